@@ -35,6 +35,7 @@ _TAKES: Mapping[str, str] = {
     "store": "the URL of a store, such as sqlite:///chats.db",
     "model_facts": "the path of a file",
     "runner": "the name of a runner, a way of answering",
+    "summarizer": "same, off, or the name of another model, such as anthropic:NAME",
     "secrets": f"one of: {', '.join(SecretRule)}",
     **dict.fromkeys(("index_folder", "conversions"), "the path of a folder"),
     "private_addresses": "hosts and networks with commas between them, such as wiki.home, 10.1.0.0/16",

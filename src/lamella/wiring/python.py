@@ -77,7 +77,7 @@ def open_engine(
     *,
     vault: str | PathLike[str] | None = None,
     ledger: bool = True,
-    summarizer: Summarizer | None = None,
+    summarizer: Summarizer | str | None = None,
     model: str | None = None,
     provider: ChatProvider | None = None,
     patience: float | None = None,
@@ -87,18 +87,21 @@ def open_engine(
 
     ``model`` is what conversations are sent to, ``provider`` what sends, in place of the one that the model names.
     ``patience`` is how many seconds of silence are borne, and the longest wait that a provider may ask for (120);
-    ``tries`` is how often a request is sent before giving up (4).
+    ``tries`` is how often a request is sent before giving up (4). ``summarizer`` is an object that writes summaries, or
+    ``same``, ``off`` or another model's name, as the setting has it.
     """
     named = None if model is None else check_text(model, "model", may_be_empty=False)
     services = read_services()
     pool = open_pool(check_provider(provider), services=services, patience=check_patience(patience, tries))
+    by_name = check_text(summarizer, "summarizer", may_be_empty=False) if isinstance(summarizer, str) else None
     open_it = partial(
         open_backend,
         check_text(url, "url"),
         services=services,
         vault=check_folder(vault),
         ledger=ledger,
-        summarizer=check_summarizer(summarizer),
+        summarizer=None if isinstance(summarizer, str) else check_summarizer(summarizer),
+        pool=pool,
     )
     return Engine(
         # A loop is not held up by a disk or a server: `async with` awaits what else is done here and now.
@@ -106,6 +109,7 @@ def open_engine(
         pool,
         runners=RUNNERS,
         model=named,
+        summarizer=by_name,
         archive=open_archive(),
         open_store=open_store,
         fit=partial(fit_settings, begins=True, services=services),

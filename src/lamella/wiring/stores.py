@@ -14,6 +14,7 @@ from lamella.wiring.trust import find_store
 if TYPE_CHECKING:
     from lamella.engine.keeping.backend import Backend, ChatRules
     from lamella.engine.keeping.conversations import Conversations
+    from lamella.engine.sending.pool import ProviderPool
     from lamella.holdings import ChatListing
     from lamella.ports import Summarizer
 
@@ -25,10 +26,12 @@ def open_backend(
     vault: Path | None = None,
     ledger: bool = True,
     summarizer: "Summarizer | None" = None,
+    pool: "ProviderPool | None" = None,
     create: bool = True,
 ) -> "Backend":
     """A backend over the store at a URL, or the configured one: everything that conversations which last work with.
 
+    Without a ``summarizer`` models are asked for summaries, over the pool that turns are sent from, if there is one.
     Unless ``create``, a store that is not there is an error.
     """
     # Lists do without a backend, and all that a turn walks through takes long to import.
@@ -37,6 +40,7 @@ def open_backend(
     from lamella.settings.system import read_parts
     from lamella.wiring.faults import check_meaning
     from lamella.wiring.providers import configure_chat
+    from lamella.wiring.summaries import fit_reading, make_fetchers
     from lamella.wiring.worlds import open_world
 
     services = services or read_services()
@@ -47,11 +51,26 @@ def open_backend(
     def configure(given: Mapping[str, object]) -> "ChatRules":
         found = configure_chat(given, services)
         check_meaning(found)
-        rules, terms = make_rules(found.settings, world), make_terms(found.settings)
-        return ChatRules(rules=rules, terms=terms, model=found.settings.model, parts=partial(read_parts, found))
+        settings = found.settings
+        rules = make_rules(settings, world)
+        return ChatRules(
+            rules=rules if summarizer is not None else fit_reading(rules, settings, services),
+            terms=make_terms(settings),
+            model=settings.model,
+            parts=partial(read_parts, found),
+            summarizer=settings.summarizer,
+        )
 
     store = open_store(find_store(url, services), create=create)
-    return Backend(store=store, clock=clock, world=world, configure=configure, ledger=ledger, make_key=make_key)
+    return Backend(
+        store=store,
+        clock=clock,
+        world=world,
+        configure=configure,
+        ledger=ledger,
+        make_key=make_key,
+        find_fetcher=make_fetchers(services, pool),
+    )
 
 
 def open_conversations(

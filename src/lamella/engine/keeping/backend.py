@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from lamella.core.compaction.fitting import Rules
 from lamella.core.log.terms import Terms
+from lamella.engine.dialogue.summaries import AsideBook, SummaryFetcher
 from lamella.engine.dialogue.world import World
 from lamella.engine.keeping.checkpoints import EVENTS
 from lamella.ports import Clock, Store
@@ -18,20 +19,23 @@ def _no_parts(_names: Collection[str]) -> Mapping[str, str]:
 class ChatRules(Struct, frozen=True, kw_only=True):
     """What settings come to: the rules and terms of a conversation, and the model it starts with.
 
-    ``parts`` reads those of the system prompt that settings of these names give.
+    ``parts`` reads those of the system prompt that settings of these names give. ``summarizer`` is who writes
+    summaries, as the setting says it.
     """
 
     rules: Rules
     terms: Terms
     model: str | None = None
     parts: Callable[[Collection[str]], Mapping[str, str]] = _no_parts
+    summarizer: str = "off"
 
 
 class Backend(Struct, frozen=True, kw_only=True):
     """What a stored conversation works with. ``configure`` turns settings by name into rules.
 
     ``make_key`` gives the key of a conversation that begins under a name: one that nobody chose and nobody had. A
-    checkpoint is due after every ``checkpoint_every`` events.
+    checkpoint is due after every ``checkpoint_every`` events. ``find_fetcher`` gives who fetches summaries for a
+    conversation, by what settings say of it, where the world has no summariser.
     """
 
     store: Store
@@ -41,3 +45,4 @@ class Backend(Struct, frozen=True, kw_only=True):
     ledger: bool = True
     checkpoint_every: int = EVENTS
     make_key: Callable[[str], str] = str
+    find_fetcher: Callable[[AsideBook, str], SummaryFetcher] | None = None

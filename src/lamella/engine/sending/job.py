@@ -2,16 +2,14 @@
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
-from datetime import datetime
 from typing import Protocol
 
 from msgspec import Struct
 
 from lamella.attach import Tool
 from lamella.core.messages.delta import ToolCall
-from lamella.core.messages.request import Request
-from lamella.engine.dialogue.answer import Answer
 from lamella.engine.dialogue.ask import Ask
+from lamella.engine.dialogue.summaries import AsideBook
 from lamella.engine.dialogue.turn import TurnView
 from lamella.engine.notes import NoteIndex
 from lamella.engine.sending.sending import Delivery, Event, SendingChat, answer, send
@@ -19,15 +17,11 @@ from lamella.engine.sending.tools import SECONDS, STEPS, Toolbox
 from lamella.errors import NotAvailableError
 
 
-class NotingChat(SendingChat, Protocol):
-    """A conversation that is told of model calls which are no answers of it; ``head`` is its last message."""
+class NotingChat(SendingChat, AsideBook, Protocol):
+    """A conversation that is sent, and told of calls on the way; ``head`` is its last message."""
 
     @property
     def head(self) -> str: ...
-
-    def note_aside(
-        self, request: Request, given: Answer, *, purpose: str, after: str | None = None, at: datetime | None = None
-    ) -> None: ...
 
 
 class TurnLimits(Struct, frozen=True, kw_only=True):

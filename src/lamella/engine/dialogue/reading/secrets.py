@@ -1,9 +1,10 @@
 """Secrets that would leave: what is said of them, or that they are refused. What they are is never repeated."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from lamella.core.log.terms import SecretRule
 from lamella.core.log.turn import Turn
+from lamella.core.messages.model import Message
 from lamella.core.prompt.state import State
 from lamella.core.text.content import hash_text
 from lamella.core.values import replace
@@ -31,3 +32,12 @@ def warn_of_secrets(
         raise SecretError(places, model=model or _NOBODY)
     said = [f"{place}, and goes to {model or _NOBODY}." for place in places]
     return replace(turn, warnings=(*turn.warnings, *(line for line in said if line not in turn.warnings)))
+
+
+def find_secrets(messages: Sequence[Message], model: str, watch: SecretWatch | None, rule: SecretRule) -> list[str]:
+    """What looks like a secret in messages that go to a model elsewhere, in words that do not repeat it."""
+    if watch is None or rule is SecretRule.OFF or watch.stays_here(model):
+        return []
+    texts = [message.text for message in messages]
+    kinds = [kind for text in texts for _, kind in watch.find(text, hash_text(text))]
+    return [f"looks like {kind}" for kind in dict.fromkeys(kinds)]
