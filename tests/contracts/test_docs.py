@@ -66,7 +66,7 @@ def _default(value: object) -> str:
 
 
 def test_every_setting_of_a_conversation_can_stand_in_a_transcript() -> None:
-    of_the_machine = {"store", "model_facts", "instructions_file", "cache_storage", "index_folder"} | {
+    of_the_machine = {"store", "model_facts", "instructions_file", "cache_storage", "index_folder", "summarizer"} | {
         # What calls tools goes by these; a replay calls none.
         "steps",
         "turn_seconds",

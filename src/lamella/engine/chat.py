@@ -215,9 +215,10 @@ class Chat(Discourse):
 
     def set(self, **settings: object) -> None:
         """Settings by name, in force from the next turn on, as those given to ``engine.chat()`` are."""
-        model = settings.get("model")
-        if self._pool is not None and isinstance(model, str):
-            self._pool.name(check_text(model, "model", may_be_empty=False))
+        for name in ("model", "summarizer"):
+            model = settings.get(name)
+            if self._pool is not None and isinstance(model, str):
+                self._pool.name(check_text(model, name, may_be_empty=False))
         self._stored.set(settings)
 
     @property

@@ -45,6 +45,7 @@ class Engine:
         runners: Mapping[str, Runner],
         place: Workplace = NO_PLACE,
         model: str | None = None,
+        summarizer: str | None = None,
         archive: Archive | None = None,
         open_store: Callable[[str], Store] | None = None,
         fit: Callable[[str], Mapping[str, object]] | None = None,
@@ -61,8 +62,10 @@ class Engine:
         self._fit = fit
         self._restore = restore
         self._open_memory = memory
-        self._settings = {} if model is None else {"model": model}
-        self._pool.name(model)
+        given = {"model": model, "summarizer": summarizer}
+        self._settings = {name: value for name, value in given.items() if value is not None}
+        for value in self._settings.values():
+            self._pool.name(value)
 
     @property
     def _backend(self) -> Backend:
@@ -82,8 +85,9 @@ class Engine:
         Settings given here are written down and hold from now on.
         """
         name = check_text(conversation, "conversation", may_be_empty=False)
-        given = settings.get("model")
-        self._pool.name(check_text(given, "model", may_be_empty=False) if isinstance(given, str) else None)
+        for one in ("model", "summarizer"):
+            given = settings.get(one)
+            self._pool.name(check_text(given, one, may_be_empty=False) if isinstance(given, str) else None)
         given_here = {**self._settings, **settings}
         return Chat(self._backend, name, given_here, pool=self._pool, runners=self._runners, place=self._place)
 

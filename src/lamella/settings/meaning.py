@@ -46,6 +46,7 @@ def make_rules(settings: Settings, world: "World") -> Rules:
     _check_linger(settings)
     check_runner(settings.runner)
     _check_output(settings)
+    check_summarizer_name(settings.summarizer)
     return Rules(
         measure=world.counter.measure(settings.model),
         place=place,
@@ -83,6 +84,7 @@ def find_faults(settings: Settings) -> Iterator[tuple[tuple[str, ...], LamellaEr
         ("linger",): lambda: _check_linger(settings),
         ("tool_output",): lambda: _check_output(settings),
         _SHARES: lambda: Budget(**{name: getattr(settings, name) for name in _SHARES}),
+        ("summarizer",): lambda: check_summarizer_name(settings.summarizer),
         ("runner",): lambda: check_runner(settings.runner),
         ("steps", *_MOST): lambda: make_limits(settings),
         ("compaction",): lambda: [make_compaction(settings.compaction, runner) for runner in RUNNERS],
@@ -152,6 +154,13 @@ def check_runner(name: str) -> str:
     """A way of answering that there is, by its name."""
     if name not in RUNNERS:
         raise SettingError(f"There is no runner {name!r}.", hint=f"Choose one of: {', '.join(RUNNERS)}.")
+    return name
+
+
+def check_summarizer_name(name: str) -> str:
+    """Who writes summaries: the model of the conversation, nobody, or another model."""
+    if not name.strip():
+        raise SettingError("summarizer is blank.", hint="Choose same, off, or another model, as in anthropic:NAME.")
     return name
 
 

@@ -38,13 +38,15 @@ class KindSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class SummarySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How much a summary reads and writes, in tokens, and how many turns it is worth asking for."""
+    """How much a summary reads and writes, in tokens, how many turns are worth one, its language and its form."""
 
     reads: int | None = None
     writes: int | None = None
     exact: int | None = None
     turns: int | None = None
     item: int | None = None
+    language: str | None = None
+    form: str | None = None
 
 
 class ChainSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -113,6 +115,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     memory: str = "chat"
     memory_folder: str | None = None
     mcp: dict[str, ServerSettings] = {}
+    summarizer: str = "same"
     cache_storage: int = 0
     secrets: str = "warn"
     note_writes: str = "ask"

@@ -64,6 +64,7 @@ _TAKES: Mapping[str, str] = {
     "turn_tokens": "a whole number of tokens from 1",
     "max_cost": "a number of US dollars above 0",
     "tool_output": f"a whole number of characters from {LEAST_OUTPUT:,}",
+    "summarizer": "same, off, or the name of another model, such as anthropic:NAME",
     "secrets": f"one of: {', '.join(SecretRule)}",
     "note_writes": f"one of: {', '.join(WriteRule)}",
     "web_search": "the address of a search engine that answers as SearXNG does",

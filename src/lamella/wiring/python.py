@@ -81,7 +81,7 @@ def open_engine(
     *,
     vault: str | PathLike[str] | None = None,
     ledger: bool = True,
-    summarizer: Summarizer | None = None,
+    summarizer: Summarizer | str | None = None,
     model: str | None = None,
     provider: ChatProvider | None = None,
     patience: float | None = None,
@@ -93,7 +93,8 @@ def open_engine(
 
     ``model`` is what conversations are sent to, ``provider`` what sends, in place of the one that the model names.
     ``patience`` is how many seconds of silence are borne, and the longest wait that a provider may ask for (120);
-    ``tries`` is how often a request is sent before giving up (4). ``allow`` is asked with a ``NoteChange`` before a
+    ``tries`` is how often a request is sent before giving up (4). ``summarizer`` is an object that writes summaries, or
+    ``same``, ``off`` or another model's name, as the setting has it. ``allow`` is asked with a ``NoteChange`` before a
     model writes a note of the vault, and answers ``True`` or not, at once or awaited; without it no note is written.
     With ``memory`` conversations take up what is remembered, and without they keep what they have; where neither is
     said, the setting says.
@@ -102,13 +103,15 @@ def open_engine(
     services, folder = read_services(), check_folder(vault)
     part = find_part(services, wanted=check_switch(memory, "memory"))
     pool = open_pool(check_provider(provider), services=services, patience=check_patience(patience, tries))
+    by_name = check_text(summarizer, "summarizer", may_be_empty=False) if isinstance(summarizer, str) else None
     open_it = partial(
         open_backend,
         check_text(url, "url"),
         services=services,
         vault=folder,
         ledger=ledger,
-        summarizer=check_summarizer(summarizer),
+        summarizer=None if isinstance(summarizer, str) else check_summarizer(summarizer),
+        pool=pool,
         memory=part,
     )
     return Engine(
@@ -117,6 +120,7 @@ def open_engine(
         pool,
         runners=RUNNERS,
         model=named,
+        summarizer=by_name,
         archive=open_archive(),
         open_store=open_store,
         fit=partial(fit_settings, begins=True, services=services),

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from lamella.engine.keeping.backend import Backend, ChatRules
     from lamella.engine.keeping.conversations import Conversations
     from lamella.engine.memory import MemoryPart
+    from lamella.engine.sending.pool import ProviderPool
     from lamella.holdings import ChatListing
     from lamella.ports import Summarizer
 
@@ -28,12 +29,14 @@ def open_backend(
     vault: Path | None = None,
     ledger: bool = True,
     summarizer: "Summarizer | None" = None,
+    pool: "ProviderPool | None" = None,
     create: bool = True,
     memory: "MemoryPart | None" = None,
 ) -> "Backend":
     """A backend over the store at a URL, or the configured one: everything that conversations which last work with.
 
-    ``memory`` is what they take up of what is remembered; with none each keeps what it has. Unless ``create``, a store
+    ``memory`` is what they take up of what is remembered; with none each keeps what it has. Without a ``summarizer``
+    models are asked for summaries, over the pool that turns are sent from, if there is one. Unless ``create``, a store
     that is not there is an error.
     """
     # Lists do without a backend, and all that a turn walks through takes long to import.
@@ -42,6 +45,7 @@ def open_backend(
     from lamella.settings.system import read_parts
     from lamella.wiring.faults import check_meaning
     from lamella.wiring.providers import configure_chat
+    from lamella.wiring.summaries import fit_reading, make_fetchers
     from lamella.wiring.worlds import open_world
 
     services = services or read_services()
@@ -52,13 +56,15 @@ def open_backend(
     def read(given: Mapping[str, object]) -> "ChatRules":
         found = configure_chat(given, services)
         check_meaning(found)
-        rules, terms = make_rules(found.settings, world), make_terms(found.settings)
+        settings = found.settings
+        rules = make_rules(settings, world)
         return ChatRules(
-            rules=rules,
-            terms=terms,
-            model=found.settings.model,
+            rules=rules if summarizer is not None else fit_reading(rules, settings, services),
+            terms=make_terms(settings),
+            model=settings.model,
             parts=partial(read_parts, found),
-            limits=make_limits(found.settings),
+            limits=make_limits(settings),
+            summarizer=settings.summarizer,
         )
 
     last: tuple[Mapping[str, object], ChatRules] | None = None
@@ -80,6 +86,7 @@ def open_backend(
         ledger=ledger,
         make_key=make_key,
         memory=memory,
+        find_fetcher=make_fetchers(services, pool),
     )
 
 

@@ -116,7 +116,9 @@ def _check(field: str, given: str, *, own: Sequence[str], services: Services) ->
 def _list_own(field: str, own: Sequence[str], services: Services) -> Iterator[str | None]:
     """The places that whoever runs this has named. Facts in a project cannot turn a name into another place."""
     theirs = services.found.origins["model_facts"] is Origin.PROJECT
-    for value in (*own, *services.surroundings.list_own(field)):
+    # A model that somebody named to write summaries is a place of theirs as well.
+    named = services.surroundings.list_own("summarizer") if field == "model" else []
+    for value in (*own, *services.surroundings.list_own(field), *named):
         with suppress(LamellaError):
             yield _name(field, value, services, shipped=theirs) if isinstance(value, str) else None
 
@@ -138,7 +140,8 @@ def _name(field: str, given: str, services: Services, *, shipped: bool = False) 
 
 def _find_author(field: str, given: str, services: Services) -> str:
     found = services.found
-    chosen = getattr(found.settings, field) == given and found.origins[field] is Origin.PROJECT
+    names = ("model", "summarizer") if field == "model" else (field,)
+    chosen = any(getattr(found.settings, name) == given and found.origins[name] is Origin.PROJECT for name in names)
     # A name without a provider leads where facts say.
     chosen |= field == "model" and ":" not in given and found.origins["model_facts"] is Origin.PROJECT
     return str(found.files[Origin.PROJECT]) if chosen else "The conversation"

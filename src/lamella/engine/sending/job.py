@@ -11,11 +11,10 @@ from msgspec import Struct
 from lamella.attach import Tool
 from lamella.core.log.receipt import Receipt
 from lamella.core.messages.delta import ToolCall
-from lamella.core.messages.request import Request
-from lamella.engine.dialogue.answer import Answer
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.reading.secrets import Leaving
 from lamella.engine.dialogue.reading.waiting import Commands
+from lamella.engine.dialogue.summaries import AsideBook
 from lamella.engine.dialogue.turn import TurnView
 from lamella.engine.notes import NoteIndex
 from lamella.engine.sending.limits import TurnLimits
@@ -28,15 +27,11 @@ from lamella.holdings import ProjectFolder
 USUAL_RUNNER = "chat"
 
 
-class NotingChat(SendingChat, Protocol):
-    """A conversation that is told of model calls which are no answers of it; ``head`` is its last message."""
+class NotingChat(SendingChat, AsideBook, Protocol):
+    """A conversation that is sent, and told of calls on the way; ``head`` is its last message."""
 
     @property
     def head(self) -> str: ...
-
-    def note_aside(
-        self, request: Request, given: Answer, *, purpose: str, after: str | None = None, at: datetime | None = None
-    ) -> None: ...
 
 
 def _no_tools(_chat: SendingChat | None) -> Sequence[Tool]:

@@ -96,10 +96,10 @@ def test_a_summary_reads_as_many_tokens_as_it_may_and_not_one_more() -> None:
 def test_what_was_sent_is_asked_about_as_long_as_that_fits_the_window() -> None:
     story = told()
     oldest = story.state.talk.exchanges[:3]
-    live = ask_live(oldest, state=story.state, measure=QUARTERS, writes=500, window=1_000_000)
+    live = ask_live(oldest, state=story.state, measure=QUARTERS, rules=SummaryRules(), window=1_000_000)
     needed = weigh(live, (), QUARTERS) + 500
     for window, fits in ((needed, True), (needed - 1, False)):
-        assert bool(ask_live(oldest, state=story.state, measure=QUARTERS, writes=500, window=window)) is fits
+        assert bool(ask_live(oldest, state=story.state, measure=QUARTERS, rules=SummaryRules(), window=window)) is fits
 
 
 def test_what_a_summary_writes_is_asked_for_and_checked() -> None:

@@ -150,6 +150,13 @@ class OpenChat:
         except UntrustedError as refused:
             return go_on_trusted(refused, find)
 
+    def check_summarizer(self) -> None:
+        """Have who writes summaries trusted, where that is a model which only somebody else's words name."""
+        try:
+            self.stored.check_summarizer()
+        except UntrustedError as refused:
+            go_on_trusted(refused, self.stored.check_summarizer)
+
     def run(self, asked: Ask | Turn, *, model: str | None = None) -> AsyncGenerator[Event, None]:
         """The events of the answer to what is asked, or to a turn that waits, by the runner that it is for."""
         waits = None if isinstance(asked, Ask) else asked
@@ -241,6 +248,7 @@ class ChatOpener:
         )
         if options.sends:
             opened.find_post()
+            opened.check_summarizer()
         return opened
 
 
@@ -249,12 +257,12 @@ def opened_to_talk(options: ChatOptions, progress: "Callable[[Progress], None]")
     """A conversation to talk in, and its store as long as that takes."""
     services = read_services()
     memory = find_part(services, talks=True)
-    backend = open_backend(options.store or None, services=services, vault=options.vault, memory=memory)
+    pool = _open_pool(options, progress, services=services)
+    backend = open_backend(options.store or None, services=services, vault=options.vault, pool=pool, memory=memory)
     place: Workplace | None = None
     usual = _STICKY if options.sticky and not services.found.is_set("attachments") else {}
     backend = structs.replace(backend, configure=partial(_configure, backend.configure, usual)) if usual else backend
     try:
-        pool = _open_pool(options, progress, services=services)
         place = open_workplace(
             services,
             vault=options.vault,
@@ -355,6 +363,8 @@ def _open_pool(
     remember = options.store != UNKEPT
     pool = open_pool(services=services, progress=progress, remember=remember, lasts=options.lasts)
     pool.name(options.model)
+    summarizer = options.settings.get("summarizer")
+    pool.name(summarizer if isinstance(summarizer, str) else None)
     return pool
 
 

@@ -14,7 +14,7 @@ from lamella.faces.cli.chat.commands.setting import list_settings, set_or_show
 from lamella.faces.cli.chat.input import Arguments
 from lamella.faces.cli.chat.talk import TerminalChat
 from lamella.faces.cli.tables.branches import tell_branch
-from lamella.faces.cli.tables.compaction import find_waiting, lower_share, print_planned, tell_stopped
+from lamella.faces.cli.tables.compaction import find_waiting, lower_share, print_planned, tell_planning, tell_stopped
 from lamella.faces.cli.tables.ledger import print_ledger
 from lamella.faces.cli.tables.replay import print_turn
 from lamella.faces.cli.terminal.console import make_console
@@ -88,6 +88,7 @@ def _preview(talk: TerminalChat, rest: str) -> None:
 def _compact(talk: TerminalChat, rest: str) -> None:
     waits = find_waiting(talk.stored.turns())
     planned = talk.stored.plan(to=_share(rest))
+    tell_planning(planned)
     if planned.receipt is None:
         raise CallError(
             f"There is nothing to gain: the next request has {planned.before.total:,} tokens, "

@@ -72,7 +72,7 @@ def _tell_window(stored: StoredChat) -> str:
     """By what the next request has before anything is typed; what waits for an answer has no next request yet."""
     if any(turn.reply is None for turn in stored.turns()[-1:]):
         return "an answer is missing"
-    counts = stored.plan(to=1.0).before
+    counts = stored.plan(to=1.0, summaries=False).before
     return f"{counts.total:,} of {counts.limit:,} tokens used ({counts.total / counts.limit:.0%})"
 
 
