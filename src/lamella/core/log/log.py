@@ -234,9 +234,8 @@ class Log(Struct, dict=True):
             reply = self._take_rounds(reply, list_whole(self.rounds[parent]))
         reply = replace(reply, asides=self.asides.pop(parent)) if parent in self.asides else reply
         self._stand(reply.event.id, parent)
-        self._add(
-            join_replies(self.nodes[reply.event.id], reply) if reply.event.id in self.nodes else reply, follows=follows
-        )
+        same = self.nodes.get(reply.event.id)
+        self._add(reply if same is None else join_replies(same, reply), follows=follows)
         self.rounds.pop(parent, None)
 
     def _stand_aside(self, reply: Node) -> None:
