@@ -34,7 +34,7 @@ def warn_of_secrets(
     return replace(turn, warnings=(*turn.warnings, *(line for line in said if line not in turn.warnings)))
 
 
-def find_secrets(messages: Sequence[Message], model: str, watch: SecretWatch | None, rule: SecretRule) -> list[str]:
+def find_secrets(messages: Sequence[Message], model: str, *, watch: SecretWatch | None, rule: SecretRule) -> list[str]:
     """What looks like a secret in messages that go to a model elsewhere, in words that do not repeat it."""
     if watch is None or rule is SecretRule.OFF or watch.stays_here(model):
         return []
