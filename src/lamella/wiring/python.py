@@ -19,6 +19,7 @@ from lamella.engine.checks import (
 )
 from lamella.engine.discourse import Discourse
 from lamella.engine.engine import Engine
+from lamella.engine.sending.summaries import OFF, SAME
 from lamella.errors import CallError
 from lamella.ports import AllowWrite, ChatProvider, Summarizer
 from lamella.runners.registry import RUNNERS
@@ -38,7 +39,8 @@ class Conversation(Discourse):
 
     Settings such as ``layout``, ``window`` or ``carry_forward`` are given by their names; see docs/settings.md.
     Without a ``ledger`` nothing is predicted or priced: a turn has its messages, tokens and the cause of a move.
-    A ``summarizer`` is asked when the oldest turns have to become a summary; without one other steps make room.
+    A ``summarizer`` is asked when the oldest turns have to become a summary; without one other steps make room. What is
+    in memory asks no model by itself: ``same`` and ``off`` mean that nobody is.
     """
 
     def __init__(
@@ -48,16 +50,22 @@ class Conversation(Discourse):
         conversation: str = "chat",
         vault: str | PathLike[str] | None = None,
         ledger: bool = True,
-        summarizer: Summarizer | None = None,
+        summarizer: Summarizer | str | None = None,
         **settings: object,
     ) -> None:
+        own = None if summarizer in (SAME, OFF) else summarizer
+        if isinstance(own, str):
+            raise CallError(
+                f"A conversation in memory asks no model, {own} neither.",
+                hint="Give an object with a method summarize, or open a store with lamella.open(…).",
+            )
         services = read_services(settings)
         dialogue = open_dialogue(
             services,
             conversation=check_text(conversation, "conversation", may_be_empty=False),
             vault=check_folder(vault),
             ledger=ledger,
-            summarizer=check_summarizer(summarizer),
+            summarizer=check_summarizer(own),
         )
         given = {} if system is None else check_parts(system)
         super().__init__(dialogue, system={**read_parts(services.found), **given})

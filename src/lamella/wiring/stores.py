@@ -56,10 +56,9 @@ def open_backend(
     def read(given: Mapping[str, object]) -> "ChatRules":
         found = configure_chat(given, services)
         check_meaning(found)
-        settings = found.settings
-        rules = make_rules(settings, world)
+        settings, rules = found.settings, make_rules(found.settings, world)
         return ChatRules(
-            rules=rules if summarizer is not None else fit_reading(rules, settings, services),
+            rules=fit_reading(rules, settings, services) if summarizer is None else rules,
             terms=make_terms(settings),
             model=settings.model,
             parts=partial(read_parts, found),
@@ -77,9 +76,8 @@ def open_backend(
             known = last = (deepcopy(dict(given)), read(given))
         return known[1]
 
-    store = open_store(find_store(url, services), create=create)
     return Backend(
-        store=store,
+        store=open_store(find_store(url, services), create=create),
         clock=clock,
         world=world,
         configure=configure,

@@ -161,7 +161,9 @@ class Fitter:
         self, needs: Sequence[SummaryNeed], known: Fetched, model: str, *, rule: SecretRule
     ) -> tuple[list[SummaryNeed], list[str]]:
         """What may be asked of a model that was not sent these texts yet, and what is told of secrets in them."""
-        found = {need.key: find_secrets(need.alone or need.messages, model, self._secrets, rule) for need in needs}
+        found = {
+            need.key: find_secrets(need.alone or need.messages, model, watch=self._secrets, rule=rule) for need in needs
+        }
         held = [need for need in needs if found[need.key] and rule is SecretRule.REFUSE]
         known.update((need.key, SummaryText(why=f"it would have read what {found[need.key][0]}")) for need in held)
         told = [f"What {model} was sent for a summary {place}." for places in found.values() for place in places]

@@ -140,8 +140,10 @@ class ModelFetcher:
     async def _fetch_all(self, order: SummaryOrder, errand: _Errand) -> None:
         """Every text that is needed, a few at a time; after one that takes too long no more are asked for."""
         late = SummaryText(why=tell_late(self._maker.seconds))
-        here, reads = self._pool.roams(errand.model), sum(one.tokens for need in order.needs for one in need.messages)
-        if here and reads > order.window:
+        here = self._pool.roams(errand.model)
+        # What extends the last request is in the cache but for one question.
+        reads = sum(one.tokens for need in order.needs if not need.alone for one in need.messages)
+        if here and reads > order.window // 2:
             # It reads about 8 ms for each (2026-11-16), and whoever asked waits.
             _settle(order, SummaryText(why=f"a model in this process would take minutes to read {reads:,} tokens"))
             return

@@ -1,5 +1,7 @@
 """Summaries: the oldest turns only, bounded both ways, asked once, checked, and never said with the user's voice."""
 
+from typing import Any
+
 import pytest
 from tests.unit.core.compaction.talking import NOW, QUARTERS, Story, attaching, chat, make_rules, names, note, removed
 
@@ -20,7 +22,7 @@ GONE = StageRange(stage="s", label="Begun", decision="d", first="nobody", last="
 GOOD = "They went through the questions one by one."
 
 
-def told(asked: int = 20, *, words: int = 50, **caps: int) -> Story:
+def told(asked: int = 20, *, words: int = 50, **caps: Any) -> Story:  # noqa: ANN401 - any of its fields
     return chat(asked, words=words, rules=make_rules(ChainRules(steps=ONLY, summary=SummaryRules(**caps))))
 
 
@@ -293,8 +295,20 @@ def test_a_summary_that_was_erased_stands_in_for_nothing() -> None:
     assert "<left_out>" in sent
 
 
-@pytest.mark.parametrize("wrong", [{"reads": 0}, {"writes": 0}, {"turns": 0}, {"item": 0}, {"exact": -1}])
-def test_bounds_that_make_no_sense_are_refused(wrong: dict[str, int]) -> None:
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"reads": 0},
+        {"writes": 0},
+        {"turns": 0},
+        {"item": 0},
+        {"exact": -1},
+        {"form": " "},
+        {"form": "bullets\nand more"},
+        {"language": "x" * 81},
+    ],
+)
+def test_bounds_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(SettingError, match="summary"):
         SummaryRules(**wrong)
 

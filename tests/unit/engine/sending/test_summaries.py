@@ -418,7 +418,7 @@ def test_a_model_in_this_process_is_not_asked_for_what_it_would_read_for_minutes
             raise AssertionError
 
     fetcher = ModelFetcher(make_pool(opener, roams=True), Noting(), SummaryMaker(choice="same"))
-    order = SummaryOrder(needs=(need(alone=False),), into={}, model="m", last=None, head="", window=199)
+    order = SummaryOrder(needs=(need(alone=False),), into={}, model="m", last=None, head="", window=399)
     fetcher.fetch(order)
     assert order.into["k"].why == "a model in this process would take minutes to read 200 tokens"
 

@@ -49,7 +49,7 @@ def _find_places(texts: Iterable[Leaving], watch: SecretWatch, *, model: str | N
     ]
 
 
-def find_secrets(messages: Sequence[Message], model: str, watch: SecretWatch | None, rule: SecretRule) -> list[str]:
+def find_secrets(messages: Sequence[Message], model: str, *, watch: SecretWatch | None, rule: SecretRule) -> list[str]:
     """What looks like a secret in messages that go to a model elsewhere, in words that do not repeat it."""
     if watch is None or rule is SecretRule.OFF or watch.stays_here(model):
         return []
