@@ -9,6 +9,7 @@ from lamella.core.log.events.message import EditEvent, MessageEvent
 from lamella.core.log.events.reply import CitedSource, ReplyEvent
 from lamella.core.log.events.rounds import StoredRound
 from lamella.core.log.ids import Voice, message_id, name_result
+from lamella.core.values import replace
 from lamella.errors import StoreDamagedError
 
 # What reading an event that is not what it was can raise.
@@ -138,6 +139,19 @@ def derive_id(conversation: str, event: MessageEvent | ReplyEvent) -> str:
         return message_id(conversation, parent=event.parent, role=_REPLY, text=event.text)
     attached = [(ref.id, ref.hash) for ref in (*event.results, *event.attached)]
     return message_id(conversation, parent=event.parent, role=_USER, text=event.text, attached=attached)
+
+
+def join_answers(same: Node | None, reply: Node) -> Node:
+    """An answer, where the ``same`` was given before as one that was called for once more.
+
+    What was asked after it was built on the rounds that it had then, so it keeps them.
+    """
+    if same is None or not isinstance(same.event, ReplyEvent) or not isinstance(reply.event, ReplyEvent):
+        return reply
+    sources = reply.event.sources or same.event.sources
+    event = replace(reply.event, calls=(*same.event.calls, *reply.event.calls), sources=sources)
+    asides = (*same.asides, *reply.asides)
+    return replace(reply, event=event, rounds=same.rounds, erased=same.erased, asides=asides)
 
 
 def damaged(place: str, error: Exception) -> StoreDamagedError:
