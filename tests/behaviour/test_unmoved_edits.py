@@ -1,10 +1,15 @@
 """An edit or a branch rewrites history where something before it changed: else the provider has it as it is."""
 
+from collections.abc import Callable
+
 import pytest
 from tests.unit.engine.backends import make_chat
 
-from lamella import Note, ToolResult
+from lamella import Note, ToolResult, Turn
 from lamella.adapters.stores.memory import MemoryStore
+from lamella.engine.chat import Chat
+
+LONG = "I would rather keep it as it is. " * 40
 
 
 @pytest.mark.parametrize("deed", ["edit", "fork"])
@@ -50,3 +55,39 @@ def test_an_edit_of_a_question_that_folds_folds_again() -> None:
     chat.reply("a4, better")
     early = chat.edit(chat.turns()[0].message.id, "q1, better")
     assert early.envelope.epoch == 0, "nothing came before it"
+
+
+def talk(*, compacts: str, ask: Callable[[Chat, str | None], Turn]) -> Turn:
+    """Four turns, then a branch from the second: compacted before the fourth, after all of them, or never."""
+    chat = make_chat(layout="in_place")
+    heads: list[str] = []
+    for number, answer in enumerate((LONG, "a2", "a3", "a4"), start=1):
+        assert (compacts, number) != ("before", 4) or chat.compact(0.0001) is not None
+        chat.ask(f"q{number}", attach=[Note(path="a.md", text="Apple.")] if number == 1 else ())
+        chat.reply(answer)
+        heads.append(chat.head)
+    chat.fork(heads[1])
+    receipt = chat.compact(0.0001) if compacts == "after" else None
+    assert compacts != "after" or receipt is not None
+    return ask(chat, None if receipt is None else receipt.id)
+
+
+def test_a_branch_from_before_a_compaction_goes_on_as_if_that_had_never_been() -> None:
+    compacted, twin = (talk(compacts=when, ask=lambda chat, _: chat.ask("q5")) for when in ("before", "never"))
+    assert compacted.messages == twin.messages
+    assert compacted.envelope.layers == twin.envelope.layers
+    assert compacted.prefix.cause == "branch", "what was sent last was folded"
+    assert compacted.prefix.triggered
+
+
+def test_what_a_branch_was_asked_under_leaves_no_trace_once_it_is_undone() -> None:
+    def ask(chat: Chat, receipt: str | None) -> Turn:
+        chat.ask("q5")
+        chat.reply("a5")
+        if receipt is not None:
+            chat.undo(receipt)
+        return chat.ask("q6")
+
+    compacted, twin = (talk(compacts=when, ask=ask) for when in ("after", "never"))
+    assert compacted.messages == twin.messages
+    assert compacted.envelope.layers == twin.envelope.layers

@@ -58,12 +58,13 @@ Change = DeleteEvent | ForkEvent | SwitchEvent | RenameEvent | ErasureEvent | Se
 class Log(Struct, dict=True):
     """A fold in progress: a conversation's events, taken in one by one.
 
-    ``chose_model`` and ``left`` are what holds although no turn of the branch says so: a model chosen since the last
-    turn, and what the last question had set when it was deleted. ``undone_before`` are questions that were the first
-    to be asked after an undo. ``rounds`` are the tool rounds of questions that wait for their answer. ``asked`` are
-    questions that were asked otherwise since, by another model for example, as they were for each reply. ``commands``
-    are what waits for the next question, whatever branch that is asked on. ``asides`` are those that no reply has yet,
-    by the message that they were made after.
+    ``chose_model`` and ``left`` are what holds although no turn of the branch says so: a model chosen since the
+    last turn, and what the last question had set when it was deleted. ``last_sent`` is the question whose request
+    was sent last, as far as events tell, and how many there were before the one that does. ``undone_before`` are
+    questions that were the first to be asked after an undo. ``rounds`` are the tool rounds of questions that wait
+    for their answer. ``asked`` are questions that were asked otherwise since, by another model for example, as they
+    were for each reply. ``commands`` are what waits for the next question, whatever branch that is asked on.
+    ``asides`` are those that no reply has yet, by the message that they were made after.
     """
 
     conversation: str
@@ -75,6 +76,7 @@ class Log(Struct, dict=True):
     nodes: dict[str, Node] = {}
     rewritten: Rewrite | None = None
     last_asked: str = ""
+    last_sent: tuple[str, int] = ("", 0)
     chose_model: bool = False
     left: TurnSetup = NOTHING_SET
     compactions: Compactions = field(default_factory=Compactions)
@@ -132,12 +134,16 @@ class Log(Struct, dict=True):
             return None
         return next((told.message for told in self.path() if told.message.id == message), node)
 
-    def committed(self, told: Sequence[Told], *, until: str | None = None) -> CompactionsInForce:
-        """The compactions in force on a branch, now or when a message was asked."""
-        if not self.compactions:
-            return NONE_IN_FORCE
-        until_event = None if until is None else self.nodes[until].number
-        return self.compactions.on(self._said_at(told), until=until_event)
+    def committed(self, told: Sequence[Told], *, until: int | None = None) -> CompactionsInForce:
+        """The compactions in force on a branch, now or once there was the event ``until``."""
+        return self.compactions.on(self._said_at(told), until=until) if self.compactions else NONE_IN_FORCE
+
+    def told_last(self) -> list[Told]:
+        """The turns up to the question whose request was sent last; with its answer, where that is the newest."""
+        asked, at = self.last_sent
+        head = self.nodes.get(self.head)
+        answers = head is not None and head.parent == asked and head.number > at
+        return self.path(self.head if answers else asked)
 
     def _said_at(self, told: Sequence[Told]) -> dict[str, int]:
         """The messages of a branch in their order, each with when it was said last."""
@@ -167,6 +173,7 @@ class Log(Struct, dict=True):
             case CompactionEvent():
                 self.compactions.commit(event, at=self.version)
                 self.compacted_since = True
+                self.last_sent = (event.before, self.version) if event.before in self.nodes else self.last_sent
             case UndoEvent():
                 self.compactions.undo(event.receipt, path=self._said_at(self.path()), at=self.version)
                 self.undone, self.compacted_since = True, False
@@ -272,6 +279,7 @@ class Log(Struct, dict=True):
         """A round begins, or the last has its results. One before it that never got its own is over."""
         if isinstance(event, ResultsEvent):
             self.rounds[event.parent] = end_round(self.rounds.get(event.parent, ()), event)
+            self.last_sent = (event.parent, self.version)
             return
         head = self.nodes.get(self.head)
         if head is None or head.id != event.parent or head.role is not _USER:
@@ -293,7 +301,7 @@ class Log(Struct, dict=True):
     def _begin_turn(self, question: str) -> None:
         """What was to be told of the next request was told of this one."""
         (self.undone_before.add if self.moves_by_undo() else self.undone_before.discard)(question)
-        self.rewritten, self.last_asked = None, question
+        self.rewritten, self.last_asked, self.last_sent = None, question, (question, self.version)
         self.chose_model, self.left, self.undone = False, NOTHING_SET, False
 
     def moves_by_undo(self) -> bool:

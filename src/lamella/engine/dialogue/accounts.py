@@ -1,5 +1,6 @@
 """The accounts of a dialogue: its books between turns, and the page of the turn that is under way."""
 
+from collections.abc import Callable
 from copy import copy
 from datetime import datetime
 from logging import INFO, WARNING
@@ -25,6 +26,9 @@ from lamella.engine.dialogue.turn import LedgerPage, TurnView
 from lamella.engine.dialogue.world import SentTurn, World
 from lamella.engine.log_line import LOGGER, log_turn
 
+# A request that was sent before, if there is one.
+Earlier = Callable[[], Prompt | None]
+
 
 class Accounts:
     """What was sent, when, and what each call to the model came to. Without a ledger only what moved is told."""
@@ -40,6 +44,7 @@ class Accounts:
         # How long ago the turn under way was asked, when it was sent once more.
         self._since: float | None = None
         self._answered_by: str | None = None
+        self._uncompacted: Earlier = lambda: None
         # The calls to the model that were made for the turn under way.
         self._calls: tuple[Call, ...] = ()
 
@@ -52,9 +57,10 @@ class Accounts:
         """The turn as one whose history an edit or another branch rewrote; or did not, where that was sent last.
 
         The provider has those bytes then, and nothing has to fold for the turn. Whether it does cannot be found again
-        once more was sent: it is written down with the turn.
+        once more was sent: it is written down with the turn. Compactions are passed over, in the state and in what was
+        sent, so that it is the same once they are undone: a branch from before one goes on from what was sent then.
         """
-        marked, sent = replace(turn, rewritten=rewritten), self._books.prompt
+        marked, sent = replace(turn, rewritten=rewritten), self._uncompacted() or self._books.prompt
         if sent is None or sent.tools != state.tools:
             return marked
         measure = self._world.counter.measure(turn.model or state.model)
@@ -62,8 +68,12 @@ class Accounts:
         stays = prompt.placement.keep is None and extends(prompt.messages[: prompt.asked_at], sent.messages)
         return replace(marked, unmoved=True) if stays else marked
 
-    def go_on(self, last: Prompt | None, sent: SentTurn, *, budget: Budget) -> None:
-        """Go on from what was sent last; where that was rendered otherwise, no cache has what it renders to now."""
+    def go_on(self, last: Prompt | None, sent: SentTurn, *, budget: Budget, uncompacted: Earlier) -> None:
+        """Go on from what was sent last; where that was rendered otherwise, no cache has what it renders to now.
+
+        ``uncompacted`` gives what it would have been without any compaction, none where there was none.
+        """
+        self._uncompacted = uncompacted
         self._asked_at, self._answered_by, self._pause = sent.asked_at, sent.answered_by, sent.pause
         if last is None:
             return

@@ -21,7 +21,7 @@ from lamella.core.prompt.state import State
 from lamella.core.search.index import Found
 from lamella.core.values import replace
 from lamella.engine.checks import check_zone
-from lamella.engine.dialogue.accounts import Accounts
+from lamella.engine.dialogue.accounts import Accounts, Earlier
 from lamella.engine.dialogue.answer import Answer
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.fitting import Fitter, seal_request
@@ -85,17 +85,18 @@ class Dialogue:
         else:
             self._before = self._state = self._past.fold(self._start, place, measure=measure)
 
-    def go_on(self, before: Prompt | None = None, *, sent: SentTurn) -> None:
+    def go_on(self, before: Prompt | None, *, sent: SentTurn, uncompacted: Earlier) -> None:
         """Go on from what was sent last: ``before``, or the last request of the past."""
-        self.accounts.go_on(before or self._state.last, sent, budget=self._rules.budget)
+        self.accounts.go_on(before or self._state.last, sent, budget=self._rules.budget, uncompacted=uncompacted)
 
     def mark_undone(self) -> None:
         """The next request differs from the one before it because a compaction was undone."""
         self._state = replace(self._state, compacted=UNDONE)
 
     def mark_waiting_undone(self) -> None:
-        """So does the one that waits."""
-        self._state = replace(self._state, last=replace(waiting(self._state), compacted=UNDONE))
+        """So does the one that waits, unless it was compacted since."""
+        self._before = replace(self._before, compacted=UNDONE)
+        self._state = advance(self._before, self._past.turns[-1], self._rules.place, measure=self._rules.measure)
 
     @property
     def model(self) -> str | None:
@@ -164,9 +165,9 @@ class Dialogue:
         self.accounts.begin(books, at=at)
         return self._view(envelope, entry, receipt)
 
-    def _leave(self) -> State:
+    def _leave(self, state: State | None = None) -> State:
         """The state if the turn that waits is left as it is: its calls are not made, its reply is empty."""
-        state = self._state
+        state = state or self._state
         if self._pending is not None:
             skipped = [skip_call(call) for call in self._pending.calls]
             state = add_rounds(state, self._with_round(skipped).rounds)
@@ -180,11 +181,13 @@ class Dialogue:
     def _read(self, asked: Ask | Turn, state: State, rewritten: Rewrite | None) -> Turn:
         if isinstance(asked, Turn):
             return replace(asked, terms=self._terms, rewritten=rewritten)
-        world, before = self._world, self._past.receipts
         terms = self._terms if asked.runner is None else replace(self._terms, runner=asked.runner)
-        turn = read_turn(asked, state, world, terms=terms, rules=self._rules, receipts=before)
-        if rewritten is None or before:
-            return replace(turn, rewritten=rewritten) if rewritten else turn
+        turn = read_turn(asked, state, self._world, terms=terms, rules=self._rules, receipts=self._past.receipts)
+        if rewritten is None:
+            return turn
+        if self._past.committed():
+            past = self._past.without(self._past.committed())
+            state = self._leave(past.fold(self._start, self._rules.place, measure=self._rules.measure))
         return self.accounts.mark_rewritten(turn, rewritten, state=state, place=self._rules.place)
 
     def reply(self, given: str | Answer, *, at: datetime | None = None) -> Reply:
@@ -299,14 +302,9 @@ class Dialogue:
         if not self._state.waits:
             return None
         turn, rules = self._past.turns[-1], self._rules
-        plan, _ = self._fitter.plan(
-            self._settle(turn.terms),
-            replace(turn, receipts=()),
-            rules,
-            goal=int(waiting(self._state).total * _AFTER_OVERFLOW),
-            path=self._past.path[:-1],
-            automatic=True,
-        )
+        goal, path = int(waiting(self._state).total * _AFTER_OVERFLOW), self._past.path[:-1]
+        before, asked = self._settle(turn.terms), replace(turn, receipts=())
+        plan, _ = self._fitter.plan(before, asked, rules, goal=goal, path=path, automatic=True)
         if (receipt := plan.receipt) is None:
             return None
         turn = replace(turn, receipts=(*turn.receipts, receipt))

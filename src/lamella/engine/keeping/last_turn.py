@@ -17,7 +17,7 @@ _USUAL = Terms()
 
 def find_sent(told: Sequence[Told], log: Log) -> SentTurn:
     """What is known of the last turn of a branch, and of the request that was sent last, on whatever branch."""
-    asked = log.nodes.get(log.last_asked)
+    asked = log.nodes.get(log.last_sent[0])
     question = None if asked is None else asked.question
     return SentTurn(
         asked_at=read_time(told[-1].message) if told else None,

@@ -14,7 +14,7 @@ from lamella.core.log.branch import (
     read_turns,
 )
 from lamella.core.log.call import Cause
-from lamella.core.log.compactions import CompactionsInForce
+from lamella.core.log.compactions import NONE_IN_FORCE, CompactionsInForce
 from lamella.core.log.events.changes import DeleteEvent, ForkEvent, RenameEvent, SwitchEvent
 from lamella.core.log.events.codec import write_event
 from lamella.core.log.events.compaction import UndoEvent
@@ -346,16 +346,17 @@ class StoredChat(CommandedChat, AccountedChat):
         journal = begin(name=self.name, edits=edits, leaves=leaves)
         dialogue = self._rebuild(told, self._log.committed(told), journal=journal)
         before = self._sent_last() if edits or self._log.rewritten or self._log.undone else None
-        dialogue.go_on(before, sent=find_sent(told, self._log))
+        dialogue.go_on(before, sent=find_sent(told, self._log), uncompacted=self._sent_uncompacted)
         return dialogue
 
     def _sent_last(self) -> Prompt | None:
-        """The request of the turn asked last, on whatever branch it was."""
-        asked = self._log.last_asked
-        if not asked:
-            return None
-        told = self._log.path(asked)
-        return self._rebuild(told, self._log.committed(told, until=asked)).last
+        """The request that was sent last, on whatever branch it was."""
+        told = self._log.told_last()
+        return self._rebuild(told, self._log.committed(told, until=self._log.last_sent[1])).last
+
+    def _sent_uncompacted(self) -> Prompt | None:
+        """The same, had nothing ever been compacted; none where nothing was."""
+        return self._rebuild(self._log.told_last(), NONE_IN_FORCE).last if self._log.compactions else None
 
     def _rebuild(
         self, told: Sequence[Told], committed: CompactionsInForce, *, journal: ChatJournal | None = None
@@ -377,10 +378,10 @@ class StoredChat(CommandedChat, AccountedChat):
             journal=journal,
         )
         undone = self._log.moves_by_undo()
-        if undone:
-            dialogue.mark_undone()
         if dialogue.waits and (undone or told[-1].message.id in self._log.undone_before):
             dialogue.mark_waiting_undone()
+        if undone:
+            dialogue.mark_undone()
         return dialogue
 
     def _contents(self, hashes: Sequence[str]) -> Mapping[str, bytes]:

@@ -14,6 +14,7 @@ from lamella.core.log.events.compaction import CompactionEvent, UndoEvent
 from lamella.core.log.events.message import NOTHING_SET, TurnSetup
 from lamella.core.log.ids import Voice, message_id, turn_id
 from lamella.core.log.log import Log
+from lamella.core.log.nodes import name_messages
 from lamella.core.log.records import EventKind, Record
 from lamella.core.log.terms import Rewrite, Terms
 from lamella.core.log.turn import SystemParts, Turn
@@ -239,6 +240,27 @@ def test_an_undo_voids_the_compaction_that_it_names_and_those_after_it(scribe: S
     assert scribe.log.committed(scribe.log.path()).events == ()
     assert scribe.log.moves_by_undo()
     check(scribe)
+
+
+def test_what_was_sent_last_is_what_was_asked_sent_on_or_made_smaller_to_be_sent_again(scribe: Scribe) -> None:
+    names = say(scribe, 2)
+    assert scribe.log.last_sent == (names[2], 2)
+    assert name_messages(scribe.log.told_last()) == (*names,)
+    scribe.do(SwitchEvent(head=names[0]))
+    assert name_messages(scribe.log.told_last()) == (*names[:3],), "no event says that it was sent again"
+    smaller = CompactionEvent(
+        id="r", parent="", before=names[0], steps=(), skipped=(), tokens=(2, 1), target=1, automatic=True
+    )
+    scribe.do(smaller)
+    assert scribe.log.last_sent == (names[0], 5)
+    told = scribe.log.told_last()
+    assert name_messages(told) == (names[0],)
+    assert [event.id for event in scribe.log.committed(told, until=5).events] == ["r"]
+    assert scribe.log.committed(told, until=4).events == ()
+    other = scribe.reply("a1, better")
+    assert name_messages(scribe.log.told_last()) == (names[0], other)
+    scribe.do(SwitchEvent(head=names[1]))
+    assert name_messages(scribe.log.told_last()) == (names[0],), "that answer is an older one"
 
 
 def test_what_was_said_is_every_message_and_the_empty_answer_to_every_question(scribe: Scribe) -> None:
