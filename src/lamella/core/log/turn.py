@@ -43,10 +43,10 @@ class Turn(Struct, frozen=True, kw_only=True, gc=False):
     artifacts out of the prompt, ``detach`` out of the working set, both before anything is attached. ``receipts`` are
     the compactions before it that no earlier turn was asked under; ``rewritten`` says that what came before it may not
     be what was sent last: an edit, or another branch; ``unmoved``, that it was, compactions aside. ``strip`` is a
-    model's summary of the oldest turns that are not shown. ``pinned`` are the ids of messages that no compaction
-    takes out from now on. ``rounds`` are what the model asked of its tools and what they gave back; without a ``reply`` it waits for
-    one. ``imprint`` tells its request from others, once that was made. ``sources`` are what the numbers mean that its
-    answer may cite.
+    model's summary of the oldest turns that are not shown. ``pinned`` are the ids of messages that no compaction takes
+    out from now on. ``rounds`` are what the model asked of its tools and what they gave back; without a ``reply`` it
+    waits for one. ``imprint`` tells its request from others, once that was made. ``sources`` are what the numbers mean
+    that its answer may cite.
     """
 
     text: str
