@@ -30,6 +30,7 @@ ELSEWHERE = {
     "engine/dialogue/log_line.py: log_turn": "a line of the log",
     "engine/dialogue/turn.py: TurnView.__repr__": "what a program prints of its own values",
     "wiring/services.py: Services": "a type",
+    "wiring/stores.py: _make_configure": "a type",
 }
 # Where only programs come, and what no other door has: a check of what they hand over.
 PROGRAMS_ONLY = {
@@ -49,6 +50,7 @@ PROGRAMS_ONLY = {
     "engine/sending/deltas.py: read_answer": "a provider of one's own",
     "engine/sending/tools.py: _describe": "functions as tools",
     "engine/sending/tools.py: _make_model": "functions as tools",
+    "wiring/python.py: Conversation.__init__": "a summariser of one's own",
 }
 DOORS: list[Door] = [PYTHON, ShellDoor(), ShellDoor("sqlite:///my chats.db"), ChatDoor("sqlite:///chats.db")]
 

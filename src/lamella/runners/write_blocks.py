@@ -30,15 +30,15 @@ _QUOTED = "not written: what stands there was read, and is quoted."
 
 def with_write_blocks(job: Job) -> Job:
     """The same job, whose answer may hold blocks that are written, where the message asks for that; else as it is."""
-    if not job.place.writes or _COMPOSES not in _find_typed(job):
+    typed = _find_typed(job) if job.asked is None else job.asked.text
+    if not job.place.writes or _COMPOSES not in typed:
         return job
     provider = WriteBlockProvider(job.post.provider, lambda: job.place.make_tools(job.chat))
     return replace(job, post=replace(job.post, provider=provider))
 
 
 def _find_typed(job: Job) -> str:
-    if job.asked is not None:
-        return job.asked.text
+    """What was typed in the turn that goes on."""
     return "" if job.turn is None else job.turn.envelope.prompt.user.message.text
 
 

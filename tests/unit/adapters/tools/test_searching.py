@@ -40,7 +40,7 @@ def test_a_passage_has_its_path_its_heading_and_its_words_and_a_long_one_an_exce
     )
     long = NoteHit(id="2", path="log.md", title="", heading="", text="x" * 5_000, excerpt="… x …", score=1, why="w")
     assert tell_hits("tides", [short, long]) == ("[1] sea.md, below Sea > Tides\nHigh at noon.\n\n[2] log.md\n… x …")
-    assert tell_hits("tides", []).startswith("No note fits 'tides'.")
+    assert tell_hits("tides", []).startswith("Nothing found: no note fits 'tides'.")
 
 
 def test_a_vault_is_searched_and_its_index_is_opened_by_whoever_searches_first(tmp_path: Path) -> None:

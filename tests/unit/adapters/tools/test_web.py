@@ -115,7 +115,7 @@ def test_a_search_engine_that_refuses_is_told_without_what_was_searched_for(stat
 def test_a_search_engine_that_finds_nothing_says_so() -> None:
     tool = make_web_search_tool(lambda _query: [])
     assert tool.run is not None
-    assert "found nothing for 'tides'" in str(tool.run(query="tides"))
+    assert "Nothing found on the web for 'tides'" in str(tool.run(query="tides"))
     with pytest.raises(ValueError, match="blank"):
         tool.run(query=" ")
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from lamella.adapters.tools.mcp.listing import Told, clean_words
 from lamella.adapters.tools.mcp.output import ToolServerError, tell_output
-from lamella.errors import ExtraMissingError
+from lamella.errors import ExtraMissingError, tell_install
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -148,7 +148,7 @@ async def _open(spec: ServerSpec) -> AsyncIterator["Client"]:
         from mcp.client.stdio import stdio_client
     except ImportError as error:
         raise ExtraMissingError(
-            "Tools of MCP servers need a package that is not installed.", hint='Install it: pip install "lamella[mcp]"'
+            "Tools of MCP servers need a package that is not installed.", hint=tell_install("mcp")
         ) from error
     _quieten()
     if spec.url:
