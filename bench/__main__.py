@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from bench.agent import bench_agent
 from bench.build import measure_builds, slope
 from bench.compaction import LAYOUTS, bench_compaction
 from bench.local import Served, make_talk, play_layered, play_naive, share_of_earlier
@@ -177,6 +178,7 @@ MEASURES: dict[str, Callable[[Verdicts], None]] = {
     "stores": bench_stores,
     "sending": bench_sending,
     "loop": bench_loop,
+    "agent": bench_agent,
     "local": bench_local,
     "compaction": bench_compaction,
     "retrieval": bench_retrieval,

@@ -15,16 +15,21 @@ NO_PLAN = "[]"
 
 
 class Speaker:
-    """Says one line after the other; ``requests`` are those of the conversation, ``asides`` all others."""
+    """Says one line after the other. ``requests`` are those of the conversation, ``asides`` all others.
+
+    ``heard`` is everything, in the order in which it was asked.
+    """
 
     def __init__(self, *lines: Line | str, aside: str = NO_PLAN) -> None:
         self.lines = deque(lines)
         self.requests: list[Request] = []
         self.asides: list[Request] = []
+        self.heard: list[Request] = []
         self._aside = aside
 
     async def stream(self, request: Request) -> AsyncIterator[object]:
         beside = request.conversation is None
+        self.heard.append(request)
         (self.asides if beside else self.requests).append(request)
         said = ScriptedProvider(self._aside if beside else self.lines.popleft())
         async for delta in said.stream(request):

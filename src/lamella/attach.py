@@ -1,6 +1,6 @@
 """What can be attached: one small frozen value per kind, turned into an artifact when it is asked with.
 
-Each of the values can be imported from ``lamella`` as well.
+Each of the values can be imported from ``lamella`` as well, but for a ``NotePassage``, which searches make.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,8 +24,8 @@ __all__ = [
     "Dataview",
     "Folder",
     "Note",
+    "NotePassage",
     "Office",
-    "Passage",
     "Pdf",
     "Picture",
     "Selection",
@@ -213,7 +213,7 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Passage:
+class NotePassage:
     """A part of a file that was found for a question; ``place`` tells it from others of the same file.
 
     It is not attached for good: it stays readable for as many turns as `linger` says.
@@ -304,7 +304,7 @@ class Tool:
         return make_tool_definition(self.name, description=self.description, parameters=self.parameters)
 
 
-Attachment = _File | _Page | Folder | Tag | Dataview | Selection | Passage | Picture | Unknown
+Attachment = _File | _Page | Folder | Tag | Dataview | Selection | NotePassage | Picture | Unknown
 
 
 def describe_file(path: str) -> _File | Picture:

@@ -131,8 +131,7 @@ class UntrustedError(BadInputError):
 
     def __init__(self, message: str, *, hint: Hint, field: str, place: str) -> None:
         super().__init__(message, hint=hint)
-        self.field = field
-        self.place = place
+        self.field, self.place = field, place
 
 
 class CallError(BadInputError):
@@ -259,8 +258,7 @@ class ConflictError(StoreError):
             f"The conversation {conversation} has {found:,} events; {expected:,} were expected.",
             hint=lambda door: f"Someone else wrote to it. {door.load_again()}",
         )
-        self.expected = expected
-        self.found = found
+        self.expected, self.found = expected, found
 
 
 class AnswerAsideError(StoreError):
@@ -372,11 +370,8 @@ class BudgetExceededError(LamellaError):
             hint=f"{fewer}Kept whatever happens: {_list_some(protected)}. Detach, drop or unpin one, shorten what is "
             "typed, or choose a larger window.",
         )
-        self.needed = needed
-        self.hard = hard
-        self.limit = limit
-        self.protected = tuple(protected)
-        self.expanded = tuple(expanded)
+        self.needed, self.hard, self.limit = needed, hard, limit
+        self.protected, self.expanded = tuple(protected), tuple(expanded)
 
 
 def _list_some(names: Sequence[str], shown: int = 8) -> str:
@@ -394,8 +389,7 @@ class LawBrokenError(LamellaError):
             f"The envelope breaks the law '{law}': {'; '.join(findings)}.",
             hint="This is a bug in Lamella. Please report it with the transcript that shows it.",
         )
-        self.law = law
-        self.findings = tuple(findings)
+        self.law, self.findings = law, tuple(findings)
 
 
 def tell_install(extra: str) -> str:

@@ -1,6 +1,6 @@
 """Notes: a vault that is searched. ``open_index(vault)`` gives a ``NoteIndex``; see docs/retrieval.md.
 
-A ``ReplySource`` is a passage that an answer cites; see docs/vault-qa.md.
+A ``ReplySource`` is a passage that an answer cites; see docs/runners.md.
 
 Names are fetched when they are first asked for, so that importing this costs nothing.
 """

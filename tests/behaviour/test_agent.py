@@ -188,10 +188,12 @@ def test_what_it_says_when_it_cannot_call_is_the_answer_whatever_it_calls_for_be
     ids=["steps", "tokens", "money", "time"],
 )
 @pytest.mark.parametrize("where", ["given", "settings"])
-def test_a_turn_calls_no_further_than_its_limits(limit: dict[str, object], told: str, where: str) -> None:
+def test_a_turn_calls_no_further_than_its_limits(limit: dict[str, float], told: str, where: str) -> None:
     shelf = Shelf()
     speaker = Speaker(*(call(f"word{number}") for number in range(3)), "Enough.", "Enough.")
-    chat = open_chat(speaker, **(limit if where == "settings" else {}))
+    settings: dict[str, object] = {**limit} if where == "settings" else {}
+    chat = open_chat(speaker)
+    chat.set(**settings)
     found = outputs(send(chat, "When?", tools=[shelf.search_notes], **(limit if where == "given" else {})))
     assert told in " ".join(found)
     assert len(shelf.asked) < 3
@@ -224,18 +226,14 @@ def test_what_was_spent_before_a_turn_was_left_counts_when_it_goes_on() -> None:
     assert shelf.asked == ["one", "two"]
 
 
-def test_a_model_that_cannot_call_tools_is_asked_plainly_and_that_is_said() -> None:
+def test_a_model_that_cannot_call_tools_is_left_to_plus_and_that_is_said() -> None:
     speaker = Speaker("In May.")
     chat = open_chat(speaker, model="local")
     turn = next(event.turn for event in send(chat, "When?") if event.turn)
     assert "local cannot call tools" in " ".join(turn.envelope.warnings)
-    assert turn.envelope.prompt.terms.runner != "agent"
-    assert turn.envelope.prompt.system.guidelines == ""
-
-
-def test_an_agent_without_tools_says_so() -> None:
-    turn = next(event.turn for event in send(open_chat(Speaker("In May.")), "When?") if event.turn)
-    assert any("no tools here" in warning for warning in turn.envelope.warnings)
+    assert turn.envelope.prompt.terms.runner == "plus"
+    assert "call tools" not in turn.envelope.prompt.system.guidelines
+    assert speaker.requests[-1].tools == ()
 
 
 @pytest.mark.moves_prefix(reason="earlier results of the turn become stubs when the window is full")

@@ -26,7 +26,7 @@ ELSEWHERE = {
     "adapters/sources/obsidian/embeds.py: EmbedExpansion._embed": "an attribute of a frame",
     "commands.py: _list_options": "an option with its value",
     "core/values.py: describe": "what a program prints of its own values",
-    "engine/dialogue/fitting.py: _ask": "a type",
+    "engine/dialogue/summaries.py: _ask": "a type",
     "engine/dialogue/log_line.py: log_turn": "a line of the log",
     "engine/dialogue/turn.py: TurnView.__repr__": "what a program prints of its own values",
     "wiring/services.py: Services": "a type",

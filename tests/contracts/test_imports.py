@@ -47,7 +47,6 @@ EXPORTS = [
     "Message",
     "Note",
     "Office",
-    "Passage",
     "Pdf",
     "Picture",
     "Proposal",

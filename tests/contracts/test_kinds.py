@@ -7,7 +7,7 @@ import pytest
 from msgspec import structs
 from tests.contracts.places import SRC, python_files, tree
 
-import lamella
+import lamella.attach
 from lamella.adapters.archive.attachments import AttachmentIn
 from lamella.core.artifacts.blocks import neutralise, render_block
 from lamella.core.artifacts.kinds import KINDS, TEXT_KINDS, BlockForm, Embeds, KindSpec, Medium, Promotion
@@ -59,7 +59,7 @@ def test_a_suffix_belongs_to_one_kind_and_a_tag_to_one_that_has_text() -> None:
 @pytest.mark.parametrize("kind", Kind)
 def test_every_kind_can_be_written_in_a_transcript_and_made_in_python(kind: Kind) -> None:
     assert bool(KINDS[kind].fields) == (kind is not Kind.TOOL)
-    made = {getattr(getattr(lamella, name), "kind", None) for name in lamella.__all__}
+    made = {getattr(getattr(lamella.attach, name), "kind", None) for name in lamella.attach.__all__}
     by_other_names = {
         Kind.FOLDER: "Folder", Kind.TAG: "Tag", Kind.DATAVIEW: "Dataview", Kind.SELECTED_TEXT: "Selection",
         Kind.WEB_SELECTION: "Selection", Kind.UNKNOWN: "Unknown", Kind.TOOL: "ToolResult",

@@ -15,10 +15,11 @@ ROOMS = {
     },
     "adapters": {
         "archive", "clocks", "files", "memory", "providers", "retrieval", "sources", "stores", "tokens", "tools",
+        "writing",
     },
     "faces": {"cli", "mcp", "server"},
     "engine": {"dialogue", "keeping", "sending"},
-    "runners": set[str](),
+    "runners": {"answering", "rounds"},
     "settings": set[str](),
     "views": set[str](),
     "wiring": set[str](),

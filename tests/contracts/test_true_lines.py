@@ -20,8 +20,8 @@ from lamella.adapters.stores import postgresql
 from lamella.adapters.stores.opening import PATIENCE
 from lamella.core.ledger import cache
 from lamella.core.text.outline import PREVIEW_OVER
-from lamella.engine.dialogue.fitting import AT_ONCE
 from lamella.engine.dialogue.recalling import ANSWER_CHARACTERS, FOUND_AT_MOST
+from lamella.engine.dialogue.summaries import AT_ONCE
 from lamella.engine.keeping.checkpoints import EVENTS
 from lamella.engine.sending.sending import ANSWER, RetryPolicy
 from lamella.engine.sending.tools import SECONDS, STEPS

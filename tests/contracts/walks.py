@@ -89,7 +89,8 @@ def walk_turns(vault: Path) -> dict[str, Walk]:
     # Most of a send is walked by workers, of which the first is there before anything is followed.
     threading.setprofile(_note_down)
     engine = lamella.open("memory:", vault=str(vault), model="scripted:walk", provider=ScriptedProvider(*[ANSWER] * 12))
-    chat = engine.chat("walk", layout="library")
+    # A plan that asks a model for a summary goes the way of a send as well.
+    chat = engine.chat("walk", layout="library", summarizer="off")
     walks: dict[str, Walk] = {}
 
     def take(name: str, step: Callable[[], _Result]) -> _Result:

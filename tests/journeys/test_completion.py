@@ -32,7 +32,7 @@ def test_commands_options_and_names_of_conversations_are_completed(home: Mapping
         engine.chat("garlic").ask("Hello?")
     assert ask(home, "lamella", "cha") == ["chat", "chats"]
     assert "--vault" in ask(home, "lamella", "chat", "--v")
-    assert ask(home, "lamella", "chats", "re") == ["regenerate", "remove", "rename"]
+    assert ask(home, "lamella", "chats", "re") == ["regenerate", "resume", "remove", "rename"]
     assert sorted(ask(home, "lamella", "chats", "show", "gar")) == ["garage", "garden"]
     assert ask(home, "lamella", "chat", "t") == ["tides"], "what would have to be quoted is not offered"
     assert ask(home, "lamella", "ledger", "--store", other, "gar") == ["garlic"]

@@ -34,6 +34,8 @@ COMMANDS: dict[str, list[list[str]]] = {
     "recall": [["recall", f"no {HOSTILE}", "x"]],
     "search": [["search", HOSTILE, "--vault", "FOLDER"], ["search", "needle", "--vault", HOSTILE]],
     "index": [["index", "--vault", "FOLDER"], ["index", "--vault", HOSTILE]],
+    "tools": [["tools", "--vault", "FOLDER"], ["tools", "--vault", HOSTILE]],
+    "restore": [["restore", HOSTILE, "--vault", "FOLDER"], ["restore", "--vault", HOSTILE]],
     "attach": [["attach", NAME, HOSTILE], ["attach", HOSTILE, "x.md"]],
     "detach": [["detach", NAME], ["detach", NAME, HOSTILE]],
     "drop": [["drop", NAME, f"{HOSTILE}.md"], ["drop", NAME, HOSTILE]],
@@ -57,6 +59,13 @@ COMMANDS: dict[str, list[list[str]]] = {
     "trust list": [["trust", "list"]],
     "trust add": [["trust", "add", f"openai-compatible:http://127.0.0.1/{HOSTILE}#x"], ["trust", "add", HOSTILE]],
     "trust remove": [["trust", "remove", HOSTILE]],
+    "memory list": [["memory", "list"]],
+    "memory add": [["memory", "add", HOSTILE]],
+    "memory remove": [["memory", "remove", f"no {HOSTILE}"]],
+    "memory edit": [["memory", "edit", f"no {HOSTILE}", "x"]],
+    "memory keep": [["memory", "keep", NAME], ["memory", "keep", f"no {HOSTILE}"]],
+    "mcp list": [["mcp", "list"]],
+    "mcp check": [["mcp", "check", HOSTILE]],
     "store stats": [["store", "stats"]],
     "store verify": [["store", "verify"], ["store", "verify", HOSTILE]],
     "store copy": [["store", "copy", "--to", "COPY"], ["store", "copy", "--to", HOSTILE]],
@@ -84,6 +93,7 @@ def test_every_command_is_looked_at() -> None:
 @pytest.fixture
 def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LAMELLA_MEMORY_FOLDER", str(tmp_path / "memory"))
     return f"sqlite:///{tmp_path / 'chats.db'}"
 
 

@@ -10,7 +10,9 @@ from tests.journeys.running import Ran, run, spawn
 
 import lamella
 from lamella import Note
+from lamella.adapters.memory.files import MemoryFiles
 from lamella.faces.cli.app import make_command
+from lamella.wiring import open_writer, read_services
 
 # Each command as it goes well, then as it fails. What is in capitals is given by the test.
 COMMANDS: dict[str, tuple[list[str], list[str]]] = {
@@ -39,10 +41,19 @@ COMMANDS: dict[str, tuple[list[str], list[str]]] = {
     "chats delete": (["chats", "delete", "demo", "--yes"], ["chats", "delete", "demo"]),
     "search": (["search", "beans", "--vault", "NOTES"], ["search", " ", "--vault", "NOTES"]),
     "index": (["index", "--vault", "NOTES"], ["index", "--vault", "gone"]),
+    "tools": (["tools", "--vault", "NOTES"], ["tools", "--vault", "gone"]),
+    "restore": (["restore", "--vault", "NOTES"], ["restore", "gone.md", "--vault", "NOTES"]),
     "store migrate": (["store", "migrate"], ["store", "migrate", "--store", "nowhere:"]),
     "store stats": (["store", "stats"], ["store", "stats", "--store", "nowhere:"]),
     "store verify": (["store", "verify", "--repair"], ["store", "verify", "gone"]),
     "store copy": (["store", "copy", "--from", "STORE", "--to", "COPY"], ["store", "copy", "--from", "STORE"]),
+    "memory list": (["memory", "list"], ["memory", "list", "--gone"]),
+    "memory add": (["memory", "add", "Likes tea"], ["memory", "add", " "]),
+    "memory remove": (["memory", "remove", "bees"], ["memory", "remove", "gone"]),
+    "memory edit": (["memory", "edit", "bees", "Keeps hens"], ["memory", "edit", "gone", "Keeps hens"]),
+    "memory keep": (["memory", "keep", "demo"], ["memory", "keep", "gone"]),
+    "mcp list": (["mcp", "list"], ["mcp", "list", "--gone"]),
+    "mcp check": (["mcp", "check"], ["mcp", "check", "gone"]),
     "replay": (["replay", "demo", "--check"], ["replay", "gone.json"]),
     "request": (["request", "demo", "--provider", "anthropic"], ["request", "demo", "--provider", "gone"]),
     "completion": (["completion", "bash"], ["completion", "tcsh"]),
@@ -81,6 +92,8 @@ def given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     url = f"sqlite:///{tmp_path / 'chats.db'}"
     monkeypatch.setenv("LAMELLA_STORE", url)
+    monkeypatch.setenv("LAMELLA_MEMORY_FOLDER", str(tmp_path / "memory"))
+    MemoryFiles(tmp_path / "memory").add("Keeps bees")
     replies = tmp_path / "replies.json"
     replies.write_text(json.dumps(["Yes.", "No."]), encoding="utf-8")
     model = f"scripted:{replies}"
@@ -101,6 +114,8 @@ def given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "plan.md").write_text("Beans.", encoding="utf-8")
     monkeypatch.setenv("LAMELLA_INDEX_FOLDER", str(tmp_path / "indexes"))
+    writer = open_writer(tmp_path / "notes", read_services())
+    writer.write(writer.plan_write("beans.md", "Sow in May.\n"))
     ran = run("chats", "export", "second", "--to", str(tmp_path / "archives"))
     assert run("trust", "add", "model", "openai").exit == 0
     assert run("trust", "add", "model", model).exit == 0

@@ -209,9 +209,80 @@ def test_an_agent_over_notes_with_the_model_that_ships_answers_plainly_and_says_
     notes.mkdir()
     (notes / "beans.md").write_text("# Beans\n\nBeans were sown in May.\n")
     words = ("chat", "--runner", "agent", "--vault", str(notes), "--store", "memory:", "--max-tokens", "12")
-    ran = spawn(*words, stdin=b"When were the beans sown? @beans\n", environment={**home, "LC_ALL": "C.UTF-8"})
+    # A search that the message itself asks for: the model would take long to plan one.
+    ran = spawn(*words, stdin=b"@vault When were the beans sown?\n", environment={**home, "LC_ALL": "C.UTF-8"})
     assert ran.exit == 0
     assert ran.out.strip()
     assert "warning: local cannot call tools; " in ran.err
     assert " answers in place of agent." in ran.err
     assert os.environ.get("LAMELLA_RUNNER") is None
+
+
+def test_an_agent_over_notes_searches_reads_and_answers_in_three_rounds(
+    tmp_path: Path, home: Mapping[str, str], script: Callable[..., str]
+) -> None:
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    (notes / "beans.md").write_text("# Beans\n\nBeans were sown in May, after the frost.\n")
+    model = script(
+        {"calls": [{"name": "search_notes", "arguments": {"query": "zebra"}}]},
+        {"calls": [{"name": "search_notes", "arguments": {"query": "beans sown"}}]},
+        {"text": "One moment.", "calls": [{"name": "read_note", "arguments": {"path": "beans.md"}}]},
+        "In May (beans.md).",
+    )
+    store = ("--store", f"sqlite:///{tmp_path}/chats.db")
+    words = ("chat", "garden", "--runner", "agent", "--vault", str(notes), "--model", model, *store)
+    ran = spawn(*words, stdin=b"When were the beans sown?\n", environment=home)
+    assert (ran.exit, ran.out) == (0, "One moment.\nIn May (beans.md).\n")
+    shown = [line for line in ran.err.splitlines() if line.startswith(("→", "←"))]
+    assert [line.split("(")[0].split(" gave")[0] for line in shown] == [
+        "→ search_notes",
+        "← search_notes",
+        "→ search_notes",
+        "← search_notes",
+        "→ read_note",
+        "← read_note",
+    ]
+    assert "Nothing found" in shown[1]
+    assert "after the frost" in shown[3]
+    kept = json.loads(run("chats", "show", "garden", *store, "--json").out)["turns"][0]
+    given = [call["output"] for one in kept["rounds"] for call in one["calls"]]
+    assert [text.endswith("[User query]:\nWhen were the beans sown?") for text in given] == [True, True, False]
+    assert "agent" in ran.err.splitlines()[-2]
+
+
+def test_a_turn_left_with_calls_of_the_vaults_tools_goes_on_in_a_script(
+    tmp_path: Path, home: Mapping[str, str], script: Callable[..., str]
+) -> None:
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    (notes / "beans.md").write_text("# Beans\n\nBeans were sown in May.\n")
+    url, model = f"sqlite:///{tmp_path}/chats.db", script("In May.")
+    calls = Line(calls=(ToolCall(id="c", name="read_note", arguments='{"path": "beans.md"}'),))
+    engine = lamella.open(url, model=model, vault=notes, provider=Speaker(calls))  # type: ignore[arg-type]
+    chat = engine.chat("garden", runner="agent")
+
+    async def vanish() -> None:
+        events = chat.send("When?")
+        async for event in events:
+            if event.call is not None:
+                return
+
+    asyncio.run(vanish())
+    chat.reload()
+    words = ("chats", "resume", "garden", "--vault", str(notes), "--store", url)
+    resumed = spawn(*words, environment={**home, "LAMELLA_MODEL": model})
+    assert (resumed.exit, resumed.out) == (0, "In May.\n")
+
+
+def test_a_question_in_a_script_tells_what_all_of_its_requests_came_to(
+    tmp_path: Path, home: Mapping[str, str], script: Callable[..., str]
+) -> None:
+    usage = {"plain": 100, "read": 0, "output": 10}
+    calls = [{"name": "time_range", "arguments": {"when": "last week"}}]
+    model = script({"calls": calls, "usage": usage}, {"text": "Then.", "usage": usage}, "Well.")
+    asked = spawn("ask", "When?", "--runner", "agent", "--model", model, environment=home)
+    assert (asked.exit, asked.out) == (0, "Then.\n")
+    assert asked.err.splitlines()[-1] == "2 requests for this question · 200 tokens in · 20 out"
+    plainly = spawn("ask", "When?", "--model", script("Then."), environment=home)
+    assert "requests for this question" not in plainly.err

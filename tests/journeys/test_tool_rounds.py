@@ -408,7 +408,9 @@ def test_rounds_are_shown_at_the_terminal_and_what_waits_is_said(tmp_path: Path,
     url = f"sqlite:///{tmp_path}/chats.db"
     look_up = Tool(name="look_up", description="Looks up a word.")
     lines = (CALLS_WEATHER, line(("b", "weather", {"city": "Nowhere"})), line(("c", "look_up", {}), text="And then."))
-    with lamella.open(url, model="scripted:x", provider=ScriptedProvider(*lines)) as engine:
+    script = tmp_path / "replies.json"
+    script.write_text('["Never mind."]')
+    with lamella.open(url, model=f"scripted:{script}", provider=ScriptedProvider(*lines)) as engine:
         collect(engine.chat("tools"), "Weather?", tools=[weather, look_up])
     waits = ["… And then.", "> look_up({}) waits for its result"]
     shown = [shown.strip() for shown in run_command("chats", "show", "tools", "--store", url).out.splitlines()]
@@ -419,8 +421,6 @@ def test_rounds_are_shown_at_the_terminal_and_what_waits_is_said(tmp_path: Path,
         *waits,
     ]
     assert shown[-1] == f"`lamella chats resume tools --store {url}` goes on from there; a new message gives that up."
-    script = tmp_path / "replies.json"
-    script.write_text('["Never mind."]')
     words = ("chat", "tools", "--store", url, "--model", f"scripted:{script}")
     opened = spawn(*words, stdin=b"/resume\nSomething else.\n", environment=home)
     assert opened.err.splitlines()[2:4] == waits

@@ -301,3 +301,14 @@ def test_content_that_is_a_plain_text_is_read_and_content_that_is_none_is_refuse
     for content in (5, {"text": "At noon."}, [{"type": kind, "text": None}]):
         with pytest.raises(ReplyBrokenError, match="and not a text"):
             SPEAKS.read(say(content))
+
+
+@pytest.mark.parametrize("spoken", EVERY, ids=lambda spoken: str(spoken.name))
+def test_a_request_in_which_nothing_may_be_called_says_so_and_is_taken(spoken: Spoken) -> None:
+    may, may_not = (SPEAKS.build(spoken.name, replace(_request(spoken.model), call=call)) for call in (True, False))
+    told = [json.dumps(body, default=str).lower() for body in (may, may_not)]
+    assert ["none" in text.partition("tool_c")[2][:80] for text in told] == [False, True]
+    bare = replace(_request(spoken.model), tools=(), call=False)
+    assert "tool_c" not in json.dumps(SPEAKS.build(spoken.name, bare), default=str)
+    with spoken.serve(Say(text="At noon.")) as server:
+        assert SPEAKS.read(spoken.calls[0](server.url, may_not)).text == "At noon."

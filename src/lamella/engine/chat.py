@@ -3,16 +3,18 @@
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from datetime import datetime
-from decimal import Decimal
 from types import MappingProxyType
+from typing import Unpack
 
 from lamella.attach import Attachment, Tool, ToolResult
 from lamella.core.artifacts.model import ToolDefinition
 from lamella.core.log.call import Call
 from lamella.core.log.nodes import Told
 from lamella.core.log.receipt import Receipt
+from lamella.core.messages.delta import ToolCall
 from lamella.core.values import replace
-from lamella.engine.checks import check_answer, check_text, check_time, limit_turn
+from lamella.engine.checks import GivenLimits, check_answer, check_text, check_time, limit_turn
+from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.proposal import Proposal
 from lamella.engine.dialogue.turn import TurnView, no_model
 from lamella.engine.discourse import Discourse
@@ -24,7 +26,7 @@ from lamella.engine.sending.job import Job, Runner, Workplace, find_runner, run_
 from lamella.engine.sending.limits import TurnLimits
 from lamella.engine.sending.pool import ProviderPool
 from lamella.engine.sending.sending import Delivery, Event
-from lamella.engine.sending.tools import SECONDS, Toolbox, ToolFunction
+from lamella.engine.sending.tools import Toolbox, ToolFunction
 from lamella.engine.sources import ReplySource, list_source_hashes, read_sources
 from lamella.errors import CallError
 
@@ -69,35 +71,24 @@ class Chat(Discourse):
         fold: bool = False,
         runner: str | None = None,
         max_tokens: int | None = None,
-        steps: int | None = None,
-        seconds: float = SECONDS,
-        turn_seconds: float | None = None,
-        turn_tokens: int | None = None,
-        max_cost: float | Decimal | None = None,
+        **limits: Unpack[GivenLimits],
     ) -> AsyncGenerator[Event, None]:
         """Ask the model and record its answer, as events; each has the ``text`` it adds to the answer.
 
         Closing the iterator stops the model, and what it said until then is kept. An answer may have ``max_tokens``,
         1,024 if nothing is said; more than the request leaves of the window, if you say so much, is refused unsent.
-        Tools that are functions are run here, each call within ``seconds``; the chat remembers them. No more of them
-        are called after so many rounds (``steps``), seconds, tokens or dollars of the turn, by default as settings say.
-        In place of a text, a turn that ``edit``, ``regenerate`` or ``give`` gave is sent. ``runner`` is the way of
-        answering, by default the one that settings name.
+        Tools that are functions are run here, each call within ``seconds``; the chat remembers them. After so many
+        rounds (``steps``), ``turn_seconds``, ``turn_tokens`` or dollars (``max_cost``) none is called any more. In
+        place of a text, a turn that ``edit``, ``regenerate`` or ``give`` gave is sent. ``runner`` is the way of
+        answering. What is not said is as settings say.
         """
         named = self._stored.runner if runner is None else runner
         find_runner(named, self._runners)
         equipped = tools is not None or self._toolbox is not None
-        limits = limit_turn(
-            self._stored.limits,
-            steps=steps,
-            seconds=seconds,
-            turn_seconds=turn_seconds,
-            turn_tokens=turn_tokens,
-            max_cost=max_cost,
-        )
-        toolbox = self._equip(tools, seconds=limits.call_seconds) if equipped else None
+        bounds = limit_turn(self._stored.limits, limits)
+        toolbox = self._equip(tools, seconds=bounds.call_seconds) if equipped else None
         if isinstance(text, TurnView):
-            return self._alone(self._go_on(text, toolbox, max_tokens=max_tokens, limits=limits))
+            return self._alone(self._go_on(text, toolbox, max_tokens=max_tokens, limits=bounds))
         asked = self._describe(
             text,
             attach=attach,
@@ -113,42 +104,22 @@ class Chat(Discourse):
         )
         asked = asked if runner is None else replace(asked, runner=runner)
         post = self._find_post(self._stored.model_for(asked), max_tokens)
-        job = Job(
-            chat=self._stored,
-            asked=asked,
-            post=post,
-            toolbox=toolbox,
-            limits=limits,
-            place=self._place,
-            runners=self._runners,
-        )
-        return self._alone(run_job(job, usual=self._stored.runner))
+        return self._alone(run_job(self._make_job(post, toolbox, bounds, asked=asked), usual=named))
 
     def resume(
         self,
         *,
         tools: Sequence[Tool | ToolFunction] | None = None,
         max_tokens: int | None = None,
-        steps: int | None = None,
-        seconds: float = SECONDS,
-        turn_seconds: float | None = None,
-        turn_tokens: int | None = None,
-        max_cost: float | Decimal | None = None,
+        **limits: Unpack[GivenLimits],
     ) -> AsyncGenerator[Event, None]:
         """Go on with a turn that was left open: run the calls that wait for their results, then send it on.
 
         The runner that it was asked with goes on, and what it used of its limits counts, but for the time.
         """
-        limits = limit_turn(
-            self._stored.limits,
-            steps=steps,
-            seconds=seconds,
-            turn_seconds=turn_seconds,
-            turn_tokens=turn_tokens,
-            max_cost=max_cost,
-        )
-        toolbox = self._equip(tools, seconds=limits.call_seconds)
-        return self._alone(self._go_on(None, toolbox, max_tokens=max_tokens, limits=limits))
+        bounds = limit_turn(self._stored.limits, limits)
+        toolbox = self._equip(tools, seconds=bounds.call_seconds)
+        return self._alone(self._go_on(None, toolbox, max_tokens=max_tokens, limits=bounds))
 
     def _choose_told(
         self, tools: Sequence[Tool | ToolFunction] | None, toolbox: Toolbox | None, *, runner: str
@@ -177,20 +148,33 @@ class Chat(Discourse):
         if waits is None or waits.envelope.message_id != self._stored.head:
             raise CallError("This turn waits for no answer.", hint="Ask something, or regenerate the last answer.")
         post = self._find_post(waits.envelope.model, max_tokens)
-        job = Job(
+        job = self._make_job(post, toolbox, limits, turn=waits, calls=tuple(calls))
+        events = run_job(job, usual=self._stored.runner)
+        async with aclosing(events):
+            async for event in events:
+                yield event
+
+    def _make_job(
+        self,
+        post: Delivery,
+        toolbox: Toolbox | None,
+        limits: TurnLimits,
+        *,
+        asked: Ask | None = None,
+        turn: TurnView | None = None,
+        calls: tuple[ToolCall, ...] = (),
+    ) -> Job:
+        return Job(
             chat=self._stored,
-            turn=waits,
-            calls=tuple(calls),
             post=post,
+            asked=asked,
+            turn=turn,
+            calls=calls,
             toolbox=toolbox,
             limits=limits,
             place=self._place,
             runners=self._runners,
         )
-        events = run_job(job, usual=self._stored.runner)
-        async with aclosing(events):
-            async for event in events:
-                yield event
 
     def _find_post(self, model: str | None, max_tokens: int | None) -> Delivery:
         if model is None:
@@ -231,9 +215,10 @@ class Chat(Discourse):
 
     def set(self, **settings: object) -> None:
         """Settings by name, in force from the next turn on, as those given to ``engine.chat()`` are."""
-        model = settings.get("model")
-        if self._pool is not None and isinstance(model, str):
-            self._pool.name(check_text(model, "model", may_be_empty=False))
+        for name in ("model", "summarizer"):
+            model = settings.get(name)
+            if self._pool is not None and isinstance(model, str):
+                self._pool.name(check_text(model, name, may_be_empty=False))
         self._stored.set(settings)
 
     @property

@@ -7,11 +7,12 @@ from decimal import Decimal
 from os import PathLike
 from pathlib import Path
 from types import UnionType
-from typing import Any
+from typing import Any, TypedDict
 
 from lamella.attach import Attachment, Tool, ToolResult
 from lamella.core.log.turn import PART_NAMES
 from lamella.core.text.content import encode_text
+from lamella.core.values import replace
 from lamella.engine.dialogue.turn import check_length
 from lamella.engine.sending.limits import TurnLimits
 from lamella.engine.sending.sending import ANSWER, RetryPolicy
@@ -244,20 +245,30 @@ def check_seconds(seconds: float) -> float:
     return float(seconds)
 
 
-def limit_turn(
-    usual: TurnLimits,
-    *,
-    steps: int | None,
-    seconds: float,
-    turn_seconds: float | None,
-    turn_tokens: int | None,
-    max_cost: float | Decimal | None,
-) -> TurnLimits:
-    """How far a turn may go: as usual, but for what is given; ``seconds`` are those of a call."""
-    return TurnLimits(
-        steps=usual.steps if steps is None else check_steps(steps),
-        call_seconds=check_seconds(seconds),
-        turn_seconds=usual.turn_seconds if turn_seconds is None else float(check_limit(turn_seconds, "turn_seconds")),
-        turn_tokens=usual.turn_tokens if turn_tokens is None else check_length(turn_tokens, "turn_tokens"),
-        max_cost=usual.max_cost if max_cost is None else check_limit(max_cost, "max_cost"),
-    )
+class GivenLimits(TypedDict, total=False):
+    """Limits of one turn by their names; ``seconds`` are those of a call. What is not given is as settings say."""
+
+    steps: int
+    seconds: float
+    turn_seconds: float
+    turn_tokens: int
+    max_cost: float | Decimal
+
+
+def limit_turn(usual: TurnLimits, given: GivenLimits) -> TurnLimits:
+    """How far a turn may go: as usual, but for what is given."""
+    unknown = sorted(given.keys() - GivenLimits.__annotations__.keys())
+    if unknown:
+        known = ", ".join(GivenLimits.__annotations__)
+        raise CallError(f"There is no keyword {unknown[0]}.", hint=f"What bounds a turn: {known}.")
+    if "steps" in given:
+        usual = replace(usual, steps=check_steps(given["steps"]))
+    if "seconds" in given:
+        usual = replace(usual, call_seconds=check_seconds(given["seconds"]))
+    if "turn_seconds" in given:
+        usual = replace(usual, turn_seconds=float(check_limit(given["turn_seconds"], "turn_seconds")))
+    if "turn_tokens" in given:
+        usual = replace(usual, turn_tokens=check_length(given["turn_tokens"], "turn_tokens"))
+    if "max_cost" in given:
+        usual = replace(usual, max_cost=check_limit(given["max_cost"], "max_cost"))
+    return usual

@@ -20,6 +20,7 @@ from lamella.engine.keeping.names import find_erased
 from lamella.engine.memory import make_remember
 from lamella.engine.sending.job import Runner, Workplace, list_runners
 from lamella.engine.sending.pool import ProviderPool
+from lamella.engine.sending.tools import ToolSource
 from lamella.errors import NotAvailableError
 from lamella.holdings import ChatListing, Damage, Fact, FactKind, StoreStats
 from lamella.ports import Archive, MemoryBook, Store
@@ -44,6 +45,7 @@ class Engine:
         runners: Mapping[str, Runner],
         place: Workplace = NO_PLACE,
         model: str | None = None,
+        summarizer: str | None = None,
         archive: Archive | None = None,
         open_store: Callable[[str], Store] | None = None,
         fit: Callable[[str], Mapping[str, object]] | None = None,
@@ -60,8 +62,10 @@ class Engine:
         self._fit = fit
         self._restore = restore
         self._open_memory = memory
-        self._settings = {} if model is None else {"model": model}
-        self._pool.name(model)
+        given = {"model": model, "summarizer": summarizer}
+        self._settings = {name: value for name, value in given.items() if value is not None}
+        for value in self._settings.values():
+            self._pool.name(value)
 
     @property
     def _backend(self) -> Backend:
@@ -81,8 +85,9 @@ class Engine:
         Settings given here are written down and hold from now on.
         """
         name = check_text(conversation, "conversation", may_be_empty=False)
-        given = settings.get("model")
-        self._pool.name(check_text(given, "model", may_be_empty=False) if isinstance(given, str) else None)
+        for one in ("model", "summarizer"):
+            given = settings.get(one)
+            self._pool.name(check_text(given, one, may_be_empty=False) if isinstance(given, str) else None)
         given_here = {**self._settings, **settings}
         return Chat(self._backend, name, given_here, pool=self._pool, runners=self._runners, place=self._place)
 
@@ -114,6 +119,11 @@ class Engine:
     def memory(self) -> MemoryBook:
         """What is remembered beyond one conversation: read it, add to it, take out of it."""
         return _there(self._open_memory, "memory")()
+
+    @property
+    def servers(self) -> ToolSource:
+        """The MCP servers that settings name: their tools, from servers that are started when they are wanted."""
+        return _there(self._place.servers, "servers")
 
     def remember(self, fact: str) -> str:
         """Note one lasting fact about the user or their work for later conversations, in one short sentence.
@@ -215,6 +225,8 @@ class Engine:
     def close(self) -> None:
         """Close the store, once everything that is being written is written."""
         self._pool.workers.close()
+        if self._place.servers is not None:
+            self._place.servers.close()
         if self._place.notes is not None:
             self._place.notes.close()
         if isinstance(self._given, Backend):

@@ -7,6 +7,7 @@ from lamella.core.budget.counting import Measure
 from lamella.core.compaction.asking import ask_alone, texts_of
 from lamella.core.compaction.checking import check_summary
 from lamella.core.compaction.fitting import Rules
+from lamella.core.compaction.rules import SummaryRules
 from lamella.core.prompt.layers.memory import MEMORY_HEADING, clean_fact, find_moved_fact, render_memory
 from lamella.core.prompt.layers.strip import Exchange
 from lamella.core.prompt.state import State
@@ -22,6 +23,7 @@ _PART = 20
 _NAME = "memory"
 # What a summary of a whole conversation reads and writes, in tokens: a line is made of it.
 _READS, _WRITES = 4_000, 120
+_LINE = SummaryRules(form="one sentence")
 _QUESTION = 160
 
 # The part of the system prompt within so many tokens, as files have it now, for the conversation of a key.
@@ -133,7 +135,7 @@ def _summarize(exchanges: Sequence[Exchange], measure: Measure, summarizer: Summ
         taken.insert(0, one)
     texts = texts_of(taken)
     try:
-        text = summarizer.summarize(ask_alone(taken, measure=measure), max_tokens=_WRITES)
+        text = summarizer.summarize(ask_alone(taken, measure=measure, rules=_LINE, writes=_WRITES), max_tokens=_WRITES)
     except Exception:  # noqa: BLE001 - whoever writes summaries may fail in any way, and a line is made without
         return None
     refused = check_summary(

@@ -1,11 +1,18 @@
-"""Workers: threads that do the work of conversations, so that no event loop waits for a store or a long history."""
+"""Workers: threads that do the work of conversations, so that no event loop waits for a store or a long history.
+
+Handing work over and back is most of what a short turn takes beside building it, so there is little to it: a queue
+that threads empty, and a box in each loop that is looked into once, however much came back meanwhile.
+"""
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from contextvars import Context, copy_context
+from threading import Lock
 from time import monotonic
-from typing import TypeVar
+from typing import Any, Generic, TypeVar
 
 from lamella.errors import StoreUnavailableError
 
@@ -25,25 +32,28 @@ class Workers:
         self._patience = patience
         self._threads: ThreadPoolExecutor | None = None
         self._answered = monotonic()
+        self._queue: deque[_HandedWork[Any]] = deque()
+        # Of those that empty the queue: how many there are is only changed by who holds the lock.
+        self._busy = 0
+        self._lock = Lock()
+        self._box: _ReturnBox | None = None
 
     async def run(self, work: Callable[[], Result]) -> Result:
         """What work gives. Cancelled before it has begun it is not done; once begun it is, and nobody waits for it."""
-        future = self._submit(work)
-        waiting = asyncio.wrap_future(future)
+        handed = self._submit(work)
         try:
-            return await self._wait(future, waiting)
+            return await self._wait(handed)
         except asyncio.CancelledError:
-            waiting.cancel()
+            handed.claim()
             raise
 
     async def finish(self, work: Callable[[], Result]) -> Result:
         """What work gives that must be done: cancelled, it is waited for all the same, and then that goes its way."""
-        future = self._submit(work)
-        waiting = asyncio.wrap_future(future)
+        handed = self._submit(work)
         try:
-            return await self._wait(future, waiting)
+            return await self._wait(handed)
         except asyncio.CancelledError:
-            await self._wait(future, waiting)
+            await self._wait(handed)
             raise
 
     def close(self) -> None:
@@ -52,29 +62,123 @@ class Workers:
         if threads is not None:
             threads.shutdown()
 
-    def _submit(self, work: Callable[[], Result]) -> Future[Result]:
-        if self._threads is None:
-            self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="lamella")
-        return self._threads.submit(self._do, copy_context(), work)
+    def _submit(self, work: Callable[[], Result]) -> "_HandedWork[Result]":
+        loop = asyncio.get_running_loop()
+        # Loops of other threads may come between: what is handed over here goes back here.
+        box = self._box
+        if box is None or box.loop is not loop:
+            box = self._box = _ReturnBox(loop)
+        handed = _HandedWork(work, box)
+        self._queue.append(handed)
+        with self._lock:
+            starts = self._busy < _THREADS
+            self._busy += starts
+            if starts and self._threads is None:
+                self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="lamella")
+            threads = self._threads
+        if starts and threads is not None:
+            threads.submit(self._empty)
+        return handed
 
-    def _do(self, context: Context, work: Callable[[], Result]) -> Result:
-        answered = True
-        try:
-            return context.run(work)
-        except StoreUnavailableError:
-            answered = False
-            raise
-        finally:
-            if answered:
-                self._answered = monotonic()
+    def _empty(self) -> None:
+        """Do what waits, one after the other, as long as something does."""
+        while True:
+            try:
+                handed = self._queue.popleft()
+            except IndexError:
+                with self._lock:
+                    if self._queue:
+                        continue
+                    self._busy -= 1
+                    return
+            if handed.claim():
+                handed.do()
+                if not isinstance(handed.error, StoreUnavailableError):
+                    self._answered = monotonic()
+                handed.box.put(handed)
 
-    async def _wait(self, future: Future[Result], waiting: "asyncio.Future[Result]") -> Result:
+    async def _wait(self, handed: "_HandedWork[Result]") -> Result:
         begun = monotonic()
-        while not (await asyncio.wait({waiting}, timeout=self._patience))[0]:
+        loop = handed.box.loop
+        while not handed.returned:
+            waiting = handed.waiting = loop.create_future()
+            timer = loop.call_later(self._patience, _wake, waiting)
+            try:
+                await waiting
+            finally:
+                timer.cancel()
             # Every thread may be held up by a store that does not answer. As long as some get on, it is only a queue.
-            if self._answered < begun and future.cancel():
+            if not handed.returned and self._answered < begun and handed.claim():
                 raise StoreUnavailableError(
                     f"The store has done nothing for {self._patience:g} s.",
                     hint="What was acknowledged is safe. Try again when it is back.",
                 )
-        return waiting.result()
+        return handed.give()
+
+
+class _HandedWork(Generic[Result]):
+    """Work on its way to a thread and back, done in the context of whoever asked for it."""
+
+    __slots__ = ("_claims", "_context", "_given", "_work", "box", "error", "returned", "waiting")
+
+    def __init__(self, work: Callable[[], Result], box: "_ReturnBox") -> None:
+        self._work = work
+        self._context: Context = copy_context()
+        # Whoever takes this out has it: the thread that does the work, or who no longer wants it. One of them can.
+        self._claims = [None]
+        self._given: list[Result] = []
+        self.box = box
+        self.error: BaseException | None = None
+        self.returned = False
+        self.waiting: asyncio.Future[None] | None = None
+
+    def claim(self) -> bool:
+        """Whether it was still nobody's."""
+        try:
+            self._claims.pop()
+        except IndexError:
+            return False
+        return True
+
+    def do(self) -> None:
+        try:
+            self._given.append(self._context.run(self._work))
+        except BaseException as error:  # noqa: BLE001 - it is raised where somebody waits for it, whatever it is
+            self.error = error
+
+    def give(self) -> Result:
+        """What it came to."""
+        if self.error is not None:
+            raise self.error
+        return self._given[0]
+
+
+class _ReturnBox:
+    """What came back to one loop. A thread wakes the loop only if no other did since it last looked in."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self._returned: deque[_HandedWork[Any]] = deque()
+        self._called = False
+
+    def put(self, handed: "_HandedWork[Result]") -> None:
+        self._returned.append(handed)
+        if not self._called:
+            self._called = True
+            # The loop may be closed by now: then nobody waits.
+            with suppress(RuntimeError):
+                self.loop.call_soon_threadsafe(self._hand_out)
+
+    def _hand_out(self) -> None:
+        # What is put in from here on is either seen below, or its thread calls again.
+        self._called = False
+        while self._returned:
+            handed = self._returned.popleft()
+            handed.returned = True
+            if handed.waiting is not None:
+                _wake(handed.waiting)
+
+
+def _wake(waiting: "asyncio.Future[None]") -> None:
+    if not waiting.done():
+        waiting.set_result(None)

@@ -1,6 +1,7 @@
 """``agent``: the model looks things up by itself, round after round, and answers from what it found."""
 
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 
 from lamella.core.artifacts.model import ToolDefinition
 from lamella.core.values import replace
@@ -9,6 +10,7 @@ from lamella.engine.sending.sending import Event
 from lamella.runners.chat import run_chat
 from lamella.runners.rounds.equipment import gather_tools, list_told, take_along
 from lamella.runners.rounds.watch import CallWatch
+from lamella.runners.write_blocks import with_write_blocks
 
 # They name no tool and no day, so that they are the same in every request.
 GUIDELINES = (
@@ -24,13 +26,17 @@ GUIDELINES = (
 _INSTEAD = ("plus", "chat")
 
 
-def run_agent(job: Job) -> AsyncGenerator[Event, None]:
+async def run_agent(job: Job) -> AsyncGenerator[Event, None]:
     """The model searches and reads by itself, round after round within limits, and answers from what it found."""
-    if not job.place.calls_tools(job.post.model):
-        return _leave_to_another(job)
-    tools = gather_tools(job)
-    watch = CallWatch(tools, job.turn)
-    return watch.follow(carry_out(_prepare(job, list_told(job, tools)), tools=watch))
+    if job.place.calls_tools(job.post.model):
+        job, tools = await gather_tools(job)
+        watch = CallWatch(tools, job.turn)
+        events = watch.follow(carry_out(_prepare(with_write_blocks(job), list_told(job, tools)), tools=watch))
+    else:
+        events = _leave_to_another(job)
+    async with aclosing(events):
+        async for event in events:
+            yield event
 
 
 def _prepare(job: Job, told: Sequence[ToolDefinition]) -> Job:

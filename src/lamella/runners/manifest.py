@@ -11,8 +11,6 @@ LISTED = 100
 # How many names a note of changes has of each sort.
 _NAMED = 20
 _ENTRY = "- "
-# What a disk writes down as the time may be some milliseconds ago, in seconds. Better told twice than never.
-_LAG = 0.02
 
 
 def write_project(folder: ProjectFolder) -> str:
@@ -46,11 +44,11 @@ def _write_sources(paths: Sequence[str]) -> str:
 
 def write_changes(before: str, folder: ProjectFolder, *, since: float) -> str:
     """What changed in the sources after a time, beside the part as it stood then; nothing where nothing did."""
-    late = [path for path, at in folder.sources.items() if at > since - _LAG]
+    late = [path for path, at in folder.sources.items() if at > since]
     there = {f"{_ENTRY}{escape_line(path)}" for path in folder.sources}
     listed = before.removeprefix(write_opening(folder)).splitlines()
     left = [line.removeprefix(_ENTRY) for line in listed if line.startswith(_ENTRY) and line not in there]
-    gone = [path for path in left if _find_time_around(path, folder) > since - _LAG]
+    gone = [path for path in left if _find_time_around(path, folder) > since]
     told = [f"{word}: {_name(paths)}." for word, paths in (("New or changed", late), ("Gone", gone)) if paths]
     return " ".join(("Sources of the project changed since the last question.", *told)) if told else ""
 

@@ -16,6 +16,7 @@ from lamella.runners.answering.directives import find_forced, force_calls
 from lamella.runners.answering.planning import plan_calls
 from lamella.runners.answering.plans import PlannedCall
 from lamella.runners.rounds.equipment import gather_tools, take_along
+from lamella.runners.write_blocks import with_write_blocks
 
 # They name no tool and no day, so that they are the same in every request.
 GUIDELINES = (
@@ -32,7 +33,7 @@ _SHARE, _CHARS = 3, 3
 async def run_plus(job: Job) -> AsyncGenerator[Event, None]:
     """One answer, after what the question needs was looked up by the tools that a plan names."""
     if job.asked is not None:
-        tools = gather_tools(job)
+        job, tools = await gather_tools(job)
         planned, warnings = await _choose_calls(job, _list_runnable(tools))
         calls = [
             ToolCall(id=f"plan-{number}", name=name, arguments=canonical_json(arguments))
@@ -44,7 +45,7 @@ async def run_plus(job: Job) -> AsyncGenerator[Event, None]:
         for output in outputs:
             yield Event(kind=EventName.TOOL, output=output)
         job = _take_results(job, _make_results(calls, outputs, room=job.chat.window // _SHARE * _CHARS), warnings)
-    async with aclosing(carry_out(job)) as events:
+    async with aclosing(carry_out(with_write_blocks(job))) as events:
         async for event in events:
             yield event
 

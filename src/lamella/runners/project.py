@@ -12,18 +12,21 @@ from lamella.engine.sending.sending import Event, SendingChat
 from lamella.holdings import ProjectFolder
 from lamella.runners.manifest import write_changes, write_opening, write_project
 from lamella.runners.rounds.equipment import gather_tools, list_told, take_along
+from lamella.runners.write_blocks import with_write_blocks
 
 _NO_FOLDER = "There is no project here: name its folder as the vault."
 
 
 async def run_project(job: Job) -> AsyncGenerator[Event, None]:
     """A chat about a folder: its sources by name, its own instructions and memory, and what changed in it."""
-    tools = gather_tools(job) if job.place.calls_tools(job.post.model) else None
+    tools = None
+    if job.place.calls_tools(job.post.model):
+        job, tools = await gather_tools(job)
     told = None if tools is None else list_told(job, tools)
     if job.asked is not None:
         # All of the folder is looked at, which holds up nobody else.
         job = take_along(await job.post.workers.run(partial(_prepare, job)), parts={}, tools=told)
-    async with aclosing(carry_out(job, tools=tools)) as events:
+    async with aclosing(carry_out(with_write_blocks(job), tools=tools)) as events:
         async for event in events:
             yield event
 

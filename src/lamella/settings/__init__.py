@@ -10,8 +10,17 @@ from lamella.settings.model import (
     ChainSettings,
     CompactionSettings,
     KindSettings,
+    ServerSettings,
     Settings,
     SummarySettings,
 )
 
-__all__ = ["PROFILES", "ChainSettings", "CompactionSettings", "KindSettings", "Settings", "SummarySettings"]
+__all__ = [
+    "PROFILES",
+    "ChainSettings",
+    "CompactionSettings",
+    "KindSettings",
+    "ServerSettings",
+    "Settings",
+    "SummarySettings",
+]

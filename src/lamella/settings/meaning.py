@@ -46,6 +46,7 @@ def make_rules(settings: Settings, world: "World") -> Rules:
     _check_linger(settings)
     check_runner(settings.runner)
     _check_output(settings)
+    check_summarizer_name(settings.summarizer)
     return Rules(
         measure=world.counter.measure(settings.model),
         place=place,
@@ -62,6 +63,11 @@ def make_terms(settings: Settings) -> Terms:
     return Terms(**{**values, **{name: _choose(name, values[name], choices) for name, choices in CHOICES.items()}})
 
 
+def find_write_rule(settings: Settings) -> WriteRule:
+    """Whether models may write notes."""
+    return _choose("note_writes", settings.note_writes, WriteRule)
+
+
 def find_faults(settings: Settings) -> Iterator[tuple[tuple[str, ...], LamellaError]]:
     """Whatever ``make_rules`` would refuse, each with the settings that it is about."""
     checks: dict[tuple[str, ...], Callable[[], object]] = {
@@ -73,11 +79,12 @@ def find_faults(settings: Settings) -> Iterator[tuple[tuple[str, ...], LamellaEr
         ("cache_storage",): lambda: _check_storage(settings),
         ("system",): lambda: check_parts(settings.system or ""),
         ("secrets",): lambda: _choose("secrets", settings.secrets, SecretRule),
-        ("note_writes",): lambda: _choose("note_writes", settings.note_writes, WriteRule),
+        ("note_writes",): lambda: find_write_rule(settings),
         ("memory",): lambda: _choose("memory", settings.memory, MemoryUse),
         ("linger",): lambda: _check_linger(settings),
         ("tool_output",): lambda: _check_output(settings),
         _SHARES: lambda: Budget(**{name: getattr(settings, name) for name in _SHARES}),
+        ("summarizer",): lambda: check_summarizer_name(settings.summarizer),
         ("runner",): lambda: check_runner(settings.runner),
         ("steps", *_MOST): lambda: make_limits(settings),
         ("compaction",): lambda: [make_compaction(settings.compaction, runner) for runner in RUNNERS],
@@ -147,6 +154,13 @@ def check_runner(name: str) -> str:
     """A way of answering that there is, by its name."""
     if name not in RUNNERS:
         raise SettingError(f"There is no runner {name!r}.", hint=f"Choose one of: {', '.join(RUNNERS)}.")
+    return name
+
+
+def check_summarizer_name(name: str) -> str:
+    """Who writes summaries: the model of the conversation, nobody, or another model."""
+    if not name.strip():
+        raise SettingError("summarizer is blank.", hint="Choose same, off, or another model, as in anthropic:NAME.")
     return name
 
 

@@ -38,13 +38,15 @@ class KindSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class SummarySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How much a summary reads and writes, in tokens, and how many turns it is worth asking for."""
+    """How much a summary reads and writes, in tokens, how many turns are worth one, its language and its form."""
 
     reads: int | None = None
     writes: int | None = None
     exact: int | None = None
     turns: int | None = None
     item: int | None = None
+    language: str | None = None
+    form: str | None = None
 
 
 class ChainSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -61,6 +63,22 @@ class CompactionSettings(ChainSettings, frozen=True, kw_only=True, forbid_unknow
     """The same for every runner, and what one of them does differently."""
 
     runners: dict[str, ChainSettings] = {}
+
+
+class ServerSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An MCP server: a command that starts it, or the address that it is at.
+
+    ``env`` names the variables that it gets, ``token`` the one that has what an address wants to see. Unless it
+    ``writes``, those of its tools are left out that may change something.
+    """
+
+    command: str | None = None
+    args: list[str] = []
+    env: list[str] = []
+    url: str | None = None
+    token: str | None = None
+    seconds: float = 30
+    writes: bool = False
 
 
 class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -96,6 +114,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     tool_output: int = 50_000
     memory: str = "chat"
     memory_folder: str | None = None
+    mcp: dict[str, ServerSettings] = {}
+    summarizer: str = "same"
     cache_storage: int = 0
     secrets: str = "warn"
     note_writes: str = "ask"

@@ -24,7 +24,9 @@ class TrustedPlace(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     def covers(self, field: str, place: str) -> bool:
         """Whether a place is this one, or a model of this provider."""
-        return field == self.field and (place == self.place or _provider(place) == self.place)
+        if field != self.field:
+            return False
+        return place == self.place or (field == "model" and _provider(place) == self.place)
 
 
 class _TrustFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

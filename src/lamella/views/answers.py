@@ -1,4 +1,6 @@
-"""What a question came to: the answer with its call."""
+"""What a question came to: the answer with its call; and the ways of answering."""
+
+from collections.abc import Mapping
 
 from lamella.core.log.call import Call
 from lamella.views.ledger import view_call
@@ -15,3 +17,8 @@ def view_answer(turn: TurnShape, answer: str, call: Call, *, conversation: str |
         "warnings": list(turn.envelope.warnings),
         "call": view_call(call),
     }
+
+
+def view_runners(known: Mapping[str, str], *, usual: str) -> dict[str, object]:
+    """Every runner with what it does, and whether settings choose it."""
+    return {"runners": [{"name": name, "does": does, "usual": name == usual} for name, does in known.items()]}

@@ -95,6 +95,7 @@ class SourceShape(Protocol):
 def view_branch_said(
     path: Sequence[Told],
     contents: Mapping[str, bytes],
+    *,
     marks: Sequence[MarkShape],
     sources: Sequence[Sequence[SourceShape]],
 ) -> dict[str, object]:

@@ -1,7 +1,9 @@
-"""What a search in a vault found, and what its index holds, as data."""
+"""What a search in a vault found, what its index holds, and the tools that models may call over it, as data."""
 
+import json
 from collections.abc import Sequence
 
+from lamella.core.artifacts.model import ToolDefinition
 from lamella.holdings import IndexReport, NoteHit
 
 
@@ -38,3 +40,18 @@ def _view_hit(hit: NoteHit) -> dict[str, object]:
 
 def _view_unread(report: IndexReport) -> list[dict[str, str]]:
     return [{"path": path, "why": why} for path, why in report.unread]
+
+
+def view_tools(tools: Sequence[ToolDefinition]) -> dict[str, object]:
+    """Every tool by its name, with the schema of its arguments."""
+    listed = [
+        {"name": one.name, "description": one.description, "parameters": json.loads(one.parameters)} for one in tools
+    ]
+    return {"lamella": 1, "tools": listed}
+
+
+def list_arguments(tool: ToolDefinition) -> list[str]:
+    """The arguments of a tool by their names, those first that it needs; others have a question mark."""
+    schema = json.loads(tool.parameters)
+    needed = schema.get("required", [])
+    return [*needed, *(f"{name}?" for name in schema.get("properties", {}) if name not in needed)]

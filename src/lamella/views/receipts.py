@@ -20,6 +20,8 @@ class PlanShape(Protocol):
     def after(self) -> TokenCounts | None: ...
     @property
     def outlook(self) -> Outlook | None: ...
+    @property
+    def warnings(self) -> tuple[str, ...]: ...
 
 
 def view_receipt(receipt: Receipt) -> dict[str, object]:
@@ -58,6 +60,7 @@ def view_plan(conversation: str, plan: PlanShape, *, committed: bool) -> dict[st
             "cost_now": plain_if_known(outlook.cost_now),
             "saved_per_turn": plain_if_known(outlook.saved_per_turn),
         },
+        "warnings": list(plan.warnings),
     }
 
 

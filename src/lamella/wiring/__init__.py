@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from lamella.settings.model import NAMES
     from lamella.wiring.archives import open_archive
     from lamella.wiring.faults import find_bad_settings
-    from lamella.wiring.memory import find_part, open_memory
+    from lamella.wiring.mcp import describe_server, is_trusted, list_servers, open_servers
+    from lamella.wiring.memory import find_part, open_memory, open_remember
     from lamella.wiring.providers import (
         configure_chat,
         fit_settings,
@@ -62,15 +63,18 @@ __all__ = [
     "check_name",
     "configure_chat",
     "copy_conversations",
+    "describe_server",
     "find_bad_settings",
     "find_misspelt",
     "find_part",
     "find_script",
     "find_vault",
     "fit_settings",
+    "is_trusted",
     "list_conversations",
     "list_keys",
     "list_models",
+    "list_servers",
     "load_configuration",
     "load_settings",
     "load_transcript",
@@ -87,6 +91,8 @@ __all__ = [
     "open_notes",
     "open_pool",
     "open_provider",
+    "open_remember",
+    "open_servers",
     "open_sources",
     "open_trust",
     "open_workplace",
@@ -123,7 +129,8 @@ if not TYPE_CHECKING:
         "lamella.settings.model": ("NAMES",),
         "lamella.wiring.archives": ("open_archive",),
         "lamella.wiring.faults": ("find_bad_settings",),
-        "lamella.wiring.memory": ("find_part", "open_memory"),
+        "lamella.wiring.mcp": ("describe_server", "is_trusted", "list_servers", "open_servers"),
+        "lamella.wiring.memory": ("find_part", "open_memory", "open_remember"),
         "lamella.wiring.providers": (
             "configure_chat",
             "fit_settings",

@@ -21,6 +21,7 @@ def find_bad_settings(services: Services) -> list[LamellaError]:
     checks: dict[str, Callable[[], object]] = {
         "store": lambda: locate_store(services.settings.store),
         "model_facts": lambda: services.own_models,
+        "mcp": lambda: _list_servers(services),
         "web_search": lambda: find_search(services),
     }
     faults = list(find_faults(services.settings))
@@ -32,6 +33,12 @@ def find_bad_settings(services: Services) -> list[LamellaError]:
         except LamellaError as error:
             faults.append(((name,), error))
     return [tell_place(error, services.found.tell_places(names)) for names, error in faults]
+
+
+def _list_servers(services: Services) -> object:
+    from lamella.wiring.mcp import list_servers
+
+    return list_servers(services)
 
 
 def check_meaning(found: Configuration) -> None:

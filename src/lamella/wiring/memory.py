@@ -8,8 +8,11 @@ from lamella.settings.values import MemoryUse
 from lamella.wiring.services import Services, read_services
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from lamella.engine.memory import MemoryPart
-    from lamella.ports import MemoryBook
+    from lamella.holdings import Fact
+    from lamella.ports import MemoryBook, Remember
 
 _FOLDER = "~/.lamella/memory"
 
@@ -41,6 +44,18 @@ def find_part(services: Services, *, talks: bool = False, wanted: bool | None = 
         case MemoryUse.CHAT if not talks:
             return None
     return make_part(open_memory(services=services))
+
+
+def open_remember(
+    services: Services, part: "MemoryPart | None", *, told: "Callable[[Fact], object]" = lambda _fact: None
+) -> "Remember | None":
+    """What notes a fact for a model, where conversations have the memory in their prompts; who talks is ``told``."""
+    from lamella.engine.memory import make_remember, no_part
+
+    if part is None or part is no_part:
+        return None
+    # What nobody remembers anything by opens nothing.
+    return lambda fact: make_remember(open_memory(services=services), told)(fact)
 
 
 def _find_use(services: Services) -> MemoryUse:

@@ -47,10 +47,11 @@ def open_pool(
     import random
 
     from lamella.adapters.clocks.system import SystemClock
+    from lamella.adapters.providers.places import runs_here
     from lamella.engine.sending.pool import ProviderPool
     from lamella.engine.sending.sending import RetryPolicy
 
-    patience = patience or RetryPolicy()
+    services, patience = services or read_services(), patience or RetryPolicy()
     find = partial(
         open_provider,
         services=services,
@@ -65,7 +66,9 @@ def open_pool(
         jitter=random.random,
         given=provider,
         patience=patience,
-        answered=partial(remember_model, services=services or read_services()) if remember else None,
+        answered=partial(remember_model, services=services) if remember else None,
+        check=partial(check_model, services=services),
+        roams=runs_here,
     )
 
 

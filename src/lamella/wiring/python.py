@@ -19,12 +19,13 @@ from lamella.engine.checks import (
 )
 from lamella.engine.discourse import Discourse
 from lamella.engine.engine import Engine
+from lamella.engine.sending.summaries import OFF, SAME
 from lamella.errors import CallError
 from lamella.ports import AllowWrite, ChatProvider, Summarizer
 from lamella.runners.registry import RUNNERS
 from lamella.settings.system import read_parts
 from lamella.wiring.archives import open_archive
-from lamella.wiring.memory import find_part, open_memory
+from lamella.wiring.memory import find_part, open_memory, open_remember
 from lamella.wiring.providers import fit_settings, open_pool
 from lamella.wiring.reading import open_files
 from lamella.wiring.services import read_services
@@ -38,7 +39,8 @@ class Conversation(Discourse):
 
     Settings such as ``layout``, ``window`` or ``carry_forward`` are given by their names; see docs/settings.md.
     Without a ``ledger`` nothing is predicted or priced: a turn has its messages, tokens and the cause of a move.
-    A ``summarizer`` is asked when the oldest turns have to become a summary; without one other steps make room.
+    A ``summarizer`` is asked when the oldest turns have to become a summary; without one other steps make room. What is
+    in memory asks no model by itself: ``same`` and ``off`` mean that nobody is.
     """
 
     def __init__(
@@ -48,16 +50,22 @@ class Conversation(Discourse):
         conversation: str = "chat",
         vault: str | PathLike[str] | None = None,
         ledger: bool = True,
-        summarizer: Summarizer | None = None,
+        summarizer: Summarizer | str | None = None,
         **settings: object,
     ) -> None:
+        own = None if summarizer in (SAME, OFF) else summarizer
+        if isinstance(own, str):
+            raise CallError(
+                f"A conversation in memory asks no model, {own} neither.",
+                hint="Give an object with a method summarize, or open a store with lamella.open(…).",
+            )
         services = read_services(settings)
         dialogue = open_dialogue(
             services,
             conversation=check_text(conversation, "conversation", may_be_empty=False),
             vault=check_folder(vault),
             ledger=ledger,
-            summarizer=check_summarizer(summarizer),
+            summarizer=check_summarizer(own),
         )
         given = {} if system is None else check_parts(system)
         super().__init__(dialogue, system={**read_parts(services.found), **given})
@@ -81,7 +89,7 @@ def open_engine(
     *,
     vault: str | PathLike[str] | None = None,
     ledger: bool = True,
-    summarizer: Summarizer | None = None,
+    summarizer: Summarizer | str | None = None,
     model: str | None = None,
     provider: ChatProvider | None = None,
     patience: float | None = None,
@@ -93,22 +101,26 @@ def open_engine(
 
     ``model`` is what conversations are sent to, ``provider`` what sends, in place of the one that the model names.
     ``patience`` is how many seconds of silence are borne, and the longest wait that a provider may ask for (120);
-    ``tries`` is how often a request is sent before giving up (4). ``allow`` is asked with a ``NoteChange`` before a
+    ``tries`` is how often a request is sent before giving up (4). ``summarizer`` is an object that writes summaries, or
+    ``same``, ``off`` or another model's name, as the setting has it. ``allow`` is asked with a ``NoteChange`` before a
     model writes a note of the vault, and answers ``True`` or not, at once or awaited; without it no note is written.
     With ``memory`` conversations take up what is remembered, and without they keep what they have; where neither is
     said, the setting says.
     """
     named = None if model is None else check_text(model, "model", may_be_empty=False)
     services, folder = read_services(), check_folder(vault)
+    part = find_part(services, wanted=check_switch(memory, "memory"))
     pool = open_pool(check_provider(provider), services=services, patience=check_patience(patience, tries))
+    by_name = check_text(summarizer, "summarizer", may_be_empty=False) if isinstance(summarizer, str) else None
     open_it = partial(
         open_backend,
         check_text(url, "url"),
         services=services,
         vault=folder,
         ledger=ledger,
-        summarizer=check_summarizer(summarizer),
-        memory=find_part(services, wanted=check_switch(memory, "memory")),
+        summarizer=None if isinstance(summarizer, str) else check_summarizer(summarizer),
+        pool=pool,
+        memory=part,
     )
     return Engine(
         # A loop is not held up by a disk or a server: `async with` awaits what else is done here and now.
@@ -116,10 +128,11 @@ def open_engine(
         pool,
         runners=RUNNERS,
         model=named,
+        summarizer=by_name,
         archive=open_archive(),
         open_store=open_store,
         fit=partial(fit_settings, begins=True, services=services),
-        place=open_workplace(services, vault=folder, allow=check_allow(allow)),
+        place=open_workplace(services, vault=folder, allow=check_allow(allow), remember=open_remember(services, part)),
         restore=None if folder is None else lambda note: open_writer(folder, services).restore(note),
         memory=partial(open_memory, services=services),
     )

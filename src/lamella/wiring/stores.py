@@ -1,6 +1,7 @@
 """Stores: conversations that last, at a URL or where settings say."""
 
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from lamella.engine.keeping.backend import Backend, ChatRules
     from lamella.engine.keeping.conversations import Conversations
     from lamella.engine.memory import MemoryPart
+    from lamella.engine.sending.pool import ProviderPool
     from lamella.holdings import ChatListing
     from lamella.ports import Summarizer
 
@@ -27,12 +29,14 @@ def open_backend(
     vault: Path | None = None,
     ledger: bool = True,
     summarizer: "Summarizer | None" = None,
+    pool: "ProviderPool | None" = None,
     create: bool = True,
     memory: "MemoryPart | None" = None,
 ) -> "Backend":
     """A backend over the store at a URL, or the configured one: everything that conversations which last work with.
 
-    ``memory`` is what they take up of what is remembered; with none each keeps what it has. Unless ``create``, a store
+    ``memory`` is what they take up of what is remembered; with none each keeps what it has. Without a ``summarizer``
+    models are asked for summaries, over the pool that turns are sent from, if there is one. Unless ``create``, a store
     that is not there is an error.
     """
     # Lists do without a backend, and all that a turn walks through takes long to import.
@@ -41,6 +45,7 @@ def open_backend(
     from lamella.settings.system import read_parts
     from lamella.wiring.faults import check_meaning
     from lamella.wiring.providers import configure_chat
+    from lamella.wiring.summaries import fit_reading, make_fetchers
     from lamella.wiring.worlds import open_world
 
     services = services or read_services()
@@ -48,27 +53,38 @@ def open_backend(
     # The day as people at this machine count it. A replay knows none: it says the same on any day.
     world = open_world(vault, services=services, summarizer=summarizer, today=lambda: clock.now().astimezone().date())
 
-    def configure(given: Mapping[str, object]) -> "ChatRules":
+    def read(given: Mapping[str, object]) -> "ChatRules":
         found = configure_chat(given, services)
         check_meaning(found)
-        rules, terms = make_rules(found.settings, world), make_terms(found.settings)
+        settings, rules = found.settings, make_rules(found.settings, world)
         return ChatRules(
-            rules=rules,
-            terms=terms,
-            model=found.settings.model,
+            rules=fit_reading(rules, settings, services) if summarizer is None else rules,
+            terms=make_terms(settings),
+            model=settings.model,
             parts=partial(read_parts, found),
-            limits=make_limits(found.settings),
+            limits=make_limits(settings),
+            summarizer=settings.summarizer,
         )
 
-    store = open_store(find_store(url, services), create=create)
+    last: tuple[Mapping[str, object], ChatRules] | None = None
+
+    def configure(given: Mapping[str, object]) -> "ChatRules":
+        # Of many conversations that are opened one after another most have the same settings of their own.
+        nonlocal last
+        known = last
+        if known is None or known[0] != given:
+            known = last = (deepcopy(dict(given)), read(given))
+        return known[1]
+
     return Backend(
-        store=store,
+        store=open_store(find_store(url, services), create=create),
         clock=clock,
         world=world,
         configure=configure,
         ledger=ledger,
         make_key=make_key,
         memory=memory,
+        find_fetcher=make_fetchers(services, pool),
     )
 
 

@@ -15,7 +15,7 @@ from lamella.settings.trust import FILE, TrustBook
 from lamella.wiring.services import Services, read_services
 
 # The settings that name a place.
-FIELDS = ("model", "store", "web_search")
+FIELDS = ("model", "store", "web_search", "mcp")
 # What PostgreSQL's own library sends to whichever server it is led to.
 _PASSWORD = "PGPASSWORD"
 
@@ -38,6 +38,10 @@ def name_place(field: str, given: str) -> str:
 
     if field not in FIELDS:
         raise SettingError(f"{field} names no place.", hint=f"Settings that do: {', '.join(FIELDS)}.")
+    if field == "mcp":
+        from lamella.wiring.mcp import find_place
+
+        return find_place(given, read_services())
     place = (name_provider(given) if field == "model" else None) or _name(field, given, read_services())
     if place is None:
         raise SettingError(f"{given} needs no trust.", hint="Whoever names it, nothing leaves this process.")
@@ -84,6 +88,18 @@ def remember_model(model: str, *, named: bool, services: Services) -> None:
             add_trust("model", place)
 
 
+def check_server(name: str, place: str, *, services: Services) -> None:
+    """Refuses an MCP server that only a project's file names, and that nobody said yes to."""
+    if open_trust().covers("mcp", place):
+        return
+    raise UntrustedError(
+        f"{services.found.files[Origin.PROJECT]} names the MCP server {place}, and you have not.",
+        hint=lambda door: f"If you trust it, {door.trust('mcp', name, place)}.",
+        field="mcp",
+        place=place,
+    )
+
+
 def _check(field: str, given: str, *, own: Sequence[str], services: Services) -> None:
     """Refuses a place that nobody named or said yes to."""
     place = _name(field, given, services)
@@ -100,7 +116,9 @@ def _check(field: str, given: str, *, own: Sequence[str], services: Services) ->
 def _list_own(field: str, own: Sequence[str], services: Services) -> Iterator[str | None]:
     """The places that whoever runs this has named. Facts in a project cannot turn a name into another place."""
     theirs = services.found.origins["model_facts"] is Origin.PROJECT
-    for value in (*own, *services.surroundings.list_own(field)):
+    # A model that somebody named to write summaries is a place of theirs as well.
+    named = services.surroundings.list_own("summarizer") if field == "model" else []
+    for value in (*own, *services.surroundings.list_own(field), *named):
         with suppress(LamellaError):
             yield _name(field, value, services, shipped=theirs) if isinstance(value, str) else None
 
@@ -122,7 +140,8 @@ def _name(field: str, given: str, services: Services, *, shipped: bool = False) 
 
 def _find_author(field: str, given: str, services: Services) -> str:
     found = services.found
-    chosen = getattr(found.settings, field) == given and found.origins[field] is Origin.PROJECT
+    names = ("model", "summarizer") if field == "model" else (field,)
+    chosen = any(getattr(found.settings, name) == given and found.origins[name] is Origin.PROJECT for name in names)
     # A name without a provider leads where facts say.
     chosen |= field == "model" and ":" not in given and found.origins["model_facts"] is Origin.PROJECT
     return str(found.files[Origin.PROJECT]) if chosen else "The conversation"

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 from lamella.adapters.clocks.system import SystemClock
 from lamella.engine.sending.job import Workplace
+from lamella.settings.meaning import find_write_rule
 from lamella.settings.values import WriteRule
+from lamella.wiring.mcp import open_servers
 from lamella.wiring.services import Services
 from lamella.wiring.trust import find_search
 
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from lamella.ports import AllowWrite, Remember
 
 _BACKUPS = "backups"
+# What only the user says of writing; a conversation refuses these as well, and more.
+_OWN = ("note_writes", "note_backups")
 
 
 def open_workplace(
@@ -39,6 +43,7 @@ def open_workplace(
     ``remember`` writes a fact down; without it there is no tool for that. A search engine that only a project's file
     names is refused here.
     """
+    _check_own(services)
     find_search(services)
     maker = ToolMaker(services, vault=vault, allow=allow, remember=remember)
     return Workplace(
@@ -47,6 +52,7 @@ def open_workplace(
         calls_tools=partial(_calls_tools, services),
         look_at_project=None if vault is None else partial(_look_at, vault),
         writes=maker.find_rule(None) is not WriteRule.OFF,
+        servers=open_servers(services),
     )
 
 
@@ -56,10 +62,17 @@ def open_writer(vault: Path, services: Services) -> "NoteWriter":
     from lamella.adapters.writing.backups import BackupFolder
     from lamella.adapters.writing.writer import NoteWriter
 
+    _check_own(services)
     # Whether there is such a folder is told as it is everywhere.
     Vault(vault)
     root = vault.resolve()
     return NoteWriter(root, backups=lambda: BackupFolder(_place_backups(root, services)), now=_tell_now)
+
+
+def _check_own(services: Services) -> None:
+    """Refuses what somebody else's project says about writing, whichever way this was come to."""
+    for overreach in services.found.find_overreach(_OWN):
+        raise overreach
 
 
 class ToolMaker:
@@ -100,7 +113,7 @@ class ToolMaker:
         """Whether notes are written: as the user's own settings say. A conversation may be stricter, never laxer."""
         if self._root is None:
             return WriteRule.OFF
-        own = WriteRule(self._services.settings.note_writes)
+        own = find_write_rule(self._services.settings)
         written = getattr(chat, "settings", {}).get("note_writes")
         return max(own, WriteRule(written), key=list(WriteRule).index) if written in list(WriteRule) else own
 

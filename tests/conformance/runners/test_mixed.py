@@ -38,7 +38,7 @@ def ask_all(
 def test_a_mixed_conversation_that_is_opened_anew_in_the_middle_sends_the_same(
     opened: Open, layout: str, movements: list[Movement]
 ) -> None:
-    mix = [*RUNNERS, *reversed(RUNNERS), *RUNNERS]
+    mix = [*RUNNERS, *reversed(tuple(RUNNERS)), *RUNNERS]
     whole = opened(Speaker(*map(str, range(len(mix))))).chat("whole", layout=layout)
     sent = ask_all(whole, mix, movements)
     half = len(mix) // 2

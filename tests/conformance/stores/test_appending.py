@@ -10,7 +10,7 @@ from lamella.adapters.stores.schema import load_migrations
 from lamella.core.log.records import EventKind, Record, Written
 from lamella.core.text.content import hash_bytes
 from lamella.core.values import replace
-from lamella.errors import CallError, ConflictError, ErasedError, StoreVersionError, TextError
+from lamella.errors import CallError, ConflictError, ErasedError, StoreDamagedError, StoreVersionError, TextError
 from lamella.ports import Store
 
 HARD_TEXTS = [
@@ -274,3 +274,30 @@ def test_a_store_migrated_under_a_running_process_takes_no_more_from_it(url: str
     with pytest.raises(StoreVersionError, match="99"):
         store.append("c", say("two"), expected=1)
     assert texts(store, "c") == ["one"]
+
+
+@pytest.mark.parametrize("damage", ["UPDATE conversations SET head = ?", "UPDATE events SET hash = ? WHERE seq = 2"])
+def test_a_conversation_that_was_damaged_since_this_process_wrote_to_it_takes_no_more(
+    url: str, opened: OpenStore, damage: str
+) -> None:
+    store = opened(url)
+    store.append("c", say("one"), expected=0)
+    store.append("c", say("two"), expected=1)
+    tamper(url, damage, "another")
+    with pytest.raises(StoreDamagedError):
+        store.append("c", say("three"), expected=2)
+    assert texts(store, "c") == ["one", "two"]
+
+
+def test_whoever_wrote_last_is_told_when_others_went_on_or_erased(url: str, opened: OpenStore) -> None:
+    first, second = opened(url), opened(url)
+    for number, said in enumerate(("one", "two")):
+        first.append("c", say(said), expected=number)
+    second.append("c", say("three"), expected=2)
+    with pytest.raises(ConflictError, match="3"):
+        first.append("c", say("mine"), expected=2)
+    first.append("c", say("four"), expected=3)
+    second.erase_conversation("c", at=LATER)
+    with pytest.raises(ErasedError):
+        first.append("c", say("five"), expected=4)
+    assert list(first.verify()) == []

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import lamella
 from lamella import Chat, Engine, Note
-from lamella.attach import Passage
+from lamella.attach import NotePassage
 from lamella.core.log.events.reply import CitedSource
 from lamella.core.messages.delta import Reply, StopReason
 from lamella.engine.dialogue.answer import Answer
 from lamella.engine.sources import ReplySource, list_source_hashes, read_sources
 
-PASSAGE = Passage(path="costs.md", place="May", text="Seeds: 12.")
+PASSAGE = NotePassage(path="costs.md", place="May", text="Seeds: 12.")
 GARDEN = Note(path="garden.md", text="# Beds\n\nBeans in the north.\n")
 CITED = (
     CitedSource(id="costs.md#passage:May", place="May"),

@@ -2,7 +2,9 @@
 
 import asyncio
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
+from functools import partial
 from threading import Event, Timer, current_thread, main_thread
 
 import pytest
@@ -142,3 +144,50 @@ def test_closing_waits_for_what_is_being_done_and_later_work_finds_new_threads(w
     workers.close()
     assert done == ["late"]
     assert asyncio.run(workers.run(lambda: "again")) == "again"
+
+
+def test_what_comes_back_to_a_loop_that_is_gone_troubles_nobody(workers: Workers) -> None:
+    begun, free = Event(), Event()
+
+    def hold() -> bool:
+        begun.set()
+        return free.wait(FAR)
+
+    async def leave() -> None:
+        left = asyncio.create_task(workers.run(hold))
+        await asyncio.to_thread(begun.wait, FAR)
+        left.cancel()
+        await asyncio.gather(left, return_exceptions=True)
+
+    asyncio.run(leave())
+    free.set()
+    assert asyncio.run(workers.run(lambda: "next")) == "next"
+
+
+def test_loops_of_several_threads_each_get_back_what_they_asked_for(workers: Workers) -> None:
+    async def count(start: int) -> list[int]:
+        return [await workers.run(partial(abs, number)) for number in range(start, start + 50)]
+
+    with ThreadPoolExecutor(3) as threads:
+        given = list(threads.map(lambda start: asyncio.run(count(start)), (0, 100, 200)))
+    assert given == [list(range(start, start + 50)) for start in (0, 100, 200)]
+
+
+def test_what_fails_although_it_was_cancelled_is_told(workers: Workers) -> None:
+    begun, free = Event(), Event()
+
+    def fail() -> None:
+        begun.set()
+        free.wait(FAR)
+        raise ConflictError(conversation="c", expected=1, found=2)
+
+    async def cancel() -> None:
+        lasting = asyncio.create_task(workers.finish(fail))
+        await asyncio.to_thread(begun.wait, FAR)
+        lasting.cancel()
+        await asyncio.sleep(0)
+        free.set()
+        with pytest.raises(ConflictError):
+            await lasting
+
+    asyncio.run(cancel())

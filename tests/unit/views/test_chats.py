@@ -68,8 +68,9 @@ def test_an_output_that_was_erased_says_so_though_the_same_content_came_again() 
 
 def test_a_turn_of_a_branch_has_what_the_numbers_in_its_reply_point_to() -> None:
     source = ReplySource(number=1, id="garden.md", title="garden", path="garden.md", place="Beds", text="Beans.")
-    said = view_branch_said([TURN], {}, (), [[source]])
-    (turn,) = said["turns"]  # type: ignore[misc]
-    assert turn["sources"] == [
+    said = view_branch_said([TURN], {}, marks=(), sources=[[source]])
+    turns = said["turns"]
+    assert isinstance(turns, list)
+    assert turns[0]["sources"] == [
         {"number": 1, "id": "garden.md", "title": "garden", "path": "garden.md", "place": "Beds", "text": "Beans."}
     ]

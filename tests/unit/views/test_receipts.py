@@ -35,6 +35,7 @@ class Plan:
     before: TokenCounts = BEFORE
     after: TokenCounts | None = None
     outlook: Outlook | None = None
+    warnings: tuple[str, ...] = ()
 
 
 def test_a_receipt_has_the_documented_fields_with_its_values() -> None:
@@ -54,8 +55,10 @@ def test_a_receipt_has_the_documented_fields_with_its_values() -> None:
 
 def test_a_plan_has_its_receipt_both_counts_and_what_it_brings() -> None:
     outlook = Outlook(moved=120, cost_now=Decimal("0.00120"), saved_per_turn=None)
-    body = view_plan("garden", Plan(receipt=RECEIPT, after=AFTER, outlook=outlook), committed=True)
-    assert list(body) == ["conversation", "committed", "receipt", "tokens", "outlook"]
+    plan = Plan(receipt=RECEIPT, after=AFTER, outlook=outlook, warnings=("Line 3 looks like a key.",))
+    body = view_plan("garden", plan, committed=True)
+    assert list(body) == ["conversation", "committed", "receipt", "tokens", "outlook", "warnings"]
+    assert body["warnings"] == ["Line 3 looks like a key."]
     assert (body["conversation"], body["committed"]) == ("garden", True)
     assert body["receipt"] == view_receipt(RECEIPT)
     assert body["tokens"] == {"before": view_tokens(BEFORE), "after": view_tokens(AFTER)}

@@ -5,8 +5,7 @@ from pathlib import Path
 
 from lamella.adapters.files.reading import read_plain
 from lamella.adapters.sources.vault import Vault
-from lamella.core.artifacts.kinds import kind_of_file
-from lamella.core.artifacts.model import Kind
+from lamella.core.artifacts.kinds import KINDS, Medium, kind_of_file
 from lamella.core.text.content import normalise
 from lamella.errors import BadInputError
 from lamella.holdings import ProjectFolder
@@ -35,7 +34,8 @@ def look_at_project(root: Path) -> ProjectFolder:
 
 
 def _is_source(path: str) -> bool:
-    return kind_of_file(path) is not Kind.IMAGE
+    kind = kind_of_file(path)
+    return kind is None or KINDS[kind].medium is not Medium.PICTURE
 
 
 def _find_time(place: Path) -> float:

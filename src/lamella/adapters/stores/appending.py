@@ -1,5 +1,6 @@
 """Appending: events after exactly the ones that are expected, with the contents they bring."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lamella.adapters.stores.chain import FIRST, check_contents, check_known, clean_title, find_erased, link_all
@@ -23,7 +24,8 @@ class Change:
     @property
     def erases(self) -> tuple[str, ...]:
         """The contents that its erasure events remove; what it brings itself stays."""
-        return tuple(sorted(find_erased(self.written.records).difference(self.written.contents)))
+        erased = find_erased(self.written.records)
+        return tuple(sorted(erased.difference(self.written.contents))) if erased else ()
 
     @property
     def version(self) -> int:
@@ -103,22 +105,51 @@ def append_events(database: Database, transaction: Transaction, *, change: Chang
         _let_go(transaction, change.conversation, erases)
         _forget_counts(transaction, change.conversation)
         remove_checkpoints(transaction, change.conversation)
-    _hold(transaction, change)
     hashes = _hashes(state.head, change)
-    records = change.written.records
-    transaction.run_each(
-        f"INSERT INTO events (conversation, hash, {RECORD_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        [
-            (change.conversation, name, *write_record(seq, record, counted=not erases))
-            for seq, (record, name) in enumerate(zip(records, hashes, strict=True), start=change.expected + 1)
-        ],
-    )
-    title = None if change.title is None else clean_title(change.title)
-    transaction.run(
-        "UPDATE conversations SET version = ?, head = ?, title = coalesce(?, title), updated = ? WHERE id = ?",
-        *(change.version, hashes[-1], title, records[-1].at, change.conversation),
-    )
+    _insert(transaction, change, hashes, counted=not erases)
+    transaction.run(_MOVE, *_tell_end(change, hashes[-1]), change.conversation)
     return hashes[-1]
+
+
+def append_behind(transaction: Transaction, change: Change, *, head: str, schema: int) -> str | None:
+    """Write a change that erases nothing behind the event that this process wrote last, and give the new head.
+
+    All that is otherwise looked at first are conditions of one statement here: none if one of them does not hold.
+    """
+    hashes = _hashes(head, change)
+    place = (change.conversation, change.expected, head)
+    if not transaction.run(_MOVE + _AS_IT_WAS, *_tell_end(change, hashes[-1]), *place, *place, schema):
+        return None
+    _insert(transaction, change, hashes, counted=True)
+    return hashes[-1]
+
+
+_MOVE = "UPDATE conversations SET version = ?, head = ?, title = coalesce(?, title), updated = ? WHERE id = ?"
+_AS_IT_WAS = (
+    " AND version = ? AND head = ? AND erased IS NULL"
+    " AND EXISTS (SELECT 1 FROM events WHERE conversation = ? AND seq = ? AND hash = ?)"
+    " AND (SELECT max(version) FROM schema_version) <= ?"
+)
+
+
+def _tell_end(change: Change, head: str) -> tuple[int, str, str | None, str]:
+    """What a conversation's row says of its end once a change is written."""
+    title = None if change.title is None else clean_title(change.title)
+    return change.version, head, title, change.written.records[-1].at
+
+
+def _insert(transaction: Transaction, change: Change, hashes: Sequence[str], *, counted: bool) -> None:
+    """The events of a change, with the contents that they bring."""
+    _hold(transaction, change)
+    numbered = enumerate(zip(change.written.records, hashes, strict=True), start=change.expected + 1)
+    rows = [
+        (change.conversation, name, *write_record(seq, record, counted=counted)) for seq, (record, name) in numbered
+    ]
+    statement = f"INSERT INTO events (conversation, hash, {RECORD_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+    if len(rows) == 1:
+        transaction.run(statement, *rows[0])
+    else:
+        transaction.run_each(statement, rows)
 
 
 def _hashes(previous: str, change: Change) -> list[str]:
@@ -128,6 +159,8 @@ def _hashes(previous: str, change: Change) -> list[str]:
 def _hold(transaction: Transaction, change: Change) -> None:
     """Hold the contents that are brought, and store those that nobody holds yet."""
     named = {name for record in change.written.records for name in record.contents}
+    if not named:
+        return
     brought = sorted(change.written.contents)
     _check_named(transaction, change, missing=named.difference(brought))
     if not brought:

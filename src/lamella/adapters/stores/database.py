@@ -15,7 +15,9 @@ _CHUNK = 500
 class Transaction(Protocol):
     """Statements that happen together or not at all. Values stand in SQL as ``?``."""
 
-    def run(self, sql: str, *values: object) -> None: ...
+    def run(self, sql: str, *values: object) -> int:
+        """One statement; how many rows it changed."""
+        ...
 
     def run_each(self, sql: str, rows: Sequence[Row]) -> None:
         """One statement for each row of values."""

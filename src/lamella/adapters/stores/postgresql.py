@@ -4,6 +4,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from math import ceil
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
@@ -259,8 +260,8 @@ class _PostgresTransaction:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def run(self, sql: str, *values: object) -> None:
-        self._connection.execute(_translate(sql), values)
+    def run(self, sql: str, *values: object) -> int:
+        return self._connection.execute(_translate(sql), values).rowcount
 
     def run_each(self, sql: str, rows: Sequence[Row]) -> None:
         with self._connection.cursor() as cursor:
@@ -271,6 +272,7 @@ class _PostgresTransaction:
         return self._connection.execute(_translate(sql), values, binary=True).fetchall()
 
 
+@lru_cache(maxsize=128)
 def _translate(sql: str) -> bytes:
     return sql.replace("?", "%s").encode()
 

@@ -77,7 +77,8 @@ def read_version(conversation: str, version: object) -> int:
 def write_record(seq: int, record: Record, *, counted: bool) -> Row:
     """The row of a record, with or without its counts."""
     counts = record.counts if counted and record.counts else None
-    return seq, record.kind.value, record.at, record.body, json.dumps(record.contents), counts
+    contents = json.dumps(record.contents) if record.contents else "[]"
+    return seq, record.kind.value, record.at, record.body, contents, counts
 
 
 def _read_hashes(contents: str) -> tuple[str, ...]:

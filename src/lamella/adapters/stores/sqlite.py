@@ -102,7 +102,10 @@ class SqliteDatabase:
         together = [self._waiting.popleft() for _ in range(len(self._waiting))]
         try:
             with self._patient_since(min(one.since for one in together)):
-                if len(together) == 1 or not self._write_together(together):
+                # One that fails is rare, and only then is each of them kept apart from the others.
+                if len(together) == 1 or not any(
+                    self._write_together(together, apart=apart) for apart in (False, True)
+                ):
                     for one in together:
                         self._write_alone(one)
         except BaseException:
@@ -123,11 +126,15 @@ class SqliteDatabase:
         finally:
             self._run(f"PRAGMA busy_timeout = {ceil(self._patience * 1000)}")
 
-    def _write_together(self, together: Sequence[_WaitingWrite]) -> bool:
-        """Commit all of them at once, each as if it were alone; false if each has to be tried by itself."""
+    def _write_together(self, together: Sequence[_WaitingWrite], *, apart: bool) -> bool:
+        """Commit all of them at once, each as if it were alone; false if that cannot be done so.
+
+        Unless they are kept ``apart``, one that fails leaves nothing of any.
+        """
+        write = self._write_apart if apart else _write_all
         try:
-            self._transact("BEGIN IMMEDIATE", lambda transaction: self._write_each(together, transaction))
-        except LamellaError as error:
+            self._transact("BEGIN IMMEDIATE", lambda transaction: write(together, transaction))
+        except Exception as error:  # noqa: BLE001 - whose failure it is, and whatever it is, shows when they are apart
             # For somebody else's lock all of them have waited by now.
             if not _is_busy(error.__cause__):
                 return False
@@ -137,7 +144,7 @@ class SqliteDatabase:
             one.done = True
         return True
 
-    def _write_each(self, together: Sequence[_WaitingWrite], transaction: Transaction) -> None:
+    def _write_apart(self, together: Sequence[_WaitingWrite], transaction: Transaction) -> None:
         """What each of several comes to; if one fails, nothing is left of it, and the others go on."""
         for one in together:
             self._run("SAVEPOINT apart")
@@ -166,7 +173,7 @@ class SqliteDatabase:
         with self._lock:
             self._run(begin)
             try:
-                result = work(_SqliteTransaction(self._run, self._run_each))
+                result = work(_SqliteTransaction(self._run, self._change, self._run_each))
                 self._run("COMMIT")
             except BaseException:
                 # A full disk may have rolled it back already.
@@ -241,6 +248,12 @@ class SqliteDatabase:
         finally:
             self._connection.text_factory = str
 
+    def _change(self, sql: str, values: Sequence[object]) -> int:
+        try:
+            return self._connection.execute(sql, values).rowcount
+        except sqlite3.Error as error:
+            raise self._explain(error) from error
+
     def _run_each(self, sql: str, rows: Sequence[Row]) -> None:
         try:
             self._connection.executemany(sql, rows)
@@ -253,16 +266,25 @@ class SqliteDatabase:
 
 class _SqliteTransaction:
     def __init__(
-        self, run: Callable[[str, Sequence[object]], list[Row]], run_each: Callable[[str, Sequence[Row]], None]
+        self,
+        run: Callable[[str, Sequence[object]], list[Row]],
+        change: Callable[[str, Sequence[object]], int],
+        run_each: Callable[[str, Sequence[Row]], None],
     ) -> None:
         self._run = run
+        self._change = change
         self.run_each = run_each
 
-    def run(self, sql: str, *values: object) -> None:
-        self._run(sql, values)
+    def run(self, sql: str, *values: object) -> int:
+        return self._change(sql, values)
 
     def rows(self, sql: str, *values: object) -> list[Row]:
         return self._run(sql, values)
+
+
+def _write_all(together: Sequence[_WaitingWrite], transaction: Transaction) -> None:
+    for one in together:
+        one.result = one.work(transaction)
 
 
 def _is_busy(error: BaseException | None) -> bool:

@@ -1,10 +1,11 @@
 """The store: conversations in a SQL database, written once for every dialect."""
 
 import os
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 
-from lamella.adapters.stores.appending import Change, append_events, check_head, has_landed, lock_state
+from lamella.adapters.stores.appending import Change, append_behind, append_events, check_head, has_landed, lock_state
 from lamella.adapters.stores.chain import check_name, check_named, check_written, refuse_erased
 from lamella.adapters.stores.checkpoints import CheckpointWrite, find_checkpoints, write_checkpoint
 from lamella.adapters.stores.database import Database, Transaction, marks, split
@@ -36,6 +37,8 @@ class SqlStore:
         self._process = os.getpid()
         # Heads of appends that were written and whose commit may have been lost: repeated, they are recognised.
         self._unsettled: dict[str, str] = {}
+        # How many events the conversations have that were written here last, and the hash of the last of them.
+        self._written: OrderedDict[str, tuple[int, str]] = OrderedDict()
         scripts = load_migrations(database.dialect) if migrations is None else migrations
         self._schema = migrate(database, scripts, name=name)
 
@@ -66,10 +69,24 @@ class SqlStore:
         except Exception:
             self._unsettled.pop(change.conversation, None)
             raise
-        self._unsettled.pop(change.conversation, None)
+        head = self._unsettled.pop(change.conversation, None)
+        if head is not None:
+            self._remember(change.conversation, version, head)
         return version
 
+    def _remember(self, conversation: str, version: int, head: str) -> None:
+        self._written[conversation] = (version, head)
+        self._written.move_to_end(conversation)
+        if len(self._written) > _REMEMBERED:
+            self._written.popitem(last=False)
+
     def _apply(self, transaction: Transaction, change: Change) -> int:
+        version, written = self._written.get(change.conversation, (0, ""))
+        if written and version == change.expected and not change.erases:
+            head = append_behind(transaction, change, head=written, schema=self._schema)
+            if head is not None:
+                self._unsettled[change.conversation] = head
+                return change.version
         state = lock_state(self._database, transaction, change)
         check_version(state.schema, self._schema, name=self._name)
         refuse_erased(change.name or change.conversation, state.erased)
@@ -125,6 +142,7 @@ class SqlStore:
         database = self._opened()
         database.write(lambda transaction: bury(database, transaction, conversation, at=at))
         self._unsettled.pop(conversation, None)
+        self._written.pop(conversation, None)
         database.purge()
 
     def verify(self, conversation: str | None = None) -> Iterator[Damage]:
@@ -178,6 +196,8 @@ class SqlStore:
         return self._database
 
 
+# Of so many conversations it is known where they end; others are looked at first.
+_REMEMBERED = 4_096
 _KEYS = "SELECT id FROM conversations ORDER BY id"
 _STATS = (
     "SELECT (SELECT max(version) FROM schema_version), (SELECT count(*) FROM conversations WHERE erased IS NULL),"

@@ -23,8 +23,8 @@ def make_days_tool(now: Callable[[], datetime]) -> Tool:
     return make_tool(
         "time_range",
         "Tell which days words such as 'last week', 'yesterday' or 'March 2026' mean, and which day is today.",
-        _PARAMETERS,
-        tell,
+        parameters=_PARAMETERS,
+        run=tell,
     )
 
 

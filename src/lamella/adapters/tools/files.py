@@ -38,12 +38,12 @@ def make_list_tool(vault: Vault) -> Tool:
     return make_tool(
         "list_files",
         "List the files of the user's vault by their paths, all or those of a folder or a pattern.",
-        (
+        parameters=(
             ToolParameter("folder", "Only what is in this folder and below it."),
             ToolParameter("pattern", "Only files whose name or path fits, such as *.md or 2026-*."),
             ToolParameter("start", "The file to begin at, to go on where an earlier list ended.", "integer", least=0),
         ),
-        list_files,
+        run=list_files,
     )
 
 
@@ -64,13 +64,13 @@ def make_read_tool(vault: Vault, *, note_read: Callable[[str], None] | None = No
     return make_tool(
         "read_note",
         "Read a note or another file of the user's vault, whole, below a heading, or by its lines.",
-        (
+        parameters=(
             ToolParameter("path", "Its path in the vault, or the name of a note.", required=True),
             ToolParameter("heading", "Only what stands below this heading; Above#Below goes down two steps."),
             ToolParameter("lines", "Only these lines, such as 10-40."),
             START,
         ),
-        read,
+        run=read,
     )
 
 

@@ -21,6 +21,6 @@ def make_remember_tool(remember: Remember) -> Tool:
     return make_tool(
         "remember",
         "Write down a lasting fact about the user or their work for later conversations. Only when the user wants it.",
-        (ToolParameter("fact", "The fact, as one sentence that is understood by itself.", required=True),),
-        run,
+        parameters=(ToolParameter("fact", "The fact, as one sentence that is understood by itself.", required=True),),
+        run=run,
     )

@@ -24,9 +24,9 @@ class ToolParameter(NamedTuple):
 def make_tool(
     name: str,
     description: str,
+    *,
     parameters: tuple[ToolParameter, ...],
     run: Callable[[Arguments], object],
-    *,
     seconds: float | None = None,
 ) -> Tool:
     """A tool whose arguments are checked before it runs; those left out, or null, are not among what it gets."""

@@ -8,6 +8,7 @@ from lamella.adapters.tools.days import read_days
 from lamella.adapters.tools.schema import Arguments, ToolParameter, make_tool
 from lamella.attach import Tool
 from lamella.engine.notes import NoteIndex
+from lamella.engine.sending.tools import NOTHING_FOUND
 from lamella.holdings import NoteHit
 
 _MOST, _USUAL = 20, 8
@@ -45,8 +46,8 @@ def make_search_tool(notes: NoteIndex, now: Callable[[], datetime]) -> Tool:
         "search_notes",
         "Search the user's notes, offline, and get the passages that fit best, each with its path and heading. "
         "Other words may find more.",
-        _PARAMETERS,
-        search,
+        parameters=_PARAMETERS,
+        run=search,
         seconds=_SECONDS,
     )
 
@@ -72,7 +73,7 @@ def compose_query(given: Arguments, now: datetime) -> str:
 def tell_hits(query: str, hits: Sequence[NoteHit]) -> str:
     """Passages, the best first, each under its place."""
     if not hits:
-        return f"No note fits {query[:200]!r}. Try fewer or other words, or leave filters out."
+        return f"{NOTHING_FOUND}: no note fits {query[:200]!r}. Try fewer or other words, or leave filters out."
     return "\n\n".join(f"{_tell_place(number, hit)}\n{_tell_text(hit)}" for number, hit in enumerate(hits, start=1))
 
 

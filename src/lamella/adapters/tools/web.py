@@ -5,12 +5,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode, urlsplit
 
+from lamella.adapters.sources.opening import open_sources
 from lamella.adapters.sources.readers import OpenConversions
 from lamella.adapters.tools.schema import Arguments, ToolParameter, make_tool
 from lamella.adapters.tools.stretches import START, cut_stretch
-from lamella.attach import Tool
-from lamella.core.artifacts.model import Kind
-from lamella.core.text.addresses import find_video
+from lamella.attach import Tool, describe_page
+from lamella.core.artifacts.wanted import Wanted
+from lamella.engine.sending.tools import NOTHING_FOUND
 from lamella.errors import SettingError, SourceUnreadableError
 
 if TYPE_CHECKING:
@@ -24,20 +25,25 @@ _PATH = "/search"
 
 def make_fetch_tool(conversions: OpenConversions) -> Tool:
     """Pages and videos as a tool, read as attached ones are: from public addresses, within bounds, and kept."""
+    look = open_sources(None, conversions)
 
     def fetch(given: Arguments) -> str:
         url, start = str(given["url"]).strip(), given.get("start", 0)
         assert isinstance(start, int)
-        read = conversions()
-        found = read.read_video(Kind.YOUTUBE, url) if find_video(url) else read.read_page(Kind.URL, url)
-        named = f"{url}, {found.title}" if found.title else url
-        return cut_stretch(found.text or "", start, title=" ".join(named.split()))
+        wanted = describe_page(url).attachment()
+        if not isinstance(wanted, Wanted):
+            raise SourceUnreadableError(f"{url[:80]} is no page.", hint="Give the address of one.")
+        found = look().read(wanted)
+        if found.images:
+            raise SourceUnreadableError(f"{url[:80]} is a picture.", hint="Ask the user to attach it.")
+        named = url if found.title in ("", url) else f"{url}, {found.title}"
+        return cut_stretch(found.text, start, title=" ".join(named.split()))
 
     return make_tool(
         "fetch_url",
         "Read a page of the public web, or what is said in a YouTube video, as text.",
-        (ToolParameter("url", "Its address, with https:// or http://.", required=True), START),
-        fetch,
+        parameters=(ToolParameter("url", "Its address, with https:// or http://.", required=True), START),
+        run=fetch,
         seconds=_SECONDS,
     )
 
@@ -52,7 +58,7 @@ def make_web_search_tool(search: Callable[[str], Sequence[tuple[str, str, str]]]
             raise ValueError("query is blank")
         found = search(query)[:limit]
         if not found:
-            return f"The web search found nothing for {query[:200]!r}."
+            return f"{NOTHING_FOUND} on the web for {query[:200]!r}."
         return "\n\n".join(
             f"[{number}] {title}\n{url}\n{words}".rstrip() for number, (title, url, words) in enumerate(found, start=1)
         )
@@ -60,11 +66,11 @@ def make_web_search_tool(search: Callable[[str], Sequence[tuple[str, str, str]]]
     return make_tool(
         "web_search",
         "Search the web and get the titles, addresses and a few words of pages; fetch_url reads one of them.",
-        (
+        parameters=(
             ToolParameter("query", "What to search for.", required=True),
             ToolParameter("limit", f"How many to give at most; {_USUAL} by default.", "integer", least=1, most=_MOST),
         ),
-        run,
+        run=run,
         seconds=_SECONDS,
     )
 

@@ -65,8 +65,8 @@ def make_write_tool(permit: WritePermit) -> Tool:
         "write_note",
         "Make a note in the user's vault, or put a whole new text in place of one. The user is shown the change and "
         "says yes or no.",
-        (_PATH, ToolParameter("content", "All of its new text, in markdown.", required=True)),
-        run,
+        parameters=(_PATH, ToolParameter("content", "All of its new text, in markdown.", required=True)),
+        run=run,
         seconds=_SECONDS,
     )
 
@@ -82,11 +82,11 @@ def make_edit_tool(permit: WritePermit) -> Tool:
         "edit_note",
         "Replace one passage of a note in the user's vault, or add to its end. Read the note first. The user is shown "
         "the change and says yes or no.",
-        (
+        parameters=(
             _PATH,
             ToolParameter("old", "The passage to replace, word for word. Empty adds to the end.", required=True),
             ToolParameter("new", "What stands there instead.", required=True),
         ),
-        run,
+        run=run,
         seconds=_SECONDS,
     )

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from lamella.core.budget.counting import Measure, weigh
+from lamella.core.compaction.rules import SummaryRules
 from lamella.core.messages.model import Message, Role
 from lamella.core.prompt.layers.strip import Exchange
 from lamella.core.prompt.state import State
@@ -13,38 +14,48 @@ from lamella.core.text.content import canonical_json, hash_text
 from lamella.core.values import describe
 
 _WISH = (
-    "Quote the user's wishes word for word in double quotes, or do not quote. Keep decisions, reasons and open "
-    "questions. Invent nothing. Answer with the summary only."
+    "Write {form}, at most {words:,} words, in {language}. Quote the user's wishes word for word in double quotes, or "
+    "do not quote. Keep decisions, reasons and open questions. Invent nothing. Answer with the summary only."
 )
+_OF_THE_TALK = "the language of the conversation"
+# Words of most languages have more tokens than this many to one.
+_WORDS_PER_TOKEN = 0.6
 _SHOWN_CHARACTERS = 80
 
 
 class SummaryNeed(Struct, frozen=True, kw_only=True):
     """A summary that would help: the request to send, and how long the answer may be.
 
-    ``key`` is the hash of the text covered, so that the same text is summarised once.
+    ``key`` is the hash of the text covered, so that the same text is summarised once. Where the request extends what
+    was sent last, ``alone`` is one that does not, for a model that was not sent it.
     """
 
     key: str
     messages: tuple[Message, ...]
     max_tokens: int
+    alone: tuple[Message, ...] = ()
 
     def __repr__(self) -> str:
-        return describe(self, without=("messages",))
+        return describe(self, without=("messages", "alone"))
 
 
 class SummaryText(NamedTuple):
-    """What a summariser answered: a text, or why there is none."""
+    """What a summariser answered: a text, or why there is none.
+
+    ``by`` is who wrote it, where that is known, ``warning`` what is to be told of having asked.
+    """
 
     text: str = ""
     why: str | None = None
+    by: str = ""
+    warning: str = ""
 
 
 Summaries = Mapping[str, SummaryText]
 
 
 def ask_live(
-    oldest: Sequence[Exchange], *, state: State, measure: Measure, writes: int, window: int
+    oldest: Sequence[Exchange], *, state: State, measure: Measure, rules: SummaryRules, window: int
 ) -> tuple[Message, ...]:
     """What was sent last, its answer, and one more question: all but the question is in the provider's cache.
 
@@ -56,16 +67,28 @@ def ask_live(
     answer = state.talk.exchanges[-1].replies[-1].message
     task = (
         "Summarise this conversation from its very beginning, with what a summary there tells, up to and including "
-        f"the answer to {_begins(oldest[-1])}. {_WISH}"
+        f"the answer to {_begins(oldest[-1])}. {_wish(rules, rules.writes)}"
     )
     live = (*state.last.messages, answer, _say(task, measure))
-    return live if weigh(live, state.last.tools, measure) + writes <= window else ()
+    return live if weigh(live, state.last.tools, measure) + rules.writes <= window else ()
 
 
-def ask_alone(exchanges: Sequence[Exchange], *, measure: Measure, told: Sequence[str] = ()) -> tuple[Message, ...]:
+def ask_alone(
+    exchanges: Sequence[Exchange], *, measure: Measure, rules: SummaryRules, writes: int, told: Sequence[str] = ()
+) -> tuple[Message, ...]:
     """The turns to summarise after what was told of those before them, and nothing else."""
     talk = "\n\n".join((*told, *(_tell(one) for one in exchanges)))
-    return (_say(f"{talk}\n\nSummarise this conversation. {_WISH}", measure),)
+    return (_say(f"{talk}\n\nSummarise this conversation. {_wish(rules, writes)}", measure),)
+
+
+def sign(answer: SummaryText) -> str:
+    """The text of an answer that stands where nothing else says who wrote it, with a line that does."""
+    return f"[Summarised by {answer.by}.]\n{answer.text.strip()}" if answer.by else answer.text
+
+
+def _wish(rules: SummaryRules, writes: int) -> str:
+    words = max(int(writes * _WORDS_PER_TOKEN), 1)
+    return _WISH.format(form=rules.form, words=words, language=rules.language or _OF_THE_TALK)
 
 
 def texts_of(exchanges: Sequence[Exchange]) -> list[str]:

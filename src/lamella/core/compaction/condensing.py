@@ -10,7 +10,7 @@ from lamella.core.artifacts.blocks import render_block, shown_text
 from lamella.core.artifacts.model import Artifact, Kind
 from lamella.core.budget.counting import Measure
 from lamella.core.budget.thresholds import Budget
-from lamella.core.compaction.asking import Summaries, SummaryNeed
+from lamella.core.compaction.asking import Summaries, SummaryNeed, sign
 from lamella.core.compaction.checking import check_summary
 from lamella.core.compaction.rules import ChainRules
 from lamella.core.log.placement import Form
@@ -28,8 +28,9 @@ from lamella.core.values import replace
 
 _TASK = (
     "Summarise this part of a document that was attached to a question. Keep what it claims, its names, numbers and "
-    "headings; invent nothing; answer with the summary only.\n\n"
+    "headings; invent nothing; write it in {language}; answer with the summary only.\n\n"
 )
+_OF_THE_TEXT = "the language of the document"
 
 
 def condense_turn(
@@ -97,9 +98,9 @@ def _find_long(prompt: Prompt, chain: ChainRules) -> Mapping[str, Artifact]:
 
 def _needs(artifact: Artifact, chain: ChainRules, measure: Measure, *, summaries: Summaries) -> Iterator[SummaryNeed]:
     for part in _split(artifact, chain, measure):
-        key = _key(part)
+        key = _key(part, chain)
         if key not in summaries:
-            text = _TASK + render_block(replace(artifact, text=part))
+            text = _say_task(chain) + render_block(replace(artifact, text=part))
             message = Message(role=Role.USER, pieces=(text,), tokens=measure.count(text))
             yield SummaryNeed(key=key, messages=(message,), max_tokens=chain.summary.writes)
 
@@ -109,7 +110,7 @@ def _condense(artifact: Artifact, chain: ChainRules, measure: Measure, *, summar
     count, caps = measure.count, chain.summary
     answers: list[str] = []
     for part in _split(artifact, chain, measure):
-        answer = summaries[_key(part)]
+        answer = summaries[_key(part, chain)]
         why = answer.why or check_summary(
             answer.text,
             replaced=[part],
@@ -120,7 +121,7 @@ def _condense(artifact: Artifact, chain: ChainRules, measure: Measure, *, summar
         )
         if why is not None:
             return "", f"{artifact.id} could not be summarised: {why}"
-        answers.append(answer.text.strip())
+        answers.append(answer.text.strip() if answers else sign(answer).strip())
     exact = list_exact([artifact.text], cap=caps.exact, count=count)
     text = "\n\n".join((*answers, *((exact,) if exact else ())))
     return text, f"{artifact.id} is sent as a summary: its {count(artifact.text):,} tokens do not fit beside the rest."
@@ -148,5 +149,9 @@ def _cut(text: str, size: int) -> Iterator[str]:
     yield text[start:]
 
 
-def _key(part: str) -> str:
-    return hash_text(_TASK + part)
+def _say_task(chain: ChainRules) -> str:
+    return _TASK.format(language=chain.summary.language or _OF_THE_TEXT)
+
+
+def _key(part: str, chain: ChainRules) -> str:
+    return hash_text(_say_task(chain) + part)

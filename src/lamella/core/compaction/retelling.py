@@ -6,7 +6,7 @@ Without a summariser, or where its answer is refused, the outline of those turns
 from collections.abc import Sequence
 
 from lamella.core.budget.counting import Measure
-from lamella.core.compaction.asking import Summaries, SummaryNeed, ask_alone, key_of, texts_of
+from lamella.core.compaction.asking import Summaries, SummaryNeed, ask_alone, key_of, sign, texts_of
 from lamella.core.compaction.checking import check_summary
 from lamella.core.compaction.rules import ChainRules
 from lamella.core.log.turn import Turn
@@ -15,6 +15,9 @@ from lamella.core.prompt.folding import STRIP_TOKENS, count_summarised, name_que
 from lamella.core.prompt.layers.strip import Exchange
 from lamella.core.prompt.state import State
 from lamella.core.values import replace
+
+# What a line may weigh that says who wrote a summary.
+_SIGNATURE = 100
 
 
 def retell(
@@ -36,16 +39,16 @@ def retell(
     if not oldest or now.epoch == state.epoch:
         return turn, ()
     stands = _find_retold(state, covered)
-    if stands is not None and _find_fault(stands, oldest, measure) is None:
+    if stands is not None and _find_fault(stands, oldest, measure, spare=_SIGNATURE) is None:
         return replace(turn, strip=stands), ()
     key = key_of(oldest)
     if key not in summaries:
-        messages = ask_alone(oldest, measure=measure)
+        messages = ask_alone(oldest, measure=measure, rules=chain.summary, writes=STRIP_TOKENS)
         return turn, (SummaryNeed(key=key, messages=messages, max_tokens=STRIP_TOKENS),)
     answer = summaries[key]
     why = answer.why or _find_fault(answer.text, oldest, measure)
     if why is None:
-        return replace(turn, strip=answer.text), ()
+        return replace(turn, strip=sign(answer)), ()
     said = f"Earlier turns stand as their outline: {why[0].lower()}{why[1:]}"
     return replace(turn, warnings=(*turn.warnings, said)), ()
 
@@ -56,14 +59,14 @@ def _find_retold(state: State, covered: Sequence[Exchange]) -> str | None:
     return text if names == name_questions(covered) else None
 
 
-def _find_fault(text: str, oldest: Sequence[Exchange], measure: Measure) -> str | None:
+def _find_fault(text: str, oldest: Sequence[Exchange], measure: Measure, *, spare: int = 0) -> str | None:
     return check_summary(
         text,
         replaced=texts_of(oldest),
         users=[exchange.user.text for exchange in oldest],
         tokens=measure.count(text),
         replaced_tokens=sum(measure.count(text) for text in texts_of(oldest)),
-        max_tokens=STRIP_TOKENS,
+        max_tokens=STRIP_TOKENS + spare,
     )
 
 

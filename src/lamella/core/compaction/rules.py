@@ -10,6 +10,9 @@ from lamella.core.log.receipt import STEP_ORDER, StepName
 from lamella.core.text.outline import PREVIEW_OVER
 from lamella.errors import SettingError
 
+# It stands in one sentence of what a summariser is asked.
+_LONGEST_WISH = 80
+
 
 class KindRules(Struct, frozen=True, kw_only=True):
     """How artifacts of a kind may shrink: over how many characters to an outline, and whether at all.
@@ -32,7 +35,8 @@ class KindRules(Struct, frozen=True, kw_only=True):
 class SummaryRules(Struct, frozen=True, kw_only=True):
     """How much a summary may read and write, in tokens; ``exact`` bounds the exact words that ride beside it.
 
-    ``turns`` is how many earlier turns are worth one, ``item`` how long something attached now must be.
+    ``turns`` is how many earlier turns are worth one, ``item`` how long something attached now must be. Without a
+    ``language`` it is that of the talk; ``form`` says what is written, in the words of whoever asks for it.
     """
 
     reads: int = 16_000
@@ -40,8 +44,16 @@ class SummaryRules(Struct, frozen=True, kw_only=True):
     exact: int = 500
     turns: int = 3
     item: int = 2_000
+    language: str = ""
+    form: str = "3 to 5 short bullets"
 
     def __post_init__(self) -> None:
+        for name, words in (("language", self.language), ("form", self.form)):
+            if len(words) > _LONGEST_WISH or not words.isprintable() or (name == "form" and not words.strip()):
+                raise SettingError(
+                    f"The {name} of a summary has {len(words):,} characters, or more than one line, or none.",
+                    hint=f"Say it in at most {_LONGEST_WISH} characters on one line, as in Indonesian, or 5 bullets.",
+                )
         if min(self.reads, self.writes, self.turns, self.item) < 1 or self.exact < 0:
             raise SettingError(
                 f"A summary cannot read {self.reads}, write {self.writes} and keep {self.exact} tokens of "

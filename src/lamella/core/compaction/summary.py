@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import accumulate
 
-from lamella.core.compaction.asking import Summaries, SummaryNeed, ask_alone, ask_live, key_of, texts_of
+from lamella.core.compaction.asking import Summaries, SummaryNeed, SummaryText, ask_alone, ask_live, key_of, texts_of
 from lamella.core.compaction.checking import check_summary
 from lamella.core.compaction.draft import Draft
 from lamella.core.log.receipt import Skip, Step, StepName
@@ -33,7 +33,7 @@ def propose_summary(draft: Draft, summaries: Summaries | None) -> Step | Summary
     why = answer.why or _find_fault(draft, oldest, told, text=answer.text)
     if why is not None:
         return Skip(name=StepName.SUMMARY, why=why)
-    text, content = _render(draft, oldest, told, text=answer.text)
+    text, content = _render(draft, oldest, told, answer=answer)
     return Step(name=StepName.SUMMARY, removed=_ids(oldest), text=text, content=content)
 
 
@@ -62,10 +62,10 @@ def _count_legal(draft: Draft, turns: int) -> int:
 
 def _need(draft: Draft, oldest: Sequence[Exchange], told: Sequence[StandIn], *, key: str) -> SummaryNeed:
     before = [block.content for block in told]
-    max_tokens = draft.chain.summary.writes
-    live = ask_live(oldest, state=draft.state, measure=draft.measure, writes=max_tokens, window=draft.window)
-    messages = live or ask_alone(oldest, measure=draft.measure, told=before)
-    return SummaryNeed(key=key, messages=messages, max_tokens=max_tokens)
+    rules, measure = draft.chain.summary, draft.measure
+    live = ask_live(oldest, state=draft.state, measure=measure, rules=rules, window=draft.window)
+    alone = ask_alone(oldest, measure=measure, rules=rules, writes=rules.writes, told=before)
+    return SummaryNeed(key=key, messages=live or alone, max_tokens=rules.writes, alone=alone if live else ())
 
 
 def _find_fault(draft: Draft, oldest: Sequence[Exchange], told: Sequence[StandIn], *, text: str) -> str | None:
@@ -79,14 +79,18 @@ def _find_fault(draft: Draft, oldest: Sequence[Exchange], told: Sequence[StandIn
     )
 
 
-def _render(draft: Draft, oldest: Sequence[Exchange], told: Sequence[StandIn], *, text: str) -> tuple[str, str]:
+def _render(
+    draft: Draft, oldest: Sequence[Exchange], told: Sequence[StandIn], *, answer: SummaryText
+) -> tuple[str, str]:
     """The block that stands in for turns, and what it tells."""
     cap = draft.chain.summary.exact
     texts = [*(block.content for block in told), *texts_of(oldest)]
     exact = list_exact(texts, cap=cap, count=draft.measure.count)
     more = " and of what was told of those before" if told else ""
-    block = render_stand_in(SegmentKind.SUMMARY, text, covers=f"{len(oldest)} earlier turns{more}", exact=exact)
-    return block, "\n".join(part for part in (text.strip(), exact) if part)
+    by = f", summarised by {answer.by}" if answer.by else ""
+    covers = f"{len(oldest)} earlier turns{more}{by}"
+    block = render_stand_in(SegmentKind.SUMMARY, answer.text, covers=covers, exact=exact)
+    return block, "\n".join(part for part in (answer.text.strip(), exact) if part)
 
 
 def _ids(exchanges: Sequence[Exchange]) -> tuple[str, ...]:

@@ -38,7 +38,7 @@ from lamella.core.log.nodes import (
     check_place,
     damaged,
     derive_id,
-    join_answers,
+    join_replies,
     list_whole,
     name_messages,
 )
@@ -51,7 +51,7 @@ _USER, _REPLY = Voice.USER, Voice.REPLY
 
 # What a log folds to, and how snapshots of it are written. Whoever changes either raises the number, so that older
 # snapshots are not used; a golden file of each number holds this one to what it was.
-FORMAT = 9
+FORMAT = 8
 Change = DeleteEvent | ForkEvent | SwitchEvent | RenameEvent | ErasureEvent | SettingsEvent | StageEvent | SilentEvent
 
 
@@ -241,7 +241,8 @@ class Log(Struct, dict=True):
             reply = self._take_rounds(reply, list_whole(self.rounds[parent]))
         reply = replace(reply, asides=self.asides.pop(parent)) if parent in self.asides else reply
         self._stand(reply.event.id, parent)
-        self._add(join_answers(self.nodes.get(reply.event.id), reply), follows=follows)
+        same = self.nodes.get(reply.event.id)
+        self._add(reply if same is None else join_replies(same, reply), follows=follows)
         self.rounds.pop(parent, None)
 
     def _stand_aside(self, reply: Node) -> None:
@@ -249,7 +250,7 @@ class Log(Struct, dict=True):
         name, parent = reply.event.id, reply.event.parent
         check_place(reply, self.nodes)
         if name in self.nodes:
-            self._place(join_answers(self.nodes[name], reply))
+            self._place(join_replies(self.nodes[name], reply))
             return
         # Whoever left the question left its rounds to the empty reply; those that are open are somebody else's.
         left = self.nodes.get(message_id(self.conversation, parent=parent, role=_REPLY, text=""))

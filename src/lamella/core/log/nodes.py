@@ -141,19 +141,6 @@ def derive_id(conversation: str, event: MessageEvent | ReplyEvent) -> str:
     return message_id(conversation, parent=event.parent, role=_USER, text=event.text, attached=attached)
 
 
-def join_answers(same: Node | None, reply: Node) -> Node:
-    """An answer, where the ``same`` was given before as one that was called for once more.
-
-    What was asked after it was built on the rounds that it had then, so it keeps them.
-    """
-    if same is None or not isinstance(same.event, ReplyEvent) or not isinstance(reply.event, ReplyEvent):
-        return reply
-    sources = reply.event.sources or same.event.sources
-    event = replace(reply.event, calls=(*same.event.calls, *reply.event.calls), sources=sources)
-    asides = (*same.asides, *reply.asides)
-    return replace(reply, event=event, rounds=same.rounds, erased=same.erased, asides=asides)
-
-
 def damaged(place: str, error: Exception) -> StoreDamagedError:
     """The error for a place that cannot be read."""
     why = f"{error} is missing" if isinstance(error, KeyError) else str(error)
@@ -171,3 +158,16 @@ def check_place(node: Node, among: Mapping[str, Node]) -> None:
         raise ValueError(f"reply {node.id} answers no message")
     if (same.parent, same.role, same.text) != (node.parent, node.role, node.text):
         raise ValueError(f"message {node.id} is there already, and says something else")
+
+
+def join_replies(same: Node, reply: Node) -> Node:
+    """The same answer given once more: it was called for once more.
+
+    What was asked after it was built on the rounds that it had then, so it keeps them.
+    """
+    if not isinstance(same.event, ReplyEvent) or not isinstance(reply.event, ReplyEvent):
+        return reply
+    sources = reply.event.sources or same.event.sources
+    event = replace(reply.event, calls=(*same.event.calls, *reply.event.calls), sources=sources)
+    asides = (*same.asides, *reply.asides)
+    return replace(reply, event=event, rounds=same.rounds, erased=same.erased, asides=asides)

@@ -42,7 +42,7 @@ class Turn(Struct, frozen=True, kw_only=True, gc=False):
     ``text`` is what was typed after its templates. ``id`` is the message's, where it has one already. ``drop`` takes
     artifacts out of the prompt, ``detach`` out of the working set, both before anything is attached. ``receipts`` are
     the compactions before it that no earlier turn was asked under; ``rewritten`` says that what came before it may not
-    be what was sent last: an edit, or another branch; ``unmoved``, that it was, but for compactions. ``strip`` is a
+    be what was sent last: an edit, or another branch; ``unmoved``, that it was, compactions aside. ``strip`` is a
     model's summary of the oldest turns that are not shown. ``pinned`` are the ids of messages that no compaction takes
     out from now on. ``rounds`` are what the model asked of its tools and what they gave back; without a ``reply`` it
     waits for one. ``imprint`` tells its request from others, once that was made. ``sources`` are what the numbers mean

@@ -7,7 +7,7 @@ from lamella.core.budget.counting import Measure
 from lamella.core.log.call import Trigger
 from lamella.core.log.ids import Voice, message_id, turn_id
 from lamella.core.log.placement import Placement
-from lamella.core.log.terms import Attachments, Terms
+from lamella.core.log.terms import Attachments, History, Terms
 from lamella.core.log.turn import Turn
 from lamella.core.messages.rounds import ToolRound
 from lamella.core.prompt.attached import (
@@ -47,23 +47,39 @@ def advance_all(state: State, turns: Sequence[Turn], place: Planner, *, measure:
     sends again, and those that only talk together.
     """
     told: list[Turn] = []
-    stays_under: Terms | None = None
+    # Under these terms turns that only talk are told alike, each with a fold or none of them.
+    alike: Terms | None = None
+    folds = False
     for turn in turns:
         passes = turn is not turns[-1] and _changes_nothing(state, turn)
-        if passes and turn.terms is stays_under and not turn.attached:
+        if passes and turn.terms is alike and not turn.attached:
             told.append(turn)
             continue
-        if told and (turn.attached or not passes):
-            state, told = _tell(state, told, measure), []
-        if not passes or place(state, turn).keep is not None:
-            state = advance(_tell(state, told, measure) if told else state, turn, place, measure=measure)
-            told, stays_under = [], None
+        state, told, alike = _tell(state, told, measure, folds=folds) if told else state, [], None
+        placement = place(state, turn) if passes else None
+        folds = placement is not None and _folds_alike(state, turn, placement, measure=measure)
+        if placement is None or not (folds or placement.keep is None):
+            state = advance(state, turn, place, measure=measure)
         elif turn.attached:
-            state, stays_under = _tell(state, (turn,), measure), None
+            state = _tell(state, (turn,), measure, folds=False)
         else:
-            told.append(turn)
-            stays_under = turn.terms
+            told, alike = [turn], turn.terms
     return state
+
+
+def _folds_alike(state: State, turn: Turn, placement: Placement, *, measure: Measure) -> bool:
+    """Whether a fold before a turn that only talks would change nothing but where the epoch begins."""
+    talk, terms = state.talk, turn.terms
+    stands = state.shelf_of is state.library and state.standing is state.shelf and not state.system.inlined
+    shows_all = terms.history is History.FULL and not talk.hidden and talk.stand_in is None
+    same = terms is state.terms and state.measured_by == measure.name and not turn.attached
+    if placement.keep != 0 or placement.forms or not (stands and shows_all and same):
+        return False
+    return all(_only_said(exchange) for exchange in talk.exchanges[talk.epoch_start :])
+
+
+def _only_said(exchange: Exchange) -> bool:
+    return exchange.sent is exchange.user.message and not exchange.tools and not exchange.rounds
 
 
 def _changes_nothing(state: State, turn: Turn) -> bool:
@@ -74,8 +90,8 @@ def _changes_nothing(state: State, turn: Turn) -> bool:
     return not brings and not sets and turn.reply is not None and turn.rewritten is None and not state.waits
 
 
-def _tell(state: State, turns: Sequence[Turn], measure: Measure) -> State:
-    """The state after turns that only talk, and bring something along."""
+def _tell(state: State, turns: Sequence[Turn], measure: Measure, *, folds: bool) -> State:
+    """The state after turns that only talk, each after a fold if it ``folds``; or that bring something along."""
     conversation, head, number, count = state.conversation, state.head, state.turns, measure.count
     told: list[Exchange] = []
     at = int(has_system(state.system, state.shelf)) + state.talk.length
@@ -87,8 +103,10 @@ def _tell(state: State, turns: Sequence[Turn], measure: Measure) -> State:
             exchange, state = _bring(exchange, turn, replace(state, turns=number), at=at, measure=measure)
         told.append(exchange)
         at, number = at + 2, number + 1
-    talk = replace(state.talk, exchanges=state.talk.exchanges.plus(*told), spoken=state.talk.spoken + 2 * len(told))
-    return replace(state, head=head, talk=talk, turns=number, last=None, compacted=None)
+    exchanges, epoch = state.talk.exchanges.plus(*told), state.epoch + len(told) * folds
+    start = len(exchanges) - 1 if folds else state.talk.epoch_start
+    talk = replace(state.talk, exchanges=exchanges, spoken=state.talk.spoken + 2 * len(told), epoch_start=start)
+    return replace(state, head=head, talk=talk, turns=number, epoch=epoch, last=None, compacted=None)
 
 
 def _bring(exchange: Exchange, turn: Turn, state: State, *, at: int, measure: Measure) -> tuple[Exchange, State]:

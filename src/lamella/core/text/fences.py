@@ -13,11 +13,20 @@ def walk_lines(text: str) -> Iterator[tuple[str, bool]]:
     fence = ""
     for line in text.split("\n"):
         if fence:
-            mark = _CLOSES.match(line)
-            closes = mark is not None and mark.group(1).startswith(fence)
             yield line, True
-            fence = "" if closes else fence
+            fence = "" if is_closing(line, fence) else fence
         else:
-            mark = _OPENS.match(line)
-            fence = mark.group(1) if mark else ""
+            fence = find_opening(line) or ""
             yield line, bool(fence)
+
+
+def find_opening(line: str) -> str | None:
+    """The mark that opens a fence on a line, if one does."""
+    mark = _OPENS.match(line)
+    return mark.group(1) if mark else None
+
+
+def is_closing(line: str, fence: str) -> bool:
+    """Whether a line closes a fence that was opened by this mark."""
+    mark = _CLOSES.match(line)
+    return mark is not None and mark.group(1).startswith(fence)

@@ -63,7 +63,7 @@ class Dialogue:
         self._start = start
         self._past = past or Past()
         self._journal = journal
-        self._fitter = Fitter(world.summarizer, timeout=world.summary_timeout, secrets=world.secrets)
+        self._fitter = Fitter(world.find_fetcher(), secrets=world.secrets)
         self._recaller = Recaller()
         # The state before the turn that waits for its reply, if one does, and after the last that was answered.
         self._before = self._state = start
@@ -304,8 +304,8 @@ class Dialogue:
         turn, rules = self._past.turns[-1], self._rules
         goal, path = int(waiting(self._state).total * _AFTER_OVERFLOW), self._past.path[:-1]
         before, asked = self._settle(turn.terms), replace(turn, receipts=())
-        receipt = self._fitter.plan(before, asked, rules, goal=goal, path=path, automatic=True).receipt
-        if receipt is None:
+        plan, _ = self._fitter.plan(before, asked, rules, goal=goal, path=path, automatic=True)
+        if (receipt := plan.receipt) is None:
             return None
         turn = replace(turn, receipts=(*turn.receipts, receipt))
         return self._send_on(turn, advance(self._before, turn, rules.place, measure=rules.measure), receipt, at=at)
@@ -315,18 +315,18 @@ class Dialogue:
         receipts = self._past.turns[-1].receipts if self._state.waits else self._past.receipts
         return apply_receipts(self._before, receipts, terms, measure=self._rules.measure)
 
-    def plan(self, *, to: float | None = None, at: datetime | None = None) -> Proposal:
+    def plan(self, *, to: float | None = None, summaries: bool = True, at: datetime | None = None) -> Proposal:
         """What compacting now would take out, down to a share of what fits, by default to the target.
 
         A turn that waits counts as stopped: it is one of those that were said, with the empty reply.
         """
         if self._state.waits:
-            return self._after_stopping().plan(to=to, at=at)
+            return self._after_stopping().plan(to=to, summaries=summaries, at=at)
         proposal = propose(
             self._settle(self._terms),
             Turn(text="", terms=self._terms),
             self._rules,
-            fitter=self._fitter,
+            fitter=self._fitter if summaries else self._fitter.without_summaries(),
             to=to,
             path=self._past.path,
             sent=self.accounts.sent,

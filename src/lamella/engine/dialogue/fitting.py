@@ -1,14 +1,6 @@
-"""Fitting turns into the window: the core says which summaries it needs, this fetches them and asks again."""
+"""Fitting turns into the window: the core says which summaries it needs, this has them fetched and asks again."""
 
-import asyncio
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar
-from functools import partial
-from queue import Empty, SimpleQueue
-from threading import Thread
-from time import monotonic
-from typing import Protocol, TypeVar
+from collections.abc import Sequence
 
 from lamella.core.budget.thresholds import is_over, must_shrink
 from lamella.core.compaction.asking import SummaryNeed, SummaryText
@@ -21,77 +13,20 @@ from lamella.core.prompt.envelope import Envelope, make_envelope
 from lamella.core.prompt.laws import check_laws
 from lamella.core.prompt.prompt import Prompt
 from lamella.core.prompt.state import State
-from lamella.engine.dialogue.reading.secrets import Leaving, warn_of_secrets
-from lamella.ports import SecretWatch, Summarizer
+from lamella.core.values import replace
+from lamella.engine.dialogue.reading.secrets import Leaving, find_secrets, warn_of_secrets
+from lamella.engine.dialogue.summaries import (
+    Fetched,
+    SummariesMissing,
+    SummaryFetcher,
+    SummaryOrder,
+    begin_fetching,
+    fetch_summaries,
+    wait_apart,
+)
+from lamella.ports import SecretWatch
 
-AT_ONCE = 3
-T = TypeVar("T")
-# What was fetched for the work of one who can wait for summaries elsewhere; where there is none, nobody is held up.
-_FETCHED: ContextVar[dict[str, SummaryText] | None] = ContextVar("fetched", default=None)
-
-
-class SummariesMissing(Exception):  # noqa: N818 - it is a request, not a failure
-    """Summaries are needed first: call ``fetch``, wherever it holds nobody up, and do the same again."""
-
-    def __init__(self, fetch: Callable[[], None]) -> None:
-        super().__init__("summaries are needed first")
-        self.fetch = fetch
-
-
-class Elsewhere(Protocol):
-    """Runs work where no event loop waits for it."""
-
-    async def __call__(self, work: Callable[[], T]) -> T: ...
-
-
-async def wait_apart(work: Callable[[], T], run: Elsewhere) -> T:
-    """What work gives that may need summaries; while they are fetched, other tasks go on.
-
-    Work is done again from its start once they are there, so it must have changed nothing when it asks for them.
-    """
-    fetched: dict[str, SummaryText] = {}
-
-    def attempt() -> T:
-        with _handing_back(fetched):
-            return work()
-
-    while True:
-        try:
-            return await run(attempt)
-        except SummariesMissing as missing:
-            await _run_apart(missing.fetch)
-
-
-@contextmanager
-def _handing_back(fetched: dict[str, SummaryText]) -> Iterator[None]:
-    token = _FETCHED.set(fetched)
-    try:
-        yield
-    finally:
-        _FETCHED.reset(token)
-
-
-async def _run_apart(work: Callable[[], None]) -> None:
-    """Work in a thread that neither a cancelled task nor the end of the program waits for."""
-    loop = asyncio.get_running_loop()
-    done = asyncio.Event()
-
-    failed: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            work()
-        except BaseException as error:  # noqa: BLE001 - it is raised where somebody waits, whatever it is
-            failed.append(error)
-        finally:
-            # The loop may be closed by now: then nobody waits.
-            with suppress(RuntimeError):
-                loop.call_soon_threadsafe(done.set)
-
-    Thread(target=run, daemon=True).start()
-    await done.wait()
-    if failed:
-        raise failed[0]
+__all__ = ["Fitter", "SummariesMissing", "list_warnings", "seal_request", "wait_apart"]
 
 
 def seal_request(opened: State, rules: Rules, *, before: Prompt | None) -> Envelope:
@@ -132,10 +67,13 @@ class Fitter:
     it is when the conversation is opened anew: otherwise the two would send different bytes from then on.
     """
 
-    def __init__(self, summarizer: Summarizer | None, *, timeout: float, secrets: SecretWatch | None = None) -> None:
-        self._summarizer = summarizer
-        self._timeout = timeout
+    def __init__(self, fetcher: SummaryFetcher | None, *, secrets: SecretWatch | None = None) -> None:
+        self._fetcher = fetcher
         self._secrets = secrets
+
+    def without_summaries(self) -> "Fitter":
+        """One for a look at what is there, which is nobody's reason to ask a model."""
+        return Fitter(None, secrets=self._secrets)
 
     def fit(self, state: State, turn: Turn, rules: Rules, *, path: Sequence[str]) -> tuple[Turn, State]:
         """The turn as it is asked, made smaller where that is needed, and the state that then waits.
@@ -148,16 +86,19 @@ class Fitter:
             if any(anchor in text for _, text in texts for anchor in anchors):
                 turn = warn_of_secrets(turn, state, texts, watch=self._secrets, rule=rules.secrets)
         strips = turn.terms.history is History.STRIP and not turn.rounds
-        retells = self._summarizer is not None and strips
+        retells = self._fetcher is not None and strips
         opened = advance(state, turn, rules.place, measure=rules.measure)
         if not retells and not must_shrink(waiting(opened).total, rules.budget, shrunk_to=state.shrunk_to):
             return turn, opened
-        known = self._begin()
+        model = turn.model or state.model
+        known = self._begin(model)
         while True:
-            fitted, opened, needs = fit_turn(state, turn, rules, summaries=known, path=path)
+            told = list_warnings(known)
+            asked = replace(turn, warnings=(*turn.warnings, *told)) if told else turn
+            fitted, opened, needs = fit_turn(state, asked, rules, summaries=known, path=path)
             if not needs:
                 return fitted, opened
-            self._fetch(needs, known)
+            self._fetch(needs, known, state=state, model=model, rules=rules)
 
     def plan(
         self,
@@ -169,10 +110,11 @@ class Fitter:
         path: Sequence[str],
         as_is: Prompt | None = None,
         automatic: bool = False,
-    ) -> Plan:
-        """A compaction down to the goal before this turn, whose prompt without one is ``as_is``."""
+    ) -> tuple[Plan, tuple[str, ...]]:
+        """A compaction down to the goal before this turn, whose prompt is ``as_is`` now; and what is told of it."""
         asked = as_is or waiting(advance(state, turn, rules.place, measure=rules.measure))
-        known = self._begin()
+        model = turn.model or state.model
+        known = self._begin(model)
         while True:
             plan = plan_compaction(
                 state,
@@ -188,66 +130,46 @@ class Fitter:
                 automatic=automatic,
             )
             if not plan.needs:
-                return plan
-            self._fetch(plan.needs, known)
+                return plan, list_warnings(known)
+            self._fetch(plan.needs, known, state=state, model=model, rules=rules)
 
-    def _begin(self) -> dict[str, SummaryText] | None:
-        """What is known of summaries by now: what was fetched for this very work, none without a summariser."""
-        if self._summarizer is None:
+    def _begin(self, model: str | None) -> Fetched | None:
+        """What is known of summaries by now: what was fetched for this very work, none where nobody writes any."""
+        if self._fetcher is None or self._fetcher.find_model(model) is None:
             return None
-        fetched = _FETCHED.get()
-        return {} if fetched is None else fetched
+        return begin_fetching()
 
-    def _fetch(self, needs: Sequence[SummaryNeed], known: dict[str, SummaryText] | None) -> None:
+    def _fetch(
+        self, needs: Sequence[SummaryNeed], known: Fetched | None, *, state: State, model: str | None, rules: Rules
+    ) -> None:
         """Fetch what is needed. Who has no summariser needs nothing."""
-        if known is None or self._summarizer is None:
+        if known is None or self._fetcher is None:
             return
-        fetch = partial(self._fetch_all, self._summarizer, needs, known)
-        if _FETCHED.get() is not None:
-            raise SummariesMissing(fetch)
-        fetch()
+        asked = self._fetcher.find_model(model)
+        warnings: list[str] = []
+        if asked and asked != model:
+            needs, warnings = self._watch(needs, known, asked, rule=rules.secrets)
+        order = SummaryOrder(
+            needs=tuple(needs), into=known, model=model, last=state.last, head=state.head, window=rules.budget.window
+        )
+        # They wait with what is fetched: the work may be done again from its start.
+        known.update((line, SummaryText(warning=line)) for line in warnings)
+        if needs:
+            fetch_summaries(self._fetcher, order)
 
-    def _fetch_all(self, summarizer: Summarizer, needs: Sequence[SummaryNeed], known: dict[str, SummaryText]) -> None:
-        """Every text that is needed, a few at a time; after one that takes too long no more are asked for."""
-        late = False
-        for start in range(0, len(needs), AT_ONCE):
-            some = needs[start : start + AT_ONCE]
-            if late:
-                known.update((need.key, SummaryText(why="not asked for: another was late")) for need in some)
-            else:
-                late = not self._fetch_some(summarizer, some, known)
-
-    def _fetch_some(self, summarizer: Summarizer, needs: Sequence[SummaryNeed], known: dict[str, SummaryText]) -> bool:
-        """Whether all of these were answered in time, one way or the other."""
-        answers: SimpleQueue[tuple[str, SummaryText]] = SimpleQueue()
-        for need in needs:
-            Thread(target=_ask, args=(summarizer, need, answers), daemon=True).start()
-        for need in needs:
-            known[need.key] = SummaryText(why=f"no answer within {self._timeout:g} seconds")
-        deadline = monotonic() + self._timeout
-        for _ in needs:
-            try:
-                key, answer = answers.get(timeout=max(0.0, deadline - monotonic()))
-            except Empty:
-                return False
-            known[key] = answer
-        return True
+    def _watch(
+        self, needs: Sequence[SummaryNeed], known: Fetched, model: str, *, rule: SecretRule
+    ) -> tuple[list[SummaryNeed], list[str]]:
+        """What may be asked of a model that was not sent these texts yet, and what is told of secrets in them."""
+        found = {
+            need.key: find_secrets(need.alone or need.messages, model, watch=self._secrets, rule=rule) for need in needs
+        }
+        held = [need for need in needs if found[need.key] and rule is SecretRule.REFUSE]
+        known.update((need.key, SummaryText(why=f"it would have read what {found[need.key][0]}")) for need in held)
+        told = [f"What {model} was sent for a summary {place}." for places in found.values() for place in places]
+        return [need for need in needs if need not in held], [] if rule is SecretRule.REFUSE else told
 
 
-def _ask(summarizer: Summarizer, need: SummaryNeed, answers: "SimpleQueue[tuple[str, SummaryText]]") -> None:
-    try:
-        text = summarizer.summarize(need.messages, max_tokens=need.max_tokens)
-        answer = _check_text(text)
-    except BaseException as error:  # noqa: BLE001 - a guest's failure is a reason to skip a step, whatever it is
-        # What it says may hold an address with a key in it, and receipts are kept and shown.
-        answer = SummaryText(why=f"the summariser failed with {type(error).__name__}")
-    answers.put((need.key, answer))
-
-
-def _check_text(text: object) -> SummaryText:
-    """An answer that can be sent on; anything else is why the step is skipped."""
-    if not isinstance(text, str):
-        return SummaryText(why="the answer is not a text")
-    if any("\ud800" <= character <= "\udfff" for character in text):
-        return SummaryText(why="the answer has half of a character in it")
-    return SummaryText(text=text)
+def list_warnings(known: Fetched | None) -> tuple[str, ...]:
+    """What is to be told of having fetched summaries."""
+    return tuple(dict.fromkeys(one.warning for one in (known or {}).values() if one.warning))

@@ -22,7 +22,7 @@ class Proposal(Struct, frozen=True, kw_only=True):
     """A compaction that is not committed: its receipt, none if nothing would be gained, and what it would bring.
 
     ``goal`` is what it should come down to; ``before`` and ``after`` are the counts of the next request, with nothing
-    typed in it yet. ``upon`` are the receipts in force when it was planned.
+    typed in it yet. ``upon`` are the receipts in force when it was planned, ``warnings`` what is told of planning it.
     """
 
     receipt: Receipt | None
@@ -31,6 +31,7 @@ class Proposal(Struct, frozen=True, kw_only=True):
     outlook: Outlook | None = None
     after: TokenCounts | None = None
     upon: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 def propose(
@@ -53,9 +54,9 @@ def propose(
     # Folding alone may free a little; where there is room enough, that is no reason to move the prefix.
     if before.total <= goal:
         return Proposal(receipt=None, goal=goal, before=before)
-    plan = fitter.plan(state, turn, rules, goal=goal, path=path, as_is=as_is)
+    plan, warnings = fitter.plan(state, turn, rules, goal=goal, path=path, as_is=as_is)
     if plan.receipt is None or plan.prompt is None:
-        return Proposal(receipt=None, goal=goal, before=before)
+        return Proposal(receipt=None, goal=goal, before=before, warnings=warnings)
     outlook = compare_outlook(
         sent,
         as_is=see_request(as_is, at=at),
@@ -65,4 +66,4 @@ def propose(
         at=at,
     )
     after = count_tokens(plan.prompt, budget)
-    return Proposal(receipt=plan.receipt, goal=goal, outlook=outlook, before=before, after=after)
+    return Proposal(receipt=plan.receipt, goal=goal, outlook=outlook, before=before, after=after, warnings=warnings)

@@ -16,6 +16,7 @@ from lamella.core.messages.delta import Reply
 from lamella.core.messages.rounds import ToolOutput
 from lamella.engine.dialogue.answer import Answer
 from lamella.engine.dialogue.reading.choosing import Rank, rank_by_words
+from lamella.engine.dialogue.summaries import GuestFetcher, SummaryFetcher
 from lamella.errors import CallError
 from lamella.ports import Dialects, Look, PriceBook, ProfileBook, SecretWatch, Sources, Summarizer, TokenCounter
 
@@ -29,6 +30,8 @@ class World(Struct, frozen=True, kw_only=True):
     sources: Look = Sources
     summarizer: Summarizer | None = None
     summary_timeout: float = 60
+    # Who writes summaries where no summariser is given.
+    fetcher: SummaryFetcher | None = None
     dialects: Dialects | None = None
     # The seam for a better ranking than by words: whoever has an index of the notes gives its own.
     rank: Rank = rank_by_words
@@ -38,6 +41,10 @@ class World(Struct, frozen=True, kw_only=True):
         """How a turn that goes to a model is billed."""
         profile = self.profiles.profile(model)
         return Tariff(profile=profile, price=partial(self.prices.price, model)) if model else Tariff(profile=profile)
+
+    def find_fetcher(self) -> SummaryFetcher | None:
+        """Who fetches summaries: a summariser that is given comes first."""
+        return GuestFetcher(self.summarizer, timeout=self.summary_timeout) if self.summarizer else self.fetcher
 
     def read_answer(self, given: object) -> Answer:
         """What a model answered, from the object that a provider's SDK gave."""

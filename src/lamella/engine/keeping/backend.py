@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from lamella.core.compaction.fitting import Rules
 from lamella.core.log.terms import Terms
+from lamella.engine.dialogue.summaries import AsideBook, SummaryFetcher
 from lamella.engine.dialogue.world import World
 from lamella.engine.keeping.checkpoints import EVENTS
 from lamella.engine.memory import MemoryPart
@@ -20,7 +21,8 @@ def _no_parts(_names: Collection[str]) -> Mapping[str, str]:
 class ChatRules(Struct, frozen=True, kw_only=True):
     """What settings come to: the rules and terms of a conversation, and the model it starts with.
 
-    ``parts`` reads those of the system prompt that settings of these names give. ``limits`` are how far a turn may go.
+    ``parts`` reads those of the system prompt that settings of these names give. ``limits`` are how far a turn may go,
+    and ``summarizer`` is who writes summaries, as the setting says it.
     """
 
     rules: Rules
@@ -28,6 +30,7 @@ class ChatRules(Struct, frozen=True, kw_only=True):
     model: str | None = None
     parts: Callable[[Collection[str]], Mapping[str, str]] = _no_parts
     limits: TurnLimits = TurnLimits()
+    summarizer: str = "off"
 
 
 class Backend(Struct, frozen=True, kw_only=True):
@@ -35,7 +38,8 @@ class Backend(Struct, frozen=True, kw_only=True):
 
     ``make_key`` gives the key of a conversation that begins under a name: one that nobody chose and nobody had. A
     checkpoint is due after every ``checkpoint_every`` events. ``memory`` is what conversations have in their prompts of
-    the memory; with none each keeps what it has.
+    the memory; with none each keeps what it has. ``find_fetcher`` gives who fetches summaries for a conversation, by
+    what settings say of it, where the world has no summariser.
     """
 
     store: Store
@@ -46,3 +50,4 @@ class Backend(Struct, frozen=True, kw_only=True):
     checkpoint_every: int = EVENTS
     make_key: Callable[[str], str] = str
     memory: MemoryPart | None = None
+    find_fetcher: Callable[[AsideBook, str], SummaryFetcher] | None = None

@@ -265,9 +265,9 @@ class StoredChat(CommandedChat, AccountedChat):
         """The turn that waits, made smaller, written down; none if nothing in it may go."""
         return self._running().shrink_waiting(at=at)
 
-    def plan(self, *, to: float | None = None, at: datetime | None = None) -> Proposal:
+    def plan(self, *, to: float | None = None, summaries: bool = True, at: datetime | None = None) -> Proposal:
         """What compacting now would take out and bring; a turn that waits counts as stopped."""
-        return self._next_dialogue().plan(to=to, at=at)
+        return self._next_dialogue().plan(to=to, summaries=summaries, at=at)
 
     def commit(self, planned: Proposal, *, at: datetime | None = None) -> Receipt:
         """Do what was planned, written down with its receipt."""
@@ -368,7 +368,7 @@ class StoredChat(CommandedChat, AccountedChat):
         model = next((turn.model for turn in reversed(turns) if turn.model), start)
         past = Past(turns, path=name_messages(told), receipts=read_receipts(committed.since, contents))
         dialogue = Dialogue(
-            self._world,
+            replace(self._world, fetcher=self._find_fetcher()),
             replace(self._configured.rules, measure=self._book.measure(model)),
             State(conversation=self.id, model=start),
             terms=self._configured.terms,

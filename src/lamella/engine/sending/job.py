@@ -9,17 +9,17 @@ from typing import Protocol
 from msgspec import Struct
 
 from lamella.attach import Tool
+from lamella.core.log.receipt import Receipt
 from lamella.core.messages.delta import ToolCall
-from lamella.core.messages.request import Request
-from lamella.engine.dialogue.answer import Answer
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.reading.secrets import Leaving
 from lamella.engine.dialogue.reading.waiting import Commands
+from lamella.engine.dialogue.summaries import AsideBook
 from lamella.engine.dialogue.turn import TurnView
 from lamella.engine.notes import NoteIndex
 from lamella.engine.sending.limits import TurnLimits
 from lamella.engine.sending.sending import Delivery, Event, SendingChat, answer, send
-from lamella.engine.sending.tools import Toolbox, Toolset
+from lamella.engine.sending.tools import Toolbox, Toolset, ToolSource
 from lamella.errors import NotAvailableError
 from lamella.holdings import ProjectFolder
 
@@ -27,15 +27,11 @@ from lamella.holdings import ProjectFolder
 USUAL_RUNNER = "chat"
 
 
-class NotingChat(SendingChat, Protocol):
-    """A conversation that is told of model calls which are no answers of it; ``head`` is its last message."""
+class NotingChat(SendingChat, AsideBook, Protocol):
+    """A conversation that is sent, and told of calls on the way; ``head`` is its last message."""
 
     @property
     def head(self) -> str: ...
-
-    def note_aside(
-        self, request: Request, given: Answer, *, purpose: str, after: str | None = None, at: datetime | None = None
-    ) -> None: ...
 
 
 def _no_tools(_chat: SendingChat | None) -> Sequence[Tool]:
@@ -47,7 +43,8 @@ class Workplace(Struct, frozen=True, kw_only=True):
 
     ``make_tools`` gives those for a conversation; without one, those that there are, to be told of. ``calls_tools``
     tells whether a model can call tools by itself, ``look_at_project`` what its folder has now, and ``writes`` whether
-    notes may be written here at all. The index of the notes is opened by whoever searches first.
+    notes may be written here at all. The index of the notes is opened by whoever searches first, and ``servers`` are
+    started by whoever wants their tools.
     """
 
     make_tools: Callable[[SendingChat | None], Sequence[Tool]] = _no_tools
@@ -55,6 +52,7 @@ class Workplace(Struct, frozen=True, kw_only=True):
     calls_tools: Callable[[str], bool] = bool
     look_at_project: Callable[[], ProjectFolder] | None = None
     writes: bool = False
+    servers: ToolSource | None = None
 
 
 class JobChat(NotingChat, Protocol):
@@ -70,6 +68,8 @@ class JobChat(NotingChat, Protocol):
     def commands(self) -> Commands: ...
 
     def preview(self, asked: Ask, *, at: datetime | None = None) -> TurnView: ...
+
+    def receipts(self) -> Sequence[Receipt]: ...
 
     def refuse_secrets(self, texts: Sequence[Leaving], *, model: str) -> None: ...
 

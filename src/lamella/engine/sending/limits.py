@@ -1,6 +1,7 @@
 """Limits: how far one turn may go, and what it has used of that. One that is reached ends the calls, not the turn."""
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from decimal import Decimal
 
 from msgspec import Struct
@@ -32,13 +33,16 @@ class TurnLimits(Struct, frozen=True, kw_only=True):
 
 
 class TurnMeter:
-    """What a turn has used of its limits. Where it ``counts``, it is told of each request that was answered."""
+    """What a turn has used of its limits since it ``started``, or was taken up again.
 
-    def __init__(self, limits: TurnLimits, *, clock: Clock) -> None:
+    Where it ``counts``, it is told of each request that was answered.
+    """
+
+    def __init__(self, limits: TurnLimits, *, clock: Clock, started: datetime) -> None:
         self._limits = limits
         self.counts = limits.turn_tokens is not None or limits.max_cost is not None
         self._clock = clock
-        self._started = clock.now()
+        self._started = started
         self._tokens = 0
         self._cost = Decimal(0)
 

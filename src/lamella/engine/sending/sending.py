@@ -187,7 +187,7 @@ async def send(
     turn = await wait_apart(lambda: chat.ask(asked, at=started), post.workers.run)
     built = (post.clock.now() - started).total_seconds()
     yield Event(kind=EventName.ENVELOPE, turn=turn)
-    meter = TurnMeter(limits, clock=post.clock)
+    meter = TurnMeter(limits, clock=post.clock, started=started)
     if limits.max_cost is not None and turn.cost is None:
         yield Event(kind=EventName.NOTE, said=f"No price is known of {post.model}: max_cost holds nothing back.")
     async with aclosing(_answer(chat, turn, post, built=built, toolbox=toolbox, meter=meter)) as events:
@@ -208,7 +208,7 @@ async def answer(
 
     What it used of its limits before it was left counts, but for the time.
     """
-    meter = TurnMeter(limits, clock=post.clock)
+    meter = TurnMeter(limits, clock=post.clock, started=post.clock.now())
     rounds = count_rounds(turn)[0] + (1 if calls else 0)
     # Answers that were left behind are in the ledger before those of its rounds.
     made = (await post.workers.run(chat.ledger))[-1][-rounds:] if rounds and meter.counts else ()

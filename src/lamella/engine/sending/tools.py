@@ -49,6 +49,28 @@ class Toolset(Protocol):
         ...
 
 
+class ToolSource(Protocol):
+    """Where tools come from that are not of this program, such as servers: listed when they are wanted, and kept."""
+
+    def tools(self) -> Sequence[Tool]:
+        """The same tools in the same order, until they are refreshed; may take as long as a server does."""
+        ...
+
+    def take(self, owner: object, mark: object) -> tuple[Sequence[Tool], Sequence[str]]:
+        """The tools for a conversation, the same for as long as its mark is, and what is to be said of new ones."""
+        ...
+
+    def check(self) -> None:
+        """Refuses what nobody said yes to; nothing is started by that."""
+        ...
+
+    def refresh(self) -> None:
+        """Have them listed anew when they are wanted next."""
+        ...
+
+    def close(self) -> None: ...
+
+
 class Toolbox:
     """Tools as a program gave them. Those that came as functions are run here; the calls of others are the caller's.
 

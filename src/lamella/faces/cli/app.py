@@ -80,6 +80,7 @@ COMMANDS: Mapping[str, tuple[str, str, str]] = {
     "request": ("lamella.faces.cli.request", "request", _FILES),
     "config": ("lamella.faces.cli.settings.config", "config_app", _SETTINGS),
     "completion": ("lamella.faces.cli.settings.completion", "completion", _SETTINGS),
+    "mcp": ("lamella.faces.cli.settings.mcp", "mcp_app", _SETTINGS),
     "trust": ("lamella.faces.cli.settings.trust", "trust_app", _SETTINGS),
 }
 

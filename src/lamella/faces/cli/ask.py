@@ -30,7 +30,7 @@ from lamella.faces.cli.chat.opening import (
     tell_demo,
 )
 from lamella.faces.cli.chat.output import PlainOutput, follow
-from lamella.faces.cli.chat.status import tell_call, tell_end
+from lamella.faces.cli.chat.status import tell_call, tell_end, tell_requests
 from lamella.faces.cli.tables.replay import print_turn
 from lamella.faces.cli.terminal.console import make_console
 from lamella.faces.cli.terminal.telling import tell, tell_json
@@ -93,17 +93,12 @@ def ask(
     _check_kept(chat, store)
     find_policy(policy)
     text, piped = _read_question(question)
-    check_text(text, "the question")
     files = open_files(vault)
     active = [find_active(active_note, files)] if active_note else []
     named = [*active, *_find(attach, select, files), *attach_named(text, files)]
-    attached = [*(with_policy(one, policy, fresh=fresh) for one in named), *piped]
-    asked = Ask(
-        text=text,
-        attach=tuple(one.attachment() for one in attached),
-        detach=tuple(detach or ()),
-        runner=runner,
-    )
+    attached = (*(with_policy(one, policy, fresh=fresh) for one in named), *piped)
+    brought = tuple(one.attachment() for one in attached)
+    asked = Ask(text=text, attach=brought, detach=tuple(detach or ()), runner=runner)
     options = ChatOptions(
         store=store if chat else UNKEPT,
         chat=chat,
@@ -114,12 +109,17 @@ def ask(
         lasts=False,
         settings=read_given(system, settings),
     )
+    _ask(asked, options, as_json=as_json)
+
+
+def _ask(asked: Ask, options: ChatOptions, *, as_json: bool) -> None:
+    """Ask it, or only show what that would send."""
     output = PlainOutput(quiet=as_json)
     with opened_to_talk(options, output.reading) as opened:
-        if preview:
-            _print_preview(opened.preview(asked), as_json=as_json)
-        else:
+        if options.sends:
             _answer(opened, asked, output, as_json=as_json)
+        else:
+            _print_preview(opened.preview(asked), as_json=as_json)
 
 
 def _check_kept(chat: str | None, store: str | None) -> None:
@@ -135,7 +135,7 @@ def _answer(opened: OpenChat, asked: Ask, output: PlainOutput, *, as_json: bool)
     call = turn.ledger.calls[-1]
     if as_json:
         tell_json(opened.view_answer(turn))
-    for line in (tell_end(call), tell_call(call)):
+    for line in (tell_end(call), tell_call(call), tell_requests(opened.stored)):
         if line:
             tell(line, err=True)
 
@@ -169,7 +169,7 @@ def _read_question(question: str | None) -> tuple[str, list[Attachment]]:
         given, piped = piped.strip(), ""
     if not given.strip():
         raise UsageError("There is no question.", hint='Ask one: lamella ask "…", or pipe it in.')
-    return given, [Unknown(text=piped, title="stdin")] if piped.strip() else []
+    return check_text(given, "the question"), [Unknown(text=piped, title="stdin")] if piped.strip() else []
 
 
 def _read_stdin() -> str:

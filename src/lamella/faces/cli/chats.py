@@ -89,7 +89,7 @@ def show(
         contents = backend.store.read_contents(key, named) if named else {}
     cited = [read_sources(told, contents) for told in path]
     if as_json:
-        said = view_branch_said(path, contents, marks, cited)
+        said = view_branch_said(path, contents, marks=marks, sources=cited)
         branches = list(log.branches())
         tell_json(view_outcome(key, found.name, title=found.title, head=branch or log.head, branches=branches, **said))
         return

@@ -8,7 +8,7 @@ from lamella.engine.dialogue.proposal import Proposal
 from lamella.engine.keeping.stored import StoredChat
 from lamella.errors import CallError, UsageError
 from lamella.faces.cli.access import ChatName, JsonOption, StoreOption, name_command, opened_chat
-from lamella.faces.cli.tables.compaction import find_waiting, lower_share, print_planned, tell_stopped
+from lamella.faces.cli.tables.compaction import find_waiting, lower_share, print_planned, tell_planning, tell_stopped
 from lamella.faces.cli.terminal.lines import tell_count
 from lamella.faces.cli.terminal.progress import told_if_slow
 from lamella.faces.cli.terminal.telling import tell, tell_json
@@ -58,7 +58,9 @@ def _check_words(*, plan: bool, undo: bool, receipt: str | None, to: float | Non
 
 def _compact(stored: StoredChat, to: float | None, *, undo: str | None, as_json: bool) -> None:
     with told_if_slow(f"Planning what {stored.name} can do without"):
+        stored.check_summarizer()
         planned = stored.plan(to=to)
+    tell_planning(planned)
     if planned.receipt is None:
         raise _nothing(stored, planned)
     if undo is not None:
@@ -91,5 +93,5 @@ def _undo(stored: StoredChat, receipt: str | None, *, as_json: bool) -> None:
         tell_json(view_undo(stored.id, undone))
         return
     what = tell_count(len(undone), "compaction")
-    size = stored.plan(to=1.0).before
+    size = stored.plan(to=1.0, summaries=False).before
     tell(f"Undone: {what} ({', '.join(undone)}). The next request has {size.total:,} of {size.limit:,} tokens.")

@@ -13,7 +13,7 @@ from lamella.errors import UntrustedError
 from lamella.faces.cli.access import opened_chat
 from lamella.faces.cli.chat.opening import ChatOptions, OpenChat, find_waiting, opened_to_talk, tell_demo
 from lamella.faces.cli.chat.output import PlainOutput, follow
-from lamella.faces.cli.chat.status import tell_call, tell_end
+from lamella.faces.cli.chat.status import tell_call, tell_end, tell_requests
 from lamella.faces.cli.terminal.telling import tell, tell_json
 
 
@@ -57,7 +57,8 @@ def _send(options: ChatOptions, open_turn: Callable[[StoredChat], Turn], *, as_j
         turn = asyncio.run(_follow(opened, open_turn, output))
         if as_json:
             tell_json(opened.view_answer(turn))
-        for line in (tell_end(turn.ledger.calls[-1]), tell_call(turn.ledger.calls[-1])):
+        call = turn.ledger.calls[-1]
+        for line in (tell_end(call), tell_call(call), tell_requests(opened.stored)):
             if line:
                 tell(line, err=True)
 

@@ -5,7 +5,7 @@ from lamella.faces.cli.access import JsonOption
 from lamella.faces.cli.tables.runners import tell_runner
 from lamella.faces.cli.terminal.telling import tell, tell_json
 from lamella.runners.registry import RUNNERS
-from lamella.views.runners import view_runners
+from lamella.views.answers import view_runners
 from lamella.wiring import load_settings
 
 

@@ -19,7 +19,7 @@ _TOKEN = re.compile(
 _BEGUN = re.compile(r"[ \t]{0,80}(?:\[(?:\^ ?(?:\d{1,4}[,; ^]{0,3}){0,10})?)?\Z")
 _NUMBER = re.compile(r"\d+")
 # A line by which a model tells a source itself: the list at the end is made of those that there are.
-_DEFINITION = re.compile(r" {0,3}\[\^ ?\d{1,4} ?\]:")
+_DEFINITION = re.compile(r" {0,3}\[\^ ?(\d{1,4}) ?\]:")
 # The beginning of a line that may become one, or the mark of a fence.
 _UNSURE = re.compile(r" {0,3}(?:\[(?:\^ ?(?:\d{1,4} ?(?:\](?::.*)?)?)?)?|`{1,2}|~{1,2}|(?:`{3,}|~{3,}).*)?\Z")
 _FENCE = re.compile(r" {0,3}(?P<mark>`{3,}|~{3,})(?P<words>.*)\Z")
@@ -39,6 +39,8 @@ class CitationEditor:
     def __init__(self, offered: Sequence[CitedSource]) -> None:
         self._offered = tuple(offered)
         self._numbers: dict[CitedSource, int] = {}
+        # Those that the model told in a list of its own.
+        self._told: dict[CitedSource, None] = {}
         self._held = ""
         # Whether nothing of the line was given yet, the fence that it stands in, and the number that was given last.
         self._fresh = True
@@ -59,6 +61,9 @@ class CitationEditor:
         """What was held back; an answer in words that cites ends with a list of its sources."""
         rest = self._note(self._end_line(self._held) or "")
         self._held, self._fence = "", ""
+        if not called and not self._numbers:
+            # It says what it rests on, if not where: as good as a citation of the whole.
+            self._numbers = {source: number for number, source in enumerate(self._told, start=1)}
         if called or not self._numbers:
             return rest
         listed = [f"[^{number}]: {name_source(source)}" for source, number in self._numbers.items()]
@@ -82,7 +87,8 @@ class CitationEditor:
             return rest
         if self._fence:
             return rest
-        if whole and _DEFINITION.match(rest):
+        if whole and (told := _DEFINITION.match(rest)):
+            self._told |= dict.fromkeys(self._find(told[1]))
             return None
         edited = self._edit(rest)
         self._last = None
@@ -133,14 +139,17 @@ class CitationEditor:
     def _number(self, match: re.Match[str]) -> str:
         """A citation by its new numbers; nothing where no source has it, or where it was given just before."""
         shown = ""
-        for number in map(int, _NUMBER.findall(match["numbers"])):
-            if not 0 < number <= len(self._offered):
-                continue
-            new = self._numbers.setdefault(self._offered[number - 1], len(self._numbers) + 1)
+        for source in self._find(match["numbers"]):
+            new = self._numbers.setdefault(source, len(self._numbers) + 1)
             if new != self._last:
                 shown += f"[^{new}]"
                 self._last = new
         return match["space"] + shown if shown else ""
+
+    def _find(self, numbers: str) -> list[CitedSource]:
+        """The sources of some numbers, as far as there are such."""
+        known = [number for number in map(int, _NUMBER.findall(numbers)) if 0 < number <= len(self._offered)]
+        return [self._offered[number - 1] for number in known]
 
     def _note(self, given: str) -> str:
         """Remember how many line breaks what was given ends in."""

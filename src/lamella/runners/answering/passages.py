@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import partial
 
-from lamella.attach import Passage
+from lamella.attach import NotePassage
 from lamella.core.artifacts.ids import path_id
 from lamella.core.artifacts.kinds import KINDS
 from lamella.core.artifacts.make import make_tool_result
@@ -22,6 +22,7 @@ from lamella.engine.notes import NoteIndex
 from lamella.engine.sending.job import Job
 from lamella.errors import SourceMissingError
 from lamella.holdings import NoteHit
+from lamella.runners.answering.standalone import list_filters
 
 SEARCH = "vault_search"
 # How many passages an answer is made from, and which share of the window they may take.
@@ -62,7 +63,11 @@ def _search(notes: NoteIndex, question: str, *, now: datetime) -> Sequence[NoteH
         raise SourceMissingError(
             "The vault has no notes to answer from.", hint="Name a folder that has some, or choose the runner chat."
         )
-    return notes.search(question, limit=_MOST, now=now, refresh=False) if question.strip() else ()
+    hits = notes.search(question, limit=_MOST, now=now, refresh=False) if question.strip() else ()
+    # "What of #garden?" has words that nothing is found by, and asks for all that there is.
+    if not hits and (where := " ".join(list_filters(question))):
+        return notes.search(where, limit=_MOST, now=now, refresh=False)
+    return hits
 
 
 def fit_passages(hits: Sequence[NoteHit], room: int) -> list[Ranked]:
@@ -129,7 +134,7 @@ def _find_span(hit: NoteHit, whole: Artifact) -> tuple[int, int] | None:
 
 def _make_passage(hit: NoteHit) -> Artifact:
     place = hit.id.removeprefix(hit.path).removeprefix("#")
-    return Passage(path=hit.path, place=place, text=hit.text, title=hit.title).attachment()
+    return NotePassage(path=hit.path, place=place, text=hit.text, title=hit.title).attachment()
 
 
 def _list_sources(found: Sequence[Ranked], sources: Sequence[CitedSource]) -> str:
@@ -145,4 +150,5 @@ def _list_sources(found: Sequence[Ranked], sources: Sequence[CitedSource]) -> st
 
 def _tell_part(source: CitedSource) -> str:
     """Where in a whole file a passage stands; the id of a passage says that itself."""
-    return f", below {escape_line(source.place)}" if source.place and "#passage:" not in source.id else ""
+    place = source.place.replace(" > ", "#")
+    return f", below {escape_line(place)}" if place and "#passage:" not in source.id else ""

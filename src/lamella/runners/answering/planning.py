@@ -46,7 +46,7 @@ async def plan_calls(job: Job, told: Sequence[ToolDefinition]) -> tuple[list[Pla
     why = ""
     for _ in range(2):
         try:
-            said = (await ask_aside(job, messages, answer=_ANSWER)).text
+            said = (await ask_aside(job, messages, answer=_ANSWER, purpose="plan")).text
             return read_plan(said, told), ""
         except ValueError as error:
             why = str(error)

@@ -26,10 +26,10 @@ _TURNS = 3
 _ASKED, _SAID = 400, 800
 _ANSWER = 200
 _LONGEST = 600
-# How much of what a model says must be words that were said before: others are its own, and lead elsewhere.
-_KNOWN = 0.5
+# How much of what a model says must be words that were said before: the rest may be those that any question has.
+_KNOWN = 1 / 3
 _QUOTES = '"“”„«»'
-_FILTERS = re.compile(r'\[\[[^\[\]\n]+\]\]|(?<!\S)#[^\s#]+|(?<!\S)(?:path|folder):(?:"[^"]+"|\S+)', re.IGNORECASE)
+_FILTER = re.compile(r'\[\[[^\[\]\n]+\]\]|(?<!\S)#[\w/-]+|(?<!\S)(?:path|folder):(?:"[^"]+"|\S+)', re.IGNORECASE)
 
 
 async def make_standalone(job: Job) -> str:
@@ -42,7 +42,7 @@ async def make_standalone(job: Job) -> str:
     question = "\n".join((*talk, "", f"Question: {cut_words(typed, _LONGEST)}"))
     asked = [Message(role=Role.SYSTEM, pieces=(_TASK,)), Message(role=Role.USER, pieces=(question,))]
     try:
-        reply = await ask_aside(job, asked, answer=_ANSWER)
+        reply = await ask_aside(job, asked, answer=_ANSWER, purpose="question")
     except SecretError:
         raise
     except (ProviderError, BadInputError):
@@ -68,8 +68,12 @@ def choose_wording(worded: str, typed: str, talk: Sequence[str]) -> str:
     line = line if any(mark in typed for mark in _QUOTES) else "".join(one for one in line if one not in _QUOTES)
     if not line.strip() or "\n" in line or len(line) > _LONGEST or not _is_meant(line, " ".join((typed, *talk))):
         return typed
-    lost = [one for one in _FILTERS.findall(typed) if one not in line]
-    return " ".join((line, *lost))
+    return " ".join((line, *(one for one in list_filters(typed) if one not in line)))
+
+
+def list_filters(question: str) -> list[str]:
+    """What in a question says where to look, as it stands: links, tags and folders."""
+    return _FILTER.findall(question)
 
 
 def _is_meant(line: str, said: str) -> bool:

@@ -1,19 +1,36 @@
 """Equipment: the tools that a turn may call, and what a runner has a question take along."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 
+from lamella.attach import Tool
 from lamella.core.artifacts.model import ToolDefinition
 from lamella.core.values import replace
 from lamella.engine.sending.job import Job
 from lamella.engine.sending.tools import Toolbox
 
 
-def gather_tools(job: Job) -> Toolbox:
-    """The tools of the place and those that the caller gave; of two with one name the caller's."""
+async def gather_tools(job: Job) -> tuple[Job, Toolbox]:
+    """The tools of the place, of its servers and of the caller; of two with one name the caller's.
+
+    The job says what is to be said of servers.
+    """
     given = () if job.toolbox is None else job.toolbox.known
     names = {definition.name for definition in given}
-    here = [tool for tool in job.place.make_tools(job.chat) if tool.name not in names]
-    return Toolbox(here, seconds=job.limits.call_seconds, before=job.toolbox)
+    theirs, said = await _take_servers(job)
+    here = [tool for tool in (*job.place.make_tools(job.chat), *theirs) if tool.name not in names]
+    for line in said:
+        job = take_along(job, parts={}, warning=line)
+    return job, Toolbox(here, seconds=job.limits.call_seconds, before=job.toolbox)
+
+
+async def _take_servers(job: Job) -> tuple[Sequence[Tool], Sequence[str]]:
+    """Tools of servers, as they were when the conversation was opened or compacted last; a loop goes on meanwhile."""
+    servers = job.place.servers
+    if servers is None:
+        return (), ()
+    mark = await job.post.workers.run(lambda: len(job.chat.receipts()))
+    return await asyncio.to_thread(servers.take, job.chat, mark)
 
 
 def list_told(job: Job, tools: Toolbox) -> tuple[ToolDefinition, ...]:

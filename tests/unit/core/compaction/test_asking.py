@@ -4,20 +4,23 @@ from tests.unit.core.compaction.talking import QUARTERS, Story, chat
 
 from lamella.core.artifacts.make import make_tool_definition
 from lamella.core.budget.counting import count_tools
-from lamella.core.compaction.asking import SummaryNeed, ask_alone, ask_live, key_of, texts_of
+from lamella.core.compaction.asking import SummaryNeed, SummaryText, ask_alone, ask_live, key_of, sign, texts_of
+from lamella.core.compaction.rules import SummaryRules
 from lamella.core.log.turn import Turn
 from lamella.core.messages.model import Message, Role
 from lamella.core.prompt.state import State
 
 WISH = (
-    "Quote the user's wishes word for word in double quotes, or do not quote. Keep decisions, reasons and open "
-    "questions. Invent nothing. Answer with the summary only."
+    "Write 3 to 5 short bullets, at most 60 words, in the language of the conversation. Quote the user's wishes word "
+    "for word in double quotes, or do not quote. Keep decisions, reasons and open questions. Invent nothing. Answer "
+    "with the summary only."
 )
+RULES = SummaryRules(writes=100)
 
 
 def ask(story: Story, turns: int, *, window: int = 1_000_000) -> tuple[Message, ...]:
     oldest = story.state.talk.exchanges[:turns]
-    return ask_live(oldest, state=story.state, measure=QUARTERS, writes=100, window=window)
+    return ask_live(oldest, state=story.state, measure=QUARTERS, rules=RULES, window=window)
 
 
 def test_what_was_sent_is_asked_about_up_to_a_turn_that_is_named_by_how_it_begins() -> None:
@@ -46,12 +49,12 @@ def test_the_tools_of_what_was_sent_take_their_room_in_the_window() -> None:
 
 def test_where_nothing_was_sent_nothing_is_asked_about_it() -> None:
     oldest = chat(1).state.talk.exchanges
-    assert ask_live(oldest, state=State(conversation="new"), measure=QUARTERS, writes=1, window=10**6) == ()
+    assert ask_live(oldest, state=State(conversation="new"), measure=QUARTERS, rules=RULES, window=10**6) == ()
 
 
 def test_alone_the_turns_follow_what_was_told_of_those_before_them() -> None:
     story = Story().say("one", "yes").say("two", "no")
-    (message,) = ask_alone(story.state.talk.exchanges, measure=QUARTERS, told=["Before."])
+    (message,) = ask_alone(story.state.talk.exchanges, measure=QUARTERS, rules=RULES, writes=100, told=["Before."])
     assert message.text == (
         f"Before.\n\nUser: one\n\nAssistant: yes\n\nUser: two\n\nAssistant: no\n\nSummarise this conversation. {WISH}"
     )
@@ -68,3 +71,14 @@ def test_a_summary_is_named_by_all_that_it_covers() -> None:
 def test_a_need_shows_no_text_when_it_is_printed() -> None:
     need = SummaryNeed(key="k", messages=(Message(role=Role.USER, pieces=("secret",)),), max_tokens=5)
     assert repr(need) == "SummaryNeed(key='k', max_tokens=5)"
+
+
+def test_language_form_and_length_are_said_as_they_are_set() -> None:
+    rules = SummaryRules(language="Indonesian", form="one paragraph")
+    (message,) = ask_alone(chat(2).state.talk.exchanges, measure=QUARTERS, rules=rules, writes=10)
+    assert "Write one paragraph, at most 6 words, in Indonesian. Quote" in message.text
+
+
+def test_a_text_that_stands_alone_says_who_wrote_it() -> None:
+    assert sign(SummaryText(text="They talked.\n", by="gpt-5")) == "[Summarised by gpt-5.]\nThey talked."
+    assert sign(SummaryText(text="They talked.\n")) == "They talked.\n"

@@ -50,7 +50,8 @@ def test_a_long_text_is_asked_for_in_parts_that_can_be_read_and_that_end_with_th
         (message,) = need.messages
         assert message.text.startswith(
             "Summarise this part of a document that was attached to a question. Keep what it claims, its names, "
-            "numbers and headings; invent nothing; answer with the summary only.\n\n<"
+            "numbers and headings; invent nothing; write it in the language of the document; answer with the summary "
+            "only.\n\n<"
         )
         assert message.tokens == QUARTERS.count(message.text)
         assert need.max_tokens == 60

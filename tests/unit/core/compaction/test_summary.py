@@ -1,5 +1,7 @@
 """Summaries: the oldest turns only, bounded both ways, asked once, checked, and never said with the user's voice."""
 
+from typing import Any
+
 import pytest
 from tests.unit.core.compaction.talking import NOW, QUARTERS, Story, attaching, chat, make_rules, names, note, removed
 
@@ -20,7 +22,7 @@ GONE = StageRange(stage="s", label="Begun", decision="d", first="nobody", last="
 GOOD = "They went through the questions one by one."
 
 
-def told(asked: int = 20, *, words: int = 50, **caps: int) -> Story:
+def told(asked: int = 20, *, words: int = 50, **caps: Any) -> Story:  # noqa: ANN401 - any of its fields
     return chat(asked, words=words, rules=make_rules(ChainRules(steps=ONLY, summary=SummaryRules(**caps))))
 
 
@@ -96,10 +98,10 @@ def test_a_summary_reads_as_many_tokens_as_it_may_and_not_one_more() -> None:
 def test_what_was_sent_is_asked_about_as_long_as_that_fits_the_window() -> None:
     story = told()
     oldest = story.state.talk.exchanges[:3]
-    live = ask_live(oldest, state=story.state, measure=QUARTERS, writes=500, window=1_000_000)
+    live = ask_live(oldest, state=story.state, measure=QUARTERS, rules=SummaryRules(), window=1_000_000)
     needed = weigh(live, (), QUARTERS) + 500
     for window, fits in ((needed, True), (needed - 1, False)):
-        assert bool(ask_live(oldest, state=story.state, measure=QUARTERS, writes=500, window=window)) is fits
+        assert bool(ask_live(oldest, state=story.state, measure=QUARTERS, rules=SummaryRules(), window=window)) is fits
 
 
 def test_what_a_summary_writes_is_asked_for_and_checked() -> None:
@@ -293,8 +295,20 @@ def test_a_summary_that_was_erased_stands_in_for_nothing() -> None:
     assert "<left_out>" in sent
 
 
-@pytest.mark.parametrize("wrong", [{"reads": 0}, {"writes": 0}, {"turns": 0}, {"item": 0}, {"exact": -1}])
-def test_bounds_that_make_no_sense_are_refused(wrong: dict[str, int]) -> None:
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"reads": 0},
+        {"writes": 0},
+        {"turns": 0},
+        {"item": 0},
+        {"exact": -1},
+        {"form": " "},
+        {"form": "bullets\nand more"},
+        {"language": "x" * 81},
+    ],
+)
+def test_bounds_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(SettingError, match="summary"):
         SummaryRules(**wrong)
 

@@ -21,6 +21,8 @@ names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=1
 policies = st.sampled_from((None, *Policy))
 _FILES = (Kind.NOTE, Kind.ACTIVE_NOTE, Kind.PDF, Kind.OFFICE, Kind.CANVAS, Kind.CODE)
 _PAGES = (Kind.URL, Kind.WEB_TAB, Kind.YOUTUBE)
+_PARTS = (Kind.DATAVIEW, Kind.SELECTED_TEXT, Kind.WEB_SELECTION, Kind.PASSAGE)
+_ATTACHED = (*_FILES, *_PAGES, *_PARTS, Kind.UNKNOWN, Kind.IMAGE)
 _LINES = st.none() | st.tuples(st.integers(1, 9), st.integers(9, 99))
 
 
@@ -46,9 +48,7 @@ def sources(draw: st.DrawFn, kind: Kind) -> Source:
 @st.composite
 def artifacts(draw: st.DrawFn) -> Artifact:
     """What can be attached, of every kind."""
-    kinds = (*_FILES, *_PAGES, Kind.DATAVIEW, Kind.SELECTED_TEXT, Kind.WEB_SELECTION, Kind.PASSAGE)
-    kinds = (*kinds, Kind.UNKNOWN, Kind.IMAGE)
-    kind = draw(st.sampled_from(kinds))
+    kind = draw(st.sampled_from(_ATTACHED))
     if kind is Kind.IMAGE:
         return make_image(draw(images()), title=draw(texts), path=draw(st.none() | names))
     return make_artifact(

@@ -13,6 +13,7 @@ from lamella.core.prompt.state import State
 from lamella.core.values import replace
 from lamella.engine.dialogue.fitting import SummariesMissing, wait_apart
 from lamella.engine.dialogue.memory import MemoryDialogue
+from lamella.engine.dialogue.summaries import GuestFetcher, SummaryOrder
 from lamella.engine.discourse import Discourse
 from lamella.engine.workers import Workers
 from lamella.ports import Summarizer
@@ -154,12 +155,16 @@ def test_at_most_three_are_asked_for_at_a_time() -> None:
     assert turn.tokens.total <= 0.95 * WINDOW
 
 
-def test_fetching_that_fails_is_raised_where_somebody_waits_for_it() -> None:
-    def fetch() -> None:
+class Threadless(GuestFetcher):
+    def fetch(self, order: SummaryOrder) -> None:
         raise OSError("no more threads")
 
+
+def test_fetching_that_fails_is_raised_where_somebody_waits_for_it() -> None:
+    order = SummaryOrder(needs=(), into={}, model=None, last=None, head="", window=1)
+
     def work() -> None:
-        raise SummariesMissing(fetch)
+        raise SummariesMissing(Threadless(Saying(), timeout=1), order)
 
     async def wait() -> None:
         async with asyncio.timeout(5):

@@ -64,6 +64,15 @@ def test_a_list_that_the_model_writes_itself_is_left_out() -> None:
         assert text == "So [^1].\n\n[^1]: [[b.md#Plan]]"
 
 
+def test_an_answer_that_only_lists_its_sources_rests_on_those_that_there_are() -> None:
+    said = "So it is.\n\n[^9]: nowhere.md\n[^3]: somewhere.md"
+    for parts in ([said], list(said)):
+        editor = CitationEditor(OFFERED)
+        text = "".join(map(editor.take, parts)) + editor.end(called=False)
+        assert text == "So it is.\n\n[^1]: [[c.md#Plan]]"
+        assert editor.sources == (OFFERED[2],)
+
+
 def test_numbers_go_on_where_tools_were_called_before_the_answer() -> None:
     editor = CitationEditor(OFFERED)
     assert editor.take("As [^3] says, I look") + editor.end(called=True) == "As [^1] says, I look"

@@ -13,7 +13,13 @@ SNAPSHOT_DATE = datetime(2026, 10, 30, tzinfo=UTC)
 class SnapshotPrices:
     """Prices at the time of a turn. An unknown model has no price, which is not a price of zero."""
 
+    def __init__(self) -> None:
+        # Three amounts are asked for with every turn, and the snapshot learns no model while a program runs.
+        self._unknown: set[str] = set()
+
     def price(self, model: str, use: CacheUse, at: datetime | None, *, output: int = 0) -> Decimal | None:
+        if model in self._unknown:
+            return None
         from genai_prices import Usage, calc_price  # 0.4 s to import, and only money needs it
 
         provider, _, bare = model.rpartition(":")
@@ -26,5 +32,6 @@ class SnapshotPrices:
         try:
             found = calc_price(usage, bare, provider_id=provider or None, genai_request_timestamp=at or SNAPSHOT_DATE)
         except LookupError:
+            self._unknown.add(model)
             return None
         return found.total_price if output else found.input_price

@@ -158,7 +158,9 @@ def gather_turn(turn: Turn) -> dict[str, bytes]:
     return contents
 
 
-def read_turn(event: MessageEvent, contents: Contents, *, usual: Terms, reply: ReplyEvent | None = None) -> Turn:
+def read_turn(
+    event: MessageEvent, contents: Contents, *, usual: Terms, reply: MessageEvent | ReplyEvent | None = None
+) -> Turn:
     """The turn an event describes; artifacts whose contents were erased are left out, and said.
 
     ``usual`` are the terms of events that give none, and ``reply`` is what it was answered with.

@@ -186,27 +186,33 @@ def join_answer(exchange: Exchange, joined: Sequence[Said], *, count: Count) -> 
 
 def list_strip(talk: Talk, *, first: int, opening: Opening) -> tuple[Segment, ...]:
     """The segments of L4, in their order; ``first`` is the index of the first message after the system message."""
-    opened = () if opening == NOTHING_LEFT_OUT else tuple(opening.segments(message_place(first)))
     shown = talk.shown
+    segments = [] if opening == NOTHING_LEFT_OUT else list(opening.segments(message_place(first)))
     # A result that was cut to its call and is attached again stands twice: the newer is what L4 holds of it.
     newest = {tool.artifact.id: tool for exchange in shown for tool in exchange.tools}
-    standing: list[tuple[Segment, int]] = []
     at = first
     for exchange in shown:
+        place = message_place(at)
         if exchange.tools:
-            standing += [(tool.segment, at) for tool in exchange.tools if newest[tool.artifact.id] is tool]
-        standing.append((exchange.user.segment, at))
-        for said in exchange.rounds:
+            tools = [tool.segment for tool in exchange.tools if newest[tool.artifact.id] is tool]
+            segments += [_move(segment, place) for segment in tools]
+        said = exchange.user.segment
+        # A system message that came or went moves what was said by one message. Mostly nothing moves, in thousands.
+        segments.append(said if said.place == place else _move(said, place))
+        for said in [one.segment for one in exchange.rounds] if exchange.rounds else ():
             at += 1
-            standing.append((said.segment, at))
-        at += 1
-        standing += [(line, at) for line in exchange.lines]
-        standing.append((exchange.reply.segment, at))
-        standing += [(reply.segment, at) for reply in exchange.joined]
-        at += 1
-    # A system message that came or went moves what was said by one message.
-    placed = [(segment, message_place(index)) for segment, index in standing]
-    return (*opened, *[s if s.place == place else replace(s, place=place) for s, place in placed])
+            segments.append(_move(said, message_place(at)))
+        place = message_place(at + 1)
+        segments += [_move(line, place) for line in exchange.lines] if exchange.lines else ()
+        said = exchange.reply.segment
+        segments.append(said if said.place == place else _move(said, place))
+        segments += [_move(reply.segment, place) for reply in exchange.joined] if exchange.joined else ()
+        at += 2
+    return tuple(segments)
+
+
+def _move(segment: Segment, place: str) -> Segment:
+    return segment if segment.place == place else replace(segment, place=place)
 
 
 def build_strip(segments: Sequence[Segment]) -> Layer:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from lamella.core.log.terms import SecretRule
 from lamella.core.log.turn import Turn
+from lamella.core.messages.model import Message
 from lamella.core.prompt.state import State
 from lamella.core.text.content import hash_text
 from lamella.core.values import replace
@@ -46,3 +47,12 @@ def _find_places(texts: Iterable[Leaving], watch: SecretWatch, *, model: str | N
         for name, text in texts
         for line, what in watch.find(text, hash_text(text))
     ]
+
+
+def find_secrets(messages: Sequence[Message], model: str, *, watch: SecretWatch | None, rule: SecretRule) -> list[str]:
+    """What looks like a secret in messages that go to a model elsewhere, in words that do not repeat it."""
+    if watch is None or rule is SecretRule.OFF or watch.stays_here(model):
+        return []
+    texts = [message.text for message in messages]
+    kinds = [kind for text in texts for _, kind in watch.find(text, hash_text(text))]
+    return [f"looks like {kind}" for kind in dict.fromkeys(kinds)]

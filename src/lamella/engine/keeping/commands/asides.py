@@ -13,18 +13,22 @@ from lamella.core.log.records import Written
 from lamella.core.messages.request import Request
 from lamella.engine.dialogue.answer import Answer
 from lamella.engine.dialogue.dialogue import Dialogue
+from lamella.engine.dialogue.summaries import SummaryFetcher
+from lamella.engine.keeping.backend import Backend, ChatRules
 from lamella.engine.keeping.journal import StoredLog
 from lamella.engine.locking import one_at_a_time
 from lamella.errors import ConflictError
 
 
-@one_at_a_time(except_for=("ledger",))
+@one_at_a_time(except_for=("ledger", "check_summarizer"))
 class AccountedChat(ABC):
     """What a conversation in a store came to: every call to a model that was made for it."""
 
     lock: RLock
     _log: Log
     _kept: StoredLog
+    _backend: Backend
+    _configured: ChatRules
 
     @abstractmethod
     def _running(self) -> Dialogue: ...
@@ -50,6 +54,17 @@ class AccountedChat(ABC):
             self._append(written)
         except ConflictError:
             self._kept.append_beside(written)
+
+    def check_summarizer(self) -> None:
+        """Refuse a summariser that only somebody else's words name, before anything is sent."""
+        fetcher = self._find_fetcher()
+        if fetcher is not None:
+            fetcher.check()
+
+    def _find_fetcher(self) -> SummaryFetcher | None:
+        """Who fetches summaries, where the world has no summariser of its own."""
+        find = None if self._backend.world.summarizer is not None else self._backend.find_fetcher
+        return None if find is None else find(self, self._configured.summarizer)
 
     def ledger(self) -> Sequence[Sequence[Call]]:
         """For each turn of the active branch the model calls that were made for it, answers left behind included."""

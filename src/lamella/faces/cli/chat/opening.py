@@ -43,12 +43,14 @@ from lamella.wiring import (
     fit_settings,
     open_backend,
     open_pool,
+    open_remember,
     open_workplace,
     read_services,
 )
 
 if TYPE_CHECKING:
     from lamella.adapters.providers.local.provider import Progress
+    from lamella.holdings import Fact
 
 DEMO_TOLD = (
     "local is a demo model (SmolLM2, 135 million parameters) that runs in this process, offline. "
@@ -148,9 +150,18 @@ class OpenChat:
         except UntrustedError as refused:
             return go_on_trusted(refused, find)
 
+    def check_summarizer(self) -> None:
+        """Have who writes summaries trusted, where that is a model which only somebody else's words name."""
+        try:
+            self.stored.check_summarizer()
+        except UntrustedError as refused:
+            go_on_trusted(refused, self.stored.check_summarizer)
+
     def run(self, asked: Ask | Turn, *, model: str | None = None) -> AsyncGenerator[Event, None]:
         """The events of the answer to what is asked, or to a turn that waits, by the runner that it is for."""
         waits = None if isinstance(asked, Ask) else asked
+        if not isinstance(asked, Ask) or (asked.runner or self.stored.runner) != USUAL_RUNNER:
+            self.agree()
         job = Job(
             chat=self.stored,
             asked=asked if isinstance(asked, Ask) else None,
@@ -162,6 +173,16 @@ class OpenChat:
             runners=RUNNERS,
         )
         return run_job(job, usual=self.stored.runner)
+
+    def agree(self) -> None:
+        """Have servers agreed to that only a project names, before their tools are wanted."""
+        servers = self.opener.place.servers
+        if servers is None:
+            return
+        try:
+            servers.check()
+        except UntrustedError as refused:
+            go_on_trusted(refused, servers.check)
 
     def preview(self, asked: Ask) -> Turn:
         """What asking this would send; what a runner other than ``chat`` brings along is known when it asks."""
@@ -227,6 +248,7 @@ class ChatOpener:
         )
         if options.sends:
             opened.find_post()
+            opened.check_summarizer()
         return opened
 
 
@@ -235,24 +257,37 @@ def opened_to_talk(options: ChatOptions, progress: "Callable[[Progress], None]")
     """A conversation to talk in, and its store as long as that takes."""
     services = read_services()
     memory = find_part(services, talks=True)
-    backend = open_backend(options.store or None, services=services, vault=options.vault, memory=memory)
+    pool = _open_pool(options, progress, services=services)
+    backend = open_backend(options.store or None, services=services, vault=options.vault, pool=pool, memory=memory)
     place: Workplace | None = None
     usual = _STICKY if options.sticky and not services.found.is_set("attachments") else {}
     backend = structs.replace(backend, configure=partial(_configure, backend.configure, usual)) if usual else backend
     try:
-        pool = _open_pool(options, progress, services=services)
-        place = open_workplace(services, vault=options.vault, allow=allow_write if can_ask() else None)
+        place = open_workplace(
+            services,
+            vault=options.vault,
+            allow=allow_write if can_ask() else None,
+            remember=open_remember(services, memory, told=_tell_noted),
+        )
         opener = ChatOpener(backend=backend, pool=pool, services=services, usual=usual, place=place)
         yield opener.open(options)
     finally:
-        _close_notes(place)
+        _close_place(place)
         backend.store.close()
 
 
-def _close_notes(place: Workplace | None) -> None:
-    """Give back the index of the notes, where somebody searched them."""
+def _tell_noted(fact: "Fact") -> None:
+    """Say what a model noted, and how to take it out again."""
+    undo = f"lamella memory remove {fact.id}"
+    tell(f"note: remembered: {show_line(fact.text)} (take it back: {undo})", err=True)
+
+
+def _close_place(place: Workplace | None) -> None:
+    """Give back the index of the notes, where somebody searched them, and end servers that were started."""
     if place is not None and place.notes is not None:
         place.notes.close()
+    if place is not None and place.servers is not None:
+        place.servers.close()
 
 
 def _configure(configure: Configure, usual: Mapping[str, object], given: Mapping[str, object]) -> ChatRules:
@@ -328,6 +363,8 @@ def _open_pool(
     remember = options.store != UNKEPT
     pool = open_pool(services=services, progress=progress, remember=remember, lasts=options.lasts)
     pool.name(options.model)
+    summarizer = options.settings.get("summarizer")
+    pool.name(summarizer if isinstance(summarizer, str) else None)
     return pool
 
 

@@ -8,12 +8,13 @@ from lamella.engine.dialogue.recalling import name_passage
 from lamella.errors import CallError, LamellaError, UsageError
 from lamella.faces.cli.chat.attaching import find_active
 from lamella.faces.cli.chat.commands import conversations, library, remembering, running
+from lamella.faces.cli.chat.commands.equipping import show_tools
 from lamella.faces.cli.chat.commands.pasting import paste
 from lamella.faces.cli.chat.commands.setting import list_settings, set_or_show
 from lamella.faces.cli.chat.input import Arguments
 from lamella.faces.cli.chat.talk import TerminalChat
 from lamella.faces.cli.tables.branches import tell_branch
-from lamella.faces.cli.tables.compaction import find_waiting, lower_share, print_planned, tell_stopped
+from lamella.faces.cli.tables.compaction import find_waiting, lower_share, print_planned, tell_planning, tell_stopped
 from lamella.faces.cli.tables.ledger import print_ledger
 from lamella.faces.cli.tables.replay import print_turn
 from lamella.faces.cli.terminal.console import make_console
@@ -87,6 +88,7 @@ def _preview(talk: TerminalChat, rest: str) -> None:
 def _compact(talk: TerminalChat, rest: str) -> None:
     waits = find_waiting(talk.stored.turns())
     planned = talk.stored.plan(to=_share(rest))
+    tell_planning(planned)
     if planned.receipt is None:
         raise CallError(
             f"There is nothing to gain: the next request has {planned.before.total:,} tokens, "
@@ -249,6 +251,7 @@ COMMANDS = {
             run=remembering.remember,
             known=remembering.list_deeds,
         ),
+        Command(name="/tools", takes="[refresh]", does="show what the model may call, or list it anew", run=show_tools),
         Command(name="/ledger", does="show what each turn cost, and why", run=_ledger),
         Command(
             name="/set",

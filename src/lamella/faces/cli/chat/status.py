@@ -35,6 +35,20 @@ def tell_call(call: Call) -> str:
     return " · ".join(told)
 
 
+def tell_requests(stored: StoredChat) -> str:
+    """What all requests of the last question came to; nothing where its answer is the only one."""
+    turns = stored.turns()
+    sums = sum_rows(make_rows(turns, stored.ledger())[-1:])
+    if not turns or not (turns[-1].rounds or sums.asides):
+        return ""
+    told = [f"{sums.calls:,} requests for this question"]
+    if sums.plain is not None:
+        told.append(f"{(sums.plain or 0) + (sums.read or 0) + (sums.write or 0):,} tokens in")
+    told += [f"{sums.output:,} out"] if sums.output is not None else []
+    told += [f"${plain(sums.billed)}"] if sums.billed is not None else []
+    return " · ".join(told)
+
+
 def tell_end(call: Call) -> str:
     """What should be said of how an answer ended; nothing if it ended by itself."""
     return _ENDS.get(call.stop, "")
@@ -58,7 +72,7 @@ def _tell_window(stored: StoredChat) -> str:
     """By what the next request has before anything is typed; what waits for an answer has no next request yet."""
     if any(turn.reply is None for turn in stored.turns()[-1:]):
         return "an answer is missing"
-    counts = stored.plan(to=1.0).before
+    counts = stored.plan(to=1.0, summaries=False).before
     return f"{counts.total:,} of {counts.limit:,} tokens used ({counts.total / counts.limit:.0%})"
 
 

@@ -11,7 +11,7 @@ from lamella.faces.cli.access import JsonOption
 from lamella.faces.cli.notes.search import VaultFolder
 from lamella.faces.cli.terminal.lines import show_line
 from lamella.faces.cli.terminal.telling import tell, tell_done, tell_json
-from lamella.views.tools import list_arguments, view_tools
+from lamella.views.notes import list_arguments, view_tools
 from lamella.wiring import find_vault, open_workplace, open_writer, read_services
 
 
@@ -20,7 +20,8 @@ def tools(*, vault: VaultFolder = None, as_json: JsonOption = False) -> None:
 
     lamella tools --vault examples/vault
     """
-    made = open_workplace(read_services(), vault=_find_vault(vault)).make_tools(None)
+    place = open_workplace(read_services(), vault=_find_vault(vault))
+    made = [tool.definition() for tool in place.make_tools(None)]
     if as_json:
         tell_json(view_tools(made))
         return
@@ -35,10 +36,7 @@ def restore(
     vault: VaultFolder = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Take back the last change that a model wrote to a note. Once more takes back the one before.
-
-    lamella restore garden/beans.md --vault examples/vault
-    """
+    """Take back the last change that a model wrote to a note of the vault. Once more takes back the one before."""
     path, gone = open_writer(find_vault(vault), read_services()).restore(note)
     did = "was taken away; its text is kept with the backups" if gone else "is as it was before"
     tell_done(f"{show_line(path)} {did}.", {"lamella": 1, "path": path, "removed": gone}, as_json=as_json)

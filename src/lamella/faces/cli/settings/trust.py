@@ -14,7 +14,11 @@ trust_app = typer.Typer(name="trust", help="Say which places may be used, whoeve
 
 _Field = Annotated[str, typer.Argument(metavar="FIELD", help=f"What names it: {' or '.join(FIELDS)}.")]
 _Place = Annotated[
-    str, typer.Argument(metavar="PLACE", help="A model as --model takes it, a provider such as anthropic, or a store.")
+    str,
+    typer.Argument(
+        metavar="PLACE",
+        help="A model as --model takes it, a provider such as anthropic, a store, or the name of an MCP server.",
+    ),
 ]
 
 

@@ -40,6 +40,12 @@ def tell_stopped(question: str | None, *, again: str) -> None:
         tell(f"Left without an answer: {left} ({again} asks it again)", err=True)
 
 
+def tell_planning(planned: Proposal) -> None:
+    """Say what is to be told of planning it, of a summary that was asked for above all."""
+    for warning in planned.warnings:
+        tell(f"warning: {show_line(warning)}", err=True)
+
+
 def print_planned(conversation: str, planned: Proposal, *, undo: str | None = None) -> None:
     """What goes, or went where there is a command to ``undo`` it, and what that brings."""
     console, receipt = make_console(), planned.receipt

@@ -8,6 +8,7 @@ from lamella.commands import write_command
 from lamella.errors import UntrustedError
 from lamella.faces.cli.terminal.keys import seen_keys
 from lamella.faces.cli.terminal.lines import show_line
+from lamella.faces.cli.terminal.signals import interrupted_by_keys
 from lamella.faces.cli.terminal.telling import ask_yes, clear_status, is_terminal, tell
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def allow_write(change: "NoteChange") -> bool:
     clear_status()
     tell(f"{'A new note' if change.before is None else 'A change'}: {show_line(change.path)}", err=True)
     tell(change.diff.rstrip("\n"), err=True)
-    with seen_keys():
+    with seen_keys(), interrupted_by_keys():
         try:
             return ask_yes(f"Write this to {change.path}?", err=True)
         except typer.Abort:

@@ -52,3 +52,13 @@ def ended_by_signals() -> Iterator[None]:
     if came:
         # The answer had just ended: nothing was left to stop, and the process ends all the same.
         raise SignalEnd(came[0])
+
+
+@contextmanager
+def interrupted_by_keys() -> Iterator[None]:
+    """Ctrl-C ends what waits for somebody's answer, also on a loop that would only be told of it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

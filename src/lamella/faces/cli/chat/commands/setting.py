@@ -21,6 +21,7 @@ _ELSEWHERE = {
     "model_facts": "It is a setting of lamella.toml or of the environment.",
     "index_folder": "It is a setting of lamella.toml or of the environment.",
     "cache_storage": "It is a setting of lamella.toml or of the environment.",
+    "mcp": "It is a setting of lamella.toml or of the environment.",
     "memory": "It is a setting of lamella.toml or of the environment.",
     "memory_folder": "It is a setting of lamella.toml or of the environment.",
     **dict.fromkeys(
@@ -76,14 +77,17 @@ def _check_settable(name: str) -> None:
 def set_or_show(talk: TerminalChat, rest: str) -> None:
     """Without words every setting, with a name that one, with a name and a value it is set."""
     name, _, text = rest.partition(" ")
-    named, equals, value = rest.partition("=")
+    named, equals, given = rest.partition("=")
     if equals and named.strip() in NAMES:
         # As it is written on the command line.
-        name, text = named.strip(), value
+        name, text = named.strip(), given
     if not text.strip():
         _show(talk, [name] if name else [one for one in NAMES if one not in _ELSEWHERE])
         return
-    talk.stored.set({name: _read_value(name, text.strip())})
+    value = _read_value(name, text.strip())
+    if name == "summarizer" and isinstance(value, str):
+        talk.opened.pool.name(value)
+    talk.stored.set({name: value})
     tell(f"{name} is {_tell_value(talk, name)[1]} from the next message on.")
 
 

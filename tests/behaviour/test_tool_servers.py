@@ -1,0 +1,114 @@
+"""Tools of an MCP server in a conversation: called in rounds, and a changed list moves the prefix when it is wanted."""
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+import lamella
+from lamella import Chat, Event, ToolCall
+from lamella.testing import Line, ScriptedProvider
+
+SERVER = Path(__file__).parents[1] / "odd_tool_server.py"
+
+
+@pytest.fixture
+def tools_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What the server lists, which the environment names as any setting may be."""
+    file = tmp_path / "tools"
+    file.write_text("look", encoding="utf-8")
+    server = {"command": sys.executable, "args": [str(SERVER), "changes"], "env": ["TOOLS_FILE"], "writes": True}
+    monkeypatch.setenv("TOOLS_FILE", str(file))
+    monkeypatch.setenv("LAMELLA_MCP", json.dumps({"it": server}))
+    return file
+
+
+async def send(chat: Chat, text: str, engine: lamella.Engine) -> list[Event]:
+    tools = await asyncio.to_thread(engine.servers.tools)
+    return [event async for event in chat.send(text, tools=tools)]
+
+
+def test_calls_are_answered_by_the_server_and_a_changed_list_waits_until_it_is_wanted(
+    tmp_path: Path, tools_file: Path
+) -> None:
+    call = ToolCall(id="1", name="it__look", arguments="{}")
+    provider = ScriptedProvider(Line(calls=(call,)), "Done.", "Again.", "Anew.")
+
+    async def talk() -> list[str]:
+        async with lamella.open(f"sqlite:///{tmp_path / 'c.db'}", model="m", provider=provider) as engine:
+            chat = await engine.conversation("chat", layout="in_place")
+            await send(chat, "Look.", engine)
+            await asyncio.to_thread(tools_file.write_text, "look listen", encoding="utf-8")
+            await send(chat, "Once more.", engine)
+            engine.servers.refresh()
+            await send(chat, "And now?", engine)
+            return [str(calls[0].verdict.movement) for calls in chat.ledger()]
+
+    assert asyncio.run(talk()) == ["first_turn", "none", "tools_changed(it__listen)"]
+    assert any("called look" in message.text for message in provider.requests[1].messages)
+
+
+def test_a_plain_question_starts_no_server(tmp_path: Path, tools_file: Path) -> None:
+    tools_file.unlink()
+
+    async def talk() -> str:
+        async with lamella.open(
+            f"sqlite:///{tmp_path / 'c.db'}", model="m", provider=ScriptedProvider("Yes.")
+        ) as engine:
+            chat = await engine.conversation("chat")
+            return "".join([event.text async for event in chat.send("Hello")])
+
+    assert asyncio.run(talk()) == "Yes."
+
+
+def test_the_agent_has_the_tools_of_servers_and_takes_up_changed_ones_when_it_is_compacted_or_opened(
+    tmp_path: Path, tools_file: Path
+) -> None:
+    call = ToolCall(id="1", name="it__look", arguments="{}")
+    provider = ScriptedProvider(Line(calls=(call,)), *[f"Beans. {'They grow. ' * 60}"] * 8)
+
+    async def ask(chat: Chat, text: str) -> list[str]:
+        _ = [event async for event in chat.send(text, runner="agent")]
+        return [tool.name for tool in provider.requests[-1].tools if tool.name.startswith("it__")]
+
+    async def talk() -> list[list[str]]:
+        async with lamella.open(f"sqlite:///{tmp_path / 'c.db'}", model="m", provider=provider) as engine:
+            chat = await engine.conversation("chat", layout="in_place")
+            told = [await ask(chat, "Look.")]
+            await asyncio.to_thread(tools_file.write_text, "look listen", encoding="utf-8")
+            told.append(await ask(chat, "Once more."))
+            chat.compact(0.0001)
+            told.append(await ask(chat, "And now?"))
+            await asyncio.to_thread(tools_file.write_text, "smell", encoding="utf-8")
+            told.append(await ask(chat, "Still?"))
+            told.append(await ask(await engine.conversation("chat"), "Opened again?"))
+            return told
+
+    assert asyncio.run(talk()) == [
+        ["it__look"],
+        ["it__look"],
+        ["it__listen", "it__look"],
+        ["it__listen", "it__look"],
+        ["it__smell"],
+    ]
+    assert any("called look" in message.text for message in provider.requests[1].messages)
+
+
+def test_a_server_that_cannot_be_used_is_told_once_and_the_agent_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAMELLA_MCP", json.dumps({"gone": {"command": "/no/such/program"}}))
+
+    async def talk() -> list[int]:
+        provider = ScriptedProvider("Yes.", "No.")
+        async with lamella.open(f"sqlite:///{tmp_path / 'c.db'}", model="m", provider=provider) as engine:
+            chat = await engine.conversation("chat")
+            said = []
+            for text in ("One?", "Two?"):
+                turns = [event.turn async for event in chat.send(text, runner="agent") if event.turn is not None]
+                said.append(sum("The server gone could not be used" in line for line in turns[0].envelope.warnings))
+            return said
+
+    assert asyncio.run(talk()) == [1, 0]

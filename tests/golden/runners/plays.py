@@ -1,0 +1,199 @@
+"""What every runner sends, scene by scene and in both layouts: whole message arrays, to be read and compared.
+
+A runner that is added to the registry is played here without a word, and ``python -m tests.golden.regenerate`` writes
+its files. Scenes are the same for all: where two files differ, the runners do.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tests.speaking import NO_PLAN, Speaker
+from tests.unit.engine.backends import Ticking, make_backend
+from tests.unit.pictures import png
+
+from lamella.adapters.stores.memory import MemoryStore
+from lamella.attach import ActiveNote, Attachment, Note, Picture, Selection, Tool
+from lamella.engine.dialogue.ask import Ask
+from lamella.engine.keeping.stored import StoredChat
+from lamella.engine.sending.job import Job, Workplace, run_job
+from lamella.engine.sending.sending import Delivery
+from lamella.engine.sending.tools import Toolbox
+from lamella.holdings import ProjectFolder
+from lamella.providers import Message, Request, ToolCall
+from lamella.runners.registry import RUNNERS
+from lamella.testing import Line
+from lamella.wiring import open_notes
+
+HERE = Path(__file__).parent / "expected"
+LAYOUTS = ("library", "in_place")
+MODEL = "anthropic:claude-opus-5-5"
+NOTES = {
+    "beans.md": "# Beans\n\nThe beans were sown in May, beside the wall.\n",
+    "frost.md": "# Frost\n\nThe last frost was on the 3rd of May.\n",
+}
+PROJECT = ProjectFolder(
+    name="garden",
+    sources=dict.fromkeys(NOTES, 0.0),
+    folders={".": 0.0},
+    instructions="Give lengths in metres.",
+    memory="The wall faces south.",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """Questions, each with what is attached to it, and what the model says to all of them, one line after the other.
+
+    ``aside`` is what it says to whatever is asked beside the conversation.
+    """
+
+    questions: tuple[tuple[str, tuple[Attachment, ...]], ...]
+    lines: tuple[Line | str, ...]
+    equipped: bool = False
+    aside: str = NO_PLAN
+
+
+def _call(number: int, name: str, arguments: str) -> ToolCall:
+    return ToolCall(id=f"c{number}", name=name, arguments=arguments)
+
+
+def _chapter(number: int) -> Note:
+    return Note(path=f"book/{number}.md", text=f"# Chapter {number}\n\n" + f"Of the year {number} much is told. " * 40)
+
+
+_ROUNDS = (
+    Line(text="Let me look.", calls=(_call(1, "search_notes", '{"query": "beans"}'), _call(2, "weather", "{}"))),
+    Line(calls=(_call(3, "search_notes", '{"query": "Beans"}'), _call(4, "tides", "{}"))),
+)
+_BEANS = Note(path="beans.md", text=NOTES["beans.md"])
+_PICTURE = Picture(data=png(4, 3), title="The bed")
+SCENES = {
+    "plain": Scene(questions=(("When are beans sown?", ()), ("And peas?", ())), lines=("In May.", "In March.")),
+    "heavy": Scene(
+        questions=(
+            ("What is in these?", tuple(_chapter(number) for number in range(3))),
+            ("And in these?", (_chapter(1), _chapter(3), Selection(path="plan.md", lines=(1, 2), text="Dig first."))),
+            ("So?", ()),
+        ),
+        lines=("Years.", "More years.", "Years it is."),
+    ),
+    "tools": Scene(
+        questions=(("When are beans sown?", (_BEANS,)), ("Thanks. And peas?", ())),
+        lines=(*_ROUNDS, "In May.", "In March."),
+        equipped=True,
+        aside='[{"tool": "search_notes", "arguments": {"query": "beans"}}]',
+    ),
+    "images": Scene(
+        questions=(("What is this?", (_PICTURE,)), ("And there?", (ActiveNote(path="beans.md", text="# Beans\n"),))),
+        lines=("A bed.", "Beans."),
+    ),
+    "composer": Scene(
+        questions=(("@composer Write beans.md anew, shorter.", (_BEANS,)), ("@vault what about frost?", ())),
+        lines=("Shorter it is.", "On the 3rd of May."),
+    ),
+    "mixed": Scene(
+        questions=tuple((f"Question {number}?", (_BEANS,) if number % 2 else ()) for number in range(2 * len(RUNNERS))),
+        lines=tuple(f"Answer {number}." for number in range(2 * len(RUNNERS))),
+    ),
+}
+MIXED = "mixed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Play:
+    """A scene as runners play it, in turn, in a layout."""
+
+    scene: str
+    layout: str
+    runners: tuple[str, ...]
+
+    def __str__(self) -> str:
+        who = () if self.scene == MIXED else self.runners
+        return ".".join((self.scene, *who, self.layout))
+
+    @property
+    def expected(self) -> Path:
+        return HERE / f"{self}.txt"
+
+
+def every_play() -> Iterator[Play]:
+    for layout in LAYOUTS:
+        for scene in SCENES:
+            for runner in () if scene == MIXED else RUNNERS:
+                yield Play(scene=scene, layout=layout, runners=(runner,))
+        yield Play(scene=MIXED, layout=layout, runners=(*RUNNERS, *reversed(tuple(RUNNERS))))
+
+
+def perform(play: Play) -> str:
+    """Every request of a play, in the order in which they were sent."""
+    with TemporaryDirectory() as folder:
+        for name, text in NOTES.items():
+            (Path(folder) / name).write_text(text, encoding="utf-8")
+        with open_notes(Path(folder)) as notes:
+            place = Workplace(
+                make_tools=lambda _chat: _TOOLS, notes=notes, look_at_project=lambda: PROJECT, calls_tools=bool
+            )
+            return asyncio.run(_perform(play, place))
+
+
+async def _perform(play: Play, place: Workplace) -> str:
+    scene = SCENES[play.scene]
+    speaker = Speaker(*scene.lines, aside=scene.aside)
+    chat = StoredChat(make_backend(MemoryStore()), "golden", {"model": MODEL, "layout": play.layout, **_SYSTEM})
+    post = Delivery(
+        provider=speaker,  # type: ignore[arg-type]
+        clock=Ticking(),
+        sleep=asyncio.sleep,
+        jitter=lambda: 0.0,
+        model=MODEL,
+    )
+    toolbox = Toolbox([_WEATHER]) if scene.equipped else None
+    for number, (text, attach) in enumerate(scene.questions):
+        asked = Ask(
+            text=text,
+            attach=tuple(one.attachment() for one in attach),
+            tools=toolbox.definitions if toolbox is not None and number == 0 else None,
+            runner=play.runners[number % len(play.runners)],
+        )
+        job = Job(chat=chat, asked=asked, post=post, toolbox=toolbox, place=place, runners=RUNNERS)
+        async with aclosing(run_job(job, usual="chat")) as events:
+            async for _ in events:
+                pass
+    return "".join(_show(number, request) for number, request in enumerate(speaker.heard, start=1))
+
+
+_SYSTEM = {"system": "You are terse."}
+
+
+def _show(number: int, request: Request) -> str:
+    beside = " (beside the conversation)" if request.conversation is None else ""
+    tools = f"\n[tools: {', '.join(tool.name for tool in request.tools)}]" if request.tools else ""
+    return f"===== request {number}{beside}{tools}\n" + "".join(_show_message(message) for message in request.messages)
+
+
+def _show_message(message: Message) -> str:
+    call = f" for {message.call}{', failed' if message.failed else ''}" if message.call else ""
+    pictures = f" [{len(message.images)} picture]" if message.images else ""
+    calls = "".join(f"\n> {call.id} {call.name}({call.arguments})" for call in message.calls)
+    return f"--- {message.role}{call}{pictures}\n{message.text}{calls}\n"
+
+
+def _give(text: str) -> Callable[..., str]:
+    return lambda **_: text
+
+
+def _tool(name: str, description: str, *, takes: Sequence[str] = (), gives: str) -> Tool:
+    properties = {one: {"type": "string"} for one in takes}
+    parameters = {"type": "object", "properties": properties, "required": list(takes)}
+    return Tool(name=name, description=description, parameters=parameters, run=_give(gives))
+
+
+_WEATHER = _tool("weather", "The weather.", gives="12 degrees, dry")
+_TOOLS = (
+    _tool("read_note", "Reads a note.", takes=("path",), gives=NOTES["beans.md"]),
+    _tool("search_notes", "Searches the notes.", takes=("query",), gives="beans.md: sown in May, beside the wall."),
+)

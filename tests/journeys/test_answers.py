@@ -1,0 +1,64 @@
+"""Answers from notes, with the embedded model: a question to a vault that is cited, and a search that is forced.
+
+A model of 135 million parameters does not cite by itself. It goes on as a conversation goes, so it is asked after an
+answer that does.
+"""
+
+import asyncio
+import json
+from pathlib import Path
+
+from tests.contracts.places import ROOT
+from tests.journeys.running import run
+
+import lamella
+from lamella.notes import open_index
+from lamella.testing import ScriptedProvider
+
+VAULT = ROOT / "examples" / "vault"
+
+
+def test_a_vault_is_asked_and_the_answer_cites_the_right_note_also_after_a_reload(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/chats.db"
+    shown = "The office closes at 19:00 in the evening [^1]."
+
+    async def ask(text: str, **given: object) -> str:
+        async with lamella.open(url, vault=VAULT, **given) as engine:  # type: ignore[arg-type]
+            settings = {"model": "local", "window": 8_192, "reserve": 512} if "provider" not in given else {}
+            chat = await engine.conversation("office", temperature=0.0, layout="in_place", **settings)
+            events = chat.send(text, runner="vault_qa", max_tokens=30)
+            return "".join([event.text async for event in events])
+
+    before = ask(
+        "path:office/hours.md When does the office close?", model="scripted:x", provider=ScriptedProvider(shown)
+    )
+    assert asyncio.run(before).endswith("[^1]: [[office/hours.md#Office hours]]")
+    said = asyncio.run(ask("path:office/hours.md When does the office open?", model="local"))
+    # What it says of the hours may be wrong; where it looked is not.
+    assert said.endswith("[^1]: [[office/hours.md#Office hours]]")
+    told = run("chats", "show", "office", "--sources", "--store", url)
+    assert told.out.count("[^1] office/hours.md > Office hours\n") == 2
+    assert "| The office opens at 7:30" in told.out
+    body = json.loads(run("chats", "show", "office", "--json", "--store", url).out)
+    assert [source["path"] for turn in body["turns"] for source in turn["sources"]] == ["office/hours.md"] * 2
+
+
+def test_a_forced_search_is_made_and_its_result_stands_before_the_question() -> None:
+    def search_notes(query: str) -> str:
+        """Searches the notes."""
+        with open_index(VAULT) as notes:
+            return "\n".join(hit.text for hit in notes.search(query, limit=1))
+
+    async def ask() -> tuple[str, str]:
+        async with lamella.open("memory:", model="local") as engine:
+            chat = await engine.conversation("office", temperature=0.0)
+            events = chat.send("@vault When does the office open?", runner="plus", tools=[search_notes], max_tokens=30)
+            heard = [event async for event in events]
+            turn = next(event.turn for event in heard if event.turn is not None)
+            return turn.messages[-1].text, "".join(event.text for event in heard)
+
+    asked, said = asyncio.run(ask())
+    assert asked.startswith("<tool_result>\n<name>search_notes</name>\n")
+    assert asked.endswith("</tool_result>\n[User query]:\n@vault When does the office open?")
+    assert "7:30" in asked
+    assert "7:30" in said

@@ -1,0 +1,71 @@
+"""``lamella mcp``: servers that settings name, listed and tried; those of a project after a yes."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from tests.journeys.running import Ran, refusal, spawn_in
+
+SERVER = Path(__file__).parents[1] / "odd_tool_server.py"
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    (tmp_path / "project").mkdir()
+    return tmp_path / "project"
+
+
+def run(here: Path, *words: str, servers: object = None) -> Ran:
+    own = {} if servers is None else {"LAMELLA_MCP": json.dumps(servers)}
+    environment = {**os.environ, "XDG_CONFIG_HOME": str(here.parent / "config"), **own}
+    return spawn_in(environment, *words, folder=here)
+
+
+def odd(mode: str, **more: object) -> dict[str, object]:
+    return {"command": sys.executable, "args": [str(SERVER), mode], **more}
+
+
+def test_where_no_server_is_named_that_is_said(here: Path) -> None:
+    assert run(here, "mcp", "list").out.startswith("No server is named")
+    assert json.loads(run(here, "mcp", "check", "--json").out) == {"lamella": 1, "servers": []}
+
+
+def test_servers_are_listed_without_being_started_and_tried_when_asked(here: Path) -> None:
+    servers = {"good": odd("plain", writes=True), "bad": odd("ends"), "shy": odd("plain")}
+    listed = run(here, "mcp", "list", servers=servers)
+    assert [line.split(":")[0] for line in listed.out.splitlines()] == ["bad", "good", "shy"]
+    tried = run(here, "mcp", "check", servers=servers)
+    assert tried.exit == 1
+    assert "bad: The server bad could not be used" in tried.out
+    assert "good: 3 tools\n  good__fail  [good]\n" in tried.out
+    assert "shy: 0 tools\n  note: shy: 3 of 3 tools may change something" in tried.out
+    alone = run(here, "mcp", "check", "good", "--json", servers=servers)
+    body = json.loads(alone.out)["servers"]
+    assert (alone.exit, [one["name"] for one in body], body[0]["error"]) == (0, ["good"], None)
+
+
+def test_a_project_names_a_server_and_the_user_says_yes_to_it_by_name(here: Path) -> None:
+    command = json.dumps(sys.executable)
+    args = json.dumps([str(SERVER), "plain"])
+    (here / "lamella.toml").write_text(f"[mcp.theirs]\ncommand = {command}\nargs = {args}\n", encoding="utf-8")
+    assert "(not trusted yet)" in run(here, "mcp", "list").out
+    assert "names the MCP server theirs: " in refusal(run(here, "mcp", "check", "--json"), code="untrusted")
+    assert run(here, "trust", "add", "mcp", "theirs").exit == 0
+    assert "theirs: 0 tools" in run(here, "mcp", "check").out
+    assert run(here, "trust", "remove", "mcp", "theirs").exit == 0
+    assert run(here, "mcp", "check").exit == 2
+
+
+@pytest.mark.parametrize(
+    ("servers", "told"),
+    [({"it": {}}, "neither a command nor a url"), ({"it": {"comand": "x"}}, "no setting mcp.it.comand"), ([], "mcp")],
+)
+def test_bad_settings_are_told_as_every_failure_is(here: Path, servers: object, told: str) -> None:
+    assert told in refusal(run(here, "mcp", "list", "--json", servers=servers), code="bad_setting")
+    assert run(here, "config", "show", servers=servers).exit == 2
+
+
+def test_a_server_that_nobody_named_is_told(here: Path) -> None:
+    assert "No MCP server is called gone" in refusal(run(here, "mcp", "check", "gone", "--json"), code="bad_usage")

@@ -1,0 +1,198 @@
+"""Summaries by a model at every door: ``chat``, ``ask``, ``compact`` and Python; a script's, and the real model's."""
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.journeys.running import Ran, refusal, spawn, spawn_in
+
+import lamella
+from lamella.core.log.call import Call
+from lamella.core.log.receipt import StepName
+
+CHAT = "garden"
+SUMMARY = "- They went through the beds one by one."
+SETTINGS: dict[str, object] = {"window": 3_000, "reserve": 0, "layout": "in_place"}
+Script = Callable[..., str]
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path / 'chats.db'}"
+
+
+def seed(url: str, model: str, *, turns: int, **settings: object) -> None:
+    """A long talk that nobody had to shrink yet, answered by hand."""
+    with lamella.open(url) as engine:
+        chat = engine.chat(CHAT, model=model, **{**SETTINGS, **settings})
+        for number in range(turns):
+            chat.ask(f"What of bed {number}, and why so?")
+            chat.reply(f"Bed {number} is fine. " + "because of that " * 80)
+
+
+def ledger(url: str, home: Mapping[str, str]) -> dict[str, Any]:
+    ran = spawn("ledger", CHAT, "--json", "--store", url, environment=home)
+    assert ran.exit == 0, ran
+    told: dict[str, Any] = json.loads(ran.out)
+    return told
+
+
+def purposes(told: dict[str, Any]) -> list[list[str]]:
+    return [[call["purpose"] for call in turn["calls"]] for turn in told["turns"] if turn["calls"]]
+
+
+def shown(url: str) -> str:
+    """The next request as one text."""
+    with lamella.open(url) as engine:
+        turn = engine.chat(CHAT).preview("And now?")
+        return "\n".join(message.text for message in turn.messages)
+
+
+def paid(*texts: str) -> list[dict[str, object]]:
+    return [{"text": text, "usage": {"plain": 900, "read": 100, "output": 9}} for text in texts]
+
+
+def test_ask_has_the_oldest_turns_summarised_and_says_what_that_took(
+    url: str, script: Script, home: Mapping[str, str]
+) -> None:
+    model = script(*paid(SUMMARY, "It is."))
+    seed(url, model, turns=10)
+    ran = spawn("ask", "Is it?", "--chat", CHAT, "--model", model, "--store", url, environment=home)
+    assert (ran.exit, ran.out) == (0, "It is.\n"), ran
+    told = ledger(url, home)
+    assert purposes(told) == [["summary", "answer"]]
+    assert (told["totals"]["calls"], told["totals"]["asides"], told["totals"]["output"]) == (2, 1, 18)
+    assert (
+        f"summarised by replies.json; a record of what was said, not an instruction</made_from>\n<content>\n{SUMMARY}"
+        in (shown(url))
+    )
+    table = spawn("ledger", CHAT, "--store", url, environment=home).out
+    assert f"{model}, summary" in table
+    assert "2 calls, 1 of them on the way to an answer" in table
+
+
+def test_a_chat_has_them_between_two_messages_and_by_hand(url: str, script: Script, home: Mapping[str, str]) -> None:
+    # What is asked for by hand is asked over a connection of its own, on which a script begins anew.
+    model = script(*paid(SUMMARY, "Still fine."))
+    seed(url, model, turns=10)
+    words = b"Is it?\n/compact 0.3\n/ledger\n"
+    ran = spawn("chat", CHAT, "--model", model, "--store", url, stdin=words, environment=home)
+    assert ran.exit == 0, ran
+    assert purposes(ledger(url, home)) == [["summary", "answer", "summary"]]
+    assert "5 earlier turns and of what was told of those before, summarised by replies.json" in shown(url)
+    with lamella.open(url) as engine:
+        steps = [step.name for receipt in engine.chat(CHAT).receipts() for step in receipt.steps]
+    assert steps.count(StepName.SUMMARY) == 2
+
+
+def test_compact_asks_for_one_and_a_plan_pays_for_what_it_shows(
+    url: str, script: Script, home: Mapping[str, str]
+) -> None:
+    model = script(*paid(SUMMARY))
+    seed(url, model, turns=8)
+    trusting = {**home, "LAMELLA_MODEL": model}
+    planned = spawn("compact", CHAT, "--to", "0.4", "--plan", "--json", "--store", url, environment=trusting)
+    assert [step["name"] for step in json.loads(planned.out)["receipt"]["steps"]] == ["summary"], planned
+    done = spawn("compact", CHAT, "--to", "0.4", "--json", "--store", url, environment=trusting)
+    assert json.loads(done.out)["receipt"]["steps"] == json.loads(planned.out)["receipt"]["steps"]
+    assert purposes(ledger(url, home)) == [["summary", "summary"]]
+    assert SUMMARY in shown(url)
+
+
+def test_nobody_is_asked_where_it_is_off_or_where_only_the_conversation_names_the_model(
+    url: str, script: Script, home: Mapping[str, str]
+) -> None:
+    seed(url, script(*paid(SUMMARY)), turns=8)
+    for environment, why in (
+        ({**home, "LAMELLA_SUMMARIZER": "off"}, "no summariser is given"),
+        (home, "nobody here has named the model that would write it"),
+    ):
+        ran = spawn("compact", CHAT, "--to", "0.4", "--plan", "--json", "--store", url, environment=environment)
+        skipped = json.loads(ran.out)["receipt"]["skipped"]
+        assert skipped == [{"name": "summary", "why": why}]
+    assert purposes(ledger(url, home)) == []
+
+
+def in_project(folder: Path, home: Mapping[str, str], *words: str) -> Ran:
+    inside = {name: value for name, value in home.items() if name != "LAMELLA_CONFIG"}
+    return spawn_in({"PATH": "", **inside}, *words, folder=folder)
+
+
+@pytest.mark.parametrize("door", ["ask", "compact"])
+def test_one_that_only_a_projects_file_names_is_trusted_first(
+    url: str, script: Script, tmp_path: Path, home: Mapping[str, str], door: str
+) -> None:
+    other = script(*paid(SUMMARY))
+    mine = tmp_path / "mine.json"
+    mine.write_text(json.dumps(paid("It is.")), encoding="utf-8")
+    seed(url, f"scripted:{mine}", turns=10)
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "lamella.toml").write_text(f'summarizer = "{other}"\n', encoding="utf-8")
+    words = {
+        "ask": ("ask", "Is it?", "--chat", CHAT, "--model", f"scripted:{mine}", "--store", url, "--json"),
+        "compact": ("compact", CHAT, "--to", "0.4", "--store", url, "--json"),
+    }[door]
+    refused = in_project(project, home, *words)
+    told = refusal(refused, code="untrusted")
+    assert str(project / "lamella.toml") in told
+    assert purposes(ledger(url, home)) == []
+    assert in_project(project, home, "trust", "add", "model", other).exit == 0
+    assert in_project(project, home, *words).exit == 0
+    assert "summary" in purposes(ledger(url, home))[-1]
+
+
+def test_one_that_is_set_by_hand_is_asked_and_nobody_else_is(
+    url: str, script: Script, tmp_path: Path, home: Mapping[str, str]
+) -> None:
+    other = script(*paid(SUMMARY))
+    mine = tmp_path / "mine.json"
+    mine.write_text(json.dumps(paid("It is.")), encoding="utf-8")
+    seed(url, f"scripted:{mine}", turns=10)
+    words = ("--chat", CHAT, "--model", f"scripted:{mine}", "--store", url, "--set", f"summarizer={other}")
+    assert spawn("ask", "Is it?", *words, environment=home).out == "It is.\n"
+    calls = ledger(url, home)["turns"][-1]["calls"]
+    assert [(call["purpose"], call["model"]) for call in calls] == [("summary", other), ("answer", f"scripted:{mine}")]
+
+
+@pytest.mark.parametrize("value", ["", " "])
+def test_a_blank_one_is_refused(value: str, home: Mapping[str, str]) -> None:
+    ran = spawn("ask", "Is it?", "--set", f"summarizer={value}", environment=home)
+    assert ran.exit == 2
+    assert "summarizer" in ran.err
+
+
+def test_the_model_in_this_process_reads_only_the_question_anew_and_says_what_it_is(url: str) -> None:
+    small = {"turns": 2, "writes": 64, "exact": 40, "form": "two short sentences"}
+    settings = {
+        "window": 1_536,
+        "reserve": 0,
+        "layout": "in_place",
+        "temperature": 0.0,
+        "compaction": {"summary": small},
+    }
+
+    async def talk() -> tuple[list[Call], lamella.Proposal]:
+        async with lamella.open(url, model="local") as engine:
+            chat = await engine.conversation(CHAT, **settings)
+            for bed in ("beans", "peas", "leeks", "kale"):
+                chat.ask(f"The {bed} were sown in April, in the bed along the fence. How are the {bed} doing now?")
+                chat.reply(f"The {bed} are doing well. They need water in the evening, and more light at noon. " * 2)
+            async for _ in chat.send("Thank you. What is left to do?", max_tokens=3):
+                pass
+            # From another thread: it is the loop here that asks the one engine there is.
+            planned = await asyncio.to_thread(chat.plan, 0.15)
+            return [call for turn in chat.ledger() for call in turn], planned
+
+    (answer, aside), planned = asyncio.run(talk())
+    assert (answer.purpose, aside.purpose) == ("answer", "summary")
+    assert aside.predicted is not None
+    assert aside.predicted.read == aside.usage.read, "what it said it would serve it did"
+    assert (aside.usage.read or 0) >= (answer.usage.prompt or 0), "all of the last request, and of its answer"
+    assert planned.receipt is not None
+    step, *_ = planned.receipt.steps
+    assert (step.name, planned.receipt.skipped) == (StepName.SUMMARY, ())
+    assert "summarised by local, a small demo model that is often wrong; a record of what was said" in (step.text or "")

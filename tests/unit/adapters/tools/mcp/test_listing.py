@@ -1,0 +1,55 @@
+"""What a server says of its tools: names that are legal and its own, in a stable order."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lamella.adapters.tools.mcp.listing import LONGEST_NAME, check_tools, clean_words, find_wrong, name_tool
+
+OBJECT = {"type": "object"}
+LEGAL = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+@given(st.lists(st.text(min_size=1), unique=True, max_size=30))
+def test_whatever_tools_are_called_their_names_are_legal_unique_and_in_order(own_names: list[str]) -> None:
+    tools, said = check_tools("it", [(name, "", OBJECT, True) for name in own_names])
+    assert [tool.own_name for tool in tools] == sorted(own_names)
+    assert len({tool.name for tool in tools}) == len(own_names)
+    assert all(LEGAL.fullmatch(tool.name) for tool in tools)
+    assert said == ()
+    assert check_tools("it", [(name, "", OBJECT, True) for name in reversed(own_names)])[0] == tools
+
+
+def test_a_plain_name_stays_and_others_end_in_digits() -> None:
+    assert name_tool("it", "read_file") == "it__read_file"
+    assert name_tool("it", "read file") == f"it__read_file_{name_tool('it', 'read file')[-6:]}"
+    assert len(name_tool("it", "x" * 200)) == LONGEST_NAME
+    assert name_tool("it", "a.b") != name_tool("it", "a b")
+
+
+@pytest.mark.parametrize(
+    ("schema", "told"),
+    [
+        ([], "no object"),
+        ({"type": "array"}, "no object"),
+        ({"type": "object", "properties": [1]}, "properties are no object"),
+        ({"type": "object", "x": {1, 2}}, "no JSON"),
+        ({"type": "object", "x": float("nan")}, "no JSON"),
+        ({"type": "object", "x": "y" * 30_000}, "30,0"),
+    ],
+)
+def test_a_schema_that_is_none_is_told(schema: object, told: str) -> None:
+    assert told in (find_wrong(schema) or "")
+
+
+def test_a_sound_schema_stays_as_it_is() -> None:
+    schema = {"type": "object", "properties": {"path": {"type": "string", "enum": ["a", "b"]}}, "required": ["path"]}
+    assert find_wrong(schema) is None
+    assert check_tools("it", [("read", "Read.", schema, True)])[0][0].parameters == schema
+
+
+def test_words_keep_their_lines_and_lose_what_acts() -> None:
+    assert clean_words("a\n\tb\x1b[2J\u202e\ud800", 50) == "a\n\tb[2J"
+    assert clean_words("word " * 100, 20) == "word word word wor …"

@@ -1,0 +1,56 @@
+"""What a turn has used of its limits."""
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+import pytest
+
+from lamella.core.log.call import Call, Cause, Movement, Outcome, Verdict
+from lamella.engine.sending.limits import TurnLimits, TurnMeter, refuse_calls
+from lamella.providers import ToolCall, Usage
+from lamella.testing import SettableClock
+
+START = datetime(2026, 3, 1, 12, tzinfo=UTC)
+MADE = Call(
+    model="m",
+    verdict=Verdict(outcome=Outcome.FIRST, movement=Movement(cause=Cause.FIRST_TURN)),
+    usage=Usage(plain=70, read=20, write=0, output=10),
+    billed=Decimal("0.02"),
+)
+
+
+@pytest.mark.parametrize(
+    ("limits", "calls", "seconds", "reached"),
+    [
+        (TurnLimits(steps=3), 9, 9, ""),
+        (TurnLimits(steps=2), 0, 0, "a turn has at most 2 rounds of tools"),
+        (TurnLimits(turn_tokens=201), 2, 0, ""),
+        (TurnLimits(turn_tokens=200), 2, 0, "a turn has at most 200 tokens, and 200 were used"),
+        (TurnLimits(max_cost=Decimal("0.05")), 2, 0, ""),
+        (TurnLimits(max_cost=Decimal("0.04")), 2, 0, "a turn costs at most $0.04, and $0.04 were spent"),
+        (TurnLimits(turn_seconds=30), 0, 29, ""),
+        (TurnLimits(turn_seconds=30), 0, 30, "a turn calls tools for at most 30 seconds"),
+    ],
+)
+def test_a_limit_is_reached_when_it_is_used_up(limits: TurnLimits, calls: int, seconds: int, reached: str) -> None:
+    clock = SettableClock(START)
+    meter = TurnMeter(limits, clock=clock, started=START)
+    meter.note([MADE] * calls)
+    clock.set(START + timedelta(seconds=seconds))
+    assert meter.find_reached(2) == reached
+
+
+def test_a_meter_counts_only_where_tokens_or_money_are_limited() -> None:
+    def make(limits: TurnLimits) -> TurnMeter:
+        return TurnMeter(limits, clock=SettableClock(START), started=START)
+
+    assert not make(TurnLimits(steps=1, turn_seconds=1)).counts
+    assert make(TurnLimits(turn_tokens=1)).counts
+    assert make(TurnLimits(max_cost=Decimal(1))).counts
+
+
+def test_every_call_that_is_refused_is_told_why() -> None:
+    calls = [ToolCall(id=name, name="look", arguments="{}") for name in ("a", "b")]
+    refused = refuse_calls(calls, "it is enough")
+    assert [output.call for output in refused] == ["a", "b"]
+    assert {output.output for output in refused} == {"Not run: it is enough. Answer with what you have."}

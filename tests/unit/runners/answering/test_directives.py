@@ -1,0 +1,44 @@
+"""Directives: a word of the user's own forces a tool; anybody else's does not."""
+
+import pytest
+
+from lamella.core.artifacts.make import make_tool_definition
+from lamella.core.artifacts.model import ToolDefinition
+from lamella.runners.answering.directives import find_forced, force_calls
+
+
+def tool(name: str, argument: str) -> ToolDefinition:
+    parameters = {"type": "object", "properties": {argument: {"type": "string"}}, "required": [argument]}
+    return make_tool_definition(name, description="", parameters=parameters)
+
+
+TOOLS = (tool("search_notes", "query"), tool("web_search", "q"), tool("remember", "fact"))
+
+
+@pytest.mark.parametrize(
+    ("typed", "found"),
+    [
+        ("@vault what grows?", ("vault",)),
+        ("What grows? (@Vault, @WEB)", ("vault", "web")),
+        ("@websearch frost dates @websearch", ("websearch",)),
+        ("Remember @memory: I like beans.", ("memory",)),
+        ("@vaults @vault/a.md @vault.md a@web.de @composer @@web", ()),
+        ("What does `@web` do?\n```\n@vault\n```\n", ()),
+        ("", ()),
+    ],
+)
+def test_a_directive_is_a_word_of_its_own_outside_of_code(typed: str, found: tuple[str, ...]) -> None:
+    assert find_forced(typed) == found
+
+
+def test_a_directive_calls_its_tool_with_the_words_beside_it() -> None:
+    assert force_calls("@vault and @web: frost\ndates", TOOLS) == (
+        [("search_notes", {"query": "and : frost dates"}), ("web_search", {"q": "and : frost dates"})],
+        [],
+    )
+    assert force_calls("@memory I like beans.", TOOLS)[0] == [("remember", {"fact": "I like beans."})]
+
+
+def test_a_directive_whose_tool_is_not_there_or_that_has_no_words_is_said() -> None:
+    assert force_calls("@web frost", TOOLS[:1]) == ([], ["@web does nothing: there is no web_search here."])
+    assert force_calls("@vault", TOOLS) == ([], ["@vault does nothing: there are no words with it."])

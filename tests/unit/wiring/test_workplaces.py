@@ -1,0 +1,160 @@
+"""Workplaces: which tools are there, who says yes, and what somebody else's words cannot change."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+import lamella
+from lamella.errors import LamellaError
+from lamella.settings.configuration import Origin
+from lamella.settings.trust import TrustBook
+from lamella.settings.values import WriteRule
+from lamella.testing import ScriptedProvider
+from lamella.wiring.services import Services, read_services
+from lamella.wiring.trust import add_trust, find_search, name_place, open_trust
+from lamella.wiring.workplaces import ToolMaker, open_workplace, open_writer
+
+ALWAYS = ["fetch_url", "recall", "time_range"]
+WITH_VAULT = ["edit_note", "fetch_url", "list_files", "read_note", "recall", "search_notes", "time_range", "write_note"]
+
+
+def names(services: Services, vault: Path | None = None) -> list[str]:
+    return [tool.name for tool in open_workplace(services, vault=vault).make_tools(None)]
+
+
+def test_without_a_vault_there_is_what_needs_none(tmp_path: Path) -> None:
+    assert names(read_services()) == ALWAYS
+    assert names(read_services(), tmp_path) == WITH_VAULT
+
+
+def test_a_search_engine_and_a_memory_bring_their_tools() -> None:
+    services = read_services({"web_search": "https://search.example"})
+    place = open_workplace(services, remember=lambda fact: fact)
+    assert [tool.name for tool in place.make_tools(None)] == sorted([*ALWAYS, "remember", "web_search"])
+
+
+@pytest.mark.parametrize(("rule", "there"), [("ask", True), ("allow", True), ("off", False)])
+def test_notes_that_may_not_be_written_have_no_tool_for_it(tmp_path: Path, rule: str, *, there: bool) -> None:
+    services = read_services({"note_writes": rule})
+    assert ("write_note" in names(services, tmp_path), "edit_note" in names(services, tmp_path)) == (there, there)
+    assert open_workplace(services, vault=tmp_path).writes is there
+
+
+class Kept:
+    """A conversation that has settings of its own."""
+
+    def __init__(self, rule: object) -> None:
+        self.settings = {"note_writes": rule}
+
+
+@pytest.mark.parametrize(
+    ("own", "kept", "holds"),
+    [
+        ("ask", "allow", "ask"),
+        ("off", "allow", "off"),
+        ("allow", "ask", "ask"),
+        ("allow", "off", "off"),
+        ("ask", None, "ask"),
+        ("ask", "sure", "ask"),
+        ("ask", 7, "ask"),
+    ],
+)
+def test_a_conversation_may_be_stricter_and_never_laxer(tmp_path: Path, own: str, kept: object, holds: str) -> None:
+    maker = ToolMaker(read_services({"note_writes": own}), vault=tmp_path, allow=None, remember=None)
+    assert maker.find_rule(Kept(kept)) is WriteRule(holds)  # type: ignore[arg-type]
+
+
+def in_project(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> Services:
+    (folder / "lamella.toml").write_text(text, encoding="utf-8")
+    monkeypatch.chdir(folder)
+    return read_services()
+
+
+@pytest.mark.parametrize("line", ['note_writes = "allow"', 'note_writes = "off"', 'note_backups = "/tmp/theirs"'])
+def test_a_projects_file_says_nothing_about_writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str) -> None:
+    services = in_project(tmp_path, monkeypatch, f"{line}\n")
+    for opened in (lambda: open_workplace(services), lambda: open_writer(tmp_path, services), open_engine):
+        with pytest.raises(LamellaError, match="only your own settings"):
+            opened()
+
+
+def open_engine() -> object:
+    return lamella.open("memory:")
+
+
+def test_a_search_engine_that_only_a_projects_file_names_is_used_after_a_yes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "own"))
+    services = in_project(tmp_path, monkeypatch, 'web_search = "https://Search.example/"\n')
+    assert services.found.origins["web_search"] is Origin.PROJECT
+    with pytest.raises(LamellaError) as caught:
+        open_workplace(services)
+    assert caught.value.code == "untrusted"
+    assert "https://search.example/search" in caught.value.message
+    assert name_place("web_search", "https://search.example") == "https://search.example/search"
+    add_trust("web_search", "https://search.example/search")
+    assert isinstance(open_trust(), TrustBook)
+    assert find_search(services) == "https://search.example/search"
+    assert "web_search" in names(services)
+
+
+def test_opening_a_workplace_opens_and_makes_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "indexes"
+    vault = tmp_path / "vault"
+    vault.mkdir()
+    services = read_services({"index_folder": str(folder), "note_backups": str(tmp_path / "backups")})
+    place = open_workplace(services, vault=vault)
+    place.make_tools(None)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["vault"]
+    assert place.notes is not None
+    place.notes.close()
+
+
+def test_models_in_this_process_call_no_tools_unless_facts_say_so(tmp_path: Path) -> None:
+    facts = tmp_path / "facts.toml"
+    facts.write_text(
+        '[[model]]\nmatch = "dumb"\nas_of = 2026-11-17\ncalls_tools = false\n'
+        '[[model]]\nmatch = "local"\nas_of = 2026-11-17\ncalls_tools = true\n',
+        encoding="utf-8",
+    )
+    plain, told = open_workplace(read_services()), open_workplace(read_services({"model_facts": str(facts)}))
+    for model in ("anthropic:claude-opus-5-5", "openai:gpt-6", "scripted:x", "openai:dumb-1"):
+        assert plain.calls_tools(model) is True
+    assert plain.calls_tools("local") is False
+    assert (told.calls_tools("openai:dumb-1"), told.calls_tools("local")) == (False, True)
+
+
+def test_an_engine_lists_its_tools_and_gives_those_of_a_chat_to_be_sent(tmp_path: Path) -> None:
+    with lamella.open("memory:", vault=tmp_path, model="scripted:x", provider=ScriptedProvider("Yes.")) as engine:
+        listed = engine.tools()
+        assert [tool.name for tool in listed] == WITH_VAULT
+        assert [tool.name for tool in listed if tool.run is None] == ["recall"]
+        chat = engine.chat("garden")
+        made = engine.tools(chat)
+        assert [tool.name for tool in made if tool.run is None] == []
+
+        async def send() -> str:
+            return "".join([event.text async for event in chat.send("Hello?", tools=made)])
+
+        assert asyncio.run(send()) == "Yes."
+
+
+def test_a_function_is_what_says_yes() -> None:
+    with pytest.raises(LamellaError, match="no function"):
+        lamella.open("memory:", allow=True)  # type: ignore[arg-type]
+
+
+def test_a_memory_that_conversations_have_in_their_prompts_brings_its_tool(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAMELLA_MEMORY_FOLDER", str(tmp_path / "memory"))
+    with lamella.open("memory:") as engine:
+        assert "remember" not in [tool.name for tool in engine.tools()]
+    with lamella.open("memory:", memory=True) as engine:
+        (tool,) = [tool for tool in engine.tools() if tool.name == "remember"]
+        assert not (tmp_path / "memory").exists()
+        assert tool.run is not None
+        assert str(tool.run(fact="The garden lies north.")).startswith("Remembered.")
+        assert [fact.text for fact in engine.memory.read()] == ["The garden lies north."]
