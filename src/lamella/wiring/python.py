@@ -102,23 +102,21 @@ def open_engine(
     ``model`` is what conversations are sent to, ``provider`` what sends, in place of the one that the model names.
     ``patience`` is how many seconds of silence are borne, and the longest wait that a provider may ask for (120);
     ``tries`` is how often a request is sent before giving up (4). ``summarizer`` is an object that writes summaries, or
-    ``same``, ``off`` or another model's name, as the setting has it. ``allow`` is asked with a ``NoteChange`` before a
-    model writes a note of the vault, and answers ``True`` or not, at once or awaited; without it no note is written.
-    With ``memory`` conversations take up what is remembered, and without they keep what they have; where neither is
-    said, the setting says.
+    what the setting takes. ``allow`` is asked with a ``NoteChange`` before a model writes a note of the vault, and says
+    ``True`` or not, at once or awaited; without it none is written. With ``memory`` conversations take up what is
+    remembered, without they keep what they have; where neither is said, the setting says.
     """
     named = None if model is None else check_text(model, "model", may_be_empty=False)
-    services, folder = read_services(), check_folder(vault)
+    services, folder, (by_name, by_hand) = read_services(), check_folder(vault), _split_summarizer(summarizer)
     part = find_part(services, wanted=check_switch(memory, "memory"))
     pool = open_pool(check_provider(provider), services=services, patience=check_patience(patience, tries))
-    by_name = check_text(summarizer, "summarizer", may_be_empty=False) if isinstance(summarizer, str) else None
     open_it = partial(
         open_backend,
         check_text(url, "url"),
         services=services,
         vault=folder,
         ledger=ledger,
-        summarizer=None if isinstance(summarizer, str) else check_summarizer(summarizer),
+        summarizer=by_hand,
         pool=pool,
         memory=part,
     )
@@ -136,6 +134,13 @@ def open_engine(
         restore=None if folder is None else lambda note: open_writer(folder, services).restore(note),
         memory=partial(open_memory, services=services),
     )
+
+
+def _split_summarizer(given: Summarizer | str | None) -> tuple[str | None, Summarizer | None]:
+    """Who writes summaries: by name, as the setting has it, or an object that does."""
+    if isinstance(given, str):
+        return check_text(given, "summarizer", may_be_empty=False), None
+    return None, check_summarizer(given)
 
 
 def _runs_loop() -> bool:

@@ -1,6 +1,6 @@
 """Stores: conversations that last, at a URL or where settings say."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from functools import partial
 from pathlib import Path
@@ -14,6 +14,7 @@ from lamella.wiring.services import Services, read_services
 from lamella.wiring.trust import find_store
 
 if TYPE_CHECKING:
+    from lamella.engine.dialogue.world import World
     from lamella.engine.keeping.backend import Backend, ChatRules
     from lamella.engine.keeping.conversations import Conversations
     from lamella.engine.memory import MemoryPart
@@ -40,12 +41,8 @@ def open_backend(
     that is not there is an error.
     """
     # Lists do without a backend, and all that a turn walks through takes long to import.
-    from lamella.engine.keeping.backend import Backend, ChatRules
-    from lamella.settings.meaning import make_limits, make_rules, make_terms
-    from lamella.settings.system import read_parts
-    from lamella.wiring.faults import check_meaning
-    from lamella.wiring.providers import configure_chat
-    from lamella.wiring.summaries import fit_reading, make_fetchers
+    from lamella.engine.keeping.backend import Backend
+    from lamella.wiring.summaries import make_fetchers
     from lamella.wiring.worlds import open_world
 
     services = services or read_services()
@@ -53,12 +50,33 @@ def open_backend(
     # The day as people at this machine count it. A replay knows none: it says the same on any day.
     world = open_world(vault, services=services, summarizer=summarizer, today=lambda: clock.now().astimezone().date())
 
-    def read(given: Mapping[str, object]) -> "ChatRules":
+    return Backend(
+        store=open_store(find_store(url, services), create=create),
+        clock=clock,
+        world=world,
+        configure=_make_configure(services, world, fits=summarizer is None),
+        ledger=ledger,
+        make_key=make_key,
+        memory=memory,
+        find_fetcher=make_fetchers(services, pool),
+    )
+
+
+def _make_configure(services: Services, world: "World", *, fits: bool) -> "Callable[[Mapping[str, object]], ChatRules]":
+    """What turns settings of a conversation into its rules; what a summary reads then ``fits`` who writes it."""
+    from lamella.engine.keeping.backend import ChatRules
+    from lamella.settings.meaning import make_limits, make_rules, make_terms
+    from lamella.settings.system import read_parts
+    from lamella.wiring.faults import check_meaning
+    from lamella.wiring.providers import configure_chat
+    from lamella.wiring.summaries import fit_reading
+
+    def read(given: Mapping[str, object]) -> ChatRules:
         found = configure_chat(given, services)
         check_meaning(found)
         settings, rules = found.settings, make_rules(found.settings, world)
         return ChatRules(
-            rules=fit_reading(rules, settings, services) if summarizer is None else rules,
+            rules=fit_reading(rules, settings, services) if fits else rules,
             terms=make_terms(settings),
             model=settings.model,
             parts=partial(read_parts, found),
@@ -68,7 +86,7 @@ def open_backend(
 
     last: tuple[Mapping[str, object], ChatRules] | None = None
 
-    def configure(given: Mapping[str, object]) -> "ChatRules":
+    def configure(given: Mapping[str, object]) -> ChatRules:
         # Of many conversations that are opened one after another most have the same settings of their own.
         nonlocal last
         known = last
@@ -76,16 +94,7 @@ def open_backend(
             known = last = (deepcopy(dict(given)), read(given))
         return known[1]
 
-    return Backend(
-        store=open_store(find_store(url, services), create=create),
-        clock=clock,
-        world=world,
-        configure=configure,
-        ledger=ledger,
-        make_key=make_key,
-        memory=memory,
-        find_fetcher=make_fetchers(services, pool),
-    )
+    return configure
 
 
 def open_conversations(
