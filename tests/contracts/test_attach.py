@@ -8,7 +8,7 @@ import lamella
 import lamella.attach
 
 EXPORTS = [
-    "ActiveNote", "Attachment", "Canvas", "Code", "Dataview", "Folder", "Note", "Office", "Pdf", "Picture",
+    "ActiveNote", "Attachment", "Canvas", "Code", "Codebase", "Dataview", "Folder", "Note", "Office", "Pdf", "Picture",
     "Selection", "Tag", "Tool", "ToolResult", "Unknown", "Url", "WebTab", "YouTube", "describe_file", "describe_page",
     "knows_ending",
 ]  # fmt: skip

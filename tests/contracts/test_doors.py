@@ -23,12 +23,15 @@ ELSEWHERE = {
     "adapters/archive/transcript.py: _refuse_numbers": "a datetime is a word for a time, too",
     "adapters/providers/local/weights.py: WeightsPackage.install": "what pip is called with",
     "adapters/providers/local/weights.py: _check_packaged": "what pip is called with",
+    "adapters/sources/code/repository/git.py: GitFolder.read_log": "what git is called with",
+    "adapters/sources/code/skeletons/skeleton.py: <module>": "a pattern",
     "adapters/sources/obsidian/embeds.py: EmbedExpansion._embed": "an attribute of a frame",
     "commands.py: _list_options": "an option with its value",
     "core/values.py: describe": "what a program prints of its own values",
     "engine/dialogue/fitting.py: _ask": "a type",
     "engine/dialogue/log_line.py: log_turn": "a line of the log",
     "engine/dialogue/turn.py: TurnView.__repr__": "what a program prints of its own values",
+    "wiring/code.py: LateCodeReader.choose": "a type",
     "wiring/services.py: Services": "a type",
 }
 # Where only programs come, and what no other door has: a check of what they hand over.

@@ -24,7 +24,7 @@ def open_notes(vault: Path, *, services: Services | None = None) -> "NoteIndex":
 
     services = services or read_services()
     look = open_sources(vault, lambda: services.conversions)
-    retriever = VaultIndex(place_index(vault, _find_folder(services)), vault=vault, look=look)
+    retriever = VaultIndex(place_index(vault, find_index_folder(services)), vault=vault, look=look)
     return NoteIndex(retriever, file=retriever.file, clock=SystemClock())
 
 
@@ -60,7 +60,7 @@ def _list_up(folder: Path) -> Sequence[Path]:
     return (folder, *folder.parents)
 
 
-def _find_folder(services: Services) -> str | None:
+def find_index_folder(services: Services) -> str | None:
     """Where indexes are kept; somebody else's project does not say where the words of notes are written."""
     for error in services.found.find_overreach(("index_folder",)):
         raise error

@@ -155,7 +155,9 @@ class IndexFile:
             connection.execute("PRAGMA journal_mode = WAL")
             self._connection = connection
             self._settle_tables()
-            connection.execute(f"CREATE VIRTUAL TABLE temp.vocabulary USING fts5vocab('main', '{self._tables.words}', 'row')")
+            connection.execute(
+                f"CREATE VIRTUAL TABLE temp.vocabulary USING fts5vocab('main', '{self._tables.words}', 'row')"
+            )
         except BaseException:
             connection.close()
             raise

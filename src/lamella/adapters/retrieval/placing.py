@@ -12,13 +12,16 @@ _NAME_CHARS = 40
 _OTHER = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
-def place_index(vault: Path, folder: str | None = None) -> Path:
-    """The file of a vault's index, in the folder that is set or that the system keeps for what can be made again."""
+def place_index(vault: Path, folder: str | None = None, *, what: str = "") -> Path:
+    """The file of a folder's index, in the folder that is set or that the system keeps for what can be made again.
+
+    ``what`` tells the index of its code from that of its notes.
+    """
     root = find_real(vault)
     name = _OTHER.sub("-", root.name).strip("-.")[:_NAME_CHARS] or "vault"
     # Two vaults of one name have two indexes, and a vault by two names has one.
     mark = sha256(str(root).encode(errors="surrogateescape")).hexdigest()[:_DIGITS]
-    return _place_folder(folder) / f"{name}-{mark}.db"
+    return _place_folder(folder) / f"{name}-{mark}{f'-{what}' if what else ''}.db"
 
 
 def _place_folder(folder: str | None) -> Path:

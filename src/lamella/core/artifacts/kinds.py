@@ -47,9 +47,8 @@ class BlockForm(StrEnum):
 class Medium(StrEnum):
     """What has to be read to have an artifact of a kind: each is one reader's work.
 
-    A ``file`` is its own text. Folders and tags are looked up in a catalog; a ``query`` is answered by all notes of it, and
-    files are chosen from a ``codebase``.
-    ``none``: its text always comes with it.
+    A ``file`` is its own text. Folders and tags are looked up in a catalog; a ``query`` is answered by all notes of it,
+    and from a ``codebase`` files are chosen. ``none``: its text always comes with it.
     """
 
     FILE = "file"

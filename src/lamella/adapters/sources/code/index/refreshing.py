@@ -4,11 +4,11 @@ from collections.abc import Callable, Sequence
 from time import time_ns
 from typing import Any, NamedTuple
 
-from lamella.adapters.code.index.symbols import find_symbols
-from lamella.adapters.code.index.tables import CodeTables
-from lamella.adapters.code.repository.contents import FindSecrets, find_content_fault, hash_content
-from lamella.adapters.code.repository.files import CodeFiles, CodeListing, FileState, read_code
 from lamella.adapters.retrieval.words import extend
+from lamella.adapters.sources.code.index.symbols import find_symbols
+from lamella.adapters.sources.code.index.tables import CodeTables
+from lamella.adapters.sources.code.repository.contents import FindSecrets, find_content_fault, hash_content
+from lamella.adapters.sources.code.repository.files import CodeFiles, CodeListing, CodeState, read_code
 
 Tell = Callable[[int, int], None]
 # In characters: a batch takes about a second, and that is what an interruption costs.
@@ -18,11 +18,11 @@ _FILE = "INSERT INTO files (path, state, settled, hash, fault) VALUES (?, ?, ?, 
 _WORDS = "INSERT INTO words (rowid, path, symbols, body, extra) VALUES (?, ?, ?, ?, ?)"
 
 
-class _Entry(NamedTuple):
+class _CodeEntry(NamedTuple):
     """A file made ready for the index: its words, or why it is left out."""
 
     path: str
-    state: FileState
+    state: CodeState
     hash: bytes
     words: tuple[str, str, str, str] | None
     fault: str | None
@@ -51,7 +51,7 @@ class CodeRefresher:
     def _put_in(
         self, stale: Sequence[str], listing: CodeListing, known: dict[str, list[Any]], *, tell: Tell | None
     ) -> None:
-        batch: list[_Entry] = []
+        batch: list[_CodeEntry] = []
         size = 0
         for done, path in enumerate(stale, start=1):
             entry = self._prepare(path, listing.states[path])
@@ -64,16 +64,16 @@ class CodeRefresher:
                 tell(done, len(stale))
         self._write(batch, known)
 
-    def _prepare(self, path: str, state: FileState) -> _Entry:
+    def _prepare(self, path: str, state: CodeState) -> _CodeEntry:
         data, fault = read_code(self._files, path)
         if fault is not None:
             # Who may read it is told by no state of the file that would change.
-            return _Entry(path, FileState(state.stamp, settled=False), b"", None, fault)
+            return _CodeEntry(path, CodeState(state.stamp, settled=False), b"", None, fault)
         text, fault = find_content_fault(data, anchors=self._anchors, find=self._find)
         words = None if fault is not None else make_words(path, text)
-        return _Entry(path, state, hash_content(data), words, fault)
+        return _CodeEntry(path, state, hash_content(data), words, fault)
 
-    def _write(self, batch: Sequence[_Entry], known: dict[str, list[Any]]) -> None:
+    def _write(self, batch: Sequence[_CodeEntry], known: dict[str, list[Any]]) -> None:
         if not batch:
             return
         with self._tables.writing():
@@ -104,5 +104,5 @@ def make_words(path: str, text: str) -> tuple[str, str, str, str]:
     return f"{path} {extend(place)}", f"{symbols} {extend(symbols)}", text, extend(text)
 
 
-def _is_same(known: list[Any] | None, state: FileState) -> bool:
+def _is_same(known: list[Any] | None, state: CodeState) -> bool:
     return known is not None and known[1] == state.stamp and bool(known[2])

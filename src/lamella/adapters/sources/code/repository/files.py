@@ -2,21 +2,23 @@
 
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from lamella.adapters.code.repository.contents import MOST_BYTES, hash_content
-from lamella.adapters.code.repository.git import GitFolder
-from lamella.adapters.code.repository.names import find_fault
-from lamella.adapters.code.repository.walking import IGNORED, OWN_RULES, CodeWalk, read_rules
 from lamella.adapters.files.reading import make_state, read_plain
+from lamella.adapters.sources.code.repository.contents import MOST_BYTES
+from lamella.adapters.sources.code.repository.git import GitFolder
+from lamella.adapters.sources.code.repository.names import find_fault
+from lamella.adapters.sources.code.repository.walking import IGNORED, CodeWalk
+from lamella.adapters.sources.obsidian.rules import RULES_FILE
 from lamella.errors import LamellaError, SourceMissingError, SourceUnreadableError
 
+Hides = Callable[[str], bool]
 _LINK = "it is a link, and links are not followed"
 
 
-class FileState(NamedTuple):
+class CodeState(NamedTuple):
     """What tells one state of a file from another, and whether a file that changes again shows it."""
 
     stamp: str
@@ -26,7 +28,7 @@ class FileState(NamedTuple):
 class CodeListing(NamedTuple):
     """Files that can be chosen, by their paths in order; and why each of the others cannot."""
 
-    states: Mapping[str, FileState]
+    states: Mapping[str, CodeState]
     left_out: tuple[tuple[str, str], ...] = ()
     told: tuple[str, ...] = ()
 
@@ -44,9 +46,10 @@ class CodeFiles(Protocol):
 
 
 class FolderFiles:
-    """The files of a folder, by git's rules where git knows it."""
+    """The files of a folder, by git's rules where git knows it; ``hides`` says of a path that it is never read."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, hides: Hides | None = None) -> None:
+        self._hides = hides
         try:
             self.root = root.resolve()
             found = self.root.stat()
@@ -62,12 +65,11 @@ class FolderFiles:
         self._inside.clear()
         told: list[str] = []
         paths, left_out = self._list(told)
-        own = read_rules(self.root / OWN_RULES, told)
-        states: dict[str, FileState] = {}
+        states: dict[str, CodeState] = {}
         for raw in paths:
             path, why = _read_name(raw)
-            if why is None and own is not None and own.match_file(path):
-                why = f"{OWN_RULES} leaves it out"
+            if why is None and self._hides is not None and self._hides(path):
+                why = f"{RULES_FILE} leaves it out"
             state, fault = (None, why) if why else self._look(path, now)
             if state is None:
                 left_out.append((path, fault or "it is gone"))
@@ -90,7 +92,7 @@ class FolderFiles:
         told += walk.told
         return paths, [(_read_name(one)[0], why) for one, why in walk.left_out]
 
-    def _look(self, path: str, now: int) -> tuple[FileState | None, str | None]:
+    def _look(self, path: str, now: int) -> tuple[CodeState | None, str | None]:
         try:
             found = os.lstat(self._place(path))
         except (OSError, ValueError) as error:
@@ -101,7 +103,7 @@ class FolderFiles:
         if fault is not None:
             return None, fault
         state = make_state(found)
-        return FileState(" ".join(map(str, state.lasting)), state.is_settled(now)), None
+        return CodeState(" ".join(map(str, state.lasting)), state.is_settled(now)), None
 
     def _place(self, path: str) -> str:
         """Where a file is. A folder on the way may have become a link that leads out since git was told of it."""
@@ -120,9 +122,9 @@ class GivenFiles:
     def __init__(self, files: Mapping[str, str]) -> None:
         self._files = files
 
-    def survey(self, *, now: int) -> CodeListing:  # noqa: ARG002 - what is given does not change
+    def survey(self, *, now: int) -> CodeListing:
         faults = {path: _judge_given(path, text) for path, text in self._files.items()}
-        states = {path: FileState("", settled=True) for path in sorted(faults) if faults[path] is None}
+        states = {path: CodeState("", settled=True) for path in sorted(faults) if faults[path] is None}
         return CodeListing(states, tuple(sorted((path, why) for path, why in faults.items() if why)))
 
     def read(self, path: str) -> bytes:
@@ -168,6 +170,3 @@ def _judge_state(found: os.stat_result) -> str | None:
 
 def _tell_size(size: int) -> str:
     return f"it has {size:,} bytes; files of up to {MOST_BYTES:,} are looked at"
-
-
-__all__ = ["CodeFiles", "CodeListing", "FileState", "FolderFiles", "GivenFiles", "hash_content", "read_code"]

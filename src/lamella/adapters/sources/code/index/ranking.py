@@ -10,16 +10,16 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from lamella.adapters.code.index.tables import CodeTables
 from lamella.adapters.retrieval.words import ask, is_common
+from lamella.adapters.sources.code.index.tables import CodeTables
 
 # What each part counts. Chosen on one half of the questions of ``bench/code.py`` (2026-11-17).
 WEIGHTS: Mapping[str, float] = {
-    "path": 1.5,
-    "symbols": 1.0,
+    "path": 2.0,
+    "symbols": 0.75,
     "text": 1.0,
-    "parts": 1.0,
-    "commits": 0.75,
+    "parts": 1.5,
+    "commits": 0.5,
     "recent": 2.0,
     "touched": 4.0,
     "named": 12.0,
@@ -34,9 +34,10 @@ _FURTHER, _MOST_FURTHER = 0.3, 4
 _LATELY = 200
 _WRITTEN = re.compile(r"[\w./\\-]*[\w-]\.[A-Za-z]\w{0,9}\b|\w+(?:/[\w.-]+)+|\b\w*[a-z]\w*(?:_\w+|[A-Z]\w*)+\b")
 _SHORTEST = 4
-_FIRST = "SELECT rowid FROM words WHERE words MATCH ? ORDER BY bm25(words, 1.5, 1.0, 1.0, 1.0), rowid LIMIT ?"
+_FIRST = "SELECT rowid FROM words WHERE words MATCH ? ORDER BY bm25(words, 2.0, 0.75, 1.0, 1.5), rowid LIMIT ?"
 _PARTS = """
-SELECT files.path, -bm25(words, 1, 0, 0, 0), -bm25(words, 0, 1, 0, 0), -bm25(words, 0, 0, 1, 0), -bm25(words, 0, 0, 0, 1)
+SELECT files.path, -bm25(words, 1, 0, 0, 0), -bm25(words, 0, 1, 0, 0), -bm25(words, 0, 0, 1, 0),
+    -bm25(words, 0, 0, 0, 1)
 FROM words JOIN files ON files.id = words.rowid
 WHERE words MATCH ? AND words.rowid IN (SELECT value FROM json_each(?))
 """
@@ -132,5 +133,5 @@ def _find_written(word: str, names: Mapping[str, Sequence[str]], among: Collecti
 
 
 def _sum_up(path: str, parts: Mapping[str, float]) -> RankedFile:
-    weighed = {name: round(WEIGHTS[name] * value, 4) for name, value in parts.items()}
-    return RankedFile(path, round(sum(weighed.values()), 4), weighed)
+    weighed = {name: WEIGHTS[name] * value for name, value in parts.items()}
+    return RankedFile(path, sum(weighed.values()), weighed)

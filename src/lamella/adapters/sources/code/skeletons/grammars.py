@@ -55,9 +55,7 @@ _TYPED_SCRIPT = _SCRIPT._replace(
     functions=_SCRIPT.functions | {"function_signature", "method_signature", "abstract_method_signature"},
     holders=_SCRIPT.holders | {"abstract_class_declaration", "internal_module", "module"},
     wrappers=_SCRIPT.wrappers | {"ambient_declaration", "expression_statement", "statement_block"},
-    kept=frozenset(
-        {"interface_declaration", "type_alias_declaration", "enum_declaration", "public_field_definition"}
-    ),
+    kept=frozenset({"interface_declaration", "type_alias_declaration", "enum_declaration", "public_field_definition"}),
 )
 _GO = Grammar(
     package="tree_sitter_go",
@@ -78,14 +76,17 @@ _JAVA = Grammar(
     functions=frozenset({"method_declaration", "constructor_declaration", "compact_constructor_declaration"}),
     holders=frozenset({"class_declaration", "interface_declaration", "record_declaration", "enum_declaration"}),
     wrappers=frozenset({"enum_body_declarations"}),
-    kept=frozenset({"field_declaration", "constant_declaration", "annotation_type_declaration", "package_declaration"}
-                   | {"enum_constant"}),
+    kept=frozenset(
+        {"field_declaration", "constant_declaration", "annotation_type_declaration", "package_declaration"}
+        | {"enum_constant"}
+    ),
 )
 _C = Grammar(
     package="tree_sitter_c",
     functions=frozenset({"function_definition"}),
-    wrappers=frozenset({"preproc_ifdef", "preproc_if", "preproc_else", "preproc_elif", "linkage_specification"}
-                       | {"declaration_list"}),
+    wrappers=frozenset(
+        {"preproc_ifdef", "preproc_if", "preproc_else", "preproc_elif", "linkage_specification"} | {"declaration_list"}
+    ),
     kept=frozenset(
         {"declaration", "type_definition", "struct_specifier", "enum_specifier", "union_specifier", "preproc_def"}
         | {"preproc_function_def"}

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
 IGNORED = "git's rules ignore it"
-OWN_RULES = ".lamellaignore"
 _RULES = ".gitignore"
 _LARGEST = 1_000_000
 # Each star of a name may try every place in another: with more, one rule takes longer than a walk.

@@ -2,8 +2,8 @@
 
 import re
 
-from lamella.adapters.code.skeletons.grammars import EXTRA, find_grammar, load_parser
-from lamella.adapters.code.skeletons.parsed import SkeletonWalk
+from lamella.adapters.sources.code.skeletons.grammars import EXTRA, find_grammar, load_parser
+from lamella.adapters.sources.code.skeletons.parsed import SkeletonWalk
 
 # Raised when the same text would give another skeleton.
 RULES = "1"

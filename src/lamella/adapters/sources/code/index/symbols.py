@@ -13,7 +13,8 @@ _WORDS = (
 )
 # What may stand before such a word; each is a plain word, so that nothing is tried twice.
 _KEYED = re.compile(
-    rf"^[ \t]*(?:(?:[a-z]++(?:\([a-z]*\))?+[ \t]++){{0,4}}?)(?:{_WORDS})\*?[ \t]++(?:\([^()\n]*\)[ \t]*+)?([A-Za-z_$][\w$]*)",
+    rf"^[ \t]*(?:(?:[a-z]++(?:\([a-z]*\))?+[ \t]++){{0,4}}?)(?:{_WORDS})\*?[ \t]++"
+    r"(?:\([^()\n]*\)[ \t]*+)?([A-Za-z_$][\w$]*)",
     re.MULTILINE,
 )
 _BOUND = re.compile(
@@ -21,7 +22,10 @@ _BOUND = re.compile(
 )
 _ASSIGNED = re.compile(r"^([A-Za-z_]\w{2,})(?:[ \t]*:[^=\n]{1,80})?[ \t]*=(?!=)", re.MULTILINE)
 # A return type, a name and parentheses, as in C and its kin; a call ends in a semicolon.
-_TYPED = re.compile(r"^[ \t]*+[A-Za-z_][\w<>\[\],:*& \t]{1,80}[ \t*&]([A-Za-z_]\w*)[ \t]*\([^;{}()\n]{0,200}\)[^;\n]{0,40}\{", re.MULTILINE)
+_TYPED = re.compile(
+    r"^[ \t]*+[A-Za-z_][\w<>\[\],:*& \t]{1,80}[ \t*&]([A-Za-z_]\w*)[ \t]*\([^;{}()\n]{0,200}\)[^;\n]{0,40}\{",
+    re.MULTILINE,
+)
 _MOST = 4_000
 
 

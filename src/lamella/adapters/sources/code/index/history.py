@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from lamella.adapters.code.index.tables import CodeTables
-from lamella.adapters.code.repository.git import GitFolder
+from lamella.adapters.sources.code.index.tables import CodeTables
+from lamella.adapters.sources.code.repository.git import GitFolder
 
 # What is older tells little of what is worked on now.
 MOST_COMMITS = 2_000

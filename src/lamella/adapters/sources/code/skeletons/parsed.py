@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from lamella.adapters.code.skeletons.grammars import Grammar
+from lamella.adapters.sources.code.skeletons.grammars import Grammar
 
 if TYPE_CHECKING:
     from tree_sitter import Node

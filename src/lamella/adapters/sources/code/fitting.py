@@ -8,40 +8,45 @@ what does not fit is taken back from its end.
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from lamella.adapters.code.index.ranking import RankedFile
-from lamella.adapters.code.rendering import name_code, render_full, render_name, render_selection, render_skeleton
+from lamella.adapters.sources.code.index.ranking import RankedFile
+from lamella.adapters.sources.code.rendering import render_full, render_name, render_selection, render_skeleton
 from lamella.holdings import CodeFile, CodeForm
 
 # The shares of the budget that whole files and, with them, skeletons may take. Chosen on one half of the questions of
 # ``bench/code.py`` (2026-11-17).
-_FULL, _SHOWN = 0.5, 0.94
+_FULL, _SHOWN = 0.6, 0.96
 # No file takes more of the budget than this in full, unless somebody names it; a long one hides all others.
-_ONE = 0.35
+_ONE = 0.6
+# What scores less than this share of the best is not shown in full before others are shown as skeletons.
+_CLOSE = 0.35
 # How many files are looked at, and how many are named.
 _LOOKED_AT = 150
 _NAMED = 60
 # A skeleton that is nearly as long as its file is not worth it.
 _WORTH = 0.8
 _NAMES_HEADING = 12
+_DIGITS = 4
+# After so many files that do not fit, no smaller one is looked for: what comes then hardly fits the question.
+_MISSES = 25
 
 
-class Shown(NamedTuple):
+class ShowableCode(NamedTuple):
     """What can be shown of a file: its text, and its skeleton."""
 
     text: str
     skeleton: Callable[[], str]
 
 
-Show = Callable[[str], Shown | None]
+ShowCode = Callable[[str], ShowableCode | None]
 
 
 class BudgetFit:
     """One selection in the making. ``count`` counts tokens, ``show`` gives what can be shown of a path."""
 
-    def __init__(self, root: str, question: str, *, budget: int, count: Callable[[str], int], show: Show) -> None:
+    def __init__(self, root: str, question: str, *, budget: int, count: Callable[[str], int], show: ShowCode) -> None:
         self._root, self._question = root, question
         self._budget, self._count, self._show = budget, count, show
-        self._shown: dict[str, Shown | None] = {}
+        self._shown: dict[str, ShowableCode | None] = {}
         self._weights: dict[tuple[str, CodeForm], int] = {}
 
     def fit(self, ranked: Sequence[RankedFile], *, count: int) -> tuple[list[CodeFile], str, str, int]:
@@ -54,22 +59,26 @@ class BudgetFit:
     def _choose(self, ranked: Sequence[RankedFile], room: int) -> dict[str, CodeForm]:
         """The form of each file that is chosen."""
         chosen: dict[str, CodeForm] = {}
-        left = self._take(ranked, CodeForm.FULL, chosen, int(room * _FULL))
-        left = self._take(ranked, CodeForm.SKELETON, chosen, left + int(room * _SHOWN) - int(room * _FULL))
+        best = ranked[0].score if ranked else 0.0
+        close = [one for one in ranked if one.score >= _CLOSE * best]
+        left = self._take(close, CodeForm.FULL, chosen, room=int(room * _FULL))
+        left = self._take(ranked, CodeForm.SKELETON, chosen, room=left + int(room * _SHOWN) - int(room * _FULL))
         left += room - int(room * _SHOWN)
         left = self._raise(ranked, chosen, left - min(left, _NAMES_HEADING + _NAMED))
         left += min(_NAMES_HEADING + _NAMED, room)
-        self._take(ranked[: len(chosen) + _NAMED], CodeForm.NAME, chosen, left - _NAMES_HEADING)
+        self._take(ranked[: len(chosen) + _NAMED], CodeForm.NAME, chosen, room=left - _NAMES_HEADING)
         return chosen
 
-    def _take(self, ranked: Iterable[RankedFile], form: CodeForm, chosen: dict[str, CodeForm], room: int) -> int:
+    def _take(self, ranked: Iterable[RankedFile], form: CodeForm, chosen: dict[str, CodeForm], *, room: int) -> int:
         """Take files in this form as long as there is room; gives what is left of it."""
         most = self._budget if form is not CodeForm.FULL else int(self._budget * _ONE)
+        missed = 0
         for one in ranked:
-            if one.path in chosen or room <= 0:
+            if one.path in chosen:
                 continue
-            weight = self._weigh(one.path, form)
+            weight = self._weigh(one.path, form) if missed < _MISSES else None
             if weight is None or weight > room or (weight > most and "named" not in one.parts):
+                missed += 1
                 continue
             chosen[one.path] = form
             room -= weight
@@ -102,7 +111,9 @@ class BudgetFit:
         if shown is not None and form is CodeForm.SKELETON:
             text = shown.skeleton()
         weight = self._weigh(one.path, form) or 0
-        return CodeFile(path=one.path, form=form, text=text, tokens=weight, score=one.score, parts=one.parts)
+        parts = {name: round(value, _DIGITS) for name, value in one.parts.items()}
+        score = round(one.score, _DIGITS)
+        return CodeFile(path=one.path, form=form, text=text, tokens=weight, score=score, parts=parts)
 
     def _weigh(self, path: str, form: CodeForm) -> int | None:
         """What a file takes in a form; none where it has none of that form."""
@@ -126,12 +137,7 @@ class BudgetFit:
         weight = self._count(render_skeleton(self._root, path, skeleton)) + 2 if skeleton else -1
         return -1 if full is not None and weight > full else weight
 
-    def _look(self, path: str) -> Shown | None:
+    def _look(self, path: str) -> ShowableCode | None:
         if path not in self._shown:
             self._shown[path] = self._show(path)
         return self._shown[path]
-
-
-def name_smallest(root: str, ranked: Sequence[RankedFile]) -> str:
-    """The file that would be named first, for an error that says what does not fit."""
-    return name_code(root, ranked[0].path) if ranked else ""

@@ -5,17 +5,24 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from lamella.adapters.code.fitting import BudgetFit, Shown
-from lamella.adapters.code.index.history import refresh_history
-from lamella.adapters.code.index.ranking import CodeRanking, RankedFile
-from lamella.adapters.code.index.refreshing import CodeRefresher, Tell
-from lamella.adapters.code.index.tables import CODE_TABLES, CodeTables, MemoryTables
-from lamella.adapters.code.repository.contents import FindSecrets, find_content_fault, hash_content
-from lamella.adapters.code.repository.files import CodeFiles, CodeListing, FolderFiles, GivenFiles, read_code
-from lamella.adapters.code.skeletons.skeleton import MISSING, RULES, build_skeleton
 from lamella.adapters.retrieval.database import IndexFile, is_damage
+from lamella.adapters.sources.code.fitting import BudgetFit, ShowableCode
+from lamella.adapters.sources.code.index.history import refresh_history
+from lamella.adapters.sources.code.index.ranking import CodeRanking, RankedFile
+from lamella.adapters.sources.code.index.refreshing import CodeRefresher, Tell
+from lamella.adapters.sources.code.index.tables import CODE_TABLES, CodeTables, MemoryTables
+from lamella.adapters.sources.code.repository.contents import FindSecrets, find_content_fault, hash_content
+from lamella.adapters.sources.code.repository.files import (
+    CodeFiles,
+    CodeListing,
+    FolderFiles,
+    GivenFiles,
+    Hides,
+    read_code,
+)
+from lamella.adapters.sources.code.skeletons.skeleton import MISSING, RULES, build_skeleton
 from lamella.errors import CallError, SourceMissingError
-from lamella.holdings import CodeForm, CodeSelection
+from lamella.holdings import CodeSelection
 
 _NOT_CHOSEN = "{rank:,} of {count:,} in the ranking, and the budget is used up"
 _LEFT_TOLD = 3
@@ -49,9 +56,7 @@ class CodeSelector:
         tell: Tell | None = None,
     ) -> CodeSelection:
         """The files that fit a question best, in a budget; ``root`` is what the place is called."""
-        refresher = CodeRefresher(
-            self._tables, self._files, anchors=self._secrets.anchors, find=self._secrets.find
-        )
+        refresher = CodeRefresher(self._tables, self._files, anchors=self._secrets.anchors, find=self._secrets.find)
         listing = refresher.refresh(tell=tell)
         if isinstance(self._files, FolderFiles):
             refresh_history(self._tables, self._files.git)
@@ -76,13 +81,13 @@ class CodeSelector:
             told=told,
         )
 
-    def _show(self, path: str) -> Shown | None:
+    def _show(self, path: str) -> ShowableCode | None:
         data, fault = read_code(self._files, path)
         if fault is not None:
             return None
         # It may have changed since it was indexed: what is shown is looked at again.
         text, fault = find_content_fault(data, anchors=self._secrets.anchors, find=self._secrets.find)
-        return None if fault is not None else Shown(text, lambda: self._find_skeleton(path, data, text))
+        return None if fault is not None else ShowableCode(text, lambda: self._find_skeleton(path, data, text))
 
     def _find_skeleton(self, path: str, data: bytes, text: str) -> str:
         """The skeleton of a text, as it was made before if it was."""
@@ -104,6 +109,7 @@ def select_folder(
     *,
     index: Path,
     secrets: SecretLook,
+    hides: Hides | None = None,
     root: str,
     budget: int,
     count: Callable[[str], int],
@@ -111,7 +117,7 @@ def select_folder(
     tell: Tell | None = None,
 ) -> CodeSelection:
     """A selection from a folder, with an index that lasts; one that is damaged is made anew."""
-    files = FolderFiles(folder)
+    files = FolderFiles(folder, hides=hides)
     kept = IndexFile(index, tables=CODE_TABLES)
     try:
         selector = CodeSelector(kept, files, secrets=secrets)
@@ -166,9 +172,7 @@ def _nothing_there(root: str, listing: CodeListing) -> SourceMissingError:
 
 def _too_small(budget: int, path: str, tokens: int) -> CallError:
     return CallError(
-        f"A budget of {budget:,} tokens does not hold one name; saying that {path} is first takes more than {tokens:,}.",
+        f"A budget of {budget:,} tokens does not hold the name of one file: {path} would be the first, and saying "
+        f"what is chosen takes {tokens:,} without it.",
         hint="Give a larger budget; 20,000 hold a few files and many skeletons.",
     )
-
-
-__all__ = ["CodeForm", "CodeSelector", "select_folder", "select_given"]

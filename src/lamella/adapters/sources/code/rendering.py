@@ -77,6 +77,7 @@ def render_skeleton(root: str, path: str, text: str) -> str:
 
 
 def render_name(root: str, path: str) -> str:
+    """A file by its name alone."""
     return f"- {escape_line(name_code(root, path))}"
 
 

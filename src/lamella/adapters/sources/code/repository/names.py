@@ -19,7 +19,8 @@ SECRET_NAMES = (
     *("service_account*.json", "secret", "secret.*", "secrets", "secrets.*", "kubeconfig", "*.kubeconfig"),
     *("known_hosts", "authorized_keys", "shadow", "master.key", "*_history"),
 )
-SECRET_FOLDERS = (".ssh", ".gnupg", ".aws", ".azure", ".gcloud", ".kube", ".docker", ".password-store", ".secrets")
+_SECRET_FOLDERS = ".ssh .gnupg .aws .azure .gcloud .kube .docker .password-store .secrets"
+SECRET_FOLDERS = tuple(_SECRET_FOLDERS.split())
 # Names that only look like one of these: they show what such a file is like, or are source code that reads one.
 OPEN_NAMES = (
     *(".env.example", ".env.sample", ".env.template", ".env.dist", "*.env.example", "*.env.sample", "*.pub"),
@@ -27,14 +28,16 @@ OPEN_NAMES = (
     *("secret.js", "secrets.js", "secret.java", "secrets.java", "secret.c", "secret.h", "secrets.md", "secret.md"),
     *("credentials.py", "credentials.go", "credentials.rs", "credentials.ts", "credentials.js", "credentials.md"),
 )
-_VENDORED = frozenset(
-    ["node_modules", "bower_components", "jspm_packages", "vendor", "vendored", "_vendor", "third_party", "thirdparty"]
-    + ["3rdparty", "site-packages", "dist-packages", ".venv", "venv", "virtualenv", "pods", "carthage", ".yarn"]
-)
-_BUILT = frozenset(
-    ["__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".tox", ".nox", ".eggs", ".gradle", ".next"]
-    + [".nuxt", ".svelte-kit", ".parcel-cache", ".turbo", ".terraform", ".hypothesis", "htmlcov", "coverage"]
-)
+# fmt: off
+_VENDORED = frozenset([
+    "node_modules", "bower_components", "jspm_packages", "vendor", "vendored", "_vendor", "third_party", "thirdparty",
+    "3rdparty", "site-packages", "dist-packages", ".venv", "venv", "virtualenv", "pods", "carthage", ".yarn",
+])
+_BUILT = frozenset([
+    "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".tox", ".nox", ".eggs", ".gradle", ".next", ".nuxt",
+    ".svelte-kit", ".parcel-cache", ".turbo", ".terraform", ".hypothesis", "htmlcov", "coverage",
+])
+# fmt: on
 _VERSIONED = frozenset([".git", ".hg", ".svn", ".bzr", "cvs"])
 _GENERATED = (
     *("package-lock.json", "npm-shrinkwrap.json", "*.lock", "*-lock.yaml", "go.sum", "*.lockb", "pipfile.lock"),
@@ -42,16 +45,13 @@ _GENERATED = (
     *("*.designer.cs", "*.snap", "*.map", "*.tsbuildinfo", "*.egg-info"),
 )
 _MINIFIED = ("*.min.js", "*.min.mjs", "*.min.css", "*-min.js", "*.bundle.js", "*.chunk.js")
-# fmt: off
-_BINARY = frozenset([
-    "7z", "a", "aac", "apk", "avi", "avif", "bin", "bmp", "bz2", "class", "dat", "db", "deb", "dll", "dmg", "doc",
-    "docx", "dylib", "ear", "egg", "eot", "exe", "flac", "gguf", "gif", "gz", "ico", "icns", "img", "iso", "jar",
-    "jpeg", "jpg", "lib", "m4a", "mkv", "mo", "mov", "mp3", "mp4", "npy", "npz", "o", "obj", "ogg", "onnx", "otf",
-    "parquet", "pdf", "pickle", "pkl", "png", "ppt", "pptx", "psd", "pt", "pyc", "pyd", "pyo", "rar", "rlib", "rpm",
-    "safetensors", "so", "sqlite", "sqlite3", "tar", "tgz", "tif", "tiff", "ttf", "wasm", "wav", "webm", "webp", "whl",
-    "woff", "woff2", "xls", "xlsx", "xz", "zip", "zst",
-])
-# fmt: on
+_ENDINGS = """
+    7z a aac apk avi avif bin bmp bz2 class dat db deb dll dmg doc docx dylib ear egg eot exe flac gguf gif gz ico
+    icns img iso jar jpeg jpg lib m4a mkv mo mov mp3 mp4 npy npz o obj ogg onnx otf parquet pdf pickle pkl png ppt
+    pptx psd pt pyc pyd pyo rar rlib rpm safetensors so sqlite sqlite3 tar tgz tif tiff ttf wasm wav webm webp whl
+    woff woff2 xls xlsx xz zip zst
+"""
+_BINARY = frozenset(_ENDINGS.split())
 
 
 def find_fault(path: str) -> str | None:
