@@ -122,6 +122,7 @@ _WANTED = {
     "parameters": "a dict",
     "run": "a function",
     "fresh": "True or False",
+    "budget": "a number of tokens",
 }
 
 
@@ -137,6 +138,8 @@ def _fits(field: Field[Any], value: object) -> bool:
             return callable(value)
         case "fresh":
             return isinstance(value, bool)
+        case "budget":
+            return type(value) is int
         case _:
             return isinstance(value, str)
 

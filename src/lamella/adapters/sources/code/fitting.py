@@ -15,8 +15,6 @@ from lamella.holdings import CodeFile, CodeForm
 # The shares of the budget that whole files and, with them, skeletons may take. Chosen on one half of the questions of
 # ``bench/code.py`` (2026-11-17).
 _FULL, _SHOWN = 0.6, 0.96
-# No file takes more of the budget than this in full, unless somebody names it; a long one hides all others.
-_ONE = 0.6
 # What scores less than this share of the best is not shown in full before others are shown as skeletons.
 _CLOSE = 0.35
 # How many files are looked at, and how many are named.
@@ -61,7 +59,10 @@ class BudgetFit:
         chosen: dict[str, CodeForm] = {}
         best = ranked[0].score if ranked else 0.0
         close = [one for one in ranked if one.score >= _CLOSE * best]
-        left = self._take(close, CodeForm.FULL, chosen, room=int(room * _FULL))
+        # What a question writes out may take the room of all others; what merely fits it may not.
+        named = [one for one in ranked if "named" in one.parts]
+        spent = int(room * _SHOWN) - self._take(named, CodeForm.FULL, chosen, room=int(room * _SHOWN))
+        left = self._take(close, CodeForm.FULL, chosen, room=int(room * _FULL) - spent)
         left = self._take(ranked, CodeForm.SKELETON, chosen, room=left + int(room * _SHOWN) - int(room * _FULL))
         left += room - int(room * _SHOWN)
         left = self._raise(ranked, chosen, left - min(left, _NAMES_HEADING + _NAMED))
@@ -71,13 +72,12 @@ class BudgetFit:
 
     def _take(self, ranked: Iterable[RankedFile], form: CodeForm, chosen: dict[str, CodeForm], *, room: int) -> int:
         """Take files in this form as long as there is room; gives what is left of it."""
-        most = self._budget if form is not CodeForm.FULL else int(self._budget * _ONE)
         missed = 0
         for one in ranked:
             if one.path in chosen:
                 continue
             weight = self._weigh(one.path, form) if missed < _MISSES else None
-            if weight is None or weight > room or (weight > most and "named" not in one.parts):
+            if weight is None or weight > room:
                 missed += 1
                 continue
             chosen[one.path] = form

@@ -31,13 +31,21 @@ class _CodeEntry(NamedTuple):
 class CodeRefresher:
     """Brings one index up to what is there. ``anchors`` and ``find`` tell a secret."""
 
-    def __init__(self, tables: CodeTables, files: CodeFiles, *, anchors: Sequence[str], find: FindSecrets) -> None:
-        self._tables, self._files = tables, files
+    def __init__(
+        self,
+        tables: CodeTables,
+        files: CodeFiles,
+        *,
+        anchors: Sequence[str],
+        find: FindSecrets,
+        now_ns: Callable[[], int] = time_ns,
+    ) -> None:
+        self._tables, self._files, self._now_ns = tables, files, now_ns
         self._anchors, self._find = anchors, find
 
     def refresh(self, *, tell: Tell | None = None) -> CodeListing:
         """What can be chosen now, and why the rest cannot."""
-        listing = self._files.survey(now=time_ns())
+        listing = self._files.survey(now=self._now_ns())
         known = {path: rest for path, *rest in self._tables.run("SELECT path, id, state, settled, fault FROM files")}
         gone = [known[path][0] for path in known if path not in listing.states]
         stale = [path for path, state in listing.states.items() if not _is_same(known.get(path), state)]
