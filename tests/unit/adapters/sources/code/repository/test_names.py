@@ -1,5 +1,7 @@
 """Files that are left out for their names."""
 
+from pathlib import Path
+
 import pytest
 
 from lamella.adapters.sources.code.repository.names import SECRET_FOLDERS, SECRET_NAMES, find_fault
@@ -30,3 +32,8 @@ def test_what_only_looks_like_one_stays(path: str) -> None:
 def test_every_denied_name_is_denied() -> None:
     shown = [name.replace("*", "x") for name in SECRET_NAMES] + [f"{folder}/x" for folder in SECRET_FOLDERS]
     assert [name for name in shown if "secrets" not in (find_fault(name) or "")] == []
+
+
+def test_every_denied_name_is_documented() -> None:
+    page = (Path(__file__).parents[6] / "docs" / "code.md").read_text("utf-8")
+    assert [name for name in (*SECRET_NAMES, *SECRET_FOLDERS) if f"`{name}`" not in page] == []
