@@ -153,7 +153,7 @@ def _make_counter() -> Callable[[str], int]:
 
 def _bench_again(verdicts: Verdicts, folder: Path) -> None:
     """The second question on a repository beside the first, in the time of the machine: git is another process."""
-    root = folder / "bases" / "project-1"
+    root = max((folder / "bases").glob("project-*"))
     ratios = []
     for number in range(ROUNDS):
         os.environ["LAMELLA_INDEX_FOLDER"] = f"{folder}/again-{number}"

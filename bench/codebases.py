@@ -55,9 +55,11 @@ def _make_snapshots(folder: Path) -> Iterator[Codebase]:
     """The project as it was, each time with the commits that came next: nothing of an answer is there yet."""
     log = _git(HERE, "log", "--no-merges", "--reverse", "--no-renames", "--name-only", "--format=%x01%H%n%s")
     commits = [one.split("\n") for one in log.split("\x01")[1:]]
-    for number in range(min(_SNAPSHOTS, (len(commits) - 1) // _STEP), 0, -1):
-        at = len(commits) - number * _STEP - 1
-        root = folder / f"project-{number}"
+    # Counted from the first commit, so that the questions stay what they are when others come.
+    last = (len(commits) - 1) // _STEP - 1
+    for number in range(max(1, last - _SNAPSHOTS + 1), last + 1):
+        at = number * _STEP
+        root = folder / f"project-{number:03}"
         _git(HERE, "clone", "-q", "--shared", "--no-checkout", str(HERE), str(root))
         _git(root, "checkout", "-q", commits[at][0])
         there = frozenset(_git(root, "ls-files", "-z").split("\0"))

@@ -1,5 +1,6 @@
 """A selection from a codebase in a conversation: attached, referred to, promoted, followed, detached as one thing."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ from tests.conftest import Watched
 from tests.unit.adapters.sources.code.repositories import write
 
 from lamella import Code, Codebase
+from lamella import open as open_engine
 from lamella.code import attach_code, select_code
 from lamella.errors import LamellaError
 
@@ -99,3 +101,21 @@ def test_without_a_vault_nothing_is_read_that_a_name_alone_names(converse: type[
     with pytest.raises(LamellaError) as raised:
         converse().ask("What?", attach=[Codebase(path=str(vault))])
     assert raised.value.code == "source_missing"
+
+
+def test_a_choice_is_kept_with_its_turn_and_not_made_again_when_a_conversation_is_opened(
+    vault: Path, tmp_path: Path
+) -> None:
+    store = f"sqlite:///{tmp_path}/chats.db"
+    with open_engine(store, vault=vault) as engine:
+        chat = engine.chat("garden", attachments="sticky")
+        first = chat.ask("Who waters the beds?", attach=[Codebase(path="src")])
+        chat.reply("They do.")
+        exported = chat.transcript()
+    write(vault, {"src/new_beds.py": "def water_new_beds(): ...\n"})
+    with open_engine(store, vault=vault) as engine:
+        again = engine.chat("garden").ask("And?")
+    assert again.messages[0].text.count("beds are watered") == 1
+    assert "new_beds" not in "".join(one.text for one in again.messages)
+    assert "codebase" in json.dumps(exported)
+    assert "beds are watered" in first.messages[-1].text

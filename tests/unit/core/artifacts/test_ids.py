@@ -3,6 +3,7 @@
 import pytest
 
 from lamella.core.artifacts.ids import (
+    codebase_id,
     dataview_id,
     image_id,
     path_id,
@@ -193,3 +194,8 @@ def test_lines_that_are_not_first_and_last_from_one_are_refused(lines: tuple[int
         selection_id(Source(path="a.md", lines=lines), "x")
     assert "counted from 1" in caught.value.hint
     assert selection_id(Source(path="a.md", lines=(1, 1)), "x").startswith("a.md#L1-L1:")
+
+
+def test_a_codebase_is_named_by_its_folder_whatever_is_asked_of_it() -> None:
+    names = [codebase_id(Source(path=path, query=query), "") for path, query in (("src/", "a"), ("./src", "b"))]
+    assert names == ["codebase:src", "codebase:src"]

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from lamella.adapters.sources.code.index.ranking import RankedFile
 from lamella.adapters.sources.code.rendering import render_full, render_name, render_selection, render_skeleton
+from lamella.adapters.sources.code.skeletons.focusing import focus_skeleton
 from lamella.holdings import CodeFile, CodeForm
 
 # The shares of the budget that whole files and, with them, skeletons may take. Chosen on one half of the questions of
@@ -17,11 +18,11 @@ from lamella.holdings import CodeFile, CodeForm
 _FULL, _SHOWN = 0.6, 0.96
 # What scores less than this share of the best is not shown in full before others are shown as skeletons.
 _CLOSE = 0.35
+# No skeleton takes more of the budget than this, at four characters a token: what speaks of the question stays.
+_SHARE, _CHARS = 0.08, 4
 # How many files are looked at, and how many are named.
 _LOOKED_AT = 150
 _NAMED = 60
-# A skeleton that is nearly as long as its file is not worth it.
-_WORTH = 0.8
 _NAMES_HEADING = 12
 _DIGITS = 4
 # After so many files that do not fit, no smaller one is looked for: what comes then hardly fits the question.
@@ -109,7 +110,7 @@ class BudgetFit:
         shown = self._look(one.path)
         text = "" if shown is None or form is CodeForm.NAME else shown.text
         if shown is not None and form is CodeForm.SKELETON:
-            text = shown.skeleton()
+            text = self._shorten(shown)
         weight = self._weigh(one.path, form) or 0
         parts = {name: round(value, _DIGITS) for name, value in one.parts.items()}
         score = round(one.score, _DIGITS)
@@ -132,10 +133,13 @@ class BudgetFit:
         if form is CodeForm.FULL:
             too_long = len(shown.text) > 30 * self._budget
             return -1 if too_long else self._count(render_full(self._root, path, shown.text))
-        skeleton = shown.skeleton()
+        skeleton = self._shorten(shown)
         full = self._weigh(path, CodeForm.FULL)
         weight = self._count(render_skeleton(self._root, path, skeleton)) + 2 if skeleton else -1
         return -1 if full is not None and weight > full else weight
+
+    def _shorten(self, shown: ShowableCode) -> str:
+        return focus_skeleton(shown.skeleton(), self._question, most=int(self._budget * _SHARE * _CHARS))
 
     def _look(self, path: str) -> ShowableCode | None:
         if path not in self._shown:

@@ -1,7 +1,7 @@
 """Fitting files into a budget."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.adapters.sources.code.repositories import count
 
@@ -63,6 +63,7 @@ def test_where_not_one_name_fits_nothing_is_chosen(budget: int) -> None:
     assert fit({"a.py": "x" * 100}, budget)[0] == []
 
 
+@settings(deadline=None, max_examples=40)
 @given(
     sizes=st.lists(st.integers(0, 5_000), max_size=30),
     budget=st.integers(1, 6_000),
