@@ -15,11 +15,11 @@ from lamella.holdings import CodeFile, CodeForm
 
 # The shares of the budget that whole files and, with them, skeletons may take. Chosen on one half of the questions of
 # ``bench/code.py`` (2026-11-17).
-_FULL, _SHOWN = 0.6, 0.96
+_FULL, _SHOWN = 0.55, 0.96
 # What scores less than this share of the best is not shown in full before others are shown as skeletons.
 _CLOSE = 0.35
 # No skeleton takes more of the budget than this, at four characters a token: what speaks of the question stays.
-_SHARE, _CHARS = 0.08, 4
+_SHARE, _CHARS = 0.06, 4
 # How many files are looked at, and how many are named.
 _LOOKED_AT = 150
 _NAMED = 60
