@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 
 from bench.agent import bench_agent
 from bench.build import measure_builds, slope
+from bench.code import bench_code
 from bench.compaction import LAYOUTS, bench_compaction
 from bench.local import Served, make_talk, play_layered, play_naive, share_of_earlier
 from bench.loop import CHATS, QUICK_TURNS, TURNS, measure_gaps, measure_rates
@@ -182,6 +183,7 @@ MEASURES: dict[str, Callable[[Verdicts], None]] = {
     "local": bench_local,
     "compaction": bench_compaction,
     "retrieval": bench_retrieval,
+    "code": bench_code,
     "start": bench_start,
 }
 

@@ -21,6 +21,7 @@ __all__ = [
     "Attachment",
     "Canvas",
     "Code",
+    "Codebase",
     "Dataview",
     "Folder",
     "Note",
@@ -40,6 +41,9 @@ __all__ = [
     "describe_page",
     "knows_ending",
 ]
+
+# What a selection from a codebase may take where nobody says otherwise, in tokens.
+BUDGET = 20_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,6 +165,30 @@ class Folder:
 
     def attachment(self) -> Wanted:
         return Wanted(kind=Kind.FOLDER, name=self.path, policy=find_policy(self.policy))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Codebase:
+    """Files of a folder, chosen for a question to fit a budget of tokens, each under its own id.
+
+    Without ``text`` they are chosen in the conversation's vault when it is asked with; without a ``question`` for what
+    is asked then. With one it stands for files that were chosen before: see ``lamella.code``.
+    """
+
+    kind: ClassVar[Kind] = Kind.CODEBASE
+    path: str
+    question: str = ""
+    text: str | None = None
+    budget: int = BUDGET
+    policy: str | None = None
+
+    def attachment(self) -> Artifact | Wanted:
+        policy = find_policy(self.policy)
+        if self.text is None:
+            query = self.question or None
+            return Wanted(kind=self.kind, name=self.path, query=query, policy=policy, budget=self.budget)
+        source = Source(path=self.path, query=self.question or None, via=f"{self.kind}:{self.path}")
+        return make_artifact(self.kind, text=self.text, source=source, policy=policy)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -304,7 +332,7 @@ class Tool:
         return make_tool_definition(self.name, description=self.description, parameters=self.parameters)
 
 
-Attachment = _File | _Page | Folder | Tag | Dataview | Selection | NotePassage | Picture | Unknown
+Attachment = _File | _Page | Folder | Codebase | Tag | Dataview | Selection | NotePassage | Picture | Unknown
 
 
 def describe_file(path: str) -> _File | Picture:

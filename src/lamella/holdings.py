@@ -1,4 +1,4 @@
-"""Holdings: what a store gives of its conversations, how one travels, what is found and changed in a vault, memory."""
+"""Holdings: what a store gives of its conversations, how one travels, what is found in vaults and code, memory."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -147,3 +147,41 @@ class Fact(Struct, frozen=True, kw_only=True):
     kind: FactKind
     text: str
     chat: str = ""
+
+
+class CodeForm(StrEnum):
+    """How a file stands in a selection of code."""
+
+    FULL = "full"
+    SKELETON = "skeleton"
+    NAME = "name"
+
+
+class CodeFile(Struct, frozen=True, kw_only=True):
+    """A file of a selection: what is shown of it, what it scored, and by which parts."""
+
+    path: str
+    form: CodeForm
+    text: str
+    tokens: int
+    score: float
+    parts: Mapping[str, float] = {}
+
+
+class CodeSelection(Struct, frozen=True, kw_only=True):
+    """Files of a repository, chosen for a question, the best first; ``tokens`` are those of its rendered ``text``.
+
+    ``overview`` is the text of the artifact that stands for the whole: what was chosen, skeletons and names; files in
+    full stand beside it. ``left_out`` are paths with why; a path that ends in a slash is a folder. ``told`` is what is
+    to be said besides.
+    """
+
+    root: str
+    question: str
+    budget: int
+    tokens: int
+    text: str
+    overview: str
+    files: tuple[CodeFile, ...]
+    left_out: tuple[tuple[str, str], ...] = ()
+    told: tuple[str, ...] = ()

@@ -69,6 +69,19 @@ class Reader(Protocol):
         ...
 
 
+class CodeReader(Protocol):
+    """Chooses from the files of a codebase."""
+
+    def choose(
+        self, wanted: Wanted, *, question: str, touched: Collection[str]
+    ) -> tuple[Sequence[Artifact], Sequence[str]]:
+        """What stands for the choice, then the files that are in it in full; and what is to be said of it.
+
+        ``touched`` are paths that the conversation knows already.
+        """
+        ...
+
+
 class Catalog(Protocol):
     """Lists and finds what readers read, as it was at one moment: what was listed once is not listed again."""
 
@@ -95,13 +108,14 @@ class Catalog(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """Where a turn reads from: a reader per medium, and a catalog where there is a vault. Nothing at all by default.
+    """Where a turn reads from: a reader per medium; where there is a vault, a catalog, and what chooses from code.
 
     ``told`` is what readers have to say of what they gave, such as that it could not be read anew.
     """
 
     readers: Mapping[Medium, Reader] = field(default_factory=dict)
     catalog: Catalog | None = None
+    code: CodeReader | None = None
     told: list[str] = field(default_factory=list)
 
     def read(self, wanted: Wanted) -> Artifact:

@@ -8,8 +8,8 @@ import lamella
 import lamella.attach
 
 EXPORTS = [
-    "ActiveNote", "Attachment", "Canvas", "Code", "Dataview", "Folder", "Note", "NotePassage", "Office", "Pdf",
-    "Picture", "Selection", "Tag", "Tool", "ToolResult", "Unknown", "Url", "WebTab", "YouTube", "describe_file",
+    "ActiveNote", "Attachment", "Canvas", "Code", "Codebase", "Dataview", "Folder", "Note", "NotePassage", "Office",
+    "Pdf", "Picture", "Selection", "Tag", "Tool", "ToolResult", "Unknown", "Url", "WebTab", "YouTube", "describe_file",
     "describe_page", "knows_ending",
 ]  # fmt: skip
 LOADED = "import json, sys, lamella.attach; print(json.dumps(sorted(sys.modules)))"

@@ -22,6 +22,7 @@ EXPORTS = [
     "Chat",
     "ChatListing",
     "Code",
+    "Codebase",
     "CompactionMark",
     "ConflictError",
     "Conversation",

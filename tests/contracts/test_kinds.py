@@ -93,10 +93,13 @@ NAMED = {
         "old archives call texts notes, and have unknown blocks",
     ),
     "adapters/retrieval": ({"NOTE", "CANVAS"}, "of the files that are their own text, these have prose"),
-    "adapters/sources": ({"FOLDER", "NOTE", "CANVAS"}, "a vault is a folder of notes, and of canvases told in words"),
+    "adapters/sources": (
+        {"FOLDER", "NOTE", "CANVAS", "CODE", "CODEBASE"},
+        "a vault is a folder of notes, and of canvases told in words; source files are chosen from a codebase",
+    ),
     "engine": (
-        {"NOTE", "IMAGE", "TAG", "FOLDER", "CODE"},
-        "folders, tags and links mean notes; a note embeds images; selected lines are those of the bare file",
+        {"NOTE", "IMAGE", "TAG", "FOLDER", "CODE", "CODEBASE"},
+        "folders, tags, links and codebases mean files; a note embeds images; lines are those of the bare file",
     ),
     "core/log": ({"IMAGE"}, "what is stored of a picture is its bytes"),
     "core/prompt": ({"TOOL", "IMAGE", "ACTIVE_NOTE"}, "a turn has its own results, pictures and open note"),

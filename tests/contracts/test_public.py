@@ -71,9 +71,15 @@ PROVIDERS = [
     "weigh_storage",
 ]
 TESTING = ["Line", "MemoryStore", "ScriptedProvider", "SettableClock"]
+CODE = ["CodeFile", "CodeForm", "CodeSelection", "attach_code", "select_code", "select_files"]
 NOTES = ["IndexReport", "NoteChange", "NoteHit", "NoteIndex", "ReplySource", "open_index"]
-PINNED = {"lamella.notes": NOTES, "lamella.providers": PROVIDERS, "lamella.testing": TESTING}
-PUBLIC = {"lamella", "lamella.attach", "lamella.notes", "lamella.providers", "lamella.testing"}
+PINNED = {
+    "lamella.code": CODE,
+    "lamella.notes": NOTES,
+    "lamella.providers": PROVIDERS,
+    "lamella.testing": TESTING,
+}
+PUBLIC = {"lamella", "lamella.attach", "lamella.code", "lamella.notes", "lamella.providers", "lamella.testing"}
 HEAVY = ("anthropic", "genai_prices", "google", "httpx2", "openai", "pydantic", "rich", "typer", "xllamacpp")
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
@@ -141,4 +147,4 @@ def test_private_imports_are_recognised() -> None:
 
 def test_the_public_modules_are_files_at_the_top() -> None:
     there = {f"lamella.{path.stem}" for path in SRC.glob("*.py")}
-    assert {"lamella.notes", "lamella.providers", "lamella.testing"} <= there
+    assert {"lamella.code", "lamella.notes", "lamella.providers", "lamella.testing"} <= there

@@ -133,6 +133,7 @@ _WANTED = {
     "run": "a function",
     "fresh": "True or False",
     "seconds": "a number of seconds above 0",
+    "budget": "a number of tokens",
 }
 
 
@@ -150,6 +151,8 @@ def _fits(field: Field[Any], value: object) -> bool:
             return isinstance(value, bool)
         case "seconds":
             return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
+        case "budget":
+            return type(value) is int
         case _:
             return isinstance(value, str)
 

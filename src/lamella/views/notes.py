@@ -1,10 +1,10 @@
-"""What a search in a vault found, what its index holds, and the tools that models may call over it, as data."""
+"""What is found in a vault, its index, the tools over it, and what was chosen from a codebase, as data."""
 
 import json
 from collections.abc import Sequence
 
 from lamella.core.artifacts.model import ToolDefinition
-from lamella.holdings import IndexReport, NoteHit
+from lamella.holdings import CodeFile, CodeSelection, IndexReport, NoteHit
 
 
 def view_hits(query: str, hits: Sequence[NoteHit], report: IndexReport) -> dict[str, object]:
@@ -55,3 +55,31 @@ def list_arguments(tool: ToolDefinition) -> list[str]:
     schema = json.loads(tool.parameters)
     needed = schema.get("required", [])
     return [*needed, *(f"{name}?" for name in schema.get("properties", {}) if name not in needed)]
+
+
+def view_selection(selection: CodeSelection, *, explain: bool = False) -> dict[str, object]:
+    """What was chosen with its content; why each score is what it is, and what is left out, where that is wanted."""
+    body: dict[str, object] = {
+        "lamella": 1,
+        "root": selection.root,
+        "question": selection.question,
+        "budget": selection.budget,
+        "tokens": selection.tokens,
+        "files": [_view_file(one, explain=explain) for one in selection.files],
+        "text": selection.text,
+        "told": list(selection.told),
+    }
+    if explain:
+        body["left_out"] = [{"path": path, "why": why} for path, why in selection.left_out]
+    return body
+
+
+def _view_file(one: CodeFile, *, explain: bool) -> dict[str, object]:
+    body: dict[str, object] = {
+        "path": one.path,
+        "form": one.form.value,
+        "tokens": one.tokens,
+        "score": one.score,
+        "text": one.text,
+    }
+    return {**body, "parts": dict(one.parts)} if explain else body

@@ -11,8 +11,11 @@ if TYPE_CHECKING:
     from lamella.adapters.archive.transcript import Transcript, load_transcript, parse_transcript, read_transcript
     from lamella.adapters.providers.places import DEMO_MODEL
     from lamella.adapters.providers.registry import list_models
+    from lamella.adapters.sources.code.attaching import attach_code
+    from lamella.adapters.sources.code.sent import read_sent
     from lamella.adapters.sources.naming import MentionOutcome, NamedFiles
     from lamella.adapters.sources.opening import open_sources
+    from lamella.attach import BUDGET
     from lamella.settings.checks import check_name, tell_takes
     from lamella.settings.configuration import Configuration, Origin
     from lamella.settings.environment import find_misspelt, read_typed
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from lamella.settings.meaning import make_rules
     from lamella.settings.model import NAMES
     from lamella.wiring.archives import open_archive
+    from lamella.wiring.code import MOST_TOKENS, select_code, select_files
     from lamella.wiring.faults import find_bad_settings
     from lamella.wiring.mcp import describe_server, is_trusted, list_servers, open_servers
     from lamella.wiring.memory import find_part, open_memory, open_remember
@@ -50,8 +54,10 @@ if TYPE_CHECKING:
     from lamella.wiring.worlds import open_dialogue, open_world
 
 __all__ = [
+    "BUDGET",
     "DEMO_MODEL",
     "FIELDS",
+    "MOST_TOKENS",
     "NAMES",
     "Configuration",
     "MentionOutcome",
@@ -60,6 +66,7 @@ __all__ = [
     "Services",
     "Transcript",
     "add_trust",
+    "attach_code",
     "check_name",
     "configure_chat",
     "copy_conversations",
@@ -101,12 +108,15 @@ __all__ = [
     "parse_transcript",
     "place_user_file",
     "read_answer",
+    "read_sent",
     "read_services",
     "read_transcript",
     "read_typed",
     "replay_script",
     "replay_transcript",
     "save_transcript",
+    "select_code",
+    "select_files",
     "tell_takes",
     "tell_unready",
     "write_request",
@@ -116,10 +126,13 @@ if not TYPE_CHECKING:
     # A command imports what it wires and nothing else: all of it takes as long as forty bare Pythons (2026-11-17).
     _HOMES = {
         "lamella.adapters.archive.transcript": ("Transcript", "load_transcript", "parse_transcript", "read_transcript"),
+        "lamella.adapters.sources.code.attaching": ("attach_code",),
+        "lamella.adapters.sources.code.sent": ("read_sent",),
         "lamella.adapters.providers.places": ("DEMO_MODEL",),
         "lamella.adapters.providers.registry": ("list_models",),
         "lamella.adapters.sources.naming": ("MentionOutcome", "NamedFiles"),
         "lamella.adapters.sources.opening": ("open_sources",),
+        "lamella.attach": ("BUDGET",),
         "lamella.settings.configuration": ("Configuration", "Origin"),
         "lamella.settings.checks": ("check_name", "tell_takes"),
         "lamella.settings.environment": ("find_misspelt", "read_typed"),
@@ -128,6 +141,7 @@ if not TYPE_CHECKING:
         "lamella.settings.meaning": ("make_rules",),
         "lamella.settings.model": ("NAMES",),
         "lamella.wiring.archives": ("open_archive",),
+        "lamella.wiring.code": ("MOST_TOKENS", "select_code", "select_files"),
         "lamella.wiring.faults": ("find_bad_settings",),
         "lamella.wiring.mcp": ("describe_server", "is_trusted", "list_servers", "open_servers"),
         "lamella.wiring.memory": ("find_part", "open_memory", "open_remember"),

@@ -31,7 +31,7 @@ def defer_notes(vault: Path, *, services: Services) -> "NoteIndex":
     from lamella.engine.notes import NoteIndex
 
     retriever = DeferredIndex(lambda: _open_retriever(vault, services))
-    return NoteIndex(retriever, file=lambda: place_index(vault, _find_folder(services)), clock=SystemClock())
+    return NoteIndex(retriever, file=lambda: place_index(vault, find_index_folder(services)), clock=SystemClock())
 
 
 def _open_retriever(vault: Path, services: Services) -> "VaultIndex":
@@ -40,7 +40,7 @@ def _open_retriever(vault: Path, services: Services) -> "VaultIndex":
     from lamella.adapters.sources.opening import open_sources
 
     look = open_sources(vault, lambda: services.conversions)
-    return VaultIndex(place_index(vault, _find_folder(services)), vault=vault, look=look)
+    return VaultIndex(place_index(vault, find_index_folder(services)), vault=vault, look=look)
 
 
 def open_index(vault: str | PathLike[str]) -> "NoteIndex":
@@ -75,7 +75,7 @@ def _list_up(folder: Path) -> Sequence[Path]:
     return (folder, *folder.parents)
 
 
-def _find_folder(services: Services) -> str | None:
+def find_index_folder(services: Services) -> str | None:
     """Where indexes are kept; somebody else's project does not say where the words of notes are written."""
     for error in services.found.find_overreach(("index_folder",)):
         raise error

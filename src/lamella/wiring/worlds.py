@@ -10,6 +10,7 @@ from lamella.engine.dialogue.memory import MemoryDialogue
 from lamella.engine.dialogue.world import World
 from lamella.ports import Summarizer
 from lamella.settings.meaning import make_rules, make_terms
+from lamella.wiring.code import LateCodeReader
 from lamella.wiring.faults import OWN
 from lamella.wiring.services import Services, read_services
 
@@ -23,11 +24,12 @@ def open_world(
 ) -> World:
     """The adapters that ship with Lamella, over the notes of a vault; ``today`` tells the day to queries in them."""
     services = services or read_services()
+    code = None if vault is None else LateCodeReader(vault, services)
     return World(
         counter=services.counter,
         prices=services.prices,
         profiles=services.profiles,
-        sources=open_sources(vault, lambda: services.conversions, today=today),
+        sources=open_sources(vault, lambda: services.conversions, today=today, code=code),
         summarizer=summarizer,
         dialects=services.dialects,
         secrets=services.secrets,

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from threading import RLock
-from typing import Any
+from typing import Any, NamedTuple
 
 from lamella.adapters.files.locking import locked
 from lamella.adapters.files.privacy import close_file, make_file, make_own_folder
@@ -38,15 +38,34 @@ CREATE VIRTUAL TABLE chunks USING fts5(
     name UNINDEXED, title, tags, headings, path, properties, body, extra, tokenize = '{tokenizer}'
 );
 """
-_TABLES = ("chunks", "tags", "names", "notes", "facts")
 Values = Sequence[object] | dict[str, object]
+
+
+class IndexTables(NamedTuple):
+    """What is in an index: the statements that make its tables, their names, the one with words, and its version."""
+
+    schema: str
+    names: tuple[str, ...]
+    words: str
+    version: str
+    facts: tuple[tuple[str, str], ...] = ()
+
+
+NOTE_TABLES = IndexTables(
+    schema=_SCHEMA.format(tokenizer=TOKENIZER),
+    names=("chunks", "tags", "names", "notes", "facts"),
+    words="chunks",
+    version=f"{_FORMAT} {RULES}",
+    facts=(("chunks", "0"),),
+)
 
 
 class IndexFile:
     """One file that SQLite keeps. ``rebuilt`` says why it was made anew since it was opened, if it was."""
 
-    def __init__(self, path: Path, *, patience: float = PATIENCE) -> None:
+    def __init__(self, path: Path, *, tables: IndexTables = NOTE_TABLES, patience: float = PATIENCE) -> None:
         self.path = path
+        self._tables = tables
         self.rebuilt: str | None = None
         self._patience = patience
         self._lock = RLock()
@@ -136,19 +155,21 @@ class IndexFile:
             connection.execute("PRAGMA journal_mode = WAL")
             self._connection = connection
             self._settle_tables()
-            connection.execute("CREATE VIRTUAL TABLE temp.vocabulary USING fts5vocab('main', 'chunks', 'row')")
+            connection.execute(
+                f"CREATE VIRTUAL TABLE temp.vocabulary USING fts5vocab('main', '{self._tables.words}', 'row')"
+            )
         except BaseException:
             connection.close()
             raise
         return connection
 
     def _settle_tables(self) -> None:
-        if self._read_version() == _tell_version():
+        if self._read_version() == self._tables.version:
             return
         with self.writing():
             # Somebody else may have made them meanwhile.
             found = self._read_version()
-            if found == _tell_version():
+            if found == self._tables.version:
                 return
             if found is not None:
                 self.rebuilt = "it was made by another version"
@@ -165,11 +186,11 @@ class IndexFile:
         return str(row[0]) if row else ""
 
     def _make_tables(self) -> None:
-        for table in _TABLES:
+        for table in self._tables.names:
             self._connection.execute(f"DROP TABLE IF EXISTS {table}")
-        for statement in _SCHEMA.format(tokenizer=TOKENIZER).split(";\n"):
+        for statement in self._tables.schema.split(";\n"):
             self._connection.execute(statement)
-        facts = (("version", _tell_version()), ("chunks", "0"))
+        facts = (("version", self._tables.version), *self._tables.facts)
         self._connection.executemany("INSERT INTO facts VALUES (?, ?)", facts)
 
     def _remove_damaged(self) -> None:
@@ -204,10 +225,6 @@ def is_sound(path: Path) -> bool:
             return found is not None and found[0] == "ok"
     except sqlite3.Error:
         return False
-
-
-def _tell_version() -> str:
-    return f"{_FORMAT} {RULES}"
 
 
 def _unavailable(path: Path, why: str) -> IndexUnavailableError:

@@ -12,9 +12,12 @@ _NAME_CHARS = 40
 _OTHER = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
-def place_index(vault: Path, folder: str | None = None) -> Path:
-    """The file of a vault's index, in the folder that is set or that the system keeps for what can be made again."""
-    return _place_folder(folder) / f"{name_vault(vault)}.db"
+def place_index(vault: Path, folder: str | None = None, *, what: str = "") -> Path:
+    """The file of a folder's index, in the folder that is set or that the system keeps for what can be made again.
+
+    ``what`` tells the index of its code from that of its notes.
+    """
+    return _place_folder(folder) / f"{name_vault(vault)}{f'-{what}' if what else ''}.db"
 
 
 def name_vault(vault: Path) -> str:

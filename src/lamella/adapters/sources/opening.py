@@ -9,7 +9,7 @@ from lamella.adapters.sources.pictures.reader import PictureReader
 from lamella.adapters.sources.readers import OpenConversions, PageReader
 from lamella.adapters.sources.vault import Vault
 from lamella.core.artifacts.kinds import Medium
-from lamella.ports import Look, Reader, Sources
+from lamella.ports import CodeReader, Look, Reader, Sources
 
 
 def open_sources(
@@ -18,15 +18,16 @@ def open_sources(
     *,
     follows_embeds: bool = True,
     today: Callable[[], date] | None = None,
+    code: CodeReader | None = None,
 ) -> Look:
     """Looks at all that can be read; an error if the vault is named and not there.
 
     Without ``conversions`` a file is read if it is its own text, and nothing is fetched. ``today`` tells the day to
-    queries in it. Without one those that ask for the day are left as text.
+    queries in it. Without one those that ask for the day are left as text. ``code`` chooses from codebases in it.
     """
     if vault is None:
         return partial(_look_at_nothing, conversions)
-    return Vault(vault, conversions, follows_embeds=follows_embeds, today=today).look
+    return Vault(vault, conversions, follows_embeds=follows_embeds, today=today, code=code).look
 
 
 def _look_at_nothing(conversions: OpenConversions | None) -> Sources:

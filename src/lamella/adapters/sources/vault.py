@@ -33,7 +33,7 @@ from lamella.core.artifacts.model import Artifact, Kind, Source
 from lamella.core.artifacts.wanted import Wanted
 from lamella.core.text.content import normalise
 from lamella.errors import BadInputError, SourceMissingError, SourceOutsideError, SourceUnreadableError
-from lamella.ports import NoteList, Reader, Sources
+from lamella.ports import CodeReader, NoteList, Reader, Sources
 
 MAX_FILE_BYTES = 50_000_000
 _LONGEST_GUESS = 1_000
@@ -65,6 +65,7 @@ class Vault:
         follows_embeds: bool = True,
         memory: Recollection | None = None,
         today: Callable[[], date] | None = None,
+        code: CodeReader | None = None,
     ) -> None:
         if not root.is_dir():
             raise SourceMissingError(f"There is no vault folder at {root}.", hint="Check the `vault` path.")
@@ -75,6 +76,7 @@ class Vault:
         self._answers = DataviewMemory()
         self._seen: _Sight | None = None
         self._conversions = conversions
+        self._code = code
 
     def look(self) -> Sources:
         """All that can be read of the vault at one moment."""
@@ -94,7 +96,7 @@ class Vault:
             readers[Medium.PICTURE] = replace(
                 pictures, fetch=lambda url: open_them().read_picture(url, tell=told.append)
             )
-        return Sources(readers=readers, catalog=glance, told=told)
+        return Sources(readers=readers, catalog=glance, code=self._code, told=told)
 
     def glance(self) -> "Vault":
         """The vault at one moment: what was listed or searched once is not listed or searched again."""

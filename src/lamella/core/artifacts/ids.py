@@ -40,6 +40,11 @@ def folder_id(source: Source, _text: str) -> ArtifactId:
     return ArtifactId(root + "/".join(parts) or ".")
 
 
+def codebase_id(source: Source, text: str) -> ArtifactId:
+    """The folder that files are chosen from: a later choice from it stands in the place of the one before."""
+    return ArtifactId(f"codebase:{folder_id(source, text)}")
+
+
 def url_id(source: Source, _text: str) -> ArtifactId:
     """The URL as given; a fragment stays only if it selects content."""
     if not source.url:

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from msgspec import Struct
 
 from lamella.core.artifacts.ids import (
+    codebase_id,
     dataview_id,
     folder_id,
     image_id,
@@ -47,8 +48,8 @@ class BlockForm(StrEnum):
 class Medium(StrEnum):
     """What has to be read to have an artifact of a kind: each is one reader's work.
 
-    A ``file`` is its own text. Folders and tags are looked up in a catalog; a ``query`` is answered by all notes of it.
-    ``none``: its text always comes with it.
+    A ``file`` is its own text. Folders and tags are looked up in a catalog; a ``query`` is answered by all notes of it,
+    and from a ``codebase`` files are chosen. ``none``: its text always comes with it.
     """
 
     FILE = "file"
@@ -60,6 +61,7 @@ class Medium(StrEnum):
     FOLDER = "folder"
     TAG = "tag"
     QUERY = "query"
+    CODEBASE = "codebase"
     NONE = "none"
 
 
@@ -119,6 +121,8 @@ _ROWS = (
              suffixes=(".docx", ".docm", ".xlsx", ".xlsm", ".xls", ".ods", ".pptx", ".pptm")),
     KindSpec(kind=Kind.CANVAS, tag="canvas_context", group="Files", suffixes=(".canvas",)),
     KindSpec(kind=Kind.CODE, tag="code_context", group="Files", suffixes=_CODE),
+    KindSpec(kind=Kind.CODEBASE, tag="codebase_context", group="Codebases",
+             id_rule=codebase_id, fields=("path", "query", "text"), medium=Medium.CODEBASE),
     KindSpec(kind=Kind.URL, tag="url_content", group="URLs",
              id_rule=url_id, fields=_URL, medium=Medium.PAGE, trust=Trust.WEB, policy=Policy.SNAPSHOT),
     KindSpec(kind=Kind.YOUTUBE, tag="youtube_video_context", group="URLs",

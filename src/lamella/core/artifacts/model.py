@@ -25,6 +25,7 @@ class Kind(StrEnum):
     OFFICE = "office"
     CANVAS = "canvas"
     CODE = "code"
+    CODEBASE = "codebase"
     FOLDER = "folder"
     TAG = "tag"
     DATAVIEW = "dataview"

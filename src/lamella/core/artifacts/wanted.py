@@ -9,9 +9,9 @@ from lamella.core.values import describe
 class Wanted(Struct, frozen=True, kw_only=True):
     """An attachment that must be read or expanded first: a file, a picture, a page, a folder, a tag or a query.
 
-    ``query`` is asked in the note of that name. ``data`` are the bytes of a picture that is given and only has to be
-    understood; ``via`` says how it came in. What is to be ``fresh`` is read anew at its source, whatever is kept or was
-    attached as a snapshot.
+    ``query`` is asked in the note of that name, or of a codebase, whose files fit the ``budget``. ``data`` are the
+    bytes of a picture that is given and only has to be understood; ``via`` says how it came in. What is to be ``fresh``
+    is read anew at its source, whatever is kept or was attached as a snapshot.
     """
 
     kind: Kind
@@ -23,6 +23,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
     data: bytes | None = None
     media_type: str | None = None
     fresh: bool = False
+    budget: int | None = None
 
     def __repr__(self) -> str:
         return describe(self, without=("data",))

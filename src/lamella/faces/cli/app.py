@@ -35,6 +35,10 @@ Find passages of notes, offline:
 
     lamella search "what is decided" --vault examples/vault
 
+Choose files of a repository for a question, within a budget of tokens:
+
+    lamella code select . --question "Where are retries decided?"
+
 Describe a conversation in a file, and see byte for byte what a model would be sent on each turn:
 
     lamella replay examples/walkthrough.json
@@ -50,6 +54,7 @@ Compare where the library stands, or fail a build when the prefix moves:
 
 _TALK, _KEPT, _FILES = "Talk", "Conversations that are kept", "Conversations in a file"
 _NOTES = "Notes"
+_CODE = "Code"
 _SETTINGS = "Settings"
 
 # Each command by name: the module it is in, what it is called there, and under which heading help shows it. A module is
@@ -62,6 +67,7 @@ COMMANDS: Mapping[str, tuple[str, str, str]] = {
     "index": ("lamella.faces.cli.notes.search", "index", _NOTES),
     "tools": ("lamella.faces.cli.notes.tools", "tools", _NOTES),
     "restore": ("lamella.faces.cli.notes.tools", "restore", _NOTES),
+    "code": ("lamella.faces.cli.code.select", "code_app", _CODE),
     "attach": ("lamella.faces.cli.library.attach", "attach", _KEPT),
     "detach": ("lamella.faces.cli.library.leaving", "detach", _KEPT),
     "drop": ("lamella.faces.cli.library.leaving", "drop", _KEPT),

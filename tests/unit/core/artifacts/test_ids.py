@@ -3,6 +3,7 @@
 import pytest
 
 from lamella.core.artifacts.ids import (
+    codebase_id,
     dataview_id,
     image_id,
     passage_id,
@@ -211,3 +212,8 @@ def test_a_passage_below_an_endless_heading_has_an_id_that_can_be_read() -> None
     one, other = (name_of(Kind.PASSAGE, path="a.md", place="x" * 5_000 + end) for end in "ab")
     assert one != other
     assert len(one) < 300
+
+
+def test_a_codebase_is_named_by_its_folder_whatever_is_asked_of_it() -> None:
+    names = [codebase_id(Source(path=path, query=query), "") for path, query in (("src/", "a"), ("./src", "b"))]
+    assert names == ["codebase:src", "codebase:src"]

@@ -71,7 +71,8 @@ class CommandReader:
 
     def _attach(self, asked: Ask, sources: Sources) -> tuple[tuple[Artifact, ...], tuple[str, ...]]:
         anew, again, said = self._refresh(asked, sources) if asked.refresh else ((), (), [])
-        reader = TurnReader(sources, known=list_newest(self._state))
+        question = asked.text or self._find_question()
+        reader = TurnReader(sources, known=list_newest(self._state), question=question)
         given = settle_policies(reader.read_wanted(asked.attach), asked, self._state)
         read = (*anew, *self._read_again(again, reader, said), *given)
         others = {one.id for one in read}, {one.source.via for one in read if one.source.via is not None}
@@ -79,7 +80,6 @@ class CommandReader:
         told = (*reader.warnings, *said, *dict.fromkeys(sources.told))
         turn = Turn(text="", attached=(*waits, *read), terms=self._terms, warnings=told)
         if any(one.source.via is not None for one in read):
-            question = asked.text or self._find_question()
             turn = choose_notes(turn, self._state, self._rules, rank=self._world.rank, question=question)
         waiting = {id(one) for one in waits}
         fresh = (one for one in turn.attached if id(one) not in waiting)

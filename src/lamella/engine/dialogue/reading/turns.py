@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from lamella.core.artifacts.kinds import KINDS, LATER_KIND, TEXT_KINDS, BlockForm
+from lamella.core.artifacts.kinds import KINDS, LATER_KIND, TEXT_KINDS, BlockForm, Medium
 from lamella.core.artifacts.model import Artifact, Kind, Policy, Source
 from lamella.core.artifacts.wanted import Wanted
 from lamella.core.compaction.fitting import Rules
@@ -28,17 +28,27 @@ from lamella.engine.dialogue.reading.choosing import choose_notes
 from lamella.engine.dialogue.reading.embedded import with_images
 from lamella.engine.dialogue.reading.moved import MovedFiles
 from lamella.engine.dialogue.reading.pins import read_pins
-from lamella.engine.dialogue.reading.working_set import NOTHING_LEAVES, follow_sources, resolve_leaving, take_up
+from lamella.engine.dialogue.reading.working_set import (
+    NOTHING_LEAVES,
+    follow_sources,
+    is_chosen,
+    resolve_leaving,
+    take_up,
+)
 from lamella.engine.dialogue.world import World
 from lamella.errors import ArtifactError, BadInputError, SourceMissingError
 from lamella.ports import NoteList, Sources, no_vault
 
 
 class TurnReader:
-    """One turn's reads. ``known`` are artifacts of earlier turns, for links that no source can answer."""
+    """One turn's reads. ``known`` are artifacts of earlier turns, for links that no source can answer.
 
-    def __init__(self, sources: Sources, *, known: Iterable[Artifact]) -> None:
+    Files of a codebase are chosen for the ``question``, unless that was attached with one of its own.
+    """
+
+    def __init__(self, sources: Sources, *, known: Iterable[Artifact], question: str = "") -> None:
         self._sources = sources
+        self._question = question
         self._known = tuple(known)
         # Where nothing was read before, nothing can have been moved.
         self._moved = MovedFiles(self._known, sources.catalog) if self._known else None
@@ -62,6 +72,8 @@ class TurnReader:
             yield snapshot
         elif KINDS[item.kind].block is BlockForm.EXPANDS:
             yield from self._read_notes(item)
+        elif KINDS[item.kind].medium is Medium.CODEBASE:
+            yield from self._choose_code(item)
         else:
             yield self._read_anew(item) if item.fresh else self._read_file(item)
 
@@ -126,6 +138,17 @@ class TurnReader:
             self.warnings.append(f"The {item.kind} {item.name} holds no notes; nothing was attached for it.")
         self._say_missing(listed)
         yield from self._read_each(listed.paths, via=f"{item.kind}:{item.name}", policy=item.policy)
+
+    def _choose_code(self, item: Wanted) -> Sequence[Artifact]:
+        chooser = self._sources.code
+        if chooser is None:
+            raise no_vault(item.name)
+        question = item.query or self._question
+        # What came by a choice before does not choose itself again.
+        touched = {one.source.path for one in self._known if one.source.path and not is_chosen(one)}
+        chosen, told = chooser.choose(item, question=question, touched=touched)
+        self._say_once(told)
+        return chosen
 
     def _read_note(self, path: str, *, via: str, policy: Policy | None = None) -> Artifact:
         return self._read_file(Wanted(kind=Kind.NOTE, name=path, via=via, policy=policy))
@@ -233,7 +256,7 @@ def read_turn(
     ``receipts`` are compactions that it is the first to be asked under.
     """
     sources = world.sources()
-    reader = TurnReader(sources, known=list_newest(state))
+    reader = TurnReader(sources, known=list_newest(state), question=asked.text)
     pins = asked.pin or asked.unpin or asked.pinned is not None
     again, pinned = read_pins(asked, state, receipts) if pins else ((), None)
     attached = settle_policies(reader.read_wanted(asked.attach), asked, state)

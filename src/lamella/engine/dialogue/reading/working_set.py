@@ -45,9 +45,14 @@ def name_artifact(artifact: Artifact) -> str:
 
 
 def name_brought(artifact: Artifact) -> str | None:
-    """The folder or tag that something came with, as people call it."""
+    """The folder, tag or codebase that something came with, as people call it."""
     how, _, brought = (artifact.source.via or "").partition(":")
-    return brought if brought and how in (Kind.FOLDER, Kind.TAG) else None
+    return brought if brought and how in (Kind.FOLDER, Kind.TAG, Kind.CODEBASE) else None
+
+
+def is_chosen(artifact: Artifact) -> bool:
+    """Whether something was chosen from a codebase."""
+    return (artifact.source.via or "").startswith(f"{Kind.CODEBASE}:")
 
 
 def match_names(name: str, artifacts: Iterable[Artifact]) -> list[str]:

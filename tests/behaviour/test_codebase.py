@@ -1,0 +1,121 @@
+"""A selection from a codebase in a conversation: attached, referred to, promoted, followed, detached as one thing."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.conftest import Watched
+from tests.unit.adapters.sources.code.repositories import write
+
+from lamella import Code, Codebase
+from lamella import open as open_engine
+from lamella.code import attach_code, select_code
+from lamella.errors import LamellaError
+
+FILES = {
+    "src/beds.py": "def water_beds():\n    return 'beds are watered'\n",
+    "src/tools.py": "SPADE = 'a spade'\n",
+    "notes/plan.md": "Not code.\n",
+}
+
+
+@pytest.fixture(autouse=True)
+def indexes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAMELLA_INDEX_FOLDER", str(tmp_path / "indexes"))
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Path:
+    return write(tmp_path / "vault", FILES)
+
+
+def test_files_chosen_for_what_is_asked_stand_in_the_turn_under_their_own_ids(
+    converse: type[Watched], vault: Path
+) -> None:
+    turn = converse(vault=vault).ask("Who waters the beds?", attach=[Codebase(path="src")])
+    sent = turn.messages[-1].text
+    assert "<codebase_context>" in sent
+    assert "<path>src/beds.py</path>" in sent
+    assert "beds are watered" in sent
+    assert "Not code" not in sent
+
+
+def test_what_was_chosen_before_is_only_referred_to(converse: type[Watched], vault: Path) -> None:
+    chat = converse(vault=vault, layout="in_place")
+    chat.ask("Who waters the beds?", attach=[Codebase(path="src", question="beds")])
+    chat.reply("They do.")
+    turn = chat.ask("And now?", attach=[Codebase(path="src", question="beds"), Code(path="src/beds.py")])
+    assert "beds are watered" not in turn.messages[-1].text
+    assert "src/beds.py" in turn.messages[-1].text
+
+
+@pytest.mark.moves_prefix(reason="what is promoted goes into the library, and what is detached leaves the working set")
+def test_it_is_promoted_file_by_file_and_detached_as_one(converse: type[Watched], vault: Path) -> None:
+    chat = converse(vault=vault, attachments="sticky")
+    chat.ask("Who waters the beds?", attach=[Codebase(path="src")])
+    chat.reply("They do.")
+    turn = chat.ask("And?")
+    assert turn.messages[0].text.count("beds are watered") == 1
+    chat.reply("So.")
+    write(vault, {"src/beds.py": "def water_beds():\n    return 'changed'\n"})
+    followed = chat.ask("And now?")
+    assert "'changed'" in followed.messages[-1].text
+    chat.reply("So.")
+    write(vault, {"src/beds.py": "def water_beds():\n    return 'changed again'\n"})
+    left = chat.ask("And then?", detach=["codebase:src"])
+    assert "changed again" not in left.messages[-1].text
+
+
+def test_another_question_to_the_same_codebase_takes_the_place_of_the_choice_before(
+    converse: type[Watched], vault: Path
+) -> None:
+    chat = converse(vault=vault, layout="in_place")
+    chat.ask("One", attach=[Codebase(path="src", question="beds", budget=130)])
+    chat.reply("So.")
+    sent = chat.ask("Two", attach=[Codebase(path="src", question="a spade", budget=130)]).messages[-1].text
+    assert "<update>" in sent
+    assert "a spade" in sent
+
+
+def test_a_selection_that_was_made_by_hand_is_attached_without_a_vault(converse: type[Watched], vault: Path) -> None:
+    selection = select_code(vault / "src", "Who waters the beds?")
+    turn = converse().ask("Who?", attach=attach_code(selection))
+    assert "beds are watered" in turn.messages[-1].text
+    assert selection.text in turn.messages[-1].text
+
+
+@pytest.mark.parametrize(
+    ("path", "code"), [("none", "source_missing"), ("../..", "source_outside"), ("src/beds.py", "source_missing")]
+)
+def test_a_codebase_that_is_not_there_is_an_error_and_the_turn_is_not_asked(
+    converse: type[Watched], vault: Path, path: str, code: str
+) -> None:
+    chat = converse(vault=vault, attachments="sticky")
+    with pytest.raises(LamellaError) as raised:
+        chat.ask("What?", attach=[Codebase(path=path)])
+    assert raised.value.code == code
+    assert chat.ask("What else?").messages[-1].text == "What else?"
+
+
+def test_without_a_vault_nothing_is_read_that_a_name_alone_names(converse: type[Watched], vault: Path) -> None:
+    with pytest.raises(LamellaError) as raised:
+        converse().ask("What?", attach=[Codebase(path=str(vault))])
+    assert raised.value.code == "source_missing"
+
+
+def test_a_choice_is_kept_with_its_turn_and_not_made_again_when_a_conversation_is_opened(
+    vault: Path, tmp_path: Path
+) -> None:
+    store = f"sqlite:///{tmp_path}/chats.db"
+    with open_engine(store, vault=vault) as engine:
+        chat = engine.chat("garden", attachments="sticky")
+        first = chat.ask("Who waters the beds?", attach=[Codebase(path="src")])
+        chat.reply("They do.")
+        exported = chat.transcript()
+    write(vault, {"src/new_beds.py": "def water_new_beds(): ...\n"})
+    with open_engine(store, vault=vault) as engine:
+        again = engine.chat("garden").ask("And?")
+    assert again.messages[0].text.count("beds are watered") == 1
+    assert "new_beds" not in "".join(one.text for one in again.messages)
+    assert "codebase" in json.dumps(exported)
+    assert "beds are watered" in first.messages[-1].text

@@ -1,0 +1,125 @@
+"""``lamella code select``: files chosen for a question, at both doors, attached to a conversation, and bad input."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.journeys.running import refusal, run
+from tests.unit.adapters.sources.code.repositories import commit, write
+
+from lamella import open as open_engine
+from lamella.code import select_code
+
+FILES = {
+    **{f"other/{number}.py": f"value_{number} = {number}\n" for number in range(15)},
+    "src/beds.py": 'def water_beds():\n    """Water all beds."""\n    return 1\n',
+    ".env": "KEY=1\n",
+    ".gitignore": "build/\n",
+    "build/out.py": "x = 1\n",
+}
+QUESTION = "Who waters the beds?"
+
+
+@pytest.fixture(autouse=True)
+def indexes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAMELLA_INDEX_FOLDER", str(tmp_path / "indexes"))
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    root = write(tmp_path / "repo", FILES)
+    commit(root, "Begin")
+    return root
+
+
+def select(root: Path, *words: str, question: str = QUESTION) -> tuple[int, str]:
+    ran = run("code", "select", str(root), "--question", question, *words)
+    return ran.exit, ran.out
+
+
+def test_the_files_are_shown_with_their_form_tokens_and_score(repository: Path) -> None:
+    exit_code, out = select(repository)
+    assert exit_code == 0
+    first = out.splitlines()[1].split()
+    assert first[:2] == ["src/beds.py", "full"]
+    assert "of 20,000 tokens" in out
+
+
+def test_explaining_shows_the_parts_of_scores_and_why_files_are_left_out(repository: Path) -> None:
+    _, out = select(repository, "--explain")
+    assert "symbols" in out.splitlines()[1]
+    assert "left out: .env: files of this name hold secrets" in out
+    assert "left out: build/: git's rules ignore it" in out
+
+
+def test_python_and_the_command_give_the_same(repository: Path) -> None:
+    body = json.loads(select(repository, "--json", "--explain", "--budget", "900")[1])
+    selection = select_code(repository, QUESTION, budget=900)
+    assert body["text"] == selection.text
+    assert body["tokens"] == selection.tokens <= 900
+    assert [(one["path"], one["form"], one["text"], one["parts"]) for one in body["files"]] == [
+        (one.path, one.form, one.text, one.parts) for one in selection.files
+    ]
+    assert [(one["path"], one["why"]) for one in body["left_out"]] == list(selection.left_out)
+
+
+def test_the_text_is_what_a_model_reads(repository: Path) -> None:
+    assert select(repository, "--text")[1] == select_code(repository, QUESTION).text
+
+
+def test_files_that_a_client_sends_come_back_with_their_contents(tmp_path: Path) -> None:
+    (tmp_path / "files.json").write_text(json.dumps(FILES))
+    ran = run("code", "select", "--files", str(tmp_path / "files.json"), "--question", QUESTION, "--json")
+    body = json.loads(ran.out)
+    assert body["files"][0] == {**body["files"][0], "path": "src/beds.py", "text": FILES["src/beds.py"]}
+
+
+def test_a_selection_waits_for_the_next_turn_of_a_conversation(repository: Path, tmp_path: Path) -> None:
+    store = f"sqlite:///{tmp_path}/chats.db"
+    with open_engine(store) as engine:
+        chat = engine.chat("garden")
+        chat.ask("Hi")
+        chat.reply("Hello")
+    ran = run("code", "select", str(repository), "--question", QUESTION, "--chat", "garden", "--store", store)
+    assert ran.exit == 0, ran.err
+    assert "codebase:" in ran.out
+    assert "src/beds.py" in run("show", "garden", "--store", store).out
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["none"], "source_missing", "There is no folder none"),
+        (["repo/src/beds.py"], "source_missing", "is a file, not a folder"),
+        (["repo", "--question", " "], "bad_usage", "There is no question"),
+        (["repo", "--budget", "7"], "bad_call", "A budget of 7 tokens does not hold the name of one file"),
+        (["empty"], "source_missing", "There is nothing to choose from in empty: 0 left out"),
+        ([], "bad_usage", "Name a folder, or files"),
+        (["repo", "--files", "a.json"], "bad_usage", "Name a folder, or files"),
+        (["--files", "none.json"], "source_missing", "none.json cannot be read"),
+        (["--files", "bad.json"], "source_unreadable", "bad.json is not JSON"),
+    ],
+)
+def test_bad_input_is_refused_with_a_hint(
+    words: list[str], code: str, said: str, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (repository.parent / "empty").mkdir()
+    (repository.parent / "bad.json").write_text("{")
+    monkeypatch.chdir(repository.parent)
+    assert said in refusal(run("code", "select", "--question", "x", *words, "--json"), code=code)
+
+
+def test_a_file_of_a_hundred_megabytes_is_not_opened(repository: Path) -> None:
+    with (repository / "huge.py").open("wb") as file:
+        file.truncate(100_000_000)
+    _, out = select(repository, "--explain")
+    assert "left out: huge.py: it has 100,000,000 bytes; files of up to 1,000,000 are looked at" in out
+
+
+def test_a_file_that_nobody_may_read_is_left_out_with_why(repository: Path) -> None:
+    import os
+
+    (repository / "src" / "beds.py").chmod(0)
+    _, out = select(repository, "--explain")
+    # Whoever may read everything reads this as well.
+    assert os.access(repository / "src" / "beds.py", os.R_OK) or "left out: src/beds.py: it cannot be read" in out

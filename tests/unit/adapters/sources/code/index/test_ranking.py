@@ -1,0 +1,75 @@
+"""Which files fit a question, and by which parts."""
+
+from pathlib import Path
+
+from tests.unit.adapters.sources.code.repositories import WATCH, commit, write
+
+from lamella.adapters.sources.code.index.history import refresh_history
+from lamella.adapters.sources.code.index.ranking import CodeRanking, RankedFile, find_named, write_match
+from lamella.adapters.sources.code.index.refreshing import CodeRefresher
+from lamella.adapters.sources.code.index.tables import MemoryTables
+from lamella.adapters.sources.code.repository.files import FolderFiles
+
+FILLER = {f"other/{number}.py": f"value_{number} = {number}\n" for number in range(12)}
+
+
+def rank(root: Path, question: str, *touched: str) -> list[RankedFile]:
+    tables, files = MemoryTables(), FolderFiles(root)
+    listing = CodeRefresher(tables, files, anchors=WATCH.anchors, find=WATCH.find).refresh()
+    refresh_history(tables, files.git)
+    return CodeRanking(tables).rank(question, among=listing.states.keys(), touched=touched)
+
+
+def test_words_in_a_text_a_path_and_a_definition_all_count(tmp_path: Path) -> None:
+    files = {
+        "text.py": "# the watering of beds\n",
+        "watering.py": "x = 1\n",
+        "symbols.py": "def start_watering(): ...\n",
+    }
+    found = rank(write(tmp_path, {**FILLER, **files}), "How does watering work?")
+    assert {one.path for one in found[:3]} == set(files)
+    parts = {one.path: set(one.parts) for one in found[:3]}
+    assert "text" in parts["text.py"]
+    assert "path" in parts["watering.py"]
+    assert {"symbols", "text"} <= parts["symbols.py"]
+
+
+def test_a_name_in_parts_is_found_by_one_of_them(tmp_path: Path) -> None:
+    root = write(tmp_path, {**FILLER, "a.py": "class PodTemplateSpec: ...\n"})
+    assert rank(root, "template of a pod")[0].path == "a.py"
+
+
+def test_what_commits_say_of_a_file_counts_and_so_does_that_it_was_changed_lately(tmp_path: Path) -> None:
+    root = write(tmp_path, {**FILLER, "a.py": "x = 1\n", "z.py": "x = 1\n"})
+    commit(root, "Begin")
+    commit(write(root, {"z.py": "x = 2\n"}), "Mend the hydraulics of locks")
+    commit(write(root, {"other/1.py": "y = 2\n"}), "Rename")
+    found = rank(root, "hydraulics")
+    assert found[0].path == "z.py"
+    assert {"commits", "recent"} == set(found[0].parts)
+
+
+def test_what_a_conversation_touched_and_what_a_question_writes_out_come_first(tmp_path: Path) -> None:
+    root = write(tmp_path, {**FILLER, "beds.py": "beds beds beds\n"})
+    assert rank(root, "beds")[0].path == "beds.py"
+    assert rank(root, "what now?", "other/7.py")[0].path == "other/7.py"
+    assert rank(root, "beds in other/3.py")[0].path == "other/3.py"
+
+
+def test_equals_stand_in_the_order_of_their_paths(tmp_path: Path) -> None:
+    root = write(tmp_path, FILLER)
+    assert [one.path for one in rank(root, "nothing of that")] == sorted(FILLER)
+
+
+def test_a_name_that_several_files_have_means_none_of_them() -> None:
+    among = ["a/model.py", "b/model.py", "c/views.py", "LICENSE"]
+    assert find_named("see model.py and views.py", among) == ["c/views.py"]
+    assert find_named("see b/model.py", among) == ["b/model.py"]
+    assert find_named("see a\\model.py.", among) == ["a/model.py"]
+    assert find_named("the model and the views", among) == []
+
+
+def test_signs_mean_nothing_to_the_search() -> None:
+    assert write_match('NOT "x" AND (y* OR z):') == '"x" OR "y" OR "z"'
+    assert write_match('"near" NEAR') == '"near" OR "NEAR"'
+    assert write_match("?!") == ""
