@@ -7,8 +7,9 @@ import pytest
 from tests.conftest import Watched
 from tests.unit.adapters.sources.code.repositories import write
 
-from lamella import Code, Codebase
+from lamella import Code
 from lamella import open as open_engine
+from lamella.attach import Codebase
 from lamella.code import attach_code, select_code
 from lamella.errors import LamellaError
 

@@ -22,7 +22,6 @@ EXPORTS = [
     "Chat",
     "ChatListing",
     "Code",
-    "Codebase",
     "CompactionMark",
     "ConflictError",
     "Conversation",

@@ -22,7 +22,7 @@ ROOMS = {
     "runners": {"answering", "rounds"},
     "settings": set[str](),
     "views": set[str](),
-    "wiring": set[str](),
+    "wiring": {"running"},
 }  # fmt: skip
 
 # What the core may import: of the standard library, and to make values. Each is a pure function of its arguments.

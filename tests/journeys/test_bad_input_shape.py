@@ -72,6 +72,8 @@ TOP: Fields = {
     "attachments": (TEXT, True),
     "linger": (NUMBER, True),
     "cache_marks": (TEXT, True),
+    "runner": (TEXT, True),
+    "tool_output": (NUMBER, True),
     "secrets": (TEXT, True),
 }
 TURN: Fields = {
@@ -96,6 +98,7 @@ ATTACHMENT: Fields = {
     "url": (TEXT, True),
     "tag": (TEXT, True),
     "query": (TEXT, True),
+    "place": (TEXT, True),
     "lines": (PAIR, True),
     "text": (TEXT, True),
     "title": (TEXT, False),

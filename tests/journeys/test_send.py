@@ -61,9 +61,9 @@ def test_the_ledger_is_kept_with_the_conversation(tmp_path: Path) -> None:
     assert all(call.timing.total is not None for calls in ledger for call in calls)
 
 
-def test_a_runner_that_does_not_exist_yet_says_so(tmp_path: Path) -> None:
+def test_a_runner_that_does_not_exist_says_so(tmp_path: Path) -> None:
     with lamella.open(f"sqlite:///{tmp_path}/chats.db", model=MODEL) as engine, pytest.raises(NotAvailableError):
-        engine.chat("demo").send("hi", runner="vault_qa")
+        engine.chat("demo").send("hi", runner="jogger")
 
 
 def test_without_a_model_it_says_how_to_name_one(tmp_path: Path) -> None:

@@ -149,12 +149,17 @@ def _fits(field: Field[Any], value: object) -> bool:
             return callable(value)
         case "fresh":
             return isinstance(value, bool)
-        case "seconds":
-            return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
-        case "budget":
-            return type(value) is int
+        case "seconds" | "budget":
+            return _is_amount(value, whole=field.name == "budget")
         case _:
             return isinstance(value, str)
+
+
+def _is_amount(value: object, *, whole: bool) -> bool:
+    """Whether something is a number: of tokens, which is whole, or of seconds, above 0."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return isinstance(value, int) if whole else value > 0
 
 
 def _kind(value: object) -> str:

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from lamella.wiring.archives import open_archive
     from lamella.wiring.code import MOST_TOKENS, select_code, select_files
     from lamella.wiring.faults import find_bad_settings
-    from lamella.wiring.mcp import describe_server, is_trusted, list_servers, open_servers
-    from lamella.wiring.memory import find_part, open_memory, open_remember
     from lamella.wiring.providers import (
         configure_chat,
         fit_settings,
@@ -40,6 +38,9 @@ if TYPE_CHECKING:
     )
     from lamella.wiring.reading import open_files
     from lamella.wiring.retrieval import find_vault, open_notes
+    from lamella.wiring.running.mcp import describe_server, is_trusted, list_servers, open_servers
+    from lamella.wiring.running.memory import find_part, open_memory, open_remember
+    from lamella.wiring.running.workplaces import open_workplace, open_writer
     from lamella.wiring.services import Services, load_configuration, load_settings, read_services
     from lamella.wiring.stores import copy_conversations, list_conversations, open_backend, open_conversations
     from lamella.wiring.transcripts import (
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
         write_request,
     )
     from lamella.wiring.trust import FIELDS, add_trust, name_place, open_trust
-    from lamella.wiring.workplaces import open_workplace, open_writer
     from lamella.wiring.worlds import open_dialogue, open_world
 
 __all__ = [
@@ -143,8 +143,8 @@ if not TYPE_CHECKING:
         "lamella.wiring.archives": ("open_archive",),
         "lamella.wiring.code": ("MOST_TOKENS", "select_code", "select_files"),
         "lamella.wiring.faults": ("find_bad_settings",),
-        "lamella.wiring.mcp": ("describe_server", "is_trusted", "list_servers", "open_servers"),
-        "lamella.wiring.memory": ("find_part", "open_memory", "open_remember"),
+        "lamella.wiring.running.mcp": ("describe_server", "is_trusted", "list_servers", "open_servers"),
+        "lamella.wiring.running.memory": ("find_part", "open_memory", "open_remember"),
         "lamella.wiring.providers": (
             "configure_chat",
             "fit_settings",
@@ -167,7 +167,7 @@ if not TYPE_CHECKING:
             "write_request",
         ),
         "lamella.wiring.trust": ("FIELDS", "add_trust", "name_place", "open_trust"),
-        "lamella.wiring.workplaces": ("open_workplace", "open_writer"),
+        "lamella.wiring.running.workplaces": ("open_workplace", "open_writer"),
         "lamella.wiring.worlds": ("open_dialogue", "open_world"),
     }
     _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

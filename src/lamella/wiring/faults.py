@@ -36,7 +36,7 @@ def find_bad_settings(services: Services) -> list[LamellaError]:
 
 
 def _list_servers(services: Services) -> object:
-    from lamella.wiring.mcp import list_servers
+    from lamella.wiring.running.mcp import list_servers
 
     return list_servers(services)
 

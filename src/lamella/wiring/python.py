@@ -25,12 +25,12 @@ from lamella.ports import AllowWrite, ChatProvider, Summarizer
 from lamella.runners.registry import RUNNERS
 from lamella.settings.system import read_parts
 from lamella.wiring.archives import open_archive
-from lamella.wiring.memory import find_part, open_memory, open_remember
 from lamella.wiring.providers import fit_settings, open_pool
 from lamella.wiring.reading import open_files
+from lamella.wiring.running.memory import find_part, open_memory, open_remember
+from lamella.wiring.running.workplaces import open_workplace, open_writer
 from lamella.wiring.services import read_services
 from lamella.wiring.stores import open_backend
-from lamella.wiring.workplaces import open_workplace, open_writer
 from lamella.wiring.worlds import open_dialogue
 
 

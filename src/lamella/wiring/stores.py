@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from lamella.adapters.clocks.system import SystemClock
 from lamella.adapters.stores.chain import make_key
 from lamella.adapters.stores.opening import locate_store, open_store
-from lamella.wiring.memory import forget_chat
+from lamella.wiring.running.memory import forget_chat
 from lamella.wiring.services import Services, read_services
 from lamella.wiring.trust import find_store
 

@@ -39,7 +39,7 @@ def name_place(field: str, given: str) -> str:
     if field not in FIELDS:
         raise SettingError(f"{field} names no place.", hint=f"Settings that do: {', '.join(FIELDS)}.")
     if field == "mcp":
-        from lamella.wiring.mcp import find_place
+        from lamella.wiring.running.mcp import find_place
 
         return find_place(given, read_services())
     place = (name_provider(given) if field == "model" else None) or _name(field, given, read_services())

@@ -8,8 +8,8 @@ from lamella.adapters.tools.registry import TOOLS, Equipment, make_tools
 from lamella.adapters.tools.writing import WritePermit
 from lamella.attach import Tool
 from lamella.wiring.retrieval import defer_notes
+from lamella.wiring.running.workplaces import open_writer
 from lamella.wiring.services import read_services
-from lamella.wiring.workplaces import open_writer
 
 
 def now() -> datetime:

@@ -7,7 +7,7 @@ import pytest
 from lamella.engine.memory import no_part
 from lamella.errors import SettingError
 from lamella.settings.configuration import Origin, Surroundings
-from lamella.wiring.memory import find_part, forget_chat, open_memory
+from lamella.wiring.running.memory import find_part, forget_chat, open_memory
 from lamella.wiring.services import Services, read_services
 
 

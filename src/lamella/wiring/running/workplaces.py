@@ -11,7 +11,7 @@ from lamella.adapters.clocks.system import SystemClock
 from lamella.engine.sending.job import Workplace
 from lamella.settings.meaning import find_write_rule
 from lamella.settings.values import WriteRule
-from lamella.wiring.mcp import open_servers
+from lamella.wiring.running.mcp import open_servers
 from lamella.wiring.services import Services
 from lamella.wiring.trust import find_search
 

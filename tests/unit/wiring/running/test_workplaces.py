@@ -11,9 +11,9 @@ from lamella.settings.configuration import Origin
 from lamella.settings.trust import TrustBook
 from lamella.settings.values import WriteRule
 from lamella.testing import ScriptedProvider
+from lamella.wiring.running.workplaces import ToolMaker, open_workplace, open_writer
 from lamella.wiring.services import Services, read_services
 from lamella.wiring.trust import add_trust, find_search, name_place, open_trust
-from lamella.wiring.workplaces import ToolMaker, open_workplace, open_writer
 
 ALWAYS = ["fetch_url", "recall", "time_range"]
 WITH_VAULT = ["edit_note", "fetch_url", "list_files", "read_note", "recall", "search_notes", "time_range", "write_note"]

@@ -6,7 +6,7 @@ import pytest
 
 from lamella.errors import SettingError, UntrustedError
 from lamella.settings.configuration import Origin, Surroundings
-from lamella.wiring.mcp import describe_server, find_place, is_trusted, list_servers, open_servers
+from lamella.wiring.running.mcp import describe_server, find_place, is_trusted, list_servers, open_servers
 from lamella.wiring.services import Services, read_services
 from lamella.wiring.trust import add_trust, open_trust
 
