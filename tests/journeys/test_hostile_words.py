@@ -55,6 +55,12 @@ COMMANDS: dict[str, list[list[str]]] = {
     "chats rename": [["chats", "rename", NAME, HOSTILE], ["chats", "rename", HOSTILE, "x"]],
     "chats search": [["chats", "search", "needle"], ["chats", "search", HOSTILE]],
     "chats delete": [["chats", "delete", HOSTILE, "--yes"], ["chats", "delete", NAME, "--yes"]],
+    "chats resume": [["chats", "resume", NAME], ["chats", "resume", HOSTILE]],
+    "runners": [["runners"]],
+    "code select": [
+        ["code", "select", "FOLDER", "--question", HOSTILE, "--explain"],
+        ["code", "select", HOSTILE, "--question", "x"],
+    ],
     "chats remove": [["chats", "remove", NAME, HOSTILE], ["chats", "remove", NAME, "MESSAGE"]],
     "trust list": [["trust", "list"]],
     "trust add": [["trust", "add", f"openai-compatible:http://127.0.0.1/{HOSTILE}#x"], ["trust", "add", HOSTILE]],

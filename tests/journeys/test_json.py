@@ -35,6 +35,12 @@ COMMANDS: dict[str, tuple[list[str], list[str]]] = {
     "chats fork": (["chats", "fork", "demo", "MESSAGE", "--into", "other"], ["chats", "fork", "demo", "gone"]),
     "chats edit": (["chats", "edit", "demo", "MESSAGE", "Why?"], ["chats", "edit", "demo", "gone", "Why?"]),
     "chats regenerate": (["chats", "regenerate", "demo"], ["chats", "regenerate", "demo", "gone"]),
+    "chats resume": (["chats", "resume", "second"], ["chats", "resume", "demo"]),
+    "runners": (["runners"], ["runners", "--gone"]),
+    "code select": (
+        ["code", "select", "NOTES", "--question", "What of beans?"],
+        ["code", "select", "gone", "--question", "What?"],
+    ),
     "chats remove": (["chats", "remove", "demo", "MESSAGE"], ["chats", "remove", "demo", "gone"]),
     "chats rename": (["chats", "rename", "demo", "Tides"], ["chats", "rename", "gone", "Tides"]),
     "chats search": (["chats", "search", "needle"], ["chats", "search", " "]),

@@ -2,8 +2,9 @@
 
 import json
 from pathlib import Path
+from typing import Self
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError, model_validator
 
 from lamella.adapters.files.reading import read_plain
 from lamella.adapters.providers.scripted.provider import Line, ScriptedProvider
@@ -44,6 +45,12 @@ class ScriptReply(_ScriptPart):
     chunk: int | None = Field(default=None, gt=0)
     delay: float = Field(default=0.0, ge=0, le=60)
     usage: ScriptUsage | None = None
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        if not self.model_fields_set & {"text", "calls"}:
+            raise ValueError("a reply has text or calls")
+        return self
 
 
 _REPLIES = TypeAdapter(list[str | ScriptReply])
