@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
+from lamella.core.artifacts.blocks import neutralise
 from lamella.core.text.content import escape_line
 from lamella.holdings import ProjectFolder
 
@@ -30,7 +31,7 @@ def write_opening(folder: ProjectFolder) -> str:
 
 def _wrap(tag: str, text: str) -> str:
     """What a file says, in a block that it cannot end."""
-    return f"<{tag}>\n{text.replace(f'</{tag}', f'&lt;/{tag}')}\n</{tag}>"
+    return f"<{tag}>\n{neutralise(text)}\n</{tag}>"
 
 
 def _write_sources(paths: Sequence[str]) -> str:

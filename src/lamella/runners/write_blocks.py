@@ -19,10 +19,9 @@ from lamella.engine.sending.deltas import foresee, read_answer
 from lamella.engine.sending.job import Job
 from lamella.engine.sending.tools import Toolbox
 from lamella.ports import ChatProvider
+from lamella.runners.answering.directives import composes
 
 _TOOL = "write_note"
-# What a message says whose answer is to be written. It stays in the message, for the model to read.
-_COMPOSES = "@composer"
 _MARKS = re.compile(r"[\W_]+")
 _CUT = "Not written: the answer was cut short, and what it has of notes may not be all of it."
 _QUOTED = "not written: what stands there was read, and is quoted."
@@ -31,7 +30,7 @@ _QUOTED = "not written: what stands there was read, and is quoted."
 def with_write_blocks(job: Job) -> Job:
     """The same job, whose answer may hold blocks that are written, where the message asks for that; else as it is."""
     typed = _find_typed(job) if job.asked is None else job.asked.text
-    if not job.place.writes or _COMPOSES not in typed:
+    if not job.place.writes or "@" not in typed or not composes(typed):
         return job
     provider = WriteBlockProvider(job.post.provider, lambda: job.place.make_tools(job.chat))
     return replace(job, post=replace(job.post, provider=provider))

@@ -274,6 +274,15 @@ def test_a_secret_in_the_question_is_not_told_to_a_model_on_the_way_where_that_i
     assert speaker.asides == []
 
 
+def test_a_secret_in_the_talk_is_not_told_to_another_model_on_the_way_where_that_is_refused(opened: Open) -> None:
+    speaker = Speaker("In May.", aside="x")
+    engine = opened(speaker)
+    say(engine.chat("garden", secrets="off", model="anthropic:claude-opus-5-5"), "Is AKIAIOSFODNN7EXAMPLE a key?")
+    with pytest.raises(SecretError):
+        say(engine.chat("garden", secrets="refuse"), "And when were the beans sown?")
+    assert speaker.asides == []
+
+
 def test_transcripts_have_the_passages_as_they_were_sent(opened: Open) -> None:
     chat = opened(Speaker("12 euros.")).chat("garden")
     say(chat, "What do the seeds cost?")

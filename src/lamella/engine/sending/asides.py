@@ -35,12 +35,14 @@ class _Heard:
     foreseen: CacheUse | None = None
 
 
-async def ask_aside(job: Job, messages: Sequence[Message], *, answer: int, purpose: str = "aside") -> Reply:
+async def ask_aside(job: Job, messages: Sequence[Message], *, answer: int, purpose: str) -> Reply:
     """What the model of a job says to messages that are no part of the conversation, in at most so many tokens.
 
     The call is in the ledger of the turn that it is made for, under its purpose. It is tried again as answers are.
+    What looks like a secret does not leave on the way either, where settings refuse that.
     """
     post, chat, after = job.post, job.chat, job.chat.head
+    chat.refuse_secrets([(f"what is asked for a {purpose}", message.text) for message in messages], model=post.model)
     request = Request(model=post.model, messages=tuple(messages), answer=answer)
 
     async def note(given: Answer) -> None:

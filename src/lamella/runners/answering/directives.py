@@ -1,7 +1,7 @@
 """Directives: words in a typed message that say which tool is to be used, such as ``@vault``."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from lamella.core.artifacts.model import ToolDefinition
 from lamella.core.text.fences import walk_lines
@@ -14,19 +14,26 @@ TOOLS: Mapping[str, str] = {
     "websearch": "web_search",
     "memory": "remember",
 }
+# What a message says whose answer is to be written. It stays in the message, for the model to read.
 _DIRECTIVE = re.compile(rf"(?<![\w@/.`])@({'|'.join(TOOLS)})(?![\w/.`-])", re.IGNORECASE)
+_COMPOSES = re.compile(r"(?<![\w@/.`])@(composer)(?![\w/.`-])", re.IGNORECASE)
 _CODE = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)")
 
 
 def find_forced(typed: str) -> tuple[str, ...]:
     """The directives of a message, each once, as they are known here; what stands in code is none."""
-    found = (
-        match[1].lower()
-        for line, is_code in walk_lines(typed)
-        if "@" in line and not is_code
-        for match in _DIRECTIVE.finditer(_CODE.sub("", line))
-    )
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(_find(_DIRECTIVE, typed)))
+
+
+def composes(typed: str) -> bool:
+    """Whether a message says that what is answered to it is to be written; what stands in code says nothing."""
+    return any(_find(_COMPOSES, typed))
+
+
+def _find(directive: re.Pattern[str], typed: str) -> Iterator[str]:
+    for line, is_code in walk_lines(typed):
+        if "@" in line and not is_code:
+            yield from (match[1].lower() for match in directive.finditer(_CODE.sub("", line)))
 
 
 def force_calls(typed: str, told: Sequence[ToolDefinition]) -> tuple[list[PlannedCall], list[str]]:

@@ -25,10 +25,12 @@ async def gather_tools(job: Job) -> tuple[Job, Toolbox]:
 
 
 async def _take_servers(job: Job) -> tuple[Sequence[Tool], Sequence[str]]:
-    """Tools of servers, as they were when the conversation was opened or compacted last; a loop goes on meanwhile."""
+    """Tools of servers, as they were when the conversation was opened, folded or compacted last; a loop goes on."""
     servers = job.place.servers
     if servers is None:
         return (), ()
+    if job.asked is not None and job.asked.fold:
+        await asyncio.to_thread(servers.refresh)
     mark = await job.post.workers.run(lambda: len(job.chat.receipts()))
     return await asyncio.to_thread(servers.take, job.chat, mark)
 

@@ -139,8 +139,13 @@ class ToolMaker:
             return None
         from lamella.adapters.tools.writing import WritePermit
 
-        writer = open_writer(self._root, self._services)
-        return WritePermit(writer=writer, allow=self._allow, asks=rule is WriteRule.ASK)
+        return WritePermit(writer=self._writer, allow=self._allow, asks=rule is WriteRule.ASK)
+
+    @cached_property
+    def _writer(self) -> "NoteWriter":
+        # One for all turns: what was read in one is not written over in the next after somebody changed it.
+        assert self._root is not None, "without a vault nothing is written"
+        return open_writer(self._root, self._services)
 
 
 def _make_recall(chat: "SendingChat | None") -> "Tool":

@@ -100,14 +100,14 @@ def test_it_goes_with_a_question_that_waits() -> None:
     chat.ask(Ask(text="first"))
     chat.reply("yes")
     chat.ask(Ask(text="second"))
-    asyncio.run(ask_aside(make_job(chat, ScriptedProvider("None.")), PLAN, answer=20))
-    assert [[call.purpose for call in turn] for turn in chat.ledger()] == [[], ["aside"]]
+    asyncio.run(ask_aside(make_job(chat, ScriptedProvider("None.")), PLAN, answer=20, purpose="planner"))
+    assert [[call.purpose for call in turn] for turn in chat.ledger()] == [[], ["planner"]]
 
 
 def test_what_may_help_is_tried_again_with_waits_and_counted() -> None:
     chat, sleep = open_chat(), Sleeping()
     provider = ScriptedProvider(Line(error=limited()), Line(error=limited()), "None.")
-    reply = asyncio.run(ask_aside(make_job(chat, provider, sleep), PLAN, answer=20))
+    reply = asyncio.run(ask_aside(make_job(chat, provider, sleep), PLAN, answer=20, purpose="planner"))
     assert reply.text == "None."
     assert sleep.waits == [1.25, 2.5]
     chat.ask(Ask(text="hi"))
@@ -118,7 +118,7 @@ def test_after_the_last_try_the_error_is_raised_and_nothing_was_paid_for() -> No
     chat = open_chat()
     provider = ScriptedProvider(*[Line(error=limited()) for _ in range(4)])
     with pytest.raises(RateLimitedError):
-        asyncio.run(ask_aside(make_job(chat, provider), PLAN, answer=20))
+        asyncio.run(ask_aside(make_job(chat, provider), PLAN, answer=20, purpose="planner"))
     assert (len(provider.requests), chat.version) == (4, 0)
 
 
@@ -126,7 +126,7 @@ def test_what_no_try_helps_is_asked_once() -> None:
     refused = KeyRefusedError("No.", hint="Check the key.")
     provider = ScriptedProvider(Line(error=refused))
     with pytest.raises(KeyRefusedError):
-        asyncio.run(ask_aside(make_job(open_chat(), provider), PLAN, answer=20))
+        asyncio.run(ask_aside(make_job(open_chat(), provider), PLAN, answer=20, purpose="planner"))
     assert len(provider.requests) == 1
 
 
@@ -134,7 +134,7 @@ def test_one_that_breaks_in_the_middle_is_written_down_and_not_tried_again() -> 
     chat = open_chat()
     provider = ScriptedProvider(Line(text="No", error=limited()), "None.")
     with pytest.raises(RateLimitedError):
-        asyncio.run(ask_aside(make_job(chat, provider), PLAN, answer=20))
+        asyncio.run(ask_aside(make_job(chat, provider), PLAN, answer=20, purpose="planner"))
     chat.ask(Ask(text="hi"))
     assert [(call.stop, len(provider.requests)) for call in calls(chat)] == [("broken", 1)]
 
@@ -146,7 +146,7 @@ def test_one_that_ends_without_an_end_is_broken() -> None:
 
     chat = open_chat()
     with pytest.raises(ReplyBrokenError, match="ended without an end"):
-        asyncio.run(ask_aside(make_job(chat, Endless("None.")), PLAN, answer=20))
+        asyncio.run(ask_aside(make_job(chat, Endless("None.")), PLAN, answer=20, purpose="planner"))
     chat.ask(Ask(text="hi"))
     assert [call.stop for call in calls(chat)] == ["broken"]
 
@@ -162,7 +162,7 @@ def test_one_that_is_cancelled_is_written_down_as_stopped() -> None:
             await asyncio.Event().wait()
 
     async def run() -> None:
-        task = asyncio.create_task(ask_aside(make_job(chat, Slow("None.")), PLAN, answer=20))
+        task = asyncio.create_task(ask_aside(make_job(chat, Slow("None.")), PLAN, answer=20, purpose="planner"))
         await begun.wait()
         task.cancel()
         with suppress(asyncio.CancelledError):
@@ -182,11 +182,11 @@ def test_it_is_kept_although_somebody_else_went_on_and_they_are_still_noticed() 
     other = StoredChat(chat._backend, "chat")
     other.ask(Ask(text="theirs"))
     other.reply("indeed")
-    asyncio.run(ask_aside(make_job(chat, ScriptedProvider("None.")), PLAN, answer=20))
+    asyncio.run(ask_aside(make_job(chat, ScriptedProvider("None.")), PLAN, answer=20, purpose="planner"))
     with pytest.raises(ConflictError):
         chat.ask(Ask(text="ours"))
     chat.reload()
-    assert [[call.purpose for call in turn] for turn in chat.ledger()] == [[], ["aside"]]
+    assert [[call.purpose for call in turn] for turn in chat.ledger()] == [[], ["planner"]]
 
 
 def test_a_store_that_does_not_take_it_is_an_error() -> None:
@@ -195,7 +195,7 @@ def test_a_store_that_does_not_take_it_is_an_error() -> None:
     chat.ask(Ask(text="first"))
     store.down = True
     with pytest.raises(StoreUnavailableError):
-        asyncio.run(ask_aside(make_job(chat, ScriptedProvider("None.")), PLAN, answer=20))
+        asyncio.run(ask_aside(make_job(chat, ScriptedProvider("None.")), PLAN, answer=20, purpose="planner"))
 
 
 def first_reply(chat: StoredChat) -> str:

@@ -4,7 +4,7 @@ import pytest
 
 from lamella.core.artifacts.make import make_tool_definition
 from lamella.core.artifacts.model import ToolDefinition
-from lamella.runners.answering.directives import find_forced, force_calls
+from lamella.runners.answering.directives import composes, find_forced, force_calls
 
 
 def tool(name: str, argument: str) -> ToolDefinition:
@@ -29,6 +29,20 @@ TOOLS = (tool("search_notes", "query"), tool("web_search", "q"), tool("remember"
 )
 def test_a_directive_is_a_word_of_its_own_outside_of_code(typed: str, found: tuple[str, ...]) -> None:
     assert find_forced(typed) == found
+
+
+@pytest.mark.parametrize(
+    ("typed", "written"),
+    [
+        ("@composer Write it.", True),
+        ("Write it, @Composer", True),
+        ("me@composer.io", False),
+        ("`@composer`", False),
+        ("@composers", False),
+    ],
+)
+def test_what_is_answered_is_written_where_a_word_of_its_own_says_so(typed: str, *, written: bool) -> None:
+    assert composes(typed) is written
 
 
 def test_a_directive_calls_its_tool_with_the_words_beside_it() -> None:

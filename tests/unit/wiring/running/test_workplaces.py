@@ -1,12 +1,14 @@
 """Workplaces: which tools are there, who says yes, and what somebody else's words cannot change."""
 
 import asyncio
+from inspect import isawaitable
 from pathlib import Path
 
 import pytest
 
 import lamella
-from lamella.errors import LamellaError
+from lamella import Tool
+from lamella.errors import LamellaError, WriteRefusedError
 from lamella.settings.configuration import Origin
 from lamella.settings.trust import TrustBook
 from lamella.settings.values import WriteRule
@@ -17,6 +19,12 @@ from lamella.wiring.trust import add_trust, find_search, name_place, open_trust
 
 ALWAYS = ["fetch_url", "recall", "time_range"]
 WITH_VAULT = ["edit_note", "fetch_url", "list_files", "read_note", "recall", "search_notes", "time_range", "write_note"]
+
+
+async def call(tool: Tool, **given: object) -> object:
+    assert tool.run is not None
+    result = tool.run(**given)
+    return await result if isawaitable(result) else result
 
 
 def names(services: Services, vault: Path | None = None) -> list[str]:
@@ -158,3 +166,16 @@ def test_a_memory_that_conversations_have_in_their_prompts_brings_its_tool(
         assert tool.run is not None
         assert str(tool.run(fact="The garden lies north.")).startswith("Remembered.")
         assert [fact.text for fact in engine.memory.read()] == ["The garden lies north."]
+
+
+def test_a_note_that_was_read_in_one_turn_and_changed_since_is_not_written_over_in_the_next(tmp_path: Path) -> None:
+    vault = tmp_path / "vault"
+    vault.mkdir()
+    (vault / "plan.md").write_text("one\n", encoding="utf-8")
+    place = open_workplace(read_services({"note_writes": "allow"}), vault=vault)
+    first, second = ({tool.name: tool for tool in place.make_tools(None)} for _ in range(2))
+    asyncio.run(call(first["read_note"], path="plan.md"))
+    (vault / "plan.md").write_text("two, by hand\n", encoding="utf-8")
+    with pytest.raises(WriteRefusedError):
+        asyncio.run(call(second["write_note"], path="plan.md", content="three\n"))
+    assert (vault / "plan.md").read_text(encoding="utf-8") == "two, by hand\n"
