@@ -18,7 +18,7 @@ from lamella.wiring import BUDGET, MOST_TOKENS, attach_code, read_sent, select_c
 if TYPE_CHECKING:
     from lamella.holdings import CodeSelection
 
-code_app = typer.Typer(name="code", help="Choose files of a repository for a question.", no_args_is_help=True)
+code_app = typer.Typer(name="code", help="Choose files of a repository for a question.")
 
 
 @code_app.callback()

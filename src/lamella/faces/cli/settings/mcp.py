@@ -33,7 +33,10 @@ def list_named(*, as_json: JsonOption = False) -> None:
         told = "" if row["trusted"] else "  (not trusted yet)"
         tell(f"{show_line(str(row['place']))}  [{row['from']}]{told}")
     if not rows:
-        tell("No server is named: see `mcp` in docs/settings.md.")
+        tell(_NONE)
+
+
+_NONE = "No server is named: docs/mcp.md shows how, and `lamella config show` your file."
 
 
 @mcp_app.command()
@@ -54,6 +57,8 @@ def check(
         tell_json({"lamella": 1, "servers": [_view(one) for one in shown]})
     for one in () if as_json else shown:
         _print(one)
+    if not known and not as_json:
+        tell(_NONE)
     return 1 if any(one.why for one in shown) else 0
 
 
