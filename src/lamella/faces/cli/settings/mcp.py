@@ -15,6 +15,7 @@ from lamella.views.words import cut_words
 from lamella.wiring import Services, is_trusted, list_servers, open_servers, read_services
 
 _GLANCE = 80
+_NONE = "No server is named: docs/mcp.md shows how, and `lamella config show` your file."
 
 mcp_app = typer.Typer(name="mcp", help="See the MCP servers whose tools models may call, and try them.")
 
@@ -34,9 +35,6 @@ def list_named(*, as_json: JsonOption = False) -> None:
         tell(f"{show_line(str(row['place']))}  [{row['from']}]{told}")
     if not rows:
         tell(_NONE)
-
-
-_NONE = "No server is named: docs/mcp.md shows how, and `lamella config show` your file."
 
 
 @mcp_app.command()
