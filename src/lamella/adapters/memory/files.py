@@ -12,7 +12,7 @@ from lamella.adapters.memory.lines import Found, append_line, find_facts, make_f
 from lamella.core.prompt.layers.memory import LONGEST_FACT
 from lamella.core.text.content import encode_text, normalise
 from lamella.engine.checks import check_text
-from lamella.errors import CallError, SourceUnreadableError, StoreUnavailableError
+from lamella.errors import BadInputError, CallError, SourceUnreadableError, StoreUnavailableError
 from lamella.holdings import Fact, FactKind
 
 FACTS, RECENT = "facts.md", "recent.md"
@@ -52,7 +52,13 @@ class MemoryFiles:
                 return same, False
             if chat:
                 before = _without(before, [one for one in there if one[0].chat == chat])
-            self._write(file, append_line(before, write_fact(fact), heading=_HEADINGS[file]))
+            after = append_line(before, write_fact(fact), heading=_HEADINGS[file])
+            if all(one.text != fact.text for one, _, _ in find_facts(after, recent=file == RECENT)):
+                raise BadInputError(
+                    f"{self.folder / file} has a comment that does not end: nothing below it is remembered.",
+                    hint="End it there with -->, and add this again.",
+                )
+            self._write(file, after)
         return fact, True
 
     def remove(self, which: str) -> Fact:

@@ -3,7 +3,7 @@
 import stat
 from collections.abc import Callable
 from datetime import datetime
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from lamella.adapters.files.reading import read_plain
 from lamella.adapters.files.writing import replace_file, write_new
@@ -30,6 +30,7 @@ class NoteWriter:
 
     def note_read(self, path: str) -> None:
         """Note that somebody was shown a note as it is now: what they write later is meant for that text."""
+        path = _name(path)
         try:
             self._read[path] = hash_bytes(read_plain(self._root / path, limit=4 * LONGEST))
         except (OSError, BadInputError):
@@ -37,11 +38,13 @@ class NoteWriter:
 
     def plan_write(self, path: str, content: str) -> NoteChange:
         """What writing a note, new or whole, would change."""
+        path = _name(path)
         before = self._find(path)
         return self._plan(path, before, replace_text(before, content))
 
     def plan_edit(self, path: str, old: str, new: str) -> NoteChange:
         """What replacing one passage of a note would change."""
+        path = _name(path)
         before = self._find(path)
         if before is None:
             raise SourceMissingError(f"There is no note {path} in the vault.", hint="Write it as a whole to make it.")
@@ -70,6 +73,7 @@ class NoteWriter:
 
         A note that was new is taken away; its text stays in the folder of backups.
         """
+        path = None if path is None else _name(path)
         backups = self._open_backups()
         found = ((place, one) for place, one in backups.list_newest() if not one.undone and path in (None, one.path))
         kept, record = next(found, (None, None))
@@ -144,6 +148,11 @@ class NoteWriter:
             raise WriteRefusedError(
                 f"{place.name} cannot be taken away: {error.strerror}.", hint="Remove it."
             ) from error
+
+
+def _name(path: str) -> str:
+    """A path as it is known here: ``./a.md`` means ``a.md``. Whether it may be written is said later."""
+    return str(PurePosixPath(path)) if path.startswith(".") or "//" in path or "/./" in path else path
 
 
 def _changed(path: str) -> WriteRefusedError:

@@ -135,7 +135,11 @@ class Toolbox:
 async def _finish(run: _Run, call: ToolCall) -> ToolOutput:
     try:
         return ToolOutput(call=call.id, output=write_output(await run(call.arguments)))
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - a tool may fail in any way, and the model should know how
+    except (Exception, SystemExit, asyncio.CancelledError) as error:
+        task = asyncio.current_task()
+        if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+            # Somebody stopped it; one that a tool raised by itself is a failure like any other.
+            raise
         return ToolOutput(call=call.id, output=tell_failure(error), failed=True)
 
 

@@ -141,3 +141,10 @@ def test_processes_that_add_at_once_lose_nothing(book: MemoryFiles) -> None:
     running = [subprocess.Popen([*command, name], env=os.environ) for name in ("left", "right")]
     assert [process.wait(60) for process in running] == [0, 0]
     assert sorted(texts(book)) == sorted(f"{name} {number}" for name in ("left", "right") for number in range(10))
+
+
+def test_a_comment_that_does_not_end_swallows_no_fact(tmp_path: Path) -> None:
+    (tmp_path / "facts.md").write_text("<!-- note to self\n", encoding="utf-8")
+    with pytest.raises(LamellaError, match="a comment that does not end"):
+        MemoryFiles(tmp_path).add("Likes tea")
+    assert (tmp_path / "facts.md").read_text(encoding="utf-8") == "<!-- note to self\n"

@@ -168,3 +168,13 @@ def test_a_record_that_is_broken_keeps_no_other_from_being_taken_back(place: Pla
     broken.mkdir()
     (broken / "change.json").write_text('{"path": "../../etc/passwd"}', encoding="utf-8")
     assert place.writer.restore() == ("a.md", False)
+
+
+def test_another_way_to_write_a_path_means_the_same_note(place: Place) -> None:
+    place.put("a.md", "one\n")
+    place.writer.note_read("a.md")
+    place.put("a.md", "two, by hand\n")
+    with pytest.raises(WriteRefusedError):
+        place.writer.plan_write("./a.md", "three\n")
+    place.writer.write(place.writer.plan_write(".//new.md", "made\n"))
+    assert place.writer.restore("new.md") == ("new.md", True)
