@@ -105,6 +105,22 @@ def test_a_note_that_is_attached_and_drawn_in_by_a_template_is_sent_once(convers
     assert sent(turn).count("the spec text") == 1
 
 
+@pytest.mark.parametrize("typed", ["{docs}", "{activeNote} {docs}", "{docs} {activeNote}"])
+def test_a_policy_holds_for_a_note_however_else_the_turn_names_it(
+    converse: type[Watched], vault: Path, typed: str
+) -> None:
+    note = vault / "docs" / "policy.md"
+    note.write_text("first", encoding="utf-8")
+    chat = converse(vault=vault, layout="in_place")
+    chat.ask("one", attach=[Note(path="docs/policy.md", policy="snapshot")])
+    chat.reply("r")
+    note.write_text("second", encoding="utf-8")
+    turn = chat.ask(typed, attach=[ActiveNote(path="docs/policy.md", policy="follow")])
+    assert ("docs/policy.md", "update") in attached(turn)
+    assert "second" in sent(turn)
+    assert turn.envelope.warnings == ()
+
+
 def test_what_is_attached_now_is_meant_before_what_the_vault_has(converse: type[Watched], vault: Path) -> None:
     turn = converse(vault=vault).ask("{[[Spec]]}", attach=[Note(path="Spec.md", text="given text")])
     assert "given text" in sent(turn)

@@ -153,9 +153,11 @@ class Truth:
         return first or self.layout == "library" or changed or asked.fold
 
     def _merged(self, facts: Iterable[Fact]) -> dict[str, Fact]:
-        """Each id once: the last text, the last policy given; a snapshot keeps its text."""
+        """Each id once: the last text, the last policy given; a snapshot keeps its text where none is given."""
         merged: dict[str, Fact] = {}
-        for fact in facts:
+        facts = list(facts)
+        given = {fact.id: fact.policy for fact in facts if fact.policy is not None}
+        for fact in (replace(fact, policy=fact.policy or given.get(fact.id)) for fact in facts):
             old, before = self.known.get(fact.id), merged.get(fact.id)
             if old is not None and old.policy == "snapshot" and fact.policy in (None, "snapshot"):
                 fact = replace(old, active=fact.active, handled=False)

@@ -392,6 +392,7 @@ class Log(Struct, dict=True):
         grafted = replace(node, event=replace(event, id=name), number=self.version)
         self._keep_asked(grafted)
         self._place(grafted)
+        self._leaves.pop(parent, None)  # where the same was deleted before, that branch goes on now
         if node.id in self.rounds:
             self.rounds[name] = self.rounds[node.id]
         if node.id in self.asides:

@@ -71,6 +71,19 @@ def test_deleting_a_message_makes_a_branch_without_it(scribe: Scribe, at: int, l
     check(scribe)
 
 
+def test_a_branch_without_a_message_goes_on_where_the_same_was_deleted_before(scribe: Scribe) -> None:
+    names = say(scribe, 2)
+    scribe.do(DeleteEvent(target=names[0]))
+    shorter = scribe.log.head
+    scribe.do(SwitchEvent(head=names[-1]))
+    assert scribe.log.branches() == (shorter, names[-1])
+    more = [scribe.ask("q3"), scribe.reply("a3")]
+    scribe.do(DeleteEvent(target=names[0]))
+    assert texts(scribe.log) == ["q2", "a2", "q3", "a3"]
+    assert scribe.log.branches() == (more[-1], scribe.log.head), "the shorter one ends nowhere now"
+    check(scribe)
+
+
 def test_what_stands_before_a_deleted_message_keeps_its_ids(scribe: Scribe) -> None:
     names = say(scribe)
     scribe.do(DeleteEvent(target=names[2]))

@@ -267,6 +267,7 @@ def read_turn(
     if asked.drop or asked.detach:
         drop, detach, said = resolve_leaving(asked, state, terms, system=system or state.system)
     attached = (*attached, *typed.artifacts)
+    attached = share_policies(attached) if len(attached) > 1 else attached
     if asked.earlier:
         earlier, told_of = take_up(asked.earlier, sources, terms, but={artifact.id for artifact in attached})
         attached, said = (*earlier, *attached), (*told_of, *said)
@@ -305,6 +306,14 @@ def settle_policies(attached: tuple[Artifact, ...], asked: Ask, state: State) ->
     dropped = {name for name in asked.drop if name in state.library and not _is_pinned(state, name)}
     known = given | (state.library.keys() - dropped)
     return tuple(one if one.id in known else replace(one, policy=KINDS[one.kind].policy) for one in attached)
+
+
+def share_policies(attached: tuple[Artifact, ...]) -> tuple[Artifact, ...]:
+    """A policy that is given for an artifact is given for it however else the turn names it, by a tag for example."""
+    given = {one.id: one.policy for one in attached if one.policy is not None}
+    return tuple(
+        replace(one, policy=given[one.id]) if one.policy is None and one.id in given else one for one in attached
+    )
 
 
 def _attach_again(attached: tuple[Artifact, ...], again: Sequence[Artifact]) -> tuple[Artifact, ...]:
