@@ -82,10 +82,9 @@ class Chat(Discourse):
         place of a text, a turn that ``edit``, ``regenerate`` or ``give`` gave is sent. ``runner`` is the way of
         answering. What is not said is as settings say.
         """
-        named = self._stored.runner if runner is None else runner
-        find_runner(named, self._runners)
-        equipped = tools is not None or self._toolbox is not None
+        named = self._name_runner(runner)
         bounds = limit_turn(self._stored.limits, limits)
+        equipped = tools is not None or self._toolbox is not None
         toolbox = self._equip(tools, seconds=bounds.call_seconds) if equipped else None
         if isinstance(text, TurnView):
             return self._alone(self._go_on(text, toolbox, max_tokens=max_tokens, limits=bounds))
@@ -102,9 +101,9 @@ class Chat(Discourse):
             unpin=unpin,
             fold=fold,
         )
-        asked = asked if runner is None else replace(asked, runner=runner)
         post = self._find_post(self._stored.model_for(asked), max_tokens)
-        return self._alone(run_job(self._make_job(post, toolbox, bounds, asked=asked), usual=named))
+        job = self._make_job(post, toolbox, bounds, asked=asked if runner is None else replace(asked, runner=runner))
+        return self._alone(run_job(job, usual=named))
 
     def resume(
         self,
@@ -120,6 +119,13 @@ class Chat(Discourse):
         bounds = limit_turn(self._stored.limits, limits)
         toolbox = self._equip(tools, seconds=bounds.call_seconds)
         return self._alone(self._go_on(None, toolbox, max_tokens=max_tokens, limits=bounds))
+
+    def _name_runner(self, runner: str | None) -> str:
+        """The runner that is meant, once it is known that there is one."""
+        named = self._stored.runner if runner is None else runner
+        if named not in self._runners:
+            find_runner(named, self._runners)
+        return named
 
     def _choose_told(
         self, tools: Sequence[Tool | ToolFunction] | None, toolbox: Toolbox | None, *, runner: str

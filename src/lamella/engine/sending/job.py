@@ -119,7 +119,8 @@ def run_job(job: Job, *, usual: str) -> AsyncGenerator[Event, None]:
     else:
         assert job.turn is not None, "a job asks something, or goes on with a turn"
         name = job.turn.envelope.prompt.terms.runner
-    return find_runner(name, job.runners)(job)
+    run = job.runners.get(name) or find_runner(name, job.runners)
+    return run(job)
 
 
 def list_runners(runners: Mapping[str, Runner]) -> dict[str, str]:

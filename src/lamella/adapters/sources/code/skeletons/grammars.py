@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from tree_sitter import Parser
 
-EXTRA = "code"
-
 
 class Grammar(NamedTuple):
     """A language: the package that carries its parser, and the names of its nodes.

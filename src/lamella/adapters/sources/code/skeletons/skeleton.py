@@ -2,12 +2,13 @@
 
 import re
 
-from lamella.adapters.sources.code.skeletons.grammars import EXTRA, find_grammar, load_parser
+from lamella.adapters.sources.code.skeletons.grammars import find_grammar, load_parser
 from lamella.adapters.sources.code.skeletons.parsed import SkeletonWalk
+from lamella.errors import tell_install
 
 # Raised when the same text would give another skeleton.
 RULES = "1"
-MISSING = f"Skeletons are told by lines: those of a parser come with the extra `{EXTRA}`."
+MISSING = "Skeletons are told by lines; a parser makes better ones. " + tell_install("code")
 _LONGEST_LINE = 200
 _MOST_LINES = 400
 _LINE = re.compile(
