@@ -192,7 +192,11 @@ def served(requests: Sequence[CacheRequest], lifetime: int, profile: CacheProfil
             one for one in held if one.at is None or now.at is None or (now.at - one.at).total_seconds() <= lifetime
         ]
         found.append(max((shared_tokens(one, now, MEASURE, profile=profile) for one in held), default=0))
-        held = [*(one for one in held if not begins(now, one) or one.effort != now.effort), now]
+        # What a newer one begins with lives as long as that does, unless the cache tells the two apart.
+        held = [
+            *(one for one in held if not begins(now, one) or (profile.invalidates and one.effort != now.effort)),
+            now,
+        ]
     return found
 
 
