@@ -46,6 +46,18 @@ def test_a_timeout_of_the_tool_itself_is_told_in_its_words() -> None:
     assert "the database did not answer" in output.output
 
 
+def test_a_cancellation_that_a_tool_raises_by_itself_is_a_failure_like_any_other() -> None:
+    def cancel() -> str:
+        raise asyncio.CancelledError
+
+    async def cancel_later() -> str:
+        raise asyncio.CancelledError
+
+    for run in (cancel, cancel_later):
+        output = run_once(Tool(name="work", run=run))
+        assert (output.failed, output.output.partition(":")[0]) == (True, "CancelledError")
+
+
 def test_a_tool_that_takes_too_long_is_told_so() -> None:
     async def wait() -> str:
         await asyncio.sleep(60)
