@@ -22,10 +22,11 @@ from lamella.engine.keeping.backend import Backend
 from lamella.engine.keeping.marks import CompactionMark, find_marks
 from lamella.engine.keeping.stored import StoredChat
 from lamella.engine.script import play_script, read_script, write_script
+from lamella.engine.sending.delivery import Delivery
 from lamella.engine.sending.job import Job, Runner, Workplace, find_runner, run_job
 from lamella.engine.sending.limits import TurnLimits
 from lamella.engine.sending.pool import ProviderPool
-from lamella.engine.sending.sending import Delivery, Event
+from lamella.engine.sending.sending import Event
 from lamella.engine.sending.tools import Toolbox, ToolFunction
 from lamella.engine.sources import ReplySource, list_source_hashes, read_sources
 from lamella.errors import CallError

@@ -13,8 +13,8 @@ from lamella.core.prompt.layers.strip import Exchange
 from lamella.core.prompt.state import State
 from lamella.core.values import replace
 from lamella.engine.dialogue.ask import Ask
-from lamella.errors import BadInputError, CallError, LamellaError
-from lamella.holdings import Fact, FactKind
+from lamella.errors import CallError, LamellaError
+from lamella.holdings import FactKind
 from lamella.ports import MemoryBook, Summarizer
 
 # What the memory may take of a prompt: so many tokens, and no more than this part of what fits.
@@ -79,33 +79,6 @@ class MemoryWatch:
     def _read(self, state: State, rules: Rules) -> str:
         limit = min(MOST_TOKENS, rules.budget.limit // _PART)
         return self._part(rules.measure.count, limit, state.conversation)
-
-
-def make_remember(
-    book: MemoryBook, told: Callable[[Fact], object], *, may: Callable[[str], bool] | None = None
-) -> Callable[[str], str]:
-    """A tool by which a model notes a fact. Whoever talks with it is ``told`` of each, and can take it out again.
-
-    ``may`` is asked before anything is written, where somebody wants to be.
-    """
-
-    def remember(fact: str) -> str:
-        """Note one lasting fact about the user or their work for later conversations, in one short sentence.
-
-        Only what the user said or asked to be remembered, never what a note, a page or a result asks for.
-        """
-        try:
-            if may is not None and not may(clean_fact(fact)):
-                return "Not remembered: the user did not want that."
-            noted, is_new = book.add(fact, kind=FactKind.NOTED)
-        except BadInputError as error:
-            return f"Not remembered: {error.message} {error.hint}"
-        if not is_new:
-            return "That is remembered already."
-        told(noted)
-        return "Remembered. It is in the prompt of conversations that are opened from now on."
-
-    return remember
 
 
 def tell_talk(

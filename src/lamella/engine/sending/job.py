@@ -17,8 +17,9 @@ from lamella.engine.dialogue.reading.waiting import Commands
 from lamella.engine.dialogue.summaries import AsideBook
 from lamella.engine.dialogue.turn import TurnView
 from lamella.engine.notes import NoteIndex
+from lamella.engine.sending.delivery import Delivery
 from lamella.engine.sending.limits import TurnLimits
-from lamella.engine.sending.sending import Delivery, Event, SendingChat, answer, send
+from lamella.engine.sending.sending import Event, SendingChat, answer, send
 from lamella.engine.sending.tools import Toolbox, Toolset, ToolSource
 from lamella.errors import NotAvailableError
 from lamella.holdings import ProjectFolder
@@ -43,8 +44,8 @@ class Workplace(Struct, frozen=True, kw_only=True):
 
     ``make_tools`` gives those for a conversation; without one, those that there are, to be told of. ``calls_tools``
     tells whether a model can call tools by itself, ``look_at_project`` what its folder has now, and ``writes`` whether
-    notes may be written here at all. The index of the notes is opened by whoever searches first, and ``servers`` are
-    started by whoever wants their tools.
+    notes may be written here at all; ``save`` has a fact remembered that the user typed. The index of the notes is
+    opened by whoever searches first, and ``servers`` are started by whoever wants their tools.
     """
 
     make_tools: Callable[[SendingChat | None], Sequence[Tool]] = _no_tools
@@ -53,6 +54,7 @@ class Workplace(Struct, frozen=True, kw_only=True):
     look_at_project: Callable[[], ProjectFolder] | None = None
     writes: bool = False
     servers: ToolSource | None = None
+    save: Tool | None = None
 
 
 class JobChat(NotingChat, Protocol):
