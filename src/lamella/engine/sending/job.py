@@ -11,6 +11,7 @@ from msgspec import Struct
 from lamella.attach import Tool
 from lamella.core.log.receipt import Receipt
 from lamella.core.messages.delta import ToolCall
+from lamella.core.search.index import Passage
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.reading.secrets import Leaving
 from lamella.engine.dialogue.reading.waiting import Commands
@@ -60,7 +61,8 @@ class Workplace(Struct, frozen=True, kw_only=True):
 class JobChat(NotingChat, Protocol):
     """A conversation as runners look at it before they ask: what it would send, and what waits for the next question.
 
-    ``refuse_secrets`` raises where something that looks like one would leave, and settings refuse that.
+    ``refuse_secrets`` raises where something that looks like one would leave, and settings refuse that. ``originals``
+    are all that was said and attached so far.
     """
 
     @property
@@ -74,6 +76,8 @@ class JobChat(NotingChat, Protocol):
     def receipts(self) -> Sequence[Receipt]: ...
 
     def refuse_secrets(self, texts: Sequence[Leaving], *, model: str) -> None: ...
+
+    def originals(self) -> Sequence[Passage]: ...
 
 
 class Job(Struct, frozen=True, kw_only=True):

@@ -5,10 +5,13 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from threading import RLock
 
-from lamella.core.log.branch import read_time
+from lamella.core.log.branch import path_hashes, read_time, read_turns
 from lamella.core.log.events.attachment import AttachmentEvent
 from lamella.core.log.log import Log
+from lamella.core.log.nodes import name_messages
 from lamella.core.log.records import Written
+from lamella.core.search.index import Passage
+from lamella.core.search.passages import list_passages
 from lamella.core.values import replace
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.dialogue import Dialogue
@@ -100,6 +103,12 @@ class CommandedChat(ABC):
         """Everything attached so far, as it stands in the next request of the active branch."""
         leaving = {*self._waits.detach, *self._waits.drop}
         return list_library(lambda asked: self.preview(asked, at=at), self._running().standing, leaving=leaving)
+
+    def originals(self) -> Sequence[Passage]:
+        """Everything said and attached on the active branch, word for word, whatever became of it in the prompt."""
+        told = self._log.path()
+        turns = read_turns(told, self._contents(path_hashes(told)), usual=self._configured.terms)
+        return list_passages(turns, name_messages(told))
 
     def refuse_secrets(self, texts: Sequence[Leaving], *, model: str) -> None:
         """Raises where something that looks like a secret would leave in these texts, and settings refuse that."""
