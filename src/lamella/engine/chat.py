@@ -238,8 +238,11 @@ class Chat(Discourse):
         return self._stored.refresh_memory()
 
     def tell_talk(self) -> str:
-        """What was talked about, on one line; a summariser writes it, where there is one."""
-        return self._stored.tell_talk()[0]
+        """What was talked about, on one line, in words of who writes summaries; it is asked now, and may take a while.
+
+        In a thread that an event loop runs in nobody is asked.
+        """
+        return self._stored.tell_talk().text
 
     def ledger(self) -> Sequence[Sequence[Call]]:
         """For each turn of the active branch the model calls that were made for it."""

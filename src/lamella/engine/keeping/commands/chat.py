@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from threading import RLock
 
-from lamella.core.log.branch import path_hashes, read_time, read_turns
+from lamella.core.log.branch import path_hashes, read_turns
 from lamella.core.log.events.attachment import AttachmentEvent
 from lamella.core.log.log import Log
 from lamella.core.log.nodes import name_messages
@@ -25,9 +25,8 @@ from lamella.engine.keeping.backend import ChatRules
 from lamella.engine.keeping.commands.events import list_command_hashes, read_commands, write_command
 from lamella.engine.keeping.counting import CountingBook
 from lamella.engine.keeping.last_turn import find_runner
-from lamella.engine.keeping.titles import tell_title
 from lamella.engine.locking import one_at_a_time
-from lamella.engine.memory import MemoryWatch, tell_talk
+from lamella.engine.memory import MemoryWatch
 from lamella.engine.sending.limits import TurnLimits
 from lamella.errors import CallError
 
@@ -155,14 +154,3 @@ class CommandedChat(ABC):
         change = self._memory.find_change(self._running().standing[0], self._configured.rules)
         self._memory.is_due = True
         return change
-
-    def tell_talk(self) -> tuple[str, bool]:
-        """What was talked about, on one line, and whether a model wrote that: a summariser does, where there is one."""
-        state, told = self._running().standing[0], self._log.path()
-        return tell_talk(
-            tell_title(self._log),
-            state.talk.exchanges,
-            day=read_time(told[-1].message) if told else None,
-            measure=self._configured.rules.measure,
-            summarizer=self._world.summarizer,
-        )
