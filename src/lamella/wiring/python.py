@@ -102,9 +102,8 @@ def open_engine(
     ``model`` is what conversations are sent to, ``provider`` what sends, in place of the one that the model names.
     ``patience`` is how many seconds of silence are borne, and the longest wait that a provider may ask for (120);
     ``tries`` is how often a request is sent before giving up (4). ``summarizer`` is an object that writes summaries, or
-    what the setting takes. ``allow`` is asked with a ``NoteChange`` before a model writes a note of the vault or notes
-    a fact in the memory, and says ``True`` or not, at once or awaited; without it neither is done. With ``memory``
-    conversations take up what is remembered, without they keep what they have; where neither is said, the setting says.
+    what the setting takes. ``allow`` is asked with a ``NoteChange`` before a model writes a note or remembers a fact,
+    and says ``True`` or not, at once or awaited. ``memory`` says whether conversations take up what is remembered.
     """
     named = None if model is None else check_text(model, "model", may_be_empty=False)
     services, folder, (by_name, by_hand) = read_services(), check_folder(vault), _split_summarizer(summarizer)

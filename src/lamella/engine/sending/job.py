@@ -62,7 +62,7 @@ class JobChat(NotingChat, Protocol):
     """A conversation as runners look at it before they ask: what it would send, and what waits for the next question.
 
     ``refuse_secrets`` raises where something that looks like one would leave, and settings refuse that. ``originals``
-    are all that was said and attached so far.
+    are all that was said and attached so far, and ``complete`` gives the question that waits what was found for it.
     """
 
     @property
@@ -79,12 +79,15 @@ class JobChat(NotingChat, Protocol):
 
     def originals(self) -> Sequence[Passage]: ...
 
+    def complete(self, found: Ask, *, at: datetime | None = None) -> TurnView: ...
+
 
 class Job(Struct, frozen=True, kw_only=True):
     """A question in its conversation, what sends it, the tools that the caller gave, and the place where it is done.
 
-    Without anything ``asked`` the ``turn`` goes on that waits, beginning with the ``calls`` that it was left with.
-    ``runners`` are all there are, for one that leaves a job to another.
+    Without anything ``asked`` the ``turn`` goes on that waits, beginning with the ``calls`` that it was left with. One
+    that is both asked and there was written down when it ``began``. ``runners`` are all there are, for one that leaves
+    a job to another.
     """
 
     chat: JobChat
@@ -92,6 +95,7 @@ class Job(Struct, frozen=True, kw_only=True):
     asked: Ask | None = None
     turn: TurnView | None = None
     calls: tuple[ToolCall, ...] = ()
+    began: datetime | None = None
     toolbox: Toolbox | None = None
     limits: TurnLimits = TurnLimits()
     place: Workplace = Workplace()
@@ -108,11 +112,12 @@ async def carry_out(job: Job, *, tools: Toolset | None = None) -> AsyncGenerator
     ``tools`` run the calls, by default those that the caller gave.
     """
     toolbox = tools or job.toolbox
-    if job.asked is not None:
+    if job.turn is None:
+        assert job.asked is not None, "a job asks something, or goes on with a turn"
         events = send(job.chat, job.asked, job.post, toolbox=toolbox, limits=job.limits)
     else:
-        assert job.turn is not None, "a job asks something, or goes on with a turn"
-        events = answer(job.chat, job.turn, job.post, calls=job.calls, toolbox=toolbox, limits=job.limits)
+        limits, began = job.limits, job.began
+        events = answer(job.chat, job.turn, job.post, calls=job.calls, toolbox=toolbox, limits=limits, began=began)
     async with aclosing(events):
         async for event in events:
             yield event

@@ -53,6 +53,7 @@ from lamella.errors import (
 # Nobody knows of every model whether it sees; what a server says of a picture that it does not take is its own affair.
 _BLIND = " If the model does not see pictures, say so in model_facts (sees = false): it gets words in their place."
 NO_LIMITS = TurnLimits()
+_UNPRICED = "No price is known of {model}: max_cost holds nothing back."
 
 
 class EventName(StrEnum):
@@ -145,7 +146,7 @@ async def send(
     yield Event(kind=EventName.ENVELOPE, turn=turn)
     meter = TurnMeter(limits, clock=post.clock, started=started)
     if limits.max_cost is not None and turn.cost is None:
-        yield Event(kind=EventName.NOTE, said=f"No price is known of {post.model}: max_cost holds nothing back.")
+        yield Event(kind=EventName.NOTE, said=_UNPRICED.format(model=post.model))
     async with aclosing(_answer(chat, turn, post, built=built, toolbox=toolbox, meter=meter)) as events:
         async for event in events:
             yield event
@@ -159,16 +160,17 @@ async def answer(
     calls: Sequence[ToolCall] = (),
     toolbox: Toolset | None = None,
     limits: TurnLimits = NO_LIMITS,
+    began: datetime | None = None,
 ) -> AsyncGenerator[Event, None]:
     """Send a turn that waits, and record its answer. One that was left with ``calls`` begins with them.
 
-    What it used of its limits before it was left counts, but for the time.
+    What it used of its limits before it was left counts, but for the time. One that ``began`` now is told of.
     """
-    meter = TurnMeter(limits, clock=post.clock, started=post.clock.now())
-    rounds = count_rounds(turn)[0] + (1 if calls else 0)
-    # Answers that were left behind are in the ledger before those of its rounds.
-    made = (await post.workers.run(chat.ledger))[-1][-rounds:] if rounds and meter.counts else ()
-    meter.note(made)
+    meter = TurnMeter(limits, clock=post.clock, started=began or post.clock.now())
+    if began is not None:
+        yield Event(kind=EventName.ENVELOPE, turn=turn)
+        if limits.max_cost is not None and turn.cost is None:
+            yield Event(kind=EventName.NOTE, said=_UNPRICED.format(model=post.model))
     async with aclosing(_answer(chat, turn, post, calls=calls, toolbox=toolbox, meter=meter)) as events:
         async for event in events:
             yield event
@@ -199,13 +201,13 @@ async def _answer(
                     turn = event.turn or turn
                     yield event
             calls = sent.calls
-            if meter.counts:
-                meter.note(turn.ledger.calls[-1:])
         told = turn.envelope.prompt.tools
         tools = toolbox or (Toolbox() if calls else None)
         if tools is None or not calls or tools.leaves(calls, told):
             yield Event(kind=EventName.DONE, turn=turn, calls=tuple(calls))
             return
+        if meter.counts:
+            meter.weigh((await post.workers.run(chat.ledger))[-1], answers=rounds + 1)
         why = meter.find_reached(rounds) or tools.find_enough()
         outputs = refuse_calls(calls, why) if why else await tools.run(calls, told)
         # Written down before anybody hears of it: whoever stops here would have the tools run once more.
