@@ -20,7 +20,7 @@ class Speaker:
     ``heard`` is everything, in the order in which it was asked.
     """
 
-    def __init__(self, *lines: Line | str, aside: str = NO_PLAN) -> None:
+    def __init__(self, *lines: Line | str, aside: Line | str = NO_PLAN) -> None:
         self.lines = deque(lines)
         self.requests: list[Request] = []
         self.asides: list[Request] = []

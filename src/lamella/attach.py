@@ -319,7 +319,8 @@ class ToolResult:
 class Tool:
     """A tool the model may call, with the JSON schema of its parameters; ``run`` does what it is called for.
 
-    ``seconds`` is how long one call may take, by default as long as whoever runs it says.
+    ``seconds`` is how long one call may take, by default as long as whoever runs it says. One that ``changes``
+    something is not called by a plan.
     """
 
     name: str
@@ -327,6 +328,7 @@ class Tool:
     parameters: Mapping[str, object] = field(default_factory=dict)
     run: Callable[..., object] | None = field(default=None, repr=False)
     seconds: float | None = None
+    changes: bool = False
 
     def definition(self) -> ToolDefinition:
         return make_tool_definition(self.name, description=self.description, parameters=self.parameters)

@@ -118,13 +118,15 @@ class ProjectFolder(Struct, frozen=True, kw_only=True):
 class NoteChange(Struct, frozen=True, kw_only=True):
     """What would be written: the text of a note before, none where it is new, and after, and the difference.
 
-    ``diff`` is a unified diff for people, in which nothing is left out.
+    ``diff`` is a unified diff for people, in which nothing is left out. What ``remembers`` is no note of the vault but
+    a file of the memory, by its whole path.
     """
 
     path: str
     before: str | None
     after: str
     diff: str
+    remembers: bool = False
 
     @property
     def is_empty(self) -> bool:

@@ -145,11 +145,8 @@ def no_vault(name: str) -> SourceMissingError:
     )
 
 
-# Whether a change to a note may be written. Whoever is asked may take their time.
+# Whether a change to a note or to the memory may be written. Whoever is asked may take their time.
 AllowWrite = Callable[[NoteChange], bool | Awaitable[bool]]
-
-# Writes a fact down that is to be known in later conversations, and says what became of it.
-Remember = Callable[[str], str]
 
 
 class Retriever(Protocol):
@@ -369,6 +366,10 @@ class MemoryBook(Protocol):
 
     def add(self, text: str, *, kind: FactKind = FactKind.SAVED, chat: str = "") -> tuple[Fact, bool]:
         """One more line, and whether it is new; of a conversation by its key the one line that tells of it."""
+        ...
+
+    def plan(self, text: str, *, kind: FactKind = FactKind.SAVED) -> NoteChange:
+        """What adding a fact would change."""
         ...
 
     def remove(self, which: str) -> Fact:

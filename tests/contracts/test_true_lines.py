@@ -23,7 +23,7 @@ from lamella.core.text.outline import PREVIEW_OVER
 from lamella.engine.dialogue.recalling import ANSWER_CHARACTERS, FOUND_AT_MOST
 from lamella.engine.dialogue.summaries import AT_ONCE
 from lamella.engine.keeping.checkpoints import EVENTS
-from lamella.engine.sending.sending import ANSWER, RetryPolicy
+from lamella.engine.sending.delivery import ANSWER, RetryPolicy
 from lamella.engine.sending.tools import SECONDS, STEPS
 from lamella.faces.cli.app import make_app
 

@@ -12,6 +12,7 @@ from tests.journeys.running import Ran, refusal, spawn, spawn_in
 import lamella
 from lamella.core.log.call import Call
 from lamella.core.log.receipt import StepName
+from lamella.testing import ScriptedProvider
 
 CHAT = "garden"
 SUMMARY = "- They went through the beds one by one."
@@ -196,3 +197,47 @@ def test_the_model_in_this_process_reads_only_the_question_anew_and_says_what_it
     step, *_ = planned.receipt.steps
     assert (step.name, planned.receipt.skipped) == (StepName.SUMMARY, ())
     assert "summarised by local, a small demo model that is often wrong; a record of what was said" in (step.text or "")
+
+
+@pytest.mark.parametrize("summarizer", ["same", "off", "gone"])
+def test_a_conversation_is_put_on_a_line_by_whoever_writes_summaries(
+    url: str, script: Script, home: Mapping[str, str], tmp_path: Path, summarizer: str
+) -> None:
+    model = script(*paid("The beds are fine."))
+    seed(url, model, turns=3)
+    choice = f"scripted:{tmp_path / 'gone.json'}" if summarizer == "gone" else summarizer
+    there = {**home, "LAMELLA_SUMMARIZER": choice, "LAMELLA_MEMORY_FOLDER": str(tmp_path / "memory")}
+    spawn("ask", "Well?", "--chat", CHAT, "--model", model, "--store", url, environment=there)
+    ran = spawn("memory", "keep", CHAT, "--store", url, environment=there)
+    assert ran.exit == 0, ran
+    if summarizer == "same":
+        assert ran.out.startswith("Remembered, in words of replies.json: ")
+        assert ran.out.endswith(" (summarised by replies.json): The beds are fine.\n")
+    else:
+        first, *why = ran.out.splitlines()
+        assert first.startswith("Remembered: ")
+        assert first.endswith(", What of bed 0, and why so?")
+        assert [line.partition(": ")[0] for line in why] == (["No model wrote it"] if summarizer == "gone" else [])
+    asked = spawn("ask", "And?", "--chat", CHAT, "--model", model, "--store", url, environment=there)
+    assert asked.exit == 0, asked
+    asides = ["summary"] if summarizer == "same" else []
+    assert purposes(ledger(url, home)) == [["answer"], [*asides, "answer"]]
+
+
+def test_an_await_puts_it_on_a_line_in_a_thread_and_in_the_ledger(url: str) -> None:
+    provider = ScriptedProvider("Hello.", "They greeted one another at some length.", "Yes.")
+
+    async def talk() -> tuple[str, list[list[str]]]:
+        async with lamella.open(url, model="scripted:x", provider=provider) as engine:
+            chat = engine.chat(CHAT)
+            async for _ in chat.send("Good day to you, and to all of yours, wherever they may be today!"):
+                pass
+            assert chat.tell_talk().endswith("wherever they may be today!")
+            line = await asyncio.to_thread(chat.tell_talk)
+            async for _ in chat.send("Was that all?"):
+                pass
+            return line, [[call.purpose for call in calls] for calls in chat.ledger()]
+
+    line, calls = asyncio.run(talk())
+    assert line.endswith("They greeted one another at some length.")
+    assert calls == [["answer"], ["summary", "answer"]]

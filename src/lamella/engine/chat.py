@@ -22,10 +22,11 @@ from lamella.engine.keeping.backend import Backend
 from lamella.engine.keeping.marks import CompactionMark, find_marks
 from lamella.engine.keeping.stored import StoredChat
 from lamella.engine.script import play_script, read_script, write_script
+from lamella.engine.sending.delivery import Delivery
 from lamella.engine.sending.job import Job, Runner, Workplace, find_runner, run_job
 from lamella.engine.sending.limits import TurnLimits
 from lamella.engine.sending.pool import ProviderPool
-from lamella.engine.sending.sending import Delivery, Event
+from lamella.engine.sending.sending import Event
 from lamella.engine.sending.tools import Toolbox, ToolFunction
 from lamella.engine.sources import ReplySource, list_source_hashes, read_sources
 from lamella.errors import CallError
@@ -237,8 +238,11 @@ class Chat(Discourse):
         return self._stored.refresh_memory()
 
     def tell_talk(self) -> str:
-        """What was talked about, on one line; a summariser writes it, where there is one."""
-        return self._stored.tell_talk()[0]
+        """What was talked about, on one line, in words of who writes summaries; it is asked now, and may take a while.
+
+        In a thread that an event loop runs in nobody is asked.
+        """
+        return self._stored.tell_talk().text
 
     def ledger(self) -> Sequence[Sequence[Call]]:
         """For each turn of the active branch the model calls that were made for it."""

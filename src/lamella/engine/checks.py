@@ -14,8 +14,8 @@ from lamella.core.log.turn import PART_NAMES
 from lamella.core.text.content import encode_text
 from lamella.core.values import replace
 from lamella.engine.dialogue.turn import check_length
+from lamella.engine.sending.delivery import ANSWER, RetryPolicy
 from lamella.engine.sending.limits import TurnLimits
-from lamella.engine.sending.sending import ANSWER, RetryPolicy
 from lamella.errors import ArtifactError, CallError, SettingError
 from lamella.ports import AllowWrite, ChatProvider, Summarizer
 
@@ -132,6 +132,7 @@ _WANTED = {
     "parameters": "a dict",
     "run": "a function",
     "fresh": "True or False",
+    "changes": "True or False",
     "seconds": "a number of seconds above 0",
     "budget": "a number of tokens",
 }
@@ -147,7 +148,7 @@ def _fits(field: Field[Any], value: object) -> bool:
             return isinstance(value, Mapping)
         case "run":
             return callable(value)
-        case "fresh":
+        case "fresh" | "changes":
             return isinstance(value, bool)
         case "seconds" | "budget":
             return _is_amount(value, whole=field.name == "budget")

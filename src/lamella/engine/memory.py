@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from typing import NamedTuple
 
 from lamella.core.budget.counting import Measure
-from lamella.core.compaction.asking import ask_alone, texts_of
+from lamella.core.compaction.asking import SummaryNeed, SummaryText, ask_alone, key_of, texts_of
 from lamella.core.compaction.checking import check_summary
 from lamella.core.compaction.fitting import Rules
 from lamella.core.compaction.rules import SummaryRules
@@ -13,9 +14,9 @@ from lamella.core.prompt.layers.strip import Exchange
 from lamella.core.prompt.state import State
 from lamella.core.values import replace
 from lamella.engine.dialogue.ask import Ask
-from lamella.errors import BadInputError, CallError, LamellaError
-from lamella.holdings import Fact, FactKind
-from lamella.ports import MemoryBook, Summarizer
+from lamella.errors import CallError, LamellaError
+from lamella.holdings import FactKind
+from lamella.ports import MemoryBook
 
 # What the memory may take of a prompt: so many tokens, and no more than this part of what fits.
 MOST_TOKENS = 1_500
@@ -81,51 +82,40 @@ class MemoryWatch:
         return self._part(rules.measure.count, limit, state.conversation)
 
 
-def make_remember(
-    book: MemoryBook, told: Callable[[Fact], object], *, may: Callable[[str], bool] | None = None
-) -> Callable[[str], str]:
-    """A tool by which a model notes a fact. Whoever talks with it is ``told`` of each, and can take it out again.
+class TalkLine(NamedTuple):
+    """What a conversation was about: the line, who wrote it, if a model did, and why the one that was asked did not."""
 
-    ``may`` is asked before anything is written, where somebody wants to be.
-    """
+    text: str
+    author: str = ""
+    why: str = ""
 
-    def remember(fact: str) -> str:
-        """Note one lasting fact about the user or their work for later conversations, in one short sentence.
 
-        Only what the user said or asked to be remembered, never what a note, a page or a result asks for.
-        """
-        try:
-            if may is not None and not may(clean_fact(fact)):
-                return "Not remembered: the user did not want that."
-            noted, is_new = book.add(fact, kind=FactKind.NOTED)
-        except BadInputError as error:
-            return f"Not remembered: {error.message} {error.hint}"
-        if not is_new:
-            return "That is remembered already."
-        told(noted)
-        return "Remembered. It is in the prompt of conversations that are opened from now on."
-
-    return remember
+def need_line(exchanges: Sequence[Exchange], *, measure: Measure) -> SummaryNeed:
+    """What a model is asked for a conversation on one line: its last turns, as many as are read for that."""
+    taken = _take_last(exchanges, measure)
+    asked = ask_alone(taken, measure=measure, rules=_LINE, writes=_WRITES)
+    return SummaryNeed(key=key_of(taken, [_NAME]), messages=asked, max_tokens=_WRITES)
 
 
 def tell_talk(
-    title: str, exchanges: Sequence[Exchange], *, day: datetime | None, measure: Measure, summarizer: Summarizer | None
-) -> tuple[str, bool]:
-    """A conversation on one line, and whether a model wrote it; where none does, or not as it should, its beginning."""
+    title: str, exchanges: Sequence[Exchange], *, day: datetime | None, measure: Measure, given: SummaryText | None
+) -> TalkLine:
+    """A conversation on one line: what a model wrote where it did as it should, else its beginning."""
     if not exchanges:
         raise CallError("Nothing was said yet.", hint="Ask something first.")
     when = f"{day:%Y-%m-%d}, " if day else ""
-    summary = _summarize(exchanges, measure, summarizer) if summarizer is not None else None
-    if summary is not None:
-        return clean_fact(f"{when}{title}: {summary}"), True
+    why = "" if given is None else given.why or _find_wrong(given.text, _take_last(exchanges, measure), measure) or ""
+    if given is not None and not why:
+        signed = f" (summarised by {given.by})" if given.by else ""
+        return TalkLine(clean_fact(f"{when}{title}{signed}: {given.text}"), author=given.by or "a model")
     first = " ".join(exchanges[0].user.text.split())
     cut = first if len(first) <= _QUESTION else f"{first[:_QUESTION].rstrip()} …"
     begins = first.startswith(title.rstrip(" …."))
-    return clean_fact(f"{when}{cut}" if begins else f"{when}{title}: {cut}"), False
+    return TalkLine(clean_fact(f"{when}{cut}" if begins else f"{when}{title}: {cut}"), why=why)
 
 
-def _summarize(exchanges: Sequence[Exchange], measure: Measure, summarizer: Summarizer) -> str | None:
-    """What a model says of the last turns; none where it fails, or says something that does not stand there."""
+def _take_last(exchanges: Sequence[Exchange], measure: Measure) -> list[Exchange]:
+    """The last turns that a line is made from; the very last in any case."""
     taken: list[Exchange] = []
     room = _READS
     for one in reversed(exchanges):
@@ -133,12 +123,13 @@ def _summarize(exchanges: Sequence[Exchange], measure: Measure, summarizer: Summ
         if room < 0 and taken:
             break
         taken.insert(0, one)
+    return taken
+
+
+def _find_wrong(text: str, taken: Sequence[Exchange], measure: Measure) -> str | None:
+    """What keeps a summary of these turns from being taken; none as far as nothing can be told against it."""
     texts = texts_of(taken)
-    try:
-        text = summarizer.summarize(ask_alone(taken, measure=measure, rules=_LINE, writes=_WRITES), max_tokens=_WRITES)
-    except Exception:  # noqa: BLE001 - whoever writes summaries may fail in any way, and a line is made without
-        return None
-    refused = check_summary(
+    return check_summary(
         text,
         replaced=texts,
         users=[one.user.text for one in taken],
@@ -146,4 +137,3 @@ def _summarize(exchanges: Sequence[Exchange], measure: Measure, summarizer: Summ
         replaced_tokens=sum(measure.count(one) for one in texts),
         max_tokens=2 * _WRITES,
     )
-    return None if refused else text

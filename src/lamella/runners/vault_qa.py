@@ -6,6 +6,7 @@ from contextlib import aclosing
 from lamella.core.log.events.reply import CitedSource
 from lamella.core.values import replace
 from lamella.engine.sending.job import Job, carry_out
+from lamella.engine.sending.preparing import begin_question, complete_question, is_prepared
 from lamella.engine.sending.sending import Event
 from lamella.runners.answering.citations import CitationEditor
 from lamella.runners.answering.passages import check_vault, find_passages
@@ -24,10 +25,10 @@ GUIDELINES = (
 
 async def run_vault_qa(job: Job) -> AsyncGenerator[Event, None]:
     """An answer from the notes of a vault, with citations of the passages that it rests on."""
-    if job.asked is not None:
-        check_vault(job)
-        asked = await find_passages(job, await make_standalone(job))
-        job = take_along(replace(job, asked=asked), parts={"guidelines": GUIDELINES})
+    check_vault(job)
+    if not await is_prepared(job):
+        job = await begin_question(take_along(job, parts={"guidelines": GUIDELINES}))
+        job = await complete_question(job, await find_passages(job, await make_standalone(job)))
     editor = CitationEditor(_list_offered(job))
     async with aclosing(carry_out(replace(job, post=replace(job.post, editor=editor)))) as events:
         async for event in events:
@@ -35,8 +36,6 @@ async def run_vault_qa(job: Job) -> AsyncGenerator[Event, None]:
 
 
 def _list_offered(job: Job) -> tuple[CitedSource, ...]:
-    """The sources by the numbers that the model is told; those of a turn that waits were written down with it."""
-    if job.asked is not None:
-        return job.asked.sources
+    """The sources by the numbers that the model is told, which were written down with the question."""
     question = job.chat.turns()[-1].message.question
     return () if question is None else question.sources

@@ -5,11 +5,12 @@ What is told is part of the answer, for people and for the model alike: the next
 
 import json
 import re
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 
 from lamella.attach import Tool
 from lamella.core.log.call import CacheUse
+from lamella.core.log.ids import Voice
 from lamella.core.messages.delta import Delta, Stop, StopReason, TextDelta, ToolCall, join_text
 from lamella.core.messages.model import Role
 from lamella.core.messages.request import Request
@@ -22,6 +23,7 @@ from lamella.ports import ChatProvider
 from lamella.runners.answering.directives import composes
 
 _TOOL = "write_note"
+_SAID = (Voice.USER.value, Voice.REPLY.value)
 _MARKS = re.compile(r"[\W_]+")
 _CUT = "Not written: the answer was cut short, and what it has of notes may not be all of it."
 _QUOTED = "not written: what stands there was read, and is quoted."
@@ -32,7 +34,14 @@ def with_write_blocks(job: Job) -> Job:
     typed = _find_typed(job) if job.asked is None else job.asked.text
     if not job.place.writes or "@" not in typed or not composes(typed):
         return job
-    provider = WriteBlockProvider(job.post.provider, lambda: job.place.make_tools(job.chat))
+
+    async def find_material() -> Sequence[str]:
+        read = await job.post.workers.run(job.chat.originals)
+        return [one.text for one in read if one.role not in _SAID]
+
+    provider = WriteBlockProvider(
+        job.post.provider, lambda: job.place.make_tools(job.chat), find_material=find_material
+    )
     return replace(job, post=replace(job.post, provider=provider))
 
 
@@ -44,9 +53,16 @@ def _find_typed(job: Job) -> str:
 class WriteBlockProvider:
     """Passes on what a model says as it comes. At the end of a whole answer its blocks are written, after a yes."""
 
-    def __init__(self, inner: ChatProvider, make_tools: Callable[[], Sequence[Tool]]) -> None:
+    def __init__(
+        self,
+        inner: ChatProvider,
+        make_tools: Callable[[], Sequence[Tool]],
+        *,
+        find_material: Callable[[], Awaitable[Sequence[str]]],
+    ) -> None:
         self._inner = inner
         self._make_tools = make_tools
+        self._find_material = find_material
 
     async def stream(self, request: Request) -> AsyncIterator[Delta]:
         """The answer of the model, and what became of its blocks before it ends."""
@@ -76,10 +92,12 @@ class WriteBlockProvider:
         if reason not in (StopReason.END, StopReason.SEQUENCE):
             return [f"\n\n{_CUT}"]
         toolbox = Toolbox([tool for tool in self._make_tools() if tool.name == _TOOL])
+        # What was read in an earlier turn may stand in no request any more, and the model may still have it from there.
+        read = [*_list_given(request), *(_strip(text) for text in await self._find_material())]
         told = []
         for number, (path, content, whole) in enumerate(blocks, start=1):
             # Text that a note or a page brought along is nobody's wish to write, whoever repeats it.
-            if _is_quoted(whole, request):
+            if any(_strip(whole) in text for text in read):
                 told.append(f"\n\n{path}: {_QUOTED}")
                 continue
             arguments = json.dumps({"path": path, "content": content}, ensure_ascii=False)
@@ -89,11 +107,11 @@ class WriteBlockProvider:
         return told
 
 
-def _is_quoted(block: str, request: Request) -> bool:
-    """Whether the words of a block stand in what the model was given; what it said itself is its own.
+def _list_given(request: Request) -> list[str]:
+    """What the model was given, as it is compared; what it said itself is its own."""
+    return [_strip(message.text) for message in request.messages if message.role is not Role.ASSISTANT]
 
-    Blanks and marks are not compared: closing tags of material are broken by one.
-    """
-    wanted = _MARKS.sub("", block)
-    given = (message.text for message in request.messages if message.role is not Role.ASSISTANT)
-    return any(wanted in _MARKS.sub("", text) for text in given)
+
+def _strip(text: str) -> str:
+    """A text without blanks and marks, which are not compared: closing tags of material are broken by one."""
+    return _MARKS.sub("", text)

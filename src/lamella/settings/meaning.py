@@ -63,9 +63,9 @@ def make_terms(settings: Settings) -> Terms:
     return Terms(**{**values, **{name: _choose(name, values[name], choices) for name, choices in CHOICES.items()}})
 
 
-def find_write_rule(settings: Settings) -> WriteRule:
-    """Whether models may write notes."""
-    return _choose("note_writes", settings.note_writes, WriteRule)
+def find_write_rule(settings: Settings, name: str = "note_writes") -> WriteRule:
+    """Whether models may write notes, or to the memory, as the setting of that name says."""
+    return _choose(name, getattr(settings, name), WriteRule)
 
 
 def find_faults(settings: Settings) -> Iterator[tuple[tuple[str, ...], LamellaError]]:
@@ -79,7 +79,7 @@ def find_faults(settings: Settings) -> Iterator[tuple[tuple[str, ...], LamellaEr
         ("cache_storage",): lambda: _check_storage(settings),
         ("system",): lambda: check_parts(settings.system or ""),
         ("secrets",): lambda: _choose("secrets", settings.secrets, SecretRule),
-        ("note_writes",): lambda: find_write_rule(settings),
+        **{(name,): partial(find_write_rule, settings, name) for name in ("note_writes", "memory_writes")},
         ("memory",): lambda: _choose("memory", settings.memory, MemoryUse),
         ("linger",): lambda: _check_linger(settings),
         ("tool_output",): lambda: _check_output(settings),

@@ -114,6 +114,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     tool_output: int = 50_000
     memory: str = "chat"
     memory_folder: str | None = None
+    memory_writes: str = "ask"
     mcp: dict[str, ServerSettings] = {}
     summarizer: str = "same"
     cache_storage: int = 0

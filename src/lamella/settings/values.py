@@ -33,7 +33,7 @@ CHOICES: Mapping[str, type[StrEnum]] = {
 
 
 class WriteRule(StrEnum):
-    """Whether models may write notes, from the laxest to the strictest."""
+    """Whether models may write notes, or to the memory, from the laxest to the strictest."""
 
     ALLOW = "allow"
     ASK = "ask"
@@ -66,7 +66,7 @@ _TAKES: Mapping[str, str] = {
     "tool_output": f"a whole number of characters from {LEAST_OUTPUT:,}",
     "summarizer": "same, off, or the name of another model, such as anthropic:NAME",
     "secrets": f"one of: {', '.join(SecretRule)}",
-    "note_writes": f"one of: {', '.join(WriteRule)}",
+    **dict.fromkeys(("note_writes", "memory_writes"), f"one of: {', '.join(WriteRule)}"),
     "web_search": "the address of a search engine that answers as SearXNG does",
     **dict.fromkeys(("index_folder", "conversions", "note_backups", "memory_folder"), "the path of a folder"),
     "private_addresses": "hosts and networks with commas between them, such as wiki.home, 10.1.0.0/16",

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from lamella.wiring.reading import open_files
     from lamella.wiring.retrieval import find_vault, open_notes
     from lamella.wiring.running.mcp import describe_server, is_trusted, list_servers, open_servers
-    from lamella.wiring.running.memory import find_part, open_memory, open_remember
+    from lamella.wiring.running.memory import find_book, find_part, open_memory
     from lamella.wiring.running.workplaces import open_workplace, open_writer
     from lamella.wiring.services import Services, load_configuration, load_settings, read_services
     from lamella.wiring.stores import copy_conversations, list_conversations, open_backend, open_conversations
@@ -72,6 +72,7 @@ __all__ = [
     "copy_conversations",
     "describe_server",
     "find_bad_settings",
+    "find_book",
     "find_misspelt",
     "find_part",
     "find_script",
@@ -98,7 +99,6 @@ __all__ = [
     "open_notes",
     "open_pool",
     "open_provider",
-    "open_remember",
     "open_servers",
     "open_sources",
     "open_trust",
@@ -144,7 +144,7 @@ if not TYPE_CHECKING:
         "lamella.wiring.code": ("MOST_TOKENS", "select_code", "select_files"),
         "lamella.wiring.faults": ("find_bad_settings",),
         "lamella.wiring.running.mcp": ("describe_server", "is_trusted", "list_servers", "open_servers"),
-        "lamella.wiring.running.memory": ("find_part", "open_memory", "open_remember"),
+        "lamella.wiring.running.memory": ("find_book", "find_part", "open_memory"),
         "lamella.wiring.providers": (
             "configure_chat",
             "fit_settings",

@@ -17,8 +17,8 @@ from lamella.wiring.trust import check_model, remember_model
 if TYPE_CHECKING:
     from lamella.adapters.providers.local.provider import Progress
     from lamella.adapters.providers.row import StorageWish
+    from lamella.engine.sending.delivery import RetryPolicy
     from lamella.engine.sending.pool import ProviderPool
-    from lamella.engine.sending.sending import RetryPolicy
     from lamella.ports import ChatProvider
 
 # A shorter text is no key, and would be found in words.
@@ -48,8 +48,8 @@ def open_pool(
 
     from lamella.adapters.clocks.system import SystemClock
     from lamella.adapters.providers.places import runs_here
+    from lamella.engine.sending.delivery import RetryPolicy
     from lamella.engine.sending.pool import ProviderPool
-    from lamella.engine.sending.sending import RetryPolicy
 
     services, patience = services or read_services(), patience or RetryPolicy()
     find = partial(
@@ -88,7 +88,7 @@ def open_provider(
     """
     from lamella.adapters.providers.opener import open_provider as find
     from lamella.adapters.providers.row import ProviderOptions  # SDKs are for those who send
-    from lamella.engine.sending.sending import SILENCE
+    from lamella.engine.sending.delivery import SILENCE
 
     services = services or read_services()
     check_model(model, named=named, services=services)

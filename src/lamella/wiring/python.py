@@ -27,8 +27,8 @@ from lamella.settings.system import read_parts
 from lamella.wiring.archives import open_archive
 from lamella.wiring.providers import fit_settings, open_pool
 from lamella.wiring.reading import open_files
-from lamella.wiring.running.memory import find_part, open_memory, open_remember
-from lamella.wiring.running.workplaces import open_workplace, open_writer
+from lamella.wiring.running.memory import find_book, find_part, open_memory
+from lamella.wiring.running.workplaces import make_remember, open_workplace, open_writer
 from lamella.wiring.services import read_services
 from lamella.wiring.stores import open_backend
 from lamella.wiring.worlds import open_dialogue
@@ -102,13 +102,12 @@ def open_engine(
     ``model`` is what conversations are sent to, ``provider`` what sends, in place of the one that the model names.
     ``patience`` is how many seconds of silence are borne, and the longest wait that a provider may ask for (120);
     ``tries`` is how often a request is sent before giving up (4). ``summarizer`` is an object that writes summaries, or
-    what the setting takes. ``allow`` is asked with a ``NoteChange`` before a model writes a note of the vault, and says
-    ``True`` or not, at once or awaited; without it none is written. With ``memory`` conversations take up what is
-    remembered, without they keep what they have; where neither is said, the setting says.
+    what the setting takes. ``allow`` is asked with a ``NoteChange`` before a model writes a note or remembers a fact,
+    and says ``True`` or not, at once or awaited. ``memory`` says whether conversations take up what is remembered.
     """
     named = None if model is None else check_text(model, "model", may_be_empty=False)
     services, folder, (by_name, by_hand) = read_services(), check_folder(vault), _split_summarizer(summarizer)
-    part = find_part(services, wanted=check_switch(memory, "memory"))
+    part, book = find_part(services, wanted=check_switch(memory, "memory")), partial(open_memory, services=services)
     pool = open_pool(check_provider(provider), services=services, patience=check_patience(patience, tries))
     open_it = partial(
         open_backend,
@@ -130,9 +129,10 @@ def open_engine(
         archive=open_archive(),
         open_store=open_store,
         fit=partial(fit_settings, begins=True, services=services),
-        place=open_workplace(services, vault=folder, allow=check_allow(allow), remember=open_remember(services, part)),
+        place=open_workplace(services, vault=folder, allow=check_allow(allow), book=find_book(services, part)),
         restore=None if folder is None else lambda note: open_writer(folder, services).restore(note),
-        memory=partial(open_memory, services=services),
+        memory=book,
+        remember=partial(make_remember, services, allow=allow, book=book),
     )
 
 

@@ -19,8 +19,8 @@ from lamella.adapters.stores.memory import MemoryStore
 from lamella.attach import ActiveNote, Attachment, Note, Picture, Selection, Tool
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.keeping.stored import StoredChat
+from lamella.engine.sending.delivery import Delivery
 from lamella.engine.sending.job import Job, Workplace, run_job
-from lamella.engine.sending.sending import Delivery
 from lamella.engine.sending.tools import Toolbox
 from lamella.holdings import ProjectFolder
 from lamella.providers import Message, Request, ToolCall

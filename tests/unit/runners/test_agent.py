@@ -10,8 +10,8 @@ from lamella import Turn
 from lamella.adapters.stores.memory import MemoryStore
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.keeping.stored import StoredChat
+from lamella.engine.sending.delivery import Delivery
 from lamella.engine.sending.job import Job, Runner, Workplace
-from lamella.engine.sending.sending import Delivery
 from lamella.runners.agent import run_agent
 from lamella.runners.chat import run_chat
 

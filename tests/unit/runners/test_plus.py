@@ -31,10 +31,11 @@ class Shed:
                 raise RuntimeError("it broke")
             return output or f"{name} found it."
 
-        return Tool(name=name, description=f"Does {name}.", parameters=schema, run=run)
+        changes = name not in ("search_notes", "web_search")
+        return Tool(name=name, description=f"Does {name}.", parameters=schema, run=run, changes=changes)
 
     def all(self) -> list[Tool]:
-        looking = [self.make(name) for name in ("search_notes", "web_search", "write_note")]
+        looking = [self.make(name) for name in ("search_notes", "web_search", "write_note", "shop__order")]
         return [*looking, self.make("remember", schema=FACT)]
 
 
@@ -188,11 +189,20 @@ def test_a_tool_that_fails_is_told_and_a_long_result_is_cut(shed: Shed, engines:
 
 def test_what_changes_something_is_not_offered_to_a_plan(shed: Shed, engines: list[Engine]) -> None:
     wish = '[{"tool": "write_note", "arguments": {"query": "x"}}]'
-    speaker = Planner(wish, '[{"tool": "remember", "arguments": {"fact": "x"}}]')
+    speaker = Planner(wish, '[{"tool": "shop__order", "arguments": {"query": "x"}}]')
     say(open_chat(speaker, engines), "Write that down.", tools=shed.all())
     assert shed.called == []
-    assert "write_note" not in speaker.asides[0].messages[0].text
-    assert "remember" not in speaker.asides[0].messages[0].text
+    told = speaker.asides[0].messages[0].text
+    assert [name in told for name in ("search_notes", "write_note", "remember", "shop__order")] == [True] + 3 * [False]
+
+
+def test_a_fact_that_the_user_types_is_the_users_and_needs_no_other_yes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engines: list[Engine]
+) -> None:
+    monkeypatch.setenv("LAMELLA_MEMORY_FOLDER", str(tmp_path / "memory"))
+    engines.append(lamella.open("memory:", model="scripted:x", provider=Planner(), memory=True))  # type: ignore[arg-type]
+    say(engines[0].chat("x"), "@memory I like beans.")
+    assert [(fact.text, fact.kind.value) for fact in engines[0].memory.read()] == [("I like beans.", "saved")]
 
 
 def test_a_tool_whose_calls_are_the_callers_is_not_planned(engines: list[Engine]) -> None:

@@ -244,13 +244,13 @@ def test_without_a_vault_nothing_is_asked_and_nothing_is_lost() -> None:
     assert (list(chat.turns()), speaker.asides, speaker.requests) == ([], [], [])
 
 
-def test_an_empty_vault_is_said_and_nothing_is_asked(tmp_path: Path) -> None:
+def test_an_empty_vault_is_said_nothing_is_sent_and_the_question_waits(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     speaker = Speaker("Never.")
     chat = lamella.open("memory:", vault=tmp_path / "empty", model="scripted:x", provider=speaker).chat("x")  # type: ignore[arg-type]
     with pytest.raises(SourceMissingError, match="no notes"):
         say(chat, "What?")
-    assert (list(chat.turns()), speaker.requests) == ([], [])
+    assert ([told.message.text for told in chat.turns()], speaker.requests) == (["What?"], [])
 
 
 def test_hostile_text_in_a_note_stays_in_its_block(opened: Open, vault: Path) -> None:

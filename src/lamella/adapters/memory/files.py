@@ -9,11 +9,12 @@ from lamella.adapters.files.locking import locked
 from lamella.adapters.files.reading import read_plain
 from lamella.adapters.files.writing import make_folder, replace_file, write_new
 from lamella.adapters.memory.lines import Found, append_line, find_facts, make_fact, replace_lines, write_fact
+from lamella.adapters.writing.diffs import render_diff
 from lamella.core.prompt.layers.memory import LONGEST_FACT
 from lamella.core.text.content import encode_text, normalise
 from lamella.engine.checks import check_text
 from lamella.errors import BadInputError, CallError, SourceUnreadableError, StoreUnavailableError
-from lamella.holdings import Fact, FactKind
+from lamella.holdings import Fact, FactKind, NoteChange
 
 FACTS, RECENT = "facts.md", "recent.md"
 # A file that people read: more than this is not meant to be remembered.
@@ -45,21 +46,34 @@ class MemoryFiles:
         file = RECENT if kind is FactKind.RECENT else FACTS
         fact = make_fact(_check(text), kind, chat=chat)
         with self._changing():
-            before = self._read(file)
-            there = find_facts(before, recent=file == RECENT)
-            same = next((one for one, _, _ in there if one.text.casefold() == fact.text.casefold()), None)
-            if same is not None and same.chat == chat:
+            same, after = self._join(fact, file, self._read(file))
+            if same is not None:
                 return same, False
-            if chat:
-                before = _without(before, [one for one in there if one[0].chat == chat])
-            after = append_line(before, write_fact(fact), heading=_HEADINGS[file])
-            if all(one.text != fact.text for one, _, _ in find_facts(after, recent=file == RECENT)):
-                raise BadInputError(
-                    f"{self.folder / file} has a comment that does not end: nothing below it is remembered.",
-                    hint="End it there with -->, and add this again.",
-                )
             self._write(file, after)
         return fact, True
+
+    def plan(self, text: str, *, kind: FactKind = FactKind.SAVED) -> NoteChange:
+        """What adding a fact would change, as a difference of its file; nothing where it is there already."""
+        before, path = self._read(FACTS), str(self.folder / FACTS)
+        _, after = self._join(make_fact(_check(text), kind), FACTS, before)
+        diff = render_diff(path, before or None, after)
+        return NoteChange(path=path, before=before or None, after=after, diff=diff, remembers=True)
+
+    def _join(self, fact: Fact, file: str, before: str) -> tuple[Fact | None, str]:
+        """The fact that is there already, if one says the same; and the text of a file with this one."""
+        there = find_facts(before, recent=file == RECENT)
+        same = next((one for one, _, _ in there if one.text.casefold() == fact.text.casefold()), None)
+        if same is not None and same.chat == fact.chat:
+            return same, before
+        if fact.chat:
+            before = _without(before, [one for one in there if one[0].chat == fact.chat])
+        after = append_line(before, write_fact(fact), heading=_HEADINGS[file])
+        if all(one.text != fact.text for one, _, _ in find_facts(after, recent=file == RECENT)):
+            raise BadInputError(
+                f"{self.folder / file} has a comment that does not end: nothing below it is remembered.",
+                hint="End it there with -->, and add this again.",
+            )
+        return None, after
 
     def remove(self, which: str) -> Fact:
         """Take a fact out, by its number, its id, or words that only it has."""

@@ -8,13 +8,12 @@ from lamella.adapters.sources.readers import OpenConversions
 from lamella.adapters.sources.vault import Vault
 from lamella.adapters.tools.days import make_days_tool
 from lamella.adapters.tools.files import make_list_tool, make_read_tool
-from lamella.adapters.tools.memory import make_remember_tool
+from lamella.adapters.tools.memory import MemoryPermit, make_remember_tool
 from lamella.adapters.tools.searching import make_search_tool
 from lamella.adapters.tools.web import make_fetch_tool, make_web_search_tool
 from lamella.adapters.tools.writing import WritePermit, make_edit_tool, make_write_tool
 from lamella.attach import Tool
 from lamella.engine.notes import NoteIndex
-from lamella.ports import Remember
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +26,7 @@ class Equipment:
     conversions: OpenConversions | None = None
     search: Callable[[str], Sequence[tuple[str, str, str]]] | None = None
     recall: Tool | None = None
-    remember: Remember | None = None
+    memory: MemoryPermit | None = None
     permit: WritePermit | None = None
 
 
@@ -43,7 +42,7 @@ TOOLS: Mapping[str, Callable[[Equipment], Tool | None]] = {
     "list_files": lambda given: make_list_tool(given.vault) if given.vault else None,
     "read_note": _make_read,
     "recall": lambda given: given.recall,
-    "remember": lambda given: make_remember_tool(given.remember) if given.remember else None,
+    "remember": lambda given: make_remember_tool(given.memory) if given.memory else None,
     "search_notes": lambda given: make_search_tool(given.notes, given.now) if given.notes else None,
     "time_range": lambda given: make_days_tool(given.now),
     "web_search": lambda given: make_web_search_tool(given.search) if given.search else None,

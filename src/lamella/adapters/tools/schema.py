@@ -28,13 +28,15 @@ def make_tool(
     parameters: tuple[ToolParameter, ...],
     run: Callable[[Arguments], object],
     seconds: float | None = None,
+    changes: bool = False,
 ) -> Tool:
     """A tool whose arguments are checked before it runs; those left out, or null, are not among what it gets."""
 
     def call(**given: object) -> object:
         return run(check_arguments(given, parameters))
 
-    return Tool(name=name, description=description, parameters=_describe(parameters), run=call, seconds=seconds)
+    parts = _describe(parameters)
+    return Tool(name=name, description=description, parameters=parts, run=call, seconds=seconds, changes=changes)
 
 
 def check_arguments(given: Arguments, parameters: tuple[ToolParameter, ...]) -> dict[str, object]:

@@ -3,13 +3,12 @@
 from asyncio import Lock, to_thread
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from inspect import isawaitable
 from math import inf
 
+from lamella.adapters.tools.consent import seek_yes
 from lamella.adapters.tools.schema import Arguments, ToolParameter, make_tool
 from lamella.adapters.writing.writer import NoteWriter
 from lamella.attach import Tool
-from lamella.errors import WriteRefusedError
 from lamella.holdings import NoteChange
 from lamella.ports import AllowWrite
 
@@ -35,23 +34,10 @@ class WritePermit:
             if change.is_empty:
                 return f"{change.path} says that already; nothing was written."
             if self.asks:
-                await self._ask(change)
+                await seek_yes(change, self.allow)
             await to_thread(self.writer.write, change)
         made = "made" if change.before is None else "changed"
         return f"{change.path} was {made}. A backup is kept; the user can take it back."
-
-    async def _ask(self, change: NoteChange) -> None:
-        if self.allow is None:
-            raise WriteRefusedError(
-                f"{change.path} was not written: changes to notes need the user's yes, and nobody can be asked here.",
-                hint="Tell the user what you would write.",
-            )
-        # On the loop, not beside it: whoever asks at a terminal must be the one whom Ctrl-C reaches.
-        answer = self.allow(change)
-        if (await answer if isawaitable(answer) else answer) is not True:
-            raise WriteRefusedError(
-                f"{change.path} was not written: the user said no.", hint="Ask the user what they want instead."
-            )
 
 
 def make_write_tool(permit: WritePermit) -> Tool:
@@ -68,6 +54,7 @@ def make_write_tool(permit: WritePermit) -> Tool:
         parameters=(_PATH, ToolParameter("content", "All of its new text, in markdown.", required=True)),
         run=run,
         seconds=_SECONDS,
+        changes=True,
     )
 
 
@@ -89,4 +76,5 @@ def make_edit_tool(permit: WritePermit) -> Tool:
         ),
         run=run,
         seconds=_SECONDS,
+        changes=True,
     )

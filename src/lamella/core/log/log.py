@@ -25,7 +25,6 @@ from lamella.core.log.events.changes import (
 )
 from lamella.core.log.events.codec import read_event
 from lamella.core.log.events.compaction import CompactionEvent, UndoEvent
-from lamella.core.log.events.hashes import named_hashes
 from lamella.core.log.events.kinds import Event
 from lamella.core.log.events.message import NOTHING_SET, EditEvent, MessageEvent, TurnSetup
 from lamella.core.log.events.reply import ReplyEvent
@@ -35,11 +34,13 @@ from lamella.core.log.nodes import (
     UNREADABLE,
     Node,
     Told,
+    asks_on,
     check_place,
     damaged,
     derive_id,
     join_replies,
     list_whole,
+    mark_erased,
     name_messages,
 )
 from lamella.core.log.records import Record
@@ -51,7 +52,7 @@ _USER, _REPLY = Voice.USER, Voice.REPLY
 
 # What a log folds to, and how snapshots of it are written. Whoever changes either raises the number, so that older
 # snapshots are not used; a golden file of each number holds this one to what it was.
-FORMAT = 8
+FORMAT = 9
 Change = DeleteEvent | ForkEvent | SwitchEvent | RenameEvent | ErasureEvent | SettingsEvent | StageEvent | SilentEvent
 
 
@@ -213,23 +214,21 @@ class Log(Struct, dict=True):
     def _erase(self, hashes: frozenset[str]) -> None:
         """Mark the messages that hold what is erased: the same content attached again is theirs no more."""
         self.commands = tuple(one.without(hashes) for one in self.commands)
-        before: dict[str, set[str]] = {}
-        for event in self.asked.values():
-            before.setdefault(event.id, set()).update(named_hashes(event))
-        for name, node in self.nodes.items():
-            rounds = (*self.rounds.get(name, ()), *node.rounds)
-            gone = hashes.intersection((*named_hashes(node.event), *before.get(name, ()), *list_hashes(rounds)))
-            if gone:
-                self.nodes[name] = replace(node, erased=tuple(sorted(gone.union(node.erased))))
+        self.nodes.update(mark_erased(self.nodes, hashes, asked=self.asked.values(), rounds=self.rounds))
 
     def _ask(self, message: Node) -> None:
-        asked = message.event
+        asked, before = message.event, message.event.parent
+        if asked.parent != self.head and asks_on(self.nodes.get(self.head), message):
+            # The same question with what was found for it: nothing was sent of the one that it takes the place of.
+            before = self.head
         self._add(message, follows=asked.parent == self.head)
         # Asked anew it starts anew, whatever tools gave back for it before.
         self.rounds.pop(asked.id, None)
         self.asked.pop(asked.id, None)
-        if asked.parent in self.asides:
-            self.asides[asked.id] = (*self.asides.get(asked.id, ()), *self.asides.pop(asked.parent))
+        if before != asked.parent:
+            self._leaves.pop(before, None)
+        if before in self.asides:
+            self.asides[asked.id] = (*self.asides.get(asked.id, ()), *self.asides.pop(before))
         # A question in place of another has what that had; what waits goes with one that is new.
         self.commands = self.commands if isinstance(asked, EditEvent) else ()
         self._begin_turn(asked.id)

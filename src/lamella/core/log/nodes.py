@@ -5,9 +5,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from msgspec import Struct
 
 from lamella.core.log.events.aside import AsideEvent
+from lamella.core.log.events.hashes import named_hashes
 from lamella.core.log.events.message import EditEvent, MessageEvent
 from lamella.core.log.events.reply import CitedSource, ReplyEvent
-from lamella.core.log.events.rounds import StoredRound
+from lamella.core.log.events.rounds import StoredRound, list_hashes
 from lamella.core.log.ids import Voice, message_id, name_result
 from lamella.core.values import replace
 from lamella.errors import StoreDamagedError
@@ -158,6 +159,34 @@ def check_place(node: Node, among: Mapping[str, Node]) -> None:
         raise ValueError(f"reply {node.id} answers no message")
     if (same.parent, same.role, same.text) != (node.parent, node.role, node.text):
         raise ValueError(f"message {node.id} is there already, and says something else")
+
+
+def asks_on(before: Node | None, now: Node) -> bool:
+    """Whether a question is the one that waits, asked once more with what was found for it meanwhile."""
+    asked, more = None if before is None else before.question, now.question
+    if before is None or asked is None or more is None or isinstance(more, EditEvent) or before.id == now.id:
+        return False
+    return (before.parent, before.typed) == (now.parent, now.typed) and set(asked.refs) <= set(more.refs)
+
+
+def mark_erased(
+    nodes: Mapping[str, Node],
+    hashes: frozenset[str],
+    *,
+    asked: Iterable[MessageEvent],
+    rounds: Mapping[str, tuple[StoredRound, ...]],
+) -> dict[str, Node]:
+    """The messages that hold what is erased, as they are then; ``asked`` are those that were asked otherwise since."""
+    before: dict[str, set[str]] = {}
+    for event in asked:
+        before.setdefault(event.id, set()).update(named_hashes(event))
+    marked: dict[str, Node] = {}
+    for name, node in nodes.items():
+        own = (*rounds.get(name, ()), *node.rounds)
+        gone = hashes.intersection((*named_hashes(node.event), *before.get(name, ()), *list_hashes(own)))
+        if gone:
+            marked[name] = replace(node, erased=tuple(sorted(gone.union(node.erased))))
+    return marked
 
 
 def join_replies(same: Node, reply: Node) -> Node:

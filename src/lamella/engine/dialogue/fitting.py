@@ -133,6 +133,13 @@ class Fitter:
                 return plan, list_warnings(known)
             self._fetch(plan.needs, known, state=state, model=model, rules=rules)
 
+    def summarize(self, need: SummaryNeed, *, state: State, rules: Rules) -> SummaryText | None:
+        """One summary that no compaction asks for; none where nobody writes any."""
+        known = self._begin(state.model)
+        if known is not None and need.key not in known:
+            self._fetch([need], known, state=state, model=state.model, rules=rules)
+        return None if known is None else known.get(need.key)
+
     def _begin(self, model: str | None) -> Fetched | None:
         """What is known of summaries by now: what was fetched for this very work, none where nobody writes any."""
         if self._fetcher is None or self._fetcher.find_model(model) is None:

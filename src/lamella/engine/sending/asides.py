@@ -15,9 +15,9 @@ from lamella.core.messages.model import Message
 from lamella.core.messages.request import Request
 from lamella.core.values import replace
 from lamella.engine.dialogue.answer import Answer
+from lamella.engine.sending.delivery import BROKEN, STOPPED, Delivery, find_wait
 from lamella.engine.sending.deltas import foresee, read_answer
 from lamella.engine.sending.job import Job
-from lamella.engine.sending.sending import BROKEN, STOPPED, Delivery
 from lamella.errors import ProviderRetryError, ReplyBrokenError
 
 # What is called when a model has said something to an aside, whole or cut.
@@ -65,10 +65,11 @@ async def call_aside(request: Request, post: Delivery, *, note: AnswerNote) -> R
         try:
             reply = await _hear(request, post, heard)
         except ProviderRetryError as error:
-            wait = _find_wait(error, heard, post)
+            wait = None if heard.deltas else find_wait(error, heard.retries, post)
             if wait is None:
                 await _note_cut(heard, post, ended=BROKEN, note=note)
                 raise
+            heard.retries += 1
             await post.sleep(wait)
         except BaseException as error:
             stopped = isinstance(error, GeneratorExit | CancelledError | KeyboardInterrupt)
@@ -92,15 +93,6 @@ async def _hear(request: Request, post: Delivery, heard: _Heard) -> Reply:
             f"{request.model} ended without an end to what it said.", hint="Ask again, or ask another model."
         )
     return reply
-
-
-def _find_wait(error: ProviderRetryError, heard: _Heard, post: Delivery) -> float | None:
-    """How long to wait before another try, none where it is enough or something was said."""
-    enough = heard.retries + 1 >= post.patience.tries or (error.wait or 0.0) > post.patience.at_most
-    if heard.deltas or enough:
-        return None
-    heard.retries += 1
-    return post.patience.wait(heard.retries, asked_for=error.wait, jitter=post.jitter())
 
 
 async def _note_cut(heard: _Heard, post: Delivery, *, ended: str, note: AnswerNote) -> None:

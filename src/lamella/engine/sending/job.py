@@ -11,14 +11,16 @@ from msgspec import Struct
 from lamella.attach import Tool
 from lamella.core.log.receipt import Receipt
 from lamella.core.messages.delta import ToolCall
+from lamella.core.search.index import Passage
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.reading.secrets import Leaving
 from lamella.engine.dialogue.reading.waiting import Commands
 from lamella.engine.dialogue.summaries import AsideBook
 from lamella.engine.dialogue.turn import TurnView
 from lamella.engine.notes import NoteIndex
+from lamella.engine.sending.delivery import Delivery
 from lamella.engine.sending.limits import TurnLimits
-from lamella.engine.sending.sending import Delivery, Event, SendingChat, answer, send
+from lamella.engine.sending.sending import Event, SendingChat, answer, send
 from lamella.engine.sending.tools import Toolbox, Toolset, ToolSource
 from lamella.errors import NotAvailableError
 from lamella.holdings import ProjectFolder
@@ -43,8 +45,8 @@ class Workplace(Struct, frozen=True, kw_only=True):
 
     ``make_tools`` gives those for a conversation; without one, those that there are, to be told of. ``calls_tools``
     tells whether a model can call tools by itself, ``look_at_project`` what its folder has now, and ``writes`` whether
-    notes may be written here at all. The index of the notes is opened by whoever searches first, and ``servers`` are
-    started by whoever wants their tools.
+    notes may be written here at all; ``save`` has a fact remembered that the user typed. The index of the notes is
+    opened by whoever searches first, and ``servers`` are started by whoever wants their tools.
     """
 
     make_tools: Callable[[SendingChat | None], Sequence[Tool]] = _no_tools
@@ -53,12 +55,14 @@ class Workplace(Struct, frozen=True, kw_only=True):
     look_at_project: Callable[[], ProjectFolder] | None = None
     writes: bool = False
     servers: ToolSource | None = None
+    save: Tool | None = None
 
 
 class JobChat(NotingChat, Protocol):
     """A conversation as runners look at it before they ask: what it would send, and what waits for the next question.
 
-    ``refuse_secrets`` raises where something that looks like one would leave, and settings refuse that.
+    ``refuse_secrets`` raises where something that looks like one would leave, and settings refuse that. ``originals``
+    are all that was said and attached so far, and ``complete`` gives the question that waits what was found for it.
     """
 
     @property
@@ -73,12 +77,17 @@ class JobChat(NotingChat, Protocol):
 
     def refuse_secrets(self, texts: Sequence[Leaving], *, model: str) -> None: ...
 
+    def originals(self) -> Sequence[Passage]: ...
+
+    def complete(self, found: Ask, *, at: datetime | None = None) -> TurnView: ...
+
 
 class Job(Struct, frozen=True, kw_only=True):
     """A question in its conversation, what sends it, the tools that the caller gave, and the place where it is done.
 
-    Without anything ``asked`` the ``turn`` goes on that waits, beginning with the ``calls`` that it was left with.
-    ``runners`` are all there are, for one that leaves a job to another.
+    Without anything ``asked`` the ``turn`` goes on that waits, beginning with the ``calls`` that it was left with. One
+    that is both asked and there was written down when it ``began``. ``runners`` are all there are, for one that leaves
+    a job to another.
     """
 
     chat: JobChat
@@ -86,6 +95,7 @@ class Job(Struct, frozen=True, kw_only=True):
     asked: Ask | None = None
     turn: TurnView | None = None
     calls: tuple[ToolCall, ...] = ()
+    began: datetime | None = None
     toolbox: Toolbox | None = None
     limits: TurnLimits = TurnLimits()
     place: Workplace = Workplace()
@@ -102,11 +112,12 @@ async def carry_out(job: Job, *, tools: Toolset | None = None) -> AsyncGenerator
     ``tools`` run the calls, by default those that the caller gave.
     """
     toolbox = tools or job.toolbox
-    if job.asked is not None:
+    if job.turn is None:
+        assert job.asked is not None, "a job asks something, or goes on with a turn"
         events = send(job.chat, job.asked, job.post, toolbox=toolbox, limits=job.limits)
     else:
-        assert job.turn is not None, "a job asks something, or goes on with a turn"
-        events = answer(job.chat, job.turn, job.post, calls=job.calls, toolbox=toolbox, limits=job.limits)
+        limits, began = job.limits, job.began
+        events = answer(job.chat, job.turn, job.post, calls=job.calls, toolbox=toolbox, limits=limits, began=began)
     async with aclosing(events):
         async for event in events:
             yield event

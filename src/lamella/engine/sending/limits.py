@@ -1,12 +1,12 @@
 """Limits: how far one turn may go, and what it has used of that. One that is reached ends the calls, not the turn."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from decimal import Decimal
 
 from msgspec import Struct
 
-from lamella.core.log.call import Call
+from lamella.core.log.call import ANSWER_PURPOSE, Call
 from lamella.core.messages.delta import ToolCall
 from lamella.core.messages.rounds import ToolOutput
 from lamella.core.prompt.layers.rounds import split_rounds
@@ -35,7 +35,7 @@ class TurnLimits(Struct, frozen=True, kw_only=True):
 class TurnMeter:
     """What a turn has used of its limits since it ``started``, or was taken up again.
 
-    Where it ``counts``, it is told of each request that was answered.
+    Where it ``counts``, it is told of the requests that were answered.
     """
 
     def __init__(self, limits: TurnLimits, *, clock: Clock, started: datetime) -> None:
@@ -46,9 +46,16 @@ class TurnMeter:
         self._tokens = 0
         self._cost = Decimal(0)
 
-    def note(self, calls: Iterable[Call]) -> None:
-        """Requests of the turn that were answered; of those without a price nobody knows what they cost."""
-        for call in calls:
+    def weigh(self, made: Sequence[Call], *, answers: int) -> None:
+        """What was made for a question, as the ledger has it: so many answers of this turn, and all on the way to them.
+
+        Answers that were left behind stand before those. Of what has no price nobody knows what it cost.
+        """
+        self._tokens, self._cost = 0, Decimal(0)
+        for call in reversed(made):
+            answers -= call.purpose == ANSWER_PURPOSE
+            if answers < 0:
+                break
             self._tokens += (call.usage.prompt or 0) + (call.usage.output or 0)
             self._cost += call.billed or 0
 

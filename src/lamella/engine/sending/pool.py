@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Protocol
 
-from lamella.engine.sending.sending import Delivery, RetryPolicy
+from lamella.engine.sending.delivery import Delivery, RetryPolicy
 from lamella.engine.workers import Workers
 from lamella.ports import ChatProvider, Clock
 

@@ -5,7 +5,7 @@ before the connection broke, is kept.
 """
 
 from asyncio import CancelledError
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -13,7 +13,6 @@ from enum import StrEnum
 from functools import partial
 from typing import Protocol
 
-import msgspec
 from msgspec import Struct
 
 from lamella.core.log.call import CacheUse, Call, Timing
@@ -39,11 +38,10 @@ from lamella.engine.dialogue.answer import Answer
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.fitting import wait_apart
 from lamella.engine.dialogue.turn import TurnView, check_room, no_model
+from lamella.engine.sending.delivery import BROKEN, STOPPED, Delivery, find_wait
 from lamella.engine.sending.deltas import foresee, read_answer
-from lamella.engine.sending.editing import AnswerEditor
 from lamella.engine.sending.limits import PATIENCE, TurnLimits, TurnMeter, count_rounds, refuse_calls
 from lamella.engine.sending.tools import Toolbox, Toolset
-from lamella.engine.workers import Workers
 from lamella.errors import (
     AnswerAsideError,
     ContextOverflowError,
@@ -51,16 +49,11 @@ from lamella.errors import (
     ProviderRefusedError,
     ProviderRetryError,
 )
-from lamella.ports import ChatProvider, Clock
 
-STOPPED = "stopped"
-BROKEN = "broken"
-SILENCE = 120.0
 # Nobody knows of every model whether it sees; what a server says of a picture that it does not take is its own affair.
 _BLIND = " If the model does not see pictures, say so in model_facts (sees = false): it gets words in their place."
-# How many tokens an answer may have where nobody says.
-ANSWER = 1_024
 NO_LIMITS = TurnLimits()
+_UNPRICED = "No price is known of {model}: max_cost holds nothing back."
 
 
 class EventName(StrEnum):
@@ -95,46 +88,6 @@ class Event(Struct, frozen=True, kw_only=True):
     wait: float | None = None
 
 
-class RetryPolicy(Struct, frozen=True, kw_only=True):
-    """How often, and how long between: waits double from ``first`` to ``longest`` seconds, and up to half is added.
-
-    A provider that asks for more than ``at_most`` seconds is not waited for. After ``silence`` seconds in which nothing
-    comes, a try has failed.
-    """
-
-    tries: int = 4
-    first: float = 1.0
-    longest: float = 30.0
-    at_most: float = 120.0
-    silence: float = SILENCE
-
-    def wait(self, number: int, *, asked_for: float | None, jitter: float) -> float:
-        """How long to wait before the try of this number; what the provider asks for is the least."""
-        doubled: float = min(self.longest, self.first * 2 ** (number - 1))
-        return max(asked_for or 0.0, doubled * (1 + jitter / 2))
-
-
-class Delivery(Struct, frozen=True, kw_only=True):
-    """What sending works with. ``sleep`` and ``jitter`` come in, so that nothing here asks the clock or rolls dice.
-
-    What is built, read and written down is done by ``workers``: it never holds up the loop of whoever sends. With a
-    ``window``, a request that leaves less of it than the ``answer`` may have is not sent. ``answered`` is called when
-    something of an answer has come. ``model`` is who is asked. What it says goes through the ``editor``.
-    """
-
-    provider: ChatProvider
-    clock: Clock
-    sleep: Callable[[float], Awaitable[None]]
-    jitter: Callable[[], float]
-    workers: Workers = msgspec.field(default_factory=Workers)
-    patience: RetryPolicy = RetryPolicy()
-    answer: int = ANSWER
-    window: int | None = None
-    answered: Callable[[], None] | None = None
-    model: str = ""
-    editor: AnswerEditor | None = None
-
-
 class SendingChat(Protocol):
     """A conversation that can be asked, answered, given results, and made smaller while a turn waits."""
 
@@ -152,10 +105,14 @@ class SendingChat(Protocol):
     def ledger(self) -> Sequence[Sequence[Call]]: ...
 
     def turns(self, head: str | None = None) -> Sequence[Told]: ...
+
     def recall(self, query: str, *, limit: int = ...) -> Sequence[Found]: ...
 
     @property
     def standing(self) -> tuple[State, Terms]: ...
+
+    @property
+    def settings(self) -> Mapping[str, object]: ...
 
 
 @dataclass(slots=True)
@@ -189,7 +146,7 @@ async def send(
     yield Event(kind=EventName.ENVELOPE, turn=turn)
     meter = TurnMeter(limits, clock=post.clock, started=started)
     if limits.max_cost is not None and turn.cost is None:
-        yield Event(kind=EventName.NOTE, said=f"No price is known of {post.model}: max_cost holds nothing back.")
+        yield Event(kind=EventName.NOTE, said=_UNPRICED.format(model=post.model))
     async with aclosing(_answer(chat, turn, post, built=built, toolbox=toolbox, meter=meter)) as events:
         async for event in events:
             yield event
@@ -203,16 +160,17 @@ async def answer(
     calls: Sequence[ToolCall] = (),
     toolbox: Toolset | None = None,
     limits: TurnLimits = NO_LIMITS,
+    began: datetime | None = None,
 ) -> AsyncGenerator[Event, None]:
     """Send a turn that waits, and record its answer. One that was left with ``calls`` begins with them.
 
-    What it used of its limits before it was left counts, but for the time.
+    What it used of its limits before it was left counts, but for the time. One that ``began`` now is told of.
     """
-    meter = TurnMeter(limits, clock=post.clock, started=post.clock.now())
-    rounds = count_rounds(turn)[0] + (1 if calls else 0)
-    # Answers that were left behind are in the ledger before those of its rounds.
-    made = (await post.workers.run(chat.ledger))[-1][-rounds:] if rounds and meter.counts else ()
-    meter.note(made)
+    meter = TurnMeter(limits, clock=post.clock, started=began or post.clock.now())
+    if began is not None:
+        yield Event(kind=EventName.ENVELOPE, turn=turn)
+        if limits.max_cost is not None and turn.cost is None:
+            yield Event(kind=EventName.NOTE, said=_UNPRICED.format(model=post.model))
     async with aclosing(_answer(chat, turn, post, calls=calls, toolbox=toolbox, meter=meter)) as events:
         async for event in events:
             yield event
@@ -243,13 +201,13 @@ async def _answer(
                     turn = event.turn or turn
                     yield event
             calls = sent.calls
-            if meter.counts:
-                meter.note(turn.ledger.calls[-1:])
         told = turn.envelope.prompt.tools
         tools = toolbox or (Toolbox() if calls else None)
         if tools is None or not calls or tools.leaves(calls, told):
             yield Event(kind=EventName.DONE, turn=turn, calls=tuple(calls))
             return
+        if meter.counts:
+            meter.weigh((await post.workers.run(chat.ledger))[-1], answers=rounds + 1)
         why = meter.find_reached(rounds) or tools.find_enough()
         outputs = refuse_calls(calls, why) if why else await tools.run(calls, told)
         # Written down before anybody hears of it: whoever stops here would have the tools run once more.
@@ -307,10 +265,10 @@ async def _try_again(
     if sent.deltas:
         return None
     if isinstance(error, ProviderRetryError):
-        if sent.retries + 1 >= post.patience.tries or (error.wait or 0.0) > post.patience.at_most:
+        wait = find_wait(error, sent.retries, post)
+        if wait is None:
             return None
         sent.retries += 1
-        wait = post.patience.wait(sent.retries, asked_for=error.wait, jitter=post.jitter())
         return Event(kind=EventName.RETRY, said=error.message, wait=wait)
     now = post.clock.now()
     smaller = None if sent.shrunk else await wait_apart(lambda: chat.shrink_waiting(at=now), post.workers.run)

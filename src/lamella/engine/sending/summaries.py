@@ -22,8 +22,8 @@ from lamella.core.values import replace
 from lamella.engine.dialogue.answer import Answer
 from lamella.engine.dialogue.summaries import AT_ONCE, LATE, AsideBook, SummaryOrder, check_text, tell_late
 from lamella.engine.sending.asides import call_aside
+from lamella.engine.sending.delivery import Delivery
 from lamella.engine.sending.pool import ProviderPool
-from lamella.engine.sending.sending import Delivery
 from lamella.errors import KeyRefusedError, LamellaError, UntrustedError
 
 CallNote = Callable[[Request, Answer, datetime], Awaitable[None]]

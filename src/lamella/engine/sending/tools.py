@@ -75,7 +75,8 @@ class Toolbox:
     """Tools as a program gave them. Those that came as functions are run here; the calls of others are the caller's.
 
     ``definitions`` are of ``tools``, by their names: in whichever order they were given, a request has them in one.
-    What a conversation was told of earlier is still run as ``before`` has it, and is ``known`` with them.
+    What a conversation was told of earlier is still run as ``before`` has it, and is ``known`` with them. Those that
+    are ``changing`` something say so.
     """
 
     def __init__(
@@ -87,6 +88,8 @@ class Toolbox:
     ) -> None:
         made = [_describe(tool) for tool in tools]
         self.definitions = tuple(sorted((definition for definition, _ in made), key=lambda one: one.name))
+        changing = {tool.name for tool in tools if isinstance(tool, Tool) and tool.changes}
+        self.changing: frozenset[str] = frozenset(changing) | (frozenset() if before is None else before.changing)
         self._ways: dict[str, _Way] = {} if before is None else dict(before._ways)
         self._ways.update({definition.name: way for definition, way in made})
         known = {} if before is None else {definition.name: definition for definition in before.known}

@@ -48,14 +48,14 @@ def check_vault(job: Job) -> NoteIndex:
 
 
 async def find_passages(job: Job, question: str) -> Ask:
-    """What is asked, with what the vault says of the question; an error where there is nothing to search."""
-    asked, notes = job.asked, check_vault(job)
-    assert asked is not None, "a turn that waits has what was found for it"
+    """What the vault says of a question that waits; an error where there is nothing to search."""
+    turn, notes = job.turn, check_vault(job)
+    assert turn is not None, "the question is written down before anything is looked up for it"
     now = job.post.clock.now().astimezone()
     hits = await job.post.workers.run(partial(_search, notes, question, now=now))
     found = fit_passages(hits, job.chat.window // _SHARE * _BYTES)
-    whole = [*asked.attach, *job.chat.commands.attach]
-    return attach_passages(asked, found, question=question, state=job.chat.standing[0], whole=name_files(whole))
+    whole = name_files(turn.envelope.prompt.attached)
+    return attach_passages(Ask(text=""), found, question=question, state=job.chat.standing[0], whole=whole)
 
 
 def _search(notes: NoteIndex, question: str, *, now: datetime) -> Sequence[NoteHit]:

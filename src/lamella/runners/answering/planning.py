@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from functools import partial
 
 from lamella.core.artifacts.kinds import TEXT_KINDS
 from lamella.core.artifacts.model import Artifact, ToolDefinition, Trust
@@ -10,6 +9,7 @@ from lamella.core.messages.model import Message, Role
 from lamella.core.text.words import cut_words
 from lamella.engine.sending.asides import ask_aside
 from lamella.engine.sending.job import Job
+from lamella.engine.sending.preparing import read_typed
 from lamella.errors import BadInputError, ProviderError, SecretError
 from lamella.runners.answering.plans import MOST_CALLS, PlannedCall, read_plan
 
@@ -35,12 +35,10 @@ _TYPED = 8_000
 
 async def plan_calls(job: Job, told: Sequence[ToolDefinition]) -> tuple[list[PlannedCall], str]:
     """The calls that a question needs, and what is to be said where no plan could be made: then there are none."""
-    if job.asked is None or not told:
+    if job.turn is None or not told:
         return [], ""
-    at = job.post.clock.now()
-    preview = await job.post.workers.run(partial(job.chat.preview, job.asked, at=at))
-    attached = summarize_attached(preview.envelope.prompt.attached)
-    typed = job.asked.text[:_TYPED]
+    attached = summarize_attached(job.turn.envelope.prompt.attached)
+    typed = read_typed(job)[:_TYPED]
     job.chat.refuse_secrets([("what was typed", typed), ("what is attached", attached)], model=job.post.model)
     messages = write_request(typed, attached, told)
     why = ""

@@ -14,6 +14,7 @@ from lamella.core.text.exact import find_exact
 from lamella.core.text.words import cut_words
 from lamella.engine.sending.asides import ask_aside
 from lamella.engine.sending.job import Job
+from lamella.engine.sending.preparing import read_typed
 from lamella.errors import BadInputError, ProviderError, SecretError
 
 _TASK = (
@@ -34,7 +35,7 @@ _FILTER = re.compile(r'\[\[[^\[\]\n]+\]\]|(?<!\S)#[\w/-]+|(?<!\S)(?:path|folder)
 
 async def make_standalone(job: Job) -> str:
     """The question of a job as it can be understood by itself; where nothing was said before it, as it was typed."""
-    typed = "" if job.asked is None else job.asked.text
+    typed = read_typed(job)
     talk = list_talk(job.chat.standing[0])
     if not talk or not typed.strip():
         return typed

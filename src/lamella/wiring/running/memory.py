@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from lamella.engine.memory import MemoryPart
-    from lamella.holdings import Fact
-    from lamella.ports import MemoryBook, Remember
+    from lamella.ports import MemoryBook
 
 _FOLDER = "~/.lamella/memory"
 
@@ -46,16 +45,11 @@ def find_part(services: Services, *, talks: bool = False, wanted: bool | None = 
     return make_part(open_memory(services=services))
 
 
-def open_remember(
-    services: Services, part: "MemoryPart | None", *, told: "Callable[[Fact], object]" = lambda _fact: None
-) -> "Remember | None":
-    """What notes a fact for a model, where conversations have the memory in their prompts; who talks is ``told``."""
-    from lamella.engine.memory import make_remember, no_part
+def find_book(services: Services, part: "MemoryPart | None") -> "Callable[[], MemoryBook] | None":
+    """What opens the memory for tools, where conversations have it in their prompts. Nothing is opened by that."""
+    from lamella.engine.memory import no_part
 
-    if part is None or part is no_part:
-        return None
-    # What nobody remembers anything by opens nothing.
-    return lambda fact: make_remember(open_memory(services=services), told)(fact)
+    return None if part is None or part is no_part else lambda: open_memory(services=services)
 
 
 def _find_use(services: Services) -> MemoryUse:

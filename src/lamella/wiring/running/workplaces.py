@@ -1,6 +1,7 @@
 """Workplaces: what runners find where they work: the tools that are there, the notes of the vault, what models can."""
 
-from collections.abc import Sequence
+from asyncio import Lock
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property, partial
@@ -17,17 +18,24 @@ from lamella.wiring.trust import find_search
 
 if TYPE_CHECKING:
     from lamella.adapters.sources.vault import Vault
+    from lamella.adapters.tools.memory import MemoryPermit
     from lamella.adapters.tools.writing import WritePermit
     from lamella.adapters.writing.writer import NoteWriter
     from lamella.attach import Tool
     from lamella.engine.notes import NoteIndex
     from lamella.engine.sending.sending import SendingChat
-    from lamella.holdings import ProjectFolder
-    from lamella.ports import AllowWrite, Remember
+    from lamella.holdings import Fact, ProjectFolder
+    from lamella.ports import AllowWrite, MemoryBook
+
+    OpenBook = Callable[[], MemoryBook]
 
 _BACKUPS = "backups"
 # What only the user says of writing; a conversation refuses these as well, and more.
-_OWN = ("note_writes", "note_backups")
+_OWN = ("note_writes", "note_backups", "memory_writes")
+
+
+def _tell_nobody(_fact: "Fact") -> None:
+    return None
 
 
 def open_workplace(
@@ -35,17 +43,18 @@ def open_workplace(
     *,
     vault: Path | None = None,
     allow: "AllowWrite | None" = None,
-    remember: "Remember | None" = None,
+    book: "OpenBook | None" = None,
+    told: "Callable[[Fact], object]" = _tell_nobody,
 ) -> Workplace:
     """Where runners work, over the notes of a vault if there is one. What nobody uses is not opened.
 
-    ``allow`` is asked before a note is written; without it none is, unless the user's own settings allow it.
-    ``remember`` writes a fact down; without it there is no tool for that. A search engine that only a project's file
-    names is refused here.
+    ``allow`` is asked before a note is written, or a fact into the memory that ``book`` opens; without it none is,
+    unless the user's own settings allow it. Who talks is ``told`` of each fact. A search engine that only a project's
+    file names is refused here.
     """
     _check_own(services)
     find_search(services)
-    maker = ToolMaker(services, vault=vault, allow=allow, remember=remember)
+    maker = ToolMaker(services, vault=vault, allow=allow, book=book, told=told)
     return Workplace(
         make_tools=maker.make,
         notes=maker.notes,
@@ -53,7 +62,16 @@ def open_workplace(
         look_at_project=None if vault is None else partial(_look_at, vault),
         writes=maker.find_rule(None) is not WriteRule.OFF,
         servers=open_servers(services),
+        save=maker.make_save(),
     )
+
+
+def make_remember(services: Services, *, allow: "AllowWrite | None", book: "OpenBook") -> "Tool | None":
+    """The tool by which a model notes a fact, whichever conversations have the memory; none where settings say so."""
+    from lamella.adapters.tools.memory import make_remember_tool
+
+    permit = ToolMaker(services, vault=None, allow=allow, book=book).make_memory_permit(None, Lock())
+    return None if permit is None else make_remember_tool(permit)
 
 
 def open_writer(vault: Path, services: Services) -> "NoteWriter":
@@ -84,18 +102,22 @@ class ToolMaker:
         *,
         vault: Path | None,
         allow: "AllowWrite | None",
-        remember: "Remember | None",
+        book: "OpenBook | None",
+        told: "Callable[[Fact], object]" = _tell_nobody,
     ) -> None:
         self._services = services
         self._root = vault
         self._allow = allow
-        self._remember = remember
+        self._book = book
+        self._told = told
 
     def make(self, chat: "SendingChat | None") -> "Sequence[Tool]":
         """The tools that are there for a conversation; without one they are told of, and recall has nothing to read."""
         from lamella.adapters.tools.registry import Equipment, make_tools
 
         address = find_search(self._services)
+        # One person reads one question at a time, whatever it is about.
+        turn = Lock()
         return make_tools(
             Equipment(
                 now=_tell_now,
@@ -104,18 +126,39 @@ class ToolMaker:
                 conversions=lambda: self._services.conversions,
                 search=None if address is None else partial(_search, self._services, address),
                 recall=_make_recall(chat),
-                remember=self._remember,
-                permit=self._make_permit(chat),
+                memory=self.make_memory_permit(chat, turn),
+                permit=self._make_permit(chat, turn),
             )
         )
 
-    def find_rule(self, chat: "SendingChat | None") -> WriteRule:
-        """Whether notes are written: as the user's own settings say. A conversation may be stricter, never laxer."""
-        if self._root is None:
+    def find_rule(self, chat: "SendingChat | None", name: str = "note_writes") -> WriteRule:
+        """Whether models write, as the user's own settings say. A conversation may be stricter, never laxer."""
+        if (self._root if name == "note_writes" else self._book) is None:
             return WriteRule.OFF
-        own = find_write_rule(self._services.settings)
-        written = getattr(chat, "settings", {}).get("note_writes")
-        return max(own, WriteRule(written), key=list(WriteRule).index) if written in list(WriteRule) else own
+        own = find_write_rule(self._services.settings, name)
+        written = None if chat is None else chat.settings.get(name)
+        known = isinstance(written, str) and written in list(WriteRule)
+        return max(own, WriteRule(str(written)), key=list(WriteRule).index) if known else own
+
+    def make_save(self) -> "Tool | None":
+        """The tool by which the user's own word has a fact saved, which needs no other yes."""
+        if self._book is None:
+            return None
+        from lamella.adapters.tools.memory import MemoryPermit, make_remember_tool
+        from lamella.holdings import FactKind
+
+        permit = MemoryPermit(open_book=self._book, asks=False, kind=FactKind.SAVED, told=self._told)
+        return make_remember_tool(permit)
+
+    def make_memory_permit(self, chat: "SendingChat | None", turn: Lock) -> "MemoryPermit | None":
+        """Who says yes to what a model would have remembered; none where nothing is."""
+        rule = self.find_rule(chat, "memory_writes")
+        if rule is WriteRule.OFF or self._book is None:
+            return None
+        from lamella.adapters.tools.memory import MemoryPermit
+
+        asks = rule is WriteRule.ASK
+        return MemoryPermit(open_book=self._book, allow=self._allow, asks=asks, told=self._told, turn=turn)
 
     @cached_property
     def notes(self) -> "NoteIndex | None":
@@ -133,13 +176,13 @@ class ToolMaker:
 
         return Vault(self._root, lambda: self._services.conversions, today=lambda: _tell_now().date())
 
-    def _make_permit(self, chat: "SendingChat | None") -> "WritePermit | None":
+    def _make_permit(self, chat: "SendingChat | None", turn: Lock) -> "WritePermit | None":
         rule = self.find_rule(chat)
         if rule is WriteRule.OFF or self._root is None:
             return None
         from lamella.adapters.tools.writing import WritePermit
 
-        return WritePermit(writer=self._writer, allow=self._allow, asks=rule is WriteRule.ASK)
+        return WritePermit(writer=self._writer, allow=self._allow, asks=rule is WriteRule.ASK, turn=turn)
 
     @cached_property
     def _writer(self) -> "NoteWriter":

@@ -4,10 +4,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from lamella.adapters.sources.vault import Vault
+from lamella.adapters.tools.memory import MemoryPermit
 from lamella.adapters.tools.registry import TOOLS, Equipment, make_tools
 from lamella.adapters.tools.writing import WritePermit
 from lamella.attach import Tool
 from lamella.wiring.retrieval import defer_notes
+from lamella.wiring.running.memory import open_memory
 from lamella.wiring.running.workplaces import open_writer
 from lamella.wiring.services import read_services
 
@@ -25,7 +27,7 @@ def test_each_row_makes_the_tool_of_its_name_and_all_stand_in_the_order_of_their
         conversions=lambda: services.conversions,
         search=lambda _query: [],
         recall=Tool(name="recall"),
-        remember=lambda fact: fact,
+        memory=MemoryPermit(open_book=lambda: open_memory(tmp_path)),
         permit=WritePermit(writer=open_writer(tmp_path, services), allow=None),
     )
     names = [tool.name for tool in make_tools(everything)]

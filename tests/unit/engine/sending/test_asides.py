@@ -20,8 +20,8 @@ from lamella.engine.keeping.conversations import Conversations
 from lamella.engine.keeping.forking import fork_into
 from lamella.engine.keeping.stored import StoredChat
 from lamella.engine.sending.asides import ask_aside
+from lamella.engine.sending.delivery import Delivery
 from lamella.engine.sending.job import Job, carry_out
-from lamella.engine.sending.sending import Delivery
 from lamella.errors import ConflictError, KeyRefusedError, RateLimitedError, ReplyBrokenError, StoreUnavailableError
 from lamella.testing import Line, ScriptedProvider
 from lamella.views.ledger import make_rows, sum_rows

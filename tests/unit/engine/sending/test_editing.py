@@ -13,8 +13,9 @@ from lamella.core.messages.delta import ToolCall
 from lamella.core.messages.usage import Usage
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.keeping.stored import StoredChat
+from lamella.engine.sending.delivery import Delivery
 from lamella.engine.sending.editing import AnswerEditor
-from lamella.engine.sending.sending import Delivery, Event, EventName, send
+from lamella.engine.sending.sending import Event, EventName, send
 from lamella.engine.sending.tools import Toolbox
 from lamella.errors import LamellaError, UnreachableError
 

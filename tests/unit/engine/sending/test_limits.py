@@ -6,6 +6,7 @@ from decimal import Decimal
 import pytest
 
 from lamella.core.log.call import Call, Cause, Movement, Outcome, Verdict
+from lamella.core.values import replace
 from lamella.engine.sending.limits import TurnLimits, TurnMeter, refuse_calls
 from lamella.providers import ToolCall, Usage
 from lamella.testing import SettableClock
@@ -35,9 +36,19 @@ MADE = Call(
 def test_a_limit_is_reached_when_it_is_used_up(limits: TurnLimits, calls: int, seconds: int, reached: str) -> None:
     clock = SettableClock(START)
     meter = TurnMeter(limits, clock=clock, started=START)
-    meter.note([MADE] * calls)
+    meter.weigh([MADE] * calls, answers=calls)
     clock.set(START + timedelta(seconds=seconds))
     assert meter.find_reached(2) == reached
+
+
+def test_what_was_asked_on_the_way_counts_and_answers_that_were_left_behind_do_not() -> None:
+    clock = SettableClock(START)
+    meter = TurnMeter(TurnLimits(turn_tokens=300), clock=clock, started=START)
+    plan, summary = (replace(MADE, purpose=purpose) for purpose in ("plan", "summary"))
+    meter.weigh([plan, MADE, plan, MADE], answers=1)
+    assert meter.find_reached(0) == ""
+    meter.weigh([plan, MADE, plan, summary, MADE], answers=1)
+    assert meter.find_reached(0) == "a turn has at most 300 tokens, and 300 were used"
 
 
 def test_a_meter_counts_only_where_tokens_or_money_are_limited() -> None:

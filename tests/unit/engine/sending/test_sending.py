@@ -23,7 +23,8 @@ from lamella.engine.dialogue.dialogue import Dialogue
 from lamella.engine.dialogue.world import World
 from lamella.engine.keeping.backend import Backend, ChatRules
 from lamella.engine.keeping.stored import StoredChat
-from lamella.engine.sending.sending import Delivery, Event, EventName, RetryPolicy, send
+from lamella.engine.sending.delivery import Delivery, RetryPolicy
+from lamella.engine.sending.sending import Event, EventName, send
 from lamella.errors import (
     AnswerAsideError,
     ContextOverflowError,

@@ -1,6 +1,7 @@
 """Workplaces: which tools are there, who says yes, and what somebody else's words cannot change."""
 
 import asyncio
+from contextlib import suppress
 from inspect import isawaitable
 from pathlib import Path
 
@@ -9,10 +10,12 @@ import pytest
 import lamella
 from lamella import Tool
 from lamella.errors import LamellaError, WriteRefusedError
+from lamella.holdings import NoteChange
 from lamella.settings.configuration import Origin
 from lamella.settings.trust import TrustBook
 from lamella.settings.values import WriteRule
 from lamella.testing import ScriptedProvider
+from lamella.wiring.running.memory import open_memory
 from lamella.wiring.running.workplaces import ToolMaker, open_workplace, open_writer
 from lamella.wiring.services import Services, read_services
 from lamella.wiring.trust import add_trust, find_search, name_place, open_trust
@@ -36,9 +39,9 @@ def test_without_a_vault_there_is_what_needs_none(tmp_path: Path) -> None:
     assert names(read_services(), tmp_path) == WITH_VAULT
 
 
-def test_a_search_engine_and_a_memory_bring_their_tools() -> None:
+def test_a_search_engine_and_a_memory_bring_their_tools(tmp_path: Path) -> None:
     services = read_services({"web_search": "https://search.example"})
-    place = open_workplace(services, remember=lambda fact: fact)
+    place = open_workplace(services, book=lambda: open_memory(tmp_path / "memory"))
     assert [tool.name for tool in place.make_tools(None)] == sorted([*ALWAYS, "remember", "web_search"])
 
 
@@ -53,7 +56,7 @@ class Kept:
     """A conversation that has settings of its own."""
 
     def __init__(self, rule: object) -> None:
-        self.settings = {"note_writes": rule}
+        self.settings = {"note_writes": rule, "memory_writes": rule}
 
 
 @pytest.mark.parametrize(
@@ -69,8 +72,10 @@ class Kept:
     ],
 )
 def test_a_conversation_may_be_stricter_and_never_laxer(tmp_path: Path, own: str, kept: object, holds: str) -> None:
-    maker = ToolMaker(read_services({"note_writes": own}), vault=tmp_path, allow=None, remember=None)
-    assert maker.find_rule(Kept(kept)) is WriteRule(holds)  # type: ignore[arg-type]
+    services = read_services({"note_writes": own, "memory_writes": own})
+    maker = ToolMaker(services, vault=tmp_path, allow=None, book=lambda: open_memory(tmp_path))
+    for name in ("note_writes", "memory_writes"):
+        assert maker.find_rule(Kept(kept), name) is WriteRule(holds)  # type: ignore[arg-type]
 
 
 def in_project(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> Services:
@@ -79,7 +84,10 @@ def in_project(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> Serv
     return read_services()
 
 
-@pytest.mark.parametrize("line", ['note_writes = "allow"', 'note_writes = "off"', 'note_backups = "/tmp/theirs"'])
+@pytest.mark.parametrize(
+    "line",
+    ['note_writes = "allow"', 'note_writes = "off"', 'note_backups = "/tmp/theirs"', 'memory_writes = "allow"'],
+)
 def test_a_projects_file_says_nothing_about_writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str) -> None:
     services = in_project(tmp_path, monkeypatch, f"{line}\n")
     for opened in (lambda: open_workplace(services), lambda: open_writer(tmp_path, services), open_engine):
@@ -160,12 +168,39 @@ def test_a_memory_that_conversations_have_in_their_prompts_brings_its_tool(
     monkeypatch.setenv("LAMELLA_MEMORY_FOLDER", str(tmp_path / "memory"))
     with lamella.open("memory:") as engine:
         assert "remember" not in [tool.name for tool in engine.tools()]
-    with lamella.open("memory:", memory=True) as engine:
+    asked: list[NoteChange] = []
+
+    def allow(change: NoteChange) -> bool:
+        asked.append(change)
+        return len(asked) > 1
+
+    with lamella.open("memory:", memory=True, allow=allow) as engine:
         (tool,) = [tool for tool in engine.tools() if tool.name == "remember"]
         assert not (tmp_path / "memory").exists()
-        assert tool.run is not None
-        assert str(tool.run(fact="The garden lies north.")).startswith("Remembered.")
-        assert [fact.text for fact in engine.memory.read()] == ["The garden lies north."]
+        with pytest.raises(WriteRefusedError, match="said no"):
+            asyncio.run(call(tool, fact="The garden lies north."))
+        assert list(engine.memory.read()) == []
+        assert str(asyncio.run(call(engine.remember, fact="The garden lies north."))).startswith("Remembered.")
+        assert [(fact.text, fact.kind.value) for fact in engine.memory.read()] == [("The garden lies north.", "noted")]
+    assert [change.remembers for change in asked] == [True, True]
+
+
+@pytest.mark.parametrize(("rule", "noted"), [("ask", 0), ("allow", 1), ("off", None)])
+def test_what_models_may_remember_is_the_users_to_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rule: str, noted: int | None
+) -> None:
+    monkeypatch.setenv("LAMELLA_MEMORY_FOLDER", str(tmp_path / "memory"))
+    monkeypatch.setenv("LAMELLA_MEMORY_WRITES", rule)
+    with lamella.open("memory:", memory=True) as engine:
+        made = [tool for tool in engine.tools() if tool.name == "remember"]
+        assert bool(made) is (noted is not None)
+        for tool in made:
+            with suppress(WriteRefusedError):
+                asyncio.run(call(tool, fact="The garden lies north."))
+        if noted is None:
+            with pytest.raises(LamellaError, match="no memory that models may write to"):
+                _ = engine.remember
+        assert len(engine.memory.read()) == (noted or 0)
 
 
 def test_a_note_that_was_read_in_one_turn_and_changed_since_is_not_written_over_in_the_next(tmp_path: Path) -> None:

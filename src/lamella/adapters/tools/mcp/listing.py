@@ -24,12 +24,13 @@ _ILLEGAL = re.compile(r"[^A-Za-z0-9_-]")
 
 
 class ListedTool(NamedTuple):
-    """A tool by the name that a model calls it by, and the one that its server knows."""
+    """A tool by the name that a model calls it by, and the one that its server knows; it may ``changes`` something."""
 
     name: str
     own_name: str
     description: str
     parameters: Mapping[str, object]
+    changes: bool = True
 
 
 # A tool as its server tells it: name, description, schema, and whether it only reads.
@@ -52,7 +53,7 @@ def check_tools(
         said.append(
             f"{server}: {left:,} of {len(listed):,} tools may change something, and its writes are not allowed."
         )
-    for own_name, description, schema, _ in sorted_by_name[:MOST_TOOLS]:
+    for own_name, description, schema, reads in sorted_by_name[:MOST_TOOLS]:
         wrong = find_wrong(schema)
         name = name_tool(server, own_name, taken=found)
         if wrong is not None or own_name in {one.own_name for one in found.values()}:
@@ -61,7 +62,7 @@ def check_tools(
             )
             continue
         words = f"[{server}] {clean_words(description, LONGEST_DESCRIPTION)}".rstrip()
-        found[name] = ListedTool(name, own_name, words, _clean_schema(schema))
+        found[name] = ListedTool(name, own_name, words, _clean_schema(schema), not reads)
     if len(sorted_by_name) > MOST_TOOLS:
         said.append(f"{server}: of {len(sorted_by_name):,} tools the first {MOST_TOOLS} by name are taken.")
     return tuple(found.values()), tuple(said)

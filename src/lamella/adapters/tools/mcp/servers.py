@@ -57,6 +57,7 @@ class ToolServers:
                 description=tool.description,
                 parameters=tool.parameters,
                 run=self._make_run(report.name, tool.own_name),
+                changes=tool.changes,
             )
             for report in self.reports()
             for tool in report.tools

@@ -5,18 +5,24 @@ from collections.abc import Sequence
 from datetime import datetime
 from threading import RLock
 
-from lamella.core.log.branch import read_all_calls
+from lamella.core.compaction.asking import SummaryNeed, SummaryText
+from lamella.core.log.branch import read_all_calls, read_time
 from lamella.core.log.call import Call
 from lamella.core.log.events.codec import write_aside
 from lamella.core.log.log import Log
 from lamella.core.log.records import Written
 from lamella.core.messages.request import Request
+from lamella.core.prompt.state import State
+from lamella.core.values import replace
 from lamella.engine.dialogue.answer import Answer
 from lamella.engine.dialogue.dialogue import Dialogue
+from lamella.engine.dialogue.fitting import Fitter
 from lamella.engine.dialogue.summaries import SummaryFetcher
 from lamella.engine.keeping.backend import Backend, ChatRules
 from lamella.engine.keeping.journal import StoredLog
+from lamella.engine.keeping.titles import tell_title
 from lamella.engine.locking import one_at_a_time
+from lamella.engine.memory import TalkLine, need_line, tell_talk
 from lamella.errors import ConflictError
 
 
@@ -69,3 +75,18 @@ class AccountedChat(ABC):
     def ledger(self) -> Sequence[Sequence[Call]]:
         """For each turn of the active branch the model calls that were made for it, answers left behind included."""
         return read_all_calls(self._log.path(), tuple(self._log.nodes.values()), self._log.asides)
+
+    def tell_talk(self) -> TalkLine:
+        """What was talked about, on one line, in words of who writes summaries, or of nobody."""
+        state, told, rules = self._running().standing[0], self._log.path(), self._configured.rules
+        exchanges = state.talk.exchanges
+        given = self._summarize(need_line(exchanges, measure=rules.measure), state) if exchanges else None
+        day = read_time(told[-1].message) if told else None
+        return tell_talk(tell_title(self._log), exchanges, day=day, measure=rules.measure, given=given)
+
+    def _summarize(self, need: SummaryNeed, state: State) -> SummaryText | None:
+        """What who writes summaries says, as it does for a compaction; none where nobody does."""
+        world = replace(self._backend.world, fetcher=self._find_fetcher())
+        return Fitter(world.find_fetcher(), secrets=world.secrets).summarize(
+            need, state=state, rules=self._configured.rules
+        )

@@ -5,10 +5,13 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from threading import RLock
 
-from lamella.core.log.branch import read_time
+from lamella.core.log.branch import path_hashes, read_turns
 from lamella.core.log.events.attachment import AttachmentEvent
 from lamella.core.log.log import Log
+from lamella.core.log.nodes import name_messages
 from lamella.core.log.records import Written
+from lamella.core.search.index import Passage
+from lamella.core.search.passages import list_passages
 from lamella.core.values import replace
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.dialogue import Dialogue
@@ -22,9 +25,8 @@ from lamella.engine.keeping.backend import ChatRules
 from lamella.engine.keeping.commands.events import list_command_hashes, read_commands, write_command
 from lamella.engine.keeping.counting import CountingBook
 from lamella.engine.keeping.last_turn import find_runner
-from lamella.engine.keeping.titles import tell_title
 from lamella.engine.locking import one_at_a_time
-from lamella.engine.memory import MemoryWatch, tell_talk
+from lamella.engine.memory import MemoryWatch
 from lamella.engine.sending.limits import TurnLimits
 from lamella.errors import CallError
 
@@ -101,6 +103,12 @@ class CommandedChat(ABC):
         leaving = {*self._waits.detach, *self._waits.drop}
         return list_library(lambda asked: self.preview(asked, at=at), self._running().standing, leaving=leaving)
 
+    def originals(self) -> Sequence[Passage]:
+        """Everything said and attached on the active branch, word for word, whatever became of it in the prompt."""
+        told = self._log.path()
+        turns = read_turns(told, self._contents(path_hashes(told)), usual=self._configured.terms)
+        return list_passages(turns, name_messages(told))
+
     def refuse_secrets(self, texts: Sequence[Leaving], *, model: str) -> None:
         """Raises where something that looks like a secret would leave in these texts, and settings refuse that."""
         refuse_secrets(texts, model=model, watch=self._world.secrets, rule=self._configured.rules.secrets)
@@ -146,14 +154,3 @@ class CommandedChat(ABC):
         change = self._memory.find_change(self._running().standing[0], self._configured.rules)
         self._memory.is_due = True
         return change
-
-    def tell_talk(self) -> tuple[str, bool]:
-        """What was talked about, on one line, and whether a model wrote that: a summariser does, where there is one."""
-        state, told = self._running().standing[0], self._log.path()
-        return tell_talk(
-            tell_title(self._log),
-            state.talk.exchanges,
-            day=read_time(told[-1].message) if told else None,
-            measure=self._configured.rules.measure,
-            summarizer=self._world.summarizer,
-        )

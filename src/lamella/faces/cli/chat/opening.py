@@ -19,9 +19,10 @@ from lamella.engine.keeping.backend import Backend, ChatRules
 from lamella.engine.keeping.conversations import Conversations
 from lamella.engine.keeping.names import find_chat
 from lamella.engine.keeping.stored import StoredChat
+from lamella.engine.sending.delivery import Delivery
 from lamella.engine.sending.job import USUAL_RUNNER, Job, Workplace, find_runner, list_runners, run_job
 from lamella.engine.sending.pool import ProviderPool
-from lamella.engine.sending.sending import Delivery, Event
+from lamella.engine.sending.sending import Event
 from lamella.errors import CallError, UntrustedError, UsageError
 from lamella.faces.cli.access import name_command
 from lamella.faces.cli.chat.input import PROMPT
@@ -39,11 +40,11 @@ from lamella.wiring import (
     Configuration,
     Services,
     configure_chat,
+    find_book,
     find_part,
     fit_settings,
     open_backend,
     open_pool,
-    open_remember,
     open_workplace,
     read_services,
 )
@@ -267,7 +268,8 @@ def opened_to_talk(options: ChatOptions, progress: "Callable[[Progress], None]")
             services,
             vault=options.vault,
             allow=allow_write if can_ask() else None,
-            remember=open_remember(services, memory, told=_tell_noted),
+            book=find_book(services, memory),
+            told=_tell_noted,
         )
         opener = ChatOpener(backend=backend, pool=pool, services=services, usual=usual, place=place)
         yield opener.open(options)

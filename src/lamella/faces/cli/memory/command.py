@@ -5,8 +5,9 @@ from typing import Annotated
 import typer
 
 from lamella.faces.cli.access import ChatName, JsonOption, StoreOption, opened_chat
-from lamella.faces.cli.memory.lines import tell_facts
+from lamella.faces.cli.memory.lines import tell_facts, tell_kept
 from lamella.faces.cli.terminal.lines import show_line
+from lamella.faces.cli.terminal.progress import told_if_slow
 from lamella.faces.cli.terminal.telling import tell, tell_done, tell_json
 from lamella.holdings import FactKind
 from lamella.views.recall import view_fact, view_memory
@@ -54,7 +55,9 @@ def edit(*, fact: _Which, text: _Text, as_json: JsonOption = False) -> None:
 
 @memory_app.command()
 def keep(*, chat: ChatName, store: StoreOption = None, as_json: JsonOption = False) -> None:
-    """Remember what a conversation was about, on one line: its day, title and first question. No model is asked."""
-    with opened_chat(store, chat) as stored:
-        fact, _ = open_memory().add(stored.tell_talk()[0], kind=FactKind.RECENT, chat=stored.id)
-    tell_done(f"Remembered: {show_line(fact.text)}", view_fact(fact), as_json=as_json)
+    """Remember what a conversation was about, on one line: in words of whoever the setting summarizer names."""
+    with opened_chat(store, chat) as stored, told_if_slow(f"Putting {chat} on a line"):
+        stored.check_summarizer()
+        line = stored.tell_talk()
+        fact, _ = open_memory().add(line.text, kind=FactKind.RECENT, chat=stored.id)
+    tell_done(tell_kept(line, fact), view_fact(fact), as_json=as_json)

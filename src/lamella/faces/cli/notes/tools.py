@@ -12,7 +12,7 @@ from lamella.faces.cli.notes.search import VaultFolder
 from lamella.faces.cli.terminal.lines import show_line
 from lamella.faces.cli.terminal.telling import tell, tell_done, tell_json
 from lamella.views.notes import list_arguments, view_tools
-from lamella.wiring import find_vault, open_workplace, open_writer, read_services
+from lamella.wiring import find_book, find_part, find_vault, open_workplace, open_writer, read_services
 
 
 def tools(*, vault: VaultFolder = None, as_json: JsonOption = False) -> None:
@@ -20,7 +20,9 @@ def tools(*, vault: VaultFolder = None, as_json: JsonOption = False) -> None:
 
     lamella tools --vault examples/vault
     """
-    place = open_workplace(read_services(), vault=_find_vault(vault))
+    services = read_services()
+    book = find_book(services, find_part(services, talks=True))
+    place = open_workplace(services, vault=_find_vault(vault), book=book)
     made = [tool.definition() for tool in place.make_tools(None)]
     if as_json:
         tell_json(view_tools(made))

@@ -38,11 +38,12 @@ def can_ask() -> bool:
 
 
 def allow_write(change: "NoteChange") -> bool:
-    """Show what would change in a note, and ask; whatever is no yes is a no, and so is Ctrl-C."""
+    """Show what would change in a note or in the memory, and ask; whatever is no yes is a no, and so is Ctrl-C."""
     import typer  # here wherever somebody is asked
 
     clear_status()
-    tell(f"{'A new note' if change.before is None else 'A change'}: {show_line(change.path)}", err=True)
+    what = "To be remembered" if change.remembers else "A new note" if change.before is None else "A change"
+    tell(f"{what}: {show_line(change.path)}", err=True)
     tell(change.diff.rstrip("\n"), err=True)
     with seen_keys(), interrupted_by_keys():
         try:

@@ -53,3 +53,8 @@ def test_a_sound_schema_stays_as_it_is() -> None:
 def test_words_keep_their_lines_and_lose_what_acts() -> None:
     assert clean_words("a\n\tb\x1b[2J\u202e\ud800", 50) == "a\n\tb[2J"
     assert clean_words("word " * 100, 20) == "word word word wor …"
+
+
+def test_a_tool_that_may_change_something_says_so() -> None:
+    tools, _ = check_tools("it", [("order", "", OBJECT, False), ("read", "", OBJECT, True)])
+    assert [(tool.own_name, tool.changes) for tool in tools] == [("order", True), ("read", False)]

@@ -5,8 +5,9 @@ from collections.abc import Callable, Mapping
 from lamella.errors import UsageError
 from lamella.faces.cli.chat.input import choose_begun
 from lamella.faces.cli.chat.talk import TerminalChat
-from lamella.faces.cli.memory.lines import tell_facts
+from lamella.faces.cli.memory.lines import tell_facts, tell_kept
 from lamella.faces.cli.terminal.lines import show_line
+from lamella.faces.cli.terminal.progress import told_if_slow
 from lamella.faces.cli.terminal.telling import tell
 from lamella.holdings import FactKind
 from lamella.wiring import open_memory
@@ -61,10 +62,12 @@ def _edit(talk: TerminalChat, text: str) -> None:
 
 
 def _keep(talk: TerminalChat, _text: str) -> None:
-    line, by_model = talk.stored.tell_talk()
+    talk.opened.check_summarizer()
+    with told_if_slow("Putting this conversation on a line"):
+        line = talk.stored.tell_talk()
     book = open_memory(services=talk.opened.opener.services)
-    fact, _ = book.add(line, kind=FactKind.RECENT, chat=talk.stored.id)
-    tell(f"Remembered{', in words of a model' if by_model else ''}: {show_line(fact.text)}")
+    fact, _ = book.add(line.text, kind=FactKind.RECENT, chat=talk.stored.id)
+    tell(tell_kept(line, fact))
 
 
 def _refresh(talk: TerminalChat, _text: str) -> None:

@@ -1,0 +1,65 @@
+"""Delivery: what sending works with, how patient it is, and how it ends that somebody stopped or that broke."""
+
+from collections.abc import Awaitable, Callable
+
+import msgspec
+from msgspec import Struct
+
+from lamella.engine.sending.editing import AnswerEditor
+from lamella.engine.workers import Workers
+from lamella.errors import ProviderRetryError
+from lamella.ports import ChatProvider, Clock
+
+STOPPED = "stopped"
+BROKEN = "broken"
+SILENCE = 120.0
+# How many tokens an answer may have where nobody says.
+ANSWER = 1_024
+
+
+class RetryPolicy(Struct, frozen=True, kw_only=True):
+    """How often, and how long between: waits double from ``first`` to ``longest`` seconds, and up to half is added.
+
+    A provider that asks for more than ``at_most`` seconds is not waited for. After ``silence`` seconds in which nothing
+    comes, a try has failed.
+    """
+
+    tries: int = 4
+    first: float = 1.0
+    longest: float = 30.0
+    at_most: float = 120.0
+    silence: float = SILENCE
+
+    def wait(self, number: int, *, asked_for: float | None, jitter: float) -> float:
+        """How long to wait before the try of this number; what the provider asks for is the least."""
+        doubled: float = min(self.longest, self.first * 2 ** (number - 1))
+        return max(asked_for or 0.0, doubled * (1 + jitter / 2))
+
+
+class Delivery(Struct, frozen=True, kw_only=True):
+    """What sending works with. ``sleep`` and ``jitter`` come in, so that nothing here asks the clock or rolls dice.
+
+    What is built, read and written down is done by ``workers``: it never holds up the loop of whoever sends. With a
+    ``window``, a request that leaves less of it than the ``answer`` may have is not sent. ``answered`` is called when
+    something of an answer has come. ``model`` is who is asked. What it says goes through the ``editor``.
+    """
+
+    provider: ChatProvider
+    clock: Clock
+    sleep: Callable[[float], Awaitable[None]]
+    jitter: Callable[[], float]
+    workers: Workers = msgspec.field(default_factory=Workers)
+    patience: RetryPolicy = RetryPolicy()
+    answer: int = ANSWER
+    window: int | None = None
+    answered: Callable[[], None] | None = None
+    model: str = ""
+    editor: AnswerEditor | None = None
+
+
+def find_wait(error: ProviderRetryError, retries: int, post: Delivery) -> float | None:
+    """How long to wait before one more try after so many, none where it is enough."""
+    patience = post.patience
+    if retries + 1 >= patience.tries or (error.wait or 0.0) > patience.at_most:
+        return None
+    return patience.wait(retries + 1, asked_for=error.wait, jitter=post.jitter())
