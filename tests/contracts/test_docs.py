@@ -74,6 +74,7 @@ def test_every_setting_of_a_conversation_can_stand_in_a_transcript() -> None:
         "max_cost",
         "memory",
         "memory_folder",
+        "log_preview",
         "mcp",
         "private_addresses",
         "page_bytes",
