@@ -22,7 +22,15 @@ def test_the_public_names_are_pinned() -> None:
 
 def test_what_lamella_gives_of_it_is_the_same() -> None:
     both = set(EXPORTS) & set(lamella.__all__)
-    only_there = {"Attachment", "Codebase", "Instruction", "NotePassage", "describe_file", "describe_page", "knows_ending"}
+    only_there = {
+        "Attachment",
+        "Codebase",
+        "Instruction",
+        "NotePassage",
+        "describe_file",
+        "describe_page",
+        "knows_ending",
+    }
     assert both == set(EXPORTS) - only_there
     assert [name for name in both if getattr(lamella, name) is not getattr(lamella.attach, name)] == []
 

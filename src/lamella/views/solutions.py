@@ -75,5 +75,6 @@ def view_ignored(names: Sequence[str]) -> Mapping[str, object]:
     if not names:
         return {"ignored": []}
     are = "is" if len(names) == 1 else "are"
-    told = f"{', '.join(names)} {are} ignored, and neither stored nor logged: the server knows who asks by other means."
+    why = "who asks, and with which key, is not for a request to say"
+    told = f"{', '.join(names)} {are} ignored, and neither stored nor logged: {why}."
     return {"ignored": list(names), "ignoredBecause": told}

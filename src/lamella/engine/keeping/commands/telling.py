@@ -23,7 +23,8 @@ def write_said(log: Log, said: Sequence[Said], *, rules: ChatRules, at: str) -> 
         raise CallError("A question waits for its answer.", hint="Have it answered first, or go back to an answer.")
     parts: list[Written] = []
     for asked, answered in said:
-        turn = Turn(text=normalise(asked), terms=rules.terms)
+        text = normalise(asked)
+        turn = Turn(text=text, typed=text, terms=rules.terms)
         turn = turn if head else replace(turn, model=rules.model, system=_give_system(rules))
         question = turn_id(log.conversation, head, turn)
         reply = normalise(answered)
