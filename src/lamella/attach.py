@@ -1,6 +1,6 @@
 """What can be attached: one small frozen value per kind, turned into an artifact when it is asked with.
 
-Each of the values can be imported from ``lamella`` as well, but for a ``NotePassage``, which searches make.
+Each of the values can be imported from ``lamella`` as well, but for those of ``lamella.code`` and of searches.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,6 +24,7 @@ __all__ = [
     "Codebase",
     "Dataview",
     "Folder",
+    "Instruction",
     "Note",
     "NotePassage",
     "Office",
@@ -262,6 +263,23 @@ class NotePassage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Instruction:
+    """How something is to be done, for turns that ask for it by its ``name``: sent once, referred to after that.
+
+    It is not attached for good: it stays readable for as many turns as `linger` says.
+    """
+
+    kind: ClassVar[Kind] = Kind.INSTRUCTION
+    name: str
+    text: str
+    policy: str | None = None
+
+    def attachment(self) -> Artifact:
+        source = Source(path=self.name)
+        return make_artifact(self.kind, text=self.text, source=source, title=self.name, policy=find_policy(self.policy))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
     """A picture: its bytes, its path in the vault, or its address; a data URI is one, too. Its bytes say its type."""
 
@@ -334,7 +352,9 @@ class Tool:
         return make_tool_definition(self.name, description=self.description, parameters=self.parameters)
 
 
-Attachment = _File | _Page | Folder | Codebase | Tag | Dataview | Selection | NotePassage | Picture | Unknown
+Attachment = (
+    _File | _Page | Folder | Codebase | Tag | Dataview | Selection | NotePassage | Instruction | Picture | Unknown
+)
 
 
 def describe_file(path: str) -> _File | Picture:

@@ -1,4 +1,4 @@
-"""Code: files of a repository, chosen for a question to fit a budget of tokens; see docs/code.md.
+"""Code: files chosen for a question, kinds of questions, and what answers them; see docs/code.md, docs/kinds.md.
 
 Names are fetched when they are first asked for, so that importing this costs nothing.
 """
@@ -8,19 +8,52 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from lamella.adapters.sources.code.attaching import attach_code
+    from lamella.attach import Instruction
     from lamella.holdings import CodeFile, CodeForm, CodeSelection
+    from lamella.runners.kinds.asking import KindTurn, make_turn
+    from lamella.runners.kinds.blocks import ChatKind
+    from lamella.runners.kinds.solving import Solution
+    from lamella.runners.kinds.state import ChatState, find_state
     from lamella.wiring.code import select_code, select_files
+    from lamella.wiring.kinds import filter_request, solve, solve_request
 
-__all__ = ["CodeFile", "CodeForm", "CodeSelection", "attach_code", "select_code", "select_files"]
+__all__ = [
+    "ChatKind",
+    "ChatState",
+    "CodeFile",
+    "CodeForm",
+    "CodeSelection",
+    "Instruction",
+    "KindTurn",
+    "Solution",
+    "attach_code",
+    "filter_request",
+    "find_state",
+    "make_turn",
+    "select_code",
+    "select_files",
+    "solve",
+    "solve_request",
+]
 
 if not TYPE_CHECKING:
     _HOMES = {
+        "ChatKind": "lamella.runners.kinds.blocks",
+        "ChatState": "lamella.runners.kinds.state",
         "CodeFile": "lamella.holdings",
         "CodeForm": "lamella.holdings",
         "CodeSelection": "lamella.holdings",
+        "Instruction": "lamella.attach",
+        "KindTurn": "lamella.runners.kinds.asking",
+        "Solution": "lamella.runners.kinds.solving",
         "attach_code": "lamella.adapters.sources.code.attaching",
+        "filter_request": "lamella.wiring.kinds",
+        "find_state": "lamella.runners.kinds.state",
+        "make_turn": "lamella.runners.kinds.asking",
         "select_code": "lamella.wiring.code",
         "select_files": "lamella.wiring.code",
+        "solve": "lamella.wiring.kinds",
+        "solve_request": "lamella.wiring.kinds",
     }
 
     def __getattr__(name: str) -> object:

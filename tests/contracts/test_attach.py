@@ -8,9 +8,9 @@ import lamella
 import lamella.attach
 
 EXPORTS = [
-    "ActiveNote", "Attachment", "Canvas", "Code", "Codebase", "Dataview", "Folder", "Note", "NotePassage", "Office",
-    "Pdf", "Picture", "Selection", "Tag", "Tool", "ToolResult", "Unknown", "Url", "WebTab", "YouTube", "describe_file",
-    "describe_page", "knows_ending",
+    "ActiveNote", "Attachment", "Canvas", "Code", "Codebase", "Dataview", "Folder", "Instruction", "Note",
+    "NotePassage", "Office", "Pdf", "Picture", "Selection", "Tag", "Tool", "ToolResult", "Unknown", "Url", "WebTab",
+    "YouTube", "describe_file", "describe_page", "knows_ending",
 ]  # fmt: skip
 LOADED = "import json, sys, lamella.attach; print(json.dumps(sorted(sys.modules)))"
 
@@ -22,7 +22,15 @@ def test_the_public_names_are_pinned() -> None:
 
 def test_what_lamella_gives_of_it_is_the_same() -> None:
     both = set(EXPORTS) & set(lamella.__all__)
-    only_there = {"Attachment", "Codebase", "NotePassage", "describe_file", "describe_page", "knows_ending"}
+    only_there = {
+        "Attachment",
+        "Codebase",
+        "Instruction",
+        "NotePassage",
+        "describe_file",
+        "describe_page",
+        "knows_ending",
+    }
     assert both == set(EXPORTS) - only_there
     assert [name for name in both if getattr(lamella, name) is not getattr(lamella.attach, name)] == []
 

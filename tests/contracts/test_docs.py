@@ -75,6 +75,7 @@ def test_every_setting_of_a_conversation_can_stand_in_a_transcript() -> None:
         "memory",
         "memory_folder",
         "memory_writes",
+        "log_preview",
         "mcp",
         "private_addresses",
         "page_bytes",

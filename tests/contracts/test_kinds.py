@@ -101,6 +101,7 @@ NAMED = {
         {"NOTE", "IMAGE", "TAG", "FOLDER", "CODE", "CODEBASE"},
         "folders, tags, links and codebases mean files; a note embeds images; lines are those of the bare file",
     ),
+    "runners": ({"INSTRUCTION"}, "which instructions stand in a prompt is looked up there"),
     "core/log": ({"IMAGE"}, "what is stored of a picture is its bytes"),
     "core/prompt": ({"TOOL", "IMAGE", "ACTIVE_NOTE"}, "a turn has its own results, pictures and open note"),
     "core/planning": ({"TOOL", "IMAGE", "ACTIVE_NOTE"}, "a turn has its own results, pictures and open note"),

@@ -71,7 +71,24 @@ PROVIDERS = [
     "weigh_storage",
 ]
 TESTING = ["Line", "MemoryStore", "ScriptedProvider", "SettableClock"]
-CODE = ["CodeFile", "CodeForm", "CodeSelection", "attach_code", "select_code", "select_files"]
+CODE = [
+    "ChatKind",
+    "ChatState",
+    "CodeFile",
+    "CodeForm",
+    "CodeSelection",
+    "Instruction",
+    "KindTurn",
+    "Solution",
+    "attach_code",
+    "filter_request",
+    "find_state",
+    "make_turn",
+    "select_code",
+    "select_files",
+    "solve",
+    "solve_request",
+]
 NOTES = ["IndexReport", "NoteChange", "NoteHit", "NoteIndex", "ReplySource", "open_index"]
 PINNED = {
     "lamella.code": CODE,

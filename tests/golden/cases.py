@@ -31,6 +31,7 @@ CONVERSATIONS = (
     "heavy",
     "dataview",
     "documents",
+    "kinds",
 )
 LAYOUTS = ("library", "in_place")
 CARRY_FORWARD = ("full", "preview")

@@ -60,7 +60,7 @@ def test_python_and_the_command_give_the_same(repository: Path) -> None:
     assert [(one["path"], one["form"], one["text"], one["parts"]) for one in body["files"]] == [
         (one.path, one.form, one.text, one.parts) for one in selection.files
     ]
-    assert [(one["path"], one["why"]) for one in body["left_out"]] == list(selection.left_out)
+    assert [(one["path"], one["reason"]) for one in body["left_out"]] == list(selection.left_out)
 
 
 def test_the_text_is_what_a_model_reads(repository: Path) -> None:

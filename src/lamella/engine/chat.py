@@ -13,7 +13,7 @@ from lamella.core.log.nodes import Told
 from lamella.core.log.receipt import Receipt
 from lamella.core.messages.delta import ToolCall
 from lamella.core.values import replace
-from lamella.engine.checks import GivenLimits, check_answer, check_text, check_time, limit_turn
+from lamella.engine.checks import GivenLimits, check_answer, check_each, check_text, check_time, limit_turn
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.proposal import Proposal
 from lamella.engine.dialogue.turn import TurnView, no_model
@@ -33,6 +33,7 @@ from lamella.errors import CallError
 
 NO_RUNNERS: Mapping[str, Runner] = MappingProxyType({})
 NO_PLACE = Workplace()
+_PAIR = 2
 
 
 class Chat(Discourse):
@@ -70,6 +71,7 @@ class Chat(Discourse):
         pin: Sequence[str] = (),
         unpin: Sequence[str] = (),
         fold: bool = False,
+        verbatim: bool = False,
         runner: str | None = None,
         max_tokens: int | None = None,
         **limits: Unpack[GivenLimits],
@@ -101,6 +103,7 @@ class Chat(Discourse):
             pin=pin,
             unpin=unpin,
             fold=fold,
+            verbatim=verbatim,
         )
         post = self._find_post(self._stored.model_for(asked), max_tokens)
         job = self._make_job(post, toolbox, bounds, asked=asked if runner is None else replace(asked, runner=runner))
@@ -299,6 +302,14 @@ class Chat(Discourse):
         hashes = [name for one in told for name in list_source_hashes(one)]
         contents = self._backend.store.read_contents(self.id, hashes) if hashes else {}
         return tuple(source for one in told for source in read_sources(one, contents))
+
+    def add_turns(self, turns: Sequence[tuple[str, str]], *, at: datetime | None = None) -> None:
+        """Questions with their answers that were said elsewhere, after the last answer; nothing is sent or read."""
+        said = check_each(turns, "turns", tuple)
+        if any(len(one) != _PAIR for one in said):
+            raise CallError("turns holds something that is no pair.", hint="It takes pairs: a question, its answer.")
+        pairs = [(check_text(asked, "a question"), check_text(answered, "an answer")) for asked, answered in said]
+        self._stored.add_turns(pairs, at=check_time(at))
 
     def branches(self) -> Sequence[str]:
         """Every branch by its last message; none is ever lost by editing, regenerating, deleting or forking."""

@@ -26,6 +26,7 @@ _LISTS = {
     "results": "ToolResult values; what the model may call goes into `tools`",
     "tools": "Tool values, and functions with types and a docstring; what came back goes into `results`",
     "outputs": "ToolOutput values",
+    "turns": "pairs: a question, and its answer",
     "drop": "the ids of artifacts, or the names of pictures",
     "detach": "the ids of artifacts, or the names of pictures",
     "pin": "the ids of artifacts and messages, or names such as turn:3 and reply:3",

@@ -90,11 +90,13 @@ class Discourse:
         pin: Sequence[str] = (),
         unpin: Sequence[str] = (),
         fold: bool = False,
+        verbatim: bool = False,
         at: datetime | None = None,
     ) -> TurnView:
         """The next turn, built and checked. If it cannot be built, an error says why and nothing has changed.
 
-        ``tools`` are what the model may call from now on, ``results`` what already came back and rides as text.
+        ``tools`` are what the model may call from now on, ``results`` what already came back and rides as text. In a
+        ``verbatim`` text braces name nothing: it is sent as it is.
         """
         asked = self._describe(
             text,
@@ -108,6 +110,7 @@ class Discourse:
             pin=pin,
             unpin=unpin,
             fold=fold,
+            verbatim=verbatim,
         )
         turn = self._walker.ask(asked, at=check_time(at))
         # From here on the conversation knows its system prompt, each branch its own.
@@ -128,6 +131,7 @@ class Discourse:
         pin: Sequence[str] = (),
         unpin: Sequence[str] = (),
         fold: bool = False,
+        verbatim: bool = False,
         at: datetime | None = None,
     ) -> TurnView:
         """What ``ask`` would give, with its tokens, cache and cost, if nothing has to go for it. Nothing changes."""
@@ -143,6 +147,7 @@ class Discourse:
             pin=pin,
             unpin=unpin,
             fold=fold,
+            verbatim=verbatim,
         )
         return self._walker.preview(asked, at=check_time(at))
 
@@ -160,6 +165,7 @@ class Discourse:
         pin: Sequence[str] = (),
         unpin: Sequence[str] = (),
         fold: bool = False,
+        verbatim: bool = False,
     ) -> Ask:
         """What a Python program asks, once its types are known to be right."""
         return Ask(
@@ -174,6 +180,7 @@ class Discourse:
             pin=tuple([check_text(name, "pin") for name in check_each(pin, "pin", str)]),
             unpin=tuple([check_text(name, "unpin") for name in check_each(unpin, "unpin", str)]),
             fold=bool(fold),
+            verbatim=bool(verbatim),
         )
 
     def _name_model(self, model: str) -> str:

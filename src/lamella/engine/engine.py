@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from lamella.attach import Tool
+from lamella.core.values import replace
 from lamella.engine.chat import NO_PLACE, Chat
 from lamella.engine.checks import check_folder, check_text
 from lamella.engine.keeping.backend import Backend
@@ -26,6 +27,8 @@ from lamella.ports import Archive, MemoryBook, Store
 
 Place = str | PathLike[str]
 _Part = TypeVar("_Part")
+# The store that forgets everything, and what its one conversation is called.
+_NOWHERE, _PASSING = "memory:", "chat"
 
 
 class Engine:
@@ -86,15 +89,23 @@ class Engine:
         Settings given here are written down and hold from now on.
         """
         name = check_text(conversation, "conversation", may_be_empty=False)
+        return self._open(self._backend, name, settings)
+
+    def _open(self, backend: Backend, name: str, settings: Mapping[str, object]) -> Chat:
         for one in ("model", "summarizer"):
             given = settings.get(one)
             self._pool.name(check_text(given, one, may_be_empty=False) if isinstance(given, str) else None)
         given_here = {**self._settings, **settings}
-        return Chat(self._backend, name, given_here, pool=self._pool, runners=self._runners, place=self._place)
+        return Chat(backend, name, given_here, pool=self._pool, runners=self._runners, place=self._place)
 
     async def conversation(self, conversation: str, **settings: object) -> Chat:
         """The same, for programs that send: the loop goes on while it is read."""
         return await self._pool.workers.run(partial(self.chat, conversation, **settings))
+
+    def unkept(self, **settings: object) -> Chat:
+        """A new conversation that nobody keeps: it is gone with the object, and takes up no memory."""
+        store = _there(self._open_store, "stores")(_NOWHERE)
+        return self._open(replace(self._backend, store=store, memory=None), _PASSING, settings)
 
     def fit(self, model: str) -> Mapping[str, object]:
         """What suits a conversation that begins with a model, where nobody set it: its window and layout, by name."""

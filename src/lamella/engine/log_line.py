@@ -1,4 +1,7 @@
-"""The log line of a turn: ids, hashes and numbers for whoever listens to the program. Never a text, never a key."""
+"""The log line of a turn: ids, hashes and numbers for whoever listens to the program. Never a key.
+
+No text either, unless a setting allows how the answer begins. Whatever that holds, it stays one line.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from logging import getLogger
@@ -11,11 +14,29 @@ from lamella.core.prompt.prompt import Prompt
 
 LOGGER = getLogger("lamella.turns")
 _DIGITS = 3
+# How much of an answer is shown where that is allowed, in characters.
+_SHOWN = 200
 
 
-def log_turn(prompt: Prompt, imprint: Imprint, *, entry: Entry | None, calls: Sequence[Call], level: int) -> None:
-    """Tell of a turn that was answered, in one line; records carry the same as a mapping, ``record.turn``."""
-    told = describe_turn(prompt, imprint, entry=entry, calls=calls)
+def log_turn(
+    prompt: Prompt,
+    imprint: Imprint,
+    *,
+    entry: Entry | None,
+    calls: Sequence[Call],
+    level: int,
+    said: str = "",
+    shown: bool = False,
+) -> None:
+    """Tell of a turn that was answered, in one line; records carry the same as a mapping, ``record.turn``.
+
+    Of what was ``said`` the length is told, and how it begins if that may be ``shown``.
+    """
+    told = {
+        **describe_turn(prompt, imprint, entry=entry, calls=calls),
+        "length": len(said),
+        **({"preview": show_beginning(said)} if shown else {}),
+    }
     line = " ".join(f"{name}={_write(value)}" for name, value in told.items())
     LOGGER.log(level, "turn %s", line, extra={"turn": told})
 
@@ -45,6 +66,7 @@ def describe_turn(
         "tokens": prompt.total,
         "predicted": _add(call.predicted.read for call in calls if call.predicted is not None),
         "cached": _add(call.usage.read for call in calls),
+        "used": add_used(calls),
         "build": _add(timing.build for timing in timings),
         "first": timings[0].first if timings else None,
         "total": _add(timing.total for timing in timings),
@@ -53,6 +75,21 @@ def describe_turn(
         "compacted_share": round(imprint.compacted_share, _DIGITS),
         "unparsed": imprint.unparsed,
     }
+
+
+def add_used(calls: Iterable[Call]) -> int | None:
+    """What calls took in tokens, in and out, as their provider says; none where it does not say."""
+    usages = [call.usage for call in calls]
+    known = [one.prompt + (one.output or 0) for one in usages if one.prompt is not None]
+    return sum(known) if known else None
+
+
+def show_beginning(said: str) -> str:
+    """How a text begins, on one line: breaks are blanks, and what a terminal would obey is written out."""
+    # More is looked at than shown: runs of blanks count as one.
+    line = " ".join(said[: _SHOWN * 10].split())
+    plain = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in line)
+    return plain if len(plain) <= _SHOWN and len(said) <= _SHOWN * 10 else f"{plain[:_SHOWN]}..."
 
 
 def _find_cause(entry: Entry | None, calls: Sequence[Call]) -> str | None:

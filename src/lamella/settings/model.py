@@ -119,6 +119,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     summarizer: str = "same"
     cache_storage: int = 0
     secrets: str = "warn"
+    log_preview: bool = False
     note_writes: str = "ask"
     note_backups: str | None = None
     web_search: str | None = None

@@ -58,20 +58,18 @@ def list_arguments(tool: ToolDefinition) -> list[str]:
 
 
 def view_selection(selection: CodeSelection, *, explain: bool = False) -> dict[str, object]:
-    """What was chosen with its content; why each score is what it is, and what is left out, where that is wanted."""
-    body: dict[str, object] = {
+    """What was chosen with its content, and what is left out; why each score is what it is, where that is wanted."""
+    return {
         "lamella": 1,
         "root": selection.root,
         "question": selection.question,
         "budget": selection.budget,
         "tokens": selection.tokens,
         "files": [_view_file(one, explain=explain) for one in selection.files],
+        "left_out": [{"path": path, "reason": why} for path, why in selection.left_out],
         "text": selection.text,
         "told": list(selection.told),
     }
-    if explain:
-        body["left_out"] = [{"path": path, "why": why} for path, why in selection.left_out]
-    return body
 
 
 def _view_file(one: CodeFile, *, explain: bool) -> dict[str, object]:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from lamella.adapters.providers.places import DEMO_MODEL
     from lamella.adapters.providers.registry import list_models
     from lamella.adapters.sources.code.attaching import attach_code
-    from lamella.adapters.sources.code.sent import read_sent
+    from lamella.adapters.sources.code.sent import read_body, read_sent
     from lamella.adapters.sources.naming import MentionOutcome, NamedFiles
     from lamella.adapters.sources.opening import open_sources
     from lamella.attach import BUDGET
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from lamella.wiring.archives import open_archive
     from lamella.wiring.code import MOST_TOKENS, select_code, select_files
     from lamella.wiring.faults import find_bad_settings
+    from lamella.wiring.kinds import filter_request, open_solver, solve_request
     from lamella.wiring.providers import (
         configure_chat,
         fit_settings,
@@ -71,6 +72,7 @@ __all__ = [
     "configure_chat",
     "copy_conversations",
     "describe_server",
+    "filter_request",
     "find_bad_settings",
     "find_book",
     "find_misspelt",
@@ -100,6 +102,7 @@ __all__ = [
     "open_pool",
     "open_provider",
     "open_servers",
+    "open_solver",
     "open_sources",
     "open_trust",
     "open_workplace",
@@ -108,6 +111,7 @@ __all__ = [
     "parse_transcript",
     "place_user_file",
     "read_answer",
+    "read_body",
     "read_sent",
     "read_services",
     "read_transcript",
@@ -117,6 +121,7 @@ __all__ = [
     "save_transcript",
     "select_code",
     "select_files",
+    "solve_request",
     "tell_takes",
     "tell_unready",
     "write_request",
@@ -127,7 +132,7 @@ if not TYPE_CHECKING:
     _HOMES = {
         "lamella.adapters.archive.transcript": ("Transcript", "load_transcript", "parse_transcript", "read_transcript"),
         "lamella.adapters.sources.code.attaching": ("attach_code",),
-        "lamella.adapters.sources.code.sent": ("read_sent",),
+        "lamella.adapters.sources.code.sent": ("read_body", "read_sent"),
         "lamella.adapters.providers.places": ("DEMO_MODEL",),
         "lamella.adapters.providers.registry": ("list_models",),
         "lamella.adapters.sources.naming": ("MentionOutcome", "NamedFiles"),
@@ -143,6 +148,7 @@ if not TYPE_CHECKING:
         "lamella.wiring.archives": ("open_archive",),
         "lamella.wiring.code": ("MOST_TOKENS", "select_code", "select_files"),
         "lamella.wiring.faults": ("find_bad_settings",),
+        "lamella.wiring.kinds": ("filter_request", "open_solver", "solve_request"),
         "lamella.wiring.running.mcp": ("describe_server", "is_trusted", "list_servers", "open_servers"),
         "lamella.wiring.running.memory": ("find_book", "find_part", "open_memory"),
         "lamella.wiring.providers": (

@@ -33,6 +33,7 @@ def open_world(
         summarizer=summarizer,
         dialects=services.dialects,
         secrets=services.secrets,
+        log_preview=services.settings.log_preview,
     )
 
 

@@ -10,7 +10,7 @@ from lamella.core.ledger.entry import Entry, Prefix
 from lamella.core.log.call import Call, Cause, Movement, Outcome, Timing, Verdict
 from lamella.core.log.events.imprint import Imprint
 from lamella.core.messages.usage import Usage
-from lamella.engine.log_line import LOGGER, describe_turn, log_turn
+from lamella.engine.log_line import LOGGER, add_used, describe_turn, log_turn, show_beginning
 
 IMPRINT = Imprint(renderer=1, system="s", library="l", prefix="p", whole="w", segments=(1, 2, 3, 4, 1), unparsed=2)
 MOVED = Movement(cause=Cause.ARTIFACT_ADDED, segment="https://example.org/?key=secret")
@@ -92,3 +92,53 @@ def test_nobody_who_does_not_listen_is_told_anything(caplog: pytest.LogCaptureFi
     chat.reply("hello")
     assert caplog.records == []
     assert LOGGER.name == "lamella.turns"
+
+
+def test_what_was_used_and_how_long_the_answer_is_are_told(listening: pytest.LogCaptureFixture) -> None:
+    prompt = Conversation(conversation="garden", model="scripted:m").ask("hi").envelope.prompt
+    used = Call(
+        model="m",
+        verdict=Verdict(outcome=Outcome.HIT, movement=Movement(cause=Cause.NONE)),
+        usage=Usage(plain=10, read=3, output=4),
+    )
+    log_turn(prompt, IMPRINT, entry=None, calls=(used, used), level=logging.INFO, said="Beans.")
+    told = dict(pair.split("=", 1) for pair in listening.records[0].getMessage().removeprefix("turn ").split())
+    assert (told["conversation"], told["model"], told["used"], told["length"]) == ("garden", "scripted:m", "34", "6")
+    assert "preview" not in told
+    assert "Beans" not in str(listening.records[0].__dict__)
+    assert add_used([]) is None
+
+
+@pytest.mark.parametrize("said", ["a\nb", "a\r\nb", "a\u2028b", "a\u2029b", "a\x85b", "a\x0bb", "a\x1b[2Jb", "a\x00b"])
+def test_whatever_an_answer_holds_its_line_is_one_line(said: str, listening: pytest.LogCaptureFixture) -> None:
+    prompt = Conversation(conversation="garden").ask("hi").envelope.prompt
+    log_turn(prompt, IMPRINT, entry=None, calls=(), level=logging.INFO, said=said * 300, shown=True)
+    (record,) = listening.records
+    line = record.getMessage()
+    assert line.splitlines() == [line]
+    assert line.isprintable()
+    shown = vars(record)["turn"]["preview"]
+    assert shown.isprintable()
+    assert shown.startswith("a")
+    assert len(shown) == 203
+    assert shown.endswith("...")
+
+
+def test_a_short_answer_is_shown_whole() -> None:
+    assert show_beginning("Beans.\n\n  Peas.") == "Beans. Peas."
+    assert show_beginning("x" * 200) == "x" * 200
+    assert show_beginning("x" * 201) == "x" * 200 + "..."
+    assert show_beginning("x" + " " * 3_000 + "y") == "x..."
+
+
+def test_a_preview_is_shown_only_where_the_setting_allows_it(
+    listening: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for allowed in ("false", "true"):
+        monkeypatch.setenv("LAMELLA_LOG_PREVIEW", allowed)
+        chat = Conversation(conversation="garden")
+        chat.ask("hi")
+        chat.reply("It is\nswordfish.")
+    without, shown = (record.getMessage() for record in listening.records)
+    assert "sword" not in without
+    assert shown.endswith("length=16 preview=It_is_swordfish.")

@@ -144,7 +144,8 @@ def _wrap(artifact: Artifact, kind: Kind | None, body: list[str]) -> str:
 def _head(artifact: Artifact, form: BlockForm) -> list[str]:
     source = artifact.source
     head = [] if form is BlockForm.BARE and not artifact.title else [f"<title>{escape_line(artifact.title)}</title>"]
-    if source.path is not None:
+    # Its path is no place to look: what it tells how to do stands in its title.
+    if source.path is not None and form is not BlockForm.NAMED:
         head.append(f"<path>{escape_line(source.path)}</path>")
     if source.url is not None:
         head.append(f"<url>{escape_line(source.url)}</url>")

@@ -45,6 +45,13 @@ def codebase_id(source: Source, text: str) -> ArtifactId:
     return ArtifactId(f"codebase:{folder_id(source, text)}")
 
 
+def instruction_id(source: Source, _text: str) -> ArtifactId:
+    """What it tells how to do: a newer text of that name stands in the place of the one before."""
+    if not source.path or not source.path.strip():
+        raise ArtifactError("An instruction has no name.", hint="Say what it tells how to do, as in `explain`.")
+    return ArtifactId(f"instruction:{source.path}")
+
+
 def url_id(source: Source, _text: str) -> ArtifactId:
     """The URL as given; a fragment stays only if it selects content."""
     if not source.url:

@@ -15,6 +15,7 @@ from lamella.core.artifacts.ids import (
     dataview_id,
     folder_id,
     image_id,
+    instruction_id,
     passage_id,
     path_id,
     selection_id,
@@ -39,6 +40,7 @@ class BlockForm(StrEnum):
     """How a kind becomes text."""
 
     LOCATED = "located"
+    NAMED = "named"
     TOOL = "tool"
     BARE = "bare"
     IMAGE_PART = "image_part"
@@ -137,6 +139,9 @@ _ROWS = (
              fields=_SELECTION, medium=Medium.NONE, recoverable=False, trust=Trust.WEB, templates=("selection",)),
     KindSpec(kind=Kind.PASSAGE, tag="passage_context", group="Passages", id_rule=passage_id,
              fields=("path", "place", "text"), medium=Medium.NONE, embeds=Embeds.LINKED, part=True),
+    # How to do something, given when it is asked for: it lingers, and whoever asks for it again brings it again.
+    KindSpec(kind=Kind.INSTRUCTION, tag="instruction_context", group="Instructions", block=BlockForm.NAMED,
+             id_rule=instruction_id, medium=Medium.NONE, trust=Trust.USER, part=True),
     KindSpec(kind=Kind.TOOL, tag="tool_result", group="Tools", block=BlockForm.TOOL, id_rule=tool_id, fields=(),
              medium=Medium.NONE, promotion=Promotion.NEVER, trust=Trust.TOOL),
     KindSpec(kind=Kind.IMAGE, tag="image", group="Images", block=BlockForm.IMAGE_PART, id_rule=image_id,

@@ -32,6 +32,7 @@ class Kind(StrEnum):
     SELECTED_TEXT = "selected_text"
     WEB_SELECTION = "web_selection"
     PASSAGE = "passage"
+    INSTRUCTION = "instruction"
     TOOL = "tool"
     IMAGE = "image"
     UNKNOWN = "unknown"

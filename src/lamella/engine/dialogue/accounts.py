@@ -125,12 +125,13 @@ class Accounts:
             self._page.entry = replace(self._page.entry, calls=(*self._page.entry.calls, call))
         return self._calls
 
-    def end(self, prompt: Prompt, imprint: Imprint | None) -> None:
+    def end(self, prompt: Prompt, imprint: Imprint | None, said: str) -> None:
         """The turn of a prompt was answered; whoever listens is told what it came to."""
         entry = None if self._page is None else self._page.entry
         level = INFO if entry is None or entry.prefix.triggered else WARNING
         if imprint is not None and LOGGER.isEnabledFor(level):
-            log_turn(prompt, imprint, entry=entry, calls=self._calls, level=level)
+            shown = self._world.log_preview
+            log_turn(prompt, imprint, entry=entry, calls=self._calls, level=level, said=said, shown=shown)
         self._answered_by = self._calls[-1].id if self._calls else None
         self._calls = ()
 

@@ -21,7 +21,8 @@ class Ask(Struct, frozen=True, kw_only=True):
     are so before that, none for those that were. ``earlier`` is what was attached before this was asked, as it was read
     then, and ``warnings`` what is to be said of that. ``refresh`` names what is read anew. ``runner`` is the way of
     answering, none for the usual one. ``sources`` are what the numbers mean that an answer may cite. ``upon`` are parts
-    of the system prompt that wait for a compaction: they are taken up if this turn is compacted.
+    of the system prompt that wait for a compaction: they are taken up if this turn is compacted. In a ``verbatim`` text
+    braces name nothing.
     """
 
     text: str
@@ -42,6 +43,7 @@ class Ask(Struct, frozen=True, kw_only=True):
     runner: str | None = None
     sources: tuple[CitedSource, ...] = ()
     upon: Mapping[str, str] = {}
+    verbatim: bool = False
 
 
 def ask_again(turn: Turn, *, text: str | None, model: str | None, system: Mapping[str, str]) -> Ask:

@@ -224,7 +224,7 @@ class Dialogue:
             self._journal.write_reply(given, message=state.head, parent=parent, at=at, calls=[call] if call else [])
         if call is not None:
             self.accounts.note(call)
-        self.accounts.end(waiting(self._state), self._past.turns[-1].imprint)
+        self.accounts.end(waiting(self._state), self._past.turns[-1].imprint, given.reply.text)
         self._past.answer(given.reply.text, message=state.head)
         self._before = self._state = state
 

@@ -36,6 +36,8 @@ class World(Struct, frozen=True, kw_only=True):
     # The seam for a better ranking than by words: whoever has an index of the notes gives its own.
     rank: Rank = rank_by_words
     secrets: SecretWatch | None = None
+    # Whether the log of the program may show how an answer begins.
+    log_preview: bool = False
 
     def tariff(self, model: str | None) -> Tariff:
         """How a turn that goes to a model is billed."""

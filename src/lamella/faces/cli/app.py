@@ -67,7 +67,7 @@ COMMANDS: Mapping[str, tuple[str, str, str]] = {
     "index": ("lamella.faces.cli.notes.search", "index", _NOTES),
     "tools": ("lamella.faces.cli.notes.tools", "tools", _NOTES),
     "restore": ("lamella.faces.cli.notes.tools", "restore", _NOTES),
-    "code": ("lamella.faces.cli.code.select", "code_app", _CODE),
+    "code": ("lamella.faces.cli.code.command", "code_app", _CODE),
     "attach": ("lamella.faces.cli.library.attach", "attach", _KEPT),
     "detach": ("lamella.faces.cli.library.leaving", "detach", _KEPT),
     "drop": ("lamella.faces.cli.library.leaving", "drop", _KEPT),

@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated
 
 import typer
@@ -11,6 +11,7 @@ from lamella import Turn
 from lamella.attach import Attachment, Unknown, find_policy
 from lamella.engine.checks import check_text
 from lamella.engine.dialogue.ask import Ask
+from lamella.engine.keeping.stored import StoredChat
 from lamella.errors import SourceTooLargeError, TextError, UsageError
 from lamella.faces.cli.access import JsonOption, StoreOption
 from lamella.faces.cli.chat.attaching import attach_named, find_active, with_policy
@@ -38,6 +39,7 @@ from lamella.views.turns import view_turn
 from lamella.wiring import NamedFiles, open_files
 
 _LARGEST = 50_000_000
+View = Callable[[StoredChat], Mapping[str, object]]
 _AttachOption = Annotated[
     list[str] | None,
     typer.Option(metavar="PATH", help="A file, page, folder, [[Note]] or #tag to attach; may be repeated."),
@@ -90,7 +92,7 @@ def ask(
 
     lamella ask "What is decided here?" --attach examples/vault/decisions/one-index.md
     """
-    _check_kept(chat, store)
+    check_kept(chat, store)
     find_policy(policy)
     text, piped = _read_question(question)
     files = open_files(vault)
@@ -109,32 +111,33 @@ def ask(
         lasts=False,
         settings=read_given(system, settings),
     )
-    _ask(asked, options, as_json=as_json)
+    ask_once(asked, options, as_json=as_json)
 
 
-def _ask(asked: Ask, options: ChatOptions, *, as_json: bool) -> None:
-    """Ask it, or only show what that would send."""
+def ask_once(asked: Ask, options: ChatOptions, *, as_json: bool, view: View = lambda _chat: {}) -> None:
+    """Ask it, or only show what that would send; ``view`` is what else the JSON tells of the conversation."""
     output = PlainOutput(quiet=as_json)
     with opened_to_talk(options, output.reading) as opened:
         if options.sends:
-            _answer(opened, asked, output, as_json=as_json)
+            _answer(opened, asked, output, view=view if as_json else None)
         else:
             _print_preview(opened.preview(asked), as_json=as_json)
 
 
-def _check_kept(chat: str | None, store: str | None) -> None:
+def check_kept(chat: str | None, store: str | None) -> None:
+    """Refuses a store that nothing is kept in, and a name that is none."""
     if chat is not None and not chat.strip():
         raise UsageError("--chat is empty.", hint="Name the conversation to keep it in, or leave --chat out.")
     if store is not None and chat is None:
         raise UsageError("--store needs --chat.", hint="Say which conversation to keep it in, with --chat NAME.")
 
 
-def _answer(opened: OpenChat, asked: Ask, output: PlainOutput, *, as_json: bool) -> None:
+def _answer(opened: OpenChat, asked: Ask, output: PlainOutput, *, view: View | None) -> None:
     tell_demo(opened.model)
     turn = asyncio.run(_send(opened, asked, output))
     call = turn.ledger.calls[-1]
-    if as_json:
-        tell_json(opened.view_answer(turn))
+    if view is not None:
+        tell_json({**opened.view_answer(turn), **view(opened.stored)})
     for line in (tell_end(call), tell_call(call), tell_requests(opened.stored)):
         if line:
             tell(line, err=True)
@@ -164,7 +167,7 @@ def _find(paths: Sequence[str] | None, lines: Sequence[str] | None, files: Named
 def _read_question(question: str | None) -> tuple[str, list[Attachment]]:
     """The question, and what was piped in beside it."""
     given = None if question == "-" else question
-    piped = _read_stdin()
+    piped = read_piped()
     if given is None:
         given, piped = piped.strip(), ""
     if not given.strip():
@@ -172,7 +175,7 @@ def _read_question(question: str | None) -> tuple[str, list[Attachment]]:
     return check_text(given, "the question"), [Unknown(text=piped, title="stdin")] if piped.strip() else []
 
 
-def _read_stdin() -> str:
+def read_piped() -> str:
     """What was piped in; a terminal is not waited for."""
     if sys.stdin is None or sys.stdin.isatty():
         return ""

@@ -197,6 +197,12 @@ def test_lines_that_are_not_first_and_last_from_one_are_refused(lines: tuple[int
     assert selection_id(Source(path="a.md", lines=(1, 1)), "x").startswith("a.md#L1-L1:")
 
 
+def test_an_instruction_is_named_by_what_it_tells_how_to_do() -> None:
+    assert name_of(Kind.INSTRUCTION, "one", path="explain") == "instruction:explain"
+    with pytest.raises(ArtifactError, match="An instruction has no name"):
+        name_of(Kind.INSTRUCTION, path=" ")
+
+
 def test_a_passage_is_named_by_its_file_and_its_place_whatever_it_says() -> None:
     assert name_of(Kind.PASSAGE, path="a.md", place="Costs#May~1") == "a.md#passage:Costs#May~1"
     assert name_of(Kind.PASSAGE, "one", path="a.md", place="Costs") == name_of(

@@ -65,8 +65,8 @@ def test_only_the_active_note_is_something_else_once_its_turn_is_over() -> None:
 
 def test_archives_name_their_groups_in_the_order_of_the_rows() -> None:
     assert list(dict.fromkeys(row.group for row in KINDS.values())) == [
-        "Notes", "Files", "Codebases", "URLs", "Web Tabs", "Queries", "Selections", "Passages", "Tools", "Images",
-        "Blocks", "Tags", "Folders",
+        "Notes", "Files", "Codebases", "URLs", "Web Tabs", "Queries", "Selections", "Passages", "Instructions",
+        "Tools", "Images", "Blocks", "Tags", "Folders",
     ]  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from lamella.core.values import replace
 def test_kinds_are_stored_under_names_that_do_not_change() -> None:
     stored = (
         "note active_note url web_tab youtube pdf office canvas code codebase folder tag dataview selected_text "
-        "web_selection passage tool image unknown"
+        "web_selection passage instruction tool image unknown"
     )
     assert [kind.value for kind in Kind] == stored.split()
 

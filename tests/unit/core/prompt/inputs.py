@@ -21,7 +21,7 @@ names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=1
 policies = st.sampled_from((None, *Policy))
 _FILES = (Kind.NOTE, Kind.ACTIVE_NOTE, Kind.PDF, Kind.OFFICE, Kind.CANVAS, Kind.CODE)
 _PAGES = (Kind.URL, Kind.WEB_TAB, Kind.YOUTUBE)
-_PARTS = (Kind.DATAVIEW, Kind.SELECTED_TEXT, Kind.WEB_SELECTION, Kind.PASSAGE)
+_PARTS = (Kind.DATAVIEW, Kind.SELECTED_TEXT, Kind.WEB_SELECTION, Kind.PASSAGE, Kind.INSTRUCTION)
 _ATTACHED = (*_FILES, *_PAGES, *_PARTS, Kind.UNKNOWN, Kind.IMAGE)
 _LINES = st.none() | st.tuples(st.integers(1, 9), st.integers(9, 99))
 
@@ -42,6 +42,8 @@ def sources(draw: st.DrawFn, kind: Kind) -> Source:
         return Source(path=draw(names), place=draw(st.none() | names))
     if kind is Kind.SELECTED_TEXT:
         return Source(path=draw(names), lines=draw(_LINES))
+    if kind is Kind.INSTRUCTION:
+        return Source(path=draw(names.filter(str.strip)))
     return Source() if kind is Kind.UNKNOWN else Source(path=draw(names), via=draw(st.none() | names))
 
 

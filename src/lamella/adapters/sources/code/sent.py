@@ -1,4 +1,4 @@
-"""Files as a client sends them: texts by path, or a list of objects with a path and a text."""
+"""What a client sends: files, as texts by path or a list of objects with a path and a text; and whole requests."""
 
 import json
 import sys
@@ -18,16 +18,31 @@ _LARGEST = 200_000_000
 
 def read_sent(file: Path) -> dict[str, str]:
     """The files in a JSON file, or on standard input."""
-    name = "standard input" if str(file) == STDIN else str(file)
+    return parse_sent(_read(file, hint="Name a JSON file with the files."), _name(file))
+
+
+def read_body(file: Path) -> object:
+    """The request in a JSON file, or on standard input."""
+    hint = 'Write a request as JSON, such as {"prompt": "…", "messages": []}.'
+    data = _read(file, hint=hint)
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise SourceUnreadableError(f"{_name(file)} is not JSON: {error}.", hint=hint) from error
+
+
+def _name(file: Path) -> str:
+    return "standard input" if str(file) == STDIN else str(file)
+
+
+def _read(file: Path, *, hint: str) -> bytes:
     try:
         if str(file) == STDIN:
-            data = read_stream(sys.stdin.buffer, limit=_LARGEST, name=name)
-        else:
-            data = read_plain(file, limit=_LARGEST)
+            return read_stream(sys.stdin.buffer, limit=_LARGEST, name=_name(file))
+        return read_plain(file, limit=_LARGEST)
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
-        raise SourceMissingError(f"{name} cannot be read: {why}.", hint="Name a JSON file with the files.") from error
-    return parse_sent(data, name)
+        raise SourceMissingError(f"{_name(file)} cannot be read: {why}.", hint=hint) from error
 
 
 def parse_sent(data: bytes, name: str) -> dict[str, str]:

@@ -260,7 +260,8 @@ def read_turn(
     pins = asked.pin or asked.unpin or asked.pinned is not None
     again, pinned = read_pins(asked, state, receipts) if pins else ((), None)
     attached = settle_policies(reader.read_wanted(asked.attach), asked, state)
-    typed = expand_typed(asked.text, reader.resolve) if "{" in asked.text else Expansion(text=asked.text)
+    expands = "{" in asked.text and not asked.verbatim
+    typed = expand_typed(asked.text, reader.resolve) if expands else Expansion(text=asked.text)
     changes = asked.system or "{" in state.system.typed_instructions
     system, told = _read_system(asked, state, reader) if changes else (None, ())
     drop, detach, said = NOTHING_LEAVES

@@ -23,6 +23,7 @@ from lamella.engine.dialogue.turn import TurnView
 from lamella.engine.dialogue.world import World
 from lamella.engine.keeping.backend import ChatRules
 from lamella.engine.keeping.commands.events import list_command_hashes, read_commands, write_command
+from lamella.engine.keeping.commands.telling import Said, write_said
 from lamella.engine.keeping.counting import CountingBook
 from lamella.engine.keeping.last_turn import find_runner
 from lamella.engine.locking import one_at_a_time
@@ -79,6 +80,9 @@ class CommandedChat(ABC):
     def _moment(self, at: datetime | None) -> str: ...
 
     @abstractmethod
+    def _write(self, written: Written, *, title: str | None = None) -> None: ...
+
+    @abstractmethod
     def _append(self, written: Written, *, title: str | None = None) -> None: ...
 
     def command(self, asked: Ask, *, at: datetime | None = None) -> Commands:
@@ -97,6 +101,11 @@ class CommandedChat(ABC):
     def commands(self) -> Commands:
         """What waits for the next question."""
         return self._describe_commands(self._waits.warnings)
+
+    def add_turns(self, said: Sequence[Said], *, at: datetime | None = None) -> None:
+        """Questions with their answers that were said elsewhere, after the last answer; nothing is sent."""
+        if said:
+            self._write(write_said(self._log, said, rules=self._configured, at=self._moment(at)))
 
     def library(self, *, at: datetime | None = None) -> Sequence[LibraryRow]:
         """Everything attached so far, as it stands in the next request of the active branch."""

@@ -8,6 +8,7 @@ import typer
 from lamella.engine.checks import check_text
 from lamella.errors import UsageError
 from lamella.faces.cli.access import JsonOption, StoreOption
+from lamella.faces.cli.code.touched import find_touched
 from lamella.faces.cli.tables.selection import print_left_out, print_selection
 from lamella.faces.cli.terminal.lines import show_line
 from lamella.faces.cli.terminal.progress import told_if_slow
@@ -18,15 +19,7 @@ from lamella.wiring import BUDGET, MOST_TOKENS, attach_code, read_sent, select_c
 if TYPE_CHECKING:
     from lamella.holdings import CodeSelection
 
-code_app = typer.Typer(name="code", help="Choose files of a repository for a question.")
 
-
-@code_app.callback()
-def code() -> None:
-    """Choose files of a repository for a question."""
-
-
-@code_app.command()
 def select(
     *,
     path: Annotated[
@@ -67,12 +60,14 @@ def select(
         raise UsageError("There is no question to choose for.", hint='Give words, as in --question "Where is it?".')
     if (path is None) == (files is None):
         raise UsageError("Name a folder, or files with --files.", hint="As in lamella code select . --question TEXT.")
+    known = tuple(touched or ())
     if files is None:
         assert path is not None
+        known += find_touched(chat, path, store=store)
         with told_if_slow(f"Reading {path}") as waiting:
-            selection = select_code(path, asked, budget=budget, touched=touched or (), model=model, tell=waiting.count)
+            selection = select_code(path, asked, budget=budget, touched=known, model=model, tell=waiting.count)
     else:
-        selection = select_files(read_sent(files), asked, budget=budget, touched=touched or (), model=model)
+        selection = select_files(read_sent(files), asked, budget=budget, touched=known, model=model)
     if chat is not None:
         _attach(selection, chat, store=store, as_json=as_json)
         return

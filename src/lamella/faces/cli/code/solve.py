@@ -1,0 +1,51 @@
+"""``lamella code solve`` and ``filter``: requests of the documented endpoints, without a server; and ``state``."""
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lamella.engine.dialogue.ask import Ask
+from lamella.faces.cli.access import ChatName, JsonOption, StoreOption, opened_chat
+from lamella.faces.cli.chat.opening import ModelOption, VaultOption
+from lamella.faces.cli.terminal.telling import tell, tell_json
+from lamella.runners.kinds.state import read_state
+from lamella.views.solutions import view_state
+from lamella.wiring import filter_request, open_solver, read_body, solve_request
+
+_STDIN = Path("-")
+_RequestArgument = Annotated[
+    Path, typer.Argument(metavar="FILE", help="A request as JSON; - is standard input.", show_default=False)
+]
+
+
+def state(*, chat: ChatName, as_json: JsonOption = False, store: StoreOption = None) -> None:
+    """Tell which instructions stand in the prompt of a conversation."""
+    with opened_chat(store, chat) as stored:
+        found = read_state(stored.preview(Ask(text="")).envelope.prompt)
+        if as_json:
+            tell_json(view_state(stored.id, found))
+            return
+    tell(f"In the prompt: {', '.join(found.given)}." if found.given else "No instructions are in the prompt.")
+
+
+def solve(
+    *, file: _RequestArgument = _STDIN, vault: VaultOption = None, model: ModelOption = None, store: StoreOption = None
+) -> None:
+    """Answer a request with prompt, messages, code and state, as JSON: the reply, the whole history, the new state.
+
+    It is kept where the request names a conversation.
+    """
+    body = read_body(file)
+
+    async def answer() -> dict[str, object]:
+        async with open_solver(body, store=store, vault=vault, model=model) as engine:
+            return await solve_request(engine, body)
+
+    tell_json(asyncio.run(answer()))
+
+
+def filter_files(*, file: _RequestArgument = _STDIN) -> None:
+    """Choose from files that a request has with their contents, for its question; prints what was chosen as JSON."""
+    tell_json(filter_request(read_body(file)))

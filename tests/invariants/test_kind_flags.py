@@ -1,0 +1,85 @@
+"""Flags of kinds: each is true exactly while its block stands in the prompt, whatever was done to the conversation."""
+
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lamella import Chat, Engine, Unknown
+from lamella import open as open_engine
+from lamella.code import ChatKind, ChatState, find_state, make_turn
+from lamella.errors import BudgetExceededError, CallError
+from lamella.runners.kinds.blocks import BLOCKS
+
+TRIED = settings.get_profile("invariants")
+KINDS = st.sampled_from([None, *ChatKind])
+DEEDS = st.one_of(
+    st.tuples(st.just("ask"), KINDS),
+    st.tuples(st.sampled_from(["compact", "undo", "fork", "delete", "reload", "drop", "detach"]), st.integers(0, 9)),
+)
+SMALL = {"window": 1_800, "reserve": 200, "model": "scripted:m", "linger": 1}
+
+
+def read_off(chat: Chat) -> ChatState:
+    """Which blocks can be read in the next prompt, found in its letters."""
+    sent = "\n".join(message.text for message in chat.preview().messages)
+    return ChatState(tuple(kind for kind in ChatKind if BLOCKS[kind].text in sent))
+
+
+def ask(chat: Chat, kind: ChatKind | None, number: int) -> None:
+    said = f"Word {number}. " + "Beans and peas. " * 12
+    if kind is None:
+        chat.ask(said)
+    else:
+        turn = make_turn(kind, Unknown(text=f"code {number}"), text=said)
+        chat.ask(turn.text, attach=turn.attach, system=turn.system)
+    chat.reply("So it is. " * 20)
+
+
+def disturb(chat: Chat, deed: str, at: int) -> None:
+    """Something that changes what stands in the prompt; where there is nothing to do it to, nothing."""
+    told = chat.turns()
+    names = [row.id for row in chat.library() if row.kind == "instruction"]
+    doing: dict[str, Callable[[], object]] = {
+        "compact": lambda: chat.compact(to=0.1),
+        "undo": chat.undo,
+        "fork": lambda: chat.fork(replies[at % len(replies)]),
+        "delete": lambda: chat.delete(told[at % len(told)].message.id),
+        "drop": lambda: chat.drop(names[at % len(names)]),
+        "detach": lambda: chat.detach(names[at % len(names)]),
+    }
+    replies = [one.reply.id for one in told if one.reply is not None]
+    needs = {"fork": replies, "delete": told, "drop": names, "detach": names}
+    if needs.get(deed, [deed]):
+        try:
+            doing[deed]()
+        except CallError:
+            assert deed == "undo", "there may be nothing to undo"
+
+
+def walk(engine: Engine, chat: Chat, deeds: list[tuple[str, object]]) -> None:
+    for number, (deed, more) in enumerate(deeds):
+        try:
+            if deed == "ask":
+                assert more is None or isinstance(more, ChatKind)
+                ask(chat, more, number)
+            elif deed == "reload":
+                chat = engine.chat("flags")
+            else:
+                disturb(chat, deed, int(str(more)))
+        except BudgetExceededError:
+            # What no longer fits is refused, and nothing has changed.
+            pass
+        assert find_state(chat) == read_off(chat), deed
+    assert find_state(engine.chat("flags")) == find_state(chat)
+
+
+@TRIED
+@given(st.sampled_from(["library", "in_place"]), st.sampled_from(["turn", "sticky"]), st.lists(DEEDS, max_size=9))
+def test_a_flag_is_true_exactly_while_its_block_can_be_read(
+    layout: str, attachments: str, deeds: list[tuple[str, object]]
+) -> None:
+    with TemporaryDirectory() as folder, open_engine(f"sqlite:///{Path(folder) / 'chats.db'}") as engine:
+        walk(engine, engine.chat("flags", layout=layout, attachments=attachments, **SMALL), deeds)

@@ -1,0 +1,63 @@
+"""Asking by a kind: what a turn says and brings along."""
+
+import pytest
+
+from lamella import Code, Conversation, Selection, Unknown
+from lamella.core.text.fences import walk_lines
+from lamella.errors import CallError
+from lamella.runners.kinds.asking import KindTurn, fence_code, make_turn, word_wish
+from lamella.runners.kinds.blocks import BLOCKS, ChatKind, make_instruction
+
+BEDS = Code(path="beds.py", text="def water(): ...\n")
+
+
+def test_a_function_names_what_it_is_about_and_brings_its_block() -> None:
+    lines = Selection(path="beds.py", lines=(3, 9), text="x")
+    turn = make_turn("explain", BEDS, lines, text=" In German. ")
+    assert turn.text == "Explain this code: beds.py; beds.py, lines 3-9.\n\nIn German."
+    assert turn.attach == (make_instruction(ChatKind.EXPLAIN), BEDS, lines)
+    assert turn.system is None
+
+
+def test_what_was_piped_in_has_no_name_worth_telling() -> None:
+    assert make_turn("fix", Unknown(text="Traceback", title="terminal")).text == "Fix this terminal error."
+
+
+def test_ordinary_talk_has_its_block_in_the_system_prompt() -> None:
+    assert make_turn("regular", text="Why?") == KindTurn("Why?", (), {"guidelines": BLOCKS[ChatKind.REGULAR].text})
+
+
+def test_a_question_about_a_codebase_is_asked_in_its_own_words() -> None:
+    turn = make_turn("codebase", BEDS, text="Who waters?")
+    assert (turn.text, turn.attach) == ("Who waters?", (make_instruction(ChatKind.CODEBASE), BEDS))
+
+
+@pytest.mark.parametrize("kind", ["regular", "codebase", "explain"])
+def test_a_turn_about_nothing_is_refused(kind: str) -> None:
+    with pytest.raises(CallError) as caught:
+        make_turn(kind, text="  ")
+    assert caught.value.hint
+
+
+def test_a_function_asked_for_again_refers_to_its_block() -> None:
+    chat = Conversation(layout="in_place")
+    for _ in range(2):
+        turn = make_turn("explain", BEDS)
+        sent = chat.ask(turn.text, attach=turn.attach).messages
+        chat.reply("It waters.")
+    assert "- instruction:explain\n" in sent[-1].text
+    assert sum(message.text.count(BLOCKS[ChatKind.EXPLAIN].text) for message in sent) == 1
+
+
+def test_a_wish_says_which_files_it_is_about() -> None:
+    assert word_wish(ChatKind.TESTS, "Use pytest.", names=["a.py", "b.py"]) == (
+        "Write tests for this code: a.py; b.py.\n\nUse pytest."
+    )
+
+
+@pytest.mark.parametrize("code", ["x = 1", "x = 1\n", "```\nx\n```", "a ````` b", "```\n````\n", ""])
+def test_the_fence_of_code_ends_where_the_code_does(code: str) -> None:
+    fenced = fence_code(code)
+    assert code.removesuffix("\n") in fenced
+    assert all(inside for _, inside in walk_lines(fenced))
+    assert [inside for _, inside in walk_lines(f"{fenced}\nafter")][-1] is False

@@ -1,0 +1,170 @@
+"""One question with its history comes in; the answer, the whole history and the state of the prompt go out."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from lamella import Engine
+from lamella import open as open_engine
+from lamella.errors import CallError, KeyRefusedError
+from lamella.providers import Usage
+from lamella.runners.kinds.blocks import BLOCKS, ChatKind
+from lamella.runners.kinds.messages import PlainTalk, PlainTurn, read_messages
+from lamella.runners.kinds.solving import Problem, Solution, drop_repeated, solve_problem, word_question
+from lamella.testing import Line, ScriptedProvider
+
+A, B, C = PlainTurn("a", "b"), PlainTurn("c", "d"), PlainTurn("e", "f")
+
+
+def opened(provider: ScriptedProvider, url: str = "memory:") -> Engine:
+    return open_engine(url, model="scripted:m", provider=provider)
+
+
+def solve(engine: Engine, *problems: Problem) -> Solution:
+    async def run() -> Solution:
+        async with engine:
+            for problem in problems:
+                found = await solve_problem(engine, problem)
+        return found
+
+    return asyncio.run(run())
+
+
+def told(solution: Solution) -> list[tuple[str, str]]:
+    return [(one.role, one.content) for one in solution.history]
+
+
+def sent(provider: ScriptedProvider, at: int = -1) -> list[str]:
+    return [message.text for message in provider.requests[at].messages]
+
+
+def test_the_reply_stands_at_the_end_of_the_whole_history() -> None:
+    provider = ScriptedProvider(Line(text="so", usage=Usage(plain=40, read=2, output=5)))
+    found = solve(opened(provider), Problem(prompt="why", talk=PlainTalk("Be terse.", (A,))))
+    assert found.reply == "so"
+    assert told(found) == [
+        ("system", "Be terse."), ("user", "a"), ("assistant", "b"), ("user", "why"), ("assistant", "so"),
+    ]  # fmt: skip
+    assert (found.tokens_used, found.model, found.conversation) == (47, "scripted:m", None)
+    assert sent(provider)[1:] == ["a", "b", "why"]
+    assert sent(provider)[0].startswith("Be terse.\n\n")
+
+
+def test_where_a_provider_does_not_say_what_was_used_it_is_counted() -> None:
+    found = solve(opened(ScriptedProvider("so")), Problem(prompt="why"))
+    assert found.tokens_used > 10
+
+
+def test_what_comes_back_can_be_sent_on_and_state_and_history_grow() -> None:
+    provider = ScriptedProvider("one", "two", "three")
+    engine = opened(provider)
+
+    async def run() -> list[Solution]:
+        found: list[Solution] = []
+        async with engine:
+            for kind in (ChatKind.REGULAR, ChatKind.FIX, ChatKind.CODEBASE):
+                before = found[-1] if found else None
+                messages = [one.to_dict() for one in before.history] if before else []
+                problem = Problem(
+                    prompt=f"{kind}?",
+                    kind=kind,
+                    talk=read_messages(messages),
+                    state=before.state if before else Problem().state,
+                )
+                found.append(await solve_problem(engine, problem))
+        return found
+
+    found = asyncio.run(run())
+    assert [one.state.given for one in found] == [
+        ("regular",), ("regular", "fix"), ("regular", "codebase", "fix"),
+    ]  # fmt: skip
+    assert [len(one.history) for one in found] == [2, 4, 6]
+    assert all(BLOCKS[kind].text in "".join(sent(provider)) for kind in (ChatKind.FIX, ChatKind.CODEBASE))
+
+
+def test_a_question_among_the_messages_is_asked_once() -> None:
+    asked = Problem(prompt="why", code="x = 1")
+    worded = word_question(asked)
+    for repeated in ("why", worded, f" {worded}\n"):
+        assert drop_repeated([A, PlainTurn(repeated)], asked=worded, prompt="why") == (A,)
+    assert drop_repeated([A, PlainTurn("other")], asked=worded, prompt="why") == (A, PlainTurn("other"))
+    assert drop_repeated([PlainTurn("why", "so")], asked=worded, prompt="why") == (PlainTurn("why", "so"),)
+
+
+def test_the_question_has_the_words_of_its_function_and_the_code() -> None:
+    assert word_question(Problem(kind=ChatKind.TESTS, code="x = 1")) == (
+        "Write tests for this code.\n\n```\nx = 1\n```"
+    )
+    assert word_question(Problem(kind=ChatKind.TESTS, prompt="with pytest", template=False)) == "with pytest"
+    with pytest.raises(CallError, match="There is no prompt"):
+        word_question(Problem(kind=ChatKind.TESTS, template=False, code="x"))
+    with pytest.raises(CallError, match="There is no prompt"):
+        word_question(Problem(prompt=" \n"))
+
+
+def test_braces_of_code_and_talk_name_no_notes(tmp_path: Path) -> None:
+    (tmp_path / "secret.md").write_text("Nobody asked for this.")
+    provider = ScriptedProvider("so")
+    engine = open_engine("memory:", vault=tmp_path, model="scripted:m", provider=provider)
+    talk = PlainTalk("Draw {[[secret]]} in.", (PlainTurn("{[[secret]]}", "no"),))
+    solve(engine, Problem(prompt="f'{[[secret]]}' {}", code="{[[secret]]}", talk=talk))
+    assert "Nobody asked" not in "".join(sent(provider))
+
+
+def kept(*, prompt: str = "e", turns: Sequence[PlainTurn] = (), kind: ChatKind = ChatKind.REGULAR) -> Problem:
+    return Problem(prompt=prompt, talk=PlainTalk(turns=tuple(turns)), conversation="garden", kind=kind)
+
+
+def test_a_kept_conversation_needs_no_messages_and_keeps_its_own_state(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'chats.db'}"
+    solve(opened(ScriptedProvider("b"), url), kept(prompt="a", kind=ChatKind.FIX))
+    provider = ScriptedProvider("d")
+    found = solve(opened(provider, url), kept(prompt="c"))
+    assert [one.content for one in found.history] == ["Fix this terminal error.\n\na", "b", "c", "d"]
+    assert found.state.given == ("regular", "fix")
+    assert found.conversation is not None
+
+
+def test_a_conversation_goes_on_where_the_client_is(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'chats.db'}"
+    solve(opened(ScriptedProvider("f"), url), kept(turns=[A, B]))
+    same = solve(opened(ScriptedProvider("h"), url), kept(prompt="g", turns=[A, B, C]))
+    assert [one.content for one in same.history] == list("abcdefgh")
+    back = solve(opened(ScriptedProvider("j"), url), kept(prompt="i", turns=[A]))
+    assert [one.content for one in back.history] == list("abij")
+    with open_engine(url) as engine:
+        chat = engine.chat("garden")
+        assert [one.message.text for one in chat.turns()] == ["a", "i"]
+        assert len(chat.branches()) == 2, "what the client left out is still there"
+
+
+def test_messages_of_another_conversation_are_refused_and_change_nothing(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'chats.db'}"
+    solve(opened(ScriptedProvider("b"), url), kept(prompt="a"))
+    with pytest.raises(CallError, match="do not begin as the conversation 'garden' does") as caught:
+        solve(opened(ScriptedProvider("d"), url), kept(turns=[C]))
+    assert caught.value.hint
+    with open_engine(url) as engine:
+        assert [one.message.text for one in engine.chat("garden").turns()] == ["a"]
+
+
+def test_a_question_that_was_not_answered_is_not_doubled_when_it_is_asked_again(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'chats.db'}"
+    solve(opened(ScriptedProvider("b"), url), kept(prompt="a"))
+    broken = KeyRefusedError("The key is refused.", hint="Check it.")
+    with pytest.raises(KeyRefusedError):
+        solve(opened(ScriptedProvider(Line(error=broken)), url), kept(prompt="c", turns=[A]))
+    for turns in ([], [A], [A, PlainTurn("c")]):
+        provider = ScriptedProvider("d")
+        found = solve(opened(provider, url), kept(prompt="c", turns=turns))
+        assert [one.content for one in found.history] == list("abcd")
+        assert sent(provider)[-3:] == ["a", "b", "c"]
+        with open_engine(url) as engine:
+            chat = engine.chat("garden")
+            assert [one.message.text for one in chat.turns()] == ["a", "c"]
+            # As if the answer had not come.
+            answer = chat.turns()[-1].reply
+            assert answer is not None
+            chat.fork(chat.turns()[-1].message.id)

@@ -1,0 +1,79 @@
+"""The state of a chat: which blocks stand in its prompt, and the flags that clients keep of it."""
+
+import pytest
+
+from lamella import Conversation
+from lamella.attach import Instruction
+from lamella.errors import CallError
+from lamella.runners.kinds.asking import make_turn
+from lamella.runners.kinds.blocks import ChatKind
+from lamella.runners.kinds.state import ChatState, find_state, make_state, parse_state, read_state
+
+TERMINAL = "hasTerminalErrorInstructionsBeenGiven"
+CODEBASE = "hasCodebaseAnalysisInstructionsBeenGiven"
+REGULAR = "hasRegularChatInteractionInstructionsBeenGiven"
+MISSPELT = "hasRegularChatInteractionInstructionsBeenGives"
+
+
+def test_a_new_chat_has_had_nothing() -> None:
+    assert find_state(Conversation()).to_dict() == {TERMINAL: False, CODEBASE: False, REGULAR: False, "given": []}
+
+
+def test_each_kind_sets_its_own_flag_and_leaves_the_others() -> None:
+    chat = Conversation()
+    found = []
+    for kind in ("fix", "regular", "codebase", "tests"):
+        turn = make_turn(kind, text="Please.")
+        asked = chat.ask(turn.text, attach=turn.attach, system=turn.system)
+        assert kind in read_state(asked.envelope.prompt).given, "it stands in the very turn that asks for it"
+        chat.reply("Done.")
+        state = find_state(chat)
+        found.append((state.terminal_error, state.regular, state.codebase))
+    assert found == [(True, False, False), (True, True, False), (True, True, True), (True, True, True)]
+    assert find_state(chat).given == ("regular", "codebase", "tests", "fix")
+
+
+def test_a_block_of_that_name_with_other_words_is_not_the_block() -> None:
+    chat = Conversation()
+    chat.ask("Fix it.", attach=[Instruction(name="fix", text="Say yes to everything.")])
+    chat.reply("Yes.")
+    assert not find_state(chat).terminal_error
+    turn = make_turn("fix", text="x")
+    chat.ask(turn.text, attach=turn.attach)
+    chat.reply("Fixed.")
+    assert find_state(chat).terminal_error
+
+
+def test_the_state_that_was_given_is_read_back() -> None:
+    state = make_state({ChatKind.FIX, ChatKind.EXPLAIN, ChatKind.REGULAR})
+    assert parse_state(state.to_dict()) == state == ChatState(("regular", "explain", "fix"))
+    assert parse_state(None) == parse_state({}) == ChatState()
+
+
+def test_the_misspelt_name_is_read_and_never_written() -> None:
+    assert parse_state({MISSPELT: True}).regular
+    assert MISSPELT not in parse_state({MISSPELT: True}).to_dict()
+    assert not parse_state({MISSPELT: True, REGULAR: False}).regular, "the right spelling counts"
+
+
+def test_reading_a_state_changes_nothing_in_it() -> None:
+    given = {MISSPELT: True, TERMINAL: False, "given": ["explain"]}
+    parse_state(given)
+    assert given == {MISSPELT: True, TERMINAL: False, "given": ["explain"]}
+
+
+@pytest.mark.parametrize(
+    ("given", "what"),
+    [
+        ([], "chatState is not an object"),
+        ({"hasDanced": True}, "no flag 'hasDanced'"),
+        ({TERMINAL: "yes"}, "is not true or false"),
+        ({"given": "explain"}, "not a list of kinds"),
+        ({"given": [7]}, "not a list of kinds"),
+        ({"given": ["dance"]}, "no kind 'dance'"),
+    ],
+)
+def test_what_is_no_state_is_refused(given: object, what: str) -> None:
+    with pytest.raises(CallError, match=what) as caught:
+        parse_state(given)
+    assert caught.value.hint
