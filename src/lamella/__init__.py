@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from lamella.core.messages.rounds import ToolOutput
     from lamella.core.prompt.envelope import Envelope
     from lamella.core.prompt.layers.model import Layer, Segment
-    from lamella.core.search.index import Found
+    from lamella.core.search.finding import Found
     from lamella.engine.chat import Chat
     from lamella.engine.dialogue.proposal import Proposal
     from lamella.engine.dialogue.reasons import Reason, Remedy
@@ -144,7 +144,7 @@ _HOMES = {
     "Event": "lamella.engine.sending.sending",
     "EventName": "lamella.engine.sending.sending",
     "Fact": "lamella.holdings",
-    "Found": "lamella.core.search.index",
+    "Found": "lamella.core.search.finding",
     "Hit": "lamella.engine.keeping.conversations",
     "ImportOutcome": "lamella.engine.keeping.conversations",
     "Imprint": "lamella.core.log.events.imprint",

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from lamella.core.search.index import Found
+from lamella.core.search.finding import Found
 from lamella.holdings import Fact
 
 

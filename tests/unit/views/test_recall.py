@@ -4,7 +4,8 @@ import re
 
 from tests.contracts.places import doc
 
-from lamella.core.search.index import Found, Passage
+from lamella.core.search.finding import Found
+from lamella.core.search.index import Passage
 from lamella.views.recall import view_recall
 
 PASSAGE = Passage(id="garden.md", place="turn 1", role="note", title="garden.md", text="Beans along the fence.")

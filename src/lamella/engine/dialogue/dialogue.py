@@ -18,7 +18,7 @@ from lamella.core.prompt.envelope import Envelope, make_envelope, make_imprint
 from lamella.core.prompt.prompt import Prompt
 from lamella.core.prompt.receipts import UNDONE, apply_receipts
 from lamella.core.prompt.state import State
-from lamella.core.search.index import Found
+from lamella.core.search.finding import Found
 from lamella.core.values import replace
 from lamella.engine.checks import check_zone
 from lamella.engine.dialogue.accounts import Accounts, Earlier

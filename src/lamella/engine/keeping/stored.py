@@ -29,7 +29,7 @@ from lamella.core.messages.rounds import ToolOutput
 from lamella.core.prompt.movement import find_movement
 from lamella.core.prompt.prompt import Prompt
 from lamella.core.prompt.state import State
-from lamella.core.search.index import Found
+from lamella.core.search.finding import Found
 from lamella.core.values import replace
 from lamella.engine.dialogue.answer import Answer
 from lamella.engine.dialogue.ask import Ask, ask_again
