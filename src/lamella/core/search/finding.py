@@ -12,7 +12,7 @@ from typing import NamedTuple
 from lamella.core.log.ids import Voice
 from lamella.core.search.excerpts import cut_excerpt
 from lamella.core.search.index import TITLE, Index, IndexedPassage, Passage, flatten
-from lamella.core.search.query import MOST_CHARS, Query, Span, find_footholds, read_query
+from lamella.core.search.query import MOST_CHARS, SearchQuery, SearchSpan, find_clues, read_query
 from lamella.core.text.scripts import WORD_ENDS, WORD_STARTS
 
 # Parameters of BM25: how soon a repeated word stops counting, and how much a long stretch is held against it. Less than
@@ -78,7 +78,7 @@ def _by_fit(one: tuple[float, int, Passage]) -> tuple[float, bool, int]:
     return -score, passage.role != Voice.USER, number
 
 
-def _weigh(index: Index, wanted: Query) -> list[_Word]:
+def _weigh(index: Index, wanted: SearchQuery) -> list[_Word]:
     """The words of a question, the rarest first: the fewer passages have one, the more it says."""
     size = len(index)
     weighed = [
@@ -90,7 +90,7 @@ def _weigh(index: Index, wanted: Query) -> list[_Word]:
     return weighed[:_MOST_WORDS]
 
 
-def _find_holders(index: Index, wanted: Query) -> Collection[int] | None:
+def _find_holders(index: Index, wanted: SearchQuery) -> Collection[int] | None:
     """The passages that may hold the quoted spans, or of a question without a word all; none if its words decide."""
     if wanted.exact:
         held = [_find_span(index, span.compared) for span in wanted.spans[:_MOST_WORDS]]
@@ -100,13 +100,13 @@ def _find_holders(index: Index, wanted: Query) -> Collection[int] | None:
 
 def _find_span(index: Index, span: str) -> Collection[int] | None:
     """The passages that may hold a span; none where nothing in it leads there."""
-    footholds = find_footholds(span)
-    if not footholds:
+    clues = find_clues(span)
+    if not clues:
         return None
-    part = footholds[0]
+    part = clues[0]
     if not part.word:
         return index.list_holders(index.find_words(part.part, core=part.core))
-    words = [one.word for one in footholds]
+    words = [one.word for one in clues]
     if not all(map(index.has_word, words)):
         return ()
     return index.list_holders([min(words, key=lambda word: index.count_passages((word,)))])
@@ -162,7 +162,7 @@ def _add(*parts: _Stretch) -> _Stretch:
 def _score(
     one: IndexedPassage,
     halves: Mapping[int, _Stretch],
-    wanted: Query,
+    wanted: SearchQuery,
     *,
     words: Sequence[_Word],
     total: float,
@@ -188,7 +188,7 @@ def _score_stretch(stretch: _Stretch, words: Sequence[_Word], total: float, *, s
     return worth * sum(words[place].rarity for place in stretch) / total if total else 0.0
 
 
-def _stands_in(one: IndexedPassage, span: Span, wanted: Query) -> bool:
+def _stands_in(one: IndexedPassage, span: SearchSpan, wanted: SearchQuery) -> bool:
     """Whether a span stands in a passage; unless it was quoted, not as a part of longer words."""
     has = _has_span if wanted.exact else _has_words
     if span.compared and has(one.compared, span.compared):

@@ -33,11 +33,6 @@ def list_passages(past: Sequence[Turn], path: Sequence[str], *, first: int = 1) 
     return tuple(passage for passage in passages.values() if passage.text)
 
 
-def name_originals(past: Sequence[Turn], path: Sequence[str]) -> frozenset[str]:
-    """The ids of all originals of a branch: a message's own, or that of a version. Each is found by recall."""
-    return frozenset(passage.id for passage in list_passages(past, path))
-
-
 def find_in_full(prompt: Prompt) -> frozenset[str]:
     """The ids of the passages whose text can be read off a request."""
     segments = [segment for layer in LayerId for segment in prompt.segments(layer)]

@@ -20,22 +20,22 @@ _RUN = re.compile(rf"[^\W_{WIDE}]+")
 _WIDE_RUN = re.compile(rf"[{WIDE}]+")
 
 
-class Span(NamedTuple):
+class SearchSpan(NamedTuple):
     """What must stand: as it was typed and as it is compared, with one space for any white space."""
 
     typed: str
     compared: str
 
 
-class Query(NamedTuple):
+class SearchQuery(NamedTuple):
     """What is looked for. ``exact`` says that its spans were quoted: what does not hold them all is not found."""
 
     words: tuple[str, ...]
-    spans: tuple[Span, ...]
+    spans: tuple[SearchSpan, ...]
     exact: bool
 
 
-class Foothold(NamedTuple):
+class SpanClue(NamedTuple):
     """What every text has that holds a span: a whole word, or else one that holds a part of it.
 
     ``core`` is the part without the characters that may look otherwise where the text goes on.
@@ -46,20 +46,20 @@ class Foothold(NamedTuple):
     core: str = ""
 
 
-def read_query(text: str) -> Query:
+def read_query(text: str) -> SearchQuery:
     """A query as it is searched for."""
     phrases = list(dict.fromkeys(flatten(match[1] or match[2]) for match in PHRASE.finditer(text)))
     phrases = [phrase for phrase in phrases if phrase]
     spans = phrases or [span for span in [flatten(text)] if span]
     tokens = find_tokens(settle(text[:MOST_CHARS]))
-    return Query(
+    return SearchQuery(
         words=tuple(dict.fromkeys(word for token in tokens for word in split_token(token))),
-        spans=tuple(Span(span, flatten(spell(span))) for span in spans),
+        spans=tuple(SearchSpan(span, flatten(spell(span))) for span in spans),
         exact=bool(phrases),
     )
 
 
-def find_footholds(span: str) -> list[Foothold]:
+def find_clues(span: str) -> list[SpanClue]:
     """What to look for in place of a compared span; nothing where it has no words to go by.
 
     Inside of it words are whole. Where it begins and ends they may be parts of longer ones, and the character beside
@@ -69,14 +69,14 @@ def find_footholds(span: str) -> list[Foothold]:
     # The outer pieces, and the last one of a span that was cut, may go on.
     whole = [word for piece in span.split(" ")[1:-1] if piece.isascii() for word in _WORD.findall(piece)]
     if whole:
-        return [Foothold(word=word) for word in dict.fromkeys(whole)]
+        return [SpanClue(word=word) for word in dict.fromkeys(whole)]
     runs = [(match.start(), match[0]) for match in _RUN.finditer(span)]
     if not runs:
-        return [Foothold(word=pair) for pair in _list_pairs(span)]
+        return [SpanClue(word=pair) for pair in _list_pairs(span)]
     start, run = max(runs, key=lambda one: len(one[1]))
     core = run[:-1] if start + len(run) == len(span) else run
     core = core[1:] if start == 0 and not run.isascii() else core
-    return [Foothold(part=run, core=core)] if core else []
+    return [SpanClue(part=run, core=core)] if core else []
 
 
 def _list_pairs(span: str) -> Iterator[str]:

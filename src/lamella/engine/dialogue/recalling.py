@@ -1,6 +1,7 @@
 """Recalling: originals that the prompt no longer holds, found by their words, for people and for models."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from lamella.attach import Tool
 from lamella.core.prompt.prompt import Prompt
@@ -49,10 +50,11 @@ class Recaller:
         # many passages there were before it. It alone may have grown since.
         self._last = (0, 0, 0)
 
-    def find(self, past: Past, query: str, *, sent: Prompt | None, limit: int) -> tuple[Found, ...]:
-        """The originals that fit best and cannot be read off what is sent, if anything is."""
+    def find(self, past: Past, query: str, *, sent: Prompt, limit: int) -> tuple[Found, ...]:
+        """The originals that fit best and cannot be read off what is sent."""
         check_query(query, limit)
-        return search(self.index(past), query, limit=limit, excluded=() if sent is None else find_in_full(sent))
+        found = search(self.index(past), query, limit=limit, excluded=find_in_full(sent))
+        return tuple(replace(one, at=past.find_time(one.passage.message)) for one in found)
 
     def index(self, past: Past) -> Index:
         """The originals of a branch, ready to be searched."""
@@ -169,7 +171,13 @@ def _tell(found: Sequence[Found], room: int) -> list[str]:
     return told
 
 
-def name_passage(found: Found) -> str:
-    """Where an original stands and what it is."""
+def name_passage(found: Found, *, tell: Callable[[str], str] | None = None) -> str:
+    """Where an original stands, when that was, as ``tell`` tells times, and what it is."""
     passage = found.passage
-    return f"{passage.place}, {passage.role} {passage.title}"
+    when = () if found.at is None else ((tell or _tell_minute)(found.at),)
+    return ", ".join((passage.place, *when, f"{passage.role} {passage.title}"))
+
+
+def _tell_minute(at: str) -> str:
+    """A time for a model, which has no clock to compare seconds with."""
+    return f"{at[:16].replace('T', ' ')} UTC"

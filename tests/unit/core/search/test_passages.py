@@ -17,7 +17,7 @@ from lamella.core.prompt.advance import advance, answer, waiting
 from lamella.core.prompt.layers.rounds import build_rounds
 from lamella.core.prompt.state import State
 from lamella.core.search.index import Passage
-from lamella.core.search.passages import find_in_full, list_passages, name_originals, version_id
+from lamella.core.search.passages import find_in_full, list_passages, version_id
 from lamella.engine.dialogue.turn import TurnView
 
 
@@ -109,13 +109,6 @@ def test_a_picture_that_is_still_sent_is_not_offered() -> None:
     assert chat.recall("harbour") == ()
     chat.ask("two", fold=True)
     assert [one.passage.role for one in chat.recall("harbours")] == ["image"]
-
-
-def test_the_originals_of_a_branch_are_named_by_their_messages_and_versions() -> None:
-    version = note("alpha")
-    past = [Turn(text="Which?", attached=(version,), reply="Both."), Turn(text="And now?")]
-    expected = {"q1", "a1", "q2", version_id(version.id, version.hash)}
-    assert name_originals(past, ("q1", "a1", "q2")) == expected
 
 
 def test_turns_may_begin_with_another_number() -> None:

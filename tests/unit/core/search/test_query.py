@@ -2,7 +2,7 @@
 
 import pytest
 
-from lamella.core.search.query import MOST_CHARS, Foothold, find_footholds, read_query
+from lamella.core.search.query import MOST_CHARS, SpanClue, find_clues, read_query
 
 
 def test_a_query_without_quotes_is_one_span_and_its_words() -> None:
@@ -23,19 +23,19 @@ def test_of_a_very_long_query_the_beginning_gives_the_words() -> None:
 
 
 @pytest.mark.parametrize(
-    ("span", "footholds"),
+    ("span", "clues"),
     [
-        ("lete my no", [Foothold(word="my")]),
-        ("a to be, or not b", [Foothold(word="to"), Foothold(word="be"), Foothold(word="or"), Foothold(word="not")]),
-        ("lete my", [Foothold(part="lete", core="lete")]),
-        ("a needle", [Foothold(part="needle", core="needl")]),
-        ("k-37", [Foothold(part="37", core="3")]),
-        ("été", [Foothold(part="été", core="t")]),
+        ("lete my no", [SpanClue(word="my")]),
+        ("a to be, or not b", [SpanClue(word="to"), SpanClue(word="be"), SpanClue(word="or"), SpanClue(word="not")]),
+        ("lete my", [SpanClue(part="lete", core="lete")]),
+        ("a needle", [SpanClue(part="needle", core="needl")]),
+        ("k-37", [SpanClue(part="37", core="3")]),
+        ("été", [SpanClue(part="été", core="t")]),
         ("é", []),
         ("?!", []),
-        ("日東京で", [Foothold(word="東京")]),
+        ("日東京で", [SpanClue(word="東京")]),
         ("東京", []),
     ],
 )
-def test_a_span_is_looked_for_by_whole_words_inside_it_else_by_a_part(span: str, footholds: list[Foothold]) -> None:
-    assert find_footholds(span) == footholds
+def test_a_span_is_looked_for_by_whole_words_inside_it_else_by_a_part(span: str, clues: list[SpanClue]) -> None:
+    assert find_clues(span) == clues

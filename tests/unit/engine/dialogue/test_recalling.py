@@ -200,7 +200,9 @@ def test_a_model_that_is_given_the_tool_reads_what_left_its_prompt() -> None:
     asyncio.run(send("What is in it?", attach=[Note(path="spec.md", text=SPEC)]))
     (output,) = asyncio.run(send("And now?", drop=["spec.md"], tools=[chat.recall_tool]))
     original = SPEC.replace("\r\n", "\n")
-    assert output.output == f"[turn 1, note spec.md, {len(original):,} characters]\n{original}"
+    place, text = output.output.split("\n", 1)
+    said_at = chat.turns()[0].message.at[:16].replace("T", " ")
+    assert (place, text) == (f"[turn 1, {said_at} UTC, note spec.md, {len(original):,} characters]", original)
     told = chat.recall_tool.definition()
     assert (told.name, '"required":["query"]' in told.parameters) == ("recall", True)
 
