@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from lamella.core.messages.rounds import ToolOutput
     from lamella.core.prompt.envelope import Envelope
     from lamella.core.prompt.layers.model import Layer, Segment
-    from lamella.core.search.index import Found
+    from lamella.core.search.finding import Found
     from lamella.engine.chat import Chat
     from lamella.engine.dialogue.proposal import Proposal
     from lamella.engine.dialogue.reasons import Reason, Remedy
@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from lamella.engine.engine import Engine
     from lamella.engine.keeping.conversations import Hit, ImportOutcome
     from lamella.engine.keeping.marks import CompactionMark
+    from lamella.engine.keeping.originals.everywhere import RecallHit
     from lamella.engine.sending.sending import Event, EventName
     from lamella.holdings import ChatListing, Damage, Fact, StoreStats
     from lamella.views.ledger import LedgerRow, LedgerSums, make_rows, sum_rows
@@ -108,6 +109,7 @@ __all__ = [
     "Picture",
     "Proposal",
     "Reason",
+    "RecallHit",
     "Receipt",
     "Remedy",
     "Reply",
@@ -144,7 +146,7 @@ _HOMES = {
     "Event": "lamella.engine.sending.sending",
     "EventName": "lamella.engine.sending.sending",
     "Fact": "lamella.holdings",
-    "Found": "lamella.core.search.index",
+    "Found": "lamella.core.search.finding",
     "Hit": "lamella.engine.keeping.conversations",
     "ImportOutcome": "lamella.engine.keeping.conversations",
     "Imprint": "lamella.core.log.events.imprint",
@@ -156,6 +158,7 @@ _HOMES = {
     "Message": "lamella.core.messages.model",
     "Proposal": "lamella.engine.dialogue.proposal",
     "Reason": "lamella.engine.dialogue.reasons",
+    "RecallHit": "lamella.engine.keeping.originals.everywhere",
     "Receipt": "lamella.core.log.receipt",
     "Remedy": "lamella.engine.dialogue.reasons",
     "Reply": "lamella.core.messages.delta",

@@ -21,6 +21,8 @@ from tests.contracts.places import ROOT, markdown_files, shown
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _ELLIPSIS = "..."
+# When something was said that a page says itself, which is whenever the page is run.
+_SAID_AT = re.compile(r"(?<=, )\d{4}-\d\d-\d\d \d\d:\d\d(?::\d\d| UTC)(?=, )")
 _ID = re.compile(r"\b(?:[0-9a-f]{12}|[0-9a-f]{16})\b")
 _STAMP = ".venv/.installed"
 
@@ -81,7 +83,7 @@ def tells_true(told: str, printed: str) -> bool:
 
 
 def _mask_ids(text: str) -> str:
-    return _ID.sub("an-id", text)
+    return _ID.sub("an-id", _SAID_AT.sub("a-time", text))
 
 
 def match_ids(told: str, printed: str) -> dict[str, str]:

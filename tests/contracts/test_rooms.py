@@ -25,10 +25,11 @@ ROOMS = {
     "wiring": {"running"},
 }  # fmt: skip
 
-# What the core may import: of the standard library, and to make values. Each is a pure function of its arguments.
+# What the core may import: of the standard library, to make values, and to reduce words to their stems. Each is a pure
+# function of its arguments, and of the tables that come with it.
 PURE_MODULES = {
-    "array", "base64", "bisect", "collections", "dataclasses", "datetime", "decimal", "enum", "functools", "hashlib",
-    "itertools", "json", "math", "msgspec", "operator", "re", "types", "typing",
+    "Stemmer", "array", "base64", "bisect", "collections", "dataclasses", "datetime", "decimal", "enum", "functools",
+    "hashlib", "itertools", "json", "math", "msgspec", "operator", "re", "types", "typing", "unicodedata",
 }  # fmt: skip
 WORLD_CALLS = {
     "open", "print", "input", "exec", "eval", "compile", "__import__", "globals", "breakpoint",

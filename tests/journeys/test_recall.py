@@ -1,6 +1,9 @@
 """``lamella recall``: what left the prompt is found and comes back to the letter."""
 
 import json
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,8 @@ from lamella import Note, ToolResult
 
 CHAT = "garden"
 PLAN = "# Plan\n\tSow the beans «Ä-17» on 2026-04-03.  \n\nThen wait.\n" + "Water them in the evening.\n" * 20
+ASKED = datetime(2026, 3, 1, 7, 30, tzinfo=UTC)
+SAID_AT = f"{ASKED.astimezone():%Y-%m-%d %H:%M:%S}"
 WEATHER = "Frost until 04:30, then 12 °C.\n"
 
 
@@ -24,8 +29,9 @@ def url(tmp_path: Path) -> str:
             "When do we sow?",
             attach=[Note(path="plan.md", text=PLAN)],
             results=[ToolResult(name="weather", arguments={"city": "Graz"}, output=WEATHER)],
+            at=ASKED,
         )
-        chat.reply("In April, says the plan.")
+        chat.reply("In April, says the plan.", at=ASKED)
         for number in range(12):
             chat.ask(f"What of bed {number}?" + " It was dug in March." * 12)
             chat.reply(f"Bed {number} is fine." + " It grows well." * 12)
@@ -40,7 +46,7 @@ def recall(url: str, query: str, *words: str) -> Ran:
 def test_a_note_comes_back_to_the_letter_under_its_place(url: str) -> None:
     ran = spawn("recall", CHAT, '"beans «Ä-17»"', "--store", url)
     assert (ran.exit, ran.err) == (0, "")
-    assert ran.out == f"─── turn 1, note plan.md\n{PLAN}\n"
+    assert ran.out == f"─── turn 1, {SAID_AT}, note plan.md\n{PLAN}\n"
 
 
 def test_a_tool_result_is_found_by_its_call_by_its_id_and_by_its_words(url: str) -> None:
@@ -56,7 +62,9 @@ def test_data_has_the_query_and_of_each_original_all_there_is(url: str) -> None:
     with lamella.open(url) as engine:
         key = engine.chat(CHAT).id
     assert (told["conversation"], told["query"]) == (key, "plan April")
-    assert {tuple(found) for found in told["found"]} == {("place", "role", "id", "title", "score", "excerpt", "text")}
+    fields = ("place", "at", "role", "id", "message", "title", "score", "excerpt", "text")
+    assert {tuple(found) for found in told["found"]} == {fields}
+    assert {found["at"] for found in told["found"] if found["place"] == "turn 1"} == {"2026-03-01T07:30:00Z"}
     scores = [found["score"] for found in told["found"]]
     assert scores == sorted(scores, reverse=True)
 
@@ -111,7 +119,67 @@ def test_a_conversation_that_is_not_there_is_told(url: str) -> None:
     assert refusal(ran, code="bad_call") == "There is no conversation 'nobody'."
 
 
+@pytest.fixture
+def many(url: str) -> str:
+    """Three conversations, one of which was compacted."""
+    with lamella.open(url) as engine:
+        for name, said in (("kitchen", "The beans are cooked at noon."), ("cellar", "Wine and cheese.")):
+            chat = engine.chat(name)
+            chat.ask(said, at=ASKED)
+            chat.reply("Noted.", at=ASKED)
+    return url
+
+
+def test_every_conversation_is_searched_at_once_also_for_what_its_prompt_holds(many: str) -> None:
+    ran = run("recall", "--all", "cooking beans", "--store", many, "--limit", "1")
+    assert (ran.exit, ran.err) == (0, "")
+    place, text, *_ = ran.out.splitlines()
+    assert place.startswith(f"─── kitchen, turn 1, {SAID_AT}, user ")
+    assert text == "The beans are cooked at noon."
+    both = json.loads(run("recall", "--all", "beans", "--store", many, "--json").out)
+    assert {(found["name"], found["role"]) for found in both["found"]} == {("kitchen", "user"), ("garden", "note")}
+    assert set(both["found"][0]) == {
+        *("conversation", "name", "chat_title", "place", "at", "role", "id", "message", "title", "score"),
+        *("excerpt", "text"),
+    }
+
+
+def test_python_finds_the_same_over_all_conversations_and_sees_what_changes(many: str) -> None:
+    with lamella.open(many) as engine:
+        found = [(hit.name, hit.found.passage.role, hit.found.at) for hit in engine.recall("beans")]
+        assert ("kitchen", "user", "2026-03-01T07:30:00Z") in found
+        assert list(engine.recall("zebra")) == []
+        engine.chat("kitchen").ask("A zebra!")
+        assert [hit.name for hit in engine.recall("zebras")] == ["kitchen"]
+        engine.erase("kitchen")
+        assert list(engine.recall("zebras")) == []
+
+
+def test_what_was_erased_is_found_nowhere(many: str) -> None:
+    assert run("chats", "delete", CHAT, "--artifact", "plan.md", "--yes", "--store", many).exit == 0
+    told = json.loads(run("recall", "--all", "beans", "--store", many, "--json").out)
+    assert {found["name"] for found in told["found"]} == {"kitchen"}
+
+
+def test_all_takes_no_conversation_and_one_needs_words(many: str) -> None:
+    assert "Leave out" in run("recall", CHAT, "beans", "--all", "--store", many).err
+    assert "no words" in refusal(run("recall", CHAT, "--json", "--store", many), code="bad_usage")
+    nothing = run("recall", "--all", "zebra", "--store", many)
+    assert (nothing.exit, nothing.out, nothing.err) == (1, "", "No conversation has these words.\n")
+
+
+def test_a_damaged_conversation_keeps_nobody_from_the_others(many: str) -> None:
+    with lamella.open(many) as engine:
+        key = engine.find("cellar").conversation
+    with closing(sqlite3.connect(many.removeprefix("sqlite:///"))) as database, database:
+        database.execute("UPDATE events SET body = '{' WHERE conversation = ?", (key,))
+    ran = run("recall", "--all", "beans", "--store", many)
+    assert "kitchen" in ran.out
+    assert ran.exit != 0
+    assert "damaged" in ran.err or "cannot be read" in ran.err
+
+
 def test_while_a_turn_waits_what_left_is_found_all_the_same(url: str) -> None:
     with lamella.open(url) as engine:
         engine.chat(CHAT).ask("And now?")
-    assert "turn 1, note plan.md" in recall(url, "beans").out
+    assert "note plan.md" in recall(url, "beans").out

@@ -11,7 +11,7 @@ from lamella.core.log.terms import Terms
 from lamella.core.messages.delta import Reply, ToolCall
 from lamella.core.messages.rounds import ToolOutput
 from lamella.core.prompt.state import State
-from lamella.core.search.index import Found
+from lamella.core.search.finding import Found
 from lamella.core.values import replace
 from lamella.engine.checks import check_each, check_fields, check_parts, check_text, check_time
 from lamella.engine.dialogue.answer import Answer

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from os import PathLike
 from pathlib import Path
 from threading import Lock
@@ -13,11 +13,13 @@ from lamella.attach import Tool
 from lamella.core.values import replace
 from lamella.engine.chat import NO_PLACE, Chat
 from lamella.engine.checks import check_folder, check_text
+from lamella.engine.dialogue.recalling import FOUND_AT_MOST
 from lamella.engine.keeping.backend import Backend
 from lamella.engine.keeping.conversations import Conversations, Hit, ImportOutcome
 from lamella.engine.keeping.copying import copy_store
 from lamella.engine.keeping.forking import fork_into
 from lamella.engine.keeping.names import find_erased
+from lamella.engine.keeping.originals.everywhere import RecallHit, StoreRecaller
 from lamella.engine.sending.job import Runner, Workplace, list_runners
 from lamella.engine.sending.pool import ProviderPool
 from lamella.engine.sending.tools import ToolSource
@@ -158,6 +160,17 @@ class Engine:
     def search(self, words: str) -> Iterator[Hit]:
         """Every message of every branch of every conversation that holds the words, whatever their case."""
         return self._conversations.search(check_text(words, "words", may_be_empty=False))
+
+    def recall(self, query: str, limit: int = FOUND_AT_MOST) -> Iterator[RecallHit]:
+        """Messages, attachments and tool results of every conversation, on its active branch, best first.
+
+        Unlike a chat's own recall it finds what still stands in a prompt as well: nobody here reads one.
+        """
+        return self._originals.find(check_text(query, "query"), limit=limit)
+
+    @cached_property
+    def _originals(self) -> StoreRecaller:
+        return StoreRecaller(self._backend.store)
 
     def rename(self, conversation: str | Chat, title: str) -> None:
         """Give a conversation a title."""

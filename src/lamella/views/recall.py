@@ -1,9 +1,26 @@
 """What a search in originals found, and what is remembered, as data."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Protocol
 
-from lamella.core.search.index import Found
+from lamella.core.search.finding import Found
 from lamella.holdings import Fact
+
+
+class RecallHitShape(Protocol):
+    """An original that was found, and the conversation that it is of."""
+
+    @property
+    def conversation(self) -> str: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def title(self) -> str: ...
+
+    @property
+    def found(self) -> Found: ...
 
 
 def view_recall(conversation: str, query: str, found: Sequence[Found]) -> dict[str, object]:
@@ -11,12 +28,23 @@ def view_recall(conversation: str, query: str, found: Sequence[Found]) -> dict[s
     return {"conversation": conversation, "query": query, "found": [_view_found(one) for one in found]}
 
 
+def view_recall_hits(query: str, hits: Iterable[RecallHitShape]) -> dict[str, object]:
+    """What has these words in any conversation, best first, each with the conversation that it is of."""
+    found = [
+        {"conversation": hit.conversation, "name": hit.name, "chat_title": hit.title, **_view_found(hit.found)}
+        for hit in hits
+    ]
+    return {"lamella": 1, "query": query, "found": found}
+
+
 def _view_found(found: Found) -> dict[str, object]:
     passage = found.passage
     return {
         "place": passage.place,
+        "at": found.at,
         "role": passage.role,
         "id": passage.id,
+        "message": passage.message or None,
         "title": passage.title,
         "score": found.score,
         "excerpt": found.excerpt,

@@ -4,8 +4,10 @@ import re
 
 from tests.contracts.places import doc
 
-from lamella.core.search.index import Found, Passage
-from lamella.views.recall import view_recall
+from lamella.core.search.finding import Found
+from lamella.core.search.index import Passage
+from lamella.engine.keeping.originals.everywhere import RecallHit
+from lamella.views.recall import view_recall, view_recall_hits
 
 PASSAGE = Passage(id="garden.md", place="turn 1", role="note", title="garden.md", text="Beans along the fence.")
 
@@ -19,8 +21,10 @@ def test_what_was_found_has_the_documented_fields_best_first() -> None:
         "found": [
             {
                 "place": "turn 1",
+                "at": None,
                 "role": "note",
                 "id": "garden.md",
+                "message": None,
                 "title": "garden.md",
                 "score": one.score,
                 "excerpt": one.excerpt,
@@ -30,9 +34,15 @@ def test_what_was_found_has_the_documented_fields_best_first() -> None:
         ],
     }
     line = next(line for line in doc("compaction.md").splitlines() if "`query` and `found`" in line)
-    told = set(re.findall(r"`(\w+)`", line))
+    told, beyond = (set(re.findall(r"`(\w+)`", part)) for part in line.split("With `--all`"))
     (first, _) = body["found"] if isinstance(body["found"], list) else ({}, {})
     assert {*body, *first} == told
+    hits = [RecallHit(conversation="k1", name="garden", title="Beans", found=one) for one in found]
+    everywhere = view_recall_hits("beans", hits)
+    assert everywhere["query"] == "beans"
+    (one, _) = everywhere["found"] if isinstance(everywhere["found"], list) else ({}, {})
+    assert one == {"conversation": "k1", "name": "garden", "chat_title": "Beans", **first}
+    assert {*everywhere, *one} - {*body, *first} == beyond - {"conversation"}
 
 
 def test_nothing_found_is_an_empty_list() -> None:

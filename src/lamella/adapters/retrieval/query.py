@@ -8,7 +8,7 @@ from typing import NamedTuple
 from lamella.adapters.retrieval.days import DaySpan, find_days
 from lamella.adapters.sources.inventory import fold_name
 from lamella.adapters.sources.markdown.tags import find_inline_tags, fold_tag
-from lamella.core.search.index import PHRASE
+from lamella.core.search.query import PHRASE
 
 # What nobody types is cut: a question is no text to be compared with others.
 MOST_CHARS = 4_000

@@ -12,9 +12,9 @@ from itertools import pairwise
 from typing import NamedTuple
 from unicodedata import normalize
 
-from Stemmer import Stemmer
 from Stemmer import version as stemmer_version
 
+from lamella.core.search.spelling import fold, split_name, stem_english, stem_indonesian
 from lamella.core.text.scripts import WIDE
 
 TOKENIZER = "porter unicode61 remove_diacritics 2"
@@ -27,21 +27,14 @@ _RUNS = re.compile(rf"[{_RUN}]+")
 # look for these in it takes a fourth of what a pattern takes in the text itself.
 _SHAPES = bytes(65 if 65 <= code <= 90 else 97 if chr(code).isalnum() and code < 128 else 32 for code in range(256))
 _SEAMS = (b"aA", b"AAa")
-_NAME = re.compile(r"\b(?:[A-Z]*+[a-z0-9]++[A-Z]|[A-Z]{2,}+[a-z])[^\W_]*+")
-_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _ASKED = re.compile(rf"[{_RUN}]+|[^\W_{_RUN}]+(?:[_-][^\W_{_RUN}]+)*")
 _JOINTS = re.compile("[_-]")
-_ACCENTS = re.compile(r"[\u0300-\u036f]+")
-# Letters that Unicode does not take for others with an accent, and people do.
-_LOOKALIKES = {"\u0131": "i", "ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ß": "ss"}
-_FOLDING = str.maketrans(_LOOKALIKES)
-# Those, and the wide forms of letters and narrow ones of kana.
+# Letters that only look accented, and the wide forms of letters and narrow ones of kana.
 _ODD = re.compile(r"[ıİøØłŁđĐðÐþÞæÆœŒßẞ\uff00-\uffef]")
 _WORD = re.compile(r"\w+")
 # Latin words and numbers in the midst of a run, which SQLite takes for a part of it.
 _BESIDE_RUNS = re.compile(rf"(?<=[{_RUN}])[^\W_{_RUN}]+|[^\W_{_RUN}]+(?=[{_RUN}])")
 _BLANKS = {code: " " for code in range(128) if not chr(code).isalpha()}
-_SHORTEST_PART = 2
 _MOST_KNOWN = 100_000
 # Words that nearly every text of a language has, and hardly one of the other; and those that questions have besides.
 _ENGLISH = frozenset(
@@ -60,9 +53,6 @@ _COMMON = _ENGLISH | _INDONESIAN | frozenset([
 # fmt: on
 _TELLING_CHARS = 4_000
 _TELLING_LEAST = 3
-
-_english = Stemmer("porter", 0)
-_indonesian = Stemmer("indonesian", 0)
 
 
 class AskedWord(NamedTuple):
@@ -129,14 +119,6 @@ def is_common(word: str) -> bool:
     return word in _COMMON
 
 
-def fold(word: str) -> str:
-    """A word in the spelling in which words are compared: without case and accents."""
-    if word.isascii():
-        return word.lower()
-    bare = _ACCENTS.sub("", normalize("NFKD", word.casefold()))
-    return normalize("NFC", bare).translate(_FOLDING)
-
-
 def _find_names(text: str) -> Iterator[str]:
     """Words of a text that have parts, as far as their letters are ASCII."""
     shape = text.encode("ascii", "replace").translate(_SHAPES)
@@ -159,11 +141,11 @@ def _ask_word(word: str) -> Iterator[AskedWord]:
     pieces = _JOINTS.split(word)
     for piece in pieces:
         folded = fold(piece)
-        others = {folded, _indonesian.stemWord(folded), *_split_name(piece)} - {piece.lower()}
-        yield AskedWord(piece, _english.stemWord(folded), tuple(sorted(others)))
+        others = {folded, stem_indonesian(folded), *split_name(piece)} - {piece.lower()}
+        yield AskedWord(piece, stem_english(folded), tuple(sorted(others)))
     if len(pieces) > 1:
         # Written as one word it is the same name.
-        yield AskedWord("".join(pieces), _english.stemWord(fold("".join(pieces))))
+        yield AskedWord("".join(pieces), stem_english(fold("".join(pieces))))
 
 
 def _split_run(run: str) -> str:
@@ -171,16 +153,10 @@ def _split_run(run: str) -> str:
     return " ".join([*map("".join, pairwise(run)), run[-1]])
 
 
-def _split_name(word: str) -> list[str]:
-    """The parts of a name in which capitals or digits begin words; none of a plain word."""
-    parts = _PARTS.findall(word) if _NAME.fullmatch(word) else []
-    return [part.lower() for part in parts if len(part) >= _SHORTEST_PART]
-
-
 def _stem_other(word: str) -> str:
-    stem = _indonesian.stemWord(word)
+    stem = stem_indonesian(word)
     return "" if stem == word else stem
 
 
-_names = _Memory(lambda word: " ".join(_split_name(word)))
+_names = _Memory(lambda word: " ".join(split_name(word)))
 _stems = _Memory(_stem_other)

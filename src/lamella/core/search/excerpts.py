@@ -2,36 +2,41 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from itertools import islice
 
+from lamella.core.search.spelling import spell
 from lamella.core.text.scripts import WIDE
 
 EXCERPT_CHARS = 240
 _LEAD_CHARS = 60
 _STEP_CHARS = 20
+_MOST_SPANS = 8
 
 _WORD = re.compile(rf"[{WIDE}]|[^\W_{WIDE}]+")
 
 
-def cut_excerpt(text: str, spans: Iterable[str], terms: Collection[str], *, key: Callable[[str], str]) -> str:
-    """A short text whole; of a long one the part with a span or, without one, with the most different terms."""
+def cut_excerpt(text: str, spans: Iterable[str], words: Collection[str]) -> str:
+    """A short text whole; of a long one the part with a span or, without one, with the most different words."""
     if len(text) <= EXCERPT_CHARS:
         return text
-    start = max(_find_place(text, spans, terms, key=key) - _LEAD_CHARS, 0)
+    start = max(_find_place(text, spans, words) - _LEAD_CHARS, 0)
     start = min(_next_word(text, start), len(text) - 1)
     end = min(start + EXCERPT_CHARS, len(text))
     shown = text[start:end].strip()
     return f"{'… ' if start else ''}{shown}{' …' if end < len(text) else ''}"
 
 
-def _find_place(text: str, spans: Iterable[str], terms: Collection[str], *, key: Callable[[str], str]) -> int:
-    for span in spans:
-        match = re.search(re.escape(span), text, re.IGNORECASE)
+def _find_place(text: str, spans: Iterable[str], words: Collection[str]) -> int:
+    for span in islice(spans, _MOST_SPANS):
+        # As much of it as is shown, with any white space between its words.
+        pieces = map(re.escape, span[:EXCERPT_CHARS].split(" "))
+        match = re.search(r"\s+".join(pieces), text, re.IGNORECASE)
         if match:
             return match.start()
-    wanted = frozenset(terms)
-    words = [(match.start(), word) for match in _WORD.finditer(text) if (word := key(match[0])) in wanted]
-    return _densest(words)
+    wanted = frozenset(words)
+    found = [(match.start(), word) for match in _WORD.finditer(text) if (word := spell(match[0])) in wanted]
+    return _densest(found)
 
 
 def _densest(words: Sequence[tuple[int, str]]) -> int:

@@ -1,199 +1,209 @@
-"""Recall: full-text search over originals, so that what was left out of the prompt can be found and read again."""
+"""The index of a branch: its originals and where each of their words stands, kept as the branch grows."""
 
-import math
-import re
 from array import array
-from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from lamella.core.search.excerpts import cut_excerpt
-from lamella.core.search.terms import find_terms
-from lamella.core.text.scripts import WORD_ENDS, WORD_STARTS
+from lamella.core.search.spelling import lower, settle
+from lamella.core.search.terms import find_tokens, is_wide, list_keys, split_token
 
-# Parameters of BM25: how soon a repeated word stops counting, and how much a long stretch is held against it. Less than
-# usual: what is asked for often stands in a note, beside messages of a line.
-_SATURATION = 1.2
-_LENGTH = 0.5
-_DIGITS = 6
-# In terms. A long text is as good as its best stretch of twice this: as a whole, its length would bury what it says.
-_HALF = 50
-# Where a term stands, in one number: which passage, and in which half of a stretch. The title comes before the first.
-_TITLE = 0
-_HALVES = 1 << 32
-
-# What stands in quotation marks.
-PHRASE = re.compile('"([^"]+)"|“([^“”]+)”')
-
-_Key = Callable[[str], str]
+# In words. A long text is as good as its best stretch of twice this: as a whole, its length would bury what it says.
+HALF = 50
+# Where a word stands, in one number: which passage, and in which half of a stretch. The title comes before the first.
+TITLE = 0
+_BITS = 32
+_HALF_MASK = (1 << _BITS) - 1
+# What a word counts that is another form of the one that is looked for.
+_OTHER_FORM = 0.8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passage:
-    """An original: where it stands, who wrote it, what it is called, and its whole text."""
+    """An original: where it stands, who wrote it, what it is called, and its whole text.
+
+    ``message`` is the id of the message that said it or that it came with, where there is one.
+    """
 
     id: str
     place: str
     role: str
     title: str
     text: str
+    message: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """A passage that a search found; the excerpt shows where in a long text."""
-
-    passage: Passage
-    score: float
-    excerpt: str
-
-
-class _Query(NamedTuple):
-    """What is looked for: terms, any of which will do, and spans as typed and as compared, each of which must stand."""
-
-    terms: tuple[str, ...]
-    spans: tuple[tuple[str, str], ...]
-    exact: bool
-
-
-class _Indexed(NamedTuple):
-    """A passage in the spellings in which spans are looked for, and how much it counts as long."""
+class IndexedPassage(NamedTuple):
+    """A passage in the spelling in which spans are looked for, and how much it counts as long."""
 
     passage: Passage
-    flat: str
     compared: str
     length: int
 
 
-class Index(NamedTuple):
-    """Passages made ready for any number of searches, and where each of their terms stands."""
+class _Places(dict[str, "array[int]"]):
+    """Where each word stands. Python asks ``__missing__`` for new ones: known ones cost no call."""
 
-    passages: tuple[_Indexed, ...]
-    places: Mapping[str, Sequence[int]]
-    key: _Key
+    def __init__(self) -> None:
+        super().__init__()
+        self.families: dict[str, list[str]] = {}
+        self.held: dict[str, int] = {}
 
+    def __missing__(self, word: str) -> "array[int]":
+        for key in list_keys(word):
+            self.families.setdefault(key, []).append(word)
+        places = self[word] = array("Q")
+        self.held[word] = 0
+        return places
 
-def build_index(passages: Sequence[Passage], *, key: _Key) -> Index:
-    """An index of these passages, in their order.
-
-    ``key`` gives the spelling in which texts are compared: compatible characters as one, upper and lower case as one.
-    """
-    places: dict[str, array[int]] = {}
-    indexed = tuple(_enter(passage, number * _HALVES, places, key=key) for number, passage in enumerate(passages))
-    return Index(passages=indexed, places=places, key=key)
-
-
-def search(index: Index, query: str, *, limit: int = 5, excluded: Collection[str] = ()) -> tuple[Found, ...]:
-    """The passages that fit best, best first, of equals the earlier.
-
-    Those that hold the query as it stands come before those that hold its words. A span in quotation marks is demanded.
-    """
-    wanted = _read_query(query, index.key)
-    if not wanted.spans:
-        return ()
-    looked = {number: one for number, one in enumerate(index.passages) if one.passage.id not in excluded}
-    stretches = _find_stretches(index, wanted.terms, looked)
-    rarity = _weigh_terms(wanted.terms, stretches.values(), len(looked))
-    average = sum(one.length for one in looked.values()) / len(looked) if looked else 0.0
-    scored = [
-        (_score(one, stretches.get(number, ()), wanted, rarity=rarity, average=average), one.passage)
-        for number, one in looked.items()
-    ]
-    best = sorted((pair for pair in scored if pair[0] > 0), key=lambda pair: -pair[0])[: max(limit, 0)]
-    spans = [typed for typed, _ in wanted.spans]
-    return tuple(
-        Found(passage=passage, score=score, excerpt=cut_excerpt(passage.text, spans, wanted.terms, key=index.key))
-        for score, passage in best
-    )
+    def forget(self, word: str) -> None:
+        """Take a word out that stands nowhere any more."""
+        del self[word], self.held[word]
+        for key in list_keys(word):
+            family = self.families[key]
+            family.remove(word)
+            if not family:
+                del self.families[key]
 
 
-def _read_query(query: str, key: _Key) -> _Query:
-    phrases = [_flatten(match[1] or match[2]) for match in PHRASE.finditer(query)]
-    phrases = [phrase for phrase in phrases if phrase]
-    spans = phrases or [span for span in [_flatten(query)] if span]
-    return _Query(
-        terms=tuple(dict.fromkeys(find_terms(key(query)))),
-        spans=tuple((span, _flatten(key(span))) for span in spans),
-        exact=bool(phrases),
-    )
+class _Tokens(dict[str, tuple[str, ...]]):
+    """The words of each piece of text that was seen before."""
+
+    def __missing__(self, token: str) -> tuple[str, ...]:
+        words = split_token(token)
+        if not is_wide(token):
+            self[token] = words
+        return words
 
 
-def _enter(passage: Passage, first: int, places: dict[str, "array[int]"], *, key: _Key) -> _Indexed:
-    """A passage as it is searched; its terms are entered under the numbers from ``first`` on."""
-    for term in find_terms(key(passage.title)):
-        places.setdefault(term, array("Q")).append(first + _TITLE)
-    length = 0
-    for term in find_terms(key(passage.text)):
-        places.setdefault(term, array("Q")).append(first + _TITLE + 1 + length // _HALF)
-        length += 1
-    whole = f"{passage.title}\n{passage.text}"
-    flat, compared = _flatten(whole), _flatten(key(whole))
-    # Most text is spelled as it is compared; one copy of it is enough.
-    return _Indexed(
-        passage=passage, flat=flat, compared=flat if compared == flat else compared, length=min(length, 2 * _HALF)
-    )
+class Index:
+    """Passages made ready for any number of searches, in their order. Each id is entered once."""
+
+    def __init__(self, passages: Iterable[Passage] = ()) -> None:
+        self.passages: list[IndexedPassage] = []
+        self._numbers: dict[str, int] = {}
+        self._places = _Places()
+        self._tokens = _Tokens()
+        self._length = 0
+        # All words, one on each line, for those that hold a piece of one; made when it is asked for.
+        self._vocabulary: tuple[str, str] | None = None
+        self.extend(passages)
+
+    def __len__(self) -> int:
+        return len(self.passages)
+
+    def __contains__(self, name: object) -> bool:
+        """Whether an original of this id is here."""
+        return name in self._numbers
+
+    @property
+    def average(self) -> float:
+        """How long a passage is on average."""
+        return self._length / len(self.passages) if self.passages else 0.0
+
+    def extend(self, passages: Iterable[Passage]) -> None:
+        """Enter passages behind those that are here; one whose id is here stays where it is."""
+        for passage in passages:
+            if passage.id not in self._numbers:
+                self._enter(passage)
+
+    def cut(self, size: int) -> None:
+        """Keep the first passages alone, as if the others had never been."""
+        bound = size << _BITS
+        for one in self.passages[size:]:
+            for word in set(self._list_words(one.passage)):
+                places = self._places[word]
+                del places[bisect_left(places, bound) :]
+                self._places.held[word] -= 1
+                if not self._places.held[word]:
+                    self._places.forget(word)
+            del self._numbers[one.passage.id]
+            self._length -= one.length
+        if size < len(self.passages):
+            del self.passages[size:]
+            # What was taken out is not to be found in here either.
+            self._tokens.clear()
+            self._vocabulary = None
+
+    def _enter(self, passage: Passage) -> None:
+        number, places = len(self.passages), self._places
+        first = number << _BITS
+        named, said = self._split(passage.title), self._split(passage.text)
+        for word in named:
+            places[word].append(first + TITLE)
+        for half, at in enumerate(range(0, len(said), HALF), start=TITLE + 1):
+            place = first + half
+            for word in said[at : at + HALF]:
+                places[word].append(place)
+        held = places.held
+        for word in {*named, *said}:
+            held[word] += 1
+        length = min(len(said), 2 * HALF)
+        compared = flatten(lower(settle(f"{passage.title}\n{passage.text}")))
+        self.passages.append(IndexedPassage(passage, compared, length))
+        self._numbers[passage.id] = number
+        self._length += length
+        self._vocabulary = None
+
+    def _list_words(self, passage: Passage) -> list[str]:
+        return self._split(passage.title) + self._split(passage.text)
+
+    def _split(self, text: str) -> list[str]:
+        return [word for words in map(self._tokens.__getitem__, find_tokens(settle(text))) for word in words]
+
+    def find_forms(self, word: str) -> dict[str, float]:
+        """The words of this index that are a form of a word, each with how much it counts."""
+        families = self._places.families
+        found = dict.fromkeys((form for key in list_keys(word) for form in families.get(key, ())), _OTHER_FORM)
+        if word in self._places:
+            found[word] = 1.0
+        return found
+
+    def count_passages(self, words: Iterable[str]) -> int:
+        """How many passages have one of these words, at most."""
+        held = self._places.held
+        return min(sum(held[word] for word in words), len(self.passages))
+
+    def walk(self, word: str) -> Iterator[tuple[int, int]]:
+        """Where a word stands: the number of each passage, and the half of a stretch."""
+        return ((place >> _BITS, place & _HALF_MASK) for place in self._places[word])
+
+    def walk_within(self, word: str, number: int) -> Iterator[int]:
+        """In which halves of one passage a word stands."""
+        places = self._places[word]
+        for at in range(bisect_left(places, number << _BITS), len(places)):
+            if places[at] >> _BITS != number:
+                return
+            yield places[at] & _HALF_MASK
+
+    def list_holders(self, words: Iterable[str]) -> set[int]:
+        """The numbers of the passages that have one of these words."""
+        return {place >> _BITS for word in words for place in self._places[word]}
+
+    def has_word(self, word: str) -> bool:
+        return word in self._places
+
+    def find_words(self, part: str, *, core: str) -> list[str]:
+        """The words that hold ``part``; of those beyond ASCII, which may end otherwise, all that hold its ``core``."""
+        if self._vocabulary is None:
+            self._vocabulary = (
+                "\n".join(filter(str.isascii, self._places)),
+                "\n".join(word for word in self._places if not word.isascii()),
+            )
+        plain, odd = self._vocabulary
+        return [*_find_lines(plain, part), *_find_lines(odd, core)]
 
 
-def _find_stretches(index: Index, terms: Sequence[str], looked: Collection[int]) -> dict[int, tuple[Counter[str], ...]]:
-    """For each passage that has some of the terms, how often they stand in each of its stretches, title included."""
-    halves: dict[int, dict[int, Counter[str]]] = {}
-    for term in terms:
-        for place in index.places.get(term, ()):
-            number, half = divmod(place, _HALVES)
-            if number in looked:
-                halves.setdefault(number, {}).setdefault(half, Counter())[term] += 1
-    return {number: _join_halves(found) for number, found in halves.items()}
-
-
-def _join_halves(halves: Mapping[int, Counter[str]]) -> tuple[Counter[str], ...]:
-    title = halves.get(_TITLE, Counter())
-    text = (title + halves[at] + halves.get(at + 1, Counter()) for at in halves if at != _TITLE)
-    return tuple(text) or (title,)
-
-
-def _weigh_terms(
-    terms: Sequence[str], stretches: Collection[tuple[Counter[str], ...]], passages: int
-) -> dict[str, float]:
-    """How rare each term is: the fewer passages have it, the more it says."""
-    having = {term: sum(any(term in one for one in found) for found in stretches) for term in terms}
-    return {term: math.log(1 + (passages - n + 0.5) / (n + 0.5)) for term, n in having.items()}
-
-
-def _score(
-    one: _Indexed, stretches: Sequence[Counter[str]], wanted: _Query, *, rarity: dict[str, float], average: float
-) -> float:
-    stands = all(_stands_in(one, typed, compared, exact=wanted.exact) for typed, compared in wanted.spans)
-    if wanted.exact and not stands:
-        return 0.0
-    spread = 1 - _LENGTH + _LENGTH * one.length / average if average else 1.0
-    score = max((_score_stretch(stretch, rarity, spread) for stretch in stretches), default=0.0)
-    # More than all its words together can have, so that the query as it stands always comes first.
-    bonus = 1 + (_SATURATION + 1) * sum(rarity.values()) if stands else 0.0
-    return round(score + bonus, _DIGITS)
-
-
-def _score_stretch(terms: Counter[str], rarity: dict[str, float], spread: float) -> float:
-    """What its words are worth, by how much of the query they are: one rare word alone is little of a question."""
-    worth = sum(
-        rarity[term] * number * (_SATURATION + 1) / (number + _SATURATION * spread) for term, number in terms.items()
-    )
-    return worth * sum(rarity[term] for term in terms) / sum(rarity.values())
-
-
-def _stands_in(one: _Indexed, typed: str, compared: str, *, exact: bool) -> bool:
-    """Whether a span stands in a passage; unless it was quoted, not as a part of longer words."""
-    if exact:
-        return typed in one.flat or compared in one.compared
-    return _has_words(one.flat, typed) or _has_words(one.compared, compared)
-
-
-def _has_words(text: str, span: str) -> bool:
-    # A plain search first: most passages do not hold the span at all.
-    starts = WORD_STARTS if re.match(r"\w", span) else ""
-    ends = WORD_ENDS if re.search(r"\w\Z", span) else ""
-    return span in text and re.search(f"{starts}{re.escape(span)}{ends}", text) is not None
-
-
-def _flatten(text: str) -> str:
+def flatten(text: str) -> str:
+    """A text with one space wherever there is any white space in it."""
     return " ".join(text.split())
+
+
+def _find_lines(lines: str, part: str) -> Iterator[str]:
+    at = lines.find(part)
+    while at >= 0:
+        end = lines.find("\n", at)
+        end = len(lines) if end < 0 else end
+        yield lines[lines.rfind("\n", 0, at) + 1 : end]
+        at = lines.find(part, end)

@@ -5,26 +5,29 @@ from collections.abc import Iterator, Sequence
 from lamella.core.artifacts.model import Artifact, Kind
 from lamella.core.log.ids import Voice, round_result_id
 from lamella.core.log.placement import Form
-from lamella.core.log.turn import Turn
+from lamella.core.log.turn import SystemParts, Turn
 from lamella.core.messages.rounds import ToolRound
-from lamella.core.prompt.layers.model import LayerId, Segment
+from lamella.core.prompt.layers.model import LayerId, Segment, SegmentKind
 from lamella.core.prompt.prompt import Prompt
 from lamella.core.search.index import Passage
 from lamella.core.text.content import hash_text
 
 _HASH_DIGITS = 12
+# What a picture is called that nobody gave a name.
+_UNNAMED = "image"
 _READABLE = (Form.FULL, Form.UPDATE)
 _SAID = frozenset({Voice.USER.value, Voice.REPLY.value})
 
 
-def list_passages(past: Sequence[Turn], path: Sequence[str]) -> tuple[Passage, ...]:
+def list_passages(past: Sequence[Turn], path: Sequence[str], *, first: int = 1) -> tuple[Passage, ...]:
     """Every message, and every version of whatever came with one, in their order. What has no text is no passage.
 
-    ``path`` is the ids of the messages. A version that came with several turns is one passage, at the first of them.
+    ``path`` is the ids of the messages, ``first`` the number of the first turn. A version that came with several turns
+    is one passage, at the first of them.
     """
     names = iter(path)
     passages: dict[str, Passage] = {}
-    for number, turn in enumerate(past, start=1):
+    for number, turn in enumerate(past, start=first):
         for passage in _of_turn(turn, names, place=f"turn {number}"):
             passages.setdefault(passage.id, passage)
     return tuple(passage for passage in passages.values() if passage.text)
@@ -44,6 +47,9 @@ def version_id(artifact: str, content_hash: str) -> str:
 
 
 def _of_turn(turn: Turn, names: Iterator[str], *, place: str) -> Iterator[Passage]:
+    question = next(names)
+    if turn.system is not None:
+        yield from _of_system(turn.system, place=place, message=question)
     drawn_in = turn.system.inlined if turn.system is not None else ()
     for artifact in (*turn.results, *turn.attached, *drawn_in):
         yield Passage(
@@ -51,13 +57,29 @@ def _of_turn(turn: Turn, names: Iterator[str], *, place: str) -> Iterator[Passag
             place=place,
             role=artifact.kind.value,
             title=_title(artifact),
-            text=artifact.text,
+            text=artifact.text or _describe_picture(artifact),
+            message=question,
         )
-    question = next(names)
     yield _said(question, Voice.USER, turn.text, place=place)
     yield from _of_rounds(question, turn.rounds, place=place)
     if turn.reply is not None:
         yield _said(next(names), Voice.REPLY, turn.reply, place=place)
+
+
+def _of_system(parts: SystemParts, *, place: str, message: str) -> Iterator[Passage]:
+    """The parts of a system prompt, which another one may have taken the place of since."""
+    for name, text in parts.named():
+        name_of_version = version_id(name, hash_text(text))
+        role = SegmentKind.SYSTEM.value
+        yield Passage(id=name_of_version, place=place, role=role, title=name, text=text, message=message)
+
+
+def _describe_picture(artifact: Artifact) -> str:
+    """A picture that somebody gave a name, in words; its bytes are nothing to be read."""
+    if artifact.kind is not Kind.IMAGE or artifact.title == _UNNAMED:
+        return ""
+    sizes = [f"{image.width:,} by {image.height:,} pixels, {image.media_type}" for image in artifact.images]
+    return f"A picture: {artifact.title} ({'; '.join(sizes)})"
 
 
 def _of_rounds(question: str, rounds: Sequence[ToolRound], *, place: str) -> Iterator[Passage]:
@@ -73,12 +95,13 @@ def _of_rounds(question: str, rounds: Sequence[ToolRound], *, place: str) -> Ite
                 role=Kind.TOOL.value,
                 title=f"{name} {call.arguments}",
                 text=output.output,
+                message=question,
             )
 
 
 def _said(name: str, role: Voice, text: str, *, place: str) -> Passage:
     # Receipts name messages by their ids, so that is what they can be found by as well.
-    return Passage(id=name, place=place, role=role.value, title=name, text=text)
+    return Passage(id=name, place=place, role=role.value, title=name, text=text, message=name)
 
 
 def _title(artifact: Artifact) -> str:

@@ -18,7 +18,7 @@ from lamella.core.prompt.envelope import Envelope, make_envelope, make_imprint
 from lamella.core.prompt.prompt import Prompt
 from lamella.core.prompt.receipts import UNDONE, apply_receipts
 from lamella.core.prompt.state import State
-from lamella.core.search.index import Found
+from lamella.core.search.finding import Found
 from lamella.core.values import replace
 from lamella.engine.checks import check_zone
 from lamella.engine.dialogue.accounts import Accounts, Earlier
@@ -56,6 +56,7 @@ class Dialogue:
         pending: Reply | None = None,
         ledger: bool = True,
         journal: Journal | None = None,
+        recaller: Recaller | None = None,
     ) -> None:
         self._world = world
         self._rules = rules
@@ -64,7 +65,7 @@ class Dialogue:
         self._past = past or Past()
         self._journal = journal
         self._fitter = Fitter(world.find_fetcher(), secrets=world.secrets)
-        self._recaller = Recaller()
+        self._recaller = recaller or Recaller()
         # The state before the turn that waits for its reply, if one does, and after the last that was answered.
         self._before = self._state = start
         self.accounts = Accounts(world, ledger=ledger)
@@ -158,8 +159,8 @@ class Dialogue:
             self._journal.write_turn(turn, message=opened.head, parent=state.head, left=left, receipt=receipt, at=at)
         if unanswered is not None:
             self._past.turns[-1] = self._with_round(skipped)
-            self._past.answer("", message=state.head)
-        self._past.ask(replace(turn, receipts=(*self._past.receipts, *turn.receipts)), message=opened.head)
+            self._past.answer("", message=state.head, at=at)
+        self._past.ask(replace(turn, receipts=(*self._past.receipts, *turn.receipts)), message=opened.head, at=at)
         self._before, self._state, self._rules, self._pending = state, opened, rules, None
         self._sent = opened.last
         self.accounts.begin(books, at=at)
@@ -225,7 +226,7 @@ class Dialogue:
         if call is not None:
             self.accounts.note(call)
         self.accounts.end(waiting(self._state), self._past.turns[-1].imprint, given.reply.text)
-        self._past.answer(given.reply.text, message=state.head)
+        self._past.answer(given.reply.text, message=state.head, at=at)
         self._before = self._state = state
 
     def give(self, outputs: Sequence[ToolOutput], *, at: datetime | None = None) -> TurnView:

@@ -1,6 +1,7 @@
 """The past of a conversation: its turns, the ids of their messages, and what was compacted since the last of them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
 
 from lamella.core.budget.counting import Measure
 from lamella.core.log.receipt import Receipt, find_voided
@@ -12,29 +13,50 @@ from lamella.errors import CallError
 
 
 class Past:
-    """Turns with their replies, the ids of all messages, and the receipts committed since the last turn."""
+    """Turns with their replies, the ids of all messages, and the receipts committed since the last turn.
+
+    ``find_time`` tells when a message was said, for those that were not said here. Only the last turn ever changes.
+    """
 
     def __init__(
-        self, turns: Iterable[Turn] = (), *, path: Iterable[str] = (), receipts: Iterable[Receipt] = ()
+        self,
+        turns: Iterable[Turn] = (),
+        *,
+        path: Iterable[str] = (),
+        receipts: Iterable[Receipt] = (),
+        find_time: Callable[[str], str | None] | None = None,
     ) -> None:
         self.turns = list(turns)
         self.path = list(path)
         self.receipts = tuple(receipts)
+        self._find_time = find_time
+        self._times: dict[str, datetime] = {}
 
     def fold(self, start: State, place: Planner, *, measure: Measure) -> State:
         """The state that these turns lead to, all of them counted by one measure."""
         return advance_all(start, self.turns, place, measure=measure)
 
-    def ask(self, turn: Turn, *, message: str) -> None:
+    def ask(self, turn: Turn, *, message: str, at: datetime | None = None) -> None:
         """A turn, under the receipts committed before it."""
         self.turns.append(turn)
         self.path.append(message)
         self.receipts = ()
+        if at is not None:
+            self._times[message] = at
 
-    def answer(self, text: str, *, message: str) -> None:
+    def answer(self, text: str, *, message: str, at: datetime | None = None) -> None:
         """What the turn asked last was answered with."""
         self.turns[-1] = replace(self.turns[-1], reply=text, reply_id=message)
         self.path.append(message)
+        if at is not None:
+            self._times[message] = at
+
+    def find_time(self, message: str) -> str | None:
+        """When a message was said, as it is written down; none where nobody said when."""
+        if self._find_time is not None:
+            return self._find_time(message)
+        at = self._times.get(message)
+        return None if at is None else at.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
     def commit(self, receipt: Receipt) -> None:
         """A compaction after everything said so far."""
@@ -60,7 +82,10 @@ class Past:
         """The same past, had these compactions never been."""
         gone = {receipt.id for receipt in voided}
         turns = [_without(turn, gone) if turn.receipts else turn for turn in self.turns]
-        return Past(turns, path=self.path, receipts=[r for r in self.receipts if r.id not in gone])
+        receipts = [receipt for receipt in self.receipts if receipt.id not in gone]
+        past = Past(turns, path=self.path, receipts=receipts, find_time=self._find_time)
+        past._times = self._times
+        return past
 
 
 def _without(turn: Turn, gone: set[str]) -> Turn:

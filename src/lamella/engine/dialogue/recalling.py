@@ -1,11 +1,12 @@
 """Recalling: originals that the prompt no longer holds, found by their words, for people and for models."""
 
-import unicodedata
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from lamella.attach import Tool
 from lamella.core.prompt.prompt import Prompt
-from lamella.core.search.index import Found, Index, Passage, build_index, search
+from lamella.core.search.finding import Found, search
+from lamella.core.search.index import Index
 from lamella.core.search.passages import find_in_full, list_passages
 from lamella.engine.dialogue.past import Past
 from lamella.errors import CallError
@@ -40,31 +41,63 @@ _PARAMETERS: Mapping[str, object] = {
 
 
 class Recaller:
-    """Searches a branch. Its index is kept until there is something else to search."""
+    """Searches a branch. Its index grows with the branch; of another branch it keeps what both begin with."""
 
-    def __init__(self, key: Callable[[str], str] | None = None) -> None:
-        self._key = key or spell
-        self._passages: tuple[Passage, ...] = ()
+    def __init__(self) -> None:
         self._index: Index | None = None
+        self._past: Past | None = None
+        # Of the turn that was entered last: its place among the turns, that of its question among the messages, and how
+        # many passages there were before it. It alone may have grown since.
+        self._last = (0, 0, 0)
 
     def find(self, past: Past, query: str, *, sent: Prompt, limit: int) -> tuple[Found, ...]:
         """The originals that fit best and cannot be read off what is sent."""
-        if not query.strip():
-            raise CallError("There is nothing to look for.", hint="Give some words of what you want to read again.")
-        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-            raise CallError(f"{limit!r} is no number of passages.", hint="Give a whole number above 0.")
-        return search(self._indexed(past), query, limit=limit, excluded=find_in_full(sent))
+        check_query(query, limit)
+        found = search(self.index(past), query, limit=limit, excluded=find_in_full(sent))
+        return tuple(replace(one, at=past.find_time(one.passage.message)) for one in found)
 
-    def _indexed(self, past: Past) -> Index:
-        passages = list_passages(past.turns, past.path)
-        if self._index is None or passages != self._passages:
-            self._passages, self._index = passages, build_index(passages, key=self._key)
+    def index(self, past: Past) -> Index:
+        """The originals of a branch, ready to be searched."""
+        if self._index is None:
+            self._index = Index()
+        if past is self._past:
+            self._go_on(self._index, past)
+        else:
+            self._begin_again(self._index, past)
+        self._past = past
         return self._index
 
+    def _go_on(self, index: Index, past: Past) -> None:
+        turns, path, size = self._last
+        index.cut(size)
+        self._enter(index, past, since=(turns, path))
 
-def spell(text: str) -> str:
-    """A text as it is compared: compatible characters are one, and so are upper and lower case."""
-    return unicodedata.normalize("NFKC", text).casefold()
+    def _begin_again(self, index: Index, past: Past) -> None:
+        passages = list_passages(past.turns[:-1], past.path)
+        pairs = zip(index.passages, passages, strict=False)
+        same = next((at for at, (old, new) in enumerate(pairs) if old.passage != new), min(len(index), len(passages)))
+        index.cut(same)
+        index.extend(passages[same:])
+        turns = max(len(past.turns) - 1, 0)
+        answered = sum(turn.reply is not None for turn in past.turns[:turns])
+        self._enter(index, past, since=(turns, turns + answered))
+
+    def _enter(self, index: Index, past: Past, *, since: tuple[int, int]) -> None:
+        """Enter the turns from one on, whose question is the message of that number."""
+        turn, message = since
+        for number in range(turn, len(past.turns)):
+            self._last = (number, message, len(index))
+            one = past.turns[number]
+            index.extend(list_passages([one], past.path[message : message + 2], first=number + 1))
+            message += 1 if one.reply is None else 2
+
+
+def check_query(query: str, limit: object) -> None:
+    """Refuses what asks for nothing, and what is no number of passages."""
+    if not query.strip():
+        raise CallError("There is nothing to look for.", hint="Give some words of what you want to read again.")
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+        raise CallError(f"{limit!r} is no number of passages.", hint="Give a whole number above 0.")
 
 
 def make_recall_tool(recall: Recall, *, room: Callable[[], int] = lambda: ANSWER_CHARACTERS) -> Tool:
@@ -138,7 +171,13 @@ def _tell(found: Sequence[Found], room: int) -> list[str]:
     return told
 
 
-def name_passage(found: Found) -> str:
-    """Where an original stands and what it is."""
+def name_passage(found: Found, *, tell: Callable[[str], str] | None = None) -> str:
+    """Where an original stands, when that was, as ``tell`` tells times, and what it is."""
     passage = found.passage
-    return f"{passage.place}, {passage.role} {passage.title}"
+    when = () if found.at is None else ((tell or _tell_minute)(found.at),)
+    return ", ".join((passage.place, *when, f"{passage.role} {passage.title}"))
+
+
+def _tell_minute(at: str) -> str:
+    """A time for a model, which has no clock to compare seconds with."""
+    return f"{at[:16].replace('T', ' ')} UTC"

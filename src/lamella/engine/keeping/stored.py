@@ -29,7 +29,6 @@ from lamella.core.messages.rounds import ToolOutput
 from lamella.core.prompt.movement import find_movement
 from lamella.core.prompt.prompt import Prompt
 from lamella.core.prompt.state import State
-from lamella.core.search.index import Found
 from lamella.core.values import replace
 from lamella.engine.dialogue.answer import Answer
 from lamella.engine.dialogue.ask import Ask, ask_again
@@ -37,7 +36,7 @@ from lamella.engine.dialogue.dialogue import Dialogue
 from lamella.engine.dialogue.past import Past
 from lamella.engine.dialogue.proposal import Proposal
 from lamella.engine.dialogue.reasons import Reason
-from lamella.engine.dialogue.recalling import FOUND_AT_MOST
+from lamella.engine.dialogue.recalling import Recaller
 from lamella.engine.dialogue.turn import TurnView, no_model
 from lamella.engine.keeping.backend import Backend
 from lamella.engine.keeping.commands.asides import AccountedChat
@@ -47,13 +46,14 @@ from lamella.engine.keeping.journal import ChatJournal, StoredLog
 from lamella.engine.keeping.last_turn import find_lasting, find_model, find_sent, left_path, name_empty
 from lamella.engine.keeping.lasting import ChatSettings
 from lamella.engine.keeping.messages import find_erased, miss_message
+from lamella.engine.keeping.originals.chat import RecallingChat
 from lamella.engine.keeping.titles import tell_title
 from lamella.engine.locking import one_at_a_time
 from lamella.engine.memory import MemoryWatch
 
 
 @one_at_a_time(except_for=("turns", "branches", "model_for"), properties=("calls", "standing"))
-class StoredChat(CommandedChat, AccountedChat, PreparedChat):
+class StoredChat(CommandedChat, AccountedChat, PreparedChat, RecallingChat):
     """One conversation in a store. Opening it reads the log once; the last epoch is laid out on the first turn.
 
     Settings given by name are written down with the next event, so that the conversation goes on under them.
@@ -65,6 +65,7 @@ class StoredChat(CommandedChat, AccountedChat, PreparedChat):
         self._kept = StoredLog(backend, conversation)
         self._settings = ChatSettings(backend.configure, settings or {})
         self._dialogue: Dialogue | None = None
+        self._recaller = Recaller()
         self._memory = None if backend.memory is None else MemoryWatch(backend.memory)
         self.reload()
 
@@ -295,13 +296,6 @@ class StoredChat(CommandedChat, AccountedChat, PreparedChat):
         committed = self._log.committed(self._log.path())
         return read_receipts(committed.events, self._contents(committed_hashes(committed)))
 
-    def recall(self, query: str, *, limit: int = FOUND_AT_MOST) -> Sequence[Found]:
-        """Originals of the active branch that the prompt no longer holds; what was erased is not found."""
-        told = self._log.path()
-        turns = read_turns(told, self._contents(path_hashes(told)), usual=self._configured.terms)
-        past = Past(turns, path=name_messages(told))
-        return self._running().recall(query, limit=limit, past=past)
-
     def why(self, name: str) -> Reason:
         """Why an artifact or a message of the active branch is in the next request, or is not."""
         return self._running().why(name, erased=find_erased(self._log.path()))
@@ -367,7 +361,8 @@ class StoredChat(CommandedChat, AccountedChat, PreparedChat):
         turns = read_turns(told, contents, committed, usual=self._configured.terms)
         start = None if turns else self._configured.model
         model = next((turn.model for turn in reversed(turns) if turn.model), start)
-        past = Past(turns, path=name_messages(told), receipts=read_receipts(committed.since, contents))
+        since = read_receipts(committed.since, contents)
+        past = Past(turns, path=name_messages(told), receipts=since, find_time=self._find_time)
         dialogue = Dialogue(
             replace(self._world, fetcher=self._find_fetcher()),
             replace(self._configured.rules, measure=self._book.measure(model)),
@@ -377,6 +372,7 @@ class StoredChat(CommandedChat, AccountedChat, PreparedChat):
             pending=read_pending(told[-1], contents) if told else None,
             ledger=self._backend.ledger,
             journal=journal,
+            recaller=self._recaller,
         )
         undone = self._log.moves_by_undo()
         if dialogue.waits and (undone or told[-1].message.id in self._log.undone_before):

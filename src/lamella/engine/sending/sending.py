@@ -32,7 +32,7 @@ from lamella.core.messages.delta import (
 from lamella.core.messages.rounds import ToolOutput
 from lamella.core.messages.usage import Usage
 from lamella.core.prompt.state import State
-from lamella.core.search.index import Found
+from lamella.core.search.finding import Found
 from lamella.core.values import replace
 from lamella.engine.dialogue.answer import Answer
 from lamella.engine.dialogue.ask import Ask

@@ -1,23 +1,35 @@
-"""``lamella recall``: find what left the prompt, and read it word for word."""
+"""``lamella recall``: find what left the prompt, and read it word for word; or what stands in any conversation."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lamella.engine.dialogue.recalling import FOUND_AT_MOST, name_passage
-from lamella.faces.cli.access import ChatName, JsonOption, StoreOption, opened_chat
-from lamella.faces.cli.terminal.lines import show_line
+from lamella.errors import UsageError
+from lamella.faces.cli.access import JsonOption, StoreOption, list_names, opened_backend, opened_chat
+from lamella.faces.cli.terminal.lines import show_line, tell_time
 from lamella.faces.cli.terminal.progress import told_if_slow
 from lamella.faces.cli.terminal.telling import tell, tell_json, write_exactly
-from lamella.views.recall import view_recall
+from lamella.views.recall import view_recall, view_recall_hits
+
+if TYPE_CHECKING:
+    from lamella.engine.keeping.originals.everywhere import RecallHit
 
 
 def recall(
     *,
-    chat: ChatName,
-    query: Annotated[
-        str, typer.Argument(help='Words, a path, a number or an id; "in quotes" what must be there exactly.')
+    chat: Annotated[
+        str,
+        typer.Argument(
+            help="A conversation: its name, as `lamella chats list` shows it, or how it begins; its title. With --all "
+            "there is none.",
+            autocompletion=list_names,
+        ),
     ],
+    query: Annotated[
+        str | None, typer.Argument(help='Words, a path, a number or an id; "in quotes" what must be there exactly.')
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="Search every conversation, also what prompts hold.")] = False,
     limit: Annotated[int, typer.Option(min=1, help="How many to show at most.")] = FOUND_AT_MOST,
     excerpts: Annotated[bool, typer.Option("--excerpts", help="Show only the part that was found.")] = False,
     as_json: JsonOption = False,
@@ -26,16 +38,49 @@ def recall(
     """Find messages, attachments and tool results that the prompt no longer holds in full. Exit 1 if there are none.
 
     lamella recall garden "words of it"
+
+    lamella recall --all "words of it"
     """
+    words = _choose_words(chat, query, every=every)
+    if every:
+        return _recall_everywhere(words, store, limit=limit, excerpts=excerpts, as_json=as_json)
     with opened_chat(store, chat) as stored, told_if_slow(f"Searching {chat}"):
-        found = stored.recall(query, limit=limit)
+        found = stored.recall(words, limit=limit)
     if as_json:
-        tell_json(view_recall(stored.id, query, found))
+        tell_json(view_recall(stored.id, words, found))
     else:
         for index, one in enumerate(found):
-            _print(name_passage(one), one.excerpt if excerpts else one.passage.text, first=not index)
+            place = name_passage(one, tell=tell_time)
+            _print(place, one.excerpt if excerpts else one.passage.text, first=not index)
         if not found:
             tell("Nothing that left the prompt has these words.", err=True)
+    return 0 if found else 1
+
+
+def _choose_words(chat: str, query: str | None, *, every: bool) -> str:
+    if every and query is not None:
+        raise UsageError("--all searches every conversation.", hint="Leave out the name of the conversation, or --all.")
+    if not every and query is None:
+        hint = 'As in: lamella recall garden "high tide", or lamella recall --all "high tide".'
+        raise UsageError("There is no conversation to search, or there are no words to look for.", hint=hint)
+    return chat if query is None else query
+
+
+def _recall_everywhere(words: str, store: str | None, *, limit: int, excerpts: bool, as_json: bool) -> int:
+    from lamella.engine.keeping.originals.everywhere import StoreRecaller  # only this needs it
+
+    found: list[RecallHit] = []
+    with opened_backend(store) as backend, told_if_slow("Searching") as waiting:
+        for hit in StoreRecaller(backend.store).find(words, limit=limit):
+            if not as_json:
+                with waiting.hidden():
+                    place = f"{hit.name}, {name_passage(hit.found, tell=tell_time)}"
+                    _print(place, hit.found.excerpt if excerpts else hit.found.passage.text, first=not found)
+            found.append(hit)
+    if as_json:
+        tell_json(view_recall_hits(words, found))
+    elif not found:
+        tell("No conversation has these words.", err=True)
     return 0 if found else 1
 
 

@@ -8,7 +8,7 @@ FILL = "word " * 200
 
 
 def cut(text: str, *spans: str, terms: tuple[str, ...] = ()) -> str:
-    return cut_excerpt(text, spans, terms, key=str.casefold)
+    return cut_excerpt(text, spans, terms)
 
 
 def test_a_text_that_fits_is_its_own_excerpt_and_one_character_more_is_cut() -> None:
@@ -74,3 +74,12 @@ def test_an_excerpt_begins_with_a_whole_word_where_one_begins_soon() -> None:
     assert cut(f"{FILL}needle {FILL}", "needle").startswith("… word")
     assert cut("x" * 500 + "needle" + "x" * 100 + " y" * 400, "needle").startswith(f"… {'x' * 60}needle")
     assert cut("x" * 500 + "needle" + "x" * 500, "needle") == f"… {'x' * 60}needle{'x' * 174} …"
+
+
+def test_a_span_is_found_over_the_end_of_a_line() -> None:
+    assert "the blue\n  needle" in cut(f"{FILL}the blue\n  needle {FILL}", "the blue needle")
+
+
+def test_of_very_many_or_very_long_spans_as_many_are_looked_for_as_can_be_shown() -> None:
+    text = FILL * 40
+    assert cut(text, *(f"span {number}" for number in range(50_000)), "x" * 1_000_000).startswith("word")

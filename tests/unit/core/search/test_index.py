@@ -1,250 +1,69 @@
-"""Recall: whatever is exact can be found again, in any script, whole or in part, and comes back verbatim."""
+"""The index: what is entered later and taken out again leaves it as if it had been made of the rest at once."""
 
-import math
-import unicodedata
-
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.steady import steady
 
-from lamella.core.search.index import Found, Passage, build_index, search
-from lamella.core.text.exact import find_exact
+from lamella.core.search.finding import search
+from lamella.core.search.index import Index, Passage
+
+WORDS = ["budget", "Budgets", "getUserName", "username", "user_name", "12,500", "12500", "Käse", "kase", "中文", "a"]
+texts = st.lists(st.sampled_from(WORDS), min_size=1, max_size=8).map(" ".join)
+QUERIES = ["budget", "user name", '"username"', "12500", "kase", "中", '"12"', "a budget"]
 
 
-def key(text: str) -> str:
-    return unicodedata.normalize("NFKC", text).casefold()
+def passage(name: str, text: str) -> Passage:
+    return Passage(id=name, place="turn 1", role="user", title=name, text=text)
 
 
-def passage(name: str, text: str, *, title: str = "") -> Passage:
-    return Passage(id=name, place="message:1", role="user", title=title, text=text)
-
-
-def find(query: str, *texts: str, limit: int = 5) -> list[int]:
-    """The numbers of the texts that are found, best first."""
-    passages = [passage(str(number), text) for number, text in enumerate(texts)]
-    return [int(found.passage.id) for found in search(build_index(passages, key=key), query, limit=limit)]
-
-
-def test_the_text_that_says_it_more_and_shorter_comes_first() -> None:
-    long = "a budget, " + "and many other words " * 40
-    assert find("budget", "nothing of it", long, "budget and budget", "the budget") == [2, 3, 1]
-
-
-def test_a_rare_word_says_more_than_a_common_one() -> None:
-    assert find("the tokenizer", "the the the the", "a tokenizer", "the end", "the rest")[0] == 1
-
-
-def test_what_a_long_text_says_in_one_place_is_not_buried_by_its_length() -> None:
-    filler = "plain words of no interest " * 300
-    long = f"{filler}\nThe emerald anchor can take 32,273 visitors.\n{filler}"
-    others = [
-        f"The emerald {place} can take {n},000 visitors." for n, place in enumerate(("bridge", "castle", "desert"))
-    ]
-    assert find("how many visitors the emerald anchor can take", *others, "the azure anchor", long)[0] == 4
-
-
-def words(number: int) -> str:
-    return " ".join(["word"] * number)
-
-
-def test_words_that_stand_together_are_found_together_wherever_that_is() -> None:
-    apart = f"alpha {words(120)} beta {words(60)}"
-    for before in (0, 49, 50, 99):
-        together = f"{words(before)} alpha word beta {words(180 - before)}"
-        assert find("alpha beta", apart, together) == [1, 0]
-
-
-def test_words_stand_together_up_to_a_hundred_apart_if_a_half_begins_with_the_first() -> None:
-    apart = f"alpha {words(120)} beta {words(59)}"
-    for between in (59, 98):
-        together = f"alpha {words(between)} beta {words(179 - between)}"
-        assert find("alpha beta", apart, together) == [1, 0]
-    assert find("alpha beta", apart, f"alpha {words(99)} beta {words(80)}") == [0, 1]
-
-
-def test_two_long_texts_that_say_it_once_are_equals_whatever_their_length() -> None:
-    assert find("needle", f"needle {words(5_000)}", f"needle {words(150)}") == [0, 1]
-    assert find("needle", f"needle {words(80)}", f"needle {words(20)}") == [1, 0]
-
-
-def test_one_rare_word_does_not_outweigh_the_rest_of_a_question() -> None:
-    answer = "We ship the coral anchor by hand. " + "And so on, with words of no interest. " * 12
-    talk = [*["Mind that."] * 3, answer, *["A coral bridge."] * 6, *["Another line about nothing at all."] * 30]
-    assert find("command that ships the coral anchor", *talk)[0] == 3
-
-
-def test_a_title_counts_for_every_place_of_its_text() -> None:
-    long = "words of no interest " * 300 + "the timeout is nine seconds"
-    passages = [passage("a", "a timeout of one second"), passage("b", long, title="gateway.toml")]
-    assert [found.passage.id for found in search(build_index(passages, key=key), "gateway.toml timeout")] == ["b", "a"]
-
-
-def test_equals_come_in_the_order_given() -> None:
-    assert find("note", "one note", "two notes", "a note", "no note") == [0, 2, 3]
-
-
-def test_no_more_than_the_limit_is_found() -> None:
-    assert find("note", *["a note"] * 9) == [0, 1, 2, 3, 4]
-    assert find("note", *["a note"] * 9, limit=2) == [0, 1]
-    assert find("note", "a note", limit=0) == []
-
-
-@pytest.mark.parametrize("query", ["", "  ", '""', '" "', "nowhere", "?!"])
-def test_what_asks_for_nothing_or_stands_nowhere_finds_nothing(query: str) -> None:
-    assert find(query, "a note", "another note") == []
-
-
-def test_excluded_passages_are_not_found_and_do_not_count() -> None:
-    passages = [passage("a", "the budget"), passage("b", "a budget"), passage("c", "budget")]
-    shown = search(build_index(passages, key=key), "budget", excluded={"c", "a"})
-    assert shown == search(build_index(passages[1:2], key=key), "budget")
-    assert [found.passage.id for found in shown] == ["b"]
-
-
-def test_a_score_is_what_the_formula_gives() -> None:
-    passages = [passage("a", "budget and budget"), passage("b", "the budget"), passage("c", "nothing at all here")]
-    index = build_index(passages, key=key)
-    # Two of three have the one word and none the other; on average they have three words.
-    rare, rarer = math.log(1 + 1.5 / 2.5), math.log(1 + 3.5 / 0.5)
-
-    def worth(number: int, length: int) -> float:
-        return rare * number * 2.2 / (number + 1.2 * (0.5 + 0.5 * length / 3))
-
-    part = rare / (rare + rarer)
-    scores = {found.passage.id: found.score for found in search(index, "budget plan")}
-    assert scores == pytest.approx({"a": worth(2, 3) * part, "b": worth(1, 2) * part}, abs=1e-6)
-    whole = {found.passage.id: found.score for found in search(index, "budget")}
-    bonus = 1 + 2.2 * rare
-    assert whole == pytest.approx({"a": worth(2, 3) + bonus, "b": worth(1, 2) + bonus}, abs=1e-6)
-
-
-def test_nothing_is_found_among_nothing() -> None:
-    assert search(build_index([], key=key), "budget") == ()
-    assert search(build_index([passage("a", "the budget")], key=key), "budget", excluded={"a"}) == ()
-    assert [found.passage.id for found in search(build_index([passage("a", "?!")], key=key), "?!")] == ["a"]
-
-
-@pytest.mark.parametrize(
-    ("query", "text"),
-    [
-        ("src/app.py", "Look at src/app.py."),
-        ("app.py", "Look at src/app.py."),
-        ("app", "Look at src/app.py."),
-        ("1,234.56", "It costs 1,234.56 in all."),
-        ("1,234", "It costs 1,234.56 in all."),
-        ("234", "It costs 1,234.56 in all."),
-        ("--flag", "Pass --flag to it."),
-        ("flag", "Pass --flag to it."),
-        ("10 MB", "It has 10MB."),
-        ("max_tokens", "Set max_tokens now."),
-        ("tokens", "Set max_tokens now."),
-        ("STRASSE", "In der Straße."),
-        ("\uff53\uff52\uff43", "Look at src/app.py."),
-        ("file", "The ﬁle is here."),
-        ("café", "In the cafe\u0301."),
-        ("中文", "这是中文的文字"),
-        ("東京", "昨日東京で会った"),
-        ("ประเทศ", "นี่คือประเทศไทย"),
-        ("привет", "Привет, мир!"),
-        ("سلام", "قال سلام لهم"),
-        ("한국", "여기는 한국 입니다"),
-        ("📦", "The box 📦 is here."),
-    ],
-)  # fmt: skip
-def test_words_of_any_script_and_parts_of_paths_and_numbers_are_found(query: str, text: str) -> None:
-    assert find(query, "something else", text) == [1]
-
-
-def test_the_whole_path_comes_before_its_parts() -> None:
-    parts = "src and app and py, src app py, src app py"
-    assert find("src/app.py", parts, "in src/app.py", "other") == [1, 0]
-
-
-def test_a_word_is_not_found_inside_another() -> None:
-    assert find("art", "start the party", "state of the art") == [1]
-
-
-def test_two_characters_side_by_side_come_before_the_same_two_apart() -> None:
-    assert find("中文", "文和中", "中文")[0] == 1
-
-
-def test_a_quoted_query_demands_the_span() -> None:
-    texts = ["never delete my notes", "delete my old notes, never", "my notes: never delete them", "nothing"]
-    assert find('"delete my notes"', *texts) == [0]
-    assert find("“delete my notes”", *texts) == [0]
-    assert sorted(find('"my notes" never', *texts)) == [0, 2]
-    assert find('"Delete  MY notes"', *texts) == [0]
-    assert find('"lete my no"', *texts) == [0]
-
-
-def test_titles_are_searched_as_well() -> None:
-    passages = [passage("a", "text", title="Plan"), passage("b", "text", title="project-spec.md")]
-    assert [found.passage.id for found in search(build_index(passages, key=key), "project-spec.md")] == ["b"]
-
-
-def test_the_passage_comes_back_as_it_is_and_a_short_one_is_its_own_excerpt() -> None:
-    given_passage = passage("a", "  A\tNote\r\n with  ODD space ")
-    (found,) = search(build_index([given_passage], key=key), "note")
-    assert found.passage is given_passage
-    assert found.excerpt == given_passage.text
-
-
-def test_the_excerpt_of_a_long_text_shows_where() -> None:
-    text = "before " * 400 + "here is the Needle, " + "after " * 400
-    (found,) = search(build_index([passage("a", text)], key=key), "needle")
-    assert "here is the Needle," in found.excerpt
-    assert found.excerpt.startswith("… before")
-    assert found.excerpt.endswith(" …")
-    assert len(found.excerpt) <= 245
-
-
-def test_the_excerpt_shows_the_place_with_the_most_of_what_was_asked() -> None:
-    text = "alpha " + "filler " * 200 + "beta with alpha and gamma " + "filler " * 200 + "gamma"
-    (found,) = search(build_index([passage("a", text)], key=key), "alpha beta gamma")
-    assert "beta with alpha and gamma" in found.excerpt
-
-
-def test_a_long_text_found_by_its_title_shows_its_beginning() -> None:
-    (found,) = search(build_index([passage("a", "word " * 200, title="Plan")], key=key), "plan")
-    assert found.excerpt.startswith("word word")
-
-
-PIECES = [
-    "src/app.py", "`", "``", "```sh\n", "$ ", "\n", " ", "12", ".", ",", "5 MB", "May 3", "https://x.org/", "(", ")",
-    "[[", "]]", "|", "@", "a", "é", "中", "-", "--", "/", "\\", ":", "#", "3f2a9c1", "ABC-1", "%", "€", "$5", "v1", "<",
-    ">", "~", "年", "_", "\u0301", '"', "“", "”", "ﬁ", "İ", "ß", "①", "\uff57", "~/n.md", "\u2028", "\xa0",
-]  # fmt: skip
-texts = st.lists(st.sampled_from(PIECES), max_size=30).map("".join) | st.text(max_size=60)
+def make(bodies: list[str]) -> list[Passage]:
+    return [passage(f"m{number}", text) for number, text in enumerate(bodies)]
 
 
 @steady
-@given(texts, st.lists(texts, max_size=3))
-def test_every_exact_token_of_a_text_finds_it(text: str, others: list[str]) -> None:
-    for token in find_exact(text):
-        assert len(others) in find(token, *others, text)
+@given(st.lists(texts, max_size=6), st.lists(texts, max_size=6), st.integers(0, 6))
+def test_cutting_and_extending_equals_building_anew(first: list[str], second: list[str], size: int) -> None:
+    grown = Index(make(first))
+    for query in QUERIES:
+        search(grown, query)
+    size = min(size, len(first))
+    grown.cut(size)
+    passages = [*make(first)[:size], *(passage(f"n{number}", text) for number, text in enumerate(second))]
+    for one in passages[size:]:
+        grown.extend([one])
+    built = Index(passages)
+    assert len(grown) == len(built)
+    for query in QUERIES:
+        assert search(grown, query, limit=20) == search(built, query, limit=20)
 
 
-@steady
-@given(st.lists(texts, max_size=5), texts)
-def test_a_search_is_the_same_each_time_and_ordered_by_score(bodies: list[str], query: str) -> None:
-    passages = [passage(str(number), text) for number, text in enumerate(bodies)]
-    found: tuple[Found, ...] = search(build_index(passages, key=key), query)
-    assert found == search(build_index(passages, key=key), query)
-    assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
-    assert all(one.score > 0 and one.passage in passages for one in found)
+def test_a_passage_is_entered_once_where_it_came_first() -> None:
+    index = Index([passage("a", "one"), passage("a", "two")])
+    index.extend([passage("a", "three"), passage("b", "four")])
+    assert [one.passage.text for one in index.passages] == ["one", "four"]
+    assert ("a" in index, "c" in index) == (True, False)
 
 
-@steady
-@given(st.text(alphabet="ab \n", min_size=250, max_size=900), st.sampled_from(["a", "b", "ab", "a b"]))
-def test_an_excerpt_is_a_stretch_of_the_text(text: str, query: str) -> None:
-    for found in search(build_index([passage("a", text)], key=key), query):
-        assert found.excerpt.removeprefix("… ").removesuffix(" …") in text
-        assert len(found.excerpt) <= 245
+def test_nothing_of_what_was_cut_is_left() -> None:
+    index = Index(make(["a secret", "a plan"]))
+    index.cut(0)
+    assert len(index) == 0
+    assert not index.find_forms("secret")
+    assert not index.find_words("secre", core="secre")
+    assert search(index, '"secret"') == ()
+    assert index.average == 0
 
 
-@pytest.mark.parametrize("piece", ["a", "a.", "a ", "中", ".", "1a", "_", '"', "a.. "])
-@pytest.mark.parametrize("size", [100_000, pytest.param(1_000_000, marks=pytest.mark.long)])
-def test_very_much_hostile_text_is_searched_in_one_pass(piece: str, size: int) -> None:
-    text = piece * (size // len(piece))
-    assert 0 in find("needle a", "needle", text)
+def test_words_that_hold_a_part_are_told_from_those_beyond_ascii_that_may_end_otherwise() -> None:
+    index = Index([passage("", "cafe café cafés decaf cake")])
+    assert sorted(index.find_words("cafe", core="caf")) == ["cafe", "café", "cafés"]
+    assert sorted(index.find_words("ca", core="kä")) == ["cafe", "cake", "decaf"]
+
+
+def test_where_a_word_stands_is_told_by_passages_and_halves() -> None:
+    index = Index([passage("plan", "word " * 60 + "plan"), passage("x", "a plan")])
+    assert list(index.walk("plan")) == [(0, 0), (0, 2), (1, 1)]
+    assert list(index.walk_within("plan", 0)) == [0, 2]
+    assert list(index.walk_within("plan", 1)) == [1]
+    assert index.list_holders(["plan", "x"]) == {0, 1}
+    assert index.count_passages(["plan", "word"]) == 2

@@ -78,7 +78,42 @@ def test_notes_that_instructions_drew_in_are_passages() -> None:
     drawn = note("Write plainly.", path="style.md")
     parts = SystemParts(instructions="Write plainly.", inlined=(drawn,), typed_instructions="{[[style]]}")
     past = [Turn(text="", system=parts, reply="")]
-    assert told(list_passages(past, ("q1", "a1"))) == [("turn 1", "note", "style.md", "Write plainly.")]
+    assert ("turn 1", "note", "style.md", "Write plainly.") in told(list_passages(past, ("q1", "a1")))
+
+
+def test_each_text_that_a_part_of_the_system_prompt_had_is_a_passage_while_another_stands() -> None:
+    chat = Conversation(system={"base": "You are kind.", "instructions": "Answer in French."})
+    chat.ask("one")
+    chat.reply("oui")
+    chat.ask("two", system={"instructions": "Answer in Dutch."})
+    assert [(one.passage.place, one.passage.role, one.passage.title) for one in chat.recall("French")] == [
+        ("turn 1", "system", "instructions")
+    ]
+    assert chat.recall("Dutch") == ()
+    assert chat.recall("kind") == ()
+
+
+def test_a_picture_is_found_by_its_title_and_described_in_words() -> None:
+    image = make_image_value(png(3, 2), media_type="image/png", width=3, height=2)
+    past = [Turn(text="", attached=(make_image(image, title="Harbour at dawn"),), reply="")]
+    (one,) = list_passages(past, ("q1", "a1"))
+    assert (one.role, one.text) == ("image", "A picture: Harbour at dawn (3 by 2 pixels, image/png)")
+    assert one.message == "q1"
+
+
+def test_a_picture_that_is_still_sent_is_not_offered() -> None:
+    chat = Conversation(layout="in_place")
+    picture = Picture(data=png(2, 2), title="Harbour at dawn")
+    chat.ask("one", attach=[picture])
+    chat.reply("yes")
+    assert chat.recall("harbour") == ()
+    chat.ask("two", fold=True)
+    assert [one.passage.role for one in chat.recall("harbours")] == ["image"]
+
+
+def test_turns_may_begin_with_another_number() -> None:
+    passages = list_passages([Turn(text="one", reply="yes")], ("q7", "a7"), first=7)
+    assert [(one.place, one.message) for one in passages] == [("turn 7", "q7"), ("turn 7", "a7")]
 
 
 def in_full(turn: TurnView, text: str, *, path: str = "a.md") -> bool:

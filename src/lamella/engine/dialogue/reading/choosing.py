@@ -18,8 +18,8 @@ from lamella.core.prompt.layers.library import render_smaller
 from lamella.core.prompt.layers.model import LayerId
 from lamella.core.prompt.state import State
 from lamella.core.search.ranking import rank_texts
+from lamella.core.search.spelling import spell
 from lamella.core.values import replace
-from lamella.engine.dialogue.recalling import spell
 
 # A question and notes by path and text; the paths, best first.
 Rank = Callable[[str, Sequence[tuple[str, str]]], Sequence[str]]

@@ -18,7 +18,7 @@ from lamella.faces.cli.tables.compaction import find_waiting, lower_share, print
 from lamella.faces.cli.tables.ledger import print_ledger
 from lamella.faces.cli.tables.replay import print_turn
 from lamella.faces.cli.terminal.console import make_console
-from lamella.faces.cli.terminal.lines import show_line, show_lines
+from lamella.faces.cli.terminal.lines import show_line, show_lines, tell_time
 from lamella.faces.cli.terminal.telling import tell
 from lamella.views.chats import view_branch
 from lamella.views.ledger import make_rows
@@ -119,7 +119,7 @@ def _recall(talk: TerminalChat, rest: str) -> None:
         raise UsageError("/recall has no words to look for.", hint="As in /recall when were the beans sown")
     found = talk.stored.recall(rest)
     for one in found:
-        tell(f"─── {show_line(name_passage(one))}\n{show_lines(one.excerpt)}")
+        tell(f"─── {show_line(name_passage(one, tell=tell_time))}\n{show_lines(one.excerpt)}")
     if not found:
         tell("Nothing that left the prompt has these words.")
 

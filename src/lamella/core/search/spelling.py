@@ -1,0 +1,70 @@
+"""Spelling: what texts and words are compared by, whatever their case, accents, invisible characters and endings."""
+
+import re
+from collections.abc import Callable
+from unicodedata import normalize
+
+from Stemmer import Stemmer
+
+# Soft hyphens, zero-width spaces and joiners, marks of direction, variation selectors, the Arabic stretcher: what
+# nobody sees in a text, and nobody types who looks for it.
+_UNSEEN = re.compile(
+    "[\u00ad\u034f\u061c\u0640\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufe00-\ufe0f\ufeff]+"
+)
+# The two letters i of Turkish: Python folds a capital one to two characters, and the small one not at all.
+_TURKISH = {"İ": "i", "\u0131": "i"}
+_DOTS = str.maketrans(_TURKISH)
+# The points of Hebrew and the vowel signs of Arabic, which stand in some texts and are typed by few.
+_POINTS = re.compile(r"[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u064b-\u0652\u0656-\u065f\u0670]+")
+_ACCENTS = re.compile(r"[\u0300-\u036f]+")
+# Letters that Unicode does not take for others with an accent, and people do.
+_LOOKALIKES = {"\u0131": "i", "ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ß": "ss"}
+_FOLDING = str.maketrans(_LOOKALIKES)
+
+_NAME = re.compile(r"(?:[A-Z]*+[a-z0-9]++[A-Z]|[A-Z]{2,}+[a-z])[^\W_]*+")
+_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_SHORTEST_PART = 2
+# No word of a language is longer; what is, has no endings.
+_LONGEST_WORD = 60
+
+_english = Stemmer("porter", 0)
+_indonesian = Stemmer("indonesian", 0)
+stem_english: Callable[[str], str] = _english.stemWord
+stem_indonesian: Callable[[str], str] = _indonesian.stemWord
+
+
+def settle(text: str) -> str:
+    """A text in compatible characters, without those that nobody sees or types; its case is as it was."""
+    return text if text.isascii() else _POINTS.sub("", normalize("NFKC", _UNSEEN.sub("", text)))
+
+
+def lower(text: str) -> str:
+    """A settled text without case, by the rules of every language at once: of the letters i of Turkish there is one."""
+    return text.lower() if text.isascii() else text.translate(_DOTS).casefold()
+
+
+def spell(text: str) -> str:
+    """A text as it is compared: compatible characters are one, and so are upper and lower case."""
+    return lower(settle(text))
+
+
+def fold(word: str) -> str:
+    """A word in the spelling in which words are compared: without case and accents."""
+    if word.isascii():
+        return word.lower()
+    bare = _ACCENTS.sub("", normalize("NFKD", word.casefold()))
+    return normalize("NFC", bare).translate(_FOLDING)
+
+
+def list_stems(folded: str) -> tuple[str, ...]:
+    """What is left of a folded word without its endings and beginnings, in English and in Indonesian."""
+    if len(folded) > _LONGEST_WORD:
+        return ()
+    return stem_english(folded), stem_indonesian(folded)
+
+
+def split_name(word: str) -> list[str]:
+    """The parts of a name in which capitals or digits begin words; none of a plain word."""
+    bare = word if word.isascii() else _ACCENTS.sub("", normalize("NFKD", word)).translate(_FOLDING)
+    parts = _PARTS.findall(bare) if _NAME.fullmatch(bare) else []
+    return [part.lower() for part in parts if len(part) >= _SHORTEST_PART]

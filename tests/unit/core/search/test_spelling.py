@@ -1,0 +1,49 @@
+"""Spelling: what makes no difference to people who look for something makes none here."""
+
+import pytest
+
+from lamella.core.search.spelling import fold, list_stems, lower, settle, spell, split_name
+
+
+def test_texts_are_compared_without_case_and_in_compatible_characters() -> None:
+    assert spell("\uff21\uff22 ﬁ ẞ") == "ab fi ss"
+
+
+def test_characters_that_nobody_sees_are_left_out_and_case_is_kept() -> None:
+    assert settle("So\u00adft\u200b \u202eW\u2060ord\ufeff") == "Soft Word"
+    assert settle("שָׁלוֹם شُكْرًا") == "שלום شكرا"
+    assert settle("Plain\tText") == "Plain\tText"
+
+
+@pytest.mark.parametrize("text", ["İstanbul", "ISTANBUL", "istanbul", "\u0131stanbul"])
+def test_there_is_one_letter_i(text: str) -> None:
+    assert lower(text) == "istanbul"
+
+
+@pytest.mark.parametrize(
+    ("word", "folded"),
+    [("Ärger", "arger"), ("Łódź", "lodz"), ("STRASSE", "strasse"), ("ὁδός", "οδοσ"), ("naïve", "naive")],
+)
+def test_a_word_is_folded_to_what_it_is_without_accents(word: str, folded: str) -> None:
+    assert fold(word) == folded
+
+
+def test_stems_are_english_and_indonesian_and_those_of_endless_words_are_none() -> None:
+    assert list_stems("vibrates") == ("vibrat", "vibrates")
+    assert list_stems("melaporkan") == ("melaporkan", "lapor")
+    assert list_stems("a" * 61) == ()
+
+
+@pytest.mark.parametrize(
+    ("word", "parts"),
+    [
+        ("getUserName", ["get", "user", "name"]),
+        ("HTTPServer2", ["http", "server"]),
+        ("größeMaxWert", ["grosse", "max", "wert"]),
+        ("Plain", []),
+        ("UPPER", []),
+        ("aB", []),
+    ],
+)
+def test_names_have_parts_where_capitals_begin_words(word: str, parts: list[str]) -> None:
+    assert split_name(word) == parts
