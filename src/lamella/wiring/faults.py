@@ -11,7 +11,16 @@ from lamella.wiring.trust import find_search
 
 # What a project's file may not say of a conversation, since it may be somebody else's: that a secret may leave unseen,
 # that notes are written without a yes, where their copies go, how much may be spent, and which memory goes along.
-OWN = ("secrets", "note_writes", "note_backups", "turn_tokens", "max_cost", "memory", "memory_folder")
+OWN = (
+    "secrets",
+    "note_writes",
+    "note_backups",
+    "turn_tokens",
+    "max_cost",
+    "memory",
+    "memory_folder",
+    "workflow_folder",
+)
 
 
 def find_bad_settings(services: Services) -> list[LamellaError]:
