@@ -21,6 +21,7 @@ from lamella.errors import (
     LamellaError,
     LawBrokenError,
     StoreError,
+    WorkflowError,
 )
 
 if TYPE_CHECKING:
@@ -62,7 +63,15 @@ if TYPE_CHECKING:
     from lamella.engine.keeping.conversations import Hit, ImportOutcome
     from lamella.engine.keeping.marks import CompactionMark
     from lamella.engine.sending.sending import Event, EventName
-    from lamella.holdings import ChatListing, Damage, Fact, StoreStats
+    from lamella.holdings import (
+        ChatListing,
+        Damage,
+        DigestLine,
+        Fact,
+        StageProgress,
+        StoreStats,
+        WorkflowProgress,
+    )
     from lamella.views.ledger import LedgerRow, LedgerSums, make_rows, sum_rows
     from lamella.wiring.python import Conversation, find_mentions, open_engine
 
@@ -84,6 +93,7 @@ __all__ = [
     "Conversation",
     "Damage",
     "Dataview",
+    "DigestLine",
     "Engine",
     "Envelope",
     "ErasedError",
@@ -113,6 +123,7 @@ __all__ = [
     "Reply",
     "Segment",
     "Selection",
+    "StageProgress",
     "StoreError",
     "StoreStats",
     "Tag",
@@ -125,6 +136,8 @@ __all__ = [
     "Unknown",
     "Url",
     "WebTab",
+    "WorkflowError",
+    "WorkflowProgress",
     "YouTube",
     "find_mentions",
     "make_rows",
@@ -139,6 +152,7 @@ _HOMES = {
     "CompactionMark": "lamella.engine.keeping.marks",
     "Conversation": "lamella.wiring.python",
     "Damage": "lamella.holdings",
+    "DigestLine": "lamella.holdings",
     "Engine": "lamella.engine.engine",
     "Envelope": "lamella.core.prompt.envelope",
     "Event": "lamella.engine.sending.sending",
@@ -160,11 +174,13 @@ _HOMES = {
     "Remedy": "lamella.engine.dialogue.reasons",
     "Reply": "lamella.core.messages.delta",
     "Segment": "lamella.core.prompt.layers.model",
+    "StageProgress": "lamella.holdings",
     "StoreStats": "lamella.holdings",
     "Told": "lamella.core.log.nodes",
     "ToolCall": "lamella.core.messages.delta",
     "ToolOutput": "lamella.core.messages.rounds",
     "Turn": "lamella.engine.dialogue.turn",
+    "WorkflowProgress": "lamella.holdings",
     "find_mentions": "lamella.wiring.python",
     "make_rows": "lamella.views.ledger",
     "open": "lamella.wiring.python",

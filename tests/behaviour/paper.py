@@ -90,7 +90,12 @@ def _session(done: int) -> WorkflowSession:
 
 
 def _parts(session: WorkflowSession) -> SystemParts:
-    return SystemParts(**render_part(session))
+    part = render_part(session)
+    return SystemParts(
+        workflow=part["workflow"],
+        workflow_brief=part["workflow_brief"],
+        workflow_detail=part["workflow_detail"],
+    )
 
 
 def _weigh(

@@ -51,11 +51,15 @@ def tell_data(fields: Mapping[str, object], *, room: int, each: int | None = Non
 
 
 def list_sources(value: object) -> list[Mapping[str, object]]:
-    """References or citations as they were written down: one that is a text alone has that as its text."""
+    """References or citations as they were written down: of one that is a text alone that is its text, or its address."""
     given = [value] if isinstance(value, str | Mapping) else value
     if not isinstance(given, Sequence):
         return []
-    return [one if isinstance(one, Mapping) else {"text": tell_value(one)} for one in given]
+    return [one if isinstance(one, Mapping) else _read_source(tell_value(one)) for one in given]
+
+
+def _read_source(text: str) -> dict[str, object]:
+    return {"url": text} if _ADDRESS.fullmatch(text) else {"text": text}
 
 
 def tell_source(source: Mapping[str, object]) -> str:

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Protocol
 
 from lamella.engine.checks import check_text, check_time
-from lamella.engine.stages.progress import WorkflowProgress
+from lamella.holdings import WorkflowProgress
 
 
 class StagedWalker(Protocol):

@@ -16,8 +16,9 @@ from lamella.core.workflow.rendering import render_part
 from lamella.core.workflow.session import WorkflowSession, fold_session
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.locking import one_at_a_time
-from lamella.engine.stages.progress import WorkflowProgress, tell_progress
+from lamella.engine.stages.progress import tell_progress
 from lamella.errors import ArtifactError, CallError, WorkflowError
+from lamella.holdings import WorkflowProgress
 
 # What may be written down at once, in characters of JSON.
 _MOST = 1_000_000

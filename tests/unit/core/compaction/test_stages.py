@@ -106,7 +106,7 @@ def test_data_that_is_short_already_is_no_reason_for_a_step() -> None:
 def test_the_stage_that_is_worked_on_begins_after_the_last_message_before_it() -> None:
     assert find_current(None, PATH) is None
     assert find_current("", PATH) == frozenset(PATH)
-    assert find_current("m4", PATH) == {"m5", "m6"}
+    assert find_current("m4", PATH) == frozenset({"m5", "m6"})
     assert find_current("m6", PATH) == frozenset()
     assert find_current("gone", PATH) == frozenset(PATH)
 

@@ -34,6 +34,7 @@ def test_an_address_that_is_too_long_to_be_cut_stays_whole() -> None:
 
 def test_sources_are_read_as_they_were_written() -> None:
     assert list_sources("Doe") == [{"text": "Doe"}]
+    assert list_sources("https://x.org/a") == [{"url": "https://x.org/a"}]
     assert list_sources({"url": "u"}) == [{"url": "u"}]
     assert list_sources(["Doe", {"url": "u"}]) == [{"text": "Doe"}, {"url": "u"}]
     assert list_sources(None) == []
