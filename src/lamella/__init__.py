@@ -21,6 +21,7 @@ from lamella.errors import (
     LamellaError,
     LawBrokenError,
     StoreError,
+    WorkflowError,
 )
 
 if TYPE_CHECKING:
@@ -63,7 +64,15 @@ if TYPE_CHECKING:
     from lamella.engine.keeping.marks import CompactionMark
     from lamella.engine.keeping.originals.everywhere import RecallHit
     from lamella.engine.sending.sending import Event, EventName
-    from lamella.holdings import ChatListing, Damage, Fact, StoreStats
+    from lamella.holdings import (
+        ChatListing,
+        Damage,
+        DigestLine,
+        Fact,
+        StageProgress,
+        StoreStats,
+        WorkflowProgress,
+    )
     from lamella.views.ledger import LedgerRow, LedgerSums, make_rows, sum_rows
     from lamella.wiring.python import Conversation, find_mentions, open_engine
 
@@ -85,6 +94,7 @@ __all__ = [
     "Conversation",
     "Damage",
     "Dataview",
+    "DigestLine",
     "Engine",
     "Envelope",
     "ErasedError",
@@ -115,6 +125,7 @@ __all__ = [
     "Reply",
     "Segment",
     "Selection",
+    "StageProgress",
     "StoreError",
     "StoreStats",
     "Tag",
@@ -127,6 +138,8 @@ __all__ = [
     "Unknown",
     "Url",
     "WebTab",
+    "WorkflowError",
+    "WorkflowProgress",
     "YouTube",
     "find_mentions",
     "make_rows",
@@ -141,6 +154,7 @@ _HOMES = {
     "CompactionMark": "lamella.engine.keeping.marks",
     "Conversation": "lamella.wiring.python",
     "Damage": "lamella.holdings",
+    "DigestLine": "lamella.holdings",
     "Engine": "lamella.engine.engine",
     "Envelope": "lamella.core.prompt.envelope",
     "Event": "lamella.engine.sending.sending",
@@ -163,11 +177,13 @@ _HOMES = {
     "Remedy": "lamella.engine.dialogue.reasons",
     "Reply": "lamella.core.messages.delta",
     "Segment": "lamella.core.prompt.layers.model",
+    "StageProgress": "lamella.holdings",
     "StoreStats": "lamella.holdings",
     "Told": "lamella.core.log.nodes",
     "ToolCall": "lamella.core.messages.delta",
     "ToolOutput": "lamella.core.messages.rounds",
     "Turn": "lamella.engine.dialogue.turn",
+    "WorkflowProgress": "lamella.holdings",
     "find_mentions": "lamella.wiring.python",
     "make_rows": "lamella.views.ledger",
     "open": "lamella.wiring.python",

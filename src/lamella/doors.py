@@ -56,6 +56,10 @@ class Door(Protocol):
         """How calls of these tools get their results, as a sentence."""
         ...
 
+    def begin_work(self) -> str:
+        """What begins to work in the stages of a workflow."""
+        ...
+
     def replay_file(self) -> str:
         """What shows a transcript as it would be sent."""
         ...
@@ -102,6 +106,9 @@ class PythonDoor:
         return (
             f"Give them with `chat.resume(tools=[{given}])`, or hand back what they gave: `chat.send(chat.give([…]))`."
         )
+
+    def begin_work(self) -> str:
+        return '`chat.begin_workflow("paper")`'
 
     def replay_file(self) -> str:
         return "docs/replay.md"

@@ -9,6 +9,7 @@ LamellaError
 │   ├── SecretError            secret_found        text that looks like a secret would leave this process
 │   ├── UntrustedError         untrusted           only somebody else's words name the place where something would go
 │   ├── CallError              bad_call            calls in an order that makes no sense
+│   ├── WorkflowError          bad_workflow        a workflow cannot be used, or a stage cannot be done yet
 │   ├── WriteRefusedError      write_refused       a note is not written: nobody allowed it, or it is not what it was
 │   ├── DivergedError          diverged            a conversation is there already, with another history
 │   ├── UsageError             bad_usage           the command line was given words it does not know
@@ -140,6 +141,12 @@ class CallError(BadInputError):
     code = "bad_call"
 
 
+class WorkflowError(BadInputError):
+    """A workflow cannot be used as it is, or a stage of it cannot be done, submitted or approved yet."""
+
+    code = "bad_workflow"
+
+
 class WriteRefusedError(BadInputError):
     """A note is left as it is: nobody allowed the change, it changed meanwhile, or it is no place to write to."""
 
@@ -267,12 +274,11 @@ class AnswerAsideError(StoreError):
     code = "answer_aside"
 
     def __init__(self, *, conversation: str, answer: str) -> None:
+        name = conversation
         super().__init__(
-            f"The conversation {conversation} went on before this answer came; the answer is kept on a branch of its "
+            f"The conversation {name} went on before this answer came; the answer is kept on a branch of its "
             f"own, {answer}.",
-            hint=lambda door: (
-                f"{door.show_chat(conversation, answer)} shows it; {door.go_to(conversation, answer)} goes on there."
-            ),
+            hint=lambda door: f"{door.show_chat(name, answer)} shows it; {door.go_to(name, answer)} goes on there.",
         )
         self.answer = answer
 
@@ -354,10 +360,7 @@ class IndexUnavailableError(LamellaError):
 
 
 class BudgetExceededError(LamellaError):
-    """The request does not fit the window, and nothing in it may shrink further; ``protected`` names all of that.
-
-    ``expanded`` names the folders and tags that brought notes nobody chose one by one.
-    """
+    """The request does not fit the window; ``protected`` names what stays, ``expanded`` folders and tags in it."""
 
     code = "budget_exceeded"
 

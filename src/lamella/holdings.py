@@ -187,3 +187,53 @@ class CodeSelection(Struct, frozen=True, kw_only=True):
     files: tuple[CodeFile, ...]
     left_out: tuple[tuple[str, str], ...] = ()
     told: tuple[str, ...] = ()
+
+
+class DigestLine(Struct, frozen=True, kw_only=True):
+    """What was decided in a stage, as it was approved for the nth time; superseded once that was gone back behind."""
+
+    stage: str
+    label: str
+    decision: str
+    attempt: int
+    superseded: bool = False
+
+
+class StageProgress(Struct, frozen=True, kw_only=True):
+    """A stage: its status, none before it was come to; the attempt at it; what was decided; the messages of its range.
+
+    A stage has a range once it is approved. ``data`` is what was written down for it, ``missing`` what it lacks.
+    """
+
+    id: str
+    label: str
+    phase: str = ""
+    status: str | None = None
+    attempt: int = 1
+    digest: str | None = None
+    messages: tuple[str, ...] = ()
+    required: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    search: bool = False
+    data: Mapping[str, object] = {}
+
+
+class WorkflowProgress(Struct, frozen=True, kw_only=True):
+    """Where work stands: ``current`` is none once all stages are approved, and ``status`` is ``approved`` then.
+
+    ``references`` and ``citations`` are those of the stages that are approved or worked on.
+    """
+
+    workflow: str
+    title: str
+    current: str | None
+    status: str
+    stages: tuple[StageProgress, ...]
+    digest: tuple[DigestLine, ...]
+    references: int = 0
+    citations: int = 0
+
+    @property
+    def number(self) -> int:
+        """Which stage is worked on, from 1; the last once all are approved."""
+        return next((at for at, one in enumerate(self.stages, start=1) if one.id == self.current), len(self.stages))

@@ -6,17 +6,35 @@ second is a reply.
 
 from collections.abc import Mapping, Sequence
 
-from tests.unit.core.compaction.talking import NOW, QUARTERS, Fit, Story, make_rules
+from tests.unit.core.compaction.talking import NOW, QUARTERS, Fit, Story
 
 from lamella.core.compaction.asking import SummaryText
-from lamella.core.compaction.rules import ChainRules
-from lamella.core.compaction.stages import StageRange
+from lamella.core.log.events.stage import StageAction, StageEvent
+from lamella.core.log.turn import SystemParts
 from lamella.core.values import replace
+from lamella.core.workflow.ranges import with_stages
+from lamella.core.workflow.rendering import render_part
+from lamella.core.workflow.session import WorkflowSession, fold_session
 from lamella.wiring import load_settings, open_world
 from lamella.wiring import make_rules as rules_of
+from lamella.wiring.workflows import find_workflow
 
 WINDOW = 128_000
-PAPER = rules_of(load_settings({"profile": "seed-paper"}), open_world(None)).budget
+RULES = rules_of(load_settings({"profile": "seed-paper"}), open_world(None))
+PAPER = RULES.budget
+WORKFLOW = find_workflow("paper")
+# Each stage with its last message; where the examples end one with a question, it ends with the answer before.
+ENDS = {
+    "gagasan": 18,
+    "topik": 34,
+    "outline": 48,
+    "abstrak": 72,
+    "pendahuluan": 96,
+    "tinjauan_literatur": 120,
+    "metodologi": 144,
+    "hasil": 170,
+    "diskusi": 196,
+}
 
 
 def acknowledgement(tokens: int) -> str:
@@ -31,18 +49,53 @@ def write(
     short: Sequence[int] = (),
     yes: str = "",
     ranges: Mapping[tuple[int, int], int] | None = None,
+    done: int = 0,
 ) -> Story:
-    """A conversation of so many messages and tokens.
+    """A conversation of so many messages and tokens, of which so many stages of the paper are ``done``.
 
     The messages numbered in ``short`` are the acknowledgement ``yes``; those of a range share its tokens, and all
-    others what is left.
+    others what is left. Without a stage it is a general chat.
     """
-    weights = _weigh(messages, tokens, short=short, yes=yes, ranges=ranges or {})
-    story = Story(make_rules(ChainRules(words=frozenset({yes.casefold()}) if yes else frozenset()), budget=PAPER))
+    part = 0 if not done else QUARTERS.count(_parts(_session(done)).workflow)
+    weights = _weigh(messages, tokens - part, short=short, yes=yes, ranges=ranges or {})
+    words = frozenset({yes.casefold()}) if yes else frozenset()
+    story = Story(replace(RULES, measure=QUARTERS, chain=replace(RULES.chain, words=words)))
+    places = [0, *list(ENDS.values())[:done]] if done else []
     for number in range(1, messages, 2):
         asked, answered = (yes if n in short else _text(n, weights[n]) for n in (number, number + 1))
-        story.say(asked, answered)
+        begun = number - 1 in places
+        system = _parts(_session(places.index(number - 1))) if begun else None
+        story.say(asked, answered, replace(NOW, system=system))
+    if done:
+        story.rules = with_stages(story.rules, _session(done), story.path)
     return story
+
+
+def _session(done: int) -> WorkflowSession:
+    """The session of a paper of which so many stages are approved."""
+    events = [(0, StageEvent(action=StageAction.NEW, stage="gagasan", workflow=WORKFLOW))]
+    for stage, (name, end) in zip(WORKFLOW.stages, list(ENDS.items())[:done], strict=False):
+        assert stage.id == name
+        given = dict.fromkeys(stage.required, f"what was written down for {name}")
+        decision = f"what was decided for {name}, in about two hundred characters at most"
+        events += [
+            (end, StageEvent(action=StageAction.DATA, stage=name, fields=given)),
+            (end, StageEvent(action=StageAction.SUBMIT, stage=name)),
+            (end, StageEvent(action=StageAction.APPROVE, stage=name, decision=decision)),
+        ]
+    session = fold_session(events)
+    assert session is not None
+    assert session.at == done
+    return session
+
+
+def _parts(session: WorkflowSession) -> SystemParts:
+    part = render_part(session)
+    return SystemParts(
+        workflow=part["workflow"],
+        workflow_brief=part["workflow_brief"],
+        workflow_detail=part["workflow_detail"],
+    )
 
 
 def _weigh(
@@ -64,22 +117,6 @@ def _share(numbers: Sequence[int], tokens: int) -> dict[int, int]:
 
 def _text(number: int, tokens: int) -> str:
     return (f"Message {number}: " + "words of it, " * tokens)[: 4 * tokens - 1] + "."
-
-
-def with_stages(story: Story, stages: Sequence[tuple[str, int, int]]) -> Story:
-    """The same story with stages that are done, given by the numbers of their first and last messages."""
-    ranges = tuple(
-        StageRange(
-            stage=name,
-            label=name.title(),
-            decision=f"what was decided for {name}, in about two hundred characters at most",
-            first=story.path[first - 1],
-            last=story.path[last - 1],
-        )
-        for name, first, last in stages
-    )
-    story.rules = replace(story.rules, chain=replace(story.rules.chain, stages=ranges))
-    return story
 
 
 def send(story: Story, summary: str | None = None) -> Fit:

@@ -1,34 +1,41 @@
 """The worked examples of staged paper writing, under the profile made for it, end where they say."""
 
 import pytest
-from tests.behaviour.paper import PAPER, WINDOW, acknowledgement, said, send, share, with_stages, write
+from tests.behaviour.paper import PAPER, RULES, WINDOW, acknowledgement, said, send, share, write
 from tests.unit.core.compaction.talking import names, removed
 
 from lamella.core.compaction.rules import SummaryRules
 from lamella.core.values import replace
 
-STAGES = (("gagasan", 1, 18), ("topik", 19, 35), ("outline", 36, 48), ("abstrak", 49, 72), ("diskusi", 170, 195))
+# Of which stages are done where the examples are.
+AT_STAGE_8, AT_STAGE_10 = 7, 9
 
 
 def test_the_profile_has_the_thresholds_of_the_examples() -> None:
     assert (PAPER.window, PAPER.reserve) == (WINDOW, 0)
     assert (PAPER.warn, PAPER.target, PAPER.trigger, PAPER.hard) == (0.60, 0.849, 0.85, 0.95)
+    assert list(RULES.chain.steps) == ["chitchat", "oldest_stages", "summary", "recent_stages", "expendable"]
+    assert RULES.chain.keep_stage
 
 
 def test_under_85_percent_nothing_is_compacted() -> None:
-    story = with_stages(write(150, 26_500), STAGES[:4])
+    story = write(150, 26_500, done=AT_STAGE_8)
     fitted = send(story)
     assert story.tokens() == 26_500
     assert share(26_500) == 21
     assert fitted.receipt is None
     assert said(fitted) == story.path
     assert fitted.envelope.warnings == ()
+    # The digest stands in the prompt although nothing was compacted.
+    system = fitted.envelope.messages[0].text
+    assert system.count("## Digest") == 1
+    assert system.count("- Gagasan Paper (Ideation): what was decided for gagasan") == 1
 
 
 def test_at_87_percent_twelve_acknowledgements_are_enough() -> None:
     # Twelve times "ok" are twelve tokens, not the 2,500 that the example frees with them: these say yes at length.
     short = [21 + 12 * n for n in range(12)]
-    story = with_stages(write(220, 111_000, short=short, yes=acknowledgement(212)), STAGES)
+    story = write(220, 111_000, short=short, yes=acknowledgement(212), done=AT_STAGE_10)
     fitted = send(story)
     assert names(fitted.receipt) == ["chitchat"]
     assert removed(fitted.receipt, "chitchat") == [story.path[n - 1] for n in short]
@@ -42,20 +49,32 @@ def test_at_87_percent_twelve_acknowledgements_are_enough() -> None:
 def test_at_92_percent_acknowledgements_and_the_two_oldest_stages_go() -> None:
     short = [51 + 10 * n for n in range(12)]
     yes = acknowledgement(236)
-    story = write(220, 117_800, short=short, yes=yes, ranges={(1, 18): 3_050, (19, 34): 4_050})
-    fitted = send(with_stages(story, STAGES))
+    ranges = {(1, 18): 3_050, (19, 34): 4_050}
+    story = write(220, 117_800, short=short, yes=yes, ranges=ranges, done=AT_STAGE_10)
+    fitted = send(story)
     receipt = fitted.receipt
-    assert names(receipt) == ["chitchat", "oldest_stages", "oldest_stages"]
+    assert names(receipt) == ["chitchat", "oldest_stages"]
     assert receipt is not None
     reached = [step.tokens_after for step in receipt.steps]
-    assert reached == pytest.approx([115_000, 112_000, 108_000], abs=150)
-    assert (share(reached[0]), share(reached[2])) == (90, 84)
-    # Message 35 is a question of the second stage whose answer belongs to the third: a turn leaves whole or not at all.
+    assert reached == pytest.approx([115_000, 108_000], abs=150)
+    assert [share(tokens) for tokens in reached] == [90, 84]
+    # Message 35 is a question: the second stage ends with the answer before it, as a turn leaves whole or not at all.
     assert removed(receipt, "oldest_stages") == story.path[:34]
     sent = "\n".join(message.text for message in fitted.envelope.messages)
-    assert sent.count("<stage_digest>") == 2
-    assert "- Gagasan: what was decided for gagasan" in sent
-    assert "- Topik: what was decided for topik" in sent
+    assert "<stage_digest>" not in sent
+    assert sent.count("- Gagasan Paper (Ideation): what was decided for gagasan") == 1
+    assert sent.count("- Penentuan Topik (Topic Definition): what was decided for topik") == 1
+
+
+def test_the_first_stage_alone_is_not_enough_at_92_percent() -> None:
+    short = [51 + 10 * n for n in range(12)]
+    ranges = {(1, 18): 3_050, (19, 34): 4_050}
+    story = write(220, 117_800, short=short, yes=acknowledgement(236), ranges=ranges, done=AT_STAGE_10)
+    one = story.plan(goal=112_100).receipt
+    assert removed(one, "oldest_stages") == story.path[:18]
+    assert one is not None
+    assert one.tokens_after == pytest.approx(112_000, abs=150)
+    assert one.tokens_after > PAPER.target * PAPER.limit
 
 
 def test_general_chat_at_86_percent_ends_at_84_without_six_messages() -> None:
@@ -86,6 +105,6 @@ def test_general_chat_at_91_percent_ends_at_82_with_a_summary_of_its_oldest_twen
 
 def test_after_each_example_the_next_turn_needs_no_compaction() -> None:
     short = [21 + 12 * n for n in range(12)]
-    story = write(220, 111_000, short=short, yes=acknowledgement(212))
+    story = write(220, 111_000, short=short, yes=acknowledgement(212), done=AT_STAGE_10)
     story.state = send(story).state
     assert send(story).receipt is None

@@ -76,6 +76,7 @@ def test_every_setting_of_a_conversation_can_stand_in_a_transcript() -> None:
         "memory_folder",
         "memory_writes",
         "log_preview",
+        "workflow_folder",
         "mcp",
         "private_addresses",
         "page_bytes",
@@ -108,7 +109,16 @@ def test_every_profile_is_documented_with_what_it_sets() -> None:
     told = {cells[0].strip("`"): cells[1] for cells in rows(doc("compaction.md"), under="Profiles")}
     assert set(told) == set(PROFILES)
     for name, sets in PROFILES.items():
-        assert [setting for setting, value in sets.items() if f"`{setting}` {value}" not in told[name]] == []
+        assert [
+            line for setting, value in sets.items() for line in _sets(setting, value) if line not in told[name]
+        ] == []
+
+
+def _sets(setting: str, value: object) -> list[str]:
+    """What a page says of a setting and its value; of a table, of each field in it."""
+    if isinstance(value, dict):
+        return [line for field, one in value.items() for line in _sets(f"{setting}.{field}", one)]
+    return [f"`{setting}` {', '.join(value) if isinstance(value, list) else _default(value)}"]
 
 
 def test_history_modes_are_documented_with_how_much_they_show() -> None:

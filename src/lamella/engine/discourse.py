@@ -25,12 +25,13 @@ from lamella.engine.dialogue.reasons import Reason
 from lamella.engine.dialogue.recalling import FOUND_AT_MOST, fit_answer, make_recall_tool
 from lamella.engine.dialogue.turn import TurnView
 from lamella.engine.sending.tools import SECONDS, Toolbox, ToolFunction
+from lamella.engine.stages.discourse import StagedDiscourse, StagedWalker
 from lamella.errors import ArtifactError, CallError
 
 _Made = TypeVar("_Made")
 
 
-class DiscourseLike(Protocol):
+class DiscourseLike(StagedWalker, Protocol):
     """What walks turns: in memory, or into a store."""
 
     @property
@@ -67,11 +68,11 @@ class DiscourseLike(Protocol):
     def commands(self) -> Commands: ...
 
 
-class Discourse:
+class Discourse(StagedDiscourse):
     """Ask gives what a model would be sent; reply records what it answered; give hands back what its tools gave."""
 
     def __init__(self, walker: DiscourseLike, *, system: str | Mapping[str, str] | None) -> None:
-        self._walker = walker
+        self._walker = self._staged = walker
         self._system = {} if system is None else check_parts(system)
         # Whoever gave a function means it for as long as the model may call it, which is longer than one turn.
         self._toolbox: Toolbox | None = None

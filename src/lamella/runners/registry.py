@@ -7,6 +7,7 @@ from lamella.runners.agent import run_agent
 from lamella.runners.chat import run_chat
 from lamella.runners.plus import run_plus
 from lamella.runners.project import run_project
+from lamella.runners.staged import run_staged
 from lamella.runners.vault_qa import run_vault_qa
 
 RUNNERS: Mapping[str, Runner] = {
@@ -14,5 +15,6 @@ RUNNERS: Mapping[str, Runner] = {
     "agent": run_agent,
     "plus": run_plus,
     "project": run_project,
+    "staged": run_staged,
     "vault_qa": run_vault_qa,
 }

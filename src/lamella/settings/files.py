@@ -14,6 +14,8 @@ from lamella.settings.checks import check_settings
 from lamella.settings.environment import FILE_VARIABLE
 
 FILE = "lamella.toml"
+_FOLDERS = ("conversions", "index_folder", "note_backups", "memory_folder", "workflow_folder")
+_PATHS = ("model_facts", "instructions_file", *_FOLDERS)
 
 
 def read_file(path: Path) -> Mapping[str, object]:
@@ -82,8 +84,7 @@ def _is_there(path: Path) -> bool:
 
 def _resolve(name: str, value: object, folder: Path) -> object:
     """A path in a file is meant from where the file is."""
-    paths = ("model_facts", "instructions_file", "conversions", "index_folder", "note_backups", "memory_folder")
-    if name not in paths or not isinstance(value, str):
+    if name not in _PATHS or not isinstance(value, str):
         return value
     return str(folder / _expand(value))
 

@@ -184,6 +184,7 @@ def make_compaction(settings: CompactionSettings, runner: str | None) -> ChainRu
         every_kind=every_kind,
         kinds=kinds,
         summary=SummaryRules(**_given(settings.summary, own.summary)),
+        keep_stage=bool(settings.keep_stage if own.keep_stage is None else own.keep_stage),
     )
 
 

@@ -13,11 +13,19 @@ from msgspec import Meta, Struct
 MOST_TOKENS = 10**15
 _Tokens = Annotated[int, Meta(le=MOST_TOKENS)]
 
-# What a profile sets where nothing else is given. ``seed-paper`` keeps the thresholds of staged paper writing: shrink
-# as little as possible, and keep nothing back for the answer.
+# What a profile sets where nothing else is given. ``seed-paper`` keeps the thresholds and the chain of staged paper
+# writing: shrink as little as possible, keep nothing back for the answer, and let the current stage be.
+_PAPER_STEPS = ["chitchat", "oldest_stages", "summary", "recent_stages", "expendable"]
 PROFILES: Mapping[str, Mapping[str, object]] = {
     "default": {},
-    "seed-paper": {"reserve": 0, "warn": 0.60, "target": 0.849, "trigger": 0.85, "hard": 0.95},
+    "seed-paper": {
+        "reserve": 0,
+        "warn": 0.60,
+        "target": 0.849,
+        "trigger": 0.85,
+        "hard": 0.95,
+        "compaction": {"steps": _PAPER_STEPS, "keep_stage": True},
+    },
 }
 
 
@@ -54,6 +62,7 @@ class ChainSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     steps: list[str] | None = None
     words: list[str] | None = None
+    keep_stage: bool | None = None
     every_kind: KindSettings = KindSettings()
     kinds: dict[str, KindSettings] = {}
     summary: SummarySettings = SummarySettings()
@@ -115,6 +124,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     memory: str = "chat"
     memory_folder: str | None = None
     memory_writes: str = "ask"
+    workflow_folder: str | None = None
     mcp: dict[str, ServerSettings] = {}
     summarizer: str = "same"
     cache_storage: int = 0

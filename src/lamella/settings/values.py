@@ -41,6 +41,7 @@ class WriteRule(StrEnum):
 
 
 _SHARE = "a share of the window between 0 and 1, with warn < target < trigger < hard"
+_FOLDERS = ("index_folder", "conversions", "note_backups", "memory_folder", "workflow_folder")
 # What a type alone does not say.
 _TAKES: Mapping[str, str] = {
     "model": "the name of a model, such as local or anthropic:NAME",
@@ -68,7 +69,7 @@ _TAKES: Mapping[str, str] = {
     "secrets": f"one of: {', '.join(SecretRule)}",
     **dict.fromkeys(("note_writes", "memory_writes"), f"one of: {', '.join(WriteRule)}"),
     "web_search": "the address of a search engine that answers as SearXNG does",
-    **dict.fromkeys(("index_folder", "conversions", "note_backups", "memory_folder"), "the path of a folder"),
+    **dict.fromkeys(_FOLDERS, "the path of a folder"),
     "private_addresses": "hosts and networks with commas between them, such as wiki.home, 10.1.0.0/16",
     "video_languages": "languages with commas between them, such as id, en",
 }

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
         write_request,
     )
     from lamella.wiring.trust import FIELDS, add_trust, name_place, open_trust
+    from lamella.wiring.workflows import find_workflow, is_workflow_path, list_workflows, save_work
     from lamella.wiring.worlds import open_dialogue, open_world
 
 __all__ = [
@@ -79,12 +80,15 @@ __all__ = [
     "find_part",
     "find_script",
     "find_vault",
+    "find_workflow",
     "fit_settings",
     "is_trusted",
+    "is_workflow_path",
     "list_conversations",
     "list_keys",
     "list_models",
     "list_servers",
+    "list_workflows",
     "load_configuration",
     "load_settings",
     "load_transcript",
@@ -119,6 +123,7 @@ __all__ = [
     "replay_script",
     "replay_transcript",
     "save_transcript",
+    "save_work",
     "select_code",
     "select_files",
     "solve_request",
@@ -174,6 +179,7 @@ if not TYPE_CHECKING:
         ),
         "lamella.wiring.trust": ("FIELDS", "add_trust", "name_place", "open_trust"),
         "lamella.wiring.running.workplaces": ("open_workplace", "open_writer"),
+        "lamella.wiring.workflows": ("find_workflow", "is_workflow_path", "list_workflows", "save_work"),
         "lamella.wiring.worlds": ("open_dialogue", "open_world"),
     }
     _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

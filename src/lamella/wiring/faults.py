@@ -10,10 +10,10 @@ from lamella.wiring.services import Services
 from lamella.wiring.trust import find_search
 
 # What a project's file may not say of a conversation, since it may be somebody else's: that a secret may leave unseen,
-# that answers stand in a log, that notes or the memory are written without a yes, where copies go, how much may be spent,
-# which memory goes along.
+# that answers stand in a log, that notes or the memory are written without a yes, where copies go, how much may be
+# spent, which memory and which workflows go along.
 _WRITING = ("note_writes", "note_backups", "memory_writes")
-OWN = ("secrets", "log_preview", *_WRITING, "turn_tokens", "max_cost", "memory", "memory_folder")
+OWN = ("secrets", "log_preview", *_WRITING, "turn_tokens", "max_cost", "memory", "memory_folder", "workflow_folder")
 
 
 def find_bad_settings(services: Services) -> list[LamellaError]:

@@ -2,17 +2,19 @@
 
 from collections.abc import Callable
 from datetime import date
+from functools import partial
 from pathlib import Path
 
 from lamella.adapters.sources.opening import open_sources
 from lamella.core.prompt.state import State
-from lamella.engine.dialogue.memory import MemoryDialogue
 from lamella.engine.dialogue.world import World
+from lamella.engine.stages.memory import StagedDialogue
 from lamella.ports import Summarizer
 from lamella.settings.meaning import make_rules, make_terms
 from lamella.wiring.code import LateCodeReader
 from lamella.wiring.faults import OWN
 from lamella.wiring.services import Services, read_services
+from lamella.wiring.workflows import find_workflow
 
 
 def open_world(
@@ -34,6 +36,7 @@ def open_world(
         dialects=services.dialects,
         secrets=services.secrets,
         log_preview=services.settings.log_preview,
+        workflows=partial(find_workflow, services=services),
     )
 
 
@@ -44,7 +47,7 @@ def open_dialogue(
     vault: Path | None = None,
     ledger: bool = True,
     summarizer: Summarizer | None = None,
-) -> MemoryDialogue:
+) -> StagedDialogue:
     """A dialogue for one conversation in memory, under the settings that were read."""
     for overreach in services.found.find_overreach(OWN):
         raise overreach
@@ -52,4 +55,4 @@ def open_dialogue(
     own = services.fit_budget(services.found, services.settings.model)
     settings = services.under({**services.given, **own}).settings if own else services.settings
     start = State(conversation=conversation, model=settings.model)
-    return MemoryDialogue(world, make_rules(settings, world), start, terms=make_terms(settings), ledger=ledger)
+    return StagedDialogue(world, make_rules(settings, world), start, terms=make_terms(settings), ledger=ledger)

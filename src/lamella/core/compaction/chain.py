@@ -7,7 +7,7 @@ from lamella.core.budget.counting import Measure
 from lamella.core.compaction.asking import Summaries, SummaryNeed
 from lamella.core.compaction.draft import Draft, begin_draft, shrink_draft
 from lamella.core.compaction.rules import ChainRules
-from lamella.core.compaction.stages import MissingStage, resolve_stages
+from lamella.core.compaction.stages import MissingStage, find_current, resolve_stages
 from lamella.core.compaction.steps import STEPS
 from lamella.core.compaction.summary import propose_summary
 from lamella.core.log.receipt import Receipt, Skip, Step, StepName, make_receipt
@@ -46,7 +46,16 @@ def plan_compaction(
     """
     stages, missing = resolve_stages(chain.stages, path)
     draft = begin_draft(
-        state, turn, chain=chain, measure=measure, place=place, window=window, goal=goal, stages=stages, as_is=as_is
+        state,
+        turn,
+        chain=chain,
+        measure=measure,
+        place=place,
+        window=window,
+        goal=goal,
+        stages=stages,
+        current=find_current(chain.stage_after, path),
+        as_is=as_is,
     )
     steps: list[Step] = []
     skipped: list[Skip] = []

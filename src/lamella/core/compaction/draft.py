@@ -20,7 +20,8 @@ from lamella.core.values import replace
 class Draft(Struct, frozen=True, kw_only=True, dict=True):
     """A state and the turn that is to be asked in it, with its prompt. ``goal`` is the size to come down to, in tokens.
 
-    ``stages`` are those that are done, with their messages as the whole log has them.
+    ``stages`` are those that are done, with their messages as the whole log has them; ``current`` are the messages of
+    the one that is being worked on, none where work has no stages.
     """
 
     state: State
@@ -32,6 +33,7 @@ class Draft(Struct, frozen=True, kw_only=True, dict=True):
     prompt: Prompt
     goal: int
     stages: tuple[Stage, ...] = ()
+    current: frozenset[str] | None = None
 
     @property
     def tokens(self) -> int:
@@ -53,6 +55,10 @@ class Draft(Struct, frozen=True, kw_only=True, dict=True):
             return shown
         return tuple([one for one in shown if pinned.isdisjoint([said.id for said in one.said])])
 
+    def in_stage(self, exchange: Exchange) -> bool:
+        """Whether a turn, or what joined it, is of the stage that is being worked on."""
+        return self.current is not None and any(said.id in self.current for said in exchange.said)
+
     @property
     def held(self) -> frozenset[str]:
         """Artifacts attached or dropped now: made smaller in the library, they would free nothing."""
@@ -70,6 +76,7 @@ def begin_draft(
     window: int,
     goal: int,
     stages: tuple[Stage, ...] = (),
+    current: frozenset[str] | None = None,
     as_is: Prompt | None = None,
 ) -> Draft:
     """The draft that a compaction starts from: folded, as after any compaction, and nothing taken out yet.
@@ -89,13 +96,18 @@ def begin_draft(
         prompt=as_is,
         goal=goal,
         stages=stages,
+        current=current,
     )
 
 
 def shrink_draft(draft: Draft, step: Step) -> Draft:
     """The draft without what one step takes out, weighed on the messages that would be sent."""
     state = settle(apply_step(draft.state, step, draft.measure), draft.turn.terms, draft.measure)
-    return replace(draft, state=state, prompt=waiting(advance(state, draft.turn, draft.place, measure=draft.measure)))
+    turn = draft.turn
+    if turn.system is not None and turn.system.workflow_detail:
+        turn = replace(turn, system=turn.system.shorten(step.removed))
+    prompt = waiting(advance(state, turn, draft.place, measure=draft.measure))
+    return replace(draft, state=state, turn=turn, prompt=prompt)
 
 
 def _is_folded(as_is: Prompt, state: State) -> bool:

@@ -63,7 +63,11 @@ class SummaryRules(Struct, frozen=True, kw_only=True):
 
 
 class ChainRules(Struct, frozen=True, kw_only=True):
-    """How the chain runs. ``words`` are acknowledgements beside those that ship; ``kinds`` override ``every_kind``."""
+    """How the chain runs. ``words`` are acknowledgements beside those that ship; ``kinds`` override ``every_kind``.
+
+    ``stages`` are those that are done, and ``stage_after`` is the last message before the one that is being worked on,
+    empty where that is the first; none where work has no stages. With ``keep_stage`` no turn of that is expendable.
+    """
 
     steps: tuple[StepName, ...] = STEP_ORDER
     words: frozenset[str] = frozenset()
@@ -71,6 +75,8 @@ class ChainRules(Struct, frozen=True, kw_only=True):
     kinds: Mapping[Kind, KindRules] = {}
     summary: SummaryRules = SummaryRules()
     stages: tuple[StageRange, ...] = ()
+    stage_after: str | None = None
+    keep_stage: bool = False
 
     def __post_init__(self) -> None:
         if len(set(self.steps)) != len(self.steps):

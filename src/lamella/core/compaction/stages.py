@@ -6,11 +6,10 @@ from msgspec import Struct
 
 
 class StageRange(Struct, frozen=True, kw_only=True):
-    """A stage that is done: the ids of its first and last message, and what was decided in it."""
+    """A stage that is done: the ids of its first and last message. What was decided in it stands in L1."""
 
     stage: str
     label: str
-    decision: str
     first: str
     last: str
     recent: bool = False
@@ -38,3 +37,10 @@ def resolve_stages(
         else:
             stages.append((one, tuple(path[first : last + 1])))
     return tuple(stages), tuple(missing)
+
+
+def find_current(before: str | None, path: Sequence[str]) -> frozenset[str] | None:
+    """The messages of the stage that is being worked on, given the last before it; none where work has no stages."""
+    if before is None:
+        return None
+    return frozenset(path[path.index(before) + 1 :]) if before in path else frozenset(path)

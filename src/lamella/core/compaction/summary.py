@@ -45,10 +45,22 @@ def _oldest(draft: Draft) -> Sequence[Exchange]:
     """As many of the oldest turns as free what is too much, within what a summariser reads."""
     rules = draft.chain.summary
     needed = draft.excess + rules.writes + rules.exact
-    weights = list(accumulate(exchange.said_tokens for exchange in draft.free))
+    free = _list_free(draft)
+    weights = list(accumulate(exchange.said_tokens for exchange in free))
     readable = sum(1 for weight in weights if weight <= rules.reads)
     enough = next((index + 1 for index, weight in enumerate(weights) if weight >= needed), len(weights))
-    return draft.free[: min(readable, max(enough, rules.turns))]
+    return free[: min(readable, max(enough, rules.turns))]
+
+
+def _list_free(draft: Draft) -> Sequence[Exchange]:
+    """The turns that a summary may cover; of work in stages, those of the stage that is being worked on.
+
+    The others leave with their stage, for which the digest stands, or were given up with it.
+    """
+    current = draft.current
+    if current is None:
+        return draft.free
+    return [one for one in draft.free if all(said.id in current for said in one.said)]
 
 
 def _count_legal(draft: Draft, turns: int) -> int:
@@ -56,7 +68,7 @@ def _count_legal(draft: Draft, turns: int) -> int:
     segments = list_strip(draft.state.talk, first=0, opening=NOTHING_LEFT_OUT)
     allowed = legal_cuts(Layer(id=LayerId.L4, segments=segments, pieces=(), hash="", tokens=0))
     ends = {segment.id: index for index, segment in enumerate(segments, start=1)}
-    legal = [n for n, one in enumerate(draft.free[:turns], start=1) if ends[one.replies[-1].id] in allowed]
+    legal = [n for n, one in enumerate(_list_free(draft)[:turns], start=1) if ends[one.replies[-1].id] in allowed]
     return legal[-1] if legal else 0
 
 

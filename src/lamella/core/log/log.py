@@ -20,7 +20,6 @@ from lamella.core.log.events.changes import (
     RenameEvent,
     SettingsEvent,
     SilentEvent,
-    StageEvent,
     SwitchEvent,
 )
 from lamella.core.log.events.codec import read_event
@@ -29,6 +28,7 @@ from lamella.core.log.events.kinds import Event
 from lamella.core.log.events.message import NOTHING_SET, EditEvent, MessageEvent, TurnSetup
 from lamella.core.log.events.reply import ReplyEvent
 from lamella.core.log.events.rounds import CallsEvent, ResultsEvent, StoredRound, begin_round, end_round, list_hashes
+from lamella.core.log.events.stage import StageEvent
 from lamella.core.log.ids import Voice, message_id
 from lamella.core.log.nodes import (
     UNREADABLE,
@@ -42,8 +42,10 @@ from lamella.core.log.nodes import (
     list_whole,
     mark_erased,
     name_messages,
+    put_under,
 )
 from lamella.core.log.records import Record
+from lamella.core.log.stages import StageEntry, carry_stages, stages_on
 from lamella.core.log.terms import Rewrite
 from lamella.core.values import replace
 
@@ -65,7 +67,8 @@ class Log(Struct, dict=True):
     questions that were the first to be asked after an undo. ``rounds`` are the tool rounds of questions that wait
     for their answer. ``asked`` are questions that were asked otherwise since, by another model for example, as they
     were for each reply. ``commands`` are what waits for the next question, whatever branch that is asked on.
-    ``asides`` are those that no reply has yet, by the message that they were made after.
+    ``asides`` are those that no reply has yet, by the message that they were made after. ``stages`` are what was done
+    about the stages of a workflow, each with how many events were before it.
     """
 
     conversation: str
@@ -88,6 +91,7 @@ class Log(Struct, dict=True):
     asked: dict[str, MessageEvent | EditEvent] = {}
     commands: tuple[AttachmentEvent, ...] = ()
     asides: dict[str, tuple[AsideEvent, ...]] = {}
+    stages: tuple[StageEntry, ...] = ()
     _leaves: dict[str, None] = {}
 
     @cached_property
@@ -138,6 +142,10 @@ class Log(Struct, dict=True):
     def committed(self, told: Sequence[Told], *, until: int | None = None) -> CompactionsInForce:
         """The compactions in force on a branch, now or once there was the event ``until``."""
         return self.compactions.on(self._said_at(told), until=until) if self.compactions else NONE_IN_FORCE
+
+    def staged(self, told: Sequence[Told]) -> list[tuple[int, StageEvent]]:
+        """What was done about stages on a branch, each with how many of its messages came before it."""
+        return stages_on(self.stages, self._said_at(told)) if self.stages else []
 
     def told_last(self) -> list[Told]:
         """The turns up to the question whose request was sent last; with its answer, where that is the newest."""
@@ -196,8 +204,9 @@ class Log(Struct, dict=True):
             case SettingsEvent():
                 self.settings.update(event.values)
                 self.chose_model |= "model" in event.values
-            case StageEvent() | SilentEvent():
-                # They shape what is sent, not what was said.
+            case StageEvent():
+                self.stages = (*self.stages, (self.version, event))
+            case SilentEvent():
                 pass
             case _:
                 assert_never(event)
@@ -214,7 +223,7 @@ class Log(Struct, dict=True):
     def _erase(self, hashes: frozenset[str]) -> None:
         """Mark the messages that hold what is erased: the same content attached again is theirs no more."""
         self.commands = tuple(one.without(hashes) for one in self.commands)
-        self.nodes.update(mark_erased(self.nodes, hashes, asked=self.asked.values(), rounds=self.rounds))
+        self.nodes.update(mark_erased(self.nodes, hashes, asked=self.asked.values(), waits=self.rounds))
 
     def _ask(self, message: Node) -> None:
         asked, before = message.event, message.event.parent
@@ -363,7 +372,8 @@ class Log(Struct, dict=True):
         What a question had set from then on (system prompt, tools, model) was no part of what it said: it stays.
         """
         parent, left, names = "", NOTHING_SET, dict[str, str]()
-        for turn in self.path():
+        before = self._said_at(told := self.path())
+        for turn in told:
             if turn.message.id == target:
                 left = turn.message.event.lasting if isinstance(turn.message.event, MessageEvent) else NOTHING_SET
                 continue
@@ -375,18 +385,14 @@ class Log(Struct, dict=True):
                 self._stand(parent, turn.reply.id)
         self.left = self.left.over(left)
         self._arrive(parent)
+        self.stages = carry_stages(self.stages, before, name_messages(self.path()), names=names, at=self.version)
 
     def _graft(self, node: Node, parent: str, left: TurnSetup = NOTHING_SET, *, names: dict[str, str]) -> str:
         """The same message under another parent; its id follows from both, and pins go by ``names`` to the new ones."""
         if node.parent == parent:
             return node.id
-        event = replace(node.event, parent=parent)
-        name = derive_id(self.conversation, event)
-        if isinstance(event, MessageEvent):
-            lasting = event.lasting.over(left)
-            pins = None if lasting.pinned is None else tuple([names.get(one, one) for one in lasting.pinned])
-            event = replace(event, system=lasting.system, tools=lasting.tools, model=lasting.model, pinned=pins)
-        names[node.id] = name
+        event = put_under(node.event, parent, left, names=names)
+        name = names[node.id] = derive_id(self.conversation, event)
         self.asked.pop(name, None)
         grafted = replace(node, event=replace(event, id=name), number=self.version)
         self._keep_asked(grafted)

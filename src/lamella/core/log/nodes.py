@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from lamella.core.log.events.aside import AsideEvent
 from lamella.core.log.events.hashes import named_hashes
-from lamella.core.log.events.message import EditEvent, MessageEvent
+from lamella.core.log.events.message import EditEvent, MessageEvent, TurnSetup
 from lamella.core.log.events.reply import CitedSource, ReplyEvent
 from lamella.core.log.events.rounds import StoredRound, list_hashes
 from lamella.core.log.ids import Voice, message_id, name_result
@@ -169,26 +169,6 @@ def asks_on(before: Node | None, now: Node) -> bool:
     return (before.parent, before.typed) == (now.parent, now.typed) and set(asked.refs) <= set(more.refs)
 
 
-def mark_erased(
-    nodes: Mapping[str, Node],
-    hashes: frozenset[str],
-    *,
-    asked: Iterable[MessageEvent],
-    rounds: Mapping[str, tuple[StoredRound, ...]],
-) -> dict[str, Node]:
-    """The messages that hold what is erased, as they are then; ``asked`` are those that were asked otherwise since."""
-    before: dict[str, set[str]] = {}
-    for event in asked:
-        before.setdefault(event.id, set()).update(named_hashes(event))
-    marked: dict[str, Node] = {}
-    for name, node in nodes.items():
-        own = (*rounds.get(name, ()), *node.rounds)
-        gone = hashes.intersection((*named_hashes(node.event), *before.get(name, ()), *list_hashes(own)))
-        if gone:
-            marked[name] = replace(node, erased=tuple(sorted(gone.union(node.erased))))
-    return marked
-
-
 def join_replies(same: Node, reply: Node) -> Node:
     """The same answer given once more: it was called for once more.
 
@@ -200,3 +180,38 @@ def join_replies(same: Node, reply: Node) -> Node:
     event = replace(reply.event, calls=(*same.event.calls, *reply.event.calls), sources=sources)
     asides = (*same.asides, *reply.asides)
     return replace(reply, event=event, rounds=same.rounds, erased=same.erased, asides=asides)
+
+
+def mark_erased(
+    nodes: Mapping[str, Node],
+    hashes: frozenset[str],
+    *,
+    asked: Iterable[MessageEvent | EditEvent],
+    waits: Mapping[str, tuple[StoredRound, ...]],
+) -> dict[str, Node]:
+    """Those messages that name what is erased, each with what it has lost.
+
+    ``asked`` are questions as they were asked before, ``waits`` the rounds of open ones.
+    """
+    before: dict[str, set[str]] = {}
+    for event in asked:
+        before.setdefault(event.id, set()).update(named_hashes(event))
+    marked: dict[str, Node] = {}
+    for name, node in nodes.items():
+        rounds = (*waits.get(name, ()), *node.rounds)
+        gone = hashes.intersection({*named_hashes(node.event), *before.get(name, ()), *list_hashes(rounds)})
+        if gone:
+            marked[name] = replace(node, erased=tuple(sorted(gone.union(node.erased))))
+    return marked
+
+
+def put_under(
+    event: MessageEvent | EditEvent | ReplyEvent, parent: str, left: TurnSetup, *, names: Mapping[str, str]
+) -> MessageEvent | ReplyEvent:
+    """What was said, after another message; a question goes on with what is ``left``, and pins go by ``names``."""
+    event = replace(event, parent=parent)
+    if isinstance(event, ReplyEvent):
+        return event
+    lasting = event.lasting.over(left)
+    pins = None if lasting.pinned is None else tuple([names.get(one, one) for one in lasting.pinned])
+    return replace(event, system=lasting.system, tools=lasting.tools, model=lasting.model, pinned=pins)

@@ -23,6 +23,18 @@ class StepName(StrEnum):
 
 
 STEP_ORDER: tuple[StepName, ...] = tuple(StepName)
+# Ids of messages are hexadecimal, so no name of a stage is one.
+_STAGE = "stage:"
+
+
+def name_stage(stage: str, attempt: int) -> str:
+    """The data of a stage as receipts name it, as it was approved for the nth time."""
+    return f"{_STAGE}{stage}:{attempt}"
+
+
+def is_stage(name: str) -> bool:
+    """Whether a receipt means the data of a stage by a name."""
+    return name.startswith(_STAGE)
 
 
 class Step(Struct, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ from collections.abc import Container, Iterable, Iterator
 from lamella.core.log.events.artifact import Contents
 from lamella.core.log.events.codec import read_event
 from lamella.core.log.events.compaction import CompactionEvent, read_receipt
-from lamella.core.log.receipt import StepName
+from lamella.core.log.receipt import StepName, is_stage
 from lamella.core.log.records import EventKind, Record
 
 # What these take out are artifacts; all others take out messages.
@@ -35,7 +35,8 @@ def _find_fault(record: Record, *, said: Container[str], contents: Contents) -> 
         return f"cannot be read: {error}"
     if unlisted := set(event.hashes()).symmetric_difference(record.contents):
         return f"names other texts than it lists: {min(unlisted)}"
-    taken = (name for step in receipt.steps if step.name not in _OF_ARTIFACTS for name in step.removed)
+    messages = (name for step in receipt.steps if step.name not in _OF_ARTIFACTS for name in step.removed)
+    taken = (name for name in messages if not is_stage(name))
     named = (*taken, *((receipt.parent,) if receipt.parent else ()))
     unknown = next((name for name in named if name not in said), None)
     return None if unknown is None else f"names a message that was never said: {unknown}"

@@ -1,5 +1,7 @@
 """A turn: what the user does in it, what came back, and what was compacted before it. One value, wherever it is."""
 
+from collections.abc import Iterable
+
 from msgspec import Struct
 
 from lamella.core.artifacts.model import Artifact, ToolDefinition
@@ -8,6 +10,7 @@ from lamella.core.log.events.reply import CitedSource
 from lamella.core.log.receipt import Receipt
 from lamella.core.log.terms import Rewrite, Terms
 from lamella.core.messages.rounds import ToolRound
+from lamella.core.values import replace
 
 PART_NAMES: tuple[str, ...] = ("base", "guidelines", "instructions", "project", "workflow", "memory")
 
@@ -16,6 +19,8 @@ class SystemParts(Struct, frozen=True, kw_only=True):
     """L1's parts in the order they are sent. ``inlined`` are the notes that templates drew into instructions.
 
     ``typed_instructions`` are the instructions before their templates, so that they can be expanded again.
+    ``workflow_detail`` names the stages whose data the part ``workflow`` shows in detail, with blanks between them, and
+    ``workflow_brief`` is that part with none of them in detail.
     """
 
     base: str = ""
@@ -26,10 +31,21 @@ class SystemParts(Struct, frozen=True, kw_only=True):
     memory: str = ""
     inlined: tuple[Artifact, ...] = ()
     typed_instructions: str = ""
+    workflow_brief: str = ""
+    workflow_detail: str = ""
 
     def as_typed(self) -> dict[str, str]:
         """The parts as the user gave them."""
-        return {**dict(self.named()), "instructions": self.typed_instructions}
+        typed = {**dict(self.named()), "instructions": self.typed_instructions}
+        if self.workflow_detail:
+            typed |= {"workflow_brief": self.workflow_brief, "workflow_detail": self.workflow_detail}
+        return typed
+
+    def shorten(self, names: Iterable[str]) -> "SystemParts":
+        """The parts with the data of stages short, where these are all that are shown in detail."""
+        if not self.workflow_detail or not set(self.workflow_detail.split()).issubset(names):
+            return self
+        return replace(self, workflow=self.workflow_brief, workflow_brief="", workflow_detail="")
 
     def named(self) -> list[tuple[str, str]]:
         """Each part that has text, with its name."""

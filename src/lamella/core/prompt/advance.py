@@ -7,8 +7,9 @@ from lamella.core.budget.counting import Measure
 from lamella.core.log.call import Trigger
 from lamella.core.log.ids import Voice, message_id, turn_id
 from lamella.core.log.placement import Placement
+from lamella.core.log.receipt import is_stage
 from lamella.core.log.terms import Attachments, History, Terms
-from lamella.core.log.turn import Turn
+from lamella.core.log.turn import SystemParts, Turn
 from lamella.core.messages.rounds import ToolRound
 from lamella.core.prompt.attached import (
     detach_known,
@@ -266,11 +267,19 @@ def with_settings(state: State, turn: Turn) -> State:
         return state
     return replace(
         state,
-        system=turn.system if turn.system is not None else state.system,
+        system=_find_system(turn) or state.system,
         tools=turn.tools if turn.tools is not None else state.tools,
         model=turn.model if turn.model is not None else state.model,
         pinned=frozenset(turn.pinned) if turn.pinned is not None else state.pinned,
     )
+
+
+def _find_system(turn: Turn) -> SystemParts | None:
+    """The system prompt that a turn sets, as short as what was compacted before it leaves it."""
+    if turn.system is None or not turn.system.workflow_detail:
+        return turn.system
+    names = [name for receipt in turn.receipts for step in receipt.steps for name in step.removed if is_stage(name)]
+    return turn.system.shorten(names)
 
 
 def _take_in(state: State, turn: Turn) -> tuple[State, tuple[Artifact, ...], tuple[str, ...], tuple[str, ...]]:

@@ -36,6 +36,8 @@ def _messages_movement(before: Prompt, now: Prompt) -> Movement:
     """What moved the first message that is not as it was."""
     old, new = before.segments(LayerId.L1), now.segments(LayerId.L1)
     part = changed_part(old, new)
+    if part is not None and now.compacted is not None and Trigger.SYSTEM not in now.triggers:
+        return Movement(cause=Cause.COMPACTED, segment=now.compacted)
     if part is not None:
         return Movement(cause=Cause.SYSTEM_CHANGED, segment=tell_change(part, old, new))
     if before.terms.layout is not now.terms.layout:

@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from lamella.core.artifacts.model import Kind
 from lamella.core.budget.counting import Measure
 from lamella.core.log.placement import Form
-from lamella.core.log.receipt import Receipt, Step, StepName
+from lamella.core.log.receipt import Receipt, Step, StepName, is_stage
 from lamella.core.log.terms import Terms
 from lamella.core.prompt.folding import draw_curtain, fold_library, keep_tools, stub_tool
 from lamella.core.prompt.layers.library import shelve
@@ -62,6 +62,8 @@ def apply_step(state: State, step: Step, measure: Measure) -> State:
         return _shrink(state, step.removed, _SHRINKS[step.name], measure=measure)
     if step.name is StepName.TOOL_RESULTS:
         return _stub(state, frozenset(step.removed), measure)
+    if step.name is StepName.RECENT_STAGES:
+        state = replace(state, system=state.system.shorten(step.removed))
     return _remove(state, step, _STANDS_IN.get(step.name), measure=measure)
 
 
@@ -182,12 +184,15 @@ def _stand_in(opening: Opening, block: StandIn) -> Opening:
 
 
 def _first_moved(receipt: Receipt) -> str:
-    """The step that moved the earliest bytes: the library stands first, the opening before all messages, tools last."""
-    names: Sequence[StepName] = [step.name for step in receipt.steps]
-    return min(names, key=_how_late, default=FOLDED)
+    """The step that moved the earliest bytes: L1, then the library, the opening before all messages, tools last."""
+    first = min(receipt.steps, key=_how_late, default=None)
+    return FOLDED if first is None else first.name
 
 
-def _how_late(name: StepName) -> int:
-    if name in _SHRINKS:
+def _how_late(step: Step) -> int:
+    # The data of stages stands in the system prompt, before everything else.
+    if any(map(is_stage, step.removed)):
+        return -1
+    if step.name in _SHRINKS:
         return 0
-    return 2 if name is StepName.TOOL_RESULTS else 1
+    return 2 if step.name is StepName.TOOL_RESULTS else 1

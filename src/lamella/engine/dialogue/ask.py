@@ -66,4 +66,4 @@ def ask_again(turn: Turn, *, text: str | None, model: str | None, system: Mappin
 
 def repeat_system(parts: SystemParts) -> dict[str, str]:
     """A system prompt, asked for again: a part that was taken away is empty, not as it was before."""
-    return {**dict.fromkeys(PART_NAMES, ""), **parts.as_typed()}
+    return {**dict.fromkeys((*PART_NAMES, "workflow_brief", "workflow_detail"), ""), **parts.as_typed()}

@@ -1,6 +1,6 @@
 """What a conversation works with: the adapters it walks through, and where it writes down what happens."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Protocol
@@ -10,6 +10,7 @@ from msgspec import Struct
 from lamella.core.ledger.entry import Tariff
 from lamella.core.log.call import Call
 from lamella.core.log.events.imprint import Imprint
+from lamella.core.log.events.stage import WorkflowSpec
 from lamella.core.log.receipt import Receipt
 from lamella.core.log.turn import Turn
 from lamella.core.messages.delta import Reply
@@ -38,6 +39,14 @@ class World(Struct, frozen=True, kw_only=True):
     secrets: SecretWatch | None = None
     # Whether the log of the program may show how an answer begins.
     log_preview: bool = False
+    # Workflows by name or path, for whoever works in stages.
+    workflows: Callable[[str], WorkflowSpec] | None = None
+
+    def find_workflow(self, name: str) -> WorkflowSpec:
+        """A workflow by its name or the path of its file."""
+        if self.workflows is None:
+            raise CallError("No workflow is known here.", hint="Open the conversation with lamella.open(…).")
+        return self.workflows(name)
 
     def tariff(self, model: str | None) -> Tariff:
         """How a turn that goes to a model is billed."""

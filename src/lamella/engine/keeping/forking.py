@@ -17,9 +17,10 @@ from lamella.core.log.events.codec import (
 )
 from lamella.core.log.events.message import NOTHING_SET, TurnSetup
 from lamella.core.log.events.reply import ReplyEvent
+from lamella.core.log.events.stage import StageEvent
 from lamella.core.log.ids import Voice, message_id, turn_id
 from lamella.core.log.log import Log
-from lamella.core.log.nodes import Told, name_round
+from lamella.core.log.nodes import Told, name_messages, name_round
 from lamella.core.log.receipt import Receipt, make_receipt
 from lamella.core.log.records import Written
 from lamella.core.log.turn import Turn
@@ -57,9 +58,12 @@ def fork_into(backend: Backend, conversation: str, message: str, *, name: str) -
     key = backend.make_key(name)
     copy = _Copy(conversation, key)
     copy.begin(log.settings, at=log.created)
+    staged = [event for _, event in log.staged(branch)]
+    copy.stage(staged, after=("",), at=log.created)
     asides = list_asides(branch, log.asides)
     for turn, one in zip(turns, branch, strict=True):
         copy.tell(turn, one, asides=asides[one.message.id], last=one is branch[-1])
+        copy.stage(staged, after=name_messages([one]), at=one.message.at)
     copy.compact(read_receipts(committed.since, contents), at=told[-1].message.at)
     if told[-1].reply is None and branch[-1].reply is not None:
         (again,) = read_turns(told[-1:], contents, usual=usual)
@@ -95,6 +99,11 @@ class _Copy:
         if log.left != NOTHING_SET:
             self.parts.append(write_event(ForkEvent(head=self._head, left=_without_notes(log.left)), at=at))
         self.parts.append(write_event(RenameEvent(title=log.title), at=at))
+
+    def stage(self, events: Iterable[StageEvent], *, after: Sequence[str], at: str) -> None:
+        """What was done about stages after these messages, which are told already."""
+        renamed = (replace(one, after=self._ids.get(one.after, "")) for one in events if one.after in after)
+        self.parts += [write_event(one, at=at) for one in renamed]
 
     def command(self, waits: Ask, *, at: str) -> None:
         """What waits for the next question waits for it in the copy as well."""

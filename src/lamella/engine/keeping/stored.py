@@ -50,10 +50,11 @@ from lamella.engine.keeping.originals.chat import RecallingChat
 from lamella.engine.keeping.titles import tell_title
 from lamella.engine.locking import one_at_a_time
 from lamella.engine.memory import MemoryWatch
+from lamella.engine.stages.kept import StagedChat
 
 
 @one_at_a_time(except_for=("turns", "branches", "model_for"), properties=("calls", "standing"))
-class StoredChat(CommandedChat, AccountedChat, PreparedChat, RecallingChat):
+class StoredChat(StagedChat, CommandedChat, AccountedChat, PreparedChat, RecallingChat):
     """One conversation in a store. Opening it reads the log once; the last epoch is laid out on the first turn.
 
     Settings given by name are written down with the next event, so that the conversation goes on under them.
@@ -225,7 +226,7 @@ class StoredChat(CommandedChat, AccountedChat, PreparedChat, RecallingChat):
         contents = self._contents(path_hashes([Told(message=node, reply=None)]))
         original = read_message(node, contents, usual=self._configured.terms)
         dialogue = self._go_on_after(node.parent, edits=message)
-        system = self._settings.repeat(original.system)
+        system = {**self._settings.repeat(original.system), **self._render_stage(node.parent)}
         asked = ask_again(original, text=text, model=model or self._chosen_model(), system=system)
         turn = dialogue.ask(asked, at=at, rewritten=Rewrite.HISTORY_EDITED)
         self._dialogue, self._settings.changed = dialogue, {}
@@ -363,9 +364,10 @@ class StoredChat(CommandedChat, AccountedChat, PreparedChat, RecallingChat):
         model = next((turn.model for turn in reversed(turns) if turn.model), start)
         since = read_receipts(committed.since, contents)
         past = Past(turns, path=name_messages(told), receipts=since, find_time=self._find_time)
+        rules = self._with_stages(self._configured.rules, told) if self._log.stages else self._configured.rules
         dialogue = Dialogue(
             replace(self._world, fetcher=self._find_fetcher()),
-            replace(self._configured.rules, measure=self._book.measure(model)),
+            replace(rules, measure=self._book.measure(model)),
             State(conversation=self.id, model=start),
             terms=self._configured.terms,
             past=past,

@@ -23,7 +23,7 @@ from lamella.engine.sending.limits import TurnLimits
 from lamella.engine.sending.sending import Event, SendingChat, answer, send
 from lamella.engine.sending.tools import Toolbox, Toolset, ToolSource
 from lamella.errors import NotAvailableError
-from lamella.holdings import ProjectFolder
+from lamella.holdings import ProjectFolder, WorkflowProgress
 
 # How questions are answered where nobody says.
 USUAL_RUNNER = "chat"
@@ -70,6 +70,9 @@ class JobChat(NotingChat, Protocol):
 
     @property
     def commands(self) -> Commands: ...
+
+    @property
+    def progress(self) -> WorkflowProgress | None: ...
 
     def preview(self, asked: Ask, *, at: datetime | None = None) -> TurnView: ...
 

@@ -39,6 +39,10 @@ Choose files of a repository for a question, within a budget of tokens:
 
     lamella code select . --question "Where are retries decided?"
 
+Write a paper in stages, or anything else that a workflow describes:
+
+    lamella paper new coffee
+
 Describe a conversation in a file, and see byte for byte what a model would be sent on each turn:
 
     lamella replay examples/walkthrough.json
@@ -55,6 +59,7 @@ Compare where the library stands, or fail a build when the prefix moves:
 _TALK, _KEPT, _FILES = "Talk", "Conversations that are kept", "Conversations in a file"
 _NOTES = "Notes"
 _CODE = "Code"
+_WORK = "Work in stages"
 _SETTINGS = "Settings"
 
 # Each command by name: the module it is in, what it is called there, and under which heading help shows it. A module is
@@ -68,6 +73,8 @@ COMMANDS: Mapping[str, tuple[str, str, str]] = {
     "tools": ("lamella.faces.cli.notes.tools", "tools", _NOTES),
     "restore": ("lamella.faces.cli.notes.tools", "restore", _NOTES),
     "code": ("lamella.faces.cli.code.command", "code_app", _CODE),
+    "workflow": ("lamella.faces.cli.workflow.command", "workflow_app", _WORK),
+    "paper": ("lamella.faces.cli.workflow.command", "paper_app", _WORK),
     "attach": ("lamella.faces.cli.library.attach", "attach", _KEPT),
     "detach": ("lamella.faces.cli.library.leaving", "detach", _KEPT),
     "drop": ("lamella.faces.cli.library.leaving", "drop", _KEPT),

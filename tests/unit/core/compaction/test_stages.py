@@ -1,10 +1,11 @@
-"""Stages: their ranges are resolved on the whole log, their messages leave, what was decided stays."""
+"""Stages: their ranges are resolved on the whole log, their messages leave, and nothing is added for them."""
 
-from tests.unit.core.compaction.talking import QUARTERS, Story, make_rules, names, removed
+from tests.unit.core.compaction.talking import NOW, QUARTERS, Story, make_rules, names, removed
 
 from lamella.core.compaction.rules import ChainRules
-from lamella.core.compaction.stages import StageRange, resolve_stages
+from lamella.core.compaction.stages import StageRange, find_current, resolve_stages
 from lamella.core.log.receipt import Step, StepName
+from lamella.core.log.turn import SystemParts
 from lamella.core.prompt.receipts import apply_step
 from lamella.core.values import replace
 
@@ -12,8 +13,7 @@ PATH = [f"m{number}" for number in range(1, 7)]
 
 
 def stage(name: str, first: str, last: str, *, recent: bool = False) -> StageRange:
-    decision = f"{name} was decided"
-    return StageRange(stage=name, label=name.title(), decision=decision, first=first, last=last, recent=recent)
+    return StageRange(stage=name, label=name.title(), first=first, last=last, recent=recent)
 
 
 def staged(*recent: int, steps: tuple[StepName, ...] = (StepName.OLDEST_STAGES, StepName.RECENT_STAGES)) -> Story:
@@ -55,25 +55,76 @@ def test_the_oldest_stage_goes_first_and_one_at_a_time() -> None:
     assert names(receipt) == ["oldest_stages"]
     assert removed(receipt, "oldest_stages") == story.path[:6]
     both = story.plan(goal=story.tokens() - 400).receipt
-    assert names(both) == ["oldest_stages", "oldest_stages"]
+    assert names(both) == ["oldest_stages"]
+    assert removed(both, "oldest_stages") == story.path[:12]
 
 
-def test_what_was_decided_stands_in_for_the_messages_once() -> None:
+def test_nothing_is_added_for_messages_that_leave_with_their_stage() -> None:
     story = staged()
-    story.compact(goal=0)
+    receipt = story.compact(goal=0)
     sent = story.sent()
-    for name in ("idea", "topic", "outline"):
-        assert sent.count(f"- {name.title()}: {name} was decided") == 1
     assert "Question 8" not in sent
     assert "Question 9" in sent
-    assert "<stage_digest>" in sent
-    assert "a record of what was said, not an instruction" in sent
+    assert "<stage_digest>" not in sent
+    assert [step.text for step in receipt.steps] == [None]
+
+
+SHOWN = SystemParts(workflow="# All of it. " * 20, workflow_brief="# Short.", workflow_detail="stage:a:1 stage:b:1")
+
+
+def test_the_data_of_recent_stages_is_made_short_before_their_messages_go() -> None:
+    story = staged(1, 2)
+    story.state = replace(story.state, system=SHOWN)
+    plan = story.plan(goal=0)
+    assert removed(plan.receipt, "recent_stages") == ["stage:a:1", "stage:b:1", *story.path[6:18]]
+    assert plan.receipt is not None
+    story.apply(plan.receipt)
+    assert story.state.system == SystemParts(workflow="# Short.")
+    assert story.state.compacted == "recent_stages"
+    enough = staged(1, 2, steps=(StepName.RECENT_STAGES,))
+    enough.state = replace(enough.state, system=SHOWN)
+    assert removed(enough.plan(goal=enough.tokens() - 10).receipt, "recent_stages") == ["stage:a:1", "stage:b:1"]
+
+
+def test_data_that_a_turn_brings_is_made_short_with_it_and_what_it_does_not_cover_stays() -> None:
+    story = staged(1, 2, steps=(StepName.RECENT_STAGES,))
+    turn = replace(NOW, system=SHOWN)
+    receipt = story.plan(goal=story.tokens(turn) - 10, turn=turn).receipt
+    assert receipt is not None
+    assert story.prompt(replace(turn, receipts=(receipt,))).system.workflow == "# Short."
+    other = replace(SHOWN, workflow_detail="stage:b:1 stage:c:1")
+    assert story.prompt(replace(NOW, system=other, receipts=(receipt,))).system == other
+
+
+def test_data_that_is_short_already_is_no_reason_for_a_step() -> None:
+    story = staged()
+    story.state = replace(story.state, system=SystemParts(workflow="# Short.", workflow_detail=""))
+    story.rules = make_rules(ChainRules(steps=(StepName.RECENT_STAGES,)))
+    assert story.plan(goal=0).receipt is None
+
+
+def test_the_stage_that_is_worked_on_begins_after_the_last_message_before_it() -> None:
+    assert find_current(None, PATH) is None
+    assert find_current("", PATH) == frozenset(PATH)
+    assert find_current("m4", PATH) == frozenset({"m5", "m6"})
+    assert find_current("m6", PATH) == frozenset()
+    assert find_current("gone", PATH) == frozenset(PATH)
+
+
+def test_a_stage_that_is_kept_is_not_expendable() -> None:
+    story = staged()
+    steps = (StepName.EXPENDABLE,)
+    after = story.path[5]
+    story.rules = make_rules(ChainRules(steps=steps, stage_after=after, keep_stage=True))
+    assert removed(story.plan(goal=0).receipt, "expendable") == story.path[:6]
+    story.rules = make_rules(ChainRules(steps=steps, stage_after=after))
+    assert removed(story.plan(goal=0).receipt, "expendable") == story.path[:20]
 
 
 def test_recent_stages_wait_for_their_own_step() -> None:
     story = staged(1, 2)
     receipt = story.plan(goal=0).receipt
-    assert names(receipt) == ["oldest_stages", "recent_stages", "recent_stages"]
+    assert names(receipt) == ["oldest_stages", "recent_stages"]
     assert removed(receipt, "oldest_stages") == story.path[:6]
     only_old = staged(1, 2, steps=(StepName.OLDEST_STAGES,))
     assert removed(only_old.plan(goal=0).receipt, "oldest_stages") == only_old.path[:6]
@@ -145,7 +196,9 @@ def test_messages_between_stages_stay() -> None:
     assert [exchange.user.text for exchange in story.state.talk.exchanges][:2] == ["Question 2?", "Question 5?"]
 
 
-def test_a_digest_that_stands_already_is_not_said_again_and_a_summary_replaces_the_one_before() -> None:
+def test_a_digest_of_an_older_receipt_that_stands_already_is_not_said_again_and_a_summary_replaces_the_one_before() -> (
+    None
+):
     story = staged()
     state = story.state
     for name, text in (

@@ -18,7 +18,7 @@ from lamella.core.values import replace
 from lamella.errors import SettingError
 
 ONLY = (StepName.SUMMARY,)
-GONE = StageRange(stage="s", label="Begun", decision="d", first="nobody", last="nobody")
+GONE = StageRange(stage="s", label="Begun", first="nobody", last="nobody")
 GOOD = "They went through the questions one by one."
 
 
@@ -344,3 +344,17 @@ def test_a_summary_keeps_what_it_tells_apart_from_the_block_that_it_is_sent_as()
     assert isinstance(step, Step)
     assert step.content.startswith(GOOD)
     assert "<" not in step.content
+
+
+def test_of_work_in_stages_only_turns_of_the_stage_that_is_worked_on_are_summarised() -> None:
+    story = told(12)
+    after = story.path[9]
+    story.rules = replace(story.rules, chain=replace(story.rules.chain, stage_after=after))
+    receipt = answer(story)
+    assert receipt is not None
+    covered = receipt.steps[0].removed
+    assert covered[0] == story.path[10]
+    assert set(covered) <= set(story.path[10:])
+    few = told(12)
+    few.rules = replace(few.rules, chain=replace(few.rules.chain, stage_after=few.path[-3]))
+    assert few.plan(goal=0, summaries={}).receipt is None

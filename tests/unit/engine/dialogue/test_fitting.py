@@ -12,9 +12,9 @@ from lamella.core.log.receipt import Receipt, StepName
 from lamella.core.prompt.state import State
 from lamella.core.values import replace
 from lamella.engine.dialogue.fitting import SummariesMissing, wait_apart
-from lamella.engine.dialogue.memory import MemoryDialogue
 from lamella.engine.dialogue.summaries import GuestFetcher, SummaryOrder
 from lamella.engine.discourse import Discourse
+from lamella.engine.stages.memory import StagedDialogue
 from lamella.engine.workers import Workers
 from lamella.ports import Summarizer
 from lamella.settings.meaning import make_rules, make_terms
@@ -29,7 +29,7 @@ def talk(summarizer: Summarizer | None, *, timeout: float = 60, **given: object)
     settings = load_settings({"window": WINDOW, "reserve": 0, "layout": "in_place", **given})
     rules = make_rules(settings, world)
     start = State(conversation="chat", measured_by=rules.measure.name)
-    return Discourse(MemoryDialogue(world, rules, start, terms=make_terms(settings)), system="")
+    return Discourse(StagedDialogue(world, rules, start, terms=make_terms(settings)), system="")
 
 
 def fill(chat: Discourse, turns: int = 40) -> list[Receipt]:

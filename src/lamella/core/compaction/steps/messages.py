@@ -28,13 +28,13 @@ def cut_chitchat(draft: Draft) -> Step | None:
 
 
 def cut_expendable(draft: Draft) -> Step | None:
-    """The most expendable turns, whole, until the rest fits."""
-    turns = {exchange.user.id: exchange for exchange in draft.free}
+    """The most expendable turns, whole, until the rest fits; not of the stage that is worked on, where that is kept."""
+    free = [one for one in draft.free if not draft.in_stage(one)] if draft.chain.keep_stage else draft.free
+    turns = {exchange.user.id: exchange for exchange in free}
     ranked = rank_expendable(
-        [_candidate(index, exchange) for index, exchange in enumerate(draft.free)],
-        total_turns=len(draft.free) + 1,
+        [_candidate(index, exchange) for index, exchange in enumerate(free)], total_turns=len(free) + 1
     )
-    results = {turn.user.id: _weigh_tools(turn) for turn in draft.free}
+    results = {turn.user.id: _weigh_tools(turn) for turn in free}
     overhead = 2 * draft.measure.per_message
     weights = ((name, turns[name].said_tokens + results[name] + overhead) for name in ranked)
     taken = set(take_until(weights, draft.excess))

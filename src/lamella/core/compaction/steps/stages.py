@@ -1,12 +1,9 @@
-"""Stages that are done: their messages out, what was decided in them in."""
+"""Stages that are done: their messages out, and their data to its short form. The digest in L1 stands for them."""
 
 from collections.abc import Collection, Iterator, Sequence
 
 from lamella.core.compaction.draft import Draft
-from lamella.core.compaction.stages import StageRange
 from lamella.core.log.receipt import Step, StepName
-from lamella.core.prompt.layers.model import SegmentKind
-from lamella.core.prompt.layers.opening import render_stand_in
 from lamella.core.prompt.layers.strip import Exchange
 
 
@@ -16,8 +13,16 @@ def cut_oldest_stages(draft: Draft) -> Step | None:
 
 
 def cut_recent_stages(draft: Draft) -> Step | None:
-    """The oldest of the recent stages that are done."""
-    return _cut(draft, StepName.RECENT_STAGES, recent=True)
+    """The data of the recent stages to its short form, then the oldest of them that still stands."""
+    return _shorten(draft) or _cut(draft, StepName.RECENT_STAGES, recent=True)
+
+
+def _shorten(draft: Draft) -> Step | None:
+    system = draft.turn.system or draft.state.system
+    count = draft.measure.count
+    if not system.workflow_detail or count(system.workflow_brief) >= count(system.workflow):
+        return None
+    return Step(name=StepName.RECENT_STAGES, removed=tuple(system.workflow_detail.split()))
 
 
 def _cut(draft: Draft, name: StepName, *, recent: bool) -> Step | None:
@@ -28,17 +33,8 @@ def _cut(draft: Draft, name: StepName, *, recent: bool) -> Step | None:
         done.update(messages)
         removed = tuple(_within(draft.free, done)) if stage.recent is recent else ()
         if removed:
-            return Step(name=name, removed=removed, text=render_digest(stage), content=_tell(stage))
+            return Step(name=name, removed=removed)
     return None
-
-
-def render_digest(stage: StageRange) -> str:
-    """What was decided in a stage, as the block that stands in for its messages."""
-    return render_stand_in(SegmentKind.DIGEST, _tell(stage), covers=f"the stage {stage.label}")
-
-
-def _tell(stage: StageRange) -> str:
-    return f"- {stage.label}: {stage.decision}"
 
 
 def _within(exchanges: Sequence[Exchange], names: Collection[str]) -> Iterator[str]:

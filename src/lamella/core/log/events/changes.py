@@ -48,9 +48,5 @@ class ErasureEvent(Struct, frozen=True, kw_only=True, gc=False):
     contents: tuple[str, ...] = ()
 
 
-class StageEvent(Struct, frozen=True, kw_only=True, gc=False):
-    """A stage of a workflow; what it says is not settled yet, and it shapes no message."""
-
-
 class SilentEvent(Struct, frozen=True, kw_only=True, gc=False):
     """An event of a kind that nothing writes. Files of the first version may hold some; they do nothing."""

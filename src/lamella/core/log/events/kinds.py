@@ -12,13 +12,13 @@ from lamella.core.log.events.changes import (
     RenameEvent,
     SettingsEvent,
     SilentEvent,
-    StageEvent,
     SwitchEvent,
 )
 from lamella.core.log.events.compaction import CompactionEvent, UndoEvent
 from lamella.core.log.events.message import EditEvent, MessageEvent
 from lamella.core.log.events.reply import ReplyEvent
 from lamella.core.log.events.rounds import CallsEvent, ResultsEvent
+from lamella.core.log.events.stage import StageEvent
 
 
 class EventKind(StrEnum):

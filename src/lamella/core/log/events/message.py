@@ -33,6 +33,8 @@ class StoredSystem(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=Tr
     workflow: str = ""
     memory: str = ""
     typed_instructions: str = ""
+    workflow_brief: str = ""
+    workflow_detail: str = ""
     drawn: str | None = None
     inlined: tuple[StoredArtifact, ...] = ()
 
@@ -243,6 +245,8 @@ def _store_system(parts: SystemParts) -> StoredSystem:
         workflow=parts.workflow,
         memory=parts.memory,
         typed_instructions=parts.typed_instructions,
+        workflow_brief=parts.workflow_brief,
+        workflow_detail=parts.workflow_detail,
     )
     if not parts.inlined:
         return stored
@@ -260,6 +264,8 @@ def _read_system(stored: StoredSystem, contents: Contents) -> SystemParts:
         workflow=stored.workflow,
         memory=stored.memory,
         typed_instructions=stored.typed_instructions,
+        workflow_brief=stored.workflow_brief,
+        workflow_detail=stored.workflow_detail,
     )
     if stored.drawn is None:
         return parts

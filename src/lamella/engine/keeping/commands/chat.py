@@ -10,6 +10,7 @@ from lamella.core.log.events.attachment import AttachmentEvent
 from lamella.core.log.log import Log
 from lamella.core.log.nodes import name_messages
 from lamella.core.log.records import Written
+from lamella.core.prompt.state import State
 from lamella.core.search.index import Passage
 from lamella.core.search.passages import list_passages
 from lamella.core.values import replace
@@ -85,6 +86,9 @@ class CommandedChat(ABC):
     @abstractmethod
     def _append(self, written: Written, *, title: str | None = None) -> None: ...
 
+    @abstractmethod
+    def _hold_stage(self, asked: Ask, state: State) -> Ask: ...
+
     def command(self, asked: Ask, *, at: datetime | None = None) -> Commands:
         """Attach, detach, drop, pin, unpin or read anew, from the next question on; what waits for that after it.
 
@@ -139,6 +143,8 @@ class CommandedChat(ABC):
         """What is asked, with what waits for it, without what another runner brought, with the memory if it is due."""
         if self._log.commands:
             asked = take_along(self._waits, asked, self._running().standing[0])
+        if self._log.stages:
+            asked = self._hold_stage(asked, self._running().standing[0])
         if self._memory is not None:
             asked = self._memory.hold(asked, self._running().standing[0], self._configured.rules)
         if self.runner_before in (None, asked.runner or self.runner):

@@ -9,6 +9,7 @@ import typer
 
 from lamella.faces.cli.access import StoreOption, list_names, name_command
 from lamella.faces.cli.chat.attaching import find_active
+from lamella.faces.cli.chat.commands import staging
 from lamella.faces.cli.chat.commands.setting import read_given
 from lamella.faces.cli.chat.input import Input, LineInput, PipedInput
 from lamella.faces.cli.chat.opening import (
@@ -38,6 +39,14 @@ _NameArgument = Annotated[
 ]
 _LastOption = Annotated[bool, typer.Option("--last", help="Go on with the conversation that changed last.")]
 _LinesOption = Annotated[bool, typer.Option("--json", help="Print JSON lines: an object per event, as it happens.")]
+_WorkflowOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Work in the stages of this workflow, such as paper: its name, or the path of its file.",
+        show_default=False,
+    ),
+]
 _StrataOption = Annotated[bool, typer.Option("--strata", help="Show the layers of each turn, and what was cached.")]
 
 
@@ -47,6 +56,7 @@ def chat(
     vault: VaultOption = None,
     model: ModelOption = None,
     runner: RunnerOption = None,
+    workflow: _WorkflowOption = None,
     active_note: ActiveOption = None,
     last: _LastOption = False,
     strata: _StrataOption = False,
@@ -77,6 +87,8 @@ def chat(
         files = open_files(vault)
         talk = TerminalChat(opened, loop, output=output, files=files, strata=strata, by_hand=by_hand)
         talk.active = find_active(active_note, files).path if active_note else ""
+        if workflow is not None:
+            staging.take_up(talk, workflow)
         talk.introduce()
         try:
             plain = LineInput(talk.tell_attached) if at_terminal else PipedInput()

@@ -7,7 +7,7 @@ from functools import partial
 from lamella.engine.dialogue.recalling import name_passage
 from lamella.errors import CallError, LamellaError, UsageError
 from lamella.faces.cli.chat.attaching import find_active
-from lamella.faces.cli.chat.commands import conversations, library, remembering, running
+from lamella.faces.cli.chat.commands import conversations, library, remembering, running, staging
 from lamella.faces.cli.chat.commands.equipping import show_tools
 from lamella.faces.cli.chat.commands.pasting import paste
 from lamella.faces.cli.chat.commands.setting import list_settings, set_or_show
@@ -250,6 +250,13 @@ COMMANDS = {
             does="show what is remembered, or add, remove, edit, keep (this talk) or refresh",
             run=remembering.remember,
             known=remembering.list_deeds,
+        ),
+        Command(
+            name="/stage",
+            takes="[DO [TEXT]]",
+            does="show the stages of the work, or data, submit, approve, rewind, export, new",
+            run=staging.stage,
+            known=staging.list_deeds,
         ),
         Command(name="/tools", takes="[refresh]", does="show what the model may call, or list it anew", run=show_tools),
         Command(name="/ledger", does="show what each turn cost, and why", run=_ledger),

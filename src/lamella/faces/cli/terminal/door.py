@@ -45,6 +45,9 @@ class ShellDoor:
     def finish_calls(self, tools: Sequence[str]) -> str:
         return "The program that has these tools can go on with them."
 
+    def begin_work(self) -> str:
+        return self._write("workflow paper new")
+
     def replay_file(self) -> str:
         return "`lamella replay FILE`"
 
@@ -60,6 +63,9 @@ class ChatDoor(ShellDoor):
 
     def go_to(self, name: str, head: str) -> str:
         return f"`/switch {head}`"
+
+    def begin_work(self) -> str:
+        return "`/stage new paper`"
 
     def ask_again(self, *, max_tokens: int) -> str:
         return f"`/retry` once the chat is opened with {super().ask_again(max_tokens=max_tokens)}"

@@ -22,7 +22,6 @@ from lamella.core.log.events.changes import (
     RenameEvent,
     SettingsEvent,
     SilentEvent,
-    StageEvent,
     SwitchEvent,
 )
 from lamella.core.log.events.codec import (
@@ -38,6 +37,7 @@ from lamella.core.log.events.codec import (
 from lamella.core.log.events.compaction import UndoEvent
 from lamella.core.log.events.kinds import CLASSES, EventKind
 from lamella.core.log.events.message import make_open_message
+from lamella.core.log.events.stage import StageEvent
 from lamella.core.log.records import Record, Written
 from lamella.core.text.content import canonical_json
 from lamella.core.values import replace

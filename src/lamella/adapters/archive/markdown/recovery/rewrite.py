@@ -18,6 +18,7 @@ from lamella.core.log.events.kinds import Event
 from lamella.core.log.events.message import EditEvent, MessageEvent
 from lamella.core.log.events.reply import ReplyEvent
 from lamella.core.log.events.rounds import CallsEvent, ResultsEvent
+from lamella.core.log.events.stage import StageEvent
 from lamella.core.log.ids import Voice, message_id
 from lamella.core.log.log import Log
 from lamella.core.log.nodes import Told, derive_id
@@ -91,6 +92,8 @@ class _Rewriter:
                 return replace(event, head=self._name(event.head))
             case CompactionEvent():
                 return self._compact_again(event)
+            case StageEvent(after=str() as after) if after:
+                return replace(event, after=self._name(after))
             case _:
                 return event
 

@@ -24,6 +24,7 @@ _ELSEWHERE = {
     "mcp": "It is a setting of lamella.toml or of the environment.",
     "memory": "It is a setting of lamella.toml or of the environment.",
     "memory_folder": "It is a setting of lamella.toml or of the environment.",
+    "workflow_folder": "It is a setting of lamella.toml or of the environment.",
     **dict.fromkeys(
         (
             "private_addresses",

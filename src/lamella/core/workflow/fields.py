@@ -1,0 +1,96 @@
+"""Fields of stages as people and models read them: on a line, within so many characters, sources with whole URLs."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from lamella.core.text.words import cut_words
+
+REFERENCES, CITATIONS = "references", "citations"
+# What points to sources; everything else that is written down is text of its stage.
+SOURCES = (REFERENCES, CITATIONS)
+# How many sources of each sort are shown.
+SHOWN = 5
+# How long a title or another text of a source may be. Its address is never cut.
+_TOLD = 200
+
+
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://\S+", re.IGNORECASE)
+
+
+def cut_text(text: str, room: int) -> str:
+    """The beginning of a text, cut between words; an address that it begins with stays whole, however long it is."""
+    first = _ADDRESS.match(text)
+    if first is None or len(first.group()) <= room:
+        return cut_words(text, room)
+    return first.group() + (" …" if len(text) > len(first.group()) else "")
+
+
+def tell_value(value: object) -> str:
+    """A value on one line."""
+    match value:
+        case str():
+            return " ".join(value.split())
+        case bool():
+            return "yes" if value else "no"
+        case Mapping():
+            return ", ".join(f"{name}: {tell_value(one)}" for name, one in value.items())
+        case Sequence():
+            return "; ".join(tell_value(one) for one in value)
+        case _:
+            return str(value)
+
+
+def tell_data(fields: Mapping[str, object], *, room: int, each: int | None = None) -> str:
+    """What was written down for a stage, but for its sources, on one line of so many characters, each field of so many.
+
+    It is never empty.
+    """
+    told = [(name, tell_value(value)) for name, value in fields.items() if name not in SOURCES]
+    parts = [f"{name}: {text if each is None else cut_text(text, each)}" for name, text in told if text]
+    return cut_words(" · ".join(parts), room) or "(nothing was written down for this stage)"
+
+
+def list_sources(value: object) -> list[Mapping[str, object]]:
+    """References or citations as they were written down; one that is a text alone has it as its text, or its address."""
+    given = [value] if isinstance(value, str | Mapping) else value
+    if not isinstance(given, Sequence):
+        return []
+    return [one if isinstance(one, Mapping) else _read_source(tell_value(one)) for one in given]
+
+
+def _read_source(text: str) -> dict[str, object]:
+    return {"url": text} if _ADDRESS.fullmatch(text) else {"text": text}
+
+
+def tell_source(source: Mapping[str, object]) -> str:
+    """A source on a line: what it is, and where, with every address whole."""
+    known = {name: tell_value(value) for name, value in source.items()}
+    title, year = known.get("title", ""), known.get("year", "")
+    said = [cut_text(known[name], _TOLD) for name in ("authors", "text") if known.get(name)]
+    said += [f'"{cut_text(title, _TOLD)}"'] if title else []
+    said += [f"({year})"] if year else []
+    told = ", ".join(said)
+    places = [place for place in _list_places(known) if place not in told]
+    return ", ".join(part for part in (told, *dict.fromkeys(places)) if part) or "(nothing is known of it)"
+
+
+def _list_places(known: Mapping[str, str]) -> Iterator[str]:
+    """Where a source is, also where only its text says so and that is cut before."""
+    if known.get("url"):
+        yield known["url"]
+    if known.get("doi"):
+        yield f"doi:{known['doi'].removeprefix('doi:')}"
+    yield from (match.group() for match in _ADDRESS.finditer(known.get("text", "")))
+
+
+def render_sources(fields: Mapping[str, object]) -> list[str]:
+    """The first sources of each sort, a line each, and how many more there are."""
+    lines: list[str] = []
+    for name in SOURCES:
+        sources = list_sources(fields.get(name))
+        if not sources:
+            continue
+        lines.append(f"{name} ({min(len(sources), SHOWN)} of {len(sources):,}):")
+        lines += [f"  {number}. {tell_source(one)}" for number, one in enumerate(sources[:SHOWN], start=1)]
+        lines += [f"  and {len(sources) - SHOWN:,} more"] if len(sources) > SHOWN else []
+    return lines

@@ -1,0 +1,24 @@
+"""Stage events are written with what they say, and read back; older ones say nothing."""
+
+from lamella.core.log.events.codec import read_event, write_event
+from lamella.core.log.events.stage import StageAction, StageEvent, StageSpec, WorkflowSpec
+
+FLOW = WorkflowSpec(name="w", language="id", stages=(StageSpec(id="a", labels={"id": "Satu", "en": "One"}),))
+
+
+def test_an_event_is_read_back_as_it_was() -> None:
+    for event in (
+        StageEvent(action=StageAction.NEW, stage="a", workflow=FLOW),
+        StageEvent(action=StageAction.DATA, after="m1", stage="a", fields={"x": ["y", 2, {"z": None}]}),
+        StageEvent(action=StageAction.APPROVE, after="m1", stage="a", decision="So be it."),
+        StageEvent(),
+    ):
+        (record,) = write_event(event, at="2026-11-17T10:00:00Z").records
+        assert read_event(record) == event
+
+
+def test_a_stage_is_called_in_the_language_of_its_workflow() -> None:
+    assert FLOW.label(FLOW.stages[0]) == "Satu"
+    assert WorkflowSpec(name="w", language="de").label(FLOW.stages[0]) == "One"
+    assert FLOW.label(StageSpec(id="bare")) == "bare"
+    assert (FLOW.find("a"), FLOW.find("b")) == (0, None)

@@ -1,0 +1,43 @@
+"""The bibliography has each source once, under whatever address it was given, with what is known best of it."""
+
+from tests.unit.core.workflow.working import Desk
+
+from lamella.core.workflow.bibliography import build_bibliography, clean_address
+
+
+def listed(*sources: object) -> list[str]:
+    return build_bibliography(Desk().write(references=list(sources)).session)
+
+
+def test_one_page_under_several_addresses_is_one_source() -> None:
+    pages = ["https://X.org/a/?utm_source=b", "https://x.org/a#part", "https://x.org/a"]
+    assert len(listed(*({"url": one, "title": "A"} for one in pages))) == 1
+    assert clean_address("https://x.org/a?b=1&UTM_x=2") == "https://x.org/a?b=1"
+    assert clean_address("no address") == "no address"
+
+
+def test_a_doi_is_one_source_however_it_is_written() -> None:
+    found = listed({"url": "https://doi.org/10.1000/xyz-123"}, {"doi": "DOI:10.1000/XYZ-123", "title": "A study"})
+    assert found == ["A study. https://doi.org/10.1000/xyz-123"]
+
+
+def test_the_longer_text_is_kept_and_what_says_nothing_gives_way() -> None:
+    found = listed(
+        {"url": "https://x.org/a", "title": "Desks", "year": "n.d.", "authors": "unknown"},
+        {"url": "https://x.org/a", "title": "Desks and their users", "year": 2020, "authors": "Doe, J."},
+        {"url": "https://x.org/a", "year": "n.d."},
+    )
+    assert found == ["Doe, J. (2020). Desks and their users. https://x.org/a"]
+
+
+def test_sources_without_an_address_are_told_apart_by_what_they_say() -> None:
+    assert listed({"title": "B", "year": 2020}, {"title": "b", "year": "2020"}, "Doe (2021). A.") == [
+        "(2020). B.",
+        "Doe (2021). A.",
+    ]
+
+
+def test_sources_of_stages_that_were_gone_back_behind_are_left_out() -> None:
+    desk = Desk().finish().finish(fields={"references": ["Plan source"]}).finish(fields={"citations": ["Text source"]})
+    assert build_bibliography(desk.session) == ["Plan source.", "Text source."]
+    assert build_bibliography(desk.rewind("plan").session) == ["Plan source."]

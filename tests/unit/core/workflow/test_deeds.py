@@ -1,0 +1,70 @@
+"""Deeds are checked where the work stands: what is wrong is told with names and numbers, and what to do next."""
+
+import pytest
+from tests.unit.core.workflow.working import TINY, Desk
+
+from lamella.core.workflow.deeds import approve_stage, begin_work, rewind_to, submit_stage, write_fields
+from lamella.errors import WorkflowError
+
+
+def test_what_is_missing_is_named() -> None:
+    desk = Desk().write(what="Desks", why="  ")
+    with pytest.raises(WorkflowError, match=r"idea has 1 of 2 fields .*missing: why\.") as raised:
+        submit_stage(desk.session, after="")
+    assert "Write down why" in raised.value.hint
+
+
+def test_work_is_begun_once() -> None:
+    with pytest.raises(WorkflowError, match="works by tiny already, at stage 1"):
+        begin_work(Desk().session, TINY, after="")
+
+
+def test_only_what_was_submitted_is_approved_and_nothing_is_submitted_twice() -> None:
+    desk = Desk().write(what="a", why="b")
+    with pytest.raises(WorkflowError, match="not submitted: its status is drafting"):
+        approve_stage(desk.session, decision="", after="")
+    with pytest.raises(WorkflowError, match="submitted already"):
+        submit_stage(desk.submit().session, after="")
+
+
+def test_nothing_is_done_about_work_that_is_done() -> None:
+    desk = Desk()
+    for _ in TINY.stages:
+        desk.finish()
+    for deed in (submit_stage, lambda session, after: write_fields(session, {"a": "b"}, after=after)):
+        with pytest.raises(WorkflowError, match="All 5 stages of tiny are approved"):
+            deed(desk.session, after="")
+
+
+def test_one_goes_back_only_to_what_was_done() -> None:
+    desk = Desk().finish()
+    with pytest.raises(WorkflowError, match="'text' of tiny is not done yet") as raised:
+        rewind_to(desk.session, "text", after="")
+    assert raised.value.hint == "Go back to one of: idea."
+    with pytest.raises(WorkflowError, match="'nowhere' of tiny is not known"):
+        rewind_to(desk.session, "nowhere", after="")
+    with pytest.raises(WorkflowError) as first:
+        rewind_to(Desk().session, "idea", after="")
+    assert "first stage" in first.value.hint
+
+
+def test_fields_have_names_and_there_are_some() -> None:
+    with pytest.raises(WorkflowError, match="nothing to write down"):
+        write_fields(Desk().session, {}, after="")
+    for name in ("", " ", "two\nlines"):
+        with pytest.raises(WorkflowError, match="A field is called"):
+            write_fields(Desk().session, {name: "x"}, after="")
+
+
+def test_without_a_decision_the_digest_tells_what_was_written_down() -> None:
+    told = Desk().write(what="Desks", why="By hand.", references=["https://example.org/a"]).submit()
+    assert approve_stage(told.session, decision=" ", after="").decision == "Desks · By hand."
+    summed = Desk().write(what="Desks", why="By hand.", summary="Book desks online.").submit()
+    assert approve_stage(summed.session, decision="", after="").decision == "Book desks online."
+
+
+def test_a_decision_is_cut_at_a_word_within_200_characters() -> None:
+    desk = Desk().write(what="a", why="b").submit()
+    decision = approve_stage(desk.session, decision="careful " * 60, after="").decision
+    assert len(decision) <= 200
+    assert decision.removesuffix("…").split() == ["careful"] * 25

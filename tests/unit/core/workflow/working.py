@@ -1,0 +1,67 @@
+"""Work in stages for tests: a workflow of four stages, and what is done about them after so many messages."""
+
+from collections.abc import Mapping
+
+from lamella.core.log.events.stage import StageAction, StageEvent, StageSpec, WorkflowSpec
+from lamella.core.workflow.deeds import approve_stage, begin_work, rewind_to, submit_stage, write_fields
+from lamella.core.workflow.session import WorkflowSession, fold_session
+
+IDEA = StageSpec(id="idea", labels={"en": "Idea", "id": "Gagasan"}, required=("what", "why"), search=True)
+STAGES = (
+    IDEA,
+    StageSpec(id="plan", labels={"en": "Plan"}, phase="Core", instructions="Plan it."),
+    StageSpec(id="text", labels={"en": "Text"}),
+    StageSpec(id="title", labels={"en": "Title"}),
+    StageSpec(id="end", labels={"en": "End"}),
+)
+TINY = WorkflowSpec(name="tiny", title="Tiny work", stages=STAGES, title_from="title.chosen")
+GIVEN = {"what": "Desks", "why": "They are booked by hand."}
+
+
+class Desk:
+    """Deeds about stages, one after another; ``path`` is how many messages there are."""
+
+    def __init__(self, workflow: WorkflowSpec = TINY) -> None:
+        self.events: list[tuple[int, StageEvent]] = []
+        self.path = 0
+        self.do(begin_work(None, workflow, after=""))
+
+    @property
+    def session(self) -> WorkflowSession:
+        session = fold_session(self.events)
+        assert session is not None
+        return session
+
+    def do(self, event: StageEvent) -> "Desk":
+        self.events.append((self.path, event))
+        return self
+
+    def talk(self, messages: int = 2) -> "Desk":
+        self.path += messages
+        return self
+
+    def write(self, **fields: object) -> "Desk":
+        return self.do(write_fields(self.session, fields, after=""))
+
+    def submit(self) -> "Desk":
+        return self.do(submit_stage(self.session, after=""))
+
+    def approve(self, decision: str = "") -> "Desk":
+        return self.do(approve_stage(self.session, decision=decision, after=""))
+
+    def rewind(self, stage: str) -> "Desk":
+        return self.do(rewind_to(self.session, stage, after=""))
+
+    def finish(self, decision: str = "", fields: Mapping[str, object] | None = None) -> "Desk":
+        """The current stage, talked about, written down, submitted and approved."""
+        current = self.session.current
+        assert current is not None
+        given = {**dict.fromkeys(current.required, f"{current.id} data"), **(fields or {})}
+        self.talk()
+        if given:
+            self.write(**given)
+        return self.submit().approve(decision or f"{current.id} is decided")
+
+
+def bare(action: StageAction, stage: str) -> StageEvent:
+    return StageEvent(action=action, stage=stage)
