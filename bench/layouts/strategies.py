@@ -109,11 +109,14 @@ def append(workload: Workload, *, diffs: bool = False) -> Iterator[Sent]:
 
 
 def _block(path: str, text: str) -> str:
-    return f"<note>\n<path>{path}</path>\n{text}\n</note>\n"
+    # The same wrapper as that of layouts: what is compared is where things stand, not what is written around them.
+    title = path.rpartition("/")[2].removesuffix(".md")
+    head = f"<title>{title}</title>\n<path>{path}</path>"
+    return f"<note_context>\n{head}\n<content>\n{text}\n</content>\n</note_context>\n"
 
 
 def _result(output: str) -> str:
-    return f"<result>\n{output}\n</result>\n"
+    return f"<tool_result>\n<name>look_up</name>\n<output>\n{output}\n</output>\n</tool_result>\n"
 
 
 def _update(path: str, old: str | None, text: str) -> str:

@@ -8,7 +8,7 @@ from itertools import accumulate
 from random import Random
 from typing import Any
 
-from bench.layouts.texts import Texts, load_texts
+from bench.layouts.texts import load_texts
 from bench.text import make_text
 
 _SYSTEM = make_text(77, 5_000)
@@ -99,22 +99,23 @@ def make_long_chat(seed: int) -> Workload:
 def make_code_chat(seed: int, *, turns: int = 50) -> Workload:
     """A turn for each change: attached are the files it touches as they were, and those of the two changes before."""
     dice, texts = Random(f"code chat {seed}"), load_texts()
-    edited = [path for path, versions in texts.notes.items() if len(versions) > 1]
+    versions = {path: _keep_small(found) for path, found in texts.notes.items() if len(found) > 1}
+    edited = list(versions)
     dice.shuffle(edited)
     at = dict.fromkeys(edited, 0)
     recent: list[tuple[str, ...]] = []
     steps: list[Step] = []
     held: dict[str, str] = {}
     for _ in range(turns):
-        open_files = [path for path in edited if at[path] < len(texts.notes[path]) - 1][:12]
+        open_files = [path for path in edited if at[path] < len(versions[path]) - 1][:12]
         touched = tuple(dice.sample(open_files, k=min(len(open_files), dice.choices((1, 2, 3, 4), (55, 25, 13, 7))[0])))
         recent = [*recent[-2:], touched]
         before = held
-        held = {path: texts.notes[path][at[path]] for paths in recent for path in paths}
+        held = {path: versions[path][at[path]] for paths in recent for path in paths}
         steps.append(
             Step(
                 text=f"Please make the next change in {', '.join(touched)}. {dice.choice(texts.pairs)[0][:300]}",
-                reply="\n".join(_show_change(texts, path, at[path]) for path in touched),
+                reply="\n".join(_show_change(path, *versions[path][at[path] : at[path] + 2]) for path in touched),
                 pause=dice.lognormvariate(*_PAUSE),
                 held=held,
                 detach=tuple(path for path in before if path not in held),
@@ -125,8 +126,16 @@ def make_code_chat(seed: int, *, turns: int = 50) -> Workload:
     return Workload(name="code chat", steps=tuple(steps), window=128_000)
 
 
-def _show_change(texts: Texts, path: str, at: int) -> str:
-    old, new = texts.notes[path][at : at + 2]
+def _keep_small(versions: tuple[str, ...]) -> tuple[str, ...]:
+    """The versions of which each changes a part of the one before, as commits do, and none rewrites it."""
+    kept = [versions[0]]
+    for version in versions[1:]:
+        if len(_show_change("", kept[-1], version)) * 4 <= len(version):
+            kept.append(version)
+    return tuple(kept)
+
+
+def _show_change(path: str, old: str, new: str) -> str:
     return "\n".join(unified_diff(old.split("\n"), new.split("\n"), path, path, lineterm=""))[:12_000]
 
 
