@@ -6,6 +6,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from lamella.core.ledger.cache import GENERIC_PROFILE, CacheProfile
+from lamella.core.values import replace
 
 
 class LifetimeClock(StrEnum):
@@ -117,6 +118,26 @@ class ModelProfile(Struct, frozen=True, kw_only=True):
 
 
 GENERIC_MODEL = ModelProfile()
+
+
+def find_cache(model: ModelProfile) -> CacheProfile:
+    """What its cache does, with what that costs as factors of plain input; unknown ones are the usual .1 and 1.
+
+    Caches that also keep what nobody marked serve every prefix, so that marks decide nothing in them.
+    """
+    cache = model.cache
+    priced = [one for one in model.lifetimes if one.write is not None]
+    fits = [one for one in priced if cache.lifetime is None or one.seconds <= cache.lifetime]
+    shortest = next(iter(fits or priced), None)
+    longer = next((one for one in priced if shortest is not None and one.seconds > shortest.seconds), None)
+    return replace(
+        cache,
+        read=cache.read if model.read is None else float(model.read),
+        write=float(shortest.write) if shortest and shortest.write is not None and cache.bills_writes else 1.0,
+        marks=0 if model.implicit else model.breakpoints,
+        lookback=model.lookback,
+        longer=(float(longer.seconds), float(longer.write)) if longer and longer.write is not None else None,
+    )
 
 
 def choose_lifetime(pause: float | None, lifetimes: tuple[Lifetime, ...]) -> Lifetime | None:

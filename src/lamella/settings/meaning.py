@@ -18,7 +18,7 @@ from lamella.core.log.terms import SecretRule, Terms
 from lamella.core.planning.layouts import place
 from lamella.engine.checks import check_parts
 from lamella.engine.sending.limits import TurnLimits
-from lamella.errors import LamellaError, NotAvailableError, SettingError
+from lamella.errors import LamellaError, SettingError
 from lamella.runners.registry import RUNNERS
 from lamella.settings.model import ChainSettings, CompactionSettings, Settings
 from lamella.settings.values import CHOICES, HOTTEST, LEAST_OUTPUT, MemoryUse, WriteRule, find_near
@@ -27,11 +27,6 @@ if TYPE_CHECKING:
     from lamella.engine.dialogue.world import World
 
 _Choice = TypeVar("_Choice", bound=StrEnum)
-
-# Documented choices that this version does not offer, and what to use meanwhile.
-_LATER = {
-    ("layout", "auto"): "library or in_place",
-}
 
 _ROOM = ("window", "reserve")
 _SHARES = ("warn", "target", "trigger", "hard")
@@ -202,10 +197,6 @@ def _given(*nearer: Struct | None) -> dict[str, Any]:
 
 
 def _choose(name: str, value: str, choices: type[_Choice]) -> _Choice:
-    if (name, value) in _LATER:
-        raise NotAvailableError(
-            f"{name} {value!r} is not available in this version.", hint=f"Use {_LATER[name, value]} for now."
-        )
     try:
         return choices(value)
     except ValueError as error:

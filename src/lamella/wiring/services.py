@@ -68,9 +68,9 @@ class Services(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def profiles(self) -> "ProfileBook":
         """What is known about their caches."""
-        from lamella.adapters.providers.facts.caches import BuiltInProfiles
+        from lamella.adapters.providers.facts.models import BuiltInModels
 
-        return self.own_models or BuiltInProfiles()
+        return self.own_models or BuiltInModels()
 
     @cached_property
     def counter(self) -> "TokenCounter":

@@ -126,6 +126,17 @@ def render_tool_stub(artifact: Artifact) -> str:
     )
 
 
+def render_call_line(artifact: Artifact) -> str:
+    """The same in no more than a line, for prompts that are read again and again: recall finds the rest by the call."""
+    source = artifact.source
+    return f"<tool_call>{escape_line(source.tool or '')}({escape_line(source.arguments or '')})</tool_call>\n"
+
+
+def render_known(artifact: Artifact) -> str:
+    """A line of a list of what is known and not shown."""
+    return f"- {escape_line(artifact.id)}\n"
+
+
 def _render_call(artifact: Artifact, body: str) -> str:
     source = artifact.source
     return (

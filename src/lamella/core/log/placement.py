@@ -1,6 +1,7 @@
 """Placement: where things stand in a turn's prompt. A planner makes it; advancing a state follows it."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from enum import StrEnum
 
 from msgspec import Struct
@@ -17,7 +18,16 @@ class Form(StrEnum):
     SUMMARY = "summary"
 
 
-class Placement(Struct, frozen=True, kw_only=True):
+class Lapse(StrEnum):
+    """What the pause before a request did to the cache: nothing, or it outlasted a lifetime, by up to an hour or more."""
+
+    UNKNOWN = "unknown"
+    NONE = "none"
+    SHORT = "short"
+    LONG = "long"
+
+
+class Placement(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """What of the prompt before stays as it was sent, and how the rest is laid behind it.
 
     ``keep`` is how many messages stay, none for all of them. At 0 everything folds into the library and the talk. From
@@ -26,9 +36,22 @@ class Placement(Struct, frozen=True, kw_only=True):
     tools or model change keeps nothing.
     ``forms`` are those of artifacts that stand as less than what is carried forward. ``promotes`` says that what a turn
     attached goes into the library as soon as it is over, not only when an epoch ends. ``why`` is a sentence for people.
+
+    What follows is said where prices decide, and is written down with the turn, because it cannot be derived again.
+    Of what changed, ``forms`` says what is shown whole. ``marks`` are messages after which a cache is told to keep what
+    it has, beside the last one; those up to ``lasting`` are meant for the longer lifetime. ``served`` is the last message
+    that the cache is expected to serve. ``at`` is when it was planned, ``lapse`` what the pause before did. ``cost``
+    is what the plan is expected to cost, in tokens of plain input, and ``other`` what the next best would.
     """
 
     keep: int | None = None
     forms: Mapping[str, Form] = {}
     promotes: bool = False
     why: str = ""
+    marks: tuple[int, ...] = ()
+    lasting: int | None = None
+    served: int | None = None
+    at: datetime | None = None
+    lapse: Lapse = Lapse.UNKNOWN
+    cost: float | None = None
+    other: float | None = None

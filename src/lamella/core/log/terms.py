@@ -10,6 +10,7 @@ class Layout(StrEnum):
 
     LIBRARY = "library"
     IN_PLACE = "in_place"
+    AUTO = "auto"
 
 
 class CarryForward(StrEnum):

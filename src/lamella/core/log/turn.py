@@ -7,6 +7,7 @@ from msgspec import Struct
 from lamella.core.artifacts.model import Artifact, ToolDefinition
 from lamella.core.log.events.imprint import Imprint
 from lamella.core.log.events.reply import CitedSource
+from lamella.core.log.placement import Placement
 from lamella.core.log.receipt import Receipt
 from lamella.core.log.terms import Rewrite, Terms
 from lamella.core.messages.rounds import ToolRound
@@ -62,7 +63,7 @@ class Turn(Struct, frozen=True, kw_only=True, gc=False):
     model's summary of the oldest turns that are not shown. ``pinned`` are the ids of messages that no compaction takes
     out from now on. ``rounds`` are what the model asked of its tools and what they gave back; without a ``reply`` it
     waits for one. ``imprint`` tells its request from others, once that was made. ``sources`` are what the numbers mean
-    that its answer may cite.
+    that its answer may cite. ``placement`` is where things stand in it, where prices decided that once and for all.
     """
 
     text: str
@@ -88,3 +89,4 @@ class Turn(Struct, frozen=True, kw_only=True, gc=False):
     reply_id: str | None = None
     imprint: Imprint | None = None
     sources: tuple[CitedSource, ...] = ()
+    placement: Placement | None = None

@@ -1,4 +1,7 @@
-"""The planners of the layouts: ``library`` takes everything in at once, ``in_place`` lets the prefix grow."""
+"""The planners of the layouts: ``library`` takes everything in at once, ``in_place`` lets the prefix grow.
+
+``auto`` follows what prices decided when the turn was asked, once and for all.
+"""
 
 from collections.abc import Mapping
 
@@ -7,6 +10,7 @@ from lamella.core.log.terms import Layout
 from lamella.core.log.turn import Turn
 from lamella.core.prompt.advance import Planner
 from lamella.core.prompt.state import State
+from lamella.core.values import replace
 
 _STAYS = Placement(why="nothing that was sent has to move")
 _TAKES_IN = Placement(keep=0, promotes=True, why="what earlier turns attached goes into the system message")
@@ -46,9 +50,31 @@ def _why_settings_fold(state: State, turn: Turn) -> str | None:
     return "a fold was asked for" if turn.fold else None
 
 
+def place_by_plan(state: State, turn: Turn) -> Placement:
+    """What was planned for the turn holds; where nothing was, or a compaction went before it, what has to fold does."""
+    planned = turn.placement
+    if planned is not None and (state.compacted is None or planned.keep == 0):
+        return planned
+    why = find_forced(state, turn)
+    stays = planned or _STAYS
+    return stays if why is None else replace(stays, keep=0, forms={}, served=None, lasting=None, why=why)
+
+
+def find_forced(state: State, turn: Turn) -> str | None:
+    """Why nothing of what was sent can stay, whatever it costs; none where something can."""
+    if state.terms is None:
+        return "nothing was sent before"
+    if state.terms.layout is not turn.terms.layout:
+        return "the layout changed"
+    if state.compacted is not None:
+        return "what was said before was compacted"
+    return _why_settings_fold(state, turn)
+
+
 PLANNERS: Mapping[Layout, Planner] = {
     Layout.LIBRARY: place_in_library,
     Layout.IN_PLACE: place_in_turn,
+    Layout.AUTO: place_by_plan,
 }
 
 

@@ -1,6 +1,6 @@
 """Advancing: a state and a turn become the next state and its prompt. Live, replayed, resumed and undone alike."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 
 from lamella.core.artifacts.model import Artifact, Kind
 from lamella.core.budget.counting import Measure
@@ -8,8 +8,9 @@ from lamella.core.log.call import Trigger
 from lamella.core.log.ids import Voice, message_id, turn_id
 from lamella.core.log.placement import Placement
 from lamella.core.log.receipt import is_stage
-from lamella.core.log.terms import Attachments, History, Terms
+from lamella.core.log.terms import Attachments, History, Layout, Terms
 from lamella.core.log.turn import SystemParts, Turn
+from lamella.core.messages.model import Message
 from lamella.core.messages.rounds import ToolRound
 from lamella.core.prompt.attached import (
     detach_known,
@@ -27,9 +28,12 @@ from lamella.core.prompt.layers.model import message_place
 from lamella.core.prompt.layers.rounds import build_rounds, stub_result
 from lamella.core.prompt.layers.strip import Exchange, Said, make_exchange, make_said
 from lamella.core.prompt.layers.turn import NOTHING_SHOWN, Shown, merge_standing, show_turn
+from lamella.core.prompt.cutting import cut
 from lamella.core.prompt.prompt import Prompt, ask_with, find_moved, has_system
 from lamella.core.prompt.receipts import apply_receipts
 from lamella.core.prompt.state import State
+from lamella.core.prompt.stating import ask_stated, find_whole, list_attached
+from lamella.core.prompt.trail import follow, go_further
 from lamella.core.values import replace
 
 # Where things stand in a turn's prompt, given the state it is asked in. It looks at what holds there and at the turn.
@@ -39,6 +43,7 @@ Planner = Callable[[State, Turn], Placement]
 _USER, _REPLY = Voice.USER, Voice.REPLY
 _NO_TRIGGERS: frozenset[Trigger] = frozenset()
 _STICKY = Attachments.STICKY
+_AUTO = Layout.AUTO
 
 
 def advance_all(state: State, turns: Sequence[Turn], place: Planner, *, measure: Measure) -> State:
@@ -85,6 +90,8 @@ def _only_said(exchange: Exchange) -> bool:
 
 def _changes_nothing(state: State, turn: Turn) -> bool:
     """Whether a turn, asked in a state, changes nothing but the talk and what is known."""
+    if turn.placement is not None:
+        return False
     brings = turn.results or turn.rounds or turn.receipts or turn.drop or turn.detach or turn.fold
     sets = turn.system is not None or turn.tools is not None or turn.model not in (None, state.model)
     sets |= turn.pinned is not None or (turn.terms.attachments is _STICKY and bool(turn.attached or state.apart))
@@ -131,7 +138,8 @@ def advance(state: State, turn: Turn, place: Planner, *, measure: Measure) -> St
     now, attached, dropped, warnings = _take_in(with_settings(before, turn), turn)
     placement = _place(before, turn, place, measure=measure)
     if placement.keep is not None:
-        now = fold(now, turn.terms, measure, placement=placement, attached=attached, told=turn.strip)
+        folds = cut if turn.terms.layout is _AUTO else fold
+        now = folds(now, turn.terms, measure, placement=placement, attached=attached, told=turn.strip)
     warnings += find_unseen(attached, now.model, standing=now.standing, measure=measure) if attached else ()
     first = int(has_system(now.system, now.shelf))
     asked_at = first + now.talk.length
@@ -139,7 +147,9 @@ def advance(state: State, turn: Turn, place: Planner, *, measure: Measure) -> St
     user = make_said(asked, _USER, turn.text, place=at, measure=measure)
     question, shown, opened = user.message, NOTHING_SHOWN, now
     missing = _find_missing(now, turn, attached) if now.apart else ()
-    if attached or placement.keep or missing:
+    if turn.terms.layout is _AUTO:
+        question, shown, opened = _state(now, turn, (*attached, *missing), question, placement, at=asked_at, measure=measure)
+    elif attached or placement.keep or missing:
         shown = show_turn((*attached, *missing), standing=now.standing, place=at, measure=measure)
         moved = find_moved(now.library, now.standing, at) if placement.keep else ()
         question = ask_with(shown, question, count=measure.count, moved=moved)
@@ -175,6 +185,19 @@ def advance(state: State, turn: Turn, place: Planner, *, measure: Measure) -> St
     return opened if turn.reply is None else answer(opened, turn.reply, reply_id=turn.reply_id)
 
 
+def _state(
+    now: State, turn: Turn, attached: tuple[Artifact, ...], typed: Message, placement: Placement, *, at: int, measure: Measure
+) -> tuple[Message, Shown, State]:
+    """The question of a turn where prices decide, what it shows, and the state that knows it and what was sent."""
+    in_set = list_attached(now.library, attached, turn.terms, turn=now.turns)
+    question, shown = ask_stated(
+        now, attached, typed, placement, place=message_place(at), in_set=in_set, measure=measure
+    )
+    trail = follow(now.trail, placement, asked_at=at, attached=in_set, known=now.library)
+    whole = find_whole(placement) & {artifact.id for artifact in attached}
+    return question, shown, replace(_learn(now, turn, attached, shown=shown, whole=whole), trail=trail)
+
+
 def _place(state: State, turn: Turn, place: Planner, *, measure: Measure) -> Placement:
     """Where things stand; another family of models counts otherwise, and has nothing of what was sent in its cache."""
     placement = place(state, turn)
@@ -198,7 +221,9 @@ def _find_triggers(state: State, turn: Turn) -> frozenset[Trigger]:
     return frozenset([trigger for trigger, did in done.items() if did])
 
 
-def _learn(state: State, turn: Turn, attached: tuple[Artifact, ...], *, shown: Shown) -> State:
+def _learn(
+    state: State, turn: Turn, attached: tuple[Artifact, ...], *, shown: Shown, whole: Set[str] = frozenset()
+) -> State:
     """The state that knows what is attached, for how long, and where it stands from now on."""
     sticks = turn.terms.attachments is _STICKY
     library = learn(
@@ -208,7 +233,7 @@ def _learn(state: State, turn: Turn, attached: tuple[Artifact, ...], *, shown: S
         image_notes=turn.terms.image_notes,
         held=True if sticks else None,
     )
-    learnt = replace(state, library=library, standing=merge_standing(state.standing, shown[2]))
+    learnt = replace(state, library=library, standing=merge_standing(state.standing, shown[2], whole=whole))
     return replace(learnt, apart=hold_apart(state.apart, attached, turn)) if sticks and turn.attached else learnt
 
 
@@ -246,7 +271,8 @@ def answer(state: State, reply: str, *, reply_id: str | None = None) -> State:
     )
     talk = state.talk
     talk = replace(talk, exchanges=talk.exchanges.plus(exchange), spoken=talk.spoken + 2 + len(rounds))
-    return replace(state, head=exchange.reply.id, talk=talk, turns=state.turns + 1, waits=False)
+    trail = go_further(state.trail, len(rounds)) if rounds and state.trail.entries else state.trail
+    return replace(state, head=exchange.reply.id, talk=talk, turns=state.turns + 1, waits=False, trail=trail)
 
 
 def _reply(state: State, asked: str, text: str, *, name: str | None, at: int, measure: Measure) -> Said:

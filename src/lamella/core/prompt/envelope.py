@@ -207,8 +207,11 @@ def make_request(
         answer=answer,
         conversation=prompt.conversation_id,
         seams=replace(find_seams(messages), messages=stays) if prompt.first else Seams(messages=stays),
-        pause=pause,
+        # Where prices decide, the plan says what is kept for longer, and no pause has to.
+        pause=pause if terms.layout is not Layout.AUTO else None,
         compare=compare,
+        marks=prompt.placement.marks,
+        lasting=prompt.placement.lasting,
         temperature=terms.temperature,
         caching=None if terms.cache_marks is CacheMarks.EXPLICIT else terms.cache_marks.value,
         effort=None if terms.reasoning_effort is Effort.DEFAULT else terms.reasoning_effort.value,

@@ -115,7 +115,7 @@ def fold_library(
 ) -> State:
     """An epoch begins: what is known stands on the shelf, and nothing of it in messages."""
     if state.measured_by != measure.name:
-        state = _measure_again(state, measure)
+        state = measure_again(state, measure)
     inlined: dict[str, Artifact] = {artifact.id: artifact for artifact in state.system.inlined}
     before = state.terms
     carries_the_same = (
@@ -138,7 +138,7 @@ def fold_library(
         state,
         shelf=shelf,
         shelf_of=state.library if not inlined else None,
-        standing={**{name: _stand_inlined(a) for name, a in inlined.items()}, **shelf} if inlined else shelf,
+        standing={**{name: stand_inlined(a) for name, a in inlined.items()}, **shelf} if inlined else shelf,
         epoch=state.epoch if state.terms is None else state.epoch + 1,
         # What stood for hidden turns in the epoch before may be counted otherwise, or tell what is not told now.
         talk=state.talk if state.talk.stand_in is None else replace(state.talk, stand_in=None),
@@ -222,7 +222,7 @@ def _outline(hidden: Sequence[Exchange], measure: Measure, told: str | None) -> 
     return make_stand_in(SegmentKind.SUMMARY, block, count=count)
 
 
-def _measure_again(state: State, measure: Measure) -> State:
+def measure_again(state: State, measure: Measure) -> State:
     """Another family of models counts differently: what was counted before is counted again."""
     talk = state.talk
     exchanges = Series(_measure_exchange(exchange, measure) for exchange in talk.exchanges)
@@ -265,6 +265,6 @@ def _measure_tool(tool: Standing, measure: Measure) -> Standing:
     return make_standing(tool.artifact, form=tool.form, place=tool.place, pieces=tool.pieces, tokens=tokens)
 
 
-def _stand_inlined(artifact: Artifact) -> Standing:
+def stand_inlined(artifact: Artifact) -> Standing:
     """A note that stands inside L1's instructions: it can be referred to, and is not shelved again."""
     return make_standing(artifact, form=Form.FULL, place=SYSTEM_PLACE, pieces=(), tokens=0)

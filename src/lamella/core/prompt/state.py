@@ -10,6 +10,7 @@ from lamella.core.log.turn import SystemParts
 from lamella.core.prompt.layers.library import LibraryEntry, Standing
 from lamella.core.prompt.layers.strip import Talk
 from lamella.core.prompt.prompt import Prompt
+from lamella.core.prompt.trail import NO_TRAIL, Trail
 
 
 class State(Struct, frozen=True, kw_only=True):
@@ -22,7 +23,8 @@ class State(Struct, frozen=True, kw_only=True):
     ``apart`` is what stays attached until it is detached without going into the library, such as pictures.
     ``last`` is what was sent last; while it ``waits`` for its reply, the talk does not have it yet. ``shrunk_to`` is
     what the last compaction in force came to in tokens; ``compacted`` names what it did to the bytes sent before, until
-    the next turn is asked. ``pinned`` are messages that no compaction takes out.
+    the next turn is asked. ``pinned`` are messages that no compaction takes out. ``trail`` is what was sent when, where
+    prices decide.
     """
 
     conversation: str
@@ -45,3 +47,4 @@ class State(Struct, frozen=True, kw_only=True):
     shrunk_to: int | None = None
     compacted: str | None = None
     pinned: frozenset[str] = frozenset()
+    trail: Trail = NO_TRAIL

@@ -7,14 +7,16 @@ from logging import INFO, WARNING
 
 from lamella.core.budget.counting import weigh
 from lamella.core.budget.thresholds import Budget
+from lamella.core.compaction.fitting import Rules
 from lamella.core.ledger.cache import NO_FORK, CacheModel, CacheRequest
 from lamella.core.ledger.entry import Books, Entry, Tariff, enter_turn, judge_call, make_aside, make_prefix, see_request
 from lamella.core.log.call import Call
 from lamella.core.log.events.imprint import Imprint
 from lamella.core.log.receipt import Receipt
-from lamella.core.log.terms import Effort, Rewrite
+from lamella.core.log.terms import Effort, Layout, Rewrite
 from lamella.core.log.turn import Turn
 from lamella.core.messages.request import Request
+from lamella.core.planning.prices import plan_by_price
 from lamella.core.prompt.advance import Planner, advance, waiting
 from lamella.core.prompt.envelope import Envelope, make_envelope, make_imprint
 from lamella.core.prompt.movement import extends
@@ -98,6 +100,15 @@ class Accounts:
         if tariff is None:
             tariff = self._tariffs[model] = self._world.tariff(model)
         return tariff
+
+    def plan(self, state: State, turn: Turn, rules: Rules, *, at: datetime | None) -> Turn:
+        """The turn with where things stand in it, where prices decide that; else as it is."""
+        if turn.terms.layout is not Layout.AUTO:
+            return turn
+        budget, profile = rules.budget, self.find_tariff(turn.model or state.model).profile
+        room = budget.trigger * budget.limit
+        placement = plan_by_price(state, turn, profile, measure=rules.measure, room=room, at=at)
+        return replace(turn, placement=placement)
 
     def begin(self, books: Books, *, at: datetime | None) -> None:
         """A turn was asked."""

@@ -146,6 +146,7 @@ class Dialogue:
         rules = replace(self._rules, measure=self._world.counter.measure(turn.model or state.model))
         committed = self._past.receipts
         settled = apply_receipts(state, committed, turn.terms, measure=rules.measure) if committed else state
+        turn = self.accounts.plan(settled, turn, rules, at=at)
         turn, opened = self._fitter.fit(settled, turn, rules, path=self._past.path)
         if turn.receipts and isinstance(asked, Ask) and asked.upon:
             asked = replace(asked, system={**asked.system, **asked.upon}, upon={})
@@ -181,7 +182,7 @@ class Dialogue:
 
     def _read(self, asked: Ask | Turn, state: State, rewritten: Rewrite | None) -> Turn:
         if isinstance(asked, Turn):
-            return replace(asked, terms=self._terms, rewritten=rewritten)
+            return replace(asked, terms=self._terms, rewritten=rewritten, placement=None)
         terms = self._terms if asked.runner is None else replace(self._terms, runner=asked.runner)
         turn = read_turn(asked, state, self._world, terms=terms, rules=self._rules, receipts=self._past.receipts)
         if rewritten is None:
@@ -283,8 +284,9 @@ class Dialogue:
         check_zone(at)
         state = self._leave()
         turn = replace(self._read(asked, state, rewritten), receipts=self._past.receipts)
-        measure = self._world.counter.measure(turn.model or state.model)
-        envelope = make_envelope(waiting(advance(state, turn, self._rules.place, measure=measure)), self._rules.budget)
+        rules = replace(self._rules, measure=self._world.counter.measure(turn.model or state.model))
+        turn = self.accounts.plan(state, turn, rules, at=at)
+        envelope = make_envelope(waiting(advance(state, turn, rules.place, measure=rules.measure)), rules.budget)
         return self.accounts.view_ahead(envelope, number=len(self._past.turns) + 1, at=at)
 
     def waiting(self, *, at: datetime | None = None) -> TurnView | None:

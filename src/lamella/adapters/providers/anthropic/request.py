@@ -88,8 +88,12 @@ def _mark(request: Request, profile: ModelProfile, laid: _BlockLayout, *, cachin
         ),
         chosen=find_chosen(request, laid.ends),
     )
+    longest = profile.lifetimes[-1].name if profile.lifetimes else None
+    lasting = laid.ends.get(request.lasting) if request.lasting is not None and longest else None
     for position in marks:
-        blocks[position]["cache_control"] = mark
+        # The API wants what is kept for longer before what is not.
+        lasts = lasting is not None and position <= lasting
+        blocks[position]["cache_control"] = mark | {"ttl": longest} if lasts else mark
     return {"cache_control": mark} if automatic else {}
 
 

@@ -6,8 +6,9 @@ no provider documents are unknown here, never guessed.
 
 from lamella.adapters.providers.facts.caches import BuiltInProfiles
 from lamella.adapters.providers.registry import PROVIDERS
+from lamella.core.ledger.cache import CacheProfile
 from lamella.core.values import replace
-from lamella.profiles import GENERIC_MODEL, GENERIC_PICTURES, ModelProfile, PictureProfile
+from lamella.profiles import GENERIC_MODEL, GENERIC_PICTURES, ModelProfile, PictureProfile, find_cache
 
 MODELS: tuple[tuple[str, ModelProfile], ...] = tuple(fact for row in PROVIDERS for fact in row.models)
 PICTURES: tuple[tuple[str, PictureProfile], ...] = tuple(fact for row in PROVIDERS for fact in row.pictures)
@@ -23,3 +24,7 @@ class BuiltInModels:
         found = next((profile for start, profile in MODELS if bare.startswith(start)), GENERIC_MODEL)
         pictures = next((profile for start, profile in PICTURES if bare.startswith(start)), GENERIC_PICTURES)
         return replace(found, cache=BuiltInProfiles().profile(model), pictures=pictures)
+
+    def profile(self, model: str | None) -> CacheProfile:
+        """What its cache does, with its prices as factors of plain input."""
+        return find_cache(self.model(model))

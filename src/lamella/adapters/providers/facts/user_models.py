@@ -17,7 +17,7 @@ from lamella.core.ledger.cache import CacheProfile
 from lamella.core.values import replace
 from lamella.errors import SettingError
 from lamella.ports import ModelBook
-from lamella.profiles import Lifetime, LifetimeClock, ModelProfile, PictureRule, UsageFields
+from lamella.profiles import Lifetime, LifetimeClock, ModelProfile, PictureRule, UsageFields, find_cache
 
 _BUDGET_FIELDS = Budget.__struct_fields__
 # Of a window, the most that is kept for the answer where nobody says how much.
@@ -152,8 +152,8 @@ class UserModels:
         return next((entry for entry in self._entries if bare.startswith(entry.match.lower())), None)
 
     def profile(self, model: str | None) -> CacheProfile:
-        """The part of it that the cache model uses."""
-        return self.model(model).cache
+        """The part of it that the cache model and planners use."""
+        return find_cache(self.model(model))
 
 
 def load_profiles(path: Path) -> UserModels:

@@ -3,7 +3,7 @@
 And L5, what was typed.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from itertools import chain
 
 from lamella.core.artifacts.blocks import (
@@ -55,11 +55,43 @@ def show_turn(attached: Sequence[Artifact], *, standing: Mapping[str, Standing],
     return tuple([segment for segment, _ in ordered]), tuple(pieces), added, tuple(chain.from_iterable(images))
 
 
+def show_stated(
+    attached: Sequence[Artifact],
+    *,
+    standing: Mapping[str, Standing],
+    place: str,
+    measure: Measure,
+    state_line: str,
+    whole: Set[str],
+) -> Shown:
+    """L3 where a line states what is attached when that changes: what stands above is not referred to one by one.
+
+    What changed is shown ``whole`` where that is said, and else as ever.
+    """
+    refused = find_refused(attached, standing=standing, measure=measure)
+    tools, blocks, pictures, known = list[_Pair](), list[_Pair](), list[_Pair](), list[_Pair]()
+    for artifact in attached:
+        old, why = standing.get(artifact.id), refused.get(artifact.id, "")
+        pair = _show(artifact, old, place=place, measure=measure, refused=why, whole=artifact.id in whole)
+        if pair[1] is None:
+            known.append((replace(pair[0], place=None, text="", tokens=0), None))
+        elif artifact.kind is Kind.TOOL:
+            tools.append(pair)
+        else:
+            (pictures if artifact.kind is Kind.IMAGE else blocks).append(pair)
+    before = [segment.text for segment, _ in (*blocks, *pictures) if segment.text]
+    pieces = (*before, *((state_line,) if state_line else ()), *(segment.text for segment, _ in tools))
+    ordered = [*blocks, *pictures, *known, *tools]
+    added = tuple([one for _, one in ordered if one is not None])
+    images = [one.artifact.images for _, one in pictures if one is not None and not one.pieces]
+    return tuple([segment for segment, _ in ordered]), pieces, added, tuple(chain.from_iterable(images))
+
+
 def find_refused(
     attached: Sequence[Artifact], *, standing: Mapping[str, Standing], measure: Measure
 ) -> Mapping[str, str]:
     """Why pictures of a turn cannot go along with those that stand in the request, by id; none of what can."""
-    new = [one for one in attached if one.kind is Kind.IMAGE and not _stands(one, standing.get(one.id))]
+    new = [one for one in attached if one.kind is Kind.IMAGE and not stands(one, standing.get(one.id))]
     if not new or not measure.sees:
         return {}
     held = [one for one in standing.values() if one.artifact.kind is Kind.IMAGE and not one.pieces]
@@ -74,13 +106,16 @@ def find_refused(
     return refused
 
 
-def _stands(artifact: Artifact, known: Standing | None) -> bool:
+def stands(artifact: Artifact, known: Standing | None) -> bool:
+    """Whether what is known of an artifact is its text as it is attached now, in full."""
     return known is not None and known.in_full and known.artifact.hash == artifact.hash
 
 
-def _show(artifact: Artifact, known: Standing | None, *, place: str, measure: Measure, refused: str) -> _Pair:
+def _show(
+    artifact: Artifact, known: Standing | None, *, place: str, measure: Measure, refused: str, whole: bool = False
+) -> _Pair:
     """One attachment as L3 shows it, and what it adds to the request; a reference adds nothing."""
-    if _stands(artifact, known):
+    if stands(artifact, known):
         return _refer(artifact, place=place, measure=measure), None
     if artifact.kind is Kind.IMAGE and (refused or not measure.sees):
         text = render_refused(artifact, refused) if refused else render_unseen(artifact)
@@ -95,7 +130,8 @@ def _show(artifact: Artifact, known: Standing | None, *, place: str, measure: Me
     elif known is None or known.artifact.hash == artifact.hash:
         form, text = Form.FULL, render_block(artifact)
     else:
-        diff = build_diff(shown_text(known.artifact), shown_text(artifact)) if known.in_full else None
+        differs = known.in_full and not whole
+        diff = build_diff(shown_text(known.artifact), shown_text(artifact)) if differs else None
         form, text = Form.UPDATE, render_update(artifact, diff=diff)
     return _add(artifact, form, text, place=place, tokens=measure.count(text))
 
@@ -123,14 +159,17 @@ def _refer(artifact: Artifact, *, place: str, measure: Measure) -> Segment:
     )
 
 
-def merge_standing(before: Mapping[str, Standing], added: Sequence[Standing]) -> Mapping[str, Standing]:
-    """What stands in the request once L3 is part of it: an update joins the copy it updates."""
+def merge_standing(
+    before: Mapping[str, Standing], added: Sequence[Standing], *, whole: Set[str] = frozenset()
+) -> Mapping[str, Standing]:
+    """What stands in the request once L3 is part of it: an update joins the copy it updates, unless it is ``whole``."""
     if not added:
         return before
     merged = dict(before)
     for standing in added:
         name = standing.artifact.id
-        merged[name] = _join(merged[name], standing) if name in merged else standing
+        joins = name in merged and name not in whole
+        merged[name] = _join(merged[name], standing) if joins else standing
     return merged
 
 

@@ -1,0 +1,183 @@
+"""Cutting: a fold from some message on. Talk stays, what is dead behind the cut leaves, what lives is shown again.
+
+The system message is L1 alone: what is known stands in messages, never on a shelf.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+
+from lamella.core.artifacts.blocks import render_call_line, render_known, render_update
+from lamella.core.artifacts.model import Artifact
+from lamella.core.budget.counting import Measure
+from lamella.core.log.placement import Form, Placement
+from lamella.core.log.terms import Attachments, Terms
+from lamella.core.prompt.attached import is_in_working_set
+from lamella.core.prompt.folding import draw_curtain, keep_tools, measure_again, stand_inlined
+from lamella.core.prompt.layers.library import (
+    LibraryEntry,
+    Standing,
+    carried_form,
+    make_standing,
+    may_shrink,
+    promotes,
+    shelve,
+)
+from lamella.core.prompt.layers.model import SYSTEM_PLACE, message_place
+from lamella.core.prompt.layers.strip import Exchange, Series, Talk, count_messages
+from lamella.core.prompt.prompt import has_system
+from lamella.core.prompt.state import State
+from lamella.core.values import replace
+
+# What the list of things that left may take, in tokens; what does not fit is found by recall.
+_LISTED_TOKENS = 100
+_LISTED = "Known and not shown here; attach again to read, or recall:\n"
+
+
+def cut(
+    state: State,
+    terms: Terms,
+    measure: Measure,
+    *,
+    placement: Placement,
+    attached: Sequence[Artifact],
+    told: str | None = None,
+) -> State:
+    """An epoch begins behind the messages that a placement keeps, or with the first where it keeps none.
+
+    What is attached now is shown by its own turn.
+    """
+    keep = placement.keep or 0
+    if state.measured_by != measure.name:
+        state = measure_again(state, measure)
+    first = int(has_system(state.system, {}))
+    at, end = find_cut(state.talk, keep, first=first)
+    talk = _close_behind(state.talk, at, measure)
+    held = {piece for exchange in talk.exchanges[talk.hidden : at] for piece in exchange.sent.pieces}
+    inlined = {artifact.id: artifact for artifact in state.system.inlined}
+    standing = {name: stand_inlined(artifact) for name, artifact in inlined.items()}
+    standing |= {name: one for name, one in state.standing.items() if keep and _stands_before(one, end)}
+    now = replace(state, talk=talk, shelf={}, shelf_of=None, terms=terms)
+    left = {name: entry for name, entry in state.library.items() if name not in standing}
+    place = message_place(first + talk.length)
+    standing |= _stand_again(now, left, attached, held=held, place=place, measure=measure)
+    now = replace(now, standing=standing, epoch=state.epoch if state.terms is None else state.epoch + 1)
+    return now if keep else draw_curtain(_open_curtain(now), terms, measure, told=told)
+
+
+def find_cut(talk: Talk, keep: int, *, first: int) -> tuple[int, int]:
+    """The first exchange behind the messages that are kept, and the message that it begins with."""
+    at, end = talk.hidden, first
+    while at < len(talk.exchanges) and end < keep:
+        end += count_messages(talk.exchanges[at : at + 1])
+        at += 1
+    return at, end
+
+
+def _open_curtain(state: State) -> State:
+    # What stood for hidden turns in the epoch before may tell what is not told now.
+    return state if state.talk.stand_in is None else replace(state, talk=replace(state.talk, stand_in=None))
+
+
+def _close_behind(talk: Talk, at: int, measure: Measure) -> Talk:
+    """Of turns behind the cut what was said stays, the rounds of tools, and the calls whose results rode as text."""
+    behind = talk.exchanges[at:]
+    closed = [_close(exchange, measure) for exchange in behind]
+    if all(new is old for new, old in zip(closed, behind, strict=True)):
+        return talk
+    return replace(talk, exchanges=Series((*talk.exchanges[:at], *closed)))
+
+
+def _close(exchange: Exchange, measure: Measure) -> Exchange:
+    if exchange.sent is exchange.user.message:
+        return exchange
+    return keep_tools(exchange, [_stub(tool, measure) for tool in exchange.tools], measure)
+
+
+def _stub(tool: Standing, measure: Measure) -> Standing:
+    """A tool result as the call that gets it back."""
+    if tool.form is Form.HANDLE:
+        return tool
+    text = render_call_line(tool.artifact)
+    return make_standing(tool.artifact, form=Form.HANDLE, place=tool.place, pieces=(text,), tokens=measure.count(text))
+
+
+def _stands_before(standing: Standing, end: int) -> bool:
+    """Whether the newest piece of something stands in one of the first so many messages."""
+    place = standing.place
+    return place is not None and place != SYSTEM_PLACE and int(place.partition(":")[2]) < end
+
+
+def _stand_again(
+    state: State,
+    left: Mapping[str, LibraryEntry],
+    attached: Sequence[Artifact],
+    *,
+    held: Collection[str],
+    place: str,
+    measure: Measure,
+) -> dict[str, Standing]:
+    """How what stood behind the cut stands from now on."""
+    terms, now = state.terms or Terms(), {artifact.id: artifact for artifact in attached if promotes(artifact)}
+    standing: dict[str, Standing] = {}
+    dead: list[LibraryEntry] = []
+    for name, entry in left.items():
+        old = state.standing.get(name)
+        above = old is not None and any(piece in held for piece in old.pieces)
+        if name in now:
+            # It is shown by its turn: as new text for a copy that is still above, else as if for the first time.
+            standing[name] = _stand_nowhere(entry.artifact if above else now[name])
+        elif is_alive(entry, terms, turn=state.turns):
+            standing[name] = _show_again(entry, terms, above=above, place=place, measure=measure)
+        else:
+            dead.append(entry)
+    return standing | list_dead(dead, place=place, measure=measure)
+
+
+def is_alive(entry: LibraryEntry, terms: Terms, *, turn: int) -> bool:
+    """Whether something has to be readable in a turn that does not attach it, or may never stand as less."""
+    return is_in_working_set(entry, terms, turn=turn) or not may_shrink(entry.artifact)
+
+
+def _show_again(entry: LibraryEntry, terms: Terms, *, above: bool, place: str, measure: Measure) -> Standing:
+    artifact = entry.artifact
+    readable = terms.attachments is Attachments.TURN and entry.form is None and artifact.condensed is None
+    form = Form.FULL if readable else carried_form(entry, terms)
+    if above and form is Form.FULL:
+        text = render_update(artifact, diff=None)
+        return make_standing(artifact, form=Form.UPDATE, place=place, pieces=(text,), tokens=measure.count(text))
+    shown = shelve(artifact, form=form, count=measure.count)
+    return replace(shown, segment=replace(shown.segment, place=place))
+
+
+def list_dead(entries: Sequence[LibraryEntry], *, place: str, measure: Measure) -> dict[str, Standing]:
+    """What left the prompt, as a list of handles with the newest first; what it does not hold stands nowhere."""
+    listed: dict[str, Standing] = {}
+    room = _LISTED_TOKENS
+    for entry in sorted(entries, key=_attached_at, reverse=True):
+        text = render_known(entry.artifact) if room > 0 else ""
+        tokens = measure.count(text) if text else 0
+        room -= tokens
+        if text and room >= 0:
+            pieces = (text,)
+            listed[entry.artifact.id] = make_standing(
+                entry.artifact, form=Form.HANDLE, place=place, pieces=pieces, tokens=tokens
+            )
+        else:
+            room, listed[entry.artifact.id] = 0, _stand_nowhere(entry.artifact)
+    return listed
+
+
+def _attached_at(entry: LibraryEntry) -> int:
+    return entry.at
+
+
+def _stand_nowhere(artifact: Artifact) -> Standing:
+    return make_standing(artifact, form=Form.HANDLE, place=None, pieces=(), tokens=0)
+
+
+def find_moved_in(library: Mapping[str, LibraryEntry], standing: Mapping[str, Standing], place: str) -> list[str]:
+    """What a cut moved into the question: what lives in the order it was first seen, then the list of what left."""
+    moved = [standing[name] for name in library if standing[name].place == place and standing[name].pieces]
+    alive = [one for one in moved if one.form is not Form.HANDLE]
+    gone = sorted((one for one in moved if one.form is Form.HANDLE), key=lambda one: -library[one.artifact.id].at)
+    listed = [_LISTED, *(one.pieces[-1] for one in gone)] if gone else []
+    return [*(one.pieces[-1] for one in alive), *listed]

@@ -1,0 +1,75 @@
+"""Stating: how a question carries its attachments where prices decide. What is attached is said when that changes."""
+
+from collections.abc import Mapping, Sequence, Set
+
+from lamella.core.artifacts.model import Artifact, Kind
+from lamella.core.budget.counting import Measure
+from lamella.core.log.placement import Form, Placement
+from lamella.core.log.terms import Terms
+from lamella.core.messages.model import Message
+from lamella.core.prompt.attached import is_in_working_set
+from lamella.core.prompt.cutting import find_moved_in
+from lamella.core.prompt.layers.library import LibraryEntry
+from lamella.core.prompt.layers.turn import Shown, show_stated, stands
+from lamella.core.prompt.prompt import ask_with
+from lamella.core.prompt.state import State
+from lamella.core.text.content import escape_line
+
+_NOTHING = "Nothing is attached now.\n"
+_UNNAMED = (Kind.TOOL, Kind.IMAGE)
+
+
+def list_attached(
+    library: Mapping[str, LibraryEntry], attached: Sequence[Artifact], terms: Terms, *, turn: int
+) -> tuple[str, ...]:
+    """The ids of the working set in the turn of this number, in the order in which they were first seen."""
+    now = {artifact.id: None for artifact in attached if artifact.kind not in _UNNAMED}
+    known = [name for name, one in library.items() if name in now or is_in_working_set(one, terms, turn=turn)]
+    return tuple(dict.fromkeys((*known, *now)))
+
+
+def ask_stated(
+    state: State,
+    attached: Sequence[Artifact],
+    typed: Message,
+    placement: Placement,
+    *,
+    place: str,
+    in_set: Sequence[str],
+    measure: Measure,
+) -> tuple[Message, Shown]:
+    """The user's message of a turn and what it shows: what a cut moved there, what is new, a line if that says more."""
+    cuts = placement.keep is not None
+    moved = find_moved_in(state.library, state.standing, place) if cuts else []
+    new = {artifact.id for artifact in attached if not stands(artifact, state.standing.get(artifact.id))}
+    shown = show_stated(
+        attached,
+        standing=state.standing,
+        place=place,
+        measure=measure,
+        state_line=_state(state, in_set, new, cuts=cuts, place=place),
+        whole=find_whole(placement),
+    )
+    return ask_with(shown, typed, count=measure.count, moved=moved), shown
+
+
+def find_whole(placement: Placement) -> Set[str]:
+    """What changed and is shown whole, although a difference would be short."""
+    return {name for name, form in placement.forms.items() if form is Form.FULL}
+
+
+def _state(state: State, now: Sequence[str], new: Set[str], *, cuts: bool, place: str) -> str:
+    """A line that says what is attached, where the model could not tell: something went, or is back without its text."""
+    before, standing = state.trail.attached, state.standing
+    here = {name for name in now if name in new or (name in standing and standing[name].place == place)}
+    # A cut takes earlier lines along: what it leaves readable and is no longer attached has to be told again.
+    candidates = standing if cuts else set(before)
+    gone = [name for name in candidates if name not in now and name in state.library and _is_readable(state, name)]
+    back = [name for name in now if name not in before and name not in here]
+    if not gone and not back:
+        return ""
+    return f"Attached now: {', '.join(map(escape_line, now))}.\n" if now else _NOTHING
+
+
+def _is_readable(state: State, name: str) -> bool:
+    return name in state.standing and state.standing[name].in_full
