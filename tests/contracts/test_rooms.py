@@ -18,11 +18,11 @@ ROOMS = {
         "writing",
     },
     "faces": {"cli", "mcp", "server"},
-    "engine": {"dialogue", "keeping", "sending"},
+    "engine": {"dialogue", "keeping", "runs", "sending"},
     "runners": {"answering", "rounds"},
     "settings": set[str](),
-    "views": set[str](),
-    "wiring": {"running"},
+    "views": {"serving"},
+    "wiring": {"running", "serving"},
 }  # fmt: skip
 
 # What the core may import: of the standard library, and to make values. Each is a pure function of its arguments.
