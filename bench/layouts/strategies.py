@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from bench.layouts.caches import Block
-from bench.layouts.workloads import Round, Step, Workload
+from bench.layouts.workloads import Round, Workload
 from lamella import Conversation, Note, Tool, ToolOutput, ToolResult, Turn
 
 START = datetime(2026, 11, 17, tzinfo=UTC)

@@ -17,7 +17,7 @@ from tests.contracts.tables import names, rows
 from tests.contracts.walks import walk_in_new_process
 
 import lamella
-from lamella import errors
+from lamella import errors, refusals
 from lamella.adapters.archive.attachments import AttachmentIn
 from lamella.adapters.archive.transcript import (
     CallIn,
@@ -78,6 +78,7 @@ def test_every_setting_of_a_conversation_can_stand_in_a_transcript() -> None:
         "log_preview",
         "workflow_folder",
         "mcp",
+        "serve",
         "private_addresses",
         "page_bytes",
         "page_seconds",
@@ -139,7 +140,7 @@ def test_every_error_code_is_documented_with_its_exit_code() -> None:
 
 
 def test_every_error_stands_in_the_drawn_tree() -> None:
-    drawn = inspect.getdoc(errors) or ""
+    drawn = f"{inspect.getdoc(errors)}\n{inspect.getdoc(refusals)}"
     for error in _error_classes():
         has_own_code = error not in (errors.LamellaError, errors.BadInputError)
         assert re.search(rf"{error.__name__}\b" + (rf"\s+{error.code}\b" if has_own_code else ""), drawn), error

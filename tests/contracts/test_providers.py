@@ -12,8 +12,9 @@ NAMES = re.compile(
     r"|qwen|smollm|vertex|vllm|\bxai\b",
     re.IGNORECASE,
 )
-# Families of vocabularies are named by who made them, and the public module by whom it can talk to.
-HOMES = ("adapters/providers/", "adapters/tokens/", "providers.py")
+# Families of vocabularies are named by who made them, the public module by whom it can talk to, and doors of the server
+# by whose clients come in.
+HOMES = ("adapters/providers/", "adapters/tokens/", "faces/server/doors/", "providers.py")
 
 
 def find_names(module: ast.Module) -> Iterator[str]:

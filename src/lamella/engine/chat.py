@@ -1,5 +1,6 @@
 """A chat: a conversation in a store, asked and sent by a Python program."""
 
+import json
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from datetime import datetime
@@ -21,6 +22,9 @@ from lamella.engine.discourse import Discourse
 from lamella.engine.keeping.backend import Backend
 from lamella.engine.keeping.marks import CompactionMark, find_marks
 from lamella.engine.keeping.stored import StoredChat
+from lamella.engine.runs.place import EventPlace, TellingEvent
+from lamella.engine.runs.retelling import retell_turn
+from lamella.engine.said import SaidBranch, read_said
 from lamella.engine.script import play_script, read_script, write_script
 from lamella.engine.sending.delivery import Delivery
 from lamella.engine.sending.job import Job, Runner, Workplace, find_runner, run_job
@@ -310,6 +314,45 @@ class Chat(Discourse):
             raise CallError("turns holds something that is no pair.", hint="It takes pairs: a question, its answer.")
         pairs = [(check_text(asked, "a question"), check_text(answered, "an answer")) for asked, answered in said]
         self._stored.add_turns(pairs, at=check_time(at))
+
+    def said(self, head: str | None = None) -> SaidBranch:
+        """What was said on a branch, by default on the active one, with results of tools, sources and compactions."""
+        records = self._backend.store.load(self.id)
+        return read_said(self._backend.store, self.id, self.turns(head), marks=find_marks(self.id, records))
+
+    def find_turn(self, message: str) -> Told:
+        """The turn of a question, answered where it was: on the active branch, else on the one that ended last."""
+        named = check_text(message, "message")
+        heads = (self.head, *reversed(self.branches())) if self.head else ()
+        turns = (told for head in heads for told in self.turns(head) if told.message.id == named)
+        found = next(turns, None)
+        return self.turns(named)[-1] if found is None else found
+
+    def retell(self, message: str, place: EventPlace | None = None) -> Sequence[TellingEvent]:
+        """The answer to a question as events, from the store: all of it, or what came after a place in it."""
+        told = self.find_turn(message)
+        contents = read_said(self._backend.store, self.id, [told]).contents
+        return retell_turn(told, contents, place=place)
+
+    def told_tools(self, turn: TurnView) -> Sequence[Tool]:
+        """The tools that a turn tells the model of, each call of which is the caller's to run."""
+        return [
+            Tool(name=one.name, description=one.description, parameters=json.loads(one.parameters))
+            for one in turn.envelope.prompt.tools
+        ]
+
+    def has_message(self, message: str) -> bool:
+        """Whether a message is anywhere in the conversation, on whatever branch."""
+        return self._stored.has_message(check_text(message, "message"))
+
+    @property
+    def settings(self) -> Mapping[str, object]:
+        """The settings that the conversation has of its own, by name, written down or not yet."""
+        return self._stored.settings
+
+    def keep(self, *, at: datetime | None = None) -> None:
+        """Write down what was set, which else goes with the next event; a conversation begins with that, too."""
+        self._stored.keep(at=check_time(at))
 
     def branches(self) -> Sequence[str]:
         """Every branch by its last message; none is ever lost by editing, regenerating, deleting or forking."""

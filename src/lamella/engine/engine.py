@@ -26,6 +26,7 @@ from lamella.engine.sending.tools import ToolSource
 from lamella.errors import NotAvailableError
 from lamella.holdings import ChatListing, Damage, Fact, FactKind, StoreStats
 from lamella.ports import Archive, MemoryBook, Store
+from lamella.refusals import NameTakenError
 
 Place = str | PathLike[str]
 _Part = TypeVar("_Part")
@@ -108,6 +109,23 @@ class Engine:
         """A new conversation that nobody keeps: it is gone with the object, and takes up no memory."""
         store = _there(self._open_store, "stores")(_NOWHERE)
         return self._open(replace(self._backend, store=store, memory=None), _PASSING, settings)
+
+    def look_up(self, conversation: str) -> ChatListing | None:
+        """The conversation of exactly this name, else of this key; none where there is none."""
+        return self._backend.store.find_conversation(check_text(conversation, "conversation", may_be_empty=False))
+
+    def begin(self, conversation: str, *, title: str | None = None, **settings: object) -> Chat:
+        """A new conversation, written down before anything is said in it; an error if there is one of that name."""
+        if self.look_up(conversation) is not None:
+            raise NameTakenError(
+                f"There is a conversation {conversation!r} already.", hint="Choose another name, or go on in that one."
+            )
+        chat = self.chat(conversation, **settings)
+        if title is None:
+            chat.keep()
+        else:
+            chat.rename(title)
+        return chat
 
     def fit(self, model: str) -> Mapping[str, object]:
         """What suits a conversation that begins with a model, where nobody set it: its window and layout, by name."""

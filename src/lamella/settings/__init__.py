@@ -11,6 +11,7 @@ from lamella.settings.model import (
     CompactionSettings,
     KindSettings,
     ServerSettings,
+    ServeSettings,
     Settings,
     SummarySettings,
 )
@@ -20,6 +21,7 @@ __all__ = [
     "ChainSettings",
     "CompactionSettings",
     "KindSettings",
+    "ServeSettings",
     "ServerSettings",
     "Settings",
     "SummarySettings",

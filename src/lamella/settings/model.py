@@ -90,6 +90,25 @@ class ServerSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     writes: bool = False
 
 
+class ServeSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How the server is reached, by whom, and within which bounds; see docs/server.md."""
+
+    host: str = "127.0.0.1"
+    port: int = 8765
+    hosts: list[str] = []
+    origins: list[str] = []
+    tokens: str | None = None
+    body_bytes: int = 20_000_000
+    body_seconds: float = 30
+    rate: int = 600
+    guesses: int = 10
+    runs: int = 500
+    grace: float = 15
+    stop_seconds: float = 10
+    preview: bool = False
+    traces: str | None = None
+
+
 class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Defaults of a conversation, by their types. What values mean is checked in ``meaning``."""
 
@@ -144,6 +163,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     document_memory: int = 1_000_000_000
     conversions: str | None = None
     conversions_bytes: int = 500_000_000
+    serve: ServeSettings = ServeSettings()
 
 
 NAMES: tuple[str, ...] = Settings.__struct_fields__

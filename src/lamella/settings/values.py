@@ -58,6 +58,7 @@ _TAKES: Mapping[str, str] = {
     "store": "the URL of a store, such as sqlite:///chats.db",
     "model_facts": "the path of a file",
     "mcp": "a table of servers by name, each with a command or a url",
+    "serve": "a table, as in docs/server.md: host, port, hosts, origins, rate and others",
     "memory": f"one of: {', '.join(MemoryUse)}",
     "runner": "the name of a runner, a way of answering",
     "steps": "a whole number of rounds from 1",

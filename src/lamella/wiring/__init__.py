@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from lamella.settings.files import place_user_file
     from lamella.settings.masks import mask
     from lamella.settings.meaning import make_rules
-    from lamella.settings.model import NAMES
+    from lamella.settings.model import NAMES, ServeSettings
+    from lamella.settings.tokens import KeptToken, TokenBook, TokenScope
     from lamella.wiring.archives import open_archive
     from lamella.wiring.code import MOST_TOKENS, select_code, select_files
     from lamella.wiring.faults import find_bad_settings
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
     from lamella.wiring.running.memory import find_book, find_part, open_memory
     from lamella.wiring.running.workplaces import open_workplace, open_writer
     from lamella.wiring.services import Services, load_configuration, load_settings, read_services
+    from lamella.wiring.serving.engines import EngineSuite, open_engines
+    from lamella.wiring.serving.rules import find_serve_rules, is_loopback, list_hosts, needs_token, open_tokens
     from lamella.wiring.stores import copy_conversations, list_conversations, open_backend, open_conversations
     from lamella.wiring.transcripts import (
         find_script,
@@ -62,10 +65,15 @@ __all__ = [
     "MOST_TOKENS",
     "NAMES",
     "Configuration",
+    "EngineSuite",
+    "KeptToken",
     "MentionOutcome",
     "NamedFiles",
     "Origin",
+    "ServeSettings",
     "Services",
+    "TokenBook",
+    "TokenScope",
     "Transcript",
     "add_trust",
     "attach_code",
@@ -79,12 +87,15 @@ __all__ = [
     "find_misspelt",
     "find_part",
     "find_script",
+    "find_serve_rules",
     "find_vault",
     "find_workflow",
     "fit_settings",
+    "is_loopback",
     "is_trusted",
     "is_workflow_path",
     "list_conversations",
+    "list_hosts",
     "list_keys",
     "list_models",
     "list_servers",
@@ -96,10 +107,12 @@ __all__ = [
     "mask",
     "mask_keys",
     "name_place",
+    "needs_token",
     "open_archive",
     "open_backend",
     "open_conversations",
     "open_dialogue",
+    "open_engines",
     "open_files",
     "open_memory",
     "open_notes",
@@ -108,6 +121,7 @@ __all__ = [
     "open_servers",
     "open_solver",
     "open_sources",
+    "open_tokens",
     "open_trust",
     "open_workplace",
     "open_world",
@@ -149,7 +163,8 @@ if not TYPE_CHECKING:
         "lamella.settings.files": ("place_user_file",),
         "lamella.settings.masks": ("mask",),
         "lamella.settings.meaning": ("make_rules",),
-        "lamella.settings.model": ("NAMES",),
+        "lamella.settings.model": ("NAMES", "ServeSettings"),
+        "lamella.settings.tokens": ("KeptToken", "TokenScope", "TokenBook"),
         "lamella.wiring.archives": ("open_archive",),
         "lamella.wiring.code": ("MOST_TOKENS", "select_code", "select_files"),
         "lamella.wiring.faults": ("find_bad_settings",),
@@ -168,6 +183,14 @@ if not TYPE_CHECKING:
         ),
         "lamella.wiring.reading": ("open_files",),
         "lamella.wiring.retrieval": ("find_vault", "open_notes"),
+        "lamella.wiring.serving.engines": ("EngineSuite", "open_engines"),
+        "lamella.wiring.serving.rules": (
+            "find_serve_rules",
+            "is_loopback",
+            "list_hosts",
+            "needs_token",
+            "open_tokens",
+        ),
         "lamella.wiring.services": ("Services", "load_configuration", "load_settings", "read_services"),
         "lamella.wiring.stores": ("copy_conversations", "list_conversations", "open_backend", "open_conversations"),
         "lamella.wiring.transcripts": (

@@ -7,6 +7,7 @@ from lamella.settings.configuration import Configuration
 from lamella.settings.meaning import find_faults
 from lamella.wiring.reading import find_reading_faults
 from lamella.wiring.services import Services
+from lamella.wiring.serving.rules import find_serve_rules
 from lamella.wiring.trust import find_search
 
 # What a project's file may not say of a conversation, since it may be somebody else's: that a secret may leave unseen,
@@ -25,6 +26,7 @@ def find_bad_settings(services: Services) -> list[LamellaError]:
         "model_facts": lambda: services.own_models,
         "mcp": lambda: _list_servers(services),
         "web_search": lambda: find_search(services),
+        "serve": lambda: find_serve_rules(services),
     }
     faults = list(find_faults(services.settings))
     faults += [((), error) for error in services.found.find_overreach(OWN)]

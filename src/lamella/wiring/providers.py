@@ -37,11 +37,13 @@ def open_pool(
     patience: "RetryPolicy | None" = None,
     remember: bool = False,
     lasts: bool = True,
+    pool: "type[ProviderPool] | None" = None,
 ) -> "ProviderPool":
     """Where turns are sent from: to a provider that is given, or to those that models name.
 
     ``progress`` is told how far a model in this process is with reading a prompt in. To ``remember`` makes what people
     name a place that is trusted once it has answered. One that ``lasts`` may have caches stored for several requests.
+    ``pool`` is what kind of pool it is.
     """
     import asyncio
     import random
@@ -59,7 +61,7 @@ def open_pool(
         silence=patience.silence,
         lasts=lasts,
     )
-    return ProviderPool(
+    return (pool or ProviderPool)(
         find,
         clock=SystemClock(),
         sleep=asyncio.sleep,

@@ -38,7 +38,7 @@ _ADDRESS = "Check database, role and password in the address; docs/stores.md sho
 
 def open_postgresql(url: str, *, patience: float, migrations: Sequence[str] | None = None) -> SqlStore:
     """The store in a schema of a database on a server, made if it is not there."""
-    conninfo, schema = _read_url(url)
+    conninfo, schema = read_url(url)
     name = _show(conninfo)
     database = PostgresDatabase(conninfo, schema=schema, name=name, patience=patience)
     try:
@@ -48,7 +48,7 @@ def open_postgresql(url: str, *, patience: float, migrations: Sequence[str] | No
         raise
 
 
-def _read_url(url: str) -> tuple[str, str]:
+def read_url(url: str) -> tuple[str, str]:
     """The URL as the driver takes it, and the schema that Lamella's own parameter names."""
     address, _, query = url.partition("?")
     parameters = dict(parse_qsl(query, keep_blank_values=True))
@@ -74,7 +74,7 @@ def _read_url(url: str) -> tuple[str, str]:
 
 def name_server(url: str) -> str:
     """A URL with everything that says where it leads and how, and without the password: one place, one name."""
-    conninfo, schema = _read_url(url)
+    conninfo, schema = read_url(url)
     parts = {name: str(value) for name, value in conninfo_to_dict(conninfo).items() if name not in _UNTOLD}
     user = f"{quote(parts.pop('user'), safe='')}@" if "user" in parts else ""
     hosts = _pair(parts.pop("host", ""), parts.pop("port", ""))

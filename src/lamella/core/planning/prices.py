@@ -19,9 +19,8 @@ from lamella.core.messages.model import Message
 from lamella.core.planning.habits import Hazards, expect_short_lapses, find_hazards
 from lamella.core.planning.layouts import find_forced
 from lamella.core.prompt.advance import with_settings
-from lamella.core.prompt.attached import drop_known, detach_known, gather
+from lamella.core.prompt.attached import detach_known, drop_known, gather
 from lamella.core.prompt.cutting import is_alive
-from lamella.core.prompt.layers.library import LibraryEntry
 from lamella.core.prompt.layers.strip import past_messages
 from lamella.core.prompt.layers.system import build_system
 from lamella.core.prompt.prompt import has_system
@@ -137,9 +136,7 @@ def _survey(
     library = detach_known(library, turn.detach) if turn.detach else library
     attached = {artifact.id: artifact for artifact in gather(turn, library)[0]}
     alive = {
-        name
-        for name, entry in library.items()
-        if name in attached or is_alive(entry, turn.terms, turn=state.turns)
+        name for name, entry in library.items() if name in attached or is_alive(entry, turn.terms, turn=state.turns)
     }
     hazards = find_hazards(state.trail)
     entries = [one for one in state.trail.entries if _lives(one, profile, at)]
@@ -213,9 +210,7 @@ def _weigh_updates(
         behind = 0 if start is None else ground.ends[-1] - ground.ends[min(start, len(ground.ends) - 1)]
         stays = hazards.drop(name) + hazards.lapse
         differs = short * (profile.write + profile.read / stays)
-        anew = profile.write * full + min(
-            profile.read * full / hazards.lapse, (profile.write - profile.read) * behind
-        )
+        anew = profile.write * full + min(profile.read * full / hazards.lapse, (profile.write - profile.read) * behind)
         if anew < differs:
             forms[name] = Form.FULL
         changed[name] = full if anew < differs else short
@@ -325,7 +320,7 @@ def _find_lasting(state: State, chosen: Candidate, asked_at: int, profile: Cache
         return None
     held = {one.position for one in state.trail.entries if one.lasting}
     lasting = max((mark for mark in chosen.marks if mark in held and mark <= (chosen.served or -1)), default=None)
-    cold = chosen.served is None or lasting is not None and chosen.served == lasting
+    cold = chosen.served is None or (lasting is not None and chosen.served == lasting)
     stable = asked_at - 1
     if chosen.keep is None or not cold or stable not in chosen.marks:
         return lasting

@@ -22,13 +22,13 @@ from lamella.core.prompt.attached import (
     learn,
     tell_smaller,
 )
+from lamella.core.prompt.cutting import cut
 from lamella.core.prompt.folding import fold
 from lamella.core.prompt.layers.library import LibraryEntry, Standing
 from lamella.core.prompt.layers.model import message_place
 from lamella.core.prompt.layers.rounds import build_rounds, stub_result
 from lamella.core.prompt.layers.strip import Exchange, Said, make_exchange, make_said
 from lamella.core.prompt.layers.turn import NOTHING_SHOWN, Shown, merge_standing, show_turn
-from lamella.core.prompt.cutting import cut
 from lamella.core.prompt.prompt import Prompt, ask_with, find_moved, has_system
 from lamella.core.prompt.receipts import apply_receipts
 from lamella.core.prompt.state import State
@@ -148,7 +148,9 @@ def advance(state: State, turn: Turn, place: Planner, *, measure: Measure) -> St
     question, shown, opened = user.message, NOTHING_SHOWN, now
     missing = _find_missing(now, turn, attached) if now.apart else ()
     if turn.terms.layout is _AUTO:
-        question, shown, opened = _state(now, turn, (*attached, *missing), question, placement, at=asked_at, measure=measure)
+        question, shown, opened = _state(
+            now, turn, (*attached, *missing), question, placement, at=asked_at, measure=measure
+        )
     elif attached or placement.keep or missing:
         shown = show_turn((*attached, *missing), standing=now.standing, place=at, measure=measure)
         moved = find_moved(now.library, now.standing, at) if placement.keep else ()
@@ -186,7 +188,14 @@ def advance(state: State, turn: Turn, place: Planner, *, measure: Measure) -> St
 
 
 def _state(
-    now: State, turn: Turn, attached: tuple[Artifact, ...], typed: Message, placement: Placement, *, at: int, measure: Measure
+    now: State,
+    turn: Turn,
+    attached: tuple[Artifact, ...],
+    typed: Message,
+    placement: Placement,
+    *,
+    at: int,
+    measure: Measure,
 ) -> tuple[Message, Shown, State]:
     """The question of a turn where prices decide, what it shows, and the state that knows it and what was sent."""
     in_set = list_attached(now.library, attached, turn.terms, turn=now.turns)

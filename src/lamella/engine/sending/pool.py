@@ -127,3 +127,22 @@ class ProviderPool:
         while self._opened:
             _, provider = self._opened.popitem()
             await provider.close()
+
+
+class GuestPool(ProviderPool):
+    """A pool for those who are let in: what they name is somebody else's word, and only what was ``named`` here is not.
+
+    So nobody can have a key sent to a place that the person who runs this never named or said yes to.
+    """
+
+    def admit(self, model: str) -> None:
+        """Let guests ask a model that whoever runs this named."""
+        self._named.add(model)
+
+    def name(self, model: str | None) -> None:
+        """Nothing: whoever is let in only says it."""
+
+    def post(self, model: str, *, answer: int, window: int | None = None) -> Delivery:
+        """What sending to a model works with, once it is known that it may be asked."""
+        self.check(model)
+        return super().post(model, answer=answer, window=window)

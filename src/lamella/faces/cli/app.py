@@ -61,6 +61,7 @@ _NOTES = "Notes"
 _CODE = "Code"
 _WORK = "Work in stages"
 _SETTINGS = "Settings"
+_SERVER = "The server"
 
 # Each command by name: the module it is in, what it is called there, and under which heading help shows it. A module is
 # imported when its command is run; only help and completion need all of them.
@@ -94,6 +95,8 @@ COMMANDS: Mapping[str, tuple[str, str, str]] = {
     "config": ("lamella.faces.cli.settings.config", "config_app", _SETTINGS),
     "completion": ("lamella.faces.cli.settings.completion", "completion", _SETTINGS),
     "mcp": ("lamella.faces.cli.settings.mcp", "mcp_app", _SETTINGS),
+    "serve": ("lamella.faces.cli.serving.serve", "serve", _SERVER),
+    "tokens": ("lamella.faces.cli.serving.tokens", "tokens_app", _SERVER),
     "trust": ("lamella.faces.cli.settings.trust", "trust_app", _SETTINGS),
 }
 

@@ -7,6 +7,8 @@ from threading import RLock
 
 from lamella.core.log.branch import path_hashes, read_turns
 from lamella.core.log.events.attachment import AttachmentEvent
+from lamella.core.log.events.changes import SettingsEvent
+from lamella.core.log.events.codec import write_event
 from lamella.core.log.log import Log
 from lamella.core.log.nodes import name_messages
 from lamella.core.log.records import Written
@@ -88,6 +90,14 @@ class CommandedChat(ABC):
 
     @abstractmethod
     def _hold_stage(self, asked: Ask, state: State) -> Ask: ...
+
+    def keep(self, *, at: datetime | None = None) -> None:
+        """Write down what was set since, and that there is a conversation."""
+        self._append(write_event(SettingsEvent(values={}), at=self._moment(at)))
+
+    def has_message(self, message: str) -> bool:
+        """Whether a message is anywhere in the conversation."""
+        return message in self._log.nodes
 
     def command(self, asked: Ask, *, at: datetime | None = None) -> Commands:
         """Attach, detach, drop, pin, unpin or read anew, from the next question on; what waits for that after it.

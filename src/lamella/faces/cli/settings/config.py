@@ -4,13 +4,14 @@ import json
 from typing import Annotated
 
 import typer
-from msgspec import to_builtins
 
 from lamella.faces.cli.access import JsonOption
 from lamella.faces.cli.terminal.door import ShellDoor
 from lamella.faces.cli.terminal.failures import exit_code, print_failure
 from lamella.faces.cli.terminal.lines import show_line
 from lamella.faces.cli.terminal.telling import tell, tell_json
+from lamella.views.serving.settings import list_values as list_shown
+from lamella.views.serving.settings import view_configuration
 from lamella.wiring import (
     DEMO_MODEL,
     Configuration,
@@ -55,7 +56,7 @@ def show(
     if as_json:
         if bad:
             raise bad[0]
-        tell_json({**_body(found), "keys": keys, "chat": _begin_chat(services, model)})
+        tell_json({**view_configuration(found, mask), "keys": keys, "chat": _begin_chat(services, model)})
         return 0
     for name, value in list_values(found).items():
         tell(f"{name:<20}{found.origins[name]:<14}{show_line(tell_value(value))}")
@@ -83,22 +84,9 @@ def _tell_chat(services: Services, model: str | None) -> str:
     return f"{told}; it cannot be asked yet: {chat['missing']}" if chat["missing"] else told
 
 
-def _body(found: Configuration) -> dict[str, object]:
-    settings = {name: {"value": value, "from": found.origins[name]} for name, value in list_values(found).items()}
-    files = {origin.value: str(path) for origin, path in found.files.items()}
-    return {"settings": settings, "files": files}
-
-
 def list_values(found: Configuration) -> dict[str, object]:
     """The values as JSON has them, without passwords in addresses and without what tables do not say."""
-    return {name: _shown(value) for name, value in to_builtins(found.settings).items()}
-
-
-def _shown(value: object) -> object:
-    if isinstance(value, dict):
-        inner = {name: _shown(one) for name, one in value.items()}
-        return {name: one for name, one in inner.items() if one not in (None, {})}
-    return mask(value) if isinstance(value, str) else value
+    return list_shown(found, mask)
 
 
 def tell_value(value: object) -> str:

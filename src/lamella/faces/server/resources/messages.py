@@ -1,0 +1,282 @@
+"""Messages: ask, follow, stop, go on, edit, answer again, and hand back what tools gave."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Path, Query
+from fastapi.responses import Response
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from lamella import ToolOutput
+from lamella.attach import Tool
+from lamella.engine.chat import Chat
+from lamella.engine.runs.place import EventPlace, TellingEvent, read_place
+from lamella.engine.runs.run import Run
+from lamella.engine.sending.sending import Event
+from lamella.errors import CallError, ReplyBrokenError
+from lamella.faces.server.asking import AskedTurn, respond, tell_each, tell_end
+from lamella.faces.server.attached import AttachedList, read_attached
+from lamella.faces.server.resources.conversations import check_message
+from lamella.faces.server.state import Caller, Reader, ServerState, State, Talker
+from lamella.faces.server.streams import STREAM, SseResponse, keep_alive, stream_events
+from lamella.views.outcomes import view_outcome
+
+router = APIRouter(prefix="/v1/conversations/{conversation}", tags=["messages"])
+Message = Annotated[str, Path(min_length=1, max_length=100)]
+_Names = Annotated[list[str], Field(max_length=500)]
+_Answer = Annotated[int | None, Field(ge=1, le=10_000_000)]
+# How often it is looked whether another process has answered.
+_LOOK = 0.3
+_STREAMED: dict[int | str, dict[str, Any]] = {
+    200: {"content": {**STREAM, "application/json": {}}, "description": "Events, or the whole answer."}
+}
+
+
+class _AnswerBody(BaseModel):
+    """How an answer is wanted: as it comes or whole; and what to do while another turn is under way."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    stream: bool = True
+    queue: Annotated[bool, Field(description="Wait for the turn that is under way, in place of 409.")] = False
+    max_tokens: _Answer = None
+
+
+class ToolBody(BaseModel):
+    """A tool that the client runs: its calls come back in the event `done`."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: Annotated[str, Field(min_length=1, max_length=128)]
+    description: str = ""
+    parameters: dict[str, JsonValue] = {}
+
+
+class AskBody(_AnswerBody):
+    """A question, and what goes with it."""
+
+    text: Annotated[str, Field(examples=["Summarize this"])]
+    attach: AttachedList = []
+    detach: _Names = []
+    drop: _Names = []
+    pin: _Names = []
+    unpin: _Names = []
+    fold: bool = False
+    system: str | dict[str, str] | None = None
+    model: Annotated[str | None, Field(max_length=300)] = None
+    runner: Annotated[str | None, Field(max_length=100)] = None
+    tools: Annotated[list[ToolBody] | None, Field(max_length=200)] = None
+
+
+class EditBody(_AnswerBody):
+    """Another text in place of a question."""
+
+    text: str
+
+
+class AgainBody(_AnswerBody):
+    """To have a question answered again."""
+
+    model: Annotated[str | None, Field(max_length=300)] = None
+
+
+class ResumeBody(_AnswerBody):
+    """To go on with a turn that was left open."""
+
+
+class OutputBody(BaseModel):
+    """What a call gave back."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    call: Annotated[str, Field(min_length=1, max_length=500)]
+    output: str
+    failed: bool = False
+
+
+class ResultsBody(_AnswerBody):
+    """What the calls of the last answer gave back, one for each."""
+
+    outputs: Annotated[list[OutputBody], Field(min_length=1, max_length=500)]
+
+
+@router.post("/messages", summary="Ask", response_class=Response, responses=_STREAMED)
+async def ask(*, conversation: str, body: AskBody, state: State, caller: Talker) -> Response:
+    """Ask a question. The event `envelope` says that it is written down, `done` that its answer is."""
+
+    async def send(chat: Chat) -> AsyncGenerator[Event, None]:
+        attach = await state.suite.pool.workers.run(lambda: read_attached(body.attach, state))
+        return chat.send(
+            body.text,
+            attach=attach,
+            tools=None if body.tools is None else [_make_tool(one) for one in body.tools],
+            system=body.system,
+            model=body.model,
+            drop=body.drop,
+            detach=body.detach,
+            pin=body.pin,
+            unpin=body.unpin,
+            fold=body.fold,
+            runner=body.runner,
+            max_tokens=body.max_tokens,
+        )
+
+    asking = AskedTurn(state, caller)
+    run = await asking.start(conversation, send, queue=body.queue)
+    return await respond(asking, run, stream=body.stream)
+
+
+@router.put("/messages/{message}", summary="Edit a question", response_class=Response, responses=_STREAMED)
+async def edit(*, conversation: str, message: Message, body: EditBody, state: State, caller: Talker) -> Response:
+    """Ask another text in place of a question, with the same attachments; the old branch stays."""
+
+    async def send(chat: Chat) -> AsyncGenerator[Event, None]:
+        check_message(chat, message)
+        turn = await state.suite.pool.workers.finish(lambda: chat.edit(message, body.text))
+        return chat.send(turn, max_tokens=body.max_tokens)
+
+    asking = AskedTurn(state, caller)
+    run = await asking.start(conversation, send, queue=body.queue)
+    return await respond(asking, run, stream=body.stream)
+
+
+@router.post("/messages/{message}/regenerate", summary="Answer again", response_class=Response, responses=_STREAMED)
+async def regenerate(*, conversation: str, message: Message, body: AgainBody, state: State, caller: Talker) -> Response:
+    """Have a question answered again; the new answer stands beside the old one."""
+
+    async def send(chat: Chat) -> AsyncGenerator[Event, None]:
+        check_message(chat, message)
+        turn = await state.suite.pool.workers.finish(lambda: chat.regenerate(message, model=body.model))
+        return chat.send(turn, max_tokens=body.max_tokens)
+
+    asking = AskedTurn(state, caller)
+    run = await asking.start(conversation, send, queue=body.queue)
+    return await respond(asking, run, stream=body.stream)
+
+
+@router.post("/messages/{message}/results", summary="Results of tools", response_class=Response, responses=_STREAMED)
+async def give_results(
+    *, conversation: str, message: Message, body: ResultsBody, state: State, caller: Talker
+) -> Response:
+    """Hand back what the calls of the last answer gave; the turn goes on with it."""
+
+    async def send(chat: Chat) -> AsyncGenerator[Event, None]:
+        check_message(chat, message)
+        if chat.head != message:
+            raise CallError(f"The question {message} waits for no results.", hint="Hand back what the last one asked.")
+        given = [ToolOutput(call=one.call, output=one.output, failed=one.failed) for one in body.outputs]
+        turn = await state.suite.pool.workers.finish(lambda: chat.give(given))
+        return chat.send(turn, tools=chat.told_tools(turn), max_tokens=body.max_tokens)
+
+    asking = AskedTurn(state, caller)
+    run = await asking.start(conversation, send, queue=body.queue)
+    return await respond(asking, run, stream=body.stream)
+
+
+@router.post("/resume", summary="Go on with an open turn", response_class=Response, responses=_STREAMED)
+async def resume(*, conversation: str, body: ResumeBody, state: State, caller: Talker) -> Response:
+    """Go on with a turn that was left open, such as by a server that was killed."""
+
+    async def send(chat: Chat) -> AsyncGenerator[Event, None]:
+        return chat.resume(max_tokens=body.max_tokens)
+
+    asking = AskedTurn(state, caller)
+    run = await asking.start(conversation, send, queue=body.queue)
+    return await respond(asking, run, stream=body.stream)
+
+
+@router.post("/stop", summary="Stop the turn that is under way")
+async def stop(*, conversation: str, state: State, caller: Talker) -> dict[str, object]:
+    """Stop the model; what it said until then is kept. Where nothing is under way nothing happens."""
+    key = await state.suite.pool.workers.run(lambda: state.find_key(caller, conversation))
+    run = state.runs.find(key)
+    if run is not None and not run.brief:
+        await run.stop()
+    chat = await state.engine_of(caller).conversation(key)
+    return view_outcome(chat.id, chat.name, stopped=run is not None, head=chat.head)
+
+
+@router.delete("/messages/{message}", summary="Go on without a message")
+async def delete(*, conversation: str, message: Message, state: State, caller: Talker) -> dict[str, object]:
+    """Go on without a message, on a branch of its own; a question goes with its answer."""
+
+    def do(chat: Chat) -> dict[str, object]:
+        check_message(chat, message)
+        chat.delete(message)
+        return view_outcome(chat.id, chat.name, head=chat.head)
+
+    return await state.change(caller, conversation, do)
+
+
+@router.get("/messages/{message}/events", summary="Follow an answer", response_class=Response, responses=_STREAMED)
+async def follow(
+    *,
+    conversation: str,
+    message: Message,
+    state: State,
+    caller: Reader,
+    last_event_id: Annotated[str | None, Header(max_length=300)] = None,
+    after: Annotated[str | None, Query(max_length=300, description="As the header, for who cannot set one.")] = None,
+) -> Response:
+    """The events of an answer, all or those after `Last-Event-ID`: as they come, or from the log once it is over."""
+    key = await state.suite.pool.workers.run(lambda: state.find_key(caller, conversation))
+    given = last_event_id or after
+    place = None if not given else read_place(given)
+    if place is not None and place.message != message:
+        raise CallError("This id is of another question.", hint="Follow the question that the id begins with.")
+    chat = await state.engine_of(caller).conversation(key)
+    check_message(chat, message)
+    run = _find_run(state, key, message=message, place=place)
+    if run is not None:
+        known = place if place is not None and place.run == run.name else None
+        return SseResponse(keep_alive(stream_events(run.follow(known), lambda: tell_end(None, run))))
+    events = _retell(state, caller, key, message=message, place=place)
+    return SseResponse(keep_alive(stream_events(events, lambda: _tell_stored_end(chat, message))))
+
+
+def _find_run(state: ServerState, key: str, *, message: str, place: EventPlace | None) -> Run | None:
+    """The run of an answer: what is under way, or the one that the place is in, as long as it is kept in mind."""
+    under = state.runs.find(key)
+    known = None if place is None else state.runs.find_named(place.run)
+    return next((run for run in (under, known) if run and (run.conversation, run.message) == (key, message)), None)
+
+
+async def _retell(
+    state: ServerState, caller: Caller, key: str, *, message: str, place: EventPlace | None
+) -> AsyncGenerator[TellingEvent, None]:
+    """An answer from the log; one that another process is giving is waited for."""
+    told, held = await _read_log(state, caller, key, message=message, place=place), True
+    while held and not _is_done(told):
+        # What was written before it was let go is read after that.
+        held = await state.runs.is_held_elsewhere(key)
+        if held:
+            await asyncio.sleep(_LOOK)
+        told = await _read_log(state, caller, key, message=message, place=place)
+    async for one in tell_each(told):
+        yield one
+    if not _is_done(told):
+        raise ReplyBrokenError(
+            f"The answer to {message} was cut off before it was written down.",
+            hint="POST …/resume has the question answered.",
+        )
+
+
+async def _read_log(
+    state: ServerState, caller: Caller, key: str, *, message: str, place: EventPlace | None
+) -> Sequence[TellingEvent]:
+    chat = await state.engine_of(caller).conversation(key)
+    return await state.suite.pool.workers.run(lambda: chat.retell(message, place))
+
+
+def _is_done(told: Sequence[TellingEvent]) -> bool:
+    return bool(told) and told[-1][1].kind == "done"
+
+
+def _tell_stored_end(chat: Chat, message: str) -> dict[str, object]:
+    reply = chat.find_turn(message).reply
+    return {"conversation": chat.id, "message": message, "reply": None if reply is None else reply.id, "stopped": False}
+
+
+def _make_tool(one: ToolBody) -> Tool:
+    return Tool(name=one.name, description=one.description, parameters=one.parameters)

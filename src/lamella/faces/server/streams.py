@@ -1,0 +1,77 @@
+"""Streams: the events of an answer as server-sent events, and as one body for who wants to wait."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
+
+from fastapi.sse import KEEPALIVE_COMMENT, EventSourceResponse, format_sse_event
+from starlette.types import Send
+
+from lamella.engine.runs.place import TellingEvent
+from lamella.faces.server.failures import tell_error
+from lamella.views.serving.streams import view_event
+
+# After so many seconds in which nothing is said something is, so that nobody between takes the line for dead.
+_QUIET = 15.0
+# How soon a browser that lost its connection asks again, in milliseconds.
+_AGAIN = 1_000
+STREAM = {"text/event-stream": {"schema": {"type": "string"}}}
+
+
+class SseResponse(EventSourceResponse):
+    """Server-sent events; whoever makes them is told when nobody reads them any more."""
+
+    def __init__(self, parts: AsyncGenerator[bytes, None]) -> None:
+        self._parts = parts
+        super().__init__(parts, headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
+
+    async def stream_response(self, send: Send) -> None:
+        try:
+            await super().stream_response(send)
+        finally:
+            await self._parts.aclose()
+
+
+async def stream_events(
+    events: AsyncGenerator[TellingEvent, None], finish: Callable[[], Mapping[str, object]]
+) -> AsyncGenerator[bytes, None]:
+    """Each event with its id; an error is the last one. The end has what ``finish`` says besides."""
+    first = True
+    async with aclosing(events):
+        try:
+            async for place, event in events:
+                body = view_event(event)
+                if event.kind == "done":
+                    body = {**body, **finish()}
+                yield format_sse_event(
+                    data_str=_write(body), event=event.kind, id=place.write(), retry=_AGAIN if first else None
+                )
+                first = False
+        except Exception as error:  # noqa: BLE001 - the stream has begun: its last event says what went wrong
+            yield format_sse_event(data_str=_write(tell_error(error)[1]), event="error")
+
+
+async def keep_alive(parts: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    """The same parts, and a comment whenever nothing came for long."""
+    async with aclosing(parts):
+        coming = asyncio.ensure_future(anext(parts))
+        try:
+            while True:
+                done, _ = await asyncio.wait([coming], timeout=_QUIET)
+                if not done:
+                    yield KEEPALIVE_COMMENT
+                    continue
+                try:
+                    yield coming.result()
+                except StopAsyncIteration:
+                    return
+                coming = asyncio.ensure_future(anext(parts))
+        finally:
+            if not coming.done():
+                coming.cancel()
+                await asyncio.wait([coming])
+
+
+def _write(body: Mapping[str, object]) -> str:
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,103 @@
+"""A server in this process: real uvicorn on a free port of 127.0.0.1, the model being a script."""
+
+import json
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import uvicorn
+
+from lamella.faces.server.app import make_app
+from lamella.faces.server.serving import ServeOptions, bind, configure, open_state
+from lamella.faces.server.state import ServerState
+from lamella.ports import ChatProvider
+from lamella.wiring import read_services
+
+MODEL = "scripted:tides"
+
+
+@dataclass(slots=True)
+class RunningServer:
+    """A server that runs, and a client for it."""
+
+    state: ServerState
+    url: str
+    client: httpx2.Client
+
+    def ask(self, conversation: str, text: str, **more: object) -> dict[str, Any]:
+        """A whole answer."""
+        body = {"text": text, "stream": False, **more}
+        answer = self.client.post(f"/v1/conversations/{conversation}/messages", json=body)
+        assert answer.status_code == 200, answer.text
+        told: dict[str, Any] = answer.json()
+        return told
+
+    def begin(self, name: str, **more: object) -> str:
+        """A new conversation; its key."""
+        answer = self.client.post("/v1/conversations", json={"name": name, **more})
+        assert answer.status_code == 201, answer.text
+        key: str = answer.json()["conversation"]
+        return key
+
+
+@dataclass(frozen=True, slots=True)
+class SentEvent:
+    """One server-sent event."""
+
+    name: str
+    data: dict[str, Any]
+    id: str | None = None
+    fields: Mapping[str, str] = field(default_factory=dict)
+
+
+def read_events(lines: Iterator[str]) -> Iterator[SentEvent]:
+    """The events of a stream, as they come."""
+    fields: dict[str, str] = {}
+    for line in lines:
+        if not line and "data" in fields:
+            yield SentEvent(fields.get("event", ""), json.loads(fields["data"]), fields.get("id"), fields)
+        if not line:
+            fields = {}
+        elif not line.startswith(":"):
+            name, _, value = line.partition(": ")
+            fields[name] = value
+
+
+def open_test_state(
+    store: str, provider: ChatProvider | None, *, vault: Path | None = None, serve: Mapping[str, object] | None = None
+) -> ServerState:
+    """The state of a server over a store, as the command opens it."""
+    services = read_services({"serve": dict(serve or {})})
+    return open_state(ServeOptions(store=store, vault=vault, model=MODEL), services=services, provider=provider)
+
+
+@contextmanager
+def running(
+    store: str,
+    provider: ChatProvider | None,
+    *,
+    vault: Path | None = None,
+    serve: Mapping[str, object] | None = None,
+) -> Iterator[RunningServer]:
+    """A server until the block ends; then it is stopped as a signal stops it."""
+    state = open_test_state(store, provider, vault=vault, serve=serve)
+    listener = bind("127.0.0.1", 0)
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    server = uvicorn.Server(configure(make_app(state), state.rules))
+    thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
+    thread.start()
+    while not server.started:
+        assert thread.is_alive(), "the server did not start"
+        threading.Event().wait(0.005)
+    try:
+        with httpx2.Client(base_url=url, timeout=20) as client:
+            yield RunningServer(state, url, client)
+    finally:
+        server.should_exit = True
+        thread.join(20)
+        listener.close()
+        assert not thread.is_alive(), "the server did not stop"

@@ -1,0 +1,167 @@
+"""Conversations and messages over HTTP: one server for all of these tests, each in conversations of its own."""
+
+from collections.abc import Iterator
+
+import pytest
+from tests.server.running import RunningServer, read_events, running
+
+from lamella.testing import ScriptedProvider
+
+
+class Echo(ScriptedProvider):
+    """Says how many messages it was sent, a line for as often as it is asked."""
+
+    def __init__(self) -> None:
+        super().__init__(*[f"Answer {number}." for number in range(200)])
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[RunningServer]:
+    with running("memory:", Echo()) as one:
+        yield one
+
+
+def test_a_conversation_is_begun_listed_read_renamed_and_erased(server: RunningServer) -> None:
+    key = server.begin("garden", title="Herbs")
+    listed = server.client.get("/v1/conversations").json()
+    assert [(one["name"], one["title"]) for one in listed["chats"] if one["conversation"] == key] == [
+        ("garden", "Herbs")
+    ]
+    server.ask("garden", "When to sow?")
+    said = server.client.get("/v1/conversations/garden").json()
+    assert [turn["text"] for turn in said["turns"]] == ["When to sow?"]
+    renamed = server.client.patch("/v1/conversations/garden", json={"title": "Seeds"}).json()
+    assert renamed["title"] == "Seeds"
+    assert server.client.delete(f"/v1/conversations/{key}").json()["erased"]
+    gone = server.client.get("/v1/conversations/garden")
+    assert (gone.status_code, gone.json()["error"]["code"]) == (404, "not_found")
+
+
+def test_a_name_that_is_taken_is_refused(server: RunningServer) -> None:
+    server.begin("once")
+    again = server.client.post("/v1/conversations", json={"name": "once"})
+    assert (again.status_code, again.json()["error"]["code"]) == (409, "name_taken")
+
+
+def test_an_answer_is_streamed_with_ids_and_ends_with_what_became_of_it(server: RunningServer) -> None:
+    key = server.begin("streamed")
+    with server.client.stream("POST", f"/v1/conversations/{key}/messages", json={"text": "Hello?"}) as answer:
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        events = list(read_events(answer.iter_lines()))
+    assert [event.name for event in events] == ["envelope", "delta", "done"]
+    assert all(event.id for event in events)
+    said = server.client.get(f"/v1/conversations/{key}").json()["turns"][0]
+    assert events[0].data["message"] == said["message"] == events[-1].data["message"]
+    assert events[-1].data["reply"] == said["reply"]["message"]
+    assert events[1].data["text"] == said["reply"]["text"]
+
+
+def test_an_answer_can_be_followed_again_from_any_of_its_events(server: RunningServer) -> None:
+    key = server.begin("followed")
+    with server.client.stream("POST", f"/v1/conversations/{key}/messages", json={"text": "Hello?"}) as answer:
+        events = list(read_events(answer.iter_lines()))
+    path = f"/v1/conversations/{key}/messages/{events[0].data['message']}/events"
+    for number, event in enumerate(events):
+        assert event.id is not None
+        with server.client.stream("GET", path, headers={"Last-Event-ID": event.id}) as answer:
+            again = list(read_events(answer.iter_lines()))
+        assert [one.name for one in again] == [one.name for one in events[number + 1 :]]
+    stored = next(one.id for one in events if one.id).split(".")
+    stored[1] = "0"
+    with server.client.stream("GET", path, params={"after": ".".join(stored)}) as answer:
+        told = list(read_events(answer.iter_lines()))
+    assert [one.data.get("text") for one in told if one.name == "delta"] == [events[1].data["text"]]
+    assert told[-1].name == "done"
+
+
+def test_the_id_of_another_question_is_refused(server: RunningServer) -> None:
+    key = server.begin("other-id")
+    message = server.ask(key, "Hello?")["message"]
+    path = f"/v1/conversations/{key}/messages/{message}/events"
+    wrong = server.client.get(path, headers={"Last-Event-ID": "abc.0.1.0.0"})
+    assert (wrong.status_code, wrong.json()["error"]["code"]) == (400, "bad_call")
+    assert server.client.get(path, headers={"Last-Event-ID": "nonsense"}).status_code == 400
+
+
+def test_a_question_is_edited_answered_again_and_deleted_each_on_a_branch(server: RunningServer) -> None:
+    key = server.begin("branches")
+    first = server.ask(key, "When to sow?")
+    path = f"/v1/conversations/{key}/messages/{first['message']}"
+    edited = server.client.put(path, json={"text": "When to reap?", "stream": False}).json()
+    assert edited["answer"] != first["answer"]
+    again = server.client.post(f"{path}/regenerate", json={"stream": False}).json()
+    assert again["message"] == first["message"]
+    assert again["answer"] not in (first["answer"], edited["answer"])
+    said = server.client.get(f"/v1/conversations/{key}").json()
+    assert len(said["branches"]) == 3
+    switched = server.client.post(f"/v1/conversations/{key}/switch", json={"head": first["reply"]}).json()
+    assert switched["head"] == first["reply"]
+    assert server.client.delete(path).json()["head"] == ""
+
+
+def test_a_conversation_forks_into_one_of_its_own(server: RunningServer) -> None:
+    key = server.begin("trunk")
+    first = server.ask(key, "One?")
+    server.ask(key, "Two?")
+    body = {"message": first["reply"], "name": "limb"}
+    forked = server.client.post(f"/v1/conversations/{key}/fork", json=body)
+    assert forked.status_code == 201
+    assert [turn["text"] for turn in server.client.get("/v1/conversations/limb").json()["turns"]] == ["One?"]
+    missing = server.client.post(f"/v1/conversations/{key}/fork", json={"message": "nowhere"})
+    assert (missing.status_code, missing.json()["error"]["code"]) == (404, "not_found")
+
+
+def test_a_conversation_is_exported_erased_and_imported_again(server: RunningServer) -> None:
+    key = server.begin("traveller")
+    server.ask(key, "Where to?")
+    archive = server.client.get(f"/v1/conversations/{key}/export").text
+    transcript = server.client.get(f"/v1/conversations/{key}/export", params={"format": "transcript"}).json()
+    assert [turn["user"] for turn in transcript["turns"]] == ["Where to?"]
+    same = server.client.post("/v1/conversations/import", json={"archive": archive})
+    assert (same.status_code, same.json()["outcome"]) == (200, "same")
+    legacy = server.client.post("/v1/conversations/import", json={"archive": "**user**: Hi\n\n**ai**: Ho.\n"})
+    assert (legacy.status_code, legacy.json()["outcome"]) == (201, "new")
+
+
+def test_what_was_said_is_searched(server: RunningServer) -> None:
+    key = server.begin("searched")
+    server.ask(key, "Where does the quetzal nest?")
+    hits = server.client.get("/v1/conversations/search", params={"q": "QUETZAL"}).json()["hits"]
+    assert [hit["conversation"] for hit in hits] == [key]
+
+
+def test_settings_of_a_conversation_are_set_and_those_of_the_machine_are_not(server: RunningServer) -> None:
+    key = server.begin("set", settings={"temperature": 0.2})
+    path = f"/v1/conversations/{key}/settings"
+    assert server.client.get(path).json()["settings"]["temperature"] == 0.2
+    changed = server.client.patch(path, json={"settings": {"layout": "library"}}).json()
+    assert changed["settings"]["layout"] == "library"
+    assert server.client.get(path).json()["settings"]["layout"] == "library"
+    for name in ("instructions_file", "mcp", "store", "private_addresses", "note_writes", "secrets", "serve"):
+        refused = server.client.patch(path, json={"settings": {name: "x"}})
+        assert (refused.status_code, refused.json()["error"]["code"]) == (400, "bad_setting"), name
+    wrong = server.client.patch(path, json={"settings": {"layout": "sideways"}})
+    assert (wrong.status_code, wrong.json()["error"]["code"]) == (400, "bad_setting")
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"[]", b"null", b'{"text": 1}', b'{"text": "a", "strange": 1}', b"\xff", b"[" * 5_000]
+)
+def test_a_body_that_is_not_as_it_should_be_is_told_in_the_one_shape(server: RunningServer, body: bytes) -> None:
+    key = server.begin(f"body-{abs(hash(body))}")
+    answer = server.client.post(
+        f"/v1/conversations/{key}/messages", content=body, headers={"content-type": "application/json"}
+    )
+    assert 400 <= answer.status_code < 500
+    assert set(answer.json()["error"]) >= {"code", "message", "hint"}
+
+
+def test_half_of_a_character_is_refused_and_nothing_is_asked(server: RunningServer) -> None:
+    key = server.begin("halves")
+    answer = server.client.post(
+        f"/v1/conversations/{key}/messages",
+        content=b'{"text": "\\ud800", "stream": false}',
+        headers={"content-type": "application/json"},
+    )
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "bad_text")
+    assert server.client.get(f"/v1/conversations/{key}").json()["turns"] == []

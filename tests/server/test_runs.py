@@ -1,0 +1,205 @@
+"""Turns on their way: one at a time, stopped, left, followed again, also by a server that was started anew."""
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from tests.server.running import RunningServer, read_events, running
+
+from lamella.errors import OverloadedError
+from lamella.testing import Line, ScriptedProvider
+
+SLOW = Line(text="At noon, as on most days.", chunk=5, delay=0.1)
+
+
+@pytest.fixture
+def script() -> ScriptedProvider:
+    return ScriptedProvider(SLOW, *["At six."] * 5)
+
+
+@pytest.fixture
+def server(script: ScriptedProvider) -> Iterator[RunningServer]:
+    with running("memory:", script, serve={"grace": 0.2, "stop_seconds": 1}) as one:
+        yield one
+
+
+def _begin_slowly(server: RunningServer, key: str, **more: object) -> "threading.Thread":
+    """A turn under way: its envelope has come, and somebody follows it."""
+    begun = threading.Event()
+
+    def follow() -> None:
+        body = {"text": "When?", **more}
+        with server.client.stream("POST", f"/v1/conversations/{key}/messages", json=body) as answer:
+            for _ in read_events(answer.iter_lines()):
+                begun.set()
+
+    thread = threading.Thread(target=follow)
+    thread.start()
+    assert begun.wait(5)
+    return thread
+
+
+def test_a_second_turn_is_refused_and_told_what_is_under_way(server: RunningServer) -> None:
+    key = server.begin("one")
+    thread = _begin_slowly(server, key)
+    refused = server.client.post(f"/v1/conversations/{key}/messages", json={"text": "And low tide?"})
+    assert refused.status_code == 409
+    told = refused.json()["error"]
+    assert (told["code"], told["running"]["conversation"]) == ("busy", key)
+    under = server.client.get(f"/v1/conversations/{key}").json()
+    assert under["running"]["message"] == told["running"]["message"] == under["turns"][0]["message"]
+    plain = server.client.post(f"/v1/conversations/{key}/switch", json={"head": under["head"]})
+    assert plain.status_code == 409
+    assert server.client.patch(f"/v1/conversations/{key}", json={"title": "Tides"}).status_code == 200
+    thread.join()
+    said = server.client.get(f"/v1/conversations/{key}").json()
+    assert [turn["reply"]["text"] for turn in said["turns"]] == [SLOW.text]
+
+
+def test_a_second_turn_waits_where_it_asks_to_be_queued(server: RunningServer) -> None:
+    key = server.begin("two")
+    thread = _begin_slowly(server, key)
+    second = server.ask(key, "And low tide?", queue=True)
+    thread.join()
+    assert second["answer"] == "At six."
+    said = server.client.get(f"/v1/conversations/{key}").json()
+    assert [turn["reply"]["text"] for turn in said["turns"]] == [SLOW.text, "At six."]
+
+
+def test_questions_that_come_at_once_are_asked_one_after_the_other(server: RunningServer) -> None:
+    key = server.begin("many")
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda number: server.ask(key, f"Question {number}?", queue=True), range(4)))
+    said = server.client.get(f"/v1/conversations/{key}").json()["turns"]
+    assert sorted(turn["text"] for turn in said) == [f"Question {number}?" for number in range(4)]
+    assert {turn["message"]: turn["reply"]["message"] for turn in said} == {
+        one["message"]: one["reply"] for one in answers
+    }
+
+
+def test_a_turn_that_is_stopped_keeps_what_was_said(server: RunningServer) -> None:
+    key = server.begin("stopped")
+    path = f"/v1/conversations/{key}"
+    with server.client.stream("POST", f"{path}/messages", json={"text": "When?"}) as answer:
+        events = read_events(answer.iter_lines())
+        while next(events).name != "delta":
+            pass
+        assert server.client.post(f"{path}/stop").json()["stopped"]
+        last = list(events)[-1]
+    assert (last.name, last.data["stopped"]) == ("done", True)
+    kept = server.client.get(path).json()["turns"][0]["reply"]
+    assert kept["message"] == last.data["reply"]
+    assert SLOW.text.startswith(kept["text"])
+    assert kept["text"] != SLOW.text
+    assert not server.client.post(f"{path}/stop").json()["stopped"]
+
+
+def test_a_client_that_goes_away_stops_the_model_after_the_grace_and_what_was_said_is_kept(
+    server: RunningServer,
+) -> None:
+    key = server.begin("left")
+    with server.client.stream("POST", f"/v1/conversations/{key}/messages", json={"text": "When?"}) as answer:
+        events = read_events(answer.iter_lines())
+        while next(events).name != "delta":
+            pass
+    for _ in range(200):
+        turn = server.client.get(f"/v1/conversations/{key}").json()["turns"][0]
+        if turn["reply"] is not None:
+            break
+    assert SLOW.text.startswith(turn["reply"]["text"])
+    assert turn["reply"]["text"] != SLOW.text
+
+
+def test_a_client_that_comes_back_within_the_grace_hears_the_rest(server: RunningServer) -> None:
+    key = server.begin("back")
+    with server.client.stream("POST", f"/v1/conversations/{key}/messages", json={"text": "When?"}) as answer:
+        events = read_events(answer.iter_lines())
+        first = next(events)
+        heard = next(events)
+    assert heard.id is not None
+    path = f"/v1/conversations/{key}/messages/{first.data['message']}/events"
+    with server.client.stream("GET", path, headers={"Last-Event-ID": heard.id}) as answer:
+        rest = list(read_events(answer.iter_lines()))
+    said = [event.data["text"] for event in (heard, *rest) if event.name == "delta"]
+    assert "".join(said) == SLOW.text
+    assert (rest[-1].name, rest[-1].data["stopped"]) == ("done", False)
+
+
+def test_an_error_before_anything_is_written_down_has_its_status_and_one_after_that_is_the_last_event() -> None:
+    broken = Line(text="At n", error=OverloadedError("Too much to do.", hint="Wait."))
+    with running("memory:", ScriptedProvider(broken)) as server:
+        key = server.begin("errors", settings={"window": 300, "reserve": 50})
+        large = server.client.post(f"/v1/conversations/{key}/messages", json={"text": "word " * 2_000})
+        assert (large.status_code, large.json()["error"]["code"]) == (413, "budget_exceeded")
+        with server.client.stream("POST", f"/v1/conversations/{key}/messages", json={"text": "When?"}) as answer:
+            events = list(read_events(answer.iter_lines()))
+        assert [event.name for event in events] == ["envelope", "delta", "error"]
+        assert events[-1].data["error"]["code"] == "overloaded"
+        kept = server.client.get(f"/v1/conversations/{key}").json()["turns"][0]["reply"]
+        assert kept["text"] == "At n"
+
+
+def test_a_server_that_is_stopped_keeps_what_was_said_and_another_tells_the_rest(tmp_path: Path) -> None:
+    store = f"sqlite:///{tmp_path / 'chats.db'}"
+    script = ScriptedProvider(Line(text="At noon, as on most days.", chunk=5, delay=0.3))
+    with running(store, script, serve={"stop_seconds": 0}) as server:
+        key = server.begin("tides")
+        stream = server.client.stream("POST", f"/v1/conversations/{key}/messages", json={"text": "When?"})
+        answer = stream.__enter__()
+        events = read_events(answer.iter_lines())
+        first, heard = next(events), next(events)
+    assert heard.id is not None
+    with running(store, ScriptedProvider()) as server:
+        kept = server.client.get(f"/v1/conversations/{key}").json()["turns"][0]["reply"]["text"]
+        assert kept.startswith(heard.data["text"])
+        path = f"/v1/conversations/{key}/messages/{first.data['message']}/events"
+        with server.client.stream("GET", path, headers={"Last-Event-ID": heard.id}) as answer:
+            rest = list(read_events(answer.iter_lines()))
+        told = [event.data["text"] for event in (heard, *rest) if event.name == "delta"]
+        assert "".join(told) == kept
+        assert rest[-1].name == "done"
+
+
+def test_a_question_that_was_left_open_says_so_and_goes_on_when_asked(tmp_path: Path) -> None:
+    store = f"sqlite:///{tmp_path / 'chats.db'}"
+    with running(store, ScriptedProvider(Line(error=OverloadedError("Too much.", hint="Wait.", wait=999.0)))) as server:
+        key = server.begin("open")
+        with server.client.stream("POST", f"/v1/conversations/{key}/messages", json={"text": "When?"}) as answer:
+            events = list(read_events(answer.iter_lines()))
+        assert [event.name for event in events] == ["envelope", "error"]
+        message = events[0].data["message"]
+    with running(store, ScriptedProvider("At noon.")) as server:
+        with server.client.stream("GET", f"/v1/conversations/{key}/messages/{message}/events") as answer:
+            told = list(read_events(answer.iter_lines()))
+        assert [event.data["error"]["code"] for event in told] == ["reply_broken"]
+        resumed = server.client.post(f"/v1/conversations/{key}/resume", json={"stream": False}).json()
+        assert (resumed["message"], resumed["answer"]) == (message, "At noon.")
+
+
+def test_more_turns_than_the_server_takes_are_refused_for_now() -> None:
+    with running("memory:", ScriptedProvider(SLOW, SLOW), serve={"runs": 1}) as server:
+        one, other = server.begin("one"), server.begin("other")
+        thread = _begin_slowly(server, one)
+        refused = server.client.post(f"/v1/conversations/{other}/messages", json={"text": "When?"})
+        assert (refused.status_code, refused.json()["error"]["code"]) == (503, "stopping")
+        assert refused.headers["retry-after"] == "5"
+        thread.join()
+
+
+def test_tools_that_the_client_runs_come_back_in_the_end_and_their_results_go_on() -> None:
+    from lamella import ToolCall
+
+    call = ToolCall(id="c1", name="tide_table", arguments='{"day": "today"}')
+    with running("memory:", ScriptedProvider(Line(calls=(call,)), "At noon.")) as server:
+        key = server.begin("tools")
+        tools = [{"name": "tide_table", "description": "Tides.", "parameters": {"type": "object"}}]
+        asked = server.ask(key, "When?", tools=tools)
+        assert asked["calls"] == [{"id": "c1", "name": "tide_table", "arguments": '{"day": "today"}'}]
+        path = f"/v1/conversations/{key}/messages/{asked['message']}/results"
+        body = {"outputs": [{"call": "c1", "output": "12:00"}], "stream": False}
+        given = server.client.post(path, json=body).json()
+        assert given["answer"] == "At noon."
+        rounds = server.client.get(f"/v1/conversations/{key}").json()["turns"][0]["rounds"]
+        assert rounds[0]["calls"][0]["output"] == "12:00"
