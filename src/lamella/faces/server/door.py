@@ -41,6 +41,9 @@ class HttpDoor:
     def finish_calls(self, tools: Sequence[str]) -> str:
         return "Hand back what they gave with `POST …/messages/{message}/results`."
 
+    def begin_work(self) -> str:
+        return "the command `lamella workflow` of whoever runs the server"
+
     def replay_file(self) -> str:
         return "the command `lamella replay`"
 

@@ -17,7 +17,7 @@ from lamella.ports import ChatProvider
 from lamella.runners.registry import RUNNERS
 from lamella.wiring.archives import open_archive
 from lamella.wiring.providers import fit_settings, open_pool
-from lamella.wiring.running.memory import find_part, open_memory, open_remember
+from lamella.wiring.running.memory import find_book, find_part, open_memory
 from lamella.wiring.running.workplaces import open_workplace
 from lamella.wiring.services import Services, read_services
 from lamella.wiring.stores import open_backend
@@ -103,7 +103,7 @@ class EngineSuite:
             archive=open_archive(),
             open_store=open_store if trusted and not owner else None,
             fit=partial(fit_settings, begins=True, services=services),
-            place=open_workplace(services, vault=self.vault, remember=open_remember(services, part)),
+            place=open_workplace(services, vault=self.vault, book=find_book(services, part)),
             memory=partial(open_memory, services=services),
         )
 
