@@ -2,11 +2,14 @@
 
 import json
 import os
+import signal
+import subprocess
 import sys
 from pathlib import Path
+from time import monotonic, sleep
 
 import pytest
-from tests.journeys.running import Ran, refusal, spawn_in
+from tests.journeys.running import COMMAND, Ran, refusal, spawn_in
 
 SERVER = Path(__file__).parents[1] / "odd_tool_server.py"
 
@@ -69,3 +72,41 @@ def test_bad_settings_are_told_as_every_failure_is(here: Path, servers: object, 
 
 def test_a_server_that_nobody_named_is_told(here: Path) -> None:
     assert "No MCP server is called gone" in refusal(run(here, "mcp", "check", "gone", "--json"), code="bad_usage")
+
+
+def is_there(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    # One that nobody looked after yet has ended all the same.
+    status = Path(f"/proc/{process}/stat")
+    return not status.exists() or status.read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
+
+
+@pytest.mark.parametrize("mode", ["plain", "silent"])
+def test_a_server_ends_with_the_program_however_impatient_somebody_is(here: Path, mode: str) -> None:
+    """One hangs in a call, one never answers at all; both would outlive whoever started them."""
+    started = here / "started"
+    line = f"echo $$ > {started}.new; mv {started}.new {started}; exec {sys.executable} {SERVER} {mode}"
+    servers = {"it": {"command": "sh", "args": ["-c", line], "writes": True, "seconds": 60}}
+    script = here / "script.json"
+    call = {"name": "it__wait", "arguments": {}}
+    script.write_text(json.dumps([{"calls": [call]}, "Done."]), encoding="utf-8")
+    environment = {**os.environ, "XDG_CONFIG_HOME": str(here.parent / "config"), "LAMELLA_MCP": json.dumps(servers)}
+    words = [*COMMAND, "ask", "Hi", "--runner", "agent", "--model", f"scripted:{script}"]
+    with subprocess.Popen(words, env=environment, cwd=here, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as asking:
+        assert asking.stderr is not None
+        until = monotonic() + 20
+        while not started.exists() and monotonic() < until:
+            sleep(0.02)
+        if mode == "plain":
+            # What is called is told before it is called.
+            while b"it__wait" not in asking.stderr.readline():
+                assert monotonic() < until
+        for _ in range(3):
+            asking.send_signal(signal.SIGINT)
+            sleep(0.03)
+        _, told = asking.communicate(timeout=30)
+    assert asking.returncode in (130, -signal.SIGINT), told
+    assert not is_there(int(started.read_text(encoding="utf-8")))

@@ -29,6 +29,7 @@ from lamella.faces.cli.chat.input import PROMPT
 from lamella.faces.cli.tables.said import tell_round, tell_waiting
 from lamella.faces.cli.terminal.consent import allow_write, can_ask, go_on_trusted
 from lamella.faces.cli.terminal.lines import show_line, show_lines, tell_count
+from lamella.faces.cli.terminal.signals import undisturbed
 from lamella.faces.cli.terminal.telling import tell
 from lamella.ports import TokenCounter
 from lamella.runners.registry import RUNNERS
@@ -274,8 +275,9 @@ def opened_to_talk(options: ChatOptions, progress: "Callable[[Progress], None]")
         opener = ChatOpener(backend=backend, pool=pool, services=services, usual=usual, place=place)
         yield opener.open(options)
     finally:
-        _close_place(place)
-        backend.store.close()
+        with undisturbed():
+            _close_place(place)
+            backend.store.close()
 
 
 def _tell_noted(fact: "Fact") -> None:
