@@ -63,7 +63,12 @@ def test_a_project_names_a_server_and_the_user_says_yes_to_it_by_name(here: Path
 
 @pytest.mark.parametrize(
     ("servers", "told"),
-    [({"it": {}}, "neither a command nor a url"), ({"it": {"comand": "x"}}, "no setting mcp.it.comand"), ([], "mcp")],
+    [
+        ({"it": {"command": "x", "env": ["KEY=secret"]}}, "'KEY' with more than the name of a variable"),
+        ({"it": {}}, "neither a command nor a url"),
+        ({"it": {"comand": "x"}}, "no setting mcp.it.comand"),
+        ([], "mcp"),
+    ],
 )
 def test_bad_settings_are_told_as_every_failure_is(here: Path, servers: object, told: str) -> None:
     assert told in refusal(run(here, "mcp", "list", "--json", servers=servers), code="bad_setting")
@@ -94,7 +99,8 @@ def test_a_server_ends_with_the_program_however_impatient_somebody_is(here: Path
     call = {"name": "it__wait", "arguments": {}}
     script.write_text(json.dumps([{"calls": [call]}, "Done."]), encoding="utf-8")
     environment = {**os.environ, "XDG_CONFIG_HOME": str(here.parent / "config"), "LAMELLA_MCP": json.dumps(servers)}
-    words = [*COMMAND, "ask", "Hi", "--runner", "agent", "--model", f"scripted:{script}"]
+    kept = ["--chat", "garden", "--store", f"sqlite:///{here}/chats.db"]
+    words = [*COMMAND, "ask", "Hi", "--runner", "agent", "--model", f"scripted:{script}", *kept]
     with subprocess.Popen(words, env=environment, cwd=here, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as asking:
         assert asking.stderr is not None
         until = monotonic() + 20
@@ -109,4 +115,16 @@ def test_a_server_ends_with_the_program_however_impatient_somebody_is(here: Path
             sleep(0.03)
         _, told = asking.communicate(timeout=30)
     assert asking.returncode in (130, -signal.SIGINT), told
+    assert (b"Go on with: lamella chats resume garden --store" in told) is (mode == "plain")
     assert not is_there(int(started.read_text(encoding="utf-8")))
+
+
+def test_a_server_that_nobody_trusts_keeps_no_runner_from_answering_that_uses_no_tools(here: Path) -> None:
+    (here / "lamella.toml").write_text('[mcp.theirs]\ncommand = "theirs"\n', encoding="utf-8")
+    (here / "frost.md").write_text("Frost comes in May.\n", encoding="utf-8")
+    script = here.parent / "script.json"
+    script.write_text('["In May [^1]."]', encoding="utf-8")
+    words = ("ask", "When does frost come?", "--model", f"scripted:{script}", "--vault", ".")
+    assert run(here, *words, "--runner", "vault_qa").exit == 0
+    assert run(here, *words, "--runner", "chat").exit == 0
+    assert "theirs" in refusal(run(here, *words, "--runner", "agent", "--json"), code="untrusted")
