@@ -6,7 +6,9 @@ answer that does.
 
 import asyncio
 import json
+import os
 from pathlib import Path
+from time import time
 
 from tests.contracts.places import ROOT
 from tests.journeys.running import run
@@ -62,3 +64,64 @@ def test_a_forced_search_is_made_and_its_result_stands_before_the_question() -> 
     assert asked.endswith("</tool_result>\n[User query]:\n@vault When does the office open?")
     assert "7:30" in asked
     assert "7:30" in said
+
+
+def test_a_project_tells_the_model_once_of_a_source_that_changed(tmp_path: Path) -> None:
+    folder = tmp_path / "garden"
+    folder.mkdir()
+    (folder / "beans.md").write_text("Sow in May.\n", encoding="utf-8")
+    long_ago = time() - 60
+    os.utime(folder / "beans.md", (long_ago, long_ago))
+    os.utime(folder, (long_ago, long_ago))
+    url = f"sqlite:///{tmp_path}/chats.db"
+
+    async def ask(text: str) -> tuple[str, list[str], str]:
+        async with lamella.open(url, vault=folder, model="local") as engine:
+            chat = await engine.conversation("garden", temperature=0.0, layout="in_place", window=8_192, reserve=512)
+            heard = [event async for event in chat.send(text, runner="project", max_tokens=8)]
+            turn = next(event.turn for event in heard if event.turn is not None)
+            said = "".join(event.text for event in heard)
+            return said, [message.text for message in turn.messages], str(turn.prefix.movement)
+
+    first, asked, _ = asyncio.run(ask("What is this project?"))
+    assert "- beans.md" in asked[0]
+    (folder / "peas.md").write_text("Sow in March.\n", encoding="utf-8")
+    second, again, moved = asyncio.run(ask("What is new?"))
+    assert again[0] == asked[0]
+    assert "New or changed: peas.md." in again[-1]
+    assert moved == "none"
+    third, last, _ = asyncio.run(ask("And now?"))
+    assert "changed since the last question" not in last[-1]
+    assert all((first, second, third))
+
+
+def test_a_conversation_of_several_runners_is_reloaded_in_the_middle_and_goes_on(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/chats.db"
+    vault = tmp_path / "office"
+    vault.mkdir()
+    (vault / "hours.md").write_text("The office opens at 7:30.\n", encoding="utf-8")
+    asked = (
+        ("vault_qa", "When does the office open?"),
+        ("plus", "@vault office"),
+        ("agent", "@vault opens"),
+        ("chat", "Thanks."),
+    )
+    sent: list[list[str]] = []
+
+    async def ask(runner: str, text: str) -> str:
+        # Nothing of the one before is left but the store.
+        async with lamella.open(url, vault=vault, model="local") as engine:
+            chat = await engine.conversation("office", temperature=0.0, layout="in_place", window=8_192, reserve=512)
+            heard = [event async for event in chat.send(text, runner=runner, max_tokens=4)]
+            turn = [event.turn for event in heard if event.turn is not None][-1]
+            sent.append([message.text for message in turn.messages])
+            return "".join(event.text for event in heard)
+
+    said = [asyncio.run(ask(runner, text)) for runner, text in asked]
+    assert all(said)
+    with lamella.open(url) as engine:
+        chat = engine.chat("office")
+        assert [told.message.text for told in chat.turns()] == [text for _, text in asked]
+        assert list(engine.verify()) == []
+    # What was said stands in the last request, as it was said.
+    assert [text in sent[-1] for text in said[:-1]] == [True] * 3

@@ -2,11 +2,14 @@
 
 import json
 import os
+import signal
+import subprocess
 import sys
 from pathlib import Path
+from time import monotonic, sleep
 
 import pytest
-from tests.journeys.running import Ran, refusal, spawn_in
+from tests.journeys.running import COMMAND, Ran, refusal, spawn_in
 
 SERVER = Path(__file__).parents[1] / "odd_tool_server.py"
 
@@ -60,7 +63,12 @@ def test_a_project_names_a_server_and_the_user_says_yes_to_it_by_name(here: Path
 
 @pytest.mark.parametrize(
     ("servers", "told"),
-    [({"it": {}}, "neither a command nor a url"), ({"it": {"comand": "x"}}, "no setting mcp.it.comand"), ([], "mcp")],
+    [
+        ({"it": {"command": "x", "env": ["KEY=secret"]}}, "'KEY' with more than the name of a variable"),
+        ({"it": {}}, "neither a command nor a url"),
+        ({"it": {"comand": "x"}}, "no setting mcp.it.comand"),
+        ([], "mcp"),
+    ],
 )
 def test_bad_settings_are_told_as_every_failure_is(here: Path, servers: object, told: str) -> None:
     assert told in refusal(run(here, "mcp", "list", "--json", servers=servers), code="bad_setting")
@@ -69,3 +77,54 @@ def test_bad_settings_are_told_as_every_failure_is(here: Path, servers: object, 
 
 def test_a_server_that_nobody_named_is_told(here: Path) -> None:
     assert "No MCP server is called gone" in refusal(run(here, "mcp", "check", "gone", "--json"), code="bad_usage")
+
+
+def is_there(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    # One that nobody looked after yet has ended all the same.
+    status = Path(f"/proc/{process}/stat")
+    return not status.exists() or status.read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
+
+
+@pytest.mark.parametrize("mode", ["plain", "silent"])
+def test_a_server_ends_with_the_program_however_impatient_somebody_is(here: Path, mode: str) -> None:
+    """One hangs in a call, one never answers at all; both would outlive whoever started them."""
+    started = here / "started"
+    line = f"echo $$ > {started}.new; mv {started}.new {started}; exec {sys.executable} {SERVER} {mode}"
+    servers = {"it": {"command": "sh", "args": ["-c", line], "writes": True, "seconds": 60}}
+    script = here / "script.json"
+    call = {"name": "it__wait", "arguments": {}}
+    script.write_text(json.dumps([{"calls": [call]}, "Done."]), encoding="utf-8")
+    environment = {**os.environ, "XDG_CONFIG_HOME": str(here.parent / "config"), "LAMELLA_MCP": json.dumps(servers)}
+    kept = ["--chat", "garden", "--store", f"sqlite:///{here}/chats.db"]
+    words = [*COMMAND, "ask", "Hi", "--runner", "agent", "--model", f"scripted:{script}", *kept]
+    with subprocess.Popen(words, env=environment, cwd=here, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as asking:
+        assert asking.stderr is not None
+        until = monotonic() + 20
+        while not started.exists() and monotonic() < until:
+            sleep(0.02)
+        if mode == "plain":
+            # What is called is told before it is called.
+            while b"it__wait" not in asking.stderr.readline():
+                assert monotonic() < until
+        for _ in range(3):
+            asking.send_signal(signal.SIGINT)
+            sleep(0.03)
+        _, told = asking.communicate(timeout=30)
+    assert asking.returncode in (130, -signal.SIGINT), told
+    assert (b"Go on with: lamella chats resume garden --store" in told) is (mode == "plain")
+    assert not is_there(int(started.read_text(encoding="utf-8")))
+
+
+def test_a_server_that_nobody_trusts_keeps_no_runner_from_answering_that_uses_no_tools(here: Path) -> None:
+    (here / "lamella.toml").write_text('[mcp.theirs]\ncommand = "theirs"\n', encoding="utf-8")
+    (here / "frost.md").write_text("Frost comes in May.\n", encoding="utf-8")
+    script = here.parent / "script.json"
+    script.write_text('["In May [^1]."]', encoding="utf-8")
+    words = ("ask", "When does frost come?", "--model", f"scripted:{script}", "--vault", ".")
+    assert run(here, *words, "--runner", "vault_qa").exit == 0
+    assert run(here, *words, "--runner", "chat").exit == 0
+    assert "theirs" in refusal(run(here, *words, "--runner", "agent", "--json"), code="untrusted")

@@ -157,3 +157,21 @@ def test_answering_again_takes_an_answer_that_fits_and_no_other(
     assert (told.exit, told.out) == (2, "")
     assert "The answer may have 1,500 tokens, and the window of 3,000 has" in told.err
     assert spawn("chats", "regenerate", "talk", environment=home).out == "One.\n"
+
+
+def test_a_rule_that_may_only_be_stricter_says_so_where_it_is_laxer(chat: Chat) -> None:
+    ran = chat("/set memory_writes allow", "/set note_writes off", words=("--set", "note_writes=allow"))
+    assert "warning: note_writes=allow has no effect: your own settings say ask" in ran.err
+    assert "warning: memory_writes=allow has no effect" in ran.err
+    assert "warning: note_writes=off" not in ran.err
+    assert "no effect" not in chat(words=("--set", "note_writes=allow"), LAMELLA_NOTE_WRITES="allow").err
+
+
+@pytest.mark.parametrize("value", ["inf", "nan", "-1"])
+def test_a_limit_that_is_none_is_refused_with_what_it_takes(chat: Chat, value: str) -> None:
+    ran = chat(words=("--set", f"max_cost={value}"))
+    assert ran.exit == 2
+    assert ran.err.splitlines()[-2:] == [
+        f"error: max_cost is {value}.".replace("-1", "-1.0"),
+        "hint: Give a number above 0, or none for no limit.",
+    ]

@@ -18,3 +18,5 @@ RUNNERS: Mapping[str, Runner] = {
     "staged": run_staged,
     "vault_qa": run_vault_qa,
 }
+# Those that call no tools but what a caller gives: servers of tools are nothing to them.
+WITHOUT_TOOLS = frozenset({"chat", "vault_qa"})

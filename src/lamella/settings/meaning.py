@@ -1,9 +1,10 @@
 """What settings mean: the rules of a conversation, and what is wrong with values that mean nothing."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 from enum import StrEnum
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
@@ -61,6 +62,19 @@ def make_terms(settings: Settings) -> Terms:
 def find_write_rule(settings: Settings, name: str = "note_writes") -> WriteRule:
     """Whether models may write notes, or to the memory, as the setting of that name says."""
     return _choose(name, getattr(settings, name), WriteRule)
+
+
+def tell_laxer(settings: Settings, given: Mapping[str, object]) -> list[str]:
+    """What is to be said of rules for writing that a conversation sets laxer than the user's own: they do nothing."""
+    told: list[str] = []
+    for name in ("note_writes", "memory_writes"):
+        own, wish = find_write_rule(settings, name), given.get(name)
+        if wish in list(WriteRule)[: list(WriteRule).index(own)]:
+            told.append(
+                f"{name}={wish} has no effect: your own settings say {own}, and a conversation may only be stricter. "
+                f"Set it in your settings file, or as LAMELLA_{name.upper()}."
+            )
+    return told
 
 
 def find_faults(settings: Settings) -> Iterator[tuple[tuple[str, ...], LamellaError]]:
@@ -135,8 +149,8 @@ def make_limits(settings: Settings) -> TurnLimits:
         raise SettingError(f"steps is {settings.steps}.", hint="Give how many rounds of tools, at least 1.")
     for name in _MOST:
         value = getattr(settings, name)
-        if value is not None and not value > 0:
-            raise SettingError(f"{name} is {value}.", hint="Give a number above 0, or leave it out for no limit.")
+        if value is not None and not 0 < value < inf:
+            raise SettingError(f"{name} is {value}.", hint="Give a number above 0, or none for no limit.")
     return TurnLimits(
         steps=settings.steps,
         turn_seconds=settings.turn_seconds,

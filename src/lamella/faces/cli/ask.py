@@ -34,6 +34,7 @@ from lamella.faces.cli.chat.output import PlainOutput, follow
 from lamella.faces.cli.chat.status import tell_call, tell_end, tell_requests
 from lamella.faces.cli.tables.replay import print_turn
 from lamella.faces.cli.terminal.console import make_console
+from lamella.faces.cli.terminal.stopping import told_where_it_waits
 from lamella.faces.cli.terminal.telling import tell, tell_json
 from lamella.views.turns import view_turn
 from lamella.wiring import NamedFiles, open_files
@@ -119,7 +120,9 @@ def ask_once(asked: Ask, options: ChatOptions, *, as_json: bool, view: View = la
     output = PlainOutput(quiet=as_json)
     with opened_to_talk(options, output.reading) as opened:
         if options.sends:
-            _answer(opened, asked, output, view=view if as_json else None)
+            kept = opened.kept is not None
+            with told_where_it_waits(opened.stored, store=options.store, vault=options.vault, kept=kept):
+                _answer(opened, asked, output, view=view if as_json else None)
         else:
             _print_preview(opened.preview(asked), as_json=as_json)
 

@@ -14,6 +14,7 @@ from lamella.faces.cli.access import opened_chat
 from lamella.faces.cli.chat.opening import ChatOptions, OpenChat, find_waiting, opened_to_talk, tell_demo
 from lamella.faces.cli.chat.output import PlainOutput, follow
 from lamella.faces.cli.chat.status import tell_call, tell_end, tell_requests
+from lamella.faces.cli.terminal.stopping import told_where_it_waits
 from lamella.faces.cli.terminal.telling import tell, tell_json
 
 
@@ -54,7 +55,8 @@ def _send(options: ChatOptions, open_turn: Callable[[StoredChat], Turn], *, as_j
         output, named = PlainOutput(quiet=as_json), replace(options, chat=stored.name)
     with opened_to_talk(named, output.reading) as opened:
         tell_demo(opened.model)
-        turn = asyncio.run(_follow(opened, open_turn, output))
+        with told_where_it_waits(opened.stored, store=options.store, vault=options.vault, kept=True):
+            turn = asyncio.run(_follow(opened, open_turn, output))
         if as_json:
             tell_json(opened.view_answer(turn))
         call = turn.ledger.calls[-1]

@@ -13,15 +13,19 @@ from lamella.core.log.events.reply import CitedSource
 # with one that is removed.
 _TOKEN = re.compile(
     r"(?P<code>(?<!`)(?P<ticks>`+)(?!`).*?(?<!`)(?P=ticks)(?!`))"
-    r"|(?P<space>(?<![ \t])[ \t]*+)\[\^ ?(?P<numbers>\d{1,4}(?:[,;] ?\^?\d{1,4}){0,9}) ?\]"
+    r"|(?P<space>(?<![ \t])[ \t]*+)\[\^ ?(?P<numbers>\d++(?:[,;] ?\^?\d++)*+) ?\]"
 )
-# What stands at the end of a text and may become a citation.
-_BEGUN = re.compile(r"[ \t]{0,80}(?:\[(?:\^ ?(?:\d{1,4}[,; ^]{0,3}){0,10})?)?\Z")
+# What stands at the end of a text and may become a citation, and how long it may get: what goes on beyond is none.
+_BEGUN = re.compile(r"\[(?:\^[\d,; ^]*+)?")
+_LONGEST_BEGUN = 2_000
+_BLANKS = 80
+# More digits than any number of sources has.
+_DIGITS = 6
 _NUMBER = re.compile(r"\d+")
 # A line by which a model tells a source itself: the list at the end is made of those that there are.
-_DEFINITION = re.compile(r" {0,3}\[\^ ?(\d{1,4}) ?\]:")
+_DEFINITION = re.compile(r" {0,3}\[\^ ?(\d++) ?\]:")
 # The beginning of a line that may become one, or the mark of a fence.
-_UNSURE = re.compile(r" {0,3}(?:\[(?:\^ ?(?:\d{1,4} ?(?:\](?::.*)?)?)?)?|`{1,2}|~{1,2}|(?:`{3,}|~{3,}).*)?\Z")
+_UNSURE = re.compile(r" {0,3}(?:\[(?:\^ ?(?:\d++ ?(?:\](?::.*)?)?)?)?|`{1,2}|~{1,2}|(?:`{3,}|~{3,}).*)?\Z")
 _FENCE = re.compile(r" {0,3}(?P<mark>`{3,}|~{3,})(?P<words>.*)\Z")
 _TICKS = re.compile(r"`+")
 # Code in a line is short: what has not ended after so many characters is none.
@@ -100,9 +104,7 @@ class CitationEditor:
             return 0
         if self._fence:
             return len(text)
-        open_code = _find_open_code(text)
-        begun = _BEGUN.search(text)
-        return min(open_code, len(text) if begun is None else begun.start())
+        return min(_find_open_code(text), _find_begun(text))
 
     def _turn_fence(self, line: str) -> bool:
         """Whether a whole line opens or closes a fence, which it then does."""
@@ -148,7 +150,8 @@ class CitationEditor:
 
     def _find(self, numbers: str) -> list[CitedSource]:
         """The sources of some numbers, as far as there are such."""
-        known = [number for number in map(int, _NUMBER.findall(numbers)) if 0 < number <= len(self._offered)]
+        read = [int(digits) for digits in _NUMBER.findall(numbers) if len(digits.lstrip("0")) <= _DIGITS]
+        known = [number for number in read if 0 < number <= len(self._offered)]
         return [self._offered[number - 1] for number in known]
 
     def _note(self, given: str) -> str:
@@ -167,6 +170,15 @@ def name_source(source: CitedSource) -> str:
     headings = source.place.split(_BELOW) if source.place else []
     below = [] if any(_UNLINKED.intersection(one) for one in headings) else headings
     return f"[[{'#'.join((path, *below))}]]"
+
+
+def _find_begun(text: str) -> int:
+    """Where a citation begins that has no end yet, with the blanks before it; the end of the text where none does."""
+    at = text.rfind("[")
+    if at < 0 or len(text) - at > _LONGEST_BEGUN or not _BEGUN.fullmatch(text, at):
+        at = len(text)
+    before = text[max(0, at - _BLANKS) : at]
+    return at - (len(before) - len(before.rstrip(" \t")))
 
 
 def _find_open_code(text: str) -> int:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 # It stands in front of the names of tools, which providers let have 64 letters.
 _NAME = re.compile(r"[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LONGEST = 24
 _SLOWEST = 600
 
@@ -146,6 +147,10 @@ def _find_wrong(server: NamedServer) -> str | None:
         return "has an empty command" if not own.command.strip() else "has a token, which is for a url"
     if own.command is not None and not server.is_theirs and _depends_on_folder(own.command):
         return f"has the command {own.command}, which is another one in every folder: write its whole path"
+    for name in (*own.env, *([] if own.token is None else [own.token])):
+        if not _VARIABLE.fullmatch(name):
+            told = name.partition("=")[0]
+            return f"is to get {told!r} with more than the name of a variable; the value stays in the environment"
     if not 0 < own.seconds <= _SLOWEST:
         return f"waits {own.seconds:g} seconds, and from 0 to {_SLOWEST} may be waited"
     return None if own.url is None else _find_wrong_address(own.url)

@@ -1,5 +1,7 @@
 """Citations: numbered by first mention while the answer comes, and never of a source that is not there."""
 
+from time import monotonic
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,7 +29,7 @@ def edit(*parts: str, offered: tuple[CitedSource, ...] = OFFERED) -> tuple[str, 
         ("Several [^2, ^4] and [^4,2] and [^ 1 ].", "Several [^1][^2] and [^2][^1] and [^3].", "bda"),
         ("None [^9], none [^0], none[^77].", "None, none, none.", ""),
         ("Of two one [^9, ^2].", "Of two one [^1].", "b"),
-        ("A note [1], a power 2^3, [^], [^x] and [^12345].", "A note [1], a power 2^3, [^], [^x] and [^12345].", ""),
+        ("A note [1], a power 2^3, [^], [^x] and [^12345].", "A note [1], a power 2^3, [^], [^x] and.", ""),
         ("Code `x[^3]` and `` `[^3]` `` and [^3].", "Code `x[^3]` and `` `[^3]` `` and [^1].", "c"),
         ("A tick ` before [^3].", "A tick ` before [^1].", "c"),
         ("```\na[^3]\n```\nThen [^3].", "```\na[^3]\n```\nThen [^1].", "c"),
@@ -139,3 +141,28 @@ def test_an_endless_line_takes_no_longer_than_its_length_calls_for() -> None:
     for _ in range(2_000):
         editor.take(" " * 50 + "`" + "\t" * 50 + "[^")
     assert editor.end(called=False)
+
+
+@pytest.mark.parametrize("size", [1, 3, 1_000])
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("No [^12345].", "No."),
+        ("No [^" + "9" * 1_500 + "].", "No."),
+        ("So [^" + ", ".join(map(str, range(1, 15))) + "].", "So [^1][^2]."),
+        ("So [^1, 99999, 2].", "So [^1][^2]."),
+        ("[^123456]: other.md\nYes [^2].", "Yes [^1]."),
+    ],
+)
+def test_long_numbers_and_many_of_them_are_held_to_the_sources_there_are(said: str, shown: str, size: int) -> None:
+    editor = CitationEditor([CitedSource(id="a.md"), CitedSource(id="b.md")])
+    given = "".join(editor.take(said[at : at + size]) for at in range(0, len(said), size)) + editor.end(called=False)
+    assert given.partition("\n\n")[0].strip() == shown
+
+
+def test_a_citation_without_an_end_holds_nobody_up() -> None:
+    editor = CitationEditor([CitedSource(id="a.md")])
+    said = "x" + "[^" * 20_000 + "1," * 20_000
+    begun = monotonic()
+    given = "".join(editor.take(said[at : at + 50]) for at in range(0, len(said), 50)) + editor.end(called=False)
+    assert (given, monotonic() - begun < 5) == (said, True)

@@ -1,10 +1,11 @@
 """The servers that are configured: their tools for a model, listed once and kept until somebody wants them anew."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import Future
 from functools import partial
 from threading import Lock
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from lamella.adapters.tools.mcp.listing import ListedTool, check_tools
@@ -36,6 +37,7 @@ class ToolServers:
         self._lock = Lock()
         self._reports: Sequence[ServerReport] | None = None
         self._sessions: Mapping[str, ServerSession] = {}
+        self._listing: Future[Sequence[ServerReport]] | None = None
         self._refreshed = 0
         # What each conversation took up, as long as that is open.
         self._taken: WeakKeyDictionary[object, tuple[object, Sequence[Tool]]] = WeakKeyDictionary()
@@ -46,8 +48,16 @@ class ToolServers:
             if self._reports is None:
                 specs = sorted(self._find(), key=lambda spec: spec.name)
                 seconds = max([2 * spec.seconds for spec in specs], default=0) + _SLACK
-                self._reports = self._thread.start(self._list(specs)).result(seconds) if specs else ()
+                self._reports = self._wait(self._list(specs), seconds) if specs else ()
             return self._reports
+
+    def _wait(self, work: Coroutine[Any, Any, Sequence[ServerReport]], seconds: float) -> Sequence[ServerReport]:
+        """What is listed in time, unless everything is closed meanwhile."""
+        self._listing = self._thread.start(work)
+        try:
+            return self._listing.result(seconds)
+        finally:
+            self._listing = None
 
     def tools(self) -> Sequence[Tool]:
         """The tools of all servers, by server and name: the same list as long as nobody wants them anew."""
@@ -88,7 +98,7 @@ class ToolServers:
             sessions = list(self._sessions.values())
             if sessions and self._reports is not None:
                 seconds = max(2 * session.spec.seconds for session in sessions) + _SLACK
-                self._reports = self._thread.start(_report_all(sessions)).result(seconds)
+                self._reports = self._wait(_report_all(sessions), seconds)
 
     def refresh(self) -> None:
         """Have tools listed anew when they are wanted next, by servers started anew."""
@@ -98,7 +108,10 @@ class ToolServers:
             self._refreshed += 1
 
     def close(self) -> None:
-        """End every server."""
+        """End every server, also while they are being asked for their tools."""
+        listing = self._listing
+        if listing is not None:
+            listing.cancel()
         with self._lock:
             self._end()
             self._thread.close()

@@ -63,9 +63,12 @@ class ServerSession:
 
     async def close(self) -> None:
         """End it; a server that does not end by itself is ended."""
-        self._client, task, self._task = None, self._task, None
+        client, self._client, task, self._task = self._client, None, self._task, None
         if task is not None:
             self._end.set()
+            if client is None:
+                # It has not answered yet, and may never: there is nothing to end in order.
+                self._give_up()
             await asyncio.wait({task})
             # Looked at, so that nobody is told of it when it is collected.
             task.cancelled() or task.exception()

@@ -29,9 +29,10 @@ from lamella.faces.cli.chat.input import PROMPT
 from lamella.faces.cli.tables.said import tell_round, tell_waiting
 from lamella.faces.cli.terminal.consent import allow_write, can_ask, go_on_trusted
 from lamella.faces.cli.terminal.lines import show_line, show_lines, tell_count
-from lamella.faces.cli.terminal.telling import tell
+from lamella.faces.cli.terminal.signals import undisturbed
+from lamella.faces.cli.terminal.telling import tell, warn_laxer
 from lamella.ports import TokenCounter
-from lamella.runners.registry import RUNNERS
+from lamella.runners.registry import RUNNERS, WITHOUT_TOOLS
 from lamella.views.answers import view_answer
 from lamella.views.chats import view_rounds
 from lamella.views.turns import cover_reported
@@ -161,7 +162,8 @@ class OpenChat:
     def run(self, asked: Ask | Turn, *, model: str | None = None) -> AsyncGenerator[Event, None]:
         """The events of the answer to what is asked, or to a turn that waits, by the runner that it is for."""
         waits = None if isinstance(asked, Ask) else asked
-        if not isinstance(asked, Ask) or (asked.runner or self.stored.runner) != USUAL_RUNNER:
+        runner = asked.runner if isinstance(asked, Ask) else asked.envelope.prompt.terms.runner
+        if (runner or self.stored.runner) not in WITHOUT_TOOLS:
             self.agree()
         job = Job(
             chat=self.stored,
@@ -235,6 +237,7 @@ class ChatOpener:
         stored, model = _choose_model(self.backend, name, options.model, usual=self.usual, services=self.services)
         if options.settings:
             stored.set(options.settings)
+            warn_laxer(options.settings, self.services)
         opened = OpenChat(
             stored=stored,
             pool=self.pool,
@@ -274,8 +277,9 @@ def opened_to_talk(options: ChatOptions, progress: "Callable[[Progress], None]")
         opener = ChatOpener(backend=backend, pool=pool, services=services, usual=usual, place=place)
         yield opener.open(options)
     finally:
-        _close_place(place)
-        backend.store.close()
+        with undisturbed():
+            _close_place(place)
+            backend.store.close()
 
 
 def _tell_noted(fact: "Fact") -> None:

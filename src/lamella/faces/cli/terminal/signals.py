@@ -55,6 +55,21 @@ def ended_by_signals() -> Iterator[None]:
 
 
 @contextmanager
+def undisturbed() -> Iterator[None]:
+    """Ctrl-C once more changes nothing while what was begun is ended: that takes seconds, and has an end of its own."""
+    try:
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    except ValueError:
+        # Only the first thread is told of signals at all.
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
 def interrupted_by_keys() -> Iterator[None]:
     """Ctrl-C ends what waits for somebody's answer, also on a loop that would only be told of it."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -9,10 +9,13 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 from unicodedata import east_asian_width
 
 from lamella.faces.cli.terminal.lines import show_json, show_line, show_lines
+
+if TYPE_CHECKING:
+    from lamella.wiring import Services
 
 _NARROWEST, _UNKNOWN_WIDTH = 20, 80
 _CLEAR = "\r\x1b[2K"
@@ -126,3 +129,13 @@ def _write(stream: TextIO | None, text: str) -> None:
     if stream is not None:
         stream.write(text)
         stream.flush()
+
+
+def warn_laxer(given: Mapping[str, object], services: "Services") -> None:
+    """Say of rules for writing that they have no effect where a conversation sets them laxer than settings do."""
+    if not {"note_writes", "memory_writes"} & given.keys():
+        return
+    from lamella.settings.meaning import tell_laxer
+
+    for line in tell_laxer(services.settings, given):
+        tell(f"warning: {line}", err=True)

@@ -9,7 +9,7 @@ from lamella.faces.cli.chat.input import choose_begun
 from lamella.faces.cli.chat.talk import TerminalChat
 from lamella.faces.cli.settings.config import list_values, tell_value
 from lamella.faces.cli.terminal.lines import show_line
-from lamella.faces.cli.terminal.telling import tell
+from lamella.faces.cli.terminal.telling import tell, warn_laxer
 from lamella.views.words import cut_words
 from lamella.wiring import NAMES, Origin, check_name, read_typed, tell_takes
 
@@ -89,6 +89,7 @@ def set_or_show(talk: TerminalChat, rest: str) -> None:
     if name == "summarizer" and isinstance(value, str):
         talk.opened.pool.name(value)
     talk.stored.set({name: value})
+    warn_laxer({name: value}, talk.opened.opener.services)
     tell(f"{name} is {_tell_value(talk, name)[1]} from the next message on.")
 
 

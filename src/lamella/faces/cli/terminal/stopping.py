@@ -1,0 +1,27 @@
+"""Stopping: where a question waits that somebody stopped before it was answered, said with what stopped it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lamella.errors import LamellaError
+from lamella.faces.cli.access import name_command
+from lamella.faces.cli.terminal.signals import undisturbed
+
+if TYPE_CHECKING:
+    from lamella.engine.keeping.stored import StoredChat
+
+
+@contextmanager
+def told_where_it_waits(stored: "StoredChat", *, store: str | None, vault: Path | None, kept: bool) -> Iterator[None]:
+    """Ctrl-C says how to go on with a question that is ``kept`` and has no answer yet."""
+    try:
+        yield
+    except KeyboardInterrupt as stopped:
+        with undisturbed():
+            told = stored.turns() if kept else ()
+        if not told or told[-1].reply is not None:
+            raise
+        again = name_command("chats resume", stored.name, store=store, vault=vault)
+        raise LamellaError("Stopped.", hint=f"The question is kept. Go on with: {again}") from stopped
