@@ -19,9 +19,9 @@ ROOMS = {
     },
     "faces": {"cli", "mcp", "server"},
     "engine": {"dialogue", "keeping", "sending"},
-    "runners": {"answering", "rounds"},
+    "runners": {"answering", "kinds", "rounds"},
     "settings": set[str](),
-    "views": set[str](),
+    "views": {"code"},
     "wiring": {"running"},
 }  # fmt: skip
 

@@ -66,6 +66,7 @@ _TAKES: Mapping[str, str] = {
     "tool_output": f"a whole number of characters from {LEAST_OUTPUT:,}",
     "summarizer": "same, off, or the name of another model, such as anthropic:NAME",
     "secrets": f"one of: {', '.join(SecretRule)}",
+    "log_preview": "true or false",
     "note_writes": f"one of: {', '.join(WriteRule)}",
     "web_search": "the address of a search engine that answers as SearXNG does",
     **dict.fromkeys(("index_folder", "conversions", "note_backups", "memory_folder"), "the path of a folder"),
