@@ -38,7 +38,7 @@ def read_problem(body: object) -> tuple[Problem, FileRequest | None, tuple[str, 
     kind = _read_kind(fields)
     problem = Problem(
         prompt=prompt,
-        talk=read_messages(fields.get("messages", ())),
+        talk=read_messages(() if fields.get("messages") is None else fields["messages"]),
         code=_read_text(fields, "codeSnippet"),
         template=_read_switch(fields, "useTemplate", usual=True),
         model=_read_text(fields, "model") or None,

@@ -17,7 +17,7 @@ from lamella.errors import CallError
 from lamella.runners.kinds.asking import fence_code, word_wish
 from lamella.runners.kinds.blocks import ATTACHED, BLOCKS, PART, ChatKind, make_instruction
 from lamella.runners.kinds.messages import PlainMessage, PlainTalk, PlainTurn, list_history
-from lamella.runners.kinds.state import ChatState, find_state
+from lamella.runners.kinds.state import ChatState, find_state, read_state
 
 Listener = Callable[[Event], None]
 
@@ -73,7 +73,7 @@ async def solve_problem(engine: Engine, problem: Problem, *, tell: Listener | No
         chat = await engine.conversation(problem.conversation)
     given = drop_repeated(problem.talk.turns, asked=asked, prompt=problem.prompt)
     turns = await asyncio.to_thread(lambda: _catch_up(chat, given, asked=asked))
-    waits = await asyncio.to_thread(lambda: _find_waiting(chat, asked))
+    waits = await asyncio.to_thread(lambda: _find_waiting(chat, problem, asked=asked))
     turn = await _send(chat, waits or asked, problem, tell=tell)
     return await asyncio.to_thread(lambda: _tell(chat, turn, problem, before=turns, asked=asked))
 
@@ -124,12 +124,21 @@ def _catch_up(chat: Chat, given: Sequence[PlainTurn], *, asked: str) -> tuple[Pl
     return tuple(given)
 
 
-def _find_waiting(chat: Chat, asked: str) -> TurnView | None:
-    """The turn that asks this already and was never answered, to be sent once more."""
+def _find_waiting(chat: Chat, problem: Problem, *, asked: str) -> TurnView | None:
+    """The turn that asks this already and was never answered, to be sent once more.
+
+    One that was asked in the same words as another kind, or without what comes along now, is left behind on its branch.
+    """
     told = chat.turns()
     if not told or told[-1].reply is not None or told[-1].message.typed != asked:
         return None
-    return chat.regenerate()
+    waits = chat.regenerate()
+    there = read_state(waits.envelope.prompt).given
+    brings = len(problem.attach) + int(problem.kind is not ChatKind.REGULAR)
+    if problem.kind in there and len(waits.envelope.prompt.attached) >= brings:
+        return waits
+    chat.delete(told[-1].message.id)
+    return None
 
 
 async def _send(chat: Chat, text: str | TurnView, problem: Problem, *, tell: Listener | None) -> TurnView:

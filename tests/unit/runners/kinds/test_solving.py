@@ -168,3 +168,16 @@ def test_a_question_that_was_not_answered_is_not_doubled_when_it_is_asked_again(
             answer = chat.turns()[-1].reply
             assert answer is not None
             chat.fork(chat.turns()[-1].message.id)
+
+
+def test_a_question_asked_again_as_another_kind_leaves_the_first_behind(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'chats.db'}"
+    solve(opened(ScriptedProvider("b"), url), kept(prompt="a"))
+    broken = KeyRefusedError("The key is refused.", hint="Check it.")
+    with pytest.raises(KeyRefusedError):
+        solve(opened(ScriptedProvider(Line(error=broken)), url), kept(prompt="c"))
+    provider = ScriptedProvider("d")
+    found = solve(opened(provider, url), kept(prompt="c", kind=ChatKind.CODEBASE))
+    assert [one.content for one in found.history] == list("abcd")
+    assert found.state.codebase
+    assert BLOCKS[ChatKind.CODEBASE].text in sent(provider)[-1]
