@@ -70,6 +70,9 @@ async def solve_request(
     from lamella.views.code.solutions import view_solution
 
     problem, files, ignored = read_problem(body)
+    if problem.model is not None:
+        # A request is somebody else's word: it does not choose where keys go.
+        engine.check_model(problem.model)
     solution = await _solve(engine, problem, files, tell=tell)
     return view_solution(replace(solution, ignored=ignored))
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from lamella.core.text.content import normalise
 from lamella.engine.checks import check_text
 from lamella.errors import CallError
 
@@ -73,7 +74,8 @@ def _read(one: object, number: int) -> tuple[PlainMessage, str]:
         if not isinstance(value, str):
             raise CallError(f"Message {number:,} has no {name} that is a text.", hint=_HINT)
     assert isinstance(role, str)
-    return PlainMessage(_ROLES.get(role, USER), check_text(content, f"message {number:,}")), role
+    said = normalise(check_text(content, f"message {number:,}"))
+    return PlainMessage(_ROLES.get(role, USER), said), role
 
 
 def _pair(messages: Sequence[PlainMessage]) -> list[PlainTurn]:

@@ -7,6 +7,7 @@ from contextlib import aclosing
 from msgspec import Struct
 
 from lamella.attach import Attachment
+from lamella.core.text.content import normalise
 from lamella.engine.chat import Chat
 from lamella.engine.dialogue.turn import TurnView
 from lamella.engine.engine import Engine
@@ -80,12 +81,12 @@ async def solve_problem(engine: Engine, problem: Problem, *, tell: Listener | No
 
 def word_question(problem: Problem) -> str:
     """What is asked, in full: as its kind is asked for where that is wanted, then the prompt, then the code."""
-    said, wish = problem.prompt.strip("\n"), BLOCKS[problem.kind].wish
+    said, wish = normalise(problem.prompt).strip("\n"), BLOCKS[problem.kind].wish
     if problem.template and wish:
         said = word_wish(problem.kind, said)
     if not said.strip():
         raise CallError("There is no prompt.", hint="Say what is asked, or choose a function and its template.")
-    return f"{said}\n\n{fence_code(problem.code)}" if problem.code.strip() else said
+    return f"{said}\n\n{fence_code(normalise(problem.code))}" if problem.code.strip() else said
 
 
 def drop_repeated(turns: Sequence[PlainTurn], *, asked: str, prompt: str) -> tuple[PlainTurn, ...]:
@@ -101,7 +102,8 @@ def _catch_up(chat: Chat, given: Sequence[PlainTurn], *, asked: str) -> tuple[Pl
     What a client leaves out at the end stays on a branch of its own; what it has beyond is added.
     """
     told = chat.turns()
-    kept = [PlainTurn(one.message.typed, "" if one.reply is None else one.reply.text) for one in told]
+    # Line ends are those that messages come with, or clients would differ in what nobody sees.
+    kept = [PlainTurn(normalise(one.message.typed), normalise(one.reply.text) if one.reply else "") for one in told]
     waits = bool(told) and told[-1].reply is None and kept[-1].asked == asked
     if not given:
         return tuple(kept[:-1] if waits else kept)
@@ -172,7 +174,7 @@ def _carries(problem: Problem, kind: ChatKind) -> bool:
 
 def _tell(chat: Chat, turn: TurnView, problem: Problem, *, before: Sequence[PlainTurn], asked: str) -> Solution:
     node = chat.turns()[-1].reply
-    reply = "" if node is None else node.text
+    reply = "" if node is None else normalise(node.text)
     prompt = turn.envelope.prompt
     used = add_used(turn.ledger.calls)
     return Solution(
