@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from lamella.core.text.content import normalise
 from lamella.engine.checks import check_text
 from lamella.errors import CallError
 
@@ -51,6 +50,11 @@ class PlainTalk(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
+def even_lines(text: str) -> str:
+    """A text with one kind of line end and no mark before it: doing that again changes nothing."""
+    return text.lstrip("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+
+
 def read_messages(messages: object) -> PlainTalk:
     """Messages as a client sends them, in turns. Other fields are left out, and nothing is changed in place.
 
@@ -74,7 +78,7 @@ def _read(one: object, number: int) -> tuple[PlainMessage, str]:
         if not isinstance(value, str):
             raise CallError(f"Message {number:,} has no {name} that is a text.", hint=_HINT)
     assert isinstance(role, str)
-    said = normalise(check_text(content, f"message {number:,}"))
+    said = even_lines(check_text(content, f"message {number:,}"))
     return PlainMessage(_ROLES.get(role, USER), said), role
 
 

@@ -7,7 +7,6 @@ from contextlib import aclosing
 from msgspec import Struct
 
 from lamella.attach import Attachment
-from lamella.core.text.content import normalise
 from lamella.engine.chat import Chat
 from lamella.engine.dialogue.turn import TurnView
 from lamella.engine.engine import Engine
@@ -17,7 +16,7 @@ from lamella.engine.sending.sending import Event, EventName
 from lamella.errors import CallError
 from lamella.runners.kinds.asking import fence_code, word_wish
 from lamella.runners.kinds.blocks import ATTACHED, BLOCKS, PART, ChatKind, make_instruction
-from lamella.runners.kinds.messages import PlainMessage, PlainTalk, PlainTurn, list_history
+from lamella.runners.kinds.messages import PlainMessage, PlainTalk, PlainTurn, even_lines, list_history
 from lamella.runners.kinds.state import ChatState, find_state, read_state
 
 Listener = Callable[[Event], None]
@@ -81,12 +80,12 @@ async def solve_problem(engine: Engine, problem: Problem, *, tell: Listener | No
 
 def word_question(problem: Problem) -> str:
     """What is asked, in full: as its kind is asked for where that is wanted, then the prompt, then the code."""
-    said, wish = normalise(problem.prompt).strip("\n"), BLOCKS[problem.kind].wish
+    said, wish = even_lines(problem.prompt).strip("\n"), BLOCKS[problem.kind].wish
     if problem.template and wish:
         said = word_wish(problem.kind, said)
     if not said.strip():
         raise CallError("There is no prompt.", hint="Say what is asked, or choose a function and its template.")
-    return f"{said}\n\n{fence_code(normalise(problem.code))}" if problem.code.strip() else said
+    return f"{said}\n\n{fence_code(even_lines(problem.code))}" if problem.code.strip() else said
 
 
 def drop_repeated(turns: Sequence[PlainTurn], *, asked: str, prompt: str) -> tuple[PlainTurn, ...]:
@@ -103,7 +102,7 @@ def _catch_up(chat: Chat, given: Sequence[PlainTurn], *, asked: str) -> tuple[Pl
     """
     told = chat.turns()
     # Line ends are those that messages come with, or clients would differ in what nobody sees.
-    kept = [PlainTurn(normalise(one.message.typed), normalise(one.reply.text) if one.reply else "") for one in told]
+    kept = [PlainTurn(even_lines(one.message.typed), even_lines(one.reply.text) if one.reply else "") for one in told]
     waits = bool(told) and told[-1].reply is None and kept[-1].asked == asked
     if not given:
         return tuple(kept[:-1] if waits else kept)
@@ -174,7 +173,7 @@ def _carries(problem: Problem, kind: ChatKind) -> bool:
 
 def _tell(chat: Chat, turn: TurnView, problem: Problem, *, before: Sequence[PlainTurn], asked: str) -> Solution:
     node = chat.turns()[-1].reply
-    reply = "" if node is None else normalise(node.text)
+    reply = "" if node is None else even_lines(node.text)
     prompt = turn.envelope.prompt
     used = add_used(turn.ledger.calls)
     return Solution(
