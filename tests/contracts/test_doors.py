@@ -31,6 +31,7 @@ ELSEWHERE = {
     "engine/dialogue/summaries.py: _ask": "a type",
     "engine/dialogue/log_line.py: log_turn": "a line of the log",
     "engine/dialogue/turn.py: TurnView.__repr__": "what a program prints of its own values",
+    "runners/kinds/blocks.py: <module>": "what a model is told of errors from a terminal",
     "wiring/code.py: LateCodeReader.choose": "a type",
     "wiring/services.py: Services": "a type",
     "wiring/stores.py: _make_configure": "a type",

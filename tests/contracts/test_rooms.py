@@ -18,10 +18,10 @@ ROOMS = {
         "writing",
     },
     "faces": {"cli", "mcp", "server"},
-    "engine": {"dialogue", "keeping", "runs", "sending"},
-    "runners": {"answering", "rounds"},
+    "engine": {"dialogue", "keeping", "runs", "sending", "stages"},
+    "runners": {"answering", "kinds", "rounds"},
     "settings": set[str](),
-    "views": {"serving"},
+    "views": {"code", "serving"},
     "wiring": {"running", "serving"},
 }  # fmt: skip
 

@@ -86,8 +86,7 @@ class Chat(Discourse):
         1,024 if nothing is said; more than the request leaves of the window, if you say so much, is refused unsent.
         Tools that are functions are run here, each call within ``seconds``; the chat remembers them. After so many
         rounds (``steps``), ``turn_seconds``, ``turn_tokens`` or dollars (``max_cost``) none is called any more. In
-        place of a text, a turn that ``edit``, ``regenerate`` or ``give`` gave is sent. ``runner`` is the way of
-        answering. What is not said is as settings say.
+        place of a text, a turn that ``edit``, ``regenerate`` or ``give`` gave is sent.
         """
         named = self._name_runner(runner)
         bounds = limit_turn(self._stored.limits, limits)

@@ -131,6 +131,10 @@ class Engine:
         """What suits a conversation that begins with a model, where nobody set it: its window and layout, by name."""
         return _there(self._fit, "models")(check_text(model, "model", may_be_empty=False))
 
+    def check_model(self, model: str) -> None:
+        """Refuse a model that only somebody else's words name, such as a request: keys may not go where it stands."""
+        self._pool.check(check_text(model, "model", may_be_empty=False))
+
     def runners(self) -> Mapping[str, str]:
         """The ways of answering by their names, each with what it does in a sentence."""
         return list_runners(self._runners)

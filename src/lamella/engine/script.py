@@ -133,6 +133,8 @@ def _write_turn(turn: Turn, at: datetime | None, before: SystemParts) -> dict[st
         "detach": list(turn.detach),
         # A history that was rewritten before a turn began an epoch, and a transcript says so by folding.
         "fold": turn.fold or (turn.rewritten is not None and not turn.unmoved),
+        # What its braces named is attached; those that are left name nothing.
+        "verbatim": "{" in turn.text,
         "rounds": [_write_round(turn, number, one) for number, one in enumerate(turn.rounds)],
         "reply": turn.reply,
     }

@@ -69,6 +69,7 @@ _TAKES: Mapping[str, str] = {
     "summarizer": "same, off, or the name of another model, such as anthropic:NAME",
     "secrets": f"one of: {', '.join(SecretRule)}",
     **dict.fromkeys(("note_writes", "memory_writes"), f"one of: {', '.join(WriteRule)}"),
+    "log_preview": "true or false",
     "web_search": "the address of a search engine that answers as SearXNG does",
     **dict.fromkeys(_FOLDERS, "the path of a folder"),
     "private_addresses": "hosts and networks with commas between them, such as wiki.home, 10.1.0.0/16",

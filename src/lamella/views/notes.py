@@ -1,10 +1,10 @@
-"""What is found in a vault, its index, the tools over it, and what was chosen from a codebase, as data."""
+"""What is found in a vault, its index, and the tools over it, as data."""
 
 import json
 from collections.abc import Sequence
 
 from lamella.core.artifacts.model import ToolDefinition
-from lamella.holdings import CodeFile, CodeSelection, IndexReport, NoteHit
+from lamella.holdings import IndexReport, NoteHit
 
 
 def view_hits(query: str, hits: Sequence[NoteHit], report: IndexReport) -> dict[str, object]:
@@ -55,29 +55,3 @@ def list_arguments(tool: ToolDefinition) -> list[str]:
     schema = json.loads(tool.parameters)
     needed = schema.get("required", [])
     return [*needed, *(f"{name}?" for name in schema.get("properties", {}) if name not in needed)]
-
-
-def view_selection(selection: CodeSelection, *, explain: bool = False) -> dict[str, object]:
-    """What was chosen with its content, and what is left out; why each score is what it is, where that is wanted."""
-    return {
-        "lamella": 1,
-        "root": selection.root,
-        "question": selection.question,
-        "budget": selection.budget,
-        "tokens": selection.tokens,
-        "files": [_view_file(one, explain=explain) for one in selection.files],
-        "left_out": [{"path": path, "reason": why} for path, why in selection.left_out],
-        "text": selection.text,
-        "told": list(selection.told),
-    }
-
-
-def _view_file(one: CodeFile, *, explain: bool) -> dict[str, object]:
-    body: dict[str, object] = {
-        "path": one.path,
-        "form": one.form.value,
-        "tokens": one.tokens,
-        "score": one.score,
-        "text": one.text,
-    }
-    return {**body, "parts": dict(one.parts)} if explain else body

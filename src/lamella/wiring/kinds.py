@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from lamella.runners.kinds.solving import Problem, Solution
     from lamella.runners.kinds.state import ChatState
 
+    GivenState = ChatState | Mapping[str, object]
+
 
 async def solve(
     engine: "Engine",
@@ -24,7 +26,7 @@ async def solve(
     messages: Sequence[Mapping[str, object]] = (),
     code: str = "",
     kind: str = "regular",
-    state: "ChatState | Mapping[str, object] | None" = None,
+    state: "GivenState | None" = None,
     template: bool = True,
     model: str | None = None,
     conversation: str | None = None,
@@ -39,26 +41,22 @@ async def solve(
     history, and ``messages`` may be left out. From ``files``, by path, are chosen those that a question about a
     codebase needs. ``tell`` hears of events on the way.
     """
-    from lamella.engine.checks import check_switch, check_text
-    from lamella.runners.kinds.blocks import ChatKind, find_kind
-    from lamella.runners.kinds.messages import read_messages
-    from lamella.runners.kinds.requests import FileRequest
-    from lamella.runners.kinds.solving import Problem
-    from lamella.runners.kinds.state import ChatState, parse_state
+    from lamella.runners.kinds.blocks import ChatKind
+    from lamella.runners.kinds.requests import FileRequest, make_problem
 
-    problem = Problem(
-        prompt=check_text(prompt, "prompt"),
-        talk=read_messages(messages),
-        code=check_text(code, "code"),
-        template=bool(check_switch(template, "template")),
-        model=None if model is None else check_text(model, "model", may_be_empty=False),
-        kind=find_kind(check_text(kind, "kind")),
-        state=state if isinstance(state, ChatState) else parse_state(state),
-        conversation=None if conversation is None else check_text(conversation, "conversation", may_be_empty=False),
+    problem = make_problem(
+        prompt,
+        messages=messages,
+        code=code,
+        kind=kind,
+        state=state,
+        template=template,
+        model=model,
+        conversation=conversation,
         max_tokens=max_tokens,
     )
     if files and problem.kind is not ChatKind.CODEBASE:
-        raise CallError(f"files go with no {problem.kind}.", hint='Choose kind="codebase", or leave them out.')
+        raise CallError(f"files go with no {problem.kind}.", hint="Choose the kind codebase, or leave them out.")
     chosen = FileRequest(dict(files), problem.prompt, budget, problem.model) if files else None
     return await _solve(engine, problem, chosen, tell=tell)
 
@@ -69,9 +67,12 @@ async def solve_request(
     """The same from the body of a request to the answer's, in the names of the documented endpoint."""
     from lamella.core.values import replace
     from lamella.runners.kinds.requests import read_problem
-    from lamella.views.solutions import view_solution
+    from lamella.views.code.solutions import view_solution
 
     problem, files, ignored = read_problem(body)
+    if problem.model is not None:
+        # A request is somebody else's word: it does not choose where keys go.
+        engine.check_model(problem.model)
     solution = await _solve(engine, problem, files, tell=tell)
     return view_solution(replace(solution, ignored=ignored))
 
@@ -97,7 +98,7 @@ def open_solver(
 def filter_request(body: object) -> dict[str, object]:
     """Files with their contents and a question come in, what was chosen of them comes out, with its content."""
     from lamella.runners.kinds.requests import read_filter
-    from lamella.views.solutions import view_filter
+    from lamella.views.code.solutions import view_filter
 
     request, ignored = read_filter(body)
     return view_filter(_choose(request), ignored)

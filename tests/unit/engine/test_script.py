@@ -182,3 +182,14 @@ def test_what_a_turn_detaches_is_part_of_its_script() -> None:
     transcript = parse_transcript(json.dumps(written).encode(), name="t")
     *_, last = replay_transcript(transcript, overrides={}, beside=Path())
     assert last.messages == sent
+
+
+def test_braces_that_name_nothing_name_nothing_in_a_transcript_either() -> None:
+    chat = make_chat()
+    chat.ask("f'{}' {[[a]]}", attach=[Selection(text="x", path="a.md"), Note(path="a.md", text="A")], verbatim=True)
+    chat.reply("So.")
+    written = chat.transcript()
+    transcript = parse_transcript(json.dumps(written).encode(), name="t")
+    (turn,) = replay_transcript(transcript, overrides={}, beside=Path())
+    assert turn.messages[-1].text.endswith("[User query]:\nf'{}' {[[a]]}")
+    assert turn.messages == next(iter(chat.replay())).messages

@@ -11,7 +11,7 @@ import pytest
 from lamella import Engine, Event
 from lamella import open as open_engine
 from lamella.code import ChatState, Solution, filter_request, solve, solve_request
-from lamella.errors import CallError
+from lamella.errors import CallError, UntrustedError
 from lamella.testing import ScriptedProvider
 from lamella.wiring.kinds import open_solver
 
@@ -98,3 +98,10 @@ def test_a_solver_keeps_what_names_a_conversation_and_nothing_else(tmp_path: Pat
     assert not (tmp_path / "chats.db").exists()
     open_solver({"prompt": "x", "conversation": "garden"}, store=url).close()
     assert (tmp_path / "chats.db").exists()
+
+
+def test_a_request_does_not_choose_where_keys_go() -> None:
+    engine = open_engine("memory:", model="local")
+    body = {"prompt": "x", "model": "openai-compatible:http://example.org/v1#m"}
+    with pytest.raises(UntrustedError, match=r"example\.org"):
+        run(engine, solve_request(engine, body))

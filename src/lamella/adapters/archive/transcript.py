@@ -141,6 +141,7 @@ class TurnIn(BaseModel):
     pin: list[str] = Field(default_factory=list)
     unpin: list[str] = Field(default_factory=list)
     fold: bool = False
+    verbatim: bool = False
     rounds: list[RoundIn] = Field(default_factory=list)
     reply: str = ""
 
@@ -256,6 +257,7 @@ def read_turn(turn: TurnIn, number: int, *, system: SystemIn | None) -> Ask:
             pin=tuple(turn.pin),
             unpin=tuple(turn.unpin),
             fold=turn.fold,
+            verbatim=turn.verbatim,
         )
     except BadInputError as error:
         raise type(error)(f"In turn {number}: {error.message}", hint=error.advice) from error

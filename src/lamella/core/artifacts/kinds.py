@@ -82,6 +82,7 @@ class KindSpec(Struct, frozen=True, kw_only=True):
     line of archives; ``suffixes`` tell a file of that kind by its name; ``templates`` are those that can mean it.
     ``policy`` is what something new has where nobody gives one: a page changes with every look, and stays as it was.
     A ``part`` of a file was found for a turn: it lingers, whatever stays attached, and its file is the way back to it.
+    So do instructions, whose way back is their name.
     """
 
     kind: Kind

@@ -39,7 +39,12 @@ def make_turn(kind: str, *attachments: Attachment, text: str = "") -> KindTurn:
 
 def word_wish(kind: ChatKind, said: str = "", *, names: Sequence[str] = ()) -> str:
     """How a function is asked for, of these files, and what else was said."""
-    wish = f"{BLOCKS[kind].wish}: {'; '.join(names)}." if names else f"{BLOCKS[kind].wish}."
+    wish, named = BLOCKS[kind].wish, "; ".join(names)
+    if kind is ChatKind.FIX:
+        # What went wrong was piped in; files are beside it.
+        wish = f"{wish}. Files that may matter: {named}." if names else f"{wish}."
+    else:
+        wish = f"{wish}: {named}." if names else f"{wish}."
     return f"{wish}\n\n{said}" if said else wish
 
 

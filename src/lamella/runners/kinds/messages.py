@@ -50,6 +50,11 @@ class PlainTalk(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
+def even_lines(text: str) -> str:
+    """A text with one kind of line end and no mark before it: doing that again changes nothing."""
+    return text.lstrip("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+
+
 def read_messages(messages: object) -> PlainTalk:
     """Messages as a client sends them, in turns. Other fields are left out, and nothing is changed in place.
 
@@ -73,7 +78,8 @@ def _read(one: object, number: int) -> tuple[PlainMessage, str]:
         if not isinstance(value, str):
             raise CallError(f"Message {number:,} has no {name} that is a text.", hint=_HINT)
     assert isinstance(role, str)
-    return PlainMessage(_ROLES.get(role, USER), check_text(content, f"message {number:,}")), role
+    said = even_lines(check_text(content, f"message {number:,}"))
+    return PlainMessage(_ROLES.get(role, USER), said), role
 
 
 def _pair(messages: Sequence[PlainMessage]) -> list[PlainTurn]:

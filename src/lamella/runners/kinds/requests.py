@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from lamella.engine.checks import check_text
+from lamella.engine.checks import check_switch, check_text
 from lamella.errors import CallError
 from lamella.runners.kinds.blocks import ChatKind, find_kind
 from lamella.runners.kinds.messages import read_messages
 from lamella.runners.kinds.solving import Problem
-from lamella.runners.kinds.state import parse_state
+from lamella.runners.kinds.state import ChatState, parse_state
 
 # Who asks, with which key and in which plan is not for the client to say. What these hold is never looked at.
 IGNORED = ("apiKey", "isPremium", "userId")
@@ -38,7 +38,7 @@ def read_problem(body: object) -> tuple[Problem, FileRequest | None, tuple[str, 
     kind = _read_kind(fields)
     problem = Problem(
         prompt=prompt,
-        talk=read_messages(fields.get("messages", ())),
+        talk=read_messages(() if fields.get("messages") is None else fields["messages"]),
         code=_read_text(fields, "codeSnippet"),
         template=_read_switch(fields, "useTemplate", usual=True),
         model=_read_text(fields, "model") or None,
@@ -53,6 +53,32 @@ def read_problem(body: object) -> tuple[Problem, FileRequest | None, tuple[str, 
         raise CallError(f"codebase goes with no {kind}.", hint="Set isCodebaseAnalysis to true, or leave it out.")
     budget = _read_number(fields, BUDGET_FIELD)
     return problem, FileRequest(_read_files(fields["codebase"]), prompt, budget, problem.model), ignored
+
+
+def make_problem(
+    prompt: str,
+    *,
+    messages: object,
+    code: str,
+    kind: str,
+    state: object,
+    template: bool,
+    model: str | None,
+    conversation: str | None,
+    max_tokens: int | None,
+) -> Problem:
+    """What a program asks, once its types are known to be right."""
+    return Problem(
+        prompt=check_text(prompt, "prompt"),
+        talk=read_messages(messages),
+        code=check_text(code, "code"),
+        template=bool(check_switch(template, "template")),
+        model=None if model is None else check_text(model, "model", may_be_empty=False),
+        kind=find_kind(check_text(kind, "kind")),
+        state=state if isinstance(state, ChatState) else parse_state(state),
+        conversation=None if conversation is None else check_text(conversation, "conversation", may_be_empty=False),
+        max_tokens=max_tokens,
+    )
 
 
 def read_filter(body: object) -> tuple[FileRequest, tuple[str, ...]]:

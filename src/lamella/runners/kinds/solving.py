@@ -16,8 +16,8 @@ from lamella.engine.sending.sending import Event, EventName
 from lamella.errors import CallError
 from lamella.runners.kinds.asking import fence_code, word_wish
 from lamella.runners.kinds.blocks import ATTACHED, BLOCKS, PART, ChatKind, make_instruction
-from lamella.runners.kinds.messages import PlainMessage, PlainTalk, PlainTurn, list_history
-from lamella.runners.kinds.state import ChatState, find_state
+from lamella.runners.kinds.messages import PlainMessage, PlainTalk, PlainTurn, even_lines, list_history
+from lamella.runners.kinds.state import ChatState, find_state, read_state
 
 Listener = Callable[[Event], None]
 
@@ -73,19 +73,19 @@ async def solve_problem(engine: Engine, problem: Problem, *, tell: Listener | No
         chat = await engine.conversation(problem.conversation)
     given = drop_repeated(problem.talk.turns, asked=asked, prompt=problem.prompt)
     turns = await asyncio.to_thread(lambda: _catch_up(chat, given, asked=asked))
-    waits = await asyncio.to_thread(lambda: _find_waiting(chat, asked))
+    waits = await asyncio.to_thread(lambda: _find_waiting(chat, problem, asked=asked))
     turn = await _send(chat, waits or asked, problem, tell=tell)
     return await asyncio.to_thread(lambda: _tell(chat, turn, problem, before=turns, asked=asked))
 
 
 def word_question(problem: Problem) -> str:
     """What is asked, in full: as its kind is asked for where that is wanted, then the prompt, then the code."""
-    said, wish = problem.prompt.strip("\n"), BLOCKS[problem.kind].wish
+    said, wish = even_lines(problem.prompt).strip("\n"), BLOCKS[problem.kind].wish
     if problem.template and wish:
         said = word_wish(problem.kind, said)
     if not said.strip():
         raise CallError("There is no prompt.", hint="Say what is asked, or choose a function and its template.")
-    return f"{said}\n\n{fence_code(problem.code)}" if problem.code.strip() else said
+    return f"{said}\n\n{fence_code(even_lines(problem.code))}" if problem.code.strip() else said
 
 
 def drop_repeated(turns: Sequence[PlainTurn], *, asked: str, prompt: str) -> tuple[PlainTurn, ...]:
@@ -101,7 +101,8 @@ def _catch_up(chat: Chat, given: Sequence[PlainTurn], *, asked: str) -> tuple[Pl
     What a client leaves out at the end stays on a branch of its own; what it has beyond is added.
     """
     told = chat.turns()
-    kept = [PlainTurn(one.message.typed, "" if one.reply is None else one.reply.text) for one in told]
+    # Line ends are those that messages come with, or clients would differ in what nobody sees.
+    kept = [PlainTurn(even_lines(one.message.typed), even_lines(one.reply.text) if one.reply else "") for one in told]
     waits = bool(told) and told[-1].reply is None and kept[-1].asked == asked
     if not given:
         return tuple(kept[:-1] if waits else kept)
@@ -124,12 +125,21 @@ def _catch_up(chat: Chat, given: Sequence[PlainTurn], *, asked: str) -> tuple[Pl
     return tuple(given)
 
 
-def _find_waiting(chat: Chat, asked: str) -> TurnView | None:
-    """The turn that asks this already and was never answered, to be sent once more."""
+def _find_waiting(chat: Chat, problem: Problem, *, asked: str) -> TurnView | None:
+    """The turn that asks this already and was never answered, to be sent once more.
+
+    One that was asked in the same words as another kind, or without what comes along now, is left behind on its branch.
+    """
     told = chat.turns()
     if not told or told[-1].reply is not None or told[-1].message.typed != asked:
         return None
-    return chat.regenerate()
+    waits = chat.regenerate()
+    there = read_state(waits.envelope.prompt).given
+    brings = len(problem.attach) + int(problem.kind is not ChatKind.REGULAR)
+    if problem.kind in there and len(waits.envelope.prompt.attached) >= brings:
+        return waits
+    chat.delete(told[-1].message.id)
+    return None
 
 
 async def _send(chat: Chat, text: str | TurnView, problem: Problem, *, tell: Listener | None) -> TurnView:
@@ -163,7 +173,7 @@ def _carries(problem: Problem, kind: ChatKind) -> bool:
 
 def _tell(chat: Chat, turn: TurnView, problem: Problem, *, before: Sequence[PlainTurn], asked: str) -> Solution:
     node = chat.turns()[-1].reply
-    reply = "" if node is None else node.text
+    reply = "" if node is None else even_lines(node.text)
     prompt = turn.envelope.prompt
     used = add_used(turn.ledger.calls)
     return Solution(

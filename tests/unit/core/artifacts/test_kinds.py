@@ -83,8 +83,8 @@ def test_pictures_are_sent_from_the_active_note_and_stay_links_in_others() -> No
     }
 
 
-def test_a_passage_is_the_only_part_of_a_file_that_is_found_and_not_attached() -> None:
-    assert [kind for kind, row in KINDS.items() if row.part] == [Kind.PASSAGE]
+def test_passages_and_instructions_are_brought_for_a_turn_and_not_attached_for_good() -> None:
+    assert [kind for kind, row in KINDS.items() if row.part] == [Kind.PASSAGE, Kind.INSTRUCTION]
 
 
 @pytest.mark.parametrize(

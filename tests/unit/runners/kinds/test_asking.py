@@ -20,7 +20,9 @@ def test_a_function_names_what_it_is_about_and_brings_its_block() -> None:
 
 
 def test_what_was_piped_in_has_no_name_worth_telling() -> None:
-    assert make_turn("fix", Unknown(text="Traceback", title="terminal")).text == "Fix this terminal error."
+    piped = Unknown(text="Traceback", title="terminal")
+    assert make_turn("fix", piped).text == "Fix this terminal error."
+    assert make_turn("fix", piped, BEDS).text == "Fix this terminal error. Files that may matter: beds.py."
 
 
 def test_ordinary_talk_has_its_block_in_the_system_prompt() -> None:

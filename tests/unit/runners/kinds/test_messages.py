@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lamella.errors import LamellaError
-from lamella.runners.kinds.messages import PlainTurn, list_history, read_messages
+from lamella.runners.kinds.messages import PlainTurn, even_lines, list_history, read_messages
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
 roles = st.sampled_from(["system", "user", "assistant", "pro_user", "system_warning", "tool"])
@@ -38,6 +38,10 @@ def test_system_messages_become_one_and_each_text_counts_once() -> None:
     )
     assert talk.system == "Be terse.\n\nIn German."
     assert talk.turns == (PlainTurn("a"),)
+
+
+def test_line_ends_and_marks_are_evened_once_and_for_all() -> None:
+    assert even_lines("\ufeff\ufeffa\r\nb\rc\r\r\nd") == "a\nb\nc\n\nd"
 
 
 def test_answers_that_follow_each_other_are_one_and_a_question_may_stand_alone() -> None:

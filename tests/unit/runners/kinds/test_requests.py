@@ -36,6 +36,11 @@ def test_what_a_client_may_not_say_is_in_nothing_that_was_read() -> None:
     assert read_problem(odd)[0] == read_problem(WHOLE)[0]
 
 
+def test_what_is_null_is_as_if_it_had_not_been_sent() -> None:
+    nothing = dict.fromkeys(("messages", "codeSnippet", "useTemplate", "model", "chatState", "kind", "conversation"))
+    assert read_problem({"prompt": "x", **nothing})[0] == read_problem({"prompt": "x"})[0]
+
+
 def test_a_request_may_name_its_kind() -> None:
     assert read_problem({"prompt": "x", "kind": "fix"})[0].kind is ChatKind.FIX
     assert read_problem({"prompt": "x", "isCodebaseAnalysis": True})[0].kind is ChatKind.CODEBASE

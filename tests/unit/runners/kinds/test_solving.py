@@ -168,3 +168,37 @@ def test_a_question_that_was_not_answered_is_not_doubled_when_it_is_asked_again(
             answer = chat.turns()[-1].reply
             assert answer is not None
             chat.fork(chat.turns()[-1].message.id)
+
+
+def test_a_question_asked_again_as_another_kind_leaves_the_first_behind(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'chats.db'}"
+    solve(opened(ScriptedProvider("b"), url), kept(prompt="a"))
+    broken = KeyRefusedError("The key is refused.", hint="Check it.")
+    with pytest.raises(KeyRefusedError):
+        solve(opened(ScriptedProvider(Line(error=broken)), url), kept(prompt="c"))
+    provider = ScriptedProvider("d")
+    found = solve(opened(provider, url), kept(prompt="c", kind=ChatKind.CODEBASE))
+    assert [one.content for one in found.history] == list("abcd")
+    assert found.state.codebase
+    assert BLOCKS[ChatKind.CODEBASE].text in sent(provider)[-1]
+
+
+def test_line_ends_tell_no_two_histories_apart(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'chats.db'}"
+    first = solve(opened(ScriptedProvider("b\r\nb"), url), kept(prompt="a\r\na"))
+    assert [one.content for one in first.history] == ["a\na", "b\nb"]
+    for said in (["a\na", "b\nb"], ["a\r\na", "b\r\nb"]):
+        messages = [{"role": role, "content": text} for role, text in zip(("user", "assistant"), said, strict=True)]
+        problem = Problem(prompt="c", talk=read_messages(messages), conversation="garden")
+        found = solve(opened(ScriptedProvider("d"), url), problem)
+        assert [one.content for one in found.history][:2] == ["a\na", "b\nb"]
+
+
+def test_the_first_question_of_a_conversation_may_be_asked_again_as_another_kind(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'chats.db'}"
+    broken = KeyRefusedError("The key is refused.", hint="Check it.")
+    with pytest.raises(KeyRefusedError):
+        solve(opened(ScriptedProvider(Line(error=broken)), url), kept(prompt="a"))
+    found = solve(opened(ScriptedProvider("b"), url), kept(prompt="a", kind=ChatKind.CODEBASE))
+    # What was told of ordinary talk stands in L1 since then, and the flag says so.
+    assert ([one.content for one in found.history], found.state.given) == (["a", "b"], ("regular", "codebase"))

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from lamella.attach import Attachment, Folder, Unknown
+from lamella.attach import Attachment, Unknown
+from lamella.commands import quote_word
 from lamella.engine.checks import check_text
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.keeping.stored import StoredChat
@@ -149,11 +150,12 @@ def _view_state(chat: StoredChat) -> dict[str, object]:
 def _find_code(kind: ChatKind, names: Sequence[str], vault: Path | None) -> list[Attachment]:
     """What a function is about: files by their names, and what was piped in."""
     files, piped = open_files(vault), read_piped()
+    for name in names:
+        if Path(vault or "", name).is_dir():
+            raise UsageError(
+                f"{name} is a folder.", hint=f"Name files, or ask: lamella code analyse {quote_word(name)} --question …"
+            )
     found = [one for name in names for one in files.find(name)]
-    if any(isinstance(one, Folder) for one in found):
-        raise UsageError(
-            "A folder is more than one function looks at.", hint="Name files, or ask: lamella code analyse FOLDER."
-        )
     if piped.strip():
         found.append(Unknown(text=piped, title="terminal" if kind is ChatKind.FIX else "stdin"))
     if kind is ChatKind.FIX and not piped.strip():

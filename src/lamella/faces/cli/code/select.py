@@ -13,7 +13,7 @@ from lamella.faces.cli.tables.selection import print_left_out, print_selection
 from lamella.faces.cli.terminal.lines import show_line
 from lamella.faces.cli.terminal.progress import told_if_slow
 from lamella.faces.cli.terminal.telling import tell, tell_json, write_exactly
-from lamella.views.notes import view_selection
+from lamella.views.code.selections import view_selection
 from lamella.wiring import BUDGET, MOST_TOKENS, attach_code, read_sent, select_code, select_files
 
 if TYPE_CHECKING:
@@ -60,14 +60,12 @@ def select(
         raise UsageError("There is no question to choose for.", hint='Give words, as in --question "Where is it?".')
     if (path is None) == (files is None):
         raise UsageError("Name a folder, or files with --files.", hint="As in lamella code select . --question TEXT.")
-    known = tuple(touched or ())
-    if files is None:
-        assert path is not None
-        known += find_touched(chat, path, store=store)
+    known = (*(touched or ()), *find_touched(chat, path, store=store))
+    if files is not None:
+        selection = select_files(read_sent(files), asked, budget=budget, touched=known, model=model)
+    elif path is not None:
         with told_if_slow(f"Reading {path}") as waiting:
             selection = select_code(path, asked, budget=budget, touched=known, model=model, tell=waiting.count)
-    else:
-        selection = select_files(read_sent(files), asked, budget=budget, touched=known, model=model)
     if chat is not None:
         _attach(selection, chat, store=store, as_json=as_json)
         return

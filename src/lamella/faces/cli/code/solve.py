@@ -11,7 +11,7 @@ from lamella.faces.cli.access import ChatName, JsonOption, StoreOption, opened_c
 from lamella.faces.cli.chat.opening import ModelOption, VaultOption
 from lamella.faces.cli.terminal.telling import tell, tell_json
 from lamella.runners.kinds.state import read_state
-from lamella.views.solutions import view_state
+from lamella.views.code.solutions import view_state
 from lamella.wiring import filter_request, open_solver, read_body, solve_request
 
 _STDIN = Path("-")

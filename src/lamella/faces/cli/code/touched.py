@@ -11,9 +11,11 @@ if TYPE_CHECKING:
     from lamella.engine.keeping.stored import StoredChat
 
 
-def find_touched(chat: str | None, folder: Path, *, store: str | None) -> tuple[str, ...]:
+def find_touched(chat: str | None, folder: Path | None, *, store: str | None) -> tuple[str, ...]:
     """The files of a folder that a conversation has, by their paths in it; none where it is yet to begin."""
-    if chat is None or not any(chat in (one.name, one.conversation, one.title) for one in list_conversations(store)):
+    if chat is None or folder is None:
+        return ()
+    if not any(chat in (one.name, one.conversation, one.title) for one in list_conversations(store)):
         return ()
     with opened_chat(store, chat) as stored:
         return tuple(_find_inside(stored, folder))

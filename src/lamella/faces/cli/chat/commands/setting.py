@@ -21,6 +21,7 @@ _ELSEWHERE = {
     "model_facts": "It is a setting of lamella.toml or of the environment.",
     "index_folder": "It is a setting of lamella.toml or of the environment.",
     "cache_storage": "It is a setting of lamella.toml or of the environment.",
+    "log_preview": "It is a setting of lamella.toml or of the environment.",
     "mcp": "It is a setting of lamella.toml or of the environment.",
     "memory": "It is a setting of lamella.toml or of the environment.",
     "memory_folder": "It is a setting of lamella.toml or of the environment.",

@@ -2,7 +2,7 @@
 
 from lamella.code import ChatState, Solution, select_files
 from lamella.runners.kinds.messages import PlainMessage
-from lamella.views.solutions import view_filter, view_ignored, view_solution, view_state
+from lamella.views.code.solutions import view_filter, view_ignored, view_solution, view_state
 
 SOLUTION = Solution(
     reply="so",

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from lamella.holdings import CodeForm, CodeSelection
-from lamella.views.notes import view_selection
+from lamella.views.code.selections import view_selection
 
 
 class SaidShape(Protocol):
