@@ -370,7 +370,8 @@ class Dialogue:
 
     def recall(self, query: str, *, limit: int = FOUND_AT_MOST, past: Past | None = None) -> Sequence[Found]:
         """Originals of this branch that cannot be read off the request; ``past`` is where the past is known better."""
-        return self._recaller.find(past or self._past, query, sent=self._look_ahead(), limit=limit)
+        state = (self._state, self._past.receipts)
+        return self._recaller.find(past or self._past, query, sent=self._look_ahead, state=state, limit=limit)
 
     def why(self, name: str, *, erased: Collection[str] = ()) -> Reason:
         """Why an artifact or a message is in the request that waits, or in the next, or is not."""

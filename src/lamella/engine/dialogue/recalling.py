@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from operator import is_not
 
 from lamella.attach import Tool
+from lamella.core.log.turn import Turn
 from lamella.core.prompt.prompt import Prompt
 from lamella.core.search.finding import Found, search
 from lamella.core.search.index import Index
@@ -46,50 +48,50 @@ class Recaller:
     def __init__(self) -> None:
         self._index: Index | None = None
         self._past: Past | None = None
-        # Of the turn that was entered last: its place among the turns, that of its question among the messages, and how
-        # many passages there were before it. It alone may have grown since.
-        self._last = (0, 0, 0)
+        # The turn that was entered last, which alone may have grown since: its place among the turns, that of its
+        # question among the messages, and how many passages there were before it.
+        self._last: tuple[Turn | None, int, int, int] = (None, 0, 0, 0)
+        self._state: tuple[object, ...] = ()
+        self._in_full: frozenset[str] = frozenset()
 
-    def find(self, past: Past, query: str, *, sent: Prompt, limit: int) -> tuple[Found, ...]:
-        """The originals that fit best and cannot be read off what is sent."""
+    def find(
+        self, past: Past, query: str, *, sent: Callable[[], Prompt], state: tuple[object, ...], limit: int
+    ) -> tuple[Found, ...]:
+        """The originals that fit best and cannot be read off what is sent, which ``state`` alone decides on."""
         check_query(query, limit)
-        found = search(self.index(past), query, limit=limit, excluded=find_in_full(sent))
+        if len(state) != len(self._state) or any(map(is_not, state, self._state)):
+            self._in_full, self._state = find_in_full(sent()), state
+        found = search(self.index(past), query, limit=limit, excluded=self._in_full)
         return tuple(replace(one, at=past.find_time(one.passage.message)) for one in found)
 
     def index(self, past: Past) -> Index:
         """The originals of a branch, ready to be searched."""
         if self._index is None:
             self._index = Index()
-        if past is self._past:
-            self._go_on(self._index, past)
-        else:
+        if past is not self._past:
             self._begin_again(self._index, past)
+        elif past.turns:
+            self._go_on(self._index, past)
         self._past = past
         return self._index
 
-    def _go_on(self, index: Index, past: Past) -> None:
-        turns, path, size = self._last
-        index.cut(size)
-        self._enter(index, past, since=(turns, path))
-
     def _begin_again(self, index: Index, past: Past) -> None:
-        passages = list_passages(past.turns[:-1], past.path)
-        pairs = zip(index.passages, passages, strict=False)
-        same = next((at for at, (old, new) in enumerate(pairs) if old.passage != new), min(len(index), len(passages)))
-        index.cut(same)
-        index.extend(passages[same:])
+        index.renew(list_passages(past.turns[:-1], past.path))
         turns = max(len(past.turns) - 1, 0)
         answered = sum(turn.reply is not None for turn in past.turns[:turns])
-        self._enter(index, past, since=(turns, turns + answered))
+        self._last = (None, turns, turns + answered, len(index))
+        if past.turns:
+            self._go_on(index, past)
 
-    def _enter(self, index: Index, past: Past, *, since: tuple[int, int]) -> None:
-        """Enter the turns from one on, whose question is the message of that number."""
-        turn, message = since
-        for number in range(turn, len(past.turns)):
-            self._last = (number, message, len(index))
-            one = past.turns[number]
-            index.extend(list_passages([one], past.path[message : message + 2], first=number + 1))
-            message += 1 if one.reply is None else 2
+    def _go_on(self, index: Index, past: Past) -> None:
+        """Enter what was said since: of the last turn what it has more, then those after it."""
+        known, first, message, size = self._last
+        for number in range(first, len(past.turns)):
+            turn = past.turns[number]
+            if turn is not known:
+                index.renew(list_passages([turn], past.path[message : message + 2], first=number + 1), since=size)
+            self._last = (turn, number, message, size)
+            known, message, size = None, message + (1 if turn.reply is None else 2), len(index)
 
 
 def check_query(query: str, limit: object) -> None:
