@@ -9,7 +9,10 @@ from tests.journeys.running import refusal, run, spawn
 from tests.journeys.terminal import CTRL_C, CTRL_D, ENTER, Terminal
 
 NOTE = "<writeToFile>\n<path>beans.md</path>\n<content>\nSow in May.\n</content>\n</writeToFile>"
-ALL = ["edit_note", "fetch_url", "list_files", "read_note", "recall", "search_notes", "time_range", "write_note"]
+ALL = [
+    *("compact", "edit_note", "fetch_url", "list_files", "read_note", "recall", "search_notes", "time_range"),
+    "write_note",
+]
 
 
 @pytest.fixture
@@ -38,7 +41,7 @@ def test_without_a_vault_there_are_fewer_and_one_that_is_named_is_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert listed() == ["fetch_url", "recall", "time_range"]
+    assert listed() == ["compact", "fetch_url", "recall", "time_range"]
     (tmp_path / ".obsidian").mkdir()
     assert listed() == ALL
     assert "no vault folder" in refusal(run("tools", "--json", "--vault", "gone"), code="source_missing")

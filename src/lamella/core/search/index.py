@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from lamella.core.search.spelling import lower, settle
 from lamella.core.search.terms import find_tokens, is_wide, list_keys, split_token
-from lamella.core.search.vocabulary import Vocabulary
+from lamella.core.search.vocabulary import WordParts
 
 # In words. A long text is as good as its best stretch of twice this: as a whole, its length would bury what it says.
 HALF = 50
@@ -90,7 +90,7 @@ class Index:
         self._tokens = _Tokens()
         self._length = 0
         # For words that hold a part of one; new ones are entered when it is asked for.
-        self._vocabulary = Vocabulary()
+        self._vocabulary = WordParts()
         self.extend(passages)
 
     def __len__(self) -> int:
@@ -138,7 +138,7 @@ class Index:
             self._length -= one.length
         if size < len(self.passages):
             del self.passages[size:]
-            self._vocabulary, self._places.fresh = Vocabulary(), list(self._places)
+            self._vocabulary, self._places.fresh = WordParts(), list(self._places)
 
     def _enter(self, passage: Passage) -> None:
         number, places = len(self.passages), self._places

@@ -7,7 +7,7 @@ _GRAM = 3
 _LONGEST = 100
 
 
-class Vocabulary:
+class WordParts:
     """Words that were entered, for those that hold a part."""
 
     def __init__(self) -> None:

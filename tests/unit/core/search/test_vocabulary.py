@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.steady import steady
 
-from lamella.core.search.vocabulary import Vocabulary
+from lamella.core.search.vocabulary import WordParts
 
 words = st.lists(st.text(alphabet="abé", min_size=1, max_size=120), unique=True, max_size=12)
 
@@ -12,7 +12,7 @@ words = st.lists(st.text(alphabet="abé", min_size=1, max_size=120), unique=True
 @steady
 @given(words, st.text(alphabet="abé", min_size=1, max_size=6), st.integers(0, 12))
 def test_the_words_that_hold_a_part_are_those_that_hold_it(given_words: list[str], part: str, later: int) -> None:
-    vocabulary = Vocabulary()
+    vocabulary = WordParts()
     vocabulary.extend(given_words[:later])
     vocabulary.extend(given_words[later:])
     expected = [word for word in given_words if part in word]
@@ -20,7 +20,7 @@ def test_the_words_that_hold_a_part_are_those_that_hold_it(given_words: list[str
 
 
 def test_beyond_ascii_the_core_is_enough() -> None:
-    vocabulary = Vocabulary()
+    vocabulary = WordParts()
     vocabulary.extend(["cafe", "café", "cake"])
     assert list(vocabulary.find("cafe", core="caf")) == ["cafe", "café"]
     assert list(vocabulary.find("a", core="")) == ["cafe", "cake", "café"]
