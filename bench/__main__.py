@@ -17,6 +17,7 @@ from bench.compaction import LAYOUTS, bench_compaction
 from bench.local import Served, make_talk, play_layered, play_naive, share_of_earlier
 from bench.loop import CHATS, QUICK_TURNS, TURNS, measure_gaps, measure_rates
 from bench.memory import measure_memory
+from bench.recall import bench_recall
 from bench.replay import AT_TURNS, measure_replay, replay_slope
 from bench.retrieval import bench_retrieval
 from bench.sending import measure_overhead
@@ -182,6 +183,7 @@ MEASURES: dict[str, Callable[[Verdicts], None]] = {
     "agent": bench_agent,
     "local": bench_local,
     "compaction": bench_compaction,
+    "recall": bench_recall,
     "retrieval": bench_retrieval,
     "code": bench_code,
     "start": bench_start,

@@ -10,14 +10,7 @@ from tests.journeys.terminal import CTRL_C, CTRL_D, ENTER, Terminal
 
 NOTE = "<writeToFile>\n<path>beans.md</path>\n<content>\nSow in May.\n</content>\n</writeToFile>"
 ALL = [
-    "edit_note",
-    "fetch_url",
-    "list_files",
-    "read_note",
-    "recall",
-    "remember",
-    "search_notes",
-    "time_range",
+    *("compact", "edit_note", "fetch_url", "list_files", "read_note", "recall", "remember", "search_notes", "time_range"),
     "write_note",
 ]
 
@@ -48,9 +41,9 @@ def test_without_a_vault_there_are_fewer_and_one_that_is_named_is_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert listed() == ["fetch_url", "recall", "remember", "time_range"]
+    assert listed() == ["compact", "fetch_url", "recall", "remember", "time_range"]
     monkeypatch.setenv("LAMELLA_MEMORY_WRITES", "off")
-    assert listed() == ["fetch_url", "recall", "time_range"]
+    assert listed() == ["compact", "fetch_url", "recall", "time_range"]
     monkeypatch.delenv("LAMELLA_MEMORY_WRITES")
     (tmp_path / ".obsidian").mkdir()
     assert listed() == ALL

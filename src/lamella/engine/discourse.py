@@ -22,7 +22,7 @@ from lamella.engine.dialogue.reading.commands import EVERYTHING
 from lamella.engine.dialogue.reading.waiting import Commands
 from lamella.engine.dialogue.reading.working_set import list_working_set
 from lamella.engine.dialogue.reasons import Reason
-from lamella.engine.dialogue.recalling import FOUND_AT_MOST, fit_answer, make_recall_tool
+from lamella.engine.dialogue.recalling import FOUND_AT_MOST, fit_answer, make_compact_tool, make_recall_tool
 from lamella.engine.dialogue.turn import TurnView
 from lamella.engine.sending.tools import SECONDS, Toolbox, ToolFunction
 from lamella.engine.stages.discourse import StagedDiscourse, StagedWalker
@@ -50,6 +50,8 @@ class DiscourseLike(StagedWalker, Protocol):
     def plan(self, *, to: float | None = None, at: datetime | None = None) -> Proposal: ...
 
     def commit(self, planned: Proposal, *, at: datetime | None = None) -> Receipt: ...
+
+    def make_room(self, *, at: datetime | None = None) -> Receipt | None: ...
 
     def undo(self, receipt: str | None = None, *, at: datetime | None = None) -> Receipt: ...
 
@@ -301,6 +303,11 @@ class Discourse(StagedDiscourse):
     def recall_tool(self) -> Tool:
         """The same for the model: a tool to give in ``tools``, by which it reads what left its prompt."""
         return make_recall_tool(self.recall, room=lambda: fit_answer(self._walker.standing[1].tool_output))
+
+    @property
+    def compact_tool(self) -> Tool:
+        """Compacting for the model: a tool to give in ``tools``, by which it makes room for what it is about to do."""
+        return make_compact_tool(self._walker.make_room)
 
 
 def _check_names(names: Sequence[str], do: str) -> tuple[str, ...]:

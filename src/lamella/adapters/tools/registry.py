@@ -18,7 +18,7 @@ from lamella.engine.notes import NoteIndex
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Equipment:
-    """What tools work with, as far as it is there. ``recall`` is a tool of the conversation that it reads."""
+    """What tools work with, as far as it is there. ``recall`` and ``compact`` are tools of a conversation."""
 
     now: Callable[[], datetime]
     vault: Vault | None = None
@@ -26,6 +26,7 @@ class Equipment:
     conversions: OpenConversions | None = None
     search: Callable[[str], Sequence[tuple[str, str, str]]] | None = None
     recall: Tool | None = None
+    compact: Tool | None = None
     memory: MemoryPermit | None = None
     permit: WritePermit | None = None
 
@@ -37,6 +38,7 @@ def _make_read(given: Equipment) -> Tool | None:
 
 
 TOOLS: Mapping[str, Callable[[Equipment], Tool | None]] = {
+    "compact": lambda given: given.compact,
     "edit_note": lambda given: make_edit_tool(given.permit) if given.permit else None,
     "fetch_url": lambda given: make_fetch_tool(given.conversions) if given.conversions else None,
     "list_files": lambda given: make_list_tool(given.vault) if given.vault else None,

@@ -23,7 +23,7 @@ _DIGITS = 6
 # How much more the user's own words count than the same in a reply: those are what is asked for (2026-11-17).
 _SAID_BY_USER = 1.2
 # How many passages are looked at for the rarest words of a question, if it has more than one; and how many words count.
-_MANY = 2_000
+_MANY = 1_000
 _MOST_WORDS = 64
 
 # How often each word of a question stands in one stretch of a text, by its number; another form of it counts less.
@@ -41,11 +41,15 @@ class Found:
 
 
 class _Word(NamedTuple):
-    """A word of a question: its forms in the index with what each counts, how many passages have it, how rare it is."""
+    """A word of a question: its forms in the index with what each counts, how many passages have it, how rare it is.
+
+    ``named`` is the number of the message that it is the id of.
+    """
 
     forms: Mapping[str, float]
     passages: int
     rarity: float
+    named: int | None
 
 
 def search(index: Index, query: str, *, limit: int = 5, excluded: Collection[str] = ()) -> tuple[Found, ...]:
@@ -80,14 +84,15 @@ def _by_fit(one: tuple[float, int, Passage]) -> tuple[float, bool, int]:
 
 def _weigh(index: Index, wanted: SearchQuery) -> list[_Word]:
     """The words of a question, the rarest first: the fewer passages have one, the more it says."""
-    size = len(index)
-    weighed = [
-        _Word(forms, having, math.log(1 + (size - having + 0.5) / (having + 0.5)))
-        for forms in map(index.find_forms, wanted.words)
-        for having in (index.count_passages(forms),)
-    ]
+    weighed = [_weigh_word(index, word) for word in wanted.words]
     weighed.sort(key=lambda word: (not word.passages, word.passages))
     return weighed[:_MOST_WORDS]
+
+
+def _weigh_word(index: Index, word: str) -> _Word:
+    forms, named = index.find_forms(word), index.find_named(word)
+    having = index.count_passages(forms) + (named is not None)
+    return _Word(forms, having, math.log(1 + (len(index) - having + 0.5) / (having + 0.5)), named)
 
 
 def _find_holders(index: Index, wanted: SearchQuery) -> Collection[int] | None:
@@ -100,6 +105,9 @@ def _find_holders(index: Index, wanted: SearchQuery) -> Collection[int] | None:
 
 def _find_span(index: Index, span: str) -> Collection[int] | None:
     """The passages that may hold a span; none where nothing in it leads there."""
+    named = index.find_named(span)
+    if named is not None:
+        return (named,)
     clues = find_clues(span)
     if not clues:
         return None
@@ -121,6 +129,8 @@ def _count_rare(index: Index, words: Sequence[_Word]) -> dict[int, dict[int, _St
             _add_within(index, words, found, since=place)
             break
         looked += word.passages
+        if word.named is not None:
+            found.setdefault(word.named, {}).setdefault(TITLE, {})[place] = 1.0
         for form, weight in word.forms.items():
             for number, half in index.walk(form):
                 stretch = found.setdefault(number, {}).setdefault(half, {})
@@ -137,6 +147,8 @@ def _count_in(index: Index, words: Sequence[_Word], numbers: Iterable[int]) -> d
 
 def _add_within(index: Index, words: Sequence[_Word], found: dict[int, dict[int, _Stretch]], *, since: int) -> None:
     for place, word in enumerate(words[since:], start=since):
+        if word.named in found:
+            found[word.named].setdefault(TITLE, {})[place] = 1.0
         for form, weight in word.forms.items():
             for number, halves in found.items():
                 for half in index.walk_within(form, number):

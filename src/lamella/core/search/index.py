@@ -2,12 +2,13 @@
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from lamella.core.search.spelling import lower, settle
 from lamella.core.search.terms import find_tokens, is_wide, list_keys, split_token
+from lamella.core.search.vocabulary import WordParts
 
 # In words. A long text is as good as its best stretch of twice this: as a whole, its length would bury what it says.
 HALF = 50
@@ -49,12 +50,14 @@ class _Places(dict[str, "array[int]"]):
         super().__init__()
         self.families: dict[str, list[str]] = {}
         self.held: dict[str, int] = {}
+        self.fresh: list[str] = []
 
     def __missing__(self, word: str) -> "array[int]":
         for key in list_keys(word):
             self.families.setdefault(key, []).append(word)
         places = self[word] = array("Q")
         self.held[word] = 0
+        self.fresh.append(word)
         return places
 
     def forget(self, word: str) -> None:
@@ -86,8 +89,8 @@ class Index:
         self._places = _Places()
         self._tokens = _Tokens()
         self._length = 0
-        # All words, one on each line, for those that hold a piece of one; made when it is asked for.
-        self._vocabulary: tuple[str, str] | None = None
+        # For words that hold a part of one; new ones are entered when it is asked for.
+        self._vocabulary = WordParts()
         self.extend(passages)
 
     def __len__(self) -> int:
@@ -108,28 +111,39 @@ class Index:
             if passage.id not in self._numbers:
                 self._enter(passage)
 
+    def renew(self, passages: Sequence[Passage], *, since: int = 0) -> None:
+        """Have these passages behind the first ``since``; what stands there already in their order is kept."""
+        # What was entered before those stays there: it came first.
+        fresh = [one for one in passages if self._numbers.get(one.id, since) >= since]
+        pairs = zip(self.passages[since:], fresh, strict=False)
+        least = min(len(self.passages) - since, len(fresh))
+        same = next((at for at, (old, new) in enumerate(pairs) if old.passage != new), least)
+        self.cut(since + same)
+        self.extend(fresh[same:])
+
     def cut(self, size: int) -> None:
         """Keep the first passages alone, as if the others had never been."""
         bound = size << _BITS
         for one in self.passages[size:]:
-            for word in set(self._list_words(one.passage)):
+            for word in {*self._name(one.passage), *self._split(one.passage.text)}:
                 places = self._places[word]
                 del places[bisect_left(places, bound) :]
                 self._places.held[word] -= 1
                 if not self._places.held[word]:
                     self._places.forget(word)
+            # What was taken out is not to be found in here either.
+            for token in find_tokens(settle(f"{one.passage.title} {one.passage.text}")):
+                self._tokens.pop(token, None)
             del self._numbers[one.passage.id]
             self._length -= one.length
         if size < len(self.passages):
             del self.passages[size:]
-            # What was taken out is not to be found in here either.
-            self._tokens.clear()
-            self._vocabulary = None
+            self._vocabulary, self._places.fresh = WordParts(), list(self._places)
 
     def _enter(self, passage: Passage) -> None:
         number, places = len(self.passages), self._places
         first = number << _BITS
-        named, said = self._split(passage.title), self._split(passage.text)
+        named, said = self._name(passage), self._split(passage.text)
         for word in named:
             places[word].append(first + TITLE)
         for half, at in enumerate(range(0, len(said), HALF), start=TITLE + 1):
@@ -144,10 +158,10 @@ class Index:
         self.passages.append(IndexedPassage(passage, compared, length))
         self._numbers[passage.id] = number
         self._length += length
-        self._vocabulary = None
 
-    def _list_words(self, passage: Passage) -> list[str]:
-        return self._split(passage.title) + self._split(passage.text)
+    def _name(self, passage: Passage) -> list[str]:
+        """The words of a title; a message is called by its id alone, which is looked up as it is."""
+        return [] if passage.title == passage.id else self._split(passage.title)
 
     def _split(self, text: str) -> list[str]:
         return [word for words in map(self._tokens.__getitem__, find_tokens(settle(text))) for word in words]
@@ -159,6 +173,10 @@ class Index:
         if word in self._places:
             found[word] = 1.0
         return found
+
+    def find_named(self, name: str) -> int | None:
+        """The number of the passage of this id."""
+        return self._numbers.get(name)
 
     def count_passages(self, words: Iterable[str]) -> int:
         """How many passages have one of these words, at most."""
@@ -186,24 +204,11 @@ class Index:
 
     def find_words(self, part: str, *, core: str) -> list[str]:
         """The words that hold ``part``; of those beyond ASCII, which may end otherwise, all that hold its ``core``."""
-        if self._vocabulary is None:
-            self._vocabulary = (
-                "\n".join(filter(str.isascii, self._places)),
-                "\n".join(word for word in self._places if not word.isascii()),
-            )
-        plain, odd = self._vocabulary
-        return [*_find_lines(plain, part), *_find_lines(odd, core)]
+        fresh, self._places.fresh = self._places.fresh, []
+        self._vocabulary.extend(fresh)
+        return list(self._vocabulary.find(part, core=core))
 
 
 def flatten(text: str) -> str:
     """A text with one space wherever there is any white space in it."""
     return " ".join(text.split())
-
-
-def _find_lines(lines: str, part: str) -> Iterator[str]:
-    at = lines.find(part)
-    while at >= 0:
-        end = lines.find("\n", at)
-        end = len(lines) if end < 0 else end
-        yield lines[lines.rfind("\n", 0, at) + 1 : end]
-        at = lines.find(part, end)

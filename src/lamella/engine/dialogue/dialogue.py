@@ -1,6 +1,6 @@
 """A dialogue: one conversation walked turn by turn, from what was typed to what would be sent, with its books."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from copy import copy
 from datetime import datetime
 
@@ -18,7 +18,6 @@ from lamella.core.prompt.envelope import Envelope, make_envelope, make_imprint
 from lamella.core.prompt.prompt import Prompt
 from lamella.core.prompt.receipts import UNDONE, apply_receipts
 from lamella.core.prompt.state import State
-from lamella.core.search.finding import Found
 from lamella.core.values import replace
 from lamella.engine.checks import check_zone
 from lamella.engine.dialogue.accounts import Accounts, Earlier
@@ -28,8 +27,7 @@ from lamella.engine.dialogue.fitting import Fitter, seal_request
 from lamella.engine.dialogue.past import Past
 from lamella.engine.dialogue.proposal import Proposal, propose
 from lamella.engine.dialogue.reading.turns import read_turn
-from lamella.engine.dialogue.reasons import Reason, explain, look_ahead
-from lamella.engine.dialogue.recalling import FOUND_AT_MOST, Recaller
+from lamella.engine.dialogue.recalling import Recaller, SearchedDialogue
 from lamella.engine.dialogue.rounds import calls_wait, check_outputs, close_round, name_calls, skip_call
 from lamella.engine.dialogue.turn import TurnView
 from lamella.engine.dialogue.world import Journal, LeftTurn, SentTurn, World
@@ -39,7 +37,7 @@ from lamella.errors import CallError
 _AFTER_OVERFLOW = 0.7
 
 
-class Dialogue:
+class Dialogue(SearchedDialogue):
     """One conversation. Ask, then reply; asking again leaves the turn before with the empty reply.
 
     With a journal, what cannot be written down did not happen.
@@ -302,16 +300,36 @@ class Dialogue:
 
     def shrink_waiting(self, *, at: datetime | None = None) -> TurnView | None:
         """The turn that waits, made smaller since the model says it does not fit; none if nothing in it may go."""
+        goal = _AFTER_OVERFLOW * waiting(self._state).total if self._state.waits else 0
+        turn = self._cut_waiting(goal, self._fitter) if goal else None
+        if turn is None:
+            return None
+        opened = advance(self._before, turn, self._rules.place, measure=self._rules.measure)
+        return self._send_on(turn, opened, turn.receipts[-1], at=at)
+
+    def make_room(self, *, at: datetime | None = None) -> Receipt | None:
+        """Compact down to the target; what is sent next of a turn that waits is smaller. None if nothing is gained."""
         if not self._state.waits:
+            planned = self.plan(summaries=False, at=at)
+            return None if planned.receipt is None else self.commit(planned, at=at)
+        goal = self._rules.budget.target * self._rules.budget.limit
+        turn = self._cut_waiting(goal, self._fitter.without_summaries())
+        if turn is None:
             return None
-        turn, rules = self._past.turns[-1], self._rules
-        goal, path = int(waiting(self._state).total * _AFTER_OVERFLOW), self._past.path[:-1]
+        if self._journal is not None:
+            self._journal.write_receipt(turn.receipts[-1], before=self._state.head, at=at)
+        self._past.turns[-1] = turn
+        self._state = advance(self._before, turn, self._rules.place, measure=self._rules.measure)
+        return turn.receipts[-1]
+
+    def _cut_waiting(self, goal: float, fitter: Fitter) -> Turn | None:
+        """The turn that waits, under a compaction more; none where it needs none, or nothing in it may go."""
+        turn, path = self._past.turns[-1], self._past.path[:-1]
         before, asked = self._settle(turn.terms), replace(turn, receipts=())
-        plan, _ = self._fitter.plan(before, asked, rules, goal=goal, path=path, automatic=True)
-        if (receipt := plan.receipt) is None:
+        if waiting(self._state).total <= goal:
             return None
-        turn = replace(turn, receipts=(*turn.receipts, receipt))
-        return self._send_on(turn, advance(self._before, turn, rules.place, measure=rules.measure), receipt, at=at)
+        plan, _ = fitter.plan(before, asked, self._rules, goal=int(goal), path=path, automatic=True)
+        return replace(turn, receipts=(*turn.receipts, plan.receipt)) if plan.receipt else None
 
     def _settle(self, terms: Terms) -> State:
         """The state before the next turn, or before the one that waits, under the receipts that go before it."""
@@ -365,22 +383,6 @@ class Dialogue:
         """Go on as if these compactions had never been; what was sent under them stays in the books."""
         self._past = self._past.without(voided)
         self._fold()
-
-    def receipts(self) -> Sequence[Receipt]:
-        """The compactions in force, oldest first."""
-        return self._past.committed()
-
-    def recall(self, query: str, *, limit: int = FOUND_AT_MOST, past: Past | None = None) -> Sequence[Found]:
-        """Originals of this branch that cannot be read off the request; ``past`` is where the past is known better."""
-        return self._recaller.find(past or self._past, query, sent=self._look_ahead(), limit=limit)
-
-    def why(self, name: str, *, erased: Collection[str] = ()) -> Reason:
-        """Why an artifact or a message is in the request that waits, or in the next, or is not."""
-        return explain(name, self._past, self._look_ahead(), erased=erased)
-
-    def _look_ahead(self) -> Prompt:
-        """The request that waits for its reply, or the next one as far as it is known."""
-        return look_ahead(self._state, Turn(text="", terms=self._terms, receipts=self._past.receipts), self._rules)
 
     def find_undone(self, receipt: str | None = None) -> Sequence[Receipt]:
         """The compactions that an undo would void."""

@@ -1,15 +1,26 @@
-"""Recalling: originals that the prompt no longer holds, found by their words, for people and for models."""
+"""Recalling: originals that the prompt no longer holds, found by their words, for people and for models.
 
-from collections.abc import Callable, Mapping, Sequence
+And making room, which a model asks for as it asks for originals.
+"""
+
+from abc import ABC
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from operator import is_not
 
 from lamella.attach import Tool
+from lamella.core.compaction.fitting import Rules
+from lamella.core.log.receipt import Receipt
+from lamella.core.log.terms import Terms
+from lamella.core.log.turn import Turn
 from lamella.core.prompt.prompt import Prompt
+from lamella.core.prompt.state import State
 from lamella.core.search.finding import Found, search
 from lamella.core.search.index import Index
 from lamella.core.search.passages import find_in_full, list_passages
 from lamella.engine.dialogue.past import Past
-from lamella.errors import CallError
+from lamella.engine.dialogue.reasons import Reason, explain, look_ahead
+from lamella.errors import CallError, LamellaError
 
 FOUND_AT_MOST = 5
 # What a tool may answer at once, in characters: an original of any length must not be what bursts the window.
@@ -46,50 +57,77 @@ class Recaller:
     def __init__(self) -> None:
         self._index: Index | None = None
         self._past: Past | None = None
-        # Of the turn that was entered last: its place among the turns, that of its question among the messages, and how
-        # many passages there were before it. It alone may have grown since.
-        self._last = (0, 0, 0)
+        # The turn that was entered last, which alone may have grown since: its place among the turns, that of its
+        # question among the messages, and how many passages there were before it.
+        self._last: tuple[Turn | None, int, int, int] = (None, 0, 0, 0)
+        self._state: tuple[object, ...] = ()
+        self._in_full: frozenset[str] = frozenset()
 
-    def find(self, past: Past, query: str, *, sent: Prompt, limit: int) -> tuple[Found, ...]:
-        """The originals that fit best and cannot be read off what is sent."""
+    def find(
+        self, past: Past, query: str, *, sent: Callable[[], Prompt], state: tuple[object, ...], limit: int
+    ) -> tuple[Found, ...]:
+        """The originals that fit best and cannot be read off what is sent, which ``state`` alone decides on."""
         check_query(query, limit)
-        found = search(self.index(past), query, limit=limit, excluded=find_in_full(sent))
+        if len(state) != len(self._state) or any(map(is_not, state, self._state)):
+            self._in_full, self._state = find_in_full(sent()), state
+        found = search(self.index(past), query, limit=limit, excluded=self._in_full)
         return tuple(replace(one, at=past.find_time(one.passage.message)) for one in found)
 
     def index(self, past: Past) -> Index:
         """The originals of a branch, ready to be searched."""
         if self._index is None:
             self._index = Index()
-        if past is self._past:
-            self._go_on(self._index, past)
-        else:
+        if past is not self._past:
             self._begin_again(self._index, past)
+        elif past.turns:
+            self._go_on(self._index, past)
         self._past = past
         return self._index
 
-    def _go_on(self, index: Index, past: Past) -> None:
-        turns, path, size = self._last
-        index.cut(size)
-        self._enter(index, past, since=(turns, path))
-
     def _begin_again(self, index: Index, past: Past) -> None:
-        passages = list_passages(past.turns[:-1], past.path)
-        pairs = zip(index.passages, passages, strict=False)
-        same = next((at for at, (old, new) in enumerate(pairs) if old.passage != new), min(len(index), len(passages)))
-        index.cut(same)
-        index.extend(passages[same:])
+        index.renew(list_passages(past.turns[:-1], past.path))
         turns = max(len(past.turns) - 1, 0)
         answered = sum(turn.reply is not None for turn in past.turns[:turns])
-        self._enter(index, past, since=(turns, turns + answered))
+        self._last = (None, turns, turns + answered, len(index))
+        if past.turns:
+            self._go_on(index, past)
 
-    def _enter(self, index: Index, past: Past, *, since: tuple[int, int]) -> None:
-        """Enter the turns from one on, whose question is the message of that number."""
-        turn, message = since
-        for number in range(turn, len(past.turns)):
-            self._last = (number, message, len(index))
-            one = past.turns[number]
-            index.extend(list_passages([one], past.path[message : message + 2], first=number + 1))
-            message += 1 if one.reply is None else 2
+    def _go_on(self, index: Index, past: Past) -> None:
+        """Enter what was said since: of the last turn what it has more, then those after it."""
+        known, first, message, size = self._last
+        for number in range(first, len(past.turns)):
+            turn = past.turns[number]
+            if turn is not known:
+                index.renew(list_passages([turn], past.path[message : message + 2], first=number + 1), since=size)
+            self._last = (turn, number, message, size)
+            known, message, size = None, message + (1 if turn.reply is None else 2), len(index)
+
+
+class SearchedDialogue(ABC):
+    """A conversation that is walked, searched for what its next request does not show."""
+
+    _past: Past
+    _state: State
+    _terms: Terms
+    _rules: Rules
+    _recaller: Recaller
+
+    def recall(self, query: str, *, limit: int = FOUND_AT_MOST, past: Past | None = None) -> Sequence[Found]:
+        """Originals of this branch that cannot be read off the request; ``past`` is where the past is known better."""
+        state = (self._state, self._past.receipts)
+        return self._recaller.find(past or self._past, query, sent=self._look_ahead, state=state, limit=limit)
+
+    def receipts(self) -> Sequence[Receipt]:
+        """The compactions in force, oldest first."""
+        return self._past.committed()
+
+    def why(self, name: str, *, erased: Collection[str] = ()) -> Reason:
+        """Why an artifact or a message is in the request that waits, or in the next, or is not."""
+        return explain(name, self._past, self._look_ahead(), erased=erased)
+
+    def _look_ahead(self) -> Prompt:
+        """The request that waits for its reply, or the next one as far as it is known."""
+        return look_ahead(self._state, Turn(text="", terms=self._terms, receipts=self._past.receipts), self._rules)
 
 
 def check_query(query: str, limit: object) -> None:
@@ -115,6 +153,41 @@ def make_recall_tool(recall: Recall, *, room: Callable[[], int] = lambda: ANSWER
         ),
         parameters=_PARAMETERS,
         run=run,
+    )
+
+
+def make_compact_tool(make_room: Callable[[], Receipt | None]) -> Tool:
+    """Making room as a tool that a model may call: what may go goes at once, as it would when the window is full."""
+
+    # On the loop, as recalling is. A summary is written by nobody meanwhile: who would write it waits for this.
+    async def run() -> str:
+        try:
+            return tell_room(make_room())
+        except LamellaError as error:
+            return f"{error.message} {error.hint}"
+
+    return Tool(
+        name="compact",
+        changes=True,
+        description=(
+            "Make room in this conversation: old tool results, notes and replies leave the prompt, and recall finds "
+            "every word of them. Use it before work that will need much room, when one piece of work is done, or when "
+            "the user asks for it."
+        ),
+        parameters={"type": "object", "properties": {}},
+        run=run,
+    )
+
+
+def tell_room(receipt: Receipt | None) -> str:
+    """What a compaction freed, for the model that asked for it."""
+    if receipt is None:
+        return "There is nothing to compact: the request is small enough, or nothing in it may go."
+    steps = [f"{step.name.value} ({len(step.removed):,})" for step in receipt.steps] or ["attachments were folded"]
+    freed = receipt.tokens_before - receipt.tokens_after
+    return (
+        f"Freed {freed:,} tokens: the request had {receipt.tokens_before:,} and has {receipt.tokens_after:,}, before "
+        f"this result. What went: {', '.join(steps)}. Recall finds every word of it."
     )
 
 

@@ -268,6 +268,13 @@ class StoredChat(StagedChat, CommandedChat, AccountedChat, PreparedChat, Recalli
         """The turn that waits, made smaller, written down; none if nothing in it may go."""
         return self._running().shrink_waiting(at=at)
 
+    def make_room(self, *, at: datetime | None = None) -> Receipt | None:
+        """Compact down to the target, also while a turn waits for what its calls give; none if nothing is gained."""
+        receipt = self._running().make_room(at=at)
+        if receipt is not None:
+            self._take_up_memory(due=True)
+        return receipt
+
     def plan(self, *, to: float | None = None, summaries: bool = True, at: datetime | None = None) -> Proposal:
         """What compacting now would take out and bring; a turn that waits counts as stopped."""
         return self._next_dialogue().plan(to=to, summaries=summaries, at=at)

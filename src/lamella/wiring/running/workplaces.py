@@ -112,7 +112,7 @@ class ToolMaker:
         self._told = told
 
     def make(self, chat: "SendingChat | None") -> "Sequence[Tool]":
-        """The tools that are there for a conversation; without one they are told of, and recall has nothing to read."""
+        """The tools that are there for a conversation; without one they are told of, and there is none to recall."""
         from lamella.adapters.tools.registry import Equipment, make_tools
 
         address = find_search(self._services)
@@ -126,6 +126,7 @@ class ToolMaker:
                 conversions=lambda: self._services.conversions,
                 search=None if address is None else partial(_search, self._services, address),
                 recall=_make_recall(chat),
+                compact=_make_compact(chat),
                 memory=self.make_memory_permit(chat, turn),
                 permit=self._make_permit(chat, turn),
             )
@@ -200,6 +201,14 @@ def _make_recall(chat: "SendingChat | None") -> "Tool":
         lambda query, limit: chat.recall(query, limit=limit),
         room=lambda: fit_answer(chat.standing[1].tool_output),
     )
+
+
+def _make_compact(chat: "SendingChat | None") -> "Tool":
+    from lamella.engine.dialogue.recalling import make_compact_tool
+
+    if chat is None:
+        return replace(make_compact_tool(lambda: None), run=None)
+    return make_compact_tool(chat.make_room)
 
 
 def _search(services: Services, address: str, query: str) -> list[tuple[str, str, str]]:

@@ -27,6 +27,7 @@ def test_each_row_makes_the_tool_of_its_name_and_all_stand_in_the_order_of_their
         conversions=lambda: services.conversions,
         search=lambda _query: [],
         recall=Tool(name="recall"),
+        compact=Tool(name="compact"),
         memory=MemoryPermit(open_book=lambda: open_memory(tmp_path)),
         permit=WritePermit(writer=open_writer(tmp_path, services), allow=None),
     )

@@ -54,6 +54,13 @@ def test_nothing_of_what_was_cut_is_left() -> None:
     assert index.average == 0
 
 
+def test_words_that_come_later_are_found_by_their_parts_as_well() -> None:
+    index = Index([passage("a", "a cafe")])
+    assert index.find_words("cafe", core="caf") == ["cafe"]
+    index.extend([passage("b", "two cafes")])
+    assert index.find_words("cafe", core="caf") == ["cafe", "cafes"]
+
+
 def test_words_that_hold_a_part_are_told_from_those_beyond_ascii_that_may_end_otherwise() -> None:
     index = Index([passage("", "cafe café cafés decaf cake")])
     assert sorted(index.find_words("cafe", core="caf")) == ["cafe", "café", "cafés"]
@@ -61,9 +68,11 @@ def test_words_that_hold_a_part_are_told_from_those_beyond_ascii_that_may_end_ot
 
 
 def test_where_a_word_stands_is_told_by_passages_and_halves() -> None:
-    index = Index([passage("plan", "word " * 60 + "plan"), passage("x", "a plan")])
+    titled = Passage(id="plan@1", place="turn 1", role="note", title="plan", text="word " * 60 + "plan")
+    index = Index([titled, passage("x", "a plan")])
     assert list(index.walk("plan")) == [(0, 0), (0, 2), (1, 1)]
     assert list(index.walk_within("plan", 0)) == [0, 2]
     assert list(index.walk_within("plan", 1)) == [1]
-    assert index.list_holders(["plan", "x"]) == {0, 1}
+    assert index.list_holders(["plan", "word"]) == {0, 1}
+    assert (index.find_named("x"), index.find_named("plan")) == (1, None)
     assert index.count_passages(["plan", "word"]) == 2

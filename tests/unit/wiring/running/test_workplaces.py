@@ -20,8 +20,11 @@ from lamella.wiring.running.workplaces import ToolMaker, open_workplace, open_wr
 from lamella.wiring.services import Services, read_services
 from lamella.wiring.trust import add_trust, find_search, name_place, open_trust
 
-ALWAYS = ["fetch_url", "recall", "time_range"]
-WITH_VAULT = ["edit_note", "fetch_url", "list_files", "read_note", "recall", "search_notes", "time_range", "write_note"]
+ALWAYS = ["compact", "fetch_url", "recall", "time_range"]
+WITH_VAULT = [
+    *("compact", "edit_note", "fetch_url", "list_files", "read_note", "recall", "search_notes", "time_range"),
+    "write_note",
+]
 
 
 async def call(tool: Tool, **given: object) -> object:
@@ -146,7 +149,7 @@ def test_an_engine_lists_its_tools_and_gives_those_of_a_chat_to_be_sent(tmp_path
     with lamella.open("memory:", vault=tmp_path, model="scripted:x", provider=ScriptedProvider("Yes.")) as engine:
         listed = engine.tools()
         assert [tool.name for tool in listed] == WITH_VAULT
-        assert [tool.name for tool in listed if tool.run is None] == ["recall"]
+        assert [tool.name for tool in listed if tool.run is None] == ["compact", "recall"]
         chat = engine.chat("garden")
         made = engine.tools(chat)
         assert [tool.name for tool in made if tool.run is None] == []
