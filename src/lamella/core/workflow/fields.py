@@ -51,7 +51,7 @@ def tell_data(fields: Mapping[str, object], *, room: int, each: int | None = Non
 
 
 def list_sources(value: object) -> list[Mapping[str, object]]:
-    """References or citations as they were written down; a text alone is its own text, or its address."""
+    """References or citations as they were written down; a text alone is what one says, or its address."""
     given = [value] if isinstance(value, str | Mapping) else value
     if not isinstance(given, Sequence):
         return []
