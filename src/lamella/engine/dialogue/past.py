@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from lamella.core.budget.counting import Measure
 from lamella.core.log.receipt import Receipt, find_voided
-from lamella.core.log.turn import Turn
+from lamella.core.log.turn import Turn, TurnRun, list_turns
 from lamella.core.prompt.advance import Planner, advance_all
 from lamella.core.prompt.state import State
 from lamella.core.values import replace
@@ -12,22 +12,38 @@ from lamella.errors import CallError
 
 
 class Past:
-    """Turns with their replies, the ids of all messages, and the receipts committed since the last turn."""
+    """Turns with their replies, the ids of all messages, and the receipts committed since the last turn.
+
+    ``turns`` are the last ones, as far as they are looked at and changed; of those ``earlier`` runs stay as they are.
+    ``number`` is how many there are of all of them.
+    """
 
     def __init__(
-        self, turns: Iterable[Turn] = (), *, path: Iterable[str] = (), receipts: Iterable[Receipt] = ()
+        self, turns: Iterable[Turn | TurnRun] = (), *, path: Iterable[str] = (), receipts: Iterable[Receipt] = ()
     ) -> None:
-        self.turns = list(turns)
+        self.earlier = list(turns)
+        self.number = sum([1 if isinstance(part, Turn) else len(part.names) // 2 for part in self.earlier])
+        self.turns: list[Turn] = []
+        last = self.earlier.pop() if self.earlier else None
+        if isinstance(last, TurnRun):
+            self.earlier += [before] if (before := last.before_last()) else []
+        if last is not None:
+            self.turns.append(last if isinstance(last, Turn) else last.turns()[-1])
         self.path = list(path)
         self.receipts = tuple(receipts)
 
     def fold(self, start: State, place: Planner, *, measure: Measure) -> State:
         """The state that these turns lead to, all of them counted by one measure."""
-        return advance_all(start, self.turns, place, measure=measure)
+        return advance_all(start, [*self.earlier, *self.turns], place, measure=measure)
+
+    def list_turns(self) -> list[Turn]:
+        """Every turn."""
+        return list_turns([*self.earlier, *self.turns])
 
     def ask(self, turn: Turn, *, message: str) -> None:
         """A turn, under the receipts committed before it."""
         self.turns.append(turn)
+        self.number += 1
         self.path.append(message)
         self.receipts = ()
 
@@ -42,7 +58,8 @@ class Past:
 
     def committed(self) -> list[Receipt]:
         """Every receipt in force, oldest first."""
-        return [*(receipt for turn in self.turns for receipt in turn.receipts), *self.receipts]
+        turns = (part for part in (*self.earlier, *self.turns) if isinstance(part, Turn))
+        return [*(receipt for turn in turns for receipt in turn.receipts), *self.receipts]
 
     def find_undone(self, receipt: str | None) -> Sequence[Receipt]:
         """The compaction named, by default the last, and all after it; an error if there is none."""
@@ -59,9 +76,11 @@ class Past:
     def without(self, voided: Iterable[Receipt]) -> "Past":
         """The same past, had these compactions never been."""
         gone = {receipt.id for receipt in voided}
-        turns = [_without(turn, gone) if turn.receipts else turn for turn in self.turns]
+        turns = [_without(part, gone) if isinstance(part, Turn) else part for part in (*self.earlier, *self.turns)]
         return Past(turns, path=self.path, receipts=[r for r in self.receipts if r.id not in gone])
 
 
 def _without(turn: Turn, gone: set[str]) -> Turn:
+    if not turn.receipts:
+        return turn
     return replace(turn, receipts=tuple(receipt for receipt in turn.receipts if receipt.id not in gone))

@@ -56,7 +56,7 @@ class Recaller:
         return search(self._indexed(past), query, limit=limit, excluded=find_in_full(sent))
 
     def _indexed(self, past: Past) -> Index:
-        passages = list_passages(past.turns, past.path)
+        passages = list_passages(past.list_turns(), past.path)
         if self._index is None or passages != self._passages:
             self._passages, self._index = passages, build_index(passages, key=self._key)
         return self._index
