@@ -10,7 +10,17 @@ from tests.journeys.terminal import CTRL_C, CTRL_D, ENTER, Terminal
 
 NOTE = "<writeToFile>\n<path>beans.md</path>\n<content>\nSow in May.\n</content>\n</writeToFile>"
 ALL = [
-    *("compact", "edit_note", "fetch_url", "list_files", "read_note", "recall", "remember", "search_notes", "time_range"),
+    *(
+        "compact",
+        "edit_note",
+        "fetch_url",
+        "list_files",
+        "read_note",
+        "recall",
+        "remember",
+        "search_notes",
+        "time_range",
+    ),
     "write_note",
 ]
 

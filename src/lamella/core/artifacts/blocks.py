@@ -46,9 +46,10 @@ def _break(closer: re.Match[str]) -> str:
 
 def render_block(artifact: Artifact, *, kind: Kind | None = None) -> str:
     """The artifact in full."""
-    if KINDS[artifact.kind].block is BlockForm.TOOL:
+    form = KINDS[artifact.kind].block
+    if form is BlockForm.TOOL:
         return render_tool(artifact)
-    if KINDS[artifact.kind].block is BlockForm.EXPANDS:
+    if form is BlockForm.EXPANDS:
         return _wrap(artifact, kind, [f"<left_out>\n{neutralise(shown_text(artifact))}\n</left_out>"])
     return _wrap(artifact, kind, [f"<content>\n{neutralise(shown_text(artifact))}\n</content>"])
 

@@ -1,6 +1,6 @@
 """A branch read back: its turns with their contents, what was compacted before each, and the calls of its replies."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from lamella.core.log.call import Call
@@ -10,13 +10,14 @@ from lamella.core.log.events.aside import AsideEvent, read_asides
 from lamella.core.log.events.call import read_call
 from lamella.core.log.events.compaction import CompactionEvent, read_receipt
 from lamella.core.log.events.hashes import named_hashes
-from lamella.core.log.events.message import read_turn
+from lamella.core.log.events.message import read_brought, read_turn
 from lamella.core.log.events.reply import ReplyEvent
 from lamella.core.log.events.rounds import read_round, read_waiting
-from lamella.core.log.nodes import UNREADABLE, Node, Told, damaged, name_round
+from lamella.core.log.events.terms import settle_terms
+from lamella.core.log.nodes import UNREADABLE, Node, Run, Told, damaged, list_parts, name_round
 from lamella.core.log.receipt import Receipt
 from lamella.core.log.terms import Terms
-from lamella.core.log.turn import Turn
+from lamella.core.log.turn import Turn, TurnRun
 from lamella.core.messages.delta import Reply
 from lamella.core.messages.rounds import ToolRound
 from lamella.core.values import replace
@@ -27,7 +28,12 @@ _USUAL = Terms()
 def path_hashes(told: Iterable[Told]) -> tuple[str, ...]:
     """Every content that a branch names."""
     hashes: dict[str, None] = {}
-    for turn in told:
+    for turn in list_parts(told):
+        if isinstance(turn, Run):
+            hashes.update(
+                dict.fromkeys([name for refs in turn.brought.values() for ref in refs for name in ref.hashes()])
+            )
+            continue
         named = named_hashes(turn.message.event)
         if named:
             hashes.update(dict.fromkeys(named))
@@ -56,6 +62,48 @@ def read_turns(
             turn = replace(turn, rounds=read_rounds(one, contents)[: len(one.rounds)])
         turns.append(turn)
     return turns
+
+
+def read_past(
+    told: Sequence[Told], contents: Contents, committed: CompactionsInForce = NONE_IN_FORCE, *, usual: Terms
+) -> list[Turn | TurnRun]:
+    """The same for going on after them: of those that only talk nobody asks what was sent for them then."""
+    past: list[Turn | TurnRun] = []
+    for part in list_parts(told):
+        if isinstance(part, Told):
+            past += read_turns((part,), contents, committed, usual=usual)
+        else:
+            past += _read_run(part, contents, committed.before, usual=usual)
+    return past
+
+
+def _read_run(
+    run: Run, contents: Contents, before: Mapping[str, tuple[CompactionEvent, ...]], *, usual: Terms
+) -> Iterator[Turn | TurnRun]:
+    """Turns that only talk as they are, and between them each that brought something or was compacted before."""
+    names, texts = run.names, run.texts
+    terms = settle_terms(run.setup, usual)
+    compacted = [at for at, name in enumerate(names[::2]) if name in before] if before else []
+    start = 0
+    for at in sorted({*run.brought, *compacted}):
+        if start < at:
+            yield TurnRun(terms, names[2 * start : 2 * at], texts[2 * start : 2 * at])
+        asked, text = names[2 * at], texts[2 * at]
+        attached, warnings = read_brought(run.brought.get(at, ()), contents)
+        yield Turn(
+            text=text,
+            typed=text,
+            id=asked,
+            terms=terms,
+            attached=attached,
+            warnings=warnings,
+            receipts=read_receipts(before[asked], contents) if asked in before else (),
+            reply=texts[2 * at + 1],
+            reply_id=names[2 * at + 1],
+        )
+        start = at + 1
+    if 2 * start < len(names):
+        yield TurnRun(terms, names[2 * start :], texts[2 * start :])
 
 
 def read_rounds(told: Told, contents: Contents) -> tuple[ToolRound, ...]:

@@ -4,7 +4,7 @@ Editing, regenerating, deleting and forking never change what was written: each 
 readable. A branch is named by its last message.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, MutableMapping, Sequence
 from functools import cached_property
 from typing import assert_never
 
@@ -47,6 +47,7 @@ from lamella.core.log.nodes import (
 from lamella.core.log.records import Record
 from lamella.core.log.stages import StageEntry, carry_stages, stages_on
 from lamella.core.log.terms import Rewrite
+from lamella.core.log.tree import find_path, number_messages
 from lamella.core.values import replace
 
 # Members by name of their own: see docs/decisions/msgspec.md.
@@ -77,7 +78,7 @@ class Log(Struct, dict=True):
     title: str = ""
     created: str = ""
     settings: dict[str, object] = {}
-    nodes: dict[str, Node] = {}
+    nodes: MutableMapping[str, Node] = {}
     rewritten: Rewrite | None = None
     last_asked: str = ""
     last_sent: tuple[str, int] = ("", 0)
@@ -112,25 +113,9 @@ class Log(Struct, dict=True):
             self.created = self.created or record.at
             self.version += 1
 
-    def path(self, head: str | None = None) -> list[Told]:
+    def path(self, head: str | None = None) -> Sequence[Told]:
         """The turns from the beginning to a message, by default the active one."""
-        told: list[Told] = []
-        name = self.head if head is None else head
-        while name:
-            node = self.nodes[name]
-            if isinstance(node.event, ReplyEvent):
-                reply, node = node, self.nodes[node.event.parent]
-                told.append(Told(message=self._as_asked(node, name), reply=reply))
-            else:
-                told.append(Told(message=self._as_asked(node, name), reply=None, open=self.rounds.get(name, ())))
-            name = node.event.parent
-        told.reverse()
-        return told
-
-    def _as_asked(self, question: Node, message: str) -> Node:
-        """A question as it was asked for a reply, or for itself where it is open once more."""
-        event = self.asked.get(message)
-        return question if event is None else replace(question, event=event)
+        return find_path(self.nodes, self.head if head is None else head, rounds=self.rounds, asked=self.asked)
 
     def find_question(self, message: str) -> Node | None:
         """A question as the active branch has it, else as it was asked last; none if there is none of that id."""
@@ -147,7 +132,7 @@ class Log(Struct, dict=True):
         """What was done about stages on a branch, each with how many of its messages came before it."""
         return stages_on(self.stages, self._said_at(told)) if self.stages else []
 
-    def told_last(self) -> list[Told]:
+    def told_last(self) -> Sequence[Told]:
         """The turns up to the question whose request was sent last; with its answer, where that is the newest."""
         asked, at = self.last_sent
         head = self.nodes.get(self.head)
@@ -156,7 +141,7 @@ class Log(Struct, dict=True):
 
     def _said_at(self, told: Sequence[Told]) -> dict[str, int]:
         """The messages of a branch in their order, each with when it was said last."""
-        return {name: self.nodes[name].number for name in name_messages(told)}
+        return number_messages(self.nodes, name_messages(told))
 
     def said(self) -> frozenset[str]:
         """The ids of all messages; a question whose answer was deleted stands with an empty one, which has its own."""
@@ -182,7 +167,8 @@ class Log(Struct, dict=True):
             case CompactionEvent():
                 self.compactions.commit(event, at=self.version)
                 self.compacted_since = True
-                self.last_sent = (event.before, self.version) if event.before in self.nodes else self.last_sent
+                sent = event.before if event.before and event.before in self.nodes else None
+                self.last_sent = (sent, self.version) if sent else self.last_sent
             case UndoEvent():
                 self.compactions.undo(event.receipt, path=self._said_at(self.path()), at=self.version)
                 self.undone, self.compacted_since = True, False

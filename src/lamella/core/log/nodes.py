@@ -1,9 +1,11 @@
 """Messages of the tree: one event that says something is one node."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, overload
 
 from msgspec import Struct
 
+from lamella.core.log.events.artifact import StoredArtifact
 from lamella.core.log.events.aside import AsideEvent
 from lamella.core.log.events.hashes import named_hashes
 from lamella.core.log.events.message import EditEvent, MessageEvent, TurnSetup
@@ -94,10 +96,82 @@ def list_whole(rounds: tuple[StoredRound, ...]) -> tuple[StoredRound, ...]:
     return rounds[:-1] if rounds and rounds[-1].results is None else rounds
 
 
+class Run(NamedTuple):
+    """Turns that talk and bring things along, each after the one before it.
+
+    ``names`` and ``texts`` are the ids and texts of question, reply, question, reply; ``setup`` is what every question
+    says beside its text and what it ``brought``, by the number of its turn.
+    """
+
+    setup: MessageEvent
+    parent: str
+    names: tuple[str, ...]
+    texts: tuple[str, ...]
+    brought: Mapping[int, tuple[StoredArtifact, ...]]
+
+
+class Trail(Sequence[Told]):
+    """The turns of a branch; those of runs are unpacked when they are asked for."""
+
+    def __init__(self, parts: Sequence[Told | Run], nodes: Mapping[str, Node]) -> None:
+        self.parts = parts
+        self._nodes = nodes
+        self._length = sum([len(part.names) // 2 if isinstance(part, Run) else 1 for part in parts])
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[Told]:
+        for part in self.parts:
+            yield from self._unfold(part)
+
+    def __reversed__(self) -> Iterator[Told]:
+        for part in reversed(self.parts):
+            yield from reversed(self._unfold(part))
+
+    def _unfold(self, part: Told | Run) -> Sequence[Told]:
+        if isinstance(part, Told):
+            return (part,)
+        nodes = [self._nodes[name] for name in part.names]
+        return [Told(message=asked, reply=said) for asked, said in zip(nodes[::2], nodes[1::2], strict=True)]
+
+    @overload
+    def __getitem__(self, index: int) -> Told: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Told]: ...
+    def __getitem__(self, index: int | slice) -> Told | list[Told]:
+        within = range(self._length)[index]
+        first = within if isinstance(within, int) else min(within, default=self._length)
+        # The last turns are what most people ask for.
+        told: list[Told] = []
+        for part in reversed(self.parts):
+            if self._length - len(told) <= first:
+                break
+            told[:0] = self._unfold(part)
+        before = self._length - len(told)
+        return told[within - before] if isinstance(within, int) else [told[at - before] for at in within]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+
+def list_parts(told: Iterable[Told]) -> Iterable[Told | Run]:
+    """The turns of a branch, runs as they are."""
+    return told.parts if isinstance(told, Trail) else told
+
+
 def name_messages(told: Iterable[Told]) -> tuple[str, ...]:
     """The ids of a branch's questions and replies, in their order."""
-    nodes = [node for turn in told for node in (turn.message, turn.reply)]
-    return tuple([node.event.id for node in nodes if node is not None])
+    names: list[str] = []
+    for part in list_parts(told):
+        if isinstance(part, Run):
+            names += part.names
+        else:
+            names += [node.event.id for node in (part.message, part.reply) if node is not None]
+    return tuple(names)
 
 
 def name_attached(node: Node) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from msgspec.msgpack import Decoder, Encoder
 
 from lamella.core.log.log import FORMAT, Log
 from lamella.core.log.nodes import Node
+from lamella.core.log.tree import Columns, Nodes, PackedNodes, pack_nodes
 from lamella.core.values import replace
 
 _FAMILY = b"lamella log "
@@ -30,19 +31,20 @@ class Snapshot(Struct, frozen=True, kw_only=True):
 
     after: int
     log: Log
-    nodes: tuple[Node, ...]
+    nodes: Sequence[Node]
     tokens: Mapping[int, Sequence[int]] = {}
     counts: bytes = b""
 
 
 _ENCODER = Encoder()
-_DECODER = Decoder(Snapshot)
+_DECODER = Decoder(tuple[int, Log, Columns, dict[int, list[int]], bytes])
 
 
 def make_snapshot(log: Log, *, after: int) -> Snapshot:
     """What a log has now, for who has it as it was after so many events."""
-    nodes = tuple(node for node in log.nodes.values() if node.number >= after)
-    return Snapshot(after=after, log=replace(log, nodes={}), nodes=nodes)
+    nodes = log.nodes
+    since = nodes.since(after) if isinstance(nodes, Nodes) else [one for one in nodes.values() if one.number >= after]
+    return Snapshot(after=after, log=replace(log, nodes={}), nodes=tuple(since))
 
 
 def join_snapshots(snapshots: Iterable[Snapshot], log: Log) -> tuple[Log, tuple[Snapshot, ...]]:
@@ -63,7 +65,7 @@ def join_snapshots(snapshots: Iterable[Snapshot], log: Log) -> tuple[Log, tuple[
     joined.reverse()
     if joined:
         log = joined[-1].log
-        log.nodes = {node.event.id: node for snapshot in joined for node in snapshot.nodes}
+        log.nodes = Nodes([snapshot.nodes for snapshot in joined], until=log.version)
     return log, tuple(joined)
 
 
@@ -73,7 +75,8 @@ def write_snapshot(snapshot: Snapshot, *, largest: int = _LARGEST) -> bytes | No
     None as well where there are more of them than a store may take in one piece.
     """
     try:
-        data = _ENCODER.encode(snapshot)
+        columns = pack_nodes(snapshot.nodes)
+        data = _ENCODER.encode((snapshot.after, snapshot.log, columns, snapshot.tokens, snapshot.counts))
     except (OverflowError, RecursionError, TypeError, ValueError):
         return None
     return _HEADER + sha256(data).digest() + data if len(data) <= largest else None
@@ -86,9 +89,10 @@ def read_snapshot(data: bytes) -> Snapshot | None:
     if data[:start] != _HEADER + sha256(written).digest():
         return None
     try:
-        return _DECODER.decode(written)
+        after, log, columns, tokens, counts = _DECODER.decode(written)
     except (DecodeError, RecursionError, ValueError):
         return None
+    return Snapshot(after=after, log=log, nodes=PackedNodes(columns), tokens=tokens, counts=counts)
 
 
 def is_of_another_format(data: bytes) -> bool:

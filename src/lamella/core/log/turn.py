@@ -1,6 +1,7 @@
 """A turn: what the user does in it, what came back, and what was compacted before it. One value, wherever it is."""
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -90,3 +91,33 @@ class Turn(Struct, frozen=True, kw_only=True, gc=False):
     imprint: Imprint | None = None
     sources: tuple[CitedSource, ...] = ()
     placement: Placement | None = None
+
+
+class TurnRun(NamedTuple):
+    """Answered turns that only talk, all under the same terms: ids and texts of question, reply, question, reply."""
+
+    terms: Terms
+    names: tuple[str, ...]
+    texts: tuple[str, ...]
+
+    def turn(self, at: int) -> Turn:
+        """The turn of this index."""
+        (asked, answered), (text, reply) = self.names[2 * at : 2 * at + 2], self.texts[2 * at : 2 * at + 2]
+        return Turn(text=text, typed=text, id=asked, terms=self.terms, reply=reply, reply_id=answered)
+
+    def turns(self) -> list[Turn]:
+        """Each of them."""
+        return [self.turn(at) for at in range(len(self.names) // 2)]
+
+    def before_last(self) -> "TurnRun | None":
+        """The same without its last turn; none where that is all."""
+        return TurnRun(self.terms, self.names[:-2], self.texts[:-2]) if self.names[2:] else None
+
+    def after_first(self) -> "TurnRun | None":
+        """The same without its first turn; none where that is all."""
+        return TurnRun(self.terms, self.names[2:], self.texts[2:]) if self.names[2:] else None
+
+
+def list_turns(parts: Iterable[Turn | TurnRun]) -> list[Turn]:
+    """Turns in order, each of a run by itself."""
+    return [turn for part in parts for turn in ((part,) if isinstance(part, Turn) else part.turns())]

@@ -9,7 +9,7 @@ from lamella.core.log.ids import Voice, message_id, turn_id
 from lamella.core.log.placement import Placement
 from lamella.core.log.receipt import is_stage
 from lamella.core.log.terms import Attachments, History, Layout, Terms
-from lamella.core.log.turn import SystemParts, Turn
+from lamella.core.log.turn import SystemParts, Turn, TurnRun
 from lamella.core.messages.model import Message
 from lamella.core.messages.rounds import ToolRound
 from lamella.core.prompt.attached import (
@@ -27,7 +27,7 @@ from lamella.core.prompt.folding import fold
 from lamella.core.prompt.layers.library import LibraryEntry, Standing
 from lamella.core.prompt.layers.model import message_place
 from lamella.core.prompt.layers.rounds import build_rounds, stub_result
-from lamella.core.prompt.layers.strip import Exchange, Said, make_exchange, make_said
+from lamella.core.prompt.layers.strip import Exchange, Said, make_exchanges, make_said
 from lamella.core.prompt.layers.turn import NOTHING_SHOWN, Shown, merge_standing, show_turn
 from lamella.core.prompt.prompt import Prompt, ask_with, find_moved, has_system
 from lamella.core.prompt.receipts import apply_receipts
@@ -46,31 +46,44 @@ _STICKY = Attachments.STICKY
 _AUTO = Layout.AUTO
 
 
-def advance_all(state: State, turns: Sequence[Turn], place: Planner, *, measure: Measure) -> State:
+def advance_all(state: State, turns: Sequence[Turn | TurnRun], place: Planner, *, measure: Measure) -> State:
     """The state that turns lead to one after another.
 
-    Most of a long past only says something, or brings something along: such turns are told without prompts that nobody
-    sends again, and those that only talk together.
+    Most of a long past only says something, or brings something along: such turns are told together, without prompts
+    that nobody sends again.
     """
-    told: list[Turn] = []
+    if not turns:
+        return state
+    *past, last = turns
+    if isinstance(last, TurnRun):
+        past += [before] if (before := last.before_last()) else []
+        last = last.turns()[-1]
+    waits = past[::-1]
+    told = _ToldTalk(state, measure)
     # Under these terms turns that only talk are told alike, each with a fold or none of them.
     alike: Terms | None = None
-    folds = False
-    for turn in turns:
-        passes = turn is not turns[-1] and _changes_nothing(state, turn)
+    while waits:
+        part = waits.pop()
+        turn = part if isinstance(part, Turn) else part.turn(0)
+        passes = _changes_nothing(told.state, turn)
         if passes and turn.terms is alike and not turn.attached:
-            told.append(turn)
+            told.say(part)
             continue
-        state, told, alike = _tell(state, told, measure, folds=folds) if told else state, [], None
-        placement = place(state, turn) if passes else None
+        placement = place(told.state, turn) if passes else None
+        if placement is not None and placement.keep is None and not told.folds:
+            told.say(part)
+            alike = None if turn.attached else turn.terms
+            continue
+        state, alike = told.end(), None
         folds = placement is not None and _folds_alike(state, turn, placement, measure=measure)
-        if placement is None or not (folds or placement.keep is None):
-            state = advance(state, turn, place, measure=measure)
-        elif turn.attached:
-            state = _tell(state, (turn,), measure, folds=False)
+        if folds or (placement is not None and placement.keep is None):
+            told = _ToldTalk(state, measure, folds=folds)
+            told.say(part)
+            alike = None if turn.attached else turn.terms
         else:
-            told, alike = [turn], turn.terms
-    return state
+            told = _ToldTalk(advance(state, turn, place, measure=measure), measure)
+            waits += [rest] if isinstance(part, TurnRun) and (rest := part.after_first()) else []
+    return advance(told.end(), last, place, measure=measure)
 
 
 def _folds_alike(state: State, turn: Turn, placement: Placement, *, measure: Measure) -> bool:
@@ -98,32 +111,57 @@ def _changes_nothing(state: State, turn: Turn) -> bool:
     return not brings and not sets and turn.reply is not None and turn.rewritten is None and not state.waits
 
 
-def _tell(state: State, turns: Sequence[Turn], measure: Measure, *, folds: bool) -> State:
-    """The state after turns that only talk, each after a fold if it ``folds``; or that bring something along."""
-    conversation, head, number, count = state.conversation, state.head, state.turns, measure.count
-    told: list[Exchange] = []
-    at = int(has_system(state.system, state.shelf)) + state.talk.length
-    for turn in turns:
-        asked, text = turn.id or turn_id(conversation, head, turn), turn.reply or ""
-        head = turn.reply_id or message_id(conversation, parent=asked, role=_REPLY, text=text)
-        exchange = make_exchange((asked, turn.text), (head, text), at=at, number=number, count=count)
-        if turn.attached:
-            exchange, state = _bring(exchange, turn, replace(state, turns=number), at=at, measure=measure)
-        told.append(exchange)
-        at, number = at + 2, number + 1
-    exchanges, epoch = state.talk.exchanges.plus(*told), state.epoch + len(told) * folds
-    start = len(exchanges) - 1 if folds else state.talk.epoch_start
-    talk = replace(state.talk, exchanges=exchanges, spoken=state.talk.spoken + 2 * len(told), epoch_start=start)
-    return replace(state, head=head, talk=talk, turns=number, epoch=epoch, last=None, compacted=None)
+class _ToldTalk:
+    """Turns that talk or bring something along, told one after another, each after a fold if it ``folds``.
 
+    ``state`` knows what they brought, and has what they said in the ``end``.
+    """
 
-def _bring(exchange: Exchange, turn: Turn, state: State, *, at: int, measure: Measure) -> tuple[Exchange, State]:
-    """What was said in a turn with what it brought, in the message ``at``, and the state that knows it."""
-    attached, _ = gather(turn, state.library)
-    shown = show_turn(attached, standing=state.standing, place=message_place(at), measure=measure)
-    sent = ask_with(shown, exchange.sent, count=measure.count)
-    told = replace(exchange, sent=sent, tools=_find_tools(shown), attached=True)
-    return told, _learn(state, turn, attached, shown=shown)
+    def __init__(self, state: State, measure: Measure, *, folds: bool = False) -> None:
+        self.state = state
+        self.folds = folds
+        self._measure = measure
+        self._names: list[str] = []
+        self._texts: list[str] = []
+        # What turns brought, by their number in this talk.
+        self._shown: dict[int, Shown] = {}
+        self._number = state.turns
+        self._at = int(has_system(state.system, state.shelf)) + state.talk.length
+
+    def say(self, part: Turn | TurnRun) -> None:
+        """One more turn, or several."""
+        if isinstance(part, TurnRun):
+            self._names += part.names
+            self._texts += part.texts
+            return
+        if part.attached:
+            self._bring(part)
+        conversation, head = self.state.conversation, self._names[-1] if self._names else self.state.head
+        asked, reply = part.id or turn_id(conversation, head, part), part.reply or ""
+        self._names += asked, part.reply_id or message_id(conversation, parent=asked, role=_REPLY, text=reply)
+        self._texts += part.text, reply
+
+    def _bring(self, turn: Turn) -> None:
+        said, turns = len(self._names), len(self._names) // 2
+        attached, _ = gather(turn, self.state.library)
+        place, standing = message_place(self._at + said), self.state.standing
+        shown = self._shown[turns] = show_turn(attached, standing=standing, place=place, measure=self._measure)
+        self.state = _learn(replace(self.state, turns=self._number + turns), turn, attached, shown=shown)
+
+    def end(self) -> State:
+        """The state after all of them; none of them left a prompt."""
+        if not self._names:
+            return self.state
+        count, state, talk = self._measure.count, self.state, self.state.talk
+        told = make_exchanges(self._names, self._texts, at=self._at, number=self._number, count=count)
+        for at, shown in self._shown.items():
+            sent = ask_with(shown, told[at].sent, count=count)
+            told[at] = replace(told[at], sent=sent, tools=_find_tools(shown), attached=True)
+        exchanges = talk.exchanges.plus(*told)
+        start = len(exchanges) - 1 if self.folds else talk.epoch_start
+        talk = replace(talk, exchanges=exchanges, spoken=talk.spoken + len(self._names), epoch_start=start)
+        turns, epoch = self._number + len(told), state.epoch + len(told) * self.folds
+        return replace(state, head=self._names[-1], talk=talk, turns=turns, epoch=epoch, last=None, compacted=None)
 
 
 def _find_tools(shown: Shown) -> tuple[Standing, ...]:

@@ -79,7 +79,7 @@ class Dialogue(SearchedDialogue):
         """The state that the past leads to."""
         turns, place, measure = self._past.turns, self._rules.place, self._rules.measure
         if turns and turns[-1].reply is None:
-            self._before = Past(turns[:-1]).fold(self._start, place, measure=measure)
+            self._before = Past([*self._past.earlier, *turns[:-1]]).fold(self._start, place, measure=measure)
             self._state = advance(self._before, turns[-1], place, measure=measure)
         else:
             self._before = self._state = self._past.fold(self._start, place, measure=measure)
@@ -275,7 +275,7 @@ class Dialogue(SearchedDialogue):
             self.take([skip_call(call) for call in self._pending.calls], at=at)
 
     def _view(self, envelope: Envelope, entry: Entry, receipt: Receipt | None) -> TurnView:
-        return self.accounts.view(envelope, entry, number=len(self._past.turns), receipt=receipt)
+        return self.accounts.view(envelope, entry, number=self._past.number, receipt=receipt)
 
     def preview(self, asked: Ask, *, at: datetime | None = None, rewritten: Rewrite | None = None) -> TurnView:
         """The turn that asking this would give if nothing has to go for it. Nothing changes."""
@@ -285,7 +285,7 @@ class Dialogue(SearchedDialogue):
         rules = replace(self._rules, measure=self._world.counter.measure(turn.model or state.model))
         turn = self.accounts.plan(state, turn, rules, at=at)
         envelope = make_envelope(waiting(advance(state, turn, rules.place, measure=rules.measure)), rules.budget)
-        return self.accounts.view_ahead(envelope, number=len(self._past.turns) + 1, at=at)
+        return self.accounts.view_ahead(envelope, number=self._past.number + 1, at=at)
 
     def waiting(self, *, at: datetime | None = None) -> TurnView | None:
         """The turn that waits for its reply, to be sent again; made smaller, written down, where it no longer fits."""

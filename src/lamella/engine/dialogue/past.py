@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from lamella.core.budget.counting import Measure
 from lamella.core.log.receipt import Receipt, find_voided
-from lamella.core.log.turn import Turn
+from lamella.core.log.turn import Turn, TurnRun, list_turns
 from lamella.core.prompt.advance import Planner, advance_all
 from lamella.core.prompt.state import State
 from lamella.core.values import replace
@@ -15,18 +15,27 @@ from lamella.errors import CallError
 class Past:
     """Turns with their replies, the ids of all messages, and the receipts committed since the last turn.
 
-    ``find_time`` tells when a message was said, for those that were not said here. Only the last turn ever changes.
+    ``turns`` are the last ones, as far as they are looked at and changed; of those ``earlier`` runs stay as they are.
+    ``number`` is how many there are of all of them. ``find_time`` tells when a message was said, for those that were not
+    said here. Only the last turn ever changes.
     """
 
     def __init__(
         self,
-        turns: Iterable[Turn] = (),
+        turns: Iterable[Turn | TurnRun] = (),
         *,
         path: Iterable[str] = (),
         receipts: Iterable[Receipt] = (),
         find_time: Callable[[str], str | None] | None = None,
     ) -> None:
-        self.turns = list(turns)
+        self.earlier = list(turns)
+        self.number = sum([1 if isinstance(part, Turn) else len(part.names) // 2 for part in self.earlier])
+        self.turns: list[Turn] = []
+        last = self.earlier.pop() if self.earlier else None
+        if isinstance(last, TurnRun):
+            self.earlier += [before] if (before := last.before_last()) else []
+        if last is not None:
+            self.turns.append(last if isinstance(last, Turn) else last.turns()[-1])
         self.path = list(path)
         self.receipts = tuple(receipts)
         self._find_time = find_time
@@ -34,11 +43,16 @@ class Past:
 
     def fold(self, start: State, place: Planner, *, measure: Measure) -> State:
         """The state that these turns lead to, all of them counted by one measure."""
-        return advance_all(start, self.turns, place, measure=measure)
+        return advance_all(start, [*self.earlier, *self.turns], place, measure=measure)
+
+    def list_turns(self) -> list[Turn]:
+        """Every turn."""
+        return list_turns([*self.earlier, *self.turns])
 
     def ask(self, turn: Turn, *, message: str, at: datetime | None = None) -> None:
         """A turn, under the receipts committed before it."""
         self.turns.append(turn)
+        self.number += 1
         self.path.append(message)
         self.receipts = ()
         if at is not None:
@@ -64,7 +78,8 @@ class Past:
 
     def committed(self) -> list[Receipt]:
         """Every receipt in force, oldest first."""
-        return [*(receipt for turn in self.turns for receipt in turn.receipts), *self.receipts]
+        turns = (part for part in (*self.earlier, *self.turns) if isinstance(part, Turn))
+        return [*(receipt for turn in turns for receipt in turn.receipts), *self.receipts]
 
     def find_undone(self, receipt: str | None) -> Sequence[Receipt]:
         """The compaction named, by default the last, and all after it; an error if there is none."""
@@ -81,7 +96,7 @@ class Past:
     def without(self, voided: Iterable[Receipt]) -> "Past":
         """The same past, had these compactions never been."""
         gone = {receipt.id for receipt in voided}
-        turns = [_without(turn, gone) if turn.receipts else turn for turn in self.turns]
+        turns = [_without(part, gone) if isinstance(part, Turn) else part for part in (*self.earlier, *self.turns)]
         receipts = [receipt for receipt in self.receipts if receipt.id not in gone]
         past = Past(turns, path=self.path, receipts=receipts, find_time=self._find_time)
         past._times = self._times
@@ -89,4 +104,6 @@ class Past:
 
 
 def _without(turn: Turn, gone: set[str]) -> Turn:
+    if not turn.receipts:
+        return turn
     return replace(turn, receipts=tuple(receipt for receipt in turn.receipts if receipt.id not in gone))

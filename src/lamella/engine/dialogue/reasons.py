@@ -104,7 +104,7 @@ def _trace(past: Past) -> dict[str, _Trace]:
     """Everything that was said, attached or given by tools on a branch, by its id."""
     traces: dict[str, _Trace] = {}
     names = iter(past.path)
-    for number, turn in enumerate(past.turns, start=1):
+    for number, turn in enumerate(past.list_turns(), start=1):
         question = next(names)
         for dropped in turn.drop:
             if dropped in traces:

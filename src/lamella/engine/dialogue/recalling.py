@@ -85,18 +85,18 @@ class Recaller:
         return self._index
 
     def _begin_again(self, index: Index, past: Past) -> None:
-        index.renew(list_passages(past.turns[:-1], past.path))
-        turns = max(len(past.turns) - 1, 0)
-        answered = sum(turn.reply is not None for turn in past.turns[:turns])
-        self._last = (None, turns, turns + answered, len(index))
+        before = past.list_turns()[:-1]
+        index.renew(list_passages(before, past.path))
+        answered = sum(turn.reply is not None for turn in before)
+        self._last = (None, len(before), len(before) + answered, len(index))
         if past.turns:
             self._go_on(index, past)
 
     def _go_on(self, index: Index, past: Past) -> None:
         """Enter what was said since: of the last turn what it has more, then those after it."""
         known, first, message, size = self._last
-        for number in range(first, len(past.turns)):
-            turn = past.turns[number]
+        for number in range(first, past.number):
+            turn = past.turns[number - past.number]
             if turn is not known:
                 index.renew(list_passages([turn], past.path[message : message + 2], first=number + 1), since=size)
             self._last = (turn, number, message, size)

@@ -1,7 +1,6 @@
 """Checkpoints: a snapshot of a conversation's log now and then, so that opening it folds only the newest events."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from operator import attrgetter
 
 from msgspec import Struct
 
@@ -15,6 +14,7 @@ from lamella.core.log.snapshot import (
     read_snapshot,
     write_snapshot,
 )
+from lamella.core.log.tree import find_runs, list_texts, pack_nodes
 from lamella.core.values import replace
 from lamella.engine.keeping.counting import UNCOUNTED, Counted, are_whole, list_counts, list_tokens, split_counts
 from lamella.errors import LamellaError, StoreDamagedError
@@ -23,7 +23,6 @@ from lamella.ports import Store
 
 # Folding so many events takes about as long as reading a snapshot of a thousand.
 EVENTS = 128
-_text_of = attrgetter("event.text")
 _LEAVE = "a copy of the store leaves it behind"
 
 
@@ -84,7 +83,7 @@ class Checkpoints:
 
     def _save(self, log: Log) -> bool:
         snapshot = make_snapshot(log, after=self._kept)
-        tokens, counts = split_counts(b"".join(self._counts), [node.text for node in snapshot.nodes])
+        tokens, counts = split_counts(b"".join(self._counts), list_texts(snapshot.nodes))
         data = write_snapshot(replace(snapshot, tokens=tokens, counts=counts))
         if data is None:
             return False
@@ -107,7 +106,7 @@ def _weigh(snapshots: Sequence[Snapshot]) -> dict[int, dict[str, int]]:
     for snapshot in snapshots:
         for who, tokens in snapshot.tokens.items():
             counted = texts.setdefault(who, {})
-            said = zip(map(_text_of, snapshot.nodes), tokens, strict=False)
+            said = zip(list_texts(snapshot.nodes), tokens, strict=False)
             counted.update(said if UNCOUNTED not in tokens else [pair for pair in said if pair[1] != UNCOUNTED])
     return texts
 
@@ -140,9 +139,10 @@ def _find_fault(checkpoint: Checkpoint, log: Log, counted: set[Counted] | None) 
     if snapshot is None:
         return "cannot be read and is not used; the next one replaces it"
     derived = make_snapshot(log, after=snapshot.after)
-    if (snapshot.log, snapshot.nodes) != (derived.log, derived.nodes) or snapshot.log.branches() != log.branches():
+    same = (snapshot.log, snapshot.nodes) == (derived.log, derived.nodes) and snapshot.log.branches() == log.branches()
+    if not same or pack_nodes(snapshot.nodes).runs != find_runs(derived.nodes):
         return f"is not what its events come to; {_LEAVE}"
-    texts = [node.text for node in snapshot.nodes]
+    texts = list_texts(snapshot.nodes)
     if counted is not None and not (list_counts([snapshot.counts]) | list_tokens(snapshot.tokens, texts)) <= counted:
         return f"has counts that no event has; {_LEAVE}"
     return None

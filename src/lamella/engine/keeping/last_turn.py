@@ -7,7 +7,7 @@ from lamella.core.log.events.message import MessageEvent, TurnSetup
 from lamella.core.log.events.reply import ReplyEvent
 from lamella.core.log.ids import Voice, message_id
 from lamella.core.log.log import Log
-from lamella.core.log.nodes import Told
+from lamella.core.log.nodes import Told, list_parts
 from lamella.core.log.terms import Terms
 from lamella.engine.dialogue.world import SentTurn
 
@@ -46,7 +46,8 @@ def _find_pause(told: Sequence[Told]) -> float | None:
 
 def find_model(told: Sequence[Told]) -> str | None:
     """The model that holds, from the events alone: to know it, no content has to be read."""
-    events = (turn.message.event for turn in reversed(told))
+    # Turns that only talk name none.
+    events = (turn.message.event for turn in reversed(tuple(list_parts(told))) if isinstance(turn, Told))
     return next((event.model for event in events if isinstance(event, MessageEvent) and event.model), None)
 
 

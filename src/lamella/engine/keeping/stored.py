@@ -9,9 +9,9 @@ from lamella.core.log.branch import (
     committed_hashes,
     path_hashes,
     read_message,
+    read_past,
     read_pending,
     read_receipts,
-    read_turns,
 )
 from lamella.core.log.call import Cause
 from lamella.core.log.compactions import NONE_IN_FORCE, CompactionsInForce
@@ -24,6 +24,7 @@ from lamella.core.log.nodes import Told, name_messages
 from lamella.core.log.receipt import Receipt
 from lamella.core.log.records import Written
 from lamella.core.log.terms import Rewrite, Terms
+from lamella.core.log.turn import Turn
 from lamella.core.messages.delta import Reply, ToolCall
 from lamella.core.messages.rounds import ToolOutput
 from lamella.core.prompt.movement import find_movement
@@ -366,9 +367,10 @@ class StoredChat(StagedChat, CommandedChat, AccountedChat, PreparedChat, Recalli
     ) -> Dialogue:
         """A branch as it was left, from the log and the contents it names."""
         contents = self._contents((*path_hashes(told), *committed_hashes(committed)))
-        turns = read_turns(told, contents, committed, usual=self._configured.terms)
+        turns = read_past(told, contents, committed, usual=self._configured.terms)
         start = None if turns else self._configured.model
-        model = next((turn.model for turn in reversed(turns) if turn.model), start)
+        # Those that only talk name no model.
+        model = next((turn.model for turn in reversed(turns) if isinstance(turn, Turn) and turn.model), start)
         since = read_receipts(committed.since, contents)
         past = Past(turns, path=name_messages(told), receipts=since, find_time=self._find_time)
         rules = self._with_stages(self._configured.rules, told) if self._log.stages else self._configured.rules

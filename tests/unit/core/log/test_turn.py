@@ -1,7 +1,7 @@
 """A turn: what is not said is as it was, and parts of the system prompt have their order."""
 
 from lamella.core.log.terms import Terms
-from lamella.core.log.turn import SystemParts, Turn
+from lamella.core.log.turn import SystemParts, Turn, TurnRun, list_turns
 
 
 def test_a_turn_that_says_nothing_more_leaves_all_as_it_was() -> None:
@@ -21,3 +21,20 @@ def test_parts_without_text_are_not_named_and_the_others_stand_in_their_order() 
     assert parts.named() == list(zip(order, "BGIPWM", strict=True))
     assert parts.as_typed() == {**dict(parts.named()), "instructions": "{I}"}
     assert SystemParts().as_typed() == {"instructions": ""}
+
+
+RUN = TurnRun(Terms(), ("q1", "a1", "q2", "a2"), ("One?", "1.", "Two?", "2."))
+ONE = Turn(text="One?", typed="One?", id="q1", reply="1.", reply_id="a1")
+TWO = Turn(text="Two?", typed="Two?", id="q2", reply="2.", reply_id="a2")
+
+
+def test_a_run_stands_for_its_turns() -> None:
+    assert list_turns([RUN, ONE]) == [ONE, TWO, ONE]
+    assert (RUN.turn(0), RUN.turn(1)) == (ONE, TWO)
+
+
+def test_a_run_without_its_first_or_last_turn_is_shorter_or_nothing() -> None:
+    rest = RUN.after_first()
+    assert rest == TurnRun(Terms(), ("q2", "a2"), ("Two?", "2."))
+    assert RUN.before_last() == TurnRun(Terms(), ("q1", "a1"), ("One?", "1."))
+    assert (rest.after_first(), rest.before_last()) == (None, None)

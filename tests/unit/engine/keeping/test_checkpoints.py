@@ -8,10 +8,13 @@ from tests.unit.engine.keeping.test_counting import Tallying
 
 from lamella import Note, ToolResult
 from lamella.adapters.stores.memory import MemoryStore
+from lamella.core.artifacts.model import ArtifactId, Kind
+from lamella.core.log.events.artifact import StoredArtifact, StoredSource
 from lamella.core.log.log import FORMAT, Log
 from lamella.core.log.nodes import Node
 from lamella.core.log.records import EventKind, Record, Written
 from lamella.core.log.snapshot import Snapshot, make_snapshot, read_snapshot, write_snapshot
+from lamella.core.log.tree import PackedNodes, pack_nodes
 from lamella.core.text.content import hash_text
 from lamella.core.values import replace
 from lamella.engine.chat import Chat
@@ -211,6 +214,15 @@ def retell(node: Node) -> Node:
     return replace(node, event=replace(node.event, text="Another question?"))
 
 
+def lade_runs(nodes: Sequence[Node]) -> Sequence[Node]:
+    """The same messages, said to have brought something along."""
+    columns = pack_nodes(nodes)
+    note = StoredArtifact(id=ArtifactId("n"), kind=Kind.NOTE, title="n", hash="sha256:n", source=StoredSource(path="n"))
+    brought: dict[int, tuple[StoredArtifact, ...]] = {0: (note,)}
+    runs = tuple((*run[:4], brought) for run in columns.runs)
+    return PackedNodes(columns._replace(runs=runs))
+
+
 def test_one_that_tells_something_else_is_found_by_verify(store: MemoryStore) -> None:
     converse(open_chat(store), 4)
     lies: list[Callable[[Snapshot], Snapshot]] = [
@@ -224,6 +236,8 @@ def test_one_that_tells_something_else_is_found_by_verify(store: MemoryStore) ->
         assert damages(lying) == [
             ("checkpoint 8", "is not what its events come to; a copy of the store leaves it behind")
         ]
+    unrun = Altered(store, rewrite(lambda one: replace(one, nodes=lade_runs(one.nodes)), version=8))
+    assert [place for place, _ in damages(unrun)] == ["checkpoint 8"]
     order = Altered(store, rewrite(lambda one: replace(one, nodes=one.nodes[::-1]), version=8))
     assert [place for place, _ in damages(order)] == ["checkpoint 8"]
 

@@ -1,11 +1,11 @@
 """Messages: a question as it was asked, or in place of another, and the turn that it is read back as."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from lamella.core.artifacts.model import ToolDefinition
+from lamella.core.artifacts.model import Artifact, ToolDefinition
 from lamella.core.log.events.artifact import (
     Contents,
     StoredArtifact,
@@ -197,11 +197,16 @@ def read_turn(
 
 
 def _attach(turn: Turn, event: MessageEvent, contents: Contents) -> Turn:
-    attached, gone = read_artifacts(event.attached, contents)
-    results, results_gone = read_artifacts(event.results, contents)
-    erased = tuple(f"{name} was erased and is left out." for name in (*results_gone, *gone))
-    warnings = (*event.warnings, *erased)
+    results, told = read_brought(event.results, contents)
+    attached, told_then = read_brought(event.attached, contents)
+    warnings = (*event.warnings, *told, *told_then)
     return replace(turn, attached=attached, results=results, warnings=warnings, sources=event.sources)
+
+
+def read_brought(stored: Sequence[StoredArtifact], contents: Contents) -> tuple[tuple[Artifact, ...], tuple[str, ...]]:
+    """What came along with a question, and words on what of it was erased."""
+    found, gone = read_artifacts(stored, contents)
+    return found, tuple([f"{name} was erased and is left out." for name in gone])
 
 
 def read_lasting(left: TurnSetup) -> tuple[SystemParts | None, tuple[ToolDefinition, ...] | None, str | None]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable
 from enum import StrEnum
-from functools import lru_cache
 from hashlib import sha256
 
 from msgspec import Struct
@@ -87,11 +86,17 @@ class Layer(Struct, frozen=True, kw_only=True):
         return describe(self, without=("segments", "pieces"))
 
 
-# One object per place, so that thousands of segments are told to stand where they stood without reading their places.
-@lru_cache(maxsize=1 << 15)
-def message_place(index: int) -> str:
-    """The place of what stands in the message of this index."""
-    return f"message:{index}"
+class _Places(dict[int, str]):
+    """One object per place, so that thousands of segments are told to stand where they stood without reading them."""
+
+    def __missing__(self, index: int) -> str:
+        place = self[index] = f"message:{index}"
+        return place
+
+
+_PLACES = _Places()
+# The place of what stands in the message of this index.
+message_place: Callable[[int], str] = _PLACES.__getitem__
 
 
 def hash_pieces(pieces: Iterable[str]) -> str:

@@ -1,7 +1,7 @@
 """L4, the conversation strip: earlier turns as the user saw them."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import cycle, islice
 from operator import is_not
 from typing import Generic, TypeVar, overload
 
@@ -17,9 +17,9 @@ from lamella.core.prompt.layers.opening import NOTHING_LEFT_OUT, Opening, StandI
 from lamella.core.values import replace
 
 # Members by name of their own: see docs/decisions/msgspec.md.
-_FULL, _ASKS, _USER, _ASSISTANT = Form.FULL, Voice.USER, Role.USER, Role.ASSISTANT
+_FULL = Form.FULL
 _KINDS = {voice: voice.value for voice in Voice}
-_KIND_ASKED, _KIND_SAID = Voice.USER.value, Voice.REPLY.value
+_ROLES = {voice: Role.USER if voice is Voice.USER else Role.ASSISTANT for voice in Voice}
 
 Item = TypeVar("Item")
 
@@ -153,24 +153,26 @@ class Talk(Struct, frozen=True, kw_only=True):
 
 def make_said(message_id: str, voice: Voice, text: str, *, place: str | None, measure: Measure) -> Said:
     """Typed text or a reply as it stands at a place."""
-    role = _USER if voice is _ASKS else _ASSISTANT
-    return _say(message_id, text, role, kind=_KINDS[voice], place=place, tokens=measure.count(text))
-
-
-def _say(message_id: str, text: str, role: Role, *, kind: str, place: str | None, tokens: int) -> Said:
+    tokens, kind = measure.count(text), _KINDS[voice]
     return Said(
-        message=Message(role=role, pieces=(text,) if text else (), tokens=tokens),
+        message=Message(role=_ROLES[voice], pieces=(text,) if text else (), tokens=tokens),
         segment=Segment(id=message_id, kind=kind, form=_FULL, place=place, text=text, tokens=tokens, recoverable=False),
     )
 
 
-def make_exchange(asked: tuple[str, str], said: tuple[str, str], *, at: int, number: int, count: Count) -> Exchange:
-    """A turn that only talks: the id and the text of its question and of its reply, from the message ``at`` on."""
-    name, text = asked
-    user = _say(name, text, _USER, kind=_KIND_ASKED, place=message_place(at), tokens=count(text))
-    name, text = said
-    reply = _say(name, text, _ASSISTANT, kind=_KIND_SAID, place=message_place(at + 1), tokens=count(text))
-    return Exchange(user=user, sent=user.message, tools=(), reply=reply, number=number)
+def make_exchanges(names: Sequence[str], texts: Sequence[str], *, at: int, number: int, count: Count) -> list[Exchange]:
+    """Turns that only talk, from the message ``at`` on: ids and texts of question, reply, question, reply."""
+    voices = cycle([(_ROLES[voice], _KINDS[voice]) for voice in (Voice.USER, Voice.REPLY)])
+    columns = zip(names, texts, map(count, texts), map(message_place, range(at, at + len(names))), voices, strict=False)
+    said = [
+        Said(
+            message=Message(role=role, pieces=(text,) if text else (), tokens=tokens),
+            segment=Segment(id=name, kind=kind, form=_FULL, place=place, text=text, tokens=tokens, recoverable=False),
+        )
+        for name, text, tokens, place, (role, kind) in columns
+    ]
+    turns = zip(said[::2], said[1::2], range(number, number + len(said) // 2), strict=True)
+    return [Exchange(user=user, sent=user.message, tools=(), reply=reply, number=turn) for user, reply, turn in turns]
 
 
 def join_answer(exchange: Exchange, joined: Sequence[Said], *, count: Count) -> Exchange:

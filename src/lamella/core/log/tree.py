@@ -1,0 +1,290 @@
+"""The tree as snapshots keep it: messages stay packed until somebody looks at them, and talk is told without looking.
+
+Most of a long conversation only says something. Opening it takes ids and texts from columns, many messages at a time;
+times, calls and hashes of requests sent long ago are read where they are asked for.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
+from functools import cached_property
+from operator import attrgetter
+from typing import NamedTuple, overload
+
+from msgspec import DecodeError
+from msgspec.msgpack import Decoder, Encoder
+
+from lamella.core.log.events.artifact import StoredArtifact
+from lamella.core.log.events.message import EditEvent, MessageEvent
+from lamella.core.log.events.reply import ReplyEvent
+from lamella.core.log.events.rounds import StoredRound
+from lamella.core.log.events.terms import GivenTerms
+from lamella.core.log.nodes import Node, Run, Told, Trail, damaged
+from lamella.core.values import replace
+
+_ENCODER = Encoder()
+_DECODER = Decoder(tuple[tuple[str, ...], tuple[Node, ...]])
+# What a question may say beside its text, its terms, what is attached, and what was sent for it. A field that is added
+# there is among it.
+_ELSEWHERE = {"id", "parent", "text", "attached", "imprint", *GivenTerms.__struct_fields__}
+_says = attrgetter(*[name for name in MessageEvent.__struct_fields__ if name not in _ELSEWHERE])
+_SILENT = _says(MessageEvent(id="", parent="", text=""))
+
+# A run as it is written: what each of its questions says but for its text, whom the first follows, the index of that
+# question among the messages, how many turns there are, and what came along, by the number of the turn in it.
+WrittenRun = tuple[MessageEvent, str, int, int, dict[int, tuple[StoredArtifact, ...]]]
+
+
+class Columns(NamedTuple):
+    """Messages as a snapshot has them: ids, texts, numbers, the runs among them, and everything else.
+
+    What is to be said of messages ``apart`` from runs is there at once, and that of the others is packed.
+    """
+
+    names: tuple[str, ...]
+    texts: tuple[str, ...]
+    numbers: tuple[int, ...]
+    runs: tuple[WrittenRun, ...]
+    apart: tuple[Node, ...]
+    packed: bytes
+
+
+class PackedNodes(Sequence[Node]):
+    """Messages in their order; those of runs are unpacked together when one of them is asked for."""
+
+    def __init__(self, columns: Columns) -> None:
+        self.columns = columns
+
+    @cached_property
+    def _apart(self) -> dict[int, Node]:
+        return dict(zip(_list_apart(self.columns.runs, len(self)), self.columns.apart, strict=True))
+
+    @cached_property
+    def _unpacked(self) -> dict[int, Node]:
+        try:
+            hashes, nodes = _DECODER.decode(self.columns.packed)
+            places = zip(_list_inside(self.columns.runs), nodes, strict=True)
+            return {at: _lengthen(node, hashes) for at, node in places}
+        except (DecodeError, LookupError, RecursionError, ValueError) as error:
+            raise damaged(f"A snapshot with the message {self.columns.names[0]}", error) from error
+
+    def __len__(self) -> int:
+        return len(self.columns.names)
+
+    @overload
+    def __getitem__(self, index: int) -> Node: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Node, ...]: ...
+    def __getitem__(self, index: int | slice) -> Node | tuple[Node, ...]:
+        if isinstance(index, slice):
+            return tuple([self[at] for at in range(len(self))[index]])
+        at = range(len(self))[index]
+        node = self._apart[at] if at in self._apart else self._unpacked[at]
+        return replace(node, event=replace(node.event, id=self.columns.names[at], text=self.columns.texts[at]))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(self.columns.names)
+
+
+def _list_inside(runs: Iterable[WrittenRun]) -> list[int]:
+    """The places of messages that belong to runs."""
+    return [at for _, _, first, turns, _ in runs for at in range(first, first + 2 * turns)]
+
+
+def _list_apart(runs: Iterable[WrittenRun], length: int) -> list[int]:
+    """The places of those that do not."""
+    inside = set(_list_inside(runs))
+    return [at for at in range(length) if at not in inside]
+
+
+def pack_nodes(nodes: Sequence[Node]) -> Columns:
+    """Messages as a snapshot writes them."""
+    if isinstance(nodes, PackedNodes):
+        return nodes.columns
+    bare = [replace(node, event=replace(node.event, id="", text="")) for node in nodes]
+    runs = find_runs(nodes)
+    hashes: dict[str, int] = {}
+    inside = [_shorten(bare[at], hashes) for at in _list_inside(runs)]
+    return Columns(
+        names=tuple([node.event.id for node in nodes]),
+        texts=tuple([node.event.text for node in nodes]),
+        numbers=tuple([node.number for node in nodes]),
+        runs=runs,
+        apart=tuple([bare[at] for at in _list_apart(runs, len(nodes))]),
+        packed=_ENCODER.encode((tuple(hashes), inside)),
+    )
+
+
+def _shorten(node: Node, hashes: dict[str, int]) -> Node:
+    """A message with numbers in place of the hashes of what was sent: most of these are those of the request before."""
+    if isinstance(node.event, ReplyEvent) or node.event.imprint is None:
+        return node
+    system, library, prefix, whole = [str(hashes.setdefault(one, len(hashes))) for one in node.event.imprint.hashes]
+    imprint = replace(node.event.imprint, system=system, library=library, prefix=prefix, whole=whole)
+    return replace(node, event=replace(node.event, imprint=imprint))
+
+
+def _lengthen(node: Node, hashes: Sequence[str]) -> Node:
+    """A message with the hashes that numbers stand for."""
+    if isinstance(node.event, ReplyEvent) or node.event.imprint is None:
+        return node
+    system, library, prefix, whole = [hashes[int(one)] for one in node.event.imprint.hashes]
+    imprint = replace(node.event.imprint, system=system, library=library, prefix=prefix, whole=whole)
+    return replace(node, event=replace(node.event, imprint=imprint))
+
+
+def list_texts(nodes: Sequence[Node]) -> Sequence[str]:
+    """What the messages say, without unpacking them."""
+    return nodes.columns.texts if isinstance(nodes, PackedNodes) else [node.event.text for node in nodes]
+
+
+def find_runs(nodes: Sequence[Node]) -> tuple[WrittenRun, ...]:
+    """The runs among messages, as long as they get."""
+    runs: list[WrittenRun] = []
+    at = 0
+    while at + 1 < len(nodes):
+        question = nodes[at].event
+        setup = _find_setup(nodes[at], nodes[at + 1])
+        if setup is None or isinstance(question, ReplyEvent):
+            at += 1
+            continue
+        before = runs[-1] if runs else None
+        if (
+            before is None
+            or before[0] != setup
+            or before[2] + 2 * before[3] != at
+            or question.parent != nodes[at - 1].id
+        ):
+            before = (setup, question.parent, at, 0, {})
+            runs.append(before)
+        first, turns, brought = before[2:]
+        more = {turns: question.attached} if question.attached else {}
+        runs[-1] = (setup, before[1], first, turns + 1, {**brought, **more})
+        at += 2
+    return tuple(runs)
+
+
+def _find_setup(question: Node, reply: Node) -> MessageEvent | None:
+    """What a question says beside its text and what came along, where that is nothing but its terms.
+
+    None where it says more, or where the other message is not its plain answer.
+    """
+    asked, said = question.event, reply.event
+    if not isinstance(said, ReplyEvent) or said.parent != asked.id or reply.rounds or reply.erased or said.aside:
+        return None
+    if isinstance(asked, ReplyEvent | EditEvent) or question.erased or not asked.id or _says(asked) != _SILENT:
+        return None
+    return replace(asked, id="", parent="", text="", attached=(), imprint=None)
+
+
+class Nodes(MutableMapping[str, Node]):
+    """Messages by id, those of snapshots first, in the order in which they were said first."""
+
+    def __init__(self, parts: Iterable[Sequence[Node]], *, until: int) -> None:
+        kept = [part if isinstance(part, PackedNodes) else PackedNodes(pack_nodes(part)) for part in parts]
+        # In which part each of them is: in the last for one that was said again.
+        self._kept: dict[str, PackedNodes] = {}
+        for part in kept:
+            self._kept.update(dict.fromkeys(part.columns.names, part))
+        # How many events there were when the last of these was kept.
+        self._until = until
+        # Those that were looked at, and those that came since.
+        self._live: dict[str, Node] = {}
+        self._length = len(self._kept)
+        # Where one was said again it stands twice, and nothing is taken for granted of what follows it.
+        self.runs = _list_runs([part.columns for part in kept]) if self._length == sum(map(len, kept)) else {}
+
+    def __getitem__(self, name: str) -> Node:
+        node = self._live.get(name)
+        if node is None:
+            part = self._kept[name]
+            node = self._live[name] = part[part.columns.names.index(name)]
+        return node
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._live or name in self._kept
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self._kept
+        # Looking at one puts it there, and others may look meanwhile.
+        yield from [name for name in list(self._live) if name not in self._kept]
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __setitem__(self, name: str, node: Node) -> None:
+        if name in self._kept:
+            self.runs = {}
+        elif name not in self._live:
+            self._length += 1
+        self._live[name] = node
+
+    def __delitem__(self, name: str) -> None:
+        raise TypeError(f"a log forgets nothing, and so not {name}")
+
+    def since(self, version: int) -> list[Node]:
+        """Those that were said last after so many events."""
+        names = list(self._live if version >= self._until else self)
+        found = {name: node for name in names if (node := self[name]).number >= version}
+        if self._kept.keys().isdisjoint(found):
+            return list(found.values())
+        return [found[name] for name in self if name in found]
+
+    def number(self, name: str) -> int:
+        """The number of a message, without unpacking it."""
+        node = self._live.get(name)
+        if node is not None:
+            return node.number
+        columns = self._kept[name].columns
+        return columns.numbers[columns.names.index(name)]
+
+
+def _list_runs(columns: Iterable[Columns]) -> dict[str, Run]:
+    """Runs by the id of their last reply."""
+    runs: dict[str, Run] = {}
+    for names, texts, _, written, _, _ in columns:
+        for setup, parent, first, turns, brought in written:
+            end = first + 2 * turns
+            runs[names[end - 1]] = Run(setup, parent, names[first:end], texts[first:end], brought)
+    return runs
+
+
+def find_path(
+    nodes: Mapping[str, Node],
+    name: str,
+    *,
+    rounds: Mapping[str, tuple[StoredRound, ...]],
+    asked: Mapping[str, MessageEvent],
+) -> Sequence[Told]:
+    """The turns from the beginning to a message; ``rounds`` and ``asked`` are those of the log."""
+    parts: list[Told | Run] = []
+    # Where a question was asked otherwise since, each is looked at.
+    runs = nodes.runs if isinstance(nodes, Nodes) and not asked else {}
+    while name:
+        run = runs.get(name)
+        if run is not None:
+            parts.append(run)
+            name = run.parent
+            continue
+        node = nodes[name]
+        if isinstance(node.event, ReplyEvent):
+            reply, node = node, nodes[node.event.parent]
+            parts.append(Told(message=_as_asked(node, asked.get(name)), reply=reply))
+        else:
+            parts.append(Told(message=_as_asked(node, asked.get(name)), reply=None, open=rounds.get(name, ())))
+        name = node.event.parent
+    parts.reverse()
+    return Trail(parts, nodes)
+
+
+def _as_asked(question: Node, event: MessageEvent | None) -> Node:
+    """A question as it was asked for a reply, or for itself where it is open once more."""
+    return question if event is None else replace(question, event=event)
+
+
+def number_messages(nodes: Mapping[str, Node], names: Iterable[str]) -> dict[str, int]:
+    """When messages were said last, in the order of their names."""
+    if isinstance(nodes, Nodes):
+        return {name: nodes.number(name) for name in names}
+    return {name: nodes[name].number for name in names}

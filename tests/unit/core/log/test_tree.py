@@ -1,0 +1,137 @@
+"""The tree as snapshots keep it: runs of talk are told without unpacking, and everything else is as it was folded."""
+
+from collections.abc import Sequence
+
+import pytest
+from tests.unit.core.log.test_snapshot import AT, CHAT, RECORDS, fold, snap
+from tests.unit.raw import write_raw
+
+from lamella.core.log.branch import path_hashes, read_past, read_turns
+from lamella.core.log.log import Log
+from lamella.core.log.nodes import Node, Run, Told, list_parts, name_messages
+from lamella.core.log.records import EventKind, Record
+from lamella.core.log.snapshot import join_snapshots, make_snapshot
+from lamella.core.log.terms import Terms
+from lamella.core.log.tree import Nodes, PackedNodes, find_runs, list_texts, pack_nodes
+from lamella.core.log.turn import list_turns
+from lamella.core.values import replace
+from lamella.errors import StoreDamagedError
+
+
+def restore(*ends: int, records: Sequence[Record] = RECORDS) -> Log:
+    """A log out of snapshots that each end after so many events."""
+    starts = (0, *ends)
+    kept = [make_snapshot(fold(records[:end]), after=start) for start, end in zip(starts, ends, strict=False)]
+    return join_snapshots(kept, Log(CHAT))[0]
+
+
+def nodes_of(log: Log) -> Nodes:
+    assert isinstance(log.nodes, Nodes)
+    return log.nodes
+
+
+def runs_on(log: Log) -> list[int]:
+    """How many turns each run of the active branch has."""
+    return [len(part.names) // 2 for part in list_parts(log.path()) if isinstance(part, Run)]
+
+
+def test_talk_is_one_run_for_each_snapshot() -> None:
+    assert runs_on(restore(8, 12)) == [4, 2]
+    assert runs_on(fold(RECORDS)) == []
+
+
+def test_a_turn_that_two_snapshots_share_stands_apart_between_their_runs() -> None:
+    log = restore(7, 12)
+    assert runs_on(log) == [3, 2]
+    assert log.path() == fold(RECORDS).path()
+
+
+def test_the_turns_of_a_run_are_those_that_were_folded() -> None:
+    log, folded = restore(8, 12), fold(RECORDS)
+    assert log.path() == folded.path()
+    assert list(reversed(log.path())) == list(reversed(folded.path()))
+    assert (log.path()[0], log.path()[-1], log.path()[1:3]) == (
+        folded.path()[0],
+        folded.path()[-1],
+        folded.path()[1:3],
+    )
+    assert len(log.path()) == 6
+    assert name_messages(log.path()) == name_messages(folded.path())
+    with pytest.raises(IndexError):
+        log.path()[6]
+
+
+def test_turns_read_for_going_on_are_those_read_one_by_one_but_for_what_was_sent() -> None:
+    log, folded = restore(8, 12), fold(RECORDS)
+    read = [replace(turn, imprint=None) for turn in read_turns(folded.path(), {}, usual=Terms())]
+    assert list_turns(read_past(log.path(), {}, usual=Terms())) == read
+
+
+def test_what_turns_brought_is_named_and_read_without_unpacking() -> None:
+    note = {"id": "a.md", "kind": "note", "title": "a", "hash": "sha256:a", "source": {"path": "a.md"}}
+    asked = write_raw(EventKind.MESSAGE, AT, id="q", parent="", text="With it?", attached=[note]).records
+    records = [*asked, *write_raw(EventKind.REPLY, AT, id="r", parent="q", text="Yes.").records]
+    log = restore(2, records=records)
+    assert runs_on(log) == [1]
+    assert path_hashes(log.path()) == ("sha256:a",)
+    (turn,) = list_turns(read_past(log.path(), {"sha256:a": b"Text."}, usual=Terms()))
+    assert [artifact.text for artifact in turn.attached] == ["Text."]
+    (gone,) = list_turns(read_past(log.path(), {}, usual=Terms()))
+    assert (gone.attached, gone.warnings) == ((), ("a.md was erased and is left out.",))
+
+
+def test_a_question_that_says_more_than_its_terms_is_in_no_run() -> None:
+    said = [
+        *RECORDS[:2],
+        *write_raw(EventKind.MESSAGE, AT, id="q", parent=fold(RECORDS[:2]).head, text="?", fold=True).records,
+    ]
+    said += write_raw(EventKind.REPLY, AT, id="r", parent="q", text="Yes.").records
+    assert [run[3] for run in find_runs(list(fold(said).nodes.values()))] == [1]
+
+
+def test_from_the_middle_of_a_run_a_branch_is_told_turn_by_turn() -> None:
+    log, folded = restore(12), fold(RECORDS)
+    middle = folded.path()[2]
+    assert middle.reply is not None
+    assert log.path(middle.reply.id) == folded.path(middle.reply.id)
+    assert all(isinstance(part, Told) for part in list_parts(log.path(middle.reply.id)))
+
+
+def test_a_message_said_again_ends_what_is_taken_for_granted() -> None:
+    again = [*RECORDS, *write_raw(EventKind.SWITCH, AT, head=fold(RECORDS).path()[0].message.id).records, RECORDS[1]]
+    log = restore(12, records=again)
+    log.extend(again[12:])
+    assert log == fold(again)
+    assert nodes_of(log).runs == {}
+    assert log.path() == fold(again).path()
+    assert nodes_of(restore(12, 14, records=again)).runs == {}
+
+
+def test_a_log_that_goes_on_snapshots_only_what_is_new() -> None:
+    log = restore(8)
+    log.extend(RECORDS[8:])
+    made = make_snapshot(log, after=8)
+    assert made == make_snapshot(fold(RECORDS), after=8)
+    assert make_snapshot(log, after=0) == make_snapshot(fold(RECORDS), after=0)
+    assert len(log.nodes) == 12
+
+
+def test_numbers_and_texts_are_known_of_what_is_packed() -> None:
+    nodes, folded = nodes_of(restore(12)), fold(RECORDS).nodes
+    assert {name: nodes.number(name) for name in folded} == {name: node.number for name, node in folded.items()}
+    assert list(list_texts(snap(12).nodes)) == [node.text for node in folded.values()]
+
+
+def test_a_log_forgets_no_message() -> None:
+    nodes = nodes_of(restore(12))
+    with pytest.raises(TypeError):
+        del nodes[next(iter(nodes))]
+
+
+def test_what_cannot_be_unpacked_is_damage() -> None:
+    def read(packed: bytes) -> Node:
+        return PackedNodes(pack_nodes(snap(12).nodes)._replace(packed=packed))[0]
+
+    for packed in (b"", b"nothing that was packed"):
+        with pytest.raises(StoreDamagedError):
+            read(packed)
