@@ -112,7 +112,7 @@ class SteppedCache:
         self._sent = [one for one in self._sent if at <= one[0]]
         shared = 0
         for _, other, said in self._sent:
-            same = bisect_left(range(min(len(chain), len(other))), 1, key=lambda i: int(chain[i] != other[i]))  # noqa: B023
+            same = bisect_left(range(min(len(chain), len(other))), 1, key=lambda i: int(chain[i] != other[i]))
             within = _common(said[same], texts[same]) if same < min(len(chain), len(other)) else 0
             shared = max(shared, sizes[same] + (count(texts[same][:within]) if within > 20 else 0))
         read = shared - shared % rates.step

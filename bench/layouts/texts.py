@@ -50,9 +50,7 @@ def _read(folder: Path) -> Texts:
         notes=notes,
         talk=tuple(filter(None, (_pair(one["messages"]) for one in _lines(folder / "plain-chats.jsonl")))),
         trajectories=tuple((one["system"], tuple(one["messages"])) for one in tool_chats),
-        outputs=tuple(
-            str(said["content"]) for one in tool_chats for said in one["messages"] if said["role"] == "tool"
-        ),
+        outputs=tuple(str(said["content"]) for one in tool_chats for said in one["messages"] if said["role"] == "tool"),
     )
 
 

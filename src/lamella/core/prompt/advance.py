@@ -21,13 +21,13 @@ from lamella.core.prompt.attached import (
     learn,
     tell_smaller,
 )
+from lamella.core.prompt.cutting import cut
 from lamella.core.prompt.folding import fold
 from lamella.core.prompt.layers.library import LibraryEntry, Standing
 from lamella.core.prompt.layers.model import message_place
 from lamella.core.prompt.layers.rounds import build_rounds, stub_result
 from lamella.core.prompt.layers.strip import Exchange, Said, make_exchange, make_said
 from lamella.core.prompt.layers.turn import NOTHING_SHOWN, Shown, merge_standing, show_turn
-from lamella.core.prompt.cutting import cut
 from lamella.core.prompt.prompt import Prompt, ask_with, find_moved, has_system
 from lamella.core.prompt.receipts import apply_receipts
 from lamella.core.prompt.state import State
@@ -89,7 +89,8 @@ def _only_said(exchange: Exchange) -> bool:
 
 def _changes_nothing(state: State, turn: Turn) -> bool:
     """Whether a turn, asked in a state, changes nothing but the talk and what is known."""
-    if turn.placement is not None:
+    if turn.terms.layout is _AUTO:
+        # What was sent when is told turn by turn.
         return False
     brings = turn.results or turn.rounds or turn.receipts or turn.drop or turn.detach or turn.fold
     sets = turn.system is not None or turn.tools is not None or turn.model not in (None, state.model)
@@ -147,7 +148,9 @@ def advance(state: State, turn: Turn, place: Planner, *, measure: Measure) -> St
     question, shown, opened = user.message, NOTHING_SHOWN, now
     missing = _find_missing(now, turn, attached) if now.apart else ()
     if turn.terms.layout is _AUTO:
-        question, shown, opened = _state(now, turn, (*attached, *missing), question, placement, at=asked_at, measure=measure)
+        question, shown, opened = _state(
+            now, turn, (*attached, *missing), question, placement, at=asked_at, measure=measure
+        )
     elif attached or placement.keep or missing:
         shown = show_turn((*attached, *missing), standing=now.standing, place=at, measure=measure)
         moved = find_moved(now.library, now.standing, at) if placement.keep else ()
@@ -178,6 +181,7 @@ def advance(state: State, turn: Turn, place: Planner, *, measure: Measure) -> St
         pinned=now.pinned,
         triggers=_find_triggers(before, turn),
         warnings=warnings,
+        working_set=opened.trail.attached,
     )
     opened = replace(opened, head=asked, last=prompt, waits=True, compacted=None)
     opened = add_rounds(opened, turn.rounds) if turn.rounds else opened
@@ -185,7 +189,14 @@ def advance(state: State, turn: Turn, place: Planner, *, measure: Measure) -> St
 
 
 def _state(
-    now: State, turn: Turn, attached: tuple[Artifact, ...], typed: Message, placement: Placement, *, at: int, measure: Measure
+    now: State,
+    turn: Turn,
+    attached: tuple[Artifact, ...],
+    typed: Message,
+    placement: Placement,
+    *,
+    at: int,
+    measure: Measure,
 ) -> tuple[Message, Shown, State]:
     """The question of a turn where prices decide, what it shows, and the state that knows it and what was sent."""
     in_set = list_attached(now.library, attached, turn.terms, turn=now.turns)

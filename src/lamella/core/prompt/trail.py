@@ -50,7 +50,9 @@ class Trail(NamedTuple):
 NO_TRAIL = Trail()
 
 
-def follow(trail: Trail, placement: Placement, *, asked_at: int, attached: Iterable[str], known: Iterable[str]) -> Trail:
+def follow(
+    trail: Trail, placement: Placement, *, asked_at: int, attached: Iterable[str], known: Iterable[str]
+) -> Trail:
     """The trail once a request is sent that asks its question in the message ``asked_at``.
 
     ``attached`` is the working set of its turn, ``known`` all that was attached before it.
