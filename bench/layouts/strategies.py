@@ -88,7 +88,7 @@ def glue(workload: Workload) -> Iterator[Sent]:
 
 
 def append(workload: Workload, *, diffs: bool = False) -> Iterator[Sent]:
-    """Every message stays as it was sent; what is attached comes once, and again, or as a difference, when it changed."""
+    """Every message stays as it was sent; what is attached comes once, and again or as a difference when it changed."""
     at, said = 0.0, [Block(workload.system, _SHORT)]
     standing: dict[str, str] = {}
     for step in workload.steps:
@@ -132,7 +132,7 @@ def _work(rounds: Sequence[Round]) -> Iterator[Block]:
         yield Block(one.output)
 
 
-def play(workload: Workload, *, facts: str, model: str, **settings: object) -> Iterator[tuple[Sent, Turn]]:
+def play(workload: Workload, *, facts: str, model: str, layout: str, linger: int = 0) -> Iterator[tuple[Sent, Turn]]:
     """The requests of a conversation that Lamella makes, told what is attached and what is detached."""
     chat = Conversation(
         system=workload.system,
@@ -140,19 +140,20 @@ def play(workload: Workload, *, facts: str, model: str, **settings: object) -> I
         model_facts=facts,
         window=workload.window,
         ledger=False,
-        attachments="turn" if settings.get("linger") else "sticky",
-        **{"linger": 0, **settings},
+        attachments="turn" if linger else "sticky",
+        layout=layout,
+        linger=linger,
     )
     tools = [Tool(name=name) for name in sorted({one.name for step in workload.steps for one in step.rounds})]
     at, known = 0.0, dict[str, str]()
     for number, step in enumerate(workload.steps):
         at += step.pause
-        new = step.held if settings.get("linger") else {p: t for p, t in step.held.items() if known.get(p) != t}
+        new = step.held if linger else {p: t for p, t in step.held.items() if known.get(p) != t}
         turn = chat.ask(
             step.text,
             attach=[Note(path=path, text=text) for path, text in new.items()],
             results=[ToolResult(name="look_up", arguments={"turn": number}, output=step.output)] if step.output else [],
-            detach=[] if settings.get("linger") else step.detach,
+            detach=[] if linger else step.detach,
             tools=tools if tools and not number else None,
             at=START + timedelta(seconds=at),
         )

@@ -55,7 +55,7 @@ class Workload:
 
 
 def make_note_chat(seed: int, *, turns: int = 40, drops: float = 0.15, name: str = "note chat") -> Workload:
-    """A chat over a vault: notes are attached, attached again, edited and dropped, tools give something now and then."""
+    """A chat over a vault: notes are attached, edited, dropped, attached again; tools give something now and then."""
     dice, texts = Random(f"{name} {seed}"), load_texts()
     paths = list(texts.notes)
     dice.shuffle(paths)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lamella.engine.dialogue.turn import TurnView
-from lamella.errors import NotAvailableError, SettingError, SourceMissingError
+from lamella.errors import SettingError, SourceMissingError
 from lamella.wiring import parse_transcript, replay_transcript
 
 
@@ -39,17 +39,6 @@ def test_the_vault_is_relative_to_the_transcript(tmp_path: Path) -> None:
 def test_a_missing_vault_is_said_before_the_first_turn(tmp_path: Path) -> None:
     with pytest.raises(SourceMissingError, match="no vault folder"):
         replay(tmp_path, vault="nowhere", turns=[])
-
-
-@pytest.mark.parametrize(
-    ("settings", "told"),
-    [
-        ({"layout": "auto"}, "layout 'auto' is not available"),
-    ],
-)
-def test_what_comes_later_says_so(settings: dict[str, object], told: str) -> None:
-    with pytest.raises(NotAvailableError, match=told):
-        replay(overrides=settings, turns=[])
 
 
 @pytest.mark.parametrize("settings", [{"layout": "sideways"}, {"carry_forward": "half"}, {"history": "none"}])

@@ -32,9 +32,9 @@ class CacheProfile(Struct, frozen=True, kw_only=True):
     """What a provider's prefix cache does. ``lifetime`` in seconds, none for no expiry.
 
     Each of ``invalidates`` is a change and the first part that it makes cold, of tools, system and messages. What
-    changes no byte is among them: ``effort``, and whether there are ``images`` at all. ``read`` and ``write`` are what a
-    token costs as a factor of plain input. One with ``marks`` keeps only what was marked, so many times in a request,
-    and looks at most ``lookback`` blocks back from a mark. ``longer`` is another lifetime and what writing costs for it.
+    changes no byte is among them: ``effort``, and whether there are ``images`` at all. ``read`` and ``write`` are what
+    a token costs as a factor of plain input. One with ``marks`` keeps only what was marked, so many times in a request,
+    and looks at most ``lookback`` blocks back from a mark. ``longer`` is another lifetime and what writing costs then.
     """
 
     name: str

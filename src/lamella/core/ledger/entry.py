@@ -11,10 +11,19 @@ from msgspec import Struct
 from lamella.core.artifacts.blocks import render_block, render_refused, render_unseen
 from lamella.core.artifacts.model import Artifact, Kind
 from lamella.core.budget.counting import Measure, count_tools, weigh, weigh_messages
-from lamella.core.ledger.cache import CacheModel, CacheProfile, CacheRequest, PerfectCache, find_cooled, shared_tokens
+from lamella.core.ledger.cache import (
+    CacheModel,
+    CacheProfile,
+    CacheRequest,
+    PerfectCache,
+    find_cooled,
+    shared_tokens,
+    split_use,
+)
 from lamella.core.ledger.verdict import judge, judge_aside, reported_use
 from lamella.core.log.call import CacheUse, Call, Cause, Cost, Movement, Timing, Verdict
 from lamella.core.log.placement import Form
+from lamella.core.log.terms import Layout
 from lamella.core.messages.delta import Reply
 from lamella.core.messages.model import Message, Role
 from lamella.core.prompt.envelope import Envelope
@@ -94,6 +103,8 @@ def enter_turn(books: Books, envelope: Envelope, *, tariff: Tariff, at: datetime
     prompt, profile, measure = envelope.prompt, tariff.profile, envelope.prompt.measure
     request = see_request(prompt, at=at)
     use, cache = books.cache.answer(request, profile=profile, measure=measure)
+    if profile.marks and prompt.terms.layout is Layout.AUTO and not prompt.rounds:
+        use = foresee(prompt, profile)
     messages = glue_messages(prompt)
     glued = replace(request, messages=messages, total=weigh(messages, prompt.tools, measure))
     naive_use, naive = books.naive.answer(glued, profile=profile, measure=measure)
@@ -107,6 +118,16 @@ def enter_turn(books: Books, envelope: Envelope, *, tariff: Tariff, at: datetime
         cost=_cost(tariff.price, at, use=use, naive=naive_use, ideal=ideal),
     )
     return entry, Books(last=request, prompt=prompt, cache=cache, naive=naive, perfect=perfect)
+
+
+def foresee(prompt: Prompt, profile: CacheProfile) -> CacheUse:
+    """What a cache that keeps only what was marked serves of a request, as its plan says; the rest is written to it."""
+    served, measure = prompt.placement.served, prompt.measure
+    read = 0
+    if served is not None:
+        read = weigh_messages(prompt.messages[: served + 1], measure)
+        read += count_tools(prompt.tools, measure.count) if prompt.tools else 0
+    return split_use(read, prompt.total, profile)
 
 
 def make_prefix(

@@ -19,7 +19,7 @@ class Form(StrEnum):
 
 
 class Lapse(StrEnum):
-    """What the pause before a request did to the cache: nothing, or it outlasted a lifetime, by up to an hour or more."""
+    """What the pause before a request did to the cache: nothing, or it outlasted it; for up to an hour, or longer."""
 
     UNKNOWN = "unknown"
     NONE = "none"
@@ -39,9 +39,9 @@ class Placement(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_un
 
     What follows is said where prices decide, and is written down with the turn, because it cannot be derived again.
     Of what changed, ``forms`` says what is shown whole. ``marks`` are messages after which a cache is told to keep what
-    it has, beside the last one; those up to ``lasting`` are meant for the longer lifetime. ``served`` is the last message
-    that the cache is expected to serve. ``at`` is when it was planned, ``lapse`` what the pause before did. ``cost``
-    is what the plan is expected to cost, in tokens of plain input, and ``other`` what the next best would.
+    it has, beside the last one; those up to ``lasting`` are meant for the longer lifetime. ``served`` is the last
+    message that the cache is expected to serve. ``at`` is when it was planned, ``lapse`` what the pause before did.
+    ``cost`` is what the plan is expected to cost, in tokens of plain input, and ``other`` what the next best would.
     """
 
     keep: int | None = None

@@ -28,11 +28,11 @@ class Request(Struct, frozen=True, kw_only=True):
     """One request. ``pause`` is how many seconds are expected until the next; ``answer`` bounds the reply in tokens.
 
     ``conversation`` names the conversation to caches that ask for a name; ``compare`` is the id of the reply before,
-    for providers that say why a cache was missed. ``marks`` are messages after which the caller wants a breakpoint; those
-    up to ``lasting`` are to be kept for a longer lifetime, where there is one.
-    ``temperature``, ``effort`` and ``caching``, which is who places breakpoints, are the provider's own where there are
-    none. Where the model may not ``call``, it is told of its tools and has to answer in words. ``extras`` is a JSON
-    object of further fields of the wire format.
+    for providers that say why a cache was missed. ``marks`` are messages after which the caller wants a breakpoint;
+    those up to ``lasting`` are to be kept for a longer lifetime, where there is one. ``temperature``, ``effort`` and
+    ``caching``, which is who places breakpoints, are the provider's own where there are none. Where the model may not
+    ``call``, it is told of its tools and has to answer in words. ``extras`` is a JSON object of further fields of the
+    wire format.
     """
 
     model: str

@@ -1,4 +1,4 @@
-"""Habits: how often caches lapse and things come back or go, learnt in a conversation, with a prior for its beginning."""
+"""Habits: how often caches lapse and things come back or go, learnt in a conversation, from what is usual on."""
 
 from typing import NamedTuple
 
@@ -34,7 +34,7 @@ class Hazards(NamedTuple):
         return (habit.dropped + _DROP_WEIGHT * self.drops) / (habit.stayed + _DROP_WEIGHT)
 
     def worth(self, name: str, read: float, write: float) -> float:
-        """What it saves, per token, that something dead is no longer read, less that it may have to be written again."""
+        """What a token saves that is dead and not read any more, less that it may have to be written again."""
         back = self.come_back(name)
         return (1 - self.lapse) * (read - write * back) / (back + self.lapse + _CUT_LATER)
 

@@ -34,7 +34,7 @@ def _why_fold(state: State, turn: Turn) -> str | None:
         return "the layout changed"
     if turn.rewritten is not None and not turn.unmoved:
         return "what was said before was rewritten"
-    return _why_settings_fold(state, turn)
+    return _why_settings_fold(state, turn) or find_wish(turn)
 
 
 def _why_settings_fold(state: State, turn: Turn) -> str | None:
@@ -45,6 +45,11 @@ def _why_settings_fold(state: State, turn: Turn) -> str | None:
         return "the tools changed"
     if turn.model is not None and state.model != turn.model:
         return "the model changed"
+    return None
+
+
+def find_wish(turn: Turn) -> str | None:
+    """Why a turn has something folded although all of it could stay; none where it does not."""
     if turn.drop:
         return "something was dropped"
     return "a fold was asked for" if turn.fold else None
@@ -53,9 +58,9 @@ def _why_settings_fold(state: State, turn: Turn) -> str | None:
 def place_by_plan(state: State, turn: Turn) -> Placement:
     """What was planned for the turn holds; where nothing was, or a compaction went before it, what has to fold does."""
     planned = turn.placement
-    if planned is not None and (state.compacted is None or planned.keep == 0):
+    if planned is not None and (planned.keep == 0 or not _was_compacted(state)):
         return planned
-    why = find_forced(state, turn)
+    why = find_forced(state, turn) or (find_wish(turn) if planned is None else None)
     stays = planned or _STAYS
     return stays if why is None else replace(stays, keep=0, forms={}, served=None, lasting=None, why=why)
 
@@ -66,9 +71,14 @@ def find_forced(state: State, turn: Turn) -> str | None:
         return "nothing was sent before"
     if state.terms.layout is not turn.terms.layout:
         return "the layout changed"
-    if state.compacted is not None:
+    if _was_compacted(state):
         return "what was said before was compacted"
     return _why_settings_fold(state, turn)
+
+
+def _was_compacted(state: State) -> bool:
+    """Whether something was folded since the last request: by a receipt, by one that is tried, or by undoing one."""
+    return state.compacted is not None or (state.last is not None and state.last.epoch != state.epoch)
 
 
 PLANNERS: Mapping[Layout, Planner] = {

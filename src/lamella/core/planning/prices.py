@@ -14,13 +14,14 @@ from lamella.core.artifacts.model import Artifact
 from lamella.core.budget.counting import Measure, count_images, count_tools
 from lamella.core.ledger.cache import CacheProfile
 from lamella.core.log.placement import Form, Lapse, Placement
+from lamella.core.log.terms import History
 from lamella.core.log.turn import Turn
 from lamella.core.messages.model import Message
 from lamella.core.planning.habits import Hazards, expect_short_lapses, find_hazards
-from lamella.core.planning.layouts import find_forced
+from lamella.core.planning.layouts import find_forced, find_wish
 from lamella.core.prompt.advance import with_settings
 from lamella.core.prompt.attached import detach_known, drop_known, gather
-from lamella.core.prompt.cutting import is_alive
+from lamella.core.prompt.cutting import is_alive, is_closed, stub_in_line
 from lamella.core.prompt.layers.strip import past_messages
 from lamella.core.prompt.layers.system import build_system
 from lamella.core.prompt.prompt import has_system
@@ -93,13 +94,19 @@ def plan_by_price(
         why = forced or "another model counts otherwise"
         return Placement(keep=0, why=why, marks=marks if profile.marks else (), at=at, lapse=lapse)
     ground, forms = _survey(state, turn, profile, measure=measure, at=at)
-    candidates = _list_candidates(ground, asked_at)
+    candidates = list_candidates(ground, asked_at)
+    wish = find_wish(turn)
+    if wish is not None:
+        candidates = _find_wished(candidates, ground, asked_at)
     chosen, other = _choose(candidates, ground, room=room)
+    if chosen.keep is not None and turn.terms.history is not History.FULL and _is_cold(candidates[0], ground):
+        # What is not shown of the talk is settled anew where that costs nothing.
+        chosen = _price(ground, ground.first, asked_at=asked_at, total=chosen.total, worth=chosen.now - chosen.expected)
     kept_forms = forms if chosen.keep is None else {}
     return Placement(
         keep=chosen.keep,
         forms=kept_forms,
-        why=_explain(chosen, other, ground, lapse),
+        why=wish or _explain(chosen, other, ground, lapse),
         marks=chosen.marks,
         lasting=_find_lasting(state, chosen, asked_at, profile),
         served=chosen.served,
@@ -134,7 +141,7 @@ def _survey(
     ends = ends if first else ends[1:]
     library = drop_known(state.library, turn.drop)[0] if turn.drop else state.library
     library = detach_known(library, turn.detach) if turn.detach else library
-    attached = {artifact.id: artifact for artifact in gather(turn, library)[0]}
+    attached: dict[str, Artifact] = {artifact.id: artifact for artifact in gather(turn, library)[0]}
     alive = {
         name for name, entry in library.items() if name in attached or is_alive(entry, turn.terms, turn=state.turns)
     }
@@ -172,7 +179,7 @@ def _find_carriers(state: State, alive: set[str], *, first: int, measure: Measur
     carriers: list[Carrier] = []
     at = first
     for exchange in state.talk.shown:
-        if exchange.sent is not exchange.user.message:
+        if exchange.sent is not exchange.user.message and not is_closed(exchange):
             tokens = {True: dict[str, int](), False: dict[str, int]()}
             for piece in exchange.sent.pieces:
                 name = owners.get(piece)
@@ -180,6 +187,7 @@ def _find_carriers(state: State, alive: set[str], *, first: int, measure: Measur
                     sizes = tokens[name in alive]
                     sizes[name] = sizes.get(name, 0) + measure.count(piece)
             known = sum(sum(sizes.values()) for sizes in tokens.values())
+            known += sum([stub_in_line(tool, measure).tokens for tool in exchange.tools])
             rest = max(0, exchange.sent.tokens - exchange.user.message.tokens - known)
             carriers.append(Carrier(at, tuple(tokens[False].items()), tuple(tokens[True].items()), rest))
         at += 2 + len(exchange.rounds)
@@ -217,8 +225,8 @@ def _weigh_updates(
     return ground._replace(wholes=wholes, changed=changed), forms
 
 
-def _list_candidates(ground: Ground, asked_at: int) -> list[Candidate]:
-    """Appending, a cut before each turn that carries something, and a fold of everything."""
+def list_candidates(ground: Ground, asked_at: int) -> list[Candidate]:
+    """Appending, and a cut before each turn that carries something; that before the first folds everything."""
     stays = ground.ends[-1] if ground.ends else 0
     candidates = [_price(ground, None, asked_at=asked_at, total=stays + ground.updates, worth=0.0)]
     hazards, read, write = ground.hazards, ground.profile.read, ground.profile.write
@@ -239,10 +247,6 @@ def _list_candidates(ground: Ground, asked_at: int) -> list[Candidate]:
         total = stays - gone + again + standing
         saved = worth + copies * hazards.rest_worth(read)
         candidates.append(_price(ground, carrier.start, asked_at=asked_at, total=total, worth=saved))
-    if ground.carriers and ground.carriers[0].start > ground.first:
-        last = candidates[-1]
-        saved = last.now - last.expected
-        candidates.append(_price(ground, ground.first, asked_at=asked_at, total=last.total, worth=saved))
     return candidates
 
 
@@ -258,20 +262,16 @@ def find_served(
     entries: Iterable[Held], ends: Sequence[int], marks: Sequence[int], profile: CacheProfile, *, keep: int
 ) -> tuple[int | None, int]:
     """The last message that a cache serves of a request that keeps so many, and the tokens up to it."""
-    if not profile.marks:
-        last = max((min(one.position, keep - 1) for one in entries), default=-1)
-        read = ends[last] if last >= 0 else 0
-        read -= read % profile.granularity
-        return (last, read) if last >= 0 and read >= max(profile.minimum, 1) else (None, 0)
-    lookback = profile.lookback or len(ends) + 1
-    found = [
-        one.position
-        for one in entries
-        if one.position < keep
-        and ends[one.position] >= profile.minimum
-        and any(0 <= mark - one.position < lookback for mark in marks)
-    ]
-    return (max(found), ends[max(found)]) if found else (None, 0)
+    if profile.marks:
+        lookback = profile.lookback or len(ends) + 1
+        places = [one.position for one in entries if one.position < keep]
+        places = [one for one in places if any(0 <= mark - one < lookback for mark in marks)]
+    else:
+        places = [min(one.position, keep - 1) for one in entries]
+    last = max(places, default=-1)
+    read = ends[last] if last >= 0 else 0
+    read -= read % profile.granularity
+    return (last, read) if read >= max(profile.minimum, 1) else (None, 0)
 
 
 def _choose_marks(ground: Ground, keep: int | None, *, asked_at: int) -> tuple[int, ...]:
@@ -297,16 +297,25 @@ def _choose_marks(ground: Ground, keep: int | None, *, asked_at: int) -> tuple[i
 def _choose(candidates: Sequence[Candidate], ground: Ground, *, room: float) -> tuple[Candidate, Candidate]:
     """The cheapest in expectation, and the next; of those that fit, where some do. Ties: append, then the later cut."""
     fitting = [one for one in candidates if one.total <= room] or [candidates[-1]]
-    append = candidates[0]
-    head = ground.ends[0] if ground.first and ground.ends else 0
-    cold = append.served is None or ground.ends[append.served] <= head
-    if cold and len(candidates) > 1:
-        # Nothing is served whichever way: what lives goes behind the talk, where the next cut finds it.
-        best = candidates[-1]
-    else:
-        best = min(fitting, key=_expected_of)
+    append, fold = candidates[0], candidates[-1]
+    cold = _is_cold(append, ground)
+    # Where nothing is served whichever way, what lives goes behind the talk: the next cut finds it there.
+    best = fold if cold and fold.expected <= append.expected else min(fitting, key=_expected_of)
     others = [one for one in candidates if one is not best]
     return best, min(others, key=_expected_of, default=best)
+
+
+def _is_cold(append: Candidate, ground: Ground) -> bool:
+    """Whether nothing but L1 would be served of a request that keeps everything."""
+    return append.served is None or append.served < ground.first
+
+
+def _find_wished(candidates: Sequence[Candidate], ground: Ground, asked_at: int) -> list[Candidate]:
+    """What a wish to fold leaves: to fold everything, or to begin an epoch where nothing carries anything."""
+    if len(candidates) > 1:
+        return [candidates[-1]]
+    append = candidates[0]
+    return [_price(ground, asked_at, asked_at=asked_at, total=append.total, worth=0.0)]
 
 
 def _expected_of(candidate: Candidate) -> float:
@@ -324,8 +333,8 @@ def _find_lasting(state: State, chosen: Candidate, asked_at: int, profile: Cache
     stable = asked_at - 1
     if chosen.keep is None or not cold or stable not in chosen.marks:
         return lasting
-    pays = (longer[1] - profile.write) / (profile.write - profile.read)
-    return stable if expect_short_lapses(state.trail) > pays else lasting
+    saved = expect_short_lapses(state.trail) * (profile.write - profile.read)
+    return stable if saved > longer[1] - profile.write else lasting
 
 
 def _explain(chosen: Candidate, other: Candidate, ground: Ground, lapse: Lapse) -> str:
@@ -336,5 +345,7 @@ def _explain(chosen: Candidate, other: Candidate, ground: Ground, lapse: Lapse) 
     gone = max(0, ground.ends[-1] - chosen.total)
     if lapse in (Lapse.SHORT, Lapse.LONG):
         return f"folded: the cache lapsed, and {gone:,} tokens need not be written again"
-    where = "folded" if chosen.keep == ground.first else f"cut before message {chosen.keep}"
+    where = (
+        "folded" if ground.carriers and chosen.keep <= ground.carriers[0].start else f"cut before message {chosen.keep}"
+    )
     return f"{where}: {gone:,} tokens leave, {saved}"

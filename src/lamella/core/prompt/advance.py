@@ -103,7 +103,8 @@ def _only_said(exchange: Exchange) -> bool:
 
 def _changes_nothing(state: State, turn: Turn) -> bool:
     """Whether a turn, asked in a state, changes nothing but the talk and what is known."""
-    if turn.placement is not None:
+    if turn.terms.layout is _AUTO:
+        # What was sent when is told turn by turn.
         return False
     brings = turn.results or turn.rounds or turn.receipts or turn.drop or turn.detach or turn.fold
     sets = turn.system is not None or turn.tools is not None or turn.model not in (None, state.model)
@@ -219,6 +220,7 @@ def advance(state: State, turn: Turn, place: Planner, *, measure: Measure) -> St
         pinned=now.pinned,
         triggers=_find_triggers(before, turn),
         warnings=warnings,
+        working_set=opened.trail.attached,
     )
     opened = replace(opened, head=asked, last=prompt, waits=True, compacted=None)
     opened = add_rounds(opened, turn.rounds) if turn.rounds else opened

@@ -6,6 +6,7 @@ The system message is L1 alone: what is known stands in messages, never on a she
 from collections.abc import Collection, Mapping, Sequence
 
 from lamella.core.artifacts.blocks import render_call_line, render_known, render_update
+from lamella.core.artifacts.kinds import LATER_KIND
 from lamella.core.artifacts.model import Artifact
 from lamella.core.budget.counting import Measure
 from lamella.core.log.placement import Form, Placement
@@ -52,15 +53,15 @@ def cut(
     at, end = find_cut(state.talk, keep, first=first)
     talk = _close_behind(state.talk, at, measure)
     held = {piece for exchange in talk.exchanges[talk.hidden : at] for piece in exchange.sent.pieces}
-    inlined = {artifact.id: artifact for artifact in state.system.inlined}
-    standing = {name: stand_inlined(artifact) for name, artifact in inlined.items()}
+    standing: dict[str, Standing] = {one.id: stand_inlined(one) for one in state.system.inlined}
     standing |= {name: one for name, one in state.standing.items() if keep and _stands_before(one, end)}
     now = replace(state, talk=talk, shelf={}, shelf_of=None, terms=terms)
     left = {name: entry for name, entry in state.library.items() if name not in standing}
     place = message_place(first + talk.length)
     standing |= _stand_again(now, left, attached, held=held, place=place, measure=measure)
     now = replace(now, standing=standing, epoch=state.epoch if state.terms is None else state.epoch + 1)
-    return now if keep else draw_curtain(_open_curtain(now), terms, measure, told=told)
+    # Where no turn that was shown stays as it is, it can be settled anew which are shown.
+    return now if at > talk.hidden else draw_curtain(_open_curtain(now), terms, measure, told=told)
 
 
 def find_cut(talk: Talk, keep: int, *, first: int) -> tuple[int, int]:
@@ -87,12 +88,22 @@ def _close_behind(talk: Talk, at: int, measure: Measure) -> Talk:
 
 
 def _close(exchange: Exchange, measure: Measure) -> Exchange:
-    if exchange.sent is exchange.user.message:
+    if is_closed(exchange):
         return exchange
-    return keep_tools(exchange, [_stub(tool, measure) for tool in exchange.tools], measure)
+    return keep_tools(exchange, [stub_in_line(tool, measure) for tool in exchange.tools], measure)
 
 
-def _stub(tool: Standing, measure: Measure) -> Standing:
+def is_closed(exchange: Exchange) -> bool:
+    """Whether a question holds nothing that a cut takes out: what was typed, and calls whose results are gone."""
+    typed, sent = exchange.user.message, exchange.sent
+    if sent is typed or not exchange.tools:
+        return sent == typed
+    stubs = [tool for tool in exchange.tools if tool.form is Form.HANDLE]
+    # A label stands between the calls and what was typed.
+    return len(stubs) == len(exchange.tools) and len(sent.pieces) == len(stubs) + 1 + len(typed.pieces)
+
+
+def stub_in_line(tool: Standing, measure: Measure) -> Standing:
     """A tool result as the call that gets it back."""
     if tool.form is Form.HANDLE:
         return tool
@@ -116,17 +127,22 @@ def _stand_again(
     measure: Measure,
 ) -> dict[str, Standing]:
     """How what stood behind the cut stands from now on."""
-    terms, now = state.terms or Terms(), {artifact.id: artifact for artifact in attached if promotes(artifact)}
+    terms = state.terms or Terms()
+    now: dict[str, Artifact] = {artifact.id: artifact for artifact in attached if promotes(artifact)}
     standing: dict[str, Standing] = {}
     dead: list[LibraryEntry] = []
     for name, entry in left.items():
         old = state.standing.get(name)
         above = old is not None and any(piece in held for piece in old.pieces)
-        if name in now:
+        artifact = now.get(name)
+        if artifact is not None and not _is_plain(artifact):
             # It is shown by its turn: as new text for a copy that is still above, else as if for the first time.
-            standing[name] = _stand_nowhere(entry.artifact if above else now[name])
+            standing[name] = _stand_nowhere(entry.artifact if above else artifact)
+        elif artifact is not None:
+            standing[name] = _show_again(artifact, Form.FULL, above=above, place=place, measure=measure)
         elif is_alive(entry, terms, turn=state.turns):
-            standing[name] = _show_again(entry, terms, above=above, place=place, measure=measure)
+            form = _find_form(entry, terms)
+            standing[name] = _show_again(entry.artifact, form, above=above, place=place, measure=measure)
         else:
             dead.append(entry)
     return standing | list_dead(dead, place=place, measure=measure)
@@ -137,10 +153,18 @@ def is_alive(entry: LibraryEntry, terms: Terms, *, turn: int) -> bool:
     return is_in_working_set(entry, terms, turn=turn) or not may_shrink(entry.artifact)
 
 
-def _show_again(entry: LibraryEntry, terms: Terms, *, above: bool, place: str, measure: Measure) -> Standing:
-    artifact = entry.artifact
-    readable = terms.attachments is Attachments.TURN and entry.form is None and artifact.condensed is None
-    form = Form.FULL if readable else carried_form(entry, terms)
+def _is_plain(artifact: Artifact) -> bool:
+    """Whether an attachment stands as anything of an earlier turn does: not as the active note, and not as less."""
+    return LATER_KIND[artifact.kind] is artifact.kind and not artifact.outlined and artifact.condensed is None
+
+
+def _find_form(entry: LibraryEntry, terms: Terms) -> Form:
+    """The form of what lives: whole, unless a compaction or its pictures left it less."""
+    readable = terms.attachments is Attachments.TURN and entry.form is None and entry.artifact.condensed is None
+    return Form.FULL if readable else carried_form(entry, terms)
+
+
+def _show_again(artifact: Artifact, form: Form, *, above: bool, place: str, measure: Measure) -> Standing:
     if above and form is Form.FULL:
         text = render_update(artifact, diff=None)
         return make_standing(artifact, form=Form.UPDATE, place=place, pieces=(text,), tokens=measure.count(text))

@@ -11,8 +11,10 @@ from msgspec import Struct
 from lamella.core.artifacts.kinds import KINDS, Promotion
 from lamella.core.artifacts.model import Kind
 from lamella.core.log.placement import Form
+from lamella.core.log.terms import Layout
 from lamella.core.messages.model import Message, Role
 from lamella.core.prompt.envelope import Envelope, hash_layers, hash_prefix
+from lamella.core.prompt.layers.library import carried_form
 from lamella.core.prompt.layers.model import (
     LAYER_ORDER,
     Layer,
@@ -299,6 +301,30 @@ TOOL_PAIRS = Law(
 )
 
 
+def _check_working_set(envelope: Envelope, _before: Prompt | None) -> Iterable[str]:
+    prompt = envelope.prompt
+    if prompt.terms.layout is not Layout.AUTO:
+        return
+    shown = {segment.id for segment in prompt.shown[0]}
+    for name in prompt.working_set:
+        if name not in shown and not _is_readable(prompt, name):
+            yield f"{name} is attached and cannot be read in its current text"
+
+
+def _is_readable(prompt: Prompt, name: str) -> bool:
+    """Whether the current text of something stands in the request, or as much of it as a receipt or setting leaves."""
+    entry, standing = prompt.library[name], prompt.standing[name]
+    whole = standing.in_full and standing.artifact.hash == entry.artifact.hash
+    return whole or (bool(standing.pieces) and standing.form is carried_form(entry, prompt.terms))
+
+
+WORKING_SET = Law(
+    name="working_set",
+    statement="Where prices decide, all that is attached can be read in its current text.",
+    check=_check_working_set,
+)
+
+
 LAWS: tuple[Law, ...] = (
     LAYER_ORDER_LAW,
     UNIQUE_IDS,
@@ -309,6 +335,7 @@ LAWS: tuple[Law, ...] = (
     TOOL_PAIRS,
     TRUE_HASHES,
     GROWING_PREFIX,
+    WORKING_SET,
 )
 
 

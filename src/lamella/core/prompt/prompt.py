@@ -41,6 +41,7 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
     user took out with this turn; ``rewritten`` says that an edit or another branch changed what came before it;
     ``compacted`` names the step of a compaction that did, or ``undo``. Messages that are ``pinned`` stay. ``triggers``
     are what else the turn did that may move the prefix, and ``renderer`` is by which version the provider has it.
+    ``working_set`` is what has to be readable, where prices decide where it stands.
     """
 
     conversation_id: str
@@ -69,6 +70,7 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
     pinned: frozenset[str] = frozenset()
     triggers: frozenset[Trigger] = frozenset()
     renderer: int = RENDERER
+    working_set: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return describe(self, without=("system", "tools", "library", "shelf", "standing", "talk", "shown", "measure"))

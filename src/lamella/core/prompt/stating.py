@@ -59,7 +59,7 @@ def find_whole(placement: Placement) -> Set[str]:
 
 
 def _state(state: State, now: Sequence[str], new: Set[str], *, cuts: bool, place: str) -> str:
-    """A line that says what is attached, where the model could not tell: something went, or is back without its text."""
+    """A line that says what is attached where nobody could tell: something went, or is back without its text."""
     before, standing = state.trail.attached, state.standing
     here = {name for name in now if name in new or (name in standing and standing[name].place == place)}
     # A cut takes earlier lines along: what it leaves readable and is no longer attached has to be told again.

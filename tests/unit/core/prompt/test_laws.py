@@ -37,7 +37,7 @@ def pair(converse: type[Watched]) -> tuple[Envelope, Envelope]:
 
 
 def test_every_law_has_a_name_and_a_sentence_and_no_two_share_a_name() -> None:
-    assert len({law.name for law in LAWS}) == len(LAWS) == 9
+    assert len({law.name for law in LAWS}) == len(LAWS) == 10
     assert all(law.statement.endswith(".") for law in LAWS)
 
 

@@ -248,7 +248,7 @@ def test_a_system_prompt_that_changed_although_no_turn_set_one_was_not_triggered
 
 def test_a_library_that_changed_although_nothing_was_attached_or_dropped_was_not_triggered() -> None:
     known, other = note("a.md", "A"), note("b.md", "B")
-    for layout in Layout:
+    for layout in (Layout.LIBRARY, Layout.IN_PLACE):
         _, before, now = two_prompts(
             layout, Turn(text="one", attached=(known,)), Turn(text="two", fold=True), Turn(text="three")
         )

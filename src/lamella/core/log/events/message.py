@@ -17,6 +17,7 @@ from lamella.core.log.events.artifact import (
 from lamella.core.log.events.imprint import Imprint
 from lamella.core.log.events.reply import CitedSource, ReplyEvent
 from lamella.core.log.events.terms import GivenTerms, give_terms, leave_terms, settle_terms
+from lamella.core.log.placement import Placement
 from lamella.core.log.terms import Rewrite, Terms
 from lamella.core.log.turn import SystemParts, Turn
 from lamella.core.text.content import encode_text, hash_text
@@ -72,7 +73,8 @@ _NOTHING = (None,) * 6
 class MessageEvent(GivenTerms, frozen=True, kw_only=True, gc=False, omit_defaults=True, tag="message"):
     """A question. ``typed`` is its text before templates, where that is another; ``strip`` is the hash of a summary.
 
-    ``sources`` are what the numbers mean that were told with it, for answers to cite.
+    ``sources`` are what the numbers mean that were told with it, for answers to cite. ``placement`` is where things
+    stand in its request, where prices decided that: it is never planned again.
     """
 
     id: str
@@ -94,6 +96,7 @@ class MessageEvent(GivenTerms, frozen=True, kw_only=True, gc=False, omit_default
     warnings: tuple[str, ...] = ()
     imprint: Imprint | None = None
     sources: tuple[CitedSource, ...] = ()
+    placement: Placement | None = None
 
     @property
     def lasting(self) -> TurnSetup:
@@ -177,6 +180,7 @@ def read_turn(
         reply=None if reply is None else reply.text,
         reply_id=None if reply is None else reply.id,
         imprint=event.imprint,
+        placement=event.placement,
     )
     if event.attached or event.results or event.warnings or event.sources:
         turn = _attach(turn, event, contents)
@@ -238,6 +242,7 @@ def _describe(turn: Turn) -> MessageEvent:
         warnings=turn.warnings,
         imprint=turn.imprint,
         sources=turn.sources,
+        placement=turn.placement,
     )
 
 

@@ -25,6 +25,8 @@ from lamella.core.text.content import escape_line
 from lamella.core.values import replace
 
 _REFERENCE_HEADING = "Attached to this message; the text stands above:\n"
+# What no line that states the working set names: it is referred to wherever it came again.
+_REFERRED = (Kind.TOOL, Kind.IMAGE)
 
 # What is attached as a message shows it: segments and pieces in order, what they add to the request, and pictures.
 Shown = tuple[tuple[Segment, ...], tuple[str, ...], tuple[Standing, ...], tuple[Image, ...]]
@@ -70,18 +72,23 @@ def show_stated(
     """
     refused = find_refused(attached, standing=standing, measure=measure)
     tools, blocks, pictures, known = list[_Pair](), list[_Pair](), list[_Pair](), list[_Pair]()
+    references: list[_Pair] = []
     for artifact in attached:
         old, why = standing.get(artifact.id), refused.get(artifact.id, "")
         pair = _show(artifact, old, place=place, measure=measure, refused=why, whole=artifact.id in whole)
-        if pair[1] is None:
+        if pair[1] is None and artifact.kind not in _REFERRED:
             known.append((replace(pair[0], place=None, text="", tokens=0), None))
+        elif pair[1] is None:
+            references.append(pair)
         elif artifact.kind is Kind.TOOL:
             tools.append(pair)
         else:
             (pictures if artifact.kind is Kind.IMAGE else blocks).append(pair)
     before = [segment.text for segment, _ in (*blocks, *pictures) if segment.text]
-    pieces = (*before, *((state_line,) if state_line else ()), *(segment.text for segment, _ in tools))
-    ordered = [*blocks, *pictures, *known, *tools]
+    behind = [segment.text for segment, _ in (*references, *tools)]
+    heading = [_REFERENCE_HEADING] if references else []
+    pieces = (*before, *((state_line,) if state_line else ()), *heading, *behind)
+    ordered = [*blocks, *pictures, *known, *references, *tools]
     added = tuple([one for _, one in ordered if one is not None])
     images = [one.artifact.images for _, one in pictures if one is not None and not one.pieces]
     return tuple([segment for segment, _ in ordered]), pieces, added, tuple(chain.from_iterable(images))
