@@ -20,6 +20,7 @@ from lamella.engine.keeping.copying import copy_store
 from lamella.engine.keeping.forking import fork_into
 from lamella.engine.keeping.names import find_erased
 from lamella.engine.keeping.originals.everywhere import RecallHit, StoreRecaller
+from lamella.engine.notes import NoteIndex
 from lamella.engine.sending.job import Runner, Workplace, list_runners
 from lamella.engine.sending.pool import ProviderPool
 from lamella.engine.sending.tools import ToolSource
@@ -155,6 +156,11 @@ class Engine:
     def memory(self) -> MemoryBook:
         """What is remembered beyond one conversation: read it, add to it, take out of it."""
         return _there(self._open_memory, "memory")()
+
+    @property
+    def notes(self) -> NoteIndex:
+        """The notes of the vault, to be searched; an index that lasts is brought up to date when they are."""
+        return _there(self._place.notes, "vault")
 
     @property
     def servers(self) -> ToolSource:

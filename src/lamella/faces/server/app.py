@@ -10,7 +10,18 @@ from fastapi.openapi.utils import get_openapi
 import lamella
 from lamella.faces.server.failures import add_handlers
 from lamella.faces.server.guard.guard import Guard
-from lamella.faces.server.resources import conversations, health, messages, settings
+from lamella.faces.server.resources import (
+    attachments,
+    catalog,
+    compaction,
+    conversations,
+    health,
+    memory,
+    messages,
+    notes,
+    prompts,
+    settings,
+)
 from lamella.faces.server.state import ServerState
 
 # A resource is a line here and a file of its name beside the others.
@@ -18,6 +29,12 @@ ROUTERS: tuple[APIRouter, ...] = (
     health.router,
     conversations.router,
     messages.router,
+    attachments.router,
+    prompts.router,
+    compaction.router,
+    memory.router,
+    notes.router,
+    catalog.router,
     settings.router,
 )
 _ABOUT = "The context engine for LLM chat over HTTP. Every error has one shape; streams are server-sent events."

@@ -1,5 +1,6 @@
 """The state of a running server: what requests work with, made once."""
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Annotated, TypeVar
@@ -59,11 +60,19 @@ class ServerState:
         """A conversation that is there, as it is now."""
         return self.engine_of(caller).chat(self.find_key(caller, conversation))
 
-    async def change(self, caller: Caller, conversation: str, do: Callable[[Chat], _Given]) -> _Given:
-        """Do something with a conversation while nobody else changes it or is answered in it."""
+    async def change(
+        self, caller: Caller, conversation: str, do: Callable[[Chat], _Given], *, long: bool = False
+    ) -> _Given:
+        """Do something with a conversation while nobody else changes it or is answered in it.
+
+        What may take ``long``, such as asking a model for a summary, has a thread of its own: others need the few that
+        there are.
+        """
         workers = self.suite.pool.workers
         key = await workers.run(lambda: self.find_key(caller, conversation))
         async with self.runs.hold(key):
+            if long:
+                return await asyncio.to_thread(lambda: do(self.open_chat(caller, key)))
             return await workers.finish(lambda: do(self.open_chat(caller, key)))
 
 

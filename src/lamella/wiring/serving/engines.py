@@ -82,6 +82,12 @@ class EngineSuite:
         """What suits a conversation that begins with a model, where nobody set it."""
         return fit_settings(model, begins=True, services=self.services)
 
+    def list_named(self) -> list[str]:
+        """The models that whoever runs this named, and so anybody who is let in may ask: the usual one first."""
+        settings = self.services.settings
+        others = (settings.model, None if settings.summarizer in ("same", "off") else settings.summarizer)
+        return list(dict.fromkeys((self.model, *(name for name in others if name))))
+
     async def close(self) -> None:
         """Close what was opened for all of them."""
         await self._guests.close()

@@ -1,0 +1,145 @@
+"""Attachments, prompts, compaction, memory and the catalog over HTTP, beside what the engine itself says of them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.server.running import RunningServer, running
+
+from lamella.testing import ScriptedProvider
+
+VAULT = Path("examples/vault")
+SPEC = {"kind": "note", "path": "spec.md", "text": "# Spec\n\nThe sluice opens at noon."}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[RunningServer]:
+    with running("memory:", ScriptedProvider(*["It opens at noon."] * 50), vault=VAULT) as one:
+        yield one
+
+
+def get(server: RunningServer, path: str, **params: str | int) -> dict[str, Any]:
+    answer = server.client.get(path, params=params)
+    assert answer.status_code == 200, answer.text
+    told: dict[str, Any] = answer.json()
+    return told
+
+
+def post(server: RunningServer, path: str, body: dict[str, object], status: int = 200) -> dict[str, Any]:
+    answer = server.client.post(path, json=body)
+    assert answer.status_code == status, answer.text
+    told: dict[str, Any] = answer.json()
+    return told
+
+
+def test_something_is_attached_pinned_detached_and_dropped_between_turns(server: RunningServer) -> None:
+    path = f"/v1/conversations/{server.begin('library')}"
+    told = post(server, f"{path}/attachments", {"attach": [SPEC]})
+    assert [one["id"] for one in told["waiting"]["attach"]] == ["spec.md"]
+    assert told["next"]["more_tokens"] > 0
+    server.ask("library", "When does it open?")
+    assert [one["id"] for one in get(server, f"{path}/attachments")["artifacts"]] == ["spec.md"]
+    assert get(server, f"{path}/working-set")["working_set"] == ["spec.md"]
+    assert post(server, f"{path}/pin", {"names": ["spec.md"]})["waiting"]["pin"] == ["spec.md"]
+    assert post(server, f"{path}/unpin", {"names": ["spec.md"]})["waiting"]["pin"] == []
+    assert post(server, f"{path}/detach", {"names": []})["waiting"]["detach"] == ["spec.md"]
+    assert post(server, f"{path}/drop", {"names": ["spec.md"]})["waiting"]["drop"] == ["spec.md"]
+    assert get(server, f"{path}/why", name="spec.md")["id"] == "spec.md"
+    assert post(server, f"{path}/refresh", {})["conversation"]
+
+
+def test_names_are_completed_searched_and_attached_from_the_vault_alone(server: RunningServer) -> None:
+    names = get(server, "/v1/notes/complete", q="one-index")["names"]
+    assert names == ["decisions/one-index.md"]
+    assert get(server, "/v1/notes/search", q="what is decided")["hits"]
+    path = f"/v1/conversations/{server.begin('vault')}/attachments"
+    assert post(server, path, {"attach": ["@decisions/one-index.md"]})["waiting"]["attach"]
+    outside: list[tuple[object, int, str]] = [
+        ("../../pyproject.toml", 400, "source_outside"),
+        ({"kind": "note", "path": "../../pyproject.toml"}, 400, "source_outside"),
+        ({"kind": "note", "path": "/etc/passwd"}, 400, "source_outside"),
+        ({"kind": "url", "url": "http://127.0.0.1:8765/v1/settings"}, 400, "source_refused"),
+        ({"kind": "url", "url": "http://169.254.169.254/latest"}, 400, "source_refused"),
+        ({"kind": "url", "url": "file:///etc/passwd"}, 400, "source_refused"),
+        ({"kind": "note", "path": "nowhere.md"}, 404, "source_missing"),
+        ({"kind": "spaceship", "path": "x"}, 400, "bad_artifact"),
+        ({"kind": "folder", "text": "x"}, 400, "bad_artifact"),
+        ({"kind": "image", "data": "?"}, 400, "bad_artifact"),
+    ]
+    for one, status, code in outside:
+        refused = server.client.post(path, json={"attach": [one]})
+        assert (refused.status_code, refused.json()["error"]["code"]) == (status, code), one
+
+
+def test_without_a_vault_a_name_leads_nowhere() -> None:
+    with running("memory:", ScriptedProvider()) as server:
+        key = server.begin("bare")
+        for one in ("/etc/passwd", {"kind": "note", "path": "/etc/passwd"}, {"kind": "note", "path": "pyproject.toml"}):
+            refused = server.client.post(f"/v1/conversations/{key}/attachments", json={"attach": [one]})
+            assert refused.status_code in (404, 501), refused.text
+        assert server.client.get("/v1/notes/complete", params={"q": "a"}).status_code == 501
+
+
+def test_a_turn_is_shown_as_it_was_sent_and_as_a_providers_sdk_sends_it(server: RunningServer) -> None:
+    path = f"/v1/conversations/{server.begin('sent')}"
+    server.ask("sent", "When does it open?", attach=[SPEC])
+    server.ask("sent", "And when does it close?")
+    turn = get(server, f"{path}/turns/2")
+    assert turn["same_bytes"] is True
+    assert [layer["id"] for layer in turn["envelope"]["layers"]][:2] == ["L1_SYSTEM", "L2_PREVIOUS"]
+    assert "The sluice opens at noon." in str(turn["messages"])
+    body = get(server, f"{path}/turns/2/request", provider="anthropic")
+    assert body["messages"][-1]["role"] == "user"
+    assert server.client.get(f"{path}/turns/9").status_code == 404
+    assert server.client.get(f"{path}/turns/2/request", params={"provider": "nobody"}).status_code == 400
+    assert len(get(server, f"{path}/ledger")["turns"]) == 2
+
+
+def test_the_next_turn_is_priced_before_it_is_sent_and_nothing_changes_by_that(server: RunningServer) -> None:
+    path = f"/v1/conversations/{server.begin('priced')}"
+    server.ask("priced", "When does it open?")
+    short = post(server, f"{path}/preview", {"text": "Why?"})
+    long = post(server, f"{path}/preview", {"text": "Why?", "attach": [SPEC], "whole": True})
+    assert long["tokens"]["total"] > short["tokens"]["total"]
+    assert "The sluice" in str(long["messages"])
+    assert "messages" not in short
+    assert get(server, f"{path}/budget")["tokens"]["limit"] == short["tokens"]["limit"]
+    assert len(get(server, path)["turns"]) == 1
+
+
+def test_a_conversation_is_compacted_recalled_and_made_whole_again(server: RunningServer) -> None:
+    path = f"/v1/conversations/{server.begin('small', settings={'summarizer': 'off'})}"
+    for number in range(4):
+        server.ask("small", f"What of the heron number {number}? " + "Tell me all of it. " * 30)
+    plan = post(server, f"{path}/compactions/plan", {"to": 0.001})
+    assert plan["receipt"]["steps"]
+    other = server.client.post(f"{path}/compactions", json={"to": 0.001, "receipt": "another"})
+    assert (other.status_code, other.json()["error"]["code"]) == (409, "diverged")
+    done = post(server, f"{path}/compactions", {"to": 0.001, "receipt": plan["receipt"]["id"]}, 201)
+    assert done["committed"]
+    assert [one["id"] for one in get(server, f"{path}/compactions")["receipts"]] == [plan["receipt"]["id"]]
+    assert get(server, f"{path}/recall", q="heron number 0")["found"]
+    assert post(server, f"{path}/compactions/undo", {})["undone"] == [plan["receipt"]["id"]]
+    nothing = server.client.post(f"{path}/compactions/undo", json={})
+    assert (nothing.status_code, nothing.json()["error"]["code"]) == (400, "bad_call")
+    little = server.client.post(f"{path}/compactions", json={"to": 1})
+    assert (little.status_code, little.json()["error"]["code"]) == (400, "bad_call")
+
+
+def test_facts_are_remembered_changed_and_forgotten(server: RunningServer) -> None:
+    fact = post(server, "/v1/memory", {"text": "Keeps two herons."}, 201)
+    assert fact["new"]
+    assert fact["id"] in [one["id"] for one in get(server, "/v1/memory")["facts"]]
+    changed = server.client.put(f"/v1/memory/{fact['id']}", json={"text": "Keeps three herons."}).json()
+    assert server.client.delete(f"/v1/memory/{changed['id']}").json()["removed"]
+    assert server.client.delete("/v1/memory/nothing-of-it").status_code == 400
+
+
+def test_the_catalog_lists_runners_tools_models_and_settings(server: RunningServer) -> None:
+    assert "agent" in [one["name"] for one in get(server, "/v1/runners")["runners"]]
+    assert [one["name"] for one in get(server, "/v1/tools")["tools"]]
+    assert [one["id"] for one in get(server, "/v1/models")["data"]] == ["scripted:tides"]
+    assert get(server, "/v1/settings")["settings"]["window"]["from"] == "default"
+    trusted = server.client.post("/v1/trust", json={"field": "window", "place": "x"})
+    assert (trusted.status_code, trusted.json()["error"]["code"]) == (400, "bad_setting")
