@@ -9,14 +9,14 @@ from collections.abc import Mapping, Sequence
 from tests.unit.core.compaction.talking import NOW, QUARTERS, Fit, Story, make_rules
 
 from lamella.core.compaction.asking import SummaryText
-from lamella.core.compaction.rules import ChainRules
 from lamella.core.compaction.stages import StageRange
 from lamella.core.values import replace
 from lamella.wiring import load_settings, open_world
 from lamella.wiring import make_rules as rules_of
 
 WINDOW = 128_000
-PAPER = rules_of(load_settings({"profile": "seed-paper"}), open_world(None)).budget
+RULES = rules_of(load_settings({"profile": "seed-paper"}), open_world(None))
+PAPER = RULES.budget
 
 
 def acknowledgement(tokens: int) -> str:
@@ -38,7 +38,8 @@ def write(
     others what is left.
     """
     weights = _weigh(messages, tokens, short=short, yes=yes, ranges=ranges or {})
-    story = Story(make_rules(ChainRules(words=frozenset({yes.casefold()}) if yes else frozenset()), budget=PAPER))
+    words = frozenset({yes.casefold()}) if yes else frozenset[str]()
+    story = Story(make_rules(replace(RULES.chain, words=words), budget=PAPER))
     for number in range(1, messages, 2):
         asked, answered = (yes if n in short else _text(n, weights[n]) for n in (number, number + 1))
         story.say(asked, answered)

@@ -106,7 +106,9 @@ def test_every_profile_is_documented_with_what_it_sets() -> None:
     told = {cells[0].strip("`"): cells[1] for cells in rows(doc("compaction.md"), under="Profiles")}
     assert set(told) == set(PROFILES)
     for name, sets in PROFILES.items():
-        assert [setting for setting, value in sets.items() if f"`{setting}` {value}" not in told[name]] == []
+        # Of an object the page says in words what it changes.
+        shown = {setting: "" if isinstance(value, dict) else f" {value}" for setting, value in sets.items()}
+        assert [setting for setting, value in shown.items() if f"`{setting}`{value}" not in told[name]] == []
 
 
 def test_history_modes_are_documented_with_how_much_they_show() -> None:

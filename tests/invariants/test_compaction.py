@@ -86,12 +86,17 @@ def check_tokens(receipt: Receipt) -> None:
 
 
 def check_removed(receipt: Receipt, *, free: list[str], known: set[str]) -> list[str]:
-    """What was taken out was there, each once; of the talk, nothing of the last exchange."""
+    """What was taken out was there, each once; of the talk, nothing of the last exchange.
+
+    A reply that stands as its outline is still there to be taken.
+    """
     gone: list[str] = []
     for step in receipt.steps:
         assert len(set(step.removed)) == len(step.removed)
         if step.name in OF_ARTIFACTS:
             assert set(step.removed) <= known
+        elif step.name is StepName.REPLIES:
+            assert set(step.removed) <= set(free)
         else:
             assert set(step.removed) <= set(free) - set(gone)
             gone += step.removed

@@ -14,10 +14,23 @@ MOST_TOKENS = 10**15
 _Tokens = Annotated[int, Meta(le=MOST_TOKENS)]
 
 # What a profile sets where nothing else is given. ``seed-paper`` keeps the thresholds of staged paper writing: shrink
-# as little as possible, and keep nothing back for the answer.
+# as little as possible, keep nothing back for the answer, and take talk out by turns, as the document does.
 PROFILES: Mapping[str, Mapping[str, object]] = {
     "default": {},
-    "seed-paper": {"reserve": 0, "warn": 0.60, "target": 0.849, "trigger": 0.85, "hard": 0.95},
+    "seed-paper": {
+        "reserve": 0,
+        "warn": 0.60,
+        "target": 0.849,
+        "trigger": 0.85,
+        "hard": 0.95,
+        "compaction": {
+            "steps": [
+                *("chitchat", "handle", "preview", "tool_results"),
+                *("oldest_stages", "summary", "recent_stages", "expendable"),
+            ],
+            "summary": {"whole_turns": True},
+        },
+    },
 }
 
 
@@ -47,6 +60,7 @@ class SummarySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     item: int | None = None
     language: str | None = None
     form: str | None = None
+    whole_turns: bool | None = None
 
 
 class ChainSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -93,7 +107,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     history: str = "full"
     history_turns: int | None = None
     warn: float = 0.60
-    target: float = 0.70
+    target: float = 0.50
     trigger: float = 0.85
     hard: float = 0.95
     compaction: CompactionSettings = CompactionSettings()

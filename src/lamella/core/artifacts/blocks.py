@@ -86,6 +86,13 @@ def render_handle(artifact: Artifact) -> str:
     )
 
 
+def render_listed(artifact: Artifact) -> str:
+    """The same as one line of a list that says for all of them what they are."""
+    name, title = escape_line(artifact.id), escape_line(artifact.title)
+    called = "" if title in name else f" ({title})"
+    return f"- {name}{called}, {len(artifact.text):,} characters\n"
+
+
 def _way_back(artifact: Artifact) -> str:
     """What has to be attached to have the text again: of a part of a file, the file."""
     whole = artifact.source.path if KINDS[artifact.kind].part else None

@@ -112,4 +112,6 @@ def _add(steps: list[Step], step: Step) -> None:
     if last is None or last.name is not step.name or step.text is not None:
         steps.append(step)
     else:
-        steps[-1] = replace(last, removed=(*last.removed, *step.removed), tokens_after=step.tokens_after)
+        # A reply that went first alone may go with its question after all.
+        removed = tuple(dict.fromkeys((*last.removed, *step.removed)))
+        steps[-1] = replace(last, removed=removed, tokens_after=step.tokens_after)

@@ -1,9 +1,11 @@
 """Recalling: originals that the prompt no longer holds, found by their words, for people and for models."""
 
+import re
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 
 from lamella.attach import Tool
+from lamella.core.log.ids import Voice
 from lamella.core.prompt.prompt import Prompt
 from lamella.core.search.index import Found, Index, Passage, build_index, search
 from lamella.core.search.passages import find_in_full, list_passages
@@ -18,6 +20,10 @@ ANSWER_CHARACTERS = 20_000
 _BESIDE, _NAME = 100, 200
 # How many a model may ask for at once.
 _MOST = 20
+
+# What the lines that stand for replies name them by.
+_TURN = re.compile(r"\s*turn (\d{1,9})\s*", re.IGNORECASE)
+_EXCERPT = 300
 
 Recall = Callable[[str, int], Sequence[Found]]
 
@@ -53,13 +59,24 @@ class Recaller:
             raise CallError("There is nothing to look for.", hint="Give some words of what you want to read again.")
         if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
             raise CallError(f"{limit!r} is no number of passages.", hint="Give a whole number above 0.")
-        return search(self._indexed(past), query, limit=limit, excluded=find_in_full(sent))
+        excluded = find_in_full(sent)
+        named = _TURN.fullmatch(query)
+        if named is not None:
+            return _read_turn(list_passages(past.turns, past.path), named[1], without=excluded, limit=limit)
+        return search(self._indexed(past), query, limit=limit, excluded=excluded)
 
     def _indexed(self, past: Past) -> Index:
         passages = list_passages(past.turns, past.path)
         if self._index is None or passages != self._passages:
             self._passages, self._index = passages, build_index(passages, key=self._key)
         return self._index
+
+
+def _read_turn(passages: Sequence[Passage], turn: str, *, without: Set[str], limit: int) -> tuple[Found, ...]:
+    """What was said and attached in a turn, the reply first: that is what a line in the prompt names by its turn."""
+    there = [one for one in passages if one.place == f"turn {int(turn)}" and one.id not in without]
+    there.sort(key=lambda one: one.role != Voice.REPLY)
+    return tuple(Found(passage=one, score=1.0, excerpt=one.text[:_EXCERPT]) for one in there[:limit])
 
 
 def spell(text: str) -> str:
