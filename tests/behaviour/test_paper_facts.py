@@ -18,6 +18,7 @@ from lamella.core.compaction.rules import ChainRules, SummaryRules
 from lamella.core.compaction.stages import StageRange, resolve_stages
 from lamella.core.compaction.steps.messages import cut_chitchat
 from lamella.core.log.receipt import Receipt, StepName
+from lamella.core.log.turn import Turn
 from lamella.errors import BudgetExceededError, SettingError
 
 YES = "so be it and on we go with the next of all these many points"
@@ -279,7 +280,11 @@ def test_p5_differs_messages_go_until_the_target_is_reached_and_no_further() -> 
 
 def test_p5_differs_what_cannot_fit_is_an_error_and_not_sent() -> None:
     with pytest.raises(BudgetExceededError):
-        send(write(2, 125_000))
+        write(2, 1_000).fit(Turn(text="long " * 125_000))
+
+
+def test_p5_differs_what_was_said_before_never_keeps_a_question_from_being_asked() -> None:
+    assert names(send(write(2, 125_000)).receipt) == ["expendable"]
 
 
 def test_p5_differs_compaction_is_not_undone_by_a_cut_that_follows_it() -> None:

@@ -51,18 +51,13 @@ def test_twenty_messages_come_down_to_any_limit_and_never_to_two(limit: int) -> 
     assert story.plan(goal=limit).receipt is None
 
 
-def test_the_question_asked_now_survives_any_limit_or_nothing_is_sent() -> None:
+def test_the_question_asked_now_survives_any_limit_that_it_fits_by_itself() -> None:
     story = talked(*((f"Question {n}?", PROSE) for n in range(20)))
-    for window in (4_000, 1_000, 500, 200, 120):
+    for window in (4_000, 1_000, 500, 200, 120, 60, 30):
         story.rules = replace(story.rules, budget=Budget(window=window, reserve=0))
         envelope = story.fit().envelope
         assert envelope.messages[-1].text.endswith("And now?")
         assert envelope.tokens.total <= 0.95 * window
-    for window in (60, 30):
-        story.rules = replace(story.rules, budget=Budget(window=window, reserve=0))
-        with pytest.raises(BudgetExceededError) as error:
-            story.fit()
-        assert "what was typed now (2 tokens)" in error.value.protected
 
 
 def test_turns_with_code_outlive_talk_of_their_age() -> None:

@@ -74,6 +74,8 @@ def render_condensed(artifact: Artifact, condensed: str, *, kind: Kind | None = 
     way_back = (
         f"[A summary of {len(artifact.text):,} characters. Attach {name} with less beside it for the whole text.]"
     )
+    if KINDS[artifact.kind].block is BlockForm.TOOL:
+        return _render_call(artifact, f"<summary>\n{neutralise(condensed)}\n</summary>")
     return _wrap(artifact, kind, [f"<summary>\n{neutralise(condensed)}\n{way_back}\n</summary>"])
 
 

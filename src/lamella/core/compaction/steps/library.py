@@ -44,7 +44,7 @@ def _shrinkable(draft: Draft) -> Iterator[tuple[str, Standing]]:
 
 def _is_wanted(name: str, entry: Standing, draft: Draft) -> bool:
     """Whether it is in the working set of the turn that is to be asked."""
-    if name in draft.turn.detach:
+    if draft.resort or name in draft.turn.detach:
         return False
     after, terms = draft.chain.of_kind(entry.artifact.kind).handle_after, draft.turn.terms
     terms = terms if after is None else replace(terms, linger=after)
