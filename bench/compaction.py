@@ -5,7 +5,7 @@ from math import ceil
 
 from bench.facts import SHARES, BadSummarizer, Survival, probe_survival
 from bench.planning import MESSAGES, measure_planning
-from bench.prefixes import READ_PRICE, SHIPPED_TARGET, WRITE_PRICE, Played, play
+from bench.prefixes import FORMER_TARGET, READ_PRICE, SHIPPED_TARGET, WRITE_PRICE, Played, play
 from bench.verdicts import Verdicts
 from bench.workloads import Workload, make_small_talk, make_tool_work
 
@@ -17,15 +17,18 @@ LOW_TARGET = 0.30
 # others are the first of 8, 12, 16, 24, 32, 48, 64 and 128 in which a target kept it: a guard, not a proof.
 SMALLEST = 8
 JUDGED = {
-    "small talk": ((48, LOW_TARGET), (128, SHIPPED_TARGET)),
+    "small talk": ((48, LOW_TARGET), (64, SHIPPED_TARGET)),
     "tool work": ((12, LOW_TARGET), (24, SHIPPED_TARGET)),
 }
+# Windows in mean turns in which the depth that ships is compared with that of before.
+COMPARED = (8, 24)
 
 
 def bench_compaction(verdicts: Verdicts) -> None:
     """Two workloads beside sending everything, then planning, then facts."""
     for workload in (make_small_talk(), make_tool_work()):
         _bench_workload(verdicts, workload)
+    _bench_depth(verdicts)
     _bench_planning(verdicts)
     _bench_survival(verdicts)
 
@@ -49,6 +52,21 @@ def _bench_workload(verdicts: Verdicts, workload: Workload) -> None:
         if layout == "in_place" and (turns, target) in JUDGED[workload.name]:
             verdicts.at_most(f"{workload.name}, {name}: prefix breaks per 100 requests", played.breaks_per_100, 5)
     verdicts.at_most(f"{workload.name}: requests with an orphaned tool result, all layouts and windows", orphans, 0)
+
+
+def _bench_depth(verdicts: Verdicts) -> None:
+    """How often the prefix breaks, beside the depth of before, over both workloads."""
+    workloads = [(one, mean_turn(play(one, layout="in_place"), one)) for one in (make_small_talk(), make_tool_work())]
+    for turns in COMPARED:
+        shipped, former = (
+            [play(one, layout="in_place", window=int(turns * turn), target=target) for one, turn in workloads]
+            for target in (SHIPPED_TARGET, FORMER_TARGET)
+        )
+        for name, played in (("shipped", shipped), ("former", former)):
+            each = ", ".join(f"{one.breaks_per_100:.1f}" for one in played)
+            print(f"  {turns} turns, {name} target: {each} breaks per 100 requests, by workload", flush=True)
+        ratio = sum(one.breaks for one in shipped) / sum(one.breaks for one in former)
+        verdicts.at_most(f"{turns} turns: prefix breaks over those of a target of {FORMER_TARGET:.2f}", ratio, 0.6)
 
 
 def _cases(workload: Workload) -> Iterator[tuple[str, int, float]]:

@@ -11,7 +11,8 @@ from lamella import Conversation, Message, Turn
 READ_PRICE = 0.1
 WRITE_PRICE = 1.25
 SHIPPED_WARN = 0.60
-SHIPPED_TARGET = 0.70
+SHIPPED_TARGET = 0.50
+FORMER_TARGET = 0.70
 
 _RESULT = re.compile(r"<tool_result>\n(.*?)</tool_result>\n", re.DOTALL)
 _CALL = re.compile(r"<name>[^\n]+</name>\n<arguments>[^\n]+</arguments>\n<id>[^\n]+</id>\n")

@@ -58,7 +58,7 @@ def write(
     """
     part = 0 if not done else QUARTERS.count(_parts(_session(done)).workflow)
     weights = _weigh(messages, tokens - part, short=short, yes=yes, ranges=ranges or {})
-    words = frozenset({yes.casefold()}) if yes else frozenset()
+    words = frozenset({yes.casefold()}) if yes else frozenset[str]()
     story = Story(replace(RULES, measure=QUARTERS, chain=replace(RULES.chain, words=words)))
     places = [0, *list(ENDS.values())[:done]] if done else []
     for number in range(1, messages, 2):

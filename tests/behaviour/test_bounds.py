@@ -20,8 +20,7 @@ def test_a_request_of_exactly_the_warn_share_has_no_warning_and_one_token_more_h
 
 
 def in_one_line(path: str, length: int) -> str:
-    title = path.removesuffix(".md")
-    return f"<handle>{path}: {title}, {length:,} characters, is left out. Attach {path} again for its text.</handle>\n"
+    return f"- {path}, {length:,} characters\n"
 
 
 @pytest.mark.moves_prefix(reason="the note goes into the library")
@@ -30,7 +29,7 @@ def test_a_note_becomes_one_line_only_if_that_line_is_shorter_than_its_text(
     converse: type[Watched], more: int, form: str
 ) -> None:
     path = "a-note-with-a-rather-long-name.md"
-    length = len(in_one_line(path, 100)) + more
+    length = len(in_one_line(path, 10)) + more
     compaction = {"steps": ["handle"], "every_kind": {"handle_after": 0}}
     chat = converse(layout="library", compaction=compaction)
     # Text that takes a token per character, so that one line weighs less in tokens either way.

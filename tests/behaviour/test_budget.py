@@ -27,7 +27,9 @@ def test_a_request_at_or_below_warn_has_no_warning() -> None:
 
 def test_a_request_above_hard_is_never_sent_and_the_error_names_what_is_protected() -> None:
     chat = asked(1_000)
-    notes = [Note(path="big.md", text="word " * 2_000), Note(path="small.md", text="word " * 200)]
+    notes = [
+        Note(path=name, text="word " * words, policy="pin") for name, words in (("big.md", 2_000), ("small.md", 200))
+    ]
     with pytest.raises(BudgetExceededError) as caught:
         chat.ask("hello", attach=notes)
     error = caught.value
@@ -53,7 +55,7 @@ def test_a_pinned_folder_that_does_not_fit_is_named_with_what_it_brings(tmp_path
     chat = Conversation(window=1_100, reserve=100, vault=tmp_path)
     for one, named in (
         (Folder(path="docs", policy="pin"), "folder docs"),
-        (Note(path="docs/a.md", text="word " * 2_000), ""),
+        (Note(path="docs/a.md", text="word " * 2_000, policy="pin"), ""),
     ):
         with pytest.raises(BudgetExceededError) as caught:
             chat.ask("hello", attach=[one])
@@ -68,7 +70,7 @@ def test_after_a_refusal_the_conversation_is_as_it_was(converse: type[Watched]) 
     first = chat.ask("hello")
     chat.reply("hi")
     with pytest.raises(BudgetExceededError):
-        chat.ask("too much", attach=[Note(path="big.md", text="word " * 2_000)])
+        chat.ask("too much", attach=[Note(path="big.md", text="word " * 2_000, policy="pin")])
     second = chat.ask("again")
     assert [message.text for message in second.messages] == ["hello", "hi", "again"]
     assert (first.number, second.number) == (1, 2)

@@ -136,7 +136,7 @@ def test_after_an_undo_the_next_turn_says_so_and_so_does_the_question_sent_again
     chat = make_chat(store, layout="in_place")
     talk(chat, 6)
     chat.compact(0.0001)
-    assert str(chat.ask("Compacted?").prefix.movement) == "compacted(expendable)"
+    assert str(chat.ask("Compacted?").prefix.movement) == "compacted(replies)"
     chat.reply("Yes.")
     chat.undo()
     assert str(chat.regenerate().prefix.movement) == "compacted(undo)"
@@ -153,7 +153,7 @@ def test_an_undo_and_a_compaction_after_it_are_told_by_the_compaction() -> None:
     chat.reply("Yes.")
     chat.undo()
     chat.compact(0.001)
-    assert str(make_chat(store).ask("And now?").prefix.movement) == "compacted(expendable)"
+    assert str(make_chat(store).ask("And now?").prefix.movement) == "compacted(replies)"
 
 
 def test_a_turn_that_was_sent_can_be_answered_whatever_the_window_is_now() -> None:

@@ -116,15 +116,25 @@ def test_the_library_keeps_the_summary_and_attaching_it_where_it_fits_brings_the
 
 
 @pytest.mark.parametrize("answer", ["", "word " * 2_000, 'It says "something that it never said at all".'])
-def test_a_summary_that_is_refused_leaves_the_text_and_the_error_says_why_it_does_not_fit(answer: str) -> None:
+def test_where_a_summary_is_refused_what_does_not_fit_is_sent_as_its_outline(answer: str) -> None:
+    turn = chat(Counting(answer)).ask("What?", attach=[Note(path="long.md", text=LONG)])
+    assert any(warning.startswith("long.md is sent as its outline") for warning in turn.envelope.warnings)
+    assert "characters are left out.]" in turn.messages[-1].text
+
+
+def test_without_a_summariser_it_is_sent_as_its_outline_and_says_how_much_is_left_out() -> None:
+    talk = chat(None)
+    turn = talk.ask("What?", attach=[Note(path="long.md", text=LONG), Note(path="short.md", text="Short.")])
+    assert forms(turn) == {"long.md": Form.SUMMARY, "short.md": Form.FULL}
+    assert LONG[:200] in turn.messages[-1].text
+    assert "[Made without a model: the beginning of each part. " in turn.messages[-1].text
+    assert turn.tokens.total <= 0.95 * turn.tokens.limit
+
+
+def test_what_is_pinned_and_does_not_fit_is_refused_with_its_name() -> None:
     with pytest.raises(BudgetExceededError) as caught:
-        chat(Counting(answer)).ask("What?", attach=[Note(path="long.md", text=LONG)])
+        chat(None).ask("What?", attach=[Note(path="long.md", text=LONG, policy="pin")])
     assert "long.md, attached now" in caught.value.hint
-
-
-def test_without_a_summariser_it_does_not_fit() -> None:
-    with pytest.raises(BudgetExceededError):
-        chat(None).ask("What?", attach=[Note(path="long.md", text=LONG)])
 
 
 @pytest.mark.parametrize("layout", ["library", "in_place"])

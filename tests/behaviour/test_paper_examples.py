@@ -4,7 +4,6 @@ import pytest
 from tests.behaviour.paper import PAPER, RULES, WINDOW, acknowledgement, said, send, share, write
 from tests.unit.core.compaction.talking import names, removed
 
-from lamella.core.compaction.rules import SummaryRules
 from lamella.core.values import replace
 
 # Of which stages are done where the examples are.
@@ -91,7 +90,7 @@ def test_general_chat_at_91_percent_ends_at_82_with_a_summary_of_its_oldest_twen
     # As many turns as are needed would be seven; the example takes twenty messages, which is a setting here.
     short = [31 + 10 * n for n in range(6)]
     story = write(120, 116_480, short=short, yes=acknowledgement(644), ranges={(1, 20): 7_850})
-    ten = replace(story.rules.chain, summary=SummaryRules(turns=10))
+    ten = replace(story.rules.chain, summary=replace(story.rules.chain.summary, turns=10))
     story.rules = replace(story.rules, chain=ten)
     fitted = send(story, "- The oldest ten questions were answered one after the other.")
     receipt = fitted.receipt

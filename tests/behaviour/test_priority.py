@@ -24,16 +24,16 @@ def talked(*turns: tuple[str, str]) -> Story:
 
 
 def gone(story: Story, freed: int) -> list[int]:
-    """The numbers of the turns that go when so many tokens must be freed, in their order."""
+    """The numbers of the turns whose replies go when so many tokens must be freed, in their order."""
     taken = set(removed(story.plan(goal=story.tokens() - freed).receipt, "expendable"))
-    return [index for index, exchange in enumerate(story.state.talk.exchanges) if exchange.user.id in taken]
+    return [index for index, exchange in enumerate(story.state.talk.exchanges) if exchange.reply.id in taken]
 
 
 def test_in_a_large_conversation_the_old_goes_and_the_new_stays() -> None:
     story = talked(*((f"Question {n}?", PROSE) for n in range(200)))
     first = gone(story, story.tokens() // 2)
     assert first == list(range(len(first)))
-    assert 90 < len(first) < 110
+    assert 120 < len(first) < 140
 
 
 @pytest.mark.parametrize("limit", [2_000, 1_500, 1_000])
@@ -51,23 +51,18 @@ def test_twenty_messages_come_down_to_any_limit_and_never_to_two(limit: int) -> 
     assert story.plan(goal=limit).receipt is None
 
 
-def test_the_question_asked_now_survives_any_limit_or_nothing_is_sent() -> None:
+def test_the_question_asked_now_survives_any_limit_that_it_fits_by_itself() -> None:
     story = talked(*((f"Question {n}?", PROSE) for n in range(20)))
-    for window in (4_000, 1_000, 500, 200, 120):
+    for window in (4_000, 1_000, 500, 200, 120, 60, 30):
         story.rules = replace(story.rules, budget=Budget(window=window, reserve=0))
         envelope = story.fit().envelope
         assert envelope.messages[-1].text.endswith("And now?")
         assert envelope.tokens.total <= 0.95 * window
-    for window in (60, 30):
-        story.rules = replace(story.rules, budget=Budget(window=window, reserve=0))
-        with pytest.raises(BudgetExceededError) as error:
-            story.fit()
-        assert "what was typed now (2 tokens)" in error.value.protected
 
 
 def test_turns_with_code_outlive_talk_of_their_age() -> None:
     story = talked(*((f"Question {n}?", CODE if n % 2 else PROSE) for n in range(12)), ("Last?", "Yes."))
-    assert gone(story, 200) == [0, 2, 4, 6]
+    assert gone(story, 170) == [0, 2, 4, 6]
 
 
 def test_in_a_conversation_of_nothing_but_code_the_oldest_goes() -> None:
@@ -121,12 +116,15 @@ def test_setup_is_kept_by_a_pin_and_not_by_being_early() -> None:
     assert "Read this first." not in story.sent()
 
 
-def test_a_question_and_its_answer_go_together() -> None:
+def test_answers_go_before_any_question_and_then_both_together() -> None:
     story = talked(*((f"Question {n}?", PROSE) for n in range(12)))
-    receipt = story.plan(goal=story.tokens() - 400).receipt
-    taken = removed(receipt, "expendable")
-    assert list(taken) == story.path[: len(taken)]
-    assert len(taken) % 2 == 0
+    taken = removed(story.plan(goal=story.tokens() - 400).receipt, "expendable")
+    assert list(taken) == story.path[1 : 2 * len(taken) : 2]
+    every = set(removed(story.plan(goal=120).receipt, "expendable"))
+    asked, answered = story.path[:-2:2], story.path[1:-2:2]
+    assert every >= set(answered)
+    assert 0 < len(every & set(asked)) < len(asked)
+    assert [name for name in asked if name in every] == asked[: len(every & set(asked))]
 
 
 def test_what_goes_is_still_in_the_callers_hands() -> None:

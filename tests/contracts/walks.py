@@ -90,7 +90,7 @@ def walk_turns(vault: Path) -> dict[str, Walk]:
     threading.setprofile(_note_down)
     engine = lamella.open("memory:", vault=str(vault), model="scripted:walk", provider=ScriptedProvider(*[ANSWER] * 12))
     # A plan that asks a model for a summary goes the way of a send as well.
-    chat = engine.chat("walk", layout="library", summarizer="off")
+    chat = engine.chat("walk", layout="library", summarizer="off", compaction={"steps": ["expendable"]})
     walks: dict[str, Walk] = {}
 
     def take(name: str, step: Callable[[], _Result]) -> _Result:
@@ -103,7 +103,7 @@ def walk_turns(vault: Path) -> dict[str, Walk]:
     take("send", lambda: _send(chat, "Summarize this", Note(path="spec.md")))
     for number in range(6):
         _send(chat, f"Tell me more about part {number} of what stands in the specification, please.")
-    planned = take("plan", lambda: chat.plan(to=0.0005))
+    planned = take("plan", lambda: chat.plan(to=0.003))
     assert planned.receipt is not None
     assert len(planned.receipt.steps) == 1
     take("commit", lambda: chat.commit(planned))

@@ -14,7 +14,8 @@ MOST_TOKENS = 10**15
 _Tokens = Annotated[int, Meta(le=MOST_TOKENS)]
 
 # What a profile sets where nothing else is given. ``seed-paper`` keeps the thresholds and the chain of staged paper
-# writing: shrink as little as possible, keep nothing back for the answer, and let the current stage be.
+# writing: shrink as little as possible, keep nothing back for the answer, take talk out by turns, and let the
+# current stage be.
 _PAPER_STEPS = ["chitchat", "oldest_stages", "summary", "recent_stages", "expendable"]
 PROFILES: Mapping[str, Mapping[str, object]] = {
     "default": {},
@@ -24,7 +25,7 @@ PROFILES: Mapping[str, Mapping[str, object]] = {
         "target": 0.849,
         "trigger": 0.85,
         "hard": 0.95,
-        "compaction": {"steps": _PAPER_STEPS, "keep_stage": True},
+        "compaction": {"steps": _PAPER_STEPS, "keep_stage": True, "summary": {"whole_turns": True}},
     },
 }
 
@@ -55,6 +56,7 @@ class SummarySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     item: int | None = None
     language: str | None = None
     form: str | None = None
+    whole_turns: bool | None = None
 
 
 class ChainSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -121,7 +123,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     history: str = "full"
     history_turns: int | None = None
     warn: float = 0.60
-    target: float = 0.70
+    target: float = 0.50
     trigger: float = 0.85
     hard: float = 0.95
     compaction: CompactionSettings = CompactionSettings()

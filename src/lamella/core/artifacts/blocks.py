@@ -75,6 +75,8 @@ def render_condensed(artifact: Artifact, condensed: str, *, kind: Kind | None = 
     way_back = (
         f"[A summary of {len(artifact.text):,} characters. Attach {name} with less beside it for the whole text.]"
     )
+    if KINDS[artifact.kind].block is BlockForm.TOOL:
+        return _render_call(artifact, f"<summary>\n{neutralise(condensed)}\n</summary>")
     return _wrap(artifact, kind, [f"<summary>\n{neutralise(condensed)}\n{way_back}\n</summary>"])
 
 
@@ -85,6 +87,13 @@ def render_handle(artifact: Artifact) -> str:
         f"<handle>{name}: {title}, {len(artifact.text):,} characters, is left out. "
         f"Attach {_way_back(artifact)} again for its text.</handle>\n"
     )
+
+
+def render_listed(artifact: Artifact) -> str:
+    """The same as one line of a list that says for all of them what they are."""
+    name, title = escape_line(artifact.id), escape_line(artifact.title)
+    called = "" if title in name else f" ({title})"
+    return f"- {name}{called}, {len(artifact.text):,} characters\n"
 
 
 def _way_back(artifact: Artifact) -> str:

@@ -9,12 +9,15 @@ from lamella.errors import SettingError
 
 
 class Budget(Struct, frozen=True, kw_only=True, dict=True):
-    """One budget over everything sent. Thresholds are shares of ``limit`` and strictly ordered."""
+    """One budget over everything sent. Thresholds are shares of ``limit``: warn, trigger and hard in this order.
+
+    ``target`` is below trigger; whether it is above warn is nobody's matter.
+    """
 
     window: int = 128_000
     reserve: int = 4_096
     warn: float = 0.60
-    target: float = 0.70
+    target: float = 0.50
     trigger: float = 0.85
     hard: float = 0.95
 
@@ -24,12 +27,12 @@ class Budget(Struct, frozen=True, kw_only=True, dict=True):
                 f"A window of {self.window:,} tokens with a reserve of {self.reserve:,} leaves no room.",
                 hint="Choose window > reserve >= 0.",
             )
-        order = (0.0, self.warn, self.target, self.trigger, self.hard)
-        if not all(low < high for low, high in pairwise(order)) or self.hard > 1:
+        order = (0.0, self.warn, self.trigger, self.hard)
+        if not all(low < high for low, high in pairwise(order)) or self.hard > 1 or not 0 < self.target < self.trigger:
             raise SettingError(
                 f"Thresholds are not in order: warn {self.warn}, target {self.target}, trigger {self.trigger}, "
                 f"hard {self.hard}.",
-                hint="Choose 0 < warn < target < trigger < hard <= 1, for example 0.60, 0.70, 0.85, 0.95.",
+                hint="Choose 0 < warn < trigger < hard <= 1, for example 0.60, 0.85, 0.95, and target below trigger.",
             )
 
     @cached_property

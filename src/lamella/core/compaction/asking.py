@@ -93,7 +93,7 @@ def _wish(rules: SummaryRules, writes: int) -> str:
 
 def texts_of(exchanges: Sequence[Exchange]) -> list[str]:
     """Everything said in some turns."""
-    return [said.text for one in exchanges for said in one.said]
+    return [said.original for one in exchanges for said in one.said]
 
 
 def key_of(exchanges: Sequence[Exchange], told: Sequence[str] = ()) -> str:
@@ -102,7 +102,7 @@ def key_of(exchanges: Sequence[Exchange], told: Sequence[str] = ()) -> str:
 
 
 def _tell(exchange: Exchange) -> str:
-    answers = "\n\n".join(reply.text for reply in exchange.replies)
+    answers = "\n\n".join(reply.original for reply in exchange.replies)
     return f"User: {exchange.user.text}\n\nAssistant: {answers}"
 
 

@@ -17,6 +17,9 @@ from lamella.core.prompt.prompt import Prompt
 from lamella.core.prompt.state import State
 from lamella.core.values import replace
 
+# What makes room where nothing is spared, in this order.
+LAST_RESORT = (StepName.TOOL_RESULTS, StepName.PREVIEW, StepName.REPLIES, StepName.HANDLE, StepName.EXPENDABLE)
+
 
 class Plan(NamedTuple):
     """What a compaction would do, and the prompt it comes to. With ``needs``, those summaries are fetched first."""
@@ -39,10 +42,12 @@ def plan_compaction(
     summaries: Summaries | None = None,
     path: Sequence[str] = (),
     automatic: bool = True,
+    hard: int | None = None,
 ) -> Plan:
     """What would be taken out so that the turn's request comes down to the goal, from the prompt ``as_is``.
 
-    ``path`` is every message of the branch, for what is said of it by ranges.
+    ``path`` is every message of the branch, for what is said of it by ranges. A request that would still be over
+    ``hard`` spares nothing that was said before, not even the last exchange.
     """
     stages, missing = resolve_stages(chain.stages, path)
     draft = begin_draft(
@@ -66,6 +71,8 @@ def plan_compaction(
         draft, need = _run(draft, name, summaries, steps=steps, skipped=skipped)
         if need is not None:
             return Plan(receipt=None, needs=(need,))
+    if hard is not None and draft.tokens > hard:
+        draft = _spare_nothing(replace(draft, goal=hard, resort=True), steps, skipped)
     if draft.tokens >= as_is.total:
         return Plan(receipt=None)
     receipt = make_receipt(
@@ -78,6 +85,14 @@ def plan_compaction(
         automatic=automatic,
     )
     return Plan(receipt=receipt, prompt=draft.prompt)
+
+
+def _spare_nothing(draft: Draft, steps: list[Step], skipped: list[Skip]) -> Draft:
+    """The draft without whatever it takes to be sent: outlines first, then lines, the last exchange last of all."""
+    for name in LAST_RESORT:
+        if name in draft.chain.steps and draft.excess > 0:
+            draft, _ = _run(draft, name, None, steps=steps, skipped=skipped)
+    return draft
 
 
 def _skip_missing(missing: Sequence[MissingStage], name: StepName) -> Iterator[Skip]:
@@ -121,4 +136,6 @@ def _add(steps: list[Step], step: Step) -> None:
     if last is None or last.name is not step.name or step.text is not None:
         steps.append(step)
     else:
-        steps[-1] = replace(last, removed=(*last.removed, *step.removed), tokens_after=step.tokens_after)
+        # A reply that went first alone may go with its question after all.
+        removed = tuple(dict.fromkeys((*last.removed, *step.removed)))
+        steps[-1] = replace(last, removed=removed, tokens_after=step.tokens_after)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 
-from lamella.core.text.quotes import find_quotations
+from lamella.core.text.said.quotes import find_quotations
 from lamella.core.text.scripts import WIDE
 
 _TERM_WORDS = 2

@@ -21,7 +21,8 @@ class Draft(Struct, frozen=True, kw_only=True, dict=True):
     """A state and the turn that is to be asked in it, with its prompt. ``goal`` is the size to come down to, in tokens.
 
     ``stages`` are those that are done, with their messages as the whole log has them; ``current`` are the messages of
-    the one that is being worked on, none where work has no stages.
+    the one that is being worked on, none where work has no stages. As a last ``resort`` nothing that was said or
+    attached before is spared: otherwise a question could not be asked at all.
     """
 
     state: State
@@ -34,6 +35,7 @@ class Draft(Struct, frozen=True, kw_only=True, dict=True):
     goal: int
     stages: tuple[Stage, ...] = ()
     current: frozenset[str] | None = None
+    resort: bool = False
 
     @property
     def tokens(self) -> int:
@@ -45,12 +47,13 @@ class Draft(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def free(self) -> tuple[Exchange, ...]:
-        """The exchanges that may go: all that are shown but the last, which the model is answering to.
+        """The exchanges that may go: all that are shown but the last, which goes as a last resort only.
 
         A turn stays whole where the user pinned what was asked or answered in it.
         """
         pinned = self.prompt.pinned
-        shown = self.state.talk.exchanges[self.state.talk.hidden : -1]
+        talk = self.state.talk
+        shown = talk.exchanges[talk.hidden : None if self.resort else -1]
         if not pinned:
             return shown
         return tuple([one for one in shown if pinned.isdisjoint([said.id for said in one.said])])

@@ -10,6 +10,7 @@ from lamella.core.budget.thresholds import Budget, is_over, must_shrink
 from lamella.core.compaction.asking import Summaries, SummaryNeed
 from lamella.core.compaction.chain import plan_compaction
 from lamella.core.compaction.condensing import condense_turn
+from lamella.core.compaction.outlining import outline_turn
 from lamella.core.compaction.retelling import retell
 from lamella.core.compaction.rules import ChainRules
 from lamella.core.log.placement import Form
@@ -65,12 +66,25 @@ def fit_turn(
         return turn, opened, needs
     if condensed is not turn:
         turn, opened = condensed, advance(state, condensed, rules.place, measure=rules.measure)
-        if not _must_shrink(opened, state, rules):
-            return turn, opened, ()
+    turn, opened = _outline(state, turn, opened, rules)
+    fitted = _compact(state, turn, opened, rules, summaries=summaries, path=path)
+    if not fitted[2] and is_over(waiting(fitted[1]).total, rules.budget.hard, rules.budget):
+        # Beside what is left of everything else, even what would fit alone may be too large.
+        outlined, again = _outline(state, turn, opened, rules, alone=False)
+        return fitted if outlined is turn else _compact(state, outlined, again, rules, summaries=summaries, path=path)
+    return fitted
+
+
+def _compact(
+    state: State, turn: Turn, opened: State, rules: Rules, *, summaries: Summaries | None, path: Sequence[str]
+) -> tuple[Turn, State, tuple[SummaryNeed, ...]]:
+    """The turn after a compaction, where one is needed and helps."""
+    if not _must_shrink(opened, state, rules):
+        return turn, opened, ()
     plan = plan_compaction(
         state,
         turn,
-        chain,
+        rules.chain_for(turn.terms),
         measure=rules.measure,
         place=rules.place,
         window=rules.budget.window,
@@ -78,11 +92,20 @@ def fit_turn(
         goal=int(rules.budget.target * rules.budget.limit),
         summaries=summaries,
         path=path,
+        hard=int(rules.budget.hard * rules.budget.limit),
     )
     if plan.needs or plan.receipt is None:
         return turn, opened, plan.needs
     turn = replace(turn, receipts=(plan.receipt,))
     return turn, advance(state, turn, rules.place, measure=rules.measure), ()
+
+
+def _outline(state: State, turn: Turn, opened: State, rules: Rules, *, alone: bool = True) -> tuple[Turn, State]:
+    """The turn with what it attaches as outlines, where it could not be sent otherwise, and the state it waits in."""
+    outlined = turn if turn.rounds else outline_turn(turn, opened, budget=rules.budget, alone=alone)
+    if outlined is turn:
+        return turn, opened
+    return outlined, advance(state, outlined, rules.place, measure=rules.measure)
 
 
 def _must_shrink(opened: State, state: State, rules: Rules) -> bool:

@@ -36,7 +36,8 @@ class SummaryRules(Struct, frozen=True, kw_only=True):
     """How much a summary may read and write, in tokens; ``exact`` bounds the exact words that ride beside it.
 
     ``turns`` is how many earlier turns are worth one, ``item`` how long something attached now must be. Without a
-    ``language`` it is that of the talk; ``form`` says what is written, in the words of whoever asks for it.
+    ``language`` it is that of the talk; ``form`` says what is written, in the words of whoever asks for it. With
+    ``whole_turns`` it stands in for what the user typed as well, otherwise for replies only.
     """
 
     reads: int = 16_000
@@ -46,6 +47,7 @@ class SummaryRules(Struct, frozen=True, kw_only=True):
     item: int = 2_000
     language: str = ""
     form: str = "3 to 5 short bullets"
+    whole_turns: bool = False
 
     def __post_init__(self) -> None:
         for name, words in (("language", self.language), ("form", self.form)):

@@ -1,4 +1,7 @@
-"""Summaries of the oldest turns: which of them one would cover, and whether it may stand in for them."""
+"""Summaries of the oldest turns: which of them one would cover, and whether it may stand in for them.
+
+Unless whole turns are asked for, it stands in for their replies: what the user typed stays where it is.
+"""
 
 from collections.abc import Sequence
 from itertools import accumulate
@@ -6,12 +9,14 @@ from itertools import accumulate
 from lamella.core.compaction.asking import Summaries, SummaryNeed, SummaryText, ask_alone, ask_live, key_of, texts_of
 from lamella.core.compaction.checking import check_summary
 from lamella.core.compaction.draft import Draft
+from lamella.core.log.placement import Form
 from lamella.core.log.receipt import Skip, Step, StepName
 from lamella.core.prompt.laws import legal_cuts
 from lamella.core.prompt.layers.model import Layer, LayerId, SegmentKind
 from lamella.core.prompt.layers.opening import NOTHING_LEFT_OUT, StandIn, render_stand_in
 from lamella.core.prompt.layers.strip import Exchange, list_strip
 from lamella.core.text.exact import list_exact
+from lamella.core.text.said.replies import stub_reply
 
 
 def propose_summary(draft: Draft, summaries: Summaries | None) -> Step | SummaryNeed | Skip | None:
@@ -24,7 +29,8 @@ def propose_summary(draft: Draft, summaries: Summaries | None) -> Step | Summary
         return None
     if summaries is None:
         return Skip(name=StepName.SUMMARY, why="no summariser is given")
-    oldest = oldest[: _count_legal(draft, len(oldest))]
+    if draft.chain.summary.whole_turns:
+        oldest = oldest[: _count_legal(draft, len(oldest))]
     told = _told(draft)
     key = key_of(oldest, [block.content for block in told])
     if key not in summaries:
@@ -34,7 +40,7 @@ def propose_summary(draft: Draft, summaries: Summaries | None) -> Step | Summary
     if why is not None:
         return Skip(name=StepName.SUMMARY, why=why)
     text, content = _render(draft, oldest, told, answer=answer)
-    return Step(name=StepName.SUMMARY, removed=_ids(oldest), text=text, content=content)
+    return Step(name=StepName.SUMMARY, removed=_ids(draft, oldest), text=text, content=content)
 
 
 def _told(draft: Draft) -> Sequence[StandIn]:
@@ -46,10 +52,25 @@ def _oldest(draft: Draft) -> Sequence[Exchange]:
     rules = draft.chain.summary
     needed = draft.excess + rules.writes + rules.exact
     free = _list_free(draft)
-    weights = list(accumulate(exchange.said_tokens for exchange in free))
-    readable = sum(1 for weight in weights if weight <= rules.reads)
+    turns = free if rules.whole_turns else [one for one in free if _has_reply(one)]
+    weights = list(accumulate(_weigh(one, draft) for one in turns))
+    read = accumulate(sum(draft.measure.count(text) for text in texts_of((one,))) for one in turns)
+    readable = sum(1 for weight in read if weight <= rules.reads)
     enough = next((index + 1 for index, weight in enumerate(weights) if weight >= needed), len(weights))
-    return free[: min(readable, max(enough, rules.turns))]
+    return turns[: min(readable, max(enough, rules.turns))]
+
+
+def _has_reply(exchange: Exchange) -> bool:
+    """Whether more than a line is left of what was replied."""
+    return any(reply.text and reply.segment.form is not Form.HANDLE for reply in exchange.replies)
+
+
+def _weigh(exchange: Exchange, draft: Draft) -> int:
+    """What a summary of a turn would free."""
+    if draft.chain.summary.whole_turns:
+        return exchange.said_tokens
+    left = sum(draft.measure.count(stub_reply(exchange.turn_of(reply))) for reply in exchange.replies)
+    return sum(reply.segment.tokens for reply in exchange.replies) - left
 
 
 def _list_free(draft: Draft) -> Sequence[Exchange]:
@@ -86,7 +107,8 @@ def _find_fault(draft: Draft, oldest: Sequence[Exchange], told: Sequence[StandIn
         replaced=[*(block.content for block in told), *texts_of(oldest)],
         users=[*(block.content for block in told), *(exchange.user.text for exchange in oldest)],
         tokens=draft.measure.count(text),
-        replaced_tokens=sum(block.tokens for block in told) + sum(exchange.said_tokens for exchange in oldest),
+        replaced_tokens=sum(block.tokens for block in told)
+        + sum(draft.measure.count(text) for text in texts_of(oldest)),
         max_tokens=draft.chain.summary.writes,
     )
 
@@ -100,10 +122,12 @@ def _render(
     exact = list_exact(texts, cap=cap, count=draft.measure.count)
     more = " and of what was told of those before" if told else ""
     by = f", summarised by {answer.by}" if answer.by else ""
-    covers = f"{len(oldest)} earlier turns{more}{by}"
+    what = "earlier turns" if draft.chain.summary.whole_turns else "earlier replies"
+    covers = f"{len(oldest)} {what}{more}{by}"
     block = render_stand_in(SegmentKind.SUMMARY, answer.text, covers=covers, exact=exact)
     return block, "\n".join(part for part in (answer.text.strip(), exact) if part)
 
 
-def _ids(exchanges: Sequence[Exchange]) -> tuple[str, ...]:
-    return tuple(said.id for exchange in exchanges for said in exchange.said)
+def _ids(draft: Draft, exchanges: Sequence[Exchange]) -> tuple[str, ...]:
+    whole = draft.chain.summary.whole_turns
+    return tuple(said.id for one in exchanges for said in (one.said if whole else one.replies))

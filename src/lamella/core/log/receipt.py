@@ -13,16 +13,20 @@ class StepName(StrEnum):
     """The steps of the chain, as receipts name them."""
 
     CHITCHAT = "chitchat"
-    PREVIEW = "preview"
     HANDLE = "handle"
+    PREVIEW = "preview"
     TOOL_RESULTS = "tool_results"
     OLDEST_STAGES = "oldest_stages"
+    REPLIES = "replies"
     SUMMARY = "summary"
     RECENT_STAGES = "recent_stages"
     EXPENDABLE = "expendable"
 
 
 STEP_ORDER: tuple[StepName, ...] = tuple(StepName)
+# By which rules a receipt is applied. Under 1 every handle was a block of its own and no reply went without its
+# question; receipts of then are applied as they were made, so that what was sent once is sent again.
+CHAIN = 2
 # Ids of messages are hexadecimal, so no name of a stage is one.
 _STAGE = "stage:"
 
@@ -64,7 +68,8 @@ class Skip(Struct, frozen=True, kw_only=True):
 class Receipt(Struct, frozen=True, kw_only=True):
     """A compaction: its steps in order. What it took out of the request is still in the log.
 
-    ``parent`` is the message it was committed after. Without steps it only folded what stood in messages.
+    ``parent`` is the message it was committed after. Without steps it only folded what stood in messages. ``chain``
+    says by which rules it is applied.
     """
 
     id: str
@@ -75,6 +80,7 @@ class Receipt(Struct, frozen=True, kw_only=True):
     tokens_after: int
     target: int
     automatic: bool = True
+    chain: int = 1
 
 
 def find_voided(names: Sequence[str], receipt: str | None) -> int | None:
@@ -96,6 +102,7 @@ def make_receipt(
     tokens: tuple[int, int],
     target: int,
     automatic: bool,
+    chain: int = CHAIN,
 ) -> Receipt:
     """A receipt, named by what it does and where."""
     cuts = [[step.name, list(step.removed), step.text or ""] for step in steps]
@@ -108,4 +115,5 @@ def make_receipt(
         tokens_after=tokens[1],
         target=target,
         automatic=automatic,
+        chain=chain,
     )

@@ -112,7 +112,7 @@ def make_envelope(prompt: Prompt, budget: Budget) -> Envelope:
     tokens = count_tokens(prompt, budget)
     layers = (
         prompt.system_layer,
-        build_library(prompt.standing_library),
+        build_library(prompt.standing_library, prompt.shelf),
         _build_turn(prompt, tokens.by_layer[LayerId.L3]),
         build_strip(prompt.strip),
         build_user(prompt.user),

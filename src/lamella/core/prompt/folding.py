@@ -13,11 +13,11 @@ from lamella.core.prompt.layers.library import Standing, carried_form, fold_shel
 from lamella.core.prompt.layers.model import SYSTEM_PLACE, SegmentKind, message_place
 from lamella.core.prompt.layers.opening import StandIn, make_stand_in, measure_opening, render_stand_in
 from lamella.core.prompt.layers.rounds import list_calls, weigh_calls
-from lamella.core.prompt.layers.strip import Exchange, Said, Series, count_messages, join_answer, make_said
+from lamella.core.prompt.layers.strip import Exchange, Said, Series, count_messages, join_answer, make_said, shorten
 from lamella.core.prompt.prompt import has_system, render_user
 from lamella.core.prompt.state import State
 from lamella.core.text.exact import list_exact
-from lamella.core.text.talk import build_talk_outline
+from lamella.core.text.said.talk import build_talk_outline
 from lamella.core.values import replace
 
 SHOWN_TURNS = {History.WINDOW: 10, History.STRIP: 2}
@@ -86,7 +86,7 @@ def _fold_behind(state: State, terms: Terms, measure: Measure, *, placement: Pla
 def _stands_before(standing: Standing, end: int) -> bool:
     """Whether the newest piece of something stands in the system message or in one of the first so many messages."""
     place = standing.place
-    return place == SYSTEM_PLACE or (place is not None and int(place.partition(":")[2]) < end)
+    return standing.listed or place == SYSTEM_PLACE or (place is not None and int(place.partition(":")[2]) < end)
 
 
 def _is_shelved(state: State, name: str, piece: str) -> bool:
@@ -213,9 +213,9 @@ def _outline(hidden: Sequence[Exchange], measure: Measure, told: str | None) -> 
     newest = hidden[-_OUTLINED_TURNS:]
     rest = newest if told is None else hidden[count_summarised(len(hidden)) :]
     cap = max(0, STRIP_TOKENS - (count(told) if told else 0))
-    talk = [(one.user.text, "\n\n".join(reply.text for reply in one.replies)) for one in rest]
+    talk = [(one.user.text, "\n\n".join(reply.original for reply in one.replies)) for one in rest]
     outline = build_talk_outline(talk, cap=cap, count=count)
-    texts = [said.text for exchange in newest for said in exchange.said]
+    texts = [said.original for exchange in newest for said in exchange.said]
     exact = list_exact(texts, cap=_STRIP_EXACT_TOKENS, count=count)
     content = "\n".join(part for part in (told, outline) if part)
     block = render_stand_in(SegmentKind.SUMMARY, content, covers=f"the {len(hidden):,} turns before", exact=exact)
@@ -252,7 +252,10 @@ def _measure_exchange(exchange: Exchange, measure: Measure) -> Exchange:
 
 
 def _say_again(said: Said, voice: Voice, measure: Measure) -> Said:
-    return make_said(said.id, voice, said.text, place=said.segment.place, measure=measure)
+    if said.whole is not None:
+        return shorten(said, said.text, form=said.segment.form, count=measure.count)
+    again = make_said(said.id, voice, said.text, place=said.segment.place, measure=measure)
+    return again if said.turn is None else replace(again, turn=said.turn)
 
 
 def _measure_round(said: Said, measure: Measure) -> Said:

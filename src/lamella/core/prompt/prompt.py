@@ -114,9 +114,9 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def standing_library(self) -> tuple[Standing, ...]:
-        """L2 in its order: what stands in the request of everything known."""
+        """L2 in its order: what stands in the request of everything known, and handles that no list has room for."""
         standings = [self.standing[name] for name in self.library]
-        return tuple([standing for standing in standings if standing.pieces])
+        return tuple([standing for standing in standings if standing.pieces or standing.listed])
 
     @cached_property
     def carried(self) -> tuple[Standing, ...]:

@@ -1,20 +1,21 @@
 """Applying a receipt: a state before a compaction becomes the state after it, the same way every time."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from lamella.core.artifacts.model import Kind
 from lamella.core.budget.counting import Measure
 from lamella.core.log.placement import Form
-from lamella.core.log.receipt import Receipt, Step, StepName, is_stage
+from lamella.core.log.receipt import CHAIN, Receipt, Step, StepName, is_stage
 from lamella.core.log.terms import Terms
 from lamella.core.prompt.folding import draw_curtain, fold_library, keep_tools, stub_tool
-from lamella.core.prompt.layers.library import shelve
+from lamella.core.prompt.layers.library import list_handles, may_list, shelve
 from lamella.core.prompt.layers.model import Count, SegmentKind, message_place
 from lamella.core.prompt.layers.opening import Opening, StandIn, make_stand_in, open_with
 from lamella.core.prompt.layers.rounds import TOOL_KIND, stub_result
-from lamella.core.prompt.layers.strip import Exchange, Said, Series, Talk, count_messages, join_answer
+from lamella.core.prompt.layers.strip import Exchange, Said, Series, Talk, count_messages, join_answer, shorten
 from lamella.core.prompt.prompt import has_system
 from lamella.core.prompt.state import State
+from lamella.core.text.said.replies import outline_reply, stub_reply
 from lamella.core.values import replace
 
 # What the ledger names in place of a step: a compaction was undone, or had nothing to do but fold.
@@ -32,7 +33,7 @@ def apply_receipt(state: State, receipt: Receipt, terms: Terms, *, measure: Meas
     """The state once a compaction is committed: an epoch begins, and what the receipt names is taken out."""
     now = fold_for_receipt(state, terms, measure)
     for step in receipt.steps:
-        now = apply_step(now, step, measure)
+        now = apply_step(now, step, measure, chain=receipt.chain)
     now = settle(now, terms, measure)
     return replace(now, shrunk_to=receipt.tokens_after, compacted=_first_moved(receipt))
 
@@ -53,18 +54,23 @@ def fold_for_receipt(state: State, terms: Terms, measure: Measure) -> State:
     return draw_curtain(folded, terms, measure)
 
 
-def apply_step(state: State, step: Step, measure: Measure) -> State:
-    """The state without what one step takes out. Ids that are not there are passed over.
+def apply_step(state: State, step: Step, measure: Measure, *, chain: int = CHAIN) -> State:
+    """The state without what one step takes out, by the rules of a chain. Ids that are not there are passed over.
 
     What is not said of a step here takes messages out, and nothing stands in for them.
     """
+    if step.name is StepName.HANDLE and chain > 1:
+        return _list(state, step.removed, measure)
     if step.name in _SHRINKS:
         return _shrink(state, step.removed, _SHRINKS[step.name], measure=measure)
     if step.name is StepName.TOOL_RESULTS:
         return _stub(state, frozenset(step.removed), measure)
+    if step.name is StepName.REPLIES:
+        gone = frozenset(step.removed) - _find_pinned(state)
+        return shorten_replies(state, gone, outline_reply, form=Form.PREVIEW, count=measure.count)
     if step.name is StepName.RECENT_STAGES:
         state = replace(state, system=state.system.shorten(step.removed))
-    return _remove(state, step, _STANDS_IN.get(step.name), measure=measure)
+    return _remove(state, step, _STANDS_IN.get(step.name), measure=measure, chain=chain)
 
 
 def settle(state: State, terms: Terms, measure: Measure) -> State:
@@ -104,6 +110,44 @@ def _shrink(state: State, names: Collection[str], form: Form, *, measure: Measur
     return replace(state, library=library, shelf=shelf, shelf_of=shelf_of, standing={**state.standing, **smaller})
 
 
+def _list(state: State, names: Collection[str], measure: Measure) -> State:
+    """These entries in the list of handles, with those that it has."""
+    gone = {name for name in names if name in state.shelf and may_list(state.library[name].artifact)}
+    library = {
+        name: replace(entry, form=Form.HANDLE, listed=True) if name in gone else entry
+        for name, entry in state.library.items()
+    }
+    handles = [entry for name, entry in library.items() if entry.listed and name in state.shelf]
+    listed = list_handles(handles, count=measure.count) if handles else {}
+    shelf = {**{name: one for name, one in state.shelf.items() if name not in listed}, **listed}
+    shelf_of = None if state.shelf_of is None else library
+    return replace(state, library=library, shelf=shelf, shelf_of=shelf_of, standing={**state.standing, **listed})
+
+
+def shorten_replies(
+    state: State,
+    names: Collection[str],
+    shorter: Callable[[str, int], str | None],
+    *,
+    form: Form,
+    count: Count,
+) -> State:
+    """The state with replies as less than their words: what ``shorter`` makes of a text and its turn, if anything."""
+    talk = state.talk
+
+    def cut(said: Said, turn: int) -> Said:
+        text = shorter(said.original, turn) if said.id in names and said.segment.form is not form else None
+        return said if text is None else shorten(said, text, form=form, count=count)
+
+    def cut_all(exchange: Exchange) -> Exchange:
+        if not any(reply.id in names for reply in exchange.replies):
+            return exchange
+        reply, *joined = (cut(one, exchange.turn_of(one)) for one in exchange.replies)
+        return join_answer(replace(exchange, reply=reply), joined, count=count)
+
+    return replace(state, talk=replace(talk, exchanges=Series(map(cut_all, talk.exchanges))))
+
+
 def _stub(state: State, names: Collection[str], measure: Measure) -> State:
     talk = state.talk
     exchanges = Series(_stub_in(exchange, names, measure) for exchange in talk.exchanges)
@@ -124,17 +168,23 @@ def _is_result(said: Said, names: Collection[str]) -> bool:
     return said.id in names and said.segment.kind == TOOL_KIND and said.segment.form is Form.FULL
 
 
-def _remove(state: State, step: Step, stands_in: SegmentKind | None, *, measure: Measure) -> State:
-    count, talk = measure.count, state.talk
+def _remove(state: State, step: Step, stands_in: SegmentKind | None, *, measure: Measure, chain: int) -> State:
+    count = measure.count
     gone = frozenset(step.removed)
     if state.pinned:
         gone -= _find_pinned(state)
+    if chain > 1:
+        # A reply may go without its question: the line that is left of it keeps the roles alternating.
+        state = shorten_replies(
+            state, gone, lambda text, turn: stub_reply(turn) if text else None, form=Form.HANDLE, count=count
+        )
+    talk = state.talk
     exchanges, messages, start = remove_messages(talk, gone, count=count)
     opening = talk.opening
     if stands_in is not None and step.text is not None:
         block = make_stand_in(stands_in, step.text, content=step.content, count=count)
         opening = _stand_in(opening, block)
-    opening = open_with(opening, left_out=messages, count=count)
+    opening = open_with(opening, left_out=messages, brief=chain > 1, count=count)
     spoken = count_messages(exchanges)
     left = replace(talk, exchanges=Series(exchanges), epoch_start=start, opening=opening, spoken=spoken)
     return replace(state, talk=left)
@@ -143,6 +193,8 @@ def _remove(state: State, step: Step, stands_in: SegmentKind | None, *, measure:
 def _find_pinned(state: State) -> frozenset[str]:
     """Everything said in turns that hold a pinned message: whoever wrote a receipt that names it did not know that."""
     pinned = state.pinned
+    if not pinned:
+        return frozenset()
     said = ([one.id for one in exchange.said] for exchange in state.talk.exchanges)
     return frozenset(name for names in said if not pinned.isdisjoint(names) for name in names)
 
@@ -165,7 +217,8 @@ def remove_messages(talk: Talk, gone: Collection[str], *, count: Count) -> tuple
         elif left:
             messages += 1
             last = len(left) - 1
-            joined.setdefault(last, list(left[last].joined)).extend(exchange.replies)
+            moved = [replace(one, turn=exchange.turn_of(one)) for one in exchange.replies]
+            joined.setdefault(last, list(left[last].joined)).extend(moved)
         else:
             left.append(exchange)
     for index, replies in joined.items():

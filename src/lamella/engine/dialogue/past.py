@@ -16,8 +16,8 @@ class Past:
     """Turns with their replies, the ids of all messages, and the receipts committed since the last turn.
 
     ``turns`` are the last ones, as far as they are looked at and changed; of those ``earlier`` runs stay as they are.
-    ``number`` is how many there are of all of them. ``find_time`` tells when a message was said, for those that were not
-    said here. Only the last turn ever changes.
+    ``number`` is how many there are of all of them. ``find_time`` tells when a message was said, for those that
+    were not said here. Only the last turn ever changes.
     """
 
     def __init__(

@@ -197,7 +197,7 @@ def _tell_standing(
         return "The instructions of the system prompt draw it in.", []
     if name in sent.pinned:
         return "It is a pinned message: no compaction takes it out.", []
-    if layer is LayerId.L5 or segment.kind in tuple(Voice):
+    if layer is LayerId.L5 or (segment.kind in tuple(Voice) and segment.form in _READABLE):
         return "It is part of the talk, which is sent whole.", []
     if segment.form in _READABLE:
         return f"It came with {came}; {_tell_stay(name, layer, segment, sent=sent)}", []
@@ -228,7 +228,7 @@ def _tell_shortened(
         receipt, step = cut
         left = "its outline is" if segment.form is Form.PREVIEW else "a line is"
         undo = Remedy(do=RemedyKind.UNDO, what=receipt.id)
-        again = [] if trace.kind == TOOL_KIND else [attach]
+        again = [] if trace.kind in (TOOL_KIND, *Voice) else [attach]
         return f"The compaction {receipt.id} shortened it in its step {step.name}: {left} left.", [undo, *again, recall]
     if trace.kind == TOOL_KIND:
         return f"It is what a tool gave in turn {trace.came[-1]}: of earlier results the call is left.", [recall]
@@ -273,7 +273,9 @@ def _tell_missing(name: str, trace: _Trace, *, receipts: Sequence[Receipt], sent
 
 def _find_cut(name: str, receipts: Sequence[Receipt]) -> tuple[Receipt, Step] | None:
     """The last compaction in force that names it, and the step that does."""
-    cuts = ((receipt, step) for receipt in reversed(receipts) for step in receipt.steps if name in step.removed)
+    cuts = (
+        (receipt, step) for receipt in reversed(receipts) for step in reversed(receipt.steps) if name in step.removed
+    )
     return next(cuts, None)
 
 

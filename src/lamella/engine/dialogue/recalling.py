@@ -3,20 +3,22 @@
 And making room, which a model asks for as it asks for originals.
 """
 
+import re
 from abc import ABC
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import replace
 from operator import is_not
 
 from lamella.attach import Tool
 from lamella.core.compaction.fitting import Rules
+from lamella.core.log.ids import Voice
 from lamella.core.log.receipt import Receipt
 from lamella.core.log.terms import Terms
 from lamella.core.log.turn import Turn
 from lamella.core.prompt.prompt import Prompt
 from lamella.core.prompt.state import State
 from lamella.core.search.finding import Found, search
-from lamella.core.search.index import Index
+from lamella.core.search.index import Index, Passage
 from lamella.core.search.passages import find_in_full, list_passages
 from lamella.engine.dialogue.past import Past
 from lamella.engine.dialogue.reasons import Reason, explain, look_ahead
@@ -30,6 +32,10 @@ ANSWER_CHARACTERS = 20_000
 _BESIDE, _NAME = 100, 200
 # How many a model may ask for at once.
 _MOST = 20
+
+# What the lines that stand for replies name them by.
+_TURN = re.compile(r"\s*turn (\d{1,9})\s*", re.IGNORECASE)
+_EXCERPT = 300
 
 Recall = Callable[[str, int], Sequence[Found]]
 
@@ -70,7 +76,12 @@ class Recaller:
         check_query(query, limit)
         if len(state) != len(self._state) or any(map(is_not, state, self._state)):
             self._in_full, self._state = find_in_full(sent()), state
-        found = search(self.index(past), query, limit=limit, excluded=self._in_full)
+        named = _TURN.fullmatch(query)
+        if named is not None:
+            there = list_passages(past.list_turns(), past.path)
+            found = _read_turn(there, named[1], without=self._in_full, limit=limit)
+        else:
+            found = search(self.index(past), query, limit=limit, excluded=self._in_full)
         return tuple(replace(one, at=past.find_time(one.passage.message)) for one in found)
 
     def index(self, past: Past) -> Index:
@@ -136,6 +147,13 @@ def check_query(query: str, limit: object) -> None:
         raise CallError("There is nothing to look for.", hint="Give some words of what you want to read again.")
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
         raise CallError(f"{limit!r} is no number of passages.", hint="Give a whole number above 0.")
+
+
+def _read_turn(passages: Sequence[Passage], turn: str, *, without: Set[str], limit: int) -> tuple[Found, ...]:
+    """What was said and attached in a turn, the reply first: that is what a line in the prompt names by its turn."""
+    there = [one for one in passages if one.place == f"turn {int(turn)}" and one.id not in without]
+    there.sort(key=lambda one: one.role != Voice.REPLY)
+    return tuple(Found(passage=one, score=1.0, excerpt=one.text[:_EXCERPT]) for one in there[:limit])
 
 
 def make_recall_tool(recall: Recall, *, room: Callable[[], int] = lambda: ANSWER_CHARACTERS) -> Tool:

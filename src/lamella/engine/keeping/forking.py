@@ -187,6 +187,7 @@ class _Copy:
                 tokens=(receipt.tokens_before, receipt.tokens_after),
                 target=receipt.target,
                 automatic=receipt.automatic,
+                chain=receipt.chain,
             )
             self.parts.append(write_receipt(renamed, at=at))
 

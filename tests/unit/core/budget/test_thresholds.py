@@ -14,9 +14,11 @@ def test_the_limit_is_the_window_less_the_reserve() -> None:
 @pytest.mark.parametrize(
     "thresholds",
     [
-        {"warn": 0.7},
-        {"warn": 0.8},
+        {"warn": 0.85},
+        {"warn": 0.9},
         {"target": 0.85},
+        {"target": 0.0},
+        {"target": float("nan")},
         {"trigger": 0.95},
         {"hard": 0.85},
         {"hard": 1.01},
@@ -28,7 +30,12 @@ def test_the_limit_is_the_window_less_the_reserve() -> None:
 def test_thresholds_out_of_order_are_refused_with_their_values(thresholds: dict[str, float]) -> None:
     with pytest.raises(SettingError, match="not in order") as caught:
         Budget(**thresholds)  # type: ignore[arg-type]
-    assert "warn < target < trigger < hard" in caught.value.hint
+    assert "warn < trigger < hard" in caught.value.hint
+
+
+def test_the_target_may_be_below_what_is_warned_of() -> None:
+    assert (Budget().target, Budget().warn) == (0.5, 0.6)
+    assert Budget(target=0.1).target == 0.1
 
 
 def test_a_hard_threshold_of_all_that_fits_is_allowed() -> None:

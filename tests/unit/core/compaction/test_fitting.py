@@ -58,10 +58,10 @@ def test_over_the_trigger_the_chain_runs_to_the_target() -> None:
     assert fitted.receipt is not None
     assert fitted.receipt.automatic
     limit = story.rules.budget.limit
-    assert fitted.receipt.target == int(0.70 * limit)
-    assert fitted.envelope.tokens.total == fitted.receipt.tokens_after <= 0.70 * limit
+    assert fitted.receipt.target == int(0.50 * limit)
+    assert fitted.envelope.tokens.total == fitted.receipt.tokens_after <= 0.50 * limit
     # No more than needed: one turn fewer and it would be above.
-    assert fitted.receipt.tokens_after > 0.70 * limit - 2 * 110
+    assert fitted.receipt.tokens_after > 0.50 * limit - 2 * 110
 
 
 def test_after_a_compaction_none_runs_again_until_the_request_has_grown_by_what_it_freed() -> None:
@@ -126,8 +126,9 @@ def test_what_does_not_fit_is_named_item_by_item_with_its_tokens() -> None:
         tools=(make_tool_definition("search", description="finds " * 40, parameters={}),),
     )
     story.say("Read all this.", "I have read it. " * 40, earlier)
+    new = note("new.md", "new " * 1_000, policy=Policy.PIN)
     with pytest.raises(BudgetExceededError) as error:
-        fit(story, replace(attaching(note("new.md", "new " * 1_000), result("x", "found " * 100)), text="now " * 100))
+        fit(story, replace(attaching(new, result("x", "found " * 100)), text="now " * 100))
     protected = "\n".join(error.value.protected)
     for name in (
         "the system prompt's base (100 tokens)",
@@ -136,11 +137,12 @@ def test_what_does_not_fit_is_named_item_by_item_with_its_tokens() -> None:
         "cited.md#selection:",
         "new.md, attached now (",
         "tool:search:",
-        "the last exchange (164 tokens)",
         "what was typed now (100 tokens)",
     ):
         assert name in protected
     assert error.value.protected[0].startswith("new.md, attached now (1,0")
+    # What was said before never keeps a question from being asked.
+    assert "the last exchange (164 tokens)" not in protected
     assert error.value.code == "budget_exceeded"
     assert "Detach, drop or unpin one" in (error.value.hint or "")
 

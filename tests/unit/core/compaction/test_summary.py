@@ -74,8 +74,8 @@ def test_the_oldest_turns_are_summarised_and_no_more_than_needed() -> None:
     receipt = answer(story, goal=goal)
     assert names(receipt) == ["summary"]
     gone = removed(receipt, "summary")
-    assert list(gone) == story.path[: len(gone)]
-    assert len(gone) < len(story.path) - 2
+    assert list(gone) == story.path[1 : 2 * len(gone) : 2]
+    assert len(gone) < len(story.path) / 2 - 1
     assert receipt is not None
     assert receipt.tokens_after <= goal
 
@@ -192,9 +192,7 @@ def test_a_summary_is_a_record_and_no_instruction_and_stands_where_the_turns_sto
     assert "a record of what was said, not an instruction" in summary.text
     assert summary.kind == "summary"
     first = envelope.messages[0]
-    assert (
-        first.text.index("<left_out>") < first.text.index("<conversation_summary>") < first.text.index("[User query]:")
-    )
+    assert first.text.index("<conversation_summary>") < first.text.index("[User query]:")
     assert GOOD not in envelope.layer(LayerId.L5).text
 
 
@@ -292,7 +290,7 @@ def test_a_summary_that_was_erased_stands_in_for_nothing() -> None:
     story.apply(erased)
     sent = story.sent()
     assert "<conversation_summary>" not in sent
-    assert "<left_out>" in sent
+    assert "[Left out; recall turn 1.]" in sent
 
 
 @pytest.mark.parametrize(
@@ -330,7 +328,7 @@ def test_a_summary_is_proposed_asked_for_or_skipped_by_what_is_at_hand() -> None
     assert isinstance(need, SummaryNeed)
     step = propose_summary(draft, {need.key: SummaryText(text=GOOD)})
     assert isinstance(step, Step)
-    assert (step.name, len(step.removed)) == (StepName.SUMMARY, 2 * count_covered(story, need))
+    assert (step.name, len(step.removed)) == (StepName.SUMMARY, count_covered(story, need))
     assert step.text is not None
     assert GOOD in step.text
     assert propose_summary(told(1).draft(), {}) is None
@@ -358,3 +356,15 @@ def test_of_work_in_stages_only_turns_of_the_stage_that_is_worked_on_are_summari
     few = told(12)
     few.rules = replace(few.rules, chain=replace(few.rules.chain, stage_after=few.path[-3]))
     assert few.plan(goal=0, summaries={}).receipt is None
+
+
+def test_what_the_user_typed_stays_unless_whole_turns_are_asked_for() -> None:
+    story = told()
+    story.compact(summaries=_answers(story))
+    assert "Question 0: why?" in story.sent()
+    whole = told(whole_turns=True)
+    receipt = whole.compact(summaries=_answers(whole))
+    gone = removed(receipt, "summary")
+    assert list(gone) == whole.path[: len(gone)]
+    assert "Question 0: why?" not in whole.sent()
+    assert "<left_out>" in whole.sent()

@@ -25,10 +25,11 @@ def test_an_undo_begins_with_the_receipt_that_is_named_and_by_default_with_the_l
 def test_the_steps_have_the_names_that_stores_hold_in_the_order_of_the_chain() -> None:
     assert [step.value for step in STEP_ORDER] == [
         "chitchat",
-        "preview",
         "handle",
+        "preview",
         "tool_results",
         "oldest_stages",
+        "replies",
         "summary",
         "recent_stages",
         "expendable",

@@ -26,7 +26,9 @@ WINDOW = 3_000
 def talk(summarizer: Summarizer | None, *, timeout: float = 60, **given: object) -> Discourse:
     """A conversation in a small window, with a summariser and how long it is waited for."""
     world = replace(open_world(None), summarizer=summarizer, summary_timeout=timeout)
-    settings = load_settings({"window": WINDOW, "reserve": 0, "layout": "in_place", **given})
+    # Outlines would make room enough before anybody is asked for a summary.
+    chain = {"steps": ["summary", "expendable"]}
+    settings = load_settings({"window": WINDOW, "reserve": 0, "layout": "in_place", "compaction": chain, **given})
     rules = make_rules(settings, world)
     start = State(conversation="chat", measured_by=rules.measure.name)
     return Discourse(StagedDialogue(world, rules, start, terms=make_terms(settings)), system="")

@@ -102,7 +102,8 @@ def test_what_a_compaction_shortened_or_took_out_names_the_receipt() -> None:
     shortened = chat.why("spec")
     assert shortened.why.startswith(f"The compaction {receipt.id} shortened it in its step ")
     assert remedies(shortened) == [f"undo {receipt.id}", "attach a/spec.md", "recall a/spec.md"]
-    message = receipt.steps[-1].removed[0]
+    # Replies go before any question does.
+    message = receipt.steps[-1].removed[-1]
     taken = chat.why(message)
     assert (taken.in_prompt, taken.kind) == (False, "user")
     assert taken.why == f"The compaction {receipt.id} took it out in its step {receipt.steps[-1].name}."
@@ -110,6 +111,19 @@ def test_what_a_compaction_shortened_or_took_out_names_the_receipt() -> None:
     chat.undo()
     assert chat.why("spec").remedies == ()
     assert chat.why(message).why == "It is part of the talk, which is sent whole."
+
+
+def test_a_reply_that_stands_as_its_outline_or_as_a_line_names_the_step_that_cut_it_last() -> None:
+    chat = talk(turns=8)
+    receipt = chat.compact(to=0.02)
+    assert receipt is not None
+    cut = receipt.steps[-1].removed
+    stubs = [reason for reason in map(chat.why, cut) if reason.in_prompt]
+    assert {reason.kind for reason in stubs} <= {"reply"}
+    for reason in stubs:
+        assert reason.why == f"The compaction {receipt.id} shortened it in its step expendable: a line is left."
+        assert remedies(reason)[0] == f"undo {receipt.id}"
+        assert "attach" not in " ".join(remedies(reason))
 
 
 def test_an_outline_that_is_carried_forward_names_the_setting() -> None:

@@ -45,6 +45,21 @@ def test_nothing_is_recalled_that_still_stands(make: Callable[..., Conversation 
 
 
 @pytest.mark.parametrize("make", CHATS)
+def test_the_line_that_is_left_of_a_reply_names_what_brings_it_back(make: Callable[..., Conversation | Chat]) -> None:
+    chat = make(layout="in_place", window=4_000, reserve=500)
+    talk(chat)
+    assert chat.compact(0.5) is not None
+    sent = [message.text for message in chat.ask("And now?").messages]
+    chat.reply("Now.")
+    assert any("recall turn 3.]" in text for text in sent)
+    found = chat.recall("turn 3")
+    assert places(found)[0] == ("turn 3", "reply")
+    assert found[0].passage.text == "Answer 1." + " And so on." * 20
+    assert chat.recall("Turn 99") == ()
+    assert len(chat.recall("turn 3", limit=1)) == 1
+
+
+@pytest.mark.parametrize("make", CHATS)
 def test_what_a_compaction_took_out_is_recalled_byte_for_byte(make: Callable[..., Conversation | Chat]) -> None:
     chat = make(layout="in_place", window=4_000, reserve=500)
     talk(chat)

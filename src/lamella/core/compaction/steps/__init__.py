@@ -9,17 +9,18 @@ from collections.abc import Callable, Mapping
 
 from lamella.core.compaction.draft import Draft
 from lamella.core.compaction.steps.library import cut_to_handles, cut_to_previews
-from lamella.core.compaction.steps.messages import cut_chitchat, cut_expendable
+from lamella.core.compaction.steps.messages import cut_chitchat, cut_expendable, cut_replies
 from lamella.core.compaction.steps.stages import cut_oldest_stages, cut_recent_stages
 from lamella.core.compaction.steps.tools import cut_tool_results
 from lamella.core.log.receipt import Step, StepName
 
 STEPS: Mapping[StepName, Callable[[Draft], Step | None]] = {
     StepName.CHITCHAT: cut_chitchat,
-    StepName.PREVIEW: cut_to_previews,
     StepName.HANDLE: cut_to_handles,
+    StepName.PREVIEW: cut_to_previews,
     StepName.TOOL_RESULTS: cut_tool_results,
     StepName.OLDEST_STAGES: cut_oldest_stages,
+    StepName.REPLIES: cut_replies,
     StepName.RECENT_STAGES: cut_recent_stages,
     StepName.EXPENDABLE: cut_expendable,
 }

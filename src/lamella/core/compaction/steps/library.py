@@ -1,20 +1,21 @@
-"""Library entries to their outline, then to one line: only what can be fetched again and is not pinned."""
+"""Library entries to one line of a list, or to their outline: only what can be fetched again and is not pinned."""
 
 from collections.abc import Iterator
 
+from lamella.core.artifacts.blocks import render_listed
 from lamella.core.compaction.draft import Draft
 from lamella.core.compaction.steps.taking import take_until
 from lamella.core.log.placement import Form
 from lamella.core.log.receipt import Step, StepName
 from lamella.core.prompt.attached import is_in_working_set
-from lamella.core.prompt.layers.library import Standing, may_shrink, render_smaller
+from lamella.core.prompt.layers.library import Standing, may_list, may_shrink, render_smaller
 from lamella.core.values import replace
 
 
 def cut_to_previews(draft: Draft) -> Step | None:
     """Oldest large entries to their outline."""
     large = (
-        (name, _freed(entry, Form.PREVIEW, draft))
+        (name, _freed(entry, draft))
         for name, entry in _shrinkable(draft)
         if entry.form is Form.FULL and len(entry.artifact.text) > draft.chain.of_kind(entry.artifact.kind).preview_over
     )
@@ -23,11 +24,11 @@ def cut_to_previews(draft: Draft) -> Step | None:
 
 
 def cut_to_handles(draft: Draft) -> Step | None:
-    """Oldest entries that are out of the working set to one line."""
+    """Oldest entries that are out of the working set to the list of handles."""
     stale = (
-        (name, _freed(entry, Form.HANDLE, draft))
+        (name, entry.tokens - draft.measure.count(render_listed(entry.artifact)))
         for name, entry in _shrinkable(draft)
-        if entry.form in (Form.FULL, Form.PREVIEW) and not _is_wanted(name, entry, draft)
+        if not entry.listed and may_list(entry.artifact) and not _is_wanted(name, entry, draft)
     )
     taken = take_until(stale, draft.excess)
     return Step(name=StepName.HANDLE, removed=taken) if taken else None
@@ -43,13 +44,13 @@ def _shrinkable(draft: Draft) -> Iterator[tuple[str, Standing]]:
 
 def _is_wanted(name: str, entry: Standing, draft: Draft) -> bool:
     """Whether it is in the working set of the turn that is to be asked."""
-    if name in draft.turn.detach:
+    if draft.resort or name in draft.turn.detach:
         return False
     after, terms = draft.chain.of_kind(entry.artifact.kind).handle_after, draft.turn.terms
     terms = terms if after is None else replace(terms, linger=after)
     return is_in_working_set(draft.state.library[name], terms, turn=draft.state.turns)
 
 
-def _freed(entry: Standing, form: Form, draft: Draft) -> int:
-    smaller = render_smaller(entry.artifact, form)
+def _freed(entry: Standing, draft: Draft) -> int:
+    smaller = render_smaller(entry.artifact, Form.PREVIEW)
     return entry.tokens - draft.measure.count(smaller) if smaller is not None else 0

@@ -21,7 +21,7 @@ def cut_tool_results(draft: Draft) -> Step | None:
 
 def _stubs(draft: Draft) -> Iterator[tuple[str, int]]:
     stay = set(draft.held)
-    if draft.state.talk.exchanges:
+    if draft.state.talk.exchanges and not draft.resort:
         stay.update(tool.artifact.id for tool in draft.state.talk.exchanges[-1].tools)
     for exchange in draft.free:
         for tool in exchange.tools:

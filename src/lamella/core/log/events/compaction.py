@@ -32,6 +32,8 @@ class StoredSkip(Struct, frozen=True, kw_only=True, gc=False, array_like=True, f
 class CompactionEvent(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True, tag="compaction"):
     """A compaction after the message ``parent``. ``before`` is one that was asked already and is sent again after it.
 
+    ``chain`` says by which rules it is applied; what does not say so is of the first.
+
     Texts that stand in for messages are contents, so that they can be erased.
     """
 
@@ -43,6 +45,7 @@ class CompactionEvent(Struct, frozen=True, kw_only=True, gc=False, omit_defaults
     target: int
     automatic: bool
     before: str | None = None
+    chain: int = 1
 
     def hashes(self) -> Iterator[str]:
         """The texts that it put in place of messages."""
@@ -67,6 +70,7 @@ def make_compaction(receipt: Receipt, *, before: str | None = None) -> Compactio
         target=receipt.target,
         automatic=receipt.automatic,
         before=before,
+        chain=receipt.chain,
     )
 
 
@@ -92,6 +96,7 @@ def read_receipt(event: CompactionEvent, contents: Contents) -> Receipt:
         tokens_after=event.tokens[1],
         target=event.target,
         automatic=event.automatic,
+        chain=event.chain,
     )
 
 

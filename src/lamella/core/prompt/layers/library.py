@@ -1,16 +1,30 @@
 """L2, the context library: everything attached in earlier turns, one entry per id, in first-seen order."""
 
 from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 
 from msgspec import Struct
 
-from lamella.core.artifacts.blocks import render_block, render_condensed, render_handle, render_preview, shown_text
+from lamella.core.artifacts.blocks import (
+    render_block,
+    render_condensed,
+    render_handle,
+    render_listed,
+    render_preview,
+    shown_text,
+)
 from lamella.core.artifacts.kinds import KINDS, LATER_KIND, Promotion
 from lamella.core.artifacts.model import Artifact, Policy
 from lamella.core.log.placement import Form
 from lamella.core.log.terms import Attachments, CarryForward, ImageNotes, Terms
 from lamella.core.prompt.layers.model import SYSTEM_PLACE, Count, Layer, LayerId, Segment, make_layer
 from lamella.core.text.outline import PREVIEW_OVER, build_outline
+from lamella.core.values import replace
+
+# What the list of handles may weigh: those of a long conversation would otherwise outgrow what is said in it.
+HANDLES_TOKENS = 300
+_LIST_BEGINS = "<left_out>\nAttach one of these again for its text; the newest come first:\n"
+_LIST_ENDS = "</left_out>\n"
 
 
 class LibraryEntry(Struct, frozen=True, kw_only=True, gc=False):
@@ -18,25 +32,27 @@ class LibraryEntry(Struct, frozen=True, kw_only=True, gc=False):
 
     ``form`` is the smaller one that a compaction gave it, until it is attached again, or that it has for its pictures.
     ``held`` says that it stays attached until it is detached, or, where false, that it was; else it lingers for some
-    turns.
+    turns. ``listed`` says that its handle stands in the list of them, not as a block of its own.
     """
 
     artifact: Artifact
     at: int
     form: Form | None = None
     held: bool | None = None
+    listed: bool = False
 
 
 class Standing(Struct, frozen=True, kw_only=True, gc=False):
     """What stands in a request for one artifact: its newest content, and the pieces of text that say it.
 
     An artifact that changed stands as its first copy and one piece per update. ``segment`` is its entry in L2, made
-    once; its place is that of the newest piece.
+    once; its place is that of the newest piece. Handles that are ``listed`` stand together at the end of the shelf.
     """
 
     artifact: Artifact
     pieces: tuple[str, ...]
     segment: Segment
+    listed: bool = False
 
     @property
     def form(self) -> Form:
@@ -143,8 +159,12 @@ def fold_shelf(
 ) -> dict[str, Standing]:
     """The library's shelf at the start of an epoch; entries that did not change are the same objects as before."""
     folded: dict[str, Standing] = {}
+    listed: list[LibraryEntry] = []
     for name, entry in library.items():
         if name in without:
+            continue
+        if entry.listed and name not in forms and may_list(entry.artifact):
+            listed.append(entry)
             continue
         artifact, old = entry.artifact, shelf.get(name)
         form = forms.get(name) or carried_form(entry, terms)
@@ -152,7 +172,49 @@ def fold_shelf(
             folded[name] = old
         else:
             folded[name] = shelve(artifact, form=form, count=count, shown=standing.get(name))
-    return folded
+    return {**folded, **list_handles(listed, count=count, shelf=shelf)} if listed else folded
+
+
+def may_list(artifact: Artifact) -> bool:
+    """Whether an artifact may stand as a line of the list of handles, and is longer than that."""
+    return may_shrink(artifact) and len(render_listed(artifact)) < len(artifact.text)
+
+
+def list_handles(
+    entries: Sequence[LibraryEntry], *, count: Count, shelf: Mapping[str, Standing] = MappingProxyType({})
+) -> dict[str, Standing]:
+    """What can be attached again as one list, the newest first, as far as it has room; the rest is counted in it.
+
+    ``shelf`` may hold that very list already. What the list has no room for stands nowhere.
+    """
+    # Of those that were attached in one turn, the last comes first.
+    newest = sorted(entries, key=lambda entry: entry.at)[::-1]
+    before = {name: one for name, one in shelf.items() if one.listed}
+    if [one.artifact for one in before.values()] == [entry.artifact for entry in newest]:
+        return before
+    lines = [render_listed(entry.artifact) for entry in newest]
+    shown = _count_shown(lines, count)
+    more = len(lines) - shown
+    ends = f"and {more:,} more; recall finds them.\n{_LIST_ENDS}" if more else _LIST_ENDS
+    listed: dict[str, Standing] = {}
+    for at, (entry, line) in enumerate(zip(newest, lines, strict=True)):
+        # The first and the last line carry what begins and ends the list: it stands exactly as long as they do.
+        pieces = (*((_LIST_BEGINS,) if not at else ()), *((line,) if at < shown else ()))
+        pieces += (ends,) if at == max(shown - 1, 0) else ()
+        place, tokens = SYSTEM_PLACE if pieces else None, sum(map(count, pieces))
+        one = make_standing(entry.artifact, form=Form.HANDLE, place=place, pieces=pieces, tokens=tokens)
+        listed[entry.artifact.id] = replace(one, listed=True)
+    return listed
+
+
+def _count_shown(lines: Sequence[str], count: Count) -> int:
+    """How many of the lines have room between what begins the list and what ends it."""
+    room = HANDLES_TOKENS - count(_LIST_BEGINS) - count(f"and {len(lines):,} more; recall finds them.\n{_LIST_ENDS}")
+    for shown, line in enumerate(lines):
+        room -= count(line)
+        if room < 0:
+            return shown
+    return len(lines)
 
 
 def _still_stands(old: Standing, form: Form, entry: LibraryEntry) -> bool:
@@ -161,8 +223,10 @@ def _still_stands(old: Standing, form: Form, entry: LibraryEntry) -> bool:
     return old.form is form or (form is not Form.FULL and old.form is Form.FULL and entry.held is not False)
 
 
-def build_library(standings: Sequence[Standing]) -> Layer:
-    """L2 from what stands in the request, wherever it stands."""
+def build_library(standings: Sequence[Standing], shelf: Mapping[str, Standing]) -> Layer:
+    """L2 from what stands in the request, wherever it stands; the list of handles comes last, as on the shelf."""
     segments = [standing.segment for standing in standings]
-    pieces = [piece for standing in standings for piece in standing.pieces]
+    listed = {standing.artifact.id for standing in standings if standing.listed}
+    last = [one for name, one in shelf.items() if name in listed] if listed else []
+    pieces = [piece for one in (*(one for one in standings if not one.listed), *last) for piece in one.pieces]
     return make_layer(LayerId.L2, segments=segments, pieces=pieces, tokens=sum(s.tokens for s in segments))

@@ -38,11 +38,15 @@ class StandIn(Struct, frozen=True, kw_only=True):
 
 
 class Opening(Struct, frozen=True, kw_only=True):
-    """How many messages were taken out, the line that says so, and the blocks that stand in for some of them."""
+    """How many messages were taken out, the line that says so, and the blocks that stand in for some of them.
+
+    ``brief`` says that the line is the short one: that of before weighed more than most acknowledgements.
+    """
 
     left_out: int = 0
     notice: StandIn | None = None
     blocks: tuple[StandIn, ...] = ()
+    brief: bool = False
 
     @property
     def stand_ins(self) -> tuple[StandIn, ...]:
@@ -69,21 +73,27 @@ class Opening(Struct, frozen=True, kw_only=True):
 NOTHING_LEFT_OUT = Opening()
 
 
-def open_with(opening: Opening, *, left_out: int, blocks: Sequence[StandIn] = (), count: Count) -> Opening:
+def open_with(
+    opening: Opening, *, left_out: int, blocks: Sequence[StandIn] = (), brief: bool = False, count: Count
+) -> Opening:
     """The opening once more messages are taken out, with blocks that stand in for them."""
-    total = opening.left_out + left_out
-    notice = make_stand_in(SegmentKind.LEFT_OUT, render_notice(total), count=count) if total else None
-    return Opening(left_out=total, notice=notice, blocks=(*opening.blocks, *blocks))
+    total, brief = opening.left_out + left_out, brief or opening.brief
+    if not total and not opening.blocks and not blocks:
+        return NOTHING_LEFT_OUT
+    notice = make_stand_in(SegmentKind.LEFT_OUT, render_notice(total, brief=brief), count=count) if total else None
+    return Opening(left_out=total, notice=notice, blocks=(*opening.blocks, *blocks), brief=brief)
 
 
 def measure_opening(opening: Opening, count: Count) -> Opening:
     """The same opening, counted again."""
     blocks = [make_stand_in(block.kind, block.text, content=block.content, count=count) for block in opening.blocks]
-    return open_with(NOTHING_LEFT_OUT, left_out=opening.left_out, blocks=blocks, count=count)
+    return open_with(NOTHING_LEFT_OUT, left_out=opening.left_out, blocks=blocks, brief=opening.brief, count=count)
 
 
-def render_notice(left_out: int) -> str:
+def render_notice(left_out: int, *, brief: bool = False) -> str:
     """The line that says what is missing, and that it is not lost."""
+    if brief:
+        return f"<left_out>{left_out:,} earlier message{'s' * (left_out > 1)}; recall finds them.</left_out>\n"
     messages = "1 earlier message is" if left_out == 1 else f"{left_out:,} earlier messages are"
     return f"<left_out>{messages} left out here to save room. Every word is kept and can be recalled.</left_out>\n"
 

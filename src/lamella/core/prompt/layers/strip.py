@@ -25,10 +25,16 @@ Item = TypeVar("Item")
 
 
 class Said(Struct, frozen=True, kw_only=True, gc=False):
-    """Typed text or a reply: its message, and its segment where it stands, both made once."""
+    """Typed text or a reply: its message, and its segment where it stands, both made once.
+
+    ``whole`` is all that was said, where less of it stands. ``turn`` is the number of its turn, counted from 1, where
+    it joined another.
+    """
 
     message: Message
     segment: Segment
+    whole: str | None = None
+    turn: int | None = None
 
     @property
     def id(self) -> str:
@@ -37,6 +43,11 @@ class Said(Struct, frozen=True, kw_only=True, gc=False):
     @property
     def text(self) -> str:
         return self.segment.text
+
+    @property
+    def original(self) -> str:
+        """All that was said, whatever stands of it."""
+        return self.segment.text if self.whole is None else self.whole
 
 
 class Exchange(Struct, frozen=True, kw_only=True, gc=False):
@@ -68,6 +79,10 @@ class Exchange(Struct, frozen=True, kw_only=True, gc=False):
     def said(self) -> tuple[Said, ...]:
         """Everything said in it."""
         return (self.user, self.reply, *self.joined)
+
+    def turn_of(self, said: Said) -> int:
+        """The number of the turn in which something was said, counted from 1."""
+        return said.turn or self.number + 1
 
     @property
     def said_tokens(self) -> int:
@@ -158,6 +173,14 @@ def make_said(message_id: str, voice: Voice, text: str, *, place: str | None, me
         message=Message(role=_ROLES[voice], pieces=(text,) if text else (), tokens=tokens),
         segment=Segment(id=message_id, kind=kind, form=_FULL, place=place, text=text, tokens=tokens, recoverable=False),
     )
+
+
+def shorten(said: Said, text: str, *, form: Form, count: Count) -> Said:
+    """Something said as less than its words, which can be recalled."""
+    tokens = count(text)
+    segment = replace(said.segment, form=form, text=text, tokens=tokens, recoverable=True)
+    message = replace(said.message, pieces=(text,), tokens=tokens)
+    return replace(said, message=message, segment=segment, whole=said.original)
 
 
 def make_exchanges(names: Sequence[str], texts: Sequence[str], *, at: int, number: int, count: Count) -> list[Exchange]:

@@ -183,6 +183,6 @@ def test_the_layer_is_what_stands_wherever_it_stands() -> None:
         make_standing(note("a.md", "A"), form=Form.UPDATE, place="message:1", pieces=("one", "two"), tokens=3),
         make_standing(note("b.md", "B"), form=Form.FULL, place="system", pieces=("three",), tokens=4),
     ]
-    layer = build_library(standings)
+    layer = build_library(standings, {})
     assert (layer.id, layer.text, layer.tokens) == (LayerId.L2, "onetwothree", 7)
     assert [segment.id for segment in layer.segments] == ["a.md", "b.md"]

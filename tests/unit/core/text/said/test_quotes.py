@@ -2,7 +2,7 @@
 
 import pytest
 
-from lamella.core.text.quotes import find_quotations
+from lamella.core.text.said.quotes import find_quotations
 
 
 def quoted(text: str) -> list[str]:

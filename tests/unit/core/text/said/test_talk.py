@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.steady import steady
 
-from lamella.core.text.talk import build_talk_outline
+from lamella.core.text.said.talk import build_talk_outline
 
 
 def quarters(text: str) -> int:

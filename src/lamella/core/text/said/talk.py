@@ -29,7 +29,7 @@ def _keep_newest(turns: Sequence[tuple[str, str]], *, width: int, cap: int, coun
     kept: list[str] = []
     room = cap
     for typed, reply in reversed(turns):
-        line = f"- Asked: {_clip(typed, width)} Answered: {_clip(_first_sentence(reply), width)}"
+        line = f"- Asked: {clip(typed, width)} Answered: {clip(first_sentence(reply), width)}"
         room -= count(f"{line}\n")
         if room < 0:
             break
@@ -46,7 +46,7 @@ def _render(kept: Sequence[str], left_out: int) -> str:
     return "\n".join([f"[{turns} left out.]", *kept])
 
 
-def _first_sentence(reply: str) -> str:
+def first_sentence(reply: str) -> str:
     """The beginning of the first paragraph that is neither code nor a heading; else the first heading."""
     paragraph = " ".join(_first_paragraph(reply))
     if not paragraph:
@@ -67,7 +67,7 @@ def _first_paragraph(reply: str) -> Iterator[str]:
         begun = begun or bool(text)
 
 
-def _clip(text: str, width: int) -> str:
+def clip(text: str, width: int) -> str:
     """The text on one line, cut at a space where it is wider than allowed."""
     words = text.split(maxsplit=width)
     line = " ".join(words[:width]) or "(nothing)"
