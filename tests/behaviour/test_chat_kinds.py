@@ -121,7 +121,7 @@ def test_a_long_conversation_is_pruned_in_the_prompt_and_never_in_the_history(tm
     assert tab.said[2::2] == words
     assert tab.sent[0].startswith("Be terse.")
     assert tab.sent[-1] == "Question 11?"
-    assert len(tab.sent) < 20, "of 25 messages some had to go"
+    assert len("".join(tab.sent)) < len("".join(words)), "some of the answers had to go"
 
 
 @pytest.mark.parametrize(

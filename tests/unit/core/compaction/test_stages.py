@@ -116,9 +116,10 @@ def test_a_stage_that_is_kept_is_not_expendable() -> None:
     steps = (StepName.EXPENDABLE,)
     after = story.path[5]
     story.rules = make_rules(ChainRules(steps=steps, stage_after=after, keep_stage=True))
-    assert removed(story.plan(goal=0).receipt, "expendable") == story.path[:6]
+    # Each step takes replies to a line before it takes turns.
+    assert set(removed(story.plan(goal=0).receipt, "expendable")) == set(story.path[:6])
     story.rules = make_rules(ChainRules(steps=steps, stage_after=after))
-    assert removed(story.plan(goal=0).receipt, "expendable") == story.path[:20]
+    assert set(removed(story.plan(goal=0).receipt, "expendable")) == set(story.path[:20])
 
 
 def test_recent_stages_wait_for_their_own_step() -> None:

@@ -49,6 +49,10 @@ def forms(story: Story) -> dict[str, Form]:
     return {segment.id: segment.form for segment in story.ask().layer(LayerId.L2).segments}
 
 
+# `auto` has a list of its own, in the message of the turn that cuts.
+SHELVING = [layout for layout in Layout if layout is not Layout.AUTO]
+
+
 @pytest.mark.parametrize("layout", list(Layout))
 def test_a_preview_keeps_the_headings_and_names_the_way_back(layout: Layout) -> None:
     story = shelved(note("long.md", LONG), chain=ChainRules(steps=PREVIEW), layout=layout)
@@ -62,7 +66,7 @@ def test_a_preview_keeps_the_headings_and_names_the_way_back(layout: Layout) -> 
     assert len(sent) < len(LONG) / 2
 
 
-@pytest.mark.parametrize("layout", list(Layout))
+@pytest.mark.parametrize("layout", SHELVING)
 def test_a_handle_is_a_line_of_one_list_with_its_size_and_the_way_back(layout: Layout) -> None:
     story = shelved(note("long.md", LONG), chain=ChainRules(steps=HANDLE), turns=3, layout=layout)
     story.compact()
@@ -71,7 +75,7 @@ def test_a_handle_is_a_line_of_one_list_with_its_size_and_the_way_back(layout: L
     assert forms(story) == {"long.md": Form.HANDLE}
 
 
-@pytest.mark.parametrize("layout", list(Layout))
+@pytest.mark.parametrize("layout", SHELVING)
 def test_all_handles_together_have_a_bound_the_newest_first_and_the_rest_is_counted(layout: Layout) -> None:
     story = Story(make_rules(ChainRules(steps=HANDLE)), terms=replace(IN_PLACE, layout=layout))
     for number in range(60):
