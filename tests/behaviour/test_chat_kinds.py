@@ -10,7 +10,7 @@ import pytest
 
 from lamella import Engine
 from lamella import open as open_engine
-from lamella.code import solve_request
+from lamella.code import find_state, make_turn, solve_request
 from lamella.errors import BudgetExceededError, ContextOverflowError, KeyRefusedError, LamellaError, UnreachableError
 from lamella.testing import Line, ScriptedProvider
 
@@ -211,3 +211,28 @@ def test_no_role_of_a_client_reaches_a_model(tmp_path: Path) -> None:
     assert read_roles(tab.messages) == {"system", "user", "assistant"}
     assert {message.role for message in tab.provider.requests[0].messages} == {"system", "user", "assistant"}
     assert "robot" in tab.last["warnings"][0]
+
+
+@pytest.mark.parametrize("layout", ["library", "in_place"])
+def test_a_flag_falls_with_its_block_and_rises_with_it(tmp_path: Path, layout: str) -> None:
+    with open_engine(f"sqlite:///{tmp_path / 'chats.db'}") as engine:
+        chat = engine.chat("garden", layout=layout, model="scripted:m", window=4_000, reserve=200, summarizer="off")
+        fix = make_turn("fix", text="E1")
+        for text, attach in ((fix.text, fix.attach), *(("And? " + "Beans. " * 50, ()) for _ in range(5))):
+            chat.ask(text, attach=attach)
+            chat.reply("So. " * 40)
+        before = chat.turns()[0].reply
+        assert find_state(chat).terminal_error
+        assert chat.compact(to=0.05) is not None
+        assert not find_state(chat).terminal_error
+        assert not find_state(engine.chat("garden")).terminal_error, "also once it is loaded again"
+        chat.ask(fix.text, attach=fix.attach)
+        chat.reply("Mended.")
+        assert find_state(chat).terminal_error, "whoever asks for it again brings it again"
+        chat.undo()
+        assert find_state(chat).terminal_error
+        assert before is not None
+        chat.fork(before.id)
+        assert find_state(chat).terminal_error
+        chat.delete(chat.turns()[0].message.id)
+        assert not find_state(chat).terminal_error, "a branch from before it never had it"

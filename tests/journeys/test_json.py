@@ -12,6 +12,7 @@ import lamella
 from lamella import Note
 from lamella.adapters.memory.files import MemoryFiles
 from lamella.faces.cli.app import make_command
+from lamella.runners.kinds.blocks import FUNCTIONS
 from lamella.wiring import open_writer, read_services
 
 # Each command as it goes well, then as it fails. What is in capitals is given by the test.
@@ -41,6 +42,19 @@ COMMANDS: dict[str, tuple[list[str], list[str]]] = {
         ["code", "select", "NOTES", "--question", "What of beans?"],
         ["code", "select", "gone", "--question", "What?"],
     ),
+    **{
+        f"code {kind}": (["code", kind, "replies.json", "--model", "MODEL"], ["code", kind, "gone.py"])
+        for kind in FUNCTIONS
+        if kind != "fix"
+    },
+    "code fix": (["code", "fix", "--say", "TypeError: None", "--model", "MODEL"], ["code", "fix"]),
+    "code analyse": (
+        ["code", "analyse", "NOTES", "--question", "What of beans?", "--model", "MODEL"],
+        ["code", "analyse", "gone", "--question", "What?"],
+    ),
+    "code state": (["code", "state", "demo"], ["code", "state", "gone"]),
+    "code solve": (["code", "solve", "REQUEST", "--model", "MODEL"], ["code", "solve", "gone.json"]),
+    "code filter": (["code", "filter", "REQUEST_FILES"], ["code", "filter", "gone.json"]),
     "chats remove": (["chats", "remove", "demo", "MESSAGE"], ["chats", "remove", "demo", "gone"]),
     "chats rename": (["chats", "rename", "demo", "Tides"], ["chats", "rename", "gone", "Tides"]),
     "chats search": (["chats", "search", "needle"], ["chats", "search", " "]),
@@ -81,6 +95,8 @@ def leaves() -> Iterator[tuple[str, Any]]:
             yield " ".join(words), command
 
 
+# What reads stdin needs one of its own.
+READS_STDIN = {"ask", *(f"code {kind}" for kind in FUNCTIONS)}
 # An answer that comes piece by piece is told as lines: tests of its own look at those.
 STREAMED = {"chat"}
 
@@ -125,7 +141,12 @@ def given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     ran = run("chats", "export", "second", "--to", str(tmp_path / "archives"))
     assert run("trust", "add", "model", "openai").exit == 0
     assert run("trust", "add", "model", model).exit == 0
+    requests = {"solve": {"prompt": "Why?"}, "filter": {"question": "Who?", "codebase": {"a.py": "x = 1\n"}}}
+    for name, body in requests.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(body), encoding="utf-8")
     return {
+        "REQUEST": str(tmp_path / "solve.json"),
+        "REQUEST_FILES": str(tmp_path / "filter.json"),
         "ARCHIVE": ran.out.strip(),
         "COPY": f"sqlite:///{tmp_path / 'copy.db'}",
         "FOLDER": str(tmp_path / "to"),
@@ -145,8 +166,7 @@ def read(ran: Ran) -> dict[str, Any]:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_stdout_is_one_value_and_an_error_one_of_the_same_shape(command: str, given: dict[str, str]) -> None:
     good, bad = COMMANDS[command]
-    # What reads stdin needs one of its own.
-    run_it = spawn if command == "ask" else run
+    run_it = spawn if command in READS_STDIN else run
     ran = run_it(*(given.get(word, word) for word in bad), "--json")
     assert set(read(ran)) == {"error"}, ran
     assert set(read(ran)["error"]) == {"code", "message", "hint"}

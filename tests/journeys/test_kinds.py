@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.journeys.running import Ran, refusal, spawn
 
-from lamella.runners.kinds.blocks import BLOCKS, FUNCTIONS, ChatKind
+from lamella.runners.kinds.blocks import BLOCKS, ChatKind
 
 Code = Callable[..., Ran]
 TERMINAL = "hasTerminalErrorInstructionsBeenGiven"
@@ -29,7 +29,7 @@ def beds(tmp_path: Path) -> str:
     return str(file)
 
 
-@pytest.mark.parametrize("kind", FUNCTIONS)
+@pytest.mark.parametrize("kind", [ChatKind.EXPLAIN, ChatKind.FIX])
 def test_a_function_answers_on_stdout_and_sends_its_block_and_the_code(
     kind: ChatKind, code: Code, script: Callable[..., str], beds: str
 ) -> None:
@@ -68,11 +68,12 @@ def test_a_request_is_answered_without_a_server(code: Code, script: Callable[...
     body = {"prompt": "why", "messages": [{"role": "pro_user", "content": "a"}], "apiKey": "sk-swordfish"}
     file.write_text(json.dumps(body))
     for words, piped in (([str(file)], b""), ([], file.read_bytes()), (["-"], file.read_bytes())):
-        ran = code("solve", *words, "--model", script("so"), stdin=piped)
+        ran = code("solve", *words, "--model", script("so"), "--json", stdin=piped)
         found = json.loads(ran.out)
         assert (found["data"], found["ignored"]) == ("so", ["apiKey"])
         assert [one["content"] for one in found["chatHistory"]] == ["a", "why", "so"]
         assert "swordfish" not in ran.out + ran.err
+    assert code("solve", str(file), "--model", script("so")).out == "so\n"
 
 
 def test_a_request_that_names_a_conversation_is_kept(
@@ -81,14 +82,15 @@ def test_a_request_that_names_a_conversation_is_kept(
     model = script("one", "two")
     for prompt in "ab":
         body = json.dumps({"prompt": prompt, "conversation": "garden"}).encode()
-        ran = code("solve", "--model", model, stdin=body)
+        ran = code("solve", "--model", model, "--json", stdin=body)
     assert len(json.loads(ran.out)["chatHistory"]) == 4
     assert "garden" in spawn("chats", "list", environment=home).out
 
 
 def test_a_filter_chooses_from_what_is_sent(code: Code) -> None:
     body = {"codebase": {"beds.py": "def water(): ...\n", ".env": "KEY=1"}, "question": "Who waters?"}
-    found = json.loads(code("filter", stdin=json.dumps(body).encode()).out)
+    found = json.loads(code("filter", "--json", stdin=json.dumps(body).encode()).out)
+    assert code("filter", stdin=json.dumps(body).encode()).out == found["text"]
     assert [one["path"] for one in found["data"]] == ["beds.py"]
     assert [one["path"] for one in found["left_out"]] == [".env"]
 

@@ -296,3 +296,13 @@ def test_an_engine_without_parts_says_which_it_lacks() -> None:
     ):
         with pytest.raises(NotAvailableError):
             use()
+
+
+def test_a_conversation_that_nobody_keeps_is_in_no_store(url: str) -> None:
+    with lamella.open(url, model="scripted:m") as engine:
+        chat = engine.unkept(layout="in_place")
+        chat.ask("Who is there?")
+        chat.reply("Nobody.")
+        assert len(chat.turns()) == 1
+        assert engine.chats() == []
+        assert not engine.unkept().turns()

@@ -82,7 +82,7 @@ def _make_command(kind: ChatKind) -> Callable[..., None]:
         store: StoreOption = None,
     ) -> None:
         check_kept(chat, store)
-        about = _find_code(kind, files or (), vault)
+        about = _find_code(kind, files or (), vault, said=say)
         options = ChatOptions(
             store=store if chat else UNKEPT,
             chat=chat,
@@ -147,8 +147,8 @@ def _view_state(chat: StoredChat) -> dict[str, object]:
     return {"chatState": read_state(chat.preview(Ask(text="")).envelope.prompt).to_dict()}
 
 
-def _find_code(kind: ChatKind, names: Sequence[str], vault: Path | None) -> list[Attachment]:
-    """What a function is about: files by their names, and what was piped in."""
+def _find_code(kind: ChatKind, names: Sequence[str], vault: Path | None, *, said: str) -> list[Attachment]:
+    """What a function is about: files by their names, and what was piped in; an error may be said in words."""
     files, piped = open_files(vault), read_piped()
     for name in names:
         if Path(vault or "", name).is_dir():
@@ -158,8 +158,9 @@ def _find_code(kind: ChatKind, names: Sequence[str], vault: Path | None) -> list
     found = [one for name in names for one in files.find(name)]
     if piped.strip():
         found.append(Unknown(text=piped, title="terminal" if kind is ChatKind.FIX else "stdin"))
-    if kind is ChatKind.FIX and not piped.strip():
-        raise UsageError("No error was piped in.", hint="Pipe it in, as in: make 2>&1 | lamella code fix")
-    if not found:
+    if kind is ChatKind.FIX:
+        if not piped.strip() and not said.strip():
+            raise UsageError("No error was piped in.", hint="Pipe it in, as in: make 2>&1 | lamella code fix")
+    elif not found:
         raise UsageError("There is no code.", hint=f"Name a file, as in lamella code {kind} main.py:10-20.")
     return found

@@ -9,7 +9,8 @@ import typer
 from lamella.engine.dialogue.ask import Ask
 from lamella.faces.cli.access import ChatName, JsonOption, StoreOption, opened_chat
 from lamella.faces.cli.chat.opening import ModelOption, VaultOption
-from lamella.faces.cli.terminal.telling import tell, tell_json
+from lamella.faces.cli.terminal.lines import show_lines
+from lamella.faces.cli.terminal.telling import tell, tell_json, write_exactly
 from lamella.runners.kinds.state import read_state
 from lamella.views.code.solutions import view_state
 from lamella.wiring import filter_request, open_solver, read_body, solve_request
@@ -31,9 +32,14 @@ def state(*, chat: ChatName, as_json: JsonOption = False, store: StoreOption = N
 
 
 def solve(
-    *, file: _RequestArgument = _STDIN, vault: VaultOption = None, model: ModelOption = None, store: StoreOption = None
+    *,
+    file: _RequestArgument = _STDIN,
+    vault: VaultOption = None,
+    model: ModelOption = None,
+    as_json: JsonOption = False,
+    store: StoreOption = None,
 ) -> None:
-    """Answer a request with prompt, messages, code and state, as JSON: the reply, the whole history, the new state.
+    """Answer a request with prompt, messages, code and state: the reply, as JSON with the whole history and the state.
 
     It is kept where the request names a conversation.
     """
@@ -43,9 +49,17 @@ def solve(
         async with open_solver(body, store=store, vault=vault, model=model) as engine:
             return await solve_request(engine, body)
 
-    tell_json(asyncio.run(answer()))
+    found = asyncio.run(answer())
+    if as_json:
+        tell_json(found)
+    else:
+        tell(show_lines(str(found["data"])))
 
 
-def filter_files(*, file: _RequestArgument = _STDIN) -> None:
-    """Choose from files that a request has with their contents, for its question; prints what was chosen as JSON."""
-    tell_json(filter_request(read_body(file)))
+def filter_files(*, file: _RequestArgument = _STDIN, as_json: JsonOption = False) -> None:
+    """Choose from files that a request has with their contents, for its question; as a model would read it."""
+    found = filter_request(read_body(file))
+    if as_json:
+        tell_json(found)
+    else:
+        write_exactly(str(found["text"]))
