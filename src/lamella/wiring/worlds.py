@@ -9,7 +9,7 @@ from lamella.core.prompt.state import State
 from lamella.engine.dialogue.memory import MemoryDialogue
 from lamella.engine.dialogue.world import World
 from lamella.ports import Summarizer
-from lamella.settings.meaning import make_rules, make_terms
+from lamella.settings.meaning import find_hint_rule, make_rules, make_terms
 from lamella.wiring.code import LateCodeReader
 from lamella.wiring.faults import OWN
 from lamella.wiring.services import Services, read_services
@@ -33,6 +33,7 @@ def open_world(
         summarizer=summarizer,
         dialects=services.dialects,
         secrets=services.secrets,
+        recall_hints=find_hint_rule(services.settings),
     )
 
 

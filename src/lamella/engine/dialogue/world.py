@@ -36,6 +36,8 @@ class World(Struct, frozen=True, kw_only=True):
     # The seam for a better ranking than by words: whoever has an index of the notes gives its own.
     rank: Rank = rank_by_words
     secrets: SecretWatch | None = None
+    # Whether what left the prompt and speaks of the same goes with a question.
+    recall_hints: bool = False
 
     def tariff(self, model: str | None) -> Tariff:
         """How a turn that goes to a model is billed."""

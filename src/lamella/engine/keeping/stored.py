@@ -370,7 +370,7 @@ class StoredChat(CommandedChat, AccountedChat, RecallingChat):
         since = read_receipts(committed.since, contents)
         past = Past(turns, path=name_messages(told), receipts=since, find_time=self._find_time)
         dialogue = Dialogue(
-            replace(self._world, fetcher=self._find_fetcher()),
+            replace(self._world, fetcher=self._find_fetcher(), recall_hints=self._configured.recall_hints),
             replace(self._configured.rules, measure=self._book.measure(model)),
             State(conversation=self.id, model=start),
             terms=self._configured.terms,
