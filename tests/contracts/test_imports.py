@@ -51,6 +51,7 @@ EXPORTS = [
     "Picture",
     "Proposal",
     "Reason",
+    "RecallHit",
     "Receipt",
     "Remedy",
     "Reply",
