@@ -61,7 +61,6 @@ if TYPE_CHECKING:
     from lamella.engine.engine import Engine
     from lamella.engine.keeping.conversations import Hit, ImportOutcome
     from lamella.engine.keeping.marks import CompactionMark
-    from lamella.engine.keeping.originals.everywhere import RecallHit
     from lamella.engine.sending.sending import Event, EventName
     from lamella.holdings import ChatListing, Damage, Fact, StoreStats
     from lamella.views.ledger import LedgerRow, LedgerSums, make_rows, sum_rows
@@ -109,7 +108,6 @@ __all__ = [
     "Picture",
     "Proposal",
     "Reason",
-    "RecallHit",
     "Receipt",
     "Remedy",
     "Reply",
@@ -158,7 +156,6 @@ _HOMES = {
     "Message": "lamella.core.messages.model",
     "Proposal": "lamella.engine.dialogue.proposal",
     "Reason": "lamella.engine.dialogue.reasons",
-    "RecallHit": "lamella.engine.keeping.originals.everywhere",
     "Receipt": "lamella.core.log.receipt",
     "Remedy": "lamella.engine.dialogue.reasons",
     "Reply": "lamella.core.messages.delta",

@@ -51,7 +51,6 @@ EXPORTS = [
     "Picture",
     "Proposal",
     "Reason",
-    "RecallHit",
     "Receipt",
     "Remedy",
     "Reply",
