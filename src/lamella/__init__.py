@@ -62,7 +62,6 @@ if TYPE_CHECKING:
     from lamella.engine.engine import Engine
     from lamella.engine.keeping.conversations import Hit, ImportOutcome
     from lamella.engine.keeping.marks import CompactionMark
-    from lamella.engine.keeping.originals.everywhere import RecallHit
     from lamella.engine.sending.sending import Event, EventName
     from lamella.holdings import (
         ChatListing,
@@ -119,7 +118,6 @@ __all__ = [
     "Picture",
     "Proposal",
     "Reason",
-    "RecallHit",
     "Receipt",
     "Remedy",
     "Reply",
@@ -172,7 +170,6 @@ _HOMES = {
     "Message": "lamella.core.messages.model",
     "Proposal": "lamella.engine.dialogue.proposal",
     "Reason": "lamella.engine.dialogue.reasons",
-    "RecallHit": "lamella.engine.keeping.originals.everywhere",
     "Receipt": "lamella.core.log.receipt",
     "Remedy": "lamella.engine.dialogue.reasons",
     "Reply": "lamella.core.messages.delta",

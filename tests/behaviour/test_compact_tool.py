@@ -58,7 +58,7 @@ def test_with_a_client_of_ones_own_the_turn_goes_on_smaller_and_a_chat_opened_ag
     chat._stored.reply(Answer(reply=Reply(text="", stop=StopReason.TOOLS, calls=(CALL,))))
     run = chat.compact_tool.run
     assert run is not None
-    told = asyncio.run(run())  # type: ignore[arg-type]
+    told: str = asyncio.run(run())  # type: ignore[arg-type]
     assert "Freed" in told
     # Before the result is given: nothing that was written down is in the way of reading it again.
     assert [call.id for call in make_chat(store).calls] == ["c"]

@@ -146,11 +146,11 @@ def test_every_conversation_is_searched_at_once_also_for_what_its_prompt_holds(m
 
 def test_python_finds_the_same_over_all_conversations_and_sees_what_changes(many: str) -> None:
     with lamella.open(many) as engine:
-        found = [(hit.name, hit.found.passage.role, hit.found.at) for hit in engine.recall("beans")]
+        found = [(chat.name, one.passage.role, one.at) for chat, one in engine.recall("beans")]
         assert ("kitchen", "user", "2026-03-01T07:30:00Z") in found
         assert list(engine.recall("zebra")) == []
         engine.chat("kitchen").ask("A zebra!")
-        assert [hit.name for hit in engine.recall("zebras")] == ["kitchen"]
+        assert [chat.name for chat, _ in engine.recall("zebras")] == ["kitchen"]
         engine.erase("kitchen")
         assert list(engine.recall("zebras")) == []
 

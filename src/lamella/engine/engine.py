@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from lamella.attach import Tool
+from lamella.core.search.finding import Found
 from lamella.core.values import replace
 from lamella.engine.chat import NO_PLACE, Chat
 from lamella.engine.checks import check_folder, check_text
@@ -19,7 +20,7 @@ from lamella.engine.keeping.conversations import Conversations, Hit, ImportOutco
 from lamella.engine.keeping.copying import copy_store
 from lamella.engine.keeping.forking import fork_into
 from lamella.engine.keeping.names import find_erased
-from lamella.engine.keeping.originals.everywhere import RecallHit, StoreRecaller
+from lamella.engine.keeping.originals.everywhere import StoreRecaller
 from lamella.engine.notes import NoteIndex
 from lamella.engine.sending.job import Runner, Workplace, list_runners
 from lamella.engine.sending.pool import ProviderPool
@@ -189,8 +190,8 @@ class Engine:
         """Every message of every branch of every conversation that holds the words, whatever their case."""
         return self._conversations.search(check_text(words, "words", may_be_empty=False))
 
-    def recall(self, query: str, limit: int = FOUND_AT_MOST) -> Iterator[RecallHit]:
-        """Messages, attachments and tool results of every conversation, on its active branch, best first.
+    def recall(self, query: str, limit: int = FOUND_AT_MOST) -> Iterator[tuple[ChatListing, Found]]:
+        """Messages, attachments and tool results of every conversation, on its active branch, best first, with where.
 
         Unlike a chat's own recall it finds what still stands in a prompt as well: nobody here reads one.
         """

@@ -22,7 +22,7 @@ from lamella.engine.sending.limits import TurnLimits
 from lamella.errors import LamellaError, SettingError
 from lamella.runners.registry import RUNNERS
 from lamella.settings.model import ChainSettings, CompactionSettings, Settings
-from lamella.settings.values import CHOICES, HOTTEST, LEAST_OUTPUT, MemoryUse, WriteRule, find_near
+from lamella.settings.values import CHOICES, HOTTEST, LEAST_OUTPUT, HintRule, MemoryUse, WriteRule, find_near
 
 if TYPE_CHECKING:
     from lamella.engine.dialogue.world import World
@@ -77,6 +77,11 @@ def tell_laxer(settings: Settings, given: Mapping[str, object]) -> list[str]:
     return told
 
 
+def find_hint_rule(settings: Settings) -> bool:
+    """Whether what left the prompt and speaks of the same goes with a question."""
+    return _choose("recall_hint", settings.recall_hint, HintRule) is HintRule.ON
+
+
 def find_faults(settings: Settings) -> Iterator[tuple[tuple[str, ...], LamellaError]]:
     """Whatever ``make_rules`` would refuse, each with the settings that it is about."""
     checks: dict[tuple[str, ...], Callable[[], object]] = {
@@ -88,6 +93,7 @@ def find_faults(settings: Settings) -> Iterator[tuple[tuple[str, ...], LamellaEr
         ("cache_storage",): lambda: _check_storage(settings),
         ("system",): lambda: check_parts(settings.system or ""),
         ("secrets",): lambda: _choose("secrets", settings.secrets, SecretRule),
+        ("recall_hint",): lambda: find_hint_rule(settings),
         **{(name,): partial(find_write_rule, settings, name) for name in ("note_writes", "memory_writes")},
         ("memory",): lambda: _choose("memory", settings.memory, MemoryUse),
         ("linger",): lambda: _check_linger(settings),

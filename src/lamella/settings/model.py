@@ -142,6 +142,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     turn_tokens: _Tokens | None = None
     max_cost: float | None = None
     tool_output: int = 50_000
+    recall_hint: str = "off"
     memory: str = "chat"
     memory_folder: str | None = None
     memory_writes: str = "ask"

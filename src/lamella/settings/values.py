@@ -26,6 +26,13 @@ class MemoryUse(StrEnum):
     OFF = "off"
 
 
+class HintRule(StrEnum):
+    """Whether what left the prompt and speaks of the same goes with a question."""
+
+    OFF = "off"
+    ON = "on"
+
+
 # The settings that are one of a few words.
 CHOICES: Mapping[str, type[StrEnum]] = {
     term.name: term.type for term in fields(Terms) if isinstance(term.type, type) and issubclass(term.type, StrEnum)
@@ -66,6 +73,7 @@ _TAKES: Mapping[str, str] = {
     "turn_tokens": "a whole number of tokens from 1",
     "max_cost": "a number of US dollars above 0",
     "tool_output": f"a whole number of characters from {LEAST_OUTPUT:,}",
+    "recall_hint": f"one of: {', '.join(HintRule)}",
     "summarizer": "same, off, or the name of another model, such as anthropic:NAME",
     "secrets": f"one of: {', '.join(SecretRule)}",
     **dict.fromkeys(("note_writes", "memory_writes"), f"one of: {', '.join(WriteRule)}"),

@@ -1,26 +1,9 @@
 """What a search in originals found, and what is remembered, as data."""
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol
 
 from lamella.core.search.finding import Found
-from lamella.holdings import Fact
-
-
-class RecallHitShape(Protocol):
-    """An original that was found, and the conversation that it is of."""
-
-    @property
-    def conversation(self) -> str: ...
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def title(self) -> str: ...
-
-    @property
-    def found(self) -> Found: ...
+from lamella.holdings import ChatListing, Fact
 
 
 def view_recall(conversation: str, query: str, found: Sequence[Found]) -> dict[str, object]:
@@ -28,11 +11,11 @@ def view_recall(conversation: str, query: str, found: Sequence[Found]) -> dict[s
     return {"conversation": conversation, "query": query, "found": [_view_found(one) for one in found]}
 
 
-def view_recall_hits(query: str, hits: Iterable[RecallHitShape]) -> dict[str, object]:
+def view_recall_hits(query: str, hits: Iterable[tuple[ChatListing, Found]]) -> dict[str, object]:
     """What has these words in any conversation, best first, each with the conversation that it is of."""
     found = [
-        {"conversation": hit.conversation, "name": hit.name, "chat_title": hit.title, **_view_found(hit.found)}
-        for hit in hits
+        {"conversation": chat.conversation, "name": chat.name, "chat_title": chat.title, **_view_found(one)}
+        for chat, one in hits
     ]
     return {"lamella": 1, "query": query, "found": found}
 

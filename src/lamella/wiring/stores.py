@@ -65,7 +65,7 @@ def open_backend(
 def _make_configure(services: Services, world: "World", *, fits: bool) -> "Callable[[Mapping[str, object]], ChatRules]":
     """What turns settings of a conversation into its rules; what a summary reads then ``fits`` who writes it."""
     from lamella.engine.keeping.backend import ChatRules
-    from lamella.settings.meaning import make_limits, make_rules, make_terms
+    from lamella.settings.meaning import find_hint_rule, make_limits, make_rules, make_terms
     from lamella.settings.system import read_parts
     from lamella.wiring.faults import check_meaning
     from lamella.wiring.providers import configure_chat
@@ -82,6 +82,7 @@ def _make_configure(services: Services, world: "World", *, fits: bool) -> "Calla
             parts=partial(read_parts, found),
             limits=make_limits(settings),
             summarizer=settings.summarizer,
+            recall_hints=find_hint_rule(settings),
         )
 
     last: tuple[Mapping[str, object], ChatRules] | None = None

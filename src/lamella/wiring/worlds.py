@@ -10,7 +10,7 @@ from lamella.core.prompt.state import State
 from lamella.engine.dialogue.world import World
 from lamella.engine.stages.memory import StagedDialogue
 from lamella.ports import Summarizer
-from lamella.settings.meaning import make_rules, make_terms
+from lamella.settings.meaning import find_hint_rule, make_rules, make_terms
 from lamella.wiring.code import LateCodeReader
 from lamella.wiring.faults import OWN
 from lamella.wiring.services import Services, read_services
@@ -37,6 +37,7 @@ def open_world(
         secrets=services.secrets,
         log_preview=services.settings.log_preview,
         workflows=partial(find_workflow, services=services),
+        recall_hints=find_hint_rule(services.settings),
     )
 
 

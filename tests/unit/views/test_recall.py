@@ -6,7 +6,7 @@ from tests.contracts.places import doc
 
 from lamella.core.search.finding import Found
 from lamella.core.search.index import Passage
-from lamella.engine.keeping.originals.everywhere import RecallHit
+from lamella.holdings import ChatListing
 from lamella.views.recall import view_recall, view_recall_hits
 
 PASSAGE = Passage(id="garden.md", place="turn 1", role="note", title="garden.md", text="Beans along the fence.")
@@ -37,8 +37,8 @@ def test_what_was_found_has_the_documented_fields_best_first() -> None:
     told, beyond = (set(re.findall(r"`(\w+)`", part)) for part in line.split("With `--all`"))
     (first, _) = body["found"] if isinstance(body["found"], list) else ({}, {})
     assert {*body, *first} == told
-    hits = [RecallHit(conversation="k1", name="garden", title="Beans", found=one) for one in found]
-    everywhere = view_recall_hits("beans", hits)
+    listed = ChatListing(conversation="k1", name="garden", title="Beans", created="", updated="", version=2)
+    everywhere = view_recall_hits("beans", [(listed, one) for one in found])
     assert everywhere["query"] == "beans"
     (one, _) = everywhere["found"] if isinstance(everywhere["found"], list) else ({}, {})
     assert one == {"conversation": "k1", "name": "garden", "chat_title": "Beans", **first}

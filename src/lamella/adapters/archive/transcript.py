@@ -178,6 +178,7 @@ class Transcript(BaseModel):
     cache_marks: str | None = None
     runner: str | None = None
     tool_output: int | None = None
+    recall_hint: str | None = None
     secrets: str | None = None
 
     @property

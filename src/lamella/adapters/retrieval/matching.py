@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from lamella.adapters.retrieval.database import CHUNK_BITS, IndexFile
 from lamella.adapters.retrieval.passages import has_word
-from lamella.adapters.retrieval.words import AskedWord, ask, is_common
+from lamella.adapters.retrieval.words import AskedWord, ask
+from lamella.core.search.small_words import is_common
 
 # What a word counts in the name (nothing), title, tags, headings, path, properties, body and extra words of a chunk,
 # and what one in its very form adds. Chosen on one half of the questions of ``bench/retrieval.py`` (2026-11-17).

@@ -14,6 +14,7 @@ from unicodedata import normalize
 
 from Stemmer import version as stemmer_version
 
+from lamella.core.search.small_words import ENGLISH, INDONESIAN
 from lamella.core.search.spelling import fold, split_name, stem_english, stem_indonesian
 from lamella.core.text.scripts import WIDE
 
@@ -36,21 +37,6 @@ _WORD = re.compile(r"\w+")
 _BESIDE_RUNS = re.compile(rf"(?<=[{_RUN}])[^\W_{_RUN}]+|[^\W_{_RUN}]+(?=[{_RUN}])")
 _BLANKS = {code: " " for code in range(128) if not chr(code).isalpha()}
 _MOST_KNOWN = 100_000
-# Words that nearly every text of a language has, and hardly one of the other; and those that questions have besides.
-_ENGLISH = frozenset(
-    ["the", "of", "and", "to", "in", "is", "for", "that", "with", "are", "on", "as", "this", "be", "or"]
-)
-_INDONESIAN = frozenset(
-    ["yang", "dan", "dengan", "untuk", "ini", "itu", "dari", "pada", "adalah", "tidak", "akan", "dalam", "ke", "di"]
-)
-# fmt: off
-_COMMON = _ENGLISH | _INDONESIAN | frozenset([
-    "a", "an", "it", "its", "by", "from", "at", "about", "what", "which", "who", "when", "where", "why", "how", "do",
-    "does", "did", "can", "we", "i", "you", "my", "our", "your", "was", "were", "has", "have", "had", "not", "there",
-    "apa", "bagaimana", "siapa", "kapan", "mana", "mengapa", "ada", "oleh", "sudah", "telah", "juga", "atau", "saya",
-    "kami", "kita", "mereka",
-])
-# fmt: on
 _TELLING_CHARS = 4_000
 _TELLING_LEAST = 3
 
@@ -110,13 +96,8 @@ def is_indonesian(text: str) -> bool:
         # Hardly a paragraph does without both; most texts are done with this.
         return False
     words = text[:_TELLING_CHARS].lower().translate(_BLANKS).split()
-    theirs = sum(map(_INDONESIAN.__contains__, words))
-    return theirs >= _TELLING_LEAST and theirs > sum(map(_ENGLISH.__contains__, words))
-
-
-def is_common(word: str) -> bool:
-    """Whether a word says nothing of what a text is about."""
-    return word in _COMMON
+    theirs = sum(map(INDONESIAN.__contains__, words))
+    return theirs >= _TELLING_LEAST and theirs > sum(map(ENGLISH.__contains__, words))
 
 
 def _find_names(text: str) -> Iterator[str]:

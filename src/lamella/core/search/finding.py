@@ -13,6 +13,7 @@ from lamella.core.log.ids import Voice
 from lamella.core.search.excerpts import cut_excerpt
 from lamella.core.search.index import TITLE, Index, IndexedPassage, Passage, flatten
 from lamella.core.search.query import MOST_CHARS, SearchQuery, SearchSpan, find_clues, read_query
+from lamella.core.search.small_words import is_common
 from lamella.core.text.scripts import WORD_ENDS, WORD_STARTS
 
 # Parameters of BM25: how soon a repeated word stops counting, and how much a long stretch is held against it. Less than
@@ -25,6 +26,10 @@ _SAID_BY_USER = 1.2
 # How many passages are looked at for the rarest words of a question, if it has more than one; and how many words count.
 _MANY = 1_000
 _MOST_WORDS = 64
+# What a passage must have of a question to be held out unasked: a share of its words by their rarity, and a word that
+# only so many passages have, or such a share of them.
+_MOST_OF_IT = 0.6
+_FEW, _SELDOM = 3, 0.05
 
 # How often each word of a question stands in one stretch of a text, by its number; another form of it counts less.
 _Stretch = dict[int, float]
@@ -60,7 +65,7 @@ def search(index: Index, query: str, *, limit: int = 5, excluded: Collection[str
     wanted = read_query(query)
     if not wanted.spans:
         return ()
-    words = _weigh(index, wanted)
+    words = _weigh(index, wanted.words)
     holders = _find_holders(index, wanted)
     stretches = _count_in(index, words, holders) if holders is not None else _count_rare(index, words)
     total = sum(word.rarity for word in words)
@@ -77,14 +82,37 @@ def search(index: Index, query: str, *, limit: int = 5, excluded: Collection[str
     )
 
 
+def find_helpful(index: Index, question: str, *, limit: int, excluded: Collection[str] = ()) -> tuple[Found, ...]:
+    """What is found for a question that nobody meant as a query, as far as it speaks of the same.
+
+    It has most of the words of the question that were ever said, two of them at least, and one that few others have.
+    """
+    found = search(index, question, limit=limit, excluded=excluded)
+    asked = [word for word in read_query(question).words if not is_common(word)]
+    words = [word for word in _weigh(index, asked) if word.passages]
+    few = max(_FEW, int(_SELDOM * len(index)))
+    helpful = _count_rare(index, words)
+    return tuple(
+        one
+        for one in found
+        if (number := index.find_named(one.passage.id)) is not None
+        and any(_speaks_of(stretch, words, few=few) for stretch in _join_halves(helpful.get(number, {})))
+    )
+
+
+def _speaks_of(stretch: _Stretch, words: Sequence[_Word], *, few: int) -> bool:
+    share = sum(words[place].rarity for place in stretch) / sum(word.rarity for word in words) if stretch else 0.0
+    return share >= _MOST_OF_IT and len(stretch) > 1 and any(words[place].passages <= few for place in stretch)
+
+
 def _by_fit(one: tuple[float, int, Passage]) -> tuple[float, bool, int]:
     score, number, passage = one
     return -score, passage.role != Voice.USER, number
 
 
-def _weigh(index: Index, wanted: SearchQuery) -> list[_Word]:
+def _weigh(index: Index, words: Iterable[str]) -> list[_Word]:
     """The words of a question, the rarest first: the fewer passages have one, the more it says."""
-    weighed = [_weigh_word(index, word) for word in wanted.words]
+    weighed = [_weigh_word(index, word) for word in words]
     weighed.sort(key=lambda word: (not word.passages, word.passages))
     return weighed[:_MOST_WORDS]
 

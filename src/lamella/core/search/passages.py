@@ -76,7 +76,7 @@ def _of_system(parts: SystemParts, *, place: str, message: str) -> Iterator[Pass
 
 def _describe_picture(artifact: Artifact) -> str:
     """A picture that somebody gave a name, in words; its bytes are nothing to be read."""
-    if artifact.kind is not Kind.IMAGE or artifact.title == _UNNAMED:
+    if not artifact.images or artifact.title == _UNNAMED:
         return ""
     sizes = [f"{image.width:,} by {image.height:,} pixels, {image.media_type}" for image in artifact.images]
     return f"A picture: {artifact.title} ({'; '.join(sizes)})"

@@ -181,6 +181,7 @@ class Dialogue(SearchedDialogue):
     def _read(self, asked: Ask | Turn, state: State, rewritten: Rewrite | None) -> Turn:
         if isinstance(asked, Turn):
             return replace(asked, terms=self._terms, rewritten=rewritten, placement=None)
+        asked = self._with_hint(asked) if self._world.recall_hints else asked
         terms = self._terms if asked.runner is None else replace(self._terms, runner=asked.runner)
         turn = read_turn(asked, state, self._world, terms=terms, rules=self._rules, receipts=self._past.receipts)
         if rewritten is None:
@@ -383,10 +384,6 @@ class Dialogue(SearchedDialogue):
         """Go on as if these compactions had never been; what was sent under them stays in the books."""
         self._past = self._past.without(voided)
         self._fold()
-
-    def find_undone(self, receipt: str | None = None) -> Sequence[Receipt]:
-        """The compactions that an undo would void."""
-        return self._past.find_undone(receipt)
 
     def stop_waiting(self, *, at: datetime | None = None) -> None:
         """A turn that waits is over with the empty reply; one whose calls wait is not given up like that."""

@@ -10,6 +10,7 @@ from dataclasses import replace
 from operator import is_not
 
 from lamella.attach import Tool
+from lamella.core.artifacts.make import make_tool_result
 from lamella.core.compaction.fitting import Rules
 from lamella.core.log.ids import Voice
 from lamella.core.log.receipt import Receipt
@@ -17,9 +18,12 @@ from lamella.core.log.terms import Terms
 from lamella.core.log.turn import Turn
 from lamella.core.prompt.prompt import Prompt
 from lamella.core.prompt.state import State
-from lamella.core.search.finding import Found, search
+from lamella.core.search.finding import Found, find_helpful, search
 from lamella.core.search.index import Index, Passage
 from lamella.core.search.passages import find_in_full, list_passages
+from lamella.core.text.words import cut_words
+from lamella.core.values import replace as struct_replace
+from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.past import Past
 from lamella.engine.dialogue.reasons import Reason, explain, look_ahead
 from lamella.errors import CallError, LamellaError
@@ -36,6 +40,11 @@ _MOST = 20
 # What the lines that stand for replies name them by.
 _TURN = re.compile(r"\s*turn (\d{1,9})\s*", re.IGNORECASE)
 _EXCERPT = 300
+RECALL = "recall"
+# How many originals are held out unasked, what is said of them, and how much of the question the call is told with.
+_HINTS = 2
+_HINT = "Of what left the prompt, this may be meant; recall reads it whole."
+_QUERY = 200
 
 Recall = Callable[[str, int], Sequence[Found]]
 
@@ -74,15 +83,23 @@ class Recaller:
     ) -> tuple[Found, ...]:
         """The originals that fit best and cannot be read off what is sent, which ``state`` alone decides on."""
         check_query(query, limit)
-        if len(state) != len(self._state) or any(map(is_not, state, self._state)):
-            self._in_full, self._state = find_in_full(sent()), state
-        named = _TURN.fullmatch(query)
+        excluded, named = self._list_in_full(sent, state), _TURN.fullmatch(query)
         if named is not None:
             there = list_passages(past.list_turns(), past.path)
-            found = _read_turn(there, named[1], without=self._in_full, limit=limit)
-        else:
-            found = search(self.index(past), query, limit=limit, excluded=self._in_full)
-        return tuple(replace(one, at=past.find_time(one.passage.message)) for one in found)
+            return _tell_times(_read_turn(there, named[1], without=excluded, limit=limit), past)
+        return _tell_times(search(self.index(past), query, limit=limit, excluded=excluded), past)
+
+    def find_helpful(
+        self, past: Past, question: str, *, sent: Callable[[], Prompt], state: tuple[object, ...]
+    ) -> tuple[Found, ...]:
+        """The same for a question that nobody meant as a query: what speaks of it, if anything does."""
+        excluded = self._list_in_full(sent, state)
+        return _tell_times(find_helpful(self.index(past), question, limit=_HINTS, excluded=excluded), past)
+
+    def _list_in_full(self, sent: Callable[[], Prompt], state: tuple[object, ...]) -> frozenset[str]:
+        if len(state) != len(self._state) or any(map(is_not, state, self._state)):
+            self._in_full, self._state = find_in_full(sent()), state
+        return self._in_full
 
     def index(self, past: Past) -> Index:
         """The originals of a branch, ready to be searched."""
@@ -123,14 +140,33 @@ class SearchedDialogue(ABC):
     _rules: Rules
     _recaller: Recaller
 
+    def _with_hint(self, asked: Ask) -> Ask:
+        """What is asked, with what left the prompt and speaks of the same; as it is, where nothing does."""
+        if any(one.source.tool == RECALL for one in asked.results):
+            return asked
+        found = self._recaller.find_helpful(self._past, asked.text, sent=self._look_ahead, state=self._key)
+        if not found:
+            return asked
+        told = "\n\n".join([_HINT, *(f"[{name_passage(one)[:_NAME]}]\n{one.excerpt}" for one in found)])
+        hint = make_tool_result(RECALL, arguments={"query": cut_words(asked.text, _QUERY)}, output=told)
+        return struct_replace(asked, results=(*asked.results, hint))
+
+    @property
+    def _key(self) -> tuple[object, ...]:
+        """What decides on what is sent next."""
+        return self._state, self._past.receipts
+
     def recall(self, query: str, *, limit: int = FOUND_AT_MOST, past: Past | None = None) -> Sequence[Found]:
         """Originals of this branch that cannot be read off the request; ``past`` is where the past is known better."""
-        state = (self._state, self._past.receipts)
-        return self._recaller.find(past or self._past, query, sent=self._look_ahead, state=state, limit=limit)
+        return self._recaller.find(past or self._past, query, sent=self._look_ahead, state=self._key, limit=limit)
 
     def receipts(self) -> Sequence[Receipt]:
         """The compactions in force, oldest first."""
         return self._past.committed()
+
+    def find_undone(self, receipt: str | None = None) -> Sequence[Receipt]:
+        """The compactions that an undo would void."""
+        return self._past.find_undone(receipt)
 
     def why(self, name: str, *, erased: Collection[str] = ()) -> Reason:
         """Why an artifact or a message is in the request that waits, or in the next, or is not."""
@@ -139,6 +175,10 @@ class SearchedDialogue(ABC):
     def _look_ahead(self) -> Prompt:
         """The request that waits for its reply, or the next one as far as it is known."""
         return look_ahead(self._state, Turn(text="", terms=self._terms, receipts=self._past.receipts), self._rules)
+
+
+def _tell_times(found: Sequence[Found], past: Past) -> tuple[Found, ...]:
+    return tuple(replace(one, at=past.find_time(one.passage.message)) for one in found)
 
 
 def check_query(query: str, limit: object) -> None:
@@ -164,7 +204,7 @@ def make_recall_tool(recall: Recall, *, room: Callable[[], int] = lambda: ANSWER
         return answer_recall(arguments, recall, room=room())
 
     return Tool(
-        name="recall",
+        name=RECALL,
         description=(
             "Find earlier messages, notes and tool results of this conversation that no longer stand in the prompt, "
             "and read them word for word. Use it when something was left out, shortened or summarised."

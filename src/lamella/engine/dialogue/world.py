@@ -41,6 +41,8 @@ class World(Struct, frozen=True, kw_only=True):
     log_preview: bool = False
     # Workflows by name or path, for whoever works in stages.
     workflows: Callable[[str], WorkflowSpec] | None = None
+    # Whether what left the prompt and speaks of the same goes with a question.
+    recall_hints: bool = False
 
     def find_workflow(self, name: str) -> WorkflowSpec:
         """A workflow by its name or the path of its file."""

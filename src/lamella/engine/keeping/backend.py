@@ -22,7 +22,7 @@ class ChatRules(Struct, frozen=True, kw_only=True):
     """What settings come to: the rules and terms of a conversation, and the model it starts with.
 
     ``parts`` reads those of the system prompt that settings of these names give. ``limits`` are how far a turn may go,
-    and ``summarizer`` is who writes summaries, as the setting says it.
+    ``summarizer`` is who writes summaries, as the setting says it, and ``recall_hints`` whether originals are held out.
     """
 
     rules: Rules
@@ -31,6 +31,7 @@ class ChatRules(Struct, frozen=True, kw_only=True):
     parts: Callable[[Collection[str]], Mapping[str, str]] = _no_parts
     limits: TurnLimits = TurnLimits()
     summarizer: str = "off"
+    recall_hints: bool = False
 
 
 class Backend(Struct, frozen=True, kw_only=True):

@@ -375,7 +375,7 @@ class StoredChat(StagedChat, CommandedChat, AccountedChat, PreparedChat, Recalli
         past = Past(turns, path=name_messages(told), receipts=since, find_time=self._find_time)
         rules = self._with_stages(self._configured.rules, told) if self._log.stages else self._configured.rules
         dialogue = Dialogue(
-            replace(self._world, fetcher=self._find_fetcher()),
+            replace(self._world, fetcher=self._find_fetcher(), recall_hints=self._configured.recall_hints),
             replace(rules, measure=self._book.measure(model)),
             State(conversation=self.id, model=start),
             terms=self._configured.terms,

@@ -13,7 +13,8 @@ from lamella.faces.cli.terminal.telling import tell, tell_json, write_exactly
 from lamella.views.recall import view_recall, view_recall_hits
 
 if TYPE_CHECKING:
-    from lamella.engine.keeping.originals.everywhere import RecallHit
+    from lamella import Found
+    from lamella.holdings import ChatListing
 
 
 def recall(
@@ -69,14 +70,14 @@ def _choose_words(chat: str, query: str | None, *, every: bool) -> str:
 def _recall_everywhere(words: str, store: str | None, *, limit: int, excerpts: bool, as_json: bool) -> int:
     from lamella.engine.keeping.originals.everywhere import StoreRecaller  # only this needs it
 
-    found: list[RecallHit] = []
+    found: list[tuple[ChatListing, Found]] = []
     with opened_backend(store) as backend, told_if_slow("Searching") as waiting:
-        for hit in StoreRecaller(backend.store).find(words, limit=limit):
+        for listed, one in StoreRecaller(backend.store).find(words, limit=limit):
             if not as_json:
                 with waiting.hidden():
-                    place = f"{hit.name}, {name_passage(hit.found, tell=tell_time)}"
-                    _print(place, hit.found.excerpt if excerpts else hit.found.passage.text, first=not found)
-            found.append(hit)
+                    place = f"{listed.name}, {name_passage(one, tell=tell_time)}"
+                    _print(place, one.excerpt if excerpts else one.passage.text, first=not found)
+            found.append((listed, one))
     if as_json:
         tell_json(view_recall_hits(words, found))
     elif not found:

@@ -5,7 +5,8 @@ from contextlib import closing
 
 import pytest
 
-from lamella.adapters.retrieval.words import TOKENIZER, ask, extend, is_common, is_indonesian
+from lamella.adapters.retrieval.words import TOKENIZER, ask, extend, is_indonesian
+from lamella.core.search.small_words import is_common
 from lamella.core.search.spelling import fold
 
 INDONESIAN = "Rapat ini adalah rencana yang dibuat untuk tim dan pengguna dari kantor."

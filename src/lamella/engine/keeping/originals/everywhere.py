@@ -3,8 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from msgspec import Struct
-
 from lamella.core.log.branch import path_hashes, read_turns
 from lamella.core.log.nodes import name_messages
 from lamella.core.log.terms import Terms
@@ -21,15 +19,6 @@ from lamella.ports import Store
 _BORDER = "\n"
 
 
-class RecallHit(Struct, frozen=True, kw_only=True):
-    """An original that was found, and the conversation that it is of."""
-
-    conversation: str
-    name: str
-    title: str
-    found: Found
-
-
 class StoreRecaller:
     """Searches all conversations of a store. What was read for one search is kept until one of them changes."""
 
@@ -40,8 +29,8 @@ class StoreRecaller:
         self._times: dict[str, str | None] = {}
         self._damage: StoreDamagedError | None = None
 
-    def find(self, query: str, *, limit: int = FOUND_AT_MOST) -> Iterator[RecallHit]:
-        """The originals that fit best, best first.
+    def find(self, query: str, *, limit: int = FOUND_AT_MOST) -> Iterator[tuple[ChatListing, Found]]:
+        """The originals that fit best, best first, each with the conversation that it is of.
 
         A conversation that is damaged keeps nobody from the others: its error comes after all that was found.
         """
@@ -50,12 +39,11 @@ class StoreRecaller:
         self._read(list(listed.values()))
         return self._tell(search(self._index, query, limit=limit), listed)
 
-    def _tell(self, found: tuple[Found, ...], listed: dict[str, ChatListing]) -> Iterator[RecallHit]:
+    def _tell(self, found: tuple[Found, ...], listed: dict[str, ChatListing]) -> Iterator[tuple[ChatListing, Found]]:
         for one in found:
             key, _, name = one.passage.id.partition(_BORDER)
             passage = replace(one.passage, id=name)
-            hit = replace(one, passage=passage, at=self._times[one.passage.id])
-            yield RecallHit(conversation=key, name=listed[key].name, title=listed[key].title, found=hit)
+            yield listed[key], replace(one, passage=passage, at=self._times[one.passage.id])
         if self._damage is not None:
             raise self._damage
 

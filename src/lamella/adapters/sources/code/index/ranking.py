@@ -10,8 +10,9 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from lamella.adapters.retrieval.words import ask, is_common
+from lamella.adapters.retrieval.words import ask
 from lamella.adapters.sources.code.index.tables import CodeTables
+from lamella.core.search.small_words import is_common
 
 # What each part counts. Chosen on one half of the questions of ``bench/code.py`` (2026-11-17).
 WEIGHTS: Mapping[str, float] = {

@@ -1,0 +1,82 @@
+"""Hints: what left the prompt and speaks of the same goes with a question, where that was set."""
+
+from collections.abc import Callable
+
+import pytest
+from tests.unit.engine.backends import make_chat
+
+from lamella import Chat, Conversation, Note
+from lamella.adapters.stores.memory import MemoryStore
+from lamella.errors import SettingError
+
+NOTE = "# Bookings\nThe corner desk has the code K-37 and was booked by Ingrid.\n" + "Nothing else of interest. " * 40
+CHATS: list[Callable[..., Conversation | Chat]] = [Conversation, make_chat]
+
+
+def talk(chat: Conversation | Chat) -> None:
+    chat.ask("What is this?", attach=[Note(path="desks.md", text=NOTE)])
+    chat.reply("A list of bookings.")
+    for number in range(8):
+        chat.ask(f"And shelf {number}?")
+        chat.reply(f"Shelf {number} is free.")
+    chat.ask("Thank you.", drop=["desks.md"])
+    chat.reply("You are welcome.")
+
+
+def text_of(chat: Conversation | Chat, question: str) -> str:
+    return chat.ask(question).messages[-1].text
+
+
+@pytest.mark.parametrize("make", CHATS)
+def test_what_left_the_prompt_and_is_asked_about_is_held_out_with_its_place(
+    make: Callable[..., Conversation | Chat],
+) -> None:
+    chat = make(layout="in_place", recall_hint="on")
+    talk(chat)
+    shown = text_of(chat, "Who books the corner desks?")
+    assert "booked by Ingrid" in shown
+    assert "turn 1" in shown
+    assert shown.endswith("Who books the corner desks?")
+
+
+@pytest.mark.parametrize("make", CHATS)
+def test_unless_that_is_set_nothing_is_held_out(make: Callable[..., Conversation | Chat]) -> None:
+    chat = make(layout="in_place")
+    talk(chat)
+    assert text_of(chat, "Who books the corner desks?") == "Who books the corner desks?"
+
+
+@pytest.mark.parametrize("question", ["Thank you.", "And now?", "What of the weather in Graz?", "", "shelf", "?!"])
+def test_where_nothing_speaks_of_the_same_the_question_goes_alone(question: str) -> None:
+    chat = Conversation(layout="in_place", recall_hint="on")
+    talk(chat)
+    assert text_of(chat, question) == question
+
+
+def test_what_the_prompt_still_holds_is_not_held_out() -> None:
+    chat = Conversation(layout="in_place", recall_hint="on")
+    chat.ask("What is this?", attach=[Note(path="desks.md", text=NOTE)])
+    chat.reply("A list of bookings.")
+    assert text_of(chat, "Who books the corner desks?") == "Who books the corner desks?"
+
+
+def test_a_preview_shows_it_a_chat_opened_again_sends_the_same_and_an_edit_holds_it_out_once() -> None:
+    store = MemoryStore()
+    chat = make_chat(store, layout="in_place", recall_hint="on")
+    talk(chat)
+    question = "Who books the corner desks?"
+    ahead = chat.preview(question).messages[-1].text
+    turn = chat.ask(question)
+    assert turn.messages[-1].text == ahead
+    again = make_chat(store)._stored.waiting()
+    assert again is not None
+    assert [message.text for message in again.messages] == [message.text for message in turn.messages]
+    chat.reply("Ingrid.")
+    edited = chat.edit(turn.envelope.message_id, "Who books the corner desk now?")
+    assert edited.messages[-1].text.count("booked by Ingrid") == 1
+
+
+def test_another_word_is_refused_with_those_that_there_are() -> None:
+    with pytest.raises(SettingError) as caught:
+        Conversation(recall_hint="maybe")
+    assert "off" in (caught.value.hint or "")
