@@ -213,7 +213,7 @@ def test_an_agent_over_notes_with_the_model_that_ships_answers_plainly_and_says_
     ran = spawn(*words, stdin=b"@vault When were the beans sown?\n", environment={**home, "LC_ALL": "C.UTF-8"})
     assert ran.exit == 0
     assert ran.out.strip()
-    assert "warning: local cannot call tools; " in ran.err
+    assert "note: local cannot call tools; " in ran.err
     assert " answers in place of agent." in ran.err
     assert os.environ.get("LAMELLA_RUNNER") is None
 

@@ -22,7 +22,7 @@ from lamella.engine.keeping.backend import Backend
 from lamella.engine.keeping.marks import CompactionMark, find_marks
 from lamella.engine.keeping.stored import StoredChat
 from lamella.engine.script import play_script, read_script, write_script
-from lamella.engine.sending.delivery import Delivery
+from lamella.engine.sending.delivery import ANSWER, Delivery
 from lamella.engine.sending.job import Job, Runner, Workplace, find_runner, run_job
 from lamella.engine.sending.limits import TurnLimits
 from lamella.engine.sending.pool import ProviderPool
@@ -187,8 +187,9 @@ class Chat(Discourse):
         if model is None:
             raise no_model()
         window = self._stored.window
-        length = check_answer(max_tokens, window=window)
-        return self._find_pool().post(model, answer=length, window=None if max_tokens is None else window)
+        pool = self._find_pool()
+        length = check_answer(max_tokens, window=window, usual=pool.answers.get(model, ANSWER))
+        return pool.post(model, answer=length, window=None if max_tokens is None else window)
 
     def _find_pool(self) -> ProviderPool:
         if self._pool is None:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from lamella.engine.keeping.marks import CompactionMark
 from lamella.faces.cli.tables.receipts import tell_mark
 from lamella.faces.cli.terminal.lines import show_line, show_lines
+from lamella.faces.cli.terminal.telling import tell
 from lamella.views.chats import CallBody, RoundBody, SaidBody, SourceBody
 from lamella.views.words import cut_words
 
@@ -64,3 +65,9 @@ def tell_given(output: str, *, failed: bool) -> str:
 
 def _tell_marks(message: str, marks: Sequence[CompactionMark]) -> list[str]:
     return [f"{_INDENT}~ {tell_mark(mark)}" for mark in marks if mark.message == message]
+
+
+def tell_uncited(*, wanted: bool, cited: bool) -> None:
+    """Say that there are no sources, to those who asked for them."""
+    if wanted and not cited:
+        tell("No reply here cites a source.")

@@ -14,6 +14,10 @@ _FORMS = {"full": "full", "skeleton": "skeleton", "name": "by name"}
 
 def print_selection(selection: CodeSelection, *, explain: bool) -> None:
     """The files that were chosen, the best first, and what all of it comes to."""
+    if not selection.files:
+        most = f"in {selection.budget:,} tokens" if selection.left_out else "there"
+        tell(f"No file fits the question {most}; {len(selection.left_out):,} left out. --explain says why.")
+        return
     table = Table(*("file", "form", "tokens", "score", *(["because of"] if explain else [])), box=None, pad_edge=False)
     for one in selection.files:
         told = (show_line(one.path), _FORMS[one.form], f"{one.tokens:,}", f"{one.score:.2f}")
