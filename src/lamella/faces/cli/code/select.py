@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lamella.engine.checks import check_text
-from lamella.errors import CallError, UsageError
+from lamella.errors import UsageError
 from lamella.faces.cli.access import JsonOption, StoreOption
 from lamella.faces.cli.tables.selection import print_left_out, print_selection
 from lamella.faces.cli.terminal.lines import show_line
@@ -99,8 +99,4 @@ def _attach(selection: "CodeSelection", chat: str, *, store: str | None, as_json
     from lamella.faces.cli.library.doing import do
 
     attached = tuple(one.attachment() for one in attach_code(selection))
-    if not attached:
-        raise CallError(
-            "No file fits the question: nothing is attached.", hint="Give other words, or a larger --budget."
-        )
     do(chat, Ask(text="", attach=attached), store=store, as_json=as_json, create=True)

@@ -9,15 +9,13 @@ from lamella.faces.cli.terminal.lines import show_line, tell_count
 from lamella.faces.cli.terminal.telling import tell
 from lamella.holdings import CodeFile, CodeSelection
 
+# What speaks for a file whatever the question is.
+_ANYHOW = {"recent"}
 _FORMS = {"full": "full", "skeleton": "skeleton", "name": "by name"}
 
 
 def print_selection(selection: CodeSelection, *, explain: bool) -> None:
     """The files that were chosen, the best first, and what all of it comes to."""
-    if not selection.files:
-        most = f"in {selection.budget:,} tokens" if selection.left_out else "there"
-        tell(f"No file fits the question {most}; {len(selection.left_out):,} left out. --explain says why.")
-        return
     table = Table(*("file", "form", "tokens", "score", *(["because of"] if explain else [])), box=None, pad_edge=False)
     for one in selection.files:
         told = (show_line(one.path), _FORMS[one.form], f"{one.tokens:,}", f"{one.score:.2f}")
@@ -27,6 +25,8 @@ def print_selection(selection: CodeSelection, *, explain: bool) -> None:
         f"{tell_count(len(selection.files), 'file')}, {selection.tokens:,} of {selection.budget:,} tokens; "
         f"{len(selection.left_out):,} left out."
     )
+    if all(one.parts.keys() <= _ANYHOW for one in selection.files):
+        tell("No file has anything of the question: these are the ones that changed last. Try other words.", err=True)
 
 
 def print_left_out(selection: CodeSelection) -> None:
