@@ -286,3 +286,11 @@ def test_a_question_in_a_script_tells_what_all_of_its_requests_came_to(
     assert asked.err.splitlines()[-1] == "2 requests for this question · 200 tokens in · 20 out"
     plainly = spawn("ask", "When?", "--model", script("Then."), environment=home)
     assert "requests for this question" not in plainly.err
+
+
+def test_a_question_that_waits_is_shown_with_how_to_go_on(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/chats.db"
+    with lamella.open(url) as engine:
+        engine.chat("garden").ask("When are beans sown?")
+    told = spawn("chats", "show", "garden", "--store", url).out
+    assert f"`lamella chats resume garden --store {url}` goes on from there" in told

@@ -99,7 +99,7 @@ def show(
         for source in view_sources(listed) if sources else ():
             tell("\n".join(tell_source(source)))
     tell_uncited(wanted=sources, cited=any(cited))
-    if branch is None and path and path[-1].open:
+    if branch is None and path and path[-1].reply is None:
         tell(tell_waiting(name_command("chats resume", found.name, store=store)))
     others = [name for name in log.branches() if name != (branch or log.head)]
     if others:

@@ -294,7 +294,7 @@ def _tell_last(opened: OpenChat) -> str:
     lines = show_lines(last.reply.text if last.reply else "").strip().splitlines()
     more = ["…"] if len(lines) > _GLANCE else []
     waits = [*tell_round(view_rounds(last, {})[-1])] if last.pending else []
-    waits += [tell_waiting("/resume")] if last.open else []
+    waits += [tell_waiting("/resume")] if last.reply is None else []
     return "\n".join((f"{PROMPT}{show_line(last.message.text)}", *lines[:_GLANCE], *more, *waits))
 
 

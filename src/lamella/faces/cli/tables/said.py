@@ -15,7 +15,7 @@ _GLANCE = 100
 
 
 def tell_waiting(resume: str) -> str:
-    """What becomes of a question that was left between two rounds of tools; ``resume`` goes on with it."""
+    """What becomes of a question that was left before it was answered; ``resume`` goes on with it."""
     return f"`{resume}` goes on from there; a new message gives that up."
 
 
