@@ -151,3 +151,10 @@ def test_nothing_is_printed_of_a_file_that_is_broken_at_its_end(tmp_path: Path) 
     ran = run("replay", str(file))
     assert (ran.exit, ran.out) == (2, "")
     assert "turns[1].user: this field is missing (1 more place)" in ran.err
+
+
+@pytest.mark.parametrize("group", ["chats", "memory", "mcp", "code"])
+def test_a_group_without_a_command_says_where_its_commands_are(group: str) -> None:
+    ran = run(group)
+    assert ran.exit == 2
+    assert ran.err.splitlines()[-1] == f"hint: See: lamella {group} --help"

@@ -123,3 +123,17 @@ def test_a_file_that_nobody_may_read_is_left_out_with_why(repository: Path) -> N
     _, out = select(repository, "--explain")
     # Whoever may read everything reads this as well.
     assert os.access(repository / "src" / "beds.py", os.R_OK) or "left out: src/beds.py: it cannot be read" in out
+
+
+def test_a_selection_begins_a_conversation_that_is_not_there_and_one_that_fits_nothing_says_so(
+    repository: Path, tmp_path: Path
+) -> None:
+    url = f"sqlite:///{tmp_path}/chats.db"
+    done, told = select(repository, "--chat", "new-one", "--store", url)
+    assert (done, "attached to the next turn" in told) == (0, True), told
+    with open_engine(url) as engine:
+        assert [one.name for one in engine.chats()] == ["new-one"]
+        assert engine.chat("new-one").commands.attach
+    said = "No file has anything of the question"
+    assert said in run("code", "select", str(repository), "--question", "zzqqxx wwvv").err
+    assert said not in run("code", "select", str(repository), "--question", QUESTION).err

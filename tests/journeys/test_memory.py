@@ -97,7 +97,11 @@ def test_switched_off_a_chat_knows_nothing_of_it(person: Person) -> None:
     person.run("memory", "add", "Likes tea")
     person.chat("Hello", LAMELLA_MEMORY="off")
     assert "Likes tea" not in person.run("chats", "export", "garden", "--to", str(person.folder)).out
-    assert person.run("why", "garden", "memory").out.startswith("memory is not in the prompt")
+    why = person.run("why", "garden", "memory").out
+    assert why.startswith("memory is not in the prompt")
+    assert "attach it" not in why
+    assert "the setting memory keeps it out" in why
+    assert person.run("chats", "show", "garden", "--sources").out.endswith("No reply here cites a source.\n")
 
 
 def test_a_conversation_is_kept_as_a_line_and_goes_with_it_when_it_is_erased(person: Person) -> None:

@@ -213,7 +213,7 @@ def test_an_agent_over_notes_with_the_model_that_ships_answers_plainly_and_says_
     ran = spawn(*words, stdin=b"@vault When were the beans sown?\n", environment={**home, "LC_ALL": "C.UTF-8"})
     assert ran.exit == 0
     assert ran.out.strip()
-    assert "warning: local cannot call tools; " in ran.err
+    assert "note: local cannot call tools; " in ran.err
     assert " answers in place of agent." in ran.err
     assert os.environ.get("LAMELLA_RUNNER") is None
 
@@ -286,3 +286,11 @@ def test_a_question_in_a_script_tells_what_all_of_its_requests_came_to(
     assert asked.err.splitlines()[-1] == "2 requests for this question · 200 tokens in · 20 out"
     plainly = spawn("ask", "When?", "--model", script("Then."), environment=home)
     assert "requests for this question" not in plainly.err
+
+
+def test_a_question_that_waits_is_shown_with_how_to_go_on(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/chats.db"
+    with lamella.open(url) as engine:
+        engine.chat("garden").ask("When are beans sown?")
+    told = spawn("chats", "show", "garden", "--store", url).out
+    assert f"`lamella chats resume garden --store {url}` goes on from there" in told

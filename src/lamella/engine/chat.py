@@ -26,7 +26,7 @@ from lamella.engine.runs.place import EventPlace, TellingEvent
 from lamella.engine.runs.retelling import retell_turn
 from lamella.engine.said import SaidBranch, read_said
 from lamella.engine.script import play_script, read_script, write_script
-from lamella.engine.sending.delivery import Delivery
+from lamella.engine.sending.delivery import ANSWER, Delivery
 from lamella.engine.sending.job import Job, Runner, Workplace, find_runner, run_job
 from lamella.engine.sending.limits import TurnLimits
 from lamella.engine.sending.pool import ProviderPool
@@ -193,8 +193,9 @@ class Chat(Discourse):
         if model is None:
             raise no_model()
         window = self._stored.window
-        length = check_answer(max_tokens, window=window)
-        return self._find_pool().post(model, answer=length, window=None if max_tokens is None else window)
+        pool = self._find_pool()
+        length = check_answer(max_tokens, window=window, usual=pool.answers.get(model, ANSWER))
+        return pool.post(model, answer=length, window=None if max_tokens is None else window)
 
     def _find_pool(self) -> ProviderPool:
         if self._pool is None:

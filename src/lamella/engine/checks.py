@@ -202,10 +202,10 @@ def check_provider(provider: ChatProvider | None) -> ChatProvider | None:
     return provider
 
 
-def check_answer(max_tokens: int | None, *, window: int) -> int:
+def check_answer(max_tokens: int | None, *, window: int, usual: int = ANSWER) -> int:
     """How many tokens an answer may have; more than the window takes could never be had."""
     if max_tokens is None:
-        return ANSWER
+        return usual
     if check_length(max_tokens) >= window:
         raise CallError(
             f"An answer of {max_tokens:,} tokens leaves no room for a request in a window of {window:,}.",

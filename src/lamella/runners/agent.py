@@ -6,7 +6,7 @@ from contextlib import aclosing
 from lamella.core.artifacts.model import ToolDefinition
 from lamella.core.values import replace
 from lamella.engine.sending.job import Job, carry_out
-from lamella.engine.sending.sending import Event
+from lamella.engine.sending.sending import Event, EventName
 from lamella.runners.chat import run_chat
 from lamella.runners.rounds.equipment import gather_tools, list_told, take_along
 from lamella.runners.rounds.watch import CallWatch
@@ -33,7 +33,9 @@ async def run_agent(job: Job) -> AsyncGenerator[Event, None]:
         watch = CallWatch(tools, job.turn)
         events = watch.follow(carry_out(_prepare(with_write_blocks(job), list_told(job, tools)), tools=watch))
     else:
-        events = _leave_to_another(job)
+        told, events = _leave_to_another(job)
+        # Others may look things up for minutes before they have something to say.
+        yield Event(kind=EventName.NOTE, said=told)
     async with aclosing(events):
         async for event in events:
             yield event
@@ -46,8 +48,9 @@ def _prepare(job: Job, told: Sequence[ToolDefinition]) -> Job:
     return take_along(job, parts={"guidelines": GUIDELINES}, tools=told)
 
 
-def _leave_to_another(job: Job) -> AsyncGenerator[Event, None]:
+def _leave_to_another(job: Job) -> tuple[str, AsyncGenerator[Event, None]]:
+    """What is to be said, and the events of who answers instead."""
     name = next(name for name in _INSTEAD if name in job.runners or name == _INSTEAD[-1])
     told = f"{job.post.model} cannot call tools; {name} answers in place of agent."
     asked = None if job.asked is None else replace(job.asked, runner=name, warnings=(*job.asked.warnings, told))
-    return job.runners.get(name, run_chat)(replace(job, asked=asked))
+    return told, job.runners.get(name, run_chat)(replace(job, asked=asked))

@@ -71,7 +71,7 @@ def tell_laxer(settings: Settings, given: Mapping[str, object]) -> list[str]:
         own, wish = find_write_rule(settings, name), given.get(name)
         if wish in list(WriteRule)[: list(WriteRule).index(own)]:
             told.append(
-                f"{name}={wish} has no effect: your own settings say {own}, and a conversation may only be stricter. "
+                f"{name} {wish} has no effect: your own settings say {own}, and a conversation may only be stricter. "
                 f"Set it in your settings file, or as LAMELLA_{name.upper()}."
             )
     return told

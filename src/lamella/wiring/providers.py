@@ -29,6 +29,10 @@ _SOME = 50_000
 _WEIGHTS_RECORD = Path("~/.lamella/weights.json")
 
 
+# A model of 135 million parameters repeats itself before it has said so much (2026-11-17).
+_DEMO_ANSWER = 256
+
+
 def open_pool(
     provider: "ChatProvider | None" = None,
     *,
@@ -49,7 +53,7 @@ def open_pool(
     import random
 
     from lamella.adapters.clocks.system import SystemClock
-    from lamella.adapters.providers.places import runs_here
+    from lamella.adapters.providers.places import DEMO_MODEL, runs_here
     from lamella.engine.sending.delivery import RetryPolicy
     from lamella.engine.sending.pool import ProviderPool
 
@@ -71,6 +75,7 @@ def open_pool(
         answered=partial(remember_model, services=services) if remember else None,
         check=partial(check_model, services=services),
         roams=runs_here,
+        answers={DEMO_MODEL: _DEMO_ANSWER},
     )
 
 

@@ -135,7 +135,7 @@ def test_a_directive_whose_tool_is_not_there_is_said_and_the_question_is_answere
     speaker = Planner()
     events = say(open_chat(speaker, engines), "@web frost dates")
     (turn,) = [event.turn for event in events if event.kind == "envelope" and event.turn]
-    assert "@web does nothing: there is no web_search here." in turn.envelope.warnings
+    assert "Set web_search to the address" in " ".join(turn.envelope.warnings)
     assert speaker.requests[0].messages[-1].text == "@web frost dates"
 
 

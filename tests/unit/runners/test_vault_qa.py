@@ -291,3 +291,12 @@ def test_transcripts_have_the_passages_as_they_were_sent(opened: Open) -> None:
     assert {"kind": "passage", "path": "garden/beans.md", "place": "Beans#Costs", "text": "Seeds cost 12 euros."} in [
         {name: value for name, value in one.items() if name != "title"} for one in turns[0]["attach"]
     ]
+
+
+@pytest.mark.parametrize(("window", "most"), [(8_192, 3), (128_000, 8)])
+def test_a_small_window_has_fewer_passages(opened: Open, vault: Path, window: int, most: int) -> None:
+    for number in range(12):
+        (vault / f"frost{number}.md").write_text(f"# Frost {number}\n\nFrost came on day {number}.\n")
+    speaker = Speaker("Fine.")
+    say(opened(speaker).chat("garden", window=window, reserve=500), "When does the frost come?")
+    assert speaker.requests[0].messages[-1].text.count(", rank ") == most

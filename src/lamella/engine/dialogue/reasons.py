@@ -13,7 +13,7 @@ from lamella.core.log.ids import Voice, round_result_id
 from lamella.core.log.placement import Form
 from lamella.core.log.receipt import Receipt, Step
 from lamella.core.log.terms import CarryForward
-from lamella.core.log.turn import Turn
+from lamella.core.log.turn import PART_NAMES, Turn
 from lamella.core.prompt.advance import advance, waiting
 from lamella.core.prompt.folding import SHOWN_TURNS
 from lamella.core.prompt.layers.model import SYSTEM_PLACE, LayerId, Segment
@@ -177,6 +177,10 @@ def _tell_part(name: str) -> str:
 
 
 def _tell_unknown(name: str, traces: Mapping[str, _Trace]) -> tuple[str, list[Remedy]]:
+    if name == "memory":
+        return "Nothing is remembered that it could hold, or the setting memory keeps it out of here.", []
+    if name in PART_NAMES:
+        return f"The part {name} of the system prompt is empty.", []
     near = get_close_matches(name, traces, n=1, cutoff=_NEAR)
     meant = f" Did you mean {near[0]}?" if near else ""
     return f"It was never attached on this branch.{meant}", [Remedy(do=RemedyKind.ATTACH, what=name)]

@@ -1,8 +1,7 @@
 """Summaries on their way: what the core needs is fetched where it holds nobody up, and the work is done again."""
 
-import asyncio
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import datetime
 from functools import partial
@@ -16,6 +15,7 @@ from msgspec import Struct
 from lamella.core.compaction.asking import SummaryNeed, SummaryText
 from lamella.core.messages.request import Request
 from lamella.core.prompt.prompt import Prompt
+from lamella.engine.apart import run_apart
 from lamella.engine.dialogue.answer import Answer
 from lamella.ports import Summarizer
 
@@ -150,7 +150,7 @@ class GuestFetcher:
 
     async def fetch_apart(self, order: SummaryOrder) -> None:
         """The same in a thread."""
-        await _run_apart(partial(self.fetch, order))
+        await run_apart(partial(self.fetch, order), name="lamella-summary")
 
     def _fetch_some(self, needs: Sequence[SummaryNeed], into: Fetched) -> bool:
         """Whether all of these were answered in time, one way or the other."""
@@ -172,29 +172,6 @@ class GuestFetcher:
 def tell_late(seconds: float) -> str:
     """Why there is no summary from one who took too long."""
     return f"no answer within {seconds:g} seconds"
-
-
-async def _run_apart(work: Callable[[], None]) -> None:
-    """Work in a thread that neither a cancelled task nor the end of the program waits for."""
-    loop = asyncio.get_running_loop()
-    done = asyncio.Event()
-
-    failed: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            work()
-        except BaseException as error:  # noqa: BLE001 - it is raised where somebody waits, whatever it is
-            failed.append(error)
-        finally:
-            # The loop may be closed by now: then nobody waits.
-            with suppress(RuntimeError):
-                loop.call_soon_threadsafe(done.set)
-
-    Thread(target=run, daemon=True).start()
-    await done.wait()
-    if failed:
-        raise failed[0]
 
 
 def _ask(summarizer: Summarizer, need: SummaryNeed, answers: "SimpleQueue[tuple[str, SummaryText]]") -> None:

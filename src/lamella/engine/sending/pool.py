@@ -1,7 +1,7 @@
 """A provider pool: providers opened when the first turn is sent to them, kept, and closed together."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Protocol
@@ -50,6 +50,7 @@ class ProviderPool:
         answered: AnswerWitness | None = None,
         check: AnswerWitness = _no_check,
         roams: Callable[[str], bool] = _is_bound,
+        answers: Mapping[str, int] | None = None,
     ) -> None:
         self._open_provider = open_provider
         self._clock = clock
@@ -60,6 +61,8 @@ class ProviderPool:
         self._answered = answered
         self._check = check
         self.roams = roams
+        # How many tokens an answer of a model may have where nobody says; of others as many as is usual.
+        self.answers = answers or {}
         # The loop that something was sent from last.
         self._loop: asyncio.AbstractEventLoop | None = None
         self.workers = Workers()

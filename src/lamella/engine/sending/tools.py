@@ -4,11 +4,8 @@ import asyncio
 import inspect
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
-from contextvars import copy_context
 from functools import partial
 from math import inf
-from threading import Thread
 from typing import Any, Protocol, get_type_hints
 
 from lamella.attach import Tool
@@ -16,6 +13,7 @@ from lamella.core.artifacts.make import make_tool_definition
 from lamella.core.artifacts.model import ToolDefinition
 from lamella.core.messages.delta import ToolCall
 from lamella.core.messages.rounds import ToolOutput
+from lamella.engine.apart import run_apart
 from lamella.engine.dialogue.rounds import calls_wait
 from lamella.engine.sending.outputs import tell_failure, write_output
 from lamella.errors import CallError, LamellaError
@@ -202,49 +200,11 @@ def _make_run(function: ToolFunction, model: Any) -> _Run:  # noqa: ANN401 - as 
         given = given if model is None else _check_arguments(given, model)
         if inspect.iscoroutinefunction(function):
             return await function(**given)
-        result = await _run_apart(function, given)
+        # A tool that hangs would keep the program from ending.
+        result: object = await run_apart(partial(function, **given), name="lamella-tool")
         return await result if inspect.isawaitable(result) else result
 
     return run
-
-
-async def _run_apart(function: ToolFunction, given: Mapping[str, object]) -> object:
-    """What a function gives that waits for something: it holds up nobody else, also if it never ends.
-
-    Its thread is one that no process waits for: a tool that hangs would keep the program from ending.
-    """
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[object] = loop.create_future()
-    context = copy_context()
-
-    def work() -> None:
-        try:
-            tell = partial(_settle, done, context.run(_call, function, given), None)
-        except BaseException as error:  # noqa: BLE001 - whoever waits is told, whatever it was
-            tell = partial(_settle, done, None, error)
-        # Nobody waits any more where the loop is over.
-        with suppress(RuntimeError):
-            loop.call_soon_threadsafe(tell)
-
-    Thread(target=work, name="lamella-tool", daemon=True).start()
-    return await done
-
-
-def _settle(done: "asyncio.Future[object]", result: object, error: BaseException | None) -> None:
-    if done.done():
-        return
-    if error is None:
-        done.set_result(result)
-    else:
-        done.set_exception(error)
-
-
-def _call(function: ToolFunction, given: Mapping[str, object]) -> object:
-    try:
-        return function(**given)
-    except StopIteration as error:
-        # No future can carry this one.
-        raise RuntimeError("StopIteration") from error
 
 
 def _check_arguments(given: Mapping[str, object], model: Any) -> dict[str, object]:  # noqa: ANN401 - as above

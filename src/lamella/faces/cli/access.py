@@ -63,9 +63,9 @@ def opened(url: str | None, *, create: bool = False) -> Iterator["Conversations"
 
 
 @contextmanager
-def opened_backend(url: str | None, *, vault: Path | None = None) -> Iterator["Backend"]:
+def opened_backend(url: str | None, *, vault: Path | None = None, create: bool = False) -> Iterator["Backend"]:
     """What conversations at a URL, or at the configured one, work with, over the notes of a vault if one is named."""
-    backend = open_backend(url or None, create=False, vault=vault)
+    backend = open_backend(url or None, create=create, vault=vault)
     try:
         yield backend
     finally:
@@ -73,11 +73,15 @@ def opened_backend(url: str | None, *, vault: Path | None = None) -> Iterator["B
 
 
 @contextmanager
-def opened_chat(url: str | None, chat: str, *, vault: Path | None = None) -> Iterator["StoredChat"]:
-    """The conversation that is meant as it was left; an error if there is none."""
+def opened_chat(
+    url: str | None, chat: str, *, vault: Path | None = None, create: bool = False
+) -> Iterator["StoredChat"]:
+    """The conversation that is meant as it was left; if there is none, an error, or a new one of that name."""
     # Lists do without, and both take long to import.
     from lamella.engine.keeping.conversations import Conversations
+    from lamella.engine.keeping.names import find_chat
     from lamella.engine.keeping.stored import StoredChat
 
-    with opened_backend(url, vault=vault) as backend:
-        yield StoredChat(backend, Conversations(backend.store, backend.clock).find(chat).name)
+    with opened_backend(url, vault=vault, create=create) as backend:
+        found = find_chat(backend.store, chat) if create else Conversations(backend.store, backend.clock).find(chat)
+        yield StoredChat(backend, chat if found is None else found.name)

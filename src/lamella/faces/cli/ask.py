@@ -16,19 +16,15 @@ from lamella.errors import SourceTooLargeError, TextError, UsageError
 from lamella.faces.cli.access import JsonOption, StoreOption
 from lamella.faces.cli.chat.attaching import attach_named, find_active, with_policy
 from lamella.faces.cli.chat.commands.setting import read_given
-from lamella.faces.cli.chat.opening import (
-    UNKEPT,
+from lamella.faces.cli.chat.opening import UNKEPT, ChatOptions, OpenChat, opened_to_talk, tell_demo
+from lamella.faces.cli.chat.options import (
     ActiveOption,
     AnswerOption,
-    ChatOptions,
     ModelOption,
-    OpenChat,
     RunnerOption,
     SettingOption,
     SystemOption,
     VaultOption,
-    opened_to_talk,
-    tell_demo,
 )
 from lamella.faces.cli.chat.output import PlainOutput, follow
 from lamella.faces.cli.chat.status import tell_call, tell_end, tell_requests

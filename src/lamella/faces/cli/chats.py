@@ -72,7 +72,7 @@ def show(
     from lamella.engine.keeping.conversations import Conversations
     from lamella.engine.keeping.marks import find_marks
     from lamella.engine.sources import list_source_hashes, read_sources
-    from lamella.faces.cli.tables.said import tell_said, tell_source, tell_waiting
+    from lamella.faces.cli.tables.said import tell_said, tell_source, tell_uncited, tell_waiting
     from lamella.views.chats import list_rounds, view_branch_said, view_rounds, view_said, view_sources
 
     with opened_backend(store) as backend:
@@ -98,7 +98,8 @@ def show(
             tell(line)
         for source in view_sources(listed) if sources else ():
             tell("\n".join(tell_source(source)))
-    if branch is None and path and path[-1].open:
+    tell_uncited(wanted=sources, cited=any(cited))
+    if branch is None and path and path[-1].reply is None:
         tell(tell_waiting(name_command("chats resume", found.name, store=store)))
     others = [name for name in log.branches() if name != (branch or log.head)]
     if others:

@@ -150,7 +150,8 @@ def _explain(error: BaseException) -> LamellaError:
             return LamellaError("Stopped.", hint="Run the command again to start over.")
         case TyperException():
             told = getattr(error, "format_message", error.__str__)()
-            return UsageError(told, hint="See: lamella --help, or lamella COMMAND --help.")
+            path = getattr(getattr(error, "ctx", None), "command_path", "") or "lamella"
+            return UsageError(told, hint=f"See: {path} --help")
         case MemoryError() | RecursionError():
             return LamellaError("There is not enough memory for this.", hint="Use a smaller input.")
         case OSError():

@@ -14,6 +14,12 @@ TOOLS: Mapping[str, str] = {
     "websearch": "web_search",
     "memory": "remember",
 }
+# How there would be one.
+_TO_HAVE: Mapping[str, str] = {
+    "search_notes": "Name a vault.",
+    "web_search": "Set web_search to the address of a search engine.",
+    "remember": "Set memory to chat or on.",
+}
 # What a message says whose answer is to be written. It stays in the message, for the model to read.
 _DIRECTIVE = re.compile(rf"(?<![\w@/.`])@({'|'.join(TOOLS)})(?![\w/.`-])", re.IGNORECASE)
 _COMPOSES = re.compile(r"(?<![\w@/.`])@(composer)(?![\w/.`-])", re.IGNORECASE)
@@ -45,7 +51,7 @@ def force_calls(typed: str, told: Sequence[ToolDefinition]) -> tuple[list[Planne
     for directive in find_forced(typed):
         tool = by_name.get(TOOLS[directive])
         if tool is None:
-            said.append(f"@{directive} does nothing: there is no {TOOLS[directive]} here.")
+            said.append(f"@{directive} does nothing: there is no {TOOLS[directive]} here. {_TO_HAVE[TOOLS[directive]]}")
         elif not words:
             said.append(f"@{directive} does nothing: there are no words with it.")
         else:

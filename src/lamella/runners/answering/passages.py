@@ -25,8 +25,9 @@ from lamella.holdings import NoteHit
 from lamella.runners.answering.standalone import list_filters
 
 SEARCH = "vault_search"
-# How many passages an answer is made from, and which share of the window they may take.
-_MOST = 8
+# How many passages an answer is made from, fewer in a window that is small, and which share of it they may take.
+_MOST, _FEW = 8, 3
+_SMALL = 16_000
 _SHARE = 4
 # About what a token has, in the languages that have the fewest.
 _BYTES = 3
@@ -52,21 +53,22 @@ async def find_passages(job: Job, question: str) -> Ask:
     turn, notes = job.turn, check_vault(job)
     assert turn is not None, "the question is written down before anything is looked up for it"
     now = job.post.clock.now().astimezone()
-    hits = await job.post.workers.run(partial(_search, notes, question, now=now))
+    most = _FEW if job.chat.window <= _SMALL else _MOST
+    hits = await job.post.workers.run(partial(_search, notes, question, now=now, most=most))
     found = fit_passages(hits, job.chat.window // _SHARE * _BYTES)
     whole = name_files(turn.envelope.prompt.attached)
     return attach_passages(Ask(text=""), found, question=question, state=job.chat.standing[0], whole=whole)
 
 
-def _search(notes: NoteIndex, question: str, *, now: datetime) -> Sequence[NoteHit]:
+def _search(notes: NoteIndex, question: str, *, now: datetime, most: int) -> Sequence[NoteHit]:
     if not notes.refresh().files:
         raise SourceMissingError(
             "The vault has no notes to answer from.", hint="Name a folder that has some, or choose the runner chat."
         )
-    hits = notes.search(question, limit=_MOST, now=now, refresh=False) if question.strip() else ()
+    hits = notes.search(question, limit=most, now=now, refresh=False) if question.strip() else ()
     # "What of #garden?" has words that nothing is found by, and asks for all that there is.
     if not hits and (where := " ".join(list_filters(question))):
-        return notes.search(where, limit=_MOST, now=now, refresh=False)
+        return notes.search(where, limit=most, now=now, refresh=False)
     return hits
 
 

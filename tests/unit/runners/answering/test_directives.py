@@ -54,5 +54,7 @@ def test_a_directive_calls_its_tool_with_the_words_beside_it() -> None:
 
 
 def test_a_directive_whose_tool_is_not_there_or_that_has_no_words_is_said() -> None:
-    assert force_calls("@web frost", TOOLS[:1]) == ([], ["@web does nothing: there is no web_search here."])
+    calls, (said,) = force_calls("@web frost", TOOLS[:1])
+    assert (calls, said.partition(". ")[0]) == ([], "@web does nothing: there is no web_search here")
+    assert said.endswith("Set web_search to the address of a search engine.")
     assert force_calls("@vault", TOOLS) == ([], ["@vault does nothing: there are no words with it."])

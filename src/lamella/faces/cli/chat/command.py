@@ -12,17 +12,15 @@ from lamella.faces.cli.chat.attaching import find_active
 from lamella.faces.cli.chat.commands import staging
 from lamella.faces.cli.chat.commands.setting import read_given
 from lamella.faces.cli.chat.input import Input, LineInput, PipedInput
-from lamella.faces.cli.chat.opening import (
-    UNKEPT,
+from lamella.faces.cli.chat.opening import UNKEPT, ChatOptions, opened_to_talk
+from lamella.faces.cli.chat.options import (
     ActiveOption,
     AnswerOption,
-    ChatOptions,
     ModelOption,
     RunnerOption,
     SettingOption,
     SystemOption,
     VaultOption,
-    opened_to_talk,
 )
 from lamella.faces.cli.chat.output import JsonOutput, Output, PlainOutput
 from lamella.faces.cli.chat.slash import ChatEnd, list_arguments, run_command

@@ -7,9 +7,8 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from secrets import token_hex
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
 from msgspec import structs
 
 from lamella import Turn
@@ -19,8 +18,8 @@ from lamella.engine.keeping.backend import Backend, ChatRules
 from lamella.engine.keeping.conversations import Conversations
 from lamella.engine.keeping.names import find_chat
 from lamella.engine.keeping.stored import StoredChat
-from lamella.engine.sending.delivery import Delivery
-from lamella.engine.sending.job import USUAL_RUNNER, Job, Workplace, find_runner, list_runners, run_job
+from lamella.engine.sending.delivery import ANSWER, Delivery
+from lamella.engine.sending.job import USUAL_RUNNER, Job, Workplace, find_runner, run_job
 from lamella.engine.sending.pool import ProviderPool
 from lamella.engine.sending.sending import Event
 from lamella.errors import CallError, UntrustedError, UsageError
@@ -63,43 +62,6 @@ UNKEPT = "memory:"
 _STICKY: Mapping[str, object] = {"attachments": "sticky"}
 Configure = Callable[[Mapping[str, object]], ChatRules]
 _GLANCE = 8
-
-ModelOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="local, gguf:PATH, anthropic:NAME, openai:NAME, gemini:NAME or openai-compatible:URL#NAME.",
-        show_default=False,
-    ),
-]
-VaultOption = Annotated[
-    Path | None,
-    typer.Option(help="A folder of notes that paths are meant in; else they are meant from here.", show_default=False),
-]
-SystemOption = Annotated[
-    str | None, typer.Option(help="The system prompt, from the next question on.", metavar="TEXT", show_default=False)
-]
-SettingOption = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="A setting of this conversation; may be repeated."),
-]
-ActiveOption = Annotated[
-    str | None,
-    typer.Option("--active-note", metavar="PATH", help="The note that is open: its pictures are sent as well."),
-]
-RunnerOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="The way of answering, as `lamella runners` lists them.",
-        show_default=False,
-        autocompletion=lambda: [*list_runners(RUNNERS).items()],
-    ),
-]
-AnswerOption = Annotated[
-    int | None,
-    typer.Option("--max-tokens", min=1, help="How long an answer may be, in tokens; else 1,024.", show_default=False),
-]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,9 +106,9 @@ class OpenChat:
     def find_post(self, model: str | None = None) -> Delivery:
         """What sends to a model, by default to the one that was chosen; another branch may have its own."""
         window = self.stored.window
-        length = check_answer(self.answer, window=window)
-        asked = None if self.answer is None else window
-        find = partial(self.pool.post, model or self.model, answer=length, window=asked)
+        name = model or self.model
+        length = check_answer(self.answer, window=window, usual=self.pool.answers.get(name, ANSWER))
+        find = partial(self.pool.post, name, answer=length, window=None if self.answer is None else window)
         try:
             return find()
         except UntrustedError as refused:
@@ -332,7 +294,7 @@ def _tell_last(opened: OpenChat) -> str:
     lines = show_lines(last.reply.text if last.reply else "").strip().splitlines()
     more = ["…"] if len(lines) > _GLANCE else []
     waits = [*tell_round(view_rounds(last, {})[-1])] if last.pending else []
-    waits += [tell_waiting("/resume")] if last.open else []
+    waits += [tell_waiting("/resume")] if last.reply is None else []
     return "\n".join((f"{PROMPT}{show_line(last.message.text)}", *lines[:_GLANCE], *more, *waits))
 
 

@@ -138,9 +138,11 @@ class _EventDisplay:
                 self._show_tool(event)
             case _:
                 for line in _tell(event, said=self._said):
-                    if line not in self._told:
+                    # What was noted before the turn was asked is one of its warnings.
+                    what = line.partition(": ")[2] or line
+                    if what not in self._told:
                         tell(line, err=True)
-                    self._told[line] = None
+                    self._told[what] = None
 
     def _show_tool(self, event: Event) -> None:
         """A call, or what it gave: a line for people, all of it for programs."""

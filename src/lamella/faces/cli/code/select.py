@@ -92,4 +92,4 @@ def _attach(selection: "CodeSelection", chat: str, *, store: str | None, as_json
     from lamella.faces.cli.library.doing import do
 
     attached = tuple(one.attachment() for one in attach_code(selection))
-    do(chat, Ask(text="", attach=attached), store=store, as_json=as_json)
+    do(chat, Ask(text="", attach=attached), store=store, as_json=as_json, create=True)

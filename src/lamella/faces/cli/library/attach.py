@@ -10,7 +10,7 @@ from lamella.engine.dialogue.reading.commands import EVERYTHING
 from lamella.errors import UsageError
 from lamella.faces.cli.access import ChatName, JsonOption, StoreOption
 from lamella.faces.cli.chat.attaching import with_policy
-from lamella.faces.cli.chat.opening import VaultOption
+from lamella.faces.cli.chat.options import VaultOption
 from lamella.faces.cli.library.doing import do
 from lamella.wiring import open_files
 

@@ -11,9 +11,14 @@ from lamella.faces.cli.terminal.telling import tell_json
 from lamella.views.library import view_commands
 
 
-def do(chat: str, asked: Ask, *, store: str | None, as_json: bool, vault: Path | None = None) -> None:
-    """Give a command to a conversation, and tell what waits for its next turn then, and what that comes to."""
-    with opened_chat(store, chat, vault=vault) as stored, told_if_slow(f"Reading for {chat}"):
+def do(
+    chat: str, asked: Ask, *, store: str | None, as_json: bool, vault: Path | None = None, create: bool = False
+) -> None:
+    """Give a command to a conversation, and tell what waits for its next turn then, and what that comes to.
+
+    One that is not there may be begun with it, where somebody would ``create`` it.
+    """
+    with opened_chat(store, chat, vault=vault, create=create) as stored, told_if_slow(f"Reading for {chat}"):
         nothing, now = Ask(text=""), datetime.now(UTC)
         before = stored.preview(nothing, at=now)
         done = stored.command(asked)

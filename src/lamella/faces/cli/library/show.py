@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from lamella.faces.cli.access import ChatName, JsonOption, StoreOption, opened_chat
-from lamella.faces.cli.chat.opening import VaultOption
+from lamella.faces.cli.chat.options import VaultOption
 from lamella.faces.cli.tables.library import print_library
 from lamella.faces.cli.terminal.progress import told_if_slow
 from lamella.faces.cli.terminal.telling import tell_json

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from lamella.engine.keeping.marks import CompactionMark
 from lamella.faces.cli.tables.receipts import tell_mark
 from lamella.faces.cli.terminal.lines import show_line, show_lines
+from lamella.faces.cli.terminal.telling import tell
 from lamella.views.chats import CallBody, RoundBody, SaidBody, SourceBody
 from lamella.views.words import cut_words
 
@@ -14,7 +15,7 @@ _GLANCE = 100
 
 
 def tell_waiting(resume: str) -> str:
-    """What becomes of a question that was left between two rounds of tools; ``resume`` goes on with it."""
+    """What becomes of a question that was left before it was answered; ``resume`` goes on with it."""
     return f"`{resume}` goes on from there; a new message gives that up."
 
 
@@ -64,3 +65,9 @@ def tell_given(output: str, *, failed: bool) -> str:
 
 def _tell_marks(message: str, marks: Sequence[CompactionMark]) -> list[str]:
     return [f"{_INDENT}~ {tell_mark(mark)}" for mark in marks if mark.message == message]
+
+
+def tell_uncited(*, wanted: bool, cited: bool) -> None:
+    """Say that there are no sources, to those who asked for them."""
+    if wanted and not cited:
+        tell("No reply here cites a source.")
