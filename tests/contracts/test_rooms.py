@@ -15,13 +15,13 @@ ROOMS = {
     },
     "adapters": {
         "archive", "clocks", "files", "memory", "providers", "retrieval", "sources", "stores", "tokens", "tools",
-        "writing",
+        "workflows", "writing",
     },
     "faces": {"cli", "mcp", "server"},
-    "engine": {"dialogue", "keeping", "sending"},
+    "engine": {"dialogue", "keeping", "sending", "stages"},
     "runners": {"answering", "rounds"},
     "settings": set[str](),
-    "views": set[str](),
+    "views": {"work"},
     "wiring": {"running"},
 }  # fmt: skip
 
