@@ -14,6 +14,7 @@ from tests.invariants.lasting import all_messages, make_backend
 from lamella import BudgetExceededError, CallError, Chat, Turn, WorkflowError
 from lamella.adapters.clocks.system import SystemClock
 from lamella.adapters.stores.memory import MemoryStore
+from lamella.core.values import replace
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.keeping.backend import Backend
 from lamella.engine.keeping.conversations import Conversations
@@ -43,6 +44,8 @@ moves = st.lists(st.tuples(st.sampled_from(DEEDS), st.integers(0, 30)), min_size
 
 def open_chat(store: MemoryStore, **given: object) -> tuple[Chat, Backend]:
     backend, _ = make_backend(store, None)
+    # Often enough that what is opened anew comes from snapshots.
+    backend = replace(backend, checkpoint_every=3)
     return Chat(backend, NAME, dict(given)), backend
 
 

@@ -212,3 +212,27 @@ def test_a_chat_works_in_stages_and_its_status_line_says_where(
     assert body["stages"][0]["digest"] == "Desks are booked once."
     other = spawn("chat", "desks", "--workflow", "paper", "--model", model, stdin=b"", environment=home)
     assert (other.exit, "works by rfc, not by paper" in other.err) == (2, True)
+
+
+def test_work_travels_with_its_conversation(url: str, tmp_path: Path) -> None:
+    assert rfc("new", "desks").exit == 0
+    with lamella.open(url) as engine:
+        chat = engine.chat("desks")
+        for number in range(2):
+            chat.ask(f"Question {number}?")
+            chat.reply(f"Answer {number}.")
+        first = chat.turns()[0].reply
+        assert first is not None
+    finish("desks", "problem=Twice.", "goals=Once.", decision="Once it is.")
+    with lamella.open(url) as engine:
+        engine.chat("desks").ask("And then?")
+    assert run("chats", "export", "desks", "--to", str(tmp_path / "out")).exit == 0
+    (file,) = (tmp_path / "out").glob("*.md")
+    other = f"sqlite:///{tmp_path / 'other.db'}"
+    assert run("chats", "import", str(file), "--store", other).exit == 0
+    assert run("chats", "fork", "desks", first.id, "--into", "early").exit == 0
+    here = status(rfc("status", "desks", "--json"))
+    there = status(rfc("status", "desks", "--store", other, "--json"))
+    assert here == there
+    early = status(rfc("status", "early", "--json"))
+    assert (early["current"], early["digest"]) == ("problem", [])
