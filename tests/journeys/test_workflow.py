@@ -201,10 +201,10 @@ def test_a_chat_works_in_stages_and_its_status_line_says_where(
     words = ("chat", "desks", "--workflow", "rfc", "--model", model)
     ran = spawn(*words, stdin="".join(f"{line}\n" for line in lines).encode(), environment=home)
     assert ran.exit == 0
-    assert "staged · rfc 1/6 problem (drafting)]" in ran.err
+    assert "[rfc 1/6 problem (drafting)] [" in ran.err
     assert "missing: goals." in ran.err
     assert "is not known" in ran.err
-    assert "staged · rfc 2/6 background (drafting)]" in ran.err
+    assert "[rfc 2/6 background (drafting)] [" in ran.err
     assert "/stage knows no 'what'" in ran.err
     assert "Double bookings, then." in ran.out
     assert "## Problem" in ran.out

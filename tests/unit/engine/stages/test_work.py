@@ -140,3 +140,33 @@ def test_fields_that_cannot_be_kept_are_refused(fields: object) -> None:
 
 def test_fields_are_kept_as_a_store_gives_them_back() -> None:
     assert check_fields({"b": ("x", 1), "a": {"z": None, "y": 2.5}}) == {"a": {"y": 2.5, "z": None}, "b": ["x", 1]}
+
+
+def test_each_move_of_the_prefix_is_told_by_what_moved_it(chat: Work) -> None:
+    moved: list[tuple[str, str | None]] = []
+
+    def ask() -> None:
+        turn = chat.ask("What then?")
+        chat.reply("So it is, and so it goes on.")
+        assert turn.ledger.prefix.triggered
+        moved.append((str(turn.prefix.cause), turn.prefix.segment))
+
+    ask()
+    chat.write_stage({"problem": "words " * 150, "goals": "others " * 150})
+    finish(chat)
+    ask()
+    ask()
+    assert chat.compact(to=0.001) is not None
+    ask()
+    chat.undo()
+    ask()
+    chat.rewind_stage("problem")
+    ask()
+    assert moved == [
+        ("first_turn", None),
+        ("system_changed", "workflow"),
+        ("none", None),
+        ("compacted", "recent_stages"),
+        ("compacted", "undo"),
+        ("system_changed", "workflow"),
+    ]
