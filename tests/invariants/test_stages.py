@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.invariants.lasting import all_messages, make_backend
 
-from lamella import BudgetExceededError, CallError, Chat, Turn, WorkflowError
+from lamella import BudgetExceededError, CallError, Chat, Turn
 from lamella.adapters.clocks.system import SystemClock
 from lamella.adapters.stores.memory import MemoryStore
 from lamella.core.values import replace
@@ -19,6 +19,7 @@ from lamella.engine.dialogue.ask import Ask
 from lamella.engine.keeping.backend import Backend
 from lamella.engine.keeping.conversations import Conversations
 from lamella.engine.keeping.forking import fork_into
+from lamella.workflows import WorkflowError
 
 TRIED = settings.get_profile("invariants")
 NAME = "work"

@@ -1,13 +1,14 @@
 """Work in stages is the same in memory and in a store, and what cannot be done changes nothing."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
 import lamella
-from lamella import CallError, Chat, Conversation, WorkflowError
+from lamella import CallError, Chat, Conversation
 from lamella.engine.stages.work import check_fields
+from lamella.workflows import WorkflowError, find_workflow, list_workflows
 
 Work = Chat | Conversation
 
@@ -73,13 +74,14 @@ def test_a_turn_that_waits_is_over_before_something_is_done_about_its_stage(chat
 def test_what_is_refused_leaves_the_work_and_a_turn_that_waits_as_they_are(chat: Work) -> None:
     chat.ask("This waits.")
     before = chat.workflow
-    for deed in (
+    deeds: tuple[Callable[[], object], ...] = (
         chat.submit_stage,
         chat.approve_stage,
         lambda: chat.rewind_stage("design"),
         lambda: chat.begin_workflow("paper"),
         lambda: chat.write_stage({}),
-    ):
+    )
+    for deed in deeds:
         with pytest.raises(WorkflowError):
             deed()
     assert chat.workflow == before
@@ -170,3 +172,8 @@ def test_each_move_of_the_prefix_is_told_by_what_moved_it(chat: Work) -> None:
         ("compacted", "undo"),
         ("system_changed", "workflow"),
     ]
+
+
+def test_a_program_can_tell_which_workflows_there_are() -> None:
+    assert {"paper", "rfc"} <= set(list_workflows())
+    assert len(find_workflow("paper").stages) == 13
