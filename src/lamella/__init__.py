@@ -21,7 +21,6 @@ from lamella.errors import (
     LamellaError,
     LawBrokenError,
     StoreError,
-    WorkflowError,
 )
 
 if TYPE_CHECKING:
@@ -63,15 +62,7 @@ if TYPE_CHECKING:
     from lamella.engine.keeping.conversations import Hit, ImportOutcome
     from lamella.engine.keeping.marks import CompactionMark
     from lamella.engine.sending.sending import Event, EventName
-    from lamella.holdings import (
-        ChatListing,
-        Damage,
-        DigestLine,
-        Fact,
-        StageProgress,
-        StoreStats,
-        WorkflowProgress,
-    )
+    from lamella.holdings import ChatListing, Damage, Fact, StoreStats
     from lamella.views.ledger import LedgerRow, LedgerSums, make_rows, sum_rows
     from lamella.wiring.python import Conversation, find_mentions, open_engine
 
@@ -93,7 +84,6 @@ __all__ = [
     "Conversation",
     "Damage",
     "Dataview",
-    "DigestLine",
     "Engine",
     "Envelope",
     "ErasedError",
@@ -123,7 +113,6 @@ __all__ = [
     "Reply",
     "Segment",
     "Selection",
-    "StageProgress",
     "StoreError",
     "StoreStats",
     "Tag",
@@ -136,8 +125,6 @@ __all__ = [
     "Unknown",
     "Url",
     "WebTab",
-    "WorkflowError",
-    "WorkflowProgress",
     "YouTube",
     "find_mentions",
     "make_rows",
@@ -152,7 +139,6 @@ _HOMES = {
     "CompactionMark": "lamella.engine.keeping.marks",
     "Conversation": "lamella.wiring.python",
     "Damage": "lamella.holdings",
-    "DigestLine": "lamella.holdings",
     "Engine": "lamella.engine.engine",
     "Envelope": "lamella.core.prompt.envelope",
     "Event": "lamella.engine.sending.sending",
@@ -174,13 +160,11 @@ _HOMES = {
     "Remedy": "lamella.engine.dialogue.reasons",
     "Reply": "lamella.core.messages.delta",
     "Segment": "lamella.core.prompt.layers.model",
-    "StageProgress": "lamella.holdings",
     "StoreStats": "lamella.holdings",
     "Told": "lamella.core.log.nodes",
     "ToolCall": "lamella.core.messages.delta",
     "ToolOutput": "lamella.core.messages.rounds",
     "Turn": "lamella.engine.dialogue.turn",
-    "WorkflowProgress": "lamella.holdings",
     "find_mentions": "lamella.wiring.python",
     "make_rows": "lamella.views.ledger",
     "open": "lamella.wiring.python",

@@ -219,8 +219,10 @@ def test_every_transcript_shown_is_one(page: str) -> None:
 def _commands(command: object, name: str) -> Iterator[tuple[str, set[str]]]:
     parameters = getattr(command, "params", [])
     yield name, {option for parameter in parameters for option in parameter.opts if option.startswith("-")}
+    # What a group is about stands before its commands.
+    about = "".join(f" {one.metavar}" for one in parameters if one.param_type_name == "argument")
     for word, inner in getattr(command, "commands", {}).items():
-        yield from _commands(inner, f"{name} {word}")
+        yield from _commands(inner, f"{name}{about} {word}")
 
 
 def test_every_command_and_option_is_documented() -> None:

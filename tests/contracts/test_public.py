@@ -90,13 +90,24 @@ CODE = [
     "solve_request",
 ]
 NOTES = ["IndexReport", "NoteChange", "NoteHit", "NoteIndex", "ReplySource", "open_index"]
+WORKFLOWS = [
+    "DigestLine",
+    "StageProgress",
+    "StageSpec",
+    "WorkflowError",
+    "WorkflowProgress",
+    "WorkflowSpec",
+    "find_workflow",
+    "list_workflows",
+]
 PINNED = {
     "lamella.code": CODE,
     "lamella.notes": NOTES,
     "lamella.providers": PROVIDERS,
     "lamella.testing": TESTING,
+    "lamella.workflows": WORKFLOWS,
 }
-PUBLIC = {"lamella", "lamella.attach", "lamella.code", "lamella.notes", "lamella.providers", "lamella.testing"}
+PUBLIC = {"lamella", "lamella.attach", *PINNED}
 HEAVY = ("anthropic", "genai_prices", "google", "httpx2", "openai", "pydantic", "rich", "typer", "xllamacpp")
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 

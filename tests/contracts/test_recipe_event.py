@@ -80,7 +80,7 @@ def test_an_event_is_a_class_a_row_and_what_it_does(copy: SourceCopy) -> None:
     copy.put(log, taken, before="from lamella.core.log.ids ")
     copy.put(log, "    stars: list[str] = []\n", before="    _leaves: ")
     case = "            case StarEvent():\n                self._star(event.message)\n"
-    copy.put(log, case, before="            case StageEvent()")
+    copy.put(log, case, before="            case SilentEvent()")
     star = "    def _star(self, message: str) -> None:\n        self.stars.append(self.nodes[message].id)\n\n"
     copy.put(log, star, before="    def _erase(")
     assert "Event 3 of chat cannot be read: 'nobody' is missing" in copy.run(STARRED)

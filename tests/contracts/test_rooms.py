@@ -15,13 +15,13 @@ ROOMS = {
     },
     "adapters": {
         "archive", "clocks", "files", "memory", "providers", "retrieval", "sources", "stores", "tokens", "tools",
-        "writing",
+        "workflows", "writing",
     },
     "faces": {"cli", "mcp", "server"},
     "engine": {"dialogue", "keeping", "runs", "sending", "stages"},
     "runners": {"answering", "kinds", "rounds"},
     "settings": set[str](),
-    "views": {"code", "serving"},
+    "views": {"code", "serving", "work"},
     "wiring": {"running", "serving"},
 }  # fmt: skip
 

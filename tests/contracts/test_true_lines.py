@@ -112,10 +112,16 @@ def test_every_command_that_a_page_tells_of_is_there_with_its_options(path: Path
 def _is_known(words: list[str]) -> bool:
     command: object = typer.main.get_command(make_app())
     everywhere = {"--help", "--debug", "--version"}
+    about = 0
     for word in words:
         inner = getattr(command, "commands", {})
-        if word in inner:
+        if about:
+            about -= 1
+        elif word in inner:
             command = inner[word]
+            # What a group is about stands before its commands.
+            groups = getattr(command, "params", []) if hasattr(command, "commands") else []
+            about = sum(parameter.param_type_name == "argument" for parameter in groups)
         elif inner and not word.startswith("-") and word.islower() and word.isalpha():
             return False
     options = {option for parameter in getattr(command, "params", []) for option in parameter.opts} | everywhere

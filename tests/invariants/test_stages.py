@@ -11,13 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.invariants.lasting import all_messages, make_backend
 
-from lamella import BudgetExceededError, CallError, Chat, Turn, WorkflowError
+from lamella import BudgetExceededError, CallError, Chat, Turn
 from lamella.adapters.clocks.system import SystemClock
 from lamella.adapters.stores.memory import MemoryStore
+from lamella.core.values import replace
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.keeping.backend import Backend
 from lamella.engine.keeping.conversations import Conversations
 from lamella.engine.keeping.forking import fork_into
+from lamella.workflows import WorkflowError
 
 TRIED = settings.get_profile("invariants")
 NAME = "work"
@@ -43,6 +45,8 @@ moves = st.lists(st.tuples(st.sampled_from(DEEDS), st.integers(0, 30)), min_size
 
 def open_chat(store: MemoryStore, **given: object) -> tuple[Chat, Backend]:
     backend, _ = make_backend(store, None)
+    # Often enough that what is opened anew comes from snapshots.
+    backend = replace(backend, checkpoint_every=3)
     return Chat(backend, NAME, dict(given)), backend
 
 

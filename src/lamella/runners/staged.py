@@ -13,7 +13,7 @@ _NO_WORK = "No workflow was begun in this conversation: begin one, such as paper
 
 
 async def run_staged(job: Job) -> AsyncGenerator[Event, None]:
-    """A chat in the stages of a workflow: instructions, data and decisions in the prompt, tools where a stage searches.
+    """A chat in the stages of a workflow: its instructions, what was decided in it, and tools where a stage searches.
 
     What the prompt says of the work every question takes along, whatever answers it.
     """

@@ -51,17 +51,9 @@ def plan_compaction(
     """
     stages, missing = resolve_stages(chain.stages, path)
     draft = begin_draft(
-        state,
-        turn,
-        chain=chain,
-        measure=measure,
-        place=place,
-        window=window,
-        goal=goal,
-        stages=stages,
-        current=find_current(chain.stage_after, path),
-        as_is=as_is,
+        state, turn, chain=chain, measure=measure, place=place, window=window, goal=goal, stages=stages, as_is=as_is
     )
+    draft = replace(draft, current=find_current(chain.stage_after, path))
     steps: list[Step] = []
     skipped: list[Skip] = []
     for name in chain.steps:

@@ -79,7 +79,6 @@ def begin_draft(
     window: int,
     goal: int,
     stages: tuple[Stage, ...] = (),
-    current: frozenset[str] | None = None,
     as_is: Prompt | None = None,
 ) -> Draft:
     """The draft that a compaction starts from: folded, as after any compaction, and nothing taken out yet.
@@ -99,7 +98,6 @@ def begin_draft(
         prompt=as_is,
         goal=goal,
         stages=stages,
-        current=current,
     )
 
 

@@ -56,7 +56,7 @@ _USER, _REPLY = Voice.USER, Voice.REPLY
 # What a log folds to, and how snapshots of it are written. Whoever changes either raises the number, so that older
 # snapshots are not used; a golden file of each number holds this one to what it was.
 FORMAT = 9
-Change = DeleteEvent | ForkEvent | SwitchEvent | RenameEvent | ErasureEvent | SettingsEvent | StageEvent | SilentEvent
+Change = DeleteEvent | ForkEvent | SwitchEvent | RenameEvent | ErasureEvent | SettingsEvent | SilentEvent
 
 
 class Log(Struct, dict=True):
@@ -162,7 +162,7 @@ class Log(Struct, dict=True):
                 (self._stand_aside if event.aside else self._answer)(said)
             case CallsEvent() | ResultsEvent():
                 self._go_round(event)
-            case AttachmentEvent() | AsideEvent():
+            case AttachmentEvent() | AsideEvent() | StageEvent():
                 self._hold(event)
             case CompactionEvent():
                 self.compactions.commit(event, at=self.version)
@@ -190,16 +190,16 @@ class Log(Struct, dict=True):
             case SettingsEvent():
                 self.settings.update(event.values)
                 self.chose_model |= "model" in event.values
-            case StageEvent():
-                self.stages = (*self.stages, (self.version, event))
             case SilentEvent():
                 pass
             case _:
                 assert_never(event)
 
-    def _hold(self, event: AttachmentEvent | AsideEvent) -> None:
-        """What waits for the next question, or for the answer to the one that is open."""
-        if isinstance(event, AttachmentEvent):
+    def _hold(self, event: AttachmentEvent | AsideEvent | StageEvent) -> None:
+        """What waits for the next question, or for the answer to the one that is open; and what was done beside it."""
+        if isinstance(event, StageEvent):
+            self.stages = (*self.stages, (self.version, event))
+        elif isinstance(event, AttachmentEvent):
             self.commands = (*self.commands, event)
         elif event.parent and event.parent not in self.nodes:
             raise ValueError(f"a model was called after {event.parent}, which is not there")

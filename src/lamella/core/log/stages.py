@@ -21,7 +21,9 @@ def stages_on(entries: Iterable[StageEntry], path: Mapping[str, int]) -> list[tu
     for number, event in entries:
         place = places.get(event.after)
         if place is not None and (place == len(numbers) or numbers[place] >= number):
-            found.append((place, event))
+            # Questions and replies take turns: what was done after a question that was answered since, was done after
+            # its answer, since a turn is never divided.
+            found.append((place + place % 2 if place < len(numbers) else place, event))
     # What was said again may stand after events that were later: a branch has them where they stand.
     return sorted(found, key=itemgetter(0))
 

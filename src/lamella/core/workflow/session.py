@@ -101,9 +101,15 @@ def fold_session(events: Iterable[tuple[int, StageEvent]]) -> WorkflowSession | 
     for place, event in events:
         if session is not None:
             session = _FOLDS[event.action](session, event, place) if event.action in _FOLDS else session
-        elif event.action is StageAction.NEW and event.workflow is not None and event.workflow.stages:
+        elif event.action is StageAction.NEW and event.workflow is not None and _is_sound(event.workflow):
             session = WorkflowSession(workflow=event.workflow, since=place)
     return session
+
+
+def _is_sound(workflow: WorkflowSpec) -> bool:
+    """Whether stages can be told apart by their ids; an archive may hold anything."""
+    ids = [stage.id for stage in workflow.stages]
+    return bool(ids) and len(set(ids)) == len(ids) and all(one.split() == [one] for one in ids)
 
 
 def _is_of_current(session: WorkflowSession, event: StageEvent) -> bool:

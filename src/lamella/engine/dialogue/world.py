@@ -47,7 +47,7 @@ class World(Struct, frozen=True, kw_only=True):
     def find_workflow(self, name: str) -> WorkflowSpec:
         """A workflow by its name or the path of its file."""
         if self.workflows is None:
-            raise CallError("No workflow is known here.", hint="Open the conversation with lamella.open(…).")
+            raise CallError("No workflow is known here.", hint="Work in a conversation that knows some.")
         return self.workflows(name)
 
     def tariff(self, model: str | None) -> Tariff:

@@ -102,8 +102,7 @@ class _Copy:
 
     def stage(self, events: Iterable[StageEvent], *, after: Sequence[str], at: str) -> None:
         """What was done about stages after these messages, which are told already."""
-        renamed = (replace(one, after=self._ids.get(one.after, "")) for one in events if one.after in after)
-        self.parts += [write_event(one, at=at) for one in renamed]
+        self.parts += [write_event(replace(one, after=self._head), at=at) for one in events if one.after in after]
 
     def command(self, waits: Ask, *, at: str) -> None:
         """What waits for the next question waits for it in the copy as well."""

@@ -40,7 +40,8 @@ class StagedChat(StagedWork):
         return self._world.find_workflow(name)
 
     def _list_staged(self) -> tuple[Sequence[tuple[int, StageEvent]], Sequence[str]]:
-        told = self._log.path()
+        # What is asked next follows the empty answer that an open question had before.
+        told = left_path(self._log, self._log.head)
         return self._log.staged(told), name_messages(told)
 
     def _stop_for_stage(self, at: datetime | None) -> None:

@@ -20,8 +20,15 @@ def test_what_was_done_before_anything_was_said_holds_where_nothing_is() -> None
 
 
 def test_events_stand_where_their_messages_do_whatever_came_first() -> None:
-    entries = [(8, done("m2", "two")), (9, done("m1", "one"))]
-    assert [one.stage for _, one in stages_on(entries, {"m1": 1, "m2": 10})] == ["one", "two"]
+    entries = [(8, done("m4", "two")), (9, done("m2", "one"))]
+    path = {"m1": 1, "m2": 2, "m3": 10, "m4": 11}
+    assert [(at, one.stage) for at, one in stages_on(entries, path)] == [(2, "one"), (4, "two")]
+
+
+def test_a_turn_is_never_divided() -> None:
+    entries = [(2, done("m1"))]
+    assert [at for at, _ in stages_on(entries, {"m1": 1})] == [1]
+    assert [at for at, _ in stages_on(entries, {"m1": 1, "m2": 3})] == [2]
 
 
 def test_a_deletion_brings_along_what_was_done_behind_it() -> None:

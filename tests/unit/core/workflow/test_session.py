@@ -3,7 +3,7 @@
 import pytest
 from tests.unit.core.workflow.working import STAGES, TINY, Desk, bare
 
-from lamella.core.log.events.stage import StageAction, StageEvent
+from lamella.core.log.events.stage import StageAction, StageEvent, StageSpec, WorkflowSpec
 from lamella.core.workflow.session import DIGEST_ROOM, StageStatus, fold_session, is_given, list_messages
 
 
@@ -17,6 +17,12 @@ def test_work_begins_with_the_first_stage_as_a_draft() -> None:
 def test_where_nothing_was_begun_there_is_no_session() -> None:
     assert fold_session([]) is None
     assert fold_session([(0, StageEvent()), (0, bare(StageAction.SUBMIT, "idea"))]) is None
+
+
+@pytest.mark.parametrize("ids", [(), ("a", "a"), ("a b",), ("",)])
+def test_a_workflow_whose_stages_cannot_be_told_apart_begins_nothing(ids: tuple[str, ...]) -> None:
+    flow = WorkflowSpec(name="w", stages=tuple(StageSpec(id=one) for one in ids))
+    assert fold_session([(0, StageEvent(action=StageAction.NEW, workflow=flow))]) is None
 
 
 def test_a_stage_goes_from_draft_over_pending_to_approved_and_the_next_begins() -> None:

@@ -5,7 +5,6 @@ from decimal import Decimal
 
 from lamella.engine.keeping.stored import StoredChat
 from lamella.engine.sending.job import USUAL_RUNNER
-from lamella.faces.cli.tables.workflow import tell_stage
 from lamella.faces.cli.terminal.lines import show_line
 from lamella.views.amounts import plain
 from lamella.views.ledger import Call, find_answers, make_rows, sum_rows
@@ -56,10 +55,7 @@ def tell_end(call: Call) -> str:
 
 
 def tell_standing(stored: StoredChat, model: str) -> str:
-    """The share of the window in use, what of the last turn was cached, the cost so far, the model, another runner.
-
-    Of work in stages, the stage and its status as well.
-    """
+    """The share of the window in use, what of the last turn was cached, the cost so far, the model, another runner."""
     rows = make_rows(stored.turns(), stored.ledger())
     answers = find_answers([call for row in rows for call in row.calls])
     last = answers[-1] if answers else None
@@ -69,9 +65,7 @@ def tell_standing(stored: StoredChat, model: str) -> str:
         told.append("cached: unknown" if rate is None else f"{rate:.0%} of the last turn cached")
         told.append(_tell_cost(sum_rows(rows).billed))
     runner = () if stored.runner == USUAL_RUNNER else (show_line(stored.runner),)
-    work = stored.progress
-    stage = () if work is None else (tell_stage(work),)
-    return " · ".join((*told, show_line(model), *runner, *stage))
+    return " · ".join((*told, show_line(model), *runner))
 
 
 def _tell_window(stored: StoredChat) -> str:

@@ -29,6 +29,7 @@ from lamella.faces.cli.chat.output import Output, follow
 from lamella.faces.cli.chat.status import tell_end, tell_standing
 from lamella.faces.cli.chat.strata import print_strata
 from lamella.faces.cli.chat.warmup import Warmup
+from lamella.faces.cli.tables.workflow import tell_stage
 from lamella.faces.cli.terminal.door import ChatDoor
 from lamella.faces.cli.terminal.failures import print_failure, word_failure
 from lamella.faces.cli.terminal.lines import show_line
@@ -176,8 +177,10 @@ class TerminalChat:
         return is_sticky(self.stored)
 
     def tell_attached(self) -> str:
-        """What stays attached, for the line that is typed in; nothing where nothing does."""
-        return tell_names(list_attached(self.stored)) if self.sticks else ""
+        """The stage that is worked on and what stays attached, for the line that is typed in; nothing for neither."""
+        work = self.stored.progress
+        stage = "" if work is None else f"[{tell_stage(work)}] "
+        return stage + (tell_names(list_attached(self.stored)) if self.sticks else "")
 
     def complete(self, command: str) -> list[str]:
         """The names that a command takes of what is there; none for one that takes none."""

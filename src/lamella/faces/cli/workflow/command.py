@@ -13,7 +13,7 @@ from lamella.faces.cli.access import JsonOption, StoreOption, list_names, name_c
 from lamella.faces.cli.tables.workflow import print_data, print_progress
 from lamella.faces.cli.terminal.telling import tell, tell_json, write_exactly
 from lamella.faces.cli.workflow.fields import read_fields, read_object
-from lamella.views.workflows import view_data, view_progress, view_work
+from lamella.views.work.progress import view_data, view_progress, view_work
 from lamella.wiring import find_workflow, is_workflow_path, list_workflows, open_backend, save_work
 
 if TYPE_CHECKING:
@@ -106,7 +106,8 @@ def data(
     fields: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="FIELD=TEXT", help="What to write down: name=text, name:=JSON, name+=one more of a list."
+            metavar="FIELD=TEXT",
+            help="What to write down; FIELD:=JSON for anything but a text, FIELD+= for one more of a list.",
         ),
     ] = None,
     file: Annotated[
@@ -145,7 +146,7 @@ def find_reply(stored: "StoredChat") -> str:
     """The last answer of a conversation, to be written down."""
     said = [told.reply.text for told in stored.turns() if told.reply is not None and told.reply.text.strip()]
     if not said:
-        raise CallError("There is no answer to write down yet.", hint="Ask first, or write name=text.")
+        raise CallError("There is no answer to write down yet.", hint="Ask first, or write FIELD=TEXT.")
     return said[-1]
 
 
@@ -223,7 +224,7 @@ def export(
         if to is not None:
             save_work(text, to)
         if as_json:
-            tell_json(view_work(stored.id, stored.name, text, None if to is None else str(to)))
+            tell_json(view_work(stored.id, stored.name, text=text, file=None if to is None else str(to)))
         elif to is not None:
             tell(str(to))
         else:

@@ -1,4 +1,4 @@
-"""Fields as people type them: ``name=text``, ``name:=JSON``, ``name+=one more``, or a JSON object in a file."""
+"""Fields as people type them: FIELD=TEXT, FIELD:=JSON, FIELD+= for one more of a list, or a JSON object in a file."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from pathlib import Path
 from lamella.errors import UsageError
 
 _FIELD = re.compile(r"(?P<name>[^=:+]+?)\s*(?P<sort>\+:=|:=|\+=|=)(?P<value>.*)", re.DOTALL)
-_HINT = "Write name=text, name:=JSON, or name+=one more for a list; name:=null takes a field away."
+_HINT = "Write FIELD=TEXT, FIELD:=JSON, or FIELD+=TEXT for one more of a list; FIELD:=null takes a field away."
 STDIN = "-"
 
 

@@ -51,6 +51,6 @@ def view_data(conversation: str, name: str, work: WorkflowProgress) -> dict[str,
     return {**view_progress(conversation, name, work), "data": data}
 
 
-def view_work(conversation: str, name: str, text: str, file: str | None) -> dict[str, object]:
+def view_work(conversation: str, name: str, *, text: str, file: str | None) -> dict[str, object]:
     """The work as markdown, and the file that it was written to."""
     return {"lamella": 1, "conversation": conversation, "name": name, "text": text, "file": file}
