@@ -200,7 +200,7 @@ def test_names_and_what_is_rare_come_before_bare_numbers_and_what_stands_everywh
     assert ledger == "K-30\nplan.md\nK-31\nK-32\nand 4 more"
     # As it was: by first appearance, and no id of one letter.
     former = list_exact(texts, cap=6, count=words, former=True)
-    assert former == "2026\n3077\nplan.md\nand 2 more"
+    assert former == "2026\n3077\nplan.md\n3177\n3277"
 
 
 def test_one_token_that_is_too_long_does_not_keep_the_others_out() -> None:
