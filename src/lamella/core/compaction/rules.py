@@ -8,6 +8,7 @@ from lamella.core.artifacts.model import Kind
 from lamella.core.compaction.stages import StageRange
 from lamella.core.log.receipt import STEP_ORDER, StepName
 from lamella.core.text.outline import PREVIEW_OVER
+from lamella.core.text.said.wishes import CUES
 from lamella.errors import SettingError
 
 # It stands in one sentence of what a summariser is asked.
@@ -65,7 +66,10 @@ class SummaryRules(Struct, frozen=True, kw_only=True):
 
 
 class ChainRules(Struct, frozen=True, kw_only=True):
-    """How the chain runs. ``words`` are acknowledgements beside those that ship; ``kinds`` override ``every_kind``."""
+    """How the chain runs. ``words`` are acknowledgements beside those that ship; ``kinds`` override ``every_kind``.
+
+    ``cues`` are what standing wishes are known by.
+    """
 
     steps: tuple[StepName, ...] = STEP_ORDER
     words: frozenset[str] = frozenset()
@@ -73,11 +77,17 @@ class ChainRules(Struct, frozen=True, kw_only=True):
     kinds: Mapping[Kind, KindRules] = {}
     summary: SummaryRules = SummaryRules()
     stages: tuple[StageRange, ...] = ()
+    cues: frozenset[str] = CUES
 
     def __post_init__(self) -> None:
         if len(set(self.steps)) != len(self.steps):
             raise SettingError(
                 f"A step is named twice: {', '.join(self.steps)}.", hint="Name each step of the chain once."
+            )
+        if StepName.RULES in self.steps:
+            raise SettingError(
+                "rules is no step of the chain: wishes of messages that went always stay.",
+                hint="Leave it out of steps.",
             )
 
     def of_kind(self, kind: Kind) -> KindRules:
