@@ -17,6 +17,7 @@ from lamella.core.compaction.rules import ChainRules, KindRules, SummaryRules
 from lamella.core.log.receipt import STEP_ORDER, StepName
 from lamella.core.log.terms import SecretRule, Terms
 from lamella.core.planning.layouts import place
+from lamella.core.text.said.wishes import CUES
 from lamella.engine.checks import check_parts
 from lamella.engine.sending.limits import TurnLimits
 from lamella.errors import LamellaError, SettingError
@@ -186,6 +187,7 @@ def make_compaction(settings: CompactionSettings, runner: str | None) -> ChainRu
     own = settings.runners.get(runner or "", ChainSettings())
     steps = settings.steps if own.steps is None else own.steps
     words = settings.words if own.words is None else own.words
+    cues = settings.cues if own.cues is None else own.cues
     every_kind = _kind_rules(settings.every_kind, own.every_kind)
     kinds = {
         _choose("kind", name, Kind): _kind_rules(
@@ -200,6 +202,7 @@ def make_compaction(settings: CompactionSettings, runner: str | None) -> ChainRu
         kinds=kinds,
         summary=SummaryRules(**_given(settings.summary, own.summary)),
         keep_stage=bool(settings.keep_stage if own.keep_stage is None else own.keep_stage),
+        cues=CUES | frozenset(cue.strip() for cue in cues or () if cue.strip()),
     )
 
 

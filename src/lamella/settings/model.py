@@ -65,6 +65,7 @@ class ChainSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     steps: list[str] | None = None
     words: list[str] | None = None
     keep_stage: bool | None = None
+    cues: list[str] | None = None
     every_kind: KindSettings = KindSettings()
     kinds: dict[str, KindSettings] = {}
     summary: SummarySettings = SummarySettings()

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from lamella.core.ledger.outlook import Outlook
-from lamella.core.log.receipt import Receipt
+from lamella.core.log.receipt import Certificate, Receipt
 from lamella.core.prompt.envelope import TokenCounts
 from lamella.views.amounts import plain_if_known
 
@@ -43,7 +43,15 @@ def view_receipt(receipt: Receipt) -> dict[str, object]:
         "tokens_after": receipt.tokens_after,
         "target": receipt.target,
         "automatic": receipt.automatic,
+        "certificate": receipt.certificate and view_certificate(receipt.certificate),
     }
+
+
+def view_certificate(certificate: Certificate) -> dict[str, object]:
+    """Of exact words and wishes in what was touched, how many stand, are one recall away, and are gone."""
+    names = ("stand", "recallable", "gone")
+    counts = {"words": certificate.words, "rules": certificate.rules}
+    return {kind: dict(zip(names, three, strict=True)) for kind, three in counts.items()}
 
 
 def view_plan(conversation: str, plan: PlanShape, *, committed: bool) -> dict[str, object]:

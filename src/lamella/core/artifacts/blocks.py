@@ -15,7 +15,17 @@ from lamella.core.text.outline import build_list
 # Every tag of ours, whether content stands in it or beside it. Whatever ends in ``_context`` is one, too, so that a
 # block of another version cannot be closed either.
 _HEAD = ("title", "path", "url", "id", "lines", "query", "name", "arguments", "made_from")
-_BODY = ("content", "preview", "diff", "output", "exact", "summary", "conversation_summary", "stage_digest")
+_BODY = (
+    "content",
+    "preview",
+    "diff",
+    "output",
+    "exact",
+    "summary",
+    "conversation_summary",
+    "stage_digest",
+    "standing_wishes",
+)
 _TOLD = ("handle", "update", "left_out", "tool_call", "project_instructions", "project_memory")
 _TAGS = frozenset((*_HEAD, *_BODY, *_TOLD, *(spec.tag for kind, spec in KINDS.items() if kind in TEXT_KINDS)))
 # What nobody sees: controls, and what Unicode says may be ignored by default. A model reads a tag with these in it.

@@ -86,6 +86,11 @@ def sign(answer: SummaryText) -> str:
     return f"[Summarised by {answer.by}.]\n{answer.text.strip()}" if answer.by else answer.text
 
 
+def unsign(text: str) -> str:
+    """The same without the line that says who wrote it, which nobody said."""
+    return text.partition("\n")[2] if text.startswith("[Summarised by ") else text
+
+
 def _wish(rules: SummaryRules, writes: int) -> str:
     words = max(int(writes * _WORDS_PER_TOKEN), 1)
     return _WISH.format(form=rules.form, words=words, language=rules.language or _OF_THE_TALK)

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from lamella.core.budget.counting import Measure
 from lamella.core.compaction.asking import Summaries, SummaryNeed
+from lamella.core.compaction.certificate import certify, keep_wishes
 from lamella.core.compaction.draft import Draft, begin_draft, shrink_draft
 from lamella.core.compaction.rules import ChainRules
 from lamella.core.compaction.stages import MissingStage, find_current, resolve_stages
@@ -43,17 +44,20 @@ def plan_compaction(
     path: Sequence[str] = (),
     automatic: bool = True,
     hard: int | None = None,
+    room: int = 0,
 ) -> Plan:
     """What would be taken out so that the turn's request comes down to the goal, from the prompt ``as_is``.
 
     ``path`` is every message of the branch, for what is said of it by ranges. A request that would still be over
-    ``hard`` spares nothing that was said before, not even the last exchange.
+    ``hard`` spares nothing that was said before, not even the last exchange. ``room`` is what the user's wishes may
+    weigh whose messages go. A compaction that would lose an exact word or a wish for good is none.
     """
     stages, missing = resolve_stages(chain.stages, path)
     draft = begin_draft(
         state, turn, chain=chain, measure=measure, place=place, window=window, goal=goal, stages=stages, as_is=as_is
     )
     draft = replace(draft, current=find_current(chain.stage_after, path))
+    first = draft
     steps: list[Step] = []
     skipped: list[Skip] = []
     for name in chain.steps:
@@ -65,7 +69,11 @@ def plan_compaction(
             return Plan(receipt=None, needs=(need,))
     if hard is not None and draft.tokens > hard:
         draft = _spare_nothing(replace(draft, goal=hard, resort=True), steps, skipped)
+    draft = _add_wishes(first, draft, steps, room=room, hard=hard)
     if draft.tokens >= as_is.total:
+        return Plan(receipt=None)
+    certificate = certify(first.state, draft, steps, path=path)
+    if certificate.gone:
         return Plan(receipt=None)
     receipt = make_receipt(
         state.conversation,
@@ -75,8 +83,21 @@ def plan_compaction(
         tokens=(as_is.total, draft.tokens),
         target=goal,
         automatic=automatic,
+        certificate=certificate,
     )
     return Plan(receipt=receipt, prompt=draft.prompt)
+
+
+def _add_wishes(first: Draft, draft: Draft, steps: list[Step], *, room: int, hard: int | None) -> Draft:
+    """The draft with the wishes of the messages that went, unless it could not be sent with them."""
+    step = keep_wishes(first.state, draft, room=room) if room else None
+    if step is None:
+        return draft
+    larger = shrink_draft(draft, step)
+    if hard is not None and larger.tokens > hard:
+        return draft
+    steps.append(replace(step, tokens_before=draft.tokens, tokens_after=larger.tokens))
+    return larger
 
 
 def _spare_nothing(draft: Draft, steps: list[Step], skipped: list[Skip]) -> Draft:

@@ -8,6 +8,7 @@ from lamella.core.artifacts.model import Artifact, Kind
 from lamella.core.budget.counting import Measure
 from lamella.core.budget.thresholds import Budget, is_over, must_shrink
 from lamella.core.compaction.asking import Summaries, SummaryNeed
+from lamella.core.compaction.certificate import WISHES_SHARE
 from lamella.core.compaction.chain import plan_compaction
 from lamella.core.compaction.condensing import condense_turn
 from lamella.core.compaction.outlining import outline_turn
@@ -93,6 +94,7 @@ def _compact(
         summaries=summaries,
         path=path,
         hard=int(rules.budget.hard * rules.budget.limit),
+        room=int(WISHES_SHARE * rules.budget.limit),
     )
     if plan.needs or plan.receipt is None:
         return turn, opened, plan.needs

@@ -6,7 +6,7 @@ Without a summariser, or where its answer is refused, the outline of those turns
 from collections.abc import Sequence
 
 from lamella.core.budget.counting import Measure
-from lamella.core.compaction.asking import Summaries, SummaryNeed, ask_alone, key_of, sign, texts_of
+from lamella.core.compaction.asking import Summaries, SummaryNeed, ask_alone, key_of, sign, texts_of, unsign
 from lamella.core.compaction.checking import check_summary
 from lamella.core.compaction.rules import ChainRules
 from lamella.core.log.turn import Turn
@@ -39,7 +39,7 @@ def retell(
     if not oldest or now.epoch == state.epoch:
         return turn, ()
     stands = _find_retold(state, covered)
-    if stands is not None and _find_fault(stands, oldest, measure, spare=_SIGNATURE) is None:
+    if stands is not None and _find_fault(unsign(stands), oldest, measure, spare=_SIGNATURE) is None:
         return replace(turn, strip=stands), ()
     key = key_of(oldest)
     if key not in summaries:

@@ -8,6 +8,7 @@ from lamella.core.artifacts.model import Kind
 from lamella.core.compaction.stages import StageRange
 from lamella.core.log.receipt import STEP_ORDER, StepName
 from lamella.core.text.outline import PREVIEW_OVER
+from lamella.core.text.said.wishes import CUES
 from lamella.errors import SettingError
 
 # It stands in one sentence of what a summariser is asked.
@@ -69,6 +70,7 @@ class ChainRules(Struct, frozen=True, kw_only=True):
 
     ``stages`` are those that are done, and ``stage_after`` is the last message before the one that is being worked on,
     empty where that is the first; none where work has no stages. With ``keep_stage`` no turn of that is expendable.
+    ``cues`` are what standing wishes are known by.
     """
 
     steps: tuple[StepName, ...] = STEP_ORDER
@@ -79,11 +81,17 @@ class ChainRules(Struct, frozen=True, kw_only=True):
     stages: tuple[StageRange, ...] = ()
     stage_after: str | None = None
     keep_stage: bool = False
+    cues: frozenset[str] = CUES
 
     def __post_init__(self) -> None:
         if len(set(self.steps)) != len(self.steps):
             raise SettingError(
                 f"A step is named twice: {', '.join(self.steps)}.", hint="Name each step of the chain once."
+            )
+        if StepName.RULES in self.steps:
+            raise SettingError(
+                "rules is no step of the chain: wishes of messages that went always stay.",
+                hint="Leave it out of steps.",
             )
 
     def of_kind(self, kind: Kind) -> KindRules:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from enum import StrEnum
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -21,9 +22,11 @@ class StepName(StrEnum):
     SUMMARY = "summary"
     RECENT_STAGES = "recent_stages"
     EXPENDABLE = "expendable"
+    # What the user wished for in messages that went stays: no step of the chain, and the last of a receipt.
+    RULES = "rules"
 
 
-STEP_ORDER: tuple[StepName, ...] = tuple(StepName)
+STEP_ORDER: tuple[StepName, ...] = tuple(name for name in StepName if name is not StepName.RULES)
 # By which rules a receipt is applied. Under 1 every handle was a block of its own and no reply went without its
 # question; receipts of then are applied as they were made, so that what was sent once is sent again.
 CHAIN = 2
@@ -65,11 +68,22 @@ class Skip(Struct, frozen=True, kw_only=True):
     why: str
 
 
+class Certificate(NamedTuple):
+    """Of exact words and standing wishes in what a compaction touched: how many stand, are recallable, are gone."""
+
+    words: tuple[int, int, int] = (0, 0, 0)
+    rules: tuple[int, int, int] = (0, 0, 0)
+
+    @property
+    def gone(self) -> int:
+        return self.words[2] + self.rules[2]
+
+
 class Receipt(Struct, frozen=True, kw_only=True):
     """A compaction: its steps in order. What it took out of the request is still in the log.
 
     ``parent`` is the message it was committed after. Without steps it only folded what stood in messages. ``chain``
-    says by which rules it is applied.
+    says by which rules it is applied; the ``certificate`` accounts for what it touched.
     """
 
     id: str
@@ -81,6 +95,7 @@ class Receipt(Struct, frozen=True, kw_only=True):
     target: int
     automatic: bool = True
     chain: int = 1
+    certificate: Certificate | None = None
 
 
 def find_voided(names: Sequence[str], receipt: str | None) -> int | None:
@@ -103,6 +118,7 @@ def make_receipt(
     target: int,
     automatic: bool,
     chain: int = CHAIN,
+    certificate: Certificate | None = None,
 ) -> Receipt:
     """A receipt, named by what it does and where."""
     cuts = [[step.name, list(step.removed), step.text or ""] for step in steps]
@@ -116,4 +132,5 @@ def make_receipt(
         target=target,
         automatic=automatic,
         chain=chain,
+        certificate=certificate,
     )

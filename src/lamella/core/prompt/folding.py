@@ -216,7 +216,8 @@ def _outline(hidden: Sequence[Exchange], measure: Measure, told: str | None) -> 
     talk = [(one.user.text, "\n\n".join(reply.original for reply in one.replies)) for one in rest]
     outline = build_talk_outline(talk, cap=cap, count=count)
     texts = [said.original for exchange in newest for said in exchange.said]
-    exact = list_exact(texts, cap=_STRIP_EXACT_TOKENS, count=count)
+    # It is made anew when a conversation is opened: what was exact then is what stood there then.
+    exact = list_exact(texts, cap=_STRIP_EXACT_TOKENS, count=count, former=True)
     content = "\n".join(part for part in (told, outline) if part)
     block = render_stand_in(SegmentKind.SUMMARY, content, covers=f"the {len(hidden):,} turns before", exact=exact)
     return make_stand_in(SegmentKind.SUMMARY, block, count=count)

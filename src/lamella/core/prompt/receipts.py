@@ -26,6 +26,7 @@ _STANDS_IN = {
     StepName.OLDEST_STAGES: SegmentKind.DIGEST,
     StepName.RECENT_STAGES: SegmentKind.DIGEST,
     StepName.SUMMARY: SegmentKind.SUMMARY,
+    StepName.RULES: SegmentKind.RULES,
 }
 
 
@@ -227,10 +228,12 @@ def remove_messages(talk: Talk, gone: Collection[str], *, count: Count) -> tuple
 
 
 def _stand_in(opening: Opening, block: StandIn) -> Opening:
-    """The opening with one more block: a summary tells the ones before anew, a digest stands once."""
+    """The opening with one more block: a summary tells the ones before anew, and so do wishes, which stand first."""
+    others = tuple(other for other in opening.blocks if other.kind is not block.kind)
     if block.kind is SegmentKind.SUMMARY:
-        others = (other for other in opening.blocks if other.kind is not SegmentKind.SUMMARY)
         return replace(opening, blocks=(*others, block))
+    if block.kind is SegmentKind.RULES:
+        return replace(opening, blocks=(block, *others))
     if any(other.text == block.text for other in opening.blocks):
         return opening
     return replace(opening, blocks=(*opening.blocks, block))

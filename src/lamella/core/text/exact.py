@@ -1,7 +1,8 @@
 """Exact tokens: what a summary must not say in other words, and the list that carries it beside the summary."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from lamella.core.text.patterns import ADDRESS, CODE_SPAN, EXTENSIONS, LINK, RUN, SLASHED_PROSE, value_pattern
 
@@ -16,13 +17,19 @@ _DOTFILE = re.compile(r"\.[a-z][\w-]{1,30}")
 # After one of these a dot and a name are a method, not a file.
 _CALLED = frozenset(")]}")
 
+# A number without a unit can stand for anything.
+_BARE = re.compile(r"[-+\u2212]?\d+(?:[.,]\d+)*")
+
 _Span = tuple[int, int]
 
 
-def find_exact(text: str) -> tuple[str, ...]:
-    """Paths, addresses, numbers, dates, commands and ids of a text, verbatim, by first appearance, each once."""
+def find_exact(text: str, *, former: bool = False) -> tuple[str, ...]:
+    """Paths, addresses, numbers, dates, commands and ids of a text, verbatim, by first appearance, each once.
+
+    ``former`` finds what was exact before ids with one letter and numbers of two digits were.
+    """
     found = [*_commands(text), *_code(text), *_links(text), *_addresses(text), *_names(text)]
-    found += [match.span() for match in value_pattern().finditer(text)]
+    found += [match.span() for match in value_pattern(former=former).finditer(text)]
     found.sort(key=lambda span: (span[0], -span[1]))
     kept: dict[str, None] = {}
     reached = 0
@@ -33,29 +40,37 @@ def find_exact(text: str) -> tuple[str, ...]:
     return tuple(kept)
 
 
-def list_exact(texts: Iterable[str], *, cap: int, count: Callable[[str], int]) -> str:
+def list_exact(texts: Iterable[str], *, cap: int, count: Callable[[str], int], former: bool = False) -> str:
     """The exact tokens of the texts, one a line, never over the cap; what does not fit is counted in the last line.
 
-    The oldest come first and stay: what is newer is likelier to be said again in the turns that are kept. One token
-    that is too long by itself does not keep the others out.
+    They stand in their order. What has no room is what is worth least: bare numbers, then what stands in many of the
+    texts, of equals the newest, which is likelier to be said again in the turns that are kept. One token that is too
+    long by itself does not keep the others out. ``former`` keeps the oldest of those that were exact before.
     """
-    tokens = dict.fromkeys(token for text in texts for token in find_exact(text))
-    if not tokens:
+    found = Counter(token for text in texts for token in find_exact(text, former=former))
+    if not found:
         return ""
+    ranked = list(found) if former else rank_exact(found)
     room = cap
     kept: list[str] = []
-    for token in tokens:
+    for token in ranked:
         if room <= 0:
             break
         weight = count(f"{token}\n")
         if weight <= room:
             kept.append(token)
             room -= weight
-    while (ledger := _render(kept, len(tokens) - len(kept))) and count(ledger) > cap:
+    order = {token: at for at, token in enumerate(found)}
+    while (ledger := _render(sorted(kept, key=order.__getitem__), len(found) - len(kept))) and count(ledger) > cap:
         if not kept:
             return ""
         kept.pop()
     return ledger
+
+
+def rank_exact(found: Mapping[str, int]) -> list[str]:
+    """Exact tokens by what they are worth, given in how many texts each stands: names before numbers, rare first."""
+    return sorted(found, key=lambda token: (_BARE.fullmatch(token) is not None, found[token]))
 
 
 def _render(kept: list[str], left_out: int) -> str:

@@ -62,12 +62,23 @@ _VALUES = (
     r"\d{1,4}[/.]\d{1,2}[/.]\d{1,4}",
     r"(?<!\d[.,])[-+\u2212]?(?:\d++(?:[.,]\d++)++|\d{3,}+)",
 )
+# What joined them later: identifiers with a number, quarters, groups of digits apart, signed and two-digit numbers.
+_MORE_VALUES = (
+    r"[A-Z][A-Z0-9]{0,9}-\d{1,7}",
+    r"(?=[A-Za-z_]*+\d)[A-Za-z][A-Za-z0-9]*+(?:_[A-Za-z0-9]++)++",
+    r"(?:Q[1-4]|H[12])[ /-]?\d{4}",
+    r"(?<!\d[ .,'\u2019])[-+\u2212]?\d{1,3}(?:[ \u00a0\u202f'\u2019]\d{3})++(?![.,]?\d)",
+    r"(?<![\d/][.,/])(?<![/#&])[-+\u2212]\d++(?![/\d])",
+    r"(?<!\d[.,])(?<![/#&+\u2212])\d{2,}+(?![/\d])",
+)
 
 
 @cache
-def value_pattern() -> re.Pattern[str]:
-    """Any of them. It takes 25 ms to compile (2026-11-17), and most commands look for no value."""
-    return re.compile(f"{WORD_STARTS}(?:{'|'.join(f'(?:{value}){WORD_ENDS}' for value in _VALUES)})")
+def value_pattern(*, former: bool = False) -> re.Pattern[str]:
+    """Any of them, or those of before. It takes 25 ms to compile (2026-11-17), and most commands look for no value."""
+    # Groups of digits that stand apart begin like shorter numbers, so those that joined later are tried first.
+    values = _VALUES if former else (*_MORE_VALUES[:4], *_VALUES, *_MORE_VALUES[4:])
+    return re.compile(f"{WORD_STARTS}(?:{'|'.join(f'(?:{value}){WORD_ENDS}' for value in values)})")
 
 
 @cache

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from lamella.core.budget.thresholds import is_over, must_shrink
 from lamella.core.compaction.asking import SummaryNeed, SummaryText
+from lamella.core.compaction.certificate import WISHES_SHARE
 from lamella.core.compaction.chain import Plan, plan_compaction
 from lamella.core.compaction.fitting import Rules, check_fits, fit_turn
 from lamella.core.log.terms import History, SecretRule
@@ -128,6 +129,7 @@ class Fitter:
                 summaries=known,
                 path=path,
                 automatic=automatic,
+                room=int(WISHES_SHARE * rules.budget.limit),
             )
             if not plan.needs:
                 return plan, list_warnings(known)

@@ -187,6 +187,7 @@ class _Copy:
                 target=receipt.target,
                 automatic=receipt.automatic,
                 chain=receipt.chain,
+                certificate=receipt.certificate,
             )
             self.parts.append(write_receipt(renamed, at=at))
 

@@ -53,7 +53,8 @@ def test_paths_file_names_and_addresses_are_found(token: str) -> None:
     [
         "12.5 %", "12%", "5 MB", "3 days", "200 tokens", "1,234.56", "1.234.567", "0.85", "-5.2", "$5",
         "€3.50", "Rp 1.500.000",
-        "$3 million", "5432", "36.6 °C", "10x", "15 menit", "2,5 juta",
+        "$3 million", "5432", "36.6 °C", "10x", "15 menit", "2,5 juta", "42", "-5", "+3",
+        "12 500", "1\u2019250\u2019000",
     ],
 )  # fmt: skip
 def test_numbers_with_units_decimals_or_three_digits_are_found(token: str) -> None:
@@ -77,7 +78,7 @@ def test_dates_and_times_are_found(token: str) -> None:
     "token",
     [
         "3f2a9c1", "deadbeef1", "0x1F", "123e4567-e89b-12d3-a456-426614174000", "ABC-123", "#42",
-        "v1.2.3", "v2", "1.2.3-beta.1",
+        "v1.2.3", "v2", "1.2.3-beta.1", "K-37", "B-12", "u_77", "order_2026_b", "Q3 2026",
         "192.168.0.1:8080", "10.1000/xyz-123",
     ],
 )  # fmt: skip
@@ -90,7 +91,7 @@ def test_ids_hashes_and_versions_are_found(token: str) -> None:
     [
         "Ask @alice about it, e.g. today, i.e. now.",
         "He and/or she, his/her, on/off, 24/7, 1/2.",
-        "There are 3 of them and 42 more; the third one.",
+        "There are 3 of them and some more; the third one, a-7, x_y.",
         "A defaced facade, a self.attribute, a done.Next sentence.",
         "build().values().get(x)[0].items",
         "</div> and <br/> and <b>bold</b>",
@@ -191,6 +192,15 @@ def test_a_ledger_has_the_tokens_of_all_texts_once_in_order() -> None:
 def test_what_does_not_fit_is_counted_and_the_oldest_stay() -> None:
     ledger = list_exact([f"file{n}.py" for n in range(1_500)], cap=8, count=words)
     assert ledger == "file0.py\nfile1.py\nfile2.py\nfile3.py\nfile4.py\nand 1,495 more"
+
+
+def test_names_and_what_is_rare_come_before_bare_numbers_and_what_stands_everywhere() -> None:
+    texts = [f"Desk K-{n} of 2026 has code {n}77, see plan.md." for n in range(30, 33)]
+    ledger = list_exact(texts, cap=7, count=words)
+    assert ledger == "K-30\nplan.md\nK-31\nK-32\nand 4 more"
+    # As it was: by first appearance, and no id of one letter.
+    former = list_exact(texts, cap=6, count=words, former=True)
+    assert former == "2026\n3077\nplan.md\n3177\n3277"
 
 
 def test_one_token_that_is_too_long_does_not_keep_the_others_out() -> None:

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from lamella.core.log.events.artifact import Contents, read_kept
-from lamella.core.log.receipt import Receipt, Skip, Step, StepName
+from lamella.core.log.receipt import Certificate, Receipt, Skip, Step, StepName
 from lamella.core.text.content import encode_text, hash_text
 
+_COUNTS = 6
 _FRAME = re.compile(r"</?(?:conversation_summary|stage_digest|content|exact)>")
 
 
@@ -32,7 +33,8 @@ class StoredSkip(Struct, frozen=True, kw_only=True, gc=False, array_like=True, f
 class CompactionEvent(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True, tag="compaction"):
     """A compaction after the message ``parent``. ``before`` is one that was asked already and is sent again after it.
 
-    ``chain`` says by which rules it is applied; what does not say so is of the first.
+    ``chain`` says by which rules it is applied; what does not say so is of the first. ``certificate`` are the counts of
+    exact words and of wishes that stand, are recallable and are gone.
 
     Texts that stand in for messages are contents, so that they can be erased.
     """
@@ -46,6 +48,7 @@ class CompactionEvent(Struct, frozen=True, kw_only=True, gc=False, omit_defaults
     automatic: bool
     before: str | None = None
     chain: int = 1
+    certificate: tuple[int, ...] = ()
 
     def hashes(self) -> Iterator[str]:
         """The texts that it put in place of messages."""
@@ -71,6 +74,7 @@ def make_compaction(receipt: Receipt, *, before: str | None = None) -> Compactio
         automatic=receipt.automatic,
         before=before,
         chain=receipt.chain,
+        certificate=() if receipt.certificate is None else (*receipt.certificate.words, *receipt.certificate.rules),
     )
 
 
@@ -97,7 +101,14 @@ def read_receipt(event: CompactionEvent, contents: Contents) -> Receipt:
         target=event.target,
         automatic=event.automatic,
         chain=event.chain,
+        certificate=_read_certificate(event.certificate),
     )
+
+
+def _read_certificate(counts: tuple[int, ...]) -> Certificate | None:
+    if len(counts) != _COUNTS:
+        return None
+    return Certificate(words=(counts[0], counts[1], counts[2]), rules=(counts[3], counts[4], counts[5]))
 
 
 def _store_step(step: Step) -> StoredStep:

@@ -38,9 +38,12 @@ class SegmentKind(StrEnum):
     LEFT_OUT = "left_out"
     SUMMARY = "summary"
     DIGEST = "digest"
+    RULES = "rules"
 
 
-STAND_INS: frozenset[str] = frozenset({SegmentKind.LEFT_OUT, SegmentKind.SUMMARY, SegmentKind.DIGEST})
+STAND_INS: frozenset[str] = frozenset(
+    {SegmentKind.LEFT_OUT, SegmentKind.SUMMARY, SegmentKind.DIGEST, SegmentKind.RULES}
+)
 
 
 class Segment(Struct, frozen=True, kw_only=True, gc=False):

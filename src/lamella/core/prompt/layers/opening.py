@@ -17,6 +17,7 @@ from lamella.core.values import describe
 _TAGS: Mapping[SegmentKind, str] = {
     SegmentKind.SUMMARY: "conversation_summary",
     SegmentKind.DIGEST: "stage_digest",
+    SegmentKind.RULES: "standing_wishes",
 }
 _ID_DIGITS = 16
 
@@ -110,6 +111,15 @@ def render_stand_in(kind: SegmentKind, text: str, *, covers: str, exact: str = "
         "",
     ]
     return "\n".join(lines)
+
+
+def render_wishes(lines: Sequence[str], *, more: int) -> str:
+    """What the user wished for in messages that are left out, word for word: unlike a summary it still holds."""
+    tag = _TAGS[SegmentKind.RULES]
+    told = [f"and {more:,} older; recall finds them"] if more else []
+    made_from = "the user's own words in messages that are left out; they still hold, the newest last"
+    body = "\n".join(neutralise(line) for line in (*told, *lines))
+    return f"<{tag}>\n<made_from>{made_from}</made_from>\n<content>\n{body}\n</content>\n</{tag}>\n"
 
 
 def make_stand_in(kind: SegmentKind, text: str, *, content: str = "", count: Count) -> StandIn:

@@ -6,13 +6,34 @@ from enum import Enum, auto
 from itertools import pairwise
 from typing import NamedTuple
 
+from lamella.core.text.patterns import CODE_SPAN
 from lamella.core.text.scripts import WORD_ENDS, WORD_STARTS
 
 _Span = tuple[int, int]
 
 # What opens a quotation, and what then closes it. Some marks do both: German ends with what English begins with.
-_CLOSERS = {"“": "”", "„": "“”", "”": "”", "«": "»", "»": "«»", "「": "」", "『": "』"}
-_CURVED = re.compile("[“”„«»「」『』]")
+_CLOSERS = {
+    "“": "”",
+    "„": "“”",
+    "”": "”",
+    "«": "»",
+    "»": "«»",
+    "「": "」",
+    "『": "』",
+    "❝": "❞",
+    "〝": "〞〟",
+    "\uff02": "\uff02",
+    "\u2018": "\u2019",
+    "\u201a": "\u2018\u2019",
+    "\u2039": "\u203a",
+    "\u203a": "\u2039\u203a",
+    "《": "》",
+    "〈": "〉",
+    "❛": "❜",
+}
+_CURVED = re.compile("[“”„«»「」『』❝❞〝〞〟\uff02\u2018\u2019\u201a\u2039\u203a《》〈〉❛❜]")
+# A straight single mark quotes where no letter stands before it: elsewhere it is an apostrophe.
+_SINGLE = re.compile(r"(?<![\w'])'(?=[^\s'])([^'\n]{1,300})(?<=[^\s'])'(?![\w'])")
 
 # A straight mark opens before a word and closes after one; that of 5 inches does neither.
 _STRAIGHT = re.compile('"')
@@ -85,8 +106,10 @@ class _Attribution:
 
 
 def find_quotations(text: str) -> tuple[Quotation, ...]:
-    """Every span between double quotation marks, and every line after ``>``, in order."""
-    spans = sorted(span for span in {*_curved(text), *_straight(text), *_lines(text)} if span[0] < span[1])
+    """Every span between quotation marks of any kind or code marks, and every line after ``>``, in order."""
+    marked = {match.span(1) for match in _SINGLE.finditer(text)} | {m.span(2) for m in CODE_SPAN.finditer(text)}
+    every = {*_curved(text), *_straight(text), *_lines(text), *marked}
+    spans = sorted(span for span in every if span[0] < span[1])
     outer = _merge(spans)
     verdicts = iter(zip(outer, _attribute(_mask(text, outer)), strict=True))
     found: list[Quotation] = []

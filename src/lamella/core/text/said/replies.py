@@ -1,10 +1,11 @@
 """The outline of a reply: what stays of it once its words are left out, and the turn that brings them back."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
-from lamella.core.text.exact import find_exact
+from lamella.core.text.exact import find_exact, rank_exact
 from lamella.core.text.fences import walk_lines
 from lamella.core.text.outline import find_headings
 from lamella.core.text.said.talk import clip, first_sentence
@@ -38,7 +39,7 @@ def outline_reply(text: str, turn: int) -> str | None:
     sentence = clip(first_sentence(text), _SENTENCE)
     headings = (words for _, _, words in find_headings(text)) if "#" in text else ()
     defined = _find_defined(text) if "```" in text or "~~~" in text else ()
-    exact = (token for token in find_exact(text[:_READ]) if token not in sentence)
+    exact = [token for token in rank_exact(Counter(find_exact(text[:_READ]))) if token not in sentence]
     lines = [
         _title(text, turn),
         sentence,

@@ -20,6 +20,7 @@ _NAMES_SHOWN = 2
 _ID_SHOWN = 40
 _QUESTION_SHOWN = 60
 # What these take out has names that people gave; the others take out messages.
+_KEEPS = "rules"
 _NAMED = ("preview", "handle", "tool_results")
 
 
@@ -90,6 +91,19 @@ def _print_steps(console: Console, receipt: Receipt) -> None:
         )
     for skipped in receipt.skipped:
         console.print(_row(skipped.name, "skipped", show_line(skipped.why)))
+    if told := _tell_certificate(receipt):
+        console.print(Text(f"\n  {told}"))
+
+
+def _tell_certificate(receipt: Receipt) -> str:
+    """What became of the exact words and the wishes in what goes; nothing is ever gone, or there is no receipt."""
+    certificate = receipt.certificate
+    if certificate is None:
+        return ""
+    words, rules = certificate
+    told = f"Of {sum(words):,} exact words in what goes {words[0]:,} stand, {words[1]:,} are one recall away"
+    wishes = f"; of {sum(rules):,} standing wishes {rules[0]:,} stand, {rules[1]:,} are one recall away"
+    return f"{told}{wishes if sum(rules) else ''}; {certificate.gone:,} are gone."
 
 
 def _row(step: str, tokens: str, what: str) -> Text:
@@ -97,6 +111,8 @@ def _row(step: str, tokens: str, what: str) -> Text:
 
 
 def _tell_removed(step: str, removed: Sequence[str]) -> str:
+    if step == _KEEPS:
+        return f"nothing; keeps what was wished for in {len(removed):,} message{'s' * (len(removed) > 1)}"
     if step not in _NAMED:
         return tell_count(len(removed), "message")
     names = [show_line(name if len(name) <= _ID_SHOWN else name[: _ID_SHOWN - 1] + "…") for name in removed]

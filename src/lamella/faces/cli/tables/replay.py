@@ -26,7 +26,7 @@ _LEGEND = "+ in full  → reference  ± update  … preview  - one line  ≈ sum
 _BESIDE = ("tools", "overhead")
 _SAID = ("user", "reply")
 # These stand for messages that were taken out; their ids say nothing to people.
-_STAND_INS = ("left_out", "summary", "digest")
+_STAND_INS = ("left_out", "summary", "digest", "rules")
 
 
 def print_table(conversation: str, turns: Iterable[Turn], totals: Totals) -> None:

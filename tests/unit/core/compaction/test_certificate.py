@@ -1,0 +1,114 @@
+"""Wishes of messages that went stand word for word, and a certificate accounts for every exact word in what went."""
+
+from tests.unit.core.compaction.talking import Story, attaching, chat, make_rules, names, note
+
+from lamella.core.compaction.certificate import certify, keep_wishes, standing_wishes
+from lamella.core.compaction.chain import Plan, plan_compaction
+from lamella.core.compaction.rules import ChainRules
+from lamella.core.log.receipt import Certificate, StepName
+from lamella.core.prompt.layers.opening import render_wishes
+from lamella.core.values import replace
+
+EXPENDABLE = ChainRules(steps=(StepName.EXPENDABLE,))
+WISH = "Always cite the page, the chapter and the edition of whatever book you quote from."
+NEWER = "From now on answer in Indonesian."
+
+
+def wished() -> Story:
+    story = Story(make_rules(EXPENDABLE)).say(f"Thanks. {WISH}", "Yes, about K-37. " * 20).say(NEWER, "Ya. " * 40)
+    for number in range(6):
+        story.say(f"Question {number} on desk B-{number}2?", f"It is in plan-{number}.md, I think. " * 12)
+    return story
+
+
+def plan(story: Story, *, goal: int = 0, room: int = 200, path: list[str] | None = None) -> Plan:
+    return plan_compaction(
+        story.state,
+        story.bind(replace(attaching(), text="And now?")),
+        story.rules.chain,
+        measure=story.rules.measure,
+        place=story.rules.place,
+        window=10_000,
+        as_is=story.prompt(),
+        goal=goal,
+        path=story.path if path is None else path,
+        room=room,
+    )
+
+
+def test_wishes_stay_word_for_word_when_their_messages_go() -> None:
+    story = wished()
+    receipt = plan(story).receipt
+    assert names(receipt) == ["expendable", "rules"]
+    assert receipt is not None
+    story.apply(receipt)
+    assert standing_wishes(story.state) == (WISH, NEWER)
+    sent = story.sent()
+    assert f"<content>\n- {WISH}\n- {NEWER}\n</content>\n</standing_wishes>\n" in sent
+    assert "Thanks." not in sent
+    story.say("Never guess.", "Fine. " * 30).say("And this?", "That. " * 30).say("Well?", "Yes.")
+    again = plan(story).receipt
+    assert again is not None
+    story.apply(again)
+    assert standing_wishes(story.state) == (WISH, NEWER, "Never guess.")
+    assert story.sent().count("<standing_wishes>") == 1
+
+
+def test_while_the_message_stands_nothing_is_added() -> None:
+    story = wished()
+    goal = story.tokens() - 150
+    receipt = plan(story, goal=goal).receipt
+    assert names(receipt) == ["expendable"]
+    assert receipt is not None
+    assert receipt.certificate is not None
+    assert receipt.certificate.rules == (0, 0, 0)
+
+
+def test_wishes_have_a_bound_the_newest_stay_and_the_rest_is_counted() -> None:
+    story = wished()
+    room = story.rules.measure.count(render_wishes([f"- {NEWER}"], more=1))
+    receipt = plan(story, room=room).receipt
+    assert receipt is not None
+    story.apply(receipt)
+    assert standing_wishes(story.state) == (NEWER,)
+    assert "and 1 older; recall finds them\n" in story.sent()
+    assert receipt.certificate is not None
+    assert receipt.certificate.rules == (1, 1, 0)
+    assert names(plan(wished(), room=5).receipt) == ["expendable"]
+
+
+def test_exact_words_stand_or_are_one_recall_away() -> None:
+    story = wished()
+    receipt = plan(story, goal=story.tokens() - 250).receipt
+    assert receipt is not None
+    assert receipt.certificate is not None
+    stand, recallable, gone = receipt.certificate.words
+    assert (stand + recallable > 0, gone) == (True, 0)
+    outlined = wished()
+    outlined.rules = make_rules(ChainRules(steps=(StepName.REPLIES,)))
+    kept = plan(outlined).receipt
+    assert kept is not None
+    assert kept.certificate == Certificate(words=(6, 0, 0))
+
+
+def test_what_could_not_be_recalled_is_not_taken_out() -> None:
+    story = wished()
+    assert plan(story, path=["somebody-else"]).receipt is None
+    plain = chat(10, rules=make_rules(EXPENDABLE))
+    assert plan(plain, path=["somebody-else"]).receipt is not None
+
+
+def test_attachments_count_as_well() -> None:
+    story = Story(make_rules(ChainRules(steps=(StepName.HANDLE,))))
+    story.say("Read.", "Yes.", attaching(note("a.md", "The code is K-99 and so on. " * 40)))
+    for _ in range(4):
+        story.say("And?", "So.")
+    receipt = plan(story).receipt
+    assert receipt is not None
+    assert receipt.certificate == Certificate(words=(0, 1, 0))
+
+
+def test_nothing_is_certified_of_nothing() -> None:
+    draft = wished().draft()
+    assert certify(draft.state, draft, (), path=()) == Certificate()
+    assert keep_wishes(draft.state, draft, room=100) is None

@@ -1,0 +1,49 @@
+"""Standing wishes are found by their cues, and not in what somebody else said."""
+
+import pytest
+
+from lamella.core.text.said.wishes import CUES, find_wishes
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        "Always include version numbers in your answers.",
+        "From now on answer in Indonesian.",
+        "Never send the price list to Dimas!",
+        "I\u2019d rather have tables than lists",
+        "Please remember that I am allergic to nuts.",
+        "Whenever I paste a log, look for timeouts first.",
+        "Mulai sekarang jawab dalam bahasa Inggris.",
+        "Jangan pernah hapus catatan lama.",
+        "Saya lebih suka jawaban yang pendek.",
+        "Setiap kali saya kirim bab, periksa sitasinya.",
+    ],
+)
+def test_a_sentence_with_a_cue_is_a_wish_word_for_word(wish: str) -> None:
+    assert find_wishes(wish) == (wish,)
+    assert find_wishes(f"Thanks for that. {wish}\nAnd what is the time?") == (wish,)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "What is the time?",
+        "Do you always answer like this?",
+        "```\nalways run this\n```",
+        "> Never trust a quotation.",
+        'The sign says "never enter".',
+        "The config has `always` in it.",
+        "He runs alwaysOn mode.",
+        "",
+    ],
+)
+def test_questions_code_quotations_and_other_words_are_none(text: str) -> None:
+    assert find_wishes(text) == ()
+
+
+def test_several_come_in_their_order_each_once_and_cues_of_ones_own_count() -> None:
+    text = "- Always cite.\n- Fine.\n- Never guess.\n- Always cite."
+    assert find_wishes(text) == ("Always cite.", "Never guess.")
+    assert find_wishes("Immer zitieren.") == ()
+    assert find_wishes("Immer zitieren.", cues=CUES | {"immer"}) == ("Immer zitieren.",)
