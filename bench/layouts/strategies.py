@@ -73,7 +73,7 @@ def write_facts() -> str:
 
 def glue(workload: Workload) -> Iterator[Sent]:
     """Everything attached in the last message, every turn; earlier turns as they were typed."""
-    at, said = 0.0, [Block(workload.system, _SHORT)]
+    at, said = 0.0, _begin(workload)
     for step in workload.steps:
         at += step.pause
         carried = [_block(path, text) for path, text in step.held.items()]
@@ -84,12 +84,12 @@ def glue(workload: Workload) -> Iterator[Sent]:
         after = list(_work(step.rounds))
         for number in range(1, len(step.rounds) + 1):
             yield at, [*past, *asked, *after[: 2 * number - 1], after[2 * number - 1]._replace(mark=_SHORT)]
-        said = [said[0], *said[1:], Block(step.text), *after, Block(step.reply)]
+        said = [*said, Block(step.text), *after, Block(step.reply)]
 
 
 def append(workload: Workload, *, diffs: bool = False) -> Iterator[Sent]:
     """Every message stays as it was sent; what is attached comes once, and again or as a difference when it changed."""
-    at, said = 0.0, [Block(workload.system, _SHORT)]
+    at, said = 0.0, _begin(workload)
     standing: dict[str, str] = {}
     for step in workload.steps:
         at += step.pause
@@ -101,11 +101,18 @@ def append(workload: Workload, *, diffs: bool = False) -> Iterator[Sent]:
         carried += [_result(step.output)] if step.output else []
         said.append(Block("".join([*carried, step.text])))
         yield at, [*said[:-1], said[-1]._replace(mark=_SHORT)]
-        for block in _work(step.rounds):
+        for number, block in enumerate(_work(step.rounds)):
             said.append(block)
-            if len(said) % 2 == 0:
+            if number % 2:
                 yield at, [*said[:-1], said[-1]._replace(mark=_SHORT)]
         said.append(Block(step.reply))
+
+
+def _begin(workload: Workload) -> list[Block]:
+    """Tools and the system prompt, as every strategy sends them."""
+    names = sorted({one.name for step in workload.steps for one in step.rounds})
+    tools = [Block(json.dumps({"name": name, "description": "", "input_schema": {}})) for name in names]
+    return [*tools, Block(workload.system, _SHORT)]
 
 
 def _block(path: str, text: str) -> str:

@@ -11,7 +11,7 @@ from lamella.core.messages.delta import Reply, StopReason, ToolCall
 from lamella.engine.chat import Chat
 
 LONG = "I would rather keep it as it is. " * 40
-LAYOUTS = pytest.mark.parametrize("layout", ["in_place", "library"])
+LAYOUTS = pytest.mark.parametrize("layout", ["in_place", "library", "auto"])
 
 
 class Kept:

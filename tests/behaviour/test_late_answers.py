@@ -13,7 +13,7 @@ from lamella.adapters.stores.memory import MemoryStore
 from lamella.faces.cli.terminal.door import ShellDoor
 from lamella.testing import Line, ScriptedProvider
 
-LAYOUTS = pytest.mark.parametrize("layout", ["library", "in_place"])
+LAYOUTS = pytest.mark.parametrize("layout", ["library", "in_place", "auto"])
 
 
 def texts(chat: Chat, head: str | None = None) -> list[str]:

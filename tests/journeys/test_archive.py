@@ -21,7 +21,7 @@ from lamella.engine.keeping.conversations import ImportOutcome
 from lamella.wiring import open_archive, open_conversations
 
 NAME = "talk"
-LAYOUTS = pytest.mark.parametrize("layout", ["library", "in_place"])
+LAYOUTS = pytest.mark.parametrize("layout", ["library", "in_place", "auto"])
 
 # Takes an archive into a new store, in a process that knows nothing else, and tells what it would send next.
 GO_ON = """

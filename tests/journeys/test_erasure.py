@@ -20,7 +20,7 @@ from lamella.faces.cli import main
 SECRET = "the zebra keeps its stripes in a drawer"
 SHARED = "a page that two conversations share"
 PNG = png(7, 9) + b" striped zebra"
-LAYOUTS = pytest.mark.parametrize("layout", ["library", "in_place"])
+LAYOUTS = pytest.mark.parametrize("layout", ["library", "in_place", "auto"])
 
 
 @pytest.fixture

@@ -71,6 +71,8 @@ def find_forced(state: State, turn: Turn) -> str | None:
         return "nothing was sent before"
     if state.terms.layout is not turn.terms.layout:
         return "the layout changed"
+    if turn.rewritten is not None and not turn.unmoved:
+        return "what was said before was rewritten"
     if _was_compacted(state):
         return "what was said before was compacted"
     return _why_settings_fold(state, turn)

@@ -90,7 +90,8 @@ def plan_by_price(
     if forced is not None or state.measured_by != measure.name:
         # Nothing that a cache holds can be served: what is marked is there for the next turn.
         first = asked_at - state.talk.length
-        marks = tuple(sorted({*((0,) if first else ()), *((asked_at - 1,) if asked_at > first else ())}))
+        talk = asked_at > first and turn.terms.history is History.FULL
+        marks = tuple(sorted({*((0,) if first else ()), *((asked_at - 1,) if talk else ())}))
         why = forced or "another model counts otherwise"
         return Placement(keep=0, why=why, marks=marks if profile.marks else (), at=at, lapse=lapse)
     ground, forms = _survey(state, turn, profile, measure=measure, at=at)
@@ -102,6 +103,8 @@ def plan_by_price(
     if chosen.keep is not None and turn.terms.history is not History.FULL and _is_cold(candidates[0], ground):
         # What is not shown of the talk is settled anew where that costs nothing.
         chosen = _price(ground, ground.first, asked_at=asked_at, total=chosen.total, worth=chosen.now - chosen.expected)
+        # How many messages that leaves is not known yet.
+        chosen = chosen._replace(marks=tuple(mark for mark in chosen.marks if mark < ground.first))
     kept_forms = forms if chosen.keep is None else {}
     return Placement(
         keep=chosen.keep,

@@ -15,7 +15,7 @@ from lamella.core.prompt.prompt import ask_with
 from lamella.core.prompt.state import State
 from lamella.core.text.content import escape_line
 
-_NOTHING = "Nothing is attached now.\n"
+_GONE, _BACK = "No longer attached", "Attached again"
 _UNNAMED = (Kind.TOOL, Kind.IMAGE)
 
 
@@ -66,9 +66,8 @@ def _state(state: State, now: Sequence[str], new: Set[str], *, cuts: bool, place
     candidates = standing if cuts else set(before)
     gone = [name for name in candidates if name not in now and name in state.library and _is_readable(state, name)]
     back = [name for name in now if name not in before and name not in here]
-    if not gone and not back:
-        return ""
-    return f"Attached now: {', '.join(map(escape_line, now))}.\n" if now else _NOTHING
+    lines = ((_GONE, gone), (_BACK, back))
+    return "".join(f"{told}: {', '.join(map(escape_line, names))}.\n" for told, names in lines if names)
 
 
 def _is_readable(state: State, name: str) -> bool:

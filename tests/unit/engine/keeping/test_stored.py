@@ -32,7 +32,7 @@ from lamella.errors import (
     StoreUnavailableError,
 )
 
-LAYOUTS = pytest.mark.parametrize("layout", ["library", "in_place"])
+LAYOUTS = pytest.mark.parametrize("layout", ["library", "in_place", "auto"])
 
 
 @pytest.fixture
