@@ -18,7 +18,7 @@ ROOMS = {
         "writing",
     },
     "faces": {"cli", "mcp", "server"},
-    "engine": {"dialogue", "keeping", "runs", "sending"},
+    "engine": {"dialogue", "hosts", "keeping", "runs", "sending"},
     "runners": {"answering", "rounds"},
     "settings": set[str](),
     "views": {"serving"},

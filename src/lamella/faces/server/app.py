@@ -8,6 +8,7 @@ from fastapi import APIRouter, FastAPI
 from fastapi.openapi.utils import get_openapi
 
 import lamella
+from lamella.faces.server.doors.routers import DOORS
 from lamella.faces.server.failures import add_handlers
 from lamella.faces.server.guard.guard import Guard
 from lamella.faces.server.resources import (
@@ -36,6 +37,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     notes.router,
     catalog.router,
     settings.router,
+    *DOORS,
 )
 _ABOUT = "The context engine for LLM chat over HTTP. Every error has one shape; streams are server-sent events."
 _ERROR = {
