@@ -38,7 +38,9 @@ class AskedTurn:
             self.chat = await state.engine_of(self.caller).conversation(key)
             return self._watch(await send(self.chat), self.chat)
 
-        return await state.runs.start(key, make, queue=queue)
+        run = await state.runs.start(key, make, queue=queue)
+        run.find_head = lambda: "" if self.chat is None else self.chat.head
+        return run
 
     async def _watch(self, events: AsyncGenerator[Event, None], chat: Chat) -> AsyncGenerator[Event, None]:
         """The same events; what the answer came to is told to the log and the meters once it is over."""
@@ -89,7 +91,7 @@ class AskedTurn:
 async def respond(asking: AskedTurn, run: Run, *, stream: bool) -> Response:
     """The answer of a run: events as they come, or one body at its end."""
     if stream:
-        return SseResponse(keep_alive(stream_events(run.follow(), lambda: tell_end(asking.chat, run))))
+        return SseResponse(keep_alive(stream_events(run.follow(), lambda: tell_end(run))))
     async with aclosing(run.follow()) as events:
         calls = [call for _, event in [one async for one in events] for call in event.calls]
     chat = asking.chat
@@ -106,15 +108,10 @@ async def respond(asking: AskedTurn, run: Run, *, stream: bool) -> Response:
     )
 
 
-def tell_end(chat: Chat | None, run: Run) -> dict[str, object]:
+def tell_end(run: Run) -> dict[str, object]:
     """What the end of a stream says: the reply by its id, and whether it was stopped."""
-    head = None if chat is None else chat.head
-    return {
-        "conversation": run.conversation,
-        "message": run.message,
-        "reply": None if head == run.message else head,
-        "stopped": run.stopped,
-    }
+    told = {"conversation": run.conversation, "message": run.message}
+    return {**told, "reply": run.reply, "stopped": run.stopped}
 
 
 async def tell_each(events: Sequence[TellingEvent]) -> AsyncGenerator[TellingEvent, None]:
