@@ -24,6 +24,7 @@ from lamella.faces.server.resources import (
     settings,
 )
 from lamella.faces.server.state import ServerState
+from lamella.faces.server.watching.turns import TurnWatch
 
 # A resource is a line here and a file of its name beside the others.
 ROUTERS: tuple[APIRouter, ...] = (
@@ -62,7 +63,10 @@ def make_app(state: ServerState) -> FastAPI:
 
     @asynccontextmanager
     async def live(_app: FastAPI) -> AsyncGenerator[None, None]:
+        watch = TurnWatch(state.meters)
+        watch.begin()
         yield
+        watch.end()
         state.is_ready = False
         # Whoever runs this waited for streams already, as long as they may take.
         await state.runs.close(0)
