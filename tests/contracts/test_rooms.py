@@ -18,7 +18,7 @@ ROOMS = {
         "workflows", "writing",
     },
     "faces": {"cli", "mcp", "server"},
-    "engine": {"dialogue", "keeping", "runs", "sending", "stages"},
+    "engine": {"dialogue", "hosts", "keeping", "runs", "sending", "stages"},
     "runners": {"answering", "kinds", "rounds"},
     "settings": set[str](),
     "views": {"code", "serving", "work"},

@@ -125,6 +125,8 @@ def test_a_client_that_comes_back_within_the_grace_hears_the_rest(server: Runnin
     said = [event.data["text"] for event in (heard, *rest) if event.name == "delta"]
     assert "".join(said) == SLOW.text
     assert (rest[-1].name, rest[-1].data["stopped"]) == ("done", False)
+    kept = server.client.get(f"/v1/conversations/{key}").json()["turns"][0]["reply"]
+    assert rest[-1].data["reply"] == kept["message"]
 
 
 def test_an_error_before_anything_is_written_down_has_its_status_and_one_after_that_is_the_last_event() -> None:

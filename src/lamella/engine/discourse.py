@@ -196,11 +196,13 @@ class Discourse(StagedDiscourse):
         return self._toolbox
 
     def reply(self, answer: object, *, at: datetime | None = None) -> Reply:
-        """What the model answered to the turn asked last: a text, or the object that a provider's SDK gave.
+        """What the model answered to the turn asked last: a text, a ``Reply``, or the object that an SDK gave.
 
         From an SDK's object the text, the tool calls and the usage are taken, and the ledger is joined by them. With
         calls in it the turn stays open until ``give`` hands back what they gave.
         """
+        if isinstance(answer, Reply):
+            return self._walker.reply(Answer(reply=answer), at=check_time(at))
         given = check_text(answer, "answer") if isinstance(answer, str) else self._walker.read_answer(answer)
         return self._walker.reply(given, at=check_time(at))
 

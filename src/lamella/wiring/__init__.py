@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from lamella.adapters.archive.glued import part_message
     from lamella.adapters.archive.transcript import Transcript, load_transcript, parse_transcript, read_transcript
     from lamella.adapters.providers.places import DEMO_MODEL
     from lamella.adapters.providers.registry import list_models
@@ -127,6 +128,7 @@ __all__ = [
     "open_world",
     "open_writer",
     "parse_transcript",
+    "part_message",
     "place_user_file",
     "read_answer",
     "read_body",
@@ -149,6 +151,7 @@ __all__ = [
 if not TYPE_CHECKING:
     # A command imports what it wires and nothing else: all of it takes as long as forty bare Pythons (2026-11-17).
     _HOMES = {
+        "lamella.adapters.archive.glued": ("part_message",),
         "lamella.adapters.archive.transcript": ("Transcript", "load_transcript", "parse_transcript", "read_transcript"),
         "lamella.adapters.sources.code.attaching": ("attach_code",),
         "lamella.adapters.sources.code.sent": ("read_body", "read_sent"),

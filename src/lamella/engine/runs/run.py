@@ -1,7 +1,7 @@
 """A run: one turn on its way to its answer, told to as many as follow it, whenever they come."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, suppress
 from datetime import datetime
 from secrets import token_hex
@@ -26,6 +26,8 @@ class Run:
         self.name = token_hex(_NAME_BYTES)
         self.message: str | None = None
         self.error: BaseException | None = None
+        # Tells the last message of the conversation that the run is in.
+        self.find_head: Callable[[], str] | None = None
         self.stopped = False
         self._grace = grace
         self._told: list[TellingEvent] = []
@@ -40,6 +42,12 @@ class Run:
         """Take the events of a turn in, from now on."""
         self._task = asyncio.get_running_loop().create_task(self._take(events))
         self._listen_for_leaving()
+
+    @property
+    def reply(self) -> str | None:
+        """The reply by its id, once it is written down."""
+        head = None if self.find_head is None else self.find_head()
+        return None if head == self.message else head
 
     @property
     def is_over(self) -> bool:

@@ -8,6 +8,7 @@ from fastapi import APIRouter, FastAPI
 from fastapi.openapi.utils import get_openapi
 
 import lamella
+from lamella.faces.server.doors.routers import DOORS
 from lamella.faces.server.failures import add_handlers
 from lamella.faces.server.guard.guard import Guard
 from lamella.faces.server.resources import (
@@ -23,6 +24,7 @@ from lamella.faces.server.resources import (
     settings,
 )
 from lamella.faces.server.state import ServerState
+from lamella.faces.server.watching.turns import TurnWatch
 
 # A resource is a line here and a file of its name beside the others.
 ROUTERS: tuple[APIRouter, ...] = (
@@ -36,6 +38,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     notes.router,
     catalog.router,
     settings.router,
+    *DOORS,
 )
 _ABOUT = "The context engine for LLM chat over HTTP. Every error has one shape; streams are server-sent events."
 _ERROR = {
@@ -60,7 +63,10 @@ def make_app(state: ServerState) -> FastAPI:
 
     @asynccontextmanager
     async def live(_app: FastAPI) -> AsyncGenerator[None, None]:
+        watch = TurnWatch(state.meters)
+        watch.begin()
         yield
+        watch.end()
         state.is_ready = False
         # Whoever runs this waited for streams already, as long as they may take.
         await state.runs.close(0)

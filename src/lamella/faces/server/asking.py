@@ -5,7 +5,9 @@ from contextlib import aclosing
 from time import perf_counter
 
 from fastapi.responses import JSONResponse, Response
+from opentelemetry.trace import Span
 
+from lamella import Receipt
 from lamella.engine.chat import Chat
 from lamella.engine.runs.place import TellingEvent
 from lamella.engine.runs.run import Run
@@ -13,6 +15,7 @@ from lamella.engine.sending.sending import Event
 from lamella.faces.server.state import Caller, ServerState
 from lamella.faces.server.streams import SseResponse, keep_alive, stream_events
 from lamella.faces.server.watching.lines import log_answer
+from lamella.faces.server.watching.traces import end_answer, note_compaction, start_answer
 from lamella.views.serving.streams import view_answered
 
 # Makes the events of a turn in a conversation that nobody else is answered in.
@@ -28,6 +31,7 @@ class AskedTurn:
         self.caller = caller
         self.chat: Chat | None = None
         self.warnings: Sequence[str] = ()
+        self._compacted: set[str] = set()
 
     async def start(self, conversation: str, send: Send, *, queue: bool = False) -> Run:
         """Begin a run; its question is written down when this returns."""
@@ -38,29 +42,33 @@ class AskedTurn:
             self.chat = await state.engine_of(self.caller).conversation(key)
             return self._watch(await send(self.chat), self.chat)
 
-        return await state.runs.start(key, make, queue=queue)
+        run = await state.runs.start(key, make, queue=queue)
+        run.find_head = lambda: "" if self.chat is None else self.chat.head
+        return run
 
     async def _watch(self, events: AsyncGenerator[Event, None], chat: Chat) -> AsyncGenerator[Event, None]:
-        """The same events; what the answer came to is told to the log and the meters once it is over."""
+        """The same events; what the answer came to is told to the log, the meters and a span once it is over."""
         said: list[str] = []
         begun, ended = perf_counter(), "stopped"
+        failed: BaseException | None = None
+        span = start_answer(chat.id, self.caller.name)
         try:
             async with aclosing(events):
                 async for event in events:
-                    ended = self._note(event, said, begun) or ended
+                    ended = self._note(event, said, begun, span=span) or ended
                     yield event
-        except Exception:
-            ended = "failed"
+        except Exception as error:
+            ended, failed = "failed", error
             raise
         finally:
-            self._note_answer(chat, ended=ended, text="".join(said))
+            end_answer(span, self._note_answer(chat, ended=ended, text="".join(said)), failed=failed)
 
-    def _note(self, event: Event, said: list[str], begun: float) -> str | None:
+    def _note(self, event: Event, said: list[str], begun: float, *, span: Span) -> str | None:
         """What an event says for the meters; how the turn ended, if this is its end."""
         meters = self.state.meters
         if event.turn is not None:
             self.warnings = event.turn.envelope.warnings
-            meters.note_steps(event.turn.compaction)
+            self._note_receipt(event.turn.compaction, span)
         if event.text:
             if not said:
                 meters.note_first(perf_counter() - begun)
@@ -69,13 +77,22 @@ class AskedTurn:
             return None
         return "calls" if event.calls else "done"
 
-    def _note_answer(self, chat: Chat, *, ended: str, text: str) -> None:
+    def _note_receipt(self, receipt: Receipt | None, span: Span) -> None:
+        # A turn tells of what was compacted before it with each of its events.
+        if receipt is None or receipt.id in self._compacted:
+            return
+        self._compacted.add(receipt.id)
+        steps = [step.name.value for step in receipt.steps]
+        self.state.meters.note_steps(steps)
+        note_compaction(span, steps, before=receipt.tokens_before, after=receipt.tokens_after)
+
+    def _note_answer(self, chat: Chat, *, ended: str, text: str) -> dict[str, object]:
         made = chat.ledger()[-1:]
         call = made[0][-1] if made and made[0] else None
         usage = {} if call is None else {name: getattr(call.usage, name) for name in _CLASSES}
         cost = None if call is None or call.billed is None else float(call.billed)
         self.state.meters.note_answer(ended=ended, usage=usage, cost=cost)
-        told = {
+        told: dict[str, object] = {
             "conversation": chat.id,
             "caller": self.caller.name,
             "model": None if call is None else call.model,
@@ -84,12 +101,13 @@ class AskedTurn:
             "cost": cost,
         }
         log_answer(told, text=text, preview=self.state.rules.preview)
+        return told
 
 
 async def respond(asking: AskedTurn, run: Run, *, stream: bool) -> Response:
     """The answer of a run: events as they come, or one body at its end."""
     if stream:
-        return SseResponse(keep_alive(stream_events(run.follow(), lambda: tell_end(asking.chat, run))))
+        return SseResponse(keep_alive(stream_events(run.follow(), lambda: tell_end(run))))
     async with aclosing(run.follow()) as events:
         calls = [call for _, event in [one async for one in events] for call in event.calls]
     chat = asking.chat
@@ -106,15 +124,10 @@ async def respond(asking: AskedTurn, run: Run, *, stream: bool) -> Response:
     )
 
 
-def tell_end(chat: Chat | None, run: Run) -> dict[str, object]:
+def tell_end(run: Run) -> dict[str, object]:
     """What the end of a stream says: the reply by its id, and whether it was stopped."""
-    head = None if chat is None else chat.head
-    return {
-        "conversation": run.conversation,
-        "message": run.message,
-        "reply": None if head == run.message else head,
-        "stopped": run.stopped,
-    }
+    told = {"conversation": run.conversation, "message": run.message}
+    return {**told, "reply": run.reply, "stopped": run.stopped}
 
 
 async def tell_each(events: Sequence[TellingEvent]) -> AsyncGenerator[TellingEvent, None]:

@@ -17,6 +17,7 @@ from lamella.engine.runs.book import RunBook
 from lamella.errors import UsageError
 from lamella.faces.server.app import make_app
 from lamella.faces.server.state import ServerState
+from lamella.faces.server.watching.traces import send_traces
 from lamella.ports import ChatProvider
 from lamella.wiring import (
     ServeSettings,
@@ -51,6 +52,8 @@ def open_state(
     """Everything a server works with, opened."""
     services = services or read_services()
     rules = find_serve_rules(services, host=options.host, port=options.port)
+    if rules.traces:
+        send_traces(rules.traces)
     suite = open_engines(options.store, vault=options.vault, model=options.model, services=services, provider=provider)
     runs = RunBook(
         suite.reservations, clock=SystemClock(), workers=suite.pool.workers, grace=rules.grace, most=rules.runs

@@ -230,9 +230,10 @@ async def follow(
     run = _find_run(state, key, message=message, place=place)
     if run is not None:
         known = place if place is not None and place.run == run.name else None
-        return SseResponse(keep_alive(stream_events(run.follow(known), lambda: tell_end(None, run))))
-    events = _retell(state, caller, key, message=message, place=place)
-    return SseResponse(keep_alive(stream_events(events, lambda: _tell_stored_end(chat, message))))
+        return SseResponse(keep_alive(stream_events(run.follow(known), lambda: tell_end(run))))
+    end: dict[str, object] = {}
+    events = _retell(state, caller, key, message=message, place=place, end=end)
+    return SseResponse(keep_alive(stream_events(events, lambda: end)))
 
 
 def _find_run(state: ServerState, key: str, *, message: str, place: EventPlace | None) -> Run | None:
@@ -243,16 +244,22 @@ def _find_run(state: ServerState, key: str, *, message: str, place: EventPlace |
 
 
 async def _retell(
-    state: ServerState, caller: Caller, key: str, *, message: str, place: EventPlace | None
+    state: ServerState,
+    caller: Caller,
+    key: str,
+    *,
+    message: str,
+    place: EventPlace | None,
+    end: dict[str, object],
 ) -> AsyncGenerator[TellingEvent, None]:
-    """An answer from the log; one that another process is giving is waited for."""
-    told, held = await _read_log(state, caller, key, message=message, place=place), True
+    """An answer from the log; one that another process is giving is waited for. ``end`` gets what its end says."""
+    told, held = await _read_log(state, caller, key, message=message, place=place, end=end), True
     while held and not _is_done(told):
         # What was written before it was let go is read after that.
         held = await state.runs.is_held_elsewhere(key)
         if held:
             await asyncio.sleep(_LOOK)
-        told = await _read_log(state, caller, key, message=message, place=place)
+        told = await _read_log(state, caller, key, message=message, place=place, end=end)
     async for one in tell_each(told):
         yield one
     if not _is_done(told):
@@ -263,19 +270,23 @@ async def _retell(
 
 
 async def _read_log(
-    state: ServerState, caller: Caller, key: str, *, message: str, place: EventPlace | None
+    state: ServerState,
+    caller: Caller,
+    key: str,
+    *,
+    message: str,
+    place: EventPlace | None,
+    end: dict[str, object],
 ) -> Sequence[TellingEvent]:
     chat = await state.engine_of(caller).conversation(key)
-    return await state.suite.pool.workers.run(lambda: chat.retell(message, place))
+    told = await state.suite.pool.workers.run(lambda: chat.retell(message, place))
+    reply = chat.find_turn(message).reply
+    end.update(conversation=key, message=message, reply=None if reply is None else reply.id, stopped=False)
+    return told
 
 
 def _is_done(told: Sequence[TellingEvent]) -> bool:
     return bool(told) and told[-1][1].kind == "done"
-
-
-def _tell_stored_end(chat: Chat, message: str) -> dict[str, object]:
-    reply = chat.find_turn(message).reply
-    return {"conversation": chat.id, "message": message, "reply": None if reply is None else reply.id, "stopped": False}
 
 
 def _make_tool(one: ToolBody) -> Tool:

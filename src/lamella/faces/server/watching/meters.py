@@ -1,26 +1,11 @@
 """Meters: what a server did, in numbers that a scraper collects."""
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
 _TOKENS = ("plain", "read", "write", "output")
-
-
-class StepShape(Protocol):
-    """What has to be known of a step of a compaction."""
-
-    @property
-    def name(self) -> str: ...
-
-
-class ReceiptShape(Protocol):
-    """What has to be known of a compaction."""
-
-    @property
-    def steps(self) -> Sequence[StepShape]: ...
 
 
 class ServerMeters:
@@ -80,10 +65,10 @@ class ServerMeters:
             if name.startswith("segments_"):
                 self._segments.labels(name.removeprefix("segments_")).inc(_number(value))
 
-    def note_steps(self, receipt: ReceiptShape | None) -> None:
-        """What was compacted before a turn, if anything."""
-        for step in () if receipt is None else receipt.steps:
-            self._compactions.labels(str(step.name)).inc()
+    def note_steps(self, steps: Sequence[str]) -> None:
+        """What was compacted before a turn, step by step."""
+        for step in steps:
+            self._compactions.labels(step).inc()
 
     def note_answer(self, *, ended: str, usage: Mapping[str, int | None], cost: float | None) -> None:
         self._answers.labels(ended).inc()

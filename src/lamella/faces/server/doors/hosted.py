@@ -1,0 +1,166 @@
+"""Hosted turns: from a client's whole history to a run in the conversation that it is, and what was heard of it."""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from lamella import ToolCall
+from lamella.engine.chat import Chat
+from lamella.engine.hosts.going_on import fits_history, make_ready
+from lamella.engine.hosts.history import HostRequest, name_history
+from lamella.engine.hosts.places import HostChange
+from lamella.engine.runs.place import TellingEvent
+from lamella.engine.runs.run import Run
+from lamella.engine.sending.sending import Event
+from lamella.errors import CallError
+from lamella.faces.server.asking import AskedTurn
+from lamella.faces.server.attached import AttachedList, read_attached
+from lamella.faces.server.state import Caller, ServerState
+from lamella.refusals import NameTakenError, RunUnderwayError
+
+CONVERSATION = "x-lamella-conversation"
+# How many conversations that begin alike are looked at before one of its own is begun.
+_ALIKE = 20
+_ANY = "lamella"
+
+
+class LamellaField(BaseModel):
+    """What a client may say to Lamella in the field `lamella`, beside what its own API takes."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    conversation: str | None = None
+    attach: AttachedList = []
+    runner: str | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class HostedTurn:
+    """A turn that a client's history ends in: its run, and what is to be said of it."""
+
+    asked: AskedTurn
+    run: Run
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What every answer at a door tells beside what its API does."""
+        told = {"X-Lamella-Conversation": self.run.conversation}
+        return {**told, "X-Lamella-Note": "; ".join(self.notes)} if self.notes else told
+
+
+@dataclass(slots=True)
+class HeardAnswer:
+    """What a run has said so far."""
+
+    text: str = ""
+    reasoning: str = ""
+    calls: list[ToolCall] = field(default_factory=list)
+    usage: Mapping[str, int | None] = field(default_factory=dict)
+    stop: str = "end"
+
+    def take(self, event: Event) -> None:
+        """One event more."""
+        self.text += event.text
+        self.reasoning += event.said if event.kind == "reasoning" else ""
+        if event.usage is not None:
+            names = ("plain", "read", "write", "write_long", "output", "reasoning", "prompt")
+            self.usage = {name: getattr(event.usage, name) for name in names}
+        if event.kind == "done":
+            self.calls = list(event.calls)
+            made = [] if event.turn is None else event.turn.ledger.calls
+            self.stop = made[-1].stop if made else self.stop
+
+    def count(self, name: str) -> int:
+        """Tokens of a price class; what nobody knows is told as none, as these APIs have no word for that."""
+        return self.usage.get(name) or 0
+
+
+async def hear(run: Run) -> HeardAnswer:
+    """The whole answer of a run."""
+    heard = HeardAnswer()
+    async with aclosing(run.follow()) as events:
+        async for _, event in events:
+            heard.take(event)
+    return heard
+
+
+async def follow(run: Run) -> AsyncGenerator[Event, None]:
+    """The events of a run as they come."""
+    told: AsyncGenerator[TellingEvent, None] = run.follow()
+    async with aclosing(told):
+        async for _, event in told:
+            yield event
+
+
+async def open_turn(
+    state: ServerState, caller: Caller, request: HostRequest, *, conversation: str | None, ignored: Sequence[str]
+) -> HostedTurn:
+    """Begin the run of a history's last question, in the conversation that is named or that it is known to be."""
+    notes = [f"ignored: {', '.join(ignored)}"] if ignored else []
+    for name in _list_names(request, conversation):
+        asked = AskedTurn(state, caller)
+        found = await state.suite.pool.workers.run(lambda name=name: _find(state, caller, name, request, conversation))  # type: ignore[misc]
+        if found is None:
+            continue
+        try:
+            run = await asked.start(
+                found, _make_send(state, request, conversation, notes), queue=conversation is not None
+            )
+        except RunUnderwayError:
+            if conversation is not None:
+                raise
+            continue
+        return HostedTurn(asked=asked, run=run, notes=notes)
+    raise CallError(f"{_ALIKE} conversations begin like this one.", hint=f"Name it in the header {CONVERSATION}.")
+
+
+def _make_send(state: ServerState, request: HostRequest, conversation: str | None, notes: list[str]) -> Any:  # noqa: ANN401
+    async def send(chat: Chat) -> AsyncGenerator[Event, None]:
+        named = conversation is not None
+        ready, change = await state.suite.pool.workers.finish(lambda: make_ready(chat, request, named=named))
+        if change is not HostChange.NONE:
+            notes.append(change.value)
+        return ready()
+
+    return send
+
+
+def _list_names(request: HostRequest, conversation: str | None) -> list[str]:
+    if conversation is not None:
+        return [conversation]
+    base = name_history(request.turns)
+    return [base, *(f"{base}-{number}" for number in range(2, _ALIKE + 1))]
+
+
+def _find(state: ServerState, caller: Caller, name: str, request: HostRequest, conversation: str | None) -> str | None:
+    """The key of a conversation that can be meant, begun where there is none; none where it cannot."""
+    engine = state.engine_of(caller)
+    listed = engine.look_up(name)
+    if listed is None:
+        settings = {key: value for key, value in state.suite.fit(request.model or "").items() if key != "system"}
+        try:
+            return engine.begin(name, title=None, **{**settings, "model": request.model}).id
+        except NameTakenError:
+            return None
+    if conversation is not None:
+        return listed.conversation
+    busy = state.runs.find(listed.conversation) is not None
+    return listed.conversation if not busy and fits_history(engine.chat(listed.conversation), request) else None
+
+
+def resolve_model(name: str, state: ServerState) -> str:
+    """The model that a client means: by its name here, or by that of its maker alone."""
+    named = state.suite.list_named()
+    if name in ("", _ANY):
+        return state.suite.model
+    return next((one for one in named if name in (one, one.partition(":")[2])), name)
+
+
+def read_own(given: LamellaField | None, header: str | None, state: ServerState) -> tuple[str | None, list[Any]]:
+    """The conversation that a client names, and what it attaches, beside what its API takes."""
+    own = given or LamellaField()
+    return header or own.conversation, list(read_attached(own.attach, state))

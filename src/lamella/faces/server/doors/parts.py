@@ -1,0 +1,67 @@
+"""Parts of messages as clients write them: texts, pictures, documents."""
+
+from base64 import b64decode
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lamella.attach import Attachment, Note, Picture
+from lamella.engine.hosts.history import HostMessage
+from lamella.errors import CallError
+from lamella.wiring import part_message
+
+Part = Mapping[str, Any]
+_TEXTS = ("text", "input_text", "output_text")
+
+
+def read_user(content: str | Sequence[Part]) -> HostMessage:
+    """A user's message: what was typed, and the documents and pictures that came with it."""
+    typed: list[str] = []
+    attach: list[Attachment] = []
+    for part in [{"type": "text", "text": content}] if isinstance(content, str) else content:
+        if part.get("type") in _TEXTS:
+            text, found = part_message(_text(part.get("text")))
+            typed.append(text)
+            attach += found
+        else:
+            attach.append(_read_other(part))
+    return HostMessage("user", "\n\n".join(filter(None, typed)), tuple(attach))
+
+
+def read_text(content: object) -> str:
+    """The text of a message that has nothing else: a text, or parts that are texts."""
+    if content is None or isinstance(content, str):
+        return content or ""
+    if not isinstance(content, Sequence):
+        raise CallError("The content of a message is no text and no list.", hint="Write it as the API has it.")
+    return "".join(_text(part.get("text") or part.get("refusal")) for part in content if isinstance(part, Mapping))
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _read_other(part: Part) -> Attachment:
+    kind = part.get("type")
+    if kind in ("image_url", "input_image"):
+        given = part.get("image_url")
+        url = given.get("url") if isinstance(given, Mapping) else given
+        if isinstance(url, str):
+            return Picture(url=url)
+    source = part.get("source")
+    if isinstance(source, Mapping) and kind == "image":
+        return _read_picture(source)
+    if isinstance(source, Mapping) and kind == "document" and source.get("type") == "text":
+        return Note(path=_text(part.get("title")) or "document.md", text=_text(source.get("data")))
+    raise CallError(
+        f"A part of type {str(kind)[:40]!r} is not taken here.", hint="Send texts, pictures and documents as text."
+    )
+
+
+def _read_picture(source: Mapping[str, Any]) -> Picture:
+    if source.get("type") == "url":
+        return Picture(url=_text(source.get("url")))
+    try:
+        data = b64decode(_text(source.get("data")), validate=True)
+    except ValueError as error:
+        raise CallError("The data of a picture is not base64.", hint="Write its bytes as base64.") from error
+    return Picture(data=data, media_type=_text(source.get("media_type")) or None)
