@@ -3,7 +3,7 @@
 import sqlite3
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -24,6 +24,7 @@ MEMORY = ":memory:"
 # signal where reading it says that it is damaged.
 _PRAGMAS = ("synchronous = FULL", "fullfsync = ON", "foreign_keys = ON", "secure_delete = ON", "mmap_size = 0")
 _PAUSE = 0.02
+_GIVE_WAY = partial(time.sleep, 0)
 _UNDECODABLE = "Could not decode to UTF-8"
 
 
@@ -99,6 +100,7 @@ class SqliteDatabase:
         return result
 
     def _write_waiting(self, own: _WaitingWrite) -> None:
+        let_others_come(self._waiting)
         together = [self._waiting.popleft() for _ in range(len(self._waiting))]
         try:
             with self._patient_since(min(one.since for one in together)):
@@ -262,6 +264,18 @@ class SqliteDatabase:
 
     def _explain(self, error: sqlite3.Error) -> LamellaError:
         return explain(error, self._path, patience=self._patience)
+
+
+def let_others_come(waiting: Sized, give_way: Callable[[], None] = _GIVE_WAY) -> None:
+    """Where several write, let those that are about to do so with them, as long as more come: none is waited for.
+
+    A commit costs as much as many rows, and who commits at once leaves those out that need the interpreter for a moment
+    longer to get here. Who writes alone has nobody to let in.
+    """
+    there = 1
+    while there < len(waiting):
+        there = len(waiting)
+        give_way()
 
 
 class _SqliteTransaction:

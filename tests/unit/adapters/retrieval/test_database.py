@@ -73,3 +73,11 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x", encoding="utf-8")
     with pytest.raises(IndexUnavailableError):
         IndexFile(tmp_path / "file" / "index.db")
+
+
+def test_the_words_of_a_batch_are_written_as_one_segment(path: Path) -> None:
+    texts = [" ".join(f"w{number}x{other}" for other in range(400)) for number in range(400)]
+    with closing(IndexFile(path)) as file:
+        with file.writing():
+            file.run_each("INSERT INTO chunks (body) VALUES (?)", [(text,) for text in texts])
+        assert file.run("SELECT count(DISTINCT segid) FROM chunks_idx") == [(1,)]

@@ -15,15 +15,8 @@ from lamella.errors import UsageError
 from lamella.faces.cli.access import JsonOption, StoreOption
 from lamella.faces.cli.ask import ask_once, check_kept, read_piped
 from lamella.faces.cli.chat.commands.setting import read_given
-from lamella.faces.cli.chat.opening import (
-    UNKEPT,
-    AnswerOption,
-    ChatOptions,
-    ModelOption,
-    SettingOption,
-    SystemOption,
-    VaultOption,
-)
+from lamella.faces.cli.chat.opening import UNKEPT, ChatOptions
+from lamella.faces.cli.chat.options import AnswerOption, ModelOption, SettingOption, SystemOption, VaultOption
 from lamella.faces.cli.code.touched import find_touched
 from lamella.faces.cli.terminal.lines import show_line
 from lamella.faces.cli.terminal.progress import told_if_slow

@@ -8,7 +8,7 @@ import typer
 
 from lamella.engine.dialogue.ask import Ask
 from lamella.faces.cli.access import ChatName, JsonOption, StoreOption, opened_chat
-from lamella.faces.cli.chat.opening import ModelOption, VaultOption
+from lamella.faces.cli.chat.options import ModelOption, VaultOption
 from lamella.faces.cli.terminal.lines import show_lines
 from lamella.faces.cli.terminal.telling import tell, tell_json, write_exactly
 from lamella.runners.kinds.state import read_state

@@ -7,7 +7,7 @@ import typer
 
 from lamella.errors import ExtraMissingError, tell_install
 from lamella.faces.cli.access import StoreOption
-from lamella.faces.cli.chat.opening import ModelOption
+from lamella.faces.cli.chat.options import ModelOption
 
 
 def serve(
