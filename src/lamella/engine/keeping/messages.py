@@ -21,6 +21,14 @@ def find_erased(told: Iterable[Told]) -> frozenset[str]:
     )
 
 
+def name_question(log: Log, message: str, *, name: str) -> str:
+    """The question that a message of a conversation of that name is, or answers."""
+    node = log.nodes.get(message)
+    if node is None:
+        raise miss_message(log, message, name=name)
+    return node.id if node.role is Voice.USER else node.parent
+
+
 def miss_message(log: Log, message: str, *, name: str) -> CallError:
     """Why a message of a conversation of that name cannot be had: none, on another branch, or no question."""
     node = log.nodes.get(message)

@@ -19,7 +19,6 @@ from lamella.core.log.events.changes import DeleteEvent, ForkEvent, RenameEvent,
 from lamella.core.log.events.codec import write_event
 from lamella.core.log.events.compaction import UndoEvent
 from lamella.core.log.events.message import NOTHING_SET, MessageEvent
-from lamella.core.log.ids import Voice
 from lamella.core.log.nodes import Told, name_messages
 from lamella.core.log.receipt import Receipt
 from lamella.core.log.records import Written
@@ -46,7 +45,7 @@ from lamella.engine.keeping.commands.preparing import PreparedChat
 from lamella.engine.keeping.journal import ChatJournal, StoredLog
 from lamella.engine.keeping.last_turn import find_lasting, find_model, find_sent, left_path, name_empty
 from lamella.engine.keeping.lasting import ChatSettings
-from lamella.engine.keeping.messages import find_erased, miss_message
+from lamella.engine.keeping.messages import find_erased, miss_message, name_question
 from lamella.engine.keeping.originals.chat import RecallingChat
 from lamella.engine.keeping.titles import tell_title
 from lamella.engine.locking import one_at_a_time
@@ -201,7 +200,7 @@ class StoredChat(StagedChat, CommandedChat, AccountedChat, PreparedChat, Recalli
         Rounds of tools that were under way are given up: it is asked from its start. Another model is asked anew, and
         so is one whose instructions, temperature or effort were set since.
         """
-        question = self._question(message or self._log.head)
+        question = name_question(self._log, message or self._log.head, name=self.name)
         if question != self._log.head or self._running().is_in_round:
             self._write(write_event(SwitchEvent(head=question), at=self._moment(at)))
         dialogue = self._running()
@@ -397,9 +396,3 @@ class StoredChat(StagedChat, CommandedChat, AccountedChat, PreparedChat, Recalli
 
     def _moment(self, at: datetime | None) -> str:
         return (at or self._backend.clock.now()).astimezone(UTC).isoformat().replace("+00:00", "Z")
-
-    def _question(self, message: str) -> str:
-        node = self._log.nodes.get(message)
-        if node is None:
-            raise miss_message(self._log, message, name=self.name)
-        return node.id if node.role is Voice.USER else node.parent
