@@ -21,6 +21,7 @@ NO_PLACES = {"profile", "layout", "carry_forward", "history", "model_facts", "re
     "note_writes",
     "secrets",
     "image_notes",
+    "recall_hint",
     "instructions",
     "instructions_file",
     "video_languages",
