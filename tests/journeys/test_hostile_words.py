@@ -68,7 +68,7 @@ COMMANDS: dict[str, list[list[str]]] = {
             ["approve", NAME, "--decision", HOSTILE],
             ["rewind", NAME, HOSTILE],
             # What was written down goes into a pipe as it is.
-            ["export", HOSTILE],
+            ["export", f"no {HOSTILE}"],
         )
     },
     "code select": [
