@@ -57,6 +57,20 @@ COMMANDS: dict[str, list[list[str]]] = {
     "chats delete": [["chats", "delete", HOSTILE, "--yes"], ["chats", "delete", NAME, "--yes"]],
     "chats resume": [["chats", "resume", NAME], ["chats", "resume", HOSTILE]],
     "runners": [["runners"]],
+    **{
+        f"{name} {words[0]}": [[*named, *words], [*named, words[0], f"no {HOSTILE}", *words[2:]]]
+        for name, named in (("workflow", ["workflow", "rfc"]), ("paper", ["paper"]))
+        for words in (
+            ["new", NAME],
+            ["status", NAME],
+            ["data", NAME, f"state={HOSTILE}"],
+            ["submit", NAME],
+            ["approve", NAME, "--decision", HOSTILE],
+            ["rewind", NAME, HOSTILE],
+            # What was written down goes into a pipe as it is.
+            ["export", f"no {HOSTILE}"],
+        )
+    },
     "code select": [
         ["code", "select", "FOLDER", "--question", HOSTILE, "--explain"],
         ["code", "select", HOSTILE, "--question", "x"],
@@ -116,6 +130,10 @@ def message(url: str) -> str:
         chat.ask(HOSTILE)
         chat.reply(HOSTILE)
         chat.rename(HOSTILE)
+        chat.begin_workflow("rfc")
+        chat.write_stage({"problem": HOSTILE, "goals": [HOSTILE], "references": [{"title": HOSTILE, "url": HOSTILE}]})
+        chat.submit_stage()
+        chat.approve_stage(HOSTILE)
         return question.envelope.message_id
 
 

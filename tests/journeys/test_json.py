@@ -37,6 +37,19 @@ COMMANDS: dict[str, tuple[list[str], list[str]]] = {
     "chats edit": (["chats", "edit", "demo", "MESSAGE", "Why?"], ["chats", "edit", "demo", "gone", "Why?"]),
     "chats regenerate": (["chats", "regenerate", "demo"], ["chats", "regenerate", "demo", "gone"]),
     "chats resume": (["chats", "resume", "second"], ["chats", "resume", "demo"]),
+    **{
+        f"{name} {words[0]}": ([*named, *words], [*named, words[0], *bad])
+        for name, named, first in (("workflow", ["workflow", "rfc"], "problem"), ("paper", ["paper"], "gagasan"))
+        for words, bad in (
+            (["new", f"{name} anew"], [f"{name} work"]),
+            (["status", f"{name} work"], ["demo"]),
+            (["data", f"{name} work", "more=this"], [f"{name} work", "nothing"]),
+            (["submit", f"{name} work"], [f"{name} ready"]),
+            (["approve", f"{name} ready"], [f"{name} work"]),
+            (["rewind", f"{name} ready", first], [f"{name} work", "gone"]),
+            (["export", f"{name} work", "--to", "work.md"], ["gone"]),
+        )
+    },
     "runners": (["runners"], ["runners", "--gone"]),
     "code select": (
         ["code", "select", "NOTES", "--question", "What of beans?"],
@@ -99,12 +112,24 @@ def leaves() -> Iterator[tuple[str, Any]]:
 READS_STDIN = {"ask", *(f"code {kind}" for kind in FUNCTIONS)}
 # An answer that comes piece by piece is told as lines: tests of its own look at those.
 STREAMED = {"chat"}
+# Groups of commands about work in stages, each with a workflow.
+WORKED = {"workflow": "rfc", "paper": "paper"}
 
 
 def test_every_command_takes_json() -> None:
     known = dict(leaves())
     assert [name for name, command in known.items() if not any("--json" in one.opts for one in command.params)] == []
     assert set(known) - STREAMED == set(COMMANDS)
+
+
+def begin_work(url: str, command: str, workflow: str) -> None:
+    """Work whose first stage has all that it has to have, and work that waits for approval."""
+    with lamella.open(url) as engine:
+        for name in ("work", "ready"):
+            chat = engine.chat(f"{command} {name}")
+            stage = chat.begin_workflow(workflow).stages[0]
+            chat.write_stage(dict.fromkeys(stage.required, "given"))
+        chat.submit_stage()
 
 
 @pytest.fixture
@@ -166,6 +191,9 @@ def read(ran: Ran) -> dict[str, Any]:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_stdout_is_one_value_and_an_error_one_of_the_same_shape(command: str, given: dict[str, str]) -> None:
     good, bad = COMMANDS[command]
+    group = command.partition(" ")[0]
+    if group in WORKED:
+        begin_work(given["STORE"], group, WORKED[group])
     run_it = spawn if command in READS_STDIN else run
     ran = run_it(*(given.get(word, word) for word in bad), "--json")
     assert set(read(ran)) == {"error"}, ran

@@ -14,6 +14,9 @@ SHOWN = 5
 _TOLD = 200
 
 
+_BETWEEN = " · "
+# Fewer characters of a field tell nothing.
+_LEAST = 20
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://\S+", re.IGNORECASE)
 
 
@@ -43,11 +46,24 @@ def tell_value(value: object) -> str:
 def tell_data(fields: Mapping[str, object], *, room: int, each: int | None = None) -> str:
     """What was written down for a stage, but for its sources, on one line of so many characters, each field of so many.
 
-    It is never empty.
+    It is never empty. Where not all of it fits, long fields give way to short ones: every field has its share.
     """
-    told = [(name, tell_value(value)) for name, value in fields.items() if name not in SOURCES]
-    parts = [f"{name}: {text if each is None else cut_text(text, each)}" for name, text in told if text]
-    return cut_words(" · ".join(parts), room) or "(nothing was written down for this stage)"
+    told = {name: text for name, value in fields.items() if name not in SOURCES and (text := tell_value(value))}
+    names = sum(len(name) + len(_BETWEEN) + len(": ") for name in told)
+    wanted = {name: min(len(text), each or room) for name, text in told.items()}
+    shares = _share(wanted, max(room - names, _LEAST * len(told)))
+    parts = [f"{name}: {cut_text(text, shares[name])}" for name, text in told.items()]
+    return cut_words(_BETWEEN.join(parts), room) or "(nothing was written down for this stage)"
+
+
+def _share(wanted: Mapping[str, int], room: int) -> dict[str, int]:
+    """How much of the room each gets: what it wants, or an equal part of what is left for those that want more."""
+    shares: dict[str, int] = {}
+    waiting = sorted(wanted, key=wanted.__getitem__)
+    for number, name in enumerate(waiting):
+        shares[name] = min(wanted[name], room // (len(waiting) - number))
+        room -= shares[name]
+    return shares
 
 
 def list_sources(value: object) -> list[Mapping[str, object]]:

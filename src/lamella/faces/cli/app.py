@@ -41,7 +41,7 @@ Choose files of a repository for a question, within a budget of tokens:
 
 Write a paper in stages, or anything else that a workflow describes:
 
-    lamella paper new coffee
+    lamella paper new
 
 Describe a conversation in a file, and see byte for byte what a model would be sent on each turn:
 

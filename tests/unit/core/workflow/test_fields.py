@@ -25,6 +25,17 @@ def test_data_is_told_within_its_room_and_never_empty() -> None:
     assert len(tell_data({"a": "word " * 100, "b": "more " * 100}, room=280, each=200)) <= 280
 
 
+def test_every_field_has_its_share_where_not_all_of_it_fits() -> None:
+    told = tell_data({"long": "word " * 100, "short": "all of it", "other": "more " * 100}, room=280)
+    assert len(told) <= 280
+    first, short, other = told.split(" · ")
+    assert short == "short: all of it"
+    assert abs(len(first) - len(other)) < 12
+    assert len(told) > 240
+    many = tell_data({f"field {number}": "word " * 20 for number in range(40)}, room=280)
+    assert 200 < len(many) <= 280
+
+
 def test_an_address_that_is_too_long_to_be_cut_stays_whole() -> None:
     url = "https://example.org/" + "x" * 100
     assert cut_text(f"{url} and more", 50) == f"{url} …"

@@ -177,3 +177,15 @@ def test_each_move_of_the_prefix_is_told_by_what_moved_it(chat: Work) -> None:
 def test_a_program_can_tell_which_workflows_there_are() -> None:
     assert {"paper", "rfc"} <= set(list_workflows())
     assert len(find_workflow("paper").stages) == 13
+
+
+def test_a_day_that_the_work_is_about_is_no_clock_in_the_prompt(chat: Work) -> None:
+    chat.write_stage({"problem": "On 2026-11-17 at 10:30 every desk was booked twice."})
+    assert chat.ask("What then?").envelope.warnings == ()
+
+
+def test_what_looks_like_a_secret_in_the_data_is_said_before_it_leaves(chat: Work) -> None:
+    made = "".join(("ghp_", "abcDEF0123456789", "abcDEF0123456789abcd"))
+    chat.write_stage({"problem": f"The token {made} is known."})
+    turn = chat.ask("What then?", model="anthropic:claude-opus-5-5")
+    assert [line for line in turn.envelope.warnings if "workflow" in line and "looks like" in line]

@@ -23,6 +23,7 @@ from lamella.core.prompt.templates import (
 from lamella.core.text.content import normalise
 from lamella.core.text.patterns import moment_pattern
 from lamella.core.values import replace
+from lamella.core.workflow.rendering import WORKFLOW_HEADING
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.reading.choosing import choose_notes
 from lamella.engine.dialogue.reading.embedded import with_images
@@ -344,8 +345,8 @@ def _warn_of_moments(system: SystemParts, before: SystemParts) -> Iterator[str]:
     """What is to be said of dates and times in parts that are new; a note that instructions draw in may have some."""
     known = before.as_typed()
     for name, text in system.as_typed().items():
-        # Days of earlier conversations are what they were, whatever day it is.
-        ours = text == known.get(name, "") or text.startswith(MEMORY_HEADING)
+        # Days of earlier conversations are what they were, whatever day it is; so are those that work is about.
+        ours = text == known.get(name, "") or text.startswith((MEMORY_HEADING, WORKFLOW_HEADING))
         found = None if ours else moment_pattern().search(text)
         if found is not None:
             yield (

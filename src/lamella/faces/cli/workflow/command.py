@@ -125,7 +125,7 @@ def data(
 ) -> None:
     """Write something down for the current stage; with nothing named, show what was written down.
 
-    lamella workflow paper data coffee ideKasar="Coffee and sleep"
+    lamella workflow paper data coffee ideKasar="Coffee and sleep" analisis="It can be done" angle="Students"
     """
     with _opened(context, session, store) as (stored, work):
         held = next((stage.data for stage in work.stages if stage.id == work.current), {})
@@ -195,7 +195,7 @@ def rewind(
 ) -> None:
     """Go back to an earlier stage: later decisions count no more, and everything is kept.
 
-    lamella workflow paper rewind coffee topik
+    lamella workflow paper rewind coffee gagasan
     """
     with _opened(context, session, store) as (stored, _):
         _tell(stored, stored.rewind_stage(check_text(stage, "stage")), store=store, as_json=as_json)
@@ -217,7 +217,7 @@ def export(
 ) -> None:
     """Write the work as markdown: every approved stage, and one bibliography in which each source stands once.
 
-    lamella workflow paper export coffee --to coffee.md
+    lamella workflow paper export coffee
     """
     with _opened(context, session, store) as (stored, _):
         text = stored.export_work(check_text(title, "title"))
