@@ -21,12 +21,12 @@ from lamella.core.planning.habits import Hazards, expect_short_lapses, find_haza
 from lamella.core.planning.layouts import find_forced, find_wish
 from lamella.core.prompt.advance import with_settings
 from lamella.core.prompt.attached import detach_known, drop_known, gather
-from lamella.core.prompt.cutting import is_alive, is_closed, stub_in_line
+from lamella.core.prompt.cutting import LISTED, is_alive, is_closed, stub_in_line
 from lamella.core.prompt.layers.strip import past_messages
 from lamella.core.prompt.layers.system import build_system
 from lamella.core.prompt.prompt import has_system
 from lamella.core.prompt.state import State
-from lamella.core.prompt.trail import Held
+from lamella.core.prompt.trail import Held, Trail, count_lapse
 from lamella.core.text.changes import build_diff
 
 # What a handle takes in the list of what left, and what all of that list may take.
@@ -94,7 +94,8 @@ def plan_by_price(
         marks = tuple(sorted({*((0,) if first else ()), *((asked_at - 1,) if talk else ())}))
         why = forced or "another model counts otherwise"
         return Placement(keep=0, why=why, marks=marks if profile.marks else (), at=at, lapse=lapse)
-    ground, forms = _survey(state, turn, profile, measure=measure, at=at)
+    trail = count_lapse(state.trail, lapse)
+    ground, forms = _survey(state, turn, profile, hazards=find_hazards(trail), measure=measure, at=at)
     candidates = list_candidates(ground, asked_at)
     wish = find_wish(turn)
     if wish is not None:
@@ -111,7 +112,7 @@ def plan_by_price(
         forms=kept_forms,
         why=wish or _explain(chosen, other, ground, lapse),
         marks=chosen.marks,
-        lasting=_find_lasting(state, chosen, asked_at, profile),
+        lasting=_find_lasting(trail, chosen, asked_at, profile),
         served=chosen.served,
         at=at,
         lapse=lapse,
@@ -131,7 +132,7 @@ def _find_lapse(state: State, profile: CacheProfile, at: datetime | None) -> Lap
 
 
 def _survey(
-    state: State, turn: Turn, profile: CacheProfile, *, measure: Measure, at: datetime | None
+    state: State, turn: Turn, profile: CacheProfile, *, hazards: Hazards, measure: Measure, at: datetime | None
 ) -> tuple[Ground, Mapping[str, Form]]:
     """The ground of a plan, and what changed and is shown whole if everything stays."""
     now = with_settings(state, turn)
@@ -148,7 +149,8 @@ def _survey(
     alive = {
         name for name, entry in library.items() if name in attached or is_alive(entry, turn.terms, turn=state.turns)
     }
-    hazards = find_hazards(state.trail)
+    # What stands in the list of what left moves along with a cut: it is no gain.
+    alive |= {name for name, one in state.standing.items() if one.form is Form.HANDLE and name in library}
     entries = [one for one in state.trail.entries if _lives(one, profile, at)]
     ground = Ground(
         first=first,
@@ -158,7 +160,9 @@ def _survey(
         stable=state.trail.stable,
         hazards=hazards,
         profile=profile,
-        wholes={name: measure.count(state.standing[name].pieces[0]) for name in alive if state.standing[name].pieces},
+        wholes={
+            name: measure.count(one.pieces[0]) for name, one in state.standing.items() if name in alive and one.pieces
+        },
         changed={},
     )
     return _weigh_updates(ground, state, attached, measure=measure)
@@ -191,6 +195,7 @@ def _find_carriers(state: State, alive: set[str], *, first: int, measure: Measur
                     sizes[name] = sizes.get(name, 0) + measure.count(piece)
             known = sum(sum(sizes.values()) for sizes in tokens.values())
             known += sum([stub_in_line(tool, measure).tokens for tool in exchange.tools])
+            known += measure.count(LISTED) if LISTED in exchange.sent.pieces else 0
             rest = max(0, exchange.sent.tokens - exchange.user.message.tokens - known)
             carriers.append(Carrier(at, tuple(tokens[False].items()), tuple(tokens[True].items()), rest))
         at += 2 + len(exchange.rounds)
@@ -325,18 +330,18 @@ def _expected_of(candidate: Candidate) -> float:
     return candidate.expected
 
 
-def _find_lasting(state: State, chosen: Candidate, asked_at: int, profile: CacheProfile) -> int | None:
+def _find_lasting(trail: Trail, chosen: Candidate, asked_at: int, profile: CacheProfile) -> int | None:
     """Up to where marks are worth the longer lifetime: the talk before the question of a fold, as long as it stands."""
     longer = profile.longer
     if longer is None:
         return None
-    held = {one.position for one in state.trail.entries if one.lasting}
+    held = {one.position for one in trail.entries if one.lasting}
     lasting = max((mark for mark in chosen.marks if mark in held and mark <= (chosen.served or -1)), default=None)
     cold = chosen.served is None or (lasting is not None and chosen.served == lasting)
     stable = asked_at - 1
     if chosen.keep is None or not cold or stable not in chosen.marks:
         return lasting
-    saved = expect_short_lapses(state.trail) * (profile.write - profile.read)
+    saved = expect_short_lapses(trail) * (profile.write - profile.read)
     return stable if saved > longer[1] - profile.write else lasting
 
 
