@@ -106,7 +106,7 @@ def turns(draw: st.DrawFn) -> tuple[Turn, float]:
     versions = draw(st.dictionaries(st.sampled_from(NAMES), st.sampled_from(TEXTS), max_size=3))
     attached = attaching(*[note(name, f"{text} of {name}") for name, text in versions.items()]).attached
     output = draw(st.sampled_from((None, "given", "much that was given " * 40)))
-    results = () if output is None else (make_tool_result(name="look", arguments='{"q": "x"}', output=output),)
+    results = () if output is None else (make_tool_result(name="look", arguments={"q": "x"}, output=output),)
     call = ToolCall(id="c1", name="look", arguments='{"q": "y"}')
     made = ToolRound(text="", calls=(call,), outputs=(ToolOutput(call="c1", output="rounds " * 20),))
     turn = Turn(

@@ -123,9 +123,9 @@ def test_what_changed_in_its_settings_keeps_nothing() -> None:
 def test_a_mark_finds_what_stands_within_its_lookback() -> None:
     ends = [100 * number for number in range(1, 40)]
     near = replace(MARKED, lookback=5)
-    assert find_served([Held(10, None)], ends, (12,), near, keep=39) == (10, 1_100)
-    assert find_served([Held(10, None)], ends, (30,), near, keep=39) == (None, 0)
-    assert find_served([Held(10, None)], ends, (10, 30), near, keep=9) == (None, 0)
+    assert find_served([Held(10, None)], ends, (12,), profile=near, keep=39) == (10, 1_100)
+    assert find_served([Held(10, None)], ends, (30,), profile=near, keep=39) == (None, 0)
+    assert find_served([Held(10, None)], ends, (10, 30), profile=near, keep=9) == (None, 0)
     steps = replace(MARKED, marks=0, granularity=128, minimum=500)
-    assert find_served([Held(10, None)], ends, (), steps, keep=9) == (8, 896)
-    assert find_served([Held(2, None)], ends, (), steps, keep=9) == (None, 0)
+    assert find_served([Held(10, None)], ends, (), profile=steps, keep=9) == (8, 896)
+    assert find_served([Held(2, None)], ends, (), profile=steps, keep=9) == (None, 0)
