@@ -6,7 +6,9 @@ from typing import Protocol
 from lamella.core.budget.counting import Measure
 from lamella.core.ledger.entry import Prefix, cover_layers
 from lamella.core.log.call import CacheUse, Cost
+from lamella.core.log.placement import Form, Placement
 from lamella.core.log.receipt import Receipt
+from lamella.core.log.terms import Layout
 from lamella.core.messages.model import Message
 from lamella.core.prompt.envelope import Envelope, TokenCounts
 from lamella.core.prompt.layers.model import Layer, Segment
@@ -43,7 +45,8 @@ def view_head(conversation: str, first: TurnShape | None) -> dict[str, object]:
 
 def view_turn(turn: TurnShape) -> dict[str, object]:
     """One turn, in the names of docs/replay.md."""
-    cost, cache = turn.cost, turn.cache
+    cost, cache, placement = turn.cost, turn.cache, turn.envelope.prompt.placement
+    planned = {"placement": view_placement(placement)} if turn.envelope.layout is Layout.AUTO else {}
     return {
         "turn": turn.number,
         "envelope": view_envelope(turn.envelope),
@@ -57,6 +60,21 @@ def view_turn(turn: TurnShape) -> dict[str, object]:
         "cache": cache and {"read": cache.read, "write": cache.write, "uncached": cache.uncached},
         "cost": cost and {"currency": "USD", "amount": plain(cost.amount), "naive": plain(cost.naive)},
         "compaction": turn.compaction and view_receipt(turn.compaction),
+        **planned,
+    }
+
+
+def view_placement(placement: Placement) -> dict[str, object]:
+    """Where prices decided, what was chosen and why."""
+    return {
+        "why": placement.why,
+        "keep": placement.keep,
+        "whole": sorted(name for name, form in placement.forms.items() if form is Form.FULL),
+        "marks": list(placement.marks),
+        "lasting": placement.lasting,
+        "served": placement.served,
+        "expected": placement.cost,
+        "next_best": placement.other,
     }
 
 

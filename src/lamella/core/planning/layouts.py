@@ -58,7 +58,9 @@ def find_wish(turn: Turn) -> str | None:
 def place_by_plan(state: State, turn: Turn) -> Placement:
     """What was planned for the turn holds; where nothing was, or a compaction went before it, what has to fold does."""
     planned = turn.placement
-    if planned is not None and (planned.keep == 0 or not _was_compacted(state)):
+    # On another branch something else may go before it.
+    goes_on = state.terms is not None and state.terms.layout is turn.terms.layout and not _was_compacted(state)
+    if planned is not None and (planned.keep == 0 or goes_on):
         return planned
     why = find_forced(state, turn) or (find_wish(turn) if planned is None else None)
     stays = planned or _STAYS

@@ -21,12 +21,12 @@ from lamella.core.planning.habits import Hazards, expect_short_lapses, find_haza
 from lamella.core.planning.layouts import find_forced, find_wish
 from lamella.core.prompt.advance import with_settings
 from lamella.core.prompt.attached import detach_known, drop_known, gather
-from lamella.core.prompt.cutting import is_alive, is_closed, stub_in_line
+from lamella.core.prompt.cutting import LISTED, is_alive, is_closed, stub_in_line
 from lamella.core.prompt.layers.strip import past_messages
 from lamella.core.prompt.layers.system import build_system
 from lamella.core.prompt.prompt import has_system
 from lamella.core.prompt.state import State
-from lamella.core.prompt.trail import Held
+from lamella.core.prompt.trail import Held, Trail, count_lapse
 from lamella.core.text.changes import build_diff
 
 # What a handle takes in the list of what left, and what all of that list may take.
@@ -47,7 +47,7 @@ class Carrier(NamedTuple):
     rest: int
 
 
-class Ground(NamedTuple):
+class Survey(NamedTuple):
     """What a plan starts from: tokens up to each message, what carries, what the caches hold, and the odds.
 
     ``wholes`` are the tokens of everything alive, shown anew; ``changed`` those of what has another text now, shown as
@@ -69,14 +69,14 @@ class Ground(NamedTuple):
         return sum(self.changed.values())
 
 
-class Candidate(NamedTuple):
+class PricedCut(NamedTuple):
     """One way to go on: how many messages stay, the marks, what is served, and what that costs, now and in the end."""
 
     keep: int | None
     marks: tuple[int, ...]
     served: int | None
     total: int
-    now: float
+    cost: float
     expected: float
 
 
@@ -94,7 +94,8 @@ def plan_by_price(
         marks = tuple(sorted({*((0,) if first else ()), *((asked_at - 1,) if talk else ())}))
         why = forced or "another model counts otherwise"
         return Placement(keep=0, why=why, marks=marks if profile.marks else (), at=at, lapse=lapse)
-    ground, forms = _survey(state, turn, profile, measure=measure, at=at)
+    trail = count_lapse(state.trail, lapse)
+    ground, forms = _survey(state, turn, profile, hazards=find_hazards(trail), measure=measure, at=at)
     candidates = list_candidates(ground, asked_at)
     wish = find_wish(turn)
     if wish is not None:
@@ -102,16 +103,18 @@ def plan_by_price(
     chosen, other = _choose(candidates, ground, room=room)
     if chosen.keep is not None and turn.terms.history is not History.FULL and _is_cold(candidates[0], ground):
         # What is not shown of the talk is settled anew where that costs nothing.
-        chosen = _price(ground, ground.first, asked_at=asked_at, total=chosen.total, worth=chosen.now - chosen.expected)
+        chosen = _price(
+            ground, ground.first, asked_at=asked_at, total=chosen.total, worth=chosen.cost - chosen.expected
+        )
         # How many messages that leaves is not known yet.
         chosen = chosen._replace(marks=tuple(mark for mark in chosen.marks if mark < ground.first))
     kept_forms = forms if chosen.keep is None else {}
     return Placement(
         keep=chosen.keep,
         forms=kept_forms,
-        why=wish or _explain(chosen, other, ground, lapse),
+        why=wish or _explain(chosen, other, ground, lapse=lapse),
         marks=chosen.marks,
-        lasting=_find_lasting(state, chosen, asked_at, profile),
+        lasting=_find_lasting(trail, chosen, asked_at, profile=profile),
         served=chosen.served,
         at=at,
         lapse=lapse,
@@ -131,8 +134,8 @@ def _find_lapse(state: State, profile: CacheProfile, at: datetime | None) -> Lap
 
 
 def _survey(
-    state: State, turn: Turn, profile: CacheProfile, *, measure: Measure, at: datetime | None
-) -> tuple[Ground, Mapping[str, Form]]:
+    state: State, turn: Turn, profile: CacheProfile, *, hazards: Hazards, measure: Measure, at: datetime | None
+) -> tuple[Survey, Mapping[str, Form]]:
     """The ground of a plan, and what changed and is shown whole if everything stays."""
     now = with_settings(state, turn)
     first = int(has_system(now.system, {}))
@@ -148,9 +151,10 @@ def _survey(
     alive = {
         name for name, entry in library.items() if name in attached or is_alive(entry, turn.terms, turn=state.turns)
     }
-    hazards = find_hazards(state.trail)
+    # What stands in the list of what left moves along with a cut: it is no gain.
+    alive |= {name for name, one in state.standing.items() if one.form is Form.HANDLE and name in library}
     entries = [one for one in state.trail.entries if _lives(one, profile, at)]
-    ground = Ground(
+    ground = Survey(
         first=first,
         ends=ends,
         carriers=_find_carriers(state, alive, first=first, measure=measure),
@@ -158,7 +162,9 @@ def _survey(
         stable=state.trail.stable,
         hazards=hazards,
         profile=profile,
-        wholes={name: measure.count(state.standing[name].pieces[0]) for name in alive if state.standing[name].pieces},
+        wholes={
+            name: measure.count(one.pieces[0]) for name, one in state.standing.items() if name in alive and one.pieces
+        },
         changed={},
     )
     return _weigh_updates(ground, state, attached, measure=measure)
@@ -191,6 +197,7 @@ def _find_carriers(state: State, alive: set[str], *, first: int, measure: Measur
                     sizes[name] = sizes.get(name, 0) + measure.count(piece)
             known = sum(sum(sizes.values()) for sizes in tokens.values())
             known += sum([stub_in_line(tool, measure).tokens for tool in exchange.tools])
+            known += measure.count(LISTED) if LISTED in exchange.sent.pieces else 0
             rest = max(0, exchange.sent.tokens - exchange.user.message.tokens - known)
             carriers.append(Carrier(at, tuple(tokens[False].items()), tuple(tokens[True].items()), rest))
         at += 2 + len(exchange.rounds)
@@ -198,8 +205,8 @@ def _find_carriers(state: State, alive: set[str], *, first: int, measure: Measur
 
 
 def _weigh_updates(
-    ground: Ground, state: State, attached: Mapping[str, Artifact], *, measure: Measure
-) -> tuple[Ground, Mapping[str, Form]]:
+    ground: Survey, state: State, attached: Mapping[str, Artifact], *, measure: Measure
+) -> tuple[Survey, Mapping[str, Form]]:
     """Of what is attached with another text than stands: what is shown whole, and what all of it takes if nothing goes.
 
     A difference is read again and again with the copy it changes; a whole text leaves that copy dead, to be read until
@@ -228,7 +235,7 @@ def _weigh_updates(
     return ground._replace(wholes=wholes, changed=changed), forms
 
 
-def list_candidates(ground: Ground, asked_at: int) -> list[Candidate]:
+def list_candidates(ground: Survey, asked_at: int) -> list[PricedCut]:
     """Appending, and a cut before each turn that carries something; that before the first folds everything."""
     stays = ground.ends[-1] if ground.ends else 0
     candidates = [_price(ground, None, asked_at=asked_at, total=stays + ground.updates, worth=0.0)]
@@ -253,16 +260,16 @@ def list_candidates(ground: Ground, asked_at: int) -> list[Candidate]:
     return candidates
 
 
-def _price(ground: Ground, keep: int | None, *, asked_at: int, total: int, worth: float) -> Candidate:
+def _price(ground: Survey, keep: int | None, *, asked_at: int, total: int, worth: float) -> PricedCut:
     profile, kept = ground.profile, len(ground.ends) if keep is None else keep
     marks = _choose_marks(ground, keep, asked_at=asked_at)
-    served, read = find_served(ground.entries, ground.ends, (*marks, asked_at), profile, keep=kept)
-    now = profile.read * read + profile.write * (total - read)
-    return Candidate(keep=keep, marks=marks, served=served, total=total, now=now, expected=now - worth)
+    served, read = find_served(ground.entries, ground.ends, (*marks, asked_at), profile=profile, keep=kept)
+    cost = profile.read * read + profile.write * (total - read)
+    return PricedCut(keep=keep, marks=marks, served=served, total=total, cost=cost, expected=cost - worth)
 
 
 def find_served(
-    entries: Iterable[Held], ends: Sequence[int], marks: Sequence[int], profile: CacheProfile, *, keep: int
+    entries: Iterable[Held], ends: Sequence[int], marks: Sequence[int], *, profile: CacheProfile, keep: int
 ) -> tuple[int | None, int]:
     """The last message that a cache serves of a request that keeps so many, and the tokens up to it."""
     if profile.marks:
@@ -277,7 +284,7 @@ def find_served(
     return (last, read) if read >= max(profile.minimum, 1) else (None, 0)
 
 
-def _choose_marks(ground: Ground, keep: int | None, *, asked_at: int) -> tuple[int, ...]:
+def _choose_marks(ground: Survey, keep: int | None, *, asked_at: int) -> tuple[int, ...]:
     """Messages after which a cache is to keep what it has, beside the question.
 
     Of a cut that is the last one before the question, which stays from now on, and the last that the cache still holds;
@@ -297,7 +304,7 @@ def _choose_marks(ground: Ground, keep: int | None, *, asked_at: int) -> tuple[i
     return tuple(sorted(list(chosen)[: profile.marks - 1]))
 
 
-def _choose(candidates: Sequence[Candidate], ground: Ground, *, room: float) -> tuple[Candidate, Candidate]:
+def _choose(candidates: Sequence[PricedCut], ground: Survey, *, room: float) -> tuple[PricedCut, PricedCut]:
     """The cheapest in expectation, and the next; of those that fit, where some do. Ties: append, then the later cut."""
     fitting = [one for one in candidates if one.total <= room] or [candidates[-1]]
     append, fold = candidates[0], candidates[-1]
@@ -308,12 +315,12 @@ def _choose(candidates: Sequence[Candidate], ground: Ground, *, room: float) -> 
     return best, min(others, key=_expected_of, default=best)
 
 
-def _is_cold(append: Candidate, ground: Ground) -> bool:
+def _is_cold(append: PricedCut, ground: Survey) -> bool:
     """Whether nothing but L1 would be served of a request that keeps everything."""
     return append.served is None or append.served < ground.first
 
 
-def _find_wished(candidates: Sequence[Candidate], ground: Ground, asked_at: int) -> list[Candidate]:
+def _find_wished(candidates: Sequence[PricedCut], ground: Survey, asked_at: int) -> list[PricedCut]:
     """What a wish to fold leaves: to fold everything, or to begin an epoch where nothing carries anything."""
     if len(candidates) > 1:
         return [candidates[-1]]
@@ -321,26 +328,26 @@ def _find_wished(candidates: Sequence[Candidate], ground: Ground, asked_at: int)
     return [_price(ground, asked_at, asked_at=asked_at, total=append.total, worth=0.0)]
 
 
-def _expected_of(candidate: Candidate) -> float:
+def _expected_of(candidate: PricedCut) -> float:
     return candidate.expected
 
 
-def _find_lasting(state: State, chosen: Candidate, asked_at: int, profile: CacheProfile) -> int | None:
+def _find_lasting(trail: Trail, chosen: PricedCut, asked_at: int, *, profile: CacheProfile) -> int | None:
     """Up to where marks are worth the longer lifetime: the talk before the question of a fold, as long as it stands."""
     longer = profile.longer
     if longer is None:
         return None
-    held = {one.position for one in state.trail.entries if one.lasting}
+    held = {one.position for one in trail.entries if one.lasting}
     lasting = max((mark for mark in chosen.marks if mark in held and mark <= (chosen.served or -1)), default=None)
     cold = chosen.served is None or (lasting is not None and chosen.served == lasting)
     stable = asked_at - 1
     if chosen.keep is None or not cold or stable not in chosen.marks:
         return lasting
-    saved = expect_short_lapses(state.trail) * (profile.write - profile.read)
+    saved = expect_short_lapses(trail) * (profile.write - profile.read)
     return stable if saved > longer[1] - profile.write else lasting
 
 
-def _explain(chosen: Candidate, other: Candidate, ground: Ground, lapse: Lapse) -> str:
+def _explain(chosen: PricedCut, other: PricedCut, ground: Survey, *, lapse: Lapse) -> str:
     """The choice in a sentence."""
     saved = f"about {max(0.0, other.expected - chosen.expected):,.0f} tokens of plain input less than the next best"
     if chosen.keep is None:

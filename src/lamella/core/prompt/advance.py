@@ -182,19 +182,11 @@ def advance(state: State, turn: Turn, place: Planner, *, measure: Measure) -> St
     warnings += find_unseen(attached, now.model, standing=now.standing, measure=measure) if attached else ()
     first = int(has_system(now.system, now.shelf))
     asked_at = first + now.talk.length
-    at, asked = message_place(asked_at), turn_id(now.conversation, now.head, turn)
-    user = make_said(asked, _USER, turn.text, place=at, measure=measure)
-    question, shown, opened = user.message, NOTHING_SHOWN, now
-    missing = _find_missing(now, turn, attached) if now.apart else ()
-    if turn.terms.layout is _AUTO:
-        question, shown, opened = _state(
-            now, turn, (*attached, *missing), question, placement, at=asked_at, measure=measure
-        )
-    elif attached or placement.keep or missing:
-        shown = show_turn((*attached, *missing), standing=now.standing, place=at, measure=measure)
-        moved = find_moved(now.library, now.standing, at) if placement.keep else ()
-        question = ask_with(shown, question, count=measure.count, moved=moved)
-        opened = _learn(now, turn, attached, shown=shown)
+    asked = turn_id(now.conversation, now.head, turn)
+    user = make_said(asked, _USER, turn.text, place=message_place(asked_at), measure=measure)
+    question, shown, opened = _ask(
+        now, turn, attached, typed=user.message, placement=placement, at=asked_at, measure=measure
+    )
     prompt = Prompt(
         conversation_id=now.conversation,
         epoch=now.epoch,
@@ -227,20 +219,43 @@ def advance(state: State, turn: Turn, place: Planner, *, measure: Measure) -> St
     return opened if turn.reply is None else answer(opened, turn.reply, reply_id=turn.reply_id)
 
 
+def _ask(
+    now: State,
+    turn: Turn,
+    attached: tuple[Artifact, ...],
+    *,
+    typed: Message,
+    placement: Placement,
+    at: int,
+    measure: Measure,
+) -> tuple[Message, Shown, State]:
+    """The question of a turn, what it shows, and the state that knows what is attached."""
+    missing = _find_missing(now, turn, attached) if now.apart else ()
+    if turn.terms.layout is _AUTO:
+        return _state(now, turn, (*attached, *missing), typed=typed, placement=placement, at=at, measure=measure)
+    if not attached and not placement.keep and not missing:
+        return typed, NOTHING_SHOWN, now
+    place = message_place(at)
+    shown = show_turn((*attached, *missing), standing=now.standing, place=place, measure=measure)
+    moved = find_moved(now.library, now.standing, place) if placement.keep else ()
+    question = ask_with(shown, typed, count=measure.count, moved=moved)
+    return question, shown, _learn(now, turn, attached, shown=shown)
+
+
 def _state(
     now: State,
     turn: Turn,
     attached: tuple[Artifact, ...],
+    *,
     typed: Message,
     placement: Placement,
-    *,
     at: int,
     measure: Measure,
 ) -> tuple[Message, Shown, State]:
-    """The question of a turn where prices decide, what it shows, and the state that knows it and what was sent."""
+    """The same where prices decide; the state also knows what was sent."""
     in_set = list_attached(now.library, attached, turn.terms, turn=now.turns)
     question, shown = ask_stated(
-        now, attached, typed, placement, place=message_place(at), in_set=in_set, measure=measure
+        now, attached, typed, placement=placement, place=message_place(at), in_set=in_set, measure=measure
     )
     trail = follow(now.trail, placement, asked_at=at, attached=in_set, known=now.library)
     whole = find_whole(placement) & {artifact.id for artifact in attached}

@@ -30,7 +30,7 @@ from lamella.core.values import replace
 
 # What the list of things that left may take, in tokens; what does not fit is found by recall.
 _LISTED_TOKENS = 100
-_LISTED = "Known and not shown here; attach again to read, or recall:\n"
+LISTED = "Known and not shown here; attach again to read, or recall:\n"
 
 
 def cut(
@@ -203,5 +203,5 @@ def find_moved_in(library: Mapping[str, LibraryEntry], standing: Mapping[str, St
     moved = [standing[name] for name in library if standing[name].place == place and standing[name].pieces]
     alive = [one for one in moved if one.form is not Form.HANDLE]
     gone = sorted((one for one in moved if one.form is Form.HANDLE), key=lambda one: -library[one.artifact.id].at)
-    listed = [_LISTED, *(one.pieces[-1] for one in gone)] if gone else []
+    listed = [LISTED, *(one.pieces[-1] for one in gone)] if gone else []
     return [*(one.pieces[-1] for one in alive), *listed]

@@ -50,6 +50,15 @@ class Trail(NamedTuple):
 NO_TRAIL = Trail()
 
 
+def count_lapse(trail: Trail, lapse: Lapse) -> Trail:
+    """The trail with what the pause before one more request did."""
+    return trail._replace(
+        requests=trail.requests + (lapse is not Lapse.UNKNOWN),
+        short=trail.short + (lapse is Lapse.SHORT),
+        long=trail.long + (lapse is Lapse.LONG),
+    )
+
+
 def follow(
     trail: Trail, placement: Placement, *, asked_at: int, attached: Iterable[str], known: Iterable[str]
 ) -> Trail:
@@ -62,12 +71,9 @@ def follow(
     for position in {*placement.marks, asked_at, *(() if placement.served is None else (placement.served,))}:
         lasts = placement.lasting is not None and position <= placement.lasting
         held[position] = Held(position=position, at=at, lasting=lasts)
-    return Trail(
+    return count_lapse(trail, placement.lapse)._replace(
         entries=tuple(sorted(held.values(), key=_position_of)[-_REMEMBERED:]),
         at=at or trail.at,
-        requests=trail.requests + (placement.lapse is not Lapse.UNKNOWN),
-        short=trail.short + (placement.lapse is Lapse.SHORT),
-        long=trail.long + (placement.lapse is Lapse.LONG),
         stable=trail.stable if keep is None else asked_at - 1 if asked_at else None,
         attached=now,
         habits=_learn(trail, frozenset(now), known),

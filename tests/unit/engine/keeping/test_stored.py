@@ -134,8 +134,8 @@ def test_the_last_question_asked_again_sends_the_same_request(store: MemoryStore
     chat.reply("a2, better")
     assert set(chat.branches()) == {old, chat.head}
     following = chat.ask("q3")
-    assert following.envelope.epoch == (first.envelope.epoch if layout == "in_place" else first.envelope.epoch + 1)
-    assert following.prefix.cause == ("none" if layout == "in_place" else "artifact_added")
+    assert following.envelope.epoch == first.envelope.epoch + (layout == "library")
+    assert following.prefix.cause == ("artifact_added" if layout == "library" else "none")
 
 
 def test_a_question_that_waits_is_asked_again_without_an_event(store: MemoryStore) -> None:

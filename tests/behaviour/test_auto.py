@@ -1,0 +1,83 @@
+"""Layout auto over a store: what was planned stays planned, whatever is opened anew, undone, forked or exported."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from tests.behaviour.test_going_on import Kept
+
+from lamella import Conversation, Note, ToolResult
+
+START = datetime(2026, 11, 17, tzinfo=UTC)
+MODEL = "anthropic:claude-sonnet-5"
+LONG = "A line of a long note about desks.\n" * 300
+
+
+def walk(kept: Kept, *, pauses: tuple[int, ...] = (60, 30, 700, 20, 4_000, 60)) -> None:
+    """Notes that come, change and go, a result, and pauses over the lifetime of the cache."""
+    at = START
+    for number, pause in enumerate(pauses):
+        at += timedelta(seconds=pause)
+        given = [Note(path=f"n{number % 3}.md", text=f"{LONG}Version {number // 2}.")] if number % 2 == 0 else []
+        results = [ToolResult(name="look", arguments={"n": number}, output=LONG)] if number == 1 else []
+        kept.ask(f"q{number}", answer=f"a{number} " * 20, attach=given, results=results, at=at)
+
+
+def undo(kept: Kept) -> None:
+    assert kept.chat.compact(0.01) is not None
+    kept.ask("after it", answer="yes", at=START + timedelta(seconds=5_000))
+    kept.chat.undo()
+    kept.ask("undone", answer="yes", at=START + timedelta(seconds=5_030))
+
+
+def fork(kept: Kept) -> None:
+    kept.chat.fork(kept.turns[2].envelope.message_id)
+    kept.ask("elsewhere", answer="yes", at=START + timedelta(seconds=5_000))
+    kept.ask("and on", answer="yes", at=START + timedelta(seconds=5_030))
+
+
+def edit(kept: Kept) -> None:
+    kept.chat.edit(kept.turns[3].envelope.message_id, "q3, better")
+    kept.chat.reply("yes")
+    kept.ask("and on", answer="yes", at=START + timedelta(seconds=5_030))
+
+
+@pytest.mark.parametrize("deed", [lambda _kept: None, undo, fork, edit], ids=["talk", "undo", "fork", "edit"])
+def test_opened_anew_before_every_step_the_same_is_planned_and_sent(deed: Callable[[Kept], None]) -> None:
+    through, anew = (Kept(closed=closed, layout="auto", model=MODEL) for closed in (False, True))
+    for kept in (through, anew):
+        walk(kept)
+        deed(kept)
+    assert [turn.messages for turn in through.turns] == [turn.messages for turn in anew.turns]
+    assert [turn.why for turn in through.turns] == [turn.why for turn in anew.turns]
+    assert [turn.cache for turn in through.turns[:1]] == [turn.cache for turn in anew.turns[:1]]
+    assert any(turn.why.startswith("folded") for turn in through.turns)
+
+
+def test_a_follow_up_after_a_pause_still_has_its_note() -> None:
+    for settings in ({"attachments": "turn"}, {"attachments": "sticky"}):
+        chat = Conversation(layout="auto", model=MODEL, **settings)  # type: ignore[arg-type]  # settings by name
+        chat.ask("Summarize", attach=[Note(path="a.md", text=LONG)], at=START)
+        chat.reply("Desks.")
+        turn = chat.ask("And how many?", at=START + timedelta(hours=3))
+        assert sum(LONG in message.text for message in turn.messages) == 1
+        assert LONG in turn.messages[-1].text
+        assert turn.why.startswith("folded: the cache lapsed")
+
+
+def test_a_request_carries_the_marks_of_its_plan_and_both_lifetimes() -> None:
+    chat = Conversation(system="Be terse. " * 600, layout="auto", model=MODEL)
+    at = START
+    for number in range(6):
+        at += timedelta(seconds=600 if number % 2 else 30)
+        turn = chat.ask(f"q{number}", attach=[Note(path=f"{number}.md", text=LONG)], at=at)
+        body = turn.request("anthropic")
+        chat.reply("Answer. " * 200, at=at)
+    marks = [block["cache_control"] for block in body["system"] if "cache_control" in block]
+    said = [block.get("cache_control") for message in body["messages"] for block in message["content"]]
+    assert {"type": "ephemeral", "ttl": "1h"} in marks
+    # The API wants what is kept for longer before what is not.
+    kept = [mark for mark in said if mark]
+    assert kept == [{"type": "ephemeral", "ttl": "1h"}] * (len(kept) - 1) + [{"type": "ephemeral"}]
+    assert len(marks) + len(kept) <= 4
+    assert said[-1] == {"type": "ephemeral"}

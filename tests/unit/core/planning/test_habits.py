@@ -1,0 +1,32 @@
+from lamella.core.planning.habits import expect_short_lapses, find_hazards
+from lamella.core.prompt.trail import NO_TRAIL, Habit
+
+
+def test_what_is_usual_holds_before_anything_was_seen() -> None:
+    hazards = find_hazards(NO_TRAIL)
+    assert 0 < hazards.lapse < 0.2
+    assert hazards.come_back("a.md") == hazards.returns
+    assert hazards.drop("a.md") == hazards.drops
+
+
+def test_lapses_make_lapses_likelier_and_quiet_talk_less_so() -> None:
+    usual = find_hazards(NO_TRAIL).lapse
+    assert find_hazards(NO_TRAIL._replace(requests=10, short=5)).lapse > usual
+    assert find_hazards(NO_TRAIL._replace(requests=100)).lapse < usual
+
+
+def test_what_keeps_coming_back_is_worth_less_to_take_out() -> None:
+    habits = {"often.md": Habit(absent=10, returned=6), "never.md": Habit(absent=30)}
+    hazards = find_hazards(NO_TRAIL._replace(habits=habits))
+    assert hazards.worth("often.md", 0.1, 1.25) < 0 < hazards.worth("never.md", 0.1, 1.25)
+    assert hazards.worth("never.md", 0.1, 1.25) < hazards.rest_worth(0.1)
+
+
+def test_what_is_read_for_nothing_saves_nothing() -> None:
+    assert find_hazards(NO_TRAIL).rest_worth(0.0) == 0
+
+
+def test_short_lapses_are_expected_from_those_that_were() -> None:
+    seen = NO_TRAIL._replace(requests=40)
+    assert expect_short_lapses(seen) < expect_short_lapses(seen._replace(short=4))
+    assert expect_short_lapses(seen._replace(short=4, long=9)) < expect_short_lapses(seen._replace(short=4))

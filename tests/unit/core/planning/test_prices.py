@@ -1,0 +1,131 @@
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from tests.unit.core.compaction.talking import QUARTERS, Story, attaching, note
+
+from lamella.core.ledger.cache import CacheProfile
+from lamella.core.log.placement import Form, Lapse, Placement
+from lamella.core.log.terms import Layout, Terms
+from lamella.core.log.turn import SystemParts, Turn
+from lamella.core.planning.prices import find_served, plan_by_price
+from lamella.core.prompt.trail import Held
+from lamella.core.values import replace
+
+START = datetime(2026, 11, 17, tzinfo=UTC)
+AUTO = Terms(layout=Layout.AUTO, linger=1)
+MARKED = CacheProfile(name="marks", lifetime=300, read=0.1, write=1.25, marks=4, lookback=20, bills_writes=True)
+LONG = "A line of a long note.\n" * 400
+
+
+class Priced(Story):
+    """A story whose turns are planned, a minute apart."""
+
+    def __init__(self, profile: CacheProfile = MARKED, terms: Terms = AUTO) -> None:
+        super().__init__(terms=terms)
+        self.profile = profile
+        self.at = START
+
+    def plan_turn(self, turn: Turn, *, pause: float = 60, room: float = 1e9) -> Placement:
+        at = self.at + timedelta(seconds=pause)
+        return plan_by_price(self.state, self.bind(turn), self.profile, measure=QUARTERS, room=room, at=at)
+
+    def tell(self, text: str, turn: Turn | None = None, *, pause: float = 60) -> Placement:
+        asked = replace(turn or Turn(text=text), text=text)
+        placement = self.plan_turn(asked, pause=pause)
+        self.at += timedelta(seconds=pause)
+        self.say(text, "yes", replace(asked, placement=placement))
+        return placement
+
+
+def carrying(profile: CacheProfile = MARKED, terms: Terms = AUTO) -> Priced:
+    """A long note, and a turn of talk after it, in which it lingers; in the next it does not."""
+    story = Priced(profile, terms)
+    story.tell("one", replace(attaching(note("a.md", LONG)), system=SystemParts(base="Be terse.")))
+    story.tell("two")
+    return story
+
+
+def test_a_warm_cache_is_appended_to_and_says_so() -> None:
+    story = Priced()
+    story.tell("one", attaching(note("a.md", "Short.")))
+    placement = story.plan_turn(attaching(note("a.md", "Short.")))
+    assert (placement.keep, placement.lapse) == (None, Lapse.NONE)
+    assert placement.why.startswith("appended")
+
+
+def test_a_cold_cache_folds_and_leaves_out_what_is_dead() -> None:
+    placement = carrying().plan_turn(Turn(text="now"), pause=400)
+    assert (placement.keep, placement.served, placement.lapse) == (1, None, Lapse.SHORT)
+    assert placement.why.startswith("folded: the cache lapsed")
+
+
+def test_without_a_lifetime_or_a_time_nothing_is_cold() -> None:
+    forever = replace(MARKED, lifetime=None, read=0.0)
+    assert carrying(forever).plan_turn(Turn(text="now"), pause=1e6).keep is None
+    story = carrying(replace(MARKED, read=0.0))
+    placement = plan_by_price(
+        story.state, story.bind(Turn(text="now")), story.profile, measure=QUARTERS, room=1e9, at=None
+    )
+    assert (placement.keep, placement.lapse) == (None, Lapse.UNKNOWN)
+
+
+def test_where_reading_costs_as_much_as_writing_the_smallest_prompt_wins() -> None:
+    assert carrying(CacheProfile(name="none", read=1.0, write=1.0)).plan_turn(Turn(text="now")).keep is not None
+
+
+def test_where_reading_is_free_nothing_that_is_cached_moves() -> None:
+    story = carrying(CacheProfile(name="own", read=0.0, write=1.0))
+    assert [story.tell(f"q{number}").keep for number in range(5)] == [None] * 5
+
+
+def test_much_that_is_dead_behind_little_that_lives_is_cut_away() -> None:
+    story = carrying()
+    kept = [story.tell(f"q{number}").keep for number in range(4)]
+    assert 1 in kept
+
+
+def test_over_its_room_a_request_folds_although_that_costs_more() -> None:
+    story = carrying(CacheProfile(name="own", read=0.0, write=1.0))
+    assert story.plan_turn(Turn(text="now"), room=500).keep == 1
+
+
+def test_a_plan_marks_l1_and_what_stays_and_no_more_than_there_are_marks() -> None:
+    story = carrying()
+    folded = story.tell("three", pause=400)
+    assert folded.marks == (0, 4)
+    assert story.plan_turn(Turn(text="now")).marks == (0, 4)
+    single = replace(MARKED, marks=1)
+    assert carrying(single).plan_turn(Turn(text="now"), pause=400).marks == ()
+
+
+def test_the_longer_lifetime_is_asked_for_once_short_lapses_pay_for_it() -> None:
+    story = carrying(replace(MARKED, longer=(3_600.0, 2.0)))
+    folded = story.tell("three", pause=400)
+    assert folded.lasting == 4
+    after = story.tell("four", pause=400)
+    assert after.served == 4
+    assert carrying().plan_turn(Turn(text="now"), pause=400).lasting is None
+
+
+@pytest.mark.parametrize(("text", "whole"), [(LONG.replace("long", "LONG", 1), False), ("New.", False)])
+def test_a_small_change_is_told_as_a_difference(text: str, whole: bool) -> None:  # noqa: FBT001
+    story = Priced()
+    story.tell("one", attaching(note("a.md", LONG)))
+    placement = story.plan_turn(attaching(note("a.md", text)))
+    assert (placement.forms.get("a.md") is Form.FULL) is whole
+
+
+def test_what_changed_in_its_settings_keeps_nothing() -> None:
+    placement = carrying().plan_turn(Turn(text="now", system=SystemParts(base="Be kind.")))
+    assert (placement.keep, placement.why) == (0, "the system prompt changed")
+
+
+def test_a_mark_finds_what_stands_within_its_lookback() -> None:
+    ends = [100 * number for number in range(1, 40)]
+    near = replace(MARKED, lookback=5)
+    assert find_served([Held(10, None)], ends, (12,), profile=near, keep=39) == (10, 1_100)
+    assert find_served([Held(10, None)], ends, (30,), profile=near, keep=39) == (None, 0)
+    assert find_served([Held(10, None)], ends, (10, 30), profile=near, keep=9) == (None, 0)
+    steps = replace(MARKED, marks=0, granularity=128, minimum=500)
+    assert find_served([Held(10, None)], ends, (), profile=steps, keep=9) == (8, 896)
+    assert find_served([Held(2, None)], ends, (), profile=steps, keep=9) == (None, 0)

@@ -1,0 +1,80 @@
+from collections.abc import Sequence
+
+from tests.unit.core.compaction.talking import QUARTERS, Story, attaching, note
+
+from lamella.core.artifacts.make import make_tool_result
+from lamella.core.log.placement import Form, Placement
+from lamella.core.log.terms import Layout, Terms
+from lamella.core.log.turn import SystemParts, Turn
+from lamella.core.prompt.cutting import cut, find_cut, is_closed
+from lamella.core.prompt.layers.model import LayerId
+from lamella.core.prompt.layers.strip import Exchange
+from lamella.core.values import replace
+
+AUTO = Terms(layout=Layout.AUTO, linger=0)
+RESULT = make_tool_result("look", arguments={"q": "x"}, output="much " * 50)
+
+
+def told(terms: Terms = AUTO) -> Story:
+    """Three turns: a note, a result that rode as text, another note."""
+    begins = replace(attaching(note("a.md", "Text of a.")), system=SystemParts(base="Be terse."))
+    story = Story(terms=terms).say("one", "yes", begins)
+    return story.say("two", "yes", Turn(text="", results=(RESULT,))).say("three", "yes", attaching(note("b.md", "Bs.")))
+
+
+def sent(story: Story, turn: Turn, keep: int | None) -> Sequence[str]:
+    return [message.text for message in story.prompt(replace(turn, placement=Placement(keep=keep))).messages]
+
+
+def test_the_system_message_is_l1_alone() -> None:
+    assert sent(told(), Turn(text="now"), 1)[0] == "Be terse."
+
+
+def test_a_cut_keeps_what_stands_before_it_and_takes_out_what_is_dead_behind_it() -> None:
+    story = told()
+    before = sent(story, Turn(text="now"), None)
+    after = sent(story, Turn(text="now"), 3)
+    assert after[:3] == before[:3]
+    assert after[3] == '<tool_call>look({"q":"x"})</tool_call>\n[User query]:\ntwo'
+    assert after[5] == "three"
+    assert "- b.md\n" in after[-1]
+
+
+def test_what_is_attached_is_shown_again_in_the_question_and_stands_in_l2() -> None:
+    story = told(Terms(layout=Layout.AUTO, linger=2))
+    prompt = story.prompt(Turn(text="now", placement=Placement(keep=1)))
+    found = {segment.id: (segment.form, segment.place) for segment in prompt.segments(LayerId.L2)}
+    assert found == {"b.md": (Form.FULL, "message:7"), "a.md": (Form.HANDLE, "message:7")}
+    assert [message.text.count("Bs.") for message in prompt.messages][-1] == 1
+
+
+def test_a_copy_that_is_still_above_is_replaced_by_the_whole_text() -> None:
+    story = told(Terms(layout=Layout.AUTO, linger=5))
+    story.say("four", "yes", attaching(note("a.md", "Text of a, as it is now.")))
+    last = sent(story, Turn(text="now"), 7)[-1]
+    assert "This text replaces the copy above." in last
+    assert "Text of a, as it is now." in last
+
+
+def test_the_list_of_what_left_is_bounded_and_has_the_newest_first() -> None:
+    story = Story(terms=AUTO)
+    for number in range(40):
+        story.say(f"q{number}", "yes", attaching(note(f"note-{number:02}.md", "T")))
+    last = sent(story, Turn(text="now"), 0)[-1]
+    assert "- note-39.md\n- note-38.md\n" in last
+    assert "- note-00.md" not in last
+    assert QUARTERS.count(last) < 140
+
+
+def test_a_cut_falls_between_turns() -> None:
+    talk = told().state.talk
+    assert [find_cut(talk, keep, first=1) for keep in (0, 1, 2, 3, 99)] == [(0, 1), (0, 1), (1, 3), (1, 3), (3, 7)]
+
+
+def test_an_exchange_is_closed_once_and_then_stays_the_same_object() -> None:
+    story = told()
+    state = cut(story.state, AUTO, QUARTERS, placement=Placement(keep=1), attached=())
+    closed: Sequence[Exchange] = state.talk.exchanges
+    assert all(map(is_closed, closed))
+    again = cut(state, AUTO, QUARTERS, placement=Placement(keep=1), attached=())
+    assert all(one is other for one, other in zip(again.talk.exchanges, closed, strict=True))

@@ -1,0 +1,43 @@
+from tests.unit.core.compaction.talking import Story, attaching, note
+
+from lamella.core.log.terms import Attachments, Layout, Terms
+from lamella.core.log.turn import Turn
+from lamella.core.messages.headings import QUERY_LABEL
+from lamella.core.prompt.stating import list_attached
+from lamella.core.values import replace
+
+STICKY = Terms(layout=Layout.AUTO, attachments=Attachments.STICKY)
+A, B = note("a.md", "Text of a."), note("b.md", "Text of b.")
+
+
+def told() -> Story:
+    return Story(terms=STICKY).say("one", "yes", attaching(A, B))
+
+
+def asked(story: Story, turn: Turn) -> str:
+    return story.prompt(turn).question.text
+
+
+def test_what_is_still_attached_is_not_said_again() -> None:
+    assert asked(told(), Turn(text="two")) == "two"
+
+
+def test_what_stands_above_is_attached_again_without_a_line_of_its_own() -> None:
+    assert asked(told(), replace(attaching(A), text="two")) == "two"
+
+
+def test_what_was_detached_is_named_once() -> None:
+    story, turn = told(), Turn(text="two", detach=("a.md",))
+    assert asked(story, turn) == f"No longer attached: a.md.\n{QUERY_LABEL}two"
+    assert asked(story.say("two", "yes", turn), Turn(text="three")) == "three"
+
+
+def test_what_comes_back_without_its_text_is_named() -> None:
+    story = told().say("two", "yes", Turn(text="", detach=("a.md",)))
+    assert asked(story, replace(attaching(A), text="three")) == f"Attached again: a.md.\n{QUERY_LABEL}three"
+
+
+def test_the_working_set_is_what_is_held_and_what_is_attached_now() -> None:
+    state = told().say("two", "yes", Turn(text="", detach=("a.md",))).state
+    assert list_attached(state.library, (), STICKY, turn=2) == ("b.md",)
+    assert list_attached(state.library, (A,), STICKY, turn=2) == ("a.md", "b.md")
