@@ -6,10 +6,19 @@ from contextlib import aclosing, suppress
 from datetime import datetime
 from secrets import token_hex
 
+from lamella.engine.dialogue.turn import TurnView
 from lamella.engine.runs.place import EventPlace, TellingEvent
 from lamella.engine.sending.sending import Event, EventName
 
 _NAME_BYTES = 4
+
+
+async def announce(turn: TurnView, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
+    """The events of a turn that was written down before, after the one that tells of it, as every other turn has."""
+    async with aclosing(events):
+        yield Event(kind=EventName.ENVELOPE, turn=turn)
+        async for event in events:
+            yield event
 
 
 class Run:

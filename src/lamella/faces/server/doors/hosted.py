@@ -1,5 +1,6 @@
 """Hosted turns: from a client's whole history to a run in the conversation that it is, and what was heard of it."""
 
+import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -25,6 +26,8 @@ CONVERSATION = "x-lamella-conversation"
 # How many conversations that begin alike are looked at before one of its own is begun.
 _ALIKE = 20
 _ANY = "lamella"
+_PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,60}")
+_NAMED = 20
 
 
 class LamellaField(BaseModel):
@@ -100,7 +103,7 @@ async def open_turn(
     state: ServerState, caller: Caller, request: HostRequest, *, conversation: str | None, ignored: Sequence[str]
 ) -> HostedTurn:
     """Begin the run of a history's last question, in the conversation that is named or that it is known to be."""
-    notes = [f"ignored: {', '.join(ignored)}"] if ignored else []
+    notes = _tell_ignored(ignored)
     for name in _list_names(request, conversation):
         asked = AskedTurn(state, caller)
         found = await state.suite.pool.workers.run(lambda name=name: _find(state, caller, name, request, conversation))  # type: ignore[misc]
@@ -116,6 +119,13 @@ async def open_turn(
             continue
         return HostedTurn(asked=asked, run=run, notes=notes)
     raise CallError(f"{_ALIKE} conversations begin like this one.", hint=f"Name it in the header {CONVERSATION}.")
+
+
+def _tell_ignored(names: Sequence[str]) -> list[str]:
+    """What was sent and is not taken; names that a header cannot hold are counted."""
+    plain = [name for name in names if _PLAIN.fullmatch(name)][:_NAMED]
+    more = [f"{len(names) - len(plain)} more"] if len(names) > len(plain) else []
+    return [f"ignored: {', '.join((*plain, *more))}"] if names else []
 
 
 def _make_send(state: ServerState, request: HostRequest, conversation: str | None, notes: list[str]) -> Any:  # noqa: ANN401
