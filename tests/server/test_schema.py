@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import schemathesis
@@ -9,6 +10,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
+from schemathesis.core.result import Ok
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
     response_schema_conformance,
@@ -48,6 +50,7 @@ def test_nothing_that_is_sent_is_a_bug_of_the_server_and_every_answer_is_as_desc
     message = server.ask(known, "When?")["message"]
     tried = 0
     for found in schema.get_all_operations():
+        assert isinstance(found, Ok)
         operation = found.ok()
         modes = [GenerationMode.POSITIVE, GenerationMode.NEGATIVE]
         cases = st.one_of(*(operation.as_strategy(generation_mode=mode) for mode in modes))
@@ -60,7 +63,7 @@ def test_nothing_that_is_sent_is_a_bug_of_the_server_and_every_answer_is_as_desc
             suppress_health_check=list(HealthCheck),
         )
         @given(case=cases, real=st.booleans())
-        def try_one(case: schemathesis.Case, real: bool) -> None:  # noqa: FBT001 - what hypothesis calls
+        def try_one(case: schemathesis.Case[Any], real: bool) -> None:  # noqa: FBT001 - what hypothesis calls
             nonlocal tried
             tried += 1
             parameters = case.path_parameters
