@@ -14,6 +14,7 @@ from bench.agent import bench_agent
 from bench.build import measure_builds, slope
 from bench.code import bench_code
 from bench.compaction import LAYOUTS, bench_compaction
+from bench.doors import bench_doors
 from bench.layouts.measure import bench_layouts
 from bench.local import Served, make_talk, play_layered, play_naive, share_of_earlier
 from bench.loop import CHATS, QUICK_TURNS, TURNS, measure_gaps, measure_rates
@@ -182,6 +183,7 @@ MEASURES: dict[str, Callable[[Verdicts], None]] = {
     "sending": bench_sending,
     "loop": bench_loop,
     "agent": bench_agent,
+    "doors": bench_doors,
     "local": bench_local,
     "compaction": bench_compaction,
     "recall": bench_recall,

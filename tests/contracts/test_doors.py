@@ -16,6 +16,7 @@ from tests.contracts.words import PYTHONIC, SHELL
 from lamella.doors import PYTHON, Door
 from lamella.errors import AnswerAsideError, CallError, LamellaError
 from lamella.faces.cli.terminal.door import ChatDoor, ShellDoor
+from lamella.faces.server.door import HTTP
 
 # What is said to nobody, and what is true at every door: a command of another program, a word that both have.
 ELSEWHERE = {
@@ -56,7 +57,7 @@ PROGRAMS_ONLY = {
     "engine/sending/tools.py: _make_model": "functions as tools",
     "wiring/python.py: Conversation.__init__": "a summariser of one's own",
 }
-DOORS: list[Door] = [PYTHON, ShellDoor(), ShellDoor("sqlite:///my chats.db"), ChatDoor("sqlite:///chats.db")]
+DOORS: list[Door] = [PYTHON, ShellDoor(), ShellDoor("sqlite:///my chats.db"), ChatDoor("sqlite:///chats.db"), HTTP]
 
 
 def sayings(node: ast.AST, where: str = "<module>") -> Iterator[tuple[str, str]]:

@@ -87,7 +87,11 @@ def test_a_question_is_edited_answered_again_and_deleted_each_on_a_branch(server
     key = server.begin("branches")
     first = server.ask(key, "When to sow?")
     path = f"/v1/conversations/{key}/messages/{first['message']}"
-    edited = server.client.put(path, json={"text": "When to reap?", "stream": False}).json()
+    with server.client.stream("PUT", path, json={"text": "When to reap?"}) as answer:
+        events = list(read_events(answer.iter_lines()))
+    assert [event.name for event in events] == ["envelope", "delta", "done"]
+    assert all(event.id and event.id.startswith(events[0].data["message"]) for event in events)
+    edited = {"answer": events[1].data["text"]}
     assert edited["answer"] != first["answer"]
     again = server.client.post(f"{path}/regenerate", json={"stream": False}).json()
     assert again["message"] == first["message"]

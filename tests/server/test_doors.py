@@ -307,6 +307,10 @@ def test_what_cannot_be_had_is_refused_and_what_changes_little_is_told_as_ignore
     history: Any = [{"role": "user", "content": "When?"}]
     raw = chat_client.chat.completions.with_raw_response.create(model="tides", messages=history, top_p=0.5, seed=1)
     assert raw.headers["x-lamella-note"] == "ignored: seed, top_p"
+    odd: dict[str, Any] = {"": 1, "a\r\nForged: yes": 1, "ключ": 1, "plain": 1}
+    raw = chat_client.chat.completions.with_raw_response.create(model="tides", messages=history, extra_body=odd)
+    assert raw.headers["x-lamella-note"] == "ignored: plain, 3 more"
+    assert "forged" not in raw.headers
     refused: list[dict[str, Any]] = [
         {"n": 2},
         {"stop": ["."]},

@@ -341,6 +341,10 @@ class Chat(Discourse):
             for one in turn.envelope.prompt.tools
         ]
 
+    def waiting(self) -> TurnView | None:
+        """The turn that waits for its answer, if one does; ``resume`` goes on with it."""
+        return self._stored.waiting()
+
     def has_message(self, message: str) -> bool:
         """Whether a message is anywhere in the conversation, on whatever branch."""
         return self._stored.has_message(check_text(message, "message"))

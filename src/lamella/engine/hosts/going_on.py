@@ -8,6 +8,7 @@ from lamella.engine.chat import Chat
 from lamella.engine.dialogue.turn import TurnView
 from lamella.engine.hosts.history import HostRequest, HostRound, HostTurn
 from lamella.engine.hosts.places import HostChange, HostPlace, find_place
+from lamella.engine.runs.run import announce
 from lamella.engine.sending.sending import Event
 
 # Sends what was made ready, on the loop that it is called from.
@@ -45,7 +46,7 @@ def make_ready(chat: Chat, request: HostRequest, *, named: bool) -> tuple[SendHo
         _adopt(chat, turn, request)
     if request.asked.rounds:
         waits = _adopt_rounds(chat, request.asked, request)
-        return lambda: chat.send(waits, tools=request.tools, max_tokens=request.max_tokens), place.change
+        return _send_on(chat, waits, request), place.change
     return lambda: _ask(chat, request), place.change
 
 
@@ -73,16 +74,19 @@ def _waits_for(chat: Chat, request: HostRequest, place: HostPlace) -> bool:
 
 
 def _give_results(chat: Chat, request: HostRequest) -> SendHosted:
-    turn = chat.give(request.asked.rounds[-1].outputs)
-    tools = request.tools if request.tools is not None else chat.told_tools(turn)
-    return lambda: chat.send(turn, tools=tools, max_tokens=request.max_tokens)
+    return _send_on(chat, chat.give(request.asked.rounds[-1].outputs), request)
 
 
 def _ask_first_again(chat: Chat, request: HostRequest) -> SendHosted:
     """The first question once more: a branch of its own beside what was answered before."""
     first = chat.turns()[0].message.id
-    turn = chat.regenerate(first, model=request.model)
-    return lambda: chat.send(turn, tools=request.tools, max_tokens=request.max_tokens)
+    return _send_on(chat, chat.regenerate(first, model=request.model), request)
+
+
+def _send_on(chat: Chat, turn: TurnView, request: HostRequest) -> SendHosted:
+    """Sends a turn that is written down already; calls of its tools are the host's to run."""
+    tools = request.tools if request.tools is not None else chat.told_tools(turn)
+    return lambda: announce(turn, chat.send(turn, tools=tools, max_tokens=request.max_tokens))
 
 
 def _ask(chat: Chat, request: HostRequest) -> AsyncGenerator[Event, None]:

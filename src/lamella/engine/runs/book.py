@@ -122,14 +122,13 @@ class RunBook:
             await asyncio.wait(set(self._ends))
 
     async def _claim(self, conversation: str, *, queue: bool, brief: bool = False) -> Run:
-        # What is brief is waited for: it is over before anybody could ask again.
-        while not self._stopping and (before := self._under.get(conversation)) and (queue or before.brief):
+        # What is brief is waited for, and what has told its end: they are over before anybody could ask again.
+        while not self._stopping and (before := self._under.get(conversation)) and (queue or _is_short(before)):
             if self._waiting[conversation] >= _QUEUE:
                 raise self._refuse(conversation)
             self._waiting[conversation] += 1
             try:
-                await before.wait_over()
-                await asyncio.sleep(0)
+                await before.wait_gone()
             finally:
                 self._waiting[conversation] -= 1
                 if not self._waiting[conversation]:
@@ -161,11 +160,15 @@ class RunBook:
             self._let_go(run)
 
     def _let_go(self, run: Run) -> None:
-        run.end()
         if self._under.get(run.conversation) is run:
             del self._under[run.conversation]
+        run.let_go()
         if run.brief:
             return
         self._over[run.name] = run
         while len(self._over) > _KEPT:
             self._over.popitem(last=False)
+
+
+def _is_short(run: Run) -> bool:
+    return run.brief or run.is_ending

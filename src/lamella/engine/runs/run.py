@@ -6,10 +6,19 @@ from contextlib import aclosing, suppress
 from datetime import datetime
 from secrets import token_hex
 
+from lamella.engine.dialogue.turn import TurnView
 from lamella.engine.runs.place import EventPlace, TellingEvent
 from lamella.engine.sending.sending import Event, EventName
 
 _NAME_BYTES = 4
+
+
+async def announce(turn: TurnView, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
+    """The events of a turn that was written down before, after the one that tells of it, as every other turn has."""
+    async with aclosing(events):
+        yield Event(kind=EventName.ENVELOPE, turn=turn)
+        async for event in events:
+            yield event
 
 
 class Run:
@@ -34,6 +43,7 @@ class Run:
         self._round, self._said = 0, 0
         self._news = asyncio.Event()
         self._over = asyncio.Event()
+        self._gone = asyncio.Event()
         self._followers = 0
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
@@ -52,6 +62,20 @@ class Run:
     @property
     def is_over(self) -> bool:
         return self._over.is_set()
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether whoever follows was told of the end: what is left to do is done in a moment."""
+        return self.is_over or bool(self._told and self._told[-1][1].kind is EventName.DONE)
+
+    def let_go(self) -> None:
+        """Others may have the conversation from now on."""
+        self.end()
+        self._gone.set()
+
+    async def wait_gone(self) -> None:
+        """Until others may have the conversation."""
+        await self._gone.wait()
 
     async def wait_begun(self) -> None:
         """Until the question is written down; an error before that is raised here, and nobody else hears of it."""

@@ -16,7 +16,16 @@ from lamella.views.serving.streams import view_event
 _QUIET = 15.0
 # How soon a browser that lost its connection asks again, in milliseconds.
 _AGAIN = 1_000
-STREAM = {"text/event-stream": {"schema": {"type": "string"}}}
+_TEXT = {"type": "string"}
+# An event as OpenAPI describes streams of them.
+STREAM: dict[str, object] = {
+    "text/event-stream": {
+        "itemSchema": {
+            "type": "object",
+            "properties": {"event": _TEXT, "data": _TEXT, "id": _TEXT, "retry": {"type": "integer", "minimum": 0}},
+        }
+    }
+}
 
 
 class SseResponse(EventSourceResponse):

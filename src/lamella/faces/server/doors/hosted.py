@@ -1,8 +1,10 @@
 """Hosted turns: from a client's whole history to a run in the conversation that it is, and what was heard of it."""
 
+import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
@@ -16,7 +18,7 @@ from lamella.engine.runs.place import TellingEvent
 from lamella.engine.runs.run import Run
 from lamella.engine.sending.sending import Event
 from lamella.errors import CallError
-from lamella.faces.server.asking import AskedTurn
+from lamella.faces.server.asking import AskedTurn, Send
 from lamella.faces.server.attached import AttachedList, read_attached
 from lamella.faces.server.state import Caller, ServerState
 from lamella.refusals import NameTakenError, RunUnderwayError
@@ -25,6 +27,8 @@ CONVERSATION = "x-lamella-conversation"
 # How many conversations that begin alike are looked at before one of its own is begun.
 _ALIKE = 20
 _ANY = "lamella"
+_PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,60}")
+_NAMED = 20
 
 
 class LamellaField(BaseModel):
@@ -100,16 +104,16 @@ async def open_turn(
     state: ServerState, caller: Caller, request: HostRequest, *, conversation: str | None, ignored: Sequence[str]
 ) -> HostedTurn:
     """Begin the run of a history's last question, in the conversation that is named or that it is known to be."""
-    notes = [f"ignored: {', '.join(ignored)}"] if ignored else []
+    notes = _tell_ignored(ignored)
     for name in _list_names(request, conversation):
-        asked = AskedTurn(state, caller)
-        found = await state.suite.pool.workers.run(lambda name=name: _find(state, caller, name, request, conversation))  # type: ignore[misc]
+        find = partial(_find, state, caller, request, name=name, named=conversation is not None)
+        found = await state.suite.pool.workers.run(find)
         if found is None:
             continue
+        asked = AskedTurn(state, caller)
+        send = _make_send(state, request, notes=notes, named=conversation is not None)
         try:
-            run = await asked.start(
-                found, _make_send(state, request, conversation, notes), queue=conversation is not None
-            )
+            run = await asked.start(found, send, queue=conversation is not None)
         except RunUnderwayError:
             if conversation is not None:
                 raise
@@ -118,9 +122,15 @@ async def open_turn(
     raise CallError(f"{_ALIKE} conversations begin like this one.", hint=f"Name it in the header {CONVERSATION}.")
 
 
-def _make_send(state: ServerState, request: HostRequest, conversation: str | None, notes: list[str]) -> Any:  # noqa: ANN401
+def _tell_ignored(names: Sequence[str]) -> list[str]:
+    """What was sent and is not taken; names that a header cannot hold are counted."""
+    plain = [name for name in names if _PLAIN.fullmatch(name)][:_NAMED]
+    more = [f"{len(names) - len(plain)} more"] if len(names) > len(plain) else []
+    return [f"ignored: {', '.join((*plain, *more))}"] if names else []
+
+
+def _make_send(state: ServerState, request: HostRequest, *, notes: list[str], named: bool) -> Send:
     async def send(chat: Chat) -> AsyncGenerator[Event, None]:
-        named = conversation is not None
         ready, change = await state.suite.pool.workers.finish(lambda: make_ready(chat, request, named=named))
         if change is not HostChange.NONE:
             notes.append(change.value)
@@ -136,7 +146,7 @@ def _list_names(request: HostRequest, conversation: str | None) -> list[str]:
     return [base, *(f"{base}-{number}" for number in range(2, _ALIKE + 1))]
 
 
-def _find(state: ServerState, caller: Caller, name: str, request: HostRequest, conversation: str | None) -> str | None:
+def _find(state: ServerState, caller: Caller, request: HostRequest, *, name: str, named: bool) -> str | None:
     """The key of a conversation that can be meant, begun where there is none; none where it cannot."""
     engine = state.engine_of(caller)
     listed = engine.look_up(name)
@@ -146,10 +156,11 @@ def _find(state: ServerState, caller: Caller, name: str, request: HostRequest, c
             return engine.begin(name, title=None, **{**settings, "model": request.model}).id
         except NameTakenError:
             return None
-    if conversation is not None:
+    if named:
         return listed.conversation
-    busy = state.runs.find(listed.conversation) is not None
-    return listed.conversation if not busy and fits_history(engine.chat(listed.conversation), request) else None
+    run = state.runs.find(listed.conversation)
+    free = run is None or run.brief or run.is_ending
+    return listed.conversation if free and fits_history(engine.chat(listed.conversation), request) else None
 
 
 def resolve_model(name: str, state: ServerState) -> str:

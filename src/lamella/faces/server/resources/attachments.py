@@ -58,42 +58,44 @@ async def attach(*, conversation: str, body: AttachBody, state: State, caller: T
         state,
         caller,
         conversation,
-        lambda chat: chat.attach(*read_attached(body.attach, state), question=body.question),
+        command=lambda chat: chat.attach(*read_attached(body.attach, state), question=body.question),
     )
 
 
 @router.post("/detach", summary="Detach")
 async def detach(*, conversation: str, body: SomeNamesBody, state: State, caller: Talker) -> dict[str, object]:
     """Take something out of the working set from the next turn on, or everything."""
-    return await _do(state, caller, conversation, lambda chat: chat.detach(*body.names))
+    return await _do(state, caller, conversation, command=lambda chat: chat.detach(*body.names))
 
 
 @router.post("/drop", summary="Drop")
 async def drop(*, conversation: str, body: NamesBody, state: State, caller: Talker) -> dict[str, object]:
     """Take something out of the prompt from the next turn on; recall still finds it."""
-    return await _do(state, caller, conversation, lambda chat: chat.drop(*body.names))
+    return await _do(state, caller, conversation, command=lambda chat: chat.drop(*body.names))
 
 
 @router.post("/pin", summary="Pin")
 async def pin(*, conversation: str, body: NamesBody, state: State, caller: Talker) -> dict[str, object]:
     """Keep artifacts or messages whole from the next turn on."""
-    return await _do(state, caller, conversation, lambda chat: chat.pin(*body.names))
+    return await _do(state, caller, conversation, command=lambda chat: chat.pin(*body.names))
 
 
 @router.post("/unpin", summary="Unpin")
 async def unpin(*, conversation: str, body: NamesBody, state: State, caller: Talker) -> dict[str, object]:
     """Let what is pinned be shortened again from the next turn on."""
-    return await _do(state, caller, conversation, lambda chat: chat.unpin(*body.names))
+    return await _do(state, caller, conversation, command=lambda chat: chat.unpin(*body.names))
 
 
 @router.post("/refresh", summary="Read attachments again")
 async def refresh(*, conversation: str, body: SomeNamesBody, state: State, caller: Talker) -> dict[str, object]:
     """Read what is attached again, or everything that is; what changed goes with the next turn."""
-    return await _do(state, caller, conversation, lambda chat: chat.refresh(*body.names, question=body.question))
+    return await _do(
+        state, caller, conversation, command=lambda chat: chat.refresh(*body.names, question=body.question)
+    )
 
 
 async def _do(
-    state: ServerState, caller: Caller, conversation: str, command: Callable[[Chat], Commands]
+    state: ServerState, caller: Caller, conversation: str, *, command: Callable[[Chat], Commands]
 ) -> dict[str, object]:
     """Give a command, and tell what waits for the next turn then and what that comes to."""
 

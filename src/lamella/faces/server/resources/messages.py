@@ -12,7 +12,7 @@ from lamella import ToolOutput
 from lamella.attach import Tool
 from lamella.engine.chat import Chat
 from lamella.engine.runs.place import EventPlace, TellingEvent, read_place
-from lamella.engine.runs.run import Run
+from lamella.engine.runs.run import Run, announce
 from lamella.engine.sending.sending import Event
 from lamella.errors import CallError, ReplyBrokenError
 from lamella.faces.server.asking import AskedTurn, respond, tell_each, tell_end
@@ -134,7 +134,7 @@ async def edit(*, conversation: str, message: Message, body: EditBody, state: St
     async def send(chat: Chat) -> AsyncGenerator[Event, None]:
         check_message(chat, message)
         turn = await state.suite.pool.workers.finish(lambda: chat.edit(message, body.text))
-        return chat.send(turn, max_tokens=body.max_tokens)
+        return announce(turn, chat.send(turn, max_tokens=body.max_tokens))
 
     asking = AskedTurn(state, caller)
     run = await asking.start(conversation, send, queue=body.queue)
@@ -148,7 +148,7 @@ async def regenerate(*, conversation: str, message: Message, body: AgainBody, st
     async def send(chat: Chat) -> AsyncGenerator[Event, None]:
         check_message(chat, message)
         turn = await state.suite.pool.workers.finish(lambda: chat.regenerate(message, model=body.model))
-        return chat.send(turn, max_tokens=body.max_tokens)
+        return announce(turn, chat.send(turn, max_tokens=body.max_tokens))
 
     asking = AskedTurn(state, caller)
     run = await asking.start(conversation, send, queue=body.queue)
@@ -167,7 +167,7 @@ async def give_results(
             raise CallError(f"The question {message} waits for no results.", hint="Hand back what the last one asked.")
         given = [ToolOutput(call=one.call, output=one.output, failed=one.failed) for one in body.outputs]
         turn = await state.suite.pool.workers.finish(lambda: chat.give(given))
-        return chat.send(turn, tools=chat.told_tools(turn), max_tokens=body.max_tokens)
+        return announce(turn, chat.send(turn, tools=chat.told_tools(turn), max_tokens=body.max_tokens))
 
     asking = AskedTurn(state, caller)
     run = await asking.start(conversation, send, queue=body.queue)
@@ -179,7 +179,9 @@ async def resume(*, conversation: str, body: ResumeBody, state: State, caller: T
     """Go on with a turn that was left open, such as by a server that was killed."""
 
     async def send(chat: Chat) -> AsyncGenerator[Event, None]:
-        return chat.resume(max_tokens=body.max_tokens)
+        waits = await state.suite.pool.workers.run(chat.waiting)
+        events = chat.resume(max_tokens=body.max_tokens)
+        return events if waits is None else announce(waits, events)
 
     asking = AskedTurn(state, caller)
     run = await asking.start(conversation, send, queue=body.queue)
