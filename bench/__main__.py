@@ -14,6 +14,7 @@ from bench.agent import bench_agent
 from bench.build import measure_builds, slope
 from bench.code import bench_code
 from bench.compaction import LAYOUTS, bench_compaction
+from bench.evidence import bench_evidence
 from bench.local import Served, make_talk, play_layered, play_naive, share_of_earlier
 from bench.loop import CHATS, QUICK_TURNS, TURNS, measure_gaps, measure_rates
 from bench.memory import measure_memory
@@ -182,6 +183,7 @@ MEASURES: dict[str, Callable[[Verdicts], None]] = {
     "agent": bench_agent,
     "local": bench_local,
     "compaction": bench_compaction,
+    "evidence": bench_evidence,
     "retrieval": bench_retrieval,
     "code": bench_code,
     "start": bench_start,
