@@ -48,8 +48,8 @@ def plan_compaction(
 ) -> Plan:
     """What would be taken out so that the turn's request comes down to the goal, from the prompt ``as_is``.
 
-    ``path`` is every message of the branch. Still over ``hard``, nothing that was said before is spared. ``room`` is for
-    the user's wishes whose messages go. A compaction that would lose an exact word or a wish for good is none.
+    ``path`` is every message of the branch. Still over ``hard``, nothing that was said before is spared. ``room`` is
+    for the user's wishes whose messages go. A compaction that would lose an exact word or a wish for good is none.
     """
     stages, missing = resolve_stages(chain.stages, path)
     draft = first = begin_draft(
