@@ -16,6 +16,7 @@ from bench.code import bench_code
 from bench.compaction import LAYOUTS, bench_compaction
 from bench.doors import bench_doors
 from bench.layouts.measure import bench_layouts
+from bench.evidence import bench_evidence
 from bench.local import Served, make_talk, play_layered, play_naive, share_of_earlier
 from bench.loop import CHATS, QUICK_TURNS, TURNS, measure_gaps, measure_rates
 from bench.memory import measure_memory
@@ -188,6 +189,7 @@ MEASURES: dict[str, Callable[[Verdicts], None]] = {
     "compaction": bench_compaction,
     "recall": bench_recall,
     "layouts": bench_layouts,
+    "evidence": bench_evidence,
     "retrieval": bench_retrieval,
     "code": bench_code,
     "start": bench_start,

@@ -182,7 +182,10 @@ ASKED: dict[str, tuple[dict[str, object], str]] = {
     "a time without a zone": ({"at": datetime(2026, 11, 15)}, "bad_call"),  # noqa: DTZ001 - that is what is wrong
     "a time past the calendar": ({"at": datetime.max.replace(tzinfo=timezone(timedelta(hours=-1)))}, "bad_call"),
     "what does not fit": ({"text": "large " * 20_000}, "budget_exceeded"),
-    "a note that does not fit": ({"attach": [Note(path="big.md", text="large " * 20_000)]}, "budget_exceeded"),
+    "a note that does not fit": (
+        {"attach": [Note(path="big.md", text="large " * 20_000, policy="pin")]},
+        "budget_exceeded",
+    ),
     "changes that do not fit": (
         {
             "text": "large " * 20_000,

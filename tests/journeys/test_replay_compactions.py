@@ -40,8 +40,8 @@ def test_what_a_receipt_takes_out_is_what_the_next_request_lacks() -> None:
 def test_the_table_has_a_line_for_each_and_a_sum() -> None:
     out = run("replay", LONG).out
     assert [line for line in out.splitlines() if line.startswith("  compacted: ")] == [
-        "  compacted: 2,833 → 1,418 tokens by preview 1, handle 1 (receipt fc652265e481)",
-        "  compacted: 2,679 → 1,749 tokens by handle 1 (receipt dfed04fa40f0)",
+        "  compacted: 2,833 → 1,422 tokens by handle 1 (receipt 2cca6758919f)",
+        "  compacted: 2,683 → 1,528 tokens by chitchat 3, handle 2 (receipt 8a0f738138cb)",
     ]
     assert out.splitlines()[-2].endswith(" · prefix moved 2 times · compacted 2 times")
 

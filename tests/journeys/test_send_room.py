@@ -15,7 +15,13 @@ from lamella.adapters.providers.scripted.provider import Line, ScriptedProvider
 from lamella.errors import CallError, ProviderTimeoutError, RateLimitedError
 
 MODEL = "house:guest"
-SMALL: dict[str, object] = {"window": 3_000, "reserve": 500, "layout": "in_place"}
+# Outlines of replies would make room enough before anybody is asked for a summary.
+SMALL: dict[str, object] = {
+    "window": 3_000,
+    "reserve": 500,
+    "layout": "in_place",
+    "compaction": {"steps": ["summary", "expendable"]},
+}
 
 
 class Slow:

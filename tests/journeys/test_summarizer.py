@@ -16,13 +16,20 @@ from lamella.testing import ScriptedProvider
 
 CHAT = "garden"
 SUMMARY = "- They went through the beds one by one."
-SETTINGS: dict[str, object] = {"window": 3_000, "reserve": 0, "layout": "in_place"}
+# Outlines of replies would make room enough before anybody is asked for a summary.
+CHAIN = {"steps": ["summary", "expendable"]}
+SETTINGS: dict[str, object] = {"window": 3_000, "reserve": 0, "layout": "in_place", "compaction": CHAIN}
 Script = Callable[..., str]
 
 
 @pytest.fixture
 def url(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path / 'chats.db'}"
+
+
+@pytest.fixture
+def home(home: Mapping[str, str]) -> Mapping[str, str]:
+    return {**home, "LAMELLA_COMPACTION": json.dumps(CHAIN)}
 
 
 def seed(url: str, model: str, *, turns: int, **settings: object) -> None:

@@ -8,8 +8,9 @@ from tests.contracts.tables import names
 
 from lamella import Receipt
 from lamella.core.ledger.outlook import Outlook
-from lamella.core.log.receipt import Skip, Step, StepName
+from lamella.core.log.receipt import Certificate, Skip, Step, StepName
 from lamella.core.prompt.envelope import TokenCounts
+from lamella.core.values import replace
 from lamella.views.receipts import view_plan, view_receipt, view_tokens, view_undo
 
 STEP = Step(name=StepName.PREVIEW, removed=("garden.md",), tokens_before=900, tokens_after=400)
@@ -50,6 +51,12 @@ def test_a_receipt_has_the_documented_fields_with_its_values() -> None:
         "tokens_after": 400,
         "target": 500,
         "automatic": False,
+        "certificate": None,
+    }
+    certified = replace(RECEIPT, certificate=Certificate(words=(3, 2, 0), rules=(1, 0, 0)))
+    assert view_receipt(certified)["certificate"] == {
+        "words": {"stand": 3, "recallable": 2, "gone": 0},
+        "rules": {"stand": 1, "recallable": 0, "gone": 0},
     }
 
 

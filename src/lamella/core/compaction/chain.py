@@ -48,18 +48,15 @@ def plan_compaction(
 ) -> Plan:
     """What would be taken out so that the turn's request comes down to the goal, from the prompt ``as_is``.
 
-    ``path`` is every message of the branch, for what is said of it by ranges. A request that would still be over
-    ``hard`` spares nothing that was said before, not even the last exchange. ``room`` is what the user's wishes may
-    weigh whose messages go. A compaction that would lose an exact word or a wish for good is none.
+    ``path`` is every message of the branch. Still over ``hard``, nothing that was said before is spared. ``room`` is
+    for the user's wishes whose messages go. A compaction that would lose an exact word or a wish for good is none.
     """
     stages, missing = resolve_stages(chain.stages, path)
     draft = begin_draft(
         state, turn, chain=chain, measure=measure, place=place, window=window, goal=goal, stages=stages, as_is=as_is
     )
-    draft = replace(draft, current=find_current(chain.stage_after, path))
-    first = draft
-    steps: list[Step] = []
-    skipped: list[Skip] = []
+    draft = first = replace(draft, current=find_current(chain.stage_after, path))
+    steps, skipped = list[Step](), list[Skip]()
     for name in chain.steps:
         if draft.excess <= 0:
             break
@@ -70,10 +67,8 @@ def plan_compaction(
     if hard is not None and draft.tokens > hard:
         draft = _spare_nothing(replace(draft, goal=hard, resort=True), steps, skipped)
     draft = _add_wishes(first, draft, steps, room=room, hard=hard)
-    if draft.tokens >= as_is.total:
-        return Plan(receipt=None)
     certificate = certify(first.state, draft, steps, path=path)
-    if certificate.gone:
+    if draft.tokens >= as_is.total or certificate.gone:
         return Plan(receipt=None)
     receipt = make_receipt(
         state.conversation,

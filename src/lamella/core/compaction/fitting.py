@@ -67,17 +67,21 @@ def fit_turn(
         return turn, opened, needs
     if condensed is not turn:
         turn, opened = condensed, advance(state, condensed, rules.place, measure=rules.measure)
-    turn, opened = _outline(state, turn, opened, rules)
-    fitted = _compact(state, turn, opened, rules, summaries=summaries, path=path)
+    turn, opened = _outline(state, turn, opened, rules=rules)
+    fitted = _compact(state, turn, opened, rules=rules, summaries=summaries, path=path)
     if not fitted[2] and is_over(waiting(fitted[1]).total, rules.budget.hard, rules.budget):
         # Beside what is left of everything else, even what would fit alone may be too large.
-        outlined, again = _outline(state, turn, opened, rules, alone=False)
-        return fitted if outlined is turn else _compact(state, outlined, again, rules, summaries=summaries, path=path)
+        outlined, again = _outline(state, turn, opened, rules=rules, alone=False)
+        return (
+            fitted
+            if outlined is turn
+            else _compact(state, outlined, again, rules=rules, summaries=summaries, path=path)
+        )
     return fitted
 
 
 def _compact(
-    state: State, turn: Turn, opened: State, rules: Rules, *, summaries: Summaries | None, path: Sequence[str]
+    state: State, turn: Turn, opened: State, *, rules: Rules, summaries: Summaries | None, path: Sequence[str]
 ) -> tuple[Turn, State, tuple[SummaryNeed, ...]]:
     """The turn after a compaction, where one is needed and helps."""
     if not _must_shrink(opened, state, rules):
@@ -102,7 +106,7 @@ def _compact(
     return turn, advance(state, turn, rules.place, measure=rules.measure), ()
 
 
-def _outline(state: State, turn: Turn, opened: State, rules: Rules, *, alone: bool = True) -> tuple[Turn, State]:
+def _outline(state: State, turn: Turn, opened: State, *, rules: Rules, alone: bool = True) -> tuple[Turn, State]:
     """The turn with what it attaches as outlines, where it could not be sent otherwise, and the state it waits in."""
     outlined = turn if turn.rounds else outline_turn(turn, opened, budget=rules.budget, alone=alone)
     if outlined is turn:

@@ -4,7 +4,7 @@ from tests.unit.core.compaction.talking import NOW, QUARTERS, Story, make_rules,
 
 from lamella.core.compaction.rules import ChainRules
 from lamella.core.compaction.stages import StageRange, find_current, resolve_stages
-from lamella.core.log.receipt import Step, StepName
+from lamella.core.log.receipt import STEP_ORDER, Step, StepName
 from lamella.core.log.turn import SystemParts
 from lamella.core.prompt.receipts import apply_step
 from lamella.core.values import replace
@@ -144,7 +144,7 @@ def test_a_missing_boundary_is_said_in_the_receipt_and_the_chain_goes_on() -> No
 def test_a_missing_stage_is_said_of_the_step_that_would_take_it_out() -> None:
     story = staged()
     lost = (stage("old", "nowhere", story.path[3]), stage("new", story.path[3], "nowhere", recent=True))
-    story.rules = make_rules(replace(story.rules.chain, stages=lost, steps=tuple(StepName)))
+    story.rules = make_rules(replace(story.rules.chain, stages=lost, steps=STEP_ORDER))
     receipt = story.plan(goal=0).receipt
     assert receipt is not None
     said = {one.name.value: one.why for one in receipt.skipped if "stays" in one.why}

@@ -10,9 +10,10 @@ from lamella.core.text.fences import walk_lines
 from lamella.core.text.outline import find_headings
 from lamella.core.text.said.talk import clip, first_sentence
 
-_SENTENCE = 200
-# Of each list, in characters. Together they keep an outline at some hundred tokens, whatever the reply is about.
-_HEADINGS, _DEFINITIONS, _EXACT = 160, 120, 200
+_SENTENCE = 140
+# Of each list, in characters. Together they keep an outline below a hundred tokens: measured with
+# `python -m bench evidence`, longer ones make room for fewer, and lose more than they keep.
+_HEADINGS, _DEFINITIONS, _EXACT = 120, 100, 120
 # An outline that is hardly shorter than its reply is not worth a moved prefix.
 _WORTH = 0.6
 # Who reads more of a reply than this for exact words reads longer than everything else in a plan takes.
@@ -34,14 +35,14 @@ def outline_reply(text: str, turn: int) -> str | None:
 
     None where that would not be much shorter. It depends on nothing else, so that every model reads the same.
     """
-    if len(text) * _WORTH < len(_title(text, turn)):
+    if len(text) * _WORTH < len(_title(turn)):
         return None
     sentence = clip(first_sentence(text), _SENTENCE)
     headings = (words for _, _, words in find_headings(text)) if "#" in text else ()
     defined = _find_defined(text) if "```" in text or "~~~" in text else ()
     exact = [token for token in rank_exact(Counter(find_exact(text[:_READ]))) if token not in sentence]
     lines = [
-        _title(text, turn),
+        _title(turn),
         sentence,
         _join("Headings", headings, _HEADINGS),
         _join("Its code defines", defined, _DEFINITIONS),
@@ -56,8 +57,8 @@ def stub_reply(turn: int) -> str:
     return f"[Left out; recall turn {turn}.]"
 
 
-def _title(text: str, turn: int) -> str:
-    return f"[Outline of {len(text):,} characters; recall turn {turn}.]"
+def _title(turn: int) -> str:
+    return f"[Outline; recall turn {turn}.]"
 
 
 def _find_defined(text: str) -> Iterator[str]:

@@ -161,7 +161,7 @@ def test_replies_shrink_to_their_outlines_oldest_first_and_what_was_typed_stays_
     assert 0 < len(gone) < 5
     sent = story.sent()
     assert all(f"Question {number}: why?" in sent for number in range(6))
-    assert "[Outline of 730 characters; recall turn 1.]\nAnswer 0." in sent
+    assert "[Outline; recall turn 1.]\nAnswer 0." in sent
     outlined = [segment for segment in story.ask().segments(LayerId.L4) if segment.form is Form.PREVIEW]
     assert [segment.id for segment in outlined] == list(gone)
     assert names(story.plan(goal=story.tokens() - 100).receipt) == ["replies"]

@@ -26,7 +26,7 @@ LIMIT = 3
 def test_it_keeps_first_sentence_headings_definitions_exact_words_and_the_name() -> None:
     assert outline_reply(REPLY, 12) == "\n".join(
         [
-            f"[Outline of {len(REPLY):,} characters; recall turn 12.]",
+            "[Outline; recall turn 12.]",
             "The cache is keyed by the hash of the prompt.",
             "Headings: What is stored; How it is read",
             "Its code defines: EntryStore; read_entry",
@@ -46,7 +46,7 @@ def test_what_has_no_room_is_counted() -> None:
     outline = outline_reply(many, 3)
     assert outline is not None
     assert "Headings: Heading number 0; " in outline
-    assert "Heading number 7; and 32 more\n" in outline
+    assert "Heading number 5; and 34 more\n" in outline
     assert len(outline) < 500
 
 

@@ -3,7 +3,7 @@
 import sys
 
 import pytest
-from tests.unit.core.compaction.battery import (
+from tests.behaviour.battery import (
     HONEST,
     INVENTED,
     LEAKING,
