@@ -15,8 +15,8 @@ from bench.build import measure_builds, slope
 from bench.code import bench_code
 from bench.compaction import LAYOUTS, bench_compaction
 from bench.doors import bench_doors
-from bench.layouts.measure import bench_layouts
 from bench.evidence import bench_evidence
+from bench.layouts.measure import bench_layouts
 from bench.local import Served, make_talk, play_layered, play_naive, share_of_earlier
 from bench.loop import CHATS, QUICK_TURNS, TURNS, measure_gaps, measure_rates
 from bench.memory import measure_memory
