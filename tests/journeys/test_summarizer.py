@@ -18,7 +18,15 @@ CHAT = "garden"
 SUMMARY = "- They went through the beds one by one."
 # Outlines of replies would make room enough before anybody is asked for a summary.
 CHAIN = {"steps": ["summary", "expendable"]}
-SETTINGS: dict[str, object] = {"window": 3_000, "reserve": 0, "layout": "in_place", "compaction": CHAIN}
+# Deeper, one summary would not be enough.
+TARGET = 0.7
+SETTINGS: dict[str, object] = {
+    "window": 3_000,
+    "reserve": 0,
+    "layout": "in_place",
+    "compaction": CHAIN,
+    "target": TARGET,
+}
 Script = Callable[..., str]
 
 
@@ -29,7 +37,7 @@ def url(tmp_path: Path) -> str:
 
 @pytest.fixture
 def home(home: Mapping[str, str]) -> Mapping[str, str]:
-    return {**home, "LAMELLA_COMPACTION": json.dumps(CHAIN)}
+    return {**home, "LAMELLA_COMPACTION": json.dumps(CHAIN), "LAMELLA_TARGET": str(TARGET)}
 
 
 def seed(url: str, model: str, *, turns: int, **settings: object) -> None:
@@ -90,7 +98,7 @@ def test_a_chat_has_them_between_two_messages_and_by_hand(url: str, script: Scri
     ran = spawn("chat", CHAT, "--model", model, "--store", url, stdin=words, environment=home)
     assert ran.exit == 0, ran
     assert purposes(ledger(url, home)) == [["summary", "answer", "summary"]]
-    assert "5 earlier turns and of what was told of those before, summarised by replies.json" in shown(url)
+    assert "5 earlier replies and of what was told of those before, summarised by replies.json" in shown(url)
     with lamella.open(url) as engine:
         steps = [step.name for receipt in engine.chat(CHAT).receipts() for step in receipt.steps]
     assert steps.count(StepName.SUMMARY) == 2
@@ -180,7 +188,7 @@ def test_the_model_in_this_process_reads_only_the_question_anew_and_says_what_it
         "reserve": 0,
         "layout": "in_place",
         "temperature": 0.0,
-        "compaction": {"summary": small},
+        "compaction": {"steps": ["summary", "expendable"], "summary": small},
     }
 
     async def talk() -> tuple[list[Call], lamella.Proposal]:
