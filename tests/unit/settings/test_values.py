@@ -47,4 +47,4 @@ def test_a_name_is_near_to_one_or_to_none(word: str, meant: str | None) -> None:
 def test_a_word_that_is_none_of_a_few_is_told_with_the_one_it_is_near_to() -> None:
     with pytest.raises(SettingError) as refused:
         make_terms(Settings(layout="libary"))
-    assert refused.value.hint == "Did you mean library? Choose one of: library, in_place."
+    assert refused.value.hint == "Did you mean library? Choose one of: library, in_place, auto."

@@ -26,12 +26,25 @@ def turn() -> Turn:
 def test_a_turn_has_the_documented_fields_in_their_order(turn: Turn) -> None:
     body = view_turn(turn)
     page = doc("replay.md")
-    assert list(body) == names(page, under="A turn")
+    # Only a turn that was planned by price has its plan.
+    assert list(body) == [name for name in names(page, under="A turn") if name != "placement"]
     envelope = body["envelope"]
     assert isinstance(envelope, dict)
     assert list(envelope) == names(page, under="The envelope")
     segments = [segment for layer in envelope["layers"] for segment in layer["segments"]]
     assert {tuple(segment) for segment in segments} == {tuple(names(page, under="A segment"))}
+
+
+def test_a_turn_that_was_planned_by_price_says_its_plan() -> None:
+    chat = Conversation(layout="auto", model="anthropic:claude-sonnet-5")
+    chat.ask("one", attach=[Note(path="a.md", text="A")])
+    chat.reply("yes")
+    body = view_turn(chat.ask("two"))
+    plan = body["placement"]
+    assert isinstance(plan, dict)
+    assert list(body) == names(doc("replay.md"), under="A turn")
+    assert plan["why"]
+    assert plan["expected"] <= plan["next_best"]
 
 
 def test_a_turn_says_what_was_sent_what_it_weighs_and_what_it_costs(turn: Turn) -> None:

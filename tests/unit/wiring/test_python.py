@@ -46,7 +46,7 @@ def test_an_unknown_part_of_the_system_prompt_is_refused_and_the_known_ones_are_
 
 def test_every_mistake_of_the_caller_is_one_family_of_errors() -> None:
     with pytest.raises(BadInputError):
-        Conversation(layout="auto")
+        Conversation(layout="sideways")
     assert issubclass(BadInputError, LamellaError)
 
 

@@ -28,7 +28,7 @@ REFUSED = {
         "warn takes a share of the window between 0 and 1, with warn < target",
     ),
     "linger=none": ("The setting linger is 'none': ", "linger takes a whole number of turns from 0. "),
-    "layout": ("--set layout has no value.", "layout takes one of: library, in_place. As in "),
+    "layout": ("--set layout has no value.", "layout takes one of: library, in_place, auto. As in "),
     'compaction={"step": 1}': (
         "There is no setting compaction.step.",
         "Did you mean compaction.steps? Settings of comp",
