@@ -21,6 +21,7 @@ from bench.memory import measure_memory
 from bench.replay import AT_TURNS, measure_replay, replay_slope
 from bench.retrieval import bench_retrieval
 from bench.sending import measure_overhead
+from bench.serving import bench_server
 from bench.start import measure_starts
 from bench.stores import Kept, measure_raw_commits, measure_store
 from bench.verdicts import Verdicts
@@ -182,6 +183,7 @@ MEASURES: dict[str, Callable[[Verdicts], None]] = {
     "loop": bench_loop,
     "agent": bench_agent,
     "doors": bench_doors,
+    "server": bench_server,
     "local": bench_local,
     "compaction": bench_compaction,
     "retrieval": bench_retrieval,

@@ -17,7 +17,9 @@ _KEPT = 200
 # How many wait for their turn in one conversation.
 _QUEUE = 8
 # How often it is looked whether another process is done.
-_LOOK = 0.2
+_LOOK = 0.1
+# How often a conversation that another process has is asked for before that is said.
+_TRIES = 4
 # A turn that is to be sent, made once nobody else is at it.
 MakeEvents = Callable[[], Awaitable[AsyncGenerator[Event, None]]]
 
@@ -142,8 +144,11 @@ class RunBook:
         return run
 
     async def _reserve(self, conversation: str, *, queue: bool) -> None:
+        # Another process may have told its end already, and be about to let go.
+        tries = 0
         while not await self._workers.run(lambda: self._reservations.take(conversation)):
-            if not queue or self._stopping:
+            tries += 1
+            if self._stopping or (not queue and tries > _TRIES):
                 raise RunUnderwayError(conversation, question=None, since=None)
             await asyncio.sleep(_LOOK)
 
