@@ -125,7 +125,7 @@ async def _load(url: str, path: str, chats: int, seconds: float) -> list[float]:
 async def _note_first(answer: httpx2.Response, firsts: list[float], asked: float) -> AsyncIterator[str]:
     first = True
     async for line in answer.aiter_lines():
-        if first and line.startswith("event: delta"):
+        if first and line.startswith("event: "):
             firsts.append(time.perf_counter() - asked)
             first = False
         yield line

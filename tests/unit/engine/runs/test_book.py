@@ -19,6 +19,8 @@ from lamella.refusals import RunUnderwayError, ServerStoppingError
 class TakenReservations:
     """Another process answers in every conversation, until it is told to let go."""
 
+    waits = True
+
     def __init__(self) -> None:
         self.taken = True
         self.released: list[str] = []
@@ -111,6 +113,8 @@ def test_a_conversation_that_another_process_answers_in_is_refused_and_waited_fo
 
 class SlowReservations(OpenReservations):
     """Letting go takes a while."""
+
+    waits = True
 
     def release(self, conversation: str) -> None:
         sleep(0.05)
