@@ -24,6 +24,7 @@ from bench.recall import bench_recall
 from bench.replay import AT_TURNS, measure_replay, replay_slope
 from bench.retrieval import bench_retrieval
 from bench.sending import measure_overhead
+from bench.serving import bench_server
 from bench.start import measure_starts
 from bench.stores import Kept, measure_raw_commits, measure_store
 from bench.verdicts import Verdicts
@@ -185,6 +186,7 @@ MEASURES: dict[str, Callable[[Verdicts], None]] = {
     "loop": bench_loop,
     "agent": bench_agent,
     "doors": bench_doors,
+    "server": bench_server,
     "local": bench_local,
     "compaction": bench_compaction,
     "recall": bench_recall,

@@ -118,3 +118,13 @@ def test_a_server_that_cannot_be_started_says_why(tmp_path: Path, words: list[st
     assert re.search(rf"^error: .*{re.escape(told)}", ended.stderr, re.MULTILINE), ended.stderr
     assert "hint: " in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+def test_a_server_whose_packages_are_missing_names_the_extra(tmp_path: Path) -> None:
+    line = "import sys; sys.modules['fastapi'] = None; from lamella.faces.cli import main; sys.exit(main(['serve']))"
+    ended = subprocess.run(
+        [sys.executable, "-c", line], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert ended.returncode == 2
+    assert "error: The server needs fastapi, which is not installed." in ended.stderr
+    assert '.[server]"' in ended.stderr

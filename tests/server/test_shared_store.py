@@ -60,4 +60,6 @@ def test_questions_from_both_at_once_are_all_answered_one_after_the_other(
     said = one.client.get(f"/v1/conversations/{key}").json()["turns"]
     assert sorted(turn["text"] for turn in said) == [f"Question {number}?" for number in range(8)]
     assert {turn["message"] for turn in said} == {answer["message"] for answer in answers}
-    assert all(turn["reply"]["text"] == "At six." for turn in said)
+    told = {answer["message"]: answer["answer"] for answer in answers}
+    assert {turn["message"]: turn["reply"]["text"] for turn in said} == told
+    assert all(told.values())

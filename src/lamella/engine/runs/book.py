@@ -17,13 +17,20 @@ _KEPT = 200
 # How many wait for their turn in one conversation.
 _QUEUE = 8
 # How often it is looked whether another process is done.
-_LOOK = 0.2
+_LOOK = 0.1
+# How often a conversation that another process has is asked for before that is said.
+_TRIES = 4
 # A turn that is to be sent, made once nobody else is at it.
 MakeEvents = Callable[[], Awaitable[AsyncGenerator[Event, None]]]
 
 
 class Reservations(Protocol):
-    """What processes that share a store take turns by, conversation by conversation."""
+    """What processes that share a store take turns by, conversation by conversation.
+
+    What ``waits`` for a server is asked by threads; the rest is asked where it is needed.
+    """
+
+    waits: bool
 
     def take(self, conversation: str) -> bool:
         """Whether this process may answer there now; then no other may until it is released."""
@@ -76,7 +83,7 @@ class RunBook:
         try:
             run.begin(await make())
         except BaseException:
-            await self._workers.finish(lambda: self._reservations.release(conversation))
+            await self._release(conversation)
             self._let_go(run)
             raise
         end = asyncio.get_running_loop().create_task(self._end(run))
@@ -94,7 +101,7 @@ class RunBook:
             try:
                 yield
             finally:
-                await self._workers.finish(lambda: self._reservations.release(conversation))
+                await self._release(conversation)
         finally:
             self._let_go(run)
 
@@ -142,10 +149,24 @@ class RunBook:
         return run
 
     async def _reserve(self, conversation: str, *, queue: bool) -> None:
-        while not await self._workers.run(lambda: self._reservations.take(conversation)):
-            if not queue or self._stopping:
+        # Another process may have told its end already, and be about to let go.
+        tries = 0
+        while not await self._take(conversation):
+            tries += 1
+            if self._stopping or (not queue and tries > _TRIES):
                 raise RunUnderwayError(conversation, question=None, since=None)
             await asyncio.sleep(_LOOK)
+
+    async def _take(self, conversation: str) -> bool:
+        if not self._reservations.waits:
+            return self._reservations.take(conversation)
+        return await self._workers.run(lambda: self._reservations.take(conversation))
+
+    async def _release(self, conversation: str) -> None:
+        if not self._reservations.waits:
+            self._reservations.release(conversation)
+            return
+        await self._workers.finish(lambda: self._reservations.release(conversation))
 
     def _refuse(self, conversation: str) -> RunUnderwayError:
         run = self._under[conversation]
@@ -155,7 +176,7 @@ class RunBook:
     async def _end(self, run: Run) -> None:
         await run.wait_over()
         try:
-            await self._workers.finish(lambda: self._reservations.release(run.conversation))
+            await self._release(run.conversation)
         finally:
             self._let_go(run)
 

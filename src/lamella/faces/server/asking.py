@@ -13,7 +13,7 @@ from lamella.engine.runs.place import TellingEvent
 from lamella.engine.runs.run import Run
 from lamella.engine.sending.sending import Event
 from lamella.faces.server.state import Caller, ServerState
-from lamella.faces.server.streams import SseResponse, keep_alive, stream_events
+from lamella.faces.server.streams import SseResponse, stream_events
 from lamella.faces.server.watching.lines import log_answer
 from lamella.faces.server.watching.traces import end_answer, note_compaction, start_answer
 from lamella.views.serving.streams import view_answered
@@ -107,7 +107,7 @@ class AskedTurn:
 async def respond(asking: AskedTurn, run: Run, *, stream: bool) -> Response:
     """The answer of a run: events as they come, or one body at its end."""
     if stream:
-        return SseResponse(keep_alive(stream_events(run.follow(), lambda: tell_end(run))))
+        return SseResponse(stream_events(run.follow(), lambda: tell_end(run)))
     async with aclosing(run.follow()) as events:
         calls = [call for _, event in [one async for one in events] for call in event.calls]
     chat = asking.chat

@@ -93,6 +93,11 @@ def need(scope: TokenScope) -> Callable[[Request], Caller]:
 
     def check(request: Request) -> Caller:
         caller = get_caller(request)
+        if scope is TokenScope.ADMIN and caller.owner:
+            raise ScopeMissingError(
+                f"What is everybody's is not for the token {caller.name}, which is {caller.owner}'s.",
+                hint="Use a token without an owner; whoever runs the server gives them out.",
+            )
         if not caller.scope.covers(scope):
             raise ScopeMissingError(
                 f"This needs the scope {scope}; the token {caller.name} has {caller.scope}.",

@@ -36,10 +36,26 @@ class SseResponse(EventSourceResponse):
         super().__init__(parts, headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
 
     async def stream_response(self, send: Send) -> None:
+        loop = asyncio.get_running_loop()
+        said = loop.time()
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+
+        async def keep_alive() -> None:
+            while True:
+                await asyncio.sleep(_QUIET)
+                if loop.time() - said >= _QUIET:
+                    await send({"type": "http.response.body", "body": KEEPALIVE_COMMENT, "more_body": True})
+
+        # Beside the parts, not around them: what waits for each part anew takes as long as making it.
+        alive = loop.create_task(keep_alive())
         try:
-            await super().stream_response(send)
+            async for part in self._parts:
+                said = loop.time()
+                await send({"type": "http.response.body", "body": part, "more_body": True})
         finally:
+            alive.cancel()
             await self._parts.aclose()
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 async def stream_events(
@@ -59,27 +75,6 @@ async def stream_events(
                 first = False
         except Exception as error:  # noqa: BLE001 - the stream has begun: its last event says what went wrong
             yield format_sse_event(data_str=_write(tell_error(error)[1]), event="error")
-
-
-async def keep_alive(parts: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
-    """The same parts, and a comment whenever nothing came for long."""
-    async with aclosing(parts):
-        coming = asyncio.ensure_future(anext(parts))
-        try:
-            while True:
-                done, _ = await asyncio.wait([coming], timeout=_QUIET)
-                if not done:
-                    yield KEEPALIVE_COMMENT
-                    continue
-                try:
-                    yield coming.result()
-                except StopAsyncIteration:
-                    return
-                coming = asyncio.ensure_future(anext(parts))
-        finally:
-            if not coming.done():
-                coming.cancel()
-                await asyncio.wait([coming])
 
 
 def _write(body: Mapping[str, object]) -> str:

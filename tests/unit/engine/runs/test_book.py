@@ -2,6 +2,8 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from time import sleep
 
 import pytest
 
@@ -16,6 +18,8 @@ from lamella.refusals import RunUnderwayError, ServerStoppingError
 
 class TakenReservations:
     """Another process answers in every conversation, until it is told to let go."""
+
+    waits = True
 
     def __init__(self) -> None:
         self.taken = True
@@ -103,6 +107,34 @@ def test_a_conversation_that_another_process_answers_in_is_refused_and_waited_fo
         await run.wait_over()
         await book.close(0)
         assert elsewhere.released == ["tides"]
+
+    asyncio.run(go())
+
+
+class SlowReservations(OpenReservations):
+    """Letting go takes a while."""
+
+    waits = True
+
+    def release(self, conversation: str) -> None:
+        sleep(0.05)
+
+
+def test_whoever_heard_the_end_may_ask_again_at_once() -> None:
+    async def end() -> AsyncGenerator[Event, None]:
+        yield Event(kind=EventName.DONE)
+        await asyncio.sleep(0.02)
+
+    async def begin() -> AsyncGenerator[Event, None]:
+        return end()
+
+    async def go() -> None:
+        book = make(SlowReservations())
+        for _ in range(3):
+            run = await book.start("tides", begin)
+            async with aclosing(run.follow()) as events:
+                assert (await anext(events))[1].kind == "done"
+        await book.close(1)
 
     asyncio.run(go())
 

@@ -19,6 +19,8 @@ _SPACE = 713_604_491
 class OpenReservations:
     """For a store that no other process answers from: whoever asks may."""
 
+    waits = False
+
     def take(self, conversation: str) -> bool:
         return True
 
@@ -31,6 +33,8 @@ class OpenReservations:
 
 class ServerReservations:
     """Advisory locks of a PostgreSQL server. One that was lost is made again when it is next needed."""
+
+    waits = True
 
     def __init__(self, url: str, *, schema: str) -> None:
         self._url = url

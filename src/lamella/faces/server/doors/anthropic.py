@@ -26,7 +26,7 @@ from lamella.faces.server.doors.hosted import (
 from lamella.faces.server.doors.parts import read_text, read_user
 from lamella.faces.server.failures import tell_error
 from lamella.faces.server.state import State, Talker
-from lamella.faces.server.streams import STREAM, SseResponse, keep_alive
+from lamella.faces.server.streams import STREAM, SseResponse
 
 router = APIRouter(prefix="/v1", tags=["doors"])
 _PATH = "/v1/messages"
@@ -72,7 +72,7 @@ async def create_message(
     ignored = sorted(set(body.model_extra or {}) - set(_REFUSED))
     turn = await open_turn(state, caller, request, conversation=named, ignored=ignored)
     if body.stream:
-        response = SseResponse(keep_alive(_stream(turn, body.model or model)))
+        response = SseResponse(_stream(turn, body.model or model))
         response.headers.update(turn.headers)
         return response
     heard = await hear(turn.run)

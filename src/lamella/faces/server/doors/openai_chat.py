@@ -25,7 +25,7 @@ from lamella.faces.server.doors.hosted import (
 from lamella.faces.server.doors.parts import read_text, read_user
 from lamella.faces.server.failures import tell_error
 from lamella.faces.server.state import State, Talker
-from lamella.faces.server.streams import STREAM, SseResponse, keep_alive
+from lamella.faces.server.streams import STREAM, SseResponse
 
 router = APIRouter(prefix="/v1", tags=["doors"])
 _PATH = "/v1/chat/completions"
@@ -86,7 +86,7 @@ async def complete_chat(
     turn = await open_turn(state, caller, request, conversation=named, ignored=ignored)
     if body.stream:
         usage = body.stream_options is not None and body.stream_options.include_usage
-        response = SseResponse(keep_alive(_stream(turn, body.model or model, usage=usage)))
+        response = SseResponse(_stream(turn, body.model or model, usage=usage))
         response.headers.update(turn.headers)
         return response
     heard = await hear(turn.run)

@@ -26,7 +26,7 @@ from lamella.faces.server.doors.openai_chat import read_tools
 from lamella.faces.server.doors.parts import read_text, read_user
 from lamella.faces.server.failures import tell_error
 from lamella.faces.server.state import State, Talker
-from lamella.faces.server.streams import STREAM, SseResponse, keep_alive
+from lamella.faces.server.streams import STREAM, SseResponse
 
 router = APIRouter(prefix="/v1", tags=["doors"])
 _PATH = "/v1/responses"
@@ -75,7 +75,7 @@ async def create_response(
     ignored = sorted(set(body.model_extra or {}) - set(_REFUSED))
     turn = await open_turn(state, caller, request, conversation=named, ignored=ignored)
     if body.stream:
-        response = SseResponse(keep_alive(_stream(turn, body, model)))
+        response = SseResponse(_stream(turn, body, model))
         response.headers.update(turn.headers)
         return response
     heard = await hear(turn.run)

@@ -23,14 +23,8 @@ class RateLimits:
         """One more request of a caller; refused once there were too many."""
         left = self._look(caller)
         if left < 1:
-            self._refuse(left)
+            raise self._refuse(left)
         self._put(caller, left - 1)
-
-    def check(self, caller: str) -> None:
-        """Refuses a caller who has nothing left; nothing is taken."""
-        left = self._look(caller)
-        if left < 1:
-            self._refuse(left)
 
     def _look(self, caller: str) -> float:
         left, at = self._left.get(caller, (self._most, self._now()))
@@ -42,9 +36,9 @@ class RateLimits:
         while len(self._left) > _CALLERS:
             self._left.popitem(last=False)
 
-    def _refuse(self, left: float) -> None:
+    def _refuse(self, left: float) -> TooManyRequestsError:
         wait = (1 - left) * _MINUTE / self._most
-        raise TooManyRequestsError(
+        return TooManyRequestsError(
             f"More than {self._most:,.0f} requests came within a minute.",
             hint=f"Wait {max(1, round(wait))} s.",
             wait=wait,

@@ -19,7 +19,7 @@ from lamella.faces.server.asking import AskedTurn, respond, tell_each, tell_end
 from lamella.faces.server.attached import AttachedList, read_attached
 from lamella.faces.server.resources.conversations import check_message
 from lamella.faces.server.state import Caller, Reader, ServerState, State, Talker
-from lamella.faces.server.streams import STREAM, SseResponse, keep_alive, stream_events
+from lamella.faces.server.streams import STREAM, SseResponse, stream_events
 from lamella.views.outcomes import view_outcome
 
 router = APIRouter(prefix="/v1/conversations/{conversation}", tags=["messages"])
@@ -232,10 +232,10 @@ async def follow(
     run = _find_run(state, key, message=message, place=place)
     if run is not None:
         known = place if place is not None and place.run == run.name else None
-        return SseResponse(keep_alive(stream_events(run.follow(known), lambda: tell_end(run))))
+        return SseResponse(stream_events(run.follow(known), lambda: tell_end(run)))
     end: dict[str, object] = {}
     events = _retell(state, caller, key, message=message, place=place, end=end)
-    return SseResponse(keep_alive(stream_events(events, lambda: end)))
+    return SseResponse(stream_events(events, lambda: end))
 
 
 def _find_run(state: ServerState, key: str, *, message: str, place: EventPlace | None) -> Run | None:

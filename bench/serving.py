@@ -1,0 +1,145 @@
+"""Many chats that stream at once from one worker: how soon each answer begins, beside a bare framework's stream."""
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import quantiles
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import httpx2
+import uvicorn
+
+from bench.verdicts import Verdicts
+from lamella.core.messages.delta import Delta, Stop, StopReason, TextDelta
+from lamella.core.messages.request import Request
+from lamella.testing import ScriptedProvider
+
+CHATS = 200
+SECONDS = 60.0
+# An answer of forty words at the pace of a model: some eight seconds.
+_WORDS, _PACE = 40, 0.2
+
+
+class PacedProvider(ScriptedProvider):
+    """Speaks as a model does, word by word."""
+
+    async def stream(self, request: Request) -> AsyncIterator[Delta]:
+        async for word in speak():
+            yield TextDelta(text=word)
+        yield Stop(reason=StopReason.END)
+
+
+async def speak() -> AsyncIterator[str]:
+    """Words at the pace of a model, the first at once."""
+    for number in range(_WORDS):
+        if number:
+            await asyncio.sleep(_PACE)
+        yield f"word{number} "
+
+
+def measure_first_events(chats: int = CHATS, seconds: float = SECONDS) -> tuple[float, float]:
+    """The 99th percentile of seconds until an answer begins: of the server, and of a stream of the bare framework."""
+    with TemporaryDirectory() as folder, serve(_make_server(Path(folder))) as url:
+        ours = asyncio.run(_load(url, "/v1/conversations/{}/messages", chats, seconds))
+    with serve(_make_bare()) as url:
+        bare = asyncio.run(_load(url, "/bare/{}", chats, seconds))
+    return _find_p99(ours), _find_p99(bare)
+
+
+def _make_server(folder: Path) -> Callable[..., Any]:
+    from lamella.faces.server.app import make_app
+    from lamella.faces.server.serving import ServeOptions, open_state
+    from lamella.wiring import read_services
+
+    services = read_services({"serve": {"rate": 10_000_000}})
+    options = ServeOptions(store=f"sqlite:///{folder / 'chats.db'}", model="scripted:paced")
+    return make_app(open_state(options, services=services, provider=PacedProvider()))
+
+
+def _make_bare() -> Callable[..., Any]:
+    from fastapi import Body, FastAPI
+    from fastapi.responses import StreamingResponse
+
+    app = FastAPI()
+
+    @app.post("/v1/conversations")
+    async def begin(body: dict[str, str] = Body()) -> Mapping[str, str]:  # noqa: B008 - how the framework has it
+        return {"conversation": body["name"]}
+
+    @app.post("/bare/{name}")
+    async def answer(name: str, body: dict[str, str] = Body()) -> StreamingResponse:  # noqa: B008 - as above
+        async def parts() -> AsyncIterator[str]:
+            async for word in speak():
+                yield f"event: delta\ndata: {word}\n\n"
+
+        return StreamingResponse(parts(), media_type="text/event-stream")
+
+    return app
+
+
+@contextmanager
+def serve(app: Callable[..., Any]) -> Iterator[str]:
+    """An application on one worker, on a free port."""
+    from lamella.faces.server.serving import bind
+
+    listener = bind("127.0.0.1", 0)
+    server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=1))
+    thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join(30)
+        listener.close()
+
+
+async def _load(url: str, path: str, chats: int, seconds: float) -> list[float]:
+    """Seconds until each answer began, once every chat is under way."""
+    firsts: list[float] = []
+    ends = time.perf_counter() + seconds
+
+    async def talk(client: httpx2.AsyncClient, number: int) -> None:
+        # People do not all begin at one moment.
+        await asyncio.sleep(number * _WORDS * _PACE / chats)
+        begun = await client.post("/v1/conversations", json={"name": f"chat-{number}"})
+        key = begun.json()["conversation"]
+        while time.perf_counter() < ends:
+            asked = time.perf_counter()
+            async with client.stream("POST", path.format(key), json={"text": "And then?"}) as answer:
+                lines = [line async for line in _note_first(answer, firsts, asked)]
+            assert any(f"word{_WORDS - 1} " in line for line in lines)
+
+    limits = httpx2.Limits(max_connections=chats)
+    async with httpx2.AsyncClient(base_url=url, timeout=120, limits=limits) as client:
+        await asyncio.gather(*(talk(client, number) for number in range(chats)))
+    return firsts
+
+
+async def _note_first(answer: httpx2.Response, firsts: list[float], asked: float) -> AsyncIterator[str]:
+    first = True
+    async for line in answer.aiter_lines():
+        if first and line.startswith("event: "):
+            firsts.append(time.perf_counter() - asked)
+            first = False
+        yield line
+
+
+def _find_p99(values: list[float]) -> float:
+    return quantiles(values, n=100)[98]
+
+
+def bench_server(verdicts: Verdicts) -> None:
+    """Until an answer begins while many chats stream, beside a stream of the bare framework in the same run."""
+    print(f"server: {CHATS} chats stream from one worker for {SECONDS:g} s, SQLite", flush=True)
+    ours, bare = measure_first_events()
+    print(f"  first event, 99th percentile: {ours * 1e3:.1f} ms, bare framework {bare * 1e3:.1f} ms", flush=True)
+    verdicts.at_most(
+        "server: time to the first event over that of the bare framework, 99th percentile", ours / bare, 3.0
+    )
