@@ -23,10 +23,7 @@ def serve(
     model: ModelOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Serve conversations over HTTP, to this machine alone unless settings say otherwise.
-
-    lamella serve examples/vault
-    """
+    """Serve conversations over HTTP, to this machine alone unless settings say otherwise; Ctrl-C stops it."""
     try:
         from lamella.faces.server.serving import ServeOptions, run_server
     except ImportError as error:
