@@ -253,7 +253,9 @@ class Telling:
 def summarised(store: MemoryStore) -> Chat:
     backend = make_backend(store)
     return Chat(
-        replace(backend, world=replace(backend.world, summarizer=Telling())), "chat", {"window": 3_000, "reserve": 0}
+        replace(backend, world=replace(backend.world, summarizer=Telling())),
+        "chat",
+        {"window": 3_000, "reserve": 0, "compaction": {"steps": ["summary", "expendable"]}},
     )
 
 

@@ -28,7 +28,9 @@ from lamella.views.ledger import make_rows, sum_rows
 
 MODEL = "anthropic:claude-opus-5-5"
 GOOD = "- They talked of the garden.\n- It went on."
-SETTINGS: dict[str, object] = {"window": 3_000, "reserve": 0, "layout": "in_place"}
+# Before a summary would be asked for, outlines of replies make room enough: it is tried without them.
+STEPS = ["chitchat", "summary", "expendable"]
+SETTINGS: dict[str, object] = {"window": 3_000, "reserve": 0, "layout": "in_place", "compaction": {"steps": STEPS}}
 USED = Usage(plain=40, read=1_900, write=0, output=20)
 
 
@@ -137,7 +139,7 @@ def test_off_asks_nobody() -> None:
 
 def test_language_and_form_are_set_with_the_chain() -> None:
     gardener = Gardener()
-    talk(gardener, compaction={"summary": {"language": "Indonesian", "form": "one short paragraph"}})
+    talk(gardener, compaction={"steps": STEPS, "summary": {"language": "Indonesian", "form": "one short paragraph"}})
     assert "Write one short paragraph, at most 300 words, in Indonesian." in gardener.asked[0].messages[-1].text
 
 
