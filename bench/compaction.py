@@ -104,7 +104,7 @@ def _bench_planning(verdicts: Verdicts) -> None:
             f"  {layout}: plan {planning.plan_seconds * 1e3:7.2f} ms, {planning.removed:,} messages out"
             f"  count from memory {planning.count_seconds * 1e3:7.2f} ms"
         )
-        verdicts.at_most(f"{layout}: planning over counting the messages from memory", planning.ratio, 20.0)
+        verdicts.at_most(f"{layout}: planning over counting the messages from memory", planning.ratio, 15.0)
 
 
 def _bench_survival(verdicts: Verdicts) -> None:

@@ -269,7 +269,10 @@ def test_erasing_an_artifact_erases_the_summaries_too() -> None:
     chat = summarised(store)
     chat.ask("Read.", attach=[Note(path="a.md", text="The secret itself.")])
     chat.reply("Yes.")
-    talk(chat, 80)
+    for number in range(80):
+        chat.ask(f"Question {number}?")
+        # One long sentence each: an outline leaves so much of it that a summary frees something.
+        chat.reply("It is so " + "because " * 40)
     assert b"They spoke of a secret." in held(store)
     conversations = Conversations(store, make_backend(store).clock)
     with pytest.raises(CallError, match=r"never had an artifact 'b\.md'"):

@@ -84,11 +84,11 @@ def _note_down(frame: FrameType, event: str, _: object) -> None:
 
 
 def walk_turns(vault: Path) -> dict[str, Walk]:
-    """One send with a note, one plan of a single step, and one send after that was committed and undone."""
+    """One send with a note, one plan of a single step, one of all steps, and one send after a plan was undone."""
     (vault / "spec.md").write_text("# Spec\n\nIt has three things: a desk, a booking, a token.\n", encoding="utf-8")
     # Most of a send is walked by workers, of which the first is there before anything is followed.
     threading.setprofile(_note_down)
-    engine = lamella.open("memory:", vault=str(vault), model="scripted:walk", provider=ScriptedProvider(*[ANSWER] * 12))
+    engine = lamella.open("memory:", vault=str(vault), model="scripted:walk", provider=ScriptedProvider(*[ANSWER] * 24))
     # A plan that asks a model for a summary goes the way of a send as well.
     chat = engine.chat("walk", layout="library", summarizer="off", compaction={"steps": ["expendable"]})
     walks: dict[str, Walk] = {}
@@ -106,6 +106,12 @@ def walk_turns(vault: Path) -> dict[str, Walk]:
     planned = take("plan", lambda: chat.plan(to=0.003))
     assert planned.receipt is not None
     assert len(planned.receipt.steps) == 1
+    # Down to a goal that no step reaches.
+    whole = engine.chat("whole", layout="library", summarizer="off")
+    _send(whole, "Summarize this", Note(path="spec.md"))
+    for number in range(7):
+        _send(whole, f"Tell me more about part {number} of what stands in the specification, please.")
+    assert take("plan_all", lambda: whole.plan(to=0.0005)).receipt is not None
     take("commit", lambda: chat.commit(planned))
     take("undo", chat.undo)
     take("ask_after_undo", lambda: _send(chat, "And now?"))

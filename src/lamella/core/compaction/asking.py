@@ -77,7 +77,10 @@ def ask_alone(
     exchanges: Sequence[Exchange], *, measure: Measure, rules: SummaryRules, writes: int, told: Sequence[str] = ()
 ) -> tuple[Message, ...]:
     """The turns to summarise after what was told of those before them, and nothing else."""
-    talk = "\n\n".join((*told, *(_tell(one) for one in exchanges)))
+    asked = [one.user.segment.text for one in exchanges]
+    answered = ["\n\n".join([reply.original for reply in (one.reply, *one.joined)]) for one in exchanges]
+    turns = [f"User: {asks}\n\nAssistant: {says}" for asks, says in zip(asked, answered, strict=True)]
+    talk = "\n\n".join((*told, *turns))
     return (_say(f"{talk}\n\nSummarise this conversation. {_wish(rules, writes)}", measure),)
 
 
@@ -98,17 +101,13 @@ def _wish(rules: SummaryRules, writes: int) -> str:
 
 def texts_of(exchanges: Sequence[Exchange]) -> list[str]:
     """Everything said in some turns."""
-    return [said.original for one in exchanges for said in one.said]
+    said = [one for exchange in exchanges for one in (exchange.user, exchange.reply, *exchange.joined)]
+    return [one.segment.text if one.whole is None else one.whole for one in said]
 
 
 def key_of(exchanges: Sequence[Exchange], told: Sequence[str] = ()) -> str:
     """The name of the summary of some turns, and of what was told before them."""
     return hash_text(canonical_json([*told, *texts_of(exchanges)]))
-
-
-def _tell(exchange: Exchange) -> str:
-    answers = "\n\n".join(reply.original for reply in exchange.replies)
-    return f"User: {exchange.user.text}\n\nAssistant: {answers}"
 
 
 def _begins(exchange: Exchange) -> str:

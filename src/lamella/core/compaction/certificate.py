@@ -1,7 +1,6 @@
 """What a compaction leaves behind: the user's wishes that still hold, and an account of every exact word it touched."""
 
 from collections.abc import Collection, Iterator, Sequence
-from functools import lru_cache
 
 from lamella.core.compaction.draft import Draft
 from lamella.core.log.placement import Form
@@ -9,14 +8,12 @@ from lamella.core.log.receipt import Certificate, Step, StepName
 from lamella.core.prompt.layers.model import LayerId, SegmentKind
 from lamella.core.prompt.layers.opening import render_wishes
 from lamella.core.prompt.state import State
-from lamella.core.text.exact import find_exact
-from lamella.core.text.said.wishes import find_wishes
+from lamella.core.text.exact import read_exact
+from lamella.core.text.said.wishes import find_all_wishes
 
 # What the wishes of messages that are left out may weigh, of what may be sent at all.
 WISHES_SHARE = 0.05
 _MARK = "- "
-# The same texts are looked at in every plan, and reading one takes longer than everything else that is done with it.
-_exact_words = lru_cache(maxsize=1 << 14)(find_exact)
 
 # A text that a compaction touched, and whether its original can be recalled.
 _Touched = tuple[str, bool]
@@ -27,10 +24,9 @@ def keep_wishes(before: State, draft: Draft, *, room: int) -> Step | None:
 
     The newest stand, as far as they have room; of the rest it says how many there are.
     """
-    left = {exchange.user.id for exchange in draft.state.talk.exchanges}
-    gone = [one.user for one in before.talk.exchanges if one.user.id not in left]
-    cues = draft.chain.cues
-    found = {said.id: find_wishes(said.original, cues=cues) for said in gone}
+    left = {exchange.user.segment.id for exchange in draft.state.talk.exchanges}
+    asked = [one.user for one in before.talk.exchanges if one.user.segment.id not in left]
+    found = find_all_wishes({one.segment.id: one.segment.text for one in asked}, cues=draft.chain.cues) if asked else {}
     new = [wish for wishes in found.values() for wish in wishes]
     if not new:
         return None
@@ -42,8 +38,7 @@ def keep_wishes(before: State, draft: Draft, *, room: int) -> Step | None:
         return None
     kept = lines[-shown:]
     content = "\n".join(f"{_MARK}{wish}" for wish in kept)
-    names = tuple(name for name, wishes in found.items() if wishes)
-    return Step(name=StepName.RULES, removed=names, text=_render(kept, len(lines) - shown), content=content)
+    return Step(name=StepName.RULES, removed=tuple(found), text=_render(kept, len(lines) - shown), content=content)
 
 
 def standing_wishes(state: State) -> tuple[str, ...]:
@@ -59,22 +54,26 @@ def _render(wishes: Sequence[str], more: int) -> str:
 def certify(before: State, draft: Draft, steps: Sequence[Step], *, path: Collection[str]) -> Certificate:
     """Of the exact words and the wishes in what was touched, how many stand, can be recalled, and are gone."""
     named = {name for step in steps if step.name is not StepName.RULES for name in step.removed}
-    touched = list(_list_touched(before, named, frozenset(path)))
+    recallable = frozenset(path)
     words: dict[str, bool] = {}
-    for text, recalled in touched:
-        for word in _exact_words(text):
+    for text, recalled in _list_touched(before, named, recallable):
+        for word in read_exact(text):
             words[word] = words.get(word, False) or recalled
-    messages = draft.prompt.messages
-    shown = {word for message in messages for piece in message.pieces for word in _exact_words(piece)}
-    # An outline may name a command without the marks that make it one.
-    shortened = "\n".join(_list_shortened(draft))
-    stand = {word for word in words if word in shown or word in shortened}
-    asked = [
-        (one.user.original, one.user.id in path or not path) for one in before.talk.exchanges if one.user.id in named
-    ]
-    wishes = {wish: recalled for text, recalled in asked for wish in find_wishes(text, cues=draft.chain.cues)}
+    stand = _find_standing(draft, words) if words else set[str]()
+    questions = [one.user.segment for one in before.talk.exchanges]
+    asked = {segment.id: segment.text for segment in questions if segment.id in named}
+    found = find_all_wishes(asked, cues=draft.chain.cues) if asked else {}
+    wishes = {wish: not path or name in recallable for name, every in found.items() for wish in every}
     kept = {*standing_wishes(draft.state), *_list_wishes(draft)} if wishes else set[str]()
     return Certificate(words=_count(words, stand), rules=_count(wishes, kept))
+
+
+def _find_standing(draft: Draft, words: Collection[str]) -> set[str]:
+    """Those of some exact words that stand in the request."""
+    shown = {word for message in draft.prompt.messages for piece in message.pieces for word in read_exact(piece)}
+    # An outline may name a command without the marks that make it one.
+    shortened = "\n".join(_list_shortened(draft))
+    return {word for word in words if word in shown or word in shortened}
 
 
 def _count(found: dict[str, bool], stand: Collection[str]) -> tuple[int, int, int]:
@@ -83,15 +82,20 @@ def _count(found: dict[str, bool], stand: Collection[str]) -> tuple[int, int, in
     return stands, recallable, len(found) - stands - recallable
 
 
-def _list_touched(before: State, named: Collection[str], path: frozenset[str]) -> Iterator[_Touched]:
-    for exchange in before.talk.exchanges:
-        for said in exchange.said:
-            if said.id in named:
-                yield said.original, not path or said.id in path
-        # What came with a turn or was called for in it is found with the turn.
-        yield from ((tool.artifact.text, True) for tool in exchange.tools if tool.artifact.id in named)
-        yield from ((said.text, True) for said in exchange.rounds if said.id in named)
-    yield from ((entry.artifact.text, True) for name, entry in before.library.items() if name in named)
+def _list_touched(before: State, named: Collection[str], path: frozenset[str]) -> list[_Touched]:
+    exchanges = before.talk.exchanges
+    said = [one for exchange in exchanges for one in (exchange.user, exchange.reply, *exchange.joined)]
+    touched = [
+        (one.segment.text if one.whole is None else one.whole, not path or one.segment.id in path)
+        for one in said
+        if one.segment.id in named
+    ]
+    # What came with a turn or was called for in it is found with the turn.
+    tools = [tool.artifact for exchange in exchanges for tool in exchange.tools]
+    touched += [(artifact.text, True) for artifact in tools if artifact.id in named]
+    rounds = [one.segment for exchange in exchanges for one in exchange.rounds]
+    touched += [(segment.text, True) for segment in rounds if segment.id in named]
+    return touched + [(entry.artifact.text, True) for name, entry in before.library.items() if name in named]
 
 
 def _list_shortened(draft: Draft) -> Iterator[str]:
@@ -102,5 +106,6 @@ def _list_shortened(draft: Draft) -> Iterator[str]:
 
 
 def _list_wishes(draft: Draft) -> Iterator[str]:
-    for exchange in draft.state.talk.exchanges:
-        yield from find_wishes(exchange.user.original, cues=draft.chain.cues)
+    asked = {one.user.segment.id: one.user.segment.text for one in draft.state.talk.exchanges}
+    for wishes in find_all_wishes(asked, cues=draft.chain.cues).values():
+        yield from wishes

@@ -22,12 +22,26 @@ from lamella.core.values import replace
 LAST_RESORT = (StepName.TOOL_RESULTS, StepName.PREVIEW, StepName.REPLIES, StepName.HANDLE, StepName.EXPENDABLE)
 
 
+class Course(NamedTuple):
+    """How far a plan has come: the draft it began with and the one it has, the steps made, and those left to make."""
+
+    first: Draft
+    draft: Draft
+    names: tuple[StepName, ...]
+    steps: tuple[Step, ...] = ()
+    skipped: tuple[Skip, ...] = ()
+
+
 class Plan(NamedTuple):
-    """What a compaction would do, and the prompt it comes to. With ``needs``, those summaries are fetched first."""
+    """What a compaction would do, and the prompt it comes to.
+
+    With ``needs``, those summaries are fetched first, and it goes on from its ``course``.
+    """
 
     receipt: Receipt | None
     prompt: Prompt | None = None
     needs: tuple[SummaryNeed, ...] = ()
+    course: Course | None = None
 
 
 def plan_compaction(
@@ -45,25 +59,25 @@ def plan_compaction(
     automatic: bool = True,
     hard: int | None = None,
     room: int = 0,
+    course: Course | None = None,
 ) -> Plan:
     """What would be taken out so that the turn's request comes down to the goal, from the prompt ``as_is``.
 
     ``path`` is every message of the branch. Still over ``hard``, nothing that was said before is spared. ``room`` is
-    for the user's wishes whose messages go. A compaction that would lose an exact word or a wish for good is none.
+    for the user's wishes whose messages go. A compaction that would lose an exact word or a wish for good is none. One
+    that stopped because it needed a summary goes on in its ``course``.
     """
-    stages, missing = resolve_stages(chain.stages, path)
-    draft = begin_draft(
-        state, turn, chain=chain, measure=measure, place=place, window=window, goal=goal, stages=stages, as_is=as_is
-    )
-    draft = first = replace(draft, current=find_current(chain.stage_after, path))
-    steps, skipped = list[Step](), list[Skip]()
-    for name in chain.steps:
-        if draft.excess <= 0:
-            break
-        skipped += _skip_missing(missing, name) if missing else ()
-        draft, need = _run(draft, name, summaries, steps=steps, skipped=skipped)
-        if need is not None:
-            return Plan(receipt=None, needs=(need,))
+    stages, missing = resolve_stages(chain.stages, path) if chain.stages else ((), ())
+    if course is None:
+        first = begin_draft(
+            state, turn, chain=chain, measure=measure, place=place, window=window, goal=goal, stages=stages, as_is=as_is
+        )
+        first = first if chain.stage_after is None else replace(first, current=find_current(chain.stage_after, path))
+        course = Course(first=first, draft=first, names=chain.steps)
+    course, need = _go_on(course, summaries, missing)
+    if need is not None:
+        return Plan(receipt=None, needs=(need,), course=course)
+    first, draft, steps, skipped = course.first, course.draft, list(course.steps), list(course.skipped)
     if hard is not None and draft.tokens > hard:
         draft = _spare_nothing(replace(draft, goal=hard, resort=True), steps, skipped)
     draft = _add_wishes(first, draft, steps, room=room, hard=hard)
@@ -81,6 +95,20 @@ def plan_compaction(
         certificate=certificate,
     )
     return Plan(receipt=receipt, prompt=draft.prompt)
+
+
+def _go_on(
+    course: Course, summaries: Summaries | None, missing: Sequence[MissingStage]
+) -> tuple[Course, SummaryNeed | None]:
+    """The course once its goal is reached or no step is left, or as far as it comes without a summary."""
+    draft, steps, skipped = course.draft, list(course.steps), list(course.skipped)
+    need: SummaryNeed | None = None
+    left = course.names
+    while left and need is None and draft.prompt.total > draft.goal:
+        skipped += _skip_missing(missing, left[0]) if missing else ()
+        draft, need = _run(draft, left[0], summaries, steps=steps, skipped=skipped)
+        left = left if need is not None else left[1:]
+    return Course(first=course.first, draft=draft, names=left, steps=tuple(steps), skipped=tuple(skipped)), need
 
 
 def _add_wishes(first: Draft, draft: Draft, steps: list[Step], *, room: int, hard: int | None) -> Draft:
@@ -114,7 +142,8 @@ def _run(
     draft: Draft, name: StepName, summaries: Summaries | None, *, steps: list[Step], skipped: list[Skip]
 ) -> tuple[Draft, SummaryNeed | None]:
     """One step, repeated while it frees something and the goal is not reached; what it did joins ``steps``."""
-    while draft.excess > 0:
+    tokens = draft.prompt.total
+    while tokens > draft.goal:
         proposed = propose_summary(draft, summaries) if name is StepName.SUMMARY else STEPS[name](draft)
         if isinstance(proposed, SummaryNeed):
             return draft, proposed
@@ -124,11 +153,12 @@ def _run(
         if proposed is None:
             break
         smaller = shrink_draft(draft, proposed)
-        if smaller.tokens >= draft.tokens:
+        weighs = smaller.prompt.total
+        if weighs >= tokens:
             skipped += _frees_nothing(proposed)
             break
-        _add(steps, replace(proposed, tokens_before=draft.tokens, tokens_after=smaller.tokens))
-        draft = smaller
+        _add(steps, replace(proposed, tokens_before=tokens, tokens_after=weighs))
+        draft, tokens = smaller, weighs
     return draft, None
 
 

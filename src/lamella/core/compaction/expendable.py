@@ -16,6 +16,8 @@ _LONGEST = 0.6
 # Equal sums of different weights may differ in their last bits; ties must be ties.
 _DIGITS = 9
 
+# What a block of code begins with; most texts have nothing like it, and need no walk by lines.
+BEGINS_CODE = re.compile(r"```|~~~|(?:\A|\n)(?: {4}|\t)")
 _INDENTED = re.compile(r"(?: {4}|\t)[ \t]*\S")
 _LIST_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]")
 
@@ -41,7 +43,7 @@ def turn_expendability(turn: Candidate, *, total_turns: int) -> float:
     tokens = turn.asked_tokens + turn.answered_tokens
     at, code = turn.position, turn.has_code
     asked = message_expendability("user", position=at, count=total_turns, tokens=tokens, code=code)
-    answered = message_expendability("assistant", position=at, count=total_turns, tokens=tokens, code=code)
+    answered = asked if code else asked + _OTHER - _USER
     share = turn.asked_tokens / tokens if tokens else 0.5
     return round(share * asked + (1 - share) * answered, _DIGITS)
 
@@ -59,7 +61,7 @@ def message_expendability(role: str, *, position: int, count: int, tokens: int, 
 
 def has_code(text: str) -> bool:
     """Whether a markdown text holds a fenced or an indented block of code; words that look like code do not count."""
-    if not _begins_code(text):
+    if not BEGINS_CODE.search(text):
         return False
     may_begin, in_list = True, False
     for line, fenced in walk_lines(text):
@@ -72,10 +74,3 @@ def has_code(text: str) -> bool:
             in_list = bool(_LIST_ITEM.match(line))
         may_begin = not line.strip()
     return False
-
-
-def _begins_code(text: str) -> bool:
-    """Whether a text has anything that a block of code begins with; most have not, and need no walk by lines."""
-    if "```" in text or "~~~" in text:
-        return True
-    return "\n    " in text or "\n\t" in text or text.startswith(("    ", "\t"))

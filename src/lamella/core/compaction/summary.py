@@ -6,6 +6,7 @@ Unless whole turns are asked for, it stands in for their replies: what the user 
 from collections.abc import Sequence
 from itertools import accumulate
 
+from lamella.core.budget.counting import Measure
 from lamella.core.compaction.asking import Summaries, SummaryNeed, SummaryText, ask_alone, ask_live, key_of, texts_of
 from lamella.core.compaction.checking import check_summary
 from lamella.core.compaction.draft import Draft
@@ -18,11 +19,14 @@ from lamella.core.prompt.layers.strip import Exchange, list_strip
 from lamella.core.text.exact import list_exact
 from lamella.core.text.said.replies import stub_reply
 
+_NO_WORDS = render_stand_in(SegmentKind.SUMMARY, "", covers="")
+
 
 def propose_summary(draft: Draft, summaries: Summaries | None) -> Step | SummaryNeed | Skip | None:
     """The oldest turns as one summary, the need of one, why there is none, or nothing to summarise.
 
-    A summary that stands already is told anew in it: otherwise they would add up until nothing else fits.
+    A summary that stands already is told anew in it: otherwise they would add up until nothing else fits. Where even
+    one of no words would free nothing, as of replies that are outlines already, there is nothing to summarise.
     """
     oldest = _oldest(draft)
     if len(oldest) < draft.chain.summary.turns:
@@ -32,6 +36,8 @@ def propose_summary(draft: Draft, summaries: Summaries | None) -> Step | Summary
     if draft.chain.summary.whole_turns:
         oldest = oldest[: _count_legal(draft, len(oldest))]
     told = _told(draft)
+    if not draft.chain.summary.whole_turns and _find_gain(draft, oldest, told) <= 0:
+        return None
     key = key_of(oldest, [block.content for block in told])
     if key not in summaries:
         return _need(draft, oldest, told, key=key)
@@ -43,6 +49,12 @@ def propose_summary(draft: Draft, summaries: Summaries | None) -> Step | Summary
     return Step(name=StepName.SUMMARY, removed=_ids(draft, oldest), text=text, content=content)
 
 
+def _find_gain(draft: Draft, oldest: Sequence[Exchange], told: Sequence[StandIn]) -> int:
+    """What a summary of no words would free: one that says something frees less, and nobody needs to be asked."""
+    freed = sum(_weigh_all(oldest, draft)) + sum(block.tokens for block in told)
+    return freed - draft.measure.count(_NO_WORDS)
+
+
 def _told(draft: Draft) -> Sequence[StandIn]:
     return [block for block in draft.state.talk.opening.blocks if block.kind is SegmentKind.SUMMARY]
 
@@ -52,25 +64,36 @@ def _oldest(draft: Draft) -> Sequence[Exchange]:
     rules = draft.chain.summary
     needed = draft.excess + rules.writes + rules.exact
     free = _list_free(draft)
-    turns = free if rules.whole_turns else [one for one in free if _has_reply(one)]
-    weights = list(accumulate(_weigh(one, draft) for one in turns))
-    read = accumulate(sum(draft.measure.count(text) for text in texts_of((one,))) for one in turns)
+    turns = free if rules.whole_turns else _find_replied(free)
+    weights = list(accumulate(_weigh_all(turns, draft)))
+    read = accumulate(_weigh_originals(turns, draft.measure))
     readable = sum(1 for weight in read if weight <= rules.reads)
     enough = next((index + 1 for index, weight in enumerate(weights) if weight >= needed), len(weights))
     return turns[: min(readable, max(enough, rules.turns))]
 
 
-def _has_reply(exchange: Exchange) -> bool:
-    """Whether more than a line is left of what was replied."""
-    return any(reply.text and reply.segment.form is not Form.HANDLE for reply in exchange.replies)
+def _find_replied(exchanges: Sequence[Exchange]) -> Sequence[Exchange]:
+    """The turns in which more than a line is left of what was replied."""
+    replies = [(one, [reply.segment for reply in (one.reply, *one.joined)]) for one in exchanges]
+    return [one for one, every in replies if any(it.text for it in every if it.form is not Form.HANDLE)]
 
 
-def _weigh(exchange: Exchange, draft: Draft) -> int:
-    """What a summary of a turn would free."""
+def _weigh_all(exchanges: Sequence[Exchange], draft: Draft) -> list[int]:
+    """What a summary of each turn would free."""
     if draft.chain.summary.whole_turns:
-        return exchange.said_tokens
-    left = sum(draft.measure.count(stub_reply(exchange.turn_of(reply))) for reply in exchange.replies)
-    return sum(reply.segment.tokens for reply in exchange.replies) - left
+        return [exchange.said_tokens for exchange in exchanges]
+    count = draft.measure.count
+    replies = [[(one.segment, one.turn or turn.number + 1) for one in (turn.reply, *turn.joined)] for turn in exchanges]
+    # Where nothing was replied, no line says that it is left out.
+    return [sum([one.tokens - count(stub_reply(turn)) for one, turn in every if one.text]) for every in replies]
+
+
+def _weigh_originals(exchanges: Sequence[Exchange], measure: Measure) -> list[int]:
+    """What all that was said in each turn weighs."""
+    said = [(one.user, one.reply, *one.joined) for one in exchanges]
+    return [
+        sum([one.segment.tokens if one.whole is None else measure.count(one.whole) for one in every]) for every in said
+    ]
 
 
 def _list_free(draft: Draft) -> Sequence[Exchange]:
@@ -105,10 +128,9 @@ def _find_fault(draft: Draft, oldest: Sequence[Exchange], told: Sequence[StandIn
     return check_summary(
         text,
         replaced=[*(block.content for block in told), *texts_of(oldest)],
-        users=[*(block.content for block in told), *(exchange.user.text for exchange in oldest)],
+        users=[*(block.content for block in told), *(exchange.user.segment.text for exchange in oldest)],
         tokens=draft.measure.count(text),
-        replaced_tokens=sum(block.tokens for block in told)
-        + sum(draft.measure.count(text) for text in texts_of(oldest)),
+        replaced_tokens=sum(block.tokens for block in told) + sum(_weigh_originals(oldest, draft.measure)),
         max_tokens=draft.chain.summary.writes,
     )
 
@@ -130,4 +152,9 @@ def _render(
 
 def _ids(draft: Draft, exchanges: Sequence[Exchange]) -> tuple[str, ...]:
     whole = draft.chain.summary.whole_turns
-    return tuple(said.id for one in exchanges for said in (one.said if whole else one.replies))
+    said = (
+        [one for exchange in exchanges for one in (exchange.reply, *exchange.joined)]
+        if not whole
+        else [one for exchange in exchanges for one in (exchange.user, exchange.reply, *exchange.joined)]
+    )
+    return tuple([one.segment.id for one in said])

@@ -82,8 +82,10 @@ def settle(state: State, terms: Terms, measure: Measure) -> State:
     now = draw_curtain(state, terms, measure)
     talk = now.talk
     standing = {name: one for name, one in now.standing.items() if one.artifact.kind is not Kind.TOOL}
+    exchanges = [*talk.exchanges[:]]
+    if not any(exchange.tools for exchange in exchanges):
+        return replace(now, standing=standing)
     at = int(has_system(now.system, now.shelf))
-    exchanges = list(talk.exchanges)
     for index in range(talk.hidden, len(exchanges)):
         exchange = exchanges[index]
         if exchange.tools:
@@ -94,7 +96,7 @@ def settle(state: State, terms: Terms, measure: Measure) -> State:
             )
             exchanges[index] = replace(exchange, tools=tools)
             standing.update((tool.artifact.id, tool) for tool in tools)
-        at += count_messages((exchange,))
+        at += 2 + len(exchange.rounds)
     return replace(now, talk=replace(talk, exchanges=Series(exchanges)), standing=standing)
 
 
@@ -134,19 +136,21 @@ def shorten_replies(
     count: Count,
 ) -> State:
     """The state with replies as less than their words: what ``shorter`` makes of a text and its turn, if anything."""
-    talk = state.talk
-
-    def cut(said: Said, turn: int) -> Said:
-        text = shorter(said.original, turn) if said.id in names and said.segment.form is not form else None
-        return said if text is None else shorten(said, text, form=form, count=count)
-
-    def cut_all(exchange: Exchange) -> Exchange:
-        if not any(reply.id in names for reply in exchange.replies):
-            return exchange
-        reply, *joined = (cut(one, exchange.turn_of(one)) for one in exchange.replies)
-        return join_answer(replace(exchange, reply=reply), joined, count=count)
-
-    return replace(state, talk=replace(talk, exchanges=Series(map(cut_all, talk.exchanges))))
+    exchanges = [*state.talk.exchanges[:]]
+    for index, exchange in enumerate(exchanges):
+        replies = [exchange.reply, *exchange.joined]
+        cut = [at for at, one in enumerate(replies) if one.segment.id in names and one.segment.form is not form]
+        for at in cut:
+            said = replies[at]
+            whole = said.segment.text if said.whole is None else said.whole
+            text = shorter(whole, said.turn or exchange.number + 1)
+            replies[at] = said if text is None else shorten(said, text, form=form, count=count)
+        if cut:
+            reply, *joined = replies
+            cut_down = replace(exchange, reply=reply)
+            plain = not joined and not exchange.lines
+            exchanges[index] = cut_down if plain else join_answer(cut_down, joined, count=count)
+    return replace(state, talk=replace(state.talk, exchanges=Series(exchanges)))
 
 
 def _stub(state: State, names: Collection[str], measure: Measure) -> State:
@@ -208,23 +212,25 @@ def remove_messages(talk: Talk, gone: Collection[str], *, count: Count) -> tuple
     left: list[Exchange] = []
     joined: dict[int, list[Said]] = {}
     messages = start = 0
-    for index, exchange in enumerate(talk.exchanges):
+    every = talk.exchanges[:]
+    for index, exchange in enumerate(every):
         if index == talk.epoch_start:
             start = len(left)
-        if exchange.user.id not in gone:
+        if exchange.user.segment.id not in gone:
             left.append(exchange)
-        elif all(said.id in gone for said in exchange.said):
-            messages += len(exchange.said)
+        elif all(reply.segment.id in gone for reply in (exchange.reply, *exchange.joined)):
+            messages += 2 + len(exchange.joined)
         elif left:
             messages += 1
             last = len(left) - 1
-            moved = [replace(one, turn=exchange.turn_of(one)) for one in exchange.replies]
+            number = exchange.number + 1
+            moved = [replace(one, turn=one.turn or number) for one in (exchange.reply, *exchange.joined)]
             joined.setdefault(last, list(left[last].joined)).extend(moved)
         else:
             left.append(exchange)
     for index, replies in joined.items():
         left[index] = join_answer(left[index], replies, count=count)
-    return tuple(left), messages, start if talk.epoch_start < len(talk.exchanges) else len(left)
+    return tuple(left), messages, start if talk.epoch_start < len(every) else len(left)
 
 
 def _stand_in(opening: Opening, block: StandIn) -> Opening:

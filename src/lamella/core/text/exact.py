@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
 
 from lamella.core.text.patterns import ADDRESS, CODE_SPAN, EXTENSIONS, LINK, RUN, SLASHED_PROSE, value_pattern
 
@@ -17,6 +18,10 @@ _DOTFILE = re.compile(r"\.[a-z][\w-]{1,30}")
 # After one of these a dot and a name are a method, not a file.
 _CALLED = frozenset(")]}")
 
+_AFTER_A_NAME = ".+%@~-"
+# Without one of these there is neither a command nor code nor a link.
+_MARKS = ("`", "$ ", "~~~", "[[")
+
 # A number without a unit can stand for anything.
 _BARE = re.compile(r"[-+\u2212]?\d+(?:[.,]\d+)*")
 
@@ -28,8 +33,12 @@ def find_exact(text: str, *, former: bool = False) -> tuple[str, ...]:
 
     ``former`` finds what was exact before ids with one letter and numbers of two digits were.
     """
-    found = [*_commands(text), *_code(text), *_links(text), *_addresses(text), *_names(text)]
-    found += [match.span() for match in value_pattern(former=former).finditer(text)]
+    found = [match.span() for match in value_pattern(former=former).finditer(text)]
+    found += [_trim_address(match) for match in ADDRESS.finditer(text)]
+    # Every sentence ends with what may be part of a name; most of them end nothing else.
+    runs = [match for match in RUN.finditer(text) if "/" in match[0] or "." in match[0].rstrip(_AFTER_A_NAME)]
+    found += _names(text, runs) if runs else ()
+    found += _marked(text) if any(mark in text for mark in _MARKS) else ()
     found.sort(key=lambda span: (span[0], -span[1]))
     kept: dict[str, None] = {}
     reached = 0
@@ -40,6 +49,10 @@ def find_exact(text: str, *, former: bool = False) -> tuple[str, ...]:
     return tuple(kept)
 
 
+# The same texts are looked at in every plan, and reading one takes longer than everything else that is done with it.
+read_exact = lru_cache(maxsize=1 << 14)(find_exact)
+
+
 def list_exact(texts: Iterable[str], *, cap: int, count: Callable[[str], int], former: bool = False) -> str:
     """The exact tokens of the texts, one a line, never over the cap; what does not fit is counted in the last line.
 
@@ -47,7 +60,8 @@ def list_exact(texts: Iterable[str], *, cap: int, count: Callable[[str], int], f
     texts, of equals the newest, which is likelier to be said again in the turns that are kept. One token that is too
     long by itself does not keep the others out. ``former`` keeps the oldest of those that were exact before.
     """
-    found = Counter(token for text in texts for token in find_exact(text, former=former))
+    every = [find_exact(text, former=True) if former else read_exact(text) for text in texts]
+    found = Counter(token for tokens in every for token in tokens)
     if not found:
         return ""
     ranked = list(found) if former else rank_exact(found)
@@ -75,6 +89,11 @@ def rank_exact(found: Mapping[str, int]) -> list[str]:
 
 def _render(kept: list[str], left_out: int) -> str:
     return "\n".join([*kept, f"and {left_out:,} more"] if left_out else kept)
+
+
+def _marked(text: str) -> list[_Span]:
+    """What marks of its own say to be exact: commands, code, and links between notes."""
+    return [*_commands(text), *_code(text), *_links(text)]
 
 
 def _commands(text: str) -> Iterator[_Span]:
@@ -131,19 +150,20 @@ def _links(text: str) -> Iterator[_Span]:
             yield _strip(match.span(1), match[1])
 
 
-def _addresses(text: str) -> Iterator[_Span]:
-    for match in ADDRESS.finditer(text):
-        address = match[0].rstrip(".,;:!?*_")
-        unopened = address.count(")") - address.count("(")
-        closed = len(address) - len(address.rstrip(")]}"))
-        address = address[: len(address) - min(max(unopened, 0), closed)].rstrip(".,;:!?*_")
-        yield match.start(), match.start() + len(address)
+def _trim_address(match: re.Match[str]) -> _Span:
+    """An address without what ends the sentence or the bracket that it stands in."""
+    address = match[0].rstrip(".,;:!?*_")
+    unopened = address.count(")") - address.count("(")
+    closed = len(address) - len(address.rstrip(")]}"))
+    address = address[: len(address) - min(max(unopened, 0), closed)].rstrip(".,;:!?*_")
+    return match.start(), match.start() + len(address)
 
 
-def _names(text: str) -> Iterator[_Span]:
-    for match in RUN.finditer(text):
+def _names(text: str, runs: Iterable[re.Match[str]]) -> Iterator[_Span]:
+    """Those of some runs of characters that are paths or files."""
+    for match in runs:
         start = match.start()
-        run = match[0].rstrip(".+%@~-")
+        run = match[0].rstrip(_AFTER_A_NAME)
         name = run.lstrip("+%-")
         start += len(run) - len(name)
         end = start + len(name)

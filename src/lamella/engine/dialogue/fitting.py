@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from lamella.core.budget.thresholds import is_over, must_shrink
 from lamella.core.compaction.asking import SummaryNeed, SummaryText
 from lamella.core.compaction.certificate import WISHES_SHARE
-from lamella.core.compaction.chain import Plan, plan_compaction
+from lamella.core.compaction.chain import Course, Plan, plan_compaction
 from lamella.core.compaction.fitting import Rules, check_fits, fit_turn
 from lamella.core.log.terms import History, SecretRule
 from lamella.core.log.turn import Turn
@@ -116,6 +116,7 @@ class Fitter:
         asked = as_is or waiting(advance(state, turn, rules.place, measure=rules.measure))
         model = turn.model or state.model
         known = self._begin(model)
+        course: Course | None = None
         while True:
             plan = plan_compaction(
                 state,
@@ -130,7 +131,9 @@ class Fitter:
                 path=path,
                 automatic=automatic,
                 room=int(WISHES_SHARE * rules.budget.limit),
+                course=course,
             )
+            course = plan.course
             if not plan.needs:
                 return plan, list_warnings(known)
             self._fetch(plan.needs, known, state=state, model=model, rules=rules)

@@ -8,7 +8,7 @@ from lamella.core.artifacts.model import Artifact, Kind, Policy, Source
 from lamella.core.budget.counting import Measure
 from lamella.core.budget.thresholds import Budget
 from lamella.core.compaction.asking import Summaries, SummaryNeed
-from lamella.core.compaction.chain import Plan, plan_compaction
+from lamella.core.compaction.chain import Course, Plan, plan_compaction
 from lamella.core.compaction.draft import Draft, begin_draft
 from lamella.core.compaction.fitting import Rules, check_fits, fit_turn
 from lamella.core.compaction.rules import ChainRules
@@ -87,7 +87,14 @@ class Story:
         """What would be sent as things stand."""
         return waiting(advance(self.state, self.bind(turn), self.rules.place, measure=self.rules.measure))
 
-    def plan(self, *, goal: int = 0, turn: Turn = NOW, summaries: Summaries | None = None) -> Plan:
+    def plan(
+        self,
+        *,
+        goal: int = 0,
+        turn: Turn = NOW,
+        summaries: Summaries | None = None,
+        course: Course | None = None,
+    ) -> Plan:
         """What the chain would do before a turn."""
         return plan_compaction(
             self.state,
@@ -100,6 +107,7 @@ class Story:
             goal=goal,
             summaries=summaries,
             path=self.path,
+            course=course,
         )
 
     def compact(self, *, goal: int = 0, turn: Turn = NOW, summaries: Summaries | None = None) -> Receipt:

@@ -68,6 +68,31 @@ def test_the_core_says_what_it_needs_and_waits_for_nothing() -> None:
     assert need.key.startswith("sha256:")
 
 
+def test_a_plan_goes_on_where_it_stopped_for_a_summary_and_comes_to_the_same() -> None:
+    steps = (StepName.REPLIES, StepName.SUMMARY, StepName.EXPENDABLE)
+    story = chat(20, words=400, rules=make_rules(ChainRules(steps=steps, summary=SummaryRules(writes=10, exact=10))))
+    stopped = story.plan(summaries={})
+    (need,) = stopped.needs
+    assert stopped.course is not None
+    assert [step.name for step in stopped.course.steps] == [StepName.REPLIES]
+    assert stopped.course.names == (StepName.SUMMARY, StepName.EXPENDABLE)
+    summaries = {need.key: SummaryText(text=GOOD, why="it failed")}
+    at_once = story.plan(summaries=summaries)
+    assert at_once.receipt is not None
+    assert story.plan(summaries=summaries, course=stopped.course) == at_once
+    assert story.plan(summaries=summaries, course=stopped.course) == at_once, "a course that was gone on with stays"
+
+
+def test_nobody_is_asked_for_a_summary_of_what_weighs_less_than_one() -> None:
+    steps = (StepName.REPLIES, StepName.SUMMARY)
+    story = Story(make_rules(ChainRules(steps=steps)))
+    for number in range(4):
+        story.say(f"Is {number} right?", "Yes. " + "It was looked at from every side. " * 9)
+    assert story.plan(summaries={}).needs == ()
+    story.rules = replace(story.rules, chain=replace(story.rules.chain, steps=ONLY))
+    assert story.plan(summaries={}).needs, "whole replies weigh enough"
+
+
 def test_the_oldest_turns_are_summarised_and_no_more_than_needed() -> None:
     story = told()
     goal = story.tokens() - 200

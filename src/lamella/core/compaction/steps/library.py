@@ -1,7 +1,5 @@
 """Library entries to one line of a list, or to their outline: only what can be fetched again and is not pinned."""
 
-from collections.abc import Iterator
-
 from lamella.core.artifacts.blocks import render_listed
 from lamella.core.compaction.draft import Draft
 from lamella.core.compaction.steps.taking import take_until
@@ -34,12 +32,12 @@ def cut_to_handles(draft: Draft) -> Step | None:
     return Step(name=StepName.HANDLE, removed=taken) if taken else None
 
 
-def _shrinkable(draft: Draft) -> Iterator[tuple[str, Standing]]:
-    held = draft.held
-    for name, entry in draft.state.shelf.items():
-        rules = draft.chain.of_kind(entry.artifact.kind)
-        if rules.shrink and may_shrink(entry.artifact) and name not in held:
-            yield name, entry
+def _shrinkable(draft: Draft) -> list[tuple[str, Standing]]:
+    chain, held = draft.chain, draft.held
+    shelved = [(name, entry) for name, entry in draft.state.shelf.items() if name not in held]
+    return [
+        (name, one) for name, one in shelved if may_shrink(one.artifact) and chain.of_kind(one.artifact.kind).shrink
+    ]
 
 
 def _is_wanted(name: str, entry: Standing, draft: Draft) -> bool:

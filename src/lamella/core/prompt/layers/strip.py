@@ -80,10 +80,6 @@ class Exchange(Struct, frozen=True, kw_only=True, gc=False):
         """Everything said in it."""
         return (self.user, self.reply, *self.joined)
 
-    def turn_of(self, said: Said) -> int:
-        """The number of the turn in which something was said, counted from 1."""
-        return said.turn or self.number + 1
-
     @property
     def said_tokens(self) -> int:
         return sum(said.segment.tokens for said in self.said)
@@ -180,7 +176,8 @@ def shorten(said: Said, text: str, *, form: Form, count: Count) -> Said:
     tokens = count(text)
     segment = replace(said.segment, form=form, text=text, tokens=tokens, recoverable=True)
     message = replace(said.message, pieces=(text,), tokens=tokens)
-    return replace(said, message=message, segment=segment, whole=said.original)
+    whole = said.segment.text if said.whole is None else said.whole
+    return replace(said, message=message, segment=segment, whole=whole)
 
 
 def make_exchanges(names: Sequence[str], texts: Sequence[str], *, at: int, number: int, count: Count) -> list[Exchange]:

@@ -110,6 +110,8 @@ def find_quotations(text: str) -> tuple[Quotation, ...]:
     marked = {match.span(1) for match in _SINGLE.finditer(text)} | {m.span(2) for m in CODE_SPAN.finditer(text)}
     every = {*_curved(text), *_straight(text), *_lines(text), *marked}
     spans = sorted(span for span in every if span[0] < span[1])
+    if not spans:
+        return ()
     outer = _merge(spans)
     verdicts = iter(zip(outer, _attribute(_mask(text, outer)), strict=True))
     found: list[Quotation] = []

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
-from lamella.core.text.exact import find_exact, rank_exact
+from lamella.core.text.exact import rank_exact, read_exact
 from lamella.core.text.fences import walk_lines
 from lamella.core.text.outline import find_headings
 from lamella.core.text.said.talk import clip, first_sentence
@@ -35,30 +35,33 @@ def outline_reply(text: str, turn: int) -> str | None:
 
     None where that would not be much shorter. It depends on nothing else, so that every model reads the same.
     """
-    if len(text) * _WORTH < len(_title(turn)):
+    title = f"[Outline; recall turn {turn}.]"
+    if len(text) * _WORTH < len(title):
         return None
-    sentence = clip(first_sentence(text), _SENTENCE)
-    headings = (words for _, _, words in find_headings(text)) if "#" in text else ()
-    defined = _find_defined(text) if "```" in text or "~~~" in text else ()
-    exact = [token for token in rank_exact(Counter(find_exact(text[:_READ]))) if token not in sentence]
-    lines = [
-        _title(turn),
-        sentence,
-        _join("Headings", headings, _HEADINGS),
-        _join("Its code defines", defined, _DEFINITIONS),
-        _join("Exact", exact, _EXACT),
-    ]
-    outline = "\n".join(line for line in lines if line)
+    outline = f"{title}\n{_find_gist(text)}"
     return outline if len(outline) <= len(text) * _WORTH else None
 
 
+@lru_cache(maxsize=1 << 12)
+def _find_gist(text: str) -> str:
+    """What an outline holds whatever the turn."""
+    sentence = clip(first_sentence(text), _SENTENCE)
+    headings = (words for _, _, words in find_headings(text)) if "#" in text else ()
+    defined = _find_defined(text) if "```" in text or "~~~" in text else ()
+    exact = [token for token in rank_exact(Counter(read_exact(text[:_READ]))) if token not in sentence]
+    lines = [
+        sentence,
+        _join("Headings", headings, _HEADINGS) if headings else "",
+        _join("Its code defines", defined, _DEFINITIONS) if defined else "",
+        _join("Exact", exact, _EXACT) if exact else "",
+    ]
+    return "\n".join(line for line in lines if line)
+
+
+@lru_cache(maxsize=1 << 12)
 def stub_reply(turn: int) -> str:
     """The one line that is left of the reply of a turn."""
     return f"[Left out; recall turn {turn}.]"
-
-
-def _title(turn: int) -> str:
-    return f"[Outline; recall turn {turn}.]"
 
 
 def _find_defined(text: str) -> Iterator[str]:

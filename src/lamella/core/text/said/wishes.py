@@ -4,7 +4,7 @@ What stands in a code fence, in a block quote or in quotation marks is somebody 
 """
 
 import re
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Mapping, Set
 from functools import lru_cache
 
 from lamella.core.text.fences import walk_lines
@@ -30,6 +30,8 @@ CUES: frozenset[str] = frozenset(
 )  # fmt: skip
 
 _LONGEST = 400
+# The apostrophe of print, which cues are not written with.
+_CURVED = "\u2019"
 _MARKUP = re.compile(r"[ \t]*(?:(?:[#*+-]+|\d{1,3}[.)])[ \t]+)*")
 _QUOTED = re.compile(r" {0,3}>")
 # The second full stop of an abbreviation such as e.g. ends no sentence.
@@ -39,19 +41,23 @@ _ENDS = re.compile(r"(?<=[.!?â€¦])(?<!\b\w\.\w\.)[\"'\u201d\u2019)*_]*\s+|(?<=[ã
 def find_wishes(text: str, *, cues: Set[str] = CUES) -> tuple[str, ...]:
     """The standing wishes of what a user typed, verbatim, in their order, each once."""
     pattern = _compile(frozenset(cues))
-    if not pattern.search(_plain(text)):
+    if not pattern.search(text.replace(_CURVED, "'")):
         return ()
     return tuple(dict.fromkeys(one for one in _sentences(text) if _is_wish(one, pattern)))
+
+
+def find_all_wishes(texts: Mapping[str, str], *, cues: Set[str] = CUES) -> dict[str, tuple[str, ...]]:
+    """Of texts by name those that hold standing wishes. Most talk holds none, and is looked through once, as one."""
+    if not texts or not _compile(frozenset(cues)).search("\n".join(texts.values()).replace(_CURVED, "'")):
+        return {}
+    found = {name: find_wishes(text, cues=cues) for name, text in texts.items()}
+    return {name: wishes for name, wishes in found.items() if wishes}
 
 
 @lru_cache(maxsize=8)
 def _compile(cues: frozenset[str]) -> re.Pattern[str]:
     listed = "|".join(re.escape(cue) for cue in sorted(cues, key=lambda cue: (-len(cue), cue)))
     return re.compile(rf"(?<!\w)(?:{listed})(?!\w)", re.IGNORECASE)
-
-
-def _plain(text: str) -> str:
-    return text.replace("\u2019", "'")
 
 
 def _sentences(text: str) -> Iterator[str]:
@@ -70,4 +76,4 @@ def _is_wish(sentence: str, pattern: re.Pattern[str]) -> bool:
     own = sentence
     for quotation in find_quotations(sentence):
         own = own.replace(quotation.text, " ")
-    return pattern.search(_plain(own)) is not None
+    return pattern.search(own.replace(_CURVED, "'")) is not None
