@@ -22,6 +22,7 @@ from lamella.faces.server.resources import (
     notes,
     prompts,
     settings,
+    solutions,
 )
 from lamella.faces.server.state import ServerState
 from lamella.faces.server.watching.turns import TurnWatch
@@ -38,6 +39,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     notes.router,
     catalog.router,
     settings.router,
+    solutions.router,
     *DOORS,
 )
 _ABOUT = "The context engine for LLM chat over HTTP. Every error has one shape; streams are server-sent events."
