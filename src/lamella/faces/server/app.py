@@ -23,6 +23,7 @@ from lamella.faces.server.resources import (
     prompts,
     settings,
     solutions,
+    workflows,
 )
 from lamella.faces.server.state import ServerState
 from lamella.faces.server.watching.turns import TurnWatch
@@ -40,6 +41,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     catalog.router,
     settings.router,
     solutions.router,
+    workflows.router,
     *DOORS,
 )
 _ABOUT = "The context engine for LLM chat over HTTP. Every error has one shape; streams are server-sent events."

@@ -32,7 +32,7 @@ _STATE = {
 _SOLVED: dict[str, Any] = {
     "lamella": 1,
     "data": "Beds dry out.",
-    "tokensUsed": 141,
+    "tokensUsed": 98,
     "chatHistory": [
         *_ASKED["messages"],
         {"role": "user", "content": "And why?"},
@@ -47,13 +47,20 @@ _SOLVED: dict[str, Any] = {
     "request to say.",
 }
 _CHOSEN: dict[str, Any] = {
-    "data": [{**_BEDS, "form": "full", "tokens": 24}],
-    "tokensUsed": 36,
+    "data": [{**_BEDS, "form": "full", "tokens": 40}],
+    "tokensUsed": 123,
     "lamella": 1,
-    "files": [{"path": "beds.py", "form": "full", "tokens": 24, "score": 1.0}],
+    "root": "",
+    "question": "What waters a bed?",
+    "budget": 20_000,
+    "tokens": 123,
+    "files": [{"path": "beds.py", "form": "full", "tokens": 40, "score": 0.0, "text": _BEDS["content"]}],
     "left_out": [],
-    "tokens": 36,
-    "budget": 20000,
+    "text": "<codebase_context>\n<title>.</title>\n<path>.</path>\n<id>codebase:.</id>\n<query>What waters a bed?</query>\n"
+    "<content>\nChosen from 1 files of . for the question: What waters a bed?\n1 in full, 0 as skeletons, 0 by name. "
+    "Attach a path for its whole text.\n</content>\n</codebase_context>\n<code_context>\n<title>beds</title>\n"
+    "<path>beds.py</path>\n<content>\ndef water(bed):\n    bed.wet = True\n\n</content>\n</code_context>\n",
+    "told": [],
     "ignored": [],
 }
 _Budget = Annotated[int | None, Field(ge=1, le=MOST_TOKENS, description="Within how many tokens files are chosen.")]
@@ -103,7 +110,7 @@ class SolutionBody(_RequestBody):
 class FilterBody(_RequestBody):
     """Files, and the question that they are chosen for."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"codebase": [_BEDS], "question": "What waters?"}]})
+    model_config = ConfigDict(json_schema_extra={"examples": [{"codebase": [_BEDS], "question": "What waters a bed?"}]})
 
     question: str | None = None
     prompt: str | None = None
