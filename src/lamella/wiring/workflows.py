@@ -28,9 +28,9 @@ def find_workflow(name: str, *, services: Services | None = None) -> "WorkflowSp
     return open_workflows(services).find(name)
 
 
-def list_workflows() -> list[str]:
+def list_workflows(*, services: Services | None = None) -> list[str]:
     """The names of all workflows that there are."""
-    return open_workflows().list_names()
+    return open_workflows(services).list_names()
 
 
 def is_workflow_path(name: str) -> bool:

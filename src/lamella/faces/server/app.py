@@ -22,6 +22,8 @@ from lamella.faces.server.resources import (
     notes,
     prompts,
     settings,
+    solutions,
+    workflows,
 )
 from lamella.faces.server.state import ServerState
 from lamella.faces.server.watching.turns import TurnWatch
@@ -38,6 +40,8 @@ ROUTERS: tuple[APIRouter, ...] = (
     notes.router,
     catalog.router,
     settings.router,
+    solutions.router,
+    workflows.router,
     *DOORS,
 )
 _ABOUT = "The context engine for LLM chat over HTTP. Every error has one shape; streams are server-sent events."

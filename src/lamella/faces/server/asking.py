@@ -7,7 +7,7 @@ from time import perf_counter
 from fastapi.responses import JSONResponse, Response
 from opentelemetry.trace import Span
 
-from lamella import Receipt
+from lamella import Call, Receipt
 from lamella.engine.chat import Chat
 from lamella.engine.runs.place import TellingEvent
 from lamella.engine.runs.run import Run
@@ -40,18 +40,24 @@ class AskedTurn:
 
         async def make() -> AsyncGenerator[Event, None]:
             self.chat = await state.engine_of(self.caller).conversation(key)
-            return self._watch(await send(self.chat), self.chat)
+            chat = self.chat
+            return self.watch(await send(chat), chat.id, lambda: next(iter(chat.ledger()[-1:]), ()))
 
         run = await state.runs.start(key, make, queue=queue)
         run.find_head = lambda: "" if self.chat is None else self.chat.head
         return run
 
-    async def _watch(self, events: AsyncGenerator[Event, None], chat: Chat) -> AsyncGenerator[Event, None]:
-        """The same events; what the answer came to is told to the log, the meters and a span once it is over."""
+    async def watch(
+        self, events: AsyncGenerator[Event, None], conversation: str | None, list_calls: Callable[[], Sequence[Call]]
+    ) -> AsyncGenerator[Event, None]:
+        """The same events; what the answer came to is told to the log, the meters and a span once it is over.
+
+        What is in no ``conversation`` is kept nowhere. ``list_calls`` gives the model calls of the turn.
+        """
         said: list[str] = []
         begun, ended = perf_counter(), "stopped"
         failed: BaseException | None = None
-        span = start_answer(chat.id, self.caller.name)
+        span = start_answer(conversation or "", self.caller.name)
         try:
             async with aclosing(events):
                 async for event in events:
@@ -61,7 +67,8 @@ class AskedTurn:
             ended, failed = "failed", error
             raise
         finally:
-            end_answer(span, self._note_answer(chat, ended=ended, text="".join(said)), failed=failed)
+            told = self._note_answer(conversation, list_calls(), ended=ended, text="".join(said))
+            end_answer(span, told, failed=failed)
 
     def _note(self, event: Event, said: list[str], begun: float, *, span: Span) -> str | None:
         """What an event says for the meters; how the turn ended, if this is its end."""
@@ -86,14 +93,15 @@ class AskedTurn:
         self.state.meters.note_steps(steps)
         note_compaction(span, steps, before=receipt.tokens_before, after=receipt.tokens_after)
 
-    def _note_answer(self, chat: Chat, *, ended: str, text: str) -> dict[str, object]:
-        made = chat.ledger()[-1:]
-        call = made[0][-1] if made and made[0] else None
+    def _note_answer(
+        self, conversation: str | None, calls: Sequence[Call], *, ended: str, text: str
+    ) -> dict[str, object]:
+        call = calls[-1] if calls else None
         usage = {} if call is None else {name: getattr(call.usage, name) for name in _CLASSES}
         cost = None if call is None or call.billed is None else float(call.billed)
         self.state.meters.note_answer(ended=ended, usage=usage, cost=cost)
         told: dict[str, object] = {
-            "conversation": chat.id,
+            "conversation": conversation,
             "caller": self.caller.name,
             "model": None if call is None else call.model,
             "ended": ended,

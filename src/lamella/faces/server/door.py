@@ -42,7 +42,7 @@ class HttpDoor:
         return "Hand back what they gave with `POST …/messages/{message}/results`."
 
     def begin_work(self) -> str:
-        return "the command `lamella workflow` of whoever runs the server"
+        return '`POST …/workflow` with {"workflow": "paper"}'
 
     def replay_file(self) -> str:
         return "the command `lamella replay`"

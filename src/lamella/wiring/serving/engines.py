@@ -13,7 +13,8 @@ from lamella.core.values import replace
 from lamella.engine.engine import Engine
 from lamella.engine.keeping.backend import Backend
 from lamella.engine.sending.pool import GuestPool, ProviderPool
-from lamella.ports import ChatProvider
+from lamella.errors import NotAvailableError
+from lamella.ports import ChatProvider, Store
 from lamella.runners.registry import RUNNERS
 from lamella.wiring.archives import open_archive
 from lamella.wiring.providers import fit_settings, open_pool
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 _MEMORY = "~/.lamella/memory"
 # Below the folder of a memory, those of owners.
 _OWNERS = "owners"
+_NOWHERE = "memory:"
 
 
 class EngineSuite:
@@ -107,7 +109,7 @@ class EngineSuite:
             pool,
             runners=RUNNERS,
             archive=open_archive(),
-            open_store=open_store if trusted and not owner else None,
+            open_store=open_store if trusted and not owner else _open_passing,
             fit=partial(fit_settings, begins=True, services=services),
             place=open_workplace(services, vault=self.vault, book=find_book(services, part)),
             memory=partial(open_memory, services=services),
@@ -119,6 +121,13 @@ class EngineSuite:
             return self.services
         folder = Path(self.services.settings.memory_folder or _MEMORY).expanduser() / _OWNERS / owner
         return self.services.under({**self.services.given, "memory_folder": str(folder), "note_writes": "off"})
+
+
+def _open_passing(url: str) -> Store:
+    """A store that keeps nothing, which is all that guests may have opened: any other is a place of the operator's."""
+    if url != _NOWHERE:
+        raise NotAvailableError("Other stores are not opened from here.", hint="Whoever runs the server opens them.")
+    return open_store(url)
 
 
 def open_engines(

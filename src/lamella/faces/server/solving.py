@@ -1,0 +1,66 @@
+"""Solving: a question that comes with its history, answered in a run as every other turn is."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from secrets import token_hex
+
+from lamella import Call
+from lamella.engine.dialogue.turn import TurnView
+from lamella.engine.engine import Engine
+from lamella.engine.sending.sending import Event
+from lamella.errors import ReplyBrokenError
+from lamella.faces.server.asking import AskedTurn
+from lamella.wiring import solve_request
+
+_NAME_BYTES = 16
+
+
+class AskedSolution(AskedTurn):
+    """A request with its history that is asked for: in the conversation that keeps it, or in none."""
+
+    _solution: dict[str, object] | None = None
+    _turn: TurnView | None = None
+    _head = ""
+
+    async def answer(self, body: Mapping[str, object], key: str | None) -> dict[str, object]:
+        """The whole answer; ``key`` is of the conversation that it is kept in, where nobody else is answered then."""
+        engine, runs = self.state.engine_of(self.caller), self.state.runs
+
+        async def make() -> AsyncGenerator[Event, None]:
+            return self.watch(self._solve(engine, body, key), key, self._list_calls)
+
+        # What is kept nowhere is in nobody's way, and counts among those that are under way.
+        run = await runs.start(key or f"unkept-{token_hex(_NAME_BYTES)}", make)
+        run.find_head = lambda: self._head
+        async with aclosing(run.follow()) as events:
+            async for _ in events:
+                pass
+        if self._solution is None:
+            where = "" if key is None else f" What was said is kept: GET /v1/conversations/{key}."
+            raise ReplyBrokenError("The answer was stopped before its end.", hint=f"Ask again.{where}")
+        return self._solution
+
+    def _list_calls(self) -> Sequence[Call]:
+        return () if self._turn is None else self._turn.ledger.calls
+
+    async def _solve(self, engine: Engine, body: Mapping[str, object], key: str | None) -> AsyncGenerator[Event, None]:
+        """What happens on the way; the end is told once everything that belongs to the answer is known."""
+        heard: asyncio.Queue[Event | None] = asyncio.Queue()
+        solving = asyncio.get_running_loop().create_task(solve_request(engine, body, tell=heard.put_nowait))
+        solving.add_done_callback(lambda _: heard.put_nowait(None))
+        end: list[Event] = []
+        try:
+            while (event := await heard.get()) is not None:
+                self._turn = event.turn or self._turn
+                if event.kind == "done":
+                    end.append(event)
+                else:
+                    yield event
+            self._solution = await solving
+            self._head = "" if key is None else (await engine.conversation(key)).head
+            for event in end:
+                yield event
+        finally:
+            solving.cancel()
+            await asyncio.wait([solving])
