@@ -11,12 +11,13 @@ from lamella.core.messages.delta import ToolCall
 from lamella.core.messages.model import Role
 from lamella.core.messages.rounds import ToolOutput, ToolRound
 from lamella.core.planning.layouts import place
-from lamella.core.prompt.advance import add_rounds, advance, advance_all, answer, waiting
+from lamella.core.prompt.advance import add_rounds, advance, answer, waiting
 from lamella.core.prompt.envelope import make_envelope
 from lamella.core.prompt.laws import check_laws
 from lamella.core.prompt.layers.model import LayerId
 from lamella.core.prompt.movement import extends
 from lamella.core.prompt.state import State
+from lamella.core.prompt.telling import advance_all
 from lamella.core.text.content import escape_line
 from lamella.core.values import replace
 from lamella.engine.dialogue.past import Past

@@ -64,24 +64,23 @@ def plan_compaction(
     """What would be taken out so that the turn's request comes down to the goal, from the prompt ``as_is``.
 
     ``path`` is every message of the branch. Still over ``hard``, nothing that was said before is spared. ``room`` is
-    for the user's wishes whose messages go. A compaction that would lose an exact word or a wish for good is none. One
-    that stopped because it needed a summary goes on in its ``course``.
+    for the wishes whose messages go. What would lose an exact word or a wish for good is none. One that stopped for a
+    summary goes on in its ``course``.
     """
     stages, missing = resolve_stages(chain.stages, path) if chain.stages else ((), ())
     if course is None:
         first = begin_draft(
             state, turn, chain=chain, measure=measure, place=place, window=window, goal=goal, stages=stages, as_is=as_is
         )
-        first = first if chain.stage_after is None else replace(first, current=find_current(chain.stage_after, path))
-        course = Course(first=first, draft=first, names=chain.steps)
+        course = _begin(first, path)
     course, need = _go_on(course, summaries, missing)
     if need is not None:
         return Plan(receipt=None, needs=(need,), course=course)
-    first, draft, steps, skipped = course.first, course.draft, list(course.steps), list(course.skipped)
+    draft, steps, skipped = course.draft, list(course.steps), list(course.skipped)
     if hard is not None and draft.tokens > hard:
         draft = _spare_nothing(replace(draft, goal=hard, resort=True), steps, skipped)
-    draft = _add_wishes(first, draft, steps, room=room, hard=hard)
-    certificate = certify(first.state, draft, steps, path=path)
+    draft = _add_wishes(course.first, draft, steps, room=room, hard=hard)
+    certificate = certify(course.first.state, draft, steps, path=path)
     if draft.tokens >= as_is.total or certificate.gone:
         return Plan(receipt=None)
     receipt = make_receipt(
@@ -95,6 +94,14 @@ def plan_compaction(
         certificate=certificate,
     )
     return Plan(receipt=receipt, prompt=draft.prompt)
+
+
+def _begin(first: Draft, path: Sequence[str]) -> Course:
+    """The course of a plan that has done nothing yet."""
+    after = first.chain.stage_after
+    if after is not None:
+        first = replace(first, current=find_current(after, path))
+    return Course(first=first, draft=first, names=first.chain.steps)
 
 
 def _go_on(

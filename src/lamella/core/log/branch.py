@@ -14,7 +14,7 @@ from lamella.core.log.events.message import read_brought, read_turn
 from lamella.core.log.events.reply import ReplyEvent
 from lamella.core.log.events.rounds import read_round, read_waiting
 from lamella.core.log.events.terms import settle_terms
-from lamella.core.log.nodes import UNREADABLE, Node, Run, Told, damaged, list_parts, name_round
+from lamella.core.log.nodes import UNREADABLE, Node, Told, ToldRun, damaged, list_parts, name_round
 from lamella.core.log.receipt import Receipt
 from lamella.core.log.terms import Terms
 from lamella.core.log.turn import Turn, TurnRun
@@ -29,7 +29,7 @@ def path_hashes(told: Iterable[Told]) -> tuple[str, ...]:
     """Every content that a branch names."""
     hashes: dict[str, None] = {}
     for turn in list_parts(told):
-        if isinstance(turn, Run):
+        if isinstance(turn, ToldRun):
             hashes.update(
                 dict.fromkeys([name for refs in turn.brought.values() for ref in refs for name in ref.hashes()])
             )
@@ -78,7 +78,7 @@ def read_past(
 
 
 def _read_run(
-    run: Run, contents: Contents, before: Mapping[str, tuple[CompactionEvent, ...]], *, usual: Terms
+    run: ToldRun, contents: Contents, before: Mapping[str, tuple[CompactionEvent, ...]], *, usual: Terms
 ) -> Iterator[Turn | TurnRun]:
     """Turns that only talk as they are, and between them each that brought something or was compacted before."""
     names, texts = run.names, run.texts

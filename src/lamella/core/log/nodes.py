@@ -96,7 +96,7 @@ def list_whole(rounds: tuple[StoredRound, ...]) -> tuple[StoredRound, ...]:
     return rounds[:-1] if rounds and rounds[-1].results is None else rounds
 
 
-class Run(NamedTuple):
+class ToldRun(NamedTuple):
     """Turns that talk and bring things along, each after the one before it.
 
     ``names`` and ``texts`` are the ids and texts of question, reply, question, reply; ``setup`` is what every question
@@ -110,13 +110,13 @@ class Run(NamedTuple):
     brought: Mapping[int, tuple[StoredArtifact, ...]]
 
 
-class Trail(Sequence[Told]):
+class ToldBranch(Sequence[Told]):
     """The turns of a branch; those of runs are unpacked when they are asked for."""
 
-    def __init__(self, parts: Sequence[Told | Run], nodes: Mapping[str, Node]) -> None:
+    def __init__(self, parts: Sequence[Told | ToldRun], nodes: Mapping[str, Node]) -> None:
         self.parts = parts
         self._nodes = nodes
-        self._length = sum([len(part.names) // 2 if isinstance(part, Run) else 1 for part in parts])
+        self._length = sum([len(part.names) // 2 if isinstance(part, ToldRun) else 1 for part in parts])
 
     def __len__(self) -> int:
         return self._length
@@ -129,7 +129,7 @@ class Trail(Sequence[Told]):
         for part in reversed(self.parts):
             yield from reversed(self._unfold(part))
 
-    def _unfold(self, part: Told | Run) -> Sequence[Told]:
+    def _unfold(self, part: Told | ToldRun) -> Sequence[Told]:
         if isinstance(part, Told):
             return (part,)
         nodes = [self._nodes[name] for name in part.names]
@@ -158,16 +158,16 @@ class Trail(Sequence[Told]):
         return hash(tuple(self))
 
 
-def list_parts(told: Iterable[Told]) -> Iterable[Told | Run]:
+def list_parts(told: Iterable[Told]) -> Iterable[Told | ToldRun]:
     """The turns of a branch, runs as they are."""
-    return told.parts if isinstance(told, Trail) else told
+    return told.parts if isinstance(told, ToldBranch) else told
 
 
 def name_messages(told: Iterable[Told]) -> tuple[str, ...]:
     """The ids of a branch's questions and replies, in their order."""
     names: list[str] = []
     for part in list_parts(told):
-        if isinstance(part, Run):
+        if isinstance(part, ToldRun):
             names += part.names
         else:
             names += [node.event.id for node in (part.message, part.reply) if node is not None]

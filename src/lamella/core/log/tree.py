@@ -17,7 +17,7 @@ from lamella.core.log.events.message import EditEvent, MessageEvent
 from lamella.core.log.events.reply import ReplyEvent
 from lamella.core.log.events.rounds import StoredRound
 from lamella.core.log.events.terms import GivenTerms
-from lamella.core.log.nodes import Node, Run, Told, Trail, damaged
+from lamella.core.log.nodes import Node, Told, ToldBranch, ToldRun, damaged
 from lamella.core.values import replace
 
 _ENCODER = Encoder()
@@ -240,13 +240,13 @@ class Nodes(MutableMapping[str, Node]):
         return columns.numbers[columns.names.index(name)]
 
 
-def _list_runs(columns: Iterable[Columns]) -> dict[str, Run]:
+def _list_runs(columns: Iterable[Columns]) -> dict[str, ToldRun]:
     """Runs by the id of their last reply."""
-    runs: dict[str, Run] = {}
+    runs: dict[str, ToldRun] = {}
     for names, texts, _, written, _, _ in columns:
         for setup, parent, first, turns, brought in written:
             end = first + 2 * turns
-            runs[names[end - 1]] = Run(setup, parent, names[first:end], texts[first:end], brought)
+            runs[names[end - 1]] = ToldRun(setup, parent, names[first:end], texts[first:end], brought)
     return runs
 
 
@@ -258,7 +258,7 @@ def find_path(
     asked: Mapping[str, MessageEvent],
 ) -> Sequence[Told]:
     """The turns from the beginning to a message; ``rounds`` and ``asked`` are those of the log."""
-    parts: list[Told | Run] = []
+    parts: list[Told | ToldRun] = []
     # Where a question was asked otherwise since, each is looked at.
     runs = nodes.runs if isinstance(nodes, Nodes) and not asked else {}
     while name:
@@ -275,7 +275,7 @@ def find_path(
             parts.append(Told(message=_as_asked(node, asked.get(name)), reply=None, open=rounds.get(name, ())))
         name = node.event.parent
     parts.reverse()
-    return Trail(parts, nodes)
+    return ToldBranch(parts, nodes)
 
 
 def _as_asked(question: Node, event: MessageEvent | None) -> Node:

@@ -43,7 +43,7 @@ class IndexedPassage(NamedTuple):
     length: int
 
 
-class _Places(dict[str, "array[int]"]):
+class _Postings(dict[str, "array[int]"]):
     """Where each word stands. Python asks ``__missing__`` for new ones: known ones cost no call."""
 
     def __init__(self) -> None:
@@ -86,7 +86,7 @@ class Index:
     def __init__(self, passages: Iterable[Passage] = ()) -> None:
         self.passages: list[IndexedPassage] = []
         self._numbers: dict[str, int] = {}
-        self._places = _Places()
+        self._places = _Postings()
         self._tokens = _Tokens()
         self._length = 0
         # For words that hold a part of one; new ones are entered when it is asked for.

@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 from lamella.core.budget.counting import Measure
 from lamella.core.log.receipt import Receipt, find_voided
 from lamella.core.log.turn import Turn, TurnRun, list_turns
-from lamella.core.prompt.advance import Planner, advance_all
+from lamella.core.prompt.advance import Planner
 from lamella.core.prompt.state import State
+from lamella.core.prompt.telling import advance_all
 from lamella.core.values import replace
 from lamella.errors import CallError
 

@@ -8,7 +8,7 @@ from tests.unit.raw import write_raw
 
 from lamella.core.log.branch import path_hashes, read_past, read_turns
 from lamella.core.log.log import Log
-from lamella.core.log.nodes import Node, Run, Told, list_parts, name_messages
+from lamella.core.log.nodes import Node, Told, ToldRun, list_parts, name_messages
 from lamella.core.log.records import EventKind, Record
 from lamella.core.log.snapshot import join_snapshots, make_snapshot
 from lamella.core.log.terms import Terms
@@ -32,7 +32,7 @@ def nodes_of(log: Log) -> Nodes:
 
 def runs_on(log: Log) -> list[int]:
     """How many turns each run of the active branch has."""
-    return [len(part.names) // 2 for part in list_parts(log.path()) if isinstance(part, Run)]
+    return [len(part.names) // 2 for part in list_parts(log.path()) if isinstance(part, ToldRun)]
 
 
 def test_talk_is_one_run_for_each_snapshot() -> None:
