@@ -14,10 +14,10 @@ from lamella.faces.server.state import Caller, ServerState, State, Talker
 from lamella.refusals import NameTakenError
 from lamella.runners.kinds.requests import IGNORED, read_problem
 from lamella.runners.kinds.solving import word_question
-from lamella.wiring import MOST_TOKENS, filter_request
+from lamella.wiring import DEMO_MODEL, MOST_TOKENS, filter_request
 
 router = APIRouter(tags=["code"])
-_BEDS: dict[str, Any] = {"path": "beds.py", "content": "def water(bed):\n    bed.wet = True\n"}
+_BEDS: dict[str, Any] = {"path": "beds.js", "content": "export function water(bed) {\n  bed.wet = 1;\n}\n"}
 _ASKED: dict[str, Any] = {
     "prompt": "And why?",
     "messages": [{"role": "user", "content": "What does it do?"}, {"role": "assistant", "content": "It waters."}],
@@ -40,26 +40,27 @@ _SOLVED: dict[str, Any] = {
     ],
     "chatState": _STATE,
     "conversation": None,
-    "model": "anthropic:claude-opus-5-5",
+    "model": DEMO_MODEL,
     "warnings": [],
     "ignored": ["apiKey"],
     "ignoredBecause": "apiKey is ignored, and neither stored nor logged: who asks, and with which key, is not for a "
     "request to say.",
 }
 _CHOSEN: dict[str, Any] = {
-    "data": [{**_BEDS, "form": "full", "tokens": 40}],
-    "tokensUsed": 123,
+    "data": [{**_BEDS, "form": "full", "tokens": 44}],
+    "tokensUsed": 127,
     "lamella": 1,
     "root": "",
     "question": "What waters a bed?",
     "budget": 20_000,
-    "tokens": 123,
-    "files": [{"path": "beds.py", "form": "full", "tokens": 40, "score": 0.0, "text": _BEDS["content"]}],
+    "tokens": 127,
+    "files": [{"path": "beds.js", "form": "full", "tokens": 44, "score": 0.0, "text": _BEDS["content"]}],
     "left_out": [],
-    "text": "<codebase_context>\n<title>.</title>\n<path>.</path>\n<id>codebase:.</id>\n<query>What waters a bed?</query>\n"
-    "<content>\nChosen from 1 files of . for the question: What waters a bed?\n1 in full, 0 as skeletons, 0 by name. "
-    "Attach a path for its whole text.\n</content>\n</codebase_context>\n<code_context>\n<title>beds</title>\n"
-    "<path>beds.py</path>\n<content>\ndef water(bed):\n    bed.wet = True\n\n</content>\n</code_context>\n",
+    "text": "<codebase_context>\n<title>.</title>\n<path>.</path>\n<id>codebase:.</id>\n"
+    "<query>What waters a bed?</query>\n<content>\nChosen from 1 files of . for the question: What waters a bed?\n"
+    "1 in full, 0 as skeletons, 0 by name. Attach a path for its whole text.\n</content>\n</codebase_context>\n"
+    "<code_context>\n<title>beds</title>\n<path>beds.js</path>\n<content>\n"
+    "export function water(bed) {\n  bed.wet = 1;\n}\n\n</content>\n</code_context>\n",
     "told": [],
     "ignored": [],
 }
