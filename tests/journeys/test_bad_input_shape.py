@@ -74,6 +74,7 @@ TOP: Fields = {
     "cache_marks": (TEXT, True),
     "runner": (TEXT, True),
     "tool_output": (NUMBER, True),
+    "recall_hint": (TEXT, True),
     "secrets": (TEXT, True),
 }
 TURN: Fields = {
@@ -89,6 +90,7 @@ TURN: Fields = {
     "pin": (LIST, False),
     "unpin": (LIST, False),
     "fold": (SWITCH, False),
+    "verbatim": (SWITCH, False),
     "rounds": (LIST, False),
     "reply": (TEXT, False),
 }
@@ -247,7 +249,6 @@ def test_times_that_go_backwards_or_to_the_ends_of_the_calendar_are_taken(tmp_pa
 SETTINGS = {
     "no such layout": ({"layout": "sideways"}, "bad_setting", "There is no layout 'sideways'"),
     "a layout in capitals": ({"layout": "LIBRARY"}, "bad_setting", "There is no layout 'LIBRARY'"),
-    "the layout of a later version": ({"layout": "auto"}, "not_available", "layout 'auto' is not available"),
     "a history that shows no turn": ({"history_turns": 0}, "bad_setting", "history_turns is 0"),
     "no such profile": ({"profile": "fast"}, "bad_setting", "There is no profile 'fast'"),
     "no such step": ({"compaction": {"steps": ["shred"]}}, "bad_setting", "There is no step 'shred'"),
@@ -258,8 +259,9 @@ SETTINGS = {
     "a summary of nothing": ({"compaction": {"summary": {"writes": 0}}}, "bad_setting", "cannot read"),
     "no such history": ({"history": "none"}, "bad_setting", "There is no history 'none'"),
     "no such carry-forward": ({"carry_forward": "all"}, "bad_setting", "There is no carry_forward 'all'"),
-    "thresholds out of order": ({"warn": 0.8}, "bad_setting", "Thresholds are not in order: warn 0.8, target 0.7"),
-    "two thresholds alike": ({"warn": 0.7}, "bad_setting", "Thresholds are not in order"),
+    "thresholds out of order": ({"warn": 0.9}, "bad_setting", "Thresholds are not in order: warn 0.9, target 0.5"),
+    "two thresholds alike": ({"warn": 0.85}, "bad_setting", "Thresholds are not in order"),
+    "a target where it begins": ({"target": 0.85}, "bad_setting", "Thresholds are not in order: warn 0.6, target 0.85"),
     "a threshold below nothing": ({"warn": -0.1}, "bad_setting", "warn -0.1"),
     "a threshold past everything": ({"hard": 1.01}, "bad_setting", "hard 1.01"),
     "a window of nothing": ({"window": 0}, "bad_setting", "A window of 0 tokens with a reserve of 4,096"),

@@ -36,16 +36,29 @@ def needed(ran: Ran) -> int:
 
 
 @sized(20_000_000, 200_000_000)
-def test_a_note_of_many_megabytes_is_refused_with_its_tokens(tmp_path: Path, size: int) -> None:
+def test_a_text_of_many_megabytes_is_refused_with_its_tokens(tmp_path: Path, size: int) -> None:
     lines = size // len(LINE)
-    ran = spawn("replay", saved(tmp_path, note(LINE * lines)), "--json")
+    ran = spawn("replay", saved(tmp_path, one_turn(user=LINE * lines)), "--json")
     assert lines * count(LINE) < needed(ran) < lines * count(LINE) + 100
 
 
+@sized(20_000_000, 200_000_000)
+def test_a_note_of_many_megabytes_is_sent_as_its_outline_with_a_warning_that_has_its_tokens(
+    tmp_path: Path, size: int
+) -> None:
+    lines = size // len(LINE)
+    ran = spawn("replay", saved(tmp_path, note(LINE * lines)))
+    assert (ran.exit, ran.err) == (0, "")
+    words = ran.out.partition("warning: big.md is sent as its outline: its ")[2].split()
+    assert lines * count(LINE) < int(words[0].replace(",", "")) < lines * count(LINE) + 100
+
+
 @sized(MILLION // 8, MILLION)
-def test_a_note_of_very_many_lines_is_refused_or_fits_as_the_window_says(tmp_path: Path, size: int) -> None:
+def test_a_note_of_very_many_lines_is_outlined_or_fits_as_the_window_says(tmp_path: Path, size: int) -> None:
     transcript = note("line\n" * size)
-    assert needed(replay(tmp_path, transcript)) > 2 * size
+    (outlined,) = json.loads(replay(tmp_path, transcript).out)["turns"][0]["messages"]
+    assert f"[A summary of {5 * size:,} characters. " in outlined["content"]
+    assert outlined["content"].count("line\n") < 1_000
     fits = replay(tmp_path, {**transcript, "window": 10 * MILLION})
     assert json.loads(fits.out)["turns"][0]["messages"][0]["content"].count("line\n") == size
 
@@ -107,7 +120,7 @@ def test_the_turn_that_does_not_fit_is_named_and_those_before_it_are_shown(tmp_p
 
 
 def test_where_not_even_the_first_turn_fits_nothing_is_shown(tmp_path: Path) -> None:
-    file = saved(tmp_path, {"lamella": 1, "window": 5_000, **note("large " * 20_000)})
+    file = saved(tmp_path, {"lamella": 1, "window": 5_000, **one_turn(user="large " * 20_000)})
     for option in ("--messages", "--check"):
         ran = run("replay", file, option)
         assert (ran.exit, ran.out) == (1, "")

@@ -137,8 +137,9 @@ def test_a_conversation_shows_where_it_was_compacted_and_where_that_was_undone(u
     assert f"(receipt {names[0]}" in marks[0]
     assert marks[1].endswith(", undone later")
     assert marks[2] == f"~ undone: {names[1]}"
-    assert "And now?" in lines[-1]
-    assert lines[-2].strip() == marks[-1]
+    *_, mark, asked, hint = lines
+    assert (mark.strip(), "And now?" in asked) == (marks[-1], True)
+    assert "chats resume" in hint
 
 
 REFUSED = {

@@ -57,8 +57,8 @@ def test_every_example_in_help_runs(
     with lamella.open(url) as engine:
         chat = engine.chat("garden", layout="in_place")
         for number in range(12):
-            chat.ask(f"Bed {number} holds beans, and these are some words of it. " * 10)
-            chat.reply("Noted. " * 20)
+            chat.ask(f"Bed {number} holds beans. " * 10)
+            chat.reply(f"Noted of bed {number}, and these are some words of it. " * 20)
         chat.commit(chat.plan(to=0.02))
         chat.ask("And what is decided?", attach=[lamella.Note(path="decisions/one-index.md", text="One index.")])
         chat.reply("One index.")

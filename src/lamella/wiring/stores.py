@@ -112,15 +112,20 @@ def open_conversations(
     return Conversations(store, SystemClock(), forget=partial(forget_chat, services=services))
 
 
-def list_conversations(url: str | None = None, *, services: Services | None = None) -> "list[ChatListing]":
+def list_conversations(
+    url: str | None = None, *, services: Services | None = None, create: bool = False
+) -> "list[ChatListing]":
     """Every conversation of a store that was not erased, the last changed first.
 
-    Whoever named no store and has none yet has no conversations; that is no mistake.
+    Whoever named no store and has none yet has no conversations; that is no mistake, nor is it one of those who would
+    ``create`` the store that they named.
     """
     services = services or read_services()
-    if url is None and not services.found.is_set("store") and not has_store(services.settings.store):
+    named = url is not None or services.found.is_set("store")
+    place = find_store(url or None, services)
+    if (create or not named) and not has_store(place):
         return []
-    store = open_store(find_store(url or None, services), create=False)
+    store = open_store(place, create=False)
     try:
         return [listed for listed in store.list_conversations() if listed.erased is None]
     finally:

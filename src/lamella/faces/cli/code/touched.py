@@ -15,7 +15,7 @@ def find_touched(chat: str | None, folder: Path | None, *, store: str | None) ->
     """The files of a folder that a conversation has, by their paths in it; none where it is yet to begin."""
     if chat is None or folder is None:
         return ()
-    if not any(chat in (one.name, one.conversation, one.title) for one in list_conversations(store)):
+    if not any(chat in (one.name, one.conversation, one.title) for one in list_conversations(store, create=True)):
         return ()
     with opened_chat(store, chat) as stored:
         return tuple(_find_inside(stored, folder))
