@@ -23,6 +23,7 @@ from lamella.engine.dialogue.fitting import Fitter
 from lamella.engine.dialogue.summaries import SummaryFetcher
 from lamella.engine.dialogue.turn import TurnView
 from lamella.engine.keeping.backend import Backend, ChatRules
+from lamella.engine.keeping.commands.facts import ModelDoubt, find_doubts
 from lamella.engine.keeping.journal import StoredLog
 from lamella.engine.keeping.titles import tell_title
 from lamella.engine.locking import one_at_a_time
@@ -82,6 +83,11 @@ class AccountedChat(ABC):
     def ledger(self) -> Sequence[Sequence[Call]]:
         """For each turn of the active branch the model calls that were made for it, answers left behind included."""
         return read_all_calls(self._log.path(), tuple(self._log.nodes.values()), self._log.asides)
+
+    def doubts(self) -> Sequence[ModelDoubt]:
+        """What providers reported on the active branch against the profiles of their models."""
+        tariff = self._running().accounts.find_tariff
+        return find_doubts(self._log.path(), self.ledger(), lambda model: tariff(model).profile)
 
     @property
     def accounts(self) -> Accounts:
