@@ -123,9 +123,12 @@ GENERIC_MODEL = ModelProfile()
 def find_cache(model: ModelProfile) -> CacheProfile:
     """What its cache does, with what that costs as factors of plain input; unknown ones are the usual .1 and 1.
 
-    Caches that also keep what nobody marked serve every prefix, so that marks decide nothing in them.
+    Caches that also keep what nobody marked serve every prefix, so that marks decide nothing in them. One that keeps
+    nothing by itself and takes no marks is none: everything costs as plain input does.
     """
     cache = model.cache
+    if not model.implicit and not model.breakpoints:
+        return replace(cache, read=1.0, write=1.0, bills_writes=False)
     priced = [one for one in model.lifetimes if one.write is not None]
     fits = [one for one in priced if cache.lifetime is None or one.seconds <= cache.lifetime]
     shortest = next(iter(fits or priced), None)

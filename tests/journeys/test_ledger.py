@@ -214,3 +214,30 @@ def test_hashes_and_measures_of_each_turn_are_shown_and_logged_with_debug(url: s
     (line,) = [line for line in asked.err.splitlines() if line.startswith("debug: turn ")]
     assert "cause=first_turn triggered=1" in line
     assert "Hello" not in line
+
+
+def test_what_contradicts_a_profile_is_told_with_the_lines_that_mend_it(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send(url, Line(text="one", usage=usage(plain=9, write=700)), Line(text="two", usage=usage(plain=430, read=309)))
+    lines = show(url)
+    at = lines.index(f"{MODEL} does not do what its profile says:")
+    assert lines[at + 1] == "  turn 2: 309 tokens came from the cache, which should keep nothing below 512"
+    pasted = lines[at + 3 :]
+    assert pasted[:2] == ["[[model]]", 'match = "claude-opus-5-5"']
+    body = json.loads(run("ledger", "demo", "--store", url, "--json").out)
+    assert [one["facts"] for one in body["doubts"]] == [{"minimum": 309}]
+    file = tmp_path / "facts.toml"
+    file.write_text("\n".join(pasted), encoding="utf-8")
+    monkeypatch.setenv("LAMELLA_MODEL_FACTS", str(file))
+    assert "does not do what its profile says" not in "\n".join(show(url))
+
+
+def test_a_plan_of_auto_is_told_with_its_turn(url: str) -> None:
+    send(url, "one", "two", layout="auto")
+    plans = [line.split(maxsplit=1)[1] for line in show(url) if line.startswith("  plan ")]
+    assert plans[0] == "nothing was sent before"
+    turns = json.loads(run("ledger", "demo", "--store", url, "--json").out)["turns"]
+    assert [turn["placement"]["why"] for turn in turns] == plans
+    send(url, "three", layout="in_place")
+    assert json.loads(run("ledger", "demo", "--store", url, "--json").out)["turns"][-1]["placement"] is None

@@ -20,6 +20,7 @@ from lamella.engine.dialogue.proposal import Proposal
 from lamella.engine.dialogue.turn import TurnView, no_model
 from lamella.engine.discourse import Discourse
 from lamella.engine.keeping.backend import Backend
+from lamella.engine.keeping.commands.facts import ModelDoubt
 from lamella.engine.keeping.marks import CompactionMark, find_marks
 from lamella.engine.keeping.stored import StoredChat
 from lamella.engine.runs.place import EventPlace, TellingEvent
@@ -255,6 +256,10 @@ class Chat(Discourse):
         """For each turn of the active branch the model calls that were made for it."""
         return self._stored.ledger()
 
+    def doubts(self) -> Sequence[ModelDoubt]:
+        """What providers reported of their caches against the profiles of their models, and what would fit."""
+        return self._stored.doubts()
+
     def marks(self) -> Sequence[CompactionMark]:
         """Every compaction and every undo, each by the message after which it happened."""
         return find_marks(self.id, self._backend.store.load(self.id))
@@ -324,8 +329,7 @@ class Chat(Discourse):
         """The turn of a question, answered where it was: on the active branch, else on the one that ended last."""
         named = check_text(message, "message")
         heads = (self.head, *reversed(self.branches())) if self.head else ()
-        turns = (told for head in heads for told in self.turns(head) if told.message.id == named)
-        found = next(turns, None)
+        found = next((told for head in heads for told in self.turns(head) if told.message.id == named), None)
         return self.turns(named)[-1] if found is None else found
 
     def retell(self, message: str, place: EventPlace | None = None) -> Sequence[TellingEvent]:
@@ -336,10 +340,8 @@ class Chat(Discourse):
 
     def told_tools(self, turn: TurnView) -> Sequence[Tool]:
         """The tools that a turn tells the model of, each call of which is the caller's to run."""
-        return [
-            Tool(name=one.name, description=one.description, parameters=json.loads(one.parameters))
-            for one in turn.envelope.prompt.tools
-        ]
+        told = turn.envelope.prompt.tools
+        return [Tool(name=one.name, description=one.description, parameters=json.loads(one.parameters)) for one in told]
 
     def waiting(self) -> TurnView | None:
         """The turn that waits for its answer, if one does; ``resume`` goes on with it."""

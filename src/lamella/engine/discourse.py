@@ -14,6 +14,7 @@ from lamella.core.prompt.state import State
 from lamella.core.search.finding import Found
 from lamella.core.values import replace
 from lamella.engine.checks import check_each, check_fields, check_parts, check_text, check_time
+from lamella.engine.cold import ColdCache
 from lamella.engine.dialogue.answer import Answer
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.library import LibraryRow, list_library
@@ -63,6 +64,8 @@ class DiscourseLike(StagedWalker, Protocol):
 
     @property
     def standing(self) -> tuple[State, Terms]: ...
+
+    def cold(self, *, at: datetime | None = None) -> ColdCache | None: ...
 
     def command(self, asked: Ask, *, at: datetime | None = None) -> Commands: ...
 
@@ -300,6 +303,14 @@ class Discourse(StagedDiscourse):
         return list_library(
             lambda asked: self._walker.preview(asked, at=moment), self._walker.standing, leaving=leaving
         )
+
+    def cold(self, *, at: datetime | None = None) -> ColdCache | None:
+        """What the next message costs, as it is and folded, where the cache is about to lapse or has.
+
+        None while it is warm, and where nobody knows when something was sent or how long the cache lasts. In a store
+        the time is by default now; in memory there is no clock.
+        """
+        return self._walker.cold(at=check_time(at))
 
     @property
     def recall_tool(self) -> Tool:

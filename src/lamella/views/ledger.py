@@ -7,10 +7,13 @@ from decimal import Decimal
 from lamella.core.log.call import ANSWER_PURPOSE, CacheUse, Call, Outcome, Timing
 from lamella.core.log.events.imprint import Imprint
 from lamella.core.log.nodes import Told
+from lamella.core.log.placement import Placement
 from lamella.core.messages.delta import Diagnosis
 from lamella.core.messages.usage import Usage
 from lamella.core.prompt.layers.model import LAYER_ORDER
 from lamella.views.amounts import plain, plain_if_known
+from lamella.views.doubts import DoubtShape, view_doubt
+from lamella.views.turns import view_placement
 
 # Calls and imprints are named here for faces, which do not import the core.
 __all__ = [
@@ -43,6 +46,7 @@ class LedgerRow:
     standing: str
     calls: tuple[Call, ...]
     imprint: Imprint | None = None
+    placement: Placement | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +88,7 @@ def make_rows(turns: Sequence[Told], calls: Sequence[Sequence[Call]]) -> list[Le
             standing=_tell_standing(told, made),
             calls=tuple(made),
             imprint=None if told.message.question is None else told.message.question.imprint,
+            placement=None if told.message.question is None else told.message.question.placement,
         )
         for number, (told, made) in enumerate(zip(turns, calls, strict=True), start=1)
     ]
@@ -139,7 +144,7 @@ def find_unexplained(rows: Sequence[LedgerRow]) -> list[int]:
     return [row.number for row in rows if any(call.verdict.outcome is Outcome.UNEXPLAINED for call in row.calls)]
 
 
-def view_ledger(conversation: str, rows: Sequence[LedgerRow]) -> dict[str, object]:
+def view_ledger(conversation: str, rows: Sequence[LedgerRow], doubts: Sequence[DoubtShape] = ()) -> dict[str, object]:
     """Every turn with its calls, and the sums, in the names of docs/ledger.md."""
     return {
         "lamella": 1,
@@ -147,6 +152,7 @@ def view_ledger(conversation: str, rows: Sequence[LedgerRow]) -> dict[str, objec
         "turns": [_view_row(row) for row in rows],
         "totals": _view_sums(sum_rows(rows), turns=len(rows)),
         "unexplained": find_unexplained(rows),
+        "doubts": [view_doubt(one) for one in doubts],
     }
 
 
@@ -202,6 +208,7 @@ def _view_row(row: LedgerRow) -> dict[str, object]:
         "at": row.at,
         "standing": row.standing,
         "sent": row.imprint and view_imprint(row.imprint),
+        "placement": row.placement and view_placement(row.placement),
         "calls": [view_call(call) for call in row.calls],
     }
 

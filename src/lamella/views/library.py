@@ -6,6 +6,7 @@ from typing import Protocol
 
 from lamella.core.artifacts.model import Artifact
 from lamella.views.amounts import plain_if_known
+from lamella.views.cold import ColdShape, view_cold
 from lamella.views.turns import TurnShape
 
 
@@ -61,13 +62,16 @@ class CommandsShape(Protocol):
     def said(self) -> tuple[str, ...]: ...
 
 
-def view_library(conversation: str, rows: Iterable[RowShape], waits: CommandsShape) -> dict[str, object]:
-    """Every artifact of a conversation, and what waits for its next turn."""
+def view_library(
+    conversation: str, rows: Iterable[RowShape], waits: CommandsShape, *, cold: ColdShape | None = None
+) -> dict[str, object]:
+    """Every artifact of a conversation, what waits for its next turn, and whether its cache is cold."""
     return {
         "lamella": 1,
         "conversation": conversation,
         "artifacts": [view_artifact(row) for row in rows],
         "waiting": _view_waiting(waits),
+        "cold": view_cold(cold),
     }
 
 

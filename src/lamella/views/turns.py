@@ -90,6 +90,8 @@ def view_envelope(envelope: Envelope) -> dict[str, object]:
         "hash": envelope.hash,
         "dropped": list(envelope.prompt.dropped),
         "warnings": list(envelope.warnings),
+        # Where prices decided, how; elsewhere there was nothing to choose.
+        **({"why": envelope.prompt.placement.why} if envelope.layout is Layout.AUTO else {}),
     }
 
 

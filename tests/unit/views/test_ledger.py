@@ -158,7 +158,7 @@ def test_a_call_has_every_field_with_its_value() -> None:
 
 def test_the_whole_ledger_has_fields_that_are_documented_all_of_them() -> None:
     body = view_ledger("garden", make_rows([told("Beans.")], [(call(Usage(plain=2, read=1)),)]))
-    assert list(body) == ["lamella", "conversation", "turns", "totals", "unexplained"]
+    assert list(body) == ["lamella", "conversation", "turns", "totals", "unexplained", "doubts"]
     known = set(re.findall(r"`(\w+)`", doc("ledger.md")))
     assert _names(body) - known - {"L1_SYSTEM"} == set()
     totals = body["totals"]

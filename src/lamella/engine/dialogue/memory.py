@@ -4,6 +4,7 @@ from datetime import datetime
 
 from lamella.core.log.terms import Rewrite
 from lamella.core.log.turn import Turn
+from lamella.engine.cold import ColdCache, find_cold
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.dialogue import Dialogue
 from lamella.engine.dialogue.reading.commands import CommandReader
@@ -45,6 +46,10 @@ class MemoryDialogue(Dialogue):
     def commands(self) -> Commands:
         """What waits for the next question."""
         return describe_waiting(self._waits, self._rules.measure.count, said=self._waits.warnings)
+
+    def cold(self, *, at: datetime | None = None) -> ColdCache | None:
+        """What the next message costs where the cache is about to lapse or has; none while it is warm."""
+        return find_cold(self, at=at)
 
     def _take_commands(self, asked: Ask) -> Ask:
         return asked if self._waits is NOTHING_WAITS else take_along(self._waits, asked, self.standing[0])

@@ -18,11 +18,11 @@ def ledger(*, chat: ChatName, as_json: JsonOption = False, store: StoreOption = 
     lamella ledger garden
     """
     with opened_chat(store, chat) as stored:
-        rows = make_rows(stored.turns(), stored.ledger())
+        rows, doubts = make_rows(stored.turns(), stored.ledger()), stored.doubts()
     if as_json:
-        tell_json(view_ledger(stored.id, rows))
+        tell_json(view_ledger(stored.id, rows, doubts))
     else:
-        print_ledger(stored.name, rows)
+        print_ledger(stored.name, rows, doubts)
 
 
 def why(

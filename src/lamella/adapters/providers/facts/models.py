@@ -4,7 +4,8 @@ A family says what all models of a wire format share; a row says what is special
 no provider documents are unknown here, never guessed.
 """
 
-from lamella.adapters.providers.facts.caches import BuiltInProfiles
+from lamella.adapters.providers.facts.caches import HERE, BuiltInProfiles
+from lamella.adapters.providers.local.facts import LOCAL_PROFILE
 from lamella.adapters.providers.registry import PROVIDERS
 from lamella.core.ledger.cache import CacheProfile
 from lamella.core.values import replace
@@ -20,7 +21,10 @@ class BuiltInModels:
     def model(self, model: str | None) -> ModelProfile:
         """What is known of a model, written ``provider:model`` or ``model``; little of an unknown one."""
         name = (model or "").lower()
-        bare = name.partition(":")[2] or name
+        prefix, _, rest = name.partition(":")
+        if (prefix, bool(rest)) in HERE:
+            return LOCAL_PROFILE
+        bare = rest or name
         found = next((profile for start, profile in MODELS if bare.startswith(start)), GENERIC_MODEL)
         pictures = next((profile for start, profile in PICTURES if bare.startswith(start)), GENERIC_PICTURES)
         return replace(found, cache=BuiltInProfiles().profile(model), pictures=pictures)

@@ -9,10 +9,10 @@ from threading import Event
 from typing import TypeVar
 
 from lamella.adapters.providers.connection.failures import Refusal, Target, explain_broken, explain_refusal
-from lamella.adapters.providers.facts.day import FACTS_DATE
 from lamella.adapters.providers.local.account import AccountedEngine
 from lamella.adapters.providers.local.cache import Forecast
 from lamella.adapters.providers.local.engine import EngineOptions, EngineRefusal
+from lamella.adapters.providers.local.facts import LOCAL_PROFILE
 from lamella.adapters.providers.local.rounds import tell_rounds
 from lamella.adapters.providers.local.weights import LOCAL, SMOLLM2, WeightsPackage, find_weights, locate_weights
 from lamella.adapters.providers.openai_chat.request import build_request
@@ -21,32 +21,19 @@ from lamella.adapters.providers.wire.body import Body
 from lamella.adapters.providers.wire.fields import Fields, count_at, fields_at
 from lamella.adapters.tokens.marks import find_breaker
 from lamella.core.artifacts.model import ToolDefinition
-from lamella.core.ledger.cache import CacheProfile
 from lamella.core.log.call import CacheUse
 from lamella.core.messages.delta import Delta, Stop, StopReason
 from lamella.core.messages.model import Message
 from lamella.core.messages.request import Request
 from lamella.core.messages.usage import Usage
 from lamella.core.values import replace
-from lamella.profiles import ModelProfile, UsageFields
+from lamella.profiles import ModelProfile
 
 T = TypeVar("T")
 
 # Seconds that whoever leaves an answer is kept waiting.
 _FAREWELL = 0.1
 
-LOCAL_PROFILE = ModelProfile(
-    cache=CacheProfile(name="llama.cpp", invalidates=(("model", "tools"), ("tools", "tools"), ("system", "system"))),
-    provider=LOCAL,
-    as_of=FACTS_DATE,
-    caches_replies=True,
-    usage=UsageFields(
-        input="prompt_tokens",
-        output="completion_tokens",
-        includes_cached=True,
-        read="prompt_tokens_details.cached_tokens",
-    ),
-)
 _ALWAYS: Body = {"stream": True, "stream_options": {"include_usage": True}, "return_progress": True}
 # The ids of the tokens are reported with their probabilities only; one candidate is the fewest that can be asked for.
 # The engine refuses to stream them beside tools.

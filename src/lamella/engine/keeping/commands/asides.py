@@ -14,11 +14,16 @@ from lamella.core.log.records import Written
 from lamella.core.messages.request import Request
 from lamella.core.prompt.state import State
 from lamella.core.values import replace
+from lamella.engine.cold import ColdCache, find_cold
+from lamella.engine.dialogue.accounts import Accounts
 from lamella.engine.dialogue.answer import Answer
+from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.dialogue import Dialogue
 from lamella.engine.dialogue.fitting import Fitter
 from lamella.engine.dialogue.summaries import SummaryFetcher
+from lamella.engine.dialogue.turn import TurnView
 from lamella.engine.keeping.backend import Backend, ChatRules
+from lamella.engine.keeping.commands.facts import ModelDoubt, find_doubts
 from lamella.engine.keeping.journal import StoredLog
 from lamella.engine.keeping.titles import tell_title
 from lamella.engine.locking import one_at_a_time
@@ -38,6 +43,9 @@ class AccountedChat(ABC):
 
     @abstractmethod
     def _running(self) -> Dialogue: ...
+
+    @abstractmethod
+    def preview(self, asked: Ask, *, at: datetime | None = None) -> TurnView: ...
 
     @abstractmethod
     def _moment(self, at: datetime | None) -> str: ...
@@ -75,6 +83,20 @@ class AccountedChat(ABC):
     def ledger(self) -> Sequence[Sequence[Call]]:
         """For each turn of the active branch the model calls that were made for it, answers left behind included."""
         return read_all_calls(self._log.path(), tuple(self._log.nodes.values()), self._log.asides)
+
+    def doubts(self) -> Sequence[ModelDoubt]:
+        """What providers reported on the active branch against the profiles of their models."""
+        tariff = self._running().accounts.find_tariff
+        return find_doubts(self._log.path(), self.ledger(), lambda model: tariff(model).profile)
+
+    @property
+    def accounts(self) -> Accounts:
+        """The books between turns."""
+        return self._running().accounts
+
+    def cold(self, *, at: datetime | None = None) -> ColdCache | None:
+        """What the next message costs where the cache is about to lapse or has, by now; none while it is warm."""
+        return find_cold(self, at=at or self._backend.clock.now())
 
     def tell_talk(self) -> TalkLine:
         """What was talked about, on one line, in words of who writes summaries, or of nobody."""

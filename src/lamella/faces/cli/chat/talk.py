@@ -2,9 +2,12 @@
 
 from asyncio import Runner
 from collections.abc import AsyncGenerator
+from contextlib import suppress
+from datetime import UTC, datetime
 
 from lamella import Turn
 from lamella.engine.checks import check_text
+from lamella.engine.cold import ColdCache
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.reading.waiting import Commands
 from lamella.engine.dialogue.reading.working_set import follow_given, list_given
@@ -29,6 +32,7 @@ from lamella.faces.cli.chat.output import Output, follow
 from lamella.faces.cli.chat.status import tell_end, tell_standing
 from lamella.faces.cli.chat.strata import print_strata
 from lamella.faces.cli.chat.warmup import Warmup
+from lamella.faces.cli.tables.cold import tell_cold
 from lamella.faces.cli.tables.workflow import tell_stage
 from lamella.faces.cli.terminal.door import ChatDoor
 from lamella.faces.cli.terminal.failures import print_failure, word_failure
@@ -60,6 +64,8 @@ class TerminalChat:
         # Files outside of any vault that were sent in this sitting. In a later one the same path may be another file.
         self._loose: dict[str, None] = {}
         self.failed = False
+        # What was found last of a cache that lapses, and when: by the conversation and how many events it had.
+        self._cold: tuple[tuple[str, int], ColdCache | None] | None = None
 
     @property
     def opened(self) -> OpenChat:
@@ -164,8 +170,21 @@ class TerminalChat:
         self._warmup.end()
 
     def tell_meanwhile(self) -> str:
-        """What goes on while a message is typed."""
-        return f" · {self._output.told}" if self._warmup.is_on and self._output.told else ""
+        """What goes on while a message is typed, and what that costs once the cache lapses."""
+        told = (self._output.told if self._warmup.is_on else "", self._tell_cold(datetime.now(UTC)))
+        return "".join(f" · {one}" for one in told if one)
+
+    def _tell_cold(self, now: datetime) -> str:
+        """Asked for twice a second: from when there is something to say it is weighed once, until something changes."""
+        stored = self.stored
+        known = self._cold
+        if known is None or known[0] != (stored.id, stored.version) or known[1] is None:
+            with suppress(LamellaError):
+                self._cold = known = ((stored.id, stored.version), stored.cold(at=now))
+        cold = None if known is None else known[1]
+        if cold is not None and not cold.lapsed and now > cold.lapses_at:
+            self._cold = None
+        return tell_cold(cold, now=now)
 
     def tell_standing(self) -> str:
         """The status line."""

@@ -9,6 +9,7 @@ from rich.text import Text
 from lamella.faces.cli.terminal.console import make_console
 from lamella.faces.cli.terminal.lines import show_line, tell_count
 from lamella.views.amounts import plain
+from lamella.views.doubts import DoubtShape, write_facts
 from lamella.views.ledger import (
     Call,
     Imprint,
@@ -42,8 +43,8 @@ _NO_CALL = {
 _UNKNOWN = "unknown"
 
 
-def print_ledger(conversation: str, rows: Sequence[LedgerRow]) -> None:
-    """Each turn, then the sums."""
+def print_ledger(conversation: str, rows: Sequence[LedgerRow], doubts: Sequence[DoubtShape] = ()) -> None:
+    """Each turn, then the sums, then what providers reported against what is known of them."""
     console = make_console()
     head = Text(f"{show_line(conversation)}  ", style="bold")
     console.print(head.append(f"{_CACHED} read from the cache  {_SENT} not", style="dim"))
@@ -57,6 +58,20 @@ def print_ledger(conversation: str, rows: Sequence[LedgerRow]) -> None:
         numbers = ", ".join(str(number) for number in unexplained)
         told = f"warning: the prefix moved in turn {numbers}, and nothing on record says why. Please report this."
         console.print(Text(told, style="bold yellow"))
+    for doubt in doubts:
+        _print_doubt(console, doubt)
+
+
+def _print_doubt(console: Console, doubt: DoubtShape) -> None:
+    console.print()
+    told = f"{show_line(doubt.model)} does not do what its profile says:"
+    console.print(Text(told, style="bold yellow"))
+    for one in doubt.seen:
+        turns = ", ".join(str(number) for number in one.turns)
+        console.print(Text(f"  turn {turns}: {one.says}"))
+    console.print(Text("In the file that model_facts names, in the entry of this model or as a new one:", style="dim"))
+    for line in write_facts(doubt):
+        console.print(Text(show_line(line)), soft_wrap=True)
 
 
 def _print_row(console: Console, row: LedgerRow, largest: int) -> None:
@@ -69,6 +84,8 @@ def _print_row(console: Console, row: LedgerRow, largest: int) -> None:
     for call in row.calls:
         for line in _call_lines(call, largest):
             console.print(line)
+    if row.placement is not None:
+        console.print(_line("plan", show_line(row.placement.why)))
     if row.imprint is not None:
         for line in _sent_lines(row.imprint):
             console.print(line)

@@ -48,7 +48,7 @@ class SomeNamesBody(BaseModel):
 def list_attachments(*, conversation: str, state: State, caller: Reader) -> dict[str, object]:
     """Everything attached so far: its form, tokens and age, whether a cache has it; and what waits for a turn."""
     chat = state.open_chat(caller, conversation)
-    return view_library(chat.id, chat.library(), chat.commands)
+    return view_library(chat.id, chat.library(), chat.commands, cold=chat.cold())
 
 
 @router.post("/attachments", summary="Attach")

@@ -94,7 +94,7 @@ def read_working_set(*, conversation: str, state: State, caller: Reader) -> dict
 def read_ledger(*, conversation: str, state: State, caller: Reader) -> dict[str, object]:
     """Each turn with its model calls: what was predicted, what was reported, whose doing a miss was, money and time."""
     chat = state.open_chat(caller, conversation)
-    return view_ledger(chat.id, make_rows(chat.turns(), chat.ledger()))
+    return view_ledger(chat.id, make_rows(chat.turns(), chat.ledger()), chat.doubts())
 
 
 @router.get("/why", summary="Why something is in the prompt or is not")

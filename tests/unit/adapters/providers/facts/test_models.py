@@ -8,7 +8,7 @@ from lamella.adapters.providers.facts.caches import BuiltInProfiles
 from lamella.adapters.providers.facts.day import FACTS_DATE
 from lamella.adapters.providers.facts.models import MODELS as FACTS
 from lamella.adapters.providers.facts.models import BuiltInModels
-from lamella.profiles import LifetimeClock, choose_lifetime
+from lamella.profiles import LifetimeClock, ModelProfile, choose_lifetime, find_cache
 
 MODELS = BuiltInModels()
 
@@ -69,3 +69,27 @@ def test_a_lifetime_of_which_the_price_is_unknown_is_not_chosen_for_lack_of_a_pa
     assert chosen is not None
     assert chosen.name == "30m"
     assert choose_lifetime(None, ()) is None
+
+
+@pytest.mark.parametrize(
+    ("model", "read", "write"),
+    [
+        ("local", 0.0, 1.0),
+        ("gguf:/weights/any.gguf", 0.0, 1.0),
+        ("local:unheard-of", 0.1, 1.0),
+        ("unheard-of", 0.1, 1.0),
+        (None, 0.1, 1.0),
+        ("claude-haiku-4-5", 0.1, 1.25),
+        ("gpt-4o", 0.5, 1.0),
+    ],
+)
+def test_plans_are_priced_by_documented_factors_or_the_usual_ones(model: str | None, read: float, write: float) -> None:
+    profile = MODELS.profile(model)
+    assert (profile.read, profile.write) == (read, write)
+
+
+def test_what_keeps_nothing_and_takes_no_marks_is_no_cache() -> None:
+    none = find_cache(ModelProfile(read=Decimal("0.1"), implicit=False))
+    assert (none.read, none.write) == (1.0, 1.0)
+    marked = find_cache(ModelProfile(read=Decimal("0.1"), implicit=False, breakpoints=4))
+    assert (marked.read, marked.write) == (0.1, 1.0)

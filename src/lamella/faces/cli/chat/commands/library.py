@@ -6,6 +6,7 @@ from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.reading.commands import EVERYTHING
 from lamella.errors import UsageError
 from lamella.faces.cli.chat.talk import TerminalChat
+from lamella.faces.cli.tables.cold import print_cold
 from lamella.faces.cli.tables.library import print_library
 from lamella.faces.cli.terminal.lines import show_line
 from lamella.faces.cli.terminal.telling import tell
@@ -70,4 +71,6 @@ def refresh(talk: TerminalChat, rest: str) -> None:
 
 def show(talk: TerminalChat, _rest: str) -> None:
     """What is in the library, and what each takes."""
-    print_library(talk.stored.name, talk.stored.library(at=datetime.now(UTC)), talk.stored.commands)
+    now = datetime.now(UTC)
+    print_library(talk.stored.name, talk.stored.library(at=now), talk.stored.commands)
+    print_cold(talk.stored.cold(at=now), now=now)

@@ -1,0 +1,98 @@
+"""Cold: what the next message costs once the provider's cache has lapsed, as it is and folded; never by a guess."""
+
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Protocol
+
+from msgspec import Struct
+
+from lamella.core.budget.counting import weigh_messages
+from lamella.core.ledger.cache import CacheProfile, split_use
+from lamella.core.ledger.entry import Tariff
+from lamella.core.log.terms import Layout
+from lamella.engine.dialogue.accounts import Accounts
+from lamella.engine.dialogue.ask import Ask
+from lamella.engine.dialogue.turn import TurnView
+
+# The part of a lifetime at its end in which people are warned: a minute of five.
+_SOON = 0.2
+_PAST = timedelta(microseconds=1)
+
+
+class ColdCache(Struct, frozen=True, kw_only=True):
+    """A cache that has lapsed, or is about to, and what the next message takes then, before anything is typed.
+
+    ``tokens`` and ``cost`` are those of the request as it would be without the pause, ``folded_tokens`` and
+    ``folded_cost`` those of one from which all that is dead has left; money is none where prices are unknown. ``folds``
+    says that it will be folded by itself.
+    """
+
+    lapsed: bool
+    lapses_at: datetime
+    tokens: int
+    cost: Decimal | None
+    folded_tokens: int
+    folded_cost: Decimal | None
+    folds: bool
+
+
+class CoolingChat(Protocol):
+    """A conversation with its books, whose next turn can be looked at."""
+
+    @property
+    def accounts(self) -> Accounts: ...
+
+    def preview(self, asked: Ask, *, at: datetime | None = None) -> TurnView: ...
+
+
+def find_cold(chat: CoolingChat, *, at: datetime | None) -> ColdCache | None:
+    """What a message costs from when the cache has lapsed; none while it is warm, or where nobody says how long it is.
+
+    Nor where nothing was kept: the last request was none, at no known time, or too short for the cache.
+    """
+    sent = chat.accounts.sent
+    if at is None or sent is None or sent.at is None:
+        return None
+    tariff = chat.accounts.find_tariff(sent.model)
+    profile = tariff.profile
+    if profile.lifetime is None or profile.read >= profile.write or sent.total < profile.minimum:
+        return None
+    lapses_at = sent.at + timedelta(seconds=profile.lifetime)
+    if at < lapses_at - timedelta(seconds=_SOON * profile.lifetime):
+        return None
+    return _weigh_cold(chat, tariff, lapses_at=lapses_at, at=at)
+
+
+def _weigh_cold(chat: CoolingChat, tariff: Tariff, *, lapses_at: datetime, at: datetime) -> ColdCache | None:
+    moment = max(at, lapses_at + _PAST)
+    # Without a time nothing has lapsed: what would be sent without a pause.
+    as_is = chat.preview(Ask(text=""))
+    if chat.accounts.sent is None or as_is.envelope.model != chat.accounts.sent.model:
+        # Another model has nothing of it, however short the pause is.
+        return None
+    planned = chat.preview(Ask(text=""), at=moment) if as_is.envelope.layout is Layout.AUTO else as_is
+    folds = planned is not as_is and planned.envelope.prompt.placement.keep is not None
+    folded = planned if folds else chat.preview(Ask(text="", fold=True), at=moment)
+    held = 0 if folded.cache is None else folded.cache.read
+    return ColdCache(
+        lapsed=at > lapses_at,
+        lapses_at=lapses_at,
+        tokens=as_is.tokens.total,
+        cost=_price(as_is, _count_lasting(as_is, tariff.profile, chat.accounts, moment), tariff, at=at),
+        folded_tokens=folded.tokens.total,
+        folded_cost=_price(folded, held, tariff, at=at),
+        folds=folds,
+    )
+
+
+def _count_lasting(turn: TurnView, profile: CacheProfile, accounts: Accounts, moment: datetime) -> int:
+    """What a longer lifetime still holds of a request that goes on from the last one."""
+    lasting, sent = turn.envelope.prompt.placement.lasting, accounts.sent
+    if lasting is None or profile.longer is None or sent is None or sent.at is None:
+        return 0
+    lives = (moment - sent.at).total_seconds() <= profile.longer[0]
+    return weigh_messages(turn.messages[: lasting + 1], turn.envelope.prompt.measure) if lives else 0
+
+
+def _price(turn: TurnView, held: int, tariff: Tariff, *, at: datetime) -> Decimal | None:
+    return tariff.price(split_use(held, turn.tokens.total, tariff.profile), at)

@@ -1,0 +1,70 @@
+"""A cache that lapsed, in ``lamella show`` and in the status line of a chat, by a documented lifetime alone."""
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from tests.journeys.running import spawn
+from tests.journeys.terminal import CTRL_D, ENTER, Terminal
+
+import lamella
+from lamella import Note
+
+LAPSED = "he cache lapsed: "
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    file = tmp_path / "replies.json"
+    file.write_text(json.dumps(["Said."]), encoding="utf-8")
+    return file
+
+
+@pytest.fixture
+def url(tmp_path: Path, script: Path) -> str:
+    """A chat whose last message is ten minutes old."""
+    url = f"sqlite:///{tmp_path}/chats.db"
+    with lamella.open(url) as engine:
+        chat = engine.chat("garden", layout="auto", model=f"scripted:{script}")
+        at = datetime.now(UTC) - timedelta(minutes=10)
+        chat.ask("What is in it?", attach=[Note(path="garden.md", text="Beans. " * 500)], at=at)
+        chat.reply("Beans.", at=at)
+    return url
+
+
+def facts(tmp_path: Path, script: Path) -> dict[str, str]:
+    """The variable that gives the model a lifetime of five minutes."""
+    file = tmp_path / "facts.toml"
+    file.write_text(f'[[model]]\nmatch = "{script}"\nas_of = 2026-11-17\nlifetime = 300\n', encoding="utf-8")
+    return {"LAMELLA_MODEL_FACTS": str(file)}
+
+
+def test_show_tells_what_the_next_message_costs(
+    tmp_path: Path, url: str, script: Path, home: Mapping[str, str]
+) -> None:
+    known = {**home, **facts(tmp_path, script)}
+    assert f"T{LAPSED}" in spawn("show", "garden", "--store", url, environment=known).out
+    body = json.loads(spawn("show", "garden", "--store", url, "--json", environment=known).out)
+    assert body["cold"]["lapsed"]
+    assert body["cold"]["tokens"] >= body["cold"]["folded_tokens"] > 0
+    unknown = spawn("show", "garden", "--store", url, "--json", environment=home)
+    assert json.loads(unknown.out)["cold"] is None
+
+
+def test_the_status_line_of_a_chat_tells_it_until_a_message_is_sent(
+    tmp_path: Path, url: str, script: Path, home: Mapping[str, str]
+) -> None:
+    words = ["chat", "garden", "--store", url, "--model", f"scripted:{script}"]
+    with Terminal(words, {**home, **facts(tmp_path, script)}, columns=500) as terminal:
+        terminal.wait_for(f"t{LAPSED}")
+        terminal.press("/show", ENTER)
+        terminal.wait_for(f"T{LAPSED}")
+        terminal.wait_for("tokens used")
+        terminal.press("Go on.", ENTER)
+        terminal.wait_for("Said.")
+        terminal.wait_for("tokens used")
+        terminal.press(CTRL_D)
+        assert LAPSED not in terminal.wait_for("Kept.")
+        assert terminal.wait_for_end() == 0
