@@ -1,20 +1,21 @@
 """What a compaction leaves behind: the user's wishes that still hold, and an account of every exact word it touched."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence, Set
 from functools import lru_cache
 
 from lamella.core.compaction.draft import Draft
 from lamella.core.log.placement import Form
 from lamella.core.log.receipt import Certificate, Step, StepName
-from lamella.core.prompt.layers.model import LayerId, SegmentKind
-from lamella.core.prompt.layers.opening import render_wishes
+from lamella.core.prompt.layers.model import LayerId
+from lamella.core.prompt.layers.opening import read_wishes, render_wishes, write_wishes
+from lamella.core.prompt.layers.strip import Exchange
 from lamella.core.prompt.state import State
+from lamella.core.prompt.wishes import fit_wishes, join_wishes
 from lamella.core.text.exact import find_exact
 from lamella.core.text.said.wishes import find_wishes
 
 # What the wishes of messages that are left out may weigh, of what may be sent at all.
 WISHES_SHARE = 0.05
-_MARK = "- "
 # The same texts are looked at in every plan, and reading one takes longer than everything else that is done with it.
 _exact_words = lru_cache(maxsize=1 << 14)(find_exact)
 
@@ -28,32 +29,25 @@ def keep_wishes(before: State, draft: Draft, *, room: int) -> Step | None:
     The newest stand, as far as they have room; of the rest it says how many there are.
     """
     left = {exchange.user.id for exchange in draft.state.talk.exchanges}
-    gone = [one.user for one in before.talk.exchanges if one.user.id not in left]
-    cues = draft.chain.cues
-    found = {said.id: find_wishes(said.original, cues=cues) for said in gone}
+    gone = [one for one in before.talk.exchanges if one.user.id not in left]
+    book, cues, count = draft.state.rules, draft.chain.cues, draft.measure.count
+    found = {one.user.id: join_wishes(_list_said(one, cues), ended=book.ended) for one in gone}
     new = [wish for wishes in found.values() for wish in wishes]
     if not new:
         return None
-    lines = list(dict.fromkeys((*standing_wishes(draft.state), *new)))
-    count, shown = draft.measure.count, len(lines)
-    while shown and count(_render(lines[-shown:], len(lines) - shown)) > room:
-        shown -= 1
-    if not shown:
+    standing, more = read_wishes(draft.state.talk.opening)
+    by_hand = {text for _, text in book.added}
+    kept, more = fit_wishes(join_wishes(standing, new), by_hand, room=room, count=count, more=more)
+    if not kept:
         return None
-    kept = lines[-shown:]
-    content = "\n".join(f"{_MARK}{wish}" for wish in kept)
     names = tuple(name for name, wishes in found.items() if wishes)
-    return Step(name=StepName.RULES, removed=names, text=_render(kept, len(lines) - shown), content=content)
+    text, content = render_wishes(kept, more=more), write_wishes(kept, more=more)
+    return Step(name=StepName.RULES, removed=names, text=text, content=content)
 
 
-def standing_wishes(state: State) -> tuple[str, ...]:
-    """The wishes that stand in the opening of the talk, the newest last."""
-    blocks = [block for block in state.talk.opening.blocks if block.kind is SegmentKind.RULES]
-    return tuple(line.removeprefix(_MARK) for block in blocks for line in block.content.split("\n") if line)
-
-
-def _render(wishes: Sequence[str], more: int) -> str:
-    return render_wishes([f"{_MARK}{wish}" for wish in wishes], more=more)
+def _list_said(exchange: Exchange, cues: Set[str]) -> list[tuple[int, str]]:
+    """The wishes of a question, each with the number of its turn."""
+    return [(exchange.number + 1, wish) for wish in find_wishes(exchange.user.original, cues=cues)]
 
 
 def certify(before: State, draft: Draft, steps: Sequence[Step], *, path: Collection[str]) -> Certificate:
@@ -69,11 +63,16 @@ def certify(before: State, draft: Draft, steps: Sequence[Step], *, path: Collect
     # An outline may name a command without the marks that make it one.
     shortened = "\n".join(_list_shortened(draft))
     stand = {word for word in words if word in shown or word in shortened}
-    asked = [
-        (one.user.original, one.user.id in path or not path) for one in before.talk.exchanges if one.user.id in named
-    ]
-    wishes = {wish: recalled for text, recalled in asked for wish in find_wishes(text, cues=draft.chain.cues)}
-    kept = {*standing_wishes(draft.state), *_list_wishes(draft)} if wishes else set[str]()
+    # What the user said holds no more is not lost.
+    cues, ended = draft.chain.cues, draft.state.rules.ended
+    asked = [one for one in before.talk.exchanges if one.user.id in named]
+    wishes = {
+        wish: one.user.id in path or not path
+        for one in asked
+        for _, wish in join_wishes(_list_said(one, cues), ended=ended)
+    }
+    standing = (text for _, text in read_wishes(draft.state.talk.opening)[0])
+    kept = {*standing, *_list_wishes(draft)} if wishes else set[str]()
     return Certificate(words=_count(words, stand), rules=_count(wishes, kept))
 
 
