@@ -237,3 +237,17 @@ class WorkflowProgress(Struct, frozen=True, kw_only=True):
     def number(self) -> int:
         """Which stage is worked on, from 1; the last once all are approved."""
         return next((at for at, one in enumerate(self.stages, start=1) if one.id == self.current), len(self.stages))
+
+
+class Rule(Struct, frozen=True, kw_only=True):
+    """A standing wish of the user: its words, the message it was said in or added with, and who found or added it.
+
+    ``message`` is empty while it waits for the next one, ``turn`` is the number of that turn, and ``by`` is ``found``
+    for what was typed in a message and ``user`` for what was added by hand.
+    """
+
+    id: str
+    text: str
+    message: str
+    turn: int
+    by: str

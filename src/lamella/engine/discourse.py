@@ -28,6 +28,7 @@ from lamella.engine.dialogue.turn import TurnView
 from lamella.engine.sending.tools import SECONDS, Toolbox, ToolFunction
 from lamella.engine.stages.discourse import StagedDiscourse, StagedWalker
 from lamella.errors import ArtifactError, CallError
+from lamella.holdings import Rule
 
 _Made = TypeVar("_Made")
 
@@ -61,6 +62,12 @@ class DiscourseLike(StagedWalker, Protocol):
     def recall(self, query: str, *, limit: int = FOUND_AT_MOST) -> Sequence[Found]: ...
 
     def why(self, name: str) -> Reason: ...
+
+    def rules(self) -> Sequence[Rule]: ...
+
+    def add_rule(self, text: str, *, at: datetime | None = None) -> Rule: ...
+
+    def remove_rule(self, name: str, *, at: datetime | None = None) -> Rule: ...
 
     @property
     def standing(self) -> tuple[State, Terms]: ...
@@ -251,6 +258,18 @@ class Discourse(StagedDiscourse):
     def why(self, name: str) -> Reason:
         """Why an artifact or a message is in the next prompt, or is not, and what would bring it in."""
         return self._walker.why(check_text(name, "name", may_be_empty=False))
+
+    def rules(self) -> Sequence[Rule]:
+        """The user's standing wishes that hold, found in what was typed or added by hand, the newest last."""
+        return self._walker.rules()
+
+    def add_rule(self, text: str, *, at: datetime | None = None) -> Rule:
+        """Have something done from the next turn on: it stands in every prompt, whatever is compacted."""
+        return self._walker.add_rule(check_text(text, "text"), at=check_time(at))
+
+    def remove_rule(self, name: str, *, at: datetime | None = None) -> Rule:
+        """Have a rule hold no more from the next turn on, by its id, its number in ``rules()`` or its words."""
+        return self._walker.remove_rule(check_text(name, "name", may_be_empty=False), at=check_time(at))
 
     @property
     def working_set(self) -> Sequence[str]:

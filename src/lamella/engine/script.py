@@ -13,13 +13,14 @@ from lamella.core.artifacts.make import default_title
 from lamella.core.artifacts.model import Artifact
 from lamella.core.log.branch import path_hashes, read_time, read_turns
 from lamella.core.log.ids import round_result_id
-from lamella.core.log.turn import PART_NAMES, SystemParts, Turn
+from lamella.core.log.turn import PART_NAMES, RuleBook, SystemParts, Turn
 from lamella.core.messages.delta import ToolCall
 from lamella.core.messages.rounds import ToolRound, read_arguments
 from lamella.core.prompt.state import State
 from lamella.core.text.content import canonical_json
 from lamella.core.values import replace
 from lamella.engine.dialogue.dialogue import Dialogue
+from lamella.engine.dialogue.reading.rules import write_rules
 from lamella.engine.dialogue.turn import TurnView
 from lamella.engine.keeping.backend import Backend, ChatRules
 from lamella.engine.keeping.conversations import Conversations
@@ -94,6 +95,7 @@ def write_script(script: Script) -> dict[str, object]:
     turns: list[dict[str, object]] = []
     names: dict[str, str] = {}
     pinned: set[str] = set()
+    rules = RuleBook()
     for number, (turn, at) in enumerate(script.turns, start=1):
         turns.append(_write_turn(turn, at, before))
         before = turn.system or before
@@ -102,6 +104,9 @@ def write_script(script: Script) -> dict[str, object]:
             changed = {"pin": set(turn.pinned) - pinned, "unpin": pinned - set(turn.pinned)}
             turns[-1] |= {key: sorted(names.get(one, one) for one in some) for key, some in changed.items() if some}
             pinned = set(turn.pinned)
+        if turn.rules is not None:
+            turns[-1] |= write_rules(turn.rules, rules)
+            rules = turn.rules
         names.update({turn.id or "": f"turn:{number}", turn.reply_id or "": f"reply:{number}"})
     return {"lamella": 1, "conversation": script.conversation, **script.settings, "turns": turns}
 

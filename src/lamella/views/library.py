@@ -57,6 +57,10 @@ class CommandsShape(Protocol):
     @property
     def unpin(self) -> tuple[str, ...]: ...
     @property
+    def rules(self) -> tuple[str, ...]: ...
+    @property
+    def ended(self) -> tuple[str, ...]: ...
+    @property
     def tokens(self) -> Mapping[str, int]: ...
     @property
     def said(self) -> tuple[str, ...]: ...
@@ -138,4 +142,6 @@ def _view_waiting(waits: CommandsShape) -> dict[str, object]:
         "drop": list(waits.drop),
         "pin": list(waits.pin),
         "unpin": list(waits.unpin),
+        "rules": list(waits.rules),
+        "ended_rules": list(waits.ended),
     }

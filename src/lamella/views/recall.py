@@ -1,9 +1,9 @@
-"""What a search in originals found, and what is remembered, as data."""
+"""What a search in originals found, what is remembered, and the rules of a conversation, as data."""
 
 from collections.abc import Iterable, Sequence
 
 from lamella.core.search.finding import Found
-from lamella.holdings import ChatListing, Fact
+from lamella.holdings import ChatListing, Fact, Rule
 
 
 def view_recall(conversation: str, query: str, found: Sequence[Found]) -> dict[str, object]:
@@ -32,6 +32,22 @@ def _view_found(found: Found) -> dict[str, object]:
         "score": found.score,
         "excerpt": found.excerpt,
         "text": passage.text,
+    }
+
+
+def view_rules(conversation: str, rules: Sequence[Rule]) -> dict[str, object]:
+    """The user's standing wishes that hold, the newest last."""
+    return {"lamella": 1, "conversation": conversation, "rules": [view_rule(one) for one in rules]}
+
+
+def view_rule(rule: Rule) -> dict[str, object]:
+    """One of them, with its source; a message that is not asked yet is none."""
+    return {
+        "id": rule.id,
+        "text": rule.text,
+        "message": rule.message or None,
+        "turn": rule.turn,
+        "by": rule.by,
     }
 
 

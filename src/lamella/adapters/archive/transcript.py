@@ -140,6 +140,8 @@ class TurnIn(BaseModel):
     detach: list[str] = Field(default_factory=list)
     pin: list[str] = Field(default_factory=list)
     unpin: list[str] = Field(default_factory=list)
+    rules: list[str] = Field(default_factory=list)
+    ended_rules: list[str] = Field(default_factory=list)
     fold: bool = False
     verbatim: bool = False
     rounds: list[RoundIn] = Field(default_factory=list)
@@ -257,6 +259,8 @@ def read_turn(turn: TurnIn, number: int, *, system: SystemIn | None) -> Ask:
             detach=tuple(turn.detach),
             pin=tuple(turn.pin),
             unpin=tuple(turn.unpin),
+            rules=tuple(turn.rules),
+            ended=tuple(turn.ended_rules),
             fold=turn.fold,
             verbatim=turn.verbatim,
         )

@@ -1,19 +1,20 @@
 """What a compaction leaves behind: the user's wishes that still hold, and an account of every exact word it touched."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 
 from lamella.core.compaction.draft import Draft
 from lamella.core.log.placement import Form
 from lamella.core.log.receipt import Certificate, Step, StepName
-from lamella.core.prompt.layers.model import LayerId, SegmentKind
-from lamella.core.prompt.layers.opening import render_wishes
+from lamella.core.prompt.layers.model import LayerId
+from lamella.core.prompt.layers.opening import read_wishes, render_wishes, write_wishes
+from lamella.core.prompt.layers.strip import Exchange
 from lamella.core.prompt.state import State
+from lamella.core.prompt.wishes import fit_wishes, join_wishes
 from lamella.core.text.exact import read_exact
 from lamella.core.text.said.wishes import find_all_wishes
 
 # What the wishes of messages that are left out may weigh, of what may be sent at all.
 WISHES_SHARE = 0.05
-_MARK = "- "
 
 # A text that a compaction touched, and whether its original can be recalled.
 _Touched = tuple[str, bool]
@@ -24,31 +25,30 @@ def keep_wishes(before: State, draft: Draft, *, room: int) -> Step | None:
 
     The newest stand, as far as they have room; of the rest it says how many there are.
     """
-    left = {exchange.user.segment.id for exchange in draft.state.talk.exchanges}
-    asked = [one.user for one in before.talk.exchanges if one.user.segment.id not in left]
-    found = find_all_wishes({one.segment.id: one.segment.text for one in asked}, cues=draft.chain.cues) if asked else {}
+    left = {exchange.user.id for exchange in draft.state.talk.exchanges}
+    gone = [one for one in before.talk.exchanges if one.user.id not in left]
+    book, count = draft.state.rules, draft.measure.count
+    found = _find_said(gone, draft.chain.cues, ended=book.ended)
     new = [wish for wishes in found.values() for wish in wishes]
     if not new:
         return None
-    lines = list(dict.fromkeys((*standing_wishes(draft.state), *new)))
-    count, shown = draft.measure.count, len(lines)
-    while shown and count(_render(lines[-shown:], len(lines) - shown)) > room:
-        shown -= 1
-    if not shown:
+    standing, more = read_wishes(draft.state.talk.opening)
+    by_hand = {text for _, text in book.added}
+    kept, more = fit_wishes(join_wishes(standing, new), by_hand, room=room, count=count, more=more)
+    if not kept:
         return None
-    kept = lines[-shown:]
-    content = "\n".join(f"{_MARK}{wish}" for wish in kept)
-    return Step(name=StepName.RULES, removed=tuple(found), text=_render(kept, len(lines) - shown), content=content)
+    text, content = render_wishes(kept, more=more), write_wishes(kept, more=more)
+    return Step(name=StepName.RULES, removed=tuple(found), text=text, content=content)
 
 
-def standing_wishes(state: State) -> tuple[str, ...]:
-    """The wishes that stand in the opening of the talk, the newest last."""
-    blocks = [block for block in state.talk.opening.blocks if block.kind is SegmentKind.RULES]
-    return tuple(line.removeprefix(_MARK) for block in blocks for line in block.content.split("\n") if line)
-
-
-def _render(wishes: Sequence[str], more: int) -> str:
-    return render_wishes([f"{_MARK}{wish}" for wish in wishes], more=more)
+def _find_said(
+    exchanges: Sequence[Exchange], cues: Set[str], *, ended: Iterable[tuple[int, str]]
+) -> Mapping[str, Sequence[tuple[int, str]]]:
+    """The wishes of questions that hold some which did not end since, each with the number of its turn."""
+    turns = {one.user.id: one.number + 1 for one in exchanges}
+    found = find_all_wishes({one.user.id: one.user.original for one in exchanges}, cues=cues) if exchanges else {}
+    said = {name: join_wishes([(turns[name], wish) for wish in every], ended=ended) for name, every in found.items()}
+    return {name: every for name, every in said.items() if every}
 
 
 def certify(before: State, draft: Draft, steps: Sequence[Step], *, path: Collection[str]) -> Certificate:
@@ -60,11 +60,12 @@ def certify(before: State, draft: Draft, steps: Sequence[Step], *, path: Collect
         for word in read_exact(text):
             words[word] = words.get(word, False) or recalled
     stand = _find_standing(draft, words) if words else set[str]()
-    questions = [one.user.segment for one in before.talk.exchanges]
-    asked = {segment.id: segment.text for segment in questions if segment.id in named}
-    found = find_all_wishes(asked, cues=draft.chain.cues) if asked else {}
-    wishes = {wish: not path or name in recallable for name, every in found.items() for wish in every}
-    kept = {*standing_wishes(draft.state), *_list_wishes(draft)} if wishes else set[str]()
+    # What the user said holds no more is not lost.
+    asked = [one for one in before.talk.exchanges if one.user.id in named]
+    found = _find_said(asked, draft.chain.cues, ended=draft.state.rules.ended)
+    wishes = {wish: not path or name in recallable for name, every in found.items() for _, wish in every}
+    standing = (text for _, text in read_wishes(draft.state.talk.opening)[0])
+    kept = {*standing, *_list_wishes(draft)} if wishes else set[str]()
     return Certificate(words=_count(words, stand), rules=_count(wishes, kept))
 
 

@@ -40,6 +40,7 @@ class Trigger(StrEnum):
     TERMS = "terms"
     DROP = "drop"
     FOLD = "fold"
+    RULES = "rules"
 
 
 class Movement(Struct, frozen=True, kw_only=True):

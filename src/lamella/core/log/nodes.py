@@ -288,4 +288,6 @@ def put_under(
         return event
     lasting = event.lasting.over(left)
     pins = None if lasting.pinned is None else tuple([names.get(one, one) for one in lasting.pinned])
-    return replace(event, system=lasting.system, tools=lasting.tools, model=lasting.model, pinned=pins)
+    return replace(
+        event, system=lasting.system, tools=lasting.tools, model=lasting.model, pinned=pins, rules=lasting.rules
+    )

@@ -54,6 +54,17 @@ class SystemParts(Struct, frozen=True, kw_only=True):
         return [(name, text) for name in PART_NAMES if (text := getattr(self, name))]
 
 
+class RuleBook(NamedTuple):
+    """What somebody did by hand about the rules of a conversation, the user's standing wishes.
+
+    Each is a text with the number of the first turn that it was ``added`` or ``ended`` with: what is said again after
+    that holds again.
+    """
+
+    added: tuple[tuple[int, str], ...] = ()
+    ended: tuple[tuple[int, str], ...] = ()
+
+
 class Turn(Struct, frozen=True, kw_only=True, gc=False):
     """One turn: asked, stored, replayed or planned. ``None`` means: as it was.
 
@@ -62,9 +73,10 @@ class Turn(Struct, frozen=True, kw_only=True, gc=False):
     the compactions before it that no earlier turn was asked under; ``rewritten`` says that what came before it may not
     be what was sent last: an edit, or another branch; ``unmoved``, that it was, compactions aside. ``strip`` is a
     model's summary of the oldest turns that are not shown. ``pinned`` are the ids of messages that no compaction takes
-    out from now on. ``rounds`` are what the model asked of its tools and what they gave back; without a ``reply`` it
-    waits for one. ``imprint`` tells its request from others, once that was made. ``sources`` are what the numbers mean
-    that its answer may cite. ``placement`` is where things stand in it, where prices decided that once and for all.
+    out from now on, ``rules`` what was done by hand about rules by now. ``rounds`` are what the model asked of its
+    tools and what they gave back; without a ``reply`` it waits for one. ``imprint`` tells its request from others, once
+    that was made. ``sources`` are what the numbers mean that its answer may cite. ``placement`` is where things stand
+    in it, where prices decided that once and for all.
     """
 
     text: str
@@ -79,6 +91,7 @@ class Turn(Struct, frozen=True, kw_only=True, gc=False):
     detach: tuple[str, ...] = ()
     fold: bool = False
     pinned: tuple[str, ...] | None = None
+    rules: RuleBook | None = None
     terms: Terms = Terms()
     strip: str | None = None
     rewritten: Rewrite | None = None

@@ -10,6 +10,7 @@ from lamella.core.log.terms import Layout
 from lamella.core.log.turn import Turn
 from lamella.core.prompt.advance import Planner
 from lamella.core.prompt.state import State
+from lamella.core.prompt.wishes import moves_rules
 from lamella.core.values import replace
 
 _STAYS = Placement(why="nothing that was sent has to move")
@@ -45,6 +46,8 @@ def _why_settings_fold(state: State, turn: Turn) -> str | None:
         return "the tools changed"
     if turn.model is not None and state.model != turn.model:
         return "the model changed"
+    if turn.rules is not None and moves_rules(state, turn.rules):
+        return "the rules changed"
     return None
 
 

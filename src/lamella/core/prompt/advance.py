@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence, Set
 
 from lamella.core.artifacts.model import Artifact, Kind
 from lamella.core.budget.counting import Measure
-from lamella.core.log.call import Trigger
 from lamella.core.log.ids import Voice, message_id, turn_id
 from lamella.core.log.placement import Placement
 from lamella.core.log.receipt import is_stage
@@ -29,11 +28,13 @@ from lamella.core.prompt.layers.model import message_place
 from lamella.core.prompt.layers.rounds import build_rounds, stub_result
 from lamella.core.prompt.layers.strip import Exchange, Said, make_said
 from lamella.core.prompt.layers.turn import NOTHING_SHOWN, Shown, merge_standing, show_turn
+from lamella.core.prompt.movement import find_triggers
 from lamella.core.prompt.prompt import Prompt, ask_with, find_moved, has_system
 from lamella.core.prompt.receipts import apply_receipts
 from lamella.core.prompt.state import State
 from lamella.core.prompt.stating import ask_stated, find_whole, list_attached
 from lamella.core.prompt.trail import follow, go_further
+from lamella.core.prompt.wishes import hold_rules
 from lamella.core.values import replace
 
 # Where things stand in a turn's prompt, given the state it is asked in. It looks at what holds there and at the turn.
@@ -41,7 +42,6 @@ from lamella.core.values import replace
 # a turn says beside its terms is no matter to it where nothing else is done in it.
 Planner = Callable[[State, Turn], Placement]
 _USER, _REPLY = Voice.USER, Voice.REPLY
-_NO_TRIGGERS: frozenset[Trigger] = frozenset()
 _STICKY = Attachments.STICKY
 _AUTO = Layout.AUTO
 
@@ -56,6 +56,8 @@ def advance(state: State, turn: Turn, place: Planner, *, measure: Measure) -> St
     before = answer(state, "") if state.waits else state
     before = apply_receipts(before, turn.receipts, turn.terms, measure=measure) if turn.receipts else before
     now, attached, dropped, warnings = _take_in(with_settings(before, turn), turn)
+    if turn.rules is not None:
+        now = hold_rules(now, turn.rules, measure)
     placement = _place(before, turn, place, measure=measure)
     if placement.keep is not None:
         folds = cut if turn.terms.layout is _AUTO else fold
@@ -91,7 +93,7 @@ def advance(state: State, turn: Turn, place: Planner, *, measure: Measure) -> St
         rewritten=turn.rewritten,
         compacted=before.compacted,
         pinned=now.pinned,
-        triggers=_find_triggers(before, turn),
+        triggers=find_triggers(before, turn),
         warnings=warnings,
         working_set=opened.trail.attached,
     )
@@ -147,23 +149,6 @@ def _place(state: State, turn: Turn, place: Planner, *, measure: Measure) -> Pla
     """Where things stand; another family of models counts otherwise, and has nothing of what was sent in its cache."""
     placement = place(state, turn)
     return replace(placement, keep=0) if placement.keep and state.measured_by != measure.name else placement
-
-
-def _find_triggers(state: State, turn: Turn) -> frozenset[Trigger]:
-    """What a turn does, asked in a state, after which bytes that were sent before may stand elsewhere."""
-    # Turns are asked under one and the same terms for as long as nobody sets others.
-    same = turn.terms is state.terms and turn.system is None and turn.tools is None and turn.model is None
-    if state.terms is None or (same and not turn.drop and not turn.fold):
-        return _NO_TRIGGERS
-    done = {
-        Trigger.SYSTEM: turn.system is not None and turn.system != state.system,
-        Trigger.TOOLS: turn.tools is not None and turn.tools != state.tools,
-        Trigger.MODEL: turn.model not in (None, state.model),
-        Trigger.TERMS: turn.terms != state.terms,
-        Trigger.DROP: bool(turn.drop),
-        Trigger.FOLD: turn.fold,
-    }
-    return frozenset([trigger for trigger, did in done.items() if did])
 
 
 def learn_turn(

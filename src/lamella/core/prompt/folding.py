@@ -16,6 +16,7 @@ from lamella.core.prompt.layers.rounds import list_calls, weigh_calls
 from lamella.core.prompt.layers.strip import Exchange, Said, Series, count_messages, join_answer, make_said, shorten
 from lamella.core.prompt.prompt import has_system, render_user
 from lamella.core.prompt.state import State
+from lamella.core.prompt.wishes import keep_hidden_wishes
 from lamella.core.text.exact import list_exact
 from lamella.core.text.said.talk import build_talk_outline
 from lamella.core.values import replace
@@ -184,7 +185,12 @@ def draw_curtain(state: State, terms: Terms, measure: Measure, *, told: str | No
     """How many of the earlier exchanges are not shown, by the history mode, and what stands in for them."""
     talk = state.talk
     if terms.history is History.FULL:
-        return state if not talk.hidden else replace(state, talk=replace(talk, hidden=0, stand_in=None))
+        return state if not talk.hidden else replace(state, talk=replace(talk, hidden=0, stand_in=None, rules=None))
+    return keep_hidden_wishes(_hide(state, terms, measure, told=told), measure)
+
+
+def _hide(state: State, terms: Terms, measure: Measure, *, told: str | None) -> State:
+    talk = state.talk
     # The last turns that were asked: one that a compaction took out makes no older one show again.
     first = state.turns - (terms.history_turns or SHOWN_TURNS[terms.history])
     hidden = sum(exchange.number < first for exchange in talk.exchanges)
@@ -229,7 +235,7 @@ def measure_again(state: State, measure: Measure) -> State:
     exchanges = Series(_measure_exchange(exchange, measure) for exchange in talk.exchanges)
     return replace(
         state,
-        talk=replace(talk, exchanges=exchanges, opening=measure_opening(talk.opening, measure.count)),
+        talk=replace(talk, exchanges=exchanges, opening=measure_opening(talk.opening, measure.count), rules=None),
         shelf={},
         shelf_of=None,
         standing={},

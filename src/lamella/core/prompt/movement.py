@@ -4,12 +4,16 @@ from collections.abc import Sequence
 
 from lamella.core.artifacts.model import Kind
 from lamella.core.log.call import Cause, Movement, Trigger
+from lamella.core.log.turn import Turn
 from lamella.core.messages.model import Message, count_shared
 from lamella.core.prompt.layers.library import Standing
 from lamella.core.prompt.layers.model import LayerId, message_place
 from lamella.core.prompt.layers.system import changed_part, tell_change
 from lamella.core.prompt.prompt import Prompt
+from lamella.core.prompt.state import State
+from lamella.core.prompt.wishes import moves_rules
 
+_NO_TRIGGERS: frozenset[Trigger] = frozenset()
 # What a turn must have done for a cause of its own.
 _OWN_TRIGGERS = {
     Cause.SYSTEM_CHANGED: Trigger.SYSTEM,
@@ -45,6 +49,24 @@ def _messages_movement(before: Prompt, now: Prompt) -> Movement:
     if now.rewritten is not None:
         return Movement(cause=Cause(now.rewritten.value))
     return _epoch_movement(before, now)
+
+
+def find_triggers(state: State, turn: Turn) -> frozenset[Trigger]:
+    """What a turn does, asked in a state, after which bytes that were sent before may stand elsewhere."""
+    # Turns are asked under one and the same terms for as long as nobody sets others.
+    same = turn.terms is state.terms and turn.system is None and turn.tools is None and turn.model is None
+    if state.terms is None or (same and not turn.drop and not turn.fold and turn.rules is None):
+        return _NO_TRIGGERS
+    done = {
+        Trigger.SYSTEM: turn.system is not None and turn.system != state.system,
+        Trigger.TOOLS: turn.tools is not None and turn.tools != state.tools,
+        Trigger.MODEL: turn.model not in (None, state.model),
+        Trigger.TERMS: turn.terms != state.terms,
+        Trigger.DROP: bool(turn.drop),
+        Trigger.FOLD: turn.fold,
+        Trigger.RULES: turn.rules is not None and moves_rules(state, turn.rules),
+    }
+    return frozenset([trigger for trigger, did in done.items() if did])
 
 
 def is_triggered(before: Prompt | None, now: Prompt, movement: Movement) -> bool:

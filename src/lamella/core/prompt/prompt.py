@@ -20,7 +20,7 @@ from lamella.core.messages.headings import LIBRARY_HEADING, QUERY_LABEL
 from lamella.core.messages.model import Message, Role
 from lamella.core.prompt.layers.library import LibraryEntry, Standing
 from lamella.core.prompt.layers.model import SYSTEM_PLACE, Count, Layer, LayerId, Segment, message_place
-from lamella.core.prompt.layers.opening import NOTHING_LEFT_OUT, Opening, open_with
+from lamella.core.prompt.layers.opening import NOTHING_LEFT_OUT, Opening, open_with, stand_first
 from lamella.core.prompt.layers.strip import Said, Talk, list_strip, past_messages
 from lamella.core.prompt.layers.system import NO_SYSTEM, build_system
 from lamella.core.prompt.layers.turn import NOTHING_SHOWN, Shown
@@ -105,7 +105,8 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
             return talk.opening
         left_out = sum(len(exchange.said) for exchange in talk.exchanges[: talk.hidden])
         blocks = (talk.stand_in,) if talk.stand_in else ()
-        return open_with(talk.opening, left_out=left_out, blocks=blocks, count=self.measure.count)
+        opening = talk.opening if talk.rules is None else stand_first(talk.opening, talk.rules)
+        return open_with(opening, left_out=left_out, blocks=blocks, count=self.measure.count)
 
     @cached_property
     def total(self) -> int:

@@ -10,7 +10,7 @@ from lamella.core.log.terms import Terms
 from lamella.core.prompt.folding import draw_curtain, fold_library, keep_tools, stub_tool
 from lamella.core.prompt.layers.library import list_handles, may_list, shelve
 from lamella.core.prompt.layers.model import Count, SegmentKind, message_place
-from lamella.core.prompt.layers.opening import Opening, StandIn, make_stand_in, open_with
+from lamella.core.prompt.layers.opening import Opening, StandIn, make_stand_in, open_with, stand_first
 from lamella.core.prompt.layers.rounds import TOOL_KIND, stub_result
 from lamella.core.prompt.layers.strip import Exchange, Said, Series, Talk, count_messages, join_answer, shorten
 from lamella.core.prompt.prompt import has_system
@@ -239,7 +239,7 @@ def _stand_in(opening: Opening, block: StandIn) -> Opening:
     if block.kind is SegmentKind.SUMMARY:
         return replace(opening, blocks=(*others, block))
     if block.kind is SegmentKind.RULES:
-        return replace(opening, blocks=(block, *others))
+        return stand_first(opening, block)
     if any(other.text == block.text for other in opening.blocks):
         return opening
     return replace(opening, blocks=(*opening.blocks, block))

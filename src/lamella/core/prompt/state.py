@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from lamella.core.artifacts.model import Artifact, ToolDefinition
 from lamella.core.log.terms import Terms
-from lamella.core.log.turn import SystemParts
+from lamella.core.log.turn import RuleBook, SystemParts
 from lamella.core.prompt.layers.library import LibraryEntry, Standing
 from lamella.core.prompt.layers.strip import Talk
 from lamella.core.prompt.prompt import Prompt
@@ -24,7 +24,7 @@ class State(Struct, frozen=True, kw_only=True):
     ``last`` is what was sent last; while it ``waits`` for its reply, the talk does not have it yet. ``shrunk_to`` is
     what the last compaction in force came to in tokens; ``compacted`` names what it did to the bytes sent before, until
     the next turn is asked. ``pinned`` are messages that no compaction takes out. ``trail`` is what was sent when, where
-    prices decide.
+    prices decide. ``rules`` are those that somebody added or ended by hand.
     """
 
     conversation: str
@@ -48,3 +48,4 @@ class State(Struct, frozen=True, kw_only=True):
     compacted: str | None = None
     pinned: frozenset[str] = frozenset()
     trail: Trail = NO_TRAIL
+    rules: RuleBook = RuleBook()

@@ -83,7 +83,8 @@ def _changes_nothing(state: State, turn: Turn) -> bool:
         return False
     brings = turn.results or turn.rounds or turn.receipts or turn.drop or turn.detach or turn.fold
     sets = turn.system is not None or turn.tools is not None or turn.model not in (None, state.model)
-    sets |= turn.pinned is not None or (turn.terms.attachments is _STICKY and bool(turn.attached or state.apart))
+    sets |= turn.pinned is not None or turn.rules is not None
+    sets |= turn.terms.attachments is _STICKY and bool(turn.attached or state.apart)
     return not brings and not sets and turn.reply is not None and turn.rewritten is None and not state.waits
 
 

@@ -7,7 +7,7 @@ from msgspec import Struct
 from lamella.core.artifacts.model import Artifact, ToolDefinition
 from lamella.core.artifacts.wanted import Wanted
 from lamella.core.log.events.reply import CitedSource
-from lamella.core.log.turn import PART_NAMES, SystemParts, Turn
+from lamella.core.log.turn import PART_NAMES, RuleBook, SystemParts, Turn
 from lamella.core.values import replace
 
 
@@ -22,7 +22,8 @@ class Ask(Struct, frozen=True, kw_only=True):
     then, and ``warnings`` what is to be said of that. ``refresh`` names what is read anew. ``runner`` is the way of
     answering, none for the usual one. ``sources`` are what the numbers mean that an answer may cite. ``upon`` are parts
     of the system prompt that wait for a compaction: they are taken up if this turn is compacted. In a ``verbatim`` text
-    braces name nothing.
+    braces name nothing. ``rules`` are texts that hold from now on, ``ended`` those of rules that hold no more, and
+    ``book`` is what was done about rules before that, none for what was.
     """
 
     text: str
@@ -44,6 +45,9 @@ class Ask(Struct, frozen=True, kw_only=True):
     sources: tuple[CitedSource, ...] = ()
     upon: Mapping[str, str] = {}
     verbatim: bool = False
+    rules: tuple[str, ...] = ()
+    ended: tuple[str, ...] = ()
+    book: RuleBook | None = None
 
 
 def ask_again(turn: Turn, *, text: str | None, model: str | None, system: Mapping[str, str]) -> Ask:
@@ -59,6 +63,7 @@ def ask_again(turn: Turn, *, text: str | None, model: str | None, system: Mappin
         detach=turn.detach,
         fold=turn.fold,
         pinned=turn.pinned,
+        book=turn.rules,
         runner=turn.terms.runner,
         sources=turn.sources,
     )

@@ -53,6 +53,8 @@ def _list_leaving(turn: Turn, state: State) -> list[Leaving]:
         (str(one.id), one.text) for one in attached if one.id not in known or known[one.id].artifact.hash != one.hash
     ]
     texts.append(("what was typed", turn.text))
+    if turn.rules is not None:
+        texts += [("a rule", text) for one, text in turn.rules.added if one > state.turns]
     if turn.system is not None:
         texts += [(f"the system prompt's {name}", text) for name, text in turn.system.named()]
     if known is not state.library and state.turns:

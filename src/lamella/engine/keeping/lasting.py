@@ -90,6 +90,7 @@ class ChatSettings:
             system={**self.repeat(system), **asked.system},
             tools=tools if asked.tools is None else asked.tools,
             pinned=left.pinned,
+            book=left.rules,
         )
 
     def repeat(self, system: SystemParts | None) -> dict[str, str]:

@@ -42,6 +42,7 @@ from lamella.engine.keeping.backend import Backend
 from lamella.engine.keeping.commands.asides import AccountedChat
 from lamella.engine.keeping.commands.chat import CommandedChat
 from lamella.engine.keeping.commands.preparing import PreparedChat
+from lamella.engine.keeping.commands.rules import RuledChat
 from lamella.engine.keeping.journal import ChatJournal, StoredLog
 from lamella.engine.keeping.last_turn import find_lasting, find_model, find_sent, left_path, name_empty
 from lamella.engine.keeping.lasting import ChatSettings
@@ -54,7 +55,7 @@ from lamella.engine.stages.kept import StagedChat
 
 
 @one_at_a_time(except_for=("turns", "branches", "model_for"), properties=("calls", "standing"))
-class StoredChat(StagedChat, CommandedChat, AccountedChat, PreparedChat, RecallingChat):
+class StoredChat(StagedChat, CommandedChat, RuledChat, AccountedChat, PreparedChat, RecallingChat):
     """One conversation in a store. Opening it reads the log once; the last epoch is laid out on the first turn.
 
     Settings given by name are written down with the next event, so that the conversation goes on under them.

@@ -81,6 +81,7 @@ COMMANDS: Mapping[str, tuple[str, str, str]] = {
     "drop": ("lamella.faces.cli.library.leaving", "drop", _KEPT),
     "pin": ("lamella.faces.cli.library.pins", "pin", _KEPT),
     "unpin": ("lamella.faces.cli.library.pins", "unpin", _KEPT),
+    "rules": ("lamella.faces.cli.library.rules", "rules", _KEPT),
     "refresh": ("lamella.faces.cli.library.attach", "refresh", _KEPT),
     "show": ("lamella.faces.cli.library.show", "show", _KEPT),
     "ledger": ("lamella.faces.cli.ledger", "ledger", _KEPT),

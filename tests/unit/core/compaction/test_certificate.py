@@ -2,16 +2,20 @@
 
 from tests.unit.core.compaction.talking import Story, attaching, chat, make_rules, names, note
 
-from lamella.core.compaction.certificate import certify, keep_wishes, standing_wishes
+from lamella.core.compaction.certificate import certify, keep_wishes
 from lamella.core.compaction.chain import Plan, plan_compaction
 from lamella.core.compaction.rules import ChainRules
 from lamella.core.log.receipt import Certificate, StepName
-from lamella.core.prompt.layers.opening import render_wishes
+from lamella.core.prompt.layers.opening import read_wishes, render_wishes
 from lamella.core.values import replace
 
 EXPENDABLE = ChainRules(steps=(StepName.EXPENDABLE,))
 WISH = "Always cite the page, the chapter and the edition of whatever book you quote from."
 NEWER = "From now on answer in Indonesian."
+
+
+def standing(story: Story) -> list[str]:
+    return [text for _, text in read_wishes(story.state.talk.opening)[0]]
 
 
 def wished() -> Story:
@@ -42,15 +46,15 @@ def test_wishes_stay_word_for_word_when_their_messages_go() -> None:
     assert names(receipt) == ["expendable", "rules"]
     assert receipt is not None
     story.apply(receipt)
-    assert standing_wishes(story.state) == (WISH, NEWER)
+    assert standing(story) == [WISH, NEWER]
     sent = story.sent()
-    assert f"<content>\n- {WISH}\n- {NEWER}\n</content>\n</standing_wishes>\n" in sent
+    assert f"<content>\n- {WISH}\n- (newest) {NEWER}\n</content>\n</standing_wishes>\n" in sent
     assert "Thanks." not in sent
     story.say("Never guess.", "Fine. " * 30).say("And this?", "That. " * 30).say("Well?", "Yes.")
     again = plan(story).receipt
     assert again is not None
     story.apply(again)
-    assert standing_wishes(story.state) == (WISH, NEWER, "Never guess.")
+    assert standing(story) == [WISH, NEWER, "Never guess."]
     assert story.sent().count("<standing_wishes>") == 1
 
 
@@ -66,11 +70,11 @@ def test_while_the_message_stands_nothing_is_added() -> None:
 
 def test_wishes_have_a_bound_the_newest_stay_and_the_rest_is_counted() -> None:
     story = wished()
-    room = story.rules.measure.count(render_wishes([f"- {NEWER}"], more=1))
+    room = story.rules.measure.count(render_wishes(((2, NEWER),), more=1))
     receipt = plan(story, room=room).receipt
     assert receipt is not None
     story.apply(receipt)
-    assert standing_wishes(story.state) == (NEWER,)
+    assert standing(story) == [NEWER]
     assert "and 1 older; recall finds them\n" in story.sent()
     assert receipt.certificate is not None
     assert receipt.certificate.rules == (1, 1, 0)

@@ -11,7 +11,8 @@ from lamella.core.values import replace
 class AttachmentEvent(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """What the next question takes along, beside what it says itself. Names are the ids of artifacts or of messages.
 
-    ``back`` are those for which something waited that is taken back. ``warnings`` are told with the question.
+    ``back`` are those for which something waited that is taken back. ``rules`` are the texts of rules that hold from it
+    on, and ``ended`` of those that hold no more. ``warnings`` are told with the question.
     """
 
     attached: tuple[StoredArtifact, ...] = ()
@@ -20,6 +21,8 @@ class AttachmentEvent(Struct, frozen=True, kw_only=True, gc=False, omit_defaults
     pin: tuple[str, ...] = ()
     unpin: tuple[str, ...] = ()
     back: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()
+    ended: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
     def hashes(self) -> Iterator[str]:

@@ -19,7 +19,7 @@ from lamella.core.log.events.reply import CitedSource, ReplyEvent
 from lamella.core.log.events.terms import GivenTerms, give_terms, leave_terms, settle_terms
 from lamella.core.log.placement import Placement
 from lamella.core.log.terms import Rewrite, Terms
-from lamella.core.log.turn import SystemParts, Turn
+from lamella.core.log.turn import RuleBook, SystemParts, Turn
 from lamella.core.text.content import encode_text, hash_text
 from lamella.core.values import replace
 
@@ -55,6 +55,7 @@ class TurnSetup(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True)
     tools: tuple[StoredTool, ...] | None = None
     model: str | None = None
     pinned: tuple[str, ...] | None = None
+    rules: RuleBook | None = None
 
     def over(self, other: "TurnSetup") -> "TurnSetup":
         """What holds where this was set after the other."""
@@ -63,11 +64,12 @@ class TurnSetup(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True)
             tools=other.tools if self.tools is None else self.tools,
             model=other.model if self.model is None else self.model,
             pinned=other.pinned if self.pinned is None else self.pinned,
+            rules=other.rules if self.rules is None else self.rules,
         )
 
 
 NOTHING_SET = TurnSetup()
-_NOTHING = (None,) * 6
+_NOTHING = (None,) * 7
 
 
 class MessageEvent(GivenTerms, frozen=True, kw_only=True, gc=False, omit_defaults=True, tag="message"):
@@ -97,10 +99,11 @@ class MessageEvent(GivenTerms, frozen=True, kw_only=True, gc=False, omit_default
     imprint: Imprint | None = None
     sources: tuple[CitedSource, ...] = ()
     placement: Placement | None = None
+    rules: RuleBook | None = None
 
     @property
     def lasting(self) -> TurnSetup:
-        return TurnSetup(system=self.system, tools=self.tools, model=self.model, pinned=self.pinned)
+        return TurnSetup(system=self.system, tools=self.tools, model=self.model, pinned=self.pinned, rules=self.rules)
 
     @property
     def is_plain(self) -> bool:
@@ -186,7 +189,7 @@ def read_turn(
         turn = _attach(turn, event, contents)
     if event.drop or event.detach or event.fold:
         turn = replace(turn, drop=event.drop, detach=event.detach, fold=event.fold)
-    if (event.system, event.tools, event.model, event.pinned, event.strip, event.rewritten) == _NOTHING:
+    if (event.system, event.tools, event.model, event.pinned, event.strip, event.rewritten, event.rules) == _NOTHING:
         return turn
     return replace(
         turn,
@@ -194,6 +197,7 @@ def read_turn(
         tools=_read_tools(event.tools),
         model=event.model,
         pinned=event.pinned,
+        rules=event.rules,
         strip=read_kept(event.strip, contents),
         rewritten=event.rewritten,
         unmoved=event.unmoved,
@@ -243,6 +247,7 @@ def _describe(turn: Turn) -> MessageEvent:
         imprint=turn.imprint,
         sources=turn.sources,
         placement=turn.placement,
+        rules=turn.rules,
     )
 
 

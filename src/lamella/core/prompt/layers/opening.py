@@ -12,7 +12,7 @@ from lamella.core.artifacts.blocks import neutralise
 from lamella.core.log.placement import Form
 from lamella.core.prompt.layers.model import Count, Segment, SegmentKind
 from lamella.core.text.content import escape_line, hash_text
-from lamella.core.values import describe
+from lamella.core.values import describe, replace
 
 _TAGS: Mapping[SegmentKind, str] = {
     SegmentKind.SUMMARY: "conversation_summary",
@@ -20,6 +20,9 @@ _TAGS: Mapping[SegmentKind, str] = {
     SegmentKind.RULES: "standing_wishes",
 }
 _ID_DIGITS = 16
+
+# What the user wishes from now on, each with the number of the turn in which that was said or added, the newest last.
+Wishes = tuple[tuple[int, str], ...]
 
 
 class StandIn(Struct, frozen=True, kw_only=True):
@@ -113,13 +116,41 @@ def render_stand_in(kind: SegmentKind, text: str, *, covers: str, exact: str = "
     return "\n".join(lines)
 
 
-def render_wishes(lines: Sequence[str], *, more: int) -> str:
-    """What the user wished for in messages that are left out, word for word: unlike a summary it still holds."""
+def stand_wishes(wishes: Wishes, *, more: int, count: Count) -> StandIn:
+    """The block of what the user wishes from now on; it holds how many ``more`` there are that it has no room for."""
+    return make_stand_in(
+        SegmentKind.RULES, render_wishes(wishes, more=more), content=write_wishes(wishes, more=more), count=count
+    )
+
+
+def render_wishes(wishes: Wishes, *, more: int) -> str:
+    """What the user wishes from now on, word for word: unlike a summary it still holds, and the newest is marked."""
     tag = _TAGS[SegmentKind.RULES]
     told = [f"and {more:,} older; recall finds them"] if more else []
-    made_from = "the user's own words in messages that are left out; they still hold, the newest last"
+    lines = [f"- {text}" for _, text in wishes]
+    lines[1:] = [*lines[1:-1], f"- (newest) {wishes[-1][1]}"] if lines[1:] else []
+    made_from = "the user's own words, not in the messages below; they still hold, the newest last"
     body = "\n".join(neutralise(line) for line in (*told, *lines))
     return f"<{tag}>\n<made_from>{made_from}</made_from>\n<content>\n{body}\n</content>\n</{tag}>\n"
+
+
+def write_wishes(wishes: Wishes, *, more: int) -> str:
+    """What a block of wishes tells, as receipts keep it."""
+    return "\n".join([*([f"+{more}"] if more else []), *(f"{turn}\t{text}" for turn, text in wishes)])
+
+
+def read_wishes(opening: Opening) -> tuple[Wishes, int]:
+    """The wishes that stand in an opening, the newest last, and how many more there are."""
+    lines = [line for one in opening.blocks if one.kind is SegmentKind.RULES for line in one.content.split("\n")]
+    more = sum(int(line[1:]) for line in lines if line.startswith("+"))
+    parted = (line.partition("\t") for line in lines if line and not line.startswith("+"))
+    return tuple((int(turn), text) for turn, _, text in parted), more
+
+
+def stand_first(opening: Opening, block: StandIn | None) -> Opening:
+    """The opening with this block of wishes before its others, or with none."""
+    others = tuple(other for other in opening.blocks if other.kind is not SegmentKind.RULES)
+    return replace(opening, blocks=others if block is None else (block, *others))
 
 
 def make_stand_in(kind: SegmentKind, text: str, *, content: str = "", count: Count) -> StandIn:

@@ -13,13 +13,15 @@ from lamella.core.log.placement import Form
 from lamella.core.messages.model import Message, Role
 from lamella.core.prompt.layers.library import Standing
 from lamella.core.prompt.layers.model import Count, Layer, LayerId, Segment, make_layer, message_place
-from lamella.core.prompt.layers.opening import NOTHING_LEFT_OUT, Opening, StandIn
+from lamella.core.prompt.layers.opening import NOTHING_LEFT_OUT, Opening, StandIn, Wishes
 from lamella.core.values import replace
 
 # Members by name of their own: see docs/decisions/msgspec.md.
 _FULL = Form.FULL
 _KINDS = {voice: voice.value for voice in Voice}
 _ROLES = {voice: Role.USER if voice is Voice.USER else Role.ASSISTANT for voice in Voice}
+
+NO_WISHES: tuple[int, str, Wishes] = (0, "", ())
 
 Item = TypeVar("Item")
 
@@ -140,7 +142,9 @@ class Talk(Struct, frozen=True, kw_only=True):
     Those from ``epoch_start`` on stand as they were sent first. ``stand_in`` tells of those that a history mode hides.
     ``spoken`` is how many messages all of them are sent as. ``stubbed`` are results that compactions cut to their
     calls: those of the turn under way stand so as well. ``retold`` is the last summary of hidden turns, with the ids of
-    their questions: while it covers the same turns nobody is asked for another.
+    their questions: while it covers the same turns nobody is asked for another. ``wished`` are the wishes of hidden
+    turns, with how many turns were looked at and the id of the last; ``rules`` is the block of wishes while turns are
+    hidden that have some.
     """
 
     exchanges: Series[Exchange] = Series()
@@ -151,6 +155,8 @@ class Talk(Struct, frozen=True, kw_only=True):
     stand_in: StandIn | None = None
     stubbed: frozenset[str] = frozenset()
     retold: tuple[str, tuple[str, ...]] | None = None
+    wished: tuple[int, str, Wishes] = NO_WISHES
+    rules: StandIn | None = None
 
     @property
     def shown(self) -> tuple[Exchange, ...]:

@@ -65,6 +65,7 @@ class CommandReader:
         undone = self._find_undone(pin, unpin)
         pin, unpin = (tuple(name for name in names if name not in undone) for names in (pin, unpin))
         later = Ask(text="", earlier=read, detach=detach, drop=drop, pin=pin, unpin=unpin, warnings=self._keep(told))
+        later = replace(later, rules=asked.rules, ended=asked.ended) if asked.rules or asked.ended else later
         back = (*back, *more_back, *undone)
         joined = join_asks(self._waits, later, back=back)
         return later, back, (*told, *tell_contradictions(self._waits, joined, later))

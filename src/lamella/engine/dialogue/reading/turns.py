@@ -29,6 +29,7 @@ from lamella.engine.dialogue.reading.choosing import choose_notes
 from lamella.engine.dialogue.reading.embedded import with_images
 from lamella.engine.dialogue.reading.moved import MovedFiles
 from lamella.engine.dialogue.reading.pins import read_pins
+from lamella.engine.dialogue.reading.rules import read_rules
 from lamella.engine.dialogue.reading.working_set import (
     NOTHING_LEAVES,
     follow_sources,
@@ -291,6 +292,7 @@ def read_turn(
         detach=detach,
         fold=asked.fold,
         pinned=pinned,
+        rules=read_rules(asked, state) if asked.rules or asked.ended or asked.book is not None else None,
         terms=terms,
         sources=asked.sources,
         warnings=(*asked.warnings, *reader.warnings, *typed.warnings, *told, *said, *dict.fromkeys(sources.told)),

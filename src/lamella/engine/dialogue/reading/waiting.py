@@ -23,7 +23,8 @@ _INSTEAD = "{name} was to be {was} with the next turn; that is taken back."
 class Commands(Struct, frozen=True, kw_only=True):
     """What waits for the next turn: what it attaches, as it was read, and the ids that it detaches, drops and pins.
 
-    ``tokens`` are what each attachment takes there, and ``said`` is what is to be told of all this.
+    ``rules`` are texts that hold from it on, ``ended`` those of rules that hold no more. ``tokens`` are what each
+    attachment takes there, and ``said`` is what is to be told of all this.
     """
 
     attach: tuple[Artifact, ...] = ()
@@ -31,11 +32,14 @@ class Commands(Struct, frozen=True, kw_only=True):
     drop: tuple[str, ...] = ()
     pin: tuple[str, ...] = ()
     unpin: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()
+    ended: tuple[str, ...] = ()
     tokens: Mapping[str, int] = {}
     said: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.attach or self.detach or self.drop or self.pin or self.unpin)
+        changes = self.detach or self.drop or self.pin or self.unpin or self.rules or self.ended
+        return bool(self.attach or changes)
 
 
 def describe_waiting(waits: Ask, count: Callable[[str], int], *, said: Iterable[str] = ()) -> Commands:
@@ -47,6 +51,8 @@ def describe_waiting(waits: Ask, count: Callable[[str], int], *, said: Iterable[
         drop=waits.drop,
         pin=waits.pin,
         unpin=waits.unpin,
+        rules=waits.rules,
+        ended=waits.ended,
         tokens={one.id: count(_render(one)) for one in texts},
         said=tuple(said),
     )
@@ -59,7 +65,8 @@ def _render(artifact: Artifact) -> str:
 
 def does_nothing(asked: Ask) -> bool:
     """Whether a command comes to nothing."""
-    return not (asked.earlier or asked.detach or asked.drop or asked.pin or asked.unpin)
+    changes = asked.detach or asked.drop or asked.pin or asked.unpin or asked.rules or asked.ended
+    return not (asked.earlier or changes)
 
 
 def join_asks(waits: Ask, later: Ask, *, back: Collection[str] = ()) -> Ask:
@@ -81,6 +88,8 @@ def join_asks(waits: Ask, later: Ask, *, back: Collection[str] = ()) -> Ask:
         drop=_merge(waits.drop, later.drop, but=comes | pinned | set(later.detach)),
         pin=_merge(waits.pin, [name for name in later.pin if name not in held], but=leaves | pinned),
         unpin=_merge(waits.unpin, [name for name in later.unpin if name not in held], but=leaves | pinned),
+        rules=_merge(waits.rules, later.rules, but=later.ended),
+        ended=_merge(waits.ended, later.ended, but=later.rules),
         warnings=(*waits.warnings, *later.warnings),
     )
 

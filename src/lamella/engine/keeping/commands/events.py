@@ -19,6 +19,8 @@ def write_command(later: Ask, back: Iterable[str], *, at: str) -> Written:
         pin=later.pin,
         unpin=later.unpin,
         back=tuple(back),
+        rules=later.rules,
+        ended=later.ended,
         warnings=later.warnings,
     )
     return write_event(event, at=at, contents=gather_contents(later.earlier))
@@ -41,6 +43,8 @@ def read_commands(events: Iterable[AttachmentEvent], contents: Contents) -> Ask:
             drop=event.drop,
             pin=event.pin,
             unpin=event.unpin,
+            rules=event.rules,
+            ended=event.ended,
             warnings=(*event.warnings, *(f"{name} was erased and is left out." for name in gone)),
         )
         waits = join_asks(waits, later, back=event.back)

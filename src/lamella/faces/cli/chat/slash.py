@@ -7,7 +7,7 @@ from functools import partial
 from lamella.engine.dialogue.recalling import name_passage
 from lamella.errors import CallError, LamellaError, UsageError
 from lamella.faces.cli.chat.attaching import find_active
-from lamella.faces.cli.chat.commands import conversations, library, remembering, running, staging
+from lamella.faces.cli.chat.commands import conversations, library, remembering, ruling, running, staging
 from lamella.faces.cli.chat.commands.equipping import show_tools
 from lamella.faces.cli.chat.commands.pasting import paste
 from lamella.faces.cli.chat.commands.setting import list_settings, set_or_show
@@ -244,6 +244,13 @@ COMMANDS = {
         Command(name="/compact", takes="[SHARE]", does="make room, down to a share of what fits", run=_compact),
         Command(name="/undo", does="take the last compaction back", run=_undo),
         Command(name="/recall", takes="WORDS", does="find what left the prompt", run=_recall),
+        Command(
+            name="/rules",
+            takes="[DO [TEXT]]",
+            does="show what is to be done from now on, or add or remove it",
+            run=ruling.rule,
+            known=ruling.list_deeds,
+        ),
         Command(
             name="/memory",
             takes="[DO [TEXT]]",

@@ -84,6 +84,8 @@ def tell_commands(waits: Commands) -> Iterator[str]:
         (waits.drop, "dropped"),
         (waits.pin, "pinned"),
         (waits.unpin, "unpinned"),
+        (waits.rules, "a rule"),
+        (waits.ended, "no rule any more"),
     ):
         yield from (f"{done} with the next turn: {show_line(name)}" for name in names)
 
