@@ -192,7 +192,7 @@ def list_dead(entries: Sequence[LibraryEntry], *, place: str, measure: Measure) 
     if left := len(newest) - len(lines):
         # It belongs to the last one that is listed; where a name is too long for any list it stands for that.
         lines[-1:] = ["".join((*lines[-1:], _MORE.format(left)))]
-    listed = {artifact.id: _stand_nowhere(artifact) for artifact in newest[len(lines) :]}
+    listed: dict[str, Standing] = {artifact.id: _stand_nowhere(artifact) for artifact in newest[len(lines) :]}
     for artifact, line in zip(newest, lines, strict=False):
         listed[artifact.id] = make_standing(
             artifact, form=Form.HANDLE, place=place, pieces=(line,), tokens=measure.count(line)
