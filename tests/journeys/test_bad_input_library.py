@@ -61,7 +61,6 @@ OPENED: dict[str, tuple[dict[str, object], str]] = {
     "a share in words": ({"warn": "0.5"}, "bad_setting"),
     "no number for a share": ({"warn": float("nan")}, "bad_setting"),
     "a number for a layout": ({"layout": 5}, "bad_setting"),
-    "a layout of a later version": ({"layout": "auto"}, "not_available"),
     "a word that is no choice": ({"image_notes": "yes"}, "bad_setting"),
     "a window past all numbers": ({"window": 10**400}, "bad_setting"),
     "a window past all digits": ({"window": 10**5_000}, "bad_setting"),

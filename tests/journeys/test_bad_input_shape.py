@@ -247,7 +247,6 @@ def test_times_that_go_backwards_or_to_the_ends_of_the_calendar_are_taken(tmp_pa
 SETTINGS = {
     "no such layout": ({"layout": "sideways"}, "bad_setting", "There is no layout 'sideways'"),
     "a layout in capitals": ({"layout": "LIBRARY"}, "bad_setting", "There is no layout 'LIBRARY'"),
-    "the layout of a later version": ({"layout": "auto"}, "not_available", "layout 'auto' is not available"),
     "a history that shows no turn": ({"history_turns": 0}, "bad_setting", "history_turns is 0"),
     "no such profile": ({"profile": "fast"}, "bad_setting", "There is no profile 'fast'"),
     "no such step": ({"compaction": {"steps": ["shred"]}}, "bad_setting", "There is no step 'shred'"),

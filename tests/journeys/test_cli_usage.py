@@ -49,7 +49,6 @@ def test_words_that_make_no_sense_are_refused(good: str, words: list[str], what:
 OVERRIDES = {
     "no such layout": (["--layout", "sideways"], "bad_setting", "There is no layout 'sideways'."),
     "no layout at all": (["--layout", ""], "bad_setting", "There is no layout ''."),
-    "a layout of a later version": (["--layout", "auto"], "not_available", "layout 'auto' is not available"),
     "no window": (["--window", "0"], "bad_setting", "A window of 0 tokens"),
     "a window below nothing": (["--window=-5"], "bad_setting", "A window of -5 tokens"),
     "a window past all numbers": (["--window", "9" * 400], "bad_setting", "less than or equal to"),
@@ -66,7 +65,7 @@ def test_an_option_that_cannot_be_is_refused_as_in_a_transcript(
 ENVIRONMENT = {
     "LAMELLA_WINDOW": {"wide": "bad_setting", "": "bad_setting", "1e5": "bad_setting", "-1": "bad_setting"},
     "LAMELLA_RESERVE": {"none": "bad_setting", "999999": "bad_setting", "9" * 5_000: "bad_setting"},
-    "LAMELLA_LAYOUT": {"sideways": "bad_setting", "": "bad_setting", "auto": "not_available"},
+    "LAMELLA_LAYOUT": {"sideways": "bad_setting", "": "bad_setting", "Auto": "bad_setting"},
     "LAMELLA_HISTORY": {"none": "bad_setting", "Full": "bad_setting"},
     "LAMELLA_HISTORY_TURNS": {"0": "bad_setting", "few": "bad_setting"},
     "LAMELLA_PROFILE": {"fast": "bad_setting"},
@@ -114,6 +113,7 @@ def test_debug_changes_nothing_where_there_is_no_error(good: str) -> None:
     assert "Traceback" not in told.err
 
 
+@pytest.mark.layout("library")
 @pytest.mark.parametrize(("allowed", "code"), [("0", 1), ("1", 0), ("2", 0)])
 def test_a_check_fails_when_the_prefix_moved_more_often_than_allowed(good: str, allowed: str, code: int) -> None:
     ran = run("replay", good, "--check", "--max-prefix-breaks", allowed)
@@ -123,6 +123,7 @@ def test_a_check_fails_when_the_prefix_moved_more_often_than_allowed(good: str, 
     assert "Traceback" not in ran.err
 
 
+@pytest.mark.layout("library")
 def test_a_check_in_json_keeps_stdout_to_the_object(good: str) -> None:
     ran = run("replay", good, "--json", "--check", "--max-prefix-breaks", "0")
     assert ran.exit == 1
