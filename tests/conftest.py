@@ -2,6 +2,8 @@
 
 Each request extends the one before it, or the test says why not: ``@pytest.mark.moves_prefix(reason="...")``. A test
 that opens its conversations with ``converse`` is held to that; so is one that hands its turns to ``movements``.
+
+A test about what one layout does says which: by the setting, or with ``@pytest.mark.layout("library")`` for all of it.
 """
 
 import atexit
@@ -56,6 +58,14 @@ class Watched(Conversation):
 
     movements: ClassVar[list[Movement]] = []
     ask = _watched(Conversation.ask)
+
+
+@pytest.fixture(autouse=True)
+def layout_of_the_test(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The layout that a test is marked with is set for it, and for the processes it starts."""
+    mark = request.node.get_closest_marker("layout")
+    if mark is not None:
+        monkeypatch.setenv("LAMELLA_LAYOUT", mark.args[0])
 
 
 @pytest.fixture(autouse=True)

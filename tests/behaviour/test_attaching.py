@@ -12,6 +12,7 @@ from lamella import ActiveNote, Note, Picture
 PROMOTES = pytest.mark.moves_prefix(reason="in layout library what was attached goes into the system message")
 
 
+@pytest.mark.layout("library")
 @PROMOTES
 def test_attached_twice_in_a_turn_the_policy_given_is_kept(converse: type[Watched]) -> None:
     chat = converse()
@@ -28,6 +29,7 @@ def test_of_two_policies_given_in_a_turn_the_last_holds(converse: type[Watched])
     assert library(chat.ask("two", drop=["a.md"])) == []
 
 
+@pytest.mark.layout("library")
 @PROMOTES
 def test_a_snapshot_may_be_the_active_note_and_is_so_in_that_turn_alone(converse: type[Watched]) -> None:
     chat = converse(carry_forward="preview")

@@ -24,6 +24,7 @@ def test_attached_again_with_the_same_text_it_is_a_reference(converse: type[Watc
     assert sent(turn).count("sentence 11") == LONG.count("sentence 11")
 
 
+@pytest.mark.layout("library")
 @PROMOTES
 def test_attached_again_while_only_a_preview_stands_there_it_is_full_again(converse: type[Watched]) -> None:
     chat = converse(carry_forward="preview")
@@ -60,6 +61,7 @@ def test_attached_with_another_text_it_is_the_new_text_marked_as_replacing(
     assert "new words" in turn.messages[-1].text
 
 
+@pytest.mark.layout("library")
 @PROMOTES
 def test_a_changed_note_of_which_only_a_preview_stands_there_is_sent_whole(converse: type[Watched]) -> None:
     chat = converse(carry_forward="preview")
@@ -111,6 +113,7 @@ def test_in_place_going_back_to_an_older_text_is_an_update_not_a_reference(conve
     assert "first" in turn.messages[-1].text
 
 
+@pytest.mark.layout("library")
 @PROMOTES
 def test_in_library_an_updated_note_has_its_newest_text_at_its_first_seen_place(converse: type[Watched]) -> None:
     chat = converse()
@@ -157,6 +160,7 @@ def test_a_note_attached_also_as_the_active_note_is_the_active_note(converse: ty
     assert attached(turn) == [("a.md", "full")]
 
 
+@pytest.mark.layout("library")
 @PROMOTES
 def test_the_active_note_is_a_plain_note_once_it_is_in_the_library(converse: type[Watched]) -> None:
     chat = converse()
@@ -169,6 +173,7 @@ def test_the_active_note_is_a_plain_note_once_it_is_in_the_library(converse: typ
     assert "<note_context>\n<title>a</title>" in turn.messages[0].text
 
 
+@pytest.mark.layout("library")
 @PROMOTES
 def test_an_unknown_block_survives_verbatim_and_is_referred_to_by_its_hash(converse: type[Watched]) -> None:
     chat = converse(carry_forward="preview")
@@ -182,6 +187,7 @@ def test_an_unknown_block_survives_verbatim_and_is_referred_to_by_its_hash(conve
     assert odd in turn.messages[0].text
 
 
+@pytest.mark.layout("library")
 @PROMOTES
 def test_a_page_that_differs_only_by_where_it_scrolls_to_is_the_same_page(converse: type[Watched]) -> None:
     chat = converse()

@@ -50,6 +50,7 @@ def test_what_was_chosen_before_is_only_referred_to(converse: type[Watched], vau
     assert "src/beds.py" in turn.messages[-1].text
 
 
+@pytest.mark.layout("library")
 @pytest.mark.moves_prefix(reason="what is promoted goes into the library, and what is detached leaves the working set")
 def test_it_is_promoted_file_by_file_and_detached_as_one(converse: type[Watched], vault: Path) -> None:
     chat = converse(vault=vault, attachments="sticky")

@@ -87,6 +87,7 @@ def test_in_the_first_turn_everyone_pays_the_same_for_input() -> None:
     assert turn.cost.amount == turn.cost.naive == turn.cost.limit
 
 
+@pytest.mark.layout("library")
 @PROMOTES
 def test_the_limit_is_what_a_cache_that_never_misses_would_leave_to_pay(converse: type[Watched]) -> None:
     chat = converse(model=OPUS)
@@ -111,6 +112,7 @@ def test_a_model_without_a_known_price_has_no_cost_and_a_cache_all_the_same(
     assert use(turn)[0] > 0
 
 
+@pytest.mark.layout("library")
 @PROMOTES
 def test_common_tokens_are_those_shared_with_the_request_before(converse: type[Watched]) -> None:
     chat = converse(model="openai:gpt-5", system="Base.")

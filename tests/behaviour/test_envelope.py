@@ -111,6 +111,7 @@ def test_in_place_every_segment_says_where_it_stands(converse: type[Watched]) ->
             assert segment.text in envelope.messages[index].text
 
 
+@pytest.mark.layout("library")
 @PROMOTES
 @pytest.mark.parametrize("model", ["openai:gpt-5", None])
 def test_the_total_is_counted_on_the_rendered_messages(converse: type[Watched], model: str | None) -> None:

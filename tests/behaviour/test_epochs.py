@@ -38,6 +38,7 @@ def test_in_place_a_changed_part_of_l1_begins_an_epoch(converse: type[Watched], 
     assert turn.why == "the system prompt changed"
 
 
+@pytest.mark.layout("library")
 def test_a_turn_says_why_things_stand_where_they_do(converse: type[Watched]) -> None:
     assert opened(converse).ask("two").why == "nothing that was sent has to move"
     assert converse().ask("one").why == "what earlier turns attached goes into the system message"
@@ -86,6 +87,7 @@ def test_in_place_nothing_else_begins_an_epoch(converse: type[Watched]) -> None:
     assert turn.envelope.epoch == 0
 
 
+@pytest.mark.layout("library")
 @PROMOTES
 def test_in_library_every_turn_begins_an_epoch(converse: type[Watched]) -> None:
     chat = converse()
@@ -169,6 +171,7 @@ def test_dropping_what_is_not_there_is_said(converse: type[Watched]) -> None:
     assert turn.envelope.warnings == ("Nothing to drop: never.md is not in the library.",)
 
 
+@pytest.mark.layout("library")
 @PROMOTES
 def test_a_pinned_artifact_is_not_dropped_and_it_is_said(converse: type[Watched]) -> None:
     chat = converse()
@@ -194,6 +197,7 @@ def test_a_pin_lasts_until_the_artifact_is_attached_with_another_policy(converse
     assert library(chat.ask("five", drop=["a.md"])) == []
 
 
+@pytest.mark.layout("library")
 @PROMOTES
 def test_follow_is_the_default_and_takes_the_newest_text(converse: type[Watched]) -> None:
     chat = converse()
@@ -202,6 +206,7 @@ def test_follow_is_the_default_and_takes_the_newest_text(converse: type[Watched]
     assert attached(chat.ask("two", attach=[Note(path="a.md", text="new")])) == [("a.md", "update")]
 
 
+@pytest.mark.layout("library")
 @PROMOTES
 def test_a_snapshot_keeps_its_first_text(converse: type[Watched]) -> None:
     chat = converse()
@@ -257,6 +262,7 @@ def test_a_page_that_is_pinned_stays_pinned_when_it_is_attached_again(converse: 
     assert "pinned" in warning
 
 
+@pytest.mark.layout("library")
 @PROMOTES
 def test_a_snapshot_follows_again_when_it_is_attached_to_follow(converse: type[Watched]) -> None:
     chat = converse()
@@ -266,6 +272,7 @@ def test_a_snapshot_follows_again_when_it_is_attached_to_follow(converse: type[W
     assert attached(turn) == [("a.md", "update")]
 
 
+@pytest.mark.layout("library")
 @PROMOTES
 def test_the_library_remembers_first_seen_order_through_updates_and_references(converse: type[Watched]) -> None:
     chat = converse()

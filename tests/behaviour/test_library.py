@@ -13,6 +13,7 @@ LONG = "# Long\n\n" + "\n\n".join(f"## Part {n}\n\n" + f"sentence {n} " * 60 for
 PROMOTES = pytest.mark.moves_prefix(reason="in layout library what was attached goes into the system message")
 
 
+@pytest.mark.layout("library")
 @PROMOTES
 def test_every_kind_that_may_be_promoted_is_and_the_others_are_not(converse: type[Watched]) -> None:
     chat = converse()
@@ -38,6 +39,7 @@ def test_every_kind_that_may_be_promoted_is_and_the_others_are_not(converse: typ
     assert [segment.kind for segment in second] == kinds
 
 
+@pytest.mark.layout("library")
 @PROMOTES
 def test_a_promoted_block_has_the_bytes_it_had_in_its_turn(converse: type[Watched]) -> None:
     chat = converse()
@@ -47,6 +49,7 @@ def test_a_promoted_block_has_the_bytes_it_had_in_its_turn(converse: type[Watche
     assert chat.ask("two").envelope.layer(LayerId.L2).text == block
 
 
+@pytest.mark.layout("library")
 @PROMOTES
 def test_a_library_turn_that_adds_nothing_keeps_every_byte(converse: type[Watched]) -> None:
     chat = converse(system="B.")
@@ -59,6 +62,7 @@ def test_a_library_turn_that_adds_nothing_keeps_every_byte(converse: type[Watche
     assert third.prefix.cause == "none"
 
 
+@pytest.mark.layout("library")
 @PROMOTES
 def test_in_preview_mode_a_long_note_becomes_its_outline_and_a_short_one_stays(converse: type[Watched]) -> None:
     chat = converse(carry_forward="preview")
@@ -70,6 +74,7 @@ def test_in_preview_mode_a_long_note_becomes_its_outline_and_a_short_one_stays(c
     assert LONG not in turn.messages[0].text
 
 
+@pytest.mark.layout("library")
 @PROMOTES
 @pytest.mark.parametrize(("length", "form"), [(5_000, "full"), (5_001, "preview")])
 def test_the_outline_begins_above_five_thousand_characters(converse: type[Watched], length: int, form: str) -> None:
@@ -79,6 +84,7 @@ def test_the_outline_begins_above_five_thousand_characters(converse: type[Watche
     assert forms(chat.ask("two"), LayerId.L2) == [("a.md", form)]
 
 
+@pytest.mark.layout("library")
 @PROMOTES
 def test_what_cannot_be_fetched_again_is_never_previewed(converse: type[Watched]) -> None:
     chat = converse(carry_forward="preview")
@@ -92,6 +98,7 @@ def test_what_cannot_be_fetched_again_is_never_previewed(converse: type[Watched]
     assert turn.messages[0].text.count(LONG) == 3
 
 
+@pytest.mark.layout("library")
 @PROMOTES
 def test_a_pinned_note_is_never_previewed(converse: type[Watched]) -> None:
     chat = converse(carry_forward="preview")
@@ -100,6 +107,7 @@ def test_a_pinned_note_is_never_previewed(converse: type[Watched]) -> None:
     assert forms(chat.ask("two"), LayerId.L2) == [("a.md", "full")]
 
 
+@pytest.mark.layout("library")
 @PROMOTES
 def test_a_note_pinned_later_is_in_full_again(converse: type[Watched]) -> None:
     chat = converse(carry_forward="preview")
@@ -110,6 +118,7 @@ def test_a_note_pinned_later_is_in_full_again(converse: type[Watched]) -> None:
     assert forms(chat.ask("three"), LayerId.L2) == [("a.md", "full")]
 
 
+@pytest.mark.layout("library")
 @PROMOTES
 def test_a_preview_that_would_not_be_shorter_is_not_made(converse: type[Watched]) -> None:
     chat = converse(carry_forward="preview")
@@ -122,6 +131,7 @@ def test_a_preview_that_would_not_be_shorter_is_not_made(converse: type[Watched]
 PICTURED = "Beans grow here. " * 20 + "![[plan.png]]"
 
 
+@pytest.mark.layout("library")
 @pytest.mark.moves_prefix(reason="the note leaves with its turn")
 def test_a_note_with_pictures_leaves_a_handle_where_that_is_wanted(converse: type[Watched]) -> None:
     chat = converse(image_notes="handle")
@@ -135,6 +145,7 @@ def test_a_note_with_pictures_leaves_a_handle_where_that_is_wanted(converse: typ
     assert forms(again, LayerId.L3) == [("a.md", "full")]
 
 
+@pytest.mark.layout("library")
 @PROMOTES
 def test_a_pinned_note_with_pictures_keeps_its_text_and_a_short_one_is_shorter_than_its_handle(
     converse: type[Watched],
@@ -146,6 +157,7 @@ def test_a_pinned_note_with_pictures_keeps_its_text_and_a_short_one_is_shorter_t
     assert forms(chat.ask("two"), LayerId.L2) == [("a.md", "full"), ("b.md", "full")]
 
 
+@pytest.mark.layout("library")
 @PROMOTES
 def test_the_text_of_a_note_with_pictures_is_promoted_and_its_pictures_are_not(converse: type[Watched]) -> None:
     chat = converse()
@@ -156,6 +168,7 @@ def test_the_text_of_a_note_with_pictures_is_promoted_and_its_pictures_are_not(c
     assert all(not message.images for message in turn.messages)
 
 
+@pytest.mark.layout("library")
 @PROMOTES
 def test_a_picture_that_was_pasted_into_a_note_is_named_by_its_size(converse: type[Watched]) -> None:
     pasted = f"Before ![plan](data:image/png;base64,{'iVBORw0KGgo' * 9_000}) after.\n" + "".join(
@@ -177,6 +190,7 @@ def test_a_picture_that_was_pasted_into_a_note_is_named_by_its_size(converse: ty
     assert "A" * 80 in sent(selected)
 
 
+@pytest.mark.layout("library")
 @pytest.mark.moves_prefix(reason="the note leaves the library when it gets a picture")
 def test_a_note_that_gets_a_picture_leaves_a_handle_in_the_library(converse: type[Watched]) -> None:
     chat = converse(image_notes="handle")

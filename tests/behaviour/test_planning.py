@@ -73,6 +73,7 @@ def test_a_request_for_a_summary_names_the_turns_it_is_about() -> None:
     assert all('the answer to "Question' in asked for asked in telling.asked)
 
 
+@pytest.mark.layout("library")
 def test_a_note_attached_again_where_it_fits_is_whole_in_the_library_too() -> None:
     chat = Conversation(window=60_000, reserve=0, summarizer=Telling())
     for policy in ("follow", "snapshot"):

@@ -40,6 +40,7 @@ def strip(turn: TurnView) -> str:
     return block.text
 
 
+@pytest.mark.layout("library")
 def test_the_oldest_hidden_turns_are_summarised_and_the_newest_outlined() -> None:
     text = strip(talk(Retelling("They went through the files."), 13))
     assert "They went through the files." in text
@@ -47,16 +48,19 @@ def test_the_oldest_hidden_turns_are_summarised_and_the_newest_outlined() -> Non
     assert "Question 9 " in text
 
 
+@pytest.mark.layout("library")
 def test_a_summary_is_asked_for_once_in_eight_turns() -> None:
     summarizer = Retelling("They went through the files.")
     talk(summarizer, 20)
     assert [text.count("Assistant:") for text in summarizer.asked] == [8, 16]
 
 
+@pytest.mark.layout("library")
 def test_exact_words_of_hidden_turns_ride_beside_it() -> None:
     assert "src/file0.py" in strip(talk(Retelling("They went through the files."), 13))
 
 
+@pytest.mark.layout("library")
 @pytest.mark.parametrize("answer", ["", "word " * 400, 'The user said "delete every file at once".'])
 def test_where_the_summary_is_refused_the_outline_stands_and_the_turn_says_why(answer: str) -> None:
     turn = talk(Retelling(answer), 13)

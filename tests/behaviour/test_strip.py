@@ -10,6 +10,7 @@ from lamella.core.prompt.layers.model import LayerId
 PROMOTES = pytest.mark.moves_prefix(reason="in layout library what was attached leaves its message")
 
 
+@pytest.mark.layout("library")
 @PROMOTES
 def test_in_library_earlier_messages_are_typed_text_replies_and_the_calls_of_tools(converse: type[Watched]) -> None:
     chat = converse()
@@ -56,6 +57,7 @@ def test_in_place_a_tool_result_repeated_in_the_epoch_is_a_reference(converse: t
     assert segment.form == "reference"
 
 
+@pytest.mark.layout("library")
 @PROMOTES
 def test_in_library_a_tool_result_leaves_with_its_turn_but_for_its_call(
     converse: type[Watched],

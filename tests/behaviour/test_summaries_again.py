@@ -75,6 +75,7 @@ def test_live_and_reopened_send_the_same_bytes_whatever_the_summariser_did(
     assert live[1]
 
 
+@pytest.mark.layout("library")
 def test_a_summariser_that_failed_is_asked_again_for_the_same_turns_by_a_chat_that_stays_open() -> None:
     moody, store = Moody(None, GOOD), MemoryStore()
     backend = make_backend(store)

@@ -135,6 +135,7 @@ def test_without_a_vault_a_link_can_mean_a_note_of_an_earlier_turn(converse: typ
     assert attached(turn) == [("docs/a.md", "reference")]
 
 
+@pytest.mark.layout("library")
 @pytest.mark.moves_prefix(reason="in layout library what was drawn in goes into the system message")
 def test_later_the_strip_repeats_what_was_sent_and_the_note_is_in_the_library(
     converse: type[Watched], vault: Path

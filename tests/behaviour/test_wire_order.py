@@ -9,6 +9,7 @@ from lamella import Note, Picture, Selection, ToolResult, Url
 PROMOTES = pytest.mark.moves_prefix(reason="the note goes into the library")
 
 
+@pytest.mark.layout("library")
 @PROMOTES
 def test_the_system_message_is_l1_then_the_heading_then_the_library(converse: type[Watched]) -> None:
     chat = converse(system={"base": "Base.", "memory": "Memory."})
@@ -22,6 +23,7 @@ def test_the_system_message_is_l1_then_the_heading_then_the_library(converse: ty
     )
 
 
+@pytest.mark.layout("library")
 @PROMOTES
 def test_an_empty_l1_still_sends_the_library(converse: type[Watched]) -> None:
     chat = converse()
@@ -43,6 +45,7 @@ def test_with_nothing_attached_the_user_message_is_exactly_what_was_typed(conver
     assert chat.ask(text).messages[-1].text == text
 
 
+@pytest.mark.layout("library")
 @PROMOTES
 def test_the_user_message_is_tool_results_references_new_artifacts_label_question(converse: type[Watched]) -> None:
     chat = converse()

@@ -1,4 +1,4 @@
-"""The golden cases: each conversation in both layouts and both carry-forward modes, and how one is run.
+"""The golden cases: each conversation in every layout and both carry-forward modes, and how one is run.
 
 Beside them the messages of naive gluing, which the ledger compares each turn with.
 """
@@ -33,7 +33,9 @@ CONVERSATIONS = (
     "documents",
     "kinds",
 )
+# The two that follow from the turns alone; where prices decide, the prices of the model have a say.
 LAYOUTS = ("library", "in_place")
+EVERY_LAYOUT = (*LAYOUTS, "auto")
 CARRY_FORWARD = ("full", "preview")
 OUTPUTS = {"json": "--json", "txt": "--messages"}
 NAIVE = "naive"
@@ -56,7 +58,7 @@ class Case:
 
 def every_case() -> Iterator[Case]:
     for conversation in CONVERSATIONS:
-        for layout in LAYOUTS:
+        for layout in EVERY_LAYOUT:
             for carry_forward in CARRY_FORWARD:
                 yield Case(conversation=conversation, layout=layout, carry_forward=carry_forward)
 

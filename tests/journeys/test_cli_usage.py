@@ -113,6 +113,7 @@ def test_debug_changes_nothing_where_there_is_no_error(good: str) -> None:
     assert "Traceback" not in told.err
 
 
+@pytest.mark.layout("library")
 @pytest.mark.parametrize(("allowed", "code"), [("0", 1), ("1", 0), ("2", 0)])
 def test_a_check_fails_when_the_prefix_moved_more_often_than_allowed(good: str, allowed: str, code: int) -> None:
     ran = run("replay", good, "--check", "--max-prefix-breaks", allowed)
@@ -122,6 +123,7 @@ def test_a_check_fails_when_the_prefix_moved_more_often_than_allowed(good: str, 
     assert "Traceback" not in ran.err
 
 
+@pytest.mark.layout("library")
 def test_a_check_in_json_keeps_stdout_to_the_object(good: str) -> None:
     ran = run("replay", good, "--json", "--check", "--max-prefix-breaks", "0")
     assert ran.exit == 1

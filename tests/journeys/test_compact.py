@@ -212,6 +212,7 @@ def test_the_setting_of_the_store_is_used_where_none_is_named(url: str) -> None:
     assert (ran.exit, ran.err) == (0, "")
 
 
+@pytest.mark.layout("library")
 def test_names_that_would_move_the_cursor_are_shown_escaped(tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path / 'chats.db'}"
     with lamella.open(store) as engine:

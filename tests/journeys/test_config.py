@@ -216,10 +216,10 @@ def test_a_conversation_is_refused_in_the_same_words_as_its_settings(machine: Ma
 
 def test_what_a_new_chat_gets_along_with_its_model_is_shown(machine: Machine) -> None:
     chat = json.loads(machine.run("config", "show", "--json").out)["chat"]
-    told = {"model": "local", "layout": "in_place", "window": 8_192, "reserve": 1_024, "missing": None}
+    told = {"model": "local", "layout": "auto", "window": 8_192, "reserve": 1_024, "missing": None}
     assert chat == {**told, "system": DEFAULT_SYSTEM}
     line = machine.run("config", "show").out.splitlines()[-1]
-    assert line == "a new chat          model local, layout in_place, window 8,192, reserve 1,024"
+    assert line == "a new chat          model local, layout auto, window 8,192, reserve 1,024"
     machine.project.write_text('layout = "library"\nmodel = "openai:gpt-6"\n', encoding="utf-8")
     line = machine.run("config", "show").out.splitlines()[-1]
     assert "model openai:gpt-6, layout library, " in line

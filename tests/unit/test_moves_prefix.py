@@ -14,7 +14,7 @@ from lamella import Note
 
 
 def moving(converse):
-    chat = converse()
+    chat = converse(layout="library")
     chat.ask("one", attach=[Note(path="a.md", text="A")])
     chat.reply("r")
     chat.ask("two")

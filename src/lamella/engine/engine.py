@@ -130,7 +130,7 @@ class Engine:
         return chat
 
     def fit(self, model: str) -> Mapping[str, object]:
-        """What suits a conversation that begins with a model, where nobody set it: its window and layout, by name."""
+        """What suits a conversation that begins with a model, where nobody set it, such as its window, by name."""
         return _there(self._fit, "models")(check_text(model, "model", may_be_empty=False))
 
     def check_model(self, model: str) -> None:

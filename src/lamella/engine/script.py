@@ -24,6 +24,7 @@ from lamella.engine.dialogue.reading.rules import write_rules
 from lamella.engine.dialogue.turn import TurnView
 from lamella.engine.keeping.backend import Backend, ChatRules
 from lamella.engine.keeping.conversations import Conversations
+from lamella.engine.keeping.lasting import keep_layout
 from lamella.engine.replay import ScriptedTurn, replay
 from lamella.errors import CallError
 
@@ -46,7 +47,7 @@ def read_script(backend: Backend, conversation: str, head: str | None = None) ->
     log, name = conversations.load_log(conversation), conversations.name_of(conversation)
     if head is not None and head not in log.nodes:
         raise CallError(f"{name} has no message {head!r}.", hint=f"Its branches: {', '.join(log.branches())}.")
-    told, configured = log.path(head), backend.configure(log.settings)
+    told, configured = log.path(head), keep_layout(backend.configure(log.settings), log)
     hashes = path_hashes(told)
     contents = backend.store.read_contents(conversation, hashes) if hashes else {}
     turns = read_turns(told, contents, usual=configured.terms)

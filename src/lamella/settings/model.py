@@ -119,7 +119,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     profile: str = "default"
     window: _Tokens = 128_000
     reserve: _Tokens = 4_096
-    layout: str = "library"
+    layout: str = "auto"
     carry_forward: str = "full"
     history: str = "full"
     history_turns: int | None = None

@@ -6,7 +6,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lamella.core.log.terms import Layout
 from lamella.engine.dialogue.answer import Answer
 from lamella.errors import LamellaError
 from lamella.settings.configuration import Configuration
@@ -137,11 +136,10 @@ def read_answer(answer: object) -> Answer:
 def fit_settings(model: str, *, begins: bool, services: Services | None = None) -> dict[str, object]:
     """What a conversation gets along with a model, where nobody set it: a window that the model has.
 
-    One that ``begins`` gets a layout whose prefix only grows, too: it is what a chat in one sitting is cheapest in. And
-    it gets a system prompt.
+    One that ``begins`` gets a system prompt, too.
     """
     services = services or read_services()
-    fitting: dict[str, object] = {"layout": Layout.IN_PLACE.value, "system": DEFAULT_SYSTEM} if begins else {}
+    fitting: dict[str, object] = {"system": DEFAULT_SYSTEM} if begins else {}
     room, own = _find_room(model, services.found, services), services.fit_budget(services.found, model)
     if room["window"] < services.settings.window or not begins:
         fitting |= room

@@ -83,6 +83,7 @@ def _make_configure(services: Services, world: "World", *, fits: bool) -> "Calla
             limits=make_limits(settings),
             summarizer=settings.summarizer,
             recall_hints=find_hint_rule(settings),
+            lays_out=found.is_set("layout"),
         )
 
     last: tuple[Mapping[str, object], ChatRules] | None = None

@@ -1,4 +1,4 @@
-"""What every runner sends, scene by scene and in both layouts: whole message arrays, to be read and compared.
+"""What every runner sends, scene by scene and in every layout: whole message arrays, to be read and compared.
 
 A runner that is added to the registry is played here without a word, and ``python -m tests.golden.regenerate`` writes
 its files. Scenes are the same for all: where two files differ, the runners do.
@@ -29,7 +29,7 @@ from lamella.testing import Line
 from lamella.wiring import open_notes
 
 HERE = Path(__file__).parent / "expected"
-LAYOUTS = ("library", "in_place")
+LAYOUTS = ("library", "in_place", "auto")
 MODEL = "anthropic:claude-opus-5-5"
 NOTES = {
     "beans.md": "# Beans\n\nThe beans were sown in May, beside the wall.\n",

@@ -278,10 +278,10 @@ def test_an_artifact_is_erased_from_one_conversation_only(url: str) -> None:
         assert "Beans.\n" not in sent.messages[0].text
 
 
-def test_a_model_has_a_window_and_a_layout_that_fit_it(url: str) -> None:
+def test_a_model_has_a_window_that_fits_it_and_no_layout_of_its_own(url: str) -> None:
     with lamella.open(url) as engine:
         fitting = engine.fit("local")
-        assert fitting["layout"] == "in_place"
+        assert "layout" not in fitting
         chat = engine.chat("demo", **fitting)
         assert chat.ask("hi").tokens.limit == fitting["window"] - fitting["reserve"]  # type: ignore[operator]
 

@@ -32,6 +32,7 @@ def call(*, read: int | None, total: float) -> Call:
     )
 
 
+@pytest.mark.layout("library")
 def test_a_turn_is_told_in_one_line_once_it_is_answered(listening: pytest.LogCaptureFixture) -> None:
     chat = Conversation(conversation="garden")
     note = Note(path="secret-plan.md", text="The password is swordfish.")

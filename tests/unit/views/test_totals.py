@@ -2,6 +2,7 @@
 
 from decimal import Decimal
 
+import pytest
 from tests.contracts.places import doc
 from tests.contracts.tables import names
 
@@ -24,6 +25,7 @@ def talk(turns: int, *, model: str | None = None) -> list[Turn]:
     return made
 
 
+@pytest.mark.layout("library")
 def test_turns_are_passed_on_as_they_are_counted() -> None:
     turns = talk(3, model=PRICED)
     totals = Totals()

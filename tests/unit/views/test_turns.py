@@ -23,6 +23,7 @@ def turn() -> Turn:
     return chat.ask("What grows here?", attach=[NOTE])
 
 
+@pytest.mark.layout("library")
 def test_a_turn_has_the_documented_fields_in_their_order(turn: Turn) -> None:
     body = view_turn(turn)
     page = doc("replay.md")
@@ -67,6 +68,7 @@ def test_a_turn_without_a_price_has_no_cost() -> None:
     assert view_turn(Conversation().ask("Hello"))["cost"] is None
 
 
+@pytest.mark.layout("library")
 def test_a_replay_begins_with_its_layout_where_there_is_a_turn(turn: Turn) -> None:
     assert view_head("demo", turn) == {"lamella": 1, "conversation": "demo", "layout": "library"}
     assert view_head("demo", None) == {"lamella": 1, "conversation": "demo", "layout": None}

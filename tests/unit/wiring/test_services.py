@@ -18,7 +18,7 @@ def test_defaults_are_those_that_are_documented() -> None:
         "model": None,
         "window": 128_000,
         "reserve": 4_096,
-        "layout": "library",
+        "layout": "auto",
         "carry_forward": "full",
         "history": "full",
         "warn": 0.60,
@@ -33,7 +33,7 @@ def test_defaults_are_those_that_are_documented() -> None:
 
 def test_what_the_caller_gives_wins_and_none_means_not_given() -> None:
     settings = load_settings({"window": 10, "layout": None})
-    assert (settings.window, settings.layout) == (10, "library")
+    assert (settings.window, settings.layout) == (10, "auto")
 
 
 def test_an_unknown_setting_is_refused_and_the_known_ones_are_named() -> None:

@@ -103,7 +103,9 @@ def enter_turn(books: Books, envelope: Envelope, *, tariff: Tariff, at: datetime
     prompt, profile, measure = envelope.prompt, tariff.profile, envelope.prompt.measure
     request = see_request(prompt, at=at)
     use, cache = books.cache.answer(request, profile=profile, measure=measure)
-    if profile.marks and prompt.terms.layout is Layout.AUTO and not prompt.rounds:
+    # The plan of a turn that is sent once more is that of its first time, when none of it was there.
+    again = books.last is not None and books.last.messages == request.messages
+    if profile.marks and prompt.terms.layout is Layout.AUTO and not prompt.rounds and not again:
         use = foresee(prompt, profile)
     messages = glue_messages(prompt)
     glued = replace(request, messages=messages, total=weigh(messages, prompt.tools, measure))

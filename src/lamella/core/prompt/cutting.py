@@ -30,6 +30,7 @@ from lamella.core.values import replace
 
 # What the list of things that left may take, in tokens; what does not fit is found by recall.
 _LISTED_TOKENS = 100
+_MORE = "- and {} more; recall finds them\n"
 LISTED = "Known and not shown here; attach again to read, or recall:\n"
 
 
@@ -173,20 +174,29 @@ def _show_again(artifact: Artifact, form: Form, *, above: bool, place: str, meas
 
 
 def list_dead(entries: Sequence[LibraryEntry], *, place: str, measure: Measure) -> dict[str, Standing]:
-    """What left the prompt, as a list of handles with the newest first; what it does not hold stands nowhere."""
-    listed: dict[str, Standing] = {}
-    room = _LISTED_TOKENS
-    for entry in sorted(entries, key=_attached_at, reverse=True):
-        text = render_known(entry.artifact) if room > 0 else ""
-        tokens = measure.count(text) if text else 0
-        room -= tokens
-        if text and room >= 0:
-            pieces = (text,)
-            listed[entry.artifact.id] = make_standing(
-                entry.artifact, form=Form.HANDLE, place=place, pieces=pieces, tokens=tokens
-            )
-        else:
-            room, listed[entry.artifact.id] = 0, _stand_nowhere(entry.artifact)
+    """What left the prompt, as a list of handles with the newest first; what it does not hold stands nowhere.
+
+    The last line says how many those are.
+    """
+    if not entries:
+        return {}
+    newest = [entry.artifact for entry in sorted(entries, key=_attached_at, reverse=True)]
+    room = _LISTED_TOKENS - measure.count(_MORE.format(len(newest)))
+    lines: list[str] = []
+    for artifact in newest:
+        text = render_known(artifact)
+        room -= measure.count(text)
+        if room < 0:
+            break
+        lines.append(text)
+    if left := len(newest) - len(lines):
+        # It belongs to the last one that is listed; where a name is too long for any list it stands for that.
+        lines[-1:] = ["".join((*lines[-1:], _MORE.format(left)))]
+    listed: dict[str, Standing] = {artifact.id: _stand_nowhere(artifact) for artifact in newest[len(lines) :]}
+    for artifact, line in zip(newest, lines, strict=False):
+        listed[artifact.id] = make_standing(
+            artifact, form=Form.HANDLE, place=place, pieces=(line,), tokens=measure.count(line)
+        )
     return listed
 
 

@@ -63,7 +63,7 @@ def _state(state: State, now: Sequence[str], new: Set[str], *, cuts: bool, place
     before, standing = state.trail.attached, state.standing
     here = {name for name in now if name in new or (name in standing and standing[name].place == place)}
     # A cut takes earlier lines along: what it leaves readable and is no longer attached has to be told again.
-    candidates = standing if cuts else set(before)
+    candidates = standing if cuts else before
     gone = [name for name in candidates if name not in now and name in state.library and _is_readable(state, name)]
     back = [name for name in now if name not in before and name not in here]
     lines = ((_GONE, gone), (_BACK, back))

@@ -23,6 +23,7 @@ class ChatRules(Struct, frozen=True, kw_only=True):
 
     ``parts`` reads those of the system prompt that settings of these names give. ``limits`` are how far a turn may go,
     ``summarizer`` is who writes summaries, as the setting says it, and ``recall_hints`` whether originals are held out.
+    ``lays_out`` says that somebody chose the layout: a default is for conversations that begin.
     """
 
     rules: Rules
@@ -32,6 +33,7 @@ class ChatRules(Struct, frozen=True, kw_only=True):
     limits: TurnLimits = TurnLimits()
     summarizer: str = "off"
     recall_hints: bool = False
+    lays_out: bool = False
 
 
 class Backend(Struct, frozen=True, kw_only=True):

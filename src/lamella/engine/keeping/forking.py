@@ -33,6 +33,7 @@ from lamella.engine.keeping.backend import Backend
 from lamella.engine.keeping.commands.events import list_command_hashes, read_commands, write_command
 from lamella.engine.keeping.conversations import Conversations
 from lamella.engine.keeping.last_turn import left_path
+from lamella.engine.keeping.lasting import keep_layout
 from lamella.engine.keeping.titles import read_title
 from lamella.errors import CallError
 
@@ -53,7 +54,7 @@ def fork_into(backend: Backend, conversation: str, message: str, *, name: str) -
     committed = log.committed(branch)
     hashes = (*path_hashes((*branch, told[-1])), *committed_hashes(committed), *list_command_hashes(commands))
     contents = backend.store.read_contents(conversation, hashes) if hashes else {}
-    usual = backend.configure(log.settings).terms
+    usual = keep_layout(backend.configure(log.settings), log).terms
     turns = read_turns(branch, contents, committed, usual=usual)
     key = backend.make_key(name)
     copy = _Copy(conversation, key)

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from lamella.core.log.branch import read_calls, read_time
 from lamella.core.log.events.message import MessageEvent, TurnSetup
 from lamella.core.log.events.reply import ReplyEvent
+from lamella.core.log.events.terms import leaves_open
 from lamella.core.log.ids import Voice, message_id
 from lamella.core.log.log import Log
 from lamella.core.log.nodes import Told, list_parts
-from lamella.core.log.terms import Terms
+from lamella.core.log.terms import Layout, Terms
 from lamella.engine.dialogue.world import SentTurn
 
 _PAIR = 2
@@ -60,6 +61,18 @@ def find_runner(log: Log) -> str | None:
     # Nearly every turn asks this, and settling all of its terms for it would be the longer way.
     given = getattr(asked, "runner", None)
     return given if isinstance(given, str) else _USUAL.runner
+
+
+def find_layout(log: Log) -> Layout | None:
+    """The layout that a conversation was asked in last; none where nothing was asked, or the terms were left open."""
+    last = log.nodes.get(log.head) or next(iter(log.nodes.values()), None)
+    if last is None:
+        return None
+    asked = log.nodes[last.event.parent].event if isinstance(last.event, ReplyEvent) else last.event
+    if isinstance(given := getattr(asked, "layout", None), Layout):
+        return given
+    # Another program's turns go on under the settings; the first events left out what was usual then.
+    return None if leaves_open(asked) else _USUAL.layout
 
 
 def name_empty(log: Log, message: str) -> str:

@@ -14,6 +14,7 @@ from lamella.core.prompt.prompt import Prompt
 from lamella.core.values import replace
 from lamella.engine.dialogue.ask import Ask, repeat_system
 from lamella.engine.keeping.backend import ChatRules
+from lamella.engine.keeping.last_turn import find_layout
 from lamella.errors import LamellaError
 
 # Settings that give parts of the system prompt. A turn has them in its own words, so no event names them.
@@ -36,7 +37,7 @@ class ChatSettings:
         """What settings come to: as written down, with those on top that are not written down yet."""
         written = log.settings
         self.changed = {name: value for name, value in self.changed.items() if written.get(name) != value}
-        self._rules = self._configure(self.listed(log))
+        self._rules = keep_layout(self._configure(self.listed(log)), log)
         if self._secrets is None:
             self._rules = _hold_secrets(self._rules, written.get("secrets"))
         return self._rules
@@ -98,6 +99,16 @@ class ChatSettings:
         given = {} if system is None else repeat_system(system)
         names = [name for name in PART_SETTINGS if name in self.changed]
         return {**given, **self._rules.parts(names)} if names else given
+
+
+def keep_layout(rules: ChatRules, log: Log) -> ChatRules:
+    """The rules of a conversation that exists: where nobody chose a layout it keeps the one that it has."""
+    if rules.lays_out or not log.nodes:
+        return rules
+    layout = find_layout(log)
+    if layout in (None, rules.terms.layout):
+        return rules
+    return replace(rules, terms=replace(rules.terms, layout=layout))
 
 
 def _hold_secrets(rules: ChatRules, written: object) -> ChatRules:

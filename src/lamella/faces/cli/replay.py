@@ -38,7 +38,7 @@ def replay(
     max_prefix_breaks: Annotated[
         int | None, typer.Option(min=0, help="With --check: exit 1 if the prefix moved more often.")
     ] = None,
-    layout: Annotated[str | None, typer.Option(help="Override the layout: library, in_place or auto.")] = None,
+    layout: Annotated[str | None, typer.Option(help="Override the layout: auto, library or in_place.")] = None,
     window: Annotated[int | None, typer.Option(help="Override the window, in tokens.")] = None,
     model: Annotated[str | None, typer.Option(help="Override the model, as provider:name.")] = None,
     store: StoreOption = None,

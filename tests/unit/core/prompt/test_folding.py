@@ -229,6 +229,7 @@ def test_a_window_that_is_too_small_for_the_turns_it_shows_is_made_to_fit() -> N
     assert fitted.envelope.tokens.total <= 0.95 * story.rules.budget.limit
 
 
+@pytest.mark.layout("library")
 @pytest.mark.moves_prefix(reason="in the library layout the window moves with every turn")
 def test_modes_are_settings_of_a_conversation(converse: type[Conversation]) -> None:
     chat = converse(history="window", history_turns=2)

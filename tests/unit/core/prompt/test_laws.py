@@ -157,6 +157,7 @@ def test_a_strip_is_cut_only_where_a_turn_begins(pair: tuple[Envelope, Envelope]
     assert legal_cuts(strip) == (0, 3)
 
 
+@pytest.mark.layout("library")
 @PROMOTES
 def test_a_library_is_cut_only_before_what_cannot_be_fetched_again(converse: type[Watched]) -> None:
     chat = converse()

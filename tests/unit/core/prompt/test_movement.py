@@ -90,6 +90,7 @@ def test_another_model_shares_no_prefix_though_every_byte_is_the_same(converse: 
     assert (turn.prefix.cause, turn.prefix.common_tokens) == ("model_changed", 0)
 
 
+@pytest.mark.layout("library")
 @MOVES
 def test_in_library_a_promoted_artifact_is_named(converse: type[Watched]) -> None:
     chat = converse()
@@ -98,6 +99,7 @@ def test_in_library_a_promoted_artifact_is_named(converse: type[Watched]) -> Non
     assert str(chat.ask("two").prefix.movement) == "artifact_added(a.md)"
 
 
+@pytest.mark.layout("library")
 @MOVES
 def test_in_library_an_updated_artifact_is_named_before_one_added_after_it(converse: type[Watched]) -> None:
     chat = converse()
@@ -108,6 +110,7 @@ def test_in_library_an_updated_artifact_is_named_before_one_added_after_it(conve
     assert str(chat.ask("three").prefix.movement) == "artifact_updated(a.md)"
 
 
+@pytest.mark.layout("library")
 @MOVES
 def test_in_library_a_message_that_loses_its_tool_result_is_a_fold(converse: type[Watched]) -> None:
     chat = converse()
@@ -117,6 +120,7 @@ def test_in_library_a_message_that_loses_its_tool_result_is_a_fold(converse: typ
     assert (turn.prefix.cause, turn.prefix.segment) == ("epoch_folded", first.envelope.layers[2].segments[0].id)
 
 
+@pytest.mark.layout("library")
 @MOVES
 def test_in_library_a_message_that_loses_its_references_is_a_fold(converse: type[Watched]) -> None:
     chat = converse()
@@ -126,6 +130,7 @@ def test_in_library_a_message_that_loses_its_references_is_a_fold(converse: type
     assert str(chat.ask("three").prefix.movement) == "epoch_folded(a.md)"
 
 
+@pytest.mark.layout("library")
 @MOVES
 def test_a_dropped_artifact_is_named_as_a_fold(converse: type[Watched]) -> None:
     chat = converse()

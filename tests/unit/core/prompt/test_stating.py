@@ -32,6 +32,13 @@ def test_what_was_detached_is_named_once() -> None:
     assert asked(story.say("two", "yes", turn), Turn(text="three")) == "three"
 
 
+def test_what_was_detached_is_named_in_the_order_it_was_first_seen() -> None:
+    names = [f"{letter}.md" for letter in "qwertyuiop"]
+    story = Story(terms=STICKY).say("one", "yes", attaching(*(note(name, "T") for name in names)))
+    told = asked(story, Turn(text="two", detach=tuple(reversed(names))))
+    assert told.startswith(f"No longer attached: {', '.join(names)}.\n")
+
+
 def test_what_comes_back_without_its_text_is_named() -> None:
     story = told().say("two", "yes", Turn(text="", detach=("a.md",)))
     assert asked(story, replace(attaching(A), text="three")) == f"Attached again: a.md.\n{QUERY_LABEL}three"

@@ -142,6 +142,7 @@ def test_an_older_version_stands_until_the_library_takes_the_newer_one() -> None
     assert (in_full(later, "alpha"), in_full(later, "beta")) == (False, True)
 
 
+@pytest.mark.layout("library")
 def test_a_preview_is_not_the_whole() -> None:
     text = "# Head\n" + "words " * 1_500
     chat = Conversation(carry_forward="preview")
@@ -155,6 +156,7 @@ def test_a_dropped_note_no_longer_stands() -> None:
     assert not in_full(chat.ask("two", drop=["a.md"]), "alpha")
 
 
+@pytest.mark.layout("library")
 def test_turns_that_the_history_mode_hides_do_not_stand() -> None:
     chat = Conversation(history="window", history_turns=1)
     names = []

@@ -94,6 +94,7 @@ def test_while_a_turn_waits_what_it_holds_is_not_recalled(make: Callable[..., Co
     assert chat.recall("window") == ()
 
 
+@pytest.mark.layout("library")
 def test_another_branch_is_not_recalled() -> None:
     chat = make_chat(history="window", history_turns=1)
     for text in ("first of apples", "second of pears", "third of plums"):
@@ -126,6 +127,7 @@ def test_a_chat_opened_again_recalls_the_same() -> None:
     assert make_chat(store).recall("shelf window") == chat.recall("shelf window")
 
 
+@pytest.mark.layout("library")
 def test_what_was_indexed_is_kept_while_the_branch_grows() -> None:
     runner = open_dialogue(read_services({"history": "window", "history_turns": 1}), conversation="chat")
     runner._recaller = recaller = Recaller()

@@ -223,6 +223,7 @@ def lade_runs(nodes: Sequence[Node]) -> Sequence[Node]:
     return PackedNodes(columns._replace(runs=runs))
 
 
+@pytest.mark.layout("library")
 def test_one_that_tells_something_else_is_found_by_verify(store: MemoryStore) -> None:
     converse(open_chat(store), 4)
     lies: list[Callable[[Snapshot], Snapshot]] = [

@@ -97,6 +97,7 @@ def test_what_was_kept_gives_the_same_turn_as_counting_again(store: MemoryStore)
     assert open_chat(store).ask("And plums?") == open_chat(bare).ask("And plums?")
 
 
+@pytest.mark.layout("library")
 def test_texts_that_nobody_counted_are_counted_once_and_kept_with_the_next_event(store: MemoryStore) -> None:
     converse(open_chat(store))
     bare = copy_with(store, lambda _: b"")

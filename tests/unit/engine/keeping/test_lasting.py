@@ -3,8 +3,13 @@
 from pathlib import Path
 
 import pytest
+from msgspec import convert
+from tests.unit.engine.backends import make_chat
 
 import lamella
+from lamella.adapters.stores.memory import MemoryStore
+from lamella.core.log.events.codec import write_event
+from lamella.core.log.events.message import MessageEvent
 from lamella.core.messages.request import Request
 from lamella.engine.keeping.lasting import PART_SETTINGS, ChatSettings
 from lamella.errors import SettingError
@@ -55,6 +60,43 @@ def test_what_is_set_holds_from_the_next_turn_on_and_after_a_reload(url: str) ->
         chat.set(temperature=None, reasoning_effort="default", system="")
         last = request(chat.ask("Four?"))
         assert (last.temperature, last.effort, last.messages[0].text) == (None, None, "Be brief.")
+
+
+def test_a_conversation_that_exists_keeps_its_layout_where_nobody_chose_one(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for layout in ("library", "in_place"):
+        monkeypatch.setenv("LAMELLA_LAYOUT", layout)
+        with lamella.open(url) as engine:
+            chat = engine.chat(layout)
+            chat.ask("One?")
+            chat.reply("Yes.")
+        monkeypatch.delenv("LAMELLA_LAYOUT")
+        with lamella.open(url) as engine:
+            chat = engine.chat(layout)
+            turn = chat.ask("Two?")
+            assert (turn.envelope.layout, turn.prefix.cause) == (layout, "none")
+            chat.reply("No.")
+            assert engine.chat("new").preview("One?").envelope.layout == "auto"
+            copy = engine.fork(layout, chat.head, f"of {layout}")
+            assert copy.preview("Three?").envelope.layout == layout
+            assert [turn.envelope.layout for turn in chat.replay()] == [layout, layout]
+    monkeypatch.setenv("LAMELLA_LAYOUT", "library")
+    with lamella.open(url) as engine:
+        assert engine.chat("in_place").preview("Three?").envelope.layout == "library"
+        assert engine.chat("in_place", layout="auto").preview("Three?").envelope.layout == "auto"
+
+
+def test_turns_of_before_there_was_a_choice_are_in_the_library_and_open_ones_as_settings_say() -> None:
+    message = {"id": "q", "parent": "", "text": "One?"}
+    asked = {"first": {}, "given": {"layout": "in_place"}, "open": {"history": None, "image_notes": None}}
+    found: dict[str, str] = {}
+    for name, terms in asked.items():
+        store = MemoryStore()
+        event = convert({**message, **terms}, MessageEvent)
+        store.append("chat", write_event(event, at="2026-01-01T00:00:00Z"), expected=0)
+        found[name] = str(make_chat(store).preview("Two?").envelope.layout)
+    assert found == {"first": "library", "given": "in_place", "open": "auto"}
 
 
 def test_a_setting_that_is_refused_changes_nothing(url: str) -> None:

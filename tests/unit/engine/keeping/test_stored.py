@@ -85,6 +85,7 @@ def test_an_edit_goes_on_from_before_the_message_with_the_same_attachments(store
     assert kinds(store)[-2:] == ["edit", "reply"]
 
 
+@pytest.mark.layout("library")
 def test_an_edit_keeps_everything_that_the_message_was_asked_with(store: MemoryStore) -> None:
     chat = make_chat(store)
     chat.ask("q1", attach=[Note(path="a.md", text="Apple.")], system={"base": "B.", "memory": "M."})
@@ -505,6 +506,7 @@ def test_what_was_folded_in_full_stays_so_until_the_next_fold(store: MemoryStore
     assert len(again.messages[0].text) < len(folded.messages[0].text) / 2
 
 
+@pytest.mark.layout("library")
 def test_a_note_with_pictures_has_its_text_in_the_library_only_if_it_was_attached_when_that_was_said(
     store: MemoryStore,
 ) -> None:

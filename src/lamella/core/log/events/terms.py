@@ -58,6 +58,11 @@ def leave_terms(event: Given) -> Given:
     return replace_fields(event, **dict.fromkeys(_OPEN))
 
 
+def leaves_open(event: object) -> bool:
+    """Whether an event leaves its terms to the settings."""
+    return any(getattr(event, name, UNSET) is None for name in _OPEN)
+
+
 def settle_terms(event: GivenTerms, usual: Terms) -> Terms:
     """The terms that an event gives; what it leaves open, as older ones do, is as usual."""
     return _settle(_given(event), usual)

@@ -76,6 +76,7 @@ def test_attached_again_by_its_new_path_or_its_old_one_it_is_the_note_that_is_kn
     assert turn.envelope.warnings == ()
 
 
+@pytest.mark.layout("library")
 @PROMOTES
 def test_moved_back_it_is_where_it_was(converse: type[Watched], vault: Path) -> None:
     chat = converse(attachments="sticky", vault=vault)
@@ -92,6 +93,7 @@ def test_moved_back_it_is_where_it_was(converse: type[Watched], vault: Path) -> 
     assert attached(chat.ask("four")) == []
 
 
+@pytest.mark.layout("library")
 @PROMOTES
 @pytest.mark.parametrize("copies", [("new/x.md", "new/y.md"), ()])
 def test_with_two_copies_or_none_nothing_is_guessed(
@@ -109,6 +111,7 @@ def test_with_two_copies_or_none_nothing_is_guessed(
     assert turn.envelope.warnings[0].startswith("old/a.md stays as it was sent last: There is no file old/a.md")
 
 
+@pytest.mark.layout("library")
 @PROMOTES
 def test_a_copy_beside_a_note_that_is_still_there_is_another_note(converse: type[Watched], vault: Path) -> None:
     chat = converse(vault=vault)

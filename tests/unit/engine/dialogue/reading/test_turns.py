@@ -61,6 +61,7 @@ def test_an_attachment_with_text_is_not_read(converse: type[Watched], vault: Pat
     assert "A #x" not in turn.messages[-1].text
 
 
+@pytest.mark.layout("library")
 @PROMOTES
 def test_a_note_is_read_again_each_turn_it_is_attached(converse: type[Watched], vault: Path) -> None:
     chat = converse(vault=vault)
@@ -78,6 +79,7 @@ def test_a_turn_that_reads_nothing_needs_no_vault(converse: type[Watched], vault
     assert chat.ask("Still there?").messages
 
 
+@pytest.mark.layout("library")
 @PROMOTES
 def test_touching_a_file_changes_no_byte(converse: type[Watched], vault: Path) -> None:
     chat = converse(vault=vault)
@@ -133,6 +135,7 @@ def test_other_notes_do_not_bring_their_pictures(converse: type[Watched], vault:
     assert turn.envelope.warnings == ()
 
 
+@pytest.mark.layout("library")
 @pytest.mark.moves_prefix(reason="in layout library what was attached goes into the system message")
 def test_pictures_are_sent_in_the_turn_of_the_active_note_alone_and_again_when_it_is_active_again(
     converse: type[Watched], vault: Path
@@ -175,6 +178,7 @@ def test_a_reader_reads_its_medium_with_no_catalog_beside_it_and_no_other_medium
             reader.read_wanted([Wanted(kind=kind, name="x")])
 
 
+@pytest.mark.layout("library")
 @PROMOTES
 def test_what_is_pinned_by_its_id_is_attached_as_it_is_known(converse: type[Watched]) -> None:
     chat = converse()

@@ -51,6 +51,7 @@ def read(backend: Backend, text: str) -> Chronicle:
     return chronicle
 
 
+@pytest.mark.layout("library")
 def test_a_changed_question_is_a_branch_with_the_same_context(backend: Backend, text: str) -> None:
     old = said(take_out(backend))
     edited = read(backend, text.replace("**user**: two", "**user**: zwei"))
