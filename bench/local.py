@@ -75,6 +75,10 @@ class Talker:
         )
         return reply.text
 
+    async def forecast(self, request: Request) -> Forecast:
+        """What a request would come to now; nothing is asked."""
+        return await self._provider.forecast(request)
+
     async def close(self) -> None:
         await self._provider.close()
 
