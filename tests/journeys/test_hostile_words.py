@@ -1,7 +1,7 @@
 """Words that would act on a terminal, wherever they come from: shown by every command, obeyed by none."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from tests.journeys.terminal import Terminal
 import lamella
 from lamella import Note, Selection, ToolResult
 from lamella.faces.cli.app import make_command
+from lamella.runners.kinds.blocks import FUNCTIONS
 
 # Clears the screen, retitles the window, turns what follows around, rings, and ends a line for the eye only.
 HOSTILE = "x\x1b[2J\x1b]0;owned\x07\u202egnp.exe\u2066\x9b31m\rold\u2028new"
@@ -75,6 +76,26 @@ COMMANDS: dict[str, list[list[str]]] = {
         ["code", "select", "FOLDER", "--question", HOSTILE, "--explain"],
         ["code", "select", HOSTILE, "--question", "x"],
     ],
+    **{
+        f"code {kind}": [["code", kind, HOSTILE], ["code", kind, "TRANSCRIPT", "--say", HOSTILE, "--preview"]]
+        for kind in FUNCTIONS
+    },
+    "code analyse": [
+        ["code", "analyse", "FOLDER", "--question", HOSTILE, "--preview"],
+        ["code", "analyse", HOSTILE, "--question", "x"],
+    ],
+    "code state": [["code", "state", NAME], ["code", "state", HOSTILE]],
+    "code solve": [["code", "solve", "REQUEST"], ["code", "solve", "TRANSCRIPT"], ["code", "solve", HOSTILE]],
+    # What it chose goes into a pipe as it is.
+    "code filter": [
+        ["code", "filter", "TRANSCRIPT"],
+        ["code", "filter", "REQUEST", "--json"],
+        ["code", "filter", HOSTILE],
+    ],
+    "serve": [["serve", HOSTILE], ["serve", "--host", HOSTILE], ["serve", "--store", HOSTILE]],
+    "tokens list": [["tokens", "list"]],
+    "tokens add": [["tokens", "add", HOSTILE], ["tokens", "add", "laptop", "--owner", HOSTILE]],
+    "tokens remove": [["tokens", "remove", HOSTILE]],
     "chats remove": [["chats", "remove", NAME, HOSTILE], ["chats", "remove", NAME, "MESSAGE"]],
     "trust list": [["trust", "list"]],
     "trust add": [["trust", "add", f"openai-compatible:http://127.0.0.1/{HOSTILE}#x"], ["trust", "add", HOSTILE]],
@@ -142,14 +163,20 @@ def test_what_acts_on_a_terminal_is_shown_and_not_obeyed(
     command: str, url: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LAMELLA_STORE", url)
+    # What a model answers goes into a pipe as it is.
+    (tmp_path / "replies.json").write_text(json.dumps(["Yes."] * 3))
+    monkeypatch.setenv("LAMELLA_MODEL", f"scripted:{tmp_path / 'replies.json'}")
     transcript = tmp_path / "transcript.json"
     turn = {"user": HOSTILE, "system": {"base": HOSTILE}, "assistant": HOSTILE}
     transcript.write_text(json.dumps({"lamella": 1, "conversation": NAME, "model": HOSTILE, "turns": [turn, turn]}))
+    request = tmp_path / "request.json"
+    request.write_text(json.dumps({"prompt": HOSTILE, "question": HOSTILE, "codebase": {f"{HOSTILE}.py": HOSTILE}}))
     folder = tmp_path / "to\u202e"
     folder.mkdir()
     given = {
         "TRANSCRIPT": str(transcript),
         "FOLDER": str(folder),
+        "REQUEST": str(request),
         "MESSAGE": message,
         "COPY": f"sqlite:///{tmp_path / 'copy.db'}",
     }
@@ -171,3 +198,16 @@ def test_what_is_recalled_goes_into_a_pipe_as_it_is_and_to_eyes_as_it_can_be_rea
         assert terminal.wait_for_end() == 0
     assert "\\x1b[2J" in terminal.raw.replace("\r\n", "")
     assert ACTING.isdisjoint(terminal.shown)
+
+
+def test_an_answer_goes_into_a_pipe_as_it_is_and_to_eyes_as_it_can_be_read(
+    url: str, message: str, script: Callable[..., str]
+) -> None:
+    words = ("chats", "edit", NAME, message, "And now?", "--store", url, "--model", script(HOSTILE))
+    assert HOSTILE in run(*words).out
+    with Terminal(words, {}) as terminal:
+        assert terminal.wait_for_end() == 0
+    assert "\\x1b[2J" in terminal.raw.replace("\r\n", "")
+    # The line that says that it waits is drawn over, before the answer.
+    assert ACTING.isdisjoint(terminal.shown.rpartition("\r")[2])
+    assert terminal.shown.rpartition("\r")[2].startswith("x\\x1b")

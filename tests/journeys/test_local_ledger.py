@@ -63,13 +63,12 @@ def test_the_engine_reports_just_what_was_predicted_also_after_a_reload_in_a_new
 
 
 def test_digits_that_the_model_has_no_room_for_are_refused_before_it_is_loaded(
-    tmp_path: Path, home: Mapping[str, str]
+    home: Mapping[str, str],
 ) -> None:
     # By OpenAI's vocabulary these are 3,700 tokens, of which 6,800 would fit; this model reads every digit by itself.
-    digits = tmp_path / "digits.md"
-    digits.write_text("".join(f"{number * 7919 % 100_000}\n" for number in range(1_250)), encoding="utf-8")
-    ran = spawn("ask", "Sum?", "--attach", str(digits), "--model", "local", environment=home)
+    digits = "".join(f"{number * 7919 % 100_000}\n" for number in range(1_250))
+    ran = spawn("ask", f"Sum? {digits}", "--model", "local", environment=home)
     assert ran.exit != 0
     assert "error: The request needs 7,4" in ran.err
-    assert "digits.md, attached now (7," in ran.err
+    assert "what was typed now (7," in ran.err
     assert "the local engine" not in ran.err.lower()
