@@ -1,12 +1,13 @@
 """The chain: steps in their order, until the request has come down to its goal. A plan is a value."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from lamella.core.budget.counting import Measure
 from lamella.core.compaction.asking import Summaries, SummaryNeed
 from lamella.core.compaction.certificate import certify, keep_wishes
-from lamella.core.compaction.draft import Draft, begin_draft, shrink_draft
+from lamella.core.compaction.draft import WHOLE, Draft, Span, begin_draft, shrink_draft
 from lamella.core.compaction.rules import ChainRules
 from lamella.core.compaction.stages import MissingStage, find_current, resolve_stages
 from lamella.core.compaction.steps import STEPS
@@ -20,6 +21,9 @@ from lamella.core.values import replace
 
 # What makes room where nothing is spared, in this order.
 LAST_RESORT = (StepName.TOOL_RESULTS, StepName.PREVIEW, StepName.REPLIES, StepName.HANDLE, StepName.EXPENDABLE)
+
+# What shrinks where it stands: no block before the talk tells of it.
+_IN_PLACE = (StepName.TOOL_RESULTS, StepName.REPLIES, StepName.EXPENDABLE)
 
 
 class Plan(NamedTuple):
@@ -45,19 +49,20 @@ def plan_compaction(
     automatic: bool = True,
     hard: int | None = None,
     room: int = 0,
+    span: Span = WHOLE,
 ) -> Plan:
     """What would be taken out so that the turn's request comes down to the goal, from the prompt ``as_is``.
 
     ``path`` is every message of the branch. Still over ``hard``, nothing that was said before is spared. ``room`` is
     for the user's wishes whose messages go. A compaction that would lose an exact word or a wish for good is none.
+    Only what is in the ``span`` goes.
     """
     stages, missing = resolve_stages(chain.stages, path)
-    draft = begin_draft(
-        state, turn, chain=chain, measure=measure, place=place, window=window, goal=goal, stages=stages, as_is=as_is
-    )
+    weighed = partial(begin_draft, chain=chain, measure=measure, place=place, window=window, goal=goal)
+    draft = weighed(state, turn, stages=stages, as_is=as_is, span=span)
     draft = first = replace(draft, current=find_current(chain.stage_after, path))
     steps, skipped = list[Step](), list[Skip]()
-    for name in chain.steps:
+    for name in _list_steps(chain, span):
         if draft.excess <= 0:
             break
         skipped += _skip_missing(missing, name) if missing else ()
@@ -79,8 +84,14 @@ def plan_compaction(
         target=goal,
         automatic=automatic,
         certificate=certificate,
+        since=span.since,
     )
     return Plan(receipt=receipt, prompt=draft.prompt)
+
+
+def _list_steps(chain: ChainRules, span: Span) -> Sequence[StepName]:
+    """The steps that may run; from a message on only those that leave every byte before it where it is."""
+    return [name for name in chain.steps if name in _IN_PLACE] if span.since else chain.steps
 
 
 def _add_wishes(first: Draft, draft: Draft, steps: list[Step], *, room: int, hard: int | None) -> Draft:

@@ -38,7 +38,8 @@ def _shrinkable(draft: Draft) -> Iterator[tuple[str, Standing]]:
     held = draft.held
     for name, entry in draft.state.shelf.items():
         rules = draft.chain.of_kind(entry.artifact.kind)
-        if rules.shrink and may_shrink(entry.artifact) and name not in held:
+        inside = name not in draft.state.library or draft.span.holds(draft.state.library[name].at)
+        if rules.shrink and inside and may_shrink(entry.artifact) and name not in held:
             yield name, entry
 
 

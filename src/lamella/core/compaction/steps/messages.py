@@ -58,6 +58,9 @@ def cut_expendable(draft: Draft) -> Step | None:
     replies = take_until(_weigh_replies([turns[name] for name in ranked], draft), draft.excess)
     if replies:
         return Step(name=StepName.EXPENDABLE, removed=replies)
+    if draft.span.since:
+        # The line that says what is left out would stand before everything that stays.
+        return None
     results = {turn.user.id: _weigh_tools(turn) for turn in free}
     overhead = 2 * draft.measure.per_message
     weights = ((name, turns[name].said_tokens + results[name] + overhead) for name in ranked)
