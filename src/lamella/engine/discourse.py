@@ -18,7 +18,7 @@ from lamella.engine.cold import ColdCache
 from lamella.engine.dialogue.answer import Answer
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.library import LibraryRow, list_library
-from lamella.engine.dialogue.proposal import Proposal
+from lamella.engine.dialogue.proposal import EVERYTHING_SAID, PlanRange, Proposal
 from lamella.engine.dialogue.reading.commands import EVERYTHING
 from lamella.engine.dialogue.reading.waiting import Commands
 from lamella.engine.dialogue.reading.working_set import list_working_set
@@ -49,7 +49,9 @@ class DiscourseLike(StagedWalker, Protocol):
 
     def read_answer(self, answer: object) -> Answer: ...
 
-    def plan(self, *, to: float | None = None, at: datetime | None = None) -> Proposal: ...
+    def plan(
+        self, within: PlanRange = EVERYTHING_SAID, *, to: float | None = None, at: datetime | None = None
+    ) -> Proposal: ...
 
     def commit(self, planned: Proposal, *, at: datetime | None = None) -> Receipt: ...
 
@@ -230,17 +232,29 @@ class Discourse(StagedDiscourse):
         # An id that a result has from elsewhere is not its id here.
         return self._walker.give([replace(output, id=None) for output in given], at=check_time(at))
 
-    def plan(self, to: float | None = None) -> Proposal:
-        """What compacting would take out and bring, down to a share of what fits. Nothing changes yet."""
-        return self._walker.plan(to=to)
+    def plan(self, to: float | None = None, *, since: str | None = None, until: str | None = None) -> Proposal:
+        """What compacting would take out and bring, down to a share of what fits. Nothing changes yet.
+
+        With ``since`` only from the turn of that message on, and every byte before it stays; with ``until`` only up to
+        the turn of that message. Messages are named by their ids, or as ``turn:3`` and ``reply:3``.
+        """
+        names = [None if one is None else check_text(one, "message", may_be_empty=False) for one in (since, until)]
+        return self._walker.plan(PlanRange(*names), to=to)
 
     def commit(self, planned: Proposal, *, at: datetime | None = None) -> Receipt:
         """Do what was planned; what it took out can be recalled, and all of it undone."""
         return self._walker.commit(planned, at=check_time(at))
 
-    def compact(self, to: float | None = None, *, at: datetime | None = None) -> Receipt | None:
+    def compact(
+        self,
+        to: float | None = None,
+        *,
+        since: str | None = None,
+        until: str | None = None,
+        at: datetime | None = None,
+    ) -> Receipt | None:
         """Plan and commit in one; none if there is nothing to gain."""
-        planned = self.plan(to)
+        planned = self.plan(to, since=since, until=until)
         return None if planned.receipt is None else self.commit(planned, at=at)
 
     def undo(self, receipt: str | None = None, *, at: datetime | None = None) -> Receipt:

@@ -44,6 +44,7 @@ def view_receipt(receipt: Receipt) -> dict[str, object]:
         "target": receipt.target,
         "automatic": receipt.automatic,
         "certificate": receipt.certificate and view_certificate(receipt.certificate),
+        **({"since": receipt.since} if receipt.since else {}),
     }
 
 

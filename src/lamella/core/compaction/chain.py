@@ -1,12 +1,13 @@
 """The chain: steps in their order, until the request has come down to its goal. A plan is a value."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from lamella.core.budget.counting import Measure
 from lamella.core.compaction.asking import Summaries, SummaryNeed
 from lamella.core.compaction.certificate import certify, keep_wishes
-from lamella.core.compaction.draft import Draft, begin_draft, shrink_draft
+from lamella.core.compaction.draft import WHOLE, Draft, Span, begin_draft, shrink_draft
 from lamella.core.compaction.rules import ChainRules
 from lamella.core.compaction.stages import MissingStage, find_current, resolve_stages
 from lamella.core.compaction.steps import STEPS
@@ -20,6 +21,9 @@ from lamella.core.values import replace
 
 # What makes room where nothing is spared, in this order.
 LAST_RESORT = (StepName.TOOL_RESULTS, StepName.PREVIEW, StepName.REPLIES, StepName.HANDLE, StepName.EXPENDABLE)
+
+# What shrinks where it stands: no block before the talk tells of it.
+_IN_PLACE = (StepName.TOOL_RESULTS, StepName.REPLIES, StepName.EXPENDABLE)
 
 
 class Course(NamedTuple):
@@ -60,19 +64,18 @@ def plan_compaction(
     hard: int | None = None,
     room: int = 0,
     course: Course | None = None,
+    span: Span = WHOLE,
 ) -> Plan:
     """What would be taken out so that the turn's request comes down to the goal, from the prompt ``as_is``.
 
     ``path`` is every message of the branch. Still over ``hard``, nothing that was said before is spared. ``room`` is
     for the wishes whose messages go. What would lose an exact word or a wish for good is none. One that stopped for a
-    summary goes on in its ``course``.
+    summary goes on in its ``course``. Only what is in the ``span`` goes.
     """
     stages, missing = resolve_stages(chain.stages, path) if chain.stages else ((), ())
     if course is None:
-        first = begin_draft(
-            state, turn, chain=chain, measure=measure, place=place, window=window, goal=goal, stages=stages, as_is=as_is
-        )
-        course = _begin(first, path)
+        weighed = partial(begin_draft, chain=chain, measure=measure, place=place, window=window, goal=goal)
+        course = _begin(weighed(state, turn, stages=stages, as_is=as_is, span=span), path)
     course, need = _go_on(course, summaries, missing)
     if need is not None:
         return Plan(receipt=None, needs=(need,), course=course)
@@ -92,6 +95,7 @@ def plan_compaction(
         target=goal,
         automatic=automatic,
         certificate=certificate,
+        since=span.since,
     )
     return Plan(receipt=receipt, prompt=draft.prompt)
 
@@ -101,7 +105,7 @@ def _begin(first: Draft, path: Sequence[str]) -> Course:
     after = first.chain.stage_after
     if after is not None:
         first = replace(first, current=find_current(after, path))
-    return Course(first=first, draft=first, names=first.chain.steps)
+    return Course(first=first, draft=first, names=_list_steps(first.chain, first.span))
 
 
 def _go_on(
@@ -116,6 +120,11 @@ def _go_on(
         draft, need = _run(draft, left[0], summaries, steps=steps, skipped=skipped)
         left = left if need is not None else left[1:]
     return Course(first=course.first, draft=draft, names=left, steps=tuple(steps), skipped=tuple(skipped)), need
+
+
+def _list_steps(chain: ChainRules, span: Span) -> tuple[StepName, ...]:
+    """The steps that may run; from a message on only those that leave every byte before it where it is."""
+    return tuple([name for name in chain.steps if name in _IN_PLACE]) if span.since else chain.steps
 
 
 def _add_wishes(first: Draft, draft: Draft, steps: list[Step], *, room: int, hard: int | None) -> Draft:

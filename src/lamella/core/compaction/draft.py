@@ -1,6 +1,7 @@
 """The draft: a request that is not sent yet, with what it weighs, on its way to becoming smaller."""
 
 from functools import cached_property
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -12,9 +13,27 @@ from lamella.core.log.turn import Turn
 from lamella.core.prompt.advance import Planner, advance, waiting
 from lamella.core.prompt.layers.strip import Exchange
 from lamella.core.prompt.prompt import Prompt
-from lamella.core.prompt.receipts import apply_step, fold_for_receipt, settle
+from lamella.core.prompt.receipts import apply_step, fold_for_receipt, keep_before, settle
 from lamella.core.prompt.state import State
 from lamella.core.values import replace
+
+
+class Span(NamedTuple):
+    """The part of a conversation that may shrink: from the turn of an index to another, with all where none is named.
+
+    Where it begins with the message ``since``, every byte before that stays as it was sent.
+    """
+
+    first: int = 0
+    last: int | None = None
+    since: str = ""
+
+    def holds(self, number: int) -> bool:
+        """Whether a turn is in it, by how many were asked before it."""
+        return self.first <= number and (self.last is None or number <= self.last)
+
+
+WHOLE = Span()
 
 
 class Draft(Struct, frozen=True, kw_only=True, dict=True):
@@ -22,7 +41,7 @@ class Draft(Struct, frozen=True, kw_only=True, dict=True):
 
     ``stages`` are those that are done, with their messages as the whole log has them; ``current`` are the messages of
     the one that is being worked on, none where work has no stages. As a last ``resort`` nothing that was said or
-    attached before is spared: otherwise a question could not be asked at all.
+    attached before is spared: otherwise a question could not be asked at all. Only what is in the ``span`` may go.
     """
 
     state: State
@@ -36,6 +55,7 @@ class Draft(Struct, frozen=True, kw_only=True, dict=True):
     stages: tuple[Stage, ...] = ()
     current: frozenset[str] | None = None
     resort: bool = False
+    span: Span = WHOLE
 
     @property
     def tokens(self) -> int:
@@ -54,6 +74,8 @@ class Draft(Struct, frozen=True, kw_only=True, dict=True):
         pinned = self.prompt.pinned
         talk = self.state.talk
         shown = talk.exchanges[talk.hidden : None if self.resort else -1]
+        if self.span is not WHOLE:
+            shown = tuple([one for one in shown if self.span.holds(one.number)])
         if not pinned:
             return shown
         return tuple([one for one in shown if pinned.isdisjoint([said.id for said in one.said])])
@@ -80,13 +102,17 @@ def begin_draft(
     goal: int,
     stages: tuple[Stage, ...] = (),
     as_is: Prompt | None = None,
+    span: Span = WHOLE,
 ) -> Draft:
     """The draft that a compaction starts from: folded, as after any compaction, and nothing taken out yet.
 
     ``as_is`` is the turn's prompt before that, which may be the folded one already.
     """
-    folded = settle(fold_for_receipt(state, turn.terms, measure), turn.terms, measure)
-    if as_is is None or not _is_folded(as_is, state):
+    if span.since:
+        folded = keep_before(state, span.since)
+    else:
+        folded = settle(fold_for_receipt(state, turn.terms, measure), turn.terms, measure)
+    if span.since or as_is is None or not _is_folded(as_is, state):
         as_is = waiting(advance(folded, turn, place, measure=measure))
     return Draft(
         state=folded,
@@ -98,12 +124,15 @@ def begin_draft(
         prompt=as_is,
         goal=goal,
         stages=stages,
+        span=span,
     )
 
 
 def shrink_draft(draft: Draft, step: Step) -> Draft:
     """The draft without what one step takes out, weighed on the messages that would be sent."""
-    state = settle(apply_step(draft.state, step, draft.measure), draft.turn.terms, draft.measure)
+    state = apply_step(draft.state, step, draft.measure)
+    if not draft.span.since:
+        state = settle(state, draft.turn.terms, draft.measure)
     turn = draft.turn
     if turn.system is not None and turn.system.workflow_detail:
         turn = replace(turn, system=turn.system.shorten(step.removed))

@@ -83,7 +83,8 @@ class Receipt(Struct, frozen=True, kw_only=True):
     """A compaction: its steps in order. What it took out of the request is still in the log.
 
     ``parent`` is the message it was committed after. Without steps it only folded what stood in messages. ``chain``
-    says by which rules it is applied; the ``certificate`` accounts for what it touched.
+    says by which rules it is applied; the ``certificate`` accounts for what it touched. With ``since`` nothing before
+    that message moved: nothing folded, and no question went.
     """
 
     id: str
@@ -96,6 +97,7 @@ class Receipt(Struct, frozen=True, kw_only=True):
     automatic: bool = True
     chain: int = 1
     certificate: Certificate | None = None
+    since: str = ""
 
 
 def find_voided(names: Sequence[str], receipt: str | None) -> int | None:
@@ -119,11 +121,13 @@ def make_receipt(
     automatic: bool,
     chain: int = CHAIN,
     certificate: Certificate | None = None,
+    since: str = "",
 ) -> Receipt:
     """A receipt, named by what it does and where."""
     cuts = [[step.name, list(step.removed), step.text or ""] for step in steps]
+    told = [conversation, parent, cuts, list(tokens), target, *([since] if since else [])]
     return Receipt(
-        id=short_hash(canonical_json([conversation, parent, cuts, list(tokens), target])),
+        id=short_hash(canonical_json(told)),
         parent=parent,
         steps=steps,
         skipped=skipped,
@@ -133,4 +137,5 @@ def make_receipt(
         automatic=automatic,
         chain=chain,
         certificate=certificate,
+        since=since,
     )

@@ -65,6 +65,8 @@ def place_by_plan(state: State, turn: Turn) -> Placement:
     goes_on = state.terms is not None and state.terms.layout is turn.terms.layout and not _was_compacted(state)
     if planned is not None and (planned.keep == 0 or goes_on):
         return planned
+    if state.kept is not None and find_forced(state, turn) is None:
+        return keep_kept(state, planned or _STAYS)
     why = find_forced(state, turn) or (find_wish(turn) if planned is None else None)
     stays = planned or _STAYS
     return stays if why is None else replace(stays, keep=0, forms={}, served=None, lasting=None, why=why)
@@ -78,9 +80,15 @@ def find_forced(state: State, turn: Turn) -> str | None:
         return "the layout changed"
     if turn.rewritten is not None and not turn.unmoved:
         return "what was said before was rewritten"
-    if _was_compacted(state):
+    if _was_compacted(state) and state.kept is None:
         return "what was said before was compacted"
     return _why_settings_fold(state, turn)
+
+
+def keep_kept(state: State, planned: Placement) -> Placement:
+    """What a compaction left as it was stays, and behind it an epoch begins."""
+    why = "what was said before was compacted from some message on"
+    return replace(planned, keep=state.kept, forms={}, marks=(), served=None, lasting=None, why=why)
 
 
 def _was_compacted(state: State) -> bool:

@@ -18,7 +18,7 @@ from lamella.core.log.terms import History
 from lamella.core.log.turn import Turn
 from lamella.core.messages.model import Message
 from lamella.core.planning.habits import Hazards, expect_short_lapses, find_hazards
-from lamella.core.planning.layouts import find_forced, find_wish
+from lamella.core.planning.layouts import find_forced, find_wish, keep_kept
 from lamella.core.prompt.advance import with_settings
 from lamella.core.prompt.attached import detach_known, drop_known, gather
 from lamella.core.prompt.cutting import LISTED, is_alive, is_closed, stub_in_line
@@ -28,6 +28,7 @@ from lamella.core.prompt.prompt import has_system
 from lamella.core.prompt.state import State
 from lamella.core.prompt.trail import Held, Trail, count_lapse
 from lamella.core.text.changes import build_diff
+from lamella.core.values import replace
 
 # What a handle takes in the list of what left, and what all of that list may take.
 _HANDLE, _HANDLES = 10, 100
@@ -87,6 +88,8 @@ def plan_by_price(
     lapse = _find_lapse(state, profile, at)
     forced = find_forced(state, turn)
     asked_at = int(has_system(turn.system or state.system, {})) + state.talk.length
+    if forced is None and state.kept is not None and state.measured_by == measure.name:
+        return replace(keep_kept(state, Placement()), at=at, lapse=lapse)
     if forced is not None or state.measured_by != measure.name:
         # Nothing that a cache holds can be served: what is marked is there for the next turn.
         first = asked_at - state.talk.length

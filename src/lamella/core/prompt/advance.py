@@ -97,7 +97,7 @@ def advance(state: State, turn: Turn, place: Planner, *, measure: Measure) -> St
         warnings=warnings,
         working_set=opened.trail.attached,
     )
-    opened = replace(opened, head=asked, last=prompt, waits=True, compacted=None)
+    opened = replace(opened, head=asked, last=prompt, waits=True, compacted=None, kept=None)
     opened = add_rounds(opened, turn.rounds) if turn.rounds else opened
     return opened if turn.reply is None else answer(opened, turn.reply, reply_id=turn.reply_id)
 

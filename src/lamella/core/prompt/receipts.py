@@ -32,10 +32,10 @@ _STANDS_IN = {
 
 def apply_receipt(state: State, receipt: Receipt, terms: Terms, *, measure: Measure) -> State:
     """The state once a compaction is committed: an epoch begins, and what the receipt names is taken out."""
-    now = fold_for_receipt(state, terms, measure)
+    now = keep_before(state, receipt.since) if receipt.since else fold_for_receipt(state, terms, measure)
     for step in receipt.steps:
         now = apply_step(now, step, measure, chain=receipt.chain)
-    now = settle(now, terms, measure)
+    now = now if receipt.since else settle(now, terms, measure)
     return replace(now, shrunk_to=receipt.tokens_after, compacted=_first_moved(receipt))
 
 
@@ -53,6 +53,15 @@ def fold_for_receipt(state: State, terms: Terms, measure: Measure) -> State:
     talk = replace(state.talk, exchanges=Series((*state.talk.exchanges[:start], *kept)))
     folded = fold_library(replace(state, talk=talk), terms, measure)
     return draw_curtain(folded, terms, measure)
+
+
+def keep_before(state: State, since: str) -> State:
+    """The state that a compaction from a message on starts from: nothing folds, and what is before it stays."""
+    talk = state.talk
+    at = [index for index, exchange in enumerate(talk.exchanges) if any(said.id == since for said in exchange.said)]
+    before = talk.exchanges[talk.hidden : at[0]] if at else ()
+    kept = int(has_system(state.system, state.shelf)) + count_messages(before)
+    return replace(state, epoch=state.epoch + 1, kept=kept if at else None)
 
 
 def apply_step(state: State, step: Step, measure: Measure, *, chain: int = CHAIN) -> State:

@@ -24,7 +24,8 @@ class State(Struct, frozen=True, kw_only=True):
     ``last`` is what was sent last; while it ``waits`` for its reply, the talk does not have it yet. ``shrunk_to`` is
     what the last compaction in force came to in tokens; ``compacted`` names what it did to the bytes sent before, until
     the next turn is asked. ``pinned`` are messages that no compaction takes out. ``trail`` is what was sent when, where
-    prices decide. ``rules`` are those that somebody added or ended by hand.
+    prices decide. ``rules`` are those that somebody added or ended by hand. ``kept`` is how many
+    messages the last compaction left as they were sent, where it began behind some, until the next turn is asked.
     """
 
     conversation: str
@@ -49,3 +50,4 @@ class State(Struct, frozen=True, kw_only=True):
     pinned: frozenset[str] = frozenset()
     trail: Trail = NO_TRAIL
     rules: RuleBook = RuleBook()
+    kept: int | None = None

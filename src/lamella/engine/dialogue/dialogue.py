@@ -25,7 +25,7 @@ from lamella.engine.dialogue.answer import Answer
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.fitting import Fitter, seal_request
 from lamella.engine.dialogue.past import Past
-from lamella.engine.dialogue.proposal import Proposal, propose
+from lamella.engine.dialogue.proposal import EVERYTHING_SAID, PlanRange, Proposal, propose
 from lamella.engine.dialogue.reading.turns import read_turn
 from lamella.engine.dialogue.recalling import Recaller, SearchedDialogue
 from lamella.engine.dialogue.rounds import calls_wait, check_outputs, close_round, name_calls, skip_call
@@ -38,10 +38,7 @@ _AFTER_OVERFLOW = 0.7
 
 
 class Dialogue(SearchedDialogue):
-    """One conversation. Ask, then reply; asking again leaves the turn before with the empty reply.
-
-    With a journal, what cannot be written down did not happen.
-    """
+    """One conversation: ask, then reply, else the turn stays empty. What its journal cannot write did not happen."""
 
     def __init__(
         self,
@@ -67,11 +64,9 @@ class Dialogue(SearchedDialogue):
         # The state before the turn that waits for its reply, if one does, and after the last that was answered.
         self._before = self._state = start
         self.accounts = Accounts(world, ledger=ledger)
-        # The answer whose calls wait for what they give.
+        # The answer whose calls wait; what they gave, in a state that was not looked at yet; the request as sent last.
         self._pending = pending
-        # What they gave, in the state that has it and was not looked at yet: a summary may have to be fetched first.
         self._taken: tuple[State, tuple[ToolOutput, ...]] | None = None
-        # The request of the turn that waits, as it was sent last.
         self._sent: Prompt | None = None
         self._fold()
 
@@ -337,17 +332,22 @@ class Dialogue(SearchedDialogue):
         receipts = self._past.turns[-1].receipts if self._state.waits else self._past.receipts
         return apply_receipts(self._before, receipts, terms, measure=self._rules.measure)
 
-    def plan(self, *, to: float | None = None, summaries: bool = True, at: datetime | None = None) -> Proposal:
-        """What compacting now would take out, down to a share of what fits, by default to the target.
-
-        A turn that waits counts as stopped: it is one of those that were said, with the empty reply.
-        """
+    def plan(
+        self,
+        within: PlanRange = EVERYTHING_SAID,
+        *,
+        to: float | None = None,
+        summaries: bool = True,
+        at: datetime | None = None,
+    ) -> Proposal:
+        """What compacting now would take out; a turn that waits counts as stopped, with the empty reply."""
         if self._state.waits:
-            return self._after_stopping().plan(to=to, summaries=summaries, at=at)
+            return self._after_stopping().plan(within, to=to, summaries=summaries, at=at)
         proposal = propose(
             self._settle(self._terms),
             Turn(text="", terms=self._terms),
             self._rules,
+            within=within,
             fitter=self._fitter if summaries else self._fitter.without_summaries(),
             to=to,
             path=self._past.path,

@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import NamedTuple
 
 from msgspec import Struct
 
 from lamella.core.budget.thresholds import check_share
+from lamella.core.compaction.draft import WHOLE, Span
 from lamella.core.compaction.fitting import Rules
 from lamella.core.ledger.cache import CacheRequest
 from lamella.core.ledger.entry import Tariff, see_request
@@ -16,6 +18,8 @@ from lamella.core.prompt.advance import advance, waiting
 from lamella.core.prompt.envelope import TokenCounts, count_tokens
 from lamella.core.prompt.state import State
 from lamella.engine.dialogue.fitting import Fitter
+from lamella.engine.dialogue.reading.pins import name_said
+from lamella.errors import CallError
 
 
 class Proposal(Struct, frozen=True, kw_only=True):
@@ -34,11 +38,44 @@ class Proposal(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
 
 
+class PlanRange(NamedTuple):
+    """What of a conversation a plan is about: from the turn of a message on, up to that of another, or all of it."""
+
+    since: str | None = None
+    until: str | None = None
+
+
+EVERYTHING_SAID = PlanRange()
+
+
+def find_span(state: State, within: PlanRange) -> Span:
+    """The turns that are meant, by the ids of messages, or as ``turn:3`` and ``reply:3``."""
+    if within == EVERYTHING_SAID:
+        return WHOLE
+    names = name_said(state)
+    turns = {said.id: one.number for one in state.talk.exchanges for said in one.said}
+    for name in (one for one in within if one is not None):
+        if name not in names:
+            raise CallError(
+                f"No message of the prompt is called {name!r}.",
+                hint="Name a message by its id, or as turn:3 or reply:3; one that a compaction took out is none.",
+            )
+    first = 0 if within.since is None else turns[names[within.since]]
+    last = None if within.until is None else turns[names[within.until]]
+    if last is not None and last < first:
+        raise CallError(
+            f"{within.until} is before {within.since}: there is nothing between them.",
+            hint="Give since the earlier one, and until the later.",
+        )
+    return Span(first=first, last=last, since="" if within.since is None else names[within.since])
+
+
 def propose(
     state: State,
     turn: Turn,
     rules: Rules,
     *,
+    within: PlanRange = EVERYTHING_SAID,
     fitter: Fitter,
     to: float | None,
     path: Sequence[str],
@@ -49,12 +86,13 @@ def propose(
     """What compacting would take out before this turn, down to a share of what fits, by default to the target."""
     budget = rules.budget
     goal = int((budget.target if to is None else check_share(to)) * budget.limit)
+    span = find_span(state, within)
     as_is = waiting(advance(state, turn, rules.place, measure=rules.measure))
     before = count_tokens(as_is, budget)
     # Folding alone may free a little; where there is room enough, that is no reason to move the prefix.
     if before.total <= goal:
         return Proposal(receipt=None, goal=goal, before=before)
-    plan, warnings = fitter.plan(state, turn, rules, goal=goal, path=path, as_is=as_is)
+    plan, warnings = fitter.plan(state, turn, rules, goal=goal, path=path, as_is=as_is, span=span)
     if plan.receipt is None or plan.prompt is None:
         return Proposal(receipt=None, goal=goal, before=before, warnings=warnings)
     outlook = compare_outlook(

@@ -189,6 +189,7 @@ class _Copy:
                 automatic=receipt.automatic,
                 chain=receipt.chain,
                 certificate=receipt.certificate,
+                since=self._ids.get(receipt.since, receipt.since),
             )
             self.parts.append(write_receipt(renamed, at=at))
 

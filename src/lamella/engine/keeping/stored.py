@@ -41,6 +41,7 @@ from lamella.engine.dialogue.turn import TurnView, no_model
 from lamella.engine.keeping.backend import Backend
 from lamella.engine.keeping.commands.asides import AccountedChat
 from lamella.engine.keeping.commands.chat import CommandedChat
+from lamella.engine.keeping.commands.planning import PlannedChat
 from lamella.engine.keeping.commands.preparing import PreparedChat
 from lamella.engine.keeping.commands.rules import RuledChat
 from lamella.engine.keeping.journal import ChatJournal, StoredLog
@@ -55,7 +56,7 @@ from lamella.engine.stages.kept import StagedChat
 
 
 @one_at_a_time(except_for=("turns", "branches", "model_for"), properties=("calls", "standing"))
-class StoredChat(StagedChat, CommandedChat, RuledChat, AccountedChat, PreparedChat, RecallingChat):
+class StoredChat(StagedChat, CommandedChat, RuledChat, PlannedChat, AccountedChat, PreparedChat, RecallingChat):
     """One conversation in a store. Opening it reads the log once; the last epoch is laid out on the first turn.
 
     Settings given by name are written down with the next event, so that the conversation goes on under them.
@@ -275,10 +276,6 @@ class StoredChat(StagedChat, CommandedChat, RuledChat, AccountedChat, PreparedCh
         if receipt is not None:
             self._take_up_memory(due=True)
         return receipt
-
-    def plan(self, *, to: float | None = None, summaries: bool = True, at: datetime | None = None) -> Proposal:
-        """What compacting now would take out and bring; a turn that waits counts as stopped."""
-        return self._next_dialogue().plan(to=to, summaries=summaries, at=at)
 
     def commit(self, planned: Proposal, *, at: datetime | None = None) -> Receipt:
         """Do what was planned, written down with its receipt."""

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from lamella.engine.dialogue.proposal import Proposal
+from lamella.engine.dialogue.proposal import EVERYTHING_SAID, PlanRange, Proposal
 from lamella.engine.keeping.stored import StoredChat
 from lamella.errors import CallError, UsageError
 from lamella.faces.cli.access import ChatName, JsonOption, StoreOption, name_command, opened_chat
@@ -31,35 +31,47 @@ def compact(
             help="How much to come down to, as a share of what fits; else the setting `target`.", show_default=False
         ),
     ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MESSAGE", help="Only from here on: its id, turn:3 or reply:3. What is before it stays as it is."
+        ),
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option(metavar="MESSAGE", help="Only up to here: its id, turn:3 or reply:3.")
+    ] = None,
     as_json: JsonOption = False,
     store: StoreOption = None,
 ) -> None:
     """Make room in a conversation. Nothing is lost: what is taken out can be recalled, and all of it undone.
 
     lamella compact garden --plan --to 0.01
+
+    lamella compact garden --until turn:20
     """
-    _check_words(plan=plan, undo=undo, receipt=receipt, to=to)
+    within = PlanRange(since, until)
+    _check_words(plan=plan, undo=undo, receipt=receipt, picks=to is not None or within != EVERYTHING_SAID)
     with opened_chat(store, chat) as stored:
         waits = find_waiting(stored.turns())
         if undo:
             _undo(stored, receipt, as_json=as_json)
         else:
             back = name_command("compact", stored.name, undo=True, store=store)
-            _compact(stored, to, undo=None if plan else back, as_json=as_json)
+            _compact(stored, within, to, undo=None if plan else back, as_json=as_json)
         tell_stopped(None if plan else waits, again=name_command("chats regenerate", stored.name, store=store))
 
 
-def _check_words(*, plan: bool, undo: bool, receipt: str | None, to: float | None) -> None:
+def _check_words(*, plan: bool, undo: bool, receipt: str | None, picks: bool) -> None:
     if receipt is not None and not undo:
         raise UsageError("--receipt needs --undo.", hint="Add --undo.")
-    if undo and (plan or to is not None):
-        raise UsageError("--undo excludes --plan and --to.", hint="Undo first, then plan anew.")
+    if undo and (plan or picks):
+        raise UsageError("--undo excludes --plan, --to, --since and --until.", hint="Undo first, then plan anew.")
 
 
-def _compact(stored: StoredChat, to: float | None, *, undo: str | None, as_json: bool) -> None:
+def _compact(stored: StoredChat, within: PlanRange, to: float | None, *, undo: str | None, as_json: bool) -> None:
     with told_if_slow(f"Planning what {stored.name} can do without"):
         stored.check_summarizer()
-        planned = stored.plan(to=to)
+        planned = stored.plan(within, to=to)
     tell_planning(planned)
     if planned.receipt is None:
         raise _nothing(stored, planned)

@@ -1,7 +1,7 @@
 """Library entries to one line of a list, or to their outline: only what can be fetched again and is not pinned."""
 
 from lamella.core.artifacts.blocks import render_listed
-from lamella.core.compaction.draft import Draft
+from lamella.core.compaction.draft import WHOLE, Draft
 from lamella.core.compaction.steps.taking import take_until
 from lamella.core.log.placement import Form
 from lamella.core.log.receipt import Step, StepName
@@ -33,8 +33,10 @@ def cut_to_handles(draft: Draft) -> Step | None:
 
 
 def _shrinkable(draft: Draft) -> list[tuple[str, Standing]]:
-    chain, held = draft.chain, draft.held
+    chain, held, library, span = draft.chain, draft.held, draft.state.library, draft.span
     shelved = [(name, entry) for name, entry in draft.state.shelf.items() if name not in held]
+    if span is not WHOLE:
+        shelved = [one for one in shelved if one[0] not in library or span.holds(library[one[0]].at)]
     return [
         (name, one) for name, one in shelved if may_shrink(one.artifact) and chain.of_kind(one.artifact.kind).shrink
     ]

@@ -61,6 +61,9 @@ def cut_expendable(draft: Draft) -> Step | None:
     replies = take_until(_weigh_replies([turns[name] for name in ranked], draft), draft.excess)
     if replies:
         return Step(name=StepName.EXPENDABLE, removed=replies)
+    if draft.span.since:
+        # The line that says what is left out would stand before everything that stays.
+        return None
     overhead = 2 * draft.measure.per_message
     results = [_weigh_tools(turn) if turn.tools or turn.rounds or turn.lines else 0 for turn in free]
     whole = zip(candidates, results, strict=True)

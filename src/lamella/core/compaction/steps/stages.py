@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator, Sequence
 
-from lamella.core.compaction.draft import Draft
+from lamella.core.compaction.draft import WHOLE, Draft
 from lamella.core.log.receipt import Step, StepName
 from lamella.core.prompt.layers.strip import Exchange
 
@@ -20,7 +20,7 @@ def cut_recent_stages(draft: Draft) -> Step | None:
 def _shorten(draft: Draft) -> Step | None:
     system = draft.turn.system or draft.state.system
     count = draft.measure.count
-    if not system.workflow_detail or count(system.workflow_brief) >= count(system.workflow):
+    if draft.span is not WHOLE or not system.workflow_detail or count(system.workflow_brief) >= count(system.workflow):
         return None
     return Step(name=StepName.RECENT_STAGES, removed=tuple(system.workflow_detail.split()))
 

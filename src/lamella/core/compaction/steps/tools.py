@@ -24,7 +24,7 @@ def _stubs(draft: Draft) -> Iterator[tuple[str, int]]:
     if draft.state.talk.exchanges and not draft.resort:
         stay.update(tool.artifact.id for tool in draft.state.talk.exchanges[-1].tools)
     for exchange in draft.free:
-        for tool in exchange.tools:
+        for tool in () if draft.span.since else exchange.tools:
             if tool.form is Form.FULL and tool.artifact.id not in stay:
                 yield tool.artifact.id, tool.tokens - stub_tool(tool, draft.measure).tokens
         for said in exchange.rounds:

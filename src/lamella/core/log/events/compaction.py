@@ -34,7 +34,8 @@ class CompactionEvent(Struct, frozen=True, kw_only=True, gc=False, omit_defaults
     """A compaction after the message ``parent``. ``before`` is one that was asked already and is sent again after it.
 
     ``chain`` says by which rules it is applied; what does not say so is of the first. ``certificate`` are the counts of
-    exact words and of wishes that stand, are recallable and are gone.
+    exact words and of wishes that stand, are recallable and are gone. ``since`` is the message that it begins with,
+    where nothing before that moved.
 
     Texts that stand in for messages are contents, so that they can be erased.
     """
@@ -49,6 +50,7 @@ class CompactionEvent(Struct, frozen=True, kw_only=True, gc=False, omit_defaults
     before: str | None = None
     chain: int = 1
     certificate: tuple[int, ...] = ()
+    since: str = ""
 
     def hashes(self) -> Iterator[str]:
         """The texts that it put in place of messages."""
@@ -75,6 +77,7 @@ def make_compaction(receipt: Receipt, *, before: str | None = None) -> Compactio
         before=before,
         chain=receipt.chain,
         certificate=() if receipt.certificate is None else (*receipt.certificate.words, *receipt.certificate.rules),
+        since=receipt.since,
     )
 
 
@@ -102,6 +105,7 @@ def read_receipt(event: CompactionEvent, contents: Contents) -> Receipt:
         automatic=event.automatic,
         chain=event.chain,
         certificate=_read_certificate(event.certificate),
+        since=event.since,
     )
 
 

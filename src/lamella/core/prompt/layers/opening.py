@@ -142,9 +142,11 @@ def write_wishes(wishes: Wishes, *, more: int) -> str:
 def read_wishes(opening: Opening) -> tuple[Wishes, int]:
     """The wishes that stand in an opening, the newest last, and how many more there are."""
     lines = [line for one in opening.blocks if one.kind is SegmentKind.RULES for line in one.content.split("\n")]
-    more = sum(int(line[1:]) for line in lines if line.startswith("+"))
-    parted = (line.partition("\t") for line in lines if line and not line.startswith("+"))
-    return tuple((int(turn), text) for turn, _, text in parted), more
+    more = sum(int(line[1:]) for line in lines if line.startswith("+") and line[1:].isdecimal())
+    parted = (line.rpartition("\t") if "\t" not in line else line.partition("\t") for line in lines if line)
+    # A line without a turn is of a block whose content was not kept.
+    wishes = ((int(turn) if turn.isdecimal() else 0, text) for turn, _, text in parted if not text.startswith("+"))
+    return tuple((turn, text if turn else text.removeprefix("- ")) for turn, text in wishes), more
 
 
 def stand_first(opening: Opening, block: StandIn | None) -> Opening:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
+from lamella.engine.dialogue.proposal import PlanRange
 from lamella.engine.dialogue.recalling import name_passage
 from lamella.errors import CallError, LamellaError, UsageError
 from lamella.faces.cli.chat.attaching import find_active
@@ -87,7 +88,8 @@ def _preview(talk: TerminalChat, rest: str) -> None:
 
 def _compact(talk: TerminalChat, rest: str) -> None:
     waits = find_waiting(talk.stored.turns())
-    planned = talk.stored.plan(to=_share(rest))
+    within, share = _read_range(rest)
+    planned = talk.stored.plan(within, to=_share(share))
     tell_planning(planned)
     if planned.receipt is None:
         raise CallError(
@@ -100,11 +102,25 @@ def _compact(talk: TerminalChat, rest: str) -> None:
     tell_stopped(waits, again=_ASKED_AGAIN)
 
 
+def _read_range(rest: str) -> tuple[PlanRange, str]:
+    """From and up to which message, and the share: ``0.5 from turn:3 to turn:9``, each where it is given."""
+    words = rest.split()
+    named: dict[str, str] = {}
+    for word in ("from", "to"):
+        if word in words[:-1]:
+            at = words.index(word)
+            named[word] = words[at + 1]
+            del words[at : at + 2]
+    return PlanRange(named.get("from"), named.get("to")), " ".join(words)
+
+
 def _share(rest: str) -> float | None:
     try:
         return float(rest) if rest else None
     except ValueError as error:
-        raise UsageError(f"{rest} is no share.", hint="As in /compact 0.5.") from error
+        raise UsageError(
+            f"{rest} is no share.", hint="As in /compact 0.5, or /compact 0.5 from turn:3 to turn:9."
+        ) from error
 
 
 def _undo(talk: TerminalChat, _rest: str) -> None:
@@ -241,7 +257,12 @@ COMMANDS = {
         ),
         Command(name="/show", does="show what is in the library, and what each takes", run=library.show),
         Command(name="/preview", takes="[TEXT]", does="show what a message would send, and its cost", run=_preview),
-        Command(name="/compact", takes="[SHARE]", does="make room, down to a share of what fits", run=_compact),
+        Command(
+            name="/compact",
+            takes="[SHARE] [from ID] [to ID]",
+            does="make room, down to a share of what fits; from here, up to here, or everywhere",
+            run=_compact,
+        ),
         Command(name="/undo", does="take the last compaction back", run=_undo),
         Command(name="/recall", takes="WORDS", does="find what left the prompt", run=_recall),
         Command(
