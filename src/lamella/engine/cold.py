@@ -73,14 +73,14 @@ def _weigh_cold(chat: CoolingChat, tariff: Tariff, *, lapses_at: datetime, at: d
     planned = chat.preview(Ask(text=""), at=moment) if as_is.envelope.layout is Layout.AUTO else as_is
     folds = planned is not as_is and planned.envelope.prompt.placement.keep is not None
     folded = planned if folds else chat.preview(Ask(text="", fold=True), at=moment)
-    held = 0 if folded.cache is None else folded.cache.read
+    held = _count_lasting(as_is, tariff.profile, chat.accounts, moment)
     return ColdCache(
         lapsed=at > lapses_at,
         lapses_at=lapses_at,
         tokens=as_is.tokens.total,
-        cost=_price(as_is, _count_lasting(as_is, tariff.profile, chat.accounts, moment), tariff, at=at),
+        cost=tariff.price(split_use(held, as_is.tokens.total, tariff.profile), at),
         folded_tokens=folded.tokens.total,
-        folded_cost=_price(folded, held, tariff, at=at),
+        folded_cost=tariff.price(folded.cache or split_use(0, folded.tokens.total, tariff.profile), at),
         folds=folds,
     )
 
@@ -92,7 +92,3 @@ def _count_lasting(turn: TurnView, profile: CacheProfile, accounts: Accounts, mo
         return 0
     lives = (moment - sent.at).total_seconds() <= profile.longer[0]
     return weigh_messages(turn.messages[: lasting + 1], turn.envelope.prompt.measure) if lives else 0
-
-
-def _price(turn: TurnView, held: int, tariff: Tariff, *, at: datetime) -> Decimal | None:
-    return tariff.price(split_use(held, turn.tokens.total, tariff.profile), at)

@@ -124,12 +124,14 @@ def enter_turn(books: Books, envelope: Envelope, *, tariff: Tariff, at: datetime
 
 def foresee(prompt: Prompt, profile: CacheProfile) -> CacheUse:
     """What a cache that keeps only what was marked serves of a request, as its plan says; the rest is written to it."""
-    served, measure = prompt.placement.served, prompt.measure
-    read = 0
-    if served is not None:
-        read = weigh_messages(prompt.messages[: served + 1], measure)
-        read += count_tools(prompt.tools, measure.count) if prompt.tools else 0
-    return split_use(read, prompt.total, profile)
+    placement, measure = prompt.placement, prompt.measure
+    tools = count_tools(prompt.tools, measure.count) if prompt.tools else 0
+    read, long = (
+        0 if last is None else weigh_messages(prompt.messages[: last + 1], measure) + tools
+        for last in (placement.served, placement.lasting)
+    )
+    use = split_use(read, prompt.total, profile)
+    return replace(use, lasting=min(long - use.read, use.write)) if long > use.read else use
 
 
 def make_prefix(

@@ -65,4 +65,4 @@ def reported_use(usage: Usage) -> CacheUse | None:
     if usage.plain is None:
         return None
     write = (usage.write or 0) + (usage.write_long or 0)
-    return CacheUse(read=usage.read or 0, write=write, uncached=usage.plain)
+    return CacheUse(read=usage.read or 0, write=write, uncached=usage.plain, lasting=usage.write_long or 0)

@@ -100,12 +100,16 @@ _WORDS = {
 }
 
 
-class CacheUse(Struct, frozen=True, kw_only=True):
-    """A request's tokens by what becomes of them: read from the cache, written to it, neither."""
+class CacheUse(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A request's tokens by what becomes of them: read from the cache, written to it, neither.
+
+    Of those that are written, ``lasting`` are meant for the longer lifetime, which costs more.
+    """
 
     read: int
     write: int
     uncached: int
+    lasting: int = 0
 
     @property
     def total(self) -> int:

@@ -7,8 +7,18 @@ from tests.unit.core.compaction.talking import LIBRARY, QUARTERS, ROOM, Story, a
 
 from lamella.core.artifacts.blocks import render_block
 from lamella.core.ledger.cache import CacheProfile
-from lamella.core.ledger.entry import Books, Entry, Tariff, enter_turn, judge_call, make_prefix, see_request
+from lamella.core.ledger.entry import (
+    Books,
+    Entry,
+    Tariff,
+    enter_turn,
+    foresee,
+    judge_call,
+    make_prefix,
+    see_request,
+)
 from lamella.core.log.call import CacheUse, Cause, Cost, Outcome, Timing
+from lamella.core.log.placement import Placement
 from lamella.core.log.terms import Rewrite
 from lamella.core.log.turn import SystemParts, Turn
 from lamella.core.messages.delta import Diagnosis, Reply, StopReason
@@ -162,3 +172,16 @@ def test_a_call_is_kept_with_what_was_predicted_reported_judged_and_billed() -> 
         replace(entry, calls=(call, replace(stopped, verdict=replace(stopped.verdict, outcome=Outcome.HIT)))).verdict
         is call.verdict
     )
+
+
+def test_what_a_plan_writes_for_longer_is_foreseen_beside_what_it_writes() -> None:
+    story = Story()
+    story.say("one", "yes, indeed")
+    prompt = asked(story, Turn(text="two")).prompt
+    profile = CacheProfile(name="p", bills_writes=True, marks=4)
+    short, long, held = (
+        foresee(replace(prompt, placement=Placement(served=served, lasting=lasting)), profile)
+        for served, lasting in ((None, None), (None, 1), (1, 1))
+    )
+    assert (short.lasting, held.lasting) == (0, 0)
+    assert 0 < long.lasting == held.read < long.write == short.write == prompt.total

@@ -94,7 +94,7 @@ def test_every_outcome_has_its_words(found: Outcome) -> None:
     [
         (Usage(read=5, write=5), None),
         (Usage(plain=7), CacheUse(read=0, write=0, uncached=7)),
-        (Usage(plain=0, read=1, write=2, write_long=3), CacheUse(read=1, write=5, uncached=0)),
+        (Usage(plain=0, read=1, write=2, write_long=3), CacheUse(read=1, write=5, uncached=0, lasting=3)),
     ],
 )
 def test_what_a_provider_reported_is_told_by_price_where_it_says_enough(usage: Usage, use: CacheUse | None) -> None:

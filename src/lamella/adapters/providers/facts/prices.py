@@ -27,6 +27,7 @@ class SnapshotPrices:
             input_tokens=use.read + use.write + use.uncached,
             cache_read_tokens=use.read,
             cache_write_tokens=use.write,
+            cache_write_1h_tokens=use.lasting,
             output_tokens=output,
         )
         try:

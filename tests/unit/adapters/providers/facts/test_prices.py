@@ -52,3 +52,15 @@ def test_an_unknown_model_has_no_price_which_is_not_a_price_of_zero(model: str) 
 def test_answers_are_not_part_of_the_price() -> None:
     zero = PRICES.price("openai:gpt-5", CacheUse(read=0, write=0, uncached=0), None)
     assert zero == 0
+
+
+def test_what_is_written_for_longer_costs_more_where_a_provider_has_two_lifetimes() -> None:
+    def price(model: str, lasting: int) -> Decimal:
+        found = PRICES.price(model, CacheUse(read=0, write=1_000, uncached=0, lasting=lasting), None)
+        assert found is not None
+        return found
+
+    claude = "anthropic:claude-opus-5-5"
+    assert price(claude, 1_000) * 5 == price(claude, 0) * 8
+    assert price(claude, 0) < price(claude, 400) < price(claude, 1_000)
+    assert price("openai:gpt-5", 1_000) == price("openai:gpt-5", 0)
