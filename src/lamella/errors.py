@@ -20,7 +20,7 @@ LamellaError
 │   ├── SourceRefusedError     source_refused      an address that nothing is fetched from
 │   ├── SourceUnreachableError source_unreachable  nothing answers at an address, or not as it should
 │   ├── ExtraMissingError      extra_missing       what reads this is an extra, and is not installed
-│   ├── NotAvailableError      not_available       a documented choice that this version does not offer
+│   ├── NotAvailableError      not_available       a documented choice that is not offered here
 │   └── ProviderRefusedError   provider_refused    the provider does not take the request as it is
 │       ├── KeyRefusedError        key_refused         the provider does not know the key, or it may not do this
 │       ├── ModelMissingError      model_missing       the provider has no such model
@@ -208,7 +208,7 @@ class ExtraMissingError(BadInputError):
 
 
 class NotAvailableError(BadInputError):
-    """A documented choice that this version does not offer yet."""
+    """A documented choice that is not offered here."""
 
     code = "not_available"
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from lamella.core.budget.counting import Measure
 from lamella.core.compaction.asking import Summaries, SummaryNeed
 from lamella.core.compaction.certificate import certify, keep_wishes
-from lamella.core.compaction.draft import WHOLE, Draft, Span, begin_draft, shrink_draft
+from lamella.core.compaction.draft import WHOLE, Draft, Stretch, begin_draft, shrink_draft
 from lamella.core.compaction.rules import ChainRules
 from lamella.core.compaction.stages import MissingStage, find_current, resolve_stages
 from lamella.core.compaction.steps import STEPS
@@ -64,7 +64,7 @@ def plan_compaction(
     hard: int | None = None,
     room: int = 0,
     course: Course | None = None,
-    span: Span = WHOLE,
+    span: Stretch = WHOLE,
 ) -> Plan:
     """What would be taken out so that the turn's request comes down to the goal, from the prompt ``as_is``.
 
@@ -122,7 +122,7 @@ def _go_on(
     return Course(first=course.first, draft=draft, names=left, steps=tuple(steps), skipped=tuple(skipped)), need
 
 
-def _list_steps(chain: ChainRules, span: Span) -> tuple[StepName, ...]:
+def _list_steps(chain: ChainRules, span: Stretch) -> tuple[StepName, ...]:
     """The steps that may run; from a message on only those that leave every byte before it where it is."""
     return tuple([name for name in chain.steps if name in _IN_PLACE]) if span.since else chain.steps
 

@@ -18,7 +18,7 @@ from lamella.core.prompt.state import State
 from lamella.core.values import replace
 
 
-class Span(NamedTuple):
+class Stretch(NamedTuple):
     """The part of a conversation that may shrink: from the turn of an index to another, with all where none is named.
 
     Where it begins with the message ``since``, every byte before that stays as it was sent.
@@ -33,7 +33,7 @@ class Span(NamedTuple):
         return self.first <= number and (self.last is None or number <= self.last)
 
 
-WHOLE = Span()
+WHOLE = Stretch()
 
 
 class Draft(Struct, frozen=True, kw_only=True, dict=True):
@@ -55,7 +55,7 @@ class Draft(Struct, frozen=True, kw_only=True, dict=True):
     stages: tuple[Stage, ...] = ()
     current: frozenset[str] | None = None
     resort: bool = False
-    span: Span = WHOLE
+    span: Stretch = WHOLE
 
     @property
     def tokens(self) -> int:
@@ -102,7 +102,7 @@ def begin_draft(
     goal: int,
     stages: tuple[Stage, ...] = (),
     as_is: Prompt | None = None,
-    span: Span = WHOLE,
+    span: Stretch = WHOLE,
 ) -> Draft:
     """The draft that a compaction starts from: folded, as after any compaction, and nothing taken out yet.
 

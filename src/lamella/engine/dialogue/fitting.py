@@ -6,7 +6,7 @@ from lamella.core.budget.thresholds import is_over, must_shrink
 from lamella.core.compaction.asking import SummaryNeed, SummaryText
 from lamella.core.compaction.certificate import WISHES_SHARE
 from lamella.core.compaction.chain import Course, Plan, plan_compaction
-from lamella.core.compaction.draft import WHOLE, Span
+from lamella.core.compaction.draft import WHOLE, Stretch
 from lamella.core.compaction.fitting import Rules, check_fits, fit_turn
 from lamella.core.log.terms import History, SecretRule
 from lamella.core.log.turn import Turn
@@ -114,7 +114,7 @@ class Fitter:
         path: Sequence[str],
         as_is: Prompt | None = None,
         automatic: bool = False,
-        span: Span = WHOLE,
+        span: Stretch = WHOLE,
     ) -> tuple[Plan, tuple[str, ...]]:
         """A compaction of a span, down to the goal before this turn, which is ``as_is`` now; and what is told of it."""
         asked = as_is or waiting(advance(state, turn, rules.place, measure=rules.measure))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from lamella.core.budget.thresholds import check_share
-from lamella.core.compaction.draft import WHOLE, Span
+from lamella.core.compaction.draft import WHOLE, Stretch
 from lamella.core.compaction.fitting import Rules
 from lamella.core.ledger.cache import CacheRequest
 from lamella.core.ledger.entry import Tariff, see_request
@@ -48,7 +48,7 @@ class PlanRange(NamedTuple):
 EVERYTHING_SAID = PlanRange()
 
 
-def find_span(state: State, within: PlanRange) -> Span:
+def find_span(state: State, within: PlanRange) -> Stretch:
     """The turns that are meant, by the ids of messages, or as ``turn:3`` and ``reply:3``."""
     if within == EVERYTHING_SAID:
         return WHOLE
@@ -67,7 +67,7 @@ def find_span(state: State, within: PlanRange) -> Span:
             f"{within.until} is before {within.since}: there is nothing between them.",
             hint="Give since the earlier one, and until the later.",
         )
-    return Span(first=first, last=last, since="" if within.since is None else names[within.since])
+    return Stretch(first=first, last=last, since="" if within.since is None else names[within.since])
 
 
 def propose(
