@@ -395,13 +395,17 @@ def _is_door_only(room: Path) -> bool:
     return [path.name for path in room.rglob("*") if path.is_file() and path.suffix != ".pyc"] == ["__init__.py"]
 
 
-def test_the_promises_of_the_readme_have_the_numbers_that_its_command_prints() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    promises, _, rest = text.partition("```console")
-    turns, cached, moved = re.search(r"(\d+) turns .* (\d+%) cached · prefix moved (\d+) times", rest).groups()  # type: ignore[union-attr]
-    ratio = re.search(r"naive \S+ \((\S+x)\)", rest).group(1)  # type: ignore[union-attr]
-    for number in (f"{turns} turns", f"moves {moved} times", cached, ratio, f"{len(LAWS)} laws"):
-        assert number in promises
+def test_the_promises_of_the_readme_have_the_numbers_of_the_measured_layouts() -> None:
+    promises, _, _ = (ROOT / "README.md").read_text(encoding="utf-8").partition("```console")
+    measured = [
+        re.search(rf"^\| {kind} chat \| (.*) \|$", doc("layouts.md"), re.MULTILINE) for kind in ("note", "long", "code")
+    ]
+    note, long, code = (found.group(1).split(" | ") for found in measured if found)
+    appended, auto = 1, 5
+    assert f"{note[auto]} (note chats), {long[auto]} (long chats) and {code[auto]}\n" in promises
+    assert f"appending alone costs {note[appended]}, {long[appended]} and {code[appended]}." in promises
+    assert "`python -m bench layouts`" in promises
+    assert f"{len(LAWS)} laws" in promises
 
 
 def test_every_decision_is_in_the_list_of_decisions() -> None:

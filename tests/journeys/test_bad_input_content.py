@@ -78,6 +78,7 @@ def test_messages_are_printed_exactly_as_they_are_sent(tmp_path: Path) -> None:
     assert run("replay", str(file), "--messages").out == f"═══ turn 1\n─── user\n{said}\n"
 
 
+@pytest.mark.layout("library")
 def test_the_table_keeps_its_lines_whatever_is_named_in_it(tmp_path: Path) -> None:
     given = [note(path) for path in STRANGE[:3] + STRANGE[7:11]]
     transcript = {"conversation": "a\nb\x1b[2J", **one_turn(user="c\x1b[2Jd", attach=given, drop=["x\ny"])}
