@@ -62,13 +62,9 @@ def plan_compaction(
     draft = weighed(state, turn, stages=stages, as_is=as_is, span=span)
     draft = first = replace(draft, current=find_current(chain.stage_after, path))
     steps, skipped = list[Step](), list[Skip]()
-    for name in _list_steps(chain, span):
-        if draft.excess <= 0:
-            break
-        skipped += _skip_missing(missing, name) if missing else ()
-        draft, need = _run(draft, name, summaries, steps=steps, skipped=skipped)
-        if need is not None:
-            return Plan(receipt=None, needs=(need,))
+    draft, need = _run_all(draft, missing, summaries, steps=steps, skipped=skipped)
+    if need is not None:
+        return Plan(receipt=None, needs=(need,))
     if hard is not None and draft.tokens > hard:
         draft = _spare_nothing(replace(draft, goal=hard, resort=True), steps, skipped)
     draft = _add_wishes(first, draft, steps, room=room, hard=hard)
@@ -87,6 +83,25 @@ def plan_compaction(
         since=span.since,
     )
     return Plan(receipt=receipt, prompt=draft.prompt)
+
+
+def _run_all(
+    draft: Draft,
+    missing: Sequence[MissingStage],
+    summaries: Summaries | None,
+    *,
+    steps: list[Step],
+    skipped: list[Skip],
+) -> tuple[Draft, SummaryNeed | None]:
+    """The steps in their order until the goal is reached, or until one needs a summary first."""
+    for name in _list_steps(draft.chain, draft.span):
+        if draft.excess <= 0:
+            break
+        skipped += _skip_missing(missing, name) if missing else ()
+        draft, need = _run(draft, name, summaries, steps=steps, skipped=skipped)
+        if need is not None:
+            return draft, need
+    return draft, None
 
 
 def _list_steps(chain: ChainRules, span: Span) -> Sequence[StepName]:
