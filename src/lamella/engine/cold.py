@@ -73,7 +73,7 @@ def _weigh_cold(chat: CoolingChat, tariff: Tariff, *, lapses_at: datetime, at: d
     planned = chat.preview(Ask(text=""), at=moment) if as_is.envelope.layout is Layout.AUTO else as_is
     folds = planned is not as_is and planned.envelope.prompt.placement.keep is not None
     folded = planned if folds else chat.preview(Ask(text="", fold=True), at=moment)
-    held = _count_lasting(as_is, tariff.profile, chat.accounts, moment)
+    held = _count_lasting(as_is, tariff.profile, chat.accounts, at=moment)
     return ColdCache(
         lapsed=at > lapses_at,
         lapses_at=lapses_at,
@@ -85,10 +85,10 @@ def _weigh_cold(chat: CoolingChat, tariff: Tariff, *, lapses_at: datetime, at: d
     )
 
 
-def _count_lasting(turn: TurnView, profile: CacheProfile, accounts: Accounts, moment: datetime) -> int:
+def _count_lasting(turn: TurnView, profile: CacheProfile, accounts: Accounts, *, at: datetime) -> int:
     """What a longer lifetime still holds of a request that goes on from the last one."""
     lasting, sent = turn.envelope.prompt.placement.lasting, accounts.sent
     if lasting is None or profile.longer is None or sent is None or sent.at is None:
         return 0
-    lives = (moment - sent.at).total_seconds() <= profile.longer[0]
+    lives = (at - sent.at).total_seconds() <= profile.longer[0]
     return weigh_messages(turn.messages[: lasting + 1], turn.envelope.prompt.measure) if lives else 0

@@ -25,8 +25,8 @@ def keep_wishes(before: State, draft: Draft, *, room: int) -> Step | None:
 
     The newest stand, as far as they have room; of the rest it says how many there are.
     """
-    left = {exchange.user.id for exchange in draft.state.talk.exchanges}
-    gone = [one for one in before.talk.exchanges if one.user.id not in left]
+    left = {exchange.user.segment.id for exchange in draft.state.talk.exchanges}
+    gone = [one for one in before.talk.exchanges if one.user.segment.id not in left]
     book, count = draft.state.rules, draft.measure.count
     found = _find_said(gone, draft.chain.cues, ended=book.ended)
     new = [wish for wishes in found.values() for wish in wishes]
@@ -45,8 +45,10 @@ def _find_said(
     exchanges: Sequence[Exchange], cues: Set[str], *, ended: Iterable[tuple[int, str]]
 ) -> Mapping[str, Sequence[tuple[int, str]]]:
     """The wishes of questions that hold some which did not end since, each with the number of its turn."""
-    turns = {one.user.id: one.number + 1 for one in exchanges}
-    found = find_all_wishes({one.user.id: one.user.original for one in exchanges}, cues=cues) if exchanges else {}
+    turns = {one.user.segment.id: one.number + 1 for one in exchanges}
+    found = (
+        find_all_wishes({one.user.segment.id: one.user.original for one in exchanges}, cues=cues) if exchanges else {}
+    )
     said = {name: join_wishes([(turns[name], wish) for wish in every], ended=ended) for name, every in found.items()}
     return {name: every for name, every in said.items() if every}
 
@@ -61,7 +63,7 @@ def certify(before: State, draft: Draft, steps: Sequence[Step], *, path: Collect
             words[word] = words.get(word, False) or recalled
     stand = _find_standing(draft, words) if words else set[str]()
     # What the user said holds no more is not lost.
-    asked = [one for one in before.talk.exchanges if one.user.id in named]
+    asked = [one for one in before.talk.exchanges if one.user.segment.id in named]
     found = _find_said(asked, draft.chain.cues, ended=draft.state.rules.ended)
     wishes = {wish: not path or name in recallable for name, every in found.items() for _, wish in every}
     standing = (text for _, text in read_wishes(draft.state.talk.opening)[0])

@@ -33,7 +33,7 @@ def find_doubts(
     for at, calls in enumerate(ledger):
         asked = [call for call in calls if call.purpose == ANSWER_PURPOSE]
         before = [call for call in ledger[at - 1] if call.purpose == ANSWER_PURPOSE] if at else []
-        sighting = _see(told, at, asked, before) if asked and before else None
+        sighting = _see(told, at, asked=asked, before=before) if asked and before else None
         if sighting is not None and asked[0].model is not None:
             seen.setdefault(asked[0].model, []).append(sighting)
             last[asked[0].model] = at
@@ -45,7 +45,7 @@ def find_doubts(
     ]
 
 
-def _see(told: Sequence[Told], at: int, asked: Sequence[Call], before: Sequence[Call]) -> Observation | None:
+def _see(told: Sequence[Told], at: int, *, asked: Sequence[Call], before: Sequence[Call]) -> Observation | None:
     """The first request of a turn, if it goes on from the last one before it and both are reported."""
     call, earlier = asked[0], before[-1]
     moved = call.verdict.movement.cause is not Cause.NONE or call.verdict.movement.segment is not None
