@@ -12,7 +12,7 @@ from lamella.core.messages.delta import Diagnosis
 from lamella.core.messages.usage import Usage
 from lamella.core.prompt.layers.model import LAYER_ORDER
 from lamella.views.amounts import plain, plain_if_known
-from lamella.views.doubts import DoubtShape, view_doubt
+from lamella.views.caches.doubts import DoubtShape, view_doubt
 from lamella.views.turns import view_placement
 
 # Calls and imprints are named here for faces, which do not import the core.

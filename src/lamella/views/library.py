@@ -6,7 +6,7 @@ from typing import Protocol
 
 from lamella.core.artifacts.model import Artifact
 from lamella.views.amounts import plain_if_known
-from lamella.views.cold import ColdShape, view_cold
+from lamella.views.caches.cold import ColdShape, view_cold
 from lamella.views.turns import TurnShape
 
 

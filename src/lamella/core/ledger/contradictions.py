@@ -18,7 +18,7 @@ _ALIKE = 3
 _DOUBLE = 2
 
 
-class Sighting(NamedTuple):
+class Observation(NamedTuple):
     """An unmoved request: the turn, its tokens, those reported as cached, and those of the request before it.
 
     ``pause`` is how many seconds that was earlier, none where nobody knows to the second.
@@ -39,7 +39,7 @@ class Contradiction(NamedTuple):
     facts: tuple[tuple[str, int | bool], ...]
 
 
-def find_contradictions(seen: Sequence[Sighting], profile: CacheProfile) -> list[Contradiction]:
+def find_contradictions(seen: Sequence[Observation], profile: CacheProfile) -> list[Contradiction]:
     """What a model's requests say against its profile, at most one of each kind; nothing where there is no cache."""
     if profile.read >= profile.write:
         return []
@@ -51,7 +51,7 @@ def find_contradictions(seen: Sequence[Sighting], profile: CacheProfile) -> list
     return [one for one in (floor, lifetime) if one is not None]
 
 
-def _find_constant(seen: Sequence[Sighting], profile: CacheProfile) -> Contradiction | None:
+def _find_constant(seen: Sequence[Observation], profile: CacheProfile) -> Contradiction | None:
     """The same count again and again, although more was sent before each time."""
     for at in range(len(seen) - _ALIKE, -1, -1):
         run = seen[at : at + _ALIKE]
@@ -67,7 +67,7 @@ def _find_constant(seen: Sequence[Sighting], profile: CacheProfile) -> Contradic
     return None
 
 
-def _find_low_floor(seen: Sequence[Sighting], profile: CacheProfile) -> Contradiction | None:
+def _find_low_floor(seen: Sequence[Observation], profile: CacheProfile) -> Contradiction | None:
     """Something came from the cache that is too short to be kept."""
     below = [one for one in seen if 0 < one.read < profile.minimum]
     if not below:
@@ -77,7 +77,7 @@ def _find_low_floor(seen: Sequence[Sighting], profile: CacheProfile) -> Contradi
     return Contradiction(_turns(below), says, (("minimum", least),))
 
 
-def _find_high_floor(seen: Sequence[Sighting], profile: CacheProfile) -> Contradiction | None:
+def _find_high_floor(seen: Sequence[Observation], profile: CacheProfile) -> Contradiction | None:
     """Nothing short came from the cache, and everything longer did."""
     misses, hits = _list_misses(seen, profile), [one for one in seen if one.read]
     longest, least = max((one.before for one in misses), default=0), min((one.read for one in hits), default=0)
@@ -90,7 +90,7 @@ def _find_high_floor(seen: Sequence[Sighting], profile: CacheProfile) -> Contrad
     return Contradiction(_turns(misses), says, (("minimum", least),))
 
 
-def _find_longer_life(seen: Sequence[Sighting], profile: CacheProfile) -> Contradiction | None:
+def _find_longer_life(seen: Sequence[Observation], profile: CacheProfile) -> Contradiction | None:
     """All of it came from the cache after a pause that it should not have outlived."""
     if profile.lifetime is None:
         return None
@@ -103,7 +103,7 @@ def _find_longer_life(seen: Sequence[Sighting], profile: CacheProfile) -> Contra
     return Contradiction(_turns(late), says, (("lifetime", longest),))
 
 
-def _find_shorter_life(seen: Sequence[Sighting], profile: CacheProfile) -> Contradiction | None:
+def _find_shorter_life(seen: Sequence[Observation], profile: CacheProfile) -> Contradiction | None:
     """After shorter pauses it was there, after longer ones never, although it should have been."""
     if profile.lifetime is None:
         return None
@@ -120,7 +120,7 @@ def _find_shorter_life(seen: Sequence[Sighting], profile: CacheProfile) -> Contr
     return Contradiction(_turns(misses), says, (("lifetime", max(1, int(longest))),))
 
 
-def _list_misses(seen: Sequence[Sighting], profile: CacheProfile) -> list[Sighting]:
+def _list_misses(seen: Sequence[Observation], profile: CacheProfile) -> list[Observation]:
     """Requests of which nothing was served although the profile says that something is kept."""
     lasts = profile.lifetime
     return [
@@ -132,9 +132,9 @@ def _list_misses(seen: Sequence[Sighting], profile: CacheProfile) -> list[Sighti
     ]
 
 
-def _is_whole(one: Sighting, profile: CacheProfile) -> bool:
+def _is_whole(one: Observation, profile: CacheProfile) -> bool:
     return one.read > 0 and one.read >= one.before * (1 - _SLACK) - profile.granularity
 
 
-def _turns(seen: Sequence[Sighting]) -> tuple[int, ...]:
+def _turns(seen: Sequence[Observation]) -> tuple[int, ...]:
     return tuple(one.turn for one in seen)

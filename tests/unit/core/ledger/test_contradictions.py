@@ -3,16 +3,16 @@
 import pytest
 
 from lamella.core.ledger.cache import CacheProfile
-from lamella.core.ledger.contradictions import Contradiction, Sighting, find_contradictions
+from lamella.core.ledger.contradictions import Contradiction, Observation, find_contradictions
 from lamella.core.values import replace
 
 PROFILE = CacheProfile(name="one", minimum=1_024, lifetime=300)
 
 
-def see(*seen: tuple[int, int, float | None]) -> list[Sighting]:
+def see(*seen: tuple[int, int, float | None]) -> list[Observation]:
     """Requests after so many tokens, with so many of them served, after a pause."""
     return [
-        Sighting(turn=number, prompt=before + 100, read=read, before=before, pause=pause)
+        Observation(turn=number, prompt=before + 100, read=read, before=before, pause=pause)
         for number, (before, read, pause) in enumerate(seen, start=2)
     ]
 
@@ -40,7 +40,7 @@ FIXED = see((2_200, 1_500, 9.0), (2_600, 1_500, 9.0), (5_000, 1_500, 9.0))
         (FIXED, {"implicit": False, "breakpoints": 0}),
     ],
 )
-def test_each_contradiction_names_the_fact_that_fits(seen: list[Sighting], fitting: dict[str, object]) -> None:
+def test_each_contradiction_names_the_fact_that_fits(seen: list[Observation], fitting: dict[str, object]) -> None:
     found = find_contradictions(seen, PROFILE)
     assert facts(found) == fitting
     assert all(one.turns and one.says for one in found)
@@ -57,7 +57,7 @@ def test_each_contradiction_names_the_fact_that_fits(seen: list[Sighting], fitti
         (FIXED, replace(PROFILE, read=1.0, write=1.0)),
     ],
 )
-def test_once_the_fact_is_known_nothing_is_said(seen: list[Sighting], now: CacheProfile) -> None:
+def test_once_the_fact_is_known_nothing_is_said(seen: list[Observation], now: CacheProfile) -> None:
     assert find_contradictions(seen, now) == []
 
 
@@ -77,7 +77,7 @@ def test_once_the_fact_is_known_nothing_is_said(seen: list[Sighting], now: Cache
         see((2_200, 1_500, 9.0), (2_600, 1_500, 9.0)),
     ],
 )
-def test_what_may_be_chance_says_nothing(seen: list[Sighting]) -> None:
+def test_what_may_be_chance_says_nothing(seen: list[Observation]) -> None:
     assert find_contradictions(seen, PROFILE) == []
 
 

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 from lamella.faces.cli.terminal.telling import tell
 from lamella.views.amounts import plain
-from lamella.views.cold import ColdShape
+from lamella.views.caches.cold import ColdShape
 
 _DIGITS = 6
 

@@ -9,7 +9,7 @@ from rich.text import Text
 from lamella.faces.cli.terminal.console import make_console
 from lamella.faces.cli.terminal.lines import show_line, tell_count
 from lamella.views.amounts import plain
-from lamella.views.doubts import DoubtShape, write_facts
+from lamella.views.caches.doubts import DoubtShape, write_facts
 from lamella.views.ledger import (
     Call,
     Imprint,

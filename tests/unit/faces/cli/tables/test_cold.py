@@ -5,7 +5,7 @@ from decimal import Decimal
 
 from lamella.engine.cold import ColdCache
 from lamella.faces.cli.tables.cold import tell_cold
-from lamella.views.cold import view_cold
+from lamella.views.caches.cold import view_cold
 
 NOON = datetime(2026, 11, 17, 12, tzinfo=UTC)
 COLD = ColdCache(

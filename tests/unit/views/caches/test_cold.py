@@ -7,7 +7,7 @@ from decimal import Decimal
 from tests.contracts.places import doc
 
 from lamella.engine.cold import ColdCache
-from lamella.views.cold import view_cold
+from lamella.views.caches.cold import view_cold
 
 NOON = datetime(2026, 11, 17, 12, tzinfo=UTC)
 

@@ -3,7 +3,7 @@
 from lamella.core.ledger.contradictions import Contradiction
 from lamella.engine.keeping.commands.facts import ModelDoubt
 from lamella.providers import parse_profiles
-from lamella.views.doubts import view_doubt, write_facts
+from lamella.views.caches.doubts import view_doubt, write_facts
 
 SEEN = (
     Contradiction(turns=(2,), says="690 tokens came from the cache", facts=(("minimum", 690),)),
