@@ -21,7 +21,7 @@ ROOMS = {
     "engine": {"dialogue", "hosts", "keeping", "runs", "sending", "stages"},
     "runners": {"answering", "kinds", "rounds"},
     "settings": set[str](),
-    "views": {"code", "serving", "work"},
+    "views": {"caches", "code", "serving", "work"},
     "wiring": {"running", "serving"},
 }  # fmt: skip
 
