@@ -20,7 +20,7 @@ COLD = ColdCache(
 
 
 def change(**fields: object) -> ColdCache:
-    return ColdCache(**{**{name: getattr(COLD, name) for name in COLD.__struct_fields__}, **fields})  # type: ignore[arg-type]
+    return ColdCache(**{**{name: getattr(COLD, name) for name in COLD.__struct_fields__}, **fields})
 
 
 def test_nothing_is_told_while_the_cache_is_warm() -> None:
