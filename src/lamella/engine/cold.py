@@ -7,7 +7,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from lamella.core.budget.counting import weigh_messages
-from lamella.core.ledger.cache import CacheProfile, split_use
+from lamella.core.ledger.cache import CacheProfile, CacheRequest, split_use
 from lamella.core.ledger.entry import Tariff
 from lamella.core.log.terms import Layout
 from lamella.engine.dialogue.accounts import Accounts
@@ -60,20 +60,23 @@ def find_cold(chat: CoolingChat, *, at: datetime | None) -> ColdCache | None:
     lapses_at = sent.at + timedelta(seconds=profile.lifetime)
     if at < lapses_at - timedelta(seconds=_SOON * profile.lifetime):
         return None
-    return _weigh_cold(chat, tariff, lapses_at=lapses_at, at=at)
+    return _weigh_cold(chat, sent, tariff, lapses_at=lapses_at, at=at)
 
 
-def _weigh_cold(chat: CoolingChat, tariff: Tariff, *, lapses_at: datetime, at: datetime) -> ColdCache | None:
+def _weigh_cold(
+    chat: CoolingChat, sent: CacheRequest, tariff: Tariff, *, lapses_at: datetime, at: datetime
+) -> ColdCache | None:
     moment = max(at, lapses_at + _PAST)
     # Without a time nothing has lapsed: what would be sent without a pause.
     as_is = chat.preview(Ask(text=""))
-    if chat.accounts.sent is None or as_is.envelope.model != chat.accounts.sent.model:
+    if as_is.envelope.model != sent.model:
         # Another model has nothing of it, however short the pause is.
         return None
     planned = chat.preview(Ask(text=""), at=moment) if as_is.envelope.layout is Layout.AUTO else as_is
     folds = planned is not as_is and planned.envelope.prompt.placement.keep is not None
     folded = planned if folds else chat.preview(Ask(text="", fold=True), at=moment)
-    held = _count_lasting(as_is, tariff.profile, chat.accounts, at=moment)
+    pause = (moment - sent.at).total_seconds() if sent.at else 0.0
+    held = _count_lasting(as_is, tariff.profile, pause=pause)
     return ColdCache(
         lapsed=at > lapses_at,
         lapses_at=lapses_at,
@@ -85,10 +88,9 @@ def _weigh_cold(chat: CoolingChat, tariff: Tariff, *, lapses_at: datetime, at: d
     )
 
 
-def _count_lasting(turn: TurnView, profile: CacheProfile, accounts: Accounts, *, at: datetime) -> int:
+def _count_lasting(turn: TurnView, profile: CacheProfile, *, pause: float) -> int:
     """What a longer lifetime still holds of a request that goes on from the last one."""
-    lasting, sent = turn.envelope.prompt.placement.lasting, accounts.sent
-    if lasting is None or profile.longer is None or sent is None or sent.at is None:
+    lasting = turn.envelope.prompt.placement.lasting
+    if lasting is None or profile.longer is None or pause > profile.longer[0]:
         return 0
-    lives = (at - sent.at).total_seconds() <= profile.longer[0]
-    return weigh_messages(turn.messages[: lasting + 1], turn.envelope.prompt.measure) if lives else 0
+    return weigh_messages(turn.messages[: lasting + 1], turn.envelope.prompt.measure)

@@ -1,5 +1,5 @@
-"""Caches: what a cold one makes dearer, and what was seen of one that its profile does not say.
+"""Caches: what is told of providers' caches, as data.
 
-Enters: values of the ledger. Leaves: what JSON can say.
-May not enter: files, stores, the engine; words for people.
+Enters: what a message costs once a cache has lapsed, and what was seen that a profile does not fit. Leaves: plain
+values, and lines for a file of facts. May not enter: anything that is read, sent or stored.
 """

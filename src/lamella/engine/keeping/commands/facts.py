@@ -33,9 +33,9 @@ def find_doubts(
     for at, calls in enumerate(ledger):
         asked = [call for call in calls if call.purpose == ANSWER_PURPOSE]
         before = [call for call in ledger[at - 1] if call.purpose == ANSWER_PURPOSE] if at else []
-        sighting = _see(told, at, asked=asked, before=before) if asked and before else None
-        if sighting is not None and asked[0].model is not None:
-            seen.setdefault(asked[0].model, []).append(sighting)
+        observed = _see(told, at, asked=asked, before=before) if asked and before else None
+        if observed is not None and asked[0].model is not None:
+            seen.setdefault(asked[0].model, []).append(observed)
             last[asked[0].model] = at
     found = {model: find_contradictions(some, profile(model)) for model, some in seen.items()}
     return [
