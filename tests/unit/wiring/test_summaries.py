@@ -64,8 +64,8 @@ def test_an_object_that_a_program_gives_comes_before_the_setting() -> None:
     engine = lamella.open("memory:", model="anthropic:claude-opus-5-5", provider=provider, summarizer=saying)
     chat = engine.chat("garden", window=3_000, reserve=0)
     for number in range(14):
-        chat.ask(f"Question {number}?")
-        chat.reply("It is so. " + "because of that " * 80)
+        chat.ask(f"Question {number}? " + "because of that " * 80)
+        chat.reply("It is so.")
     assert saying.asked > 0
     assert (provider.requests, [call for calls in chat.ledger() for call in calls]) == ([], [])
 
