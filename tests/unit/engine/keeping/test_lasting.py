@@ -89,7 +89,11 @@ def test_a_conversation_that_exists_keeps_its_layout_where_nobody_chose_one(
 
 def test_turns_of_before_there_was_a_choice_are_in_the_library_and_open_ones_as_settings_say() -> None:
     message = {"id": "q", "parent": "", "text": "One?"}
-    asked = {"first": {}, "given": {"layout": "in_place"}, "open": {"history": None, "image_notes": None}}
+    asked: dict[str, dict[str, object]] = {
+        "first": {},
+        "given": {"layout": "in_place"},
+        "open": {"history": None, "image_notes": None},
+    }
     found: dict[str, str] = {}
     for name, terms in asked.items():
         store = MemoryStore()
