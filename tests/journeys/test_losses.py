@@ -60,6 +60,7 @@ def test_a_block_that_nobody_knows_has_the_same_id_in_every_run(converse: type[W
     assert runs[0].envelope == runs[1].envelope
 
 
+@pytest.mark.layout("library")
 @PROMOTES
 def test_an_empty_system_prompt_does_not_take_the_library_with_it(converse: type[Watched]) -> None:
     chat = converse(system="")
@@ -71,6 +72,7 @@ def test_an_empty_system_prompt_does_not_take_the_library_with_it(converse: type
     assert "the text" in turn.messages[0].text
 
 
+@pytest.mark.layout("library")
 @pytest.mark.moves_prefix(reason="the system prompt is emptied in the second turn")
 def test_emptying_the_system_prompt_in_mid_conversation_keeps_the_library(converse: type[Watched]) -> None:
     chat = converse(system="Be kind.")
@@ -135,6 +137,7 @@ def test_several_selections_of_one_note_stay_apart(converse: type[Watched], layo
     assert [form for _, form in attached(turn)] == ["reference"]
 
 
+@pytest.mark.layout("library")
 @PROMOTES
 def test_a_preview_tells_the_model_how_to_get_the_whole(converse: type[Watched]) -> None:
     chat = converse(carry_forward="preview")
@@ -195,6 +198,7 @@ def test_a_note_that_was_edited_is_read_again_when_it_is_attached_again(
     assert "as it is now" in turn.messages[-1].text
 
 
+@pytest.mark.layout("library")
 @PROMOTES
 def test_once_a_note_was_edited_its_old_text_is_gone_from_the_library(converse: type[Watched]) -> None:
     chat = converse()
@@ -207,6 +211,7 @@ def test_once_a_note_was_edited_its_old_text_is_gone_from_the_library(converse: 
     assert sent(turn).count("fresh words") == 1
 
 
+@pytest.mark.layout("library")
 @PROMOTES
 def test_a_long_note_attached_again_is_there_in_full_again(converse: type[Watched]) -> None:
     chat = converse(carry_forward="preview")
@@ -217,6 +222,7 @@ def test_a_long_note_attached_again_is_there_in_full_again(converse: type[Watche
         assert LONG in turn.messages[-1].text
 
 
+@pytest.mark.layout("library")
 @pytest.mark.moves_prefix(reason="a note with pictures leaves with its turn")
 def test_the_pictures_of_the_active_note_are_sent_in_the_second_turn_as_in_the_first(
     converse: type[Watched], tmp_path: Path
@@ -282,6 +288,7 @@ def test_a_url_with_ampersands_is_not_sent_twice(converse: type[Watched], layout
     assert sent(turn).count("the page") == 1
 
 
+@pytest.mark.layout("library")
 @PROMOTES
 def test_the_library_never_holds_an_active_note_and_a_request_at_most_one(converse: type[Watched]) -> None:
     chat = converse()
@@ -305,6 +312,7 @@ def test_a_turn_that_failed_or_was_never_answered_takes_nothing_out_of_the_libra
     assert library(chat.ask("three")) == ["a.md", "b.md"]
 
 
+@pytest.mark.layout("library")
 @pytest.mark.moves_prefix(reason="a note with pictures leaves with its turn")
 def test_of_a_note_with_pictures_the_text_enters_the_prefix_and_no_picture_does(converse: type[Watched]) -> None:
     chat = converse(system="B.")
@@ -339,6 +347,7 @@ def test_a_path_inside_a_nested_block_does_not_become_the_id_of_the_outer_one(
     assert names[1].startswith("unparsed:")
 
 
+@pytest.mark.layout("library")
 @PROMOTES
 def test_a_preview_keeps_every_heading_also_those_past_the_twentieth(converse: type[Watched]) -> None:
     chat = converse(carry_forward="preview")
@@ -351,6 +360,7 @@ def test_a_preview_keeps_every_heading_also_those_past_the_twentieth(converse: t
     assert "[The text of 20 more sections is left out.]" in turn.messages[0].text
 
 
+@pytest.mark.layout("library")
 @PROMOTES
 def test_a_preview_keeps_the_title_and_the_path(converse: type[Watched]) -> None:
     chat = converse(carry_forward="preview")
@@ -359,6 +369,7 @@ def test_a_preview_keeps_the_title_and_the_path(converse: type[Watched]) -> None
     assert "<title>A & B</title>\n<path>docs/a.md</path>\n<preview>\n" in chat.ask("two").messages[0].text
 
 
+@pytest.mark.layout("library")
 @PROMOTES
 def test_a_note_inside_a_note_does_not_end_the_outer_one_in_a_preview(converse: type[Watched]) -> None:
     chat = converse(carry_forward="preview")
@@ -372,6 +383,7 @@ def test_a_note_inside_a_note_does_not_end_the_outer_one_in_a_preview(converse: 
     assert turn.messages[0].text.count("</preview>") == 1
 
 
+@pytest.mark.layout("library")
 @PROMOTES
 def test_a_comment_in_code_is_not_a_section_of_its_own(converse: type[Watched]) -> None:
     chat = converse(carry_forward="preview")
@@ -396,6 +408,7 @@ def test_a_preview_is_never_longer_than_the_text_it_stands_for(converse: type[Wa
         assert len(turn.envelope.layer(LayerId.L2).text) <= len(first.envelope.layer(LayerId.L3).text)
 
 
+@pytest.mark.layout("library")
 @PROMOTES
 def test_the_same_note_has_the_same_preview_in_every_run_and_every_turn(converse: type[Watched]) -> None:
     previews = set()

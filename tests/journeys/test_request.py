@@ -10,6 +10,7 @@ from tests.journeys.running import spawn
 import lamella
 
 
+@pytest.mark.layout("library")
 @pytest.mark.parametrize(("provider", "model"), MODELS.items())
 def test_a_printed_request_is_the_golden_one(tmp_path: Path, provider: str, model: str) -> None:
     ran = printed(tmp_path, provider, "--turn", "2", "--model", model)

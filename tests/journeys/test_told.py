@@ -57,6 +57,7 @@ def test_an_id_never_stands_for_a_selection_and_a_note(layout: str) -> None:
     assert "kept words" in "".join(message.text for message in turn.messages)
 
 
+@pytest.mark.layout("library")
 def test_a_reference_says_above_also_for_what_the_instructions_draw_in(tmp_path: Path) -> None:
     (tmp_path / "style.md").write_text("Write plainly.", encoding="utf-8")
     chat = Conversation(vault=tmp_path, system={"instructions": "{[[style]]}"})

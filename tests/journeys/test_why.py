@@ -29,6 +29,7 @@ def url(tmp_path: Path) -> str:
     return url
 
 
+@pytest.mark.layout("library")
 def test_people_read_the_reason_and_commands_that_can_be_pasted(url: str) -> None:
     ran = run("why", "garden", "spec", "--store", url)
     assert (ran.exit, ran.err) == (0, "")

@@ -50,6 +50,7 @@ def standing(ran: Ran) -> list[str]:
     return [line[: line.index("[", 1)].strip() if line.count("[") > 1 else "" for line in lines]
 
 
+@pytest.mark.layout("library")
 def test_what_is_attached_stays_attached_until_it_is_detached(talk: Talk, home: Mapping[str, str]) -> None:
     ran = talk("Read @plan.md and @list.md.", "More?", "/detach plan.md", "And now?", "/detach", "Last?")
     assert ran.exit == 0
