@@ -89,6 +89,8 @@ TURN: Fields = {
     "detach": (LIST, False),
     "pin": (LIST, False),
     "unpin": (LIST, False),
+    "rules": (LIST, False),
+    "ended_rules": (LIST, False),
     "fold": (SWITCH, False),
     "verbatim": (SWITCH, False),
     "rounds": (LIST, False),

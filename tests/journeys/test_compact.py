@@ -152,8 +152,16 @@ REFUSED = {
     "nothing to undo": (("--undo",), "bad_call", "There is no compaction to undo."),
     "no such receipt": (("--undo", "--receipt", "x"), "bad_call", "There is no compaction 'x' here."),
     "a receipt and no undo": (("--receipt", "x"), "bad_usage", "--receipt needs --undo."),
-    "an undo that is planned": (("--undo", "--plan"), "bad_usage", "--undo excludes --plan and --to."),
-    "an undo to a share": (("--undo", "--to", "0.5"), "bad_usage", "--undo excludes --plan and --to."),
+    "an undo that is planned": (
+        ("--undo", "--plan"),
+        "bad_usage",
+        "--undo excludes --plan, --to, --since and --until.",
+    ),
+    "an undo to a share": (
+        ("--undo", "--to", "0.5"),
+        "bad_usage",
+        "--undo excludes --plan, --to, --since and --until.",
+    ),
 }
 
 

@@ -33,6 +33,12 @@ COMMANDS: dict[str, list[list[str]]] = {
     "compact": [["compact", NAME, "--plan"], ["compact", NAME], ["compact", NAME, "--undo"], ["compact", HOSTILE]],
     # By its title it would be found, and what it says goes into a pipe as it is.
     "recall": [["recall", f"no {HOSTILE}", "x"]],
+    "rules": [
+        ["rules", NAME, "--add", HOSTILE],
+        ["rules", NAME],
+        ["rules", NAME, "--remove", HOSTILE],
+        ["rules", HOSTILE],
+    ],
     "search": [["search", HOSTILE, "--vault", "FOLDER"], ["search", "needle", "--vault", HOSTILE]],
     "index": [["index", "--vault", "FOLDER"], ["index", "--vault", HOSTILE]],
     "tools": [["tools", "--vault", "FOLDER"], ["tools", "--vault", HOSTILE]],

@@ -28,6 +28,7 @@ COMMANDS: dict[str, tuple[list[str], list[str]]] = {
     "ledger": (["ledger", "demo"], ["ledger", "gone"]),
     "compact": (["compact", "demo", "--plan", "--to", "0.0001"], ["compact", "demo", "--plan"]),
     "recall": (["recall", "demo", "needle"], ["recall", "gone", "needle"]),
+    "rules": (["rules", "demo"], ["rules", "gone"]),
     "why": (["why", "demo", "plan.md"], ["why", "gone", "plan.md"]),
     "chats list": (["chats", "list"], ["chats", "list", "--store", "nowhere:"]),
     "chats show": (["chats", "show", "demo"], ["chats", "show", "demo", "--branch", "gone"]),

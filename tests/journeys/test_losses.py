@@ -249,6 +249,7 @@ def test_in_place_the_pictures_of_the_active_note_are_still_in_the_request(
         assert sum(len(message.images) for message in turn.messages) == 1
 
 
+@pytest.mark.layout("library")
 @PROMOTES
 @pytest.mark.parametrize("length", [4_900, 4_990, 5_000])
 def test_a_note_just_short_of_the_preview_size_does_not_vanish(converse: type[Watched], length: int) -> None:
@@ -397,6 +398,7 @@ def test_a_comment_in_code_is_not_a_section_of_its_own(converse: type[Watched]) 
     assert "left out" not in preview
 
 
+@pytest.mark.layout("library")
 @PROMOTES
 def test_a_preview_is_never_longer_than_the_text_it_stands_for(converse: type[Watched]) -> None:
     texts = ["x" * 5_001, LONG, "\n".join(f"# {n} {'h' * 60}" for n in range(200)), "word " * 1_001]

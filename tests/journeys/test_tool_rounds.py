@@ -308,7 +308,8 @@ def test_rounds_go_on_once_the_summary_that_makes_room_for_them_is_there() -> No
     calls = [line((f"c{page}", "read", {"page": page})) for page in range(4)]
     provider = ScriptedProvider(*[Line(text="Fine. " * 20)] * 12, *calls, Line(text="Read."))
     engine = lamella.open("memory:", model="scripted:x", provider=provider, summarizer=summary)
-    chat = engine.chat("tools", layout="in_place", window=9_000, reserve=500)
+    steps = {"steps": ["summary", "expendable"], "summary": {"whole_turns": True}}
+    chat = engine.chat("tools", layout="in_place", window=9_000, reserve=500, compaction=steps)
     for number in range(12):
         collect(chat, f"Question {number}: " + "long text " * 120)
     before = summary.asked

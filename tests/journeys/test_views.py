@@ -79,7 +79,7 @@ def test_a_replay_of_nothing_prints_a_head_and_empty_sums(tmp_path: Path) -> Non
 def test_the_ledger_prints_the_view_of_its_rows(url: str) -> None:
     backend = open_backend(url, create=False)
     stored = StoredChat(backend, CHAT)
-    body = view_ledger(stored.id, make_rows(stored.turns(), stored.ledger()))
+    body = view_ledger(stored.id, make_rows(stored.turns(), stored.ledger()), stored.doubts())
     backend.store.close()
     assert printed("ledger", CHAT, "--store", url) == written(body)
 

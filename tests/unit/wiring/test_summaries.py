@@ -62,7 +62,8 @@ def test_an_object_that_a_program_gives_comes_before_the_setting() -> None:
     saying = Saying()
     provider = ScriptedProvider()
     engine = lamella.open("memory:", model="anthropic:claude-opus-5-5", provider=provider, summarizer=saying)
-    chat = engine.chat("garden", window=3_000, reserve=0)
+    steps = {"steps": ["summary", "expendable"], "summary": {"whole_turns": True}}
+    chat = engine.chat("garden", window=3_000, reserve=0, compaction=steps)
     for number in range(14):
         chat.ask(f"Question {number}? " + "because of that " * 80)
         chat.reply("It is so.")

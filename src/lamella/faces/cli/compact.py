@@ -46,8 +46,6 @@ def compact(
     """Make room in a conversation. Nothing is lost: what is taken out can be recalled, and all of it undone.
 
     lamella compact garden --plan --to 0.01
-
-    lamella compact garden --until turn:20
     """
     within = PlanRange(since, until)
     _check_words(plan=plan, undo=undo, receipt=receipt, picks=to is not None or within != EVERYTHING_SAID)
