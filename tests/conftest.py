@@ -61,11 +61,14 @@ class Watched(Conversation):
 
 
 @pytest.fixture(autouse=True)
-def layout_of_the_test(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def layout_of_the_test(request: pytest.FixtureRequest) -> Iterator[None]:
     """The layout that a test is marked with is set for it, and for the processes it starts."""
     mark = request.node.get_closest_marker("layout")
-    if mark is not None:
-        monkeypatch.setenv("LAMELLA_LAYOUT", mark.args[0])
+    # By a patch of its own: the one that tests ask for is to be taken back before what they asked for earlier.
+    with pytest.MonkeyPatch.context() as patch:
+        if mark is not None:
+            patch.setenv("LAMELLA_LAYOUT", mark.args[0])
+        yield
 
 
 @pytest.fixture(autouse=True)
