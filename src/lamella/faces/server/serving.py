@@ -141,10 +141,12 @@ def bind(host: str, port: int) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host.strip("[]"), port))
-    except OSError as error:
+    # A name that no name of a machine can be is a fault of its letters.
+    except (OSError, UnicodeError) as error:
         listener.close()
+        why = getattr(error, "strerror", None) or str(error)
         raise UsageError(
-            f"{host}:{port} cannot be listened at: {error.strerror or error}.", hint="Choose another with --port."
+            f"{host}:{port} cannot be listened at: {why}.", hint="Choose another with --host or --port."
         ) from error
     listener.set_inheritable(True)
     return listener
