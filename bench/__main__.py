@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from bench.agent import bench_agent
-from bench.build import measure_builds, slope
+from bench.build import measure_beside, measure_builds, slope
 from bench.code import bench_code
 from bench.compaction import LAYOUTS, bench_compaction
 from bench.doors import bench_doors
@@ -26,7 +26,8 @@ from bench.retrieval import bench_retrieval
 from bench.sending import measure_overhead
 from bench.serving import bench_server
 from bench.start import measure_starts
-from bench.stores import Kept, measure_raw_commits, measure_store
+from bench.stores import ENDLESS, TIGHT, Kept, measure_raw_commits, measure_store
+from bench.stores import TURNS as STORED_TURNS
 from bench.verdicts import Verdicts
 
 
@@ -43,6 +44,21 @@ def bench_build(verdicts: Verdicts) -> None:
             )
         verdicts.at_most(f"{layout}: build over join and hash at turn {points[-1].turn:,}", points[-1].ratio, 5.0)
         verdicts.at_most(f"{layout}: growth with the request's bytes, log-log slope", slope(points), 1.05)
+    _bench_auto(verdicts)
+
+
+def _bench_auto(verdicts: Verdicts) -> None:
+    """A plan by price beside none: the same turns in ``auto`` and ``in_place``, and how that grows."""
+    print("build per turn, auto beside in_place: 10 new notes of 4 kB a turn, all of them stay attached", flush=True)
+    auto, in_place = measure_beside("auto", "in_place")
+    for one, other in zip(auto, in_place, strict=True):
+        ratio = one.build_seconds / other.build_seconds
+        print(
+            f"  turn {one.turn:>5,}: {one.request_bytes / 1e6:8.2f} MB  auto {one.build_seconds * 1e3:8.2f} ms"
+            f"  in_place {other.build_seconds * 1e3:8.2f} ms  ratio {ratio:5.2f}"
+        )
+        verdicts.at_most(f"auto: build over that of in_place at turn {one.turn:,}", ratio, 2.0)
+    verdicts.at_most("auto: growth with the request's bytes, log-log slope", slope(auto), 1.05)
 
 
 def bench_replay(verdicts: Verdicts) -> None:
@@ -79,17 +95,26 @@ def bench_stores(verdicts: Verdicts) -> None:
 
 
 def _bench_store(verdicts: Verdicts, name: str, url: str) -> Kept:
-    short, long = measure_store(url, turns=100), measure_store(url)
-    for kept in (short, long):
-        print(
-            f"  {kept.turns:>5,} turns: append {kept.append_seconds * 1e3:7.2f} ms"
-            f"  next turn warm {kept.warm_seconds * 1e3:7.2f} ms"
-            f"  opened in a new process {kept.open_seconds * 1e3:7.2f} ms, {kept.open_ratio:5.2f} times that"
-        )
+    short, long = _measure_store(url, layout="in_place", turns=100), _measure_store(url, layout="in_place")
+    others = [_measure_store(url, layout=layout) for layout in ("library", "auto")]
+    tight = [_measure_store(url, layout=layout, window=TIGHT) for layout in ("in_place", "auto")]
+    for kept in (long, *others, *tight):
+        how = f"{kept.layout}, {kept.compactions} compactions" if kept.compactions else kept.layout
+        verdicts.at_most(f"{name}, {how}: opening and the next turn over the next turn warm", kept.open_ratio, 3.0)
     growth = math.log(long.open_seconds / short.open_seconds) / math.log(long.turns / short.turns)
-    verdicts.at_most(f"{name}: opening and the next turn over the next turn warm", long.open_ratio, 3.0)
     verdicts.at_most(f"{name}: growth of opening with the turns, log-log slope", growth, 1.05)
     return long
+
+
+def _measure_store(url: str, *, layout: str, turns: int = STORED_TURNS, window: int = ENDLESS) -> Kept:
+    kept = measure_store(url, layout=layout, turns=turns, window=window)
+    print(
+        f"  {kept.turns:>5,} turns, {kept.layout}, {kept.compactions} compactions:"
+        f" append {kept.append_seconds * 1e3:7.2f} ms  next turn warm {kept.warm_seconds * 1e3:7.2f} ms"
+        f"  opened in a new process {kept.open_seconds * 1e3:7.2f} ms, {kept.open_ratio:5.2f} times that",
+        flush=True,
+    )
+    return kept
 
 
 def bench_sending(verdicts: Verdicts) -> None:

@@ -5,6 +5,7 @@ import math
 import statistics
 import time
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 
 from bench.text import make_notes
@@ -13,6 +14,8 @@ from lamella import Conversation, Turn
 NOTES_A_TURN = 10
 AT_TURNS = (10, 100, 1_000)
 SAMPLES = 9
+BESIDE_TURNS = (20, 100, 400)
+START = datetime(2026, 11, 17, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +55,50 @@ def measure_builds(layout: str, *, ledger: bool = True, at_turns: tuple[int, ...
             points.append(_point(number, size, builds, floors))
             builds, floors = [], []
     return points
+
+
+def measure_beside(
+    layout: str, other: str, *, at_turns: tuple[int, ...] = BESIDE_TURNS
+) -> tuple[list[Point], list[Point]]:
+    """The builds of two layouts, turn by turn in one run, where all that was attached stays attached.
+
+    Times are those of the processor, so that whatever else runs counts for neither.
+    """
+    chats = {one: _Growing(one) for one in (layout, other)}
+    for number in range(1, max(at_turns) + 1):
+        for chat in chats.values():
+            chat.grow(number, at_turns)
+    return chats[layout].points, chats[other].points
+
+
+class _Growing:
+    """A conversation that nothing is taken out of, a minute from turn to turn."""
+
+    def __init__(self, layout: str) -> None:
+        self._chat = Conversation(
+            system="You are terse.", layout=layout, window=10**12, attachments="sticky", model="claude-sonnet-5"
+        )
+        self._builds: list[float] = []
+        self._floors: list[float] = []
+        self.points: list[Point] = []
+
+    def grow(self, number: int, at_turns: tuple[int, ...]) -> None:
+        """One turn more; a point where there is to be one."""
+        sampled = any(end - SAMPLES < number <= end for end in at_turns)
+        notes, at = make_notes(number, NOTES_A_TURN), START + timedelta(minutes=number)
+        gc.collect() if sampled else None
+        started = time.process_time()
+        turn = self._chat.ask(f"Question {number}: what do these notes say?", attach=notes, at=at)
+        texts = [message.text for message in turn.messages]
+        built = time.process_time() - started
+        self._chat.reply(f"Answer {number}: they say what they say.", at=at)
+        if sampled:
+            self._builds.append(built)
+            self._floors.append(_floor(turn))
+        if number in at_turns:
+            size = sum(len(text.encode()) for text in texts)
+            self.points.append(_point(number, size, self._builds, self._floors))
+            self._builds, self._floors = [], []
 
 
 def _floor(turn: Turn) -> float:

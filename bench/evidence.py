@@ -1,37 +1,34 @@
 """Evidence: how much of what is asked for later is still there at a quarter of the tokens, by three rules.
 
-Talk of a given size is made from a seed: short questions, long answers full of other ids, numbers and paths, and
-facts of the kinds that people ask for later. Where which fact stands is the seed's. Half of the seeds were looked at
-while the chain was tuned; the other half is what is judged.
+The talk is real, where it stands beside the checkout, and stretched: its questions in an order of the seed, and after
+each of them as many real answers as make people's own words a twelfth of it all, as in public sets of long
+conversations. Where which fact stands is the seed's. Half of the seeds were looked at while rules were chosen; the
+other half is judged.
 """
 
+import re
+import sqlite3
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from random import Random
 
-from bench.text import make_text
+from bench.layouts.texts import Texts, load_texts
+from bench.planted import Evidence, make_evidence
 from bench.verdicts import Verdicts
-from lamella import Conversation
+from lamella import Conversation, Turn
 
-TUNED, HELD_BACK = (1, 2), (3, 4)
+TUNED, HELD_BACK = (1, 2), (5, 6)
 SIZES = (100_000, 500_000)
 SHARE = 0.25
 HITS = 10
 FACTS = 120
-_TYPED, _ANSWERED = 150, 1_900
-_CHARACTERS = 4.6
-_NAMES = ("harbour", "tower", "orchard", "quarry", "lantern", "meadow", "bridge", "castle", "engine", "garden")
-_OWNERS = ("Alice", "Bima", "Chandra", "Dewi", "Emil", "Farah", "Gita", "Hana", "Ilse", "Joko")
+# What people type is this part of the characters; sets of long conversations have 7 to 9 of a hundred.
+_TYPED = 0.08
+_CHARACTERS = 4.4
+_LONGEST = 6_000
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
-    """A sentence that holds a fact, by whom it is said, what must be read of it, and a question to it."""
-
-    kind: str
-    sentence: str
-    needle: str
-    question: str
-    replied: bool = False
+Pair = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,126 +42,141 @@ class Kept:
     searched: float
 
 
-def make_evidence(seed: int, count: int = FACTS) -> tuple[Evidence, ...]:
-    """Statements, updates, preferences, instructions and orders of events; every fifth is said in a reply."""
+def make_talk(texts: Texts, seed: int, characters: int) -> list[Pair]:
+    """Questions and answers of so many characters, in an order of the seed, each answer of several that were given."""
+    random, said = Random(seed), list(_list_said(texts))
+    questions, answers = [asked for asked, _ in said], [answer for _, answer in said]
+    random.shuffle(questions)
+    random.shuffle(answers)
+    talk: list[Pair] = []
+    typed = answered = 0
+    more = cycle(answers)
+    for question in cycle(questions):
+        if typed + answered >= characters:
+            return talk
+        typed += len(question)
+        parts: list[str] = []
+        while answered * _TYPED < typed * (1 - _TYPED):
+            parts.append(next(more))
+            answered += len(parts[-1])
+        talk.append((question, "\n\n".join(parts) or "Understood."))
+    return talk
+
+
+def _list_said(texts: Texts) -> Iterator[Pair]:
+    """What was said in every conversation there is: the questions, and the answers in words."""
+    yield from ((asked, answer) for asked, answer in texts.pairs if asked.strip() and answer.strip())
+    for _, messages in texts.trajectories:
+        asked = ""
+        for message in messages:
+            content = str(message.get("content") or "")[:_LONGEST]
+            if message["role"] == "user":
+                asked = content
+            elif message["role"] == "assistant" and asked.strip() and content.strip():
+                yield asked, content
+                asked = ""
+
+
+def plant(talk: Sequence[Pair], evidence: Sequence[Evidence], seed: int) -> list[Pair]:
+    """The talk with every sentence in a turn of its own choice, those of one group in their order."""
     random = Random(seed)
-    return tuple(_make(number, random) for number in range(count))
-
-
-def _make(number: int, random: Random) -> Evidence:
-    name, owner = f"{random.choice(_NAMES)} {number}", random.choice(_OWNERS)
-    value = f"K-{random.randrange(100, 999)}{number}"
-    if number % 5 == 0:
-        # Of what is said in a reply, every second fact has nothing exact in it that an outline could keep.
-        sentence = f"The {name} is booked under {value} for {owner}."
-        plain = f"The council gave the {name} to {owner} after a long debate."
-        needle = value if number % 2 else plain
-        told = sentence if number % 2 else plain
-        return Evidence(kind="answer", sentence=told, needle=needle, question=f"who has the {name}", replied=True)
-    match number % 25 // 5:
-        case 0:
-            sentence = f"The {name} belongs to {owner} and has the code {value}."
-            return Evidence(kind="statement", sentence=sentence, needle=sentence, question=f"code of the {name}")
-        case 1:
-            sentence = f"Correction: the {name} moved to {owner}, its code is {value} now."
-            return Evidence(kind="update", sentence=sentence, needle=sentence, question=f"newest code of the {name}")
-        case 2:
-            sentence = f"I prefer the {name} in plan {value} rather than any other."
-            return Evidence(kind="preference", sentence=sentence, needle=sentence, question=f"plan for the {name}")
-        case 3:
-            sentence = f"From now on always mention {value} when the {name} comes up."
-            return Evidence(kind="instruction", sentence=sentence, needle=sentence, question="how to write the summary")
-        case _:
-            sentence = f"First {owner} opened the {name}, then came {value}, then the audit."
-            return Evidence(kind="order", sentence=sentence, needle=sentence, question=f"what followed on the {name}")
-
-
-def talk(seed: int, tokens: int) -> tuple[Conversation, tuple[Evidence, ...], list[tuple[str, str]]]:
-    """A conversation of about so many tokens with the evidence spread over it, and what was said in it."""
-    evidence, random = make_evidence(seed), Random(seed + 1_000)
-    turns = int(tokens * _CHARACTERS / (_TYPED + _ANSWERED))
-    places: dict[int, list[Evidence]] = {}
+    # The last turns would be kept by any rule.
+    turns = int(len(talk) * 0.9)
+    groups: dict[int, list[Evidence]] = {}
     for one in evidence:
-        # The last turns would be kept by any rule.
-        places.setdefault(random.randrange(int(turns * 0.9)), []).append(one)
+        groups.setdefault(one.group, []).append(one)
+    here: dict[int, list[Evidence]] = {}
+    for group in groups.values():
+        for turn, one in zip(sorted(random.sample(range(turns), len(group))), group, strict=True):
+            here.setdefault(turn, []).append(one)
+    return [_say(pair, here.get(turn, ()), random) for turn, pair in enumerate(talk)]
+
+
+def _say(pair: Pair, planted: Sequence[Evidence], random: Random) -> Pair:
+    asked, answered = pair
+    for one in planted:
+        if one.replied:
+            answered = _put_inside(answered, one.sentence, random)
+        else:
+            asked = f"{one.sentence} {asked}" if random.random() < 0.5 else f"{asked}\n{one.sentence}"
+    return asked, answered
+
+
+def _put_inside(answer: str, sentence: str, random: Random) -> str:
+    """A sentence between two paragraphs of an answer, or behind it; never in the middle of code."""
+    parts = re.split(r"\n\n(?![ \t]|```)", answer)
+    at = random.randrange(len(parts)) + 1
+    while "\n\n".join(parts[:at]).count("```") % 2:
+        at += 1
+    return "\n\n".join([*parts[:at], sentence, *parts[at:]])
+
+
+def tell(talk: Sequence[Pair], *, tokens: int) -> tuple[Conversation, Turn]:
+    """A conversation in which all of it was said, and the turn after it."""
     chat = Conversation(system="You are a careful assistant.", layout="in_place", window=4 * tokens, ledger=False)
-    said: list[tuple[str, str]] = []
-    for number in range(turns):
-        here = places.get(number, [])
-        typed = " ".join(one.sentence for one in here if not one.replied)
-        inside = " ".join(one.sentence for one in here if one.replied)
-        asked = f"{typed} {make_text(seed * 7_919 + number, _TYPED)}".strip()
-        # Without the heading of the text, whose number would be one more exact word.
-        body = make_text(seed * 104_729 + number, _ANSWERED).partition("\n\n")[2]
-        middle = body.find("\n", len(body) // 2) + 1
-        answered = f"{body[:middle]}{_distract(random)}\n{inside}\n{body[middle:]}"
+    for asked, answered in talk:
         chat.ask(asked)
         chat.reply(answered)
-        said.append((asked, answered))
-    return chat, evidence, said
-
-
-def _distract(random: Random) -> str:
-    """What competes with the evidence for the room that an outline has: as exact, and never asked for.
-
-    Seven a reply: replies of this length have four exact words in plain chats and nine in work with tools (2026-11-17).
-    """
-    ids = ", ".join(f"{random.choice('ABCDEFGH')}-{random.randrange(10, 9_999)}" for _ in range(4))
-    where = f"part {random.randrange(10, 99)} of notes/{random.randrange(999)}.md"
-    return f"See {ids}, {where}, by 2026-{random.randrange(1, 13):02}-15."
+    turn = chat.ask("Where are we?")
+    chat.reply("On the way.")
+    return chat, turn
 
 
 def probe(seed: int, tokens: int) -> Kept:
     """What three rules keep of the same talk at the same share of its tokens."""
-    chat, evidence, said = talk(seed, tokens)
-    turn = chat.ask("Where are we?")
-    chat.reply("On the way.")
-    total = turn.tokens.total
-    chat.compact(SHARE * total / turn.tokens.limit)
-    turn = chat.ask("Go on.")
+    evidence = make_evidence(seed, FACTS)
+    talk = plant(make_talk(load_texts(), seed, int(tokens * _CHARACTERS)), evidence, seed)
+    chat, turn = tell(talk, tokens=tokens)
+    chat.compact(SHARE * turn.tokens.total / turn.tokens.limit)
+    now = chat.ask("Go on.")
     chat.reply("Yes.")
-    prompt = "\n".join(message.text for message in turn.messages)
+    assert now.tokens.total <= SHARE * turn.tokens.total + 100
+    prompt = "\n".join(message.text for message in now.messages)
     held = [one.needle in prompt for one in evidence]
-    found = [
-        there or any(one.needle in hit.passage.text for hit in chat.recall(one.question, limit=HITS))
-        for one, there in zip(evidence, held, strict=True)
-    ]
+    found = [there or is_recalled(chat, one) for one, there in zip(evidence, held, strict=True)]
     wishes = [there for one, there in zip(evidence, held, strict=True) if one.kind == "instruction"]
-    room = int(SHARE * sum(len(text) for pair in said for text in pair))
-    newest = "\n".join(text for pair in said for text in pair)[-room:]
+    texts = [text for pair in talk for text in pair]
+    room = int(SHARE * sum(map(len, texts)))
+    newest = "\n".join(texts)[-room:]
     return Kept(
         prompt=_share(held),
         reached=_share(found),
         wishes=_share(wishes),
         newest=_share([one.needle in newest for one in evidence]),
-        searched=_search(chat, evidence, total=total, limit=turn.tokens.limit, room=room),
+        searched=_share(list(search_plainly(texts, evidence, room=room))),
     )
 
 
-def _search(chat: Conversation, evidence: tuple[Evidence, ...], *, total: int, limit: int, room: int) -> float:
-    """What a plain search for each question would put into a quarter of the tokens, with nothing else in the prompt."""
-    chat.undo()
-    chat.compact(0.01 * total / limit)
-    held: list[bool] = []
-    for one in evidence:
-        left, there = room, False
-        for hit in chat.recall(one.question, limit=1_000):
-            left -= len(hit.passage.text)
-            if left < 0:
-                break
-            there = there or one.needle in hit.passage.text
-        held.append(there)
-    return _share(held)
+def is_recalled(chat: Conversation, one: Evidence) -> bool:
+    """Whether a fact is among the hits for its question."""
+    return any(one.needle in hit.passage.text for hit in chat.recall(one.question, limit=HITS))
 
 
-def _share(held: list[bool]) -> float:
+def search_plainly(texts: Sequence[str], evidence: Sequence[Evidence], *, room: int) -> Iterator[bool]:
+    """Whether plain full-text search for each question, with nothing else in the prompt, puts its fact there."""
+    with sqlite3.connect(":memory:") as base:
+        base.execute("CREATE VIRTUAL TABLE said USING fts5(text)")
+        base.executemany("INSERT INTO said VALUES (?)", [(text,) for text in texts])
+        for one in evidence:
+            words = " OR ".join(f'"{word}"' for word in re.findall(r"\w+", one.question))
+            left, there = room, False
+            for (text,) in base.execute("SELECT text FROM said WHERE said MATCH ? ORDER BY rank", (words,)):
+                left -= len(text)
+                if left < 0 or there:
+                    break
+                there = one.needle in text
+            yield there
+
+
+def _share(held: Sequence[bool]) -> float:
     return sum(held) / len(held)
 
 
 def bench_evidence(verdicts: Verdicts) -> None:
     """Seeds that were looked at while tuning, then those that were not, which are judged."""
+    print("evidence: the talk is " + ("real, stretched" if load_texts().real else "made: ../shared/data is not there"))
     for tokens in SIZES:
-        print(f"evidence, {tokens:,} tokens, {FACTS} facts a seed, at {SHARE:.0%} of the tokens", flush=True)
+        print(f"{tokens:,} tokens, at least {FACTS} facts a seed, at {SHARE:.0%} of the tokens", flush=True)
         judged: list[Kept] = []
         for name, seeds in (("tuned", TUNED), ("held back", HELD_BACK)):
             for seed in seeds:

@@ -11,12 +11,12 @@ from lamella import Conversation, Message, Turn
 READ_PRICE = 0.1
 WRITE_PRICE = 1.25
 SHIPPED_WARN = 0.60
-SHIPPED_TARGET = 0.50
+SHIPPED_TARGET = 0.40
 FORMER_TARGET = 0.70
 
-_RESULT = re.compile(r"<tool_result>\n(.*?)</tool_result>\n", re.DOTALL)
-_CALL = re.compile(r"<name>[^\n]+</name>\n<arguments>[^\n]+</arguments>\n<id>[^\n]+</id>\n")
-_LOOSE = re.compile(r"</?(?:tool_result|output)>")
+_RESULT = re.compile(r"<tool_result>(.*?)</tool_result>\n", re.DOTALL)
+_CALL = re.compile(r"[^\n]+\([^\n]*\)\n")
+_LOOSE = re.compile(r"</?tool_result>")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

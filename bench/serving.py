@@ -5,7 +5,6 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from statistics import quantiles
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -41,22 +40,22 @@ async def speak() -> AsyncIterator[str]:
         yield f"word{number} "
 
 
-def measure_first_events(chats: int = CHATS, seconds: float = SECONDS) -> tuple[float, float]:
+def measure_first_events(store: str, *, chats: int = CHATS, seconds: float = SECONDS) -> tuple[float, float]:
     """The 99th percentile of seconds until an answer begins: of the server, and of a stream of the bare framework."""
-    with TemporaryDirectory() as folder, serve(_make_server(Path(folder))) as url:
+    with serve(_make_server(store)) as url:
         ours = asyncio.run(_load(url, "/v1/conversations/{}/messages", chats, seconds))
     with serve(_make_bare()) as url:
         bare = asyncio.run(_load(url, "/bare/{}", chats, seconds))
     return _find_p99(ours), _find_p99(bare)
 
 
-def _make_server(folder: Path) -> Callable[..., Any]:
+def _make_server(store: str) -> Callable[..., Any]:
     from lamella.faces.server.app import make_app
     from lamella.faces.server.serving import ServeOptions, open_state
     from lamella.wiring import read_services
 
     services = read_services({"serve": {"rate": 10_000_000}})
-    options = ServeOptions(store=f"sqlite:///{folder / 'chats.db'}", model="scripted:paced")
+    options = ServeOptions(store=store, model="scripted:paced")
     return make_app(open_state(options, services=services, provider=PacedProvider()))
 
 
@@ -140,9 +139,20 @@ def _find_p99(values: list[float]) -> float:
 
 def bench_server(verdicts: Verdicts) -> None:
     """Until an answer begins while many chats stream, beside a stream of the bare framework in the same run."""
-    print(f"server: {CHATS} chats stream from one worker for {SECONDS:g} s, SQLite", flush=True)
-    ours, bare = measure_first_events()
-    print(f"  first event, 99th percentile: {ours * 1e3:.1f} ms, bare framework {bare * 1e3:.1f} ms", flush=True)
+    from tests.servers import SAFE, running  # only some measures need a PostgreSQL server
+
+    print(f"server: {CHATS} chats stream from one worker for {SECONDS:g} s, on each store", flush=True)
+    with TemporaryDirectory() as folder:
+        _bench_store(verdicts, "sqlite", f"sqlite:///{folder}/chats.db")
+    with running(SAFE) as server:
+        _bench_store(verdicts, "postgresql", server.make_store_url())
+
+
+def _bench_store(verdicts: Verdicts, name: str, store: str) -> None:
+    ours, bare = measure_first_events(store)
+    print(
+        f"  {name}: first event, 99th percentile: {ours * 1e3:.1f} ms, bare framework {bare * 1e3:.1f} ms", flush=True
+    )
     verdicts.at_most(
-        "server: time to the first event over that of the bare framework, 99th percentile", ours / bare, 3.0
+        f"server, {name}: time to the first event over that of the bare framework, 99th percentile", ours / bare, 3.0
     )

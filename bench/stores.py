@@ -17,31 +17,39 @@ from lamella import Chat, Note
 TURNS = 1_000
 NOTE_EVERY = 10
 OPENINGS = 9
+# So much that nothing is ever compacted, and so little that a conversation of a thousand turns is four times.
+ENDLESS = 10**12
+TIGHT = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """One store at one length: what an append, a warm turn, and opening plus a turn take."""
+    """One conversation in a store: what an append, a warm turn, and opening plus a turn take."""
 
     turns: int
+    layout: str
+    compactions: int
     append_seconds: float
     warm_seconds: float
     open_seconds: float
     open_ratio: float
 
 
-def measure_store(url: str, *, turns: int = TURNS) -> Kept:
+def measure_store(url: str, *, layout: str, turns: int = TURNS, window: int = ENDLESS) -> Kept:
     """Fill a conversation, then measure its next turn in new processes: from opening it, and warm."""
-    name = f"bench-{turns}"
+    name = f"bench-{layout}-{turns}-{window}"
     with lamella.open(url) as engine:
-        chat = engine.chat(name, layout="in_place", window=10**12)
+        chat = engine.chat(name, layout=layout, window=window)
         for number in range(turns):
             _exchange(chat, number)
+        compactions = len(chat.receipts())
         titles = engine.chat(f"{name}-titles")
         appends = [_append(titles, number) for number in range(turns)]
     openings = [measure_opening(url, name) for _ in range(OPENINGS)]
     return Kept(
         turns=turns,
+        layout=layout,
+        compactions=compactions,
         append_seconds=statistics.median(appends),
         warm_seconds=statistics.median(opening.warm for opening in openings),
         open_seconds=statistics.median(opening.opened for opening in openings),

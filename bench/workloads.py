@@ -1,14 +1,20 @@
 """Conversations to compact: long small talk with facts in it, and work in which every turn has a large tool result.
 
-The same in every run, and nobody's own words.
+The same in every run, and nobody's own words; and real chats and agents' work, where they stand beside the checkout.
 """
 
+import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
+from typing import Any
 
+from bench.layouts.texts import Texts
 from bench.text import make_text
 from lamella import ToolResult
 
+# How many real questions one conversation has, and how many of agents' conversations it is made of.
+_CHATS, _TRAJECTORIES = 300, 12
 _SYSTEM_CHARACTERS = 4_000
 _OUTPUT_CHARACTERS = 6_000
 
@@ -72,3 +78,35 @@ def _look_up(number: int) -> tuple[Said, Said]:
         Said(typed=f"Task {number}: {make_text(20_000 + number, 200)}", reply=f"I read page {number} of the log."),
         Said(typed=f"Go on with task {number}.", reply=make_text(30_000 + number, 400), tools=(result,)),
     )
+
+
+def join_chats(texts: Texts, seed: int) -> Workload:
+    """What people asked and were answered, one after the other, in an order of the seed."""
+    pairs = [pair for pair in texts.pairs if pair[0].strip() and pair[1].strip()]
+    Random(seed).shuffle(pairs)
+    said = tuple(Said(typed=asked, reply=answer) for asked, answer in pairs[:_CHATS])
+    return Workload(name="chats", system="You are a helpful assistant.", said=said)
+
+
+def join_agents(texts: Texts, seed: int) -> Workload:
+    """Agents at work, one after the other: questions with what tools gave for them, and answers."""
+    trajectories = list(texts.trajectories)
+    Random(seed).shuffle(trajectories)
+    said = tuple(one for _, messages in trajectories[:_TRAJECTORIES] for one in _list_answered(messages))
+    return Workload(name="agents' work", system=trajectories[0][0], said=said, requests_a_turn=2)
+
+
+def _list_answered(messages: tuple[dict[str, Any], ...]) -> Iterator[Said]:
+    typed, results, calls = "", list[ToolResult](), dict[str, dict[str, str]]()
+    for message in messages:
+        content = str(message.get("content") or "")
+        calls |= {call["id"]: call["function"] for call in message.get("tool_calls") or ()}
+        if message["role"] == "user":
+            typed, results = content, []
+        elif message["role"] == "tool" and typed:
+            call = calls[message["tool_call_id"]]
+            arguments = json.loads(call["arguments"])
+            results.append(ToolResult(name=call["name"], arguments=arguments, output=content))
+        elif content and typed:
+            yield Said(typed=typed, reply=content, tools=tuple(results))
+            typed = ""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from bench.layouts.caches import DEAR, MARKS, STEPS, Rates, count, open_cache
+from bench.layouts.commits import show_change
 from bench.layouts.strategies import Sent, append, glue, play, write_facts
 from bench.layouts.texts import load_texts
 from bench.layouts.workloads import KINDS, Step, Workload
@@ -99,17 +100,29 @@ def find_missing(turn: Turn, step: Step, said: list[str]) -> int:
 
 
 def find_limit(workload: Workload, rates: Rates) -> float:
-    """What a cache that expires could cost at best: everything sent within its lifetime is read, wherever it stood."""
+    """What a cache that expires could cost at best: everything sent within its lifetime is read, wherever it stood.
+
+    Of a file that changed the text before is read and the difference written, where that costs less.
+    """
     at, cost, seen, said = 0.0, 0.0, dict[str, float](), [workload.system]
+    held: dict[str, str] = {}
+
+    def pay(text: str) -> float:
+        alive = text in seen and at - seen[text] <= rates.lifetime
+        return count(text) * (rates.read if alive else rates.write)
+
     for step in workload.steps:
         at += step.pause
         said.append(step.text)
         given = [] if step.output is None else [step.output]
         rounds = [text for one in step.rounds for text in (one.name, one.output)]
-        for text in (*said, *step.held.values(), *given, *rounds):
-            alive = text in seen and at - seen[text] <= rates.lifetime
-            cost += count(text) * (rates.read if alive else rates.write)
-            seen[text] = at
+        cost += sum([pay(text) for text in (*said, *given, *rounds)])
+        for path, text in step.held.items():
+            before = held.get(path, text)
+            differs = pay(before) + count(show_change(path, before, text)) * rates.write
+            cost += pay(text) if before == text else min(pay(text), differs)
+        held |= step.held
+        seen |= dict.fromkeys((*said, *given, *rounds, *step.held.values()), at)
         said += [*rounds, step.reply]
     return cost
 

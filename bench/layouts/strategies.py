@@ -123,7 +123,7 @@ def _block(path: str, text: str) -> str:
 
 
 def _result(output: str) -> str:
-    return f"<tool_result>\n<name>look_up</name>\n<output>\n{output}\n</output>\n</tool_result>\n"
+    return f"<tool_result>look_up()\n{output}\n</tool_result>\n"
 
 
 def _update(path: str, old: str | None, text: str) -> str:

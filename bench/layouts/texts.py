@@ -33,7 +33,7 @@ class Texts:
 def load_texts() -> Texts:
     """The texts of this machine."""
     folder = next((near for near in _NEAR if (near / "edits.jsonl").is_file()), None)
-    return _make() if folder is None else _read(folder)
+    return make_texts() if folder is None else _read(folder)
 
 
 def _read(folder: Path) -> Texts:
@@ -63,7 +63,8 @@ def _pair(messages: list[dict[str, Any]]) -> tuple[tuple[str, str], ...]:
     return tuple((str(asked["content"])[:_LONGEST_SAID], str(said["content"])[:_LONGEST_SAID]) for asked, said in pairs)
 
 
-def _make() -> Texts:
+def make_texts() -> Texts:
+    """Made ones, for where nothing stands beside the checkout."""
     words = Random(16)
     notes = {f"notes/{number:03}.md": _make_versions(words, number) for number in range(150)}
     talk = tuple(

@@ -3,11 +3,11 @@
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from difflib import unified_diff
 from itertools import accumulate
 from random import Random
 from typing import Any
 
+from bench.layouts.commits import load_commits, make_commits, show_change
 from bench.layouts.texts import load_texts
 from bench.text import make_text
 
@@ -97,46 +97,30 @@ def make_long_chat(seed: int) -> Workload:
 
 
 def make_code_chat(seed: int, *, turns: int = 50) -> Workload:
-    """A turn for each change: attached are the files it touches as they were, and those of the two changes before."""
+    """A turn for each change: attached are the files it touches as they were, and those of the two changes before.
+
+    The changes are commits of this project, with their real differences; without a history, edits of notes.
+    """
     dice, texts = Random(f"code chat {seed}"), load_texts()
-    versions = {path: _keep_small(found) for path, found in texts.notes.items() if len(found) > 1}
-    edited = list(versions)
-    dice.shuffle(edited)
-    at = dict.fromkeys(edited, 0)
-    recent: list[tuple[str, ...]] = []
+    commits = load_commits()[turns * seed : turns * (seed + 1)]
+    changes = commits if len(commits) == turns else make_commits(dice, texts.notes, turns)
     steps: list[Step] = []
     held: dict[str, str] = {}
-    for _ in range(turns):
-        open_files = [path for path in edited if at[path] < len(versions[path]) - 1][:12]
-        touched = tuple(dice.sample(open_files, k=min(len(open_files), dice.choices((1, 2, 3, 4), (55, 25, 13, 7))[0])))
-        recent = [*recent[-2:], touched]
+    for number, change in enumerate(changes):
         before = held
-        held = {path: versions[path][at[path]] for paths in recent for path in paths}
+        recent = changes[max(0, number - 2) : number]
+        held = {path: after for one in recent for path, (_, after) in one.touched.items()}
+        held |= {path: as_it_was for path, (as_it_was, _) in change.touched.items()}
         steps.append(
             Step(
-                text=f"Please make the next change in {', '.join(touched)}. {dice.choice(texts.pairs)[0][:300]}",
-                reply="\n".join(_show_change(path, *versions[path][at[path] : at[path] + 2]) for path in touched),
+                text=f"{change.subject}. Please change {', '.join(change.touched)}.",
+                reply="\n".join(show_change(path, *two) for path, two in change.touched.items()),
                 pause=dice.lognormvariate(*_PAUSE),
                 held=held,
                 detach=tuple(path for path in before if path not in held),
             )
         )
-        for path in touched:
-            at[path] += 1
     return Workload(name="code chat", steps=tuple(steps), window=128_000)
-
-
-def _keep_small(versions: tuple[str, ...]) -> tuple[str, ...]:
-    """The versions of which each changes a part of the one before, as commits do, and none rewrites it."""
-    kept = [versions[0]]
-    for version in versions[1:]:
-        if len(_show_change("", kept[-1], version)) * 4 <= len(version):
-            kept.append(version)
-    return tuple(kept)
-
-
-def _show_change(path: str, old: str, new: str) -> str:
-    return "\n".join(unified_diff(old.split("\n"), new.split("\n"), path, path, lineterm=""))[:12_000]
 
 
 def make_agent(seed: int) -> Workload:
@@ -187,7 +171,7 @@ def make_short_chat(seed: int) -> Workload:
 KINDS: Mapping[str, tuple[Callable[[int], Workload], int]] = {
     "note chat": (make_note_chat, 20),
     "long chat": (make_long_chat, 4),
-    "code chat": (make_code_chat, 8),
+    "code chat": (make_code_chat, 6),
     "agent": (make_agent, 12),
     "short chat": (make_short_chat, 24),
 }

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from lamella.engine.engine import Engine
     from lamella.engine.keeping.conversations import Hit, ImportOutcome
     from lamella.engine.keeping.marks import CompactionMark
-    from lamella.engine.sending.sending import Event, EventName
+    from lamella.engine.sending.events import Event, EventName
     from lamella.holdings import ChatListing, Damage, Fact, StoreStats
     from lamella.views.ledger import LedgerRow, LedgerSums, make_rows, sum_rows
     from lamella.wiring.python import Conversation, find_mentions, open_engine
@@ -141,8 +141,8 @@ _HOMES = {
     "Damage": "lamella.holdings",
     "Engine": "lamella.engine.engine",
     "Envelope": "lamella.core.prompt.envelope",
-    "Event": "lamella.engine.sending.sending",
-    "EventName": "lamella.engine.sending.sending",
+    "Event": "lamella.engine.sending.events",
+    "EventName": "lamella.engine.sending.events",
     "Fact": "lamella.holdings",
     "Found": "lamella.core.search.finding",
     "Hit": "lamella.engine.keeping.conversations",

@@ -3,8 +3,9 @@
 Names are fetched when they are first asked for, so that importing this costs nothing.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from lamella.fetching import fetch_later
 
 if TYPE_CHECKING:
     from lamella.adapters.sources.code.attaching import attach_code
@@ -38,29 +39,31 @@ __all__ = [
 
 if not TYPE_CHECKING:
     _HOMES = {
-        "ChatKind": "lamella.runners.kinds.blocks",
-        "ChatState": "lamella.runners.kinds.state",
-        "CodeFile": "lamella.holdings",
-        "CodeForm": "lamella.holdings",
-        "CodeSelection": "lamella.holdings",
-        "Instruction": "lamella.attach",
-        "KindTurn": "lamella.runners.kinds.asking",
-        "Solution": "lamella.runners.kinds.solving",
-        "attach_code": "lamella.adapters.sources.code.attaching",
-        "filter_request": "lamella.wiring.kinds",
-        "find_state": "lamella.runners.kinds.state",
-        "make_turn": "lamella.runners.kinds.asking",
-        "select_code": "lamella.wiring.code",
-        "select_files": "lamella.wiring.code",
-        "solve": "lamella.wiring.kinds",
-        "solve_request": "lamella.wiring.kinds",
+        "lamella.adapters.sources.code.attaching": ("attach_code",),
+        "lamella.attach": ("Instruction",),
+        "lamella.holdings": (
+            "CodeFile",
+            "CodeForm",
+            "CodeSelection",
+        ),
+        "lamella.runners.kinds.asking": (
+            "KindTurn",
+            "make_turn",
+        ),
+        "lamella.runners.kinds.blocks": ("ChatKind",),
+        "lamella.runners.kinds.solving": ("Solution",),
+        "lamella.runners.kinds.state": (
+            "ChatState",
+            "find_state",
+        ),
+        "lamella.wiring.code": (
+            "select_code",
+            "select_files",
+        ),
+        "lamella.wiring.kinds": (
+            "filter_request",
+            "solve",
+            "solve_request",
+        ),
     }
-
-    def __getattr__(name: str) -> object:
-        if name not in _HOMES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        found = globals()[name] = getattr(import_module(_HOMES[name]), name)
-        return found
-
-    def __dir__() -> list[str]:
-        return sorted({*globals(), *__all__})
+    __getattr__, __dir__ = fetch_later(__name__, _HOMES)

@@ -87,6 +87,19 @@ class NoteHit(Struct, frozen=True, kw_only=True):
     number: int = 0
 
 
+class NoteList(Struct, frozen=True, kw_only=True):
+    """Paths of notes, sorted.
+
+    Not among them: ``links`` that lead out of the root or to a folder, what is ``unread``: why each note could not be
+    searched for a tag, and what is ``left_out``: why each file or folder could not be looked at.
+    """
+
+    paths: tuple[str, ...]
+    links: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+
 class IndexReport(Struct, frozen=True, kw_only=True):
     """What became of an index: how many files were read and removed, and how many it has now.
 

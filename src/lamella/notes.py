@@ -5,8 +5,9 @@ A ``ReplySource`` is a passage that an answer cites; see docs/runners.md.
 Names are fetched when they are first asked for, so that importing this costs nothing.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from lamella.fetching import fetch_later
 
 if TYPE_CHECKING:
     from lamella.engine.notes import NoteIndex
@@ -18,19 +19,13 @@ __all__ = ["IndexReport", "NoteChange", "NoteHit", "NoteIndex", "ReplySource", "
 
 if not TYPE_CHECKING:
     _HOMES = {
-        "IndexReport": "lamella.holdings",
-        "NoteChange": "lamella.holdings",
-        "NoteHit": "lamella.holdings",
-        "NoteIndex": "lamella.engine.notes",
-        "ReplySource": "lamella.engine.sources",
-        "open_index": "lamella.wiring.retrieval",
+        "lamella.engine.notes": ("NoteIndex",),
+        "lamella.engine.sources": ("ReplySource",),
+        "lamella.holdings": (
+            "IndexReport",
+            "NoteChange",
+            "NoteHit",
+        ),
+        "lamella.wiring.retrieval": ("open_index",),
     }
-
-    def __getattr__(name: str) -> object:
-        if name not in _HOMES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        found = globals()[name] = getattr(import_module(_HOMES[name]), name)
-        return found
-
-    def __dir__() -> list[str]:
-        return sorted({*globals(), *__all__})
+    __getattr__, __dir__ = fetch_later(__name__, _HOMES)

@@ -31,6 +31,7 @@ from lamella.holdings import (
     IndexReport,
     NoteChange,
     NoteHit,
+    NoteList,
     StoreStats,
 )
 from lamella.profiles import ModelProfile
@@ -45,20 +46,6 @@ class TokenCounter(Protocol):
     def measure(self, model: str | None) -> Measure:
         """How this model counts: exactly where its vocabulary is known, else the best estimate with its error."""
         ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NoteList:
-    """Paths of notes, sorted.
-
-    Not among them: ``links`` that lead out of the root or to a folder, what is ``unread``: why each note could not be
-    searched for a tag, and what is ``left_out``: why each file or folder could not be looked at.
-    """
-
-    paths: tuple[str, ...]
-    links: tuple[str, ...] = ()
-    unread: tuple[str, ...] = ()
-    left_out: tuple[str, ...] = ()
 
 
 class Reader(Protocol):
@@ -208,11 +195,24 @@ class Clock(Protocol):
     def now(self) -> datetime: ...
 
 
+class Shelf(Protocol):
+    """What processes of one store tell one another: lines by name until they end, or their conversation is erased."""
+
+    def put(self, name: str, text: str, *, at: datetime, ends: datetime, conversation: str = "") -> None: ...
+
+    def find(self, *names: str, at: datetime) -> Mapping[str, str]: ...
+
+    def remove(self, name: str) -> None: ...
+
+
 class Store(Protocol):
     """Where conversations last. Appending is durable before it returns, all or nothing, and never interleaves.
 
     ``conversation`` is a key: one that was erased is never used again. A name belongs to one that is not erased.
     """
+
+    @property
+    def shelf(self) -> Shelf: ...
 
     def append(
         self, conversation: str, written: Written, *, expected: int, title: str | None = None, name: str | None = None

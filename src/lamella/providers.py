@@ -6,8 +6,9 @@ them. It raises a child of ``ProviderRefusedError`` for what the caller can mend
 work later, and ``ProviderError`` for the rest.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from lamella.fetching import fetch_later
 
 if TYPE_CHECKING:
     from lamella.adapters.providers.anthropic.request import CacheMode
@@ -201,13 +202,4 @@ if not TYPE_CHECKING:
             "ModelBook",
         ),
     }
-    _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-
-    def __getattr__(name: str) -> object:
-        if name not in _HOME_OF:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        found = globals()[name] = getattr(import_module(_HOME_OF[name]), name)
-        return found
-
-    def __dir__() -> list[str]:
-        return sorted({*globals(), *__all__})
+    __getattr__, __dir__ = fetch_later(__name__, _HOMES)

@@ -3,10 +3,10 @@
 Names are fetched when they are first asked for, so that importing this costs nothing.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from lamella.errors import WorkflowError
+from lamella.fetching import fetch_later
 
 if TYPE_CHECKING:
     from lamella.core.log.events.stage import StageSpec, WorkflowSpec
@@ -26,20 +26,18 @@ __all__ = [
 
 if not TYPE_CHECKING:
     _HOMES = {
-        "DigestLine": "lamella.holdings",
-        "StageProgress": "lamella.holdings",
-        "StageSpec": "lamella.core.log.events.stage",
-        "WorkflowProgress": "lamella.holdings",
-        "WorkflowSpec": "lamella.core.log.events.stage",
-        "find_workflow": "lamella.wiring.workflows",
-        "list_workflows": "lamella.wiring.workflows",
+        "lamella.core.log.events.stage": (
+            "StageSpec",
+            "WorkflowSpec",
+        ),
+        "lamella.holdings": (
+            "DigestLine",
+            "StageProgress",
+            "WorkflowProgress",
+        ),
+        "lamella.wiring.workflows": (
+            "find_workflow",
+            "list_workflows",
+        ),
     }
-
-    def __getattr__(name: str) -> object:
-        if name not in _HOMES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        found = globals()[name] = getattr(import_module(_HOMES[name]), name)
-        return found
-
-    def __dir__() -> list[str]:
-        return sorted({*globals(), *__all__})
+    __getattr__, __dir__ = fetch_later(__name__, _HOMES)

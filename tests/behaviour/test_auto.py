@@ -81,3 +81,26 @@ def test_a_request_carries_the_marks_of_its_plan_and_both_lifetimes() -> None:
     assert kept == [{"type": "ephemeral", "ttl": "1h"}] * (len(kept) - 1) + [{"type": "ephemeral"}]
     assert len(marks) + len(kept) <= 4
     assert said[-1] == {"type": "ephemeral"}
+
+
+@pytest.mark.parametrize("before", ["Short.", "A line of a long note.\n" * 3_000])
+def test_a_known_note_that_is_attached_again_and_too_large_is_outlined_in_a_fold_too(before: str) -> None:
+    chat = Conversation(layout="auto", window=4_000, reserve=0)
+    chat.ask("Read this.", attach=[Note(path="a.md", text=before)])
+    chat.reply("Read.")
+    turn = chat.ask("And now?", attach=[Note(path="a.md", text="# One\n" + "Another line of it.\n" * 3_000)], fold=True)
+    assert turn.tokens.total < 4_000
+    assert any("a.md is sent as its outline" in warning for warning in turn.envelope.warnings)
+
+
+@pytest.mark.parametrize("history", ["window", "strip"])
+def test_what_a_fold_moves_stands_in_its_question_also_where_it_hides_turns(history: str) -> None:
+    chat = Conversation(layout="auto", history=history, history_turns=2, attachments="sticky")
+    chat.ask("Read this.", attach=[Note(path="a.md", text="The harbour has nine berths.")])
+    chat.reply("Read.")
+    for number in range(5):
+        chat.ask(f"Question {number}?")
+        chat.reply("Answer.")
+    turn = chat.ask("And now?", fold=True)
+    assert "The harbour has nine berths." in turn.messages[-1].text
+    assert len(turn.messages) == 5

@@ -213,7 +213,7 @@ def test_no_role_of_a_client_reaches_a_model(tmp_path: Path) -> None:
     assert "robot" in tab.last["warnings"][0]
 
 
-@pytest.mark.parametrize("layout", ["library", "in_place"])
+@pytest.mark.parametrize("layout", ["library", "in_place", "auto"])
 def test_a_flag_falls_with_its_block_and_rises_with_it(tmp_path: Path, layout: str) -> None:
     with open_engine(f"sqlite:///{tmp_path / 'chats.db'}") as engine:
         chat = engine.chat("garden", layout=layout, model="scripted:m", window=4_000, reserve=200, summarizer="off")

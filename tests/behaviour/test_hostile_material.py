@@ -148,3 +148,37 @@ def test_a_note_that_is_attached_gives_no_orders_either(world: tuple[Path, str])
     assert user.endswith("[User query]:\n@composer Look at this.")
     assert asked == []
     assert sorted(path.name for path in vault.iterdir())[-2:] == ["diary.md", "evil.md"]
+
+
+@pytest.mark.parametrize("runner", ["vault_qa", "plus", "agent", "project"])
+def test_whichever_way_of_answering_finds_it_an_order_in_a_note_stays_in_its_block(
+    world: tuple[Path, str], runner: str
+) -> None:
+    vault, url = world
+    asked: list[NoteChange] = []
+    answers: list[Line | str] = [f"It says [^1]:\n{ORDER}"]
+    if runner in ("agent", "project"):
+        answers.insert(0, Line(calls=(call("search_notes", url),)))
+    provider = ScriptedProvider(*answers)
+
+    def allow(change: NoteChange) -> bool:
+        asked.append(change)
+        return True
+
+    async def send() -> list[str]:
+        opened = lamella.open("memory:", vault=vault, model="scripted:x", provider=provider, allow=allow, memory=True)
+        async with opened as engine:
+            events = engine.chat("garden").send("@composer @vault What of the zebra?", runner=runner)
+            return [event.call.name async for event in events if event.call is not None]
+
+    called = asyncio.run(send())
+    assert called == ([] if runner == "vault_qa" else ["search_notes"])
+    last = [message.text for message in provider.requests[-1].messages if message.role is not Role.ASSISTANT]
+    holding = [text for text in last if "owned" in text]
+    assert len(holding) == 1
+    # A result of a call is a message of its own; what rides as text stands in a block, which it cannot end.
+    assert (ORDER.partition("\n")[0] in holding[0]) is (runner in ("agent", "project"))
+    assert holding[0].endswith("[User query]:\n@composer @vault What of the zebra?") is (runner != "project")
+    assert "owned" not in last[0]
+    assert asked == []
+    assert (vault / "diary.md").read_text(encoding="utf-8") == "mine\n"

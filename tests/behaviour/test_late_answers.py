@@ -11,6 +11,7 @@ import lamella
 from lamella import AnswerAsideError, Chat, Event, Note
 from lamella.adapters.stores.memory import MemoryStore
 from lamella.faces.cli.terminal.door import ShellDoor
+from lamella.providers import ReplyBrokenError
 from lamella.testing import Line, ScriptedProvider
 
 LAYOUTS = pytest.mark.parametrize("layout", ["library", "in_place", "auto"])
@@ -135,6 +136,30 @@ def test_a_part_of_an_answer_that_was_stopped_is_kept_aside_as_well() -> None:
             assert kept == ["At n", "Something else?"] or kept == ["Something else?", "At n"]
 
     asyncio.run(talk())
+
+
+def test_an_answer_that_broke_off_and_is_kept_aside_says_both_at_every_door() -> None:
+    async def talk() -> tuple[ReplyBrokenError, str]:
+        broken = ReplyBrokenError("It broke off.", hint="Ask again.")
+        script = ScriptedProvider(Line(text="At noon, and again at midnight.", chunk=4, error=broken))
+        async with lamella.open("memory:", model="scripted:t", provider=script) as engine:
+            chat, other = engine.chat("tides"), engine.chat("tides")
+            async with aclosing(chat.send("When is high tide?")) as events:
+                while not (await anext(events)).text:
+                    pass
+                other.reload()
+                other.ask("Something else?")
+                with pytest.raises(ReplyBrokenError) as caught:
+                    [event async for event in events]
+            other.reload()
+            kept = [head for head in other.branches() if texts(other, head)[-1] == "At noon, and again at midnight."]
+            return caught.value, kept[0]
+
+    error, kept = asyncio.run(talk())
+    assert error.message.startswith("It broke off. The conversation tides went on before this answer came;")
+    assert kept in error.message
+    assert error.hint.startswith("Ask again. `chat.turns(")
+    assert f"`lamella chats show tides --branch {kept}` shows it" in error.hint_at(ShellDoor(None))
 
 
 def test_words_before_a_call_of_tools_are_kept_and_the_call_is_in_the_ledger() -> None:

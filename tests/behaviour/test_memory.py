@@ -1,12 +1,14 @@
-"""When a conversation takes up what is remembered: opened, compacted or asked to, and at no other time."""
+"""When a conversation takes up what is remembered: opened, compacted, folded or asked to, and at no other time."""
 
+import asyncio
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from tests.unit.engine.backends import make_backend
 
 import lamella
-from lamella import Chat, Turn
+from lamella import Chat, Note, Turn
 from lamella.adapters.memory.files import FACTS, MemoryFiles
 from lamella.adapters.stores.memory import MemoryStore
 from lamella.core.log.call import Cause
@@ -14,8 +16,12 @@ from lamella.core.values import replace
 from lamella.engine.keeping.backend import Backend
 from lamella.engine.memory import make_part, no_part
 from lamella.holdings import FactKind
+from lamella.testing import ScriptedProvider
 
 LONG = "A long answer about beans. " * 60
+START = datetime(2026, 11, 17, tzinfo=UTC)
+NOTE = "A line of a long note about desks.\n" * 300
+EXPIRING, LASTING = "anthropic:claude-sonnet-5", "m"
 
 
 @pytest.fixture
@@ -131,6 +137,111 @@ def test_a_fold_that_somebody_asks_for_takes_it_up(book: MemoryFiles) -> None:
     talk.say("One")
     book.add("Likes tea")
     assert moved(talk.say("Two", fold=True)) == "system_changed(memory, new: Likes tea)"
+
+
+def later(minutes: float) -> datetime:
+    return START + timedelta(minutes=minutes)
+
+
+@pytest.mark.parametrize("notes", [[Note(path="desks.md", text=NOTE)], []], ids=["a note", "talk alone"])
+def test_in_auto_a_cache_that_lapsed_takes_it_up_and_a_warm_one_does_not(book: MemoryFiles, notes: list[Note]) -> None:
+    talk = Talk(book, layout="auto", model=EXPIRING)
+    talk.say("One", LONG, attach=notes, system="Be terse.", at=later(0))
+    book.add("Likes tea")
+    turns = [talk.say(f"Question {at}", LONG, at=later(at)) for at in (1, 2, 60, 61)]
+    assert [moved(turn) for turn in turns] == ["none", "none", "system_changed(memory, new: Likes tea)", "none"]
+    assert [turn.prefix.triggered for turn in turns] == [True] * 4
+    assert turns[2].why == "the system prompt changed, after the cache lapsed"
+
+
+def test_in_auto_a_preview_shows_what_a_lapsed_cache_lets_move(book: MemoryFiles) -> None:
+    talk = Talk(book, layout="auto", model=EXPIRING)
+    talk.say("One", LONG, at=later(0))
+    book.add("Likes tea")
+    ahead = [talk.chat.preview("Two", at=later(at)).messages for at in (1, 60)]
+    assert ["Likes tea" in messages[0].text for messages in ahead] == [False, True]
+    assert talk.say("Two", at=later(60)).messages == ahead[1]
+
+
+def test_in_auto_a_fold_takes_it_up_where_no_cache_expires_and_a_cut_behind_warm_talk_does_not(
+    book: MemoryFiles,
+) -> None:
+    for said_before, cause in ((0, "system_changed(memory, new: Likes tea)"), (40, "epoch_folded(desks.md)")):
+        talk = Talk(book, layout="auto", model=LASTING, linger=0)
+        for number in range(said_before):
+            talk.say(f"Question {number}", LONG, at=later(number))
+        talk.say("Read it.", LONG, attach=[Note(path="desks.md", text=NOTE * 4)], at=later(50))
+        book.add("Likes tea")
+        turns = [talk.say(f"Next {number}", at=later(51 + number)) for number in range(3)]
+        assert "none" in [moved(turn) for turn in turns]
+        assert [moved(turn) for turn in turns if moved(turn) != "none"] == [cause]
+        book.remove("1")
+
+
+def test_in_auto_a_fold_that_the_window_forces_takes_it_up(book: MemoryFiles) -> None:
+    talk = Talk(book, layout="auto", model=LASTING, window=20_000, reserve=1_000)
+    book.add("Likes tea")
+    talk.say("One", LONG, attach=[Note(path="desks.md", text=NOTE)], at=later(0))
+    book.add("Likes coffee")
+    turns: list[Turn] = []
+    while not turns or moved(turns[-1]) == "none":
+        number = len(turns)
+        turns.append(talk.say("Next", attach=[Note(path=f"{number}.md", text=NOTE)], at=later(number + 1)))
+    assert moved(turns[-1]) == "system_changed(memory, new: Likes coffee)"
+    assert turns[-1].compaction is None
+
+
+@pytest.mark.parametrize("deed", ["reload", "fork", "undo"])
+def test_what_auto_took_up_is_sent_again_byte_for_byte(book: MemoryFiles, deed: str) -> None:
+    talk = Talk(book, layout="auto", model=EXPIRING)
+    sent: list[Turn] = []
+    for number, at in enumerate((0, 1, 60, 61)):
+        book.add(f"Fact {number}")
+        attach = [Note(path=f"{number}.md", text=NOTE)] if number % 2 == 0 else []
+        sent.append(talk.say(f"Question {number}", LONG, attach=attach, at=later(at)))
+    assert [moved(turn) for turn in sent[1:]] == ["none", "system_changed(memory, new: Fact 1)", "none"]
+    book.add("Fact 4")
+    talk.open()
+    if deed == "fork":
+        talk.chat.fork(talk.chat.turns()[2].reply.id)  # type: ignore[union-attr]  # it was answered
+        again = talk.chat.regenerate()
+        assert again.messages == sent[2].messages
+        return
+    if deed == "undo":
+        assert talk.chat.compact(0.001) is not None
+        talk.chat.undo()
+    assert [turn.messages for turn in talk.chat.replay()] == [turn.messages for turn in sent]
+
+
+@pytest.mark.parametrize("runner", ["chat", "plus", "vault_qa", "agent", "project"])
+def test_whoever_answers_takes_it_up_when_auto_folds_and_sends_the_same_after_a_reload(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runner: str
+) -> None:
+    monkeypatch.setenv("LAMELLA_MEMORY_FOLDER", str(tmp_path / "memory"))
+    monkeypatch.setenv("LAMELLA_INDEX_FOLDER", str(tmp_path / "indexes"))
+    (tmp_path / "vault").mkdir()
+    (tmp_path / "vault/hours.md").write_text("The office opens at 7:30.\n", encoding="utf-8")
+    # Every second line is what plus takes for a plan, and vault_qa for a question in other words.
+    provider = ScriptedProvider(*["[]", "Yes."] * 10)
+    url = f"sqlite:///{tmp_path / 'c.db'}"
+
+    def begin() -> lamella.Engine:
+        return lamella.open(url, vault=tmp_path / "vault", model=LASTING, provider=provider, memory=True)
+
+    async def talk() -> tuple[list[str], list[object]]:
+        async with begin() as engine:
+            chat = engine.chat("office", layout="auto", linger=1)
+            for attach in ([Note(path="desks.md", text=NOTE * 4)], (), (), ()):
+                async for _ in chat.send("When does it open?", runner=runner, attach=attach):
+                    pass
+                engine.memory.add("Likes tea")
+            causes = [next(one for one in calls if one.purpose == "answer").verdict for calls in chat.ledger()]
+            return [str(one.movement) for one in causes], [turn.messages for turn in chat.replay()]
+
+    moves, sent = asyncio.run(talk())
+    assert [one for one in moves[1:] if one != "none"] == ["system_changed(memory, new: Likes tea)"]
+    with begin() as engine:
+        assert [turn.messages for turn in engine.chat("office").replay()] == sent
 
 
 def test_nothing_but_the_memory_moves_when_it_changes(book: MemoryFiles) -> None:

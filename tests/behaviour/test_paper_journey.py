@@ -124,7 +124,7 @@ class Paper:
         return Counter(step.name.value for receipt in receipts for step in receipt.steps)
 
 
-@pytest.fixture(scope="module", params=["library", "in_place"])
+@pytest.fixture(scope="module", params=["library", "in_place", "auto"])
 def paper(request: pytest.FixtureRequest) -> Iterator[Paper]:
     journey = Paper(request.param)
     journey.walk()

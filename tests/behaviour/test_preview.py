@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -6,13 +7,25 @@ from lamella import Conversation, Note
 from lamella.core.artifacts.make import make_artifact
 from lamella.core.artifacts.model import Kind, Source
 from lamella.core.messages.delta import Reply, StopReason, ToolCall
+from lamella.core.messages.model import Message
 from lamella.engine.dialogue.answer import Answer
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.keeping.stored import StoredChat
 from lamella.wiring import open_backend
 
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
 NOTE = make_artifact(Kind.NOTE, text="# Garden\nBeans.\n", source=Source(path="garden.md"))
 CALL = ToolCall(id="c1", name="look", arguments="{}")
+
+
+class Counted:
+    """A summariser that knows how often it was asked."""
+
+    asked = 0
+
+    def summarize(self, messages: Sequence[Message], *, max_tokens: int) -> str:
+        self.asked += 1
+        return "Beans."
 
 
 @pytest.mark.parametrize("layout", ["library", "in_place"])
@@ -92,3 +105,34 @@ def test_a_preview_in_memory_changes_nothing() -> None:
     assert (ahead.number, ahead.messages, ahead.tokens, ahead.cost) == (2, turn.messages, turn.tokens, turn.cost)
     assert ahead.cache == turn.cache
     assert chat.preview().number == 3
+
+
+@pytest.mark.parametrize("layout", ["library", "in_place", "auto"])
+@pytest.mark.parametrize("compacts", [False, True])
+def test_a_preview_of_what_does_not_fit_is_what_asking_gives(layout: str, *, compacts: bool) -> None:
+    settings = {"layout": layout, "model": "local", "window": 3000, "reserve": 500, "summarizer": "off"}
+    chat = StoredChat(open_backend("memory:"), "demo", settings)
+    large = "\n".join(f"## Bed {number}\n\n{'Beans and peas. ' * 60}" for number in range(30))
+    for number in range(8 if compacts else 1):
+        chat.ask(Ask(text=f"What of bed {number}? {'Tell me more. ' * 20}"), at=NOW)
+        chat.reply(f"It has {number} beans. {'They grow. ' * 60}", at=NOW)
+    note = make_artifact(Kind.NOTE, text=large, source=Source(path="large.md"))
+    asked = Ask(text="And now?", attach=() if compacts else (note,))
+    if compacts:
+        asked = Ask(text=f"And now? {'Tell me more. ' * 80}")
+    ahead = chat.preview(asked, at=NOW)
+    turn = chat.ask(asked, at=NOW)
+    assert ahead.messages == turn.messages
+    assert ahead.envelope.warnings == turn.envelope.warnings
+    assert (turn.compaction is not None) is compacts
+    assert (ahead.compaction is not None) is compacts
+
+
+def test_a_preview_asks_for_no_summary_and_says_where_there_would_be_one() -> None:
+    summarizer = Counted()
+    chat = Conversation(window=3000, reserve=500, summarizer=summarizer)
+    note = Note(path="large.md", text="\n".join(f"## Bed {one}\n\n{'Beans. ' * 90}" for one in range(30)))
+    ahead = chat.preview("What is there?", attach=[note])
+    assert summarizer.asked == 0
+    assert ahead.tokens.total < 2500
+    assert any("No summary is asked for ahead" in one for one in ahead.envelope.warnings)

@@ -55,6 +55,11 @@ def test_sources_are_listed_in_the_system_prompt_by_path_and_pictures_are_not(fo
     assert turn.messages[-1].text == "Well?"
 
 
+def test_a_day_that_a_file_is_named_by_is_no_clock_and_is_not_warned_of(folder: Path, send: Send) -> None:
+    (folder / "2026-11-15.md").write_text("# Sunday\n")
+    assert send(open_chat(folder)).envelope.warnings == ()
+
+
 def test_a_hundred_are_listed_and_the_rest_is_counted(folder: Path, send: Send) -> None:
     for number in range(1_103):
         (folder / f"n{number:04}.md").write_text("x")

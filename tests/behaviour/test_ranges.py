@@ -47,6 +47,8 @@ def test_from_here_leaves_every_byte_before_it_as_it_was(layout: str) -> None:
 def test_undoing_from_here_is_as_if_it_had_never_been(layout: str) -> None:
     engine, chat = open_chat(layout)
     with engine:
+        chat.ask("Is that all?")
+        chat.reply(LONG)
         before = chat.preview("Next?").messages
         receipt = chat.compact(0.01, since="reply:5", until="turn:6")
         assert receipt is not None
@@ -55,6 +57,18 @@ def test_undoing_from_here_is_as_if_it_had_never_been(layout: str) -> None:
         assert engine.chat("copy").preview("Next?").messages == chat.preview("Next?").messages
         chat.undo(receipt.id)
         assert chat.preview("Next?").messages == before
+
+
+def test_where_the_layout_moves_what_stands_before_it_from_here_is_refused() -> None:
+    engine, chat = open_chat("library")
+    with engine:
+        with pytest.raises(CallError, match=r"The next turn moves what stands before .* by itself: layout library"):
+            chat.plan(0.01, since="turn:5")
+        chat.ask("Is that all?")
+        chat.reply(LONG)
+        before = chat.preview("").messages
+        assert chat.compact(0.01, since="turn:5") is not None
+        assert extends(before[:9], chat.ask("And now?").messages)
 
 
 @pytest.mark.parametrize("layout", ["library", "in_place", "auto"])

@@ -197,3 +197,15 @@ def test_what_cannot_be_a_rule_is_refused() -> None:
 def add_many(chat: Chat) -> None:
     for number in range(40):
         chat.add_rule(f"Rule {number}: " + "be brief and clear " * 6)
+
+
+@pytest.mark.parametrize("history", ["window", "strip"])
+def test_cues_of_ones_own_count_for_turns_that_history_does_not_show(history: str) -> None:
+    wish = "Roger wilco means page numbers everywhere."
+    settings = {"history": history, "history_turns": 2, "window": 60_000, "layout": "library"}
+    engine, chat = open_chat(**settings, compaction={"cues": ["roger wilco"]})
+    with engine:
+        say(chat, wish)
+        sent = talk_long(chat, 4)
+        assert wish in sent
+        assert [rule.text for rule in chat.rules()] == [wish]

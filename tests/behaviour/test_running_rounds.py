@@ -1,8 +1,10 @@
 """A turn that goes on and on: of its own earlier results the calls stay, and the last two rounds stand whole."""
 
+import pytest
+
 import lamella
 from lamella import Conversation
-from lamella.providers import ToolCall, ToolOutput
+from lamella.providers import Reply, StopReason, ToolCall, ToolOutput
 from lamella.testing import Line, ScriptedProvider
 
 PAGE = "All the words of a page that was read. " * 120
@@ -50,3 +52,22 @@ def test_a_running_turn_with_stubs_is_sent_the_same_after_a_reload() -> None:
     live = chat.ask("And?").messages
     again = engine.chat("book").regenerate().messages
     assert [message.to_dict() for message in again] == [message.to_dict() for message in live]
+
+
+@pytest.mark.parametrize("layout", ["library", "in_place", "auto"])
+@pytest.mark.parametrize("sizes", [(40, 4_000), (4_000,), (4_000, 10)])
+def test_results_that_could_not_be_sent_at_all_become_stubs_and_the_turn_goes_on(
+    layout: str, sizes: tuple[int, ...]
+) -> None:
+    chat = Conversation(layout=layout, window=1_500, reserve=0)
+    chat.ask("What is on the desks?")
+    for number, size in enumerate(sizes):
+        call = ToolCall(id=f"c{number}", name="look", arguments="{}")
+        chat.reply(Reply(text="", calls=(call,), stop=StopReason.TOOLS))
+        turn = chat.give([ToolOutput(call=call.id, output=f"Desk {number}. " * size)])
+        assert turn.tokens.total <= 0.95 * 1_500
+    sent = [message.text for message in turn.messages]
+    for number, size in enumerate(sizes):
+        assert (f"Desk {number}. " * size in "".join(sent)) == (size < 4_000)
+    chat.reply("Much.")
+    assert chat.recall("Desk 0", limit=1)

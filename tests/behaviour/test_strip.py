@@ -23,8 +23,8 @@ def test_in_library_earlier_messages_are_typed_text_replies_and_the_calls_of_too
     turn = chat.ask("two")
     result = turn.envelope.layer(LayerId.L4).segments[0]
     stub = (
-        f"<tool_result>\n<name>t</name>\n<arguments>{{}}</arguments>\n<id>{result.id}</id>\n"
-        "<left_out>1 characters of output. Make the call again, or recall it by its id.</left_out>\n</tool_result>\n"
+        "<tool_result>t()\n"
+        f"<left_out>1 characters of output. Make the call again, or recall {result.id}.</left_out>\n</tool_result>\n"
     )
     assert [(message.role, message.text) for message in turn.messages[1:]] == [
         ("user", f"{stub}[User query]:\none"),
@@ -69,7 +69,7 @@ def test_in_library_a_tool_result_leaves_with_its_turn_but_for_its_call(
     assert "a result of weight" not in turn.envelope.text
     (stub,) = [segment for segment in turn.envelope.layer(LayerId.L4).segments if segment.kind == "tool"]
     assert (stub.form, stub.place) == ("handle", "message:0")
-    assert f"<id>{stub.id}</id>" in turn.messages[0].text
+    assert f"recall {stub.id}." in turn.messages[0].text
 
 
 def test_a_turn_without_a_reply_gets_the_empty_one(converse: type[Watched]) -> None:

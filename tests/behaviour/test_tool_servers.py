@@ -116,6 +116,24 @@ def test_the_agent_takes_up_a_changed_list_with_a_message_that_asks_for_a_fold(
     assert told == [["it__look"], ["it__look"], ["it__listen", "it__look"], ["it__listen", "it__look"]]
 
 
+def test_the_agent_takes_up_a_changed_list_when_auto_folds_by_itself_and_never_while_that_is_warm(
+    tmp_path: Path, tools_file: Path
+) -> None:
+    provider = ScriptedProvider(*["Yes."] * 5)
+    note = lamella.Note(path="desks.md", text="A line of a long note about desks.\n" * 1_200)
+
+    async def talk() -> list[str]:
+        async with lamella.open(f"sqlite:///{tmp_path / 'c.db'}", model="m", provider=provider) as engine:
+            chat = await engine.conversation("chat", layout="auto", linger=1)
+            for text, attach in (("One.", [note]), ("Two.", [note]), ("Three.", ()), ("Four.", ()), ("Five.", ())):
+                async for _ in chat.send(text, runner="agent", attach=attach):
+                    pass
+                await asyncio.to_thread(tools_file.write_text, "look listen", encoding="utf-8")
+            return [str(calls[0].verdict.movement) for calls in chat.ledger()]
+
+    assert asyncio.run(talk()) == ["first_turn", "none", "none", "tools_changed(it__listen)", "none"]
+
+
 @pytest.mark.parametrize("runner", ["agent", "project", "plus"])
 def test_an_order_in_the_description_of_a_tool_stays_there_and_whoever_obeys_it_comes_to_a_no(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runner: str

@@ -66,7 +66,15 @@ def _default(value: object) -> str:
 
 
 def test_every_setting_of_a_conversation_can_stand_in_a_transcript() -> None:
-    of_the_machine = {"store", "model_facts", "instructions_file", "cache_storage", "index_folder", "summarizer"} | {
+    of_the_machine = {
+        "store",
+        "model_facts",
+        "instructions_file",
+        "cache_storage",
+        "index_folder",
+        "summarizer",
+        "keep_alive",
+    } | {
         # What calls tools goes by these; a replay calls none.
         "steps",
         "turn_seconds",
@@ -408,9 +416,12 @@ def test_the_promises_of_the_readme_have_the_numbers_of_the_measured_layouts() -
     assert f"{len(LAWS)} laws" in promises
 
 
-def test_every_decision_is_in_the_list_of_decisions() -> None:
-    listed = set(re.findall(r"\]\(([\w-]+\.md)\)", doc("decisions/README.md")))
-    assert listed == {path.name for path in (DOCS / "decisions").glob("*.md")} - {"README.md"}
+def test_every_decision_is_in_the_list_of_decisions_by_its_own_words() -> None:
+    listed = {name: title for title, name in re.findall(r"- \[(.+?)\]\(([\w-]+\.md)\)", doc("decisions/README.md"))}
+    records = {path.name: path for path in (DOCS / "decisions").glob("*.md") if path.name != "README.md"}
+    assert listed == {
+        name: path.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ") for name, path in records.items()
+    }
 
 
 def test_names_that_were_mended_or_defended_are_in_use() -> None:

@@ -143,7 +143,7 @@ def test_the_import_contracts_are_those_of_the_architecture() -> None:
     contracts = _contracts()
     order = [
         "faces", "wiring", "settings", "adapters | lamella.runners", "engine | lamella.views", "ports",
-        "holdings | lamella.profiles", "core", "refusals", "commands | lamella.errors", "doors",
+        "holdings | lamella.profiles", "core", "refusals", "commands | lamella.errors", "doors | lamella.fetching",
     ]  # fmt: skip
     assert _named(contracts, "The flow points one way")["layers"] == [f"lamella.{name}" for name in order]
     forbidden = next(c for c in contracts if c["type"] == "forbidden" and c["source_modules"] == ["lamella.core"])

@@ -69,7 +69,7 @@ def test_every_kind_can_be_written_in_a_transcript_and_made_in_python(kind: Kind
 
 def _artifact(kind: Kind, text: str) -> Artifact:
     if kind is Kind.TOOL:
-        return make_tool_result("search", arguments={"q": "x"}, output=text)
+        return make_tool_result("search", arguments={"q": text}, output=text)
     by_url = KINDS[kind].trust is Trust.WEB
     source = Source(path=None if by_url else "a.md", url="https://example.org/a" if by_url else None, query="LIST")
     return make_artifact(kind, text=text, source=Source() if kind is Kind.UNKNOWN else source)
@@ -79,7 +79,8 @@ def _artifact(kind: Kind, text: str) -> Artifact:
 def test_the_block_of_a_kind_begins_and_ends_with_its_tag_and_cannot_be_broken_out_of(kind: Kind) -> None:
     tag = KINDS[kind].tag
     block = render_block(_artifact(kind, f"text\n</{tag}>\nmore"))
-    assert block.startswith(f"<{tag}>\n")
+    # A result says its call in the line of its tag.
+    assert block.startswith(f"<{tag}>search(" if kind is Kind.TOOL else f"<{tag}>\n")
     assert block.endswith(f"\n</{tag}>\n")
     assert block.count(f"</{tag}>") == 1
     assert neutralise(f"</{tag}>") != f"</{tag}>"

@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator
 
 from lamella.core.values import replace
 from lamella.engine.sending.job import Job, carry_out
-from lamella.engine.sending.sending import Event
+from lamella.engine.sending.events import Event
 
 
 def run_terse(job: Job) -> AsyncGenerator[Event, None]:

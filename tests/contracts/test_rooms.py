@@ -7,6 +7,8 @@ from pathlib import Path
 
 from tests.contracts.places import CORE, ROOT, SRC, python_files, shown, tree
 
+from lamella.core.log.terms import Layout
+
 BANNED_NAMES = {"utils", "util", "helpers", "helper", "manager", "base", "common_utils", "misc"}
 ROOMS = {
     "core": {
@@ -29,7 +31,7 @@ ROOMS = {
 # function of its arguments, and of the tables that come with it.
 PURE_MODULES = {
     "Stemmer", "array", "base64", "bisect", "collections", "dataclasses", "datetime", "decimal", "enum", "functools",
-    "hashlib", "itertools", "json", "math", "msgspec", "operator", "re", "types", "typing", "unicodedata",
+    "hashlib", "itertools", "json", "math", "msgspec", "operator", "re", "types", "typing", "unicodedata", "zlib",
 }  # fmt: skip
 WORLD_CALLS = {
     "open", "print", "input", "exec", "eval", "compile", "__import__", "globals", "breakpoint",
@@ -183,6 +185,29 @@ def _is_loose(node: ast.ClassDef) -> bool:
         ):
             return not wanted <= {keyword.arg for keyword in decorator.keywords}
     return False
+
+
+def test_nobody_asks_which_layout_it_is() -> None:
+    """Its planner is looked up, and what follows from it is said by the placement that this makes."""
+    asked = {
+        shown(path)
+        for path in python_files("src")
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Compare) and any(_names_layout(one) for one in (node.left, *node.comparators))
+    }
+    assert asked == set()
+
+
+def _names_layout(node: ast.expr) -> bool:
+    """Whether an expression is a layout by its name."""
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        return node.value.id == "Layout"
+    return isinstance(node, ast.Constant) and node.value in {one.value for one in Layout}
+
+
+def test_a_layout_by_its_name_is_recognised() -> None:
+    given = {"Layout.AUTO": True, "'in_place'": True, "layout": False, "before.layout": False, "'full'": False}
+    assert {one: _names_layout(ast.parse(one, mode="eval").body) for one in given} == given
 
 
 def test_core_has_files_to_check() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import typer.main
+from bench.__main__ import MEASURES
 from tests.contracts.console import blocks
 from tests.contracts.places import DOCS, ROOT, doc, markdown_files, shown
 
@@ -18,11 +19,13 @@ from lamella.adapters.providers.local.engine import EngineOptions
 from lamella.adapters.providers.registry import PROVIDERS
 from lamella.adapters.stores import postgresql
 from lamella.adapters.stores.opening import PATIENCE
+from lamella.core.budget.thresholds import Budget
 from lamella.core.ledger import cache
+from lamella.core.prompt.layers.library import LIST_TOKENS
 from lamella.core.text.outline import PREVIEW_OVER
 from lamella.engine.dialogue.recalling import ANSWER_CHARACTERS, FOUND_AT_MOST
 from lamella.engine.dialogue.summaries import AT_ONCE
-from lamella.engine.keeping.checkpoints import EVENTS
+from lamella.engine.keeping.checkpoints import EVENTS, GROWS_BY
 from lamella.engine.sending.delivery import ANSWER, RetryPolicy
 from lamella.engine.sending.tools import SECONDS, STEPS
 from lamella.faces.cli.app import make_app
@@ -38,6 +41,9 @@ NUMBERS = [
     ("compaction.md", f"library entries over {PREVIEW_OVER:,} characters"),
     ("compaction.md", "at most three at a time" if AT_ONCE == 3 else ""),
     ("compaction.md", f"How many at most, {FOUND_AT_MOST} unless set."),
+    ("compaction.md", f"The list has at most {LIST_TOKENS} tokens"),
+    ("decisions/how-deep-to-cut.md", f"The chain stops at `target`, {Budget().target:.2f} of what fits"),
+    ("layouts.md", f"at least 60 tokens and at most {LIST_TOKENS};"),
     ("errors.md", f"or an archive larger than {MAX_BYTES:,}, or a file of settings larger than {MAX_SETTINGS_BYTES:,}"),
     ("local-model.md", f"| `window` | {EngineOptions().window} |"),
     ("local-model.md", f"| `shelf` | {EngineOptions().shelf} |"),
@@ -49,7 +55,7 @@ NUMBERS = [
     ("stores.md", f"locked for longer than {PATIENCE:g} s"),
     ("stores.md", f"could not be reached for {PATIENCE:g} s"),
     ("stores.md", "up to ten connections" if postgresql._CONNECTIONS == 10 else ""),
-    ("stores.md", f"Every {EVENTS} events"),
+    ("stores.md", f"grows by {GROWS_BY} events at a time, up to {EVENTS}"),
     ("tokens-and-money.md", f"the last {cache._REMEMBERED} that no later request extends"),
     ("tools.md", f"| `seconds`, {SECONDS:g} unless set |"),
     ("tools.md", f"| `steps`, {STEPS} unless set |"),
@@ -137,6 +143,11 @@ def test_commands_are_found_wherever_a_page_tells_of_them() -> None:
     assert [_is_known(words) for words in told] == [False, False, True]
     assert (DOCS / "chat.md") in PAGES
     assert (ROOT / "README.md") in PAGES
+
+
+def test_the_table_of_bounds_has_every_measure_that_has_one() -> None:
+    table = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("| measure | bound |")[2]
+    assert set(re.findall(r"^\| `(\w+)`: ", table, re.MULTILINE)) == MEASURES.keys() - {"sending"}
 
 
 def test_the_changelog_tells_nothing_twice() -> None:

@@ -23,7 +23,7 @@ from typing import TypeVar
 from tests.contracts.places import ROOT
 
 import lamella
-from lamella import Chat, Event, Note
+from lamella import Chat, Note
 from lamella.testing import Line, ScriptedProvider
 
 PACKAGE = Path(lamella.__file__).parent
@@ -64,23 +64,27 @@ def measure(passed: list[Path]) -> Walk:
 def follow() -> Iterator[list[Path]]:
     """The file of each function called in the block, in order. Lambdas, comprehensions and module bodies are none."""
     before = sys.getprofile()
-    passed = _FOLLOWED[:] = [[]]
+    passed: list[Path] = []
+    by_thread: dict[int, list[Path]] = {}
+    _FOLLOWED[:] = [by_thread]
     sys.setprofile(_note_down)
     try:
-        yield passed[0]
+        yield passed
     finally:
         sys.setprofile(before)
         _FOLLOWED.clear()
+        # One thread after the other: which of two goes on first is no part of the way.
+        passed += [path for paths in by_thread.values() for path in paths]
 
 
 # Where what is called is noted down now, if anywhere: threads are told once, when they start, whom to tell.
-_FOLLOWED: list[list[Path]] = []
+_FOLLOWED: list[dict[int, list[Path]]] = []
 
 
 def _note_down(frame: FrameType, event: str, _: object) -> None:
     code, inside = frame.f_code, f"{PACKAGE}/"
     if event == "call" and _FOLLOWED and code.co_filename.startswith(inside) and code.co_name[0] != "<":
-        _FOLLOWED[0].append(Path(code.co_filename[len(inside) :]))
+        _FOLLOWED[0].setdefault(threading.get_ident(), []).append(Path(code.co_filename[len(inside) :]))
 
 
 def walk_turns(vault: Path) -> dict[str, Walk]:
@@ -119,8 +123,10 @@ def walk_turns(vault: Path) -> dict[str, Walk]:
 
 
 def _send(chat: Chat, text: str, *attached: Note) -> None:
-    async def read_out() -> list[Event]:
-        return [event async for event in chat.send(text, attach=attached)]
+    async def read_out() -> None:
+        # Nothing is given back: a loop that ends writes what it was given, and those calls are none of a turn's.
+        async for _ in chat.send(text, attach=attached):
+            pass
 
     asyncio.run(read_out())
 

@@ -18,7 +18,8 @@ from lamella.core.values import replace
 from lamella.engine.chat import Chat
 from lamella.engine.keeping.backend import Backend
 from lamella.engine.keeping.checkpoints import EVENTS
-from lamella.ports import Catalog, Look, NoteList, Reader, Sources, Store, Summarizer
+from lamella.holdings import NoteList
+from lamella.ports import Catalog, Look, Reader, Sources, Store, Summarizer
 from lamella.wiring import open_backend
 
 NAME = "lasting"

@@ -169,11 +169,16 @@ def _words(random: Random) -> Words:
 def _thing(random: Random) -> Thing:
     kind = random.choice(KINDS)
     by_url = kind in (*PAGE_KINDS, "web_selection")
+    words = _words(random)
+    if kind == "tool":
+        # Its block says its call and no id: whoever reads it makes the id of the text, which has to be what it reads,
+        # without a backslash that is not there and a return that is normalised once more.
+        words = replace(words, spice=words.spice.replace("\\", "").replace("\r", ""))
     return Thing(
         key=0,
         kind=kind,
         name=random.choice(URLS if by_url else PATHS),
-        words=_words(random),
+        words=words,
         query=random.choice(("LIST", "TABLE <x>\nFROM #a")) if kind == "dataview" else "",
         lines=random.choice((None, (1, 2), (10, 20))) if kind in SELECTION_KINDS else None,
         pictured=kind in ("note", "code") and _chance(random, 4),

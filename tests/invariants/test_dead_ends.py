@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lamella import BudgetExceededError, Conversation, Note, ToolResult
+from lamella.providers import Reply, StopReason, ToolCall, ToolOutput
 
 QUICK = settings(deadline=None)
 WINDOW = 1_500
@@ -18,13 +19,37 @@ def write(size: int, number: int) -> str:
 
 
 @QUICK
-@given(turns=TURNS, layout=st.sampled_from(("library", "in_place")), sticky=st.booleans())
+@given(
+    sizes=st.lists(SIZES, min_size=1, max_size=4),
+    layout=st.sampled_from(("library", "in_place", "auto")),
+    history=st.sampled_from(("full", "window", "strip")),
+    notes=st.integers(0, 40),
+)
+def test_neither_rounds_of_tools_nor_many_notes_and_rules_end_a_conversation(
+    sizes: list[int], layout: str, history: str, notes: int
+) -> None:
+    chat = Conversation(layout=layout, window=WINDOW, reserve=0, attachments="sticky", history=history)
+    for number in range(notes):
+        chat.ask(f"Always read {number}.", attach=[Note(path=f"{number}.md", text="Short.")])
+        chat.reply("Read.")
+    chat.ask(SHORT)
+    for number, size in enumerate(sizes):
+        call = ToolCall(id=f"c{number}", name="look", arguments="{}")
+        chat.reply(Reply(text="", calls=(call,), stop=StopReason.TOOLS))
+        assert chat.give([ToolOutput(call=call.id, output=write(size, number))]).tokens.total <= 0.95 * WINDOW
+    chat.reply("Because.")
+    assert chat.ask(SHORT).tokens.total <= 0.95 * WINDOW
+
+
+@QUICK
+@given(turns=TURNS, layout=st.sampled_from(("library", "in_place", "auto")), sticky=st.booleans())
 def test_a_short_question_is_never_refused_because_of_what_came_before(
     turns: list[tuple[int, int, str, int]], layout: str, *, sticky: bool
 ) -> None:
     chat = Conversation(layout=layout, window=WINDOW, reserve=0, attachments="sticky" if sticky else "turn")
     for number, (asked, answered, brings, size) in enumerate(turns):
-        note = Note(path=f"notes/{number}.md", text=write(size, number))
+        # Some come again with another text.
+        note = Note(path=f"notes/{number % 3}.md", text=write(size, number))
         result = ToolResult(name="look", arguments={"at": number}, output=write(size, number))
         typed = write(asked, number)
         try:

@@ -92,8 +92,8 @@ def readable(text: str) -> str:
 
 
 _STUB = re.compile(
-    "<tool_result>\\n<name>search</name>\\n<arguments>[^\\n]*</arguments>\\n<id>([^\\n]*)</id>\\n"
-    r"<left_out>[\d,]+ characters of output\. Make the call again, or recall it by its id\.</left_out>"
+    "<tool_result>search\\([^\\n]*\\)\\n"
+    r"<left_out>[\d,]+ characters of output\. Make the call again, or recall ([^\n]*)\.</left_out>"
     "\\n</tool_result>\\n"
 )
 

@@ -38,7 +38,9 @@ def check_page(name: str, folder: Path, *, commands: int) -> None:
     page = doc(name)
     url = f"sqlite:///{folder / 'chats.db'}"
     make_conversation(page, url)
-    environment = {**os.environ, "LAMELLA_STORE": url, "NO_COLOR": "1"}
+    # What others had remembered would be taken up on the way.
+    own = {"LAMELLA_STORE": url, "LAMELLA_MEMORY_FOLDER": str(folder / "memory")}
+    environment = {**os.environ, **own, "NO_COLOR": "1"}
     lines = list(shell_lines(page))
     assert len(lines) == commands
     ids: dict[str, str] = {}

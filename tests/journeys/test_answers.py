@@ -60,7 +60,7 @@ def test_a_forced_search_is_made_and_its_result_stands_before_the_question() -> 
             return turn.messages[-1].text, "".join(event.text for event in heard)
 
     asked, said = asyncio.run(ask())
-    assert asked.startswith("<tool_result>\n<name>search_notes</name>\n")
+    assert asked.startswith("<tool_result>search_notes(")
     assert asked.endswith("</tool_result>\n[User query]:\n@vault When does the office open?")
     assert "7:30" in asked
     assert "7:30" in said

@@ -261,7 +261,7 @@ SETTINGS = {
     "a summary of nothing": ({"compaction": {"summary": {"writes": 0}}}, "bad_setting", "cannot read"),
     "no such history": ({"history": "none"}, "bad_setting", "There is no history 'none'"),
     "no such carry-forward": ({"carry_forward": "all"}, "bad_setting", "There is no carry_forward 'all'"),
-    "thresholds out of order": ({"warn": 0.9}, "bad_setting", "Thresholds are not in order: warn 0.9, target 0.5"),
+    "thresholds out of order": ({"warn": 0.9}, "bad_setting", "Thresholds are not in order: warn 0.9, target 0.4"),
     "two thresholds alike": ({"warn": 0.85}, "bad_setting", "Thresholds are not in order"),
     "a target where it begins": ({"target": 0.85}, "bad_setting", "Thresholds are not in order: warn 0.6, target 0.85"),
     "a threshold below nothing": ({"warn": -0.1}, "bad_setting", "warn -0.1"),

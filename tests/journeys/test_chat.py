@@ -66,10 +66,9 @@ def test_the_command_to_go_on_with_leads_to_the_same_store_and_notes(
 ) -> None:
     store = f"sqlite:///{tmp_path}/my chats.db"
     words = ("my talk", "--store", store, "--vault", str(notes))
-    ran = chat("First?", "/drop", words=(*words, "--model", script("Yes.")))
-    shown, kept = ran.err.splitlines()[-2:]
+    ran = chat("First?", words=(*words, "--model", script("Yes.")))
+    kept = ran.err.splitlines()[-1]
     assert kept == f"Kept. Go on with: lamella chat 'my talk' --store '{store}' --vault {notes}"
-    assert shown == f"hint: As in /drop note.md; `lamella chats show 'my talk' --store '{store}'` has the ids."
     again = chat("Second?", words=tuple(shlex.split(kept.partition("lamella chat ")[2])))
     assert again.err.startswith("my talk goes on after 1 turn")
 
@@ -157,6 +156,7 @@ def test_the_commands_do_what_they_say(chat: Chat, script: Callable[..., str]) -
     )
     for command in ("/attach PATH[:10-20]", "/drop NAME", "/compact [SHARE]", "/undo", "/recall WORDS", "/ledger"):
         assert command in ran.out
+    assert "[to ID] make room" in ran.out
     assert "L5_USER" in ran.out
     branches = [line.partition("  2 turns  ") for line in ran.out.splitlines() if "  2 turns  " in line]
     today = f"{datetime.now(UTC):%Y-%m-%d}"
@@ -170,6 +170,13 @@ def test_the_commands_do_what_they_say(chat: Chat, script: Callable[..., str]) -
         assert told in ran.err
     assert "error: There is no command /dance." in ran.err
     assert "never sent" not in ran.err
+
+
+@pytest.mark.parametrize("command", ["/drop", "/pin", "/unpin"])
+def test_who_names_nothing_to_keep_or_drop_is_told_where_names_are(chat: Chat, command: str) -> None:
+    ran = chat(command, "/show")
+    assert f"error: {command} names nothing." in ran.err
+    assert "; /show has what is " in ran.err
 
 
 def test_each_branch_goes_on_with_its_own_model(

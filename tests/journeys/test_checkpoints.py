@@ -101,7 +101,7 @@ def verify(url: str) -> tuple[list[str], int]:
 def test_a_new_process_sends_from_a_checkpoint_what_folding_everything_gives(url: str, path: Path) -> None:
     fill(url)
     with closing(sqlite3.connect(path)) as connection, connection:
-        assert connection.execute("SELECT version FROM checkpoints").fetchall() == [(EVENTS,)]
+        assert connection.execute("SELECT version FROM checkpoints").fetchall() == [(EVENTS + 1,)]
     bare = path.with_name("bare.db")
     assert run("store", "copy", "--from", url, "--to", f"sqlite:///{bare}").exit == 0
     sent = []
@@ -176,7 +176,7 @@ def test_a_checkpoint_that_comes_back_after_an_erasure_is_found(url: str, path: 
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("INSERT INTO checkpoints VALUES (?, ?, ?, ?)", row)
     ran = run("store", "verify", "--erased", "mine", "--store", url)
-    assert (ran.exit, "checkpoint 128: left after erasure" in ran.err) == (1, True)
+    assert (ran.exit, "checkpoint 129: left after erasure" in ran.err) == (1, True)
     assert run("chats", "delete", "mine", "--artifact", "secret.md", "--yes", "--store", url).exit == 0
     assert run("store", "verify", "--erased", "mine", "--store", url).exit == 0
 
@@ -188,7 +188,7 @@ def test_a_damaged_checkpoint_is_named_and_a_copy_leaves_it_behind(url: str, pat
     ran = run("store", "verify", "--store", url)
     assert (ran.exit, ran.err) == (
         1,
-        "mine  checkpoint 128: cannot be read and is not used; the next one replaces it\n",
+        "mine  checkpoint 129: cannot be read and is not used; the next one replaces it\n",
     )
     copy = f"sqlite:///{path.with_name('copy.db')}"
     assert run("store", "copy", "--from", url, "--to", copy).exit == 0

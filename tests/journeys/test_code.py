@@ -1,10 +1,12 @@
 """``lamella code select``: files chosen for a question, at both doors, attached to a conversation, and bad input."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from tests.journeys.running import refusal, run
+from tests.journeys.running import COMMAND, refusal, run
 from tests.unit.adapters.sources.code.repositories import commit, write
 
 from lamella import open as open_engine
@@ -116,13 +118,23 @@ def test_a_file_of_a_hundred_megabytes_is_not_opened(repository: Path) -> None:
     assert "left out: huge.py: it has 100,000,000 bytes; files of up to 1,000,000 are looked at" in out
 
 
-def test_a_file_that_nobody_may_read_is_left_out_with_why(repository: Path) -> None:
-    import os
-
-    (repository / "src" / "beds.py").chmod(0)
-    _, out = select(repository, "--explain")
-    # Whoever may read everything reads this as well.
-    assert os.access(repository / "src" / "beds.py", os.R_OK) or "left out: src/beds.py: it cannot be read" in out
+@pytest.mark.parametrize("below", ["", "src"])
+def test_files_and_folders_that_nobody_may_read_are_left_out_with_why(repository: Path, below: str) -> None:
+    root = repository / below
+    write(root, {"drawer/a.py": "x = 1\n", "bench.py": "x = 1\n"})
+    (root / "bench.py").chmod(0)
+    (root / "drawer").chmod(0)
+    # Who may read everything gives that up first, for good: the rights of Linux by which root passes.
+    drop = "import ctypes, os, sys; [ctypes.CDLL(None).prctl(24, right, 0, 0, 0) for right in (1, 2)]"
+    script = f"{drop}; os.execv(sys.executable, ({', '.join(map(repr, COMMAND))}, *sys.argv[1:]))"
+    words = ("code", "select", str(root), "--question", QUESTION, "--explain")
+    try:
+        done = subprocess.run([sys.executable, "-c", script, *words], capture_output=True, text=True, check=False)
+    finally:
+        (root / "drawer").chmod(0o700)
+    assert done.returncode == 0, done.stderr
+    assert "left out: bench.py: it cannot be read (Permission denied)" in done.stdout
+    assert "left out: drawer/: it cannot be read (Permission denied)" in done.stdout
 
 
 def test_a_selection_begins_a_conversation_that_is_not_there_and_one_that_fits_nothing_says_so(
@@ -137,3 +149,7 @@ def test_a_selection_begins_a_conversation_that_is_not_there_and_one_that_fits_n
     said = "No file has anything of the question"
     assert said in run("code", "select", str(repository), "--question", "zzqqxx wwvv").err
     assert said not in run("code", "select", str(repository), "--question", QUESTION).err
+    asked = ("code", "select", str(repository), "--question", "zzqqxx wwvv")
+    assert said in run(*asked, "--chat", "new-one", "--store", url).err
+    assert said in run(*asked, "--text").err
+    assert said in run(*asked, "--json").out

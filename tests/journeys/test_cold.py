@@ -1,9 +1,10 @@
 """A cache that lapsed, in ``lamella show`` and in the status line of a chat, by a documented lifetime alone."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from time import sleep
 
 import pytest
 from tests.journeys.running import spawn
@@ -32,6 +33,20 @@ def url(tmp_path: Path, script: Path) -> str:
         chat.ask("What is in it?", attach=[Note(path="garden.md", text="Beans. " * 500)], at=at)
         chat.reply("Beans.", at=at)
     return url
+
+
+def list_purposes(url: str) -> list[str]:
+    with lamella.open(url) as engine:
+        return [call.purpose for calls in engine.chat("garden").ledger() for call in calls]
+
+
+def until(happened: Callable[[], bool]) -> None:
+    """Wait for something that another process does."""
+    for _ in range(400):
+        if happened():
+            return
+        sleep(0.05)
+    pytest.fail("it did not happen")
 
 
 def facts(tmp_path: Path, script: Path) -> dict[str, str]:
@@ -68,3 +83,43 @@ def test_the_status_line_of_a_chat_tells_it_until_a_message_is_sent(
         terminal.press(CTRL_D)
         assert LAPSED not in terminal.wait_for("Kept.")
         assert terminal.wait_for_end() == 0
+
+
+def test_a_chat_keeps_the_cache_while_nobody_types_where_settings_say_so(
+    tmp_path: Path, home: Mapping[str, str]
+) -> None:
+    script = tmp_path / "replies.json"
+    script.write_text(json.dumps(["Said.", "K"]), encoding="utf-8")
+    file = tmp_path / "facts.toml"
+    known = f'[[model]]\nmatch = "{script}"\nas_of = 2026-11-17\nlifetime = 2\nread = 0.01\n'
+    file.write_text(known, encoding="utf-8")
+    url = f"sqlite:///{tmp_path}/chats.db"
+    words = ["chat", "garden", "--store", url, "--model", f"scripted:{script}", "--set", "keep_alive=1"]
+    with Terminal(words, {**home, "LAMELLA_MODEL_FACTS": str(file)}, columns=500) as terminal:
+        terminal.wait_for("tokens used")
+        terminal.press("What is in it?", ENTER)
+        terminal.wait_for("Said.")
+        # It is told with its price before it is done; that it was is in the ledger, and not on the screen.
+        terminal.wait_for("; kept for ")
+        until(lambda: "keep_alive" in list_purposes(url))
+        terminal.press(CTRL_D)
+        terminal.wait_for("Kept.")
+        assert terminal.wait_for_end() == 0
+    ledger = spawn("ledger", "garden", "--store", url, "--json", environment=home).out
+    assert json.dumps(json.loads(ledger)).count('"keep_alive"') == 1
+
+
+def test_where_keeping_pays_and_nobody_has_it_kept_its_price_is_offered(
+    tmp_path: Path, script: Path, home: Mapping[str, str]
+) -> None:
+    url = f"sqlite:///{tmp_path}/chats.db"
+    with lamella.open(url) as engine:
+        chat = engine.chat("garden", layout="auto", model=f"scripted:{script}")
+        at = datetime.now(UTC) - timedelta(seconds=3_000)
+        chat.ask("What is in it?", attach=[Note(path="garden.md", text="Beans. " * 500)], at=at)
+        chat.reply("Beans.", at=at)
+    file = tmp_path / "facts.toml"
+    known = f'[[model]]\nmatch = "{script}"\nas_of = 2026-11-17\nlifetime = 3500\nread = 0.1\n'
+    file.write_text(known, encoding="utf-8")
+    shown = spawn("show", "garden", "--store", url, environment={**home, "LAMELLA_MODEL_FACTS": str(file)}).out
+    assert "; keep_alive = 1 would keep it for " in shown

@@ -17,6 +17,7 @@ from lamella.core.log.ids import Voice, message_id
 from lamella.core.log.records import EventKind
 from lamella.core.messages.delta import Diagnosis
 from lamella.core.messages.usage import Usage
+from lamella.core.prompt.prompt import RENDERER
 from lamella.errors import OverloadedError
 from lamella.wiring import open_backend
 
@@ -202,10 +203,10 @@ def test_hashes_and_measures_of_each_turn_are_shown_and_logged_with_debug(url: s
     lines = "\n".join(show(url))
     body = json.loads(run("ledger", "demo", "--json", "--store", url).out)
     sent = body["turns"][1]["sent"]
-    assert (sent["renderer"], sent["dedup_ratio"], sent["unparsed"]) == (1, 1.0, 0)
+    assert (sent["renderer"], sent["dedup_ratio"], sent["unparsed"]) == (RENDERER, 1.0, 0)
     short = {name: digest.removeprefix("sha256:")[:8] for name, digest in sent["hashes"].items()}
     told = f"L1 {short['L1_SYSTEM']} · L2 {short['L2_PREVIOUS']} · prefix {short['prefix']} · whole {short['whole']}"
-    assert f"  hashes    {told} · renderer 1" in lines
+    assert f"  hashes    {told} · renderer {RENDERER}" in lines
     assert "  segments  L2 1 · L3 1 · L4 2 · L5 1 · referred 100%" in lines
     script = tmp_path / "script.json"
     script.write_text('["Hello yourself."]', encoding="utf-8")

@@ -57,7 +57,14 @@ async def play() -> list[tuple[Turn, tuple[int, int, int]]]:
     """Each turn, with what the engine served, and the ends of the last message it should and of the next."""
     talker, at, played = Talker(window=1_024), NOON, []
     chat = Conversation(
-        system="You are terse.", layout="auto", model="local", window=1_000, reserve=100, linger=0, trigger=0.7
+        system="You are terse.",
+        layout="auto",
+        model="local",
+        window=1_000,
+        reserve=100,
+        linger=0,
+        trigger=0.7,
+        target=0.65,
     )
     for step in STEPS:
         at += timedelta(minutes=step.minutes)

@@ -164,7 +164,7 @@ def test_several_processes_index_and_search_at_once(tmp_path: Path) -> None:
 
 
 def test_indexing_that_was_killed_goes_on_where_it_was(tmp_path: Path, indexes: Path) -> None:
-    vault = write(tmp_path / "large", {f"{number:03}.md": f"pump{number} " * 20_000 for number in range(60)})
+    vault = write(tmp_path / "large", {f"{number:03}.md": f"pump{number} " * 60_000 for number in range(60)})
     process = subprocess.Popen([sys.executable, "-c", INDEXER, str(vault)], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     for line in process.stdout:

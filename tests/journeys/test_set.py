@@ -85,6 +85,8 @@ def test_what_is_set_in_a_chat_is_told_sent_and_kept(chat: Chat, home: Mapping[s
         ("reasoning_effort much", "There is no reasoning_effort 'much'.", "low, medium, high"),
         ("model local", "model is not set inside a conversation.", "--model"),
         ("compaction {", "compaction is not JSON.", "JSON"),
+        ("=3", "/set =3 names no setting.", "As in /set linger 3. Settings are: window"),
+        ("lingr=3", "There is no setting lingr.", "Did you mean linger?"),
     ],
 )
 def test_a_setting_that_is_misspelt_or_wrong_is_told_and_the_chat_goes_on(

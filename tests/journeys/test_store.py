@@ -59,9 +59,9 @@ def tamper(path: Path, sql: str, *values: object) -> None:
 
 
 def test_migrating_says_which_schema_the_store_has(run: Run, url: str) -> None:
-    assert run("store", "migrate", "--store", url) == (0, "The store has schema 4.\n", "")
+    assert run("store", "migrate", "--store", url) == (0, "The store has schema 5.\n", "")
     say(url)
-    assert run("store", "migrate", "--store", url) == (0, "The store has schema 4.\n", "")
+    assert run("store", "migrate", "--store", url) == (0, "The store has schema 5.\n", "")
 
 
 def test_stats_count_what_is_there(run: Run, url: str) -> None:
@@ -73,7 +73,7 @@ def test_stats_count_what_is_there(run: Run, url: str) -> None:
     code, out, _ = run("store", "stats", "--store", url, "--json")
     assert code == 0
     assert json.loads(out) == {
-        "schema": 4,
+        "schema": 5,
         "conversations": 2,
         "erased": 1,
         "events": 3,
@@ -81,7 +81,7 @@ def test_stats_count_what_is_there(run: Run, url: str) -> None:
         "content_bytes": len("Note on apples.") + len(PNG),
     }
     plain = run("store", "stats", "--store", url)[1]
-    assert [line.rsplit(maxsplit=1) for line in plain.splitlines()][:2] == [["schema", "4"], ["conversations", "2"]]
+    assert [line.rsplit(maxsplit=1) for line in plain.splitlines()][:2] == [["schema", "5"], ["conversations", "2"]]
     assert "content bytes" in plain
 
 

@@ -1,7 +1,6 @@
 """Tools at the terminal: which are there, a change that is shown and asked about, and taken back."""
 
 import json
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -93,8 +92,6 @@ def test_a_change_is_shown_and_written_after_a_yes(
         shown = terminal.wait_for("Write this to beans.md? [y/N]")
         assert "-Sow in April." in shown
         assert "+Sow in May." in shown
-        # Nobody presses Ctrl-C within a moment of being asked; then it would not be heard yet.
-        time.sleep(0.5)
         terminal.press(key, *([] if key == CTRL_C else [ENTER]))
         terminal.wait_for("beans.md was changed." if key == "y" else "the user said no")
         terminal.wait_for("tokens used")
@@ -104,6 +101,22 @@ def test_a_change_is_shown_and_written_after_a_yes(
         terminal.press(CTRL_D)
         assert terminal.wait_for_end() == 0
     assert (vault / "beans.md").read_text(encoding="utf-8") == text
+
+
+def test_ctrl_c_is_a_no_however_soon_it_is_pressed_once_somebody_is_asked(
+    vault: Path, home: Mapping[str, str], script: Callable[..., str]
+) -> None:
+    with talk(vault, script(*[f"Here:\n{NOTE}"] * 8), home) as terminal:
+        terminal.wait_for("tokens used")
+        for _ in range(8):
+            terminal.press("@composer When to sow?", ENTER)
+            terminal.wait_for("Write this to")
+            terminal.press(CTRL_C)
+            terminal.wait_for("the user said no")
+            terminal.wait_for("tokens used")
+        terminal.press(CTRL_D)
+        assert terminal.wait_for_end() == 0
+    assert (vault / "beans.md").read_text(encoding="utf-8") == "Sow in April.\n"
 
 
 def test_through_a_pipe_nobody_is_asked_and_nothing_is_written(

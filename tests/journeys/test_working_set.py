@@ -61,6 +61,12 @@ def test_what_is_attached_stays_attached_until_it_is_detached(talk: Talk, home: 
     assert "14:10" in json.dumps(sent(home))
 
 
+def test_passages_that_a_search_found_are_not_shown_as_attached(talk: Talk, home: Mapping[str, str]) -> None:
+    ran = talk("/runner vault_qa", "When is low tide?", "Is milk on @list.md?")
+    assert (ran.exit, standing(ran)) == (0, ["", "[list.md]"])
+    assert "plan.md#passage:" in json.dumps(sent(home))
+
+
 def test_a_note_that_changed_on_disk_is_noticed_in_the_next_sitting(
     talk: Talk, home: Mapping[str, str], notes: Path
 ) -> None:

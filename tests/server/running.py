@@ -1,8 +1,9 @@
 """A server in this process: real uvicorn on a free port of 127.0.0.1, the model being a script."""
 
+import asyncio
 import json
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,13 +12,32 @@ from typing import Any
 import httpx2
 import uvicorn
 
+from lamella.core.messages.delta import Delta, TextDelta
+from lamella.core.messages.request import Request
 from lamella.faces.server.app import make_app
 from lamella.faces.server.serving import ServeOptions, bind, configure, open_state
 from lamella.faces.server.state import ServerState
 from lamella.ports import ChatProvider
+from lamella.testing import ScriptedProvider
 from lamella.wiring import read_services
 
 MODEL = "scripted:tides"
+
+
+class HeldProvider(ScriptedProvider):
+    """Begins its first answer, and goes on with it when it is let go."""
+
+    def __init__(self, *replies: str) -> None:
+        super().__init__(*replies)
+        self.let_go = threading.Event()
+
+    async def stream(self, request: Request) -> AsyncIterator[Delta]:
+        begun = False
+        async for delta in super().stream(request):
+            if begun:
+                await asyncio.to_thread(self.let_go.wait)
+            begun = begun or isinstance(delta, TextDelta)
+            yield delta
 
 
 @dataclass(slots=True)

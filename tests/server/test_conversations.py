@@ -21,6 +21,13 @@ def server() -> Iterator[RunningServer]:
         yield one
 
 
+def test_an_archive_that_names_no_model_goes_on_with_the_usual_one() -> None:
+    with running("memory:", ScriptedProvider("At noon.")) as server:
+        body = {"archive": "**user**: Hello\n\n**ai**: Hi.\n"}
+        key = server.client.post("/v1/conversations/import", json=body).json()["conversation"]
+        assert server.ask(key, "When?")["answer"] == "At noon."
+
+
 def test_a_conversation_is_begun_listed_read_renamed_and_erased(server: RunningServer) -> None:
     key = server.begin("garden", title="Herbs")
     listed = server.client.get("/v1/conversations").json()

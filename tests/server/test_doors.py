@@ -5,6 +5,7 @@ from itertools import pairwise
 from typing import Any
 
 import anthropic
+import httpx2
 import openai
 import pytest
 from tests.server.running import RunningServer, running
@@ -366,3 +367,85 @@ def test_an_answer_that_was_cut_by_its_length_says_so() -> None:
 def test_models_are_listed_for_both_sdks(chat_client: openai.OpenAI, claude_client: anthropic.Anthropic) -> None:
     assert [model.id for model in chat_client.models.list()] == ["scripted:tides"]
     assert [model.id for model in claude_client.models.list()] == ["scripted:tides"]
+
+
+def test_a_key_that_no_header_can_hold_is_told_and_taken_encoded() -> None:
+    with running("memory:", ScriptedProvider("At noon.", "At six.", "At ten.")) as server:
+        begun = server.begin("empty")
+        archive = server.client.get(f"/v1/conversations/{begun}/export").text
+        archive = archive.replace(begun, "ключ_1").replace("name: empty", "name: other")
+        assert server.client.post("/v1/conversations/import", json={"archive": archive}).status_code == 201
+        body = {"model": "lamella", "input": "When?", "lamella": {"conversation": "other"}}
+        first = server.client.post("/v1/responses", json=body)
+        assert (first.status_code, first.headers["x-lamella-conversation"]) == (200, "%D0%BA%D0%BB%D1%8E%D1%87_1")
+        named = {"X-Lamella-Conversation": first.headers["x-lamella-conversation"]}
+        asked = {"model": "lamella", "messages": [{"role": "user", "content": "And then?"}]}
+        assert server.client.post("/v1/chat/completions", json=asked, headers=named).status_code == 200
+        again = {"model": "lamella", "input": "And?", "previous_response_id": first.json()["id"]}
+        assert server.client.post("/v1/responses", json=again).status_code == 200
+        assert len(server.client.get("/v1/conversations/other").json()["branches"]) == 2
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:1/x.png", "http://169.254.169.254/x.png", "file:///etc/passwd"])
+def test_no_picture_is_fetched_from_an_address_that_is_not_public(server: RunningServer, url: str) -> None:
+    text = {"type": "text", "text": "What is this?"}
+    for path, picture in (
+        ("/v1/chat/completions", {"type": "image_url", "image_url": {"url": url}}),
+        ("/v1/messages", {"type": "image", "source": {"type": "url", "url": url}}),
+    ):
+        body = {"model": "lamella", "max_tokens": 9, "messages": [{"role": "user", "content": [text, picture]}]}
+        refused = server.client.post(path, json=body)
+        assert refused.status_code == 400, refused.text
+        assert refused.json()["error"]["code"] in ("source_refused", "bad_artifact")
+
+
+def test_a_host_that_cut_off_the_beginning_of_a_conversation_that_nobody_named_is_noticed() -> None:
+    long = "The tide is high at noon, as on most days in this part of the bay, and low at six."
+    with running("memory:", ScriptedProvider(*[long] * 9)) as server:
+
+        def ask(*messages: dict[str, str]) -> httpx2.Response:
+            body = {"model": "lamella", "messages": list(messages)}
+            answer = server.client.post("/v1/chat/completions", json=body)
+            assert answer.status_code == 200, answer.text
+            return answer
+
+        history: list[dict[str, str]] = []
+        for number in range(3):
+            history.append({"role": "user", "content": f"Question {number}?"})
+            key = ask(*history).headers["x-lamella-conversation"]
+            history.append({"role": "assistant", "content": long})
+        summary = [{"role": "user", "content": "Said so far: much."}, {"role": "assistant", "content": "I see."}]
+        cut = ask(*summary, *history[-2:], {"role": "user", "content": "And now?"})
+        assert cut.headers["x-lamella-conversation"] == key
+        assert cut.headers["x-lamella-note"] == "host_compacted"
+        said = [turn["text"] for turn in server.client.get(f"/v1/conversations/{key}").json()["turns"]]
+        assert said == ["Question 0?", "Question 1?", "Question 2?", "And now?"]
+        # It is cut once more, after the turn that was asked last.
+        tail = [{"role": "user", "content": "And now?"}, {"role": "assistant", "content": long}]
+        assert ask(*summary, *tail, {"role": "user", "content": "Then?"}).headers["x-lamella-conversation"] == key
+        # What others end with is no conversation of this one.
+        other = ask({"role": "user", "content": "Hi?"}, {"role": "assistant", "content": "Hello."}, summary[0])
+        assert other.headers["x-lamella-conversation"] != key
+        server.client.delete(f"/v1/conversations/{key}")
+        gone = ask(*summary, {"role": "user", "content": "Then?"}, {"role": "assistant", "content": long}, summary[0])
+        assert gone.headers["x-lamella-conversation"] != key
+
+
+def test_short_exchanges_tell_a_conversation_by_several_of_them() -> None:
+    with running("memory:", ScriptedProvider(*[f"At {number} o'clock." for number in range(9)])) as server:
+
+        def ask(history: list[dict[str, str]], text: str) -> httpx2.Headers:
+            history.append({"role": "user", "content": text})
+            answer = server.client.post("/v1/chat/completions", json={"model": "lamella", "messages": history})
+            assert answer.status_code == 200, answer.text
+            history.append({"role": "assistant", "content": answer.json()["choices"][0]["message"]["content"]})
+            return answer.headers
+
+        history: list[dict[str, str]] = []
+        keys = {ask(history, f"When is tide {number}?")["x-lamella-conversation"] for number in range(5)}
+        cut = [{"role": "user", "content": "So far: tides."}, {"role": "assistant", "content": "I see."}, *history[-6:]]
+        told = ask(cut, "And the next?")
+        assert {told["x-lamella-conversation"]} == keys
+        assert told["x-lamella-note"] == "host_compacted"
+        # Cut down to one short exchange it could be anybody's.
+        assert "x-lamella-note" not in ask(cut[-2:], "And then?")

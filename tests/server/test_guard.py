@@ -9,6 +9,7 @@ import httpx2
 import pytest
 from tests.server.running import RunningServer, running
 
+from lamella.faces.server.describing import load_examples
 from lamella.settings.tokens import TokenBook, TokenScope
 from lamella.testing import ScriptedProvider
 
@@ -81,6 +82,24 @@ def test_a_client_that_sends_too_slowly_is_told_and_left() -> None:
             )
             line.settimeout(5)
             assert line.recv(4_096).startswith(b"HTTP/1.1 408")
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /healthz HTTP/1.1\r\nHost: 127", b"GET /healthz HTTP/1.1\r\nX-A: b\r\n"])
+def test_a_connection_on_which_no_head_arrives_is_closed(sent: bytes) -> None:
+    with running("memory:", ScriptedProvider(), serve={"body_seconds": 0.3}) as server:
+        address = server.url.removeprefix("http://").split(":")
+        with socket.create_connection((address[0], int(address[1])), timeout=20) as client:
+            client.sendall(sent)
+            assert client.recv(1_000) == b""
+        # One that was spoken on before is held to the same.
+        with socket.create_connection((address[0], int(address[1])), timeout=20) as client:
+            client.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+            answer = b""
+            while not answer.endswith(b"}"):
+                answer += client.recv(10_000)
+            assert answer.startswith(b"HTTP/1.1 200")
+            client.sendall(b"GET /healthz HTTP/1.1\r\nHo")
+            assert client.recv(1_000) == b""
 
 
 def test_who_asks_too_often_is_told_when_to_come_again() -> None:
@@ -201,6 +220,47 @@ def test_one_owner_finds_nothing_of_another_by_name_key_or_message(
     assert guarded.client.post("/v1/conversations", json={"name": "diary"}, headers=ben).status_code == 201
     listed = guarded.client.get("/v1/conversations", headers=operator).json()["chats"]
     assert sorted(one["name"] for one in listed) == ["~ana/diary", "~ben/diary"]
+
+
+def test_at_no_address_is_somebody_elses_conversation_there(
+    guarded: RunningServer, give: Callable[..., dict[str, str]]
+) -> None:
+    ana, ben = give("ana-laptop", owner="ana"), give("ben-phone", owner="ben")
+    key = guarded.client.post("/v1/conversations", json={"name": "diary"}, headers=ana).json()["conversation"]
+    body = {"text": "The quetzal?", "stream": False}
+    message = guarded.client.post(f"/v1/conversations/{key}/messages", json=body, headers=ana).json()["message"]
+    tried = 0
+    for address, example in load_examples().items():
+        method, path = address.split(" ")
+        if "{conversation}" not in path:
+            continue
+        tried += 1
+        query = {"q": "x", "name": "x", "provider": "anthropic"}
+        path = path.format(conversation=key, message=message, number=1, rule="1")
+        refused = guarded.client.request(method, path, json=example.get("request"), params=query, headers=ben)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (404, "not_found"), address
+    assert tried >= 40
+    assert len(guarded.client.get(f"/v1/conversations/{key}", headers=ana).json()["turns"]) == 1
+
+
+def test_at_the_doors_somebody_elses_conversation_is_not_there(
+    guarded: RunningServer, give: Callable[..., dict[str, str]]
+) -> None:
+    ana, ben = give("ana-laptop", owner="ana"), give("ben-phone", owner="ben")
+    first = guarded.client.post("/v1/responses", json={"input": "The quetzal?"}, headers=ana).json()["id"]
+    body = {"input": "And?", "previous_response_id": first}
+    assert guarded.client.post("/v1/responses", json=body, headers=ben).status_code == 404
+    key = first.split("_")[1]
+    for path, asked in (
+        ("/v1/chat/completions", {"messages": [{"role": "user", "content": "And?"}]}),
+        ("/v1/messages", {"messages": [{"role": "user", "content": "And?"}], "max_tokens": 9}),
+        ("/v1/solution", {"prompt": "And?", "messages": [], "conversation": key}),
+    ):
+        told = guarded.client.post(path, json=asked, headers={**ben, "X-Lamella-Conversation": key})
+        # A name that is nobody's to him begins a conversation of his own.
+        assert told.status_code == 200, told.text
+        assert "quetzal" not in told.text
+    assert len(guarded.client.get(f"/v1/conversations/{key}", headers=ana).json()["turns"]) == 1
 
 
 def test_an_archive_cannot_be_brought_in_over_somebody_elses_conversation(

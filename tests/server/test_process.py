@@ -1,54 +1,20 @@
 """The command itself: a server in a process of its own, stopped by a signal, killed, started again."""
 
-import json
 import os
 import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import httpx2
 import pytest
 from tests import servers
+from tests.server.processes import COMMAND, served
 from tests.server.running import read_events
-from tests.wire.openai_caching import KEY, MODEL
+from tests.wire.openai_caching import MODEL
 from tests.wire.openai_chat_server import chat_server
 from tests.wire.script import Say
-
-
-@contextmanager
-def served(store: str, *options: str, model: str, home: Path) -> Iterator[tuple[httpx2.Client, subprocess.Popen[str]]]:
-    """``lamella serve`` on a free port, and a client for it."""
-    words = [sys.executable, "-c", "import sys; from lamella.faces.cli import main; sys.exit(main(sys.argv[1:]))"]
-    words += ["serve", "--port", "0", "--store", store, "--model", model, *options]
-    environment = {**os.environ, "HOME": str(home), "LAMELLA_API_KEY": KEY}
-    process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env=environment)
-    try:
-        assert process.stderr is not None
-        told: dict[str, Any] = json.loads(process.stderr.readline())
-        with httpx2.Client(base_url=told["address"], timeout=30) as client:
-            _wait_ready(client)
-            yield client, process
-    finally:
-        if process.poll() is None:
-            # One that has workers ends them, which it could not if it were killed.
-            process.terminate()
-        process.communicate(timeout=30)
-
-
-def _wait_ready(client: httpx2.Client) -> None:
-    for _ in range(400):
-        try:
-            if client.get("/readyz").status_code == 200:
-                return
-        except httpx2.TransportError:
-            pass
-        signal.sigtimedwait([], 0.05)
-    raise AssertionError("the server did not come up")
 
 
 @pytest.mark.parametrize("end", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.long)])
@@ -104,9 +70,8 @@ def test_two_workers_on_one_server_answer_as_one(tmp_path: Path) -> None:
     ],
 )
 def test_a_server_that_cannot_be_started_says_why(tmp_path: Path, words: list[str], code: int, told: str) -> None:
-    line = [sys.executable, "-c", "import sys; from lamella.faces.cli import main; sys.exit(main(sys.argv[1:]))"]
     ended = subprocess.run(
-        [*line, "serve", "--port", "0", *words],
+        [*COMMAND, "serve", "--port", "0", *words],
         cwd=tmp_path,
         env={**os.environ, "HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)},
         capture_output=True,

@@ -62,6 +62,13 @@ def test_names_are_completed_searched_and_attached_from_the_vault_alone(server: 
         ({"kind": "url", "url": "http://127.0.0.1:8765/v1/settings"}, 400, "source_refused"),
         ({"kind": "url", "url": "http://169.254.169.254/latest"}, 400, "source_refused"),
         ({"kind": "url", "url": "file:///etc/passwd"}, 400, "source_refused"),
+        ({"kind": "url", "url": "http://2130706433/"}, 400, "source_refused"),
+        ({"kind": "url", "url": "http://0x7f000001/"}, 400, "source_refused"),
+        ({"kind": "web_tab", "url": "http://[::1]/"}, 400, "source_refused"),
+        ({"kind": "image", "url": "http://127.0.0.1:1/x.png"}, 400, "source_refused"),
+        ({"kind": "image", "path": "/etc/passwd"}, 400, "source_outside"),
+        ({"kind": "folder", "path": "/etc"}, 400, "source_outside"),
+        ({"kind": "codebase", "path": "../.."}, 400, "source_outside"),
         ({"kind": "note", "path": "nowhere.md"}, 404, "source_missing"),
         ({"kind": "spaceship", "path": "x"}, 400, "bad_artifact"),
         ({"kind": "folder", "text": "x"}, 400, "bad_artifact"),
@@ -125,6 +132,49 @@ def test_a_conversation_is_compacted_recalled_and_made_whole_again(server: Runni
     assert (nothing.status_code, nothing.json()["error"]["code"]) == (400, "bad_call")
     little = server.client.post(f"{path}/compactions", json={"to": 1})
     assert (little.status_code, little.json()["error"]["code"]) == (400, "bad_call")
+
+
+def test_a_range_is_compacted_alone_and_what_is_before_it_stays_byte_for_byte() -> None:
+    long = "It is said in the plan, at some length, and goes on so for a while. " * 12
+    own = {"summarizer": "off", "layout": "in_place", "window": 20_000, "reserve": 500}
+    with running("memory:", ScriptedProvider(*[long] * 8)) as server:
+        path = f"/v1/conversations/{server.begin('ranged', settings=own)}"
+        asked = [server.ask("ranged", f"What of heron {number}?") for number in range(8)]
+        late = post(server, f"{path}/compactions/plan", {"to": 0.01, "since": "turn:5"})
+        early = post(server, f"{path}/compactions/plan", {"to": 0.01, "until": asked[2]["message"]})
+        assert early["receipt"]["id"] != late["receipt"]["id"]
+        before = post(server, f"{path}/preview", {"text": "And?", "whole": True})["messages"]
+        body: dict[str, object] = {"to": 0.01, "since": "turn:5", "receipt": late["receipt"]["id"]}
+        assert post(server, f"{path}/compactions", body, 201)["committed"]
+        after = post(server, f"{path}/preview", {"text": "And?", "whole": True})["messages"]
+        # Four questions and their answers, after the system message.
+        assert after[:9] == before[:9]
+        assert after != before
+        assert post(server, f"{path}/compactions/undo", {"receipt": late["receipt"]["id"]})["undone"]
+        assert post(server, f"{path}/preview", {"text": "And?", "whole": True})["messages"] == before
+        strange = server.client.post(f"{path}/compactions/plan", json={"since": "turn:99"})
+        assert (strange.status_code, strange.json()["error"]["code"]) == (400, "bad_call")
+
+
+def test_rules_are_found_in_what_was_typed_added_by_hand_and_removed(server: RunningServer) -> None:
+    path = f"/v1/conversations/{server.begin('ruled')}"
+    message = server.ask("ruled", "From now on, always answer in French. When does it open?")["message"]
+    found = get(server, f"{path}/rules")["rules"]
+    assert [(one["by"], one["message"], one["turn"]) for one in found] == [("found", message, 1)]
+    added = post(server, f"{path}/rules", {"text": "Answer in one sentence."}, 201)
+    assert (added["added"]["text"], added["added"]["by"]) == ("Answer in one sentence.", "user")
+    assert [one["text"] for one in added["rules"]][-1] == "Answer in one sentence."
+    server.ask("ruled", "And when does it close?")
+    assert "Answer in one sentence." in str(get(server, f"{path}/turns/2")["messages"])
+    gone = server.client.delete(f"{path}/rules/{added['added']['id']}").json()
+    assert gone["removed"]["text"] == "Answer in one sentence."
+    assert [one["id"] for one in gone["rules"]] == [found[0]["id"]]
+    assert server.client.delete(f"{path}/rules/1").json()["rules"] == []
+    for refused in (
+        server.client.delete(f"{path}/rules/nothing-of-it"),
+        server.client.post(f"{path}/rules", json={"text": "Long. " * 200}),
+    ):
+        assert (refused.status_code, refused.json()["error"]["code"]) == (400, "bad_call")
 
 
 def test_facts_are_remembered_changed_and_forgotten(server: RunningServer) -> None:

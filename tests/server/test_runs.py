@@ -1,12 +1,14 @@
 """Turns on their way: one at a time, stopped, left, followed again, also by a server that was started anew."""
 
+import socket
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import httpx2
 import pytest
-from tests.server.running import RunningServer, read_events, running
+from tests.server.running import HeldProvider, RunningServer, read_events, running
 
 from lamella.errors import OverloadedError
 from lamella.testing import Line, ScriptedProvider
@@ -25,6 +27,21 @@ def server(script: ScriptedProvider) -> Iterator[RunningServer]:
         yield one
 
 
+@pytest.fixture
+def held() -> Iterator[HeldProvider]:
+    """A model that goes on when it is told to, whatever else the machine does meanwhile."""
+    one = HeldProvider(SLOW.text, *["At six."] * 5)
+    yield one
+    one.let_go.set()
+
+
+@pytest.fixture
+def waiting(held: HeldProvider) -> Iterator[RunningServer]:
+    with running("memory:", held, serve={"stop_seconds": 1}) as one:
+        yield one
+        held.let_go.set()
+
+
 def _begin_slowly(server: RunningServer, key: str, **more: object) -> "threading.Thread":
     """A turn under way: its envelope has come, and somebody follows it."""
     begun = threading.Event()
@@ -37,11 +54,12 @@ def _begin_slowly(server: RunningServer, key: str, **more: object) -> "threading
 
     thread = threading.Thread(target=follow)
     thread.start()
-    assert begun.wait(5)
+    assert begun.wait(60)
     return thread
 
 
-def test_a_second_turn_is_refused_and_told_what_is_under_way(server: RunningServer) -> None:
+def test_a_second_turn_is_refused_and_told_what_is_under_way(waiting: RunningServer, held: HeldProvider) -> None:
+    server = waiting
     key = server.begin("one")
     thread = _begin_slowly(server, key)
     refused = server.client.post(f"/v1/conversations/{key}/messages", json={"text": "And low tide?"})
@@ -53,6 +71,7 @@ def test_a_second_turn_is_refused_and_told_what_is_under_way(server: RunningServ
     plain = server.client.post(f"/v1/conversations/{key}/switch", json={"head": under["head"]})
     assert plain.status_code == 409
     assert server.client.patch(f"/v1/conversations/{key}", json={"title": "Tides"}).status_code == 200
+    held.let_go.set()
     thread.join()
     said = server.client.get(f"/v1/conversations/{key}").json()
     assert [turn["reply"]["text"] for turn in said["turns"]] == [SLOW.text]
@@ -129,6 +148,43 @@ def test_a_client_that_comes_back_within_the_grace_hears_the_rest(server: Runnin
     assert rest[-1].data["reply"] == kept["message"]
 
 
+def test_a_client_that_reads_nothing_is_given_up_and_the_whole_answer_is_in_the_log() -> None:
+    long = Line(text="At noon, as on most days. " * 80_000, chunk=20_000)
+    with running("memory:", ScriptedProvider(long), serve={"unread_seconds": 0.3}) as server:
+        key = server.begin("unread")
+        url = httpx2.URL(server.url)
+        body = b'{"text": "When?"}'
+        head = (
+            f"POST /v1/conversations/{key}/messages HTTP/1.1\r\nHost: {url.host}\r\nContent-Type: application/json\r\n"
+        )
+        with socket.socket() as client:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+            client.settimeout(60)
+            client.connect((url.host, url.port))
+            client.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+            # The line of metrics for a request is there once its connection is over.
+            done = (
+                'lamella_requests_total{method="POST",route="/v1/conversations/{conversation}/messages",status="200"}'
+            )
+            while done not in server.client.get("/metrics").text:
+                threading.Event().wait(0.05)
+            heard = b""
+            while part := _read_some(client):
+                heard += part
+        assert heard.startswith(b"HTTP/1.1 200")
+        assert b"event: done" not in heard
+        said = server.client.get(f"/v1/conversations/{key}").json()["turns"][0]
+        assert said["reply"]["text"] == long.text
+
+
+def _read_some(client: socket.socket) -> bytes:
+    """What the system had taken before the connection was given up; nothing at its end, however that is told."""
+    try:
+        return client.recv(100_000)
+    except ConnectionResetError:
+        return b""
+
+
 def test_an_error_before_anything_is_written_down_has_its_status_and_one_after_that_is_the_last_event() -> None:
     broken = Line(text="At n", error=OverloadedError("Too much to do.", hint="Wait."))
     with running("memory:", ScriptedProvider(broken)) as server:
@@ -161,7 +217,7 @@ def test_a_server_that_is_stopped_keeps_what_was_said_and_another_tells_the_rest
             rest = list(read_events(answer.iter_lines()))
         told = [event.data["text"] for event in (heard, *rest) if event.name == "delta"]
         assert "".join(told) == kept
-        assert rest[-1].name == "done"
+        assert (rest[-1].name, rest[-1].data["stopped"]) == ("done", True)
 
 
 def test_a_question_that_was_left_open_says_so_and_goes_on_when_asked(tmp_path: Path) -> None:
@@ -180,13 +236,14 @@ def test_a_question_that_was_left_open_says_so_and_goes_on_when_asked(tmp_path: 
         assert (resumed["message"], resumed["answer"]) == (message, "At noon.")
 
 
-def test_more_turns_than_the_server_takes_are_refused_for_now() -> None:
-    with running("memory:", ScriptedProvider(SLOW, SLOW), serve={"runs": 1}) as server:
+def test_more_turns_than_the_server_takes_are_refused_for_now(held: HeldProvider) -> None:
+    with running("memory:", held, serve={"runs": 1}) as server:
         one, other = server.begin("one"), server.begin("other")
         thread = _begin_slowly(server, one)
         refused = server.client.post(f"/v1/conversations/{other}/messages", json={"text": "When?"})
         assert (refused.status_code, refused.json()["error"]["code"]) == (503, "stopping")
         assert refused.headers["retry-after"] == "5"
+        held.let_go.set()
         thread.join()
 
 

@@ -1,23 +1,28 @@
 """Two servers on one PostgreSQL: the same conversation from both never interleaves and loses no turn."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from tests import servers
-from tests.server.running import RunningServer, read_events, running
+from tests.server.running import HeldProvider, RunningServer, read_events, running
 
-from lamella.testing import Line, ScriptedProvider
+from lamella.core.messages.delta import Delta, Stop, StopReason, TextDelta
+from lamella.core.messages.request import Request
+from lamella.testing import ScriptedProvider
 
-SLOW = Line(text="At noon, as on most days.", chunk=5, delay=0.1)
+SLOW = "At noon, as on most days."
+
+
+HELD = HeldProvider(SLOW, *["At six."] * 40)
 
 
 @pytest.fixture(scope="module")
 def both() -> Iterator[tuple[RunningServer, RunningServer]]:
     url = servers.shared().make_store_url()
     with (
-        running(url, ScriptedProvider(SLOW, *["At six."] * 40)) as one,
+        running(url, HELD) as one,
         running(url, ScriptedProvider(*["At six."] * 40)) as other,
     ):
         yield one, other
@@ -40,12 +45,16 @@ def test_a_turn_under_way_on_one_server_is_respected_and_followed_on_the_other(
     thread.start()
     assert begun.wait(10)
     refused = other.client.post(f"/v1/conversations/{key}/messages", json={"text": "And?"})
-    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "busy")
     message = heard[0].data["message"]
+    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "busy")
+    assert refused.json()["error"]["running"]["message"] == message
+    seen = other.client.get(f"/v1/conversations/{key}").json()["running"]
+    assert seen == {"message": message, "run": None}
+    threading.Timer(0.5, HELD.let_go.set).start()
     with other.client.stream("GET", f"/v1/conversations/{key}/messages/{message}/events") as answer:
         told = list(read_events(answer.iter_lines()))
     thread.join()
-    assert "".join(event.data["text"] for event in told if event.name == "delta") == SLOW.text
+    assert "".join(event.data["text"] for event in told if event.name == "delta") == SLOW
     assert told[-1].data["reply"] == heard[-1].data["reply"]
     assert other.ask(key, "And low tide?")["answer"] == "At six."
 
@@ -63,3 +72,59 @@ def test_questions_from_both_at_once_are_all_answered_one_after_the_other(
     told = {answer["message"]: answer["answer"] for answer in answers}
     assert {turn["message"]: turn["reply"]["text"] for turn in said} == told
     assert all(told.values())
+
+
+class WaveringProvider(ScriptedProvider):
+    """Summarises the same in other words each time it is asked, and answers at length."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self._name = name
+        self.summaries = 0
+
+    async def stream(self, request: Request) -> AsyncIterator[Delta]:
+        if "Summarise this" in request.messages[-1].text:
+            self.summaries += 1
+            yield TextDelta(text=f"- They talked of tides, {self._name}, once more, {'and ' * self.summaries}so on.")
+        else:
+            yield TextDelta(text="It is so. " + "because of that " * 80)
+        yield Stop(reason=StopReason.END)
+
+
+def test_what_was_planned_on_one_server_is_done_on_the_other_word_for_word() -> None:
+    url, providers = servers.shared().make_store_url(), (WaveringProvider("here"), WaveringProvider("there"))
+    with running(url, providers[0]) as one, running(url, providers[1]) as other:
+        # Without outlines of replies, which would make room enough.
+        steps = {"steps": ["chitchat", "summary", "expendable"]}
+        key = one.begin("long", settings={"window": 3_000, "reserve": 0, "layout": "in_place", "compaction": steps})
+        for number in range(8):
+            one.ask(key, f"What of tide {number}?")
+        before = providers[0].summaries
+        path = f"/v1/conversations/{key}/compactions"
+        plan = one.client.post(f"{path}/plan", json={"to": 0.5}).json()["receipt"]
+        assert providers[0].summaries == before + 1
+        assert "summary" in [step["name"] for step in plan["steps"]]
+        done = other.client.post(path, json={"to": 0.5, "receipt": plan["id"]})
+        assert (done.status_code, done.json()["receipt"]["id"]) == (201, plan["id"]), done.text
+        assert providers[1].summaries == 0
+        turn = other.client.post(f"/v1/conversations/{key}/preview", json={"text": "And?", "whole": True}).json()
+        assert "They talked of tides, here" in str(turn["messages"])
+
+
+def test_a_turn_is_stopped_by_whichever_server_is_asked_to_and_what_was_said_is_kept() -> None:
+    url, held = servers.shared().make_store_url(), HeldProvider("At noon.", "At six.")
+    with running(url, held) as one, running(url, ScriptedProvider()) as other:
+        key = one.begin("stopped")
+        path = f"/v1/conversations/{key}"
+        with one.client.stream("POST", f"{path}/messages", json={"text": "When?"}) as answer:
+            events = read_events(answer.iter_lines())
+            while next(events).name != "delta":
+                pass
+            assert other.client.post(f"{path}/stop").json()["stopped"]
+            last = list(events)[-1]
+        assert (last.name, last.data["stopped"]) == ("done", True)
+        said = other.client.get(path).json()
+        assert (said["running"], said["turns"][0]["reply"]["text"]) == (None, "At noon.")
+        assert not other.client.post(f"{path}/stop").json()["stopped"]
+        held.let_go.set()
+        assert one.ask(key, "And then?")["answer"] == "At six."

@@ -3,6 +3,7 @@
 import json
 import logging
 from collections.abc import Iterator
+from pathlib import Path
 from time import monotonic, sleep
 
 import pytest
@@ -12,7 +13,9 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from tests.server.running import RunningServer, running
 
+from lamella import ToolCall
 from lamella.core.messages.usage import Usage
+from lamella.faces.server.watching.traces import end_answer, start_answer
 from lamella.testing import Line, ScriptedProvider
 
 SECRET = "The heron's name is Ottokar."
@@ -62,7 +65,7 @@ def test_each_request_and_each_answer_has_one_line_without_its_text(server: Runn
     asked, answered = told[2], told[1]
     assert (asked["method"], asked["status"], asked["conversation"]) == ("POST", 200, key)
     assert asked["route"] == "/v1/conversations/{conversation}/messages"
-    assert answered["tokens"] == {"plain": 20, "read": 80, "write": 5, "output": 7}
+    assert answered["tokens"] == {"plain": 20, "read": 80, "write": 5, "write_long": None, "output": 7}
     assert (answered["ended"], answered["length"]) == ("done", len(SECRET) + 12)
     assert not any("heron" in line or "\n" in line for line in lines)
 
@@ -100,6 +103,8 @@ def test_metrics_have_the_figures_of_requests_answers_and_turns(server: RunningS
         "lamella_first_event_seconds_count",
         "lamella_dedup_ratio_count",
         'lamella_segments_total{layer="L5_USER"}',
+        'lamella_layer_tokens_total{layer="L5_USER"}',
+        'lamella_phase_seconds_count{phase="build"}',
         "lamella_runs 0.0",
     ):
         assert name in told, name
@@ -120,6 +125,7 @@ def test_an_answer_is_a_span_with_its_tokens_and_none_of_its_words(server: Runni
     assert attributes["gen_ai.usage.cache_read.input_tokens"] == 80
     assert attributes["gen_ai.usage.cache_creation.input_tokens"] == 5
     assert attributes["gen_ai.usage.output_tokens"] == 7
+    assert attributes["gen_ai.response.finish_reasons"] == ("end",)
     assert "heron" not in span.to_json()
 
 
@@ -140,3 +146,57 @@ def test_a_compaction_on_the_way_is_a_span_inside_that_of_its_turn_and_is_counte
     assert isinstance(after, int)
     assert before > after
     assert "lamella_compactions_total{step=" in server.client.get("/metrics").text
+
+
+def test_every_call_of_a_turn_counts_and_what_is_written_for_an_hour_is_written(
+    server: RunningServer, lines: list[str]
+) -> None:
+    del server  # whose spans are collected
+    call = ToolCall(id="c1", name="list_notes", arguments="{}")
+    usage = Usage(plain=100, read=10, write=3, write_long=40, output=9)
+    script = ScriptedProvider(Line(text="Let me look.", calls=(call,), usage=usage), Line(text="Three.", usage=usage))
+    EXPORTER.clear()
+    with running("memory:", script, vault=Path("examples/vault")) as one:
+        one.ask(one.begin("rounds"), "How many notes are there?", runner="agent")
+    answers = [told for told in map(json.loads, lines) if told["at"] == "answer"]
+    assert [told["tokens"] for told in answers] == [
+        {"plain": 200, "read": 20, "write": 6, "write_long": 80, "output": 18}
+    ]
+    (span,) = [span for span in EXPORTER.get_finished_spans() if span.name == "chat tides"]
+    attributes = dict(span.attributes or {})
+    assert attributes["gen_ai.usage.input_tokens"] == 306
+    assert attributes["gen_ai.usage.cache_creation.input_tokens"] == 86
+
+
+def test_a_place_with_a_password_in_it_is_told_to_nobody(server: RunningServer) -> None:
+    del server  # whose spans are collected
+    span = start_answer("key", "")
+    EXPORTER.clear()
+    end_answer(span, {"model": "openai-compatible:http://me:hush@127.0.0.1:9/v1#spy"}, failed=None)
+    (told,) = EXPORTER.get_finished_spans()
+    attributes = told.attributes or {}
+    assert (attributes["gen_ai.provider.name"], attributes["gen_ai.request.model"]) == ("openai-compatible", "spy")
+    assert "hush" not in told.to_json()
+
+
+@pytest.mark.parametrize(
+    ("runner", "turns"), [("chat", 28), ("plus", 28), ("vault_qa", 18), ("agent", 18), ("project", 28)]
+)
+def test_every_call_is_in_the_metrics_also_those_that_gave_no_answer(runner: str, turns: int) -> None:
+    """Summaries of turns and of a plan, whoever answers: the figures are those of the ledger, to the last token."""
+    script = ScriptedProvider(*[Line(text="It is so. " + "because of that " * 80, usage=USAGE)] * 200)
+    with running("memory:", script, vault=Path("examples/vault")) as server:
+        settings = {"window": 6_000, "reserve": 0, "layout": "in_place", "compaction": {"steps": ["summary"]}}
+        key = server.begin("summed", settings=settings)
+        for number in range(turns):
+            server.ask(key, f"What of tide {number}?", runner=runner)
+        server.client.post(f"/v1/conversations/{key}/compactions/plan", json={"to": 0.3})
+        told = server.client.get("/metrics").text
+        figures = dict(line.rsplit(" ", 1) for line in told.splitlines() if not line.startswith("#"))
+        asked = len(script.requests)
+        rows = server.client.get(f"/v1/conversations/{key}/ledger").json()["turns"]
+    purposes = [call["purpose"] for row in rows for call in row["calls"]]
+    assert purposes.count("summary") > 1
+    assert len(purposes) == asked
+    assert float(figures['lamella_tokens_total{kind="read"}']) == 80 * asked
+    assert float(figures['lamella_tokens_total{kind="output"}']) == 7 * asked

@@ -164,27 +164,3 @@ def test_owners_and_scopes_hold_for_work_in_stages(tmp_path: Path) -> None:
         assert ask("GET", path, headers=ben).status_code == 404
         assert ask("PATCH", f"{path}/data", json={"fields": FIELDS}, headers=ben).status_code == 404
         assert ask("POST", f"{path}/submit", headers=reads).status_code == 403
-
-
-def test_the_examples_of_the_description_are_what_is_answered(server: RunningServer) -> None:
-    paths = call(server, "GET", "/openapi.json")["paths"]
-
-    def tell(answer: dict[str, Any]) -> dict[str, Any]:
-        # A description leaves out what is null.
-        return {part: value for part, value in answer.items() if value is not None}
-
-    def shown(method: str, rest: str, status: str = "200") -> dict[str, Any]:
-        responses = paths[f"/v1/conversations/{{conversation}}/workflow{rest}"][method]["responses"]
-        example: dict[str, Any] = responses[status]["content"]["application/json"]["example"]
-        return example
-
-    path = f"/v1/conversations/{server.begin('shown')}/workflow"
-    begun = call(server, "POST", path, {"workflow": "rfc"}, 201)
-    assert begun.keys() == shown("post", "", "201").keys()
-    assert tell(begun["stages"][0]) == shown("post", "", "201")["stages"][0]
-    written = call(server, "PATCH", f"{path}/data", {"fields": FIELDS})
-    assert written["data"] == shown("patch", "/data")["data"]
-    assert tell(call(server, "GET", f"{path}/export")).keys() == shown("get", "/export").keys()
-    listed = {one["name"]: one for one in call(server, "GET", "/v1/workflows")["workflows"]}["rfc"]
-    (one,) = paths["/v1/workflows"]["get"]["responses"]["200"]["content"]["application/json"]["example"]["workflows"]
-    assert {**listed, "stages": listed["stages"][:1]} == one

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from tests.wire.anthropic_server import KEY as ANTHROPIC_KEY
 from tests.wire.anthropic_server import MODEL as CLAUDE
-from tests.wire.anthropic_server import anthropic_server
+from tests.wire.anthropic_server import AnthropicServer, anthropic_server
 from tests.wire.gemini_server import KEY, MODEL, GeminiServer, gemini_server
 
 import lamella
@@ -13,8 +13,15 @@ from lamella import Conversation, Note
 from lamella.adapters.providers.anthropic.send import AnthropicProvider
 from lamella.adapters.providers.gemini.send import GeminiProvider
 from lamella.adapters.providers.gemini.storage import ContentStore
+from lamella.core.values import replace
+from lamella.engine.dialogue.ask import Ask
+from lamella.engine.keeping.stored import StoredChat
+from lamella.engine.sending.delivery import Delivery
+from lamella.engine.sending.keep_alive import keep_alive
+from lamella.engine.sending.sending import send
 from lamella.errors import SettingError
-from lamella.wiring import open_provider, read_services
+from lamella.testing import SettableClock
+from lamella.wiring import open_backend, open_provider, read_services
 
 BOOK = Note(path="book.md", text="The tide comes and goes. " * 3_000)
 ARGON = "gemini:gemini-4-argon"
@@ -96,3 +103,49 @@ def test_nothing_is_stored_unless_it_was_asked_for_can_be_had_and_may_pay(monkey
     assert store_of(f"gemini:{MODEL}", cache_storage=20, lasts=False) is None
     assert store_of(ARGON, cache_storage=20) is None
     assert store_of("gemini:gemini-of-tomorrow", cache_storage=20) is None
+
+
+def test_a_cache_that_was_kept_serves_a_question_after_a_pause_that_outlasts_it() -> None:
+    clock, slept = SettableClock(), list[float]()
+
+    async def run(server: AnthropicServer) -> StoredChat:
+        provider = AnthropicProvider(key=ANTHROPIC_KEY, address=server.url, patience=10.0)
+
+        async def sleep(seconds: float) -> None:
+            slept.append(seconds)
+            clock.wait(seconds)
+            server.cache.now += seconds
+
+        def post(model: str) -> Delivery:
+            return Delivery(provider=provider, clock=clock, sleep=sleep, jitter=lambda: 0.0, model=model, answer=1)
+
+        backend = replace(open_backend("memory:"), clock=clock)
+        chat = StoredChat(backend, "chat", {"model": f"anthropic:{CLAUDE}", "layout": "auto", "keep_alive": 2})
+        try:
+            for text, attach in (("First?", (BOOK.attachment(),)), ("Second?", ())):
+                async for _ in send(chat, Ask(text=text, attach=attach), replace(post(CLAUDE), answer=100)):
+                    pass
+                if attach:
+                    assert await keep_alive(chat, post) == 2
+                    await sleep(250)
+        finally:
+            await provider.close()
+        return chat
+
+    with anthropic_server() as server:
+        chat = asyncio.run(run(server))
+    assert sum(slept) > 2 * 300
+    first, *kept, second = server.served
+    # Sent again it is all read, and so is what the next question begins with.
+    written = first.short + first.long
+    assert written > 10_000
+    assert [(one.read, one.short, one.long) for one in kept] == [(written, 0, 0)] * 2
+    assert second.read == written
+    assert [body["max_tokens"] for body in server.bodies] == [100, 1, 1, 100]
+    assert server.bodies[1]["messages"] == server.bodies[0]["messages"]
+    assert [call.purpose for calls in chat.ledger() for call in calls] == [
+        "answer",
+        "keep_alive",
+        "keep_alive",
+        "answer",
+    ]

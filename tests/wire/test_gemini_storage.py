@@ -5,6 +5,7 @@ import dataclasses
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 from tests.wire.gemini_server import KEY, MODEL, GeminiServer, gemini_server
@@ -14,10 +15,12 @@ from tests.wire.script import Say
 from lamella.adapters.providers.facts.models import BuiltInModels
 from lamella.adapters.providers.gemini.send import GeminiProvider
 from lamella.adapters.providers.gemini.storage import ContentStore, StoragePlan, name_stored, weigh_storage
+from lamella.adapters.stores.opening import open_store
 from lamella.core.messages.delta import Reply, fold_deltas
 from lamella.core.messages.request import Request
 from lamella.core.values import replace
 from lamella.errors import CallError, NotAvailableError, ProviderError, ProviderRetryError
+from lamella.ports import Shelf
 
 PROFILE = BuiltInModels().model(MODEL)
 STORING = StoragePlan(price=Decimal("0.75"), requests=10)
@@ -39,8 +42,10 @@ def _tokens(request: Request) -> int:
     return len(request.messages[0].text) // 4
 
 
-def _provider(server: GeminiServer, time: _Time, storing: StoragePlan = STORING) -> GeminiProvider:
-    store = ContentStore(storing, now=time.read, tokens=_tokens)
+def _provider(
+    server: GeminiServer, time: _Time, storing: StoragePlan = STORING, *, shelf: Shelf | None = None
+) -> GeminiProvider:
+    store = ContentStore(storing, now=time.read, tokens=_tokens, shelf=shelf)
     return GeminiProvider(key=KEY, address=server.url, patience=10.0, store=store)
 
 
@@ -219,4 +224,49 @@ def test_closing_is_not_cut_short_by_being_cancelled() -> None:
 
     with gemini_server() as server:
         asyncio.run(run(server))
+    assert server.stored == {}
+
+
+def test_what_a_process_left_with_the_provider_another_reads_replaces_and_deletes(tmp_path: Path) -> None:
+    changed = replace(START, messages=(system(note("moon", 30_000), instructions="Be terse."), user("First?")))
+    url = f"sqlite:///{tmp_path / 'chats.db'}"
+
+    async def run(server: GeminiServer) -> None:
+        ended, store = open_store(url), open_store(url)
+        lost = _provider(server, _Time(), shelf=ended.shelf)
+        await _ask(lost, START)
+        # As good as killed: it can delete nothing any more.
+        server.keeps = True
+        with pytest.raises(ProviderError, match="could not be deleted"):
+            await lost.close()
+        server.keeps = False
+        ended.close()
+        heir = _provider(server, _Time(), shelf=store.shelf)
+        reply = await _ask(heir, START)
+        assert (reply.usage.read or 0) > 7_000
+        assert _methods(server).count("POST") == 1
+        await _ask(heir, changed)
+        assert list(server.stored) == ["cachedContents/2"]
+        await heir.close()
+        store.close()
+
+    with gemini_server() as server:
+        asyncio.run(run(server))
+    assert server.stored == {}
+
+
+def test_a_process_that_closes_leaves_what_another_uses_and_whoever_used_it_last_deletes_it() -> None:
+    async def run(server: GeminiServer) -> None:
+        store = open_store("memory:")
+        first, second = (_provider(server, _Time(), shelf=store.shelf) for _ in range(2))
+        await _ask(first, START)
+        await _ask(second, START)
+        await first.close()
+        assert list(server.stored) == ["cachedContents/1"]
+        await _ask(second, START)
+        await second.close()
+
+    with gemini_server() as server:
+        asyncio.run(run(server))
+    assert _methods(server) == ["POST", "DELETE"]
     assert server.stored == {}

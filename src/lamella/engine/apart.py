@@ -33,9 +33,9 @@ async def run_apart(work: Callable[[], _Result], *, name: str) -> _Result:
 def _finish(work: Callable[[], _Result]) -> _Result:
     try:
         return work()
-    except StopIteration as error:
-        # No future can carry this one.
-        raise RuntimeError("StopIteration") from error
+    except (StopIteration, KeyboardInterrupt, GeneratorExit) as error:
+        # No future can carry the first, and a loop would take the others for its own end: keys are never heard here.
+        raise RuntimeError(type(error).__name__) from error
 
 
 def _settle(done: "asyncio.Future[_Result]", result: _Result) -> None:

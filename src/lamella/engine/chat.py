@@ -14,7 +14,7 @@ from lamella.core.log.nodes import Told
 from lamella.core.log.receipt import Receipt
 from lamella.core.messages.delta import ToolCall
 from lamella.core.values import replace
-from lamella.engine.checks import GivenLimits, check_answer, check_each, check_text, check_time, limit_turn
+from lamella.engine.checks import GivenLimits, check_answer, check_pairs, check_text, check_time, limit_turn
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.proposal import Proposal
 from lamella.engine.dialogue.turn import TurnView, no_model
@@ -28,17 +28,17 @@ from lamella.engine.runs.retelling import retell_turn
 from lamella.engine.said import SaidBranch, read_said
 from lamella.engine.script import play_script, read_script, write_script
 from lamella.engine.sending.delivery import ANSWER, Delivery
+from lamella.engine.sending.events import Event
 from lamella.engine.sending.job import Job, Runner, Workplace, find_runner, run_job
+from lamella.engine.sending.keep_alive import keep_alive
 from lamella.engine.sending.limits import TurnLimits
 from lamella.engine.sending.pool import ProviderPool
-from lamella.engine.sending.sending import Event
 from lamella.engine.sending.tools import Toolbox, ToolFunction
 from lamella.engine.sources import ReplySource, list_source_hashes, read_sources
 from lamella.errors import CallError
 
 NO_RUNNERS: Mapping[str, Runner] = MappingProxyType({})
 NO_PLACE = Workplace()
-_PAIR = 2
 
 
 class Chat(Discourse):
@@ -127,6 +127,10 @@ class Chat(Discourse):
         bounds = limit_turn(self._stored.limits, limits)
         toolbox = self._equip(tools, seconds=bounds.call_seconds)
         return self._alone(self._go_on(None, toolbox, max_tokens=max_tokens, limits=bounds))
+
+    async def keep_alive(self) -> int:
+        """Keep the provider's cache as often as ``keep_alive`` says and it pays, until it is cancelled; how often."""
+        return await keep_alive(self._stored, lambda model: self._find_pool().post(model, answer=1))
 
     def _name_runner(self, runner: str | None) -> str:
         """The runner that is meant, once it is known that there is one."""
@@ -314,11 +318,7 @@ class Chat(Discourse):
 
     def add_turns(self, turns: Sequence[tuple[str, str]], *, at: datetime | None = None) -> None:
         """Questions with their answers that were said elsewhere, after the last answer; nothing is sent or read."""
-        said = check_each(turns, "turns", tuple)
-        if any(len(one) != _PAIR for one in said):
-            raise CallError("turns holds something that is no pair.", hint="It takes pairs: a question, its answer.")
-        pairs = [(check_text(asked, "a question"), check_text(answered, "an answer")) for asked, answered in said]
-        self._stored.add_turns(pairs, at=check_time(at))
+        self._stored.add_turns(check_pairs(turns), at=check_time(at))
 
     def said(self, head: str | None = None) -> SaidBranch:
         """What was said on a branch, by default on the active one, with results of tools, sources and compactions."""

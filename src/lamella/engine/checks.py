@@ -19,6 +19,7 @@ from lamella.engine.sending.limits import TurnLimits
 from lamella.errors import ArtifactError, CallError, SettingError
 from lamella.ports import AllowWrite, ChatProvider, Summarizer
 
+_PAIR = 2
 _Takes = type | UnionType
 _Described = Attachment | ToolResult | Tool
 _LISTS = {
@@ -47,6 +48,8 @@ def check_text(value: object, name: str, *, may_be_empty: bool = True) -> str:
 
 def check_each(values: object, name: str, takes: _Takes) -> tuple[Any, ...]:
     """A list of values that are all of a type; a single one is not taken for a list of its letters or keys."""
+    if type(values) is tuple and not values:
+        return ()
     if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
         raise CallError(f"{name} is {_kind(values)}, not a list.", hint=f"Write {name}=[…]; it takes {_LISTS[name]}.")
     found = tuple(values)
@@ -170,6 +173,14 @@ def _kind(value: object) -> str:
     if isinstance(value, str) and not value:
         return "empty"
     return f"the class {value.__name__}" if isinstance(value, type) else f"of type {type(value).__name__}"
+
+
+def check_pairs(turns: object) -> list[tuple[str, str]]:
+    """Questions with their answers, as they are given to a conversation that was had elsewhere."""
+    said = check_each(turns, "turns", tuple)
+    if any(len(one) != _PAIR for one in said):
+        raise CallError("turns holds something that is no pair.", hint="It takes pairs: a question, its answer.")
+    return [(check_text(asked, "a question"), check_text(answered, "an answer")) for asked, answered in said]
 
 
 def check_summarizer(summarizer: Summarizer | None) -> Summarizer | None:

@@ -149,7 +149,7 @@ class Discourse(StagedDiscourse):
         verbatim: bool = False,
         at: datetime | None = None,
     ) -> TurnView:
-        """What ``ask`` would give, with its tokens, cache and cost, if nothing has to go for it. Nothing changes."""
+        """What ``ask`` would give, with its tokens, cache and cost, if no summary is asked for. Nothing changes."""
         asked = self._describe(
             text,
             attach=attach,
@@ -183,6 +183,12 @@ class Discourse(StagedDiscourse):
         verbatim: bool = False,
     ) -> Ask:
         """What a Python program asks, once its types are known to be right."""
+        given = {"drop": drop, "detach": detach, "pin": pin, "unpin": unpin}
+        named = {
+            what: tuple([check_text(name, what) for name in check_each(names, what, str)])
+            for what, names in given.items()
+            if names != ()
+        }
         return Ask(
             text=check_text(text, "text"),
             attach=tuple([_make(one, one.attachment) for one in check_each(attach, "attach", Attachment)]),
@@ -190,10 +196,10 @@ class Discourse(StagedDiscourse):
             system={**self._system, **(check_parts(system) if system is not None else {})},
             tools=tools,
             model=None if model is None else self._name_model(model),
-            drop=tuple([check_text(name, "drop") for name in check_each(drop, "drop", str)]),
-            detach=tuple([check_text(name, "detach") for name in check_each(detach, "detach", str)]),
-            pin=tuple([check_text(name, "pin") for name in check_each(pin, "pin", str)]),
-            unpin=tuple([check_text(name, "unpin") for name in check_each(unpin, "unpin", str)]),
+            drop=named.get("drop", ()),
+            detach=named.get("detach", ()),
+            pin=named.get("pin", ()),
+            unpin=named.get("unpin", ()),
             fold=bool(fold),
             verbatim=bool(verbatim),
         )

@@ -13,6 +13,7 @@ from lamella.core.prompt.layers.model import LAYER_ORDER
 from lamella.core.prompt.prompt import Prompt
 
 LOGGER = getLogger("lamella.turns")
+CALLS = getLogger("lamella.calls")
 _DIGITS = 3
 # How much of an answer is shown where that is allowed, in characters.
 _SHOWN = 200
@@ -37,8 +38,25 @@ def log_turn(
         "length": len(said),
         **({"preview": show_beginning(said)} if shown else {}),
     }
-    line = " ".join(f"{name}={_write(value)}" for name, value in told.items())
-    LOGGER.log(level, "turn %s", line, extra={"turn": told})
+    LOGGER.log(level, "turn %s", _join(told), extra={"turn": told})
+
+
+def log_aside(conversation: str, call: Call) -> None:
+    """Tell of a model call that gave no answer, in one line; records carry the same as a mapping, ``record.call``."""
+    usage, billed = call.usage, call.billed
+    told = {
+        "conversation": conversation,
+        "purpose": call.purpose,
+        "model": call.model,
+        "plain": usage.plain,
+        "read": usage.read,
+        "write": usage.write,
+        "write_long": usage.write_long,
+        "output": usage.output,
+        "cost": None if billed is None else float(billed),
+        "total": call.timing.total,
+    }
+    CALLS.info("call %s", _join(told), extra={"call": told})
 
 
 def describe_turn(
@@ -102,6 +120,10 @@ def _find_cause(entry: Entry | None, calls: Sequence[Call]) -> str | None:
 def _add(numbers: Iterable[float | None]) -> float | None:
     known = [number for number in numbers if number is not None]
     return round(sum(known), _DIGITS) if known else None
+
+
+def _join(told: Mapping[str, object]) -> str:
+    return " ".join(f"{name}={_write(value)}" for name, value in told.items())
 
 
 def _write(value: object) -> str:

@@ -49,14 +49,17 @@ def no_part(_count: Callable[[str], int], _limit: int, _chat: str) -> str:
 
 
 class MemoryWatch:
-    """When a conversation takes up what changed: once after it was opened, was compacted, or was asked to."""
+    """When a conversation takes up what changed: once after it was opened, was compacted, or was asked to.
+
+    Else with a question that moves what was sent anyway.
+    """
 
     def __init__(self, part: MemoryPart) -> None:
         self._part = part
         self.is_due = True
 
     def hold(self, asked: Ask, state: State, rules: Rules) -> Ask:
-        """What is asked, with the memory as it is now where that is due; else only if this turn is compacted anyway.
+        """What is asked, with the memory as it is now where that is due; else only if this turn moves what was sent.
 
         A memory that a program gave in its own words is that program's.
         """

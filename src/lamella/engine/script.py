@@ -2,6 +2,7 @@
 
 import json
 from base64 import b64encode
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
@@ -12,6 +13,7 @@ from lamella.core.artifacts.kinds import KINDS
 from lamella.core.artifacts.make import default_title
 from lamella.core.artifacts.model import Artifact
 from lamella.core.log.branch import path_hashes, read_time, read_turns
+from lamella.core.log.events.stage import StageEvent
 from lamella.core.log.ids import round_result_id
 from lamella.core.log.turn import PART_NAMES, RuleBook, SystemParts, Turn
 from lamella.core.messages.delta import ToolCall
@@ -19,13 +21,13 @@ from lamella.core.messages.rounds import ToolRound, read_arguments
 from lamella.core.prompt.state import State
 from lamella.core.text.content import canonical_json
 from lamella.core.values import replace
-from lamella.engine.dialogue.dialogue import Dialogue
 from lamella.engine.dialogue.reading.rules import write_rules
 from lamella.engine.dialogue.turn import TurnView
 from lamella.engine.keeping.backend import Backend, ChatRules
 from lamella.engine.keeping.conversations import Conversations
 from lamella.engine.keeping.lasting import keep_layout
 from lamella.engine.replay import ScriptedTurn, replay
+from lamella.engine.stages.memory import StagedDialogue
 from lamella.errors import CallError
 
 # What an attachment of any kind may say.
@@ -33,12 +35,16 @@ _ALWAYS = ("title", "policy", "outline", "anew")
 
 
 class Script(Struct, frozen=True, kw_only=True):
-    """A branch of a conversation: the settings that it goes on under, and its turns, each with when it was asked."""
+    """A branch of a conversation: the settings that it goes on under, and its turns, each with when it was asked.
+
+    ``stages`` is what was done about the stages of its work, each with how many messages came before it.
+    """
 
     conversation: str
     name: str
     settings: Mapping[str, object]
     turns: tuple[tuple[Turn, datetime | None], ...]
+    stages: tuple[tuple[int, StageEvent], ...] = ()
 
 
 def read_script(backend: Backend, conversation: str, head: str | None = None) -> Script:
@@ -57,6 +63,7 @@ def read_script(backend: Backend, conversation: str, head: str | None = None) ->
         name=name,
         settings=settings,
         turns=tuple(zip(turns, map(read_time, [one.message for one in told]), strict=True)),
+        stages=tuple(log.staged(told)),
     )
 
 
@@ -66,7 +73,7 @@ def play_script(backend: Backend, script: Script, given: Mapping[str, object] | 
     A model that is given holds for every turn.
     """
     configured = backend.configure({**script.settings, **(given or {})})
-    dialogue = Dialogue(
+    dialogue = StagedDialogue(
         # Everything is in the script, and no model is asked for summaries.
         replace(backend.world, summarizer=None),
         configured.rules,
@@ -74,7 +81,17 @@ def play_script(backend: Backend, script: Script, given: Mapping[str, object] | 
         terms=configured.terms,
         ledger=backend.ledger,
     )
-    return replay(dialogue, [_script(turn, at, keep_model="model" not in (given or {})) for turn, at in script.turns])
+    return replay(dialogue, _walk(dialogue, script, keep_model="model" not in (given or {})))
+
+
+def _walk(dialogue: StagedDialogue, script: Script, *, keep_model: bool) -> Iterator[ScriptedTurn]:
+    """The turns one after the other; what was done about stages before one is done before it is asked."""
+    staged = deque(script.stages)
+    for number, (turn, at) in enumerate(script.turns):
+        # Each turn before it has a question and an answer.
+        while staged and staged[0][0] <= 2 * number:
+            dialogue.repeat_stage(staged.popleft()[1])
+        yield _script(turn, at, keep_model=keep_model)
 
 
 def _script(turn: Turn, at: datetime | None, *, keep_model: bool) -> ScriptedTurn:
@@ -114,7 +131,7 @@ def write_script(script: Script) -> dict[str, object]:
 
 def _keep(settings: Mapping[str, object]) -> dict[str, object]:
     """What no rule tells again: how the chain runs, as it was given."""
-    return {name: settings[name] for name in ("compaction",) if name in settings}
+    return {name: settings[name] for name in ("profile", "compaction") if name in settings}
 
 
 def _list_settings(configured: ChatRules, turns: Sequence[Turn]) -> dict[str, object]:
@@ -124,6 +141,8 @@ def _list_settings(configured: ChatRules, turns: Sequence[Turn]) -> dict[str, ob
     # The first turn names the model that a conversation began with. One that began with none moved to its first later.
     model = turns[0].model if any(turn.model for turn in turns) else configured.model
     named = {"model": model, **asdict(configured.rules.budget), **asdict(terms)}
+    # They are told with how the chain runs.
+    del named["cues"]
     return {name: str(value) if isinstance(value, str) else value for name, value in named.items() if value is not None}
 
 

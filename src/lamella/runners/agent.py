@@ -5,8 +5,8 @@ from contextlib import aclosing
 
 from lamella.core.artifacts.model import ToolDefinition
 from lamella.core.values import replace
+from lamella.engine.sending.events import Event, EventName
 from lamella.engine.sending.job import Job, carry_out
-from lamella.engine.sending.sending import Event, EventName
 from lamella.runners.chat import run_chat
 from lamella.runners.rounds.equipment import gather_tools, list_told, take_along
 from lamella.runners.rounds.watch import CallWatch

@@ -2,8 +2,8 @@
 
 from collections.abc import AsyncGenerator
 
+from lamella.engine.sending.events import Event
 from lamella.engine.sending.job import Job, carry_out
-from lamella.engine.sending.sending import Event
 from lamella.runners.write_blocks import with_write_blocks
 
 

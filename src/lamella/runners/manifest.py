@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from lamella.core.artifacts.blocks import neutralise
+from lamella.core.messages.headings import PROJECT_OPENING
 from lamella.core.text.content import escape_line
 from lamella.holdings import ProjectFolder
 
@@ -21,7 +22,7 @@ def write_project(folder: ProjectFolder) -> str:
 
 def write_opening(folder: ProjectFolder) -> str:
     """The part without the list of sources."""
-    parts = [f"The user works on the project {escape_line(folder.name)}, a folder of notes and files."]
+    parts = [f"{PROJECT_OPENING}{escape_line(folder.name)}, a folder of notes and files."]
     if folder.instructions:
         parts.append(_wrap("project_instructions", folder.instructions))
     if folder.memory:

@@ -10,9 +10,9 @@ from lamella.core.messages.rounds import ToolOutput, read_arguments
 from lamella.core.text.content import canonical_json
 from lamella.core.values import replace
 from lamella.engine.dialogue.ask import Ask
+from lamella.engine.sending.events import Event, EventName
 from lamella.engine.sending.job import Job, carry_out
 from lamella.engine.sending.preparing import begin_question, complete_question, find_reached, is_prepared, read_typed
-from lamella.engine.sending.sending import Event, EventName
 from lamella.engine.sending.tools import Toolbox
 from lamella.runners.answering.directives import find_forced, force_calls
 from lamella.runners.answering.planning import plan_calls

@@ -7,8 +7,9 @@ from functools import partial
 
 from lamella.core.artifacts.make import make_tool_result
 from lamella.core.values import replace
+from lamella.engine.sending.events import Event
 from lamella.engine.sending.job import Job, carry_out
-from lamella.engine.sending.sending import Event, SendingChat
+from lamella.engine.sending.sending import SendingChat
 from lamella.holdings import ProjectFolder
 from lamella.runners.manifest import write_changes, write_opening, write_project
 from lamella.runners.rounds.equipment import gather_tools, list_told, take_along

@@ -3,8 +3,8 @@
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
+from lamella.engine.sending.events import Event
 from lamella.engine.sending.job import Job, carry_out
-from lamella.engine.sending.sending import Event
 from lamella.holdings import WorkflowProgress
 from lamella.runners.rounds.equipment import gather_tools, list_told, take_along
 from lamella.runners.write_blocks import with_write_blocks

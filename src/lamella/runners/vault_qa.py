@@ -5,9 +5,9 @@ from contextlib import aclosing
 
 from lamella.core.log.events.reply import CitedSource
 from lamella.core.values import replace
+from lamella.engine.sending.events import Event
 from lamella.engine.sending.job import Job, carry_out
 from lamella.engine.sending.preparing import begin_question, complete_question, is_prepared
-from lamella.engine.sending.sending import Event
 from lamella.runners.answering.citations import CitationEditor
 from lamella.runners.answering.passages import check_vault, find_passages
 from lamella.runners.answering.standalone import make_standalone

@@ -48,10 +48,10 @@ def check_settings(values: Mapping[str, object], *, where: str = "") -> Settings
         raise explain_fault(fault, where=where) from error
 
 
-def check_name(name: str) -> None:
-    """Refuses a name that no setting has; the error names the one that is near to it."""
-    if name not in NAMES:
-        raise _explain_unknown((name,), NAMES, where="")
+def check_name(name: str, *, among: Sequence[str] = NAMES) -> None:
+    """Refuses a name that no setting has, or none of these; the error names the one that is near to it."""
+    if name not in among:
+        raise _explain_unknown((name,), among, where="")
 
 
 def explain_fault(fault: _Fault, *, where: str) -> SettingError:

@@ -14,6 +14,7 @@ from lamella.core.artifacts.model import Kind
 from lamella.core.budget.thresholds import Budget
 from lamella.core.compaction.fitting import Rules
 from lamella.core.compaction.rules import ChainRules, KindRules, SummaryRules
+from lamella.core.log.call import MOST_KEPT
 from lamella.core.log.receipt import STEP_ORDER, StepName
 from lamella.core.log.terms import SecretRule, Terms
 from lamella.core.planning.layouts import place
@@ -41,6 +42,7 @@ def make_rules(settings: Settings, world: "World") -> Rules:
     _check_history_turns(settings)
     _check_temperature(settings)
     _check_linger(settings)
+    _check_keep_alive(settings)
     check_runner(settings.runner)
     _check_output(settings)
     check_summarizer_name(settings.summarizer)
@@ -56,8 +58,9 @@ def make_rules(settings: Settings, world: "World") -> Rules:
 
 def make_terms(settings: Settings) -> Terms:
     """What the bytes of a conversation's requests follow from."""
-    values = {term.name: getattr(settings, term.name) for term in fields(Terms)}
-    return Terms(**{**values, **{name: _choose(name, values[name], choices) for name, choices in CHOICES.items()}})
+    values = {term.name: getattr(settings, term.name) for term in fields(Terms) if term.name != "cues"}
+    values |= {name: _choose(name, values[name], choices) for name, choices in CHOICES.items()}
+    return Terms(**values, cues=make_compaction(settings.compaction, settings.runner).own_cues)
 
 
 def find_write_rule(settings: Settings, name: str = "note_writes") -> WriteRule:
@@ -92,6 +95,7 @@ def find_faults(settings: Settings) -> Iterator[tuple[tuple[str, ...], LamellaEr
         ("history_turns",): lambda: _check_history_turns(settings),
         ("temperature",): lambda: _check_temperature(settings),
         ("cache_storage",): lambda: _check_storage(settings),
+        ("keep_alive",): lambda: _check_keep_alive(settings),
         ("system",): lambda: check_parts(settings.system or ""),
         ("secrets",): lambda: _choose("secrets", settings.secrets, SecretRule),
         ("recall_hint",): lambda: find_hint_rule(settings),
@@ -147,6 +151,14 @@ def _check_storage(settings: Settings) -> None:
         raise SettingError(
             f"cache_storage is {settings.cache_storage}.",
             hint="Say how many requests you expect in an hour, or 0 to store nothing.",
+        )
+
+
+def _check_keep_alive(settings: Settings) -> None:
+    if not 0 <= settings.keep_alive <= MOST_KEPT:
+        raise SettingError(
+            f"keep_alive is {settings.keep_alive}.",
+            hint=f"Choose how often the cache is kept while nobody asks, at most {MOST_KEPT} times, or 0 for never.",
         )
 
 

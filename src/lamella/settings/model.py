@@ -103,6 +103,7 @@ class ServeSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     tokens: str | None = None
     body_bytes: int = 20_000_000
     body_seconds: float = 30
+    unread_seconds: float = 30
     rate: int = 600
     guesses: int = 10
     runs: int = 500
@@ -124,7 +125,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     history: str = "full"
     history_turns: int | None = None
     warn: float = 0.60
-    target: float = 0.50
+    target: float = 0.40
     trigger: float = 0.85
     hard: float = 0.95
     compaction: CompactionSettings = CompactionSettings()
@@ -151,6 +152,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     mcp: dict[str, ServerSettings] = {}
     summarizer: str = "same"
     cache_storage: int = 0
+    keep_alive: int = 0
     secrets: str = "warn"
     log_preview: bool = False
     note_writes: str = "ask"

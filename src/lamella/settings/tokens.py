@@ -11,11 +11,10 @@ from enum import StrEnum
 from hashlib import sha256
 from pathlib import Path
 
-from msgspec import DecodeError, Struct, ValidationError, json
+from msgspec import Struct
 
-from lamella.adapters.files.privacy import close_file, make_own_folder
-from lamella.adapters.files.writing import replace_file, write_new
 from lamella.errors import SettingError
+from lamella.settings.private import read_private, write_private
 
 FILE = "tokens.json"
 # What one of ours begins with: a client that must send some key of its own is not taken for one who guesses.
@@ -64,12 +63,7 @@ class TokenBook:
 
     def read(self) -> Sequence[KeptToken]:
         """Every token, the oldest first."""
-        try:
-            return json.decode(self.path.read_bytes(), type=_TokenFile).tokens
-        except FileNotFoundError:
-            return ()
-        except (OSError, DecodeError, ValidationError, RecursionError) as error:
-            raise SettingError(f"{self.path} cannot be read: {error}.", hint="Mend it, or remove it.") from error
+        return read_private(self.path, _TokenFile).tokens
 
     def find(self, token: str) -> KeptToken | None:
         """Whose token it is, if anybody's."""
@@ -113,15 +107,7 @@ class TokenBook:
         return self._known[1]
 
     def _write(self, tokens: Sequence[KeptToken]) -> None:
-        data = json.format(json.encode(_TokenFile(tokens=tuple(tokens)))) + b"\n"
-        try:
-            make_own_folder(self.path.parent)
-            close_file(self.path)
-            (replace_file if self.path.exists() else write_new)(self.path, data)
-        except OSError as error:
-            raise SettingError(
-                f"{self.path} cannot be written: {error.strerror}.", hint="Permit writing to it and to its folder."
-            ) from error
+        write_private(self.path, _TokenFile(tokens=tuple(tokens)))
 
 
 def hash_token(token: str) -> str:

@@ -6,11 +6,10 @@ A place has the field that names it, as settings do, and is written in the one w
 from collections.abc import Sequence
 from pathlib import Path
 
-from msgspec import DecodeError, Struct, ValidationError, json
+from msgspec import Struct
 
-from lamella.adapters.files.privacy import close_file, make_own_folder
-from lamella.adapters.files.writing import replace_file, write_new
 from lamella.errors import SettingError
+from lamella.settings.private import read_private, write_private
 
 FILE = "trust.json"
 
@@ -45,12 +44,7 @@ class TrustBook:
         if not self.path.is_absolute():
             # Without a home the file would be one of the project's.
             return ()
-        try:
-            return json.decode(self.path.read_bytes(), type=_TrustFile).trusted
-        except FileNotFoundError:
-            return ()
-        except (OSError, DecodeError, ValidationError, RecursionError) as error:
-            raise SettingError(f"{self.path} cannot be read: {error}.", hint="Mend it, or remove it.") from error
+        return read_private(self.path, _TrustFile).trusted
 
     def covers(self, field: str, place: str) -> bool:
         """Whether somebody said yes to a place."""
@@ -78,15 +72,7 @@ class TrustBook:
             raise SettingError(
                 "There is no home to write trusted places down in.", hint="Set HOME to a folder of yours."
             )
-        data = json.format(json.encode(_TrustFile(trusted=tuple(places)))) + b"\n"
-        try:
-            make_own_folder(self.path.parent)
-            close_file(self.path)
-            (replace_file if self.path.exists() else write_new)(self.path, data)
-        except OSError as error:
-            raise SettingError(
-                f"{self.path} cannot be written: {error.strerror}.", hint="Permit writing to it and to its folder."
-            ) from error
+        write_private(self.path, _TrustFile(trusted=tuple(places)))
 
 
 def _provider(place: str) -> str:

@@ -5,6 +5,7 @@ from enum import StrEnum
 
 from msgspec.structs import fields
 
+from lamella.core.log.call import MOST_KEPT
 from lamella.core.log.terms import SecretRule, Terms
 from lamella.settings.model import PROFILES
 
@@ -61,6 +62,7 @@ _TAKES: Mapping[str, str] = {
     "instructions_file": "the path of a file",
     "temperature": f"a number from 0, which is steady, to {HOTTEST}",
     "linger": "a whole number of turns from 0",
+    "keep_alive": f"a whole number of requests from 0 to {MOST_KEPT}",
     "cache_storage": "a whole number of requests that are expected in an hour, or 0",
     "store": "the URL of a store, such as sqlite:///chats.db",
     "model_facts": "the path of a file",

@@ -8,7 +8,6 @@ from lamella.core.ledger.entry import Prefix, cover_layers
 from lamella.core.log.call import CacheUse, Cost
 from lamella.core.log.placement import Form, Placement
 from lamella.core.log.receipt import Receipt
-from lamella.core.log.terms import Layout
 from lamella.core.messages.model import Message
 from lamella.core.prompt.envelope import Envelope, TokenCounts
 from lamella.core.prompt.layers.model import Layer, Segment
@@ -46,7 +45,7 @@ def view_head(conversation: str, first: TurnShape | None) -> dict[str, object]:
 def view_turn(turn: TurnShape) -> dict[str, object]:
     """One turn, in the names of docs/replay.md."""
     cost, cache, placement = turn.cost, turn.cache, turn.envelope.prompt.placement
-    planned = {"placement": view_placement(placement)} if turn.envelope.layout is Layout.AUTO else {}
+    planned = {"placement": view_placement(placement)} if placement.priced else {}
     return {
         "turn": turn.number,
         "envelope": view_envelope(turn.envelope),
@@ -91,7 +90,7 @@ def view_envelope(envelope: Envelope) -> dict[str, object]:
         "dropped": list(envelope.prompt.dropped),
         "warnings": list(envelope.warnings),
         # Where prices decided, how; elsewhere there was nothing to choose.
-        **({"why": envelope.prompt.placement.why} if envelope.layout is Layout.AUTO else {}),
+        **({"why": envelope.prompt.placement.why} if envelope.prompt.placement.priced else {}),
     }
 
 

@@ -4,8 +4,9 @@ Enters: settings, paths, addresses, what a caller brings of its own. Leaves: wha
 May not enter: decisions about prompts; a second reading of the settings.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from lamella.fetching import fetch_later
 
 if TYPE_CHECKING:
     from lamella.adapters.archive.glued import part_message
@@ -30,8 +31,9 @@ if TYPE_CHECKING:
     from lamella.wiring.faults import find_bad_settings
     from lamella.wiring.kinds import filter_request, open_solver, solve_request
     from lamella.wiring.providers import (
+        begin_settings,
         configure_chat,
-        fit_settings,
+        fit_window,
         list_keys,
         mask_keys,
         open_pool,
@@ -78,6 +80,7 @@ __all__ = [
     "Transcript",
     "add_trust",
     "attach_code",
+    "begin_settings",
     "check_name",
     "configure_chat",
     "copy_conversations",
@@ -91,7 +94,7 @@ __all__ = [
     "find_serve_rules",
     "find_vault",
     "find_workflow",
-    "fit_settings",
+    "fit_window",
     "is_loopback",
     "is_trusted",
     "is_workflow_path",
@@ -176,7 +179,8 @@ if not TYPE_CHECKING:
         "lamella.wiring.running.memory": ("find_book", "find_part", "open_memory"),
         "lamella.wiring.providers": (
             "configure_chat",
-            "fit_settings",
+            "begin_settings",
+            "fit_window",
             "list_keys",
             "mask_keys",
             "open_pool",
@@ -208,13 +212,4 @@ if not TYPE_CHECKING:
         "lamella.wiring.workflows": ("find_workflow", "is_workflow_path", "list_workflows", "save_work"),
         "lamella.wiring.worlds": ("open_dialogue", "open_world"),
     }
-    _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-
-    def __getattr__(name: str) -> object:
-        if name not in _HOME_OF:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        found = globals()[name] = getattr(import_module(_HOME_OF[name]), name)
-        return found
-
-    def __dir__() -> list[str]:
-        return sorted({*globals(), *__all__})
+    __getattr__, __dir__ = fetch_later(__name__, _HOMES)

@@ -14,7 +14,17 @@ from lamella.wiring.trust import find_search
 # that answers stand in a log, that notes or the memory are written without a yes, where copies go, how much may be
 # spent, which memory and which workflows go along.
 _WRITING = ("note_writes", "note_backups", "memory_writes")
-OWN = ("secrets", "log_preview", *_WRITING, "turn_tokens", "max_cost", "memory", "memory_folder", "workflow_folder")
+OWN = (
+    "secrets",
+    "log_preview",
+    *_WRITING,
+    "turn_tokens",
+    "max_cost",
+    "keep_alive",
+    "memory",
+    "memory_folder",
+    "workflow_folder",
+)
 
 
 def find_bad_settings(services: Services) -> list[LamellaError]:

@@ -10,7 +10,7 @@ from lamella.wiring.code import select_files
 
 if TYPE_CHECKING:
     from lamella.engine.engine import Engine
-    from lamella.engine.sending.sending import Event
+    from lamella.engine.sending.events import Event
     from lamella.holdings import CodeSelection
     from lamella.runners.kinds.requests import FileRequest
     from lamella.runners.kinds.solving import Problem, Solution

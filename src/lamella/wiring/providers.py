@@ -1,4 +1,4 @@
-"""Providers: who answers for a model, what keeps it from being asked, and which settings suit it."""
+"""Providers: who answers for a model, what keeps it from being asked, and what window it has."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from lamella.adapters.providers.row import StorageWish
     from lamella.engine.sending.delivery import RetryPolicy
     from lamella.engine.sending.pool import ProviderPool
-    from lamella.ports import ChatProvider
+    from lamella.ports import ChatProvider, Shelf
 
 # A shorter text is no key, and would be found in words.
 _SHORTEST_KEY = 8
@@ -41,12 +41,13 @@ def open_pool(
     remember: bool = False,
     lasts: bool = True,
     pool: "type[ProviderPool] | None" = None,
+    shelf: "Callable[[], Shelf] | None" = None,
 ) -> "ProviderPool":
     """Where turns are sent from: to a provider that is given, or to those that models name.
 
     ``progress`` is told how far a model in this process is with reading a prompt in. To ``remember`` makes what people
     name a place that is trusted once it has answered. One that ``lasts`` may have caches stored for several requests.
-    ``pool`` is what kind of pool it is.
+    ``pool`` is what kind of pool it is; by the ``shelf`` processes know of what others had stored.
     """
     import asyncio
     import random
@@ -63,6 +64,7 @@ def open_pool(
         progress=progress,
         silence=patience.silence,
         lasts=lasts,
+        shelf=shelf,
     )
     return (pool or ProviderPool)(
         find,
@@ -86,6 +88,7 @@ def open_provider(
     progress: "Callable[[Progress], None] | None" = None,
     silence: float | None = None,
     lasts: bool = True,
+    shelf: "Callable[[], Shelf] | None" = None,
 ) -> "ChatProvider":
     """The provider that a model's name stands for, with keys from the environment; it bears so much ``silence``.
 
@@ -102,12 +105,14 @@ def open_provider(
         patience=SILENCE if silence is None else silence,
         progress=progress,
         record=_WEIGHTS_RECORD.expanduser(),
-        storage=_wish_storage(model, services) if lasts and services.settings.cache_storage else None,
+        storage=_wish_storage(model, services, shelf=shelf) if lasts and services.settings.cache_storage else None,
     )
     return find(model, keys=os.environ, models=services.models, options=options)
 
 
-def _wish_storage(model: str, services: Services) -> "StorageWish | None":
+def _wish_storage(
+    model: str, services: Services, *, shelf: "Callable[[], Shelf] | None" = None
+) -> "StorageWish | None":
     """What storing a cache is weighed by; none where nobody knows what the model's input costs."""
     from lamella.adapters.clocks.system import SystemClock
     from lamella.adapters.providers.row import StorageWish
@@ -123,6 +128,7 @@ def _wish_storage(model: str, services: Services) -> "StorageWish | None":
         price=some * 1_000_000 / _SOME,
         count=services.counter.measure(model).count,
         clock=clock,
+        shelf=None if shelf is None else shelf(),
     )
 
 
@@ -133,18 +139,22 @@ def read_answer(answer: object) -> Answer:
     return Answer(reply=WireDialects().read(answer))
 
 
-def fit_settings(model: str, *, begins: bool, services: Services | None = None) -> dict[str, object]:
-    """What a conversation gets along with a model, where nobody set it: a window that the model has.
-
-    One that ``begins`` gets a system prompt, too.
-    """
+def begin_settings(model: str, *, services: Services | None = None) -> dict[str, object]:
+    """What a conversation that begins with a model gets, where nobody set it: a system prompt, and a window it has."""
     services = services or read_services()
-    fitting: dict[str, object] = {"system": DEFAULT_SYSTEM} if begins else {}
+    room = fit_window(model, services=services)
+    own = services.fit_budget(services.found, model)
+    smaller = _find_room(model, services.found, services)["window"] < services.settings.window
+    fitting = {"system": DEFAULT_SYSTEM, **{name: value for name, value in room.items() if smaller or name in own}}
+    return {name: value for name, value in fitting.items() if not services.found.is_set(name)}
+
+
+def fit_window(model: str, *, services: Services | None = None) -> dict[str, object]:
+    """How much of a window a conversation has with a model, and what of it is kept for answers, where nobody set it."""
+    services = services or read_services()
     room, own = _find_room(model, services.found, services), services.fit_budget(services.found, model)
-    if room["window"] < services.settings.window or not begins:
-        fitting |= room
     # Shares are looked up whenever the conversation is opened: another model may have others.
-    fitting |= {name: own[name] for name in room if name in own}
+    fitting: dict[str, object] = room | {name: own[name] for name in room if name in own}
     return {name: value for name, value in fitting.items() if not services.found.is_set(name)}
 
 

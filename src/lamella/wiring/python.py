@@ -25,7 +25,7 @@ from lamella.ports import AllowWrite, ChatProvider, Summarizer
 from lamella.runners.registry import RUNNERS
 from lamella.settings.system import read_parts
 from lamella.wiring.archives import open_archive
-from lamella.wiring.providers import fit_settings, open_pool
+from lamella.wiring.providers import begin_settings, open_pool
 from lamella.wiring.reading import open_files
 from lamella.wiring.running.memory import find_book, find_part, open_memory
 from lamella.wiring.running.workplaces import make_remember, open_workplace, open_writer
@@ -128,7 +128,7 @@ def open_engine(
         summarizer=by_name,
         archive=open_archive(),
         open_store=open_store,
-        fit=partial(fit_settings, begins=True, services=services),
+        fit=partial(begin_settings, services=services),
         place=open_workplace(services, vault=folder, allow=check_allow(allow), book=find_book(services, part)),
         restore=None if folder is None else lambda note: open_writer(folder, services).restore(note),
         memory=book,

@@ -50,15 +50,16 @@ def open_backend(
     # The day as people at this machine count it. A replay knows none: it says the same on any day.
     world = open_world(vault, services=services, summarizer=summarizer, today=lambda: clock.now().astimezone().date())
 
+    store = open_store(find_store(url, services), create=create)
     return Backend(
-        store=open_store(find_store(url, services), create=create),
+        store=store,
         clock=clock,
         world=world,
         configure=_make_configure(services, world, fits=summarizer is None),
         ledger=ledger,
         make_key=make_key,
         memory=memory,
-        find_fetcher=make_fetchers(services, pool),
+        find_fetcher=make_fetchers(services, pool, shelf=store.shelf),
     )
 
 
@@ -82,6 +83,7 @@ def _make_configure(services: Services, world: "World", *, fits: bool) -> "Calla
             parts=partial(read_parts, found),
             limits=make_limits(settings),
             summarizer=settings.summarizer,
+            keep_alive=settings.keep_alive,
             recall_hints=find_hint_rule(settings),
             lays_out=found.is_set("layout"),
         )

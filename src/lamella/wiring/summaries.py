@@ -11,6 +11,7 @@ from lamella.core.compaction.rules import ChainRules
 from lamella.core.values import replace
 from lamella.engine.dialogue.summaries import AsideBook, SummaryFetcher
 from lamella.engine.sending.summaries import OFF, SAME, ModelFetcher, SummaryMaker
+from lamella.ports import Shelf
 from lamella.settings.model import Settings
 from lamella.wiring.services import Services
 
@@ -22,8 +23,13 @@ _SMALL = "a small demo model that is often wrong"
 _FRAME = 500
 
 
-def make_fetchers(services: Services, pool: "ProviderPool | None") -> Callable[[AsideBook, str], SummaryFetcher]:
-    """Who fetches summaries for a conversation, over a pool that is given, or one that is opened when it is needed."""
+def make_fetchers(
+    services: Services, pool: "ProviderPool | None", *, shelf: Shelf | None = None
+) -> Callable[[AsideBook, str], SummaryFetcher]:
+    """Who fetches summaries for a conversation, over a pool that is given, or one that is opened when it is needed.
+
+    What was fetched is laid on the ``shelf`` of the store.
+    """
 
     @cache
     def find_pool() -> "ProviderPool":
@@ -32,7 +38,7 @@ def make_fetchers(services: Services, pool: "ProviderPool | None") -> Callable[[
         return open_pool(services=services) if pool is None else pool
 
     def find(chat: AsideBook, choice: str) -> SummaryFetcher:
-        return ModelFetcher(find_pool(), chat, SummaryMaker(choice=choice, sign=sign_summary))
+        return ModelFetcher(find_pool(), chat, SummaryMaker(choice=choice, sign=sign_summary), shelf=shelf)
 
     return find
 

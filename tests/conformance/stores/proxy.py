@@ -8,6 +8,8 @@ from select import select
 from types import TracebackType
 
 _NAME = ".s.PGSQL.5432"
+# What ends a transaction, and what is one by itself.
+_COMMITS = (b"COMMIT\0", b"WITH moved AS")
 
 
 class Proxy:
@@ -18,6 +20,8 @@ class Proxy:
         self.lose_commit = False
         self.shut = False
         self.lost = 0
+        # How often the client has sent something.
+        self.asked = 0
         self._target = target / _NAME
         self._listening = socket.socket(socket.AF_UNIX)
         self._listening.bind(str(folder / _NAME))
@@ -59,8 +63,9 @@ class Proxy:
             client.sendall(data)
             return bool(data)
         data = client.recv(65536)
+        self.asked += 1
         server.sendall(data)
-        if self.lose_commit and b"COMMIT\0" in data:
+        if self.lose_commit and any(one in data for one in _COMMITS):
             # The server has committed when it answers; the client never hears of it.
             server.recv(65536)
             self.lose_commit = False

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.conformance.conftest import OpenStore, make_url
 from tests.conformance.stores.golden.dumps import FOLDER, dump, golden_file, restore
-from tests.conformance.stores.golden.story import CHECKPOINT, COUNTS, NAME, read_back, tell
+from tests.conformance.stores.golden.story import BEGINS, CHECKPOINT, COUNTS, LINE, NAME, read_back, tell
 from tests.conformance.stores.material import say, tamper, texts
 
 from lamella.adapters.stores.opening import open_store
@@ -63,6 +63,14 @@ def test_names_are_there_since_they_are_chosen_and_before_that_keys_are(
     assert (found.conversation, found.name) == ("boat", NAME if version > 3 else "boat")
     assert store.find_conversation("gone") is None
     assert store.append("another", say("of that name"), expected=0, name="gone") == 1
+
+
+@pytest.mark.parametrize(("dialect", "version"), EVERY_VERSION)
+def test_lines_are_there_since_they_are_shelved(dialect: str, version: int, tmp_path: Path, opened: OpenStore) -> None:
+    url = make_url(dialect, tmp_path)
+    restore(url, golden_file(dialect, version).read_text(encoding="utf-8"))
+    name, text = LINE
+    assert opened(url).shelf.find(name, at=BEGINS) == ({name: text} if version > 4 else {})
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

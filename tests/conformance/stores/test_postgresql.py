@@ -94,6 +94,26 @@ def test_a_commit_whose_answer_was_lost_is_recognised_and_not_repeated(proxy: Pr
     assert list(through.verify()) == []
 
 
+def test_an_append_of_events_alone_goes_to_the_server_and_back_once(proxy: Proxy, through: Store) -> None:
+    before = proxy.asked
+    through.append("c", say("two"), expected=1)
+    through.append("new", say("one"), expected=0, name="begun")
+    through.append("new", say("two", "three"), expected=1)
+    assert proxy.asked - before == 3
+    assert (texts(through, "c"), texts(through, "new")) == (["one", "two"], ["one", "two", "three"])
+    assert list(through.verify()) == []
+
+
+def test_an_append_in_one_statement_whose_answer_was_lost_is_not_repeated(proxy: Proxy, through: Store) -> None:
+    proxy.lose_commit = True
+    assert through.append("c", say("two"), expected=1) == 2
+    proxy.lose_commit = True
+    assert through.append("new", say("one"), expected=0, name="begun") == 1
+    assert proxy.lost == 2
+    assert (texts(through, "c"), texts(through, "new")) == (["one", "two"], ["one"])
+    assert list(through.verify()) == []
+
+
 def test_an_append_repeated_after_its_answer_was_lost_is_not_doubled(proxy: Proxy, through: Store) -> None:
     proxy.lose_commit = proxy.shut = True
     with pytest.raises(StoreUnavailableError):

@@ -19,12 +19,19 @@ from tests.conformance.conftest import OpenStore
 from tests.conformance.stores.material import attach, say, texts
 from tests.contracts.places import ROOT
 
-from lamella.adapters.stores.database import Transaction
+from lamella.adapters.stores.database import Row, Transaction
 from lamella.adapters.stores.opening import open_sqlite, open_store
 from lamella.adapters.stores.sqlite import SqliteDatabase, let_others_come
 from lamella.adapters.stores.store import SqlStore
 from lamella.core.text.content import hash_bytes
-from lamella.errors import ConflictError, LamellaError, SettingError, StoreDamagedError, StoreUnavailableError
+from lamella.errors import (
+    CallError,
+    ConflictError,
+    LamellaError,
+    SettingError,
+    StoreDamagedError,
+    StoreUnavailableError,
+)
 from lamella.ports import Store
 
 LARGE = b"large" * 200_000
@@ -390,3 +397,52 @@ def test_conversations_of_many_threads_are_whole_and_in_order(path: Path, opened
     for number in range(10):
         assert texts(store, f"chat {number}") == [f"{n}" for n in range(20)]
     assert list(store.verify()) == []
+
+
+class _Watched(SqliteDatabase):
+    """A database that remembers what it was asked."""
+
+    def query(self, sql: str, *values: object) -> list[Row]:
+        self.asked = (sql, values)
+        return super().query(sql, *values)
+
+
+def test_a_conversation_is_found_without_looking_at_every_other(path: Path) -> None:
+    with closing(_Watched(str(path), patience=1.0)) as database:
+        store = SqlStore(database, name="chats")
+        store.append("k1", say("one"), expected=0, name="garden")
+        assert store.find_conversation("garden") is not None
+        sql, values = database.asked
+        steps = [str(step[-1]) for step in database.query(f"EXPLAIN QUERY PLAN {sql}", *values)]
+    assert [step for step in steps if step.startswith("SEARCH")]
+    assert [step for step in steps if step.startswith("SCAN")] == []
+
+
+def test_who_looks_something_up_does_not_wait_for_what_is_being_written(path: Path) -> None:
+    inside, looked, written = threading.Event(), threading.Event(), list[str]()
+    with closing(SqliteDatabase(str(path), patience=1.0)) as database:
+        database.write(lambda transaction: transaction.run("CREATE TABLE t (n)"))
+
+        def write(transaction: Transaction) -> None:
+            transaction.run("INSERT INTO t VALUES (1)")
+            inside.set()
+            looked.wait(5)
+
+        def commit() -> None:
+            database.write(write)
+            written.append("done")
+
+        thread = threading.Thread(target=commit)
+        thread.start()
+        inside.wait(5)
+        assert (database.query("SELECT count(*) FROM t"), written) == ([(0,)], [])
+        looked.set()
+        thread.join()
+        assert (database.query("SELECT count(*) FROM t"), written) == ([(1,)], ["done"])
+
+
+def test_a_store_that_is_closed_says_so_to_who_looks_something_up(path: Path) -> None:
+    database = SqliteDatabase(str(path), patience=1.0)
+    database.close()
+    with pytest.raises(CallError, match="is closed"):
+        database.query("SELECT 1")

@@ -5,7 +5,7 @@ its files. Scenes are the same for all: where two files differ, the runners do.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,13 +48,15 @@ PROJECT = ProjectFolder(
 class Scene:
     """Questions, each with what is attached to it, and what the model says to all of them, one line after the other.
 
-    ``aside`` is what it says to whatever is asked beside the conversation.
+    ``aside`` is what it says to whatever is asked beside the conversation. ``stages`` are what is written down in the
+    stages of a workflow, one after each answer, which is approved then; an empty one goes back to the first.
     """
 
     questions: tuple[tuple[str, tuple[Attachment, ...]], ...]
     lines: tuple[Line | str, ...]
     equipped: bool = False
     aside: str = NO_PLAN
+    stages: tuple[Mapping[str, str], ...] = ()
 
 
 def _call(number: int, name: str, arguments: str) -> ToolCall:
@@ -99,8 +101,19 @@ SCENES = {
         questions=tuple((f"Question {number}?", (_BEANS,) if number % 2 else ()) for number in range(2 * len(RUNNERS))),
         lines=tuple(f"Answer {number}." for number in range(2 * len(RUNNERS))),
     ),
+    "stages": Scene(
+        questions=(
+            ("What is the problem?", (_BEANS,)),
+            ("And how is it today?", (Note(path="frost.md", text=NOTES["frost.md"]),)),
+            ("Which ways are there?", ()),
+            ("Was that the problem?", (_BEANS,)),
+        ),
+        lines=("Frost.", *_ROUNDS, "By hand.", "Two.", "It was."),
+        stages=({"problem": "Frost takes the beans.", "goals": "Beans in July."}, {"state": "By hand."}, {}),
+    ),
 }
-MIXED = "mixed"
+MIXED, STAGES, STAGED = "mixed", "stages", "staged"
+WORKFLOW, FIRST_STAGE = "rfc", "problem"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,9 +136,14 @@ class Play:
 def every_play() -> Iterator[Play]:
     for layout in LAYOUTS:
         for scene in SCENES:
-            for runner in () if scene == MIXED else RUNNERS:
+            for runner in _list_runners(scene):
                 yield Play(scene=scene, layout=layout, runners=(runner,))
         yield Play(scene=MIXED, layout=layout, runners=(*RUNNERS, *reversed(tuple(RUNNERS))))
+
+
+def _list_runners(scene: str) -> Iterable[str]:
+    """Who plays a scene alone: everybody, or whoever works in stages."""
+    return {MIXED: (), STAGES: (STAGED,)}.get(scene, RUNNERS)
 
 
 def perform(play: Play) -> str:
@@ -152,6 +170,8 @@ async def _perform(play: Play, place: Workplace) -> str:
         model=MODEL,
     )
     toolbox = Toolbox([_WEATHER]) if scene.equipped else None
+    if scene.stages:
+        chat.begin_workflow(WORKFLOW)
     for number, (text, attach) in enumerate(scene.questions):
         asked = Ask(
             text=text,
@@ -163,7 +183,18 @@ async def _perform(play: Play, place: Workplace) -> str:
         async with aclosing(run_job(job, usual="chat")) as events:
             async for _ in events:
                 pass
+        if number < len(scene.stages):
+            _finish_stage(chat, scene.stages[number])
     return "".join(_show(number, request) for number, request in enumerate(speaker.heard, start=1))
+
+
+def _finish_stage(chat: StoredChat, fields: Mapping[str, str]) -> None:
+    if not fields:
+        chat.rewind_stage(FIRST_STAGE)
+        return
+    chat.write_stage(fields)
+    chat.submit_stage()
+    chat.approve_stage("So be it.")
 
 
 _SYSTEM = {"system": "You are terse."}

@@ -8,7 +8,7 @@ from bench.workloads import Said, make_small_talk, make_tool_work
 from lamella import Conversation, Message, ToolResult
 from lamella.core.messages.model import Role
 
-CALL = "<name>look</name>\n<arguments>{}</arguments>\n<id>tool:look:1</id>\n"
+CALL = "look()\n"
 SAID = [Said(typed="Go on.", reply="Done.", tools=(ToolResult(name="look", output="x"),))]
 
 
@@ -29,20 +29,19 @@ def test_a_request_extends_the_one_before_if_it_begins_with_all_of_it() -> None:
 
 
 def test_a_result_with_its_call_and_its_question_is_no_orphan() -> None:
-    whole = f"<tool_result>\n{CALL}<output>\nx\n</output>\n</tool_result>\n[User query]:\nGo on."
+    whole = f"<tool_result>{CALL}x\n</tool_result>\n[User query]:\nGo on."
     assert list(find_orphans([user("before"), user(whole)], SAID)) == []
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "<tool_result>\n<output>\nx\n</output>\n</tool_result>\n[User query]:\nGo on.",
-        f"<tool_result>\n{CALL}<output>\nx\n</output>\n</tool_result>\n[User query]:\nSomething else.",
-        f"<tool_result>\n{CALL}<output>\nx\n[User query]:\nGo on.",
-        "<output>\nx\n</output>\n[User query]:\nGo on.",
+        "<tool_result>\nx\n</tool_result>\n[User query]:\nGo on.",
+        f"<tool_result>{CALL}x\n</tool_result>\n[User query]:\nSomething else.",
+        f"<tool_result>{CALL}x\n[User query]:\nGo on.",
         "x\n</tool_result>\n[User query]:\nGo on.",
     ],
-    ids=["no call", "another question", "no end", "no frame", "no beginning"],
+    ids=["no call", "another question", "no end", "no beginning"],
 )
 def test_half_of_a_result_is_an_orphan(text: str) -> None:
     assert list(find_orphans([user(text)], SAID)) != []

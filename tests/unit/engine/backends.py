@@ -31,6 +31,7 @@ class Failing:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self.shelf = store.shelf
         self.down = False
         self.appended: list[Written] = []
 

@@ -193,3 +193,25 @@ def test_braces_that_name_nothing_name_nothing_in_a_transcript_either() -> None:
     (turn,) = replay_transcript(transcript, overrides={}, beside=Path())
     assert turn.messages[-1].text.endswith("[User query]:\nf'{}' {[[a]]}")
     assert turn.messages == next(iter(chat.replay())).messages
+
+
+@pytest.mark.parametrize("layout", ["library", "in_place", "auto"])
+def test_a_replay_of_staged_work_takes_out_the_stages_that_were_taken_out(layout: str) -> None:
+    backend = replace(open_backend("memory:"), clock=Ticking(), make_key=str)
+    chat = Chat(backend, "paper", {"layout": layout, "window": 3_000, "profile": "seed-paper", "summarizer": "off"})
+    chat.begin_workflow("paper")
+    sent = []
+    for number in range(9):
+        sent.append(chat.ask(f"What of stage {number}?"))
+        chat.reply(f"Stage {number}: " + "it is told at length, with all that belongs to it " * 40)
+        work = chat.workflow
+        assert work is not None
+        stage = next(one for one in work.stages if one.id == work.current)
+        chat.write_stage(dict.fromkeys(stage.required, f"Written for {number}."))
+        chat.submit_stage()
+        chat.approve_stage(f"Decided {number}.")
+        if number == 6:
+            chat.rewind_stage("outline")
+    steps = [[step.name for step in turn.compaction.steps] if turn.compaction else [] for turn in sent]
+    assert {"oldest_stages"} <= {name for names in steps for name in names}
+    assert [turn.messages for turn in chat.replay()] == [turn.messages for turn in sent]

@@ -22,7 +22,7 @@ def test_defaults_are_those_that_are_documented() -> None:
         "carry_forward": "full",
         "history": "full",
         "warn": 0.60,
-        "target": 0.50,
+        "target": 0.40,
         "trigger": 0.85,
         "hard": 0.95,
         "image_notes": "text",

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from lamella.core.ledger.cache import CacheProfile
-from lamella.ports import ChatProvider, Clock, ModelBook
+from lamella.ports import ChatProvider, Clock, ModelBook, Shelf
 from lamella.profiles import ModelProfile, PictureProfile
 
 if TYPE_CHECKING:
@@ -21,13 +21,15 @@ PATIENCE = 120.0
 class StorageWish:
     """What weighs whether a cache of its own pays: how many ``requests`` somebody expects in an hour, at which price.
 
-    ``price`` is that of plain input, in dollars per million tokens; ``count`` counts a text.
+    ``price`` is that of plain input, in dollars per million tokens; ``count`` counts a text. By the ``shelf`` other
+    processes know of what one had stored.
     """
 
     requests: int
     price: Decimal
     count: Callable[[str], int]
     clock: Clock
+    shelf: Shelf | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,13 +10,14 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from lamella.adapters.sources.markdown.tags import find_inline_tags
+from lamella.core.text.fences import INLINE_CODE
 
 # A passage of about a page: longer ones bury what they say, and are no help to whoever reads them.
 CHUNK_CHARS = 2_000
 _MARKED = re.compile(r"\n {0,3}+(?=[#`~])(?:(#{1,6})(?:[ \t]+([^\n]*))?(?=\n|\Z)|(`{3,}|~{3,})([^\n]*))")
 _CLOSING = re.compile(r"(?:^|[ \t]+)#+[ \t]*$")
 _TAG = re.compile(r"#[^\s#]")
-_INLINE_CODE = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)")
+_INLINE_CODE = re.compile(INLINE_CODE)
 _BEFORE_TAG = frozenset("\n\t *~=|>")
 _BREAKS = ("\n\n", "\n", " ")
 

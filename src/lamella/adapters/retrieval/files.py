@@ -7,6 +7,8 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from lamella.adapters.files.reading import make_state
 from lamella.adapters.sources.vault import Vault
 from lamella.attach import describe_file
@@ -22,8 +24,11 @@ _PLAIN = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 
 _QUICK_BYTES = 1_000_000
 
 
-class FileSight(NamedTuple):
-    """A file as it was when it was looked at: what tells one state from another, when it was last changed."""
+class FileSight(Struct, frozen=True, gc=False):
+    """A file as it was when it was looked at: what tells one state from another, when it was last changed.
+
+    There is one for every file of a vault: the garbage collector need not walk through them again and again.
+    """
 
     stamp: str
     modified: int

@@ -21,7 +21,7 @@ from lamella.holdings import IndexReport
 
 Tell = Callable[[int, int], None]
 # In characters: a batch takes about a second, and that is what an interruption costs.
-_BATCH = 8_000_000
+_BATCH = 16_000_000
 _LEAST = 2_000
 _Row = tuple[object, ...]
 _NOTE = """
@@ -128,7 +128,8 @@ class Refresher:
             return _FileEntry(path, state, b"\0", fault=error.message, size=_LEAST)
         contents = read_contents(path, text, markdown=found.markdown)
         rows = list(_make_rows(path, contents))
-        return _FileEntry(path, state, found.hash, contents, rows, size=len(text) + _LEAST)
+        # The rows have all that is in the chunks.
+        return _FileEntry(path, state, found.hash, contents._replace(chunks=()), rows, size=len(text) + _LEAST)
 
     def _write(self, batch: Sequence[_FileEntry]) -> None:
         if not batch:
@@ -138,9 +139,10 @@ class Refresher:
             found = {path: rest for path, *rest in rows}
             written = [(entry, self._write_entry(entry, found.get(entry.path))) for entry in batch]
             added = [(note, entry) for entry, note in written if note is not None and entry.contents is not None]
-            names = [(name, note) for note, entry in added for name in _list_names(entry)]
+            # In the order of the table, whose pages are then filled one after the other.
+            names = sorted((name, note) for note, entry in added for name in _list_names(entry))
             self._file.run_each("INSERT INTO names VALUES (?, ?)", names)
-            tags = [(tag, note) for note, entry in added if entry.contents for tag in entry.contents.tags]
+            tags = sorted((tag, note) for note, entry in added if entry.contents for tag in entry.contents.tags)
             self._file.run_each("INSERT INTO tags VALUES (?, ?)", tags)
             self._count(sum(len(entry.rows) for _, entry in added))
 

@@ -33,7 +33,8 @@ from lamella.core.artifacts.model import Artifact, Kind, Source
 from lamella.core.artifacts.wanted import Wanted
 from lamella.core.text.content import normalise
 from lamella.errors import BadInputError, SourceMissingError, SourceOutsideError, SourceUnreadableError
-from lamella.ports import CodeReader, NoteList, Reader, Sources
+from lamella.holdings import NoteList
+from lamella.ports import CodeReader, Reader, Sources
 
 MAX_FILE_BYTES = 50_000_000
 _LONGEST_GUESS = 1_000

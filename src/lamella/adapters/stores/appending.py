@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from lamella.adapters.stores.chain import FIRST, check_contents, check_known, clean_title, find_erased, link_all
 from lamella.adapters.stores.checkpoints import remove_checkpoints
-from lamella.adapters.stores.database import Database, Transaction, marks, split
+from lamella.adapters.stores.database import Database, Row, Transaction, marks, split
 from lamella.adapters.stores.rows import RECORD_COLUMNS, read_record, read_version, tell_repair, write_record
+from lamella.adapters.stores.sharing.shelf import clear_shelf
 from lamella.core.log.records import EventKind, Written
 from lamella.errors import ConflictError, StoreDamagedError
 
@@ -24,8 +26,16 @@ class Change:
     @property
     def erases(self) -> tuple[str, ...]:
         """The contents that its erasure events remove; what it brings itself stays."""
+        if self.is_plain:
+            return ()
         erased = find_erased(self.written.records)
         return tuple(sorted(erased.difference(self.written.contents))) if erased else ()
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it brings events and nothing else, and few of them: there are no contents to look after."""
+        records = self.written.records
+        return len(records) <= _FEW and not self.written.contents and not any(one.contents for one in records)
 
     @property
     def version(self) -> int:
@@ -80,7 +90,7 @@ def has_landed(transaction: Transaction, change: Change, state: LockedState) -> 
         "SELECT hash FROM events WHERE conversation = ? AND seq = ?", change.conversation, change.expected
     )
     previous = before[0][0] if before else FIRST
-    return _hashes(previous, change)[-1] == state.head
+    return hash_events(previous, change)[-1] == state.head
 
 
 def check_head(transaction: Transaction, change: Change, state: LockedState) -> None:
@@ -105,7 +115,8 @@ def append_events(database: Database, transaction: Transaction, *, change: Chang
         _let_go(transaction, change.conversation, erases)
         _forget_counts(transaction, change.conversation)
         remove_checkpoints(transaction, change.conversation)
-    hashes = _hashes(state.head, change)
+        clear_shelf(transaction, change.conversation)
+    hashes = hash_events(state.head, change)
     _insert(transaction, change, hashes, counted=not erases)
     transaction.run(_MOVE, *_tell_end(change, hashes[-1]), change.conversation)
     return hashes[-1]
@@ -114,21 +125,68 @@ def append_events(database: Database, transaction: Transaction, *, change: Chang
 def append_behind(transaction: Transaction, change: Change, *, head: str, schema: int) -> str | None:
     """Write a change that erases nothing behind the event that this process wrote last, and give the new head.
 
-    All that is otherwise looked at first are conditions of one statement here: none if one of them does not hold.
+    That may be none: then the conversation begins. All that is otherwise looked at first are conditions of one
+    statement here: none if one of them does not hold.
     """
-    hashes = _hashes(head, change)
-    place = (change.conversation, change.expected, head)
-    if not transaction.run(_MOVE + _AS_IT_WAS, *_tell_end(change, hashes[-1]), *place, *place, schema):
+    hashes = hash_events(head, change)
+    moving, values = _move_row(change, hashes[-1], head=head)
+    if not transaction.run(moving, *values, schema):
         return None
     _insert(transaction, change, hashes, counted=True)
     return hashes[-1]
 
 
+def append_at_once(database: Database, change: Change, hashes: Sequence[str], *, head: str, schema: int) -> bool:
+    """The same for a plain change in one statement, which commits itself: whether it was done.
+
+    On a server the way there and back is most of what an append takes, and a transaction goes it four times. What a
+    server that stood still finds when it is back is done only if whoever sent it still waits.
+    """
+    moving, values = _move_row(change, hashes[-1], head=head)
+    rows = _list_rows(change, hashes, counted=True)
+    flat = [value for row in rows for value in row]
+    return database.run(_join(moving, len(rows)), *values, database.find_deadline(), schema, *flat) > 0
+
+
+def _move_row(change: Change, last: str, *, head: str) -> tuple[str, tuple[object, ...]]:
+    """The statement that makes or changes a conversation's row, if that is as it was expected, and its values.
+
+    The last value, which is not among them, is the number of the newest schema that is known here.
+    """
+    version, last, title, at = _tell_end(change, last)
+    if change.expected:
+        place = (change.conversation, change.expected, head)
+        return _MOVE + _AS_IT_WAS, (version, last, title, at, *place, *place)
+    name, begun = change.name or change.conversation, change.written.records[0].at
+    return _BEGIN, (change.conversation, name, version, last, title or "", begun, at)
+
+
+@lru_cache(maxsize=16)
+def _join(moving: str, rows: int) -> str:
+    """A statement that moves a conversation's row and, where it did, inserts so many events."""
+    in_time = moving.replace(_KNOWN_SCHEMA, f"{_KNOWN_SCHEMA} WHERE clock_timestamp() < to_timestamp(?)")
+    typed = ", ".join(f"CAST(? AS {kind})" for kind in _COLUMN_TYPES)
+    others = f", {marks(_COLUMN_TYPES)}" * (rows - 1)
+    return (
+        f"WITH moved AS ({in_time} RETURNING 1) INSERT INTO events ({_EVENT_COLUMNS})"
+        f" SELECT new.* FROM moved, (VALUES ({typed}){others}) AS new"
+    )
+
+
+# So many events of one change are written at once.
+_FEW = 8
+_EVENT_COLUMNS = f"conversation, hash, {RECORD_COLUMNS}"
+_COLUMN_TYPES = ("text", "text", "bigint", "text", "text", "text", "text", "bytea")
+_KNOWN_SCHEMA = "(SELECT max(version) FROM schema_version"
+_BEGIN = (
+    "INSERT INTO conversations (id, name, version, head, title, created, updated) SELECT ?, ?, ?, ?, ?, ?, ?"
+    f" WHERE {_KNOWN_SCHEMA}) <= ? ON CONFLICT DO NOTHING"
+)
 _MOVE = "UPDATE conversations SET version = ?, head = ?, title = coalesce(?, title), updated = ? WHERE id = ?"
 _AS_IT_WAS = (
     " AND version = ? AND head = ? AND erased IS NULL"
     " AND EXISTS (SELECT 1 FROM events WHERE conversation = ? AND seq = ? AND hash = ?)"
-    " AND (SELECT max(version) FROM schema_version) <= ?"
+    f" AND {_KNOWN_SCHEMA}) <= ?"
 )
 
 
@@ -141,18 +199,25 @@ def _tell_end(change: Change, head: str) -> tuple[int, str, str | None, str]:
 def _insert(transaction: Transaction, change: Change, hashes: Sequence[str], *, counted: bool) -> None:
     """The events of a change, with the contents that they bring."""
     _hold(transaction, change)
+    rows = _list_rows(change, hashes, counted=counted)
+    if len(rows) == 1:
+        transaction.run(_INSERT, *rows[0])
+    else:
+        transaction.run_each(_INSERT, rows)
+
+
+_INSERT = f"INSERT INTO events ({_EVENT_COLUMNS}) VALUES {marks(_COLUMN_TYPES)}"
+
+
+def _list_rows(change: Change, hashes: Sequence[str], *, counted: bool) -> list[Row]:
     numbered = enumerate(zip(change.written.records, hashes, strict=True), start=change.expected + 1)
-    rows = [
+    return [
         (change.conversation, name, *write_record(seq, record, counted=counted)) for seq, (record, name) in numbered
     ]
-    statement = f"INSERT INTO events (conversation, hash, {RECORD_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-    if len(rows) == 1:
-        transaction.run(statement, *rows[0])
-    else:
-        transaction.run_each(statement, rows)
 
 
-def _hashes(previous: str, change: Change) -> list[str]:
+def hash_events(previous: str, change: Change) -> list[str]:
+    """The hashes of the events of a change, each over the one before it."""
     return link_all(previous, change.conversation, after=change.expected, records=change.written.records)
 
 

@@ -39,6 +39,19 @@ class Database(Protocol):
         """What a SELECT ends in so that nobody else changes the row before this transaction is over."""
         ...
 
+    @property
+    def joins(self) -> bool:
+        """Whether one statement may change several tables; it needs no transaction around it then."""
+        ...
+
+    def run(self, sql: str, *values: object) -> int:
+        """One statement by itself, durable when this returns, and how many rows it changed; as ``write`` else."""
+        ...
+
+    def find_deadline(self) -> float:
+        """Until when whoever sends something now waits for it, in seconds by the clock of the database."""
+        ...
+
     def query(self, sql: str, *values: object) -> list[Row]:
         """The rows of one statement, which needs no transaction around it."""
         ...

@@ -3,6 +3,7 @@
 from lamella.adapters.stores.chain import FIRST
 from lamella.adapters.stores.checkpoints import remove_checkpoints
 from lamella.adapters.stores.database import Database, Transaction
+from lamella.adapters.stores.sharing.shelf import clear_shelf
 
 
 def bury(database: Database, transaction: Transaction, conversation: str, *, at: str) -> None:
@@ -27,6 +28,7 @@ def bury(database: Database, transaction: Transaction, conversation: str, *, at:
     transaction.run("DELETE FROM holdings WHERE conversation = ?", conversation)
     transaction.run("DELETE FROM events WHERE conversation = ?", conversation)
     remove_checkpoints(transaction, conversation)
+    clear_shelf(transaction, conversation)
     transaction.run(
         "UPDATE conversations SET version = 0, head = ?, title = '', updated = ?, erased = ?"
         " WHERE id = ? AND erased IS NULL",

@@ -17,6 +17,7 @@ from lamella.adapters.stores.chain import (
     refuse_erased,
 )
 from lamella.adapters.stores.schema import load_migrations
+from lamella.adapters.stores.sharing.shelf import MemoryShelf
 from lamella.core.log.records import Record, Written
 from lamella.core.text.content import encode_text, hash_bytes
 from lamella.core.values import replace
@@ -46,6 +47,7 @@ class MemoryStore:
         self._kept: dict[str, _Holding] = {}
         self._contents: dict[str, bytes] = {}
         self._lock = RLock()
+        self.shelf = MemoryShelf()
 
     def append(
         self, conversation: str, written: Written, *, expected: int, title: str | None = None, name: str | None = None
@@ -72,7 +74,6 @@ class MemoryStore:
         return next((key for key, kept in self._kept.items() if kept.name == name and kept.erased is None), None)
 
     def _append(self, conversation: str, kept: _Holding, written: Written, *, title: str | None) -> int:
-        refuse_erased(conversation, kept.erased)
         expected = len(kept.records)
         named = {name for record in written.records for name in record.contents}
         if missing := named - kept.held - set(written.contents):
@@ -93,6 +94,7 @@ class MemoryStore:
             # Which counts were made of what is erased, nobody can tell.
             kept.records = [replace(record, counts=b"") for record in kept.records]
             kept.checkpoints = {}
+            self.shelf.clear(conversation)
             self._forget(erased)
         return len(kept.records)
 
@@ -155,6 +157,7 @@ class MemoryStore:
             if kept.erased is None:
                 self._kept[conversation] = _Holding(name=kept.name, created=kept.created, updated=at, erased=at)
                 self._forget(kept.held)
+                self.shelf.clear(conversation)
 
     def erase_contents(self, conversation: str, hashes: Sequence[str], written: Written, *, expected: int) -> int:
         """Remove contents, with an erasure event that names them all."""

@@ -103,6 +103,7 @@ class PostgresDatabase:
 
     dialect = "postgresql"
     lock_row = " FOR UPDATE"
+    joins = True
 
     def __init__(self, conninfo: str, *, schema: str, name: str, patience: float) -> None:
         self._conninfo = conninfo
@@ -111,6 +112,8 @@ class PostgresDatabase:
         self._name = name
         self._patience = patience
         self._silent = False
+        # How far the server's clock is ahead of this process's own, which nobody sets.
+        self._ahead = 0.0
         try:
             self._pool = Pool(self._connect, size=_CONNECTIONS, patience=patience)
         except psycopg.Error as error:
@@ -126,10 +129,13 @@ class PostgresDatabase:
             statements = (
                 f"SET search_path TO {self._schema}",
                 f"SET lock_timeout TO {ceil(self._patience * _LOCKED * 1000)}",
+                "SET default_transaction_isolation TO 'read committed'",
                 "SELECT set_config('synchronous_commit', 'on', false)"
                 " WHERE current_setting('synchronous_commit') = 'off'",
             )
             connection.execute("; ".join(statements).encode())
+            [(now,)] = connection.execute("SELECT CAST(extract(epoch FROM clock_timestamp()) AS float8)").fetchall()
+            self._ahead = now - time.monotonic()
         except BaseException:
             connection.close()
             raise
@@ -142,6 +148,15 @@ class PostgresDatabase:
                 f"The database {self._name} has the encoding {encoding}, which cannot hold every text.",
                 hint="CREATE DATABASE chats ENCODING 'UTF8' TEMPLATE template0",
             )
+
+    def run(self, sql: str, *values: object) -> int:
+        return self._insist(lambda connection: _PostgresTransaction(connection).run(sql, *values))
+
+    def find_deadline(self) -> float:
+        return time.monotonic() + self._ahead + self._bear()
+
+    def _bear(self) -> float:
+        return min(_SHORT, self._patience) if self._silent else self._patience
 
     def query(self, sql: str, *values: object) -> list[Row]:
         return self._insist(lambda connection: _PostgresTransaction(connection).rows(sql, *values))
@@ -165,7 +180,7 @@ class PostgresDatabase:
 
     def _insist(self, use: Callable[[Connection], Result], *, silence: float | None = None) -> Result:
         """Use a connection; once more on a new one, in the time that is left, if the server went away under it."""
-        borne = min(_SHORT, self._patience) if self._silent else self._patience
+        borne = self._bear()
         deadline = time.monotonic() + borne
         try:
             return self._try(use, borne, silence=silence or borne)

@@ -5,8 +5,17 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 
-from lamella.adapters.stores.appending import Change, append_behind, append_events, check_head, has_landed, lock_state
-from lamella.adapters.stores.chain import check_name, check_named, check_written, refuse_erased
+from lamella.adapters.stores.appending import (
+    Change,
+    append_at_once,
+    append_behind,
+    append_events,
+    check_head,
+    has_landed,
+    hash_events,
+    lock_state,
+)
+from lamella.adapters.stores.chain import FIRST, check_name, check_named, check_written, refuse_erased
 from lamella.adapters.stores.checkpoints import CheckpointWrite, find_checkpoints, write_checkpoint
 from lamella.adapters.stores.database import Database, Transaction, marks, split
 from lamella.adapters.stores.erasing import bury
@@ -21,6 +30,7 @@ from lamella.adapters.stores.rows import (
     tell_damage,
 )
 from lamella.adapters.stores.schema import check_version, load_migrations, migrate
+from lamella.adapters.stores.sharing.shelf import SqlShelf
 from lamella.adapters.stores.verifying import verify_conversation, verify_strays, verify_tombstone
 from lamella.core.log.records import Record, Written
 from lamella.core.text.content import hash_bytes
@@ -41,6 +51,7 @@ class SqlStore:
         self._written: OrderedDict[str, tuple[int, str]] = OrderedDict()
         scripts = load_migrations(database.dialect) if migrations is None else migrations
         self._schema = migrate(database, scripts, name=name)
+        self.shelf = SqlShelf(self._opened)
 
     def append(
         self, conversation: str, written: Written, *, expected: int, title: str | None = None, name: str | None = None
@@ -60,7 +71,9 @@ class SqlStore:
         check_written(change.conversation, change.written)
         database = self._opened()
         try:
-            version = database.write(lambda transaction: self._apply(transaction, change))
+            version = change.version
+            if not (database.joins and change.is_plain and self._append_at_once(change)):
+                version = database.write(lambda transaction: self._apply(transaction, change))
             if change.erases:
                 database.purge()
         except StoreUnavailableError:
@@ -80,9 +93,18 @@ class SqlStore:
         if len(self._written) > _REMEMBERED:
             self._written.popitem(last=False)
 
+    def _append_at_once(self, change: Change) -> bool:
+        """Whether it could be done so. If its answer is lost, or it was done before, the step by step way finds out."""
+        version, written = self._written.get(change.conversation, (0, FIRST))
+        if version != change.expected:
+            return False
+        hashes = hash_events(written, change)
+        self._unsettled[change.conversation] = hashes[-1]
+        return append_at_once(self._database, change, hashes, head=written, schema=self._schema)
+
     def _apply(self, transaction: Transaction, change: Change) -> int:
-        version, written = self._written.get(change.conversation, (0, ""))
-        if written and version == change.expected and not change.erases:
+        version, written = self._written.get(change.conversation, (0, FIRST))
+        if version == change.expected and not change.erases:
             head = append_behind(transaction, change, head=written, schema=self._schema)
             if head is not None:
                 self._unsettled[change.conversation] = head
@@ -129,8 +151,10 @@ class SqlStore:
     def find_conversation(self, name: str) -> ChatListing | None:
         """The conversation of that name, else of that key."""
         check_name(name)
+        # Each condition whole: else SQLite does not see that the index of names has all that is asked for, and looks at
+        # every conversation there is.
         rows = self._opened().query(
-            f"SELECT {LISTED_COLUMNS} FROM conversations WHERE (name = ? OR id = ?) AND erased IS NULL"
+            f"SELECT {LISTED_COLUMNS} FROM conversations WHERE name = ? AND erased IS NULL OR id = ? AND erased IS NULL"
             " ORDER BY CASE WHEN name = ? THEN 0 ELSE 1 END",
             *(name, name, name),
         )

@@ -153,6 +153,8 @@ def verify_tombstone(transaction: Transaction, conversation: str) -> list[Damage
     kept = transaction.rows("SELECT version FROM checkpoints WHERE conversation = ? ORDER BY version", conversation)
     left = [*(f"event {seq}" for (seq,) in events), *(f"content {name}" for (name,) in held)]
     left += [f"checkpoint {version}" for (version,) in kept]
+    shelved = transaction.rows("SELECT name FROM shelf WHERE conversation = ? ORDER BY name", conversation)
+    left += [f"line {name}" for (name,) in shelved]
     left += ["title"] if rows[0][1] else []
     return [Damage(conversation=conversation, place=place, what="left after erasure") for place in left]
 

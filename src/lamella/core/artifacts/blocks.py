@@ -26,6 +26,7 @@ _BODY = (
     "stage_digest",
     "standing_wishes",
 )
+_NO_ARGUMENTS = "{}"
 _TOLD = ("handle", "update", "left_out", "tool_call", "project_instructions", "project_memory")
 _TAGS = frozenset((*_HEAD, *_BODY, *_TOLD, *(spec.tag for kind, spec in KINDS.items() if kind in TEXT_KINDS)))
 # What nobody sees: controls, and what Unicode says may be ignored by default. A model reads a tag with these in it.
@@ -86,7 +87,7 @@ def render_condensed(artifact: Artifact, condensed: str, *, kind: Kind | None = 
         f"[A summary of {len(artifact.text):,} characters. Attach {name} with less beside it for the whole text.]"
     )
     if KINDS[artifact.kind].block is BlockForm.TOOL:
-        return _render_call(artifact, f"<summary>\n{neutralise(condensed)}\n</summary>")
+        return _wrap_call(artifact, f"<summary>\n{neutralise(condensed)}\n</summary>")
     return _wrap(artifact, kind, [f"<summary>\n{neutralise(condensed)}\n{way_back}\n</summary>"])
 
 
@@ -103,7 +104,7 @@ def render_listed(artifact: Artifact) -> str:
     """The same as one line of a list that says for all of them what they are."""
     name, title = escape_line(artifact.id), escape_line(artifact.title)
     called = "" if title in name else f" ({title})"
-    return f"- {name}{called}, {len(artifact.text):,} characters\n"
+    return f"- {name}{called}\n"
 
 
 def _way_back(artifact: Artifact) -> str:
@@ -134,36 +135,29 @@ def render_update(artifact: Artifact, *, diff: str | None) -> str:
 
 
 def render_tool(artifact: Artifact) -> str:
-    """A tool's call and its output, together."""
-    return _render_call(artifact, f"<output>\n{neutralise(artifact.text)}\n</output>")
+    """A tool's call and its output, together, and little more than plain text would take."""
+    return _wrap_call(artifact, neutralise(artifact.text))
 
 
 def render_tool_stub(artifact: Artifact) -> str:
     """A tool's call without its output: the call is the way back."""
-    size = f"{len(artifact.text):,} characters"
-    return _render_call(
-        artifact, f"<left_out>{size} of output. Make the call again, or recall it by its id.</left_out>"
-    )
+    size, name = f"{len(artifact.text):,} characters", escape_line(artifact.id)
+    return _wrap_call(artifact, f"<left_out>{size} of output. Make the call again, or recall {name}.</left_out>")
 
 
 def render_call_line(artifact: Artifact) -> str:
     """The same in no more than a line, for prompts that are read again and again: recall finds the rest by the call."""
-    source = artifact.source
-    return f"<tool_call>{escape_line(source.tool or '')}({escape_line(source.arguments or '')})</tool_call>\n"
+    return f"<call {render_call(artifact)}>\n"
 
 
-def render_known(artifact: Artifact) -> str:
-    """A line of a list of what is known and not shown."""
-    return f"- {escape_line(artifact.id)}\n"
+def render_call(artifact: Artifact) -> str:
+    """The call that a tool's output came of, as it is written in code."""
+    arguments = artifact.source.arguments or _NO_ARGUMENTS
+    return f"{escape_line(artifact.source.tool or '')}({escape_line(arguments if arguments != _NO_ARGUMENTS else '')})"
 
 
-def _render_call(artifact: Artifact, body: str) -> str:
-    source = artifact.source
-    return (
-        f"<tool_result>\n<name>{escape_line(source.tool or '')}</name>\n"
-        f"<arguments>{escape_line(source.arguments or '{}')}</arguments>\n<id>{escape_line(artifact.id)}</id>\n"
-        f"{body}\n</tool_result>\n"
-    )
+def _wrap_call(artifact: Artifact, body: str) -> str:
+    return f"<tool_result>{render_call(artifact)}\n{body}\n</tool_result>\n"
 
 
 def _wrap(artifact: Artifact, kind: Kind | None, body: list[str]) -> str:

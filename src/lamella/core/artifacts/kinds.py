@@ -24,7 +24,7 @@ from lamella.core.artifacts.ids import (
     unparsed_id,
     url_id,
 )
-from lamella.core.artifacts.model import ArtifactId, Kind, Policy, Source, Trust
+from lamella.core.artifacts.model import Artifact, ArtifactId, Kind, Policy, Source, Trust
 
 
 class Promotion(StrEnum):
@@ -168,6 +168,11 @@ LATER_KIND: Mapping[Kind, Kind] = MappingProxyType(
     {kind: Kind.NOTE if spec.promotion is Promotion.AS_NOTE else kind for kind, spec in KINDS.items()}
 )
 _SUFFIXES: Mapping[str, Kind] = MappingProxyType({suffix: spec.kind for spec in _ROWS for suffix in spec.suffixes})
+
+
+def promotes(artifact: Artifact) -> bool:
+    """Whether the artifact goes into the library once its turn is over."""
+    return KINDS[artifact.kind].promotion is not Promotion.NEVER
 
 
 def kind_of_file(name: str) -> Kind | None:

@@ -7,6 +7,9 @@ from msgspec import Struct
 
 from lamella.errors import SettingError
 
+# A cut that goes deep is for what was said before: it takes nothing from what somebody attaches now.
+_OWN = 0.5
+
 
 class Budget(Struct, frozen=True, kw_only=True, dict=True):
     """One budget over everything sent. Thresholds are shares of ``limit``: warn, trigger and hard in this order.
@@ -17,7 +20,7 @@ class Budget(Struct, frozen=True, kw_only=True, dict=True):
     window: int = 128_000
     reserve: int = 4_096
     warn: float = 0.60
-    target: float = 0.50
+    target: float = 0.40
     trigger: float = 0.85
     hard: float = 0.95
 
@@ -34,6 +37,16 @@ class Budget(Struct, frozen=True, kw_only=True, dict=True):
                 f"hard {self.hard}.",
                 hint="Choose 0 < warn < trigger < hard <= 1, for example 0.60, 0.85, 0.95, and target below trigger.",
             )
+
+    @property
+    def own_share(self) -> float:
+        """The part of what fits that may be attached and typed now without being cut: half of it, or the target."""
+        return max(self.target, _OWN)
+
+    @property
+    def own(self) -> int:
+        """The same in tokens."""
+        return int(self.own_share * self.limit)
 
     @cached_property
     def limit(self) -> int:

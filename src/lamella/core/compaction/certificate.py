@@ -20,16 +20,31 @@ WISHES_SHARE = 0.05
 _Touched = tuple[str, bool]
 
 
-def keep_wishes(before: State, draft: Draft, *, room: int) -> Step | None:
+# The wishes of questions by their messages, each with the number of its turn.
+Wishes = Mapping[str, Sequence[tuple[int, str]]]
+
+
+def find_wishes(before: State, draft: Draft, steps: Sequence[Step]) -> Wishes:
+    """The standing wishes of the messages that left, or that a step names."""
+    named = _list_named(steps)
+    left = {exchange.user.segment.id for exchange in draft.state.talk.exchanges}
+    asked = [one for one in before.talk.exchanges if one.user.segment.id in named or one.user.segment.id not in left]
+    return _find_said(asked, draft.chain.cues, ended=draft.state.rules.ended)
+
+
+def _list_named(steps: Sequence[Step]) -> set[str]:
+    return {name for step in steps if step.name is not StepName.RULES for name in step.removed}
+
+
+def keep_wishes(wishes: Wishes, draft: Draft, *, room: int) -> Step | None:
     """The block with the standing wishes of the messages that left, after those that stand in it already.
 
     The newest stand, as far as they have room; of the rest it says how many there are.
     """
-    left = {exchange.user.segment.id for exchange in draft.state.talk.exchanges}
-    gone = [one for one in before.talk.exchanges if one.user.segment.id not in left]
+    left = {exchange.user.segment.id for exchange in draft.state.talk.exchanges} if wishes else set[str]()
+    found = {name: every for name, every in wishes.items() if name not in left}
     book, count = draft.state.rules, draft.measure.count
-    found = _find_said(gone, draft.chain.cues, ended=book.ended)
-    new = [wish for wishes in found.values() for wish in wishes]
+    new = [wish for every in found.values() for wish in every]
     if not new:
         return None
     standing, more = read_wishes(draft.state.talk.opening)
@@ -41,9 +56,7 @@ def keep_wishes(before: State, draft: Draft, *, room: int) -> Step | None:
     return Step(name=StepName.RULES, removed=tuple(found), text=text, content=content)
 
 
-def _find_said(
-    exchanges: Sequence[Exchange], cues: Set[str], *, ended: Iterable[tuple[int, str]]
-) -> Mapping[str, Sequence[tuple[int, str]]]:
+def _find_said(exchanges: Sequence[Exchange], cues: Set[str], *, ended: Iterable[tuple[int, str]]) -> Wishes:
     """The wishes of questions that hold some which did not end since, each with the number of its turn."""
     turns = {one.user.segment.id: one.number + 1 for one in exchanges}
     found = (
@@ -53,9 +66,11 @@ def _find_said(
     return {name: every for name, every in said.items() if every}
 
 
-def certify(before: State, draft: Draft, steps: Sequence[Step], *, path: Collection[str]) -> Certificate:
+def certify(
+    before: State, draft: Draft, steps: Sequence[Step], *, wishes: Wishes, path: Collection[str]
+) -> Certificate:
     """Of the exact words and the wishes in what was touched, how many stand, can be recalled, and are gone."""
-    named = {name for step in steps if step.name is not StepName.RULES for name in step.removed}
+    named = _list_named(steps)
     recallable = frozenset(path)
     words: dict[str, bool] = {}
     for text, recalled in _list_touched(before, named, recallable):
@@ -63,12 +78,11 @@ def certify(before: State, draft: Draft, steps: Sequence[Step], *, path: Collect
             words[word] = words.get(word, False) or recalled
     stand = _find_standing(draft, words) if words else set[str]()
     # What the user said holds no more is not lost.
-    asked = [one for one in before.talk.exchanges if one.user.segment.id in named]
-    found = _find_said(asked, draft.chain.cues, ended=draft.state.rules.ended)
-    wishes = {wish: not path or name in recallable for name, every in found.items() for _, wish in every}
+    touched = {name: every for name, every in wishes.items() if name in named}
+    wished = {wish: not path or name in recallable for name, every in touched.items() for _, wish in every}
     standing = (text for _, text in read_wishes(draft.state.talk.opening)[0])
-    kept = {*standing, *_list_wishes(draft)} if wishes else set[str]()
-    return Certificate(words=_count(words, stand), rules=_count(wishes, kept))
+    kept = {*standing, *_list_wishes(draft)} if wished else set[str]()
+    return Certificate(words=_count(words, stand), rules=_count(wished, kept))
 
 
 def _find_standing(draft: Draft, words: Collection[str]) -> set[str]:

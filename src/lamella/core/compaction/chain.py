@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from lamella.core.budget.counting import Measure
 from lamella.core.compaction.asking import Summaries, SummaryNeed
-from lamella.core.compaction.certificate import certify, keep_wishes
+from lamella.core.compaction.certificate import Wishes, certify, find_wishes, keep_wishes
 from lamella.core.compaction.draft import WHOLE, Draft, Stretch, begin_draft, shrink_draft
 from lamella.core.compaction.rules import ChainRules
 from lamella.core.compaction.stages import MissingStage, find_current, resolve_stages
@@ -73,17 +73,17 @@ def plan_compaction(
     summary goes on in its ``course``. Only what is in the ``span`` goes.
     """
     stages, missing = resolve_stages(chain.stages, path) if chain.stages else ((), ())
-    if course is None:
-        weighed = partial(begin_draft, chain=chain, measure=measure, place=place, window=window, goal=goal)
-        course = _begin(weighed(state, turn, stages=stages, as_is=as_is, span=span), path)
+    weighed = partial(begin_draft, chain=chain, measure=measure, place=place, window=window, goal=goal)
+    course = course or _begin(weighed(state, turn, stages=stages, as_is=as_is, span=span), path)
     course, need = _go_on(course, summaries, missing)
     if need is not None:
         return Plan(receipt=None, needs=(need,), course=course)
     draft, steps, skipped = course.draft, list(course.steps), list(course.skipped)
     if hard is not None and draft.tokens > hard:
         draft = _spare_nothing(replace(draft, goal=hard, resort=True), steps, skipped)
-    draft = _add_wishes(course.first, draft, steps, room=room, hard=hard)
-    certificate = certify(course.first.state, draft, steps, path=path)
+    wishes = find_wishes(course.first.state, draft, steps)
+    draft = _add_wishes(draft, wishes, steps, room=room, hard=hard)
+    certificate = certify(course.first.state, draft, steps, wishes=wishes, path=path)
     if draft.tokens >= as_is.total or certificate.gone:
         return Plan(receipt=None)
     receipt = make_receipt(
@@ -127,9 +127,9 @@ def _list_steps(chain: ChainRules, span: Stretch) -> tuple[StepName, ...]:
     return tuple([name for name in chain.steps if name in _IN_PLACE]) if span.since else chain.steps
 
 
-def _add_wishes(first: Draft, draft: Draft, steps: list[Step], *, room: int, hard: int | None) -> Draft:
+def _add_wishes(draft: Draft, wishes: Wishes, steps: list[Step], *, room: int, hard: int | None) -> Draft:
     """The draft with the wishes of the messages that went, unless it could not be sent with them."""
-    step = keep_wishes(first.state, draft, room=room) if room else None
+    step = keep_wishes(wishes, draft, room=room) if room else None
     if step is None:
         return draft
     larger = shrink_draft(draft, step)
@@ -140,10 +140,15 @@ def _add_wishes(first: Draft, draft: Draft, steps: list[Step], *, room: int, har
 
 
 def _spare_nothing(draft: Draft, steps: list[Step], skipped: list[Skip]) -> Draft:
-    """The draft without whatever it takes to be sent: outlines first, then lines, the last exchange last of all."""
+    """The draft without whatever it takes to be sent: outlines first, then lines, then the last exchange.
+
+    What the model has called for last goes last of all.
+    """
     for name in LAST_RESORT:
         if name in draft.chain.steps and draft.excess > 0:
             draft, _ = _run(draft, name, None, steps=steps, skipped=skipped)
+    if StepName.TOOL_RESULTS in draft.chain.steps and draft.excess > 0:
+        draft, _ = _run(replace(draft, stuck=True), StepName.TOOL_RESULTS, None, steps=steps, skipped=skipped)
     return draft
 
 
@@ -192,4 +197,8 @@ def _add(steps: list[Step], step: Step) -> None:
     else:
         # A reply that went first alone may go with its question after all.
         removed = tuple(dict.fromkeys((*last.removed, *step.removed)))
-        steps[-1] = replace(last, removed=removed, tokens_after=step.tokens_after)
+        gists = {
+            **dict(zip(last.removed, last.gists, strict=False)),
+            **dict(zip(step.removed, step.gists, strict=False)),
+        }
+        steps[-1] = replace(last, removed=removed, gists=tuple(gists.values()), tokens_after=step.tokens_after)

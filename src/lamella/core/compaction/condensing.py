@@ -77,16 +77,16 @@ def _condensed_before(state: State, long: Mapping[str, Artifact]) -> Iterator[tu
 
 
 def _too_long(prompt: Prompt, budget: Budget) -> bool:
-    """Whether what may not go is over the target already: taking earlier things out could not help."""
+    """Whether what may not go is more than a turn has for its own: taking earlier things out would not help enough."""
     by_layer = make_envelope(prompt, budget).tokens.by_layer
     kept = sum(by_layer[layer] for layer in (LayerId.L1, LayerId.L3, LayerId.L5)) + by_layer["tools"]
-    return kept > budget.target * budget.limit
+    return kept + sum(segment.tokens for segment in prompt.moved_in) > budget.own
 
 
 def _find_long(prompt: Prompt, chain: ChainRules) -> Mapping[str, Artifact]:
     shown = {
         segment.id
-        for segment in prompt.segments(LayerId.L3)
+        for segment in (*prompt.segments(LayerId.L3), *prompt.moved_in)
         if segment.form in (Form.FULL, Form.UPDATE) and segment.tokens > chain.summary.item
     }
     return {

@@ -41,7 +41,8 @@ class Draft(Struct, frozen=True, kw_only=True, dict=True):
 
     ``stages`` are those that are done, with their messages as the whole log has them; ``current`` are the messages of
     the one that is being worked on, none where work has no stages. As a last ``resort`` nothing that was said or
-    attached before is spared: otherwise a question could not be asked at all. Only what is in the ``span`` may go.
+    attached before is spared: otherwise a question could not be asked at all. Where a turn is ``stuck``, the results
+    that the model works with now are not spared either: it could not go on. Only what is in the ``span`` may go.
     """
 
     state: State
@@ -55,6 +56,7 @@ class Draft(Struct, frozen=True, kw_only=True, dict=True):
     stages: tuple[Stage, ...] = ()
     current: frozenset[str] | None = None
     resort: bool = False
+    stuck: bool = False
     span: Stretch = WHOLE
 
     @property

@@ -43,6 +43,13 @@ class Rules(Struct, frozen=True, kw_only=True):
         """How the chain runs for a turn under these terms."""
         return self.chains.get(terms.runner, self.chain)
 
+    def run_by(self, terms: Terms, runner: str | None) -> Terms:
+        """The terms of a turn that this runner answers, if another one than they say."""
+        if runner is None:
+            return terms
+        terms = replace(terms, runner=runner)
+        return replace(terms, cues=self.chain_for(terms).own_cues)
+
 
 def fit_turn(
     state: State, turn: Turn, rules: Rules, *, summaries: Summaries | None = None, path: Sequence[str] = ()

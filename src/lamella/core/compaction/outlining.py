@@ -35,8 +35,7 @@ def outline_turn(turn: Turn, opened: State, *, budget: Budget, alone: bool = Tru
     weights = _find_large(prompt)
     if not weights:
         return turn
-    goal = int(budget.target * budget.limit)
-    caps = _share(weights, room=goal - (kept - sum(weights.values())))
+    caps = _share(weights, room=budget.own - (kept - sum(weights.values())))
     count = prompt.measure.count
     by_name: dict[str, Artifact] = {artifact.id: artifact for artifact in (*turn.attached, *turn.results)}
     texts = {name: _outline(by_name[name], cap, count) for name, cap in caps.items() if name in by_name}
@@ -52,7 +51,8 @@ def outline_turn(turn: Turn, opened: State, *, budget: Budget, alone: bool = Tru
 def _weigh_kept(prompt: Prompt, budget: Budget) -> int:
     """What no compaction of earlier things takes out of a request."""
     by_layer = count_tokens(prompt, budget).by_layer
-    return sum(by_layer[layer] for layer in (LayerId.L1, LayerId.L3, LayerId.L5)) + by_layer["tools"]
+    kept = sum(by_layer[layer] for layer in (LayerId.L1, LayerId.L3, LayerId.L5)) + by_layer["tools"]
+    return kept + sum(segment.tokens for segment in prompt.moved_in)
 
 
 def _find_large(prompt: Prompt) -> Mapping[str, int]:
@@ -60,7 +60,7 @@ def _find_large(prompt: Prompt) -> Mapping[str, int]:
     shrinks = {one.id for one in prompt.attached if may_shrink(one) and one.kind is not Kind.IMAGE}
     return {
         segment.id: segment.tokens
-        for segment in prompt.shown[0]
+        for segment in (*prompt.shown[0], *prompt.moved_in)
         if segment.id in shrinks and segment.form in (Form.FULL, Form.UPDATE, Form.SUMMARY, Form.PREVIEW)
     }
 

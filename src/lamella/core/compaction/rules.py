@@ -94,5 +94,10 @@ class ChainRules(Struct, frozen=True, kw_only=True):
                 hint="Leave it out of steps.",
             )
 
+    @property
+    def own_cues(self) -> tuple[str, ...]:
+        """The cues beside those that ship, in one order."""
+        return tuple(sorted(self.cues - CUES))
+
     def of_kind(self, kind: Kind) -> KindRules:
         return self.kinds.get(kind, self.every_kind)

@@ -23,7 +23,6 @@ from lamella.core.ledger.cache import (
 from lamella.core.ledger.verdict import judge, judge_aside, reported_use
 from lamella.core.log.call import CacheUse, Call, Cause, Cost, Movement, Timing, Verdict
 from lamella.core.log.placement import Form
-from lamella.core.log.terms import Layout
 from lamella.core.messages.delta import Reply
 from lamella.core.messages.model import Message, Role
 from lamella.core.prompt.envelope import Envelope
@@ -105,7 +104,7 @@ def enter_turn(books: Books, envelope: Envelope, *, tariff: Tariff, at: datetime
     use, cache = books.cache.answer(request, profile=profile, measure=measure)
     # The plan of a turn that is sent once more is that of its first time, when none of it was there.
     again = books.last is not None and books.last.messages == request.messages
-    if profile.marks and prompt.terms.layout is Layout.AUTO and not prompt.rounds and not again:
+    if profile.marks and prompt.placement.priced and not prompt.rounds and not again:
         use = foresee(prompt, profile)
     messages = glue_messages(prompt)
     glued = replace(request, messages=messages, total=weigh(messages, prompt.tools, measure))

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
+from lamella.core.artifacts.kinds import promotes
+from lamella.core.artifacts.model import Artifact
 from lamella.core.log.call import Call
 from lamella.core.log.compactions import NONE_IN_FORCE, CompactionsInForce
 from lamella.core.log.events.artifact import Contents
@@ -16,7 +18,7 @@ from lamella.core.log.events.rounds import read_round, read_waiting
 from lamella.core.log.events.terms import settle_terms
 from lamella.core.log.nodes import UNREADABLE, Node, Told, ToldRun, damaged, list_parts, name_round
 from lamella.core.log.receipt import Receipt
-from lamella.core.log.terms import Terms
+from lamella.core.log.terms import Attachments, Terms
 from lamella.core.log.turn import Turn, TurnRun
 from lamella.core.messages.delta import Reply
 from lamella.core.messages.rounds import ToolRound
@@ -80,30 +82,33 @@ def read_past(
 def _read_run(
     run: ToldRun, contents: Contents, before: Mapping[str, tuple[CompactionEvent, ...]], *, usual: Terms
 ) -> Iterator[Turn | TurnRun]:
-    """Turns that only talk as they are, and between them each that brought something or was compacted before."""
-    names, texts = run.names, run.texts
+    """Turns that talk as they are, and between them each that was compacted before, or that brought what is looked at.
+
+    What a run may bring is known from then on and comes with nothing else.
+    """
     terms = settle_terms(run.setup, usual)
-    compacted = [at for at, name in enumerate(names[::2]) if name in before] if before else []
+    brought = {at: read_brought(refs, contents) for at, refs in run.brought.items()}
+    sticks = terms.attachments is Attachments.STICKY
+    plain = {at: one for at, (one, warnings) in brought.items() if not sticks and not warnings and _knows(one)}
+    whole = TurnRun(terms, run.names, run.texts, run.placements, plain)
+    compacted = [at for at, name in enumerate(run.names[::2]) if name in before] if before else []
     start = 0
-    for at in sorted({*run.brought, *compacted}):
-        if start < at:
-            yield TurnRun(terms, names[2 * start : 2 * at], texts[2 * start : 2 * at])
-        asked, text = names[2 * at], texts[2 * at]
-        attached, warnings = read_brought(run.brought.get(at, ()), contents)
-        yield Turn(
-            text=text,
-            typed=text,
-            id=asked,
-            terms=terms,
-            attached=attached,
-            warnings=warnings,
-            receipts=read_receipts(before[asked], contents) if asked in before else (),
-            reply=texts[2 * at + 1],
-            reply_id=names[2 * at + 1],
-        )
+    for at in sorted({*(brought.keys() - plain.keys()), *compacted}):
+        part = whole.part(start, at)
+        if part is not None:
+            yield part
+        attached, warnings = brought.get(at, ((), ()))
+        events = before.get(run.names[2 * at], ())
+        yield replace(whole.turn(at), attached=attached, warnings=warnings, receipts=read_receipts(events, contents))
         start = at + 1
-    if 2 * start < len(names):
-        yield TurnRun(terms, names[2 * start :], texts[2 * start :])
+    part = whole.part(start, None) if start else whole
+    if part is not None:
+        yield part
+
+
+def _knows(attached: Sequence[Artifact]) -> bool:
+    """Whether all of it is known once its turn is over, and brings no pictures."""
+    return all(promotes(one) and not one.images for one in attached)
 
 
 def read_rounds(told: Told, contents: Contents) -> tuple[ToolRound, ...]:

@@ -11,6 +11,10 @@ from lamella.core.messages.usage import Usage
 
 # What a call is made for that gives a turn its answer, or its tools their work.
 ANSWER_PURPOSE = "answer"
+# What one is made for that sends the last request again, so that a cache keeps it.
+KEPT_PURPOSE = "keep_alive"
+# How often at most: two bring most of what can be brought, and from the third on each costs more than it saves.
+MOST_KEPT = 2
 
 
 class Cause(StrEnum):

@@ -12,6 +12,7 @@ from lamella.core.log.events.message import EditEvent, MessageEvent, TurnSetup
 from lamella.core.log.events.reply import CitedSource, ReplyEvent
 from lamella.core.log.events.rounds import StoredRound, list_hashes
 from lamella.core.log.ids import Voice, message_id, name_result
+from lamella.core.log.placement import Placement
 from lamella.core.values import replace
 from lamella.errors import StoreDamagedError
 
@@ -100,7 +101,8 @@ class ToldRun(NamedTuple):
     """Turns that talk and bring things along, each after the one before it.
 
     ``names`` and ``texts`` are the ids and texts of question, reply, question, reply; ``setup`` is what every question
-    says beside its text and what it ``brought``, by the number of its turn.
+    says beside its text and what it ``brought``, by the number of its turn. ``placements`` are where things stand in
+    each, where prices decided that.
     """
 
     setup: MessageEvent
@@ -108,6 +110,7 @@ class ToldRun(NamedTuple):
     names: tuple[str, ...]
     texts: tuple[str, ...]
     brought: Mapping[int, tuple[StoredArtifact, ...]]
+    placements: tuple[Placement, ...] = ()
 
 
 class ToldBranch(Sequence[Told]):

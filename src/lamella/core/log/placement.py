@@ -19,12 +19,16 @@ class Form(StrEnum):
 
 
 class Lapse(StrEnum):
-    """What the pause before a request did to the cache: nothing, or it outlasted it; for up to an hour, or longer."""
+    """What the pause before a request did to the cache: nothing, or it outlasted it; for up to an hour, or longer.
+
+    One that would have outlasted it, and was bridged by a request that kept it, is ``kept``.
+    """
 
     UNKNOWN = "unknown"
     NONE = "none"
     SHORT = "short"
     LONG = "long"
+    KEPT = "kept"
 
 
 class Placement(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -35,23 +39,27 @@ class Placement(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_un
     stays where it was, and what they brought stands in the message that is asked now. A request whose system prompt,
     tools or model change keeps nothing.
     ``forms`` are those of artifacts that stand as less than what is carried forward. ``promotes`` says that what a turn
-    attached goes into the library as soon as it is over, not only when an epoch ends. ``why`` is a sentence for people.
+    attached goes into the library as soon as it is over, not only when an epoch ends. ``priced`` says that prices
+    decide: the system message holds no library, and questions state what is attached. ``why`` is a sentence for people.
 
     What follows is said where prices decide, and is written down with the turn, because it cannot be derived again.
     Of what changed, ``forms`` says what is shown whole. ``marks`` are messages after which a cache is told to keep what
     it has, beside the last one; those up to ``lasting`` are meant for the longer lifetime. ``served`` is the last
-    message that the cache is expected to serve. ``at`` is when it was planned, ``lapse`` what the pause before did.
+    message that the cache is expected to serve. ``at`` is when it was planned, ``lapse`` what the pause before did,
+    ``kept`` when what was sent last before was last sent again, only to keep it in the cache.
     ``cost`` is what the plan is expected to cost, in tokens of plain input, and ``other`` what the next best would.
     """
 
     keep: int | None = None
     forms: Mapping[str, Form] = {}
     promotes: bool = False
+    priced: bool = False
     why: str = ""
     marks: tuple[int, ...] = ()
     lasting: int | None = None
     served: int | None = None
     at: datetime | None = None
     lapse: Lapse = Lapse.UNKNOWN
+    kept: datetime | None = None
     cost: float | None = None
     other: float | None = None

@@ -47,18 +47,20 @@ def is_stage(name: str) -> bool:
 class Step(Struct, frozen=True, kw_only=True):
     """What one step takes out: ids of messages or artifacts, and the block that stands in for them, if any.
 
-    ``content`` is what that block tells. The tokens are those of the whole request before and after the step.
+    ``content`` is what that block tells. ``gists`` are what outlines of replies tell, in the order of ``removed``,
+    where that was written down. The tokens are those of the whole request before and after the step.
     """
 
     name: StepName
     removed: tuple[str, ...]
     text: str | None = None
     content: str = ""
+    gists: tuple[str, ...] = ()
     tokens_before: int = 0
     tokens_after: int = 0
 
     def __repr__(self) -> str:
-        return describe(self, without=("text", "content"))
+        return describe(self, without=("text", "content", "gists"))
 
 
 class Skip(Struct, frozen=True, kw_only=True):

@@ -6,9 +6,10 @@ wrote, is not used.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from hashlib import sha256
 
-from msgspec import DecodeError, Struct
+from msgspec import DecodeError, Raw, Struct
 from msgspec.msgpack import Decoder, Encoder
 
 from lamella.core.log.log import FORMAT, Log
@@ -23,28 +24,56 @@ _DIGEST = sha256().digest_size
 _LARGEST = 2**29
 
 
-class Snapshot(Struct, frozen=True, kw_only=True):
+class Snapshot(Struct, frozen=True, kw_only=True, dict=True, eq=False):
     """A log without its messages, those of them that came ``after`` so many events, and what was counted for them.
 
-    ``tokens`` are the messages' own, in their order, by who counted; ``counts`` are those of other texts.
+    ``told`` is the log of so many events, its ``version``, as bytes where it was read: of many snapshots only the
+    newest is asked for it. ``tokens`` are the messages' own, in their order, by who counted; ``counts`` are those of
+    other texts.
     """
 
     after: int
-    log: Log
+    version: int
+    conversation: str
+    told: Log | Raw
     nodes: Sequence[Node]
     tokens: Mapping[int, Sequence[int]] = {}
     counts: bytes = b""
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Snapshot) and self._said == other._said
+
+    def __ne__(self, other: object) -> bool:
+        # As of a record: a struct does not derive this from ``==``.
+        return not self == other
+
+    @property
+    def _said(self) -> tuple[object, ...]:
+        return self.after, self.version, self.conversation, self.log, self.nodes, self.tokens, self.counts
+
+    @cached_property
+    def log(self) -> Log | None:
+        """The log without its messages, or none where it is not what the snapshot says of it."""
+        if isinstance(self.told, Log):
+            return self.told
+        try:
+            log = _LOG_DECODER.decode(self.told)
+        except (DecodeError, RecursionError, ValueError):
+            return None
+        return log if (log.version, log.conversation) == (self.version, self.conversation) else None
+
 
 _ENCODER = Encoder()
-_DECODER = Decoder(tuple[int, Log, Columns, dict[int, list[int]], bytes])
+_DECODER = Decoder(tuple[int, int, str, Raw, Columns, dict[int, list[int]], bytes])
+_LOG_DECODER = Decoder(Log)
 
 
 def make_snapshot(log: Log, *, after: int) -> Snapshot:
     """What a log has now, for who has it as it was after so many events."""
     nodes = log.nodes
     since = nodes.since(after) if isinstance(nodes, Nodes) else [one for one in nodes.values() if one.number >= after]
-    return Snapshot(after=after, log=replace(log, nodes={}), nodes=tuple(since))
+    told = replace(log, nodes={})
+    return Snapshot(after=after, version=log.version, conversation=log.conversation, told=told, nodes=tuple(since))
 
 
 def join_snapshots(snapshots: Iterable[Snapshot], log: Log) -> tuple[Log, tuple[Snapshot, ...]]:
@@ -53,20 +82,21 @@ def join_snapshots(snapshots: Iterable[Snapshot], log: Log) -> tuple[Log, tuple[
     Several writers may each have made their own. Whichever follow one another furthest are taken.
     """
     reached: dict[int, Snapshot] = {}
-    for snapshot in sorted(snapshots, key=lambda one: one.log.version):
+    for snapshot in sorted(snapshots, key=lambda one: one.version):
         follows = snapshot.after in reached or snapshot.after == log.version
-        if follows and snapshot.after < snapshot.log.version and snapshot.log.conversation == log.conversation:
-            reached[snapshot.log.version] = snapshot
+        if follows and snapshot.after < snapshot.version and snapshot.conversation == log.conversation:
+            reached[snapshot.version] = snapshot
+    version = next((at for at in sorted(reached, reverse=True) if reached[at].log is not None), log.version)
     joined: list[Snapshot] = []
-    version = max(reached, default=log.version)
     while version in reached:
         joined.append(reached[version])
         version = reached[version].after
     joined.reverse()
-    if joined:
-        log = joined[-1].log
-        log.nodes = Nodes([snapshot.nodes for snapshot in joined], until=log.version)
-    return log, tuple(joined)
+    newest = joined[-1].log if joined else None
+    if newest is None:
+        return log, ()
+    newest.nodes = Nodes([snapshot.nodes for snapshot in joined], until=newest.version)
+    return newest, tuple(joined)
 
 
 def write_snapshot(snapshot: Snapshot, *, largest: int = _LARGEST) -> bytes | None:
@@ -76,7 +106,8 @@ def write_snapshot(snapshot: Snapshot, *, largest: int = _LARGEST) -> bytes | No
     """
     try:
         columns = pack_nodes(snapshot.nodes)
-        data = _ENCODER.encode((snapshot.after, snapshot.log, columns, snapshot.tokens, snapshot.counts))
+        head = (snapshot.after, snapshot.version, snapshot.conversation)
+        data = _ENCODER.encode((*head, snapshot.told, columns, snapshot.tokens, snapshot.counts))
     except (OverflowError, RecursionError, TypeError, ValueError):
         return None
     return _HEADER + sha256(data).digest() + data if len(data) <= largest else None
@@ -89,10 +120,18 @@ def read_snapshot(data: bytes) -> Snapshot | None:
     if data[:start] != _HEADER + sha256(written).digest():
         return None
     try:
-        after, log, columns, tokens, counts = _DECODER.decode(written)
+        after, version, conversation, told, columns, tokens, counts = _DECODER.decode(written)
     except (DecodeError, RecursionError, ValueError):
         return None
-    return Snapshot(after=after, log=log, nodes=PackedNodes(columns), tokens=tokens, counts=counts)
+    return Snapshot(
+        after=after,
+        version=version,
+        conversation=conversation,
+        told=told,
+        nodes=PackedNodes(columns),
+        tokens=tokens,
+        counts=counts,
+    )
 
 
 def is_of_another_format(data: bytes) -> bool:

@@ -81,7 +81,8 @@ class Terms(Struct, frozen=True, kw_only=True, gc=False):
     what the library holds of notes that embed pictures; turns from before there was a choice leave a handle. Without a
     ``temperature`` the provider's own holds, as with the default ``reasoning_effort``. ``linger`` is for how many turns
     something stays in the working set that is no longer attached. ``runner`` is the way of answering. ``tool_output``
-    is how many characters of what a tool gave are shown; turns from before there was a bound show all of it.
+    is how many characters of what a tool gave are shown; turns from before there was a bound show all of it. ``cues``
+    are words by which standing wishes are known beside those that ship.
     """
 
     layout: Layout = Layout.LIBRARY
@@ -96,6 +97,7 @@ class Terms(Struct, frozen=True, kw_only=True, gc=False):
     cache_marks: CacheMarks = CacheMarks.EXPLICIT
     runner: str = "chat"
     tool_output: int | None = None
+    cues: tuple[str, ...] = ()
 
 
 class Rewrite(StrEnum):

@@ -4,6 +4,7 @@ Most of a long conversation only says something. Opening it takes ids and texts 
 times, calls and hashes of requests sent long ago are read where they are asked for.
 """
 
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from functools import cached_property
 from operator import attrgetter
@@ -18,19 +19,23 @@ from lamella.core.log.events.reply import ReplyEvent
 from lamella.core.log.events.rounds import StoredRound
 from lamella.core.log.events.terms import GivenTerms
 from lamella.core.log.nodes import Node, Told, ToldBranch, ToldRun, damaged
+from lamella.core.log.placement import Placement
 from lamella.core.values import replace
 
 _ENCODER = Encoder()
+# Level 6 saves a twentieth of it more and takes half as long again (26 kB, 2026-11-17).
+_LEVEL = 1
 _DECODER = Decoder(tuple[tuple[str, ...], tuple[Node, ...]])
-# What a question may say beside its text, its terms, what is attached, and what was sent for it. A field that is added
-# there is among it.
-_ELSEWHERE = {"id", "parent", "text", "attached", "imprint", *GivenTerms.__struct_fields__}
+# What a question may say beside its text, its terms, what is attached, where things stand in it, and what was sent for
+# it. A field that is added there is among it.
+_ELSEWHERE = {"id", "parent", "text", "attached", "imprint", "placement", *GivenTerms.__struct_fields__}
 _says = attrgetter(*[name for name in MessageEvent.__struct_fields__ if name not in _ELSEWHERE])
 _SILENT = _says(MessageEvent(id="", parent="", text=""))
 
 # A run as it is written: what each of its questions says but for its text, whom the first follows, the index of that
-# question among the messages, how many turns there are, and what came along, by the number of the turn in it.
-WrittenRun = tuple[MessageEvent, str, int, int, dict[int, tuple[StoredArtifact, ...]]]
+# question among the messages, how many turns there are, what came along, by the number of the turn in it, and where
+# things stand in each, where prices decided that.
+WrittenRun = tuple[MessageEvent, str, int, int, dict[int, tuple[StoredArtifact, ...]], tuple[Placement, ...]]
 
 
 class Columns(NamedTuple):
@@ -60,10 +65,14 @@ class PackedNodes(Sequence[Node]):
     @cached_property
     def _unpacked(self) -> dict[int, Node]:
         try:
-            hashes, nodes = _DECODER.decode(self.columns.packed)
-            places = zip(_list_inside(self.columns.runs), nodes, strict=True)
-            return {at: _lengthen(node, hashes) for at, node in places}
-        except (DecodeError, LookupError, RecursionError, ValueError) as error:
+            hashes, nodes = _DECODER.decode(zlib.decompress(self.columns.packed))
+            runs = self.columns.runs
+            unpacked = {at: _lengthen(node, hashes) for at, node in zip(_list_inside(runs), nodes, strict=True)}
+            for first, placements in [(run[2], run[5]) for run in runs]:
+                for at, placement in zip(range(first, len(self), 2), placements, strict=False):
+                    unpacked[at] = _place(unpacked[at], placement)
+            return unpacked
+        except (DecodeError, LookupError, RecursionError, ValueError, zlib.error) as error:
             raise damaged(f"A snapshot with the message {self.columns.names[0]}", error) from error
 
     def __len__(self) -> int:
@@ -89,7 +98,7 @@ class PackedNodes(Sequence[Node]):
 
 def _list_inside(runs: Iterable[WrittenRun]) -> list[int]:
     """The places of messages that belong to runs."""
-    return [at for _, _, first, turns, _ in runs for at in range(first, first + 2 * turns)]
+    return [at for _, _, first, turns, _, _ in runs for at in range(first, first + 2 * turns)]
 
 
 def _list_apart(runs: Iterable[WrittenRun], length: int) -> list[int]:
@@ -112,12 +121,20 @@ def pack_nodes(nodes: Sequence[Node]) -> Columns:
         numbers=tuple([node.number for node in nodes]),
         runs=runs,
         apart=tuple([bare[at] for at in _list_apart(runs, len(nodes))]),
-        packed=_ENCODER.encode((tuple(hashes), inside)),
+        # Hardly anybody reads it again, and whoever opens a conversation reads past it.
+        packed=zlib.compress(_ENCODER.encode((tuple(hashes), inside)), _LEVEL),
     )
+
+
+def _place(question: Node, placement: Placement | None) -> Node:
+    """A question with where things stand in it: its run has that."""
+    event = question.event
+    return question if isinstance(event, ReplyEvent) else replace(question, event=replace(event, placement=placement))
 
 
 def _shorten(node: Node, hashes: dict[str, int]) -> Node:
     """A message with numbers in place of the hashes of what was sent: most of these are those of the request before."""
+    node = _place(node, None)
     if isinstance(node.event, ReplyEvent) or node.event.imprint is None:
         return node
     system, library, prefix, whole = [str(hashes.setdefault(one, len(hashes))) for one in node.event.imprint.hashes]
@@ -150,32 +167,38 @@ def find_runs(nodes: Sequence[Node]) -> tuple[WrittenRun, ...]:
             at += 1
             continue
         before = runs[-1] if runs else None
-        if (
-            before is None
-            or before[0] != setup
-            or before[2] + 2 * before[3] != at
-            or question.parent != nodes[at - 1].id
-        ):
-            before = (setup, question.parent, at, 0, {})
+        if before is None or not _goes_on(before, setup, nodes, at=at):
+            before = (setup, question.parent, at, 0, {}, ())
             runs.append(before)
-        first, turns, brought = before[2:]
+        first, turns, brought, placements = before[2:]
         more = {turns: question.attached} if question.attached else {}
-        runs[-1] = (setup, before[1], first, turns + 1, {**brought, **more})
+        placements += () if question.placement is None else (question.placement,)
+        runs[-1] = (setup, before[1], first, turns + 1, {**brought, **more}, placements)
         at += 2
     return tuple(runs)
+
+
+def _goes_on(run: WrittenRun, setup: MessageEvent, nodes: Sequence[Node], *, at: int) -> bool:
+    """Whether the question of this index goes on a run: it follows it, and says the same but for what each may say."""
+    asked = nodes[at].event
+    if isinstance(asked, ReplyEvent) or run[0] != setup or run[2] + 2 * run[3] != at:
+        return False
+    return asked.parent == nodes[at - 1].id and bool(run[5]) is (asked.placement is not None)
 
 
 def _find_setup(question: Node, reply: Node) -> MessageEvent | None:
     """What a question says beside its text and what came along, where that is nothing but its terms.
 
-    None where it says more, or where the other message is not its plain answer.
+    None where it says more, where something moves for it, or where the other message is not its plain answer.
     """
     asked, said = question.event, reply.event
     if not isinstance(said, ReplyEvent) or said.parent != asked.id or reply.rounds or reply.erased or said.aside:
         return None
     if isinstance(asked, ReplyEvent | EditEvent) or question.erased or not asked.id or _says(asked) != _SILENT:
         return None
-    return replace(asked, id="", parent="", text="", attached=(), imprint=None)
+    if asked.placement is not None and (asked.placement.keep is not None or asked.placement.kept is not None):
+        return None
+    return replace(asked, id="", parent="", text="", attached=(), imprint=None, placement=None)
 
 
 class Nodes(MutableMapping[str, Node]):
@@ -183,6 +206,7 @@ class Nodes(MutableMapping[str, Node]):
 
     def __init__(self, parts: Iterable[Sequence[Node]], *, until: int) -> None:
         kept = [part if isinstance(part, PackedNodes) else PackedNodes(pack_nodes(part)) for part in parts]
+        self._parts = kept
         # In which part each of them is: in the last for one that was said again.
         self._kept: dict[str, PackedNodes] = {}
         for part in kept:
@@ -225,28 +249,30 @@ class Nodes(MutableMapping[str, Node]):
 
     def since(self, version: int) -> list[Node]:
         """Those that were said last after so many events."""
-        names = list(self._live if version >= self._until else self)
-        found = {name: node for name in names if (node := self[name]).number >= version}
+        if version < self._until:
+            numbers = self.numbers()
+            return [self[name] for name in self if numbers[name] >= version]
+        found = {name: node for name, node in list(self._live.items()) if node.number >= version}
         if self._kept.keys().isdisjoint(found):
             return list(found.values())
         return [found[name] for name in self if name in found]
 
-    def number(self, name: str) -> int:
-        """The number of a message, without unpacking it."""
-        node = self._live.get(name)
-        if node is not None:
-            return node.number
-        columns = self._kept[name].columns
-        return columns.numbers[columns.names.index(name)]
+    def numbers(self) -> dict[str, int]:
+        """The number of every message, without unpacking any."""
+        numbers: dict[str, int] = {}
+        for part in self._parts:
+            numbers.update(zip(part.columns.names, part.columns.numbers, strict=True))
+        numbers.update({name: node.number for name, node in self._live.items()})
+        return numbers
 
 
 def _list_runs(columns: Iterable[Columns]) -> dict[str, ToldRun]:
     """Runs by the id of their last reply."""
     runs: dict[str, ToldRun] = {}
     for names, texts, _, written, _, _ in columns:
-        for setup, parent, first, turns, brought in written:
+        for setup, parent, first, turns, brought, placements in written:
             end = first + 2 * turns
-            runs[names[end - 1]] = ToldRun(setup, parent, names[first:end], texts[first:end], brought)
+            runs[names[end - 1]] = ToldRun(setup, parent, names[first:end], texts[first:end], brought, placements)
     return runs
 
 
@@ -286,5 +312,6 @@ def _as_asked(question: Node, event: MessageEvent | None) -> Node:
 def number_messages(nodes: Mapping[str, Node], names: Iterable[str]) -> dict[str, int]:
     """When messages were said last, in the order of their names."""
     if isinstance(nodes, Nodes):
-        return {name: nodes.number(name) for name in names}
+        numbers = nodes.numbers()
+        return {name: numbers[name] for name in names}
     return {name: nodes[name].number for name in names}

@@ -1,6 +1,7 @@
 """A turn: what the user does in it, what came back, and what was compacted before it. One value, wherever it is."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -107,28 +108,56 @@ class Turn(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class TurnRun(NamedTuple):
-    """Answered turns that only talk, all under the same terms: ids and texts of question, reply, question, reply."""
+    """Answered turns that only talk, all under the same terms: ids and texts of question, reply, question, reply.
+
+    ``placements`` are where things stand in each, where prices decided that; nothing that was sent moves for any.
+    ``attached`` is what came along, by the index of the turn: known from then on, and attached for that turn.
+    """
 
     terms: Terms
     names: tuple[str, ...]
     texts: tuple[str, ...]
+    placements: tuple[Placement, ...] = ()
+    attached: Mapping[int, tuple[Artifact, ...]] = MappingProxyType({})
 
     def turn(self, at: int) -> Turn:
         """The turn of this index."""
         (asked, answered), (text, reply) = self.names[2 * at : 2 * at + 2], self.texts[2 * at : 2 * at + 2]
-        return Turn(text=text, typed=text, id=asked, terms=self.terms, reply=reply, reply_id=answered)
+        placed = self.placements[at] if self.placements else None
+        return Turn(
+            text=text,
+            typed=text,
+            id=asked,
+            terms=self.terms,
+            attached=self.attached.get(at, ()),
+            reply=reply,
+            reply_id=answered,
+            placement=placed,
+        )
 
     def turns(self) -> list[Turn]:
         """Each of them."""
         return [self.turn(at) for at in range(len(self.names) // 2)]
 
+    def last(self) -> Turn:
+        """The last of them."""
+        return self.turn(len(self.names) // 2 - 1)
+
     def before_last(self) -> "TurnRun | None":
         """The same without its last turn; none where that is all."""
-        return TurnRun(self.terms, self.names[:-2], self.texts[:-2]) if self.names[2:] else None
+        return self.part(0, -1)
 
     def after_first(self) -> "TurnRun | None":
         """The same without its first turn; none where that is all."""
-        return TurnRun(self.terms, self.names[2:], self.texts[2:]) if self.names[2:] else None
+        return self.part(1, None)
+
+    def part(self, first: int, end: int | None) -> "TurnRun | None":
+        """Some of its turns, by their indices; none where that is none."""
+        turns = range(len(self.names) // 2)[first:end]
+        within = slice(2 * turns.start, 2 * turns.stop)
+        attached = {at - turns.start: brought for at, brought in self.attached.items() if at in turns}
+        run = TurnRun(self.terms, self.names[within], self.texts[within], self.placements[first:end], attached)
+        return run if turns else None
 
 
 def list_turns(parts: Iterable[Turn | TurnRun]) -> list[Turn]:

@@ -1,5 +1,6 @@
 """Deltas: an answer as it arrives, and the reply they add up to."""
 
+import re
 from collections.abc import Iterable
 from enum import StrEnum
 
@@ -7,6 +8,9 @@ from msgspec import Struct
 
 from lamella.core.messages.usage import UNKNOWN_USAGE, Usage
 from lamella.core.values import describe
+
+# Half of a character that takes two: parts of a text may come apart there.
+_HALF = re.compile("[\ud800-\udfff]")
 
 
 class StopReason(StrEnum):
@@ -88,7 +92,7 @@ class Reply(Struct, frozen=True, kw_only=True):
 def join_text(parts: Iterable[str]) -> str:
     """Parts of a text; a character whose halves came apart is whole again, and a half that stays alone is marked."""
     text = "".join(parts)
-    if not any("\ud800" <= character <= "\udfff" for character in text):
+    if text.isascii() or not _HALF.search(text):
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 

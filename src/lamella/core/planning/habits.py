@@ -1,5 +1,6 @@
 """Habits: how often caches lapse and things come back or go, learnt in a conversation, from what is usual on."""
 
+import math
 from typing import NamedTuple
 
 from lamella.core.prompt.trail import Habit, Trail
@@ -11,8 +12,9 @@ _END_AFTER = 20
 _RETURN, _RETURN_WEIGHT = 0.05, 6
 _DROP, _DROP_WEIGHT = 0.2, 5
 _LEAST_AHEAD = 10
-# The chance per request that a later cut takes along what this one does not: whoever waits cuts more at once.
-_CUT_LATER = 0.35
+# Whoever waits cuts more at once: the chance per request that a later cut takes along what this one does not. The
+# dearer reading is beside writing anew, the sooner that comes: by the square root, as for all that is cleared away.
+_CUT_LATER = 0.45
 
 
 class Hazards(NamedTuple):
@@ -36,11 +38,15 @@ class Hazards(NamedTuple):
     def worth(self, name: str, read: float, write: float) -> float:
         """What a token saves that is dead and not read any more, less that it may have to be written again."""
         back = self.come_back(name)
-        return (1 - self.lapse) * (read - write * back) / (back + self.lapse + _CUT_LATER)
+        return (1 - self.lapse) * (read - write * back) / (back + self.lapse + _cut_later(read, write))
 
-    def rest_worth(self, read: float) -> float:
+    def rest_worth(self, read: float, write: float) -> float:
         """The same of what never comes back."""
-        return (1 - self.lapse) * read / (self.lapse + _CUT_LATER)
+        return (1 - self.lapse) * read / (self.lapse + _cut_later(read, write))
+
+
+def _cut_later(read: float, write: float) -> float:
+    return min(1.0, _CUT_LATER * math.sqrt(read / (write - read))) if write > read else 1.0
 
 
 def find_hazards(trail: Trail) -> Hazards:
@@ -55,6 +61,14 @@ def find_hazards(trail: Trail) -> Hazards:
         drops=(dropped + _DROP * _DROP_WEIGHT) / (stayed + _DROP_WEIGHT),
         trail=trail,
     )
+
+
+def expect_back(trail: Trail) -> float:
+    """The chance that somebody comes back within the hour who let the cache lapse, and neither later nor never."""
+    seen = trail.requests
+    hour = (trail.short + trail.kept + _LAPSE * _LAPSE_WEIGHT) / (seen + _LAPSE_WEIGHT)
+    later = trail.long / (seen + _LAPSE_WEIGHT)
+    return hour / (hour + later + 1 / (seen + _END_AFTER))
 
 
 def expect_short_lapses(trail: Trail) -> float:

@@ -14,6 +14,7 @@ from lamella.core.prompt.wishes import moves_rules
 from lamella.core.values import replace
 
 _STAYS = Placement(why="nothing that was sent has to move")
+_STAYS_PRICED = replace(_STAYS, priced=True)
 _TAKES_IN = Placement(keep=0, promotes=True, why="what earlier turns attached goes into the system message")
 
 
@@ -60,15 +61,16 @@ def find_wish(turn: Turn) -> str | None:
 
 def place_by_plan(state: State, turn: Turn) -> Placement:
     """What was planned for the turn holds; where nothing was, or a compaction went before it, what has to fold does."""
-    planned = turn.placement
+    # What is written down of a plan says nothing of what every plan of this layout has.
+    planned = None if turn.placement is None else replace(turn.placement, priced=True)
     # On another branch something else may go before it.
     goes_on = state.terms is not None and state.terms.layout is turn.terms.layout and not _was_compacted(state)
     if planned is not None and (planned.keep == 0 or goes_on):
         return planned
     if state.kept is not None and find_forced(state, turn) is None:
-        return keep_kept(state, planned or _STAYS)
+        return keep_kept(state, planned or _STAYS_PRICED)
     why = find_forced(state, turn) or (find_wish(turn) if planned is None else None)
-    stays = planned or _STAYS
+    stays = planned or _STAYS_PRICED
     return stays if why is None else replace(stays, keep=0, forms={}, served=None, lasting=None, why=why)
 
 

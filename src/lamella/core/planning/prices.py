@@ -4,70 +4,26 @@ Prices are factors of plain input, as values of a cache profile. What a candidat
 sends; what it costs later is expected, from how often the cache lapsed and things came back in this conversation.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
-from itertools import accumulate
 from typing import NamedTuple
 
-from lamella.core.artifacts.blocks import render_update, shown_text
-from lamella.core.artifacts.model import Artifact
-from lamella.core.budget.counting import Measure, count_images, count_tools
+from lamella.core.budget.counting import Measure, count_tools
 from lamella.core.ledger.cache import CacheProfile
-from lamella.core.log.placement import Form, Lapse, Placement
-from lamella.core.log.terms import History
+from lamella.core.log.placement import Lapse, Placement
+from lamella.core.log.terms import History, Layout
 from lamella.core.log.turn import Turn
-from lamella.core.messages.model import Message
-from lamella.core.planning.habits import Hazards, expect_short_lapses, find_hazards
+from lamella.core.planning.ground import HANDLE_TOKENS, Survey, survey, weigh, weigh_question
+from lamella.core.planning.habits import expect_short_lapses, find_hazards
 from lamella.core.planning.layouts import find_forced, find_wish, keep_kept
-from lamella.core.prompt.advance import with_settings
-from lamella.core.prompt.attached import detach_known, drop_known, gather
-from lamella.core.prompt.cutting import LISTED, is_alive, is_closed, stub_in_line
-from lamella.core.prompt.layers.strip import past_messages
-from lamella.core.prompt.layers.system import build_system
-from lamella.core.prompt.prompt import has_system
+from lamella.core.prompt.layers.library import find_list_room
+from lamella.core.prompt.prompt import Prompt, has_system
 from lamella.core.prompt.state import State
-from lamella.core.prompt.trail import Held, Trail, count_lapse
-from lamella.core.text.changes import build_diff
+from lamella.core.prompt.trail import Held, Trail, count_lapse, keep_warm
 from lamella.core.values import replace
 
-# What a handle takes in the list of what left, and what all of that list may take.
-_HANDLE, _HANDLES = 10, 100
 _HOUR = 3_600.0
-
-
-class Carrier(NamedTuple):
-    """A turn whose question carries more than what was typed: where it begins, and what of that could go.
-
-    ``dead`` are artifacts with their tokens, ``alive`` likewise; ``rest`` is what nobody needs any more: copies that
-    newer text replaced, lines that referred to something, past results that rode as text.
-    """
-
-    start: int
-    dead: tuple[tuple[str, int], ...]
-    alive: tuple[tuple[str, int], ...]
-    rest: int
-
-
-class Survey(NamedTuple):
-    """What a plan starts from: tokens up to each message, what carries, what the caches hold, and the odds.
-
-    ``wholes`` are the tokens of everything alive, shown anew; ``changed`` those of what has another text now, shown as
-    an update of the copy that stands.
-    """
-
-    first: int
-    ends: Sequence[int]
-    carriers: Sequence[Carrier]
-    entries: Sequence[Held]
-    stable: int | None
-    hazards: Hazards
-    profile: CacheProfile
-    wholes: Mapping[str, int]
-    changed: Mapping[str, int]
-
-    @property
-    def updates(self) -> int:
-        return sum(self.changed.values())
+_LAPSED = (Lapse.SHORT, Lapse.LONG)
 
 
 class PricedCut(NamedTuple):
@@ -82,28 +38,59 @@ class PricedCut(NamedTuple):
 
 
 def plan_by_price(
-    state: State, turn: Turn, profile: CacheProfile, *, measure: Measure, room: float, at: datetime | None
+    state: State,
+    turn: Turn,
+    profile: CacheProfile,
+    *,
+    measure: Measure,
+    room: float,
+    at: datetime | None,
+    aim: float | None = None,
+    kept: datetime | None = None,
 ) -> Placement:
-    """Where things stand in a turn that is asked in a state at this time; ``room`` is what a request may take."""
-    lapse = _find_lapse(state, profile, at)
+    """Where things stand in a turn that is asked in a state at this time; ``room`` is what a request may take.
+
+    What has to be cut because it is over that comes down to the ``aim``, where a cut does. What was sent last was
+    ``kept`` in the cache by being sent again at that time, if it was.
+    """
+    lapse = _find_lapse(state, profile, at, kept=kept)
+    warm = state if kept is None else replace(state, trail=keep_warm(state.trail, kept))
+    aim = room if aim is None else aim
+    placement = _plan(warm, turn, profile, measure=measure, room=room, aim=aim, at=at, lapse=lapse)
+    return replace(placement, at=at, lapse=lapse, kept=kept)
+
+
+def _plan(
+    state: State,
+    turn: Turn,
+    profile: CacheProfile,
+    *,
+    measure: Measure,
+    room: float,
+    aim: float,
+    at: datetime | None,
+    lapse: Lapse,
+) -> Placement:
     forced = find_forced(state, turn)
     asked_at = int(has_system(turn.system or state.system, {})) + state.talk.length
     if forced is None and state.kept is not None and state.measured_by == measure.name:
-        return replace(keep_kept(state, Placement()), at=at, lapse=lapse)
+        return keep_kept(state, Placement())
     if forced is not None or state.measured_by != measure.name:
         # Nothing that a cache holds can be served: what is marked is there for the next turn.
         first = asked_at - state.talk.length
         talk = asked_at > first and turn.terms.history is History.FULL
         marks = tuple(sorted({*((0,) if first else ()), *((asked_at - 1,) if talk else ())}))
         why = forced or "another model counts otherwise"
-        return Placement(keep=0, why=why, marks=marks if profile.marks else (), at=at, lapse=lapse)
+        why += ", after the cache lapsed" if lapse in _LAPSED else ""
+        return Placement(keep=0, why=why, marks=marks if profile.marks else ())
     trail = count_lapse(state.trail, lapse)
-    ground, forms = _survey(state, turn, profile, hazards=find_hazards(trail), measure=measure, at=at)
+    ground, forms = survey(state, turn, profile, hazards=find_hazards(trail), measure=measure, at=at)
     candidates = list_candidates(ground, asked_at)
     wish = find_wish(turn)
     if wish is not None:
         candidates = _find_wished(candidates, ground, asked_at)
-    chosen, other = _choose(candidates, ground, room=room)
+    asks = weigh_question(state, turn, measure) if len(candidates) > 1 else 0
+    chosen, other = _choose(candidates, ground, room=room - asks, aim=aim - asks)
     if chosen.keep is not None and turn.terms.history is not History.FULL and _is_cold(candidates[0], ground):
         # What is not shown of the talk is settled anew where that costs nothing.
         chosen = _price(
@@ -111,131 +98,49 @@ def plan_by_price(
         )
         # How many messages that leaves is not known yet.
         chosen = chosen._replace(marks=tuple(mark for mark in chosen.marks if mark < ground.first))
-    kept_forms = forms if chosen.keep is None else {}
     return Placement(
         keep=chosen.keep,
-        forms=kept_forms,
+        forms=forms if chosen.keep is None else {},
         why=wish or _explain(chosen, other, ground, lapse=lapse),
         marks=chosen.marks,
         lasting=_find_lasting(trail, chosen, asked_at, profile=profile),
         served=chosen.served,
-        at=at,
-        lapse=lapse,
         cost=round(chosen.expected, 1),
         other=round(other.expected, 1),
     )
 
 
-def _find_lapse(state: State, profile: CacheProfile, at: datetime | None) -> Lapse:
+def lets_move(prompt: Prompt, profile: CacheProfile) -> bool:
+    """Whether what stands before all that was said may change with a planned request, although it moves everything.
+
+    It may where no cache would serve any of the talk, where the room forces a cut, and where one still pays if nothing
+    before it is served.
+    """
+    planned = prompt.placement
+    if planned.keep == 0:
+        return True
+    if planned.keep is None and planned.lapse not in _LAPSED:
+        return False
+    if planned.served is None or planned.served < prompt.first:
+        return True
+    if planned.keep is None or planned.cost is None or planned.other is None:
+        return False
+    served = sum(weigh(message, prompt.measure) for message in prompt.messages[: planned.served + 1])
+    again = (profile.write - profile.read) * (served + count_tools(prompt.tools, prompt.measure.count))
+    # Dearer than another one, it was chosen for its room.
+    return planned.cost > planned.other or planned.cost + again <= planned.other
+
+
+def _find_lapse(state: State, profile: CacheProfile, at: datetime | None, *, kept: datetime | None) -> Lapse:
     before = state.trail.at
     if at is None or before is None:
         return Lapse.UNKNOWN
     pause = (at - before).total_seconds()
     if profile.lifetime is None or pause <= profile.lifetime:
         return Lapse.NONE
+    if kept is not None and (at - kept).total_seconds() <= profile.lifetime:
+        return Lapse.KEPT
     return Lapse.SHORT if pause <= _HOUR else Lapse.LONG
-
-
-def _survey(
-    state: State, turn: Turn, profile: CacheProfile, *, hazards: Hazards, measure: Measure, at: datetime | None
-) -> tuple[Survey, Mapping[str, Form]]:
-    """The ground of a plan, and what changed and is shown whole if everything stays."""
-    now = with_settings(state, turn)
-    first = int(has_system(now.system, {}))
-    messages = past_messages(state.talk.shown)
-    sizes = [_weigh(message, measure) for message in messages]
-    head = build_system(now.system, count=measure.count).tokens + measure.per_message if first else 0
-    base = head + (count_tools(now.tools, measure.count) if now.tools else 0)
-    ends = list(accumulate(sizes, initial=base))
-    ends = ends if first else ends[1:]
-    library = drop_known(state.library, turn.drop)[0] if turn.drop else state.library
-    library = detach_known(library, turn.detach) if turn.detach else library
-    attached: dict[str, Artifact] = {artifact.id: artifact for artifact in gather(turn, library)[0]}
-    alive = {
-        name for name, entry in library.items() if name in attached or is_alive(entry, turn.terms, turn=state.turns)
-    }
-    # What stands in the list of what left moves along with a cut: it is no gain.
-    alive |= {name for name, one in state.standing.items() if one.form is Form.HANDLE and name in library}
-    entries = [one for one in state.trail.entries if _lives(one, profile, at)]
-    ground = Survey(
-        first=first,
-        ends=ends,
-        carriers=_find_carriers(state, alive, first=first, measure=measure),
-        entries=entries,
-        stable=state.trail.stable,
-        hazards=hazards,
-        profile=profile,
-        wholes={
-            name: measure.count(one.pieces[0]) for name, one in state.standing.items() if name in alive and one.pieces
-        },
-        changed={},
-    )
-    return _weigh_updates(ground, state, attached, measure=measure)
-
-
-def _weigh(message: Message, measure: Measure) -> int:
-    images = count_images(message.images, measure) if message.images else 0
-    return message.tokens + images + measure.per_message
-
-
-def _lives(held: Held, profile: CacheProfile, at: datetime | None) -> bool:
-    if at is None or held.at is None or profile.lifetime is None:
-        return True
-    lasts = profile.longer[0] if held.lasting and profile.longer else profile.lifetime
-    return (at - held.at).total_seconds() <= lasts
-
-
-def _find_carriers(state: State, alive: set[str], *, first: int, measure: Measure) -> list[Carrier]:
-    """The turns that carry something, and what of it is still wanted."""
-    owners = {piece: name for name, one in state.standing.items() for piece in one.pieces if name in state.library}
-    carriers: list[Carrier] = []
-    at = first
-    for exchange in state.talk.shown:
-        if exchange.sent is not exchange.user.message and not is_closed(exchange):
-            tokens = {True: dict[str, int](), False: dict[str, int]()}
-            for piece in exchange.sent.pieces:
-                name = owners.get(piece)
-                if name is not None:
-                    sizes = tokens[name in alive]
-                    sizes[name] = sizes.get(name, 0) + measure.count(piece)
-            known = sum(sum(sizes.values()) for sizes in tokens.values())
-            known += sum([stub_in_line(tool, measure).tokens for tool in exchange.tools])
-            known += measure.count(LISTED) if LISTED in exchange.sent.pieces else 0
-            rest = max(0, exchange.sent.tokens - exchange.user.message.tokens - known)
-            carriers.append(Carrier(at, tuple(tokens[False].items()), tuple(tokens[True].items()), rest))
-        at += 2 + len(exchange.rounds)
-    return carriers
-
-
-def _weigh_updates(
-    ground: Survey, state: State, attached: Mapping[str, Artifact], *, measure: Measure
-) -> tuple[Survey, Mapping[str, Form]]:
-    """Of what is attached with another text than stands: what is shown whole, and what all of it takes if nothing goes.
-
-    A difference is read again and again with the copy it changes; a whole text leaves that copy dead, to be read until
-    the next fold, or cut away at the price of what stands behind it.
-    """
-    profile, hazards, forms = ground.profile, ground.hazards, dict[str, Form]()
-    wholes, changed = dict(ground.wholes), dict[str, int]()
-    for name, artifact in attached.items():
-        old = state.standing.get(name)
-        if old is None or not old.in_full or old.artifact.hash == artifact.hash or not old.pieces:
-            continue
-        diff = build_diff(shown_text(old.artifact), shown_text(artifact))
-        full = wholes[name] = measure.count(render_update(artifact, diff=None))
-        if diff is None:
-            changed[name] = full
-            continue
-        short = measure.count(render_update(artifact, diff=diff))
-        start = next((one.start for one in ground.carriers if any(name == held for held, _ in one.alive)), None)
-        behind = 0 if start is None else ground.ends[-1] - ground.ends[min(start, len(ground.ends) - 1)]
-        stays = hazards.drop(name) + hazards.lapse
-        differs = short * (profile.write + profile.read / stays)
-        anew = profile.write * full + min(profile.read * full / hazards.lapse, (profile.write - profile.read) * behind)
-        if anew < differs:
-            forms[name] = Form.FULL
-        changed[name] = full if anew < differs else short
-    return ground._replace(wholes=wholes, changed=changed), forms
 
 
 def list_candidates(ground: Survey, asked_at: int) -> list[PricedCut]:
@@ -243,22 +148,26 @@ def list_candidates(ground: Survey, asked_at: int) -> list[PricedCut]:
     stays = ground.ends[-1] if ground.ends else 0
     candidates = [_price(ground, None, asked_at=asked_at, total=stays + ground.updates, worth=0.0)]
     hazards, read, write = ground.hazards, ground.profile.read, ground.profile.write
-    gone, copies, worth = 0, 0, 0.0
+    gone, copies, again, worth = 0, 0, 0, 0.0
+    # What changed stands as an update unless it is shown again whole.
+    standing = ground.updates
     # A text that lives stands once behind the cut, however many pieces it was read from before.
     shown: set[str] = set()
     listed: set[str] = set()
     for carrier in reversed(ground.carriers):
         gone += carrier.rest + sum([tokens for _, tokens in (*carrier.dead, *carrier.alive)])
-        worth += carrier.rest * hazards.rest_worth(read)
+        worth += carrier.rest * hazards.rest_worth(read, write)
         worth += sum([tokens * hazards.worth(name, read, write) for name, tokens in carrier.dead])
         listed.update(name for name, _ in carrier.dead)
         new = {name for name, _ in carrier.alive} - shown
-        copies += sum([tokens for _, tokens in carrier.alive]) - sum([ground.wholes[name] for name in new])
         shown |= new
-        again = sum([ground.wholes[name] for name in shown]) + min(_HANDLES, _HANDLE * len(listed))
-        standing = sum([tokens for name, tokens in ground.changed.items() if name not in shown])
+        moved = sum([ground.wholes[name] for name in new])
+        copies += sum([tokens for _, tokens in carrier.alive]) - moved
+        again += moved
+        standing -= sum([ground.changed[name] for name in new if name in ground.changed])
         total = stays - gone + again + standing
-        saved = worth + copies * hazards.rest_worth(read)
+        total += min(find_list_room(total), HANDLE_TOKENS * len(listed))
+        saved = worth + copies * hazards.rest_worth(read, write)
         candidates.append(_price(ground, carrier.start, asked_at=asked_at, total=total, worth=saved))
     return candidates
 
@@ -307,10 +216,12 @@ def _choose_marks(ground: Survey, keep: int | None, *, asked_at: int) -> tuple[i
     return tuple(sorted(list(chosen)[: profile.marks - 1]))
 
 
-def _choose(candidates: Sequence[PricedCut], ground: Survey, *, room: float) -> tuple[PricedCut, PricedCut]:
+def _choose(candidates: Sequence[PricedCut], ground: Survey, *, room: float, aim: float) -> tuple[PricedCut, PricedCut]:
     """The cheapest in expectation, and the next; of those that fit, where some do. Ties: append, then the later cut."""
-    fitting = [one for one in candidates if one.total <= room] or [candidates[-1]]
     append, fold = candidates[0], candidates[-1]
+    # One that only just fits would have to be made again in the next turn.
+    most = room if append.total <= room else aim
+    fitting = [one for one in candidates if one.total <= most] or [fold]
     cold = _is_cold(append, ground)
     # Where nothing is served whichever way, what lives goes behind the talk: the next cut finds it there.
     best = fold if cold and fold.expected <= append.expected else min(fitting, key=_expected_of)
@@ -356,9 +267,13 @@ def _explain(chosen: PricedCut, other: PricedCut, ground: Survey, *, lapse: Laps
     if chosen.keep is None:
         return f"appended: {saved}" if ground.carriers else "appended: nothing carries what could go"
     gone = max(0, ground.ends[-1] - chosen.total)
-    if lapse in (Lapse.SHORT, Lapse.LONG):
+    if lapse in _LAPSED:
         return f"folded: the cache lapsed, and {gone:,} tokens need not be written again"
     where = (
         "folded" if ground.carriers and chosen.keep <= ground.carriers[0].start else f"cut before message {chosen.keep}"
     )
     return f"{where}: {gone:,} tokens leave, {saved}"
+
+
+# The layouts in which prices decide where things stand, once, when a turn is asked.
+AHEAD = {Layout.AUTO: plan_by_price}

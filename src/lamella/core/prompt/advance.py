@@ -7,7 +7,7 @@ from lamella.core.budget.counting import Measure
 from lamella.core.log.ids import Voice, message_id, turn_id
 from lamella.core.log.placement import Placement
 from lamella.core.log.receipt import is_stage
-from lamella.core.log.terms import Attachments, Layout
+from lamella.core.log.terms import Attachments
 from lamella.core.log.turn import SystemParts, Turn
 from lamella.core.messages.model import Message
 from lamella.core.messages.rounds import ToolRound
@@ -43,7 +43,6 @@ from lamella.core.values import replace
 Planner = Callable[[State, Turn], Placement]
 _USER, _REPLY = Voice.USER, Voice.REPLY
 _STICKY = Attachments.STICKY
-_AUTO = Layout.AUTO
 
 
 def find_tools(shown: Shown) -> tuple[Standing, ...]:
@@ -60,7 +59,7 @@ def advance(state: State, turn: Turn, place: Planner, *, measure: Measure) -> St
         now = hold_rules(now, turn.rules, measure)
     placement = _place(before, turn, place, measure=measure)
     if placement.keep is not None:
-        folds = cut if turn.terms.layout is _AUTO else fold
+        folds = cut if placement.priced else fold
         now = folds(now, turn.terms, measure, placement=placement, attached=attached, told=turn.strip)
     warnings += find_unseen(attached, now.model, standing=now.standing, measure=measure) if attached else ()
     first = int(has_system(now.system, now.shelf))
@@ -114,7 +113,7 @@ def _ask(
 ) -> tuple[Message, Shown, State]:
     """The question of a turn, what it shows, and the state that knows what is attached."""
     missing = _find_missing(now, turn, attached) if now.apart else ()
-    if turn.terms.layout is _AUTO:
+    if placement.priced:
         return _state(now, turn, (*attached, *missing), typed=typed, placement=placement, at=at, measure=measure)
     if not attached and not placement.keep and not missing:
         return typed, NOTHING_SHOWN, now

@@ -2,14 +2,14 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from lamella.core.artifacts.kinds import KINDS
+from lamella.core.artifacts.kinds import KINDS, promotes
 from lamella.core.artifacts.make import make_image
 from lamella.core.artifacts.model import FOUND, Artifact, Kind, Policy
 from lamella.core.budget.counting import Measure
 from lamella.core.log.placement import Form
 from lamella.core.log.terms import Attachments, ImageNotes, Terms
 from lamella.core.log.turn import Turn
-from lamella.core.prompt.layers.library import LibraryEntry, Standing, promoted_form, promotes
+from lamella.core.prompt.layers.library import LibraryEntry, Standing, promoted_form
 from lamella.core.prompt.layers.turn import find_refused
 from lamella.core.values import replace
 from lamella.errors import ArtifactError
@@ -49,6 +49,8 @@ def gather(turn: Turn, library: Library) -> tuple[tuple[Artifact, ...], tuple[st
 
     The active note brings its pictures.
     """
+    if _brings_new(turn, library):
+        return turn.attached, ()
     merged: dict[str, Artifact] = {}
     warnings: list[str] = []
     for artifact in (*turn.results, *turn.attached):
@@ -67,10 +69,21 @@ def gather(turn: Turn, library: Library) -> tuple[tuple[Artifact, ...], tuple[st
         if before is not None and before.hash != artifact.hash:
             warnings.append(f"{artifact.id} is attached twice with different text; the last text is used.")
         merged[artifact.id] = artifact if before is None else _again(before, artifact)
-    if any(artifact.images for artifact in merged.values()):
-        for picture in _pictures(merged.values()):
-            merged.setdefault(picture.id, picture)
+    _add_pictures(merged)
     return tuple(merged.values()), tuple(warnings)
+
+
+def _brings_new(turn: Turn, library: Library) -> bool:
+    """Whether a turn brings one thing, which nobody knows yet."""
+    if len(turn.attached) != 1 or turn.results:
+        return False
+    return turn.attached[0].id not in library and not turn.attached[0].images
+
+
+def _add_pictures(attached: dict[str, Artifact]) -> None:
+    if any(artifact.images for artifact in attached.values()):
+        for picture in _pictures(attached.values()):
+            attached.setdefault(picture.id, picture)
 
 
 def _check_same_class(one: Artifact, other: Artifact) -> None:

@@ -4,11 +4,12 @@ The system message is L1 alone: what is known stands in messages, never on a she
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from itertools import chain
 
-from lamella.core.artifacts.blocks import render_call_line, render_known, render_update
-from lamella.core.artifacts.kinds import LATER_KIND
+from lamella.core.artifacts.blocks import render_call_line, render_update
+from lamella.core.artifacts.kinds import LATER_KIND, promotes
 from lamella.core.artifacts.model import Artifact
-from lamella.core.budget.counting import Measure
+from lamella.core.budget.counting import Measure, count_pieces
 from lamella.core.log.placement import Form, Placement
 from lamella.core.log.terms import Attachments, Terms
 from lamella.core.prompt.attached import is_in_working_set
@@ -17,21 +18,19 @@ from lamella.core.prompt.layers.library import (
     LibraryEntry,
     Standing,
     carried_form,
+    find_list_room,
+    is_framing,
+    list_handles,
     make_standing,
+    may_list,
     may_shrink,
-    promotes,
     shelve,
 )
 from lamella.core.prompt.layers.model import SYSTEM_PLACE, message_place
-from lamella.core.prompt.layers.strip import Exchange, Series, Talk, count_messages
+from lamella.core.prompt.layers.strip import Exchange, Series, Talk, past_messages
 from lamella.core.prompt.prompt import has_system
 from lamella.core.prompt.state import State
 from lamella.core.values import replace
-
-# What the list of things that left may take, in tokens; what does not fit is found by recall.
-_LISTED_TOKENS = 100
-_MORE = "- and {} more; recall finds them\n"
-LISTED = "Known and not shown here; attach again to read, or recall:\n"
 
 
 def cut(
@@ -53,24 +52,28 @@ def cut(
     first = int(has_system(state.system, {}))
     at, end = find_cut(state.talk, keep, first=first)
     talk = _close_behind(state.talk, at, measure)
-    held = {piece for exchange in talk.exchanges[talk.hidden : at] for piece in exchange.sent.pieces}
+    held = set(chain.from_iterable([exchange.sent.pieces for exchange in talk.exchanges[talk.hidden : at]]))
     standing: dict[str, Standing] = {one.id: stand_inlined(one) for one in state.system.inlined}
     standing |= {name: one for name, one in state.standing.items() if keep and _stands_before(one, end)}
     now = replace(state, talk=talk, shelf={}, shelf_of=None, terms=terms)
+    if at <= talk.hidden:
+        # Where no turn that was shown stays as it is, it can be settled anew which are shown: before anything is given
+        # its place in the question, which comes after them.
+        now = draw_curtain(_open_curtain(now), terms, measure, told=told)
     left = {name: entry for name, entry in state.library.items() if name not in standing}
-    place = message_place(first + talk.length)
-    standing |= _stand_again(now, left, attached, held=held, place=place, measure=measure)
-    now = replace(now, standing=standing, epoch=state.epoch if state.terms is None else state.epoch + 1)
-    # Where no turn that was shown stays as it is, it can be settled anew which are shown.
-    return now if at > talk.hidden else draw_curtain(_open_curtain(now), terms, measure, told=told)
+    place = message_place(first + now.talk.length)
+    # The list of what left that stays above takes of the room that all of it has.
+    above = sum([one.tokens for one in standing.values() if one.listed])
+    standing |= _stand_again(now, left, attached, held=held, place=place, above=above, measure=measure)
+    return replace(now, standing=standing, epoch=state.epoch if state.terms is None else state.epoch + 1)
 
 
 def find_cut(talk: Talk, keep: int, *, first: int) -> tuple[int, int]:
     """The first exchange behind the messages that are kept, and the message that it begins with."""
-    at, end = talk.hidden, first
-    while at < len(talk.exchanges) and end < keep:
-        end += count_messages(talk.exchanges[at : at + 1])
-        at += 1
+    at, end = len(talk.exchanges), first + talk.length
+    # Nearly always all but the newest is kept.
+    while at > talk.hidden and (begins := end - 2 - len(talk.exchanges[at - 1].rounds)) >= keep:
+        at, end = at - 1, begins
     return at, end
 
 
@@ -91,7 +94,13 @@ def _close_behind(talk: Talk, at: int, measure: Measure) -> Talk:
 def _close(exchange: Exchange, measure: Measure) -> Exchange:
     if is_closed(exchange):
         return exchange
-    return keep_tools(exchange, [stub_in_line(tool, measure) for tool in exchange.tools], measure)
+    stubs = [stub_in_line(tool, measure) for tool in exchange.tools]
+    if not stubs:
+        return keep_tools(exchange, (), measure)
+    # A line of its own needs no label behind it.
+    pieces = (*(piece for stub in stubs for piece in stub.pieces), *exchange.user.message.pieces)
+    sent = replace(exchange.user.message, pieces=pieces, tokens=count_pieces(pieces, measure.count), weights=())
+    return replace(exchange, sent=sent, tools=tuple(stubs))
 
 
 def is_closed(exchange: Exchange) -> bool:
@@ -100,8 +109,7 @@ def is_closed(exchange: Exchange) -> bool:
     if sent is typed or not exchange.tools:
         return sent == typed
     stubs = [tool for tool in exchange.tools if tool.form is Form.HANDLE]
-    # A label stands between the calls and what was typed.
-    return len(stubs) == len(exchange.tools) and len(sent.pieces) == len(stubs) + 1 + len(typed.pieces)
+    return len(stubs) == len(exchange.tools) and len(sent.pieces) == len(stubs) + len(typed.pieces)
 
 
 def stub_in_line(tool: Standing, measure: Measure) -> Standing:
@@ -125,28 +133,34 @@ def _stand_again(
     *,
     held: Collection[str],
     place: str,
+    above: int,
     measure: Measure,
 ) -> dict[str, Standing]:
-    """How what stood behind the cut stands from now on."""
+    """How what stood behind the cut stands from now on; lists of what left that stay take so many tokens ``above``."""
     terms = state.terms or Terms()
     now: dict[str, Artifact] = {artifact.id: artifact for artifact in attached if promotes(artifact)}
     standing: dict[str, Standing] = {}
     dead: list[LibraryEntry] = []
     for name, entry in left.items():
         old = state.standing.get(name)
-        above = old is not None and any(piece in held for piece in old.pieces)
+        copied = old is not None and any(piece in held for piece in old.pieces if not is_framing(piece))
         artifact = now.get(name)
         if artifact is not None and not _is_plain(artifact):
             # It is shown by its turn: as new text for a copy that is still above, else as if for the first time.
-            standing[name] = _stand_nowhere(entry.artifact if above else artifact)
+            standing[name] = _stand_nowhere(entry.artifact if copied else artifact)
         elif artifact is not None:
-            standing[name] = _show_again(artifact, Form.FULL, above=above, place=place, measure=measure)
-        elif is_alive(entry, terms, turn=state.turns):
+            standing[name] = _show_again(artifact, Form.FULL, above=copied, place=place, measure=measure)
+        elif is_alive(entry, terms, turn=state.turns) and not (entry.listed and may_list(entry.artifact)):
             form = _find_form(entry, terms)
-            standing[name] = _show_again(entry.artifact, form, above=above, place=place, measure=measure)
+            standing[name] = _show_again(entry.artifact, form, above=copied, place=place, measure=measure)
         else:
             dead.append(entry)
-    return standing | list_dead(dead, place=place, measure=measure)
+    if not dead:
+        return standing
+    stands = sum([one.tokens for one in standing.values()])
+    stands += sum([message.tokens for message in past_messages(state.talk.shown)])
+    room = find_list_room(stands) - above
+    return standing | list_handles(dead, count=measure.count, place=place, room=room, again=above > 0)
 
 
 def is_alive(entry: LibraryEntry, terms: Terms, *, turn: int) -> bool:
@@ -173,37 +187,6 @@ def _show_again(artifact: Artifact, form: Form, *, above: bool, place: str, meas
     return replace(shown, segment=replace(shown.segment, place=place))
 
 
-def list_dead(entries: Sequence[LibraryEntry], *, place: str, measure: Measure) -> dict[str, Standing]:
-    """What left the prompt, as a list of handles with the newest first; what it does not hold stands nowhere.
-
-    The last line says how many those are.
-    """
-    if not entries:
-        return {}
-    newest = [entry.artifact for entry in sorted(entries, key=_attached_at, reverse=True)]
-    room = _LISTED_TOKENS - measure.count(_MORE.format(len(newest)))
-    lines: list[str] = []
-    for artifact in newest:
-        text = render_known(artifact)
-        room -= measure.count(text)
-        if room < 0:
-            break
-        lines.append(text)
-    if left := len(newest) - len(lines):
-        # It belongs to the last one that is listed; where a name is too long for any list it stands for that.
-        lines[-1:] = ["".join((*lines[-1:], _MORE.format(left)))]
-    listed: dict[str, Standing] = {artifact.id: _stand_nowhere(artifact) for artifact in newest[len(lines) :]}
-    for artifact, line in zip(newest, lines, strict=False):
-        listed[artifact.id] = make_standing(
-            artifact, form=Form.HANDLE, place=place, pieces=(line,), tokens=measure.count(line)
-        )
-    return listed
-
-
-def _attached_at(entry: LibraryEntry) -> int:
-    return entry.at
-
-
 def _stand_nowhere(artifact: Artifact) -> Standing:
     return make_standing(artifact, form=Form.HANDLE, place=None, pieces=(), tokens=0)
 
@@ -211,7 +194,6 @@ def _stand_nowhere(artifact: Artifact) -> Standing:
 def find_moved_in(library: Mapping[str, LibraryEntry], standing: Mapping[str, Standing], place: str) -> list[str]:
     """What a cut moved into the question: what lives in the order it was first seen, then the list of what left."""
     moved = [standing[name] for name in library if standing[name].place == place and standing[name].pieces]
-    alive = [one for one in moved if one.form is not Form.HANDLE]
-    gone = sorted((one for one in moved if one.form is Form.HANDLE), key=lambda one: -library[one.artifact.id].at)
-    listed = [LISTED, *(one.pieces[-1] for one in gone)] if gone else []
-    return [*(one.pieces[-1] for one in alive), *listed]
+    listed = [one for one in standing.values() if one.listed and one.place == place]
+    alive = [one.pieces[-1] for one in moved if not one.listed]
+    return [*alive, *(piece for one in listed for piece in one.pieces)]

@@ -112,7 +112,7 @@ def make_envelope(prompt: Prompt, budget: Budget) -> Envelope:
     tokens = count_tokens(prompt, budget)
     layers = (
         prompt.system_layer,
-        build_library(prompt.standing_library, prompt.shelf),
+        build_library(prompt.standing_library, prompt.standing),
         _build_turn(prompt, tokens.by_layer[LayerId.L3]),
         build_strip(prompt.strip),
         build_user(prompt.user),
@@ -208,7 +208,7 @@ def make_request(
         conversation=prompt.conversation_id,
         seams=replace(find_seams(messages), messages=stays) if prompt.first else Seams(messages=stays),
         # Where prices decide, the plan says what is kept for longer, and no pause has to.
-        pause=pause if terms.layout is not Layout.AUTO else None,
+        pause=None if prompt.placement.priced else pause,
         compare=compare,
         marks=prompt.placement.marks,
         lasting=prompt.placement.lasting,

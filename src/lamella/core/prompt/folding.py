@@ -50,11 +50,16 @@ def fold(
     folded = fold_library(state, terms, measure, forms=placement.forms, attached=attached)
     start = folded.talk.epoch_start
     ended = folded.talk.exchanges[start:]
-    plain = tuple(_close(exchange, measure) for exchange in ended)
+    # Of most turns nothing stands there but what was typed.
+    bare = [one.sent is one.user.message and not (one.rounds or one.tools) for one in ended]
+    plain = tuple([one if is_bare else _close(one, measure) for one, is_bare in zip(ended, bare, strict=True)])
     exchanges = Series((*folded.talk.exchanges[:start], *plain)) if plain != ended else folded.talk.exchanges
     closed = sum([len(exchange.rounds) for exchange in ended])
     talk = replace(folded.talk, exchanges=exchanges, epoch_start=len(exchanges), spoken=folded.talk.spoken - closed)
-    return draw_curtain(replace(folded, talk=talk), terms, measure, told=told)
+    shown = replace(folded, talk=talk)
+    return (
+        shown if terms.history is History.FULL and not talk.hidden else draw_curtain(shown, terms, measure, told=told)
+    )
 
 
 def _fold_behind(state: State, terms: Terms, measure: Measure, *, placement: Placement) -> State:
@@ -186,7 +191,7 @@ def draw_curtain(state: State, terms: Terms, measure: Measure, *, told: str | No
     talk = state.talk
     if terms.history is History.FULL:
         return state if not talk.hidden else replace(state, talk=replace(talk, hidden=0, stand_in=None, rules=None))
-    return keep_hidden_wishes(_hide(state, terms, measure, told=told), measure)
+    return keep_hidden_wishes(_hide(state, terms, measure, told=told), measure, cues=terms.cues)
 
 
 def _hide(state: State, terms: Terms, measure: Measure, *, told: str | None) -> State:

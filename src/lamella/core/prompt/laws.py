@@ -11,7 +11,6 @@ from msgspec import Struct
 from lamella.core.artifacts.kinds import KINDS, Promotion
 from lamella.core.artifacts.model import Kind
 from lamella.core.log.placement import Form
-from lamella.core.log.terms import Layout
 from lamella.core.messages.model import Message, Role
 from lamella.core.prompt.envelope import Envelope, hash_layers, hash_prefix
 from lamella.core.prompt.layers.library import carried_form
@@ -78,9 +77,8 @@ def _check_hashes(envelope: Envelope, _before: Prompt | None) -> Iterable[str]:
     # comparing the objects does not: they cannot change, and what was put in place of another is another object.
     named: list[tuple[object, str]] = [(layer.pieces, layer.hash) for layer in envelope.layers]
     named += [(envelope.messages, envelope.prefix_hash), (envelope.layers, envelope.hash)]
-    *layers_sealed, prefix_sealed, whole_sealed = [
-        any(thing is one and digest is other for one, other in envelope.seals) for thing, digest in named
-    ]
+    sealed_as = {id(thing): digest for thing, digest in envelope.seals}
+    *layers_sealed, prefix_sealed, whole_sealed = [sealed_as.get(id(thing)) == digest for thing, digest in named]
     for layer, sealed in zip(envelope.layers, layers_sealed, strict=True):
         if not sealed and layer.hash != hash_pieces(layer.pieces):
             yield f"the hash of {layer.id} is not that of its text"
@@ -303,7 +301,7 @@ TOOL_PAIRS = Law(
 
 def _check_working_set(envelope: Envelope, _before: Prompt | None) -> Iterable[str]:
     prompt = envelope.prompt
-    if prompt.terms.layout is not Layout.AUTO:
+    if not prompt.placement.priced:
         return
     shown = {segment.id for segment in prompt.shown[0]}
     for name in prompt.working_set:
@@ -315,7 +313,9 @@ def _is_readable(prompt: Prompt, name: str) -> bool:
     """Whether the current text of something stands in the request, or as much of it as a receipt or setting leaves."""
     entry, standing = prompt.library[name], prompt.standing[name]
     whole = standing.in_full and standing.artifact.hash == entry.artifact.hash
-    return whole or (bool(standing.pieces) and standing.form is carried_form(entry, prompt.terms))
+    # What the list of handles has no room for is counted in it.
+    told = bool(standing.pieces) or standing.listed
+    return whole or (told and standing.form is carried_form(entry, prompt.terms))
 
 
 WORKING_SET = Law(

@@ -28,7 +28,7 @@ from lamella.core.values import describe, replace
 
 # Whoever makes the same state render to other bytes raises this, so that the ledger can tell an upgrade from a fault; a
 # golden file holds what each number renders.
-RENDERER = 1
+RENDERER = 3
 _parts_of = attrgetter(*PART_NAMES)
 
 
@@ -119,6 +119,13 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
         standings = [self.standing[name] for name in self.library]
         return tuple([standing for standing in standings if standing.pieces or standing.listed])
 
+    @property
+    def moved_in(self) -> tuple[Segment, ...]:
+        """What is attached now and was known, where a fold shows it in the question beside what else lives."""
+        place = message_place(self.asked_at)
+        known = [self.standing[one.id] for one in self.attached if one.id in self.standing]
+        return tuple([one.segment for one in known if one.place == place and one.pieces])
+
     @cached_property
     def carried(self) -> tuple[Standing, ...]:
         """What earlier messages hold without belonging to a layer: pictures, notes with pictures.
@@ -196,6 +203,6 @@ def render_user(turn: Sequence[str], typed: Sequence[str], images: Sequence[Imag
 
 def head_message(message: Message, pieces: Sequence[str], *, count: Count) -> Message:
     """The same message with blocks before it; text that stood alone gets the label that tells it from them."""
-    labelled = len(message.pieces) > 1
+    labelled = QUERY_LABEL in message.pieces
     joined = (*pieces, *(() if labelled else (QUERY_LABEL,)), *message.pieces)
     return replace(message, pieces=joined, tokens=count_pieces(joined, count), weights=())

@@ -1,12 +1,13 @@
 """Applying a receipt: a state before a compaction becomes the state after it, the same way every time."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from types import MappingProxyType
 
 from lamella.core.artifacts.model import Kind
 from lamella.core.budget.counting import Measure
 from lamella.core.log.placement import Form
 from lamella.core.log.receipt import CHAIN, Receipt, Step, StepName, is_stage
-from lamella.core.log.terms import Terms
+from lamella.core.log.terms import History, Terms
 from lamella.core.prompt.folding import draw_curtain, fold_library, keep_tools, stub_tool
 from lamella.core.prompt.layers.library import list_handles, may_list, shelve
 from lamella.core.prompt.layers.model import Count, SegmentKind, message_place
@@ -49,10 +50,14 @@ def apply_receipts(state: State, receipts: Sequence[Receipt], terms: Terms, *, m
 def fold_for_receipt(state: State, terms: Terms, measure: Measure) -> State:
     """The state that a compaction starts from: folded, but for tool results, of which it says itself what becomes."""
     start = state.talk.epoch_start
-    kept = tuple(keep_tools(exchange, exchange.tools, measure) for exchange in state.talk.exchanges[start:])
+    kept = [
+        one if one.sent is one.user.message and not one.tools else keep_tools(one, one.tools, measure)
+        for one in state.talk.exchanges[start:]
+    ]
     talk = replace(state.talk, exchanges=Series((*state.talk.exchanges[:start], *kept)))
     folded = fold_library(replace(state, talk=talk), terms, measure)
-    return draw_curtain(folded, terms, measure)
+    # Of the very first turn, too, some rounds may have been sent already.
+    return draw_curtain(replace(folded, epoch=state.epoch + 1), terms, measure)
 
 
 def keep_before(state: State, since: str) -> State:
@@ -77,7 +82,8 @@ def apply_step(state: State, step: Step, measure: Measure, *, chain: int = CHAIN
         return _stub(state, frozenset(step.removed), measure)
     if step.name is StepName.REPLIES:
         gone = frozenset(step.removed) - _find_pinned(state)
-        return shorten_replies(state, gone, outline_reply, form=Form.PREVIEW, count=measure.count)
+        gists = dict(zip(step.removed, step.gists, strict=False))
+        return shorten_replies(state, gone, outline_reply, form=Form.PREVIEW, count=measure.count, gists=gists)
     if step.name is StepName.RECENT_STAGES:
         state = replace(state, system=state.system.shorten(step.removed))
     return _remove(state, step, _STANDS_IN.get(step.name), measure=measure, chain=chain)
@@ -88,7 +94,8 @@ def settle(state: State, terms: Terms, measure: Measure) -> State:
 
     Tool results whose messages went or are not shown stand nowhere, and cannot be referred to.
     """
-    now = draw_curtain(state, terms, measure)
+    shows_all = terms.history is History.FULL and not state.talk.hidden
+    now = state if shows_all else draw_curtain(state, terms, measure)
     talk = now.talk
     standing = {name: one for name, one in now.standing.items() if one.artifact.kind is not Kind.TOOL}
     exchanges = [*talk.exchanges[:]]
@@ -136,30 +143,45 @@ def _list(state: State, names: Collection[str], measure: Measure) -> State:
     return replace(state, library=library, shelf=shelf, shelf_of=shelf_of, standing={**state.standing, **listed})
 
 
+# What makes a text shorter, given its turn and its gist, where that is known; none where it does not.
+Shorter = Callable[[str, int, str | None], str | None]
+
+
 def shorten_replies(
     state: State,
     names: Collection[str],
-    shorter: Callable[[str, int], str | None],
+    shorter: Shorter,
     *,
     form: Form,
     count: Count,
+    gists: Mapping[str, str] = MappingProxyType({}),
 ) -> State:
-    """The state with replies as less than their words: what ``shorter`` makes of a text and its turn, if anything."""
+    """The state with replies as less than their words: what ``shorter`` makes of each, if anything."""
     exchanges = [*state.talk.exchanges[:]]
     for index, exchange in enumerate(exchanges):
-        replies = [exchange.reply, *exchange.joined]
-        cut = [at for at, one in enumerate(replies) if one.segment.id in names and one.segment.form is not form]
-        for at in cut:
-            said = replies[at]
-            whole = said.segment.text if said.whole is None else said.whole
-            text = shorter(whole, said.turn or exchange.number + 1)
-            replies[at] = said if text is None else shorten(said, text, form=form, count=count)
-        if cut:
-            reply, *joined = replies
-            cut_down = replace(exchange, reply=reply)
-            plain = not joined and not exchange.lines
-            exchanges[index] = cut_down if plain else join_answer(cut_down, joined, count=count)
+        reply, joined = exchange.reply, exchange.joined
+        if not joined:
+            # Nearly all: hundreds of them in a compaction.
+            shown = reply.segment
+            if shown.id not in names or shown.form is form:
+                continue
+        elif all(one.segment.id not in names or one.segment.form is form for one in (reply, *joined)):
+            continue
+        replies: list[Said] = []
+        for said in (reply, *joined):
+            text = None
+            if said.segment.id in names and said.segment.form is not form:
+                whole = said.segment.text if said.whole is None else said.whole
+                text = shorter(whole, said.turn or exchange.number + 1, gists.get(said.segment.id))
+            replies.append(said if text is None else shorten(said, text, form=form, count=count))
+        cut_down = replace(exchange, reply=replies[0])
+        plain = not joined and not exchange.lines
+        exchanges[index] = cut_down if plain else join_answer(cut_down, replies[1:], count=count)
     return replace(state, talk=replace(state.talk, exchanges=Series(exchanges)))
+
+
+def _leave_line(text: str, turn: int, _gist: str | None) -> str | None:
+    return stub_reply(turn) if text else None
 
 
 def _stub(state: State, names: Collection[str], measure: Measure) -> State:
@@ -189,9 +211,8 @@ def _remove(state: State, step: Step, stands_in: SegmentKind | None, *, measure:
         gone -= _find_pinned(state)
     if chain > 1:
         # A reply may go without its question: the line that is left of it keeps the roles alternating.
-        state = shorten_replies(
-            state, gone, lambda text, turn: stub_reply(turn) if text else None, form=Form.HANDLE, count=count
-        )
+        stays = gone - _find_whole_turns(state.talk, gone)
+        state = shorten_replies(state, stays, _leave_line, form=Form.HANDLE, count=count)
     talk = state.talk
     exchanges, messages, start = remove_messages(talk, gone, count=count)
     opening = talk.opening
@@ -204,6 +225,16 @@ def _remove(state: State, step: Step, stands_in: SegmentKind | None, *, measure:
     return replace(state, talk=left)
 
 
+def _find_whole_turns(talk: Talk, gone: Set[str]) -> set[str]:
+    """The replies that go with their questions, and with all that joined them: no line is left of any."""
+    return {
+        reply.segment.id
+        for exchange in talk.exchanges
+        if exchange.user.segment.id in gone and all(reply.segment.id in gone for reply in exchange.replies)
+        for reply in exchange.replies
+    }
+
+
 def _find_pinned(state: State) -> frozenset[str]:
     """Everything said in turns that hold a pinned message: whoever wrote a receipt that names it did not know that."""
     pinned = state.pinned
@@ -213,7 +244,7 @@ def _find_pinned(state: State) -> frozenset[str]:
     return frozenset(name for names in said if not pinned.isdisjoint(names) for name in names)
 
 
-def remove_messages(talk: Talk, gone: Collection[str], *, count: Count) -> tuple[tuple[Exchange, ...], int, int]:
+def remove_messages(talk: Talk, gone: Set[str], *, count: Count) -> tuple[tuple[Exchange, ...], int, int]:
     """The talk without these messages, how many went, and where the epoch starts in what is left.
 
     A question alone may go where an exchange stands before it; an answer goes only with its question.
@@ -222,6 +253,8 @@ def remove_messages(talk: Talk, gone: Collection[str], *, count: Count) -> tuple
     joined: dict[int, list[Said]] = {}
     messages = start = 0
     every = talk.exchanges[:]
+    if gone.isdisjoint([exchange.user.segment.id for exchange in every]):
+        return every, 0, talk.epoch_start
     for index, exchange in enumerate(every):
         if index == talk.epoch_start:
             start = len(left)

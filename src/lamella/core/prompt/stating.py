@@ -39,18 +39,30 @@ def ask_stated(
     measure: Measure,
 ) -> tuple[Message, Shown]:
     """The user's message of a turn and what it shows: what a cut moved there, what is new, a line if that says more."""
-    cuts = placement.keep is not None
-    moved = find_moved_in(state.library, state.standing, place) if cuts else []
+    moved = find_moved_in(state.library, state.standing, place) if placement.keep is not None else []
+    shown = show_set(state, attached, placement=placement, place=place, in_set=in_set, measure=measure)
+    return ask_with(shown, typed, count=measure.count, moved=moved), shown
+
+
+def show_set(
+    state: State,
+    attached: Sequence[Artifact],
+    *,
+    placement: Placement,
+    place: str,
+    in_set: Sequence[str],
+    measure: Measure,
+) -> Shown:
+    """What a turn shows: what is new, and a line if the working set changed otherwise."""
     new = {artifact.id for artifact in attached if not stands(artifact, state.standing.get(artifact.id))}
-    shown = show_stated(
+    return show_stated(
         attached,
         standing=state.standing,
         place=place,
         measure=measure,
-        state_line=_state(state, in_set, new, cuts=cuts, place=place),
+        state_line=_state(state, in_set, new, cuts=placement.keep is not None, place=place),
         whole=find_whole(placement),
     )
-    return ask_with(shown, typed, count=measure.count, moved=moved), shown
 
 
 def find_whole(placement: Placement) -> Set[str]:
@@ -61,11 +73,12 @@ def find_whole(placement: Placement) -> Set[str]:
 def _state(state: State, now: Sequence[str], new: Set[str], *, cuts: bool, place: str) -> str:
     """A line that says what is attached where nobody could tell: something went, or is back without its text."""
     before, standing = state.trail.attached, state.standing
+    held, known = frozenset(now), frozenset(before)
     here = {name for name in now if name in new or (name in standing and standing[name].place == place)}
     # A cut takes earlier lines along: what it leaves readable and is no longer attached has to be told again.
     candidates = standing if cuts else before
-    gone = [name for name in candidates if name not in now and name in state.library and _is_readable(state, name)]
-    back = [name for name in now if name not in before and name not in here]
+    gone = [name for name in candidates if name not in held and name in state.library and _is_readable(state, name)]
+    back = [name for name in now if name not in known and name not in here]
     lines = ((_GONE, gone), (_BACK, back))
     return "".join(f"{told}: {', '.join(map(escape_line, names))}.\n" for told, names in lines if names)
 

@@ -1,6 +1,7 @@
 """The trail: what a branch has sent and when, as far as whoever plans by price has to know it."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
 from typing import NamedTuple
@@ -33,8 +34,9 @@ class Trail(NamedTuple):
     """What was sent on a branch. ``entries`` are places that caches may hold, from the first message on.
 
     ``at`` is when the last request was sent; ``requests`` are those with a known pause before them, of which so many
-    were ``short`` lapses or ``long`` ones. ``stable`` is the last message before the last fold's question. ``attached``
-    is the working set as the model was told it last. ``habits`` are those of what is known.
+    were ``short`` lapses or ``long`` ones, and so many ``kept`` from being one. ``stable`` is the last message before
+    the last fold's question. ``attached`` is the working set as the model was told it last. ``habits`` are those of
+    what is known.
     """
 
     entries: tuple[Held, ...] = ()
@@ -42,6 +44,7 @@ class Trail(NamedTuple):
     requests: int = 0
     short: int = 0
     long: int = 0
+    kept: int = 0
     stable: int | None = None
     attached: tuple[str, ...] = ()
     habits: Mapping[str, Habit] = _NO_HABITS
@@ -56,7 +59,16 @@ def count_lapse(trail: Trail, lapse: Lapse) -> Trail:
         requests=trail.requests + (lapse is not Lapse.UNKNOWN),
         short=trail.short + (lapse is Lapse.SHORT),
         long=trail.long + (lapse is Lapse.LONG),
+        kept=trail.kept + (lapse is Lapse.KEPT),
     )
+
+
+def keep_warm(trail: Trail, at: datetime | None) -> Trail:
+    """The trail once what was sent last was sent again, if it was: all that went with it lives from then on."""
+    if at is None:
+        return trail
+    entries = tuple([one._replace(at=at) if one.at == trail.at else one for one in trail.entries])
+    return trail._replace(entries=entries, at=at)
 
 
 def follow(
@@ -66,18 +78,24 @@ def follow(
 
     ``attached`` is the working set of its turn, ``known`` all that was attached before it.
     """
-    keep, at, now = placement.keep, placement.at, tuple(attached)
+    trail = keep_warm(trail, placement.kept)
+    keep, now = placement.keep, tuple(attached)
     held = {one.position: one for one in trail.entries if keep is None or one.position < keep}
-    for position in {*placement.marks, asked_at, *(() if placement.served is None else (placement.served,))}:
-        lasts = placement.lasting is not None and position <= placement.lasting
-        held[position] = Held(position=position, at=at, lasting=lasts)
+    held.update({one.position: one for one in _hold(placement, asked_at)})
     return count_lapse(trail, placement.lapse)._replace(
         entries=tuple(sorted(held.values(), key=_position_of)[-_REMEMBERED:]),
-        at=at or trail.at,
+        at=placement.at or trail.at,
         stable=trail.stable if keep is None else asked_at - 1 if asked_at else None,
         attached=now,
         habits=_learn(trail, frozenset(now), known),
     )
+
+
+def _hold(placement: Placement, asked_at: int) -> list[Held]:
+    """The places that a request leaves with caches."""
+    positions = {*placement.marks, asked_at, *(() if placement.served is None else (placement.served,))}
+    last = -1 if placement.lasting is None else placement.lasting
+    return [Held(position=one, at=placement.at, lasting=one <= last) for one in positions]
 
 
 def _position_of(held: Held) -> int:
@@ -103,3 +121,87 @@ def _learn(trail: Trail, now: Collection[str], known: Iterable[str]) -> Mapping[
 
 
 _NEW = Habit()
+
+
+class LongTrail:
+    """A trail that many requests go on, one after another, all of them without a fold: what each leaves is added up.
+
+    ``attached`` is the working set as the model was told it last.
+    """
+
+    def __init__(self, trail: Trail, known: Iterable[str]) -> None:
+        self._trail = trail
+        self.attached = trail.attached
+        # What was planned for each request, and the message that the first of so many asked its question in.
+        self._parts: list[tuple[Sequence[Placement], int]] = []
+        self._requests = 0
+        # The first request that knew something, and that which found it attached, by their numbers.
+        self._known = dict.fromkeys(known, 0)
+        self._since = dict.fromkeys(trail.attached, 0)
+        self._stayed: Counter[str] = Counter()
+        self._dropped: Counter[str] = Counter()
+        self._returned: Counter[str] = Counter()
+
+    def follow(self, placements: Sequence[Placement], *, asked_at: int, attached: tuple[str, ...]) -> None:
+        """More requests, two messages apart, with one working set; it may be another than before in the first."""
+        if attached != self.attached:
+            self._change(attached)
+        self._parts.append((placements, asked_at))
+        self._requests += len(placements)
+
+    def _change(self, attached: tuple[str, ...]) -> None:
+        next_one = self._requests + 1
+        for name in self.attached:
+            if name not in attached:
+                self._dropped[name] += 1
+                self._stayed[name] += next_one - max(self._since.pop(name), self._known.get(name, next_one))
+        for name in attached:
+            if name not in self._since:
+                self._returned[name] += name in self._known
+                self._since[name] = next_one
+        self.attached = attached
+
+    def learn(self, names: Iterable[str]) -> None:
+        """What is known to the requests after the last."""
+        for name in names:
+            self._known.setdefault(name, self._requests)
+
+    def end(self) -> Trail:
+        """The trail after all of them."""
+        placements = [one for part, _ in self._parts for one in part]
+        lapses = Counter([one.lapse for one in placements])
+        return self._trail._replace(
+            entries=self._list_entries(),
+            at=next((one.at for one in reversed(placements) if one.at), self._trail.at),
+            requests=self._trail.requests + len(placements) - lapses[Lapse.UNKNOWN],
+            short=self._trail.short + lapses[Lapse.SHORT],
+            long=self._trail.long + lapses[Lapse.LONG],
+            kept=self._trail.kept + lapses[Lapse.KEPT],
+            attached=self.attached,
+            habits={name: self._add_up(name, first) for name, first in self._known.items() if first < self._requests},
+        )
+
+    def _add_up(self, name: str, first: int) -> Habit:
+        """The habit of something that was known from some request on."""
+        stayed, dropped, absent, returned = self._trail.habits.get(name, _NEW)
+        more, since = self._stayed[name], self._since.get(name)
+        more += 0 if since is None else self._requests - max(since, first)
+        absent += self._requests - first - more
+        return Habit(stayed + more, dropped + self._dropped[name], absent, returned + self._returned[name])
+
+    def _list_entries(self) -> tuple[Held, ...]:
+        """The last places, found from the last request back: each holds places no further on than its question."""
+        held: dict[int, Held] = {}
+        for placement, asked_at in self._walk_back():
+            if len(held) >= _REMEMBERED and asked_at < sorted(held)[-_REMEMBERED]:
+                break
+            for one in _hold(placement, asked_at):
+                held.setdefault(one.position, one)
+        for one in self._trail.entries:
+            held.setdefault(one.position, one)
+        return tuple(sorted(held.values(), key=_position_of)[-_REMEMBERED:])
+
+    def _walk_back(self) -> Iterator[tuple[Placement, int]]:
+        for placements, asked_at in reversed(self._parts):
+            for at in range(len(placements) - 1, -1, -1):
+                yield placements[at], asked_at + 2 * at

@@ -8,7 +8,7 @@ from lamella.core.prompt.layers.model import Count
 from lamella.core.prompt.layers.opening import Wishes, read_wishes, stand_first, stand_wishes
 from lamella.core.prompt.layers.strip import NO_WISHES, Talk
 from lamella.core.prompt.state import State
-from lamella.core.text.said.wishes import find_wishes
+from lamella.core.text.said.wishes import CUES, find_wishes
 from lamella.core.values import replace
 
 # What the wishes of turns that a history mode hides may take, in tokens: what stands for those turns takes as much.
@@ -58,12 +58,15 @@ def fit_wishes(wishes: Wishes, kept: Collection[str], *, room: int, count: Count
     return tuple(left), more
 
 
-def keep_hidden_wishes(state: State, measure: Measure) -> State:
-    """The state whose prompt has the wishes of turns that the history mode hides, beside those that stand already."""
+def keep_hidden_wishes(state: State, measure: Measure, *, cues: Sequence[str] = ()) -> State:
+    """The state whose prompt has the wishes of turns that the history mode hides, beside those that stand already.
+
+    ``cues`` are words that they are known by beside those that ship.
+    """
     talk = state.talk
     if not talk.hidden:
         return replace(state, talk=replace(talk, rules=None))
-    wished = _look_at_hidden(talk)
+    wished = _look_at_hidden(talk, tuple(cues))
     standing, more = read_wishes(talk.opening)
     there = {text for _, text in standing}
     found = tuple(one for one in join_wishes(wished[2], ended=state.rules.ended) if one[1] not in there)
@@ -75,14 +78,15 @@ def keep_hidden_wishes(state: State, measure: Measure) -> State:
     return replace(state, talk=replace(talk, wished=wished, rules=talk.rules if same else block))
 
 
-def _look_at_hidden(talk: Talk) -> tuple[int, str, Wishes]:
-    """The wishes of the turns that are hidden; what was looked at before is not looked at again."""
-    seen, last, found = talk.wished
-    if seen > talk.hidden or (seen and talk.exchanges[seen - 1].user.id != last):
-        seen, last, found = NO_WISHES
+def _look_at_hidden(talk: Talk, cues: tuple[str, ...]) -> tuple[int, str, Wishes, tuple[str, ...]]:
+    """The wishes of the turns that are hidden; what was looked at before is not looked at again, by the same cues."""
+    seen, last, found, by = talk.wished
+    if seen > talk.hidden or by != cues or (seen and talk.exchanges[seen - 1].user.id != last):
+        seen, last, found, _ = NO_WISHES
+    known = CUES.union(cues)
     fresh: Sequence[tuple[int, str]] = [
         (exchange.number + 1, wish)
         for exchange in talk.exchanges[seen : talk.hidden]
-        for wish in find_wishes(exchange.user.original)
+        for wish in find_wishes(exchange.user.original, cues=known)
     ]
-    return talk.hidden, talk.exchanges[talk.hidden - 1].user.id, (*found, *fresh)
+    return talk.hidden, talk.exchanges[talk.hidden - 1].user.id, (*found, *fresh), cues

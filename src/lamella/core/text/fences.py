@@ -1,4 +1,4 @@
-"""Code fences in markdown: what stands inside one is code, whatever it looks like."""
+"""Code in markdown: what stands inside a fence, or between ticks in a line, is code, whatever it looks like."""
 
 import re
 from collections.abc import Iterator
@@ -6,6 +6,8 @@ from collections.abc import Iterator
 # Backticks after an opening of backticks make it inline code; after a closing of either kind nothing may stand.
 _OPENS = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})")
 _CLOSES = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*$")
+# Code in a line, as a part of an expression: it ends with as many ticks as it begins with, neither more nor less.
+INLINE_CODE = r"(?<!`)(?P<ticks>`+)(?!`).*?(?<!`)(?P=ticks)(?!`)"
 
 
 def walk_lines(text: str) -> Iterator[tuple[str, bool]]:

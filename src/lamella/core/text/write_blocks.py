@@ -8,12 +8,12 @@ import json
 import re
 from collections.abc import Iterator
 
-from lamella.core.text.fences import find_opening, is_closing
+from lamella.core.text.fences import INLINE_CODE, find_opening, is_closing
 
 _TAG, _END = "<writeToFile>", "</writeToFile>"
 _HEAD = re.compile(r"<writeToFile>\s*<path>([^<>\n]*)</path>\s*<content>")
 _INNER_END = "</content>"
-_CODE = re.compile(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)", re.DOTALL)
+_CODE = re.compile(INLINE_CODE, re.DOTALL)
 _COMPOSER = "composer"
 # Where one of these is not, there is no block: most answers are done with a look.
 _HINTS = (_TAG, f'"{_COMPOSER}"')

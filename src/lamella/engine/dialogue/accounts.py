@@ -1,6 +1,6 @@
 """The accounts of a dialogue: its books between turns, and the page of the turn that is under way."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from datetime import datetime
 from logging import INFO, WARNING
@@ -13,10 +13,10 @@ from lamella.core.ledger.entry import Books, Entry, Tariff, enter_turn, judge_ca
 from lamella.core.log.call import Call
 from lamella.core.log.events.imprint import Imprint
 from lamella.core.log.receipt import Receipt
-from lamella.core.log.terms import Effort, Layout, Rewrite
+from lamella.core.log.terms import Effort, Rewrite
 from lamella.core.log.turn import Turn
 from lamella.core.messages.request import Request
-from lamella.core.planning.prices import plan_by_price
+from lamella.core.planning.prices import AHEAD, lets_move
 from lamella.core.prompt.advance import Planner, advance, waiting
 from lamella.core.prompt.envelope import Envelope, make_envelope, make_imprint
 from lamella.core.prompt.movement import extends
@@ -49,11 +49,35 @@ class Accounts:
         self._uncompacted: Earlier = lambda: None
         # The calls to the model that were made for the turn under way.
         self._calls: tuple[Call, ...] = ()
+        # When what was sent last was sent again since, only to keep it in the cache.
+        self._kept: tuple[datetime, ...] = ()
 
     @property
     def sent(self) -> CacheRequest | None:
         """The request that was sent last, as a cache sees it."""
         return self._books.last
+
+    @property
+    def asked_at(self) -> datetime | None:
+        """When the last turn was asked."""
+        return self._asked_at
+
+    @property
+    def kept(self) -> Sequence[datetime]:
+        """When what was sent last was sent again since, only to keep it in the cache."""
+        return self._kept
+
+    def keep_warm(self, at: datetime) -> None:
+        """What was sent last was sent again: the cache has it from then on."""
+        self._kept = (*self._kept, at)
+        books, requests = self._books, self._books.cache.requests
+        if books.last is not None:
+            books = replace(books, last=replace(books.last, at=at))
+        if requests:
+            newest, fork = requests[-1]
+            cache = replace(books.cache, requests=(*requests[:-1], (replace(newest, at=at), fork)))
+            books = replace(books, cache=cache)
+        self._books = books
 
     def mark_rewritten(self, turn: Turn, rewritten: Rewrite, *, state: State, place: Planner) -> Turn:
         """The turn as one whose history an edit or another branch rewrote; or did not, where that was sent last.
@@ -85,6 +109,8 @@ class Accounts:
             return
         request = see_request(last, at=sent.asked_at)
         self._books = Books(last=request, prompt=last, cache=CacheModel(requests=((request, NO_FORK),)))
+        for at in sent.kept:
+            self.keep_warm(at)
 
     def enter(self, envelope: Envelope, *, at: datetime | None) -> tuple[Entry, Books]:
         """The entry for a request, and the books after it, which are kept once it is written down."""
@@ -103,17 +129,24 @@ class Accounts:
 
     def plan(self, state: State, turn: Turn, rules: Rules, *, at: datetime | None) -> Turn:
         """The turn with where things stand in it, where prices decide that; else as it is."""
-        if turn.terms.layout is not Layout.AUTO:
+        plan_ahead = AHEAD.get(turn.terms.layout)
+        if plan_ahead is None:
             return turn
         budget, profile = rules.budget, self.find_tariff(turn.model or state.model).profile
-        room = budget.trigger * budget.limit
-        placement = plan_by_price(state, turn, profile, measure=rules.measure, room=room, at=at)
+        room, aim = budget.trigger * budget.limit, budget.target * budget.limit
+        kept = self._kept[-1] if self._kept and at is not None else None
+        placement = plan_ahead(state, turn, profile, measure=rules.measure, room=room, aim=aim, at=at, kept=kept)
         return replace(turn, placement=placement)
+
+    def lets_move(self, prompt: Prompt) -> bool:
+        """Whether a request moves what a cache holds anyway, so that L1 and the tools may change with it."""
+        return prompt.placement.priced and lets_move(prompt, self.find_tariff(prompt.model).profile)
 
     def begin(self, books: Books, *, at: datetime | None) -> None:
         """A turn was asked."""
-        self._pause = (at - self._asked_at).total_seconds() if at and self._asked_at else None
-        self._books, self._asked_at, self._calls, self._since = books, at, (), None
+        before = self._kept[-1] if self._kept else self._asked_at
+        self._pause = (at - before).total_seconds() if at and before else None
+        self._books, self._asked_at, self._calls, self._since, self._kept = books, at, (), None, ()
 
     def enter_again(self, envelope: Envelope, *, at: datetime | None) -> Entry:
         """The entry for a turn that is sent once more.
@@ -160,12 +193,12 @@ class Accounts:
         self._page = turn.page
         return turn
 
-    def view_ahead(self, envelope: Envelope, *, number: int, at: datetime | None) -> TurnView:
+    def view_ahead(self, envelope: Envelope, *, number: int, receipt: Receipt | None, at: datetime | None) -> TurnView:
         """A turn that is not asked yet, as it will be seen then; nothing is noted."""
         ahead = copy(self)
         entry, books = ahead.enter(envelope, at=at)
         ahead.begin(books, at=at)
-        return ahead.view(envelope, entry, number=number, receipt=None)
+        return ahead.view(envelope, entry, number=number, receipt=receipt)
 
     def judge(
         self, prompt: Prompt, given: Answer, *, before: Prompt | None, budget: Budget, at: datetime | None

@@ -21,9 +21,9 @@ class Ask(Struct, frozen=True, kw_only=True):
     are so before that, none for those that were. ``earlier`` is what was attached before this was asked, as it was read
     then, and ``warnings`` what is to be said of that. ``refresh`` names what is read anew. ``runner`` is the way of
     answering, none for the usual one. ``sources`` are what the numbers mean that an answer may cite. ``upon`` are parts
-    of the system prompt that wait for a compaction: they are taken up if this turn is compacted. In a ``verbatim`` text
-    braces name nothing. ``rules`` are texts that hold from now on, ``ended`` those of rules that hold no more, and
-    ``book`` is what was done about rules before that, none for what was.
+    of the system prompt that wait until what was sent moves anyway: they are taken up if it does in this turn. In a
+    ``verbatim`` text braces name nothing. ``rules`` are texts that hold from now on, ``ended`` those of rules that hold
+    no more, and ``book`` is what was done about rules before that, none for what was.
     """
 
     text: str
@@ -67,6 +67,11 @@ def ask_again(turn: Turn, *, text: str | None, model: str | None, system: Mappin
         runner=turn.terms.runner,
         sources=turn.sources,
     )
+
+
+def take_up(asked: Ask) -> Ask:
+    """What is asked, with the parts of the system prompt that waited for it."""
+    return replace(asked, system={**asked.system, **asked.upon}, upon={})
 
 
 def repeat_system(parts: SystemParts) -> dict[str, str]:

@@ -22,7 +22,7 @@ from lamella.core.values import replace
 from lamella.engine.checks import check_zone
 from lamella.engine.dialogue.accounts import Accounts, Earlier
 from lamella.engine.dialogue.answer import Answer
-from lamella.engine.dialogue.ask import Ask
+from lamella.engine.dialogue.ask import Ask, take_up
 from lamella.engine.dialogue.fitting import Fitter, seal_request
 from lamella.engine.dialogue.past import Past
 from lamella.engine.dialogue.proposal import EVERYTHING_SAID, PlanRange, Proposal, propose
@@ -53,12 +53,8 @@ class Dialogue(SearchedDialogue):
         journal: Journal | None = None,
         recaller: Recaller | None = None,
     ) -> None:
-        self._world = world
-        self._rules = rules
-        self._terms = terms
-        self._start = start
-        self._past = past or Past()
-        self._journal = journal
+        self._world, self._rules, self._terms, self._start = world, rules, terms, start
+        self._past, self._journal = past or Past(), journal
         self._fitter = Fitter(world.find_fetcher(), secrets=world.secrets)
         self._recaller = recaller or Recaller()
         # The state before the turn that waits for its reply, if one does, and after the last that was answered.
@@ -135,15 +131,10 @@ class Dialogue(SearchedDialogue):
         unanswered = waiting(self._state).user.id if self._state.waits else None
         skipped = () if self._pending is None else tuple(skip_call(call) for call in self._pending.calls)
         state = self._leave()
-        turn = self._read(asked, state, rewritten)
-        rules = replace(self._rules, measure=self._world.counter.measure(turn.model or state.model))
-        committed = self._past.receipts
-        settled = apply_receipts(state, committed, turn.terms, measure=rules.measure) if committed else state
-        turn = self.accounts.plan(settled, turn, rules, at=at)
+        settled, turn, rules = self._prepare(asked, state, at=at, rewritten=rewritten)
         turn, opened = self._fitter.fit(settled, turn, rules, path=self._past.path)
-        if turn.receipts and isinstance(asked, Ask) and asked.upon:
-            asked = replace(asked, system={**asked.system, **asked.upon}, upon={})
-            return self.ask(asked, at=at, rewritten=rewritten)
+        if isinstance(asked, Ask) and asked.upon and (turn.receipts or self.accounts.lets_move(waiting(opened))):
+            return self.ask(take_up(asked), at=at, rewritten=rewritten)
         receipt = turn.receipts[-1] if turn.receipts else None
         envelope = seal_request(opened, rules, before=state.last or self._before.last)
         entry, books = self.accounts.enter(envelope, at=at)
@@ -160,12 +151,21 @@ class Dialogue(SearchedDialogue):
         self.accounts.begin(books, at=at)
         return self._view(envelope, entry, receipt)
 
+    def _prepare(
+        self, asked: Ask | Turn, state: State, *, at: datetime | None, rewritten: Rewrite | None
+    ) -> tuple[State, Turn, Rules]:
+        """What is asked, as a planned turn; the state it is asked in, under what was compacted; and its rules."""
+        turn = self._read(asked, state, rewritten)
+        rules = replace(self._rules, measure=self._world.counter.measure(turn.model or state.model))
+        committed = self._past.receipts
+        settled = apply_receipts(state, committed, turn.terms, measure=rules.measure) if committed else state
+        return settled, self.accounts.plan(settled, turn, rules, at=at), rules
+
     def _leave(self, state: State | None = None) -> State:
         """The state if the turn that waits is left as it is: its calls are not made, its reply is empty."""
         state = state or self._state
         if self._pending is not None:
-            skipped = [skip_call(call) for call in self._pending.calls]
-            state = add_rounds(state, self._with_round(skipped).rounds)
+            state = add_rounds(state, self._with_round([skip_call(call) for call in self._pending.calls]).rounds)
         return answer(state, "") if state.waits else state
 
     def _with_round(self, outputs: Sequence[ToolOutput]) -> Turn:
@@ -177,7 +177,7 @@ class Dialogue(SearchedDialogue):
         if isinstance(asked, Turn):
             return replace(asked, terms=self._terms, rewritten=rewritten, placement=None)
         asked = self._with_hint(asked) if self._world.recall_hints else asked
-        terms = self._terms if asked.runner is None else replace(self._terms, runner=asked.runner)
+        terms = self._rules.run_by(self._terms, asked.runner)
         turn = read_turn(asked, state, self._world, terms=terms, rules=self._rules, receipts=self._past.receipts)
         if rewritten is None:
             return turn
@@ -240,9 +240,8 @@ class Dialogue(SearchedDialogue):
     def _fit_waiting(self, *, at: datetime | None) -> TurnView:
         """The turn that waits, as it is sent from now on, made smaller where that is needed."""
         turn = self._past.turns[-1]
-        fitted, opened = self._fitter.fit(
-            self._settle(turn.terms), replace(turn, receipts=()), self._rules, path=self._past.path[:-1]
-        )
+        before, asked = self._settle(turn.terms), replace(turn, receipts=())
+        fitted, opened = self._fitter.fit(before, asked, self._rules, path=self._past.path[:-1])
         receipt = fitted.receipts[-1] if fitted.receipts else None
         return self._send_on(replace(fitted, receipts=(*turn.receipts, *fitted.receipts)), opened, receipt, at=at)
 
@@ -252,8 +251,7 @@ class Dialogue(SearchedDialogue):
         entry, books = self.accounts.enter(envelope, at=at)
         if receipt is not None and self._journal is not None:
             self._journal.write_receipt(receipt, before=opened.head, at=at)
-        self._past.turns[-1] = turn
-        self._state, self._sent = opened, opened.last
+        self._past.turns[-1], self._state, self._sent = turn, opened, opened.last
         self.accounts.go_further(books)
         return self._view(envelope, entry, receipt)
 
@@ -274,14 +272,14 @@ class Dialogue(SearchedDialogue):
         return self.accounts.view(envelope, entry, number=self._past.number, receipt=receipt)
 
     def preview(self, asked: Ask, *, at: datetime | None = None, rewritten: Rewrite | None = None) -> TurnView:
-        """The turn that asking this would give if nothing has to go for it. Nothing changes."""
+        """The turn that asking this would give if no summary is asked for. Nothing changes."""
         check_zone(at)
-        state = self._leave()
-        turn = replace(self._read(asked, state, rewritten), receipts=self._past.receipts)
-        rules = replace(self._rules, measure=self._world.counter.measure(turn.model or state.model))
-        turn = self.accounts.plan(state, turn, rules, at=at)
-        envelope = make_envelope(waiting(advance(state, turn, rules.place, measure=rules.measure)), rules.budget)
-        return self.accounts.view_ahead(envelope, number=self._past.number + 1, at=at)
+        settled, turn, rules = self._prepare(asked, self._leave(), at=at, rewritten=rewritten)
+        receipt, opened = self._fitter.look_ahead(settled, turn, rules, path=self._past.path)
+        envelope = make_envelope(waiting(opened), rules.budget)
+        if asked.upon and (receipt is not None or self.accounts.lets_move(envelope.prompt)):
+            return self.preview(take_up(asked), at=at, rewritten=rewritten)
+        return self.accounts.view_ahead(envelope, number=self._past.number + 1, receipt=receipt, at=at)
 
     def waiting(self, *, at: datetime | None = None) -> TurnView | None:
         """The turn that waits for its reply, to be sent again; made smaller, written down, where it no longer fits."""
@@ -297,8 +295,7 @@ class Dialogue(SearchedDialogue):
     def shrink_waiting(self, *, at: datetime | None = None) -> TurnView | None:
         """The turn that waits, made smaller since the model says it does not fit; none if nothing in it may go."""
         goal = _AFTER_OVERFLOW * waiting(self._state).total if self._state.waits else 0
-        turn = self._cut_waiting(goal, self._fitter) if goal else None
-        if turn is None:
+        if not goal or (turn := self._cut_waiting(goal, self._fitter)) is None:
             return None
         opened = advance(self._before, turn, self._rules.place, measure=self._rules.measure)
         return self._send_on(turn, opened, turn.receipts[-1], at=at)

@@ -8,6 +8,7 @@ from lamella.core.compaction.certificate import WISHES_SHARE
 from lamella.core.compaction.chain import Course, Plan, plan_compaction
 from lamella.core.compaction.draft import WHOLE, Stretch
 from lamella.core.compaction.fitting import Rules, check_fits, fit_turn
+from lamella.core.log.receipt import Receipt
 from lamella.core.log.terms import History, SecretRule
 from lamella.core.log.turn import Turn
 from lamella.core.prompt.advance import advance, waiting
@@ -29,6 +30,8 @@ from lamella.engine.dialogue.summaries import (
 from lamella.ports import SecretWatch
 
 __all__ = ["Fitter", "SummariesMissing", "list_warnings", "seal_request", "wait_apart"]
+
+_UNSUMMARIZED = "No summary is asked for ahead: where a model writes one, that is sent instead of an outline."
 
 
 def seal_request(opened: State, rules: Rules, *, before: Prompt | None) -> Envelope:
@@ -67,8 +70,8 @@ def _list_leaving(turn: Turn, state: State) -> list[Leaving]:
 class Fitter:
     """Fits turns with a summariser, or without one. It remembers nothing beyond what it is doing.
 
-    What was fetched and stands is in the conversation. What failed or was refused is asked for again the next time, as
-    it is when the conversation is opened anew: otherwise the two would send different bytes from then on.
+    What was fetched and stands is in the conversation. What failed is asked for again the next time, as it is when the
+    conversation is opened anew: otherwise the two would send different bytes from then on.
     """
 
     def __init__(self, fetcher: SummaryFetcher | None, *, secrets: SecretWatch | None = None) -> None:
@@ -87,7 +90,7 @@ class Fitter:
         if self._secrets is not None and rules.secrets is not SecretRule.OFF:
             texts, anchors = _list_leaving(turn, state), self._secrets.anchors
             # Nearly every text ends here: looking for some letters takes a fraction of counting its tokens.
-            if any(anchor in text for _, text in texts for anchor in anchors):
+            if any(any(map(text.__contains__, anchors)) for _, text in texts):
                 turn = warn_of_secrets(turn, state, texts, watch=self._secrets, rule=rules.secrets)
         strips = turn.terms.history is History.STRIP and not turn.rounds
         retells = self._fetcher is not None and strips
@@ -103,6 +106,20 @@ class Fitter:
             if not needs:
                 return fitted, opened
             self._fetch(needs, known, state=state, model=model, rules=rules)
+
+    def look_ahead(
+        self, state: State, turn: Turn, rules: Rules, *, path: Sequence[str]
+    ) -> tuple[Receipt | None, State]:
+        """The state that ``fit`` would give if nobody is asked for a summary, and what would be compacted for it.
+
+        What could not be sent is given all the same, and so is what stands there where nothing is typed.
+        """
+        fitted, opened = Fitter(None).fit(state, turn, rules, path=path) if turn.text else (turn, None)
+        if fitted is not turn and self._begin(turn.model or state.model) is not None:
+            fitted, opened = replace(fitted, warnings=(*fitted.warnings, _UNSUMMARIZED)), None
+        if opened is None:
+            opened = advance(state, fitted, rules.place, measure=rules.measure)
+        return next(reversed(fitted.receipts), None), opened
 
     def plan(
         self,

@@ -36,7 +36,7 @@ class Past:
         if isinstance(last, TurnRun):
             self.earlier += [before] if (before := last.before_last()) else []
         if last is not None:
-            self.turns.append(last if isinstance(last, Turn) else last.turns()[-1])
+            self.turns.append(last if isinstance(last, Turn) else last.last())
         self.path = list(path)
         self.receipts = tuple(receipts)
         self._find_time = find_time

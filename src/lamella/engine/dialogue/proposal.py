@@ -16,6 +16,8 @@ from lamella.core.log.receipt import Receipt
 from lamella.core.log.turn import Turn
 from lamella.core.prompt.advance import advance, waiting
 from lamella.core.prompt.envelope import TokenCounts, count_tokens
+from lamella.core.prompt.prompt import Prompt
+from lamella.core.prompt.receipts import keep_before
 from lamella.core.prompt.state import State
 from lamella.engine.dialogue.fitting import Fitter
 from lamella.engine.dialogue.reading.pins import name_said
@@ -70,6 +72,18 @@ def find_span(state: State, within: PlanRange) -> Stretch:
     return Stretch(first=first, last=last, since="" if within.since is None else names[within.since])
 
 
+def _check_unmoved(state: State, planned: Prompt, since: str) -> None:
+    """Raise if what stands before a message would not be what was sent of it, whatever the compaction leaves alone."""
+    kept = keep_before(state, since).kept
+    if state.last is None or kept is None or state.last.messages[:kept] == planned.messages[:kept]:
+        return
+    raise CallError(
+        f"The next turn moves what stands before {since} by itself: layout {planned.terms.layout} takes what was "
+        "attached or called for into the system message, so nothing before it could stay as it was sent.",
+        hint="Compact without since, or ask once more without attaching anything and plan again.",
+    )
+
+
 def propose(
     state: State,
     turn: Turn,
@@ -95,6 +109,8 @@ def propose(
     plan, warnings = fitter.plan(state, turn, rules, goal=goal, path=path, as_is=as_is, span=span)
     if plan.receipt is None or plan.prompt is None:
         return Proposal(receipt=None, goal=goal, before=before, warnings=warnings)
+    if span.since:
+        _check_unmoved(state, plan.prompt, span.since)
     outlook = compare_outlook(
         sent,
         as_is=see_request(as_is, at=at),

@@ -171,7 +171,8 @@ def _tell_part(name: str) -> str:
     if name == "memory":
         return (
             "It is what is remembered, the last part of the system prompt. What changed in its files is taken up when "
-            "the conversation is opened, when it is compacted, or when somebody says so."
+            "the conversation is opened, when it is compacted, when what was sent of it moves anyway, or when somebody "
+            "says so."
         )
     return f"It is the part {name} of the system prompt."
 

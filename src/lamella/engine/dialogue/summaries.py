@@ -1,7 +1,6 @@
 """Summaries on their way: what the core needs is fetched where it holds nobody up, and the work is done again."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import datetime
 from functools import partial
@@ -42,7 +41,10 @@ class SummaryOrder(Struct, frozen=True, kw_only=True):
 
 
 class AsideBook(Protocol):
-    """A conversation that is told of model calls which are no answers of it."""
+    """A conversation, by its key as ``id``, that is told of model calls which are no answers of it."""
+
+    @property
+    def id(self) -> str: ...
 
     def note_aside(
         self, request: Request, given: Answer, *, purpose: str, after: str | None = None, at: datetime | None = None
@@ -91,23 +93,17 @@ async def wait_apart(work: Callable[[], T], run: Elsewhere) -> T:
     fetched: Fetched = {}
 
     def attempt() -> T:
-        with _handing_back(fetched):
+        token = _FETCHED.set(fetched)
+        try:
             return work()
+        finally:
+            _FETCHED.reset(token)
 
     while True:
         try:
             return await run(attempt)
         except SummariesMissing as missing:
             await missing.fetcher.fetch_apart(missing.order)
-
-
-@contextmanager
-def _handing_back(fetched: Fetched) -> Iterator[None]:
-    token = _FETCHED.set(fetched)
-    try:
-        yield
-    finally:
-        _FETCHED.reset(token)
 
 
 def begin_fetching() -> Fetched:
@@ -140,20 +136,15 @@ class GuestFetcher:
 
     def fetch(self, order: SummaryOrder) -> None:
         """Every text that is needed, a few at a time; after one that takes too long no more are asked for."""
-        late = False
-        for start in range(0, len(order.needs), AT_ONCE):
-            some = order.needs[start : start + AT_ONCE]
-            if late:
-                order.into.update((need.key, SummaryText(why=LATE)) for need in some)
-            else:
-                late = not self._fetch_some(some, order.into)
+        for some in take_batches(order, AT_ONCE, late=tell_late(self._timeout)):
+            self._fetch_some(some, order.into)
 
     async def fetch_apart(self, order: SummaryOrder) -> None:
         """The same in a thread."""
         await run_apart(partial(self.fetch, order), name="lamella-summary")
 
-    def _fetch_some(self, needs: Sequence[SummaryNeed], into: Fetched) -> bool:
-        """Whether all of these were answered in time, one way or the other."""
+    def _fetch_some(self, needs: Sequence[SummaryNeed], into: Fetched) -> None:
+        """What is answered in time, one way or the other, and who is late."""
         answers: SimpleQueue[tuple[str, SummaryText]] = SimpleQueue()
         for need in needs:
             Thread(target=_ask, args=(self._summarizer, need, answers), daemon=True).start()
@@ -164,9 +155,18 @@ class GuestFetcher:
             try:
                 key, answer = answers.get(timeout=max(0.0, deadline - monotonic()))
             except Empty:
-                return False
+                return
             into[key] = answer
-        return True
+
+
+def take_batches(order: SummaryOrder, size: int, *, late: str) -> Iterator[Sequence[SummaryNeed]]:
+    """What is to be asked for at once, a few at a time, until one of them is ``late``: then no more are asked for."""
+    for start in range(0, len(order.needs), size):
+        some = order.needs[start : start + size]
+        if any(answer.why == late for answer in order.into.values()):
+            order.into.update((need.key, SummaryText(why=LATE)) for need in some)
+        else:
+            yield some
 
 
 def tell_late(seconds: float) -> str:

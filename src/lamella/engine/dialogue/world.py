@@ -69,13 +69,15 @@ class World(Struct, frozen=True, kw_only=True):
 class SentTurn(Struct, frozen=True, kw_only=True):
     """What is known of the turn that was sent last: when, the provider's name for its answer, and what it sent then.
 
-    ``pause`` is how long before it the turn before was asked, in seconds, where it waits.
+    ``pause`` is how long before it the turn before was asked, in seconds, where it waits. ``kept`` is when it was sent
+    again since, only to keep it in the cache.
     """
 
     asked_at: datetime | None = None
     answered_by: str | None = None
     pause: float | None = None
     imprint: Imprint | None = None
+    kept: tuple[datetime, ...] = ()
 
 
 class LeftTurn(Struct, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ from lamella.engine.dialogue.turn import TurnView
 from lamella.engine.hosts.history import HostRequest, HostRound, HostTurn
 from lamella.engine.hosts.places import HostChange, HostPlace, find_place
 from lamella.engine.runs.run import announce
-from lamella.engine.sending.sending import Event
+from lamella.engine.sending.events import Event
 
 # Sends what was made ready, on the loop that it is called from.
 SendHosted = Callable[[], AsyncGenerator[Event, None]]

@@ -23,7 +23,8 @@ class ChatRules(Struct, frozen=True, kw_only=True):
 
     ``parts`` reads those of the system prompt that settings of these names give. ``limits`` are how far a turn may go,
     ``summarizer`` is who writes summaries, as the setting says it, and ``recall_hints`` whether originals are held out.
-    ``lays_out`` says that somebody chose the layout: a default is for conversations that begin.
+    ``keep_alive`` is how often a cache is kept while nobody asks. ``lays_out`` says that somebody chose the layout: a
+    default is for conversations that begin.
     """
 
     rules: Rules
@@ -32,6 +33,7 @@ class ChatRules(Struct, frozen=True, kw_only=True):
     parts: Callable[[Collection[str]], Mapping[str, str]] = _no_parts
     limits: TurnLimits = TurnLimits()
     summarizer: str = "off"
+    keep_alive: int = 0
     recall_hints: bool = False
     lays_out: bool = False
 

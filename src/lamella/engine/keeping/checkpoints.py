@@ -16,13 +16,23 @@ from lamella.core.log.snapshot import (
 )
 from lamella.core.log.tree import find_runs, list_texts, pack_nodes
 from lamella.core.values import replace
-from lamella.engine.keeping.counting import UNCOUNTED, Counted, are_whole, list_counts, list_tokens, split_counts
+from lamella.engine.keeping.counting import (
+    UNCOUNTED,
+    Counted,
+    are_whole,
+    join_counts,
+    list_counts,
+    list_tokens,
+    split_counts,
+)
 from lamella.errors import LamellaError, StoreDamagedError
 from lamella.holdings import Checkpoint, Damage
 from lamella.ports import Store
 
-# Folding so many events takes about as long as reading a snapshot of a thousand.
+# How many events a snapshot grows to before the next begins, and after how many more it is written anew until then:
+# folding these takes about as long as reading a snapshot of a quarter of a thousand.
 EVENTS = 128
+GROWS_BY = 32
 _LEAVE = "a copy of the store leaves it behind"
 
 
@@ -41,9 +51,12 @@ class Checkpoints:
         self._store = store
         self._conversation = conversation
         self._every = every
-        # How many events the last one that was kept has, and how many there were when one was last due.
-        self._kept = self._due = 0
+        self._grows_by = GROWS_BY if every == EVENTS else every
+        # How many events there were before the one that grows, after its last event, and when one was last due.
+        self._start = self._kept = self._due = 0
+        # What came with the events since it began, but for those that it had when it was read.
         self._counts: list[bytes] = []
+        self._last: Snapshot | None = None
         # Those that lead nowhere, as far as is known; they would be read in vain at every opening.
         self._unused: tuple[int, ...] = ()
 
@@ -56,9 +69,13 @@ class Checkpoints:
         found = {checkpoint.version: _read(checkpoint) for checkpoint in kept}
         whole = [snapshot for snapshot in found.values() if snapshot is not None]
         log, snapshots = join_snapshots(whole, Log(self._conversation))
-        used = {snapshot.log.version for snapshot in snapshots}
+        used = {snapshot.version for snapshot in snapshots}
         self._unused = tuple(version for version in found if version not in used)
-        self._kept = self._due = log.version
+        self._start = self._kept = self._due = log.version
+        self._counts, self._last = [], None
+        if snapshots and log.version - snapshots[-1].after < self._every:
+            # It goes on growing: a conversation of short sittings would have one for each of them.
+            self._start, self._last = snapshots[-1].after, snapshots[-1]
         counts = b"".join(snapshot.counts for snapshot in snapshots)
         return RestoredLog(log=log, texts=_weigh(snapshots), counts=counts)
 
@@ -67,29 +84,38 @@ class Checkpoints:
         for record in records:
             if record.kind is EventKind.ERASURE:
                 # No checkpoint is left to go on from, and what was counted until now may be of what is gone.
-                self._kept = self._due = 0
-                self._counts, self._unused = [], ()
+                self._start = self._kept = self._due = 0
+                self._counts, self._unused, self._last = [], (), None
             elif record.counts and are_whole(record.counts):
                 self._counts.append(record.counts)
 
     def keep(self, log: Log) -> None:
         """Keep a snapshot of a log whose events are all written, if there were many since the last."""
-        if log.version - self._due < self._every:
+        since, waits = log.version - self._due, bool(log.head) and log.head == log.last_asked
+        # One that ends with an answer has whole turns, and these are told together.
+        if since < self._grows_by or (since == self._grows_by < self._every and waits):
             return
         # One that cannot be kept is not tried again at every event, and the next one goes on from where this did.
         self._due = log.version
         if self._save(log):
-            self._kept, self._counts, self._unused = log.version, [], ()
+            self._kept, self._unused = log.version, ()
+            if log.version - self._start >= self._every:
+                self._start, self._counts, self._last = log.version, [], None
 
     def _save(self, log: Log) -> bool:
-        snapshot = make_snapshot(log, after=self._kept)
+        """Write the one that grows, in place of itself where it was written before."""
+        snapshot = make_snapshot(log, after=self._start)
+        if self._last is not None:
+            last, self._last = self._last, None
+            self._counts.insert(0, join_counts(last.tokens, list_texts(last.nodes), last.counts))
         tokens, counts = split_counts(b"".join(self._counts), list_texts(snapshot.nodes))
         data = write_snapshot(replace(snapshot, tokens=tokens, counts=counts))
         if data is None:
             return False
         checkpoint = Checkpoint(version=log.version, data=data)
+        grown = (self._kept,) if self._kept > self._start else ()
         try:
-            return self._store.keep_checkpoint(self._conversation, checkpoint, instead_of=self._unused)
+            return self._store.keep_checkpoint(self._conversation, checkpoint, instead_of=(*self._unused, *grown))
         except LamellaError:
             # The events are written and acknowledged. Without a snapshot they are folded again, as they always can be.
             return False
@@ -98,7 +124,7 @@ class Checkpoints:
 def _read(checkpoint: Checkpoint) -> Snapshot | None:
     """What a checkpoint holds, of the version that it is filed under: of another one nobody looked for the event."""
     snapshot = read_snapshot(checkpoint.data)
-    return snapshot if snapshot is not None and snapshot.log.version == checkpoint.version else None
+    return snapshot if snapshot is not None and snapshot.version == checkpoint.version else None
 
 
 def _weigh(snapshots: Sequence[Snapshot]) -> dict[int, dict[str, int]]:
@@ -136,7 +162,7 @@ def _find_fault(checkpoint: Checkpoint, log: Log, counted: set[Counted] | None) 
     if is_of_another_format(checkpoint.data):
         return None
     snapshot = _read(checkpoint)
-    if snapshot is None:
+    if snapshot is None or snapshot.log is None:
         return "cannot be read and is not used; the next one replaces it"
     derived = make_snapshot(log, after=snapshot.after)
     same = (snapshot.log, snapshot.nodes) == (derived.log, derived.nodes) and snapshot.log.branches() == log.branches()

@@ -65,6 +65,12 @@ class CountingBook:
         """Start from what was kept with a snapshot: counts by hash, and those of messages by who counted them."""
         self._kept, self._texts = [kept], texts
 
+    def keep(self, written: bytes) -> None:
+        """What ``write`` gave last is kept: every page knows it."""
+        self._kept.append(written)
+        for page in self._pages.values():
+            page.fresh.clear()
+
     def learn(self, kept: Iterable[bytes]) -> None:
         """Take in what a store has kept. What was counted for events that it did not take is not kept."""
         more = list(kept)
@@ -153,6 +159,12 @@ def list_tokens(tokens: Mapping[int, Sequence[int]], texts: Sequence[str]) -> se
         for digest, count in zip(digests, counts, strict=False)
         if count != UNCOUNTED
     }
+
+
+def join_counts(tokens: Mapping[int, Sequence[int]], texts: Sequence[str], counts: bytes) -> bytes:
+    """The counts of texts and those beside them as they were before ``split_counts`` took them apart."""
+    entries = [_ENTRY.pack(name, who, found, _LARGEST - found) for name, who, found in list_tokens(tokens, texts)]
+    return b"".join((*sorted(entries), counts))
 
 
 def are_whole(kept: bytes) -> bool:

@@ -40,14 +40,23 @@ class StoredLog:
         self._backend = backend
         self._store = backend.store
         found = self._store.find_conversation(name)
-        self.name = name if found is None else found.name
-        self._open(backend.make_key(name) if found is None else found.conversation)
+        self.name, key = (name, backend.make_key(name)) if found is None else (found.name, found.conversation)
+        if found is None and key != name:
+            # It was made just now: there is nothing of it to be read.
+            self._begin(key)
+        else:
+            self._open(key)
+            self._take(self._store.load(key, after=self.log.version))
+
+    def _begin(self, key: str) -> None:
+        self._checkpoints = Checkpoints(self._store, key, every=self._backend.checkpoint_every)
+        self.log = Log(key)
+        self.book = CountingBook(self._backend.world.counter)
 
     def _open(self, key: str) -> None:
-        self._checkpoints = Checkpoints(self._store, key, every=self._backend.checkpoint_every)
+        self._begin(key)
         restored = self._checkpoints.restore()
         self.log = restored.log
-        self.book = CountingBook(self._backend.world.counter)
         self.book.begin_with(restored.counts, restored.texts)
 
     def reload(self) -> None:
@@ -62,10 +71,13 @@ class StoredLog:
         """Write events down, the last of them with what was counted for them."""
         if title is None and not self.log.nodes and not self.log.title:
             title = read_title(written.records)
-        last = replace(written.records[-1], counts=self.book.write())
+        counts = self.book.write()
+        last = replace(written.records[-1], counts=counts)
         counted = replace(written, records=(*written.records[:-1], last))
         self._store.append(self.log.conversation, counted, expected=self.log.version, title=title, name=self.name)
-        self._take(counted.records)
+        self.log.extend(counted.records)
+        self.book.keep(counts)
+        self._checkpoints.take(counted.records)
         self._checkpoints.keep(self.log)
 
     def append_beside(self, written: Written) -> None:

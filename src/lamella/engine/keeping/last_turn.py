@@ -1,6 +1,7 @@
 """The last turn of a branch: when it was asked, who answered it, what was sent for it, and how it is left."""
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from lamella.core.log.branch import read_calls, read_time
 from lamella.core.log.events.message import MessageEvent, TurnSetup
@@ -25,7 +26,15 @@ def find_sent(told: Sequence[Told], log: Log) -> SentTurn:
         answered_by=_find_answer(told),
         pause=_find_pause(told),
         imprint=None if question is None else question.imprint,
+        kept=_find_kept(told, log),
     )
+
+
+def _find_kept(told: Sequence[Told], log: Log) -> tuple[datetime, ...]:
+    """When the last request was sent again since it was answered, so that a cache keeps it."""
+    reply = told[-1].reply if told else None
+    after = () if reply is None else log.asides.get(reply.id, ())
+    return tuple(datetime.fromisoformat(one.started) for one in after if one.started)
 
 
 def _find_answer(told: Sequence[Told]) -> str | None:

@@ -70,7 +70,7 @@ class StoredChat(StagedChat, CommandedChat, RuledChat, PlannedChat, AccountedCha
         self._dialogue: Dialogue | None = None
         self._recaller = Recaller()
         self._memory = None if backend.memory is None else MemoryWatch(backend.memory)
-        self.reload()
+        self._take_up()
 
     @property
     def settings(self) -> Mapping[str, object]:
@@ -263,7 +263,7 @@ class StoredChat(StagedChat, CommandedChat, RuledChat, PlannedChat, AccountedCha
         return model
 
     def preview(self, asked: Ask, *, at: datetime | None = None) -> TurnView:
-        """The turn that asking this would give if nothing has to go for it. Nothing is written down."""
+        """The turn that asking this would give if no summary is asked for. Nothing is written down."""
         return self._next_dialogue().preview(self._with_lasting(asked), at=at, rewritten=self._log.rewritten)
 
     def shrink_waiting(self, *, at: datetime | None = None) -> TurnView | None:
@@ -314,6 +314,10 @@ class StoredChat(StagedChat, CommandedChat, RuledChat, PlannedChat, AccountedCha
     def reload(self) -> None:
         """Read what others wrote since."""
         self._kept.reload()
+        self._take_up()
+
+    def _take_up(self) -> None:
+        """Go on from the log as it is known here."""
         self._log, self._book = self._kept.log, self._kept.book
         self._world = replace(self._backend.world, counter=self._book)
         self._configured = self._settings.read(self._log)

@@ -4,12 +4,14 @@ import asyncio
 from collections import Counter, OrderedDict
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Protocol
 
 from lamella.engine.runs.run import Run
-from lamella.engine.sending.sending import Event
+from lamella.engine.runs.stops import StopSigns
+from lamella.engine.sending.events import Event
 from lamella.engine.workers import Workers
-from lamella.ports import Clock
+from lamella.ports import Clock, Shelf
 from lamella.refusals import RunUnderwayError, ServerStoppingError
 
 # How many that are over are kept in mind for those who lost their connection; the store has the rest.
@@ -18,6 +20,8 @@ _KEPT = 200
 _QUEUE = 8
 # How often it is looked whether another process is done.
 _LOOK = 0.1
+# How often a process looks for stop signs of others, and how often one who put one up looks whether it was heeded.
+_HEED, _LOOKS = 0.5, 100
 # How often a conversation that another process has is asked for before that is said.
 _TRIES = 4
 # A turn that is to be sent, made once nobody else is at it.
@@ -43,9 +47,18 @@ class RunBook:
     """One run at a time in each conversation, at most ``most`` of them; each is stopped ``grace`` s after all left."""
 
     def __init__(
-        self, reservations: Reservations, *, clock: Clock, workers: Workers, grace: float = 15.0, most: int = 500
+        self,
+        reservations: Reservations,
+        *,
+        clock: Clock,
+        workers: Workers,
+        grace: float = 15.0,
+        most: int = 500,
+        shelf: Shelf | None = None,
     ) -> None:
         self._reservations = reservations
+        self._signs = StopSigns(shelf, clock=clock) if shelf is not None and reservations.waits else None
+        self._watching: asyncio.Task[None] | None = None
         self._clock = clock
         self._workers = workers
         self._grace = grace
@@ -89,8 +102,26 @@ class RunBook:
         end = asyncio.get_running_loop().create_task(self._end(run))
         self._ends.add(end)
         end.add_done_callback(self._ends.discard)
+        if self._signs is not None and (self._watching is None or self._watching.done()):
+            self._watching = asyncio.get_running_loop().create_task(self._watch(self._signs))
         await run.wait_begun()
         return run
+
+    async def stop(self, conversation: str) -> bool:
+        """Stop what is under way in a conversation, in whichever process that is; whether there was something."""
+        run = self._under.get(conversation)
+        if run is not None and not run.brief:
+            await run.stop()
+            return True
+        if self._signs is None or not await self.is_held_elsewhere(conversation):
+            return False
+        await self._workers.run(partial(self._signs.put, conversation))
+        for _ in range(_LOOKS):
+            await asyncio.sleep(_LOOK)
+            if not await self.is_held_elsewhere(conversation):
+                break
+        await self._workers.run(partial(self._signs.remove, conversation))
+        return True
 
     @asynccontextmanager
     async def hold(self, conversation: str) -> AsyncGenerator[None, None]:
@@ -107,16 +138,16 @@ class RunBook:
 
     async def is_held_elsewhere(self, conversation: str) -> bool:
         """Whether another process is answering in a conversation."""
+        return await self._workers.run(partial(self.look_elsewhere, conversation))
+
+    def look_elsewhere(self, conversation: str) -> bool:
+        """The same for a thread that may wait."""
         if conversation in self._under:
             return False
-
-        def look() -> bool:
-            taken = self._reservations.take(conversation)
-            if taken:
-                self._reservations.release(conversation)
-            return not taken
-
-        return await self._workers.run(look)
+        taken = self._reservations.take(conversation)
+        if taken:
+            self._reservations.release(conversation)
+        return not taken
 
     async def close(self, seconds: float) -> None:
         """Begin nothing any more, let what is under way end for so many seconds, and stop the rest: all is kept."""
@@ -125,8 +156,20 @@ class RunBook:
         if runs:
             await asyncio.wait([asyncio.ensure_future(run.wait_over()) for run in runs], timeout=seconds)
         await asyncio.gather(*(run.stop() for run in list(self._under.values())))
+        if self._watching is not None:
+            self._watching.cancel()
+            await asyncio.wait([self._watching])
         if self._ends:
             await asyncio.wait(set(self._ends))
+
+    async def _watch(self, signs: StopSigns) -> None:
+        """Stop what somebody asked another process to stop, as long as there is something under way here."""
+        while under := {key: run for key, run in self._under.items() if not run.brief}:
+            await asyncio.sleep(_HEED)
+            for key, at in (await self._workers.run(partial(signs.find, list(under)))).items():
+                # What was begun after the sign was put up is another turn.
+                if under[key].since <= at:
+                    await under[key].stop()
 
     async def _claim(self, conversation: str, *, queue: bool, brief: bool = False) -> Run:
         # What is brief is waited for, and what has told its end: they are over before anybody could ask again.

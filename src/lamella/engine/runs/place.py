@@ -3,7 +3,7 @@
 import re
 from typing import NamedTuple
 
-from lamella.engine.sending.sending import Event
+from lamella.engine.sending.events import Event
 from lamella.errors import CallError
 
 _FORM = re.compile(r"([0-9a-f]{1,64})\.([0-9a-f]{1,32})\.([0-9]{1,9})\.([0-9]{1,6})\.([0-9]{1,9})")

@@ -8,7 +8,8 @@ from lamella.core.log.events.reply import ReplyEvent
 from lamella.core.log.nodes import Told
 from lamella.core.messages.rounds import ToolRound
 from lamella.engine.runs.place import EventPlace, TellingEvent
-from lamella.engine.sending.sending import Event, EventName
+from lamella.engine.sending.delivery import STOPPED
+from lamella.engine.sending.events import Event, EventName
 
 # The run of what is told from the store.
 _STORED = "0"
@@ -34,6 +35,12 @@ def retell_turn(told: Told, contents: Mapping[str, bytes], *, place: EventPlace 
     end = _place(message, len(rounds), length)
     found += [(end, Event(kind=EventName.USAGE, usage=call.usage)) for call in calls[-1:]]
     return _number([*found, (end, Event(kind=EventName.DONE))])
+
+
+def was_stopped(told: Told) -> bool:
+    """Whether somebody stopped an answer that is written down."""
+    event = None if told.reply is None else told.reply.event
+    return isinstance(event, ReplyEvent) and any(read_call(call).stop == STOPPED for call in event.calls[-1:])
 
 
 def _retell_round(one: ToolRound, heard: int) -> Iterator[tuple[int, Event]]:

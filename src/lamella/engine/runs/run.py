@@ -8,7 +8,7 @@ from secrets import token_hex
 
 from lamella.engine.dialogue.turn import TurnView
 from lamella.engine.runs.place import EventPlace, TellingEvent
-from lamella.engine.sending.sending import Event, EventName
+from lamella.engine.sending.events import Event, EventName
 
 _NAME_BYTES = 4
 

@@ -43,7 +43,9 @@ async def ask_aside(job: Job, messages: Sequence[Message], *, answer: int, purpo
     """
     post, chat, after = job.post, job.chat, job.chat.head
     chat.refuse_secrets([(f"what is asked for a {purpose}", message.text) for message in messages], model=post.model)
-    request = Request(model=post.model, messages=tuple(messages), answer=answer)
+    # Whoever wants to be answered the same each time wants what is looked up for that to be the same as well.
+    temperature = chat.standing[1].temperature
+    request = Request(model=post.model, messages=tuple(messages), answer=answer, temperature=temperature)
 
     async def note(given: Answer) -> None:
         at = post.clock.now()

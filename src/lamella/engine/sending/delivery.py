@@ -1,13 +1,15 @@
 """Delivery: what sending works with, how patient it is, and how it ends that somebody stopped or that broke."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
 
 import msgspec
 from msgspec import Struct
 
+from lamella.core.messages.model import Message
 from lamella.engine.sending.editing import AnswerEditor
 from lamella.engine.workers import Workers
-from lamella.errors import ProviderRetryError
+from lamella.errors import ProviderRefusedError, ProviderRetryError
 from lamella.ports import ChatProvider, Clock
 
 STOPPED = "stopped"
@@ -15,6 +17,8 @@ BROKEN = "broken"
 SILENCE = 120.0
 # How many tokens an answer may have where nobody says.
 ANSWER = 1_024
+# Nobody knows of every model whether it sees; what a server says of a picture that it does not take is its own affair.
+_BLIND = " If the model does not see pictures, say so in model_facts (sees = false): it gets words in their place."
 
 
 class RetryPolicy(Struct, frozen=True, kw_only=True):
@@ -63,3 +67,14 @@ def find_wait(error: ProviderRetryError, retries: int, post: Delivery) -> float 
     if retries + 1 >= patience.tries or (error.wait or 0.0) > patience.at_most:
         return None
     return patience.wait(retries + 1, asked_for=error.wait, jitter=post.jitter())
+
+
+def tell_blind(error: BaseException, sent: Sequence[Message]) -> None:
+    """A refusal of a request with pictures in it may be of those."""
+    if type(error) is ProviderRefusedError and any(message.images for message in sent):
+        error.hint += _BLIND
+
+
+def tell_seconds(since: datetime, now: datetime) -> float:
+    """How long something took, to a tenth of a millisecond: nobody reads more, and less is written down for it."""
+    return round((now - since).total_seconds(), 4)

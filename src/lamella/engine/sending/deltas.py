@@ -50,8 +50,8 @@ async def read_answer(provider: ChatProvider, request: Request) -> AsyncGenerato
             left -= _weigh(checked)
             if left < 0:
                 raise ReplyBrokenError(
-                    f"The answer of {name} does not end: {request.answer:,} tokens were asked for, and more came than "
-                    "any of that length has.",
+                    f"The answer of {request.model} does not end: {request.answer:,} tokens were asked for, and more "
+                    "came than any of that length has.",
                     hint="What was said before is kept. Check what answers, or ask another model.",
                 )
             yield checked

@@ -1,7 +1,6 @@
 """Jobs: a question on its way to its answer, as a runner gets it, and the ways of answering by their names."""
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import aclosing
 from datetime import datetime
 from inspect import getdoc
 from typing import Protocol
@@ -19,8 +18,9 @@ from lamella.engine.dialogue.summaries import AsideBook
 from lamella.engine.dialogue.turn import TurnView
 from lamella.engine.notes import NoteIndex
 from lamella.engine.sending.delivery import Delivery
+from lamella.engine.sending.events import Event
 from lamella.engine.sending.limits import TurnLimits
-from lamella.engine.sending.sending import Event, SendingChat, answer, send
+from lamella.engine.sending.sending import SendingChat, answer, send
 from lamella.engine.sending.tools import Toolbox, Toolset, ToolSource
 from lamella.errors import NotAvailableError
 from lamella.holdings import ProjectFolder, WorkflowProgress
@@ -61,6 +61,7 @@ class Workplace(Struct, frozen=True, kw_only=True):
 class JobChat(NotingChat, Protocol):
     """A conversation as runners look at it before they ask: what it would send, and what waits for the next question.
 
+    ``lets_move`` says whether asking something moves what was sent anyway, so that tools may change with it.
     ``refuse_secrets`` raises where something that looks like one would leave, and settings refuse that. ``originals``
     are all that was said and attached so far, and ``complete`` gives the question that waits what was found for it.
     """
@@ -75,6 +76,8 @@ class JobChat(NotingChat, Protocol):
     def progress(self) -> WorkflowProgress | None: ...
 
     def preview(self, asked: Ask, *, at: datetime | None = None) -> TurnView: ...
+
+    def lets_move(self, asked: Ask, *, at: datetime | None = None) -> bool: ...
 
     def receipts(self) -> Sequence[Receipt]: ...
 
@@ -109,7 +112,7 @@ class Job(Struct, frozen=True, kw_only=True):
 Runner = Callable[[Job], AsyncGenerator[Event, None]]
 
 
-async def carry_out(job: Job, *, tools: Toolset | None = None) -> AsyncGenerator[Event, None]:
+def carry_out(job: Job, *, tools: Toolset | None = None) -> AsyncGenerator[Event, None]:
     """Ask what is asked, or go on with the turn that waits; send it, and record the answer: where every runner ends.
 
     ``tools`` run the calls, by default those that the caller gave.
@@ -117,13 +120,9 @@ async def carry_out(job: Job, *, tools: Toolset | None = None) -> AsyncGenerator
     toolbox = tools or job.toolbox
     if job.turn is None:
         assert job.asked is not None, "a job asks something, or goes on with a turn"
-        events = send(job.chat, job.asked, job.post, toolbox=toolbox, limits=job.limits)
-    else:
-        limits, began = job.limits, job.began
-        events = answer(job.chat, job.turn, job.post, calls=job.calls, toolbox=toolbox, limits=limits, began=began)
-    async with aclosing(events):
-        async for event in events:
-            yield event
+        return send(job.chat, job.asked, job.post, toolbox=toolbox, limits=job.limits)
+    limits, began = job.limits, job.began
+    return answer(job.chat, job.turn, job.post, calls=job.calls, toolbox=toolbox, limits=limits, began=began)
 
 
 def run_job(job: Job, *, usual: str) -> AsyncGenerator[Event, None]:

@@ -5,15 +5,12 @@ before the connection broke, is kept.
 """
 
 from asyncio import CancelledError
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import datetime
-from enum import StrEnum
 from functools import partial
-from typing import Protocol
-
-from msgspec import Struct
+from typing import NamedTuple, Protocol
 
 from lamella.core.log.call import CacheUse, Call, Timing
 from lamella.core.log.nodes import Told
@@ -29,6 +26,7 @@ from lamella.core.messages.delta import (
     fold_deltas,
     join_text,
 )
+from lamella.core.messages.request import Request
 from lamella.core.messages.rounds import ToolOutput
 from lamella.core.messages.usage import Usage
 from lamella.core.prompt.state import State
@@ -38,54 +36,21 @@ from lamella.engine.dialogue.answer import Answer
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.fitting import wait_apart
 from lamella.engine.dialogue.turn import TurnView, check_room, no_model
-from lamella.engine.sending.delivery import BROKEN, STOPPED, Delivery, find_wait
+from lamella.engine.sending.delivery import BROKEN, STOPPED, Delivery, find_wait, tell_blind, tell_seconds
 from lamella.engine.sending.deltas import foresee, read_answer
+from lamella.engine.sending.editing import AnswerEditor
+from lamella.engine.sending.events import Event, EventName
 from lamella.engine.sending.limits import PATIENCE, TurnLimits, TurnMeter, count_rounds, refuse_calls
 from lamella.engine.sending.tools import Toolbox, Toolset
 from lamella.errors import (
     AnswerAsideError,
     ContextOverflowError,
     LamellaError,
-    ProviderRefusedError,
     ProviderRetryError,
 )
 
-# Nobody knows of every model whether it sees; what a server says of a picture that it does not take is its own affair.
-_BLIND = " If the model does not see pictures, say so in model_facts (sees = false): it gets words in their place."
 NO_LIMITS = TurnLimits()
 _UNPRICED = "No price is known of {model}: max_cost holds nothing back."
-
-
-class EventName(StrEnum):
-    """What an event is about."""
-
-    ENVELOPE = "envelope"
-    DELTA = "delta"
-    REASONING = "reasoning"
-    TOOL = "tool"
-    USAGE = "usage"
-    RETRY = "retry"
-    COMPACTION = "compaction"
-    NOTE = "note"
-    DONE = "done"
-
-
-class Event(Struct, frozen=True, kw_only=True):
-    """Something that happened on the way. ``text`` is more of the answer, and only ever that.
-
-    ``calls`` are those that wait for the caller where a turn ends without an answer.
-    """
-
-    kind: EventName
-    text: str = ""
-    turn: TurnView | None = None
-    said: str = ""
-    call: ToolCall | None = None
-    output: ToolOutput | None = None
-    calls: tuple[ToolCall, ...] = ()
-    usage: Usage | None = None
-    receipt: Receipt | None = None
-    wait: float | None = None
 
 
 class SendingChat(Protocol):
@@ -136,23 +101,14 @@ class _Attempt:
         return join_text(delta.text for delta in self.deltas if isinstance(delta, TextDelta))
 
 
-async def send(
+def send(
     chat: SendingChat, asked: Ask, post: Delivery, *, toolbox: Toolset | None = None, limits: TurnLimits = NO_LIMITS
 ) -> AsyncGenerator[Event, None]:
     """Ask, send, and record the answer. Closing the iterator stops the model and keeps what it said."""
-    started = post.clock.now()
-    turn = await wait_apart(lambda: chat.ask(asked, at=started), post.workers.run)
-    built = (post.clock.now() - started).total_seconds()
-    yield Event(kind=EventName.ENVELOPE, turn=turn)
-    meter = TurnMeter(limits, clock=post.clock, started=started)
-    if limits.max_cost is not None and turn.cost is None:
-        yield Event(kind=EventName.NOTE, said=_UNPRICED.format(model=post.model))
-    async with aclosing(_answer(chat, turn, post, built=built, toolbox=toolbox, meter=meter)) as events:
-        async for event in events:
-            yield event
+    return _answer(chat, partial(_ask, chat, asked, post), post, toolbox=toolbox, limits=limits)
 
 
-async def answer(
+def answer(
     chat: SendingChat,
     turn: TurnView,
     post: Delivery,
@@ -166,23 +122,42 @@ async def answer(
 
     What it used of its limits before it was left counts, but for the time. One that ``began`` now is told of.
     """
-    meter = TurnMeter(limits, clock=post.clock, started=began or post.clock.now())
-    if began is not None:
-        yield Event(kind=EventName.ENVELOPE, turn=turn)
-        if limits.max_cost is not None and turn.cost is None:
+    return _answer(chat, partial(_go_on, turn, post, began), post, calls=calls, toolbox=toolbox, limits=limits)
+
+
+class _Opening(NamedTuple):
+    """A turn that is about to be sent, when it was begun, how long it took to build, and whether anybody knows yet."""
+
+    turn: TurnView
+    started: datetime
+    built: float
+    told: bool
+
+
+async def _ask(chat: SendingChat, asked: Ask, post: Delivery) -> _Opening:
+    started = post.clock.now()
+    turn = await wait_apart(lambda: chat.ask(asked, at=started), post.workers.run)
+    return _Opening(turn, started, tell_seconds(started, post.clock.now()), told=False)
+
+
+async def _go_on(turn: TurnView, post: Delivery, began: datetime | None) -> _Opening:
+    return _Opening(turn, began or post.clock.now(), 0.0, told=began is None)
+
+
+def _tell(opening: _Opening, post: Delivery, limits: TurnLimits) -> Iterator[Event]:
+    """What is said of a turn before it is sent."""
+    if not opening.told:
+        yield Event(kind=EventName.ENVELOPE, turn=opening.turn)
+        if limits.max_cost is not None and opening.turn.cost is None:
             yield Event(kind=EventName.NOTE, said=_UNPRICED.format(model=post.model))
-    async with aclosing(_answer(chat, turn, post, calls=calls, toolbox=toolbox, meter=meter)) as events:
-        async for event in events:
-            yield event
 
 
 async def _answer(
     chat: SendingChat,
-    turn: TurnView,
+    begin: Callable[[], Awaitable[_Opening]],
     post: Delivery,
     *,
-    meter: TurnMeter,
-    built: float = 0.0,
+    limits: TurnLimits,
     calls: Sequence[ToolCall] = (),
     toolbox: Toolset | None = None,
 ) -> AsyncGenerator[Event, None]:
@@ -192,6 +167,11 @@ async def _answer(
     what came back is written down by then. Whatever the model does, it ends: calls beyond a limit are refused in words,
     and at last it is sent a request in which it cannot call.
     """
+    opening = await begin()
+    for event in _tell(opening, post, limits):
+        yield event
+    turn, built = opening.turn, opening.built
+    meter = TurnMeter(limits, clock=post.clock, started=opening.started)
     while True:
         rounds, refused = count_rounds(turn) if turn.envelope.prompt.rounds else (0, 0)
         if not calls:
@@ -206,18 +186,25 @@ async def _answer(
         if tools is None or not calls or tools.leaves(calls, told):
             yield Event(kind=EventName.DONE, turn=turn, calls=tuple(calls))
             return
-        if meter.counts:
-            meter.weigh((await post.workers.run(chat.ledger))[-1], answers=rounds + 1)
-        why = meter.find_reached(rounds) or tools.find_enough()
+        why = await _find_reached(chat, meter, post, rounds=rounds) or tools.find_enough()
         outputs = refuse_calls(calls, why) if why else await tools.run(calls, told)
         # Written down before anybody hears of it: whoever stops here would have the tools run once more.
-        given = await _give(chat, outputs, post, at=post.clock.now())
+        at = post.clock.now()
+        given = await _give(chat, outputs, post, at=at)
+        built = (post.clock.now() - at).total_seconds()
         for output in outputs:
             yield Event(kind=EventName.TOOL, output=output)
         if isinstance(given, LamellaError):
             raise given
         turn, calls = given, ()
         yield Event(kind=EventName.ENVELOPE, turn=turn)
+
+
+async def _find_reached(chat: SendingChat, meter: TurnMeter, post: Delivery, *, rounds: int) -> str:
+    """The limit that a turn of so many rounds has reached, in words; nothing while it has reached none."""
+    if meter.counts:
+        meter.weigh((await post.workers.run(chat.ledger))[-1], answers=rounds + 1)
+    return meter.find_reached(rounds)
 
 
 async def _give(
@@ -236,26 +223,43 @@ async def _answer_once(
     """Send a turn and record one answer to it: in words, or with calls."""
     while True:
         try:
-            async with aclosing(_stream(turn, sent, post)) as events:
-                async for event in events:
-                    yield event
+            async with aclosing(read_answer(post.provider, await _make_request(turn, sent, post))) as deltas:
+                async for delta in deltas:
+                    event = _take(delta, sent, post)
+                    if event is not None:
+                        yield event
+            rest = None if post.editor is None else _end_text(post.editor, sent)
+            if rest is not None:
+                yield rest
         except (ProviderRetryError, ContextOverflowError) as error:
-            again = await _try_again(error, chat, sent, post=post)
-            if again is None:
-                await _record_cut(chat, turn, sent, post=post, ended=BROKEN, why=error)
-                raise
+            again = await _insist(error, chat, sent, turn=turn, post=post)
             turn = again.turn or turn
             yield again
             await post.sleep(again.wait or 0.0)
         except BaseException as error:
-            if type(error) is ProviderRefusedError and any(message.images for message in turn.messages):
-                error.hint += _BLIND
+            tell_blind(error, turn.messages)
             stopped = isinstance(error, GeneratorExit | CancelledError | KeyboardInterrupt)
             await _record_cut(chat, turn, sent, post=post, ended=STOPPED if stopped else BROKEN, why=error)
             raise
         else:
             await _record(chat, turn, sent, post=post)
             return
+
+
+async def _insist(
+    error: ProviderRetryError | ContextOverflowError,
+    chat: SendingChat,
+    sent: _Attempt,
+    *,
+    turn: TurnView,
+    post: Delivery,
+) -> Event:
+    """What is done before another try; where nothing may be tried, the error, once what was said is written down."""
+    again = await _try_again(error, chat, sent, post=post)
+    if again is None:
+        await _record_cut(chat, turn, sent, post=post, ended=BROKEN, why=error)
+        raise error
+    return again
 
 
 async def _try_again(
@@ -278,8 +282,8 @@ async def _try_again(
     return Event(kind=EventName.COMPACTION, turn=smaller, receipt=smaller.compaction, said=error.message)
 
 
-async def _stream(turn: TurnView, sent: _Attempt, post: Delivery) -> AsyncGenerator[Event, None]:
-    """The deltas of one try as events."""
+async def _make_request(turn: TurnView, sent: _Attempt, post: Delivery) -> Request:
+    """The request of one try."""
     model = turn.envelope.prompt.model
     if model is None:
         raise no_model()
@@ -287,21 +291,24 @@ async def _stream(turn: TurnView, sent: _Attempt, post: Delivery) -> AsyncGenera
     request = turn.chat_request(model=model, answer=post.answer)
     request = request if sent.call else replace(request, call=False)
     sent.foreseen = await foresee(post.provider, request)
-    async with aclosing(read_answer(post.provider, request)) as deltas:
-        async for delta in deltas:
-            if sent.first is None:
-                sent.first = (post.clock.now() - sent.started).total_seconds()
-            if post.editor is not None and isinstance(delta, TextDelta):
-                delta = TextDelta(text=post.editor.take(delta.text))
-            sent.deltas.append(delta)
-            event = _event(delta)
-            if event is not None:
-                yield event
-    if post.editor is not None:
-        rest = post.editor.end(called=any(isinstance(delta, ToolCall) for delta in sent.deltas))
-        sent.deltas.append(TextDelta(text=rest))
-        if rest:
-            yield Event(kind=EventName.DELTA, text=rest)
+    return request
+
+
+def _take(delta: Delta, sent: _Attempt, post: Delivery) -> Event | None:
+    """Keep a delta, and tell what there is to be told of it."""
+    if sent.first is None:
+        sent.first = tell_seconds(sent.started, post.clock.now())
+    if post.editor is not None and isinstance(delta, TextDelta):
+        delta = TextDelta(text=post.editor.take(delta.text))
+    sent.deltas.append(delta)
+    return _event(delta)
+
+
+def _end_text(editor: AnswerEditor, sent: _Attempt) -> Event | None:
+    """What an editor held back of the answer until its end."""
+    rest = editor.end(called=any(isinstance(delta, ToolCall) for delta in sent.deltas))
+    sent.deltas.append(TextDelta(text=rest))
+    return Event(kind=EventName.DELTA, text=rest) if rest else None
 
 
 def _event(delta: Delta) -> Event | None:
@@ -326,6 +333,15 @@ async def _record_cut(
         await _record(chat, turn, sent, post=post, ended=ended)
     except AnswerAsideError as aside:
         why.add_note(aside.message)
+        if isinstance(why, LamellaError):
+            _tell_both(why, aside)
+
+
+def _tell_both(why: LamellaError, aside: LamellaError) -> None:
+    """Have an error say of another what happened, too, and what to do about it, at every door."""
+    advice = why.advice
+    why.message = f"{why.message} {aside.message}"
+    why.hint = lambda door: f"{advice if isinstance(advice, str) else advice(door)} {aside.hint_at(door)}"
 
 
 async def _record(chat: SendingChat, turn: TurnView, sent: _Attempt, *, post: Delivery, ended: str = "") -> None:
@@ -338,7 +354,7 @@ async def _record(chat: SendingChat, turn: TurnView, sent: _Attempt, *, post: De
     if reply is None or (ended and not sent.text):
         return
     finished = post.clock.now()
-    timing = Timing(build=sent.built, first=sent.first, total=(finished - sent.started).total_seconds())
+    timing = Timing(build=sent.built, first=sent.first, total=tell_seconds(sent.started, finished))
     given = Answer(
         reply=replace(reply, calls=(), carried=None) if ended or not sent.call else reply,
         message=turn.envelope.message_id,

@@ -1,15 +1,16 @@
 """Summaries by a model: the conversation's own, whose request extends what was sent last, or another, asked apart.
 
-Each call is an aside of the conversation. Whoever awaits has it made on the loop that sends; others on that one from
-outside, or where there is none on a loop of their own, over connections of their own. So no connection is used by two
-loops, and a model in this process by one at a time.
+Each call is an aside of the conversation. What it gave is laid on the shelf of the store: whoever plans the same again
+before the conversation goes on, in whichever process, is told the same and pays nothing. Whoever awaits has it made on
+the loop that sends; others on that one from outside, or where there is none on a loop of their own, over connections of
+their own. So no connection is used by two loops, and a model in this process by one at a time.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 
 from msgspec import Struct
@@ -18,13 +19,15 @@ from lamella.core.compaction.asking import SummaryNeed, SummaryText
 from lamella.core.log.terms import CacheMarks, Effort
 from lamella.core.messages.delta import Reply, StopReason
 from lamella.core.messages.request import Request, Seams
+from lamella.core.text.content import hash_text
 from lamella.core.values import replace
 from lamella.engine.dialogue.answer import Answer
-from lamella.engine.dialogue.summaries import AT_ONCE, LATE, AsideBook, SummaryOrder, check_text, tell_late
+from lamella.engine.dialogue.summaries import AT_ONCE, AsideBook, SummaryOrder, check_text, take_batches, tell_late
 from lamella.engine.sending.asides import call_aside
 from lamella.engine.sending.delivery import Delivery
 from lamella.engine.sending.pool import ProviderPool
 from lamella.errors import KeyRefusedError, LamellaError, UntrustedError
+from lamella.ports import Shelf
 
 CallNote = Callable[[Request, Answer, datetime], Awaitable[None]]
 SAME, OFF = "same", "off"
@@ -33,6 +36,8 @@ SECONDS = 120.0
 # What a model that thinks before it writes may think, in tokens, where the window leaves so much.
 _THOUGHTS = 2_000
 _BUSY = "it would hold up the event loop; send the question, and it is asked apart"
+# For so long a plan is what was planned, if the conversation does not go on.
+_KEPT = timedelta(hours=1)
 # Where a text that was cut off may end.
 _ENDS = ("\n", ". ", "。", "! ", "? ")
 
@@ -60,10 +65,11 @@ class _Errand:
 class ModelFetcher:
     """Asks a model for summaries of one conversation, and notes down what each came to."""
 
-    def __init__(self, pool: ProviderPool, chat: AsideBook, maker: SummaryMaker) -> None:
+    def __init__(self, pool: ProviderPool, chat: AsideBook, maker: SummaryMaker, *, shelf: Shelf | None = None) -> None:
         self._pool = pool
         self._chat = chat
         self._maker = maker
+        self._shelf = shelf
 
     def find_model(self, model: str | None) -> str | None:
         """Who is asked for a turn to a model; none where that is nobody."""
@@ -139,7 +145,6 @@ class ModelFetcher:
 
     async def _fetch_all(self, order: SummaryOrder, errand: _Errand) -> None:
         """Every text that is needed, a few at a time; after one that takes too long no more are asked for."""
-        late = SummaryText(why=tell_late(self._maker.seconds))
         here = self._pool.roams(errand.model)
         # What extends the last request is in the cache but for one question.
         reads = sum(one.tokens for need in order.needs if not need.alone for one in need.messages)
@@ -149,15 +154,26 @@ class ModelFetcher:
             return
         # It answers one after the other, too, and those in line would be late for no fault of theirs.
         step = 1 if here else AT_ONCE
-        for start in range(0, len(order.needs), step):
-            some = order.needs[start : start + step]
-            if late in order.into.values():
-                order.into.update((need.key, SummaryText(why=LATE)) for need in some)
-                continue
+        for some in take_batches(order, step, late=tell_late(self._maker.seconds)):
             given = await asyncio.gather(*(self._fetch_one(need, order, errand) for need in some))
             order.into.update(zip((need.key for need in some), given, strict=True))
 
     async def _fetch_one(self, need: SummaryNeed, order: SummaryOrder, errand: _Errand) -> SummaryText:
+        """A text that is there already, or one that is asked for now; what failed is asked for again the next time."""
+        shelf, at = self._shelf, errand.post.clock.now()
+        if shelf is None:
+            return await self._ask(need, order, errand)
+        name = _name_line(need, order, errand.model, conversation=self._chat.id)
+        known = await errand.post.workers.run(lambda: shelf.find(name, at=at))
+        if name in known:
+            return SummaryText(text=known[name], by=self._maker.sign(errand.model))
+        given = await self._ask(need, order, errand)
+        if not given.why:
+            put = partial(shelf.put, name, given.text, at=at, ends=at + _KEPT, conversation=self._chat.id)
+            await errand.post.workers.finish(put)
+        return given
+
+    async def _ask(self, need: SummaryNeed, order: SummaryOrder, errand: _Errand) -> SummaryText:
         post, model = errand.post, errand.model
         request = make_summary_request(need, order, model, thinks=not self._pool.roams(model))
 
@@ -177,6 +193,12 @@ class ModelFetcher:
             return SummaryText(why=f"the summariser failed with {type(error).__name__}")
         answer = check_text(_read_text(reply))
         return answer if answer.why else answer._replace(by=self._maker.sign(model))
+
+
+def _name_line(need: SummaryNeed, order: SummaryOrder, model: str, *, conversation: str) -> str:
+    """What a summary is called on the shelf: of which text, how it is asked for and of whom, after which message."""
+    asked = hash_text(f"{need.key} {need.max_tokens} {need.messages[-1].text}")
+    return f"summary:{conversation}:{order.head}:{asked}:{model}"
 
 
 def _runs_loop() -> bool:

@@ -54,8 +54,15 @@ class ToolSource(Protocol):
         """The same tools in the same order, until they are refreshed; may take as long as a server does."""
         ...
 
-    def take(self, owner: object, mark: object) -> tuple[Sequence[Tool], Sequence[str]]:
-        """The tools for a conversation, the same for as long as its mark is, and what is to be said of new ones."""
+    def has_given(self, owner: object) -> bool:
+        """Whether a conversation took up tools here, which may be others by now."""
+        ...
+
+    def take(self, owner: object, mark: object, *, anew: bool = False) -> tuple[Sequence[Tool], Sequence[str]]:
+        """The tools for a conversation, the same for as long as its mark is, and what is to be said of new ones.
+
+        They may be other ones where it wants them anew.
+        """
         ...
 
     def check(self) -> None:

@@ -35,6 +35,10 @@ class StagedDialogue(MemoryDialogue, StagedWork):
         """The turn that asking this would give, under the stage that is worked on. Nothing changes."""
         return super().preview(self._hold_stage(asked), at=at, rewritten=rewritten)
 
+    def repeat_stage(self, event: StageEvent) -> None:
+        """Do about the stages what was done before."""
+        self._keep_stage(event, None)
+
     def _find_workflow(self, name: str) -> WorkflowSpec:
         return self._world.find_workflow(name)
 

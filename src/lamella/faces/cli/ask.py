@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -20,7 +21,9 @@ from lamella.faces.cli.chat.opening import UNKEPT, ChatOptions, OpenChat, opened
 from lamella.faces.cli.chat.options import (
     ActiveOption,
     AnswerOption,
+    KeptOption,
     ModelOption,
+    PreviewOption,
     RunnerOption,
     SettingOption,
     SystemOption,
@@ -44,10 +47,6 @@ _AttachOption = Annotated[
 _SelectOption = Annotated[
     list[str] | None, typer.Option(metavar="PATH:10-20", help="Lines of a file to attach; may be repeated.")
 ]
-_ChatOption = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="Go on with this conversation, or begin it, and keep it; else nothing is kept."),
-]
 _DetachOption = Annotated[
     list[str] | None, typer.Option(metavar="NAME", help="Take this out of what is attached; may be repeated.")
 ]
@@ -57,9 +56,6 @@ _PolicyOption = Annotated[
 ]
 _FreshOption = Annotated[
     bool, typer.Option("--fresh", help="Read what is attached anew, whatever is kept of a page or a document.")
-]
-_PreviewOption = Annotated[
-    bool, typer.Option("--preview", help="Show what would be sent, and its cost; send and keep nothing.")
 ]
 
 
@@ -73,12 +69,12 @@ def ask(
     vault: VaultOption = None,
     model: ModelOption = None,
     runner: RunnerOption = None,
-    chat: _ChatOption = None,
+    chat: KeptOption = None,
     system: SystemOption = None,
     settings: SettingOption = None,
     policy: _PolicyOption = None,
     fresh: _FreshOption = False,
-    preview: _PreviewOption = False,
+    preview: PreviewOption = False,
     max_tokens: AnswerOption = None,
     as_json: JsonOption = False,
     store: StoreOption = None,
@@ -89,7 +85,12 @@ def ask(
 
     lamella ask "What is decided here?" --attach examples/vault/decisions/one-index.md
     """
-    check_kept(chat, store)
+    given = read_given(system, settings)
+    options = for_one_question(
+        ChatOptions(
+            store=store, chat=chat, model=model, vault=vault, answer=max_tokens, sends=not preview, settings=given
+        )
+    )
     find_policy(policy)
     text, piped = _read_question(question)
     files = open_files(vault)
@@ -98,16 +99,6 @@ def ask(
     attached = (*(with_policy(one, policy, fresh=fresh) for one in named), *piped)
     brought = tuple(one.attachment() for one in attached)
     asked = Ask(text=text, attach=brought, detach=tuple(detach or ()), runner=runner)
-    options = ChatOptions(
-        store=store if chat else UNKEPT,
-        chat=chat,
-        model=model,
-        vault=vault,
-        answer=max_tokens,
-        sends=not preview,
-        lasts=False,
-        settings=read_given(system, settings),
-    )
     ask_once(asked, options, as_json=as_json)
 
 
@@ -123,12 +114,17 @@ def ask_once(asked: Ask, options: ChatOptions, *, as_json: bool, view: View = la
             _print_preview(opened.preview(asked), as_json=as_json)
 
 
-def check_kept(chat: str | None, store: str | None) -> None:
-    """Refuses a store that nothing is kept in, and a name that is none."""
+def for_one_question(options: ChatOptions) -> ChatOptions:
+    """The options of a command that asks once: kept in the chat that it names, else nowhere.
+
+    Refuses a store that nothing is kept in, and a name that is none.
+    """
+    chat = options.chat
     if chat is not None and not chat.strip():
         raise UsageError("--chat is empty.", hint="Name the conversation to keep it in, or leave --chat out.")
-    if store is not None and chat is None:
+    if options.store is not None and chat is None:
         raise UsageError("--store needs --chat.", hint="Say which conversation to keep it in, with --chat NAME.")
+    return replace(options, store=options.store if chat else UNKEPT, lasts=False)
 
 
 def _answer(opened: OpenChat, asked: Ask, output: PlainOutput, *, view: View | None) -> None:

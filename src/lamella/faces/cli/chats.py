@@ -335,7 +335,7 @@ def delete(
     with opened(store) as conversations:
         found = conversations.find_erasable(chat)
         what = f"{artifact} in {found.name}" if artifact else found.name
-        if not yes and not _confirm(f"Erase {show_line(what)} for good?", err=as_json):
+        if not yes and not ask_yes(f"Erase {show_line(what)} for good?", err=as_json):
             raise UsageError("Nothing was erased.", hint="Say --yes to erase without being asked.")
         contents = None
         if artifact:
@@ -346,16 +346,6 @@ def delete(
     proof = name_command("store verify", erased=found.conversation, store=store)
     body = view_outcome(found.conversation, found.name, artifact=artifact, contents=contents, proof=proof)
     tell_done(f"Erased {show_line(what)}. See that nothing is left: {proof}", body, as_json=as_json)
-
-
-def _confirm(question: str, *, err: bool) -> bool:
-    """Whether somebody says yes; where nobody is there to be asked, nobody does."""
-    try:
-        return ask_yes(question, err=err)
-    except typer.Abort as error:
-        if isinstance(error.__context__, KeyboardInterrupt):
-            raise
-        return False
 
 
 @chats.command()

@@ -8,7 +8,7 @@ from pathlib import Path
 from lamella import Turn
 from lamella.engine.checks import check_text
 from lamella.engine.keeping.stored import StoredChat
-from lamella.engine.sending.sending import Event
+from lamella.engine.sending.events import Event
 from lamella.errors import UntrustedError
 from lamella.faces.cli.access import opened_chat
 from lamella.faces.cli.chat.opening import ChatOptions, OpenChat, find_waiting, opened_to_talk, tell_demo

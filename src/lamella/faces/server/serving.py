@@ -16,6 +16,7 @@ from lamella.adapters.clocks.system import SystemClock
 from lamella.engine.runs.book import RunBook
 from lamella.errors import UsageError
 from lamella.faces.server.app import make_app
+from lamella.faces.server.guard.connections import BoundConfig
 from lamella.faces.server.state import ServerState
 from lamella.faces.server.watching.traces import send_traces
 from lamella.ports import ChatProvider
@@ -56,7 +57,12 @@ def open_state(
         send_traces(rules.traces)
     suite = open_engines(options.store, vault=options.vault, model=options.model, services=services, provider=provider)
     runs = RunBook(
-        suite.reservations, clock=SystemClock(), workers=suite.pool.workers, grace=rules.grace, most=rules.runs
+        suite.reservations,
+        clock=SystemClock(),
+        workers=suite.pool.workers,
+        grace=rules.grace,
+        most=rules.runs,
+        shelf=suite.backend.store.shelf,
     )
     return ServerState(
         suite=suite,
@@ -118,8 +124,10 @@ def run_server(options: ServeOptions, *, workers: int = 1) -> None:
 
 def configure(app: Callable[..., object], rules: ServeSettings, *, workers: int = 1) -> uvicorn.Config:
     """How uvicorn runs an application, or what makes one in each of several processes."""
-    return uvicorn.Config(
+    return BoundConfig(
         app,
+        head_seconds=rules.body_seconds,
+        unread_seconds=rules.unread_seconds,
         factory=workers > 1,
         workers=workers,
         log_config=None,
@@ -141,8 +149,8 @@ def bind(host: str, port: int) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host.strip("[]"), port))
-    # A name that no name of a machine can be is a fault of its letters.
-    except (OSError, UnicodeError) as error:
+    # A name that no name of a machine can be is a fault of its letters, or of its type where it holds a null.
+    except (OSError, ValueError, TypeError) as error:
         listener.close()
         why = getattr(error, "strerror", None) or str(error)
         raise UsageError(

@@ -1,14 +1,12 @@
 """Solving: a question that comes with its history, answered in a run as every other turn is."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from secrets import token_hex
 
-from lamella import Call
-from lamella.engine.dialogue.turn import TurnView
 from lamella.engine.engine import Engine
-from lamella.engine.sending.sending import Event
+from lamella.engine.sending.events import Event
 from lamella.errors import ReplyBrokenError
 from lamella.faces.server.asking import AskedTurn
 from lamella.wiring import solve_request
@@ -20,7 +18,6 @@ class AskedSolution(AskedTurn):
     """A request with its history that is asked for: in the conversation that keeps it, or in none."""
 
     _solution: dict[str, object] | None = None
-    _turn: TurnView | None = None
     _head = ""
 
     async def answer(self, body: Mapping[str, object], key: str | None) -> dict[str, object]:
@@ -28,7 +25,7 @@ class AskedSolution(AskedTurn):
         engine, runs = self.state.engine_of(self.caller), self.state.runs
 
         async def make() -> AsyncGenerator[Event, None]:
-            return self.watch(self._solve(engine, body, key), key, self._list_calls)
+            return self.watch(self._solve(engine, body, key), key)
 
         # What is kept nowhere is in nobody's way, and counts among those that are under way.
         run = await runs.start(key or f"unkept-{token_hex(_NAME_BYTES)}", make)
@@ -41,9 +38,6 @@ class AskedSolution(AskedTurn):
             raise ReplyBrokenError("The answer was stopped before its end.", hint=f"Ask again.{where}")
         return self._solution
 
-    def _list_calls(self) -> Sequence[Call]:
-        return () if self._turn is None else self._turn.ledger.calls
-
     async def _solve(self, engine: Engine, body: Mapping[str, object], key: str | None) -> AsyncGenerator[Event, None]:
         """What happens on the way; the end is told once everything that belongs to the answer is known."""
         heard: asyncio.Queue[Event | None] = asyncio.Queue()
@@ -52,7 +46,6 @@ class AskedSolution(AskedTurn):
         end: list[Event] = []
         try:
             while (event := await heard.get()) is not None:
-                self._turn = event.turn or self._turn
                 if event.kind == "done":
                     end.append(event)
                 else:

@@ -9,6 +9,7 @@ from fastapi.sse import KEEPALIVE_COMMENT, EventSourceResponse, format_sse_event
 from starlette.types import Send
 
 from lamella.engine.runs.place import TellingEvent
+from lamella.faces.server.bodies.answers import EVENTS
 from lamella.faces.server.failures import tell_error
 from lamella.views.serving.streams import view_event
 
@@ -17,13 +18,26 @@ _QUIET = 15.0
 # How soon a browser that lost its connection asks again, in milliseconds.
 _AGAIN = 1_000
 _TEXT = {"type": "string"}
-# An event as OpenAPI describes streams of them.
+_FIELDS = {"id": _TEXT, "retry": {"type": "integer", "minimum": 0}}
+
+
+def _describe_event(name: str, body: str) -> dict[str, object]:
+    data = {"contentMediaType": "application/json", "contentSchema": {"$ref": f"#/components/schemas/{body}"}}
+    return {
+        "type": "object",
+        "title": name,
+        "required": ["event", "data"],
+        "properties": {**_FIELDS, "event": {"const": name}, "data": {**_TEXT, **data}},
+    }
+
+
+# Events as OpenAPI describes streams of them: parts of another API's stream, and those of an answer by their names.
+CHUNKS: dict[str, object] = {
+    "text/event-stream": {"itemSchema": {"type": "object", "properties": {**_FIELDS, "event": _TEXT, "data": _TEXT}}}
+}
 STREAM: dict[str, object] = {
     "text/event-stream": {
-        "itemSchema": {
-            "type": "object",
-            "properties": {"event": _TEXT, "data": _TEXT, "id": _TEXT, "retry": {"type": "integer", "minimum": 0}},
-        }
+        "itemSchema": {"oneOf": [_describe_event(name, body.__name__) for name, body in EVENTS.items()]}
     }
 }
 

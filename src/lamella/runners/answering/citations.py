@@ -8,11 +8,12 @@ import re
 from collections.abc import Sequence
 
 from lamella.core.log.events.reply import CitedSource
+from lamella.core.text.fences import INLINE_CODE
 
 # Code in a line, which is left alone; or a citation, of one number or several, with the space before it, which goes
 # with one that is removed.
 _TOKEN = re.compile(
-    r"(?P<code>(?<!`)(?P<ticks>`+)(?!`).*?(?<!`)(?P=ticks)(?!`))"
+    rf"(?P<code>{INLINE_CODE})"
     r"|(?P<space>(?<![ \t])[ \t]*+)\[\^ ?(?P<numbers>\d++(?:[,;] ?\^?\d++)*+) ?\]"
 )
 # What stands at the end of a text and may become a citation, and how long it may get: what goes on beyond is none.

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from lamella.core.artifacts.model import ToolDefinition
-from lamella.core.text.fences import walk_lines
+from lamella.core.text.fences import INLINE_CODE, walk_lines
 from lamella.runners.answering.plans import PlannedCall, find_main_argument
 
 # The tool that each of them is for, by the name that it has here.
@@ -23,7 +23,7 @@ _TO_HAVE: Mapping[str, str] = {
 # What a message says whose answer is to be written. It stays in the message, for the model to read.
 _DIRECTIVE = re.compile(rf"(?<![\w@/.`])@({'|'.join(TOOLS)})(?![\w/.`-])", re.IGNORECASE)
 _COMPOSES = re.compile(r"(?<![\w@/.`])@(composer)(?![\w/.`-])", re.IGNORECASE)
-_CODE = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)")
+_CODE = re.compile(INLINE_CODE)
 
 
 def find_forced(typed: str) -> tuple[str, ...]:

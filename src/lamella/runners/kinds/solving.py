@@ -11,8 +11,8 @@ from lamella.engine.chat import Chat
 from lamella.engine.dialogue.turn import TurnView
 from lamella.engine.engine import Engine
 from lamella.engine.log_line import add_used
+from lamella.engine.sending.events import Event, EventName
 from lamella.engine.sending.job import USUAL_RUNNER
-from lamella.engine.sending.sending import Event, EventName
 from lamella.errors import CallError
 from lamella.runners.kinds.asking import fence_code, word_wish
 from lamella.runners.kinds.blocks import ATTACHED, BLOCKS, PART, ChatKind, make_instruction

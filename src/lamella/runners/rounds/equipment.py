@@ -2,12 +2,16 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from lamella.attach import Tool
 from lamella.core.artifacts.model import ToolDefinition
+from lamella.core.log.call import Cause
 from lamella.core.values import replace
+from lamella.engine.dialogue.ask import Ask
 from lamella.engine.sending.job import Job
 from lamella.engine.sending.tools import Toolbox
+from lamella.errors import LamellaError
 
 
 async def gather_tools(job: Job) -> tuple[Job, Toolbox]:
@@ -26,13 +30,25 @@ async def gather_tools(job: Job) -> tuple[Job, Toolbox]:
 
 async def _take_servers(job: Job) -> tuple[Sequence[Tool], Sequence[str]]:
     """Tools of servers, as they were when the conversation was opened, folded or compacted last; a loop goes on."""
-    servers = job.place.servers
+    servers, asked = job.place.servers, job.asked
     if servers is None:
         return (), ()
-    if job.asked is not None and job.asked.fold:
+    if asked is not None and asked.fold:
         await asyncio.to_thread(servers.refresh)
+    # What is called on the way to the answer is as it was told: only a question may find other tools.
+    anew = asked is not None and servers.has_given(job.chat) and await _moves(job, asked)
     mark = await job.post.workers.run(lambda: len(job.chat.receipts()))
-    return await asyncio.to_thread(servers.take, job.chat, mark)
+    return await asyncio.to_thread(partial(servers.take, job.chat, mark, anew=anew))
+
+
+async def _moves(job: Job, asked: Ask) -> bool:
+    """Whether the question moves what was sent anyway; one that cannot be asked says so when it is."""
+    if job.turn is not None:
+        return job.turn.prefix.movement.cause is not Cause.NONE
+    try:
+        return await job.post.workers.run(lambda: job.chat.lets_move(asked, at=job.post.clock.now()))
+    except LamellaError:
+        return False
 
 
 def list_told(job: Job, tools: Toolbox) -> tuple[ToolDefinition, ...]:

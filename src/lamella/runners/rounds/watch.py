@@ -13,7 +13,7 @@ from lamella.core.prompt.layers.strip import Said
 from lamella.core.text.words import cut_words
 from lamella.core.values import replace
 from lamella.engine.dialogue.turn import TurnView
-from lamella.engine.sending.sending import Event
+from lamella.engine.sending.events import Event
 from lamella.engine.sending.tools import NOTHING_FOUND, Toolset
 from lamella.runners.rounds.searches import Search, find_repeats, list_search_tools, read_search
 

@@ -7,6 +7,19 @@ from typing import Protocol
 from lamella.views.amounts import plain_if_known
 
 
+class KeepShape(Protocol):
+    """What has to be known of keeping a cache."""
+
+    @property
+    def due_at(self) -> datetime: ...
+    @property
+    def tokens(self) -> int: ...
+    @property
+    def cost(self) -> Decimal | None: ...
+    @property
+    def chance(self) -> float: ...
+
+
 class ColdShape(Protocol):
     """What has to be known of a cache that lapses."""
 
@@ -24,6 +37,8 @@ class ColdShape(Protocol):
     def folded_cost(self) -> Decimal | None: ...
     @property
     def folds(self) -> bool: ...
+    @property
+    def keep(self) -> KeepShape | None: ...
 
 
 def view_cold(cold: ColdShape | None) -> dict[str, object] | None:
@@ -38,4 +53,14 @@ def view_cold(cold: ColdShape | None) -> dict[str, object] | None:
         "folded_tokens": cold.folded_tokens,
         "folded_cost": plain_if_known(cold.folded_cost),
         "folds": cold.folds,
+        "keep": None if cold.keep is None else _view_keep(cold.keep),
+    }
+
+
+def _view_keep(keep: KeepShape) -> dict[str, object]:
+    return {
+        "due_at": keep.due_at.isoformat(),
+        "tokens": keep.tokens,
+        "cost": plain_if_known(keep.cost),
+        "chance": round(keep.chance, 2),
     }

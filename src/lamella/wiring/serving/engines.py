@@ -17,7 +17,7 @@ from lamella.errors import NotAvailableError
 from lamella.ports import ChatProvider, Store
 from lamella.runners.registry import RUNNERS
 from lamella.wiring.archives import open_archive
-from lamella.wiring.providers import fit_settings, open_pool
+from lamella.wiring.providers import begin_settings, open_pool
 from lamella.wiring.running.memory import find_book, find_part, open_memory
 from lamella.wiring.running.workplaces import open_workplace
 from lamella.wiring.services import Services, read_services
@@ -82,7 +82,7 @@ class EngineSuite:
 
     def fit(self, model: str) -> dict[str, object]:
         """What suits a conversation that begins with a model, where nobody set it."""
-        return fit_settings(model, begins=True, services=self.services)
+        return begin_settings(model, services=self.services)
 
     def list_named(self) -> list[str]:
         """The models that whoever runs this named, and so anybody who is let in may ask: the usual one first."""
@@ -101,7 +101,8 @@ class EngineSuite:
         services = self._settle(owner)
         pool = self._pool if trusted else self._guests
         part = find_part(services)
-        backend = replace(self.backend, memory=part, find_fetcher=make_fetchers(services, pool))
+        fetchers = make_fetchers(services, pool, shelf=self.backend.store.shelf)
+        backend = replace(self.backend, memory=part, find_fetcher=fetchers)
         if owner:
             backend = replace(backend, store=OwnedStore(self.backend.store, owner))
         return Engine(
@@ -110,7 +111,7 @@ class EngineSuite:
             runners=RUNNERS,
             archive=open_archive(),
             open_store=open_store if trusted and not owner else _open_passing,
-            fit=partial(fit_settings, begins=True, services=services),
+            fit=partial(begin_settings, services=services),
             place=open_workplace(services, vault=self.vault, book=find_book(services, part)),
             memory=partial(open_memory, services=services),
         )
@@ -144,8 +145,11 @@ def open_engines(
     """
     services = services or read_services()
     place = find_store(url or None, services)
-    pool = open_pool(provider, services=services)
-    guests = open_pool(provider, services=services, pool=GuestPool)
+    # What is known of a process alone nobody could go on with if it ended.
+    pool, guests = (
+        open_pool(provider, services=services, pool=kind, shelf=lambda: backend.store.shelf)
+        for kind in (ProviderPool, GuestPool)
+    )
     assert isinstance(guests, GuestPool)
     guests.workers = pool.workers
     usual = model or services.settings.model or DEMO_MODEL

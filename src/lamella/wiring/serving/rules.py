@@ -13,7 +13,7 @@ from lamella.wiring.services import Services, read_services
 # What a project's file may not say, since it may be somebody else's: who gets in, and by which name.
 OWN = ("serve",)
 _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
-_POSITIVE = ("body_bytes", "body_seconds", "rate", "guesses", "runs")
+_POSITIVE = ("body_bytes", "body_seconds", "unread_seconds", "rate", "guesses", "runs")
 _MOST_PORT = 65_535
 
 

@@ -20,6 +20,7 @@ TABLES = {
     "contents": (("hash", "data"), 1),
     "holdings": (("conversation", "hash"), 2),
     "checkpoints": (("conversation", "version", "head", "data"), 2),
+    "shelf": (("name", "conversation", "text", "ends"), 1),
 }
 
 

@@ -1,5 +1,7 @@
 """The story that every golden store tells: written through the store, read back as plain data."""
 
+from datetime import UTC, datetime
+
 from tests.conformance.stores.material import attach, counted, erasure, say
 
 from lamella.core.log.records import EventKind, Record, Written
@@ -16,6 +18,9 @@ COUNTS = bytes(range(44))
 CHECKPOINT = Checkpoint(version=1, data=b"what one event comes to \x00\xff")
 # Since version 4; what was written before is called by its key.
 NAME = "the boat"
+# Since version 5: a line that lasts, until something is erased in its conversation.
+LINE = ("the tide", "at noon")
+BEGINS, ENDS = datetime(2026, 1, 7, tzinfo=UTC), datetime(2126, 1, 7, tzinfo=UTC)
 # The kinds of the first version. Kinds that came later are not in files that were written before them.
 KINDS = "message reply attachment settings edit delete fork switch rename fold compaction undo stage erasure"
 
@@ -34,6 +39,7 @@ def tell(store: Store) -> None:
     noted = attach(NOTE, text="Same note", at="2026-01-07T00:00:00Z")
     store.append("boat", counted(noted, COUNTS), expected=0, name=NAME)
     store.keep_checkpoint("boat", CHECKPOINT)
+    store.shelf.put(*LINE, at=BEGINS, ends=ENDS, conversation="boat")
     store.append("gone", say("nothing", at="2026-01-08T00:00:00Z"), expected=0, title="Gone")
     store.erase_conversation("gone", at="2026-01-09T00:00:00Z")
 

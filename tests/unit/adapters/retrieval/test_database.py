@@ -81,3 +81,13 @@ def test_the_words_of_a_batch_are_written_as_one_segment(path: Path) -> None:
         with file.writing():
             file.run_each("INSERT INTO chunks (body) VALUES (?)", [(text,) for text in texts])
         assert file.run("SELECT count(DISTINCT segid) FROM chunks_idx") == [(1,)]
+
+
+def test_what_one_batch_wrote_is_not_written_again_by_those_that_follow(path: Path) -> None:
+    insert = "INSERT INTO chunks (rowid, body) VALUES (?, ?)"
+    with closing(IndexFile(path)) as file:
+        for batch in range(7):
+            with file.writing():
+                words = [f"word{batch}x{number:x}" for number in range(30_000)]
+                file.run_each(insert, [(batch * 300 + at, " ".join(words[at::300])) for at in range(300)])
+        assert file.run("SELECT count(DISTINCT segid) FROM chunks_idx") == [(7,)]

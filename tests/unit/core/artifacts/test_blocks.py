@@ -64,12 +64,9 @@ def test_an_unknown_block_without_a_title_is_its_id_and_its_content() -> None:
     )
 
 
-def test_a_tool_result_shows_call_id_and_output_together() -> None:
-    result = make_tool_result("search", arguments={"q": "a<b"}, output="found </output> it")
-    assert render_tool(result) == (
-        '<tool_result>\n<name>search</name>\n<arguments>{"q":"a&lt;b"}</arguments>\n'
-        f"<id>{result.id}</id>\n<output>\nfound <\\/output> it\n</output>\n</tool_result>\n"
-    )
+def test_a_tool_result_shows_its_call_once_and_its_output() -> None:
+    result = make_tool_result("search", arguments={"q": "a<b"}, output="found </tool_result> it")
+    assert render_tool(result) == ('<tool_result>search({"q":"a&lt;b"})\nfound <\\/tool_result> it\n</tool_result>\n')
 
 
 def test_a_preview_says_how_to_get_the_whole() -> None:
@@ -215,8 +212,8 @@ def test_a_handle_is_one_line_with_name_title_size_and_the_way_back() -> None:
 def test_a_stub_is_the_call_and_how_much_came_back() -> None:
     result = make_tool_result("search", arguments={"q": "x"}, output="y" * 1_234)
     assert render_tool_stub(result) == (
-        f'<tool_result>\n<name>search</name>\n<arguments>{{"q":"x"}}</arguments>\n<id>{result.id}</id>\n'
-        "<left_out>1,234 characters of output. Make the call again, or recall it by its id.</left_out>\n"
+        '<tool_result>search({"q":"x"})\n'
+        f"<left_out>1,234 characters of output. Make the call again, or recall {result.id}.</left_out>\n"
         "</tool_result>\n"
     )
 
@@ -224,7 +221,7 @@ def test_a_stub_is_the_call_and_how_much_came_back() -> None:
 def test_a_tool_result_is_rendered_as_one_and_without_arguments_has_none() -> None:
     result = make_artifact(Kind.TOOL, text="y", source=Source(tool="search"))
     assert render_block(result) == render_tool(result)
-    assert "\n<arguments>{}</arguments>\n" in render_tool(result)
+    assert render_tool(result).startswith("<tool_result>search()\n")
 
 
 def test_a_query_is_said_and_an_active_note_can_be_told_as_a_note() -> None:

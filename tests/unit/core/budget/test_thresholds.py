@@ -34,7 +34,7 @@ def test_thresholds_out_of_order_are_refused_with_their_values(thresholds: dict[
 
 
 def test_the_target_may_be_below_what_is_warned_of() -> None:
-    assert (Budget().target, Budget().warn) == (0.5, 0.6)
+    assert (Budget().target, Budget().warn) == (0.4, 0.6)
     assert Budget(target=0.1).target == 0.1
 
 

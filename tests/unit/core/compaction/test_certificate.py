@@ -2,7 +2,7 @@
 
 from tests.unit.core.compaction.talking import Story, attaching, chat, make_rules, names, note
 
-from lamella.core.compaction.certificate import certify, keep_wishes
+from lamella.core.compaction.certificate import certify, find_wishes, keep_wishes
 from lamella.core.compaction.chain import Plan, plan_compaction
 from lamella.core.compaction.rules import ChainRules
 from lamella.core.log.receipt import Certificate, StepName
@@ -114,5 +114,5 @@ def test_attachments_count_as_well() -> None:
 
 def test_nothing_is_certified_of_nothing() -> None:
     draft = wished().draft()
-    assert certify(draft.state, draft, (), path=()) == Certificate()
-    assert keep_wishes(draft.state, draft, room=100) is None
+    assert certify(draft.state, draft, (), wishes={}, path=()) == Certificate()
+    assert keep_wishes(find_wishes(draft.state, draft, ()), draft, room=100) is None

@@ -134,7 +134,7 @@ def test_what_is_short_pinned_cited_or_given_by_a_tool_stands_as_it_is() -> None
 def test_a_turn_is_as_it_was_where_it_is_short_enough_or_nobody_summarises() -> None:
     turn = attaching(LONG)
     assert condense(turn, None) == (story().bind(turn), [])
-    # 50 of 100 tokens are the target: up to it, other things than what is attached now can make room.
+    # 50 of 100 tokens are its own: up to that, other things than what is attached now make room.
     fits = Turn(text="x" * 4 * (200 - 150), attached=(note("long.md", "x" * 4 * 100),))
     weight = story().ask(fits).tokens.by_layer
     spare = 200 - sum(weight.values()) + weight["overhead"]

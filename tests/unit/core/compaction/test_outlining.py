@@ -36,7 +36,7 @@ def test_long_items_share_what_is_left_and_short_ones_stay_whole() -> None:
     assert made.results[0].condensed is not None
     told = {warning.partition(" is sent as its outline: ")[0] for warning in made.warnings}
     assert told == {"a.md", "b.md", made.results[0].id}
-    assert Story(make_rules(budget=BUDGET)).ask(made).tokens.total <= BUDGET.target * BUDGET.limit + 60
+    assert Story(make_rules(budget=BUDGET)).ask(made).tokens.total <= BUDGET.own + 60
 
 
 def test_pins_and_what_cannot_be_fetched_again_stand_as_they_are() -> None:

@@ -64,7 +64,7 @@ def forge(data: bytes) -> bytes:
 
 
 def versions(snapshots: Sequence[Snapshot]) -> list[int]:
-    return [snapshot.log.version for snapshot in snapshots]
+    return [snapshot.version for snapshot in snapshots]
 
 
 def test_a_snapshot_is_read_as_it_was_written() -> None:
@@ -75,6 +75,7 @@ def test_a_snapshot_is_read_as_it_was_written() -> None:
 def test_a_snapshot_holds_only_the_messages_since_the_one_before_it() -> None:
     snapshot = snap(12, after=8)
     assert [node.number for node in snapshot.nodes] == [8, 9, 10, 11]
+    assert snapshot.log is not None
     assert snapshot.log.nodes == {}
 
 

@@ -19,11 +19,11 @@ def test_what_keeps_coming_back_is_worth_less_to_take_out() -> None:
     habits = {"often.md": Habit(absent=10, returned=6), "never.md": Habit(absent=30)}
     hazards = find_hazards(NO_TRAIL._replace(habits=habits))
     assert hazards.worth("often.md", 0.1, 1.25) < 0 < hazards.worth("never.md", 0.1, 1.25)
-    assert hazards.worth("never.md", 0.1, 1.25) < hazards.rest_worth(0.1)
+    assert hazards.worth("never.md", 0.1, 1.25) < hazards.rest_worth(0.1, 1.25)
 
 
 def test_what_is_read_for_nothing_saves_nothing() -> None:
-    assert find_hazards(NO_TRAIL).rest_worth(0.0) == 0
+    assert find_hazards(NO_TRAIL).rest_worth(0.0, 1.0) == 0
 
 
 def test_short_lapses_are_expected_from_those_that_were() -> None:

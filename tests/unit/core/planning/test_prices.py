@@ -7,7 +7,7 @@ from lamella.core.ledger.cache import CacheProfile
 from lamella.core.log.placement import Form, Lapse, Placement
 from lamella.core.log.terms import Layout, Terms
 from lamella.core.log.turn import SystemParts, Turn
-from lamella.core.planning.prices import find_served, plan_by_price
+from lamella.core.planning.prices import find_served, lets_move, plan_by_price
 from lamella.core.prompt.trail import Held
 from lamella.core.values import replace
 
@@ -25,9 +25,9 @@ class Priced(Story):
         self.profile = profile
         self.at = START
 
-    def plan_turn(self, turn: Turn, *, pause: float = 60, room: float = 1e9) -> Placement:
+    def plan_turn(self, turn: Turn, *, pause: float = 60, room: float = 1e9, aim: float | None = None) -> Placement:
         at = self.at + timedelta(seconds=pause)
-        return plan_by_price(self.state, self.bind(turn), self.profile, measure=QUARTERS, room=room, at=at)
+        return plan_by_price(self.state, self.bind(turn), self.profile, measure=QUARTERS, room=room, aim=aim, at=at)
 
     def tell(self, text: str, turn: Turn | None = None, *, pause: float = 60) -> Placement:
         asked = replace(turn or Turn(text=text), text=text)
@@ -89,6 +89,36 @@ def test_over_its_room_a_request_folds_although_that_costs_more() -> None:
     assert story.plan_turn(Turn(text="now"), room=500).keep == 1
 
 
+def test_what_is_attached_now_takes_of_the_room_as_well() -> None:
+    story = carrying(CacheProfile(name="own", read=0.0, write=1.0))
+    room = story.tokens() + 100
+    assert story.plan_turn(Turn(text="now"), room=room).keep is None
+    assert story.plan_turn(attaching(note("b.md", LONG)), room=room).keep == 1
+    assert story.plan_turn(Turn(text="now " * 200), room=room).keep == 1
+
+
+def test_what_has_to_be_cut_comes_down_to_the_aim_where_a_cut_does() -> None:
+    story = carrying(CacheProfile(name="own", read=0.0, write=1.0))
+    for number in range(3):
+        story.tell("more", attaching(note(f"{number}.md", LONG)))
+    story.tell("three")
+    room = story.tokens() - 100
+    least = story.plan_turn(Turn(text="now"), room=room).keep
+    assert least is not None
+    assert least > 1
+    assert story.plan_turn(Turn(text="now"), room=room, aim=room / 4).keep == 1
+    assert story.plan_turn(Turn(text="now"), room=room, aim=1).keep == 1
+
+
+def test_what_stood_as_a_line_and_is_attached_again_is_weighed_by_its_text() -> None:
+    story = carrying()
+    story.tell("three", pause=400)
+    again = replace(attaching(note("a.md", LONG)), text="four")
+    story.tell("four", again)
+    # To move all of a note that lives, for the few words beside it that do not, would cost its whole text.
+    assert story.plan_turn(attaching(note("a.md", LONG))).keep is None
+
+
 def test_a_plan_marks_l1_and_what_stays_and_no_more_than_there_are_marks() -> None:
     story = carrying()
     folded = story.tell("three", pause=400)
@@ -129,3 +159,37 @@ def test_a_mark_finds_what_stands_within_its_lookback() -> None:
     steps = replace(MARKED, marks=0, granularity=128, minimum=500)
     assert find_served([Held(10, None)], ends, (), profile=steps, keep=9) == (8, 896)
     assert find_served([Held(2, None)], ends, (), profile=steps, keep=9) == (None, 0)
+
+
+def moving(story: Priced, turn: Turn, *, pause: float = 60, room: float = 1e9) -> bool:
+    """Whether what stands before the talk may change with a turn, as it is planned."""
+    planned = replace(turn, placement=story.plan_turn(turn, pause=pause, room=room))
+    return lets_move(story.prompt(planned), story.profile)
+
+
+def test_l1_may_change_after_a_lapse_and_with_what_forces_a_fold_and_not_while_all_that_was_sent_is_warm() -> None:
+    story = carrying()
+    assert moving(story, Turn(text="now"), pause=400)
+    assert moving(story, Turn(text="now", system=SystemParts(base="Be kind.")))
+    assert not moving(carrying(replace(MARKED, read=0.0)), Turn(text="now"))
+    talk = Priced()
+    talk.tell("one", Turn(text="one", system=SystemParts(base="Be terse.")))
+    assert (moving(talk, Turn(text="now")), moving(talk, Turn(text="now"), pause=400)) == (False, True)
+
+
+def test_l1_may_change_with_a_cut_behind_warm_talk_where_the_room_forces_it_or_it_still_pays() -> None:
+    free, dear = (replace(MARKED, lifetime=None, marks=0, lookback=None, read=read) for read in (0.0, 0.1))
+    for profile, before, room, moves in (
+        (dear, 1, 1e9, True),
+        (dear, 200, 1e9, False),
+        (free, 1, 1e9, False),
+        (free, 200, 1_500, True),
+    ):
+        story = Priced(profile)
+        for number in range(before):
+            story.tell(f"question {number} about desks")
+        story.tell("read", attaching(note("a.md", LONG)))
+        story.tell("two")
+        planned = story.plan_turn(Turn(text="now"), room=room)
+        assert (planned.keep is None) == (profile is free and room > 1_500)
+        assert moving(story, Turn(text="now"), room=room) is moves

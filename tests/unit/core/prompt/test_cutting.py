@@ -7,7 +7,8 @@ from lamella.core.artifacts.make import make_tool_result
 from lamella.core.log.placement import Form, Placement
 from lamella.core.log.terms import Layout, Terms
 from lamella.core.log.turn import SystemParts, Turn
-from lamella.core.prompt.cutting import LISTED, cut, find_cut, is_closed
+from lamella.core.prompt.cutting import cut, find_cut, is_closed
+from lamella.core.prompt.layers.library import LIST_TOKENS
 from lamella.core.prompt.layers.model import LayerId
 from lamella.core.prompt.layers.strip import Exchange
 from lamella.core.text.content import escape_line
@@ -37,7 +38,7 @@ def test_a_cut_keeps_what_stands_before_it_and_takes_out_what_is_dead_behind_it(
     before = sent(story, Turn(text="now"), None)
     after = sent(story, Turn(text="now"), 3)
     assert after[:3] == before[:3]
-    assert after[3] == '<tool_call>look({"q":"x"})</tool_call>\n[User query]:\ntwo'
+    assert after[3] == '<call look({"q":"x"})>\ntwo'
     assert after[5] == "three"
     assert "- b.md\n" in after[-1]
 
@@ -58,16 +59,32 @@ def test_a_copy_that_is_still_above_is_replaced_by_the_whole_text() -> None:
     assert "Text of a, as it is now." in last
 
 
-def test_the_list_of_what_left_is_bounded_and_has_the_newest_first() -> None:
+BEGINS = "<left_out>\nAttach one again for its text; newest first:\n"
+
+
+@pytest.mark.parametrize(("said", "most"), [("yes", 60), ("yes" * 160, 120), ("yes" * 2_000, LIST_TOKENS)])
+def test_the_list_of_what_left_is_bounded_by_what_stands_and_has_the_newest_first(said: str, most: int) -> None:
     story = Story(terms=AUTO)
-    for number in range(40):
-        story.say(f"q{number}", "yes", attaching(note(f"note-{number:02}.md", "T")))
+    for number in range(200):
+        story.say(f"q{number}", said, attaching(note(f"note-{number:03}.md", "T")))
     last = sent(story, Turn(text="now"), 0)[-1]
-    assert "- note-39.md\n- note-38.md\n" in last
-    assert "- note-00.md" not in last
+    assert last.startswith(f"{BEGINS}- note-199.md\n- note-198.md\n")
+    assert "- note-000.md" not in last
     listed = [line for line in last.split("\n") if line.startswith("- note")]
-    assert f"{listed[-1]}\n- and {40 - len(listed)} more; recall finds them\n" in last
-    assert QUARTERS.count(last) < 140
+    assert f"{listed[-1]}\nand {200 - len(listed)} more; recall finds them.\n</left_out>\n" in last
+    assert most // 2 < QUARTERS.count(last.partition("[User query]")[0]) <= most + 2
+
+
+def test_what_a_list_above_the_cut_holds_takes_of_the_room_of_the_next_one() -> None:
+    story = Story(terms=AUTO)
+    for number in range(60):
+        story.say(f"q{number}", "yes", attaching(note(f"long/name/of/note-{number:02}.md", "T")))
+    for keep in (0, 121):
+        turn = replace(attaching(note(f"kept-{keep}.md", "T")), placement=Placement(keep=keep))
+        story.say(f"fold {keep}", "yes", turn)
+    texts = [message.text for message in story.prompt().messages]
+    lists = [text[text.index("<left_out>") : text.index("</left_out>")] for text in texts if "<left_out>" in text]
+    assert sum(map(QUARTERS.count, lists)) <= LIST_TOKENS
 
 
 @pytest.mark.parametrize(
@@ -77,15 +94,17 @@ def test_a_name_in_the_list_stays_on_its_line_and_closes_nothing(name: str) -> N
     story = Story(terms=AUTO).say("one", "yes", attaching(note(name, "T")))
     *lines, _, question = sent(story, Turn(text="now"), 0)[-1].splitlines()
     assert question == "now"
-    assert lines == [LISTED.strip(), f"- {escape_line(name)}"]
-    assert not set("<>") & set(lines[-1])
+    assert lines[:2] == BEGINS.splitlines()
+    assert lines[2].startswith(f"- {escape_line(name)}")
+    assert lines[3:] == ["</left_out>"]
+    assert not set("<>") & set(lines[2])
 
 
 def test_a_name_that_no_list_has_room_for_is_counted_with_the_rest() -> None:
     story = Story(terms=AUTO).say("one", "yes", attaching(note("a.md", "T")))
-    story.say("two", "yes", attaching(note("long/" * 200 + "b.md", "T")))
+    story.say("two", "yes", attaching(note("long/" * 400 + "b.md", "T")))
     last = sent(story, Turn(text="now"), 0)[-1]
-    assert last.startswith(f"{LISTED}- and 2 more; recall finds them\n")
+    assert last.startswith(f"{BEGINS}and 2 more; recall finds them.\n</left_out>\n")
 
 
 def test_a_cut_falls_between_turns() -> None:

@@ -13,12 +13,12 @@ from lamella.core.log.events.artifact import StoredArtifact, StoredSource
 from lamella.core.log.log import FORMAT, Log
 from lamella.core.log.nodes import Node
 from lamella.core.log.records import EventKind, Record, Written
-from lamella.core.log.snapshot import Snapshot, make_snapshot, read_snapshot, write_snapshot
+from lamella.core.log.snapshot import Snapshot, join_snapshots, make_snapshot, read_snapshot, write_snapshot
 from lamella.core.log.tree import PackedNodes, pack_nodes
 from lamella.core.text.content import hash_text
 from lamella.core.values import replace
 from lamella.engine.chat import Chat
-from lamella.engine.keeping.checkpoints import EVENTS, Checkpoints
+from lamella.engine.keeping.checkpoints import EVENTS, GROWS_BY, Checkpoints
 from lamella.engine.keeping.conversations import Conversations
 from lamella.engine.keeping.counting import list_counts, list_tokens
 from lamella.errors import ConflictError, StoreDamagedError, StoreUnavailableError
@@ -85,6 +85,12 @@ class Altered(Failing):
         return [checkpoint for checkpoint in altered if checkpoint is not None]
 
 
+def log_of(snapshot: Snapshot) -> Log:
+    """The log that a snapshot holds, which can be read."""
+    assert snapshot.log is not None
+    return snapshot.log
+
+
 def rewrite(change: Callable[[Snapshot], Snapshot], *, version: int) -> Callable[[Checkpoint], Checkpoint]:
     """Makes the checkpoint of a version say something else, under a digest that is right."""
 
@@ -112,11 +118,33 @@ def test_a_checkpoint_is_kept_whenever_so_many_events_were_written(store: Memory
     assert damages(store) == []
 
 
-def test_by_default_it_is_kept_every_128_events(store: MemoryStore) -> None:
+def test_by_default_it_grows_every_32_events_to_128_of_them(store: MemoryStore) -> None:
     chat = make_chat(store)
     for _ in range(EVENTS * 2 + 1):
         chat.rename("A name")
     assert versions(store) == [128, 256]
+    for _ in range(GROWS_BY * 2):
+        chat.rename("A name")
+    assert versions(store) == [128, 256, 320]
+    assert [snapshot.after for snapshot in snapshots(store)] == [0, 128, 256]
+
+
+def test_one_that_has_not_grown_up_grows_on_in_the_next_sitting(store: MemoryStore) -> None:
+    for sitting in range(40):
+        chat = make_chat(store)
+        for turn in range(4):
+            chat.ask(f"{sitting} {turn}", attach=[Note(path="a.md", text=f"A {sitting}")] if not turn else [])
+            chat.reply(f"So {sitting} {turn}")
+    assert [snapshot.after for snapshot in snapshots(store)] == [0, 128, 256]
+    assert versions(store)[:2] == [128, 256]
+    assert damages(store) == []
+    folded = Log("chat")
+    folded.extend(store.load("chat"))
+    log, _ = join_snapshots(snapshots(store), Log("chat"))
+    log.extend(store.load("chat", after=log.version))
+    assert log == folded
+    # Nothing that was counted in an earlier sitting is counted again for having been written anew.
+    assert all(-1 not in tokens for snapshot in snapshots(store) for tokens in snapshot.tokens.values())
 
 
 def test_a_sitting_of_one_event_at_a_time_keeps_checkpoints_too(store: MemoryStore) -> None:
@@ -219,7 +247,7 @@ def lade_runs(nodes: Sequence[Node]) -> Sequence[Node]:
     columns = pack_nodes(nodes)
     note = StoredArtifact(id=ArtifactId("n"), kind=Kind.NOTE, title="n", hash="sha256:n", source=StoredSource(path="n"))
     brought: dict[int, tuple[StoredArtifact, ...]] = {0: (note,)}
-    runs = tuple((*run[:4], brought) for run in columns.runs)
+    runs = tuple((*run[:4], brought, run[5]) for run in columns.runs)
     return PackedNodes(columns._replace(runs=runs))
 
 
@@ -228,8 +256,8 @@ def test_one_that_tells_something_else_is_found_by_verify(store: MemoryStore) ->
     converse(open_chat(store), 4)
     lies: list[Callable[[Snapshot], Snapshot]] = [
         lambda one: replace(one, nodes=(retell(one.nodes[0]), *one.nodes[1:])),
-        lambda one: replace(one, log=replace(one.log, title="Another title")),
-        lambda one: replace(one, log=replace(one.log, conversation="other")),
+        lambda one: replace(one, told=replace(log_of(one), title="Another title")),
+        lambda one: replace(one, conversation="other", told=replace(log_of(one), conversation="other")),
         lambda one: replace(one, after=1),
     ]
     for lie in lies:
@@ -250,11 +278,11 @@ def test_branches_in_another_order_are_found_by_verify(store: MemoryStore) -> No
         chat.fork(told.message.id)
         chat.reply("Another answer.")
     (snapshot,) = snapshots(store)
-    ended = list(snapshot.log._leaves)
+    ended = list(log_of(snapshot)._leaves)
     assert len(ended) > 1
-    turned = replace(snapshot.log, _leaves=dict.fromkeys(reversed(ended)))
+    turned = replace(log_of(snapshot), _leaves=dict.fromkeys(reversed(ended)))
     assert damages(store) == []
-    lying = Altered(store, rewrite(lambda one: replace(one, log=turned), version=8))
+    lying = Altered(store, rewrite(lambda one: replace(one, told=turned), version=8))
     assert [place for place, _ in damages(lying)] == ["checkpoint 8"]
 
 
@@ -536,4 +564,4 @@ def test_a_snapshot_is_not_kept_of_events_that_are_not_written(store: MemoryStor
     log = Log("chat", version=3)
     checkpoints.keep(log)
     assert versions(store) == []
-    assert make_snapshot(log, after=0).log.version == 3
+    assert make_snapshot(log, after=0).version == 3

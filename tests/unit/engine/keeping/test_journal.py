@@ -1,23 +1,27 @@
 """The journal: turns and replies as events, under the ids they will always have."""
 
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import pytest
-from tests.unit.engine.backends import Failing
+from tests.unit.engine.backends import Failing, make_backend
 
 from lamella.adapters.stores.memory import MemoryStore
 from lamella.core.artifacts.make import make_artifact
 from lamella.core.artifacts.model import Kind, Source
 from lamella.core.log.events.reply import CitedSource
 from lamella.core.log.log import Log
-from lamella.core.log.records import Written
+from lamella.core.log.records import Record, Written
 from lamella.core.log.turn import Turn
 from lamella.core.messages.delta import Reply, StopReason
+from lamella.core.values import replace
+from lamella.engine.chat import Chat
 from lamella.engine.dialogue.answer import Answer
 from lamella.engine.dialogue.world import LeftTurn
 from lamella.engine.keeping.journal import ChatJournal
 from lamella.errors import StoreUnavailableError
+from lamella.holdings import ChatListing, Checkpoint
 
 NOTE = make_artifact(Kind.NOTE, text="A", source=Source(path="a.md"))
 EMPTY = "an id that the runner gives to the empty reply"
@@ -108,3 +112,33 @@ def test_an_edit_that_was_not_taken_is_still_an_edit_when_tried_again() -> None:
     failing.down = False
     write(journal, Turn(text="one"), "")
     assert [record.kind.value for record in failing.load("chat")] == ["edit"]
+
+
+class _LookedInto(MemoryStore):
+    """A store that remembers what was looked for in it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.looks: list[str] = []
+
+    def find_conversation(self, name: str) -> ChatListing | None:
+        self.looks.append("name")
+        return super().find_conversation(name)
+
+    def read_checkpoints(self, conversation: str) -> Sequence[Checkpoint]:
+        self.looks.append("checkpoints")
+        return super().read_checkpoints(conversation)
+
+    def load(self, conversation: str, *, after: int = 0) -> Sequence[Record]:
+        self.looks.append("events")
+        return super().load(conversation, after=after)
+
+
+def test_a_new_conversation_is_looked_for_once_and_one_that_is_there_is_read_once() -> None:
+    store = _LookedInto()
+    backend = replace(make_backend(store), make_key=lambda name: f"key of {name}")
+    chat = Chat(backend, "chat", {})
+    assert store.looks == ["name"]
+    chat.rename("T")
+    store.looks.clear()
+    assert (Chat(backend, "chat", {}).id, store.looks) == ("key of chat", ["name", "checkpoints", "events"])

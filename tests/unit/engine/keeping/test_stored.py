@@ -433,7 +433,7 @@ def test_a_snapshot_attached_again_after_it_was_left_out_stands_once(store: Memo
         chat.ask(text, attach=attach)
         chat.reply("a")
     assert EventKind.COMPACTION in {record.kind for record in store.load("chat")}
-    assert ("- https://e.org/5, " in str(foresee(chat))) is (layout == "in_place"), "until the next epoch"
+    assert ("- https://e.org/5\\n" in str(foresee(chat))) is (layout == "in_place"), "until the next epoch"
     assert foresee(make_chat(store)) == foresee(chat)
 
 

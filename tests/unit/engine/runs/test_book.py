@@ -10,7 +10,7 @@ import pytest
 from lamella.adapters.clocks.system import SystemClock
 from lamella.adapters.stores.sharing.reservations import OpenReservations
 from lamella.engine.runs.book import RunBook
-from lamella.engine.sending.sending import Event, EventName
+from lamella.engine.sending.events import Event, EventName
 from lamella.engine.workers import Workers
 from lamella.errors import CallError
 from lamella.refusals import RunUnderwayError, ServerStoppingError

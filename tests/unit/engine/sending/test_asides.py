@@ -67,6 +67,13 @@ def limited() -> RateLimitedError:
     return RateLimitedError("Too many requests.", hint="Wait.", wait=None)
 
 
+def test_the_temperature_of_a_conversation_holds_on_the_way_too() -> None:
+    chat = StoredChat(make_backend(MemoryStore()), "chat", {"model": MODEL, "temperature": 0.0})
+    provider = ScriptedProvider("None.")
+    asyncio.run(ask_aside(make_job(chat, provider), PLAN, answer=50, purpose="plan"))
+    assert [request.temperature for request in provider.requests] == [0.0]
+
+
 def test_a_call_is_in_the_ledger_of_the_turn_it_is_made_for_with_tokens_money_and_time() -> None:
     chat = open_chat()
     provider = ScriptedProvider(Line(text="None.", usage=USED), Line(text="Beans.", usage=USED))

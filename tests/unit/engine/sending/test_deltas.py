@@ -109,7 +109,7 @@ def test_an_answer_without_end_is_cut_with_what_came_before(make: Callable[[], D
         async for delta in read_answer(Endless(make), Request(model="guest", messages=(), answer=100)):
             heard.append(delta)
 
-    with pytest.raises(ReplyBrokenError, match="does not end: 100 tokens were asked for"):
+    with pytest.raises(ReplyBrokenError, match="answer of guest does not end: 100 tokens were asked for"):
         asyncio.run(run())
     assert heard[0] == TextDelta(text="So far.")
     assert sum(len(delta.text) for delta in heard if isinstance(delta, TextDelta)) < 5_000_000

@@ -15,7 +15,8 @@ from lamella.engine.dialogue.ask import Ask
 from lamella.engine.keeping.stored import StoredChat
 from lamella.engine.sending.delivery import Delivery
 from lamella.engine.sending.editing import AnswerEditor
-from lamella.engine.sending.sending import Event, EventName, send
+from lamella.engine.sending.events import Event, EventName
+from lamella.engine.sending.sending import send
 from lamella.engine.sending.tools import Toolbox
 from lamella.errors import LamellaError, UnreachableError
 

@@ -13,18 +13,21 @@ from lamella.core.log.events.call import read_call, store_call
 from lamella.core.log.events.codec import read_event
 from lamella.core.log.events.reply import ReplyEvent
 from lamella.core.log.records import EventKind
-from lamella.core.messages.delta import Reply, StopReason
+from lamella.core.messages.delta import Reply, StopReason, ToolCall
 from lamella.core.messages.usage import Usage
 from lamella.core.prompt.state import State
 from lamella.core.values import replace
 from lamella.engine.dialogue.answer import Answer
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.dialogue import Dialogue
+from lamella.engine.dialogue.turn import TurnView
 from lamella.engine.dialogue.world import World
 from lamella.engine.keeping.backend import Backend, ChatRules
 from lamella.engine.keeping.stored import StoredChat
 from lamella.engine.sending.delivery import Delivery, RetryPolicy
-from lamella.engine.sending.sending import Event, EventName, send
+from lamella.engine.sending.events import Event, EventName
+from lamella.engine.sending.sending import send
+from lamella.engine.sending.tools import Toolbox
 from lamella.errors import (
     AnswerAsideError,
     ContextOverflowError,
@@ -128,6 +131,35 @@ def test_the_ledger_of_a_turn_is_joined_by_what_the_provider_reported() -> None:
     assert call.usage == usage
     assert call.billed is not None
     assert (call.timing.build, call.timing.first, call.stop) == (1.0, 1.0, "end")
+
+
+class Slowing(Ticking):
+    """A clock that is asked later and later."""
+
+    def now(self) -> datetime:
+        self.moment += (self.moment - datetime(2026, 11, 1, tzinfo=UTC)) + timedelta(seconds=1)
+        return self.moment
+
+
+def test_each_request_of_a_turn_says_how_long_it_took_to_build_itself() -> None:
+    def look() -> str:
+        """Look."""
+        return "seen"
+
+    chat, toolbox = runner(), Toolbox([look])
+    script = ScriptedProvider(Line(calls=(ToolCall(id="a", name="look", arguments="{}"),)), "Done.")
+    delivery = replace(post(script), clock=Slowing())
+
+    async def collect() -> list[TurnView]:
+        asked = Ask(text="hi", tools=toolbox.definitions)
+        events = send(chat, asked, delivery, toolbox=toolbox)  # type: ignore[arg-type]  # as above
+        return [event.turn async for event in events if event.turn is not None]
+
+    turns = asyncio.run(collect())
+    first, second = turns[0].ledger.calls[0].timing.build, turns[-1].ledger.calls[-1].timing.build
+    assert first is not None
+    assert second is not None
+    assert 0 < first < second
 
 
 def test_a_rate_limit_is_waited_for_as_long_as_the_provider_asks_and_tried_again() -> None:

@@ -161,7 +161,7 @@ def test_whatever_goes_wrong_skips_the_step_and_is_tried_again_later(line: Line,
     gardener = Gardener(line)
     engine = lamella.open("memory:", model=MODEL, provider=gardener, tries=1)
     chat = engine.chat("garden", **SETTINGS)
-    receipts = asyncio.run(fill(chat))
+    receipts = asyncio.run(fill(chat, 24))
     assert all(why in one for one in skipped(receipts)), skipped(receipts)
     assert {step.name for receipt in receipts for step in receipt.steps} == {StepName.EXPENDABLE}
     assert len(gardener.asked) == len(receipts) > 1
@@ -416,6 +416,8 @@ def test_a_model_in_this_process_is_not_asked_for_what_it_would_read_for_minutes
     opener = Opened()
 
     class Noting:
+        id = "talk"
+
         def note_aside(self, *given: object, **named: object) -> None:
             raise AssertionError
 
@@ -431,6 +433,8 @@ def test_another_model_that_nobody_named_is_refused_and_that_of_the_conversation
             raise UntrustedError("Who is that?", hint="Say yes.", field="model", place=model)
 
     class Noting:
+        id = "talk"
+
         def note_aside(self, *given: object, **named: object) -> None: ...
 
     pool = make_pool(Refusing(), roams=False)

@@ -23,6 +23,7 @@ TOOLS = (tool("search_notes", "query"), tool("web_search", "q"), tool("remember"
         ("@websearch frost dates @websearch", ("websearch",)),
         ("Remember @memory: I like beans.", ("memory",)),
         ("@vaults @vault/a.md @vault.md a@web.de @composer @@web", ()),
+        ("Two ``ticks, @vault and one` are no code", ("vault",)),
         ("What does `@web` do?\n```\n@vault\n```\n", ()),
         ("", ()),
     ],

@@ -25,6 +25,7 @@ def test_every_field_is_documented_and_money_is_text() -> None:
         "folded_tokens": 4,
         "folded_cost": None,
         "folds": True,
+        "keep": None,
     }
     told = set(re.findall(r"`(\w+)`", doc("layouts.md")))
     assert {*body, "cold"} <= told

@@ -160,7 +160,7 @@ def explain_no_connection(target: Target, cause: BaseException) -> LamellaError:
 def explain_broken(target: Target, reason: str) -> LamellaError:
     """The error for an answer that stops short or makes no sense."""
     return ReplyBrokenError(
-        f"The answer of {target.provider} broke off: {_quote(reason)}",
+        f"{target.provider} broke off its answer: {_quote(reason)}",
         hint="Ask again. If it persists, something between here and the provider changes answers.",
     )
 

@@ -4,6 +4,8 @@ A family says what all models of a wire format share; a row says what is special
 no provider documents are unknown here, never guessed.
 """
 
+from functools import lru_cache
+
 from lamella.adapters.providers.facts.caches import HERE, BuiltInProfiles
 from lamella.adapters.providers.local.facts import LOCAL_PROFILE
 from lamella.adapters.providers.registry import PROVIDERS
@@ -20,15 +22,21 @@ class BuiltInModels:
 
     def model(self, model: str | None) -> ModelProfile:
         """What is known of a model, written ``provider:model`` or ``model``; little of an unknown one."""
-        name = (model or "").lower()
-        prefix, _, rest = name.partition(":")
-        if (prefix, bool(rest)) in HERE:
-            return LOCAL_PROFILE
-        bare = rest or name
-        found = next((profile for start, profile in MODELS if bare.startswith(start)), GENERIC_MODEL)
-        pictures = next((profile for start, profile in PICTURES if bare.startswith(start)), GENERIC_PICTURES)
-        return replace(found, cache=BuiltInProfiles().profile(model), pictures=pictures)
+        return _find_model(model)
 
     def profile(self, model: str | None) -> CacheProfile:
         """What its cache does, with its prices as factors of plain input."""
-        return find_cache(self.model(model))
+        return find_cache(_find_model(model))
+
+
+# Every conversation asks for its own, and all of them for the same few.
+@lru_cache(maxsize=256)
+def _find_model(model: str | None) -> ModelProfile:
+    name = (model or "").lower()
+    prefix, _, rest = name.partition(":")
+    if (prefix, bool(rest)) in HERE:
+        return LOCAL_PROFILE
+    bare = rest or name
+    found = next((profile for start, profile in MODELS if bare.startswith(start)), GENERIC_MODEL)
+    pictures = next((profile for start, profile in PICTURES if bare.startswith(start)), GENERIC_PICTURES)
+    return replace(found, cache=BuiltInProfiles().profile(model), pictures=pictures)

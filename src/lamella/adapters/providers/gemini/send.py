@@ -56,7 +56,7 @@ class GeminiProvider:
         except (APIError, HTTPError, TimeoutError, *UNREADABLE) as error:
             # What goes wrong after the reason to stop takes nothing from the answer.
             if not fold.finished:
-                raise self._explain(error, target, request=request, cached=cached, begun=fold.begun) from error
+                raise await self._explain(error, target, request=request, cached=cached, begun=fold.begun) from error
         finally:
             await chunks.close()
         if not fold.finished:
@@ -80,11 +80,11 @@ class GeminiProvider:
     def _target(self, model: str) -> Target:
         return Target(provider="Gemini", model=model, address=self._address, patience=self._patience)
 
-    def _explain(
+    async def _explain(
         self, error: Exception, target: Target, *, request: Request, cached: str | None, begun: bool
     ) -> LamellaError:
         found = explain(error, target, begun=begun)
         if cached and self._store and isinstance(found, ProviderRefusedError) and "cachedcontent" in str(found).lower():
-            self._store.forget(request)
+            await self._store.forget(request)
             return ProviderRetryError(str(found), hint="The cache has ended. Send again: a new one is made.", wait=0.0)
         return found

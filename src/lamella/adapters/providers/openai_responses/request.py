@@ -8,6 +8,8 @@ from lamella.core.messages.request import Request
 from lamella.profiles import ModelProfile
 
 FORMAT = "openai_responses"
+# Fewer are refused, whoever asks.
+_LEAST_ANSWER = 16
 
 
 def build_request(request: Request, profile: ModelProfile) -> Body:
@@ -17,7 +19,7 @@ def build_request(request: Request, profile: ModelProfile) -> Body:
     body: Body = {
         "model": bare_model(request.model),
         "input": items,
-        "max_output_tokens": request.answer,
+        "max_output_tokens": max(request.answer, _LEAST_ANSWER),
         "store": False,
     }
     if request.tools:

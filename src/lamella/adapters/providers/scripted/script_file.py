@@ -63,8 +63,9 @@ def open_script(path: Path) -> ScriptedProvider:
     except OSError as error:
         raise SettingError(f"The script {path} cannot be read: {error.strerror}.", hint="Check the path.") from error
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
+        # A reply that is no text is told why it is no reply either.
+        first = max(error.errors(), key=lambda one: len(one["loc"]))
+        place = ".".join(str(part) for part in first["loc"] if ScriptReply.__name__ not in str(part))
         raise SettingError(f"The script {path} is none: {place or 'the file'}: {first['msg']}.", hint=_HINT) from error
     return ScriptedProvider(*(reply if isinstance(reply, str) else _line(reply) for reply in replies))
 

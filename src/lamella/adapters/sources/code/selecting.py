@@ -1,7 +1,7 @@
 """Selecting: from a question and a budget to a selection, over files on a disk or files that are given."""
 
 import sqlite3
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -22,10 +22,12 @@ from lamella.adapters.sources.code.repository.files import (
 )
 from lamella.adapters.sources.code.skeletons.skeleton import MISSING, RULES, build_skeleton
 from lamella.errors import CallError, SourceMissingError
-from lamella.holdings import CodeSelection
+from lamella.holdings import CodeFile, CodeForm, CodeSelection
 
 _NOT_CHOSEN = "{rank:,} of {count:,} in the ranking, and the budget is used up"
 _LEFT_TOLD = 3
+# What speaks for a file whatever the question is.
+_ANYHOW = {"recent"}
 
 
 class SecretLook(Protocol):
@@ -68,7 +70,7 @@ class CodeSelector:
         files, overview, text, tokens = fit.fit(ranked, count=len(ranked))
         if not files:
             raise _too_small(budget, ranked[0].path, tokens)
-        told = (*listing.told, MISSING) if self._missed else listing.told
+        told = (*listing.told, *([MISSING] if self._missed else []), *self._tell_poor(files, budget))
         return CodeSelection(
             root=root,
             question=question,
@@ -80,6 +82,17 @@ class CodeSelector:
             left_out=(*listing.left_out, *_list_behind(ranked, {one.path for one in files})),
             told=told,
         )
+
+    def _tell_poor(self, files: Sequence[CodeFile], budget: int) -> Iterator[str]:
+        """What is to be known of a selection that is of little use."""
+        if all(one.parts.keys() <= _ANYHOW for one in files):
+            yield "No file has anything of the question: these are the ones that changed last. Try other words."
+        shown = (self._show(one.path) for one in files)
+        if all(one.form is CodeForm.NAME for one in files) and any(one and one.text.strip() for one in shown):
+            yield (
+                f"Nothing fits into {budget:,} tokens but names: no file in full, and none as a skeleton."
+                " Give a larger budget."
+            )
 
     def _show(self, path: str) -> ShowableCode | None:
         data, fault = read_code(self._files, path)

@@ -8,7 +8,7 @@ from typing import Protocol
 from lamella.adapters.files.reading import make_state
 from lamella.adapters.sources.dataview.notes.records import FileState
 from lamella.core.artifacts.model import Kind
-from lamella.ports import NoteList
+from lamella.holdings import NoteList
 
 
 class NoteCatalog(Protocol):

@@ -18,6 +18,7 @@ class OwnedStore:
 
     def __init__(self, store: Store, owner: str) -> None:
         self._store = store
+        self.shelf = store.shelf
         self._prefix = f"~{owner}/"
         self._own: set[str] = set()
 

@@ -73,14 +73,18 @@ class ToolServers:
             for tool in report.tools
         ]
 
-    def take(self, owner: object, mark: object) -> tuple[Sequence[Tool], Sequence[str]]:
-        """The tools for a conversation, listed anew for one that is new here or whose mark is another one.
+    def has_given(self, owner: object) -> bool:
+        """Whether a conversation took up tools of a server that runs."""
+        return bool(self._sessions) and owner in self._taken
+
+    def take(self, owner: object, mark: object, *, anew: bool = False) -> tuple[Sequence[Tool], Sequence[str]]:
+        """The tools for a conversation, listed anew for one that is new, wants them ``anew`` or has another mark.
 
         With them comes, once, what is to be said of servers that cannot be used and of tools that are left out.
         """
         key = (self._refreshed, mark)
         taken = self._taken.get(owner)
-        if taken is not None and taken[0] == key:
+        if taken is not None and taken[0] == key and not anew:
             return taken[1], ()
         if self._taken:
             self._list_anew()
@@ -93,12 +97,12 @@ class ToolServers:
         self._find()
 
     def _list_anew(self) -> None:
-        """Have servers that run say what they have now."""
+        """Have servers that run say what they have now; of one that cannot, what it had stays, and why is told."""
         with self._lock:
             sessions = list(self._sessions.values())
             if sessions and self._reports is not None:
                 seconds = max(2 * session.spec.seconds for session in sessions) + _SLACK
-                self._reports = self._wait(_report_all(sessions), seconds)
+                self._reports = _keep_known(self._reports, self._wait(_report_all(sessions), seconds))
 
     def refresh(self) -> None:
         """Have tools listed anew when they are wanted next, by servers started anew."""
@@ -134,6 +138,12 @@ class ToolServers:
             return await asyncio.wrap_future(called)
 
         return run
+
+
+def _keep_known(before: Sequence[ServerReport], now: Sequence[ServerReport]) -> Sequence[ServerReport]:
+    """Reports as they are now; a server that says nothing is no reason to send other tools, which moves the prefix."""
+    known = {one.name: one.tools for one in before}
+    return tuple(one._replace(tools=known.get(one.name, ())) if one.why else one for one in now)
 
 
 async def _report_all(sessions: Sequence[ServerSession]) -> Sequence[ServerReport]:

@@ -6,7 +6,7 @@ from lamella.core.compaction.steps.taking import take_until
 from lamella.core.log.placement import Form
 from lamella.core.log.receipt import Step, StepName
 from lamella.core.prompt.attached import is_in_working_set
-from lamella.core.prompt.layers.library import Standing, may_list, may_shrink, render_smaller
+from lamella.core.prompt.layers.library import Standing, may_shrink, render_smaller
 from lamella.core.values import replace
 
 
@@ -23,17 +23,16 @@ def cut_to_previews(draft: Draft) -> Step | None:
 
 def cut_to_handles(draft: Draft) -> Step | None:
     """Oldest entries that are out of the working set to the list of handles."""
-    stale = (
-        (name, entry.tokens - draft.measure.count(render_listed(entry.artifact)))
-        for name, entry in _shrinkable(draft)
-        if not entry.listed and may_list(entry.artifact) and not _is_wanted(name, entry, draft)
-    )
-    taken = take_until(stale, draft.excess)
+    stale = (one for one in _shrinkable(draft) if not one[1].listed and not _is_wanted(*one, draft))
+    freed = ((name, entry.tokens - draft.measure.count(render_listed(entry.artifact))) for name, entry in stale)
+    taken = take_until(freed, draft.excess)
     return Step(name=StepName.HANDLE, removed=taken) if taken else None
 
 
 def _shrinkable(draft: Draft) -> list[tuple[str, Standing]]:
-    chain, held, library, span = draft.chain, draft.held, draft.state.library, draft.span
+    chain, library, span = draft.chain, draft.state.library, draft.span
+    # A former text of what is attached now may be what leaves no room for it.
+    held = frozenset(draft.turn.drop) if draft.resort else draft.held
     shelved = [(name, entry) for name, entry in draft.state.shelf.items() if name not in held]
     if span is not WHOLE:
         shelved = [one for one in shelved if one[0] not in library or span.holds(library[one[0]].at)]

@@ -13,7 +13,7 @@ from lamella.core.log.placement import Form
 from lamella.core.log.receipt import Step, StepName
 from lamella.core.prompt.layers.opening import render_notice
 from lamella.core.prompt.layers.strip import Exchange
-from lamella.core.text.said.replies import outline_reply, stub_reply
+from lamella.core.text.said.replies import find_gist, outline_reply, stub_reply
 
 
 def cut_chitchat(draft: Draft) -> Step | None:
@@ -43,8 +43,13 @@ def cut_replies(draft: Draft) -> Step | None:
     whole = ((reply.segment, turn) for reply, turn in replies if reply.segment.form is Form.FULL)
     outlined = ((segment, outline_reply(segment.text, turn)) for segment, turn in whole)
     freed = ((segment.id, segment.tokens - count(text)) for segment, text in outlined if text is not None)
-    taken = take_until(freed, draft.excess)
-    return Step(name=StepName.REPLIES, removed=taken) if taken else None
+    # A reply of many pages takes its turn like any other: those that went before it for nothing stay as they were.
+    taken = take_until(freed, draft.excess, sparing=True)
+    if not taken:
+        return None
+    # Only whole ones are taken, so what stands of them is all that was said.
+    said = {one.segment.id: one.segment.text for turn in draft.free for one in (turn.reply, *turn.joined)}
+    return Step(name=StepName.REPLIES, removed=taken, gists=tuple([find_gist(said[name]) for name in taken]))
 
 
 def cut_expendable(draft: Draft) -> Step | None:

@@ -14,8 +14,11 @@ _KEPT_ROUNDS = 2
 
 
 def cut_tool_results(draft: Draft) -> Step | None:
-    """Oldest results first; those of the last exchange stay, and those of the last two rounds of the turn under way."""
-    taken = take_until(_stubs(draft), draft.excess)
+    """Oldest results first; those of the last exchange stay, and those of the last two rounds of the turn under way.
+
+    Where neither leaves room for the turn itself, they go as well.
+    """
+    taken = take_until(_stubs(draft), draft.excess, sparing=draft.stuck)
     return Step(name=StepName.TOOL_RESULTS, removed=taken) if taken else None
 
 
@@ -30,14 +33,16 @@ def _stubs(draft: Draft) -> Iterator[tuple[str, int]]:
         for said in exchange.rounds:
             if said.segment.kind == TOOL_KIND and said.segment.form is Form.FULL:
                 yield said.id, _freed(said, draft)
-    yield from ((said.id, _freed(said, draft)) for said in _list_earlier(draft.prompt.rounds))
+    kept = 0 if draft.stuck else _KEPT_ROUNDS
+    yield from ((said.id, _freed(said, draft)) for said in _list_earlier(draft.prompt.rounds, kept))
 
 
-def _list_earlier(rounds: Sequence[Said]) -> Iterator[Said]:
-    """The results of a running turn's rounds but for the last two: the model is still working with those."""
-    starts = [index for index, said in enumerate(rounds) if said.message.calls]
-    for said in rounds[: starts[-_KEPT_ROUNDS]] if len(starts) > _KEPT_ROUNDS else ():
-        if said.segment.kind == TOOL_KIND and said.segment.form is Form.FULL:
+def _list_earlier(rounds: Sequence[Said], kept: int) -> Iterator[Said]:
+    """The results of a running turn's rounds but for the last so many: the model is still working with those."""
+    starts = [*(index for index, said in enumerate(rounds) if said.message.calls), len(rounds)]
+    for said in rounds[: starts[-kept - 1]] if len(starts) > kept + 1 else ():
+        # What is shown in part may be too long, too.
+        if said.segment.kind == TOOL_KIND and said.segment.form is not Form.HANDLE:
             yield said
 
 

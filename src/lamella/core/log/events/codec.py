@@ -3,12 +3,13 @@
 And what a conversation does, as records to append with the contents that they bring.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import to_builtins
-from msgspec.json import Decoder
+from msgspec.json import Decoder, Encoder
 
-from lamella.core.log.call import Call
+from lamella.core.log.call import KEPT_PURPOSE, Call
 from lamella.core.log.events.aside import AsideEvent
 from lamella.core.log.events.call import store_call
 from lamella.core.log.events.changes import ErasureEvent, SettingsEvent, SilentEvent
@@ -30,6 +31,9 @@ _TAG = "type"
 _KINDS: Mapping[type[Event], EventKind] = {made: kind for kind, made in CLASSES.items() if made is not SilentEvent}
 _DECODERS = {kind: Decoder(made) for kind, made in CLASSES.items()}
 _SETTINGS = Decoder(dict[str, object])
+_ENCODER = Encoder(order="sorted")
+# What Python writes otherwise: very small and very large numbers, and those that are none, which it refuses to write.
+_OTHERWISE = re.compile(rb"[:,\[](?:null|-?0\.0000\d*|-?\d[\d.]*e-?\d+)[,}\]]")
 
 
 def read_event(record: Record) -> Event:
@@ -49,12 +53,20 @@ def write_event(event: Event, *, at: str, contents: Mapping[str, bytes] | None =
 def make_record(event: Event, *, at: str, contents: tuple[str, ...] = ()) -> Record:
     """An event as a record that lists these contents; an erasure lists its own."""
     listed = event.contents if isinstance(event, ErasureEvent) else contents
-    return Record(kind=_KINDS[type(event)], at=at, body=canonical_json(_write_body(event)), contents=listed)
+    body = canonical_json(event.values) if isinstance(event, SettingsEvent) else _write_json(_write_body(event))
+    return Record(kind=_KINDS[type(event)], at=at, body=body, contents=listed)
+
+
+def _write_json(body: Mapping[str, object]) -> str:
+    """The canonical JSON of a body, byte for byte; of texts and usual numbers in a fifth of the time."""
+    try:
+        written = _ENCODER.encode(body)
+    except (OverflowError, UnicodeEncodeError):
+        return canonical_json(body)
+    return canonical_json(body) if _OTHERWISE.search(written) else written.decode()
 
 
 def _write_body(event: Event) -> Mapping[str, object]:
-    if isinstance(event, SettingsEvent):
-        return event.values
     body: dict[str, object] = to_builtins(event)
     body.pop(_TAG, None)
     if isinstance(event, ErasureEvent):
@@ -100,8 +112,9 @@ def write_results(outputs: Iterable[ToolOutput], *, parent: str, at: str) -> Wri
 
 
 def write_aside(call: Call, *, parent: str, at: str) -> Written:
-    """The event of a model call that gave no answer of the conversation."""
-    return write_event(AsideEvent(parent=parent, purpose=call.purpose, call=store_call(call)), at=at)
+    """The event of a model call that gave no answer of the conversation, made at this time."""
+    started = at if call.purpose == KEPT_PURPOSE else ""
+    return write_event(AsideEvent(parent=parent, purpose=call.purpose, call=store_call(call), started=started), at=at)
 
 
 def write_receipt(receipt: Receipt, *, at: str, before: str | None = None) -> Written:

@@ -3,24 +3,30 @@
 import re
 from collections.abc import Iterator
 
-from msgspec import Struct
+from msgspec import DecodeError, Struct
+from msgspec.json import Decoder
 
 from lamella.core.log.events.artifact import Contents, read_kept
 from lamella.core.log.receipt import Certificate, Receipt, Skip, Step, StepName
-from lamella.core.text.content import encode_text, hash_text
+from lamella.core.text.content import canonical_json, encode_text, hash_text
 
 _COUNTS = 6
+_GISTS = Decoder(tuple[str, ...])
 _FRAME = re.compile(r"</?(?:conversation_summary|stage_digest|content|exact)>")
 
 
 class StoredStep(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
-    """A step; ``text`` and ``content`` are hashes: of the block that stands in for what went, and of what it tells."""
+    """A step; ``text`` and ``content`` are hashes: of the block that stands in for what went, and of what it tells.
+
+    ``gists`` is the hash of what outlines tell, as a list in JSON.
+    """
 
     name: StepName
     removed: tuple[str, ...]
     tokens: tuple[int, int]
     text: str | None = None
     content: str | None = None
+    gists: str | None = None
 
 
 class StoredSkip(Struct, frozen=True, kw_only=True, gc=False, array_like=True, forbid_unknown_fields=True):
@@ -55,7 +61,7 @@ class CompactionEvent(Struct, frozen=True, kw_only=True, gc=False, omit_defaults
     def hashes(self) -> Iterator[str]:
         """The texts that it put in place of messages."""
         for step in self.steps:
-            yield from (name for name in (step.text, step.content) if name is not None)
+            yield from (name for name in (step.text, step.content, step.gists) if name is not None)
 
 
 class UndoEvent(Struct, frozen=True, kw_only=True, gc=False):
@@ -89,6 +95,8 @@ def gather_receipt(receipt: Receipt) -> dict[str, bytes]:
             contents[hash_text(step.text)] = encode_text(step.text)
             if step.content:
                 contents[hash_text(step.content)] = encode_text(step.content)
+        if step.gists:
+            contents[hash_text(_write_gists(step))] = encode_text(_write_gists(step))
     return contents
 
 
@@ -122,7 +130,22 @@ def _store_step(step: Step) -> StoredStep:
         tokens=(step.tokens_before, step.tokens_after),
         text=hash_text(step.text) if step.text is not None else None,
         content=hash_text(step.content) if step.text is not None and step.content else None,
+        gists=hash_text(_write_gists(step)) if step.gists else None,
     )
+
+
+def _write_gists(step: Step) -> str:
+    return canonical_json(list(step.gists))
+
+
+def _read_gists(stored: StoredStep, contents: Contents) -> tuple[str, ...]:
+    """What outlines tell; where that is not at hand, or is of other messages, it is found again in what was said."""
+    text = read_kept(stored.gists, contents)
+    try:
+        gists = _GISTS.decode(text) if text else ()
+    except DecodeError:
+        return ()
+    return gists if len(gists) == len(stored.removed) else ()
 
 
 def _read_step(stored: StoredStep, contents: Contents) -> Step:
@@ -134,6 +157,7 @@ def _read_step(stored: StoredStep, contents: Contents) -> Step:
         text=text,
         # Receipts of before kept the block alone.
         content=content if content is not None else _strip_frame(text or ""),
+        gists=_read_gists(stored, contents) if stored.gists else (),
         tokens_before=stored.tokens[0],
         tokens_after=stored.tokens[1],
     )

@@ -140,7 +140,8 @@ class EditEvent(MessageEvent, frozen=True, kw_only=True, gc=False, omit_defaults
 
 def make_message(turn: Turn, *, message_id: str, parent: str, edits: str | None = None) -> MessageEvent:
     """The event of a turn that is asked, or that replaces the message it ``edits``."""
-    return address(give_terms(_describe(turn), turn.terms), message_id=message_id, parent=parent, edits=edits)
+    event = give_terms(_describe(turn), turn.terms, id=message_id, parent=parent)
+    return event if edits is None else address(event, message_id=message_id, parent=parent, edits=edits)
 
 
 def make_open_message(turn: Turn) -> MessageEvent:

@@ -3,6 +3,7 @@
 All of it follows from the fields of ``Terms``: a field that is added there is stored and read without a word here.
 """
 
+from collections.abc import Mapping
 from functools import lru_cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, TypeVar
@@ -46,11 +47,16 @@ else:
 Given = TypeVar("Given", bound=GivenTerms)
 
 
-def give_terms(event: Given, terms: Terms) -> Given:
-    """An event that gives these terms; what is as it is by default is left out."""
+def give_terms(event: Given, terms: Terms, **place: str) -> Given:
+    """An event that gives these terms, at its place; what is as it is by default is left out."""
+    return replace_fields(event, **place, **_list_given(terms))
+
+
+# Thousands of turns are asked under the same terms.
+@lru_cache(maxsize=256)
+def _list_given(terms: Terms) -> Mapping[str, object]:
     values = {name: getattr(terms, name) for name in _NAMES}
-    given = {name: value for name, value in values.items() if name in _ALWAYS or value != getattr(_USUAL, name)}
-    return replace_fields(event, **given)
+    return {name: value for name, value in values.items() if name in _ALWAYS or value != getattr(_USUAL, name)}
 
 
 def leave_terms(event: Given) -> Given:

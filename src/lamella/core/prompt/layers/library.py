@@ -13,7 +13,7 @@ from lamella.core.artifacts.blocks import (
     render_preview,
     shown_text,
 )
-from lamella.core.artifacts.kinds import KINDS, LATER_KIND, Promotion
+from lamella.core.artifacts.kinds import LATER_KIND
 from lamella.core.artifacts.model import Artifact, Policy
 from lamella.core.log.placement import Form
 from lamella.core.log.terms import Attachments, CarryForward, ImageNotes, Terms
@@ -22,8 +22,10 @@ from lamella.core.text.outline import PREVIEW_OVER, build_outline
 from lamella.core.values import replace
 
 # What the list of handles may weigh: those of a long conversation would otherwise outgrow what is said in it.
-HANDLES_TOKENS = 300
-_LIST_BEGINS = "<left_out>\nAttach one of these again for its text; the newest come first:\n"
+LIST_TOKENS = 300
+# Where prices decide it is read in every request: what it costs is to be little beside the rest, however short that is.
+_LEAST_LISTED, _LISTED_OF = 60, 200
+_LIST_BEGINS = "<left_out>\nAttach one again for its text; newest first:\n"
 _LIST_ENDS = "</left_out>\n"
 
 
@@ -46,7 +48,7 @@ class Standing(Struct, frozen=True, kw_only=True, gc=False):
     """What stands in a request for one artifact: its newest content, and the pieces of text that say it.
 
     An artifact that changed stands as its first copy and one piece per update. ``segment`` is its entry in L2, made
-    once; its place is that of the newest piece. Handles that are ``listed`` stand together at the end of the shelf.
+    once; its place is that of the newest piece. Handles that are ``listed`` stand together in one list, in their order.
     """
 
     artifact: Artifact
@@ -87,11 +89,6 @@ def make_standing(
         recoverable=artifact.recoverable,
     )
     return Standing(artifact=artifact, pieces=pieces, segment=segment)
-
-
-def promotes(artifact: Artifact) -> bool:
-    """Whether the artifact goes into the library once its turn is over."""
-    return KINDS[artifact.kind].promotion is not Promotion.NEVER
 
 
 def promoted_form(artifact: Artifact, image_notes: ImageNotes) -> Form | None:
@@ -176,16 +173,28 @@ def fold_shelf(
 
 
 def may_list(artifact: Artifact) -> bool:
-    """Whether an artifact may stand as a line of the list of handles, and is longer than that."""
-    return may_shrink(artifact) and len(render_listed(artifact)) < len(artifact.text)
+    """Whether an artifact may stand as a line of the list of handles: what surrounds even a short text is longer."""
+    return may_shrink(artifact)
+
+
+def find_list_room(stands: int) -> int:
+    """What the list of handles may weigh beside so many tokens: a two-hundredth of them, or a few names."""
+    return min(LIST_TOKENS, max(_LEAST_LISTED, stands // _LISTED_OF))
 
 
 def list_handles(
-    entries: Sequence[LibraryEntry], *, count: Count, shelf: Mapping[str, Standing] = MappingProxyType({})
+    entries: Sequence[LibraryEntry],
+    *,
+    count: Count,
+    shelf: Mapping[str, Standing] = MappingProxyType({}),
+    place: str = SYSTEM_PLACE,
+    room: int = LIST_TOKENS,
+    again: bool = False,
 ) -> dict[str, Standing]:
     """What can be attached again as one list, the newest first, as far as it has room; the rest is counted in it.
 
-    ``shelf`` may hold that very list already. What the list has no room for stands nowhere.
+    ``shelf`` may hold that very list already. What the list has no room for stands nowhere. ``again`` says that a list
+    of what left before stands already.
     """
     # Of those that were attached in one turn, the last comes first.
     newest = sorted(entries, key=lambda entry: entry.at)[::-1]
@@ -193,7 +202,10 @@ def list_handles(
     if [one.artifact for one in before.values()] == [entry.artifact for entry in newest]:
         return before
     lines = [render_listed(entry.artifact) for entry in newest]
-    shown = _count_shown(lines, count)
+    shown = _count_shown(lines, count, room)
+    if not shown and again:
+        # That list says that there are more: another that names nothing would say it again.
+        return {one.artifact.id: _list_nowhere(one.artifact) for one in newest}
     more = len(lines) - shown
     ends = f"and {more:,} more; recall finds them.\n{_LIST_ENDS}" if more else _LIST_ENDS
     listed: dict[str, Standing] = {}
@@ -201,15 +213,25 @@ def list_handles(
         # The first and the last line carry what begins and ends the list: it stands exactly as long as they do.
         pieces = (*((_LIST_BEGINS,) if not at else ()), *((line,) if at < shown else ()))
         pieces += (ends,) if at == max(shown - 1, 0) else ()
-        place, tokens = SYSTEM_PLACE if pieces else None, sum(map(count, pieces))
-        one = make_standing(entry.artifact, form=Form.HANDLE, place=place, pieces=pieces, tokens=tokens)
+        where, tokens = place if pieces else None, sum(map(count, pieces))
+        one = make_standing(entry.artifact, form=Form.HANDLE, place=where, pieces=pieces, tokens=tokens)
         listed[entry.artifact.id] = replace(one, listed=True)
     return listed
 
 
-def _count_shown(lines: Sequence[str], count: Count) -> int:
+def _list_nowhere(artifact: Artifact) -> Standing:
+    one = make_standing(artifact, form=Form.HANDLE, place=None, pieces=(), tokens=0)
+    return replace(one, listed=True)
+
+
+def is_framing(piece: str) -> bool:
+    """Whether a piece begins or ends a list of handles, and names nothing that is in it."""
+    return piece == _LIST_BEGINS or piece.endswith(_LIST_ENDS)
+
+
+def _count_shown(lines: Sequence[str], count: Count, room: int) -> int:
     """How many of the lines have room between what begins the list and what ends it."""
-    room = HANDLES_TOKENS - count(_LIST_BEGINS) - count(f"and {len(lines):,} more; recall finds them.\n{_LIST_ENDS}")
+    room -= count(_LIST_BEGINS) + count(f"and {len(lines):,} more; recall finds them.\n{_LIST_ENDS}")
     for shown, line in enumerate(lines):
         room -= count(line)
         if room < 0:
@@ -223,10 +245,10 @@ def _still_stands(old: Standing, form: Form, entry: LibraryEntry) -> bool:
     return old.form is form or (form is not Form.FULL and old.form is Form.FULL and entry.held is not False)
 
 
-def build_library(standings: Sequence[Standing], shelf: Mapping[str, Standing]) -> Layer:
-    """L2 from what stands in the request, wherever it stands; the list of handles comes last, as on the shelf."""
+def build_library(standings: Sequence[Standing], standing: Mapping[str, Standing]) -> Layer:
+    """L2 from what stands in the request, wherever it stands; the list of handles comes last, in its own order."""
     segments = [standing.segment for standing in standings]
     listed = {standing.artifact.id for standing in standings if standing.listed}
-    last = [one for name, one in shelf.items() if name in listed] if listed else []
+    last = [one for name, one in standing.items() if name in listed] if listed else []
     pieces = [piece for one in (*(one for one in standings if not one.listed), *last) for piece in one.pieces]
     return make_layer(LayerId.L2, segments=segments, pieces=pieces, tokens=sum(s.tokens for s in segments))

@@ -21,7 +21,7 @@ _FULL = Form.FULL
 _KINDS = {voice: voice.value for voice in Voice}
 _ROLES = {voice: Role.USER if voice is Voice.USER else Role.ASSISTANT for voice in Voice}
 
-NO_WISHES: tuple[int, str, Wishes] = (0, "", ())
+NO_WISHES: tuple[int, str, Wishes, tuple[str, ...]] = (0, "", (), ())
 
 Item = TypeVar("Item")
 
@@ -143,8 +143,8 @@ class Talk(Struct, frozen=True, kw_only=True):
     ``spoken`` is how many messages all of them are sent as. ``stubbed`` are results that compactions cut to their
     calls: those of the turn under way stand so as well. ``retold`` is the last summary of hidden turns, with the ids of
     their questions: while it covers the same turns nobody is asked for another. ``wished`` are the wishes of hidden
-    turns, with how many turns were looked at and the id of the last; ``rules`` is the block of wishes while turns are
-    hidden that have some.
+    turns, with how many turns were looked at, the id of the last, and the cues beside those that ship; ``rules`` is the
+    block of wishes while turns are hidden that have some.
     """
 
     exchanges: Series[Exchange] = Series()
@@ -155,7 +155,7 @@ class Talk(Struct, frozen=True, kw_only=True):
     stand_in: StandIn | None = None
     stubbed: frozenset[str] = frozenset()
     retold: tuple[str, tuple[str, ...]] | None = None
-    wished: tuple[int, str, Wishes] = NO_WISHES
+    wished: tuple[int, str, Wishes, tuple[str, ...]] = NO_WISHES
     rules: StandIn | None = None
 
     @property

@@ -8,6 +8,7 @@ from itertools import chain
 
 from lamella.core.artifacts.blocks import (
     render_block,
+    render_call,
     render_condensed,
     render_refused,
     render_unseen,
@@ -37,6 +38,11 @@ _Pair = tuple[Segment, Standing | None]
 
 def show_turn(attached: Sequence[Artifact], *, standing: Mapping[str, Standing], place: str, measure: Measure) -> Shown:
     """L3 for what is attached now, given what already stands in the request."""
+    if len(attached) == 1 and attached[0].kind is not Kind.IMAGE:
+        # Mostly it is one note, and opening a conversation tells many of these turns.
+        segment, alone = _show(attached[0], standing.get(attached[0].id), place=place, measure=measure, refused="")
+        if alone is not None:
+            return (segment,), (segment.text,), (alone,), ()
     refused = find_refused(attached, standing=standing, measure=measure)
     tools, references, blocks, pictures = list[_Pair](), list[_Pair](), list[_Pair](), list[_Pair]()
     for artifact in attached:
@@ -151,9 +157,7 @@ def _add(artifact: Artifact, form: Form, text: str, *, place: str, tokens: int) 
 
 
 def _refer(artifact: Artifact, *, place: str, measure: Measure) -> Segment:
-    # A picture is sent without its id; its title is what people call it.
-    name = f"{artifact.title} (picture)" if artifact.kind is Kind.IMAGE else artifact.id
-    line = f"- {escape_line(name)}\n"
+    line = f"- {_name(artifact)}\n"
     return Segment(
         id=artifact.id,
         kind=artifact.kind,
@@ -164,6 +168,13 @@ def _refer(artifact: Artifact, *, place: str, measure: Measure) -> Segment:
         tokens=measure.count(line),
         recoverable=artifact.recoverable,
     )
+
+
+def _name(artifact: Artifact) -> str:
+    """What the block of something says it is. A picture is sent without its id; its title is what people call it."""
+    if artifact.kind is Kind.TOOL:
+        return render_call(artifact)
+    return escape_line(f"{artifact.title} (picture)" if artifact.kind is Kind.IMAGE else artifact.id)
 
 
 def merge_standing(

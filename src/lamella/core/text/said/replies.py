@@ -30,20 +30,21 @@ _DEFINES = re.compile(
 
 
 @lru_cache(maxsize=1 << 12)
-def outline_reply(text: str, turn: int) -> str | None:
+def outline_reply(text: str, turn: int, gist: str | None = None) -> str | None:
     """What stands in place of a reply: its first sentence, headings, what its code defines, its exact words, its turn.
 
-    None where that would not be much shorter. It depends on nothing else, so that every model reads the same.
+    None where that would not be much shorter. It depends on nothing else, so that every model reads the same. Whoever
+    knows the ``gist`` need not have it found.
     """
     title = f"[Outline; recall turn {turn}.]"
     if len(text) * _WORTH < len(title):
         return None
-    outline = f"{title}\n{_find_gist(text)}"
+    outline = f"{title}\n{find_gist(text) if gist is None else gist}"
     return outline if len(outline) <= len(text) * _WORTH else None
 
 
 @lru_cache(maxsize=1 << 12)
-def _find_gist(text: str) -> str:
+def find_gist(text: str) -> str:
     """What an outline holds whatever the turn."""
     sentence = clip(first_sentence(text), _SENTENCE)
     headings = (words for _, _, words in find_headings(text)) if "#" in text else ()

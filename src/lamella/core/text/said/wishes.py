@@ -13,19 +13,46 @@ from lamella.core.text.said.quotes import find_quotations
 # English, then Indonesian. A cue is words in their order; each stands at the edges of words.
 CUES: frozenset[str] = frozenset(
     {
-        "always", "never", "from now on", "from here on", "going forward", "in future", "in the future", "henceforth",
-        "whenever", "every time", "each time", "any time", "as a rule", "by default", "at all times",
-        "without exception",
-        "i prefer", "i'd prefer", "i would prefer", "i'd rather", "i would rather", "rather than", "instead of",
-        "please remember", "remember that", "remember to", "keep in mind", "bear in mind", "make sure", "be sure to",
-        "i want you to", "i'd like you to", "i would like you to", "please avoid", "avoid", "do not ever", "don't ever",
-        "please don't", "please do not", "do not use", "don't use", "only use", "stick to", "no longer", "at most",
-        "unless i", "until i say", "i like", "i don't like", "i do not like", "i hate", "my preference", "call me",
+        # From when on, and how often
+        "always", "never", "from now on", "from here on", "from here on out", "from this point on", "from today on",
+        "from this point forward", "starting now", "starting today", "as of now", "as of today", "going forward",
+        "moving forward", "in future", "in the future", "for the future", "for future", "next time", "henceforth",
+        "whenever", "every time", "each time", "any time", "anytime", "when i ask", "if i ask", "when i say",
+        "if i say", "when you answer", "when answering", "as a rule", "by default", "at all times", "without exception",
+        "for the rest of", "until further notice", "until i say", "until i tell you", "unless i",
+        "in every answer", "in every reply", "in every response", "in all answers", "in all replies",
+        "in all responses", "in your answers", "in your replies", "in your responses", "your answers should",
+        "your replies should", "your responses should", "every answer", "every reply", "every response",
+        # What is liked, and what is not
+        "i prefer", "i'd prefer", "i would prefer", "i strongly prefer", "i generally prefer", "i usually prefer",
+        "i really prefer", "i much prefer", "we prefer", "we'd prefer", "we would prefer", "i'd rather",
+        "i would rather", "i'd much rather", "i would much rather", "rather than", "instead of", "my preference",
+        "my preferred", "i like", "i don't like", "i do not like", "i dislike", "i hate", "i love", "i enjoy",
+        "i can't stand", "i cannot stand", "i tend to", "i lean towards", "i favor", "i favour", "my favorite",
+        "my favourite", "i'm more comfortable", "i am more comfortable", "i'm allergic", "i am allergic",
+        "i don't eat", "i do not eat", "i don't drink", "i do not drink", "i avoid", "i'm not a fan of",
+        "i am not a fan of",
+        # What to remember and to do
+        "please remember", "remember that", "remember to", "remember this", "keep in mind",
+        "bear in mind", "don't forget", "do not forget", "make sure", "be sure to", "make it a habit",
+        "i want you to", "i'd like you to", "i would like you to", "i need you to", "i expect you to",
+        "please avoid", "avoid", "do not ever", "don't ever", "please don't", "please do not", "do not use",
+        "don't use", "only use", "use only", "please stop", "stop using", "stick to", "stick with", "no longer",
+        "at most", "keep your answers", "keep your replies", "keep your responses", "keep answers", "keep replies",
+        "keep responses", "please keep", "answer in", "reply in", "respond in", "answer me in", "call me",
+        "address me", "refer to me",
         # Indonesian
-        "selalu", "jangan", "jangan pernah", "mulai sekarang", "mulai dari sekarang", "mulai hari ini", "seterusnya",
-        "ke depannya", "setiap kali", "tiap kali", "setiap", "saya lebih suka", "aku lebih suka", "saya suka",
-        "aku suka", "lebih baik", "daripada", "tolong ingat", "ingat bahwa", "ingatlah", "pastikan", "hindari",
-        "saya mau kamu", "saya ingin kamu", "saya ingin anda", "panggil saya", "panggil aku", "kecuali saya",
+        "selalu", "jangan", "jangan pernah", "mulai sekarang", "mulai dari sekarang", "mulai hari ini",
+        "mulai saat ini", "mulai besok", "sejak sekarang", "seterusnya", "untuk selanjutnya", "ke depannya",
+        "setiap kali", "tiap kali", "setiap", "kapan pun", "kapanpun", "kalau saya tanya", "jika saya tanya",
+        "kalau saya bertanya", "jika saya bertanya", "ketika saya bertanya", "tanpa kecuali",
+        "saya lebih suka", "aku lebih suka", "lebih suka", "lebih senang", "saya suka", "aku suka",
+        "saya tidak suka", "aku tidak suka", "saya nggak suka", "aku nggak suka", "saya gak suka", "aku gak suka",
+        "kesukaan saya", "favorit saya", "saya alergi", "lebih baik", "daripada", "utamakan", "tolong ingat",
+        "harap ingat", "mohon ingat", "ingat bahwa", "ingatlah", "pastikan", "hindari", "hanya gunakan",
+        "gunakan hanya", "tetap gunakan", "saya mau kamu", "saya ingin kamu", "saya ingin anda", "jawab dalam",
+        "jawablah dalam", "balas dalam", "sampai saya bilang", "panggil saya", "panggil aku", "sebut saya",
+        "kecuali saya",
     }
 )  # fmt: skip
 
@@ -36,6 +63,22 @@ _MARKUP = re.compile(r"[ \t]*(?:(?:[#*+-]+|\d{1,3}[.)])[ \t]+)*")
 _QUOTED = re.compile(r" {0,3}>")
 # The second full stop of an abbreviation such as e.g. ends no sentence.
 _ENDS = re.compile(r"(?<=[.!?…])(?<!\b\w\.\w\.)[\"'\u201d\u2019)*_]*\s+|(?<=[。\uff01\uff1f])")
+# Words that hold a cue and wish for nothing: what somebody did or never did, and turns of speech.
+_NO_WISH = re.compile(
+    r"(?<!\w)(?:never ?mind|as always|not always|almost (?:always|never)|instead of that|moving forward with"
+    r"|(?:i|we|he|she|they|you)(?:'ve|'d| have| had| has|'s) (?:also |just |already )?(?:always|never)"
+    r"|(?:i|we)(?:'ll| will| want to| just want to| wanted to) make sure|love to know|like to know|i'd love to"
+    r"|saya suka lupa)(?!\w)",
+    re.IGNORECASE,
+)
+# A sentence that asks for nothing but consent is none that asks.
+_CONSENT = re.compile(
+    r"[,;\u2013\u2014-]?\s+(?:ok|okay|please|alright|all right|yes|will you|would you|could you|oke|ya|bisa|boleh)"
+    r"\s*[?\uff1f]+[\"'\u201d\u2019)*_ ]*$",
+    re.IGNORECASE,
+)
+# Where a sentence that is too long may be parted.
+_CLAUSE = re.compile(r"(?<=[;:])\s+|(?<=,)\s+|\s+[\u2013\u2014-]\s+")
 
 
 def find_wishes(text: str, *, cues: Set[str] = CUES) -> tuple[str, ...]:
@@ -43,7 +86,8 @@ def find_wishes(text: str, *, cues: Set[str] = CUES) -> tuple[str, ...]:
     pattern = _compile(frozenset(cues))
     if not pattern.search(text.replace(_CURVED, "'")):
         return ()
-    return tuple(dict.fromkeys(one for one in _sentences(text) if _is_wish(one, pattern)))
+    found = (_find_wish(one, pattern) for one in _sentences(text))
+    return tuple(dict.fromkeys(one for one in found if one is not None))
 
 
 def find_all_wishes(texts: Mapping[str, str], *, cues: Set[str] = CUES) -> dict[str, tuple[str, ...]]:
@@ -70,10 +114,25 @@ def _sentences(text: str) -> Iterator[str]:
                 yield sentence.strip()
 
 
-def _is_wish(sentence: str, pattern: re.Pattern[str]) -> bool:
-    if len(sentence) > _LONGEST or sentence.rstrip("\"'\u201d\u2019)*_ ").endswith(("?", "\uff1f")):
-        return False
-    own = sentence
+def _find_wish(sentence: str, pattern: re.Pattern[str]) -> str | None:
+    """The sentence if it is a wish; of one that is too long the part that is, word for word."""
+    bare = sentence.rstrip("\"'\u201d\u2019)*_ ")
+    if bare.endswith(("?", "\uff1f")) and not _CONSENT.search(sentence):
+        return None
+    own = sentence.replace(_CURVED, "'")
     for quotation in find_quotations(sentence):
-        own = own.replace(quotation.text, " ")
-    return pattern.search(own.replace(_CURVED, "'")) is not None
+        # Of the same length, so that what is found there is where it stands in the sentence.
+        own = own.replace(quotation.text.replace(_CURVED, "'"), " " * len(quotation.text))
+    own = _NO_WISH.sub(lambda found: " " * len(found[0]), own)
+    cue = pattern.search(own)
+    if cue is None:
+        return None
+    return sentence if len(sentence) <= _LONGEST else _cut_out(sentence, cue.start())
+
+
+def _cut_out(sentence: str, at: int) -> str | None:
+    """The clauses of a long sentence from that with the cue on, as many as there is room for."""
+    edges = [0, *(match.end() for match in _CLAUSE.finditer(sentence)), len(sentence)]
+    start = max(edge for edge in edges if edge <= at)
+    end = max((edge for edge in edges if start < edge <= start + _LONGEST), default=None)
+    return None if end is None else sentence[start:end].strip()

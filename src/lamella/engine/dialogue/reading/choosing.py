@@ -42,7 +42,7 @@ def rank_by_words(question: str, notes: Sequence[tuple[str, str]]) -> Sequence[s
 def choose_notes(turn: Turn, state: State, rules: Rules, *, rank: Rank, question: str = "") -> Turn:
     """The turn with as much of its folders and tags as fits, and a list of what is left out of each.
 
-    All of it where that can be brought under the trigger, by a compaction if need be. Else up to the target's share of
+    All of it where that can be brought under the trigger, by a compaction if need be. Else up to its own share of
     what the limit leaves beside what may not go: first whole notes, then outlines, those first that the question asks
     for.
     """
@@ -74,7 +74,7 @@ def _choose(
     weights = {str(note.id): count(render_block(note)) for note in fresh}
     if used + sum(weights.values()) <= budget.trigger * budget.limit:
         return {}, []
-    room = int(budget.target * max(0, budget.limit - used)) - _LIST * len(groups)
+    room = int(budget.own_share * max(0, budget.limit - used)) - _LIST * len(groups)
     whole, outlined = _fill(ranked(fresh), weights, room, count=count)
     chosen: dict[str, list[Artifact]] = {}
     told: list[str] = []

@@ -9,6 +9,7 @@ from lamella.core.compaction.fitting import Rules
 from lamella.core.log.receipt import Receipt
 from lamella.core.log.terms import Attachments, Terms
 from lamella.core.log.turn import SystemParts, Turn
+from lamella.core.messages.headings import PROJECT_OPENING
 from lamella.core.prompt.layers.memory import MEMORY_HEADING
 from lamella.core.prompt.state import State
 from lamella.core.prompt.templates import (
@@ -39,7 +40,8 @@ from lamella.engine.dialogue.reading.working_set import (
 )
 from lamella.engine.dialogue.world import World
 from lamella.errors import ArtifactError, BadInputError, SourceMissingError
-from lamella.ports import NoteList, Sources, no_vault
+from lamella.holdings import NoteList
+from lamella.ports import Sources, no_vault
 
 
 class TurnReader:
@@ -347,8 +349,9 @@ def _warn_of_moments(system: SystemParts, before: SystemParts) -> Iterator[str]:
     """What is to be said of dates and times in parts that are new; a note that instructions draw in may have some."""
     known = before.as_typed()
     for name, text in system.as_typed().items():
-        # Days of earlier conversations are what they were, whatever day it is; so are those that work is about.
-        ours = text == known.get(name, "") or text.startswith((MEMORY_HEADING, WORKFLOW_HEADING))
+        # Days of earlier conversations are what they were, whatever day it is; so are those that work is about, and
+        # those that files are named by.
+        ours = text == known.get(name, "") or text.startswith((MEMORY_HEADING, WORKFLOW_HEADING, PROJECT_OPENING))
         found = None if ours else moment_pattern().search(text)
         if found is not None:
             yield (

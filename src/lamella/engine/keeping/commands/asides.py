@@ -7,14 +7,15 @@ from threading import RLock
 
 from lamella.core.compaction.asking import SummaryNeed, SummaryText
 from lamella.core.log.branch import read_all_calls, read_time
-from lamella.core.log.call import Call
+from lamella.core.log.call import KEPT_PURPOSE, Call
 from lamella.core.log.events.codec import write_aside
 from lamella.core.log.log import Log
 from lamella.core.log.records import Written
 from lamella.core.messages.request import Request
+from lamella.core.prompt.envelope import make_envelope, make_request
 from lamella.core.prompt.state import State
 from lamella.core.values import replace
-from lamella.engine.cold import ColdCache, find_cold
+from lamella.engine.cold import ColdCache, KeepAlive, find_cold, find_keep_alive
 from lamella.engine.dialogue.accounts import Accounts
 from lamella.engine.dialogue.answer import Answer
 from lamella.engine.dialogue.ask import Ask
@@ -27,8 +28,12 @@ from lamella.engine.keeping.commands.facts import ModelDoubt, find_doubts
 from lamella.engine.keeping.journal import StoredLog
 from lamella.engine.keeping.titles import tell_title
 from lamella.engine.locking import one_at_a_time
+from lamella.engine.log_line import log_aside
 from lamella.engine.memory import TalkLine, need_line, tell_talk
 from lamella.errors import ConflictError
+
+# How many tokens of an answer nobody reads.
+_LEAST = 1
 
 
 @one_at_a_time(except_for=("ledger", "check_summarizer"))
@@ -40,6 +45,10 @@ class AccountedChat(ABC):
     _kept: StoredLog
     _backend: Backend
     _configured: ChatRules
+
+    @property
+    @abstractmethod
+    def id(self) -> str: ...
 
     @abstractmethod
     def _running(self) -> Dialogue: ...
@@ -68,6 +77,7 @@ class AccountedChat(ABC):
             self._append(written)
         except ConflictError:
             self._kept.append_beside(written)
+        log_aside(self.id, call)
 
     def check_summarizer(self) -> None:
         """Refuse a summariser that only somebody else's words name, before anything is sent."""
@@ -96,7 +106,31 @@ class AccountedChat(ABC):
 
     def cold(self, *, at: datetime | None = None) -> ColdCache | None:
         """What the next message costs where the cache is about to lapse or has, by now; none while it is warm."""
-        return find_cold(self, at=at or self._backend.clock.now())
+        moment = at or self._backend.clock.now()
+        return find_cold(self, at=moment, keep=self.find_keep_alive(at=moment))
+
+    @property
+    def keep_alives(self) -> int:
+        """How often the cache is kept while nobody asks, as settings say."""
+        return self._configured.keep_alive
+
+    def find_keep_alive(self, *, at: datetime | None = None) -> KeepAlive | None:
+        """When the last request is to be sent again so that the cache keeps it, and what that takes."""
+        dialogue = self._running()
+        return find_keep_alive(dialogue.accounts, dialogue.standing[0], at=at or self._backend.clock.now())
+
+    def repeat_last(self) -> Request | None:
+        """The last request again, to be answered in as little as there is; none where there was none."""
+        last = self._running().last
+        if last is None or last.model is None or self._running().waits:
+            return None
+        return make_request(make_envelope(last, self._configured.rules.budget), model=last.model, answer=_LEAST)
+
+    def note_keep_alive(self, request: Request, given: Answer, *, after: str, at: datetime) -> None:
+        """Write down that the last request was sent again at this time; the cache has it from then on."""
+        self.note_aside(request, given, purpose=KEPT_PURPOSE, after=after, at=at)
+        if after == self._log.head:
+            self._running().accounts.keep_warm(at)
 
     def tell_talk(self) -> TalkLine:
         """What was talked about, on one line, in words of who writes summaries, or of nobody."""

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from threading import RLock
 
+from lamella.core.artifacts.wanted import Wanted
 from lamella.core.log.branch import path_hashes, read_turns
 from lamella.core.log.events.attachment import AttachmentEvent
 from lamella.core.log.events.changes import SettingsEvent
@@ -162,6 +163,12 @@ class CommandedChat(ABC):
         usual = self._configured.parts(("system",))
         parts = {name: usual.get(name, "") for name in RUNNER_PARTS}
         return replace(asked, system={**parts, **asked.system}, tools=() if asked.tools is None else asked.tools)
+
+    def lets_move(self, asked: Ask, *, at: datetime | None = None) -> bool:
+        """Whether asking this moves what was sent anyway, so that its tools may change with it. Nothing is fetched."""
+        read = tuple(replace(one, fresh=False) if isinstance(one, Wanted) else one for one in asked.attach)
+        ahead = self.preview(replace(asked, attach=read), at=at)
+        return self._running().accounts.lets_move(ahead.envelope.prompt)
 
     def _take_up_memory(self, *, due: bool) -> None:
         if self._memory is not None:

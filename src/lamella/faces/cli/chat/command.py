@@ -117,6 +117,7 @@ def _make_input(talk: TerminalChat, runner: asyncio.Runner) -> Input:
 
 def _talk(talk: TerminalChat, source: Input, *, at_terminal: bool, drawn: bool) -> None:
     while True:
+        talk.wait()
         try:
             line = source.read()
         except KeyboardInterrupt:
@@ -124,6 +125,7 @@ def _talk(talk: TerminalChat, source: Input, *, at_terminal: bool, drawn: bool) 
                 raise
             tell("Ctrl-D or /quit leaves.", err=True)
             continue
+        talk.wake()
         if line is None:
             return
         try:

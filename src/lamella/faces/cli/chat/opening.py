@@ -19,9 +19,9 @@ from lamella.engine.keeping.conversations import Conversations
 from lamella.engine.keeping.names import find_chat
 from lamella.engine.keeping.stored import StoredChat
 from lamella.engine.sending.delivery import ANSWER, Delivery
+from lamella.engine.sending.events import Event
 from lamella.engine.sending.job import USUAL_RUNNER, Job, Workplace, find_runner, run_job
 from lamella.engine.sending.pool import ProviderPool
-from lamella.engine.sending.sending import Event
 from lamella.errors import CallError, UntrustedError, UsageError
 from lamella.faces.cli.access import name_command
 from lamella.faces.cli.chat.input import PROMPT
@@ -39,10 +39,11 @@ from lamella.wiring import (
     DEMO_MODEL,
     Configuration,
     Services,
+    begin_settings,
     configure_chat,
     find_book,
     find_part,
-    fit_settings,
+    fit_window,
     open_backend,
     open_pool,
     open_workplace,
@@ -170,7 +171,8 @@ class OpenChat:
         """
         self.pool.name(model)
         self.find_post(model)
-        fitting = fit_settings(model, begins=not self.stored.version, services=self.opener.services)
+        suit = fit_window if self.stored.version else begin_settings
+        fitting = suit(model, services=self.opener.services)
         self.stored.set({"model": model, **fitting})
         return replace(self, model=model)
 
@@ -350,7 +352,7 @@ def _choose_model(
     model = wished or known or DEMO_MODEL
     if stored.version and model == known:
         return stored, model
-    fitting = fit_settings(model, begins=not stored.version, services=services)
+    fitting = fit_window(model, services=services) if stored.version else begin_settings(model, services=services)
     begins = {} if stored.version else usual
     return StoredChat(backend, chat, {"model": model, **fitting, **begins}), model
 

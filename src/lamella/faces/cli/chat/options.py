@@ -40,6 +40,17 @@ RunnerOption = Annotated[
         autocompletion=lambda: [*list_runners(RUNNERS).items()],
     ),
 ]
+KeptOption = Annotated[
+    str | None,
+    typer.Option(
+        "--chat",
+        metavar="NAME",
+        help="Go on with this conversation, or begin it, and keep it; else nothing is kept.",
+    ),
+]
+PreviewOption = Annotated[
+    bool, typer.Option("--preview", help="Show what would be sent, and its cost; send and keep nothing.")
+]
 AnswerOption = Annotated[
     int | None,
     typer.Option(

@@ -6,7 +6,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Protocol, TextIO
 
 from lamella import Turn
-from lamella.engine.sending.sending import Event, EventName
+from lamella.engine.sending.events import Event, EventName
 from lamella.faces.cli.tables.receipts import tell_receipt
 from lamella.faces.cli.tables.said import tell_called, tell_given
 from lamella.faces.cli.terminal.keys import unseen_keys

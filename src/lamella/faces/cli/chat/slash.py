@@ -191,7 +191,7 @@ def _strata(talk: TerminalChat, _rest: str) -> None:
 
 def _help(_talk: TerminalChat, _rest: str) -> None:
     for command in COMMANDS.values():
-        tell(f"{f'{command.name} {command.takes}'.rstrip():<22}{command.does}")
+        tell(f"{f'{command.name} {command.takes}'.rstrip():<21} {command.does}")
     tell(
         "Enter sends. Alt-Enter, or a backslash before Enter, begins another line. @path attaches a file. "
         "Ctrl-C stops an answer, Ctrl-D leaves."

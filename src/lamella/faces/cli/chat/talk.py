@@ -12,8 +12,8 @@ from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.reading.waiting import Commands
 from lamella.engine.dialogue.reading.working_set import follow_given, list_given
 from lamella.engine.keeping.stored import StoredChat
+from lamella.engine.sending.events import Event
 from lamella.engine.sending.job import USUAL_RUNNER
-from lamella.engine.sending.sending import Event
 from lamella.errors import ConflictError, LamellaError
 from lamella.faces.cli.access import name_command
 from lamella.faces.cli.chat.attaching import attach_active, attach_named
@@ -21,6 +21,7 @@ from lamella.faces.cli.chat.commands.working_set import (
     is_sticky,
     list_attached,
     list_droppable,
+    list_held,
     list_pinnable,
     list_pinned,
     name_waiting,
@@ -108,7 +109,7 @@ class TerminalChat:
         self._wished = model
 
     def _turn_to(self, opened: OpenChat) -> None:
-        self._warmup.end()
+        self.leave()
         self._warmup = Warmup(opened, self._runner)
         self._opened = opened
 
@@ -165,8 +166,18 @@ class TerminalChat:
         if self._by_hand and self.stored.runner == USUAL_RUNNER:
             self._warmup.begin(self._ask(""))
 
+    def wait(self) -> None:
+        """Somebody is to type: what the cache holds is kept meanwhile, where settings say so."""
+        if self._by_hand:
+            self._warmup.keep()
+
+    def wake(self) -> None:
+        """Somebody has typed."""
+        self._warmup.stop_keeping()
+
     def leave(self) -> None:
         """Leave whatever still goes on."""
+        self.wake()
         self._warmup.end()
 
     def tell_meanwhile(self) -> str:
@@ -184,7 +195,7 @@ class TerminalChat:
         cold = None if known is None else known[1]
         if cold is not None and not cold.lapsed and now > cold.lapses_at:
             self._cold = None
-        return tell_cold(cold, now=now)
+        return tell_cold(cold, now=now, kept=stored.keep_alives)
 
     def tell_standing(self) -> str:
         """The status line."""
@@ -199,7 +210,7 @@ class TerminalChat:
         """The stage that is worked on and what stays attached, for the line that is typed in; nothing for neither."""
         work = self.stored.progress
         stage = "" if work is None else f"[{tell_stage(work)}] "
-        return stage + (tell_names(list_attached(self.stored)) if self.sticks else "")
+        return stage + (tell_names(list_held(self.stored)) if self.sticks else "")
 
     def complete(self, command: str) -> list[str]:
         """The names that a command takes of what is there; none for one that takes none."""

@@ -13,10 +13,18 @@ from lamella.engine.dialogue.ask import Ask
 from lamella.engine.keeping.stored import StoredChat
 from lamella.errors import UsageError
 from lamella.faces.cli.access import JsonOption, StoreOption
-from lamella.faces.cli.ask import ask_once, check_kept, read_piped
+from lamella.faces.cli.ask import ask_once, for_one_question, read_piped
 from lamella.faces.cli.chat.commands.setting import read_given
-from lamella.faces.cli.chat.opening import UNKEPT, ChatOptions
-from lamella.faces.cli.chat.options import AnswerOption, ModelOption, SettingOption, SystemOption, VaultOption
+from lamella.faces.cli.chat.opening import ChatOptions
+from lamella.faces.cli.chat.options import (
+    AnswerOption,
+    KeptOption,
+    ModelOption,
+    PreviewOption,
+    SettingOption,
+    SystemOption,
+    VaultOption,
+)
 from lamella.faces.cli.code.touched import find_touched
 from lamella.faces.cli.terminal.lines import show_line
 from lamella.faces.cli.terminal.progress import told_if_slow
@@ -44,13 +52,6 @@ _FilesArgument = Annotated[
 _SayOption = Annotated[
     str, typer.Option("--say", metavar="TEXT", help="What else is to be said of it.", show_default=False)
 ]
-_ChatOption = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="Go on with this conversation, or begin it, and keep it; else nothing is kept."),
-]
-_PreviewOption = Annotated[
-    bool, typer.Option("--preview", help="Show what would be sent, and its cost; send and keep nothing.")
-]
 
 
 def add_functions(app: typer.Typer) -> None:
@@ -66,26 +67,21 @@ def _make_command(kind: ChatKind) -> Callable[..., None]:
         say: _SayOption = "",
         vault: VaultOption = None,
         model: ModelOption = None,
-        chat: _ChatOption = None,
+        chat: KeptOption = None,
         system: SystemOption = None,
         settings: SettingOption = None,
-        preview: _PreviewOption = False,
+        preview: PreviewOption = False,
         max_tokens: AnswerOption = None,
         as_json: JsonOption = False,
         store: StoreOption = None,
     ) -> None:
-        check_kept(chat, store)
-        about = _find_code(kind, files or (), vault, said=say)
-        options = ChatOptions(
-            store=store if chat else UNKEPT,
-            chat=chat,
-            model=model,
-            vault=vault,
-            answer=max_tokens,
-            sends=not preview,
-            lasts=False,
-            settings=read_given(system, settings),
+        given = read_given(system, settings)
+        options = for_one_question(
+            ChatOptions(
+                store=store, chat=chat, model=model, vault=vault, answer=max_tokens, sends=not preview, settings=given
+            )
         )
+        about = _find_code(kind, files or (), vault, said=say)
         _ask(make_turn(kind, *about, text=say), options, as_json=as_json)
 
     return run
@@ -97,10 +93,10 @@ def analyse(
     question: Annotated[str, typer.Option("--question", metavar="TEXT", help="What is asked about it.")],
     budget: Annotated[int, typer.Option(min=1, max=MOST_TOKENS, help="How many tokens the files may have.")] = BUDGET,
     model: ModelOption = None,
-    chat: _ChatOption = None,
+    chat: KeptOption = None,
     system: SystemOption = None,
     settings: SettingOption = None,
-    preview: _PreviewOption = False,
+    preview: PreviewOption = False,
     max_tokens: AnswerOption = None,
     as_json: JsonOption = False,
     store: StoreOption = None,
@@ -109,7 +105,10 @@ def analyse(
 
     lamella code analyse . --question "Where are retries decided?"
     """
-    check_kept(chat, store)
+    given = read_given(system, settings)
+    options = for_one_question(
+        ChatOptions(store=store, chat=chat, model=model, answer=max_tokens, sends=not preview, settings=given)
+    )
     asked = check_text(question, "question")
     if not asked.strip():
         raise UsageError("There is no question.", hint='Give words, as in --question "Where is it?".')
@@ -118,15 +117,6 @@ def analyse(
         chosen = select_code(path, asked, budget=budget, touched=touched, model=model, tell=waiting.count)
     for one in chosen.told:
         tell(show_line(one), err=True)
-    options = ChatOptions(
-        store=store if chat else UNKEPT,
-        chat=chat,
-        model=model,
-        answer=max_tokens,
-        sends=not preview,
-        lasts=False,
-        settings=read_given(system, settings),
-    )
     _ask(make_turn(ChatKind.CODEBASE, *attach_code(chosen), text=asked), options, as_json=as_json)
 
 

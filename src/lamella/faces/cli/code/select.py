@@ -82,14 +82,20 @@ def _show(selection: "CodeSelection", *, as_json: bool, text: bool, explain: boo
         print_selection(selection, explain=explain)
         if explain:
             print_left_out(selection)
+    _tell(selection)
+
+
+def _tell(selection: "CodeSelection") -> None:
     for one in selection.told:
         tell(show_line(one), err=True)
 
 
 def _attach(selection: "CodeSelection", chat: str, *, store: str | None, as_json: bool) -> None:
+    _tell(selection)
     # Only those who attach need conversations, which take long to import.
     from lamella.engine.dialogue.ask import Ask
     from lamella.faces.cli.library.doing import do
 
+    _tell(selection)
     attached = tuple(one.attachment() for one in attach_code(selection))
     do(chat, Ask(text="", attach=attached), store=store, as_json=as_json, create=True)

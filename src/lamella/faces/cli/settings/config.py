@@ -17,8 +17,8 @@ from lamella.wiring import (
     Configuration,
     Origin,
     Services,
+    begin_settings,
     find_bad_settings,
-    fit_settings,
     list_keys,
     mask,
     place_user_file,
@@ -72,7 +72,7 @@ def show(
 def _begin_chat(services: Services, named: str | None) -> dict[str, object]:
     """What a conversation that begins now gets, and what keeps its model from being asked."""
     model = named or services.settings.model or DEMO_MODEL
-    fitting = fit_settings(model, begins=True, services=services)
+    fitting = begin_settings(model, services=services)
     settings = {name: fitting.get(name, getattr(services.settings, name)) for name in _CHOSEN}
     unready = tell_unready(model, named=named is not None, services=services)
     return {"model": mask(model), **settings, "missing": unready and mask(unready.message)}

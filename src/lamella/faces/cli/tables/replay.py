@@ -25,7 +25,6 @@ _LEGEND = "+ in full  → reference  ± update  … preview  - one line  ≈ sum
 # What belongs to no layer, and is sent and counted all the same.
 _BESIDE = ("tools", "overhead")
 _SAID = ("user", "reply")
-_PLANNED = "auto"
 # These stand for messages that were taken out; their ids say nothing to people.
 _STAND_INS = ("left_out", "summary", "digest", "rules")
 
@@ -76,7 +75,7 @@ def print_turn(console: Console, turn: Turn) -> None:
         if turn.tokens.by_layer[name]:
             console.print(Text(f"  {name:<12}{'':<{_BAR}}{turn.tokens.by_layer[name]:>8,}"))
     console.print(_summary(turn))
-    if turn.envelope.layout == _PLANNED:
+    if turn.envelope.prompt.placement.priced:
         console.print(Text(f"  plan: {show_line(turn.why)}", style="dim"))
     if turn.compaction is not None:
         console.print(Text(f"  compacted: {tell_receipt(turn.compaction)}", style="magenta"))

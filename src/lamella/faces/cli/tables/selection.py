@@ -9,8 +9,6 @@ from lamella.faces.cli.terminal.lines import show_line, tell_count
 from lamella.faces.cli.terminal.telling import tell
 from lamella.holdings import CodeFile, CodeSelection
 
-# What speaks for a file whatever the question is.
-_ANYHOW = {"recent"}
 _FORMS = {"full": "full", "skeleton": "skeleton", "name": "by name"}
 
 
@@ -25,8 +23,6 @@ def print_selection(selection: CodeSelection, *, explain: bool) -> None:
         f"{tell_count(len(selection.files), 'file')}, {selection.tokens:,} of {selection.budget:,} tokens; "
         f"{len(selection.left_out):,} left out."
     )
-    if all(one.parts.keys() <= _ANYHOW for one in selection.files):
-        tell("No file has anything of the question: these are the ones that changed last. Try other words.", err=True)
 
 
 def print_left_out(selection: CodeSelection) -> None:

@@ -39,18 +39,16 @@ def can_ask() -> bool:
 
 def allow_write(change: "NoteChange") -> bool:
     """Show what would change in a note or in the memory, and ask; whatever is no yes is a no, and so is Ctrl-C."""
-    import typer  # here wherever somebody is asked
-
     clear_status()
     what = "To be remembered" if change.remembers else "A new note" if change.before is None else "A change"
-    tell(f"{what}: {show_line(change.path)}", err=True)
-    tell(change.diff.rstrip("\n"), err=True)
-    with seen_keys(), interrupted_by_keys():
-        try:
-            return ask_yes(f"Write this to {change.path}?", err=True)
-        except typer.Abort:
-            tell("", err=True)
-            return False
+    try:
+        with interrupted_by_keys():
+            tell(f"{what}: {show_line(change.path)}", err=True)
+            tell(change.diff.rstrip("\n"), err=True)
+            with seen_keys():
+                return ask_yes(f"Write this to {change.path}?", err=True)
+    except KeyboardInterrupt:
+        return False
 
 
 def _ask(refused: UntrustedError) -> bool:

@@ -1,6 +1,7 @@
-"""Keys: what is typed while an answer comes is not echoed into it."""
+"""Keys: what is typed while an answer comes is not echoed into it, and what is typed to a question is read."""
 
 import os
+import select
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -9,6 +10,8 @@ with suppress(ImportError):  # there are systems without
     import termios
 
 _LOCAL_MODES = 3
+# Seconds between two looks for Ctrl-C.
+_LOOK = 0.1
 
 
 @contextmanager
@@ -25,6 +28,20 @@ def seen_keys() -> Iterator[None]:
         if _is_ours():
             termios.tcflush(sys.stdin, termios.TCIFLUSH)
         yield
+
+
+def read_typed() -> str:
+    """The next line that somebody types, empty if there are no more. Ctrl-C ends it, however early it comes.
+
+    A signal that comes just before a read begins is not seen until the read ends, so the read begins when there is
+    something to be read.
+    """
+    if sys.stdin is None:
+        return ""
+    if "termios" in globals() and sys.stdin.isatty():
+        while not select.select([sys.stdin], [], [], _LOOK)[0]:
+            pass
+    return sys.stdin.readline()
 
 
 @contextmanager

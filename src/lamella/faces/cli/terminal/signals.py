@@ -54,6 +54,20 @@ def ended_by_signals() -> Iterator[None]:
         raise SignalEnd(came[0])
 
 
+def ignore_keys() -> None:
+    """Ctrl-C changes nothing any more: the program ends by itself, and soon."""
+    while True:
+        try:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+        except KeyboardInterrupt:
+            # It was pressed while this was being said.
+            continue
+        except ValueError:
+            # Only the first thread is told of signals at all.
+            return
+        return
+
+
 @contextmanager
 def undisturbed() -> Iterator[None]:
     """Ctrl-C once more changes nothing while what was begun is ended: that takes seconds, and has an end of its own."""

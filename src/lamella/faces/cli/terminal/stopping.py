@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from lamella.errors import LamellaError
 from lamella.faces.cli.access import name_command
-from lamella.faces.cli.terminal.signals import undisturbed
+from lamella.faces.cli.terminal.signals import ignore_keys
 
 if TYPE_CHECKING:
     from lamella.engine.keeping.stored import StoredChat
@@ -19,8 +19,9 @@ def told_where_it_waits(stored: "StoredChat", *, store: str | None, vault: Path 
     try:
         yield
     except KeyboardInterrupt as stopped:
-        with undisturbed():
-            told = stored.turns() if kept else ()
+        # Whoever is impatient presses it again, until the program is gone; what is said on the way out is said.
+        ignore_keys()
+        told = stored.turns() if kept else ()
         if not told or told[-1].reply is not None:
             raise
         again = name_command("chats resume", stored.name, store=store, vault=vault)

@@ -12,12 +12,14 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, TextIO
 from unicodedata import east_asian_width
 
+from lamella.faces.cli.terminal.keys import read_typed
 from lamella.faces.cli.terminal.lines import show_json, show_line, show_lines
 
 if TYPE_CHECKING:
     from lamella.wiring import Services
 
 _NARROWEST, _UNKNOWN_WIDTH = 20, 80
+_ANSWERS = {"y": True, "yes": True, "n": False, "no": False, "": False}
 _CLEAR = "\r\x1b[2K"
 # What stays in one piece when a line is wrapped: a command is there to be copied.
 _PIECES = re.compile(r"`[^`]*`\S*|(?<=: )lamella .+|\S+")
@@ -65,10 +67,20 @@ def clear_status() -> None:
 
 
 def ask_yes(question: str, *, err: bool = False) -> bool:
-    """Whether somebody says yes; it is asked on stdout or stderr."""
-    import typer  # takes long, and is here wherever somebody is asked
-
-    return typer.confirm(show_line(question), err=err)
+    """Whether somebody says yes; it is asked on stdout or stderr. Where nobody is there to answer, nobody does."""
+    stream = sys.stderr if err else sys.stdout
+    answer: bool | None = None
+    try:
+        while answer is None:
+            _write(stream, f"{show_line(question)} [y/N]: ")
+            typed = read_typed()
+            if not typed:
+                _write(stream, "\n")
+            answer = _ANSWERS.get(typed.strip().lower())
+    except KeyboardInterrupt:
+        _write(stream, "\n")
+        raise
+    return answer
 
 
 def is_terminal(stream: TextIO | None) -> bool:

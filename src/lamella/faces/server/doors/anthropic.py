@@ -4,123 +4,64 @@ import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header
-from fastapi.responses import JSONResponse, Response
+from fastapi import APIRouter
+from fastapi.responses import Response
 from fastapi.sse import format_sse_event
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import Field, JsonValue
 
 from lamella import ToolCall, ToolOutput
-from lamella.attach import Tool
 from lamella.engine.hosts.history import HostMessage, HostRequest, build_turns
 from lamella.errors import CallError
-from lamella.faces.server.doors.hosted import (
-    HeardAnswer,
-    HostedTurn,
-    LamellaField,
-    follow,
-    hear,
-    open_turn,
-    read_own,
-    resolve_model,
-)
-from lamella.faces.server.doors.parts import read_text, read_user
+from lamella.faces.server.bodies.shape import told
+from lamella.faces.server.doors.bodies import AnthropicMessageJson
+from lamella.faces.server.doors.hosted import HeardAnswer, HostedTurn, follow
+from lamella.faces.server.doors.parts import keep_given, read_text, read_tools, read_user
+from lamella.faces.server.doors.wire import ConversationHeader, DoorBody, DoorWire
 from lamella.faces.server.failures import tell_error
 from lamella.faces.server.state import State, Talker
-from lamella.faces.server.streams import STREAM, SseResponse
+from lamella.faces.server.streams import CHUNKS
 
 router = APIRouter(prefix="/v1", tags=["doors"])
 _PATH = "/v1/messages"
 _REFUSED = ("stop_sequences", "mcp_servers", "container")
 _STOPS = {"end": "end_turn", "length": "max_tokens", "tools": "tool_use", "refused": "refusal", "window": "max_tokens"}
-_STREAMED: dict[int | str, dict[str, Any]] = {
-    200: {"content": {**STREAM, "application/json": {}}, "description": "Events, or the whole message."}
-}
+_STREAMED = told(AnthropicMessageJson, content=CHUNKS, description="Events, or the whole message.")
 
 
-class AnthropicBody(BaseModel):
-    """A request as Anthropic's API takes it; further fields of that API are told as ignored."""
+class AnthropicBody(DoorBody):
+    """A request as Anthropic's API takes it."""
 
-    model_config = ConfigDict(extra="allow")
-
-    model: str = ""
     messages: Annotated[
         list[dict[str, JsonValue]], Field(min_length=1, examples=[[{"role": "user", "content": "When to sow?"}]])
     ]
     max_tokens: Annotated[int, Field(ge=1)]
     system: str | list[dict[str, JsonValue]] | None = None
-    stream: bool | None = False
-    temperature: float | None = None
-    tools: list[dict[str, JsonValue]] | None = None
     tool_choice: dict[str, JsonValue] | None = None
-    lamella: LamellaField | None = None
 
 
 @router.post("/messages", summary="Anthropic's API", response_class=Response, responses=_STREAMED)
 async def create_message(
-    *,
-    body: AnthropicBody,
-    state: State,
-    caller: Talker,
-    x_lamella_conversation: Annotated[str | None, Header(max_length=200)] = None,
+    *, body: AnthropicBody, state: State, caller: Talker, conversation: ConversationHeader = None
 ) -> Response:
     """Answer a history as Anthropic's API does, in the conversation that it is."""
-    _refuse(body)
-    workers = state.suite.pool.workers
-    named, attach = await workers.run(lambda: read_own(body.lamella, x_lamella_conversation, state))
-    model = resolve_model(body.model, state)
-    request = _read_request(body, model, attach)
-    ignored = sorted(set(body.model_extra or {}) - set(_REFUSED))
-    turn = await open_turn(state, caller, request, conversation=named, ignored=ignored)
-    if body.stream:
-        response = SseResponse(_stream(turn, body.model or model))
-        response.headers.update(turn.headers)
-        return response
-    heard = await hear(turn.run)
-    content = [*([_write_text(heard.text)] if heard.text else []), *(_write_call(call) for call in heard.calls)]
-    told = {**_head(turn, body.model or model), "content": content, "stop_reason": _tell_stop(heard)}
-    return JSONResponse({**told, "usage": _write_usage(heard)}, headers=turn.headers)
+    return await _WIRE.answer(body, state, caller, named=conversation)
 
 
-def _refuse(body: AnthropicBody) -> None:
-    """Refuses what cannot be done and would be missed."""
-    wrong = [name for name in _REFUSED if (body.model_extra or {}).get(name)]
-    choice = "auto" if body.tool_choice is None else body.tool_choice.get("type")
-    wrong += [] if choice in ("auto", "none") else ["tool_choice"]
-    if wrong:
-        raise CallError(f"{', '.join(wrong)} cannot be had here.", hint="Leave it out.")
+def _refuse(body: AnthropicBody) -> list[str]:
+    return [] if _find_choice(body) in ("auto", "none") else ["tool_choice"]
 
 
-def _read_request(body: AnthropicBody, model: str, attach: list[Any]) -> HostRequest:
-    turns = build_turns([message for one in body.messages for message in _read_message(one)])
-    turns = (*turns[:-1], turns[-1]._replace(attach=(*turns[-1].attach, *attach)))
+def _find_choice(body: AnthropicBody) -> object:
+    return "auto" if body.tool_choice is None else body.tool_choice.get("type")
+
+
+def _read_request(body: AnthropicBody) -> HostRequest:
     return HostRequest(
-        turns=turns,
+        turns=build_turns([message for one in body.messages for message in _read_message(one)]),
         system=None if body.system is None else read_text(body.system),
-        tools=_read_tools(body),
-        model=model,
+        tools=read_tools(body.tools, off=_find_choice(body) == "none", kind="custom", schema="input_schema"),
         max_tokens=body.max_tokens,
-        runner=None if body.lamella is None else body.lamella.runner,
-        settings={} if body.temperature is None else {"temperature": body.temperature},
-    )
-
-
-def _read_tools(body: AnthropicBody) -> tuple[Tool, ...] | None:
-    if body.tools is None:
-        return None
-    if body.tool_choice is not None and body.tool_choice.get("type") == "none":
-        return ()
-    strange = [one for one in body.tools if one.get("type", "custom") != "custom"]
-    if strange:
-        raise CallError(f"A tool of type {str(strange[0].get('type'))[:40]!r} is not run here.", hint="Send your own.")
-    return tuple(_read_tool(one) for one in body.tools)
-
-
-def _read_tool(given: Mapping[str, JsonValue]) -> Tool:
-    schema = given.get("input_schema")
-    return Tool(
-        name=str(given.get("name", "")),
-        description=str(given.get("description") or ""),
-        parameters=schema if isinstance(schema, dict) else {},
+        settings=keep_given(temperature=body.temperature),
     )
 
 
@@ -148,9 +89,15 @@ def _read_result(part: Mapping[str, Any]) -> ToolOutput:
     return ToolOutput(call=str(part.get("tool_use_id")), output=output, failed=bool(part.get("is_error")))
 
 
-def _head(turn: HostedTurn, model: str) -> dict[str, object]:
+def _head(turn: HostedTurn) -> dict[str, object]:
     name = f"msg_{turn.run.conversation}_{turn.run.message}"
-    return {"id": name, "type": "message", "role": "assistant", "model": model, "stop_sequence": None}
+    return {"id": name, "type": "message", "role": "assistant", "model": turn.model, "stop_sequence": None}
+
+
+def _tell(turn: HostedTurn, _body: AnthropicBody, heard: HeardAnswer) -> dict[str, object]:
+    content = [*([_write_text(heard.text)] if heard.text else []), *(_write_call(call) for call in heard.calls)]
+    told = {**_head(turn), "content": content, "stop_reason": _tell_stop(heard)}
+    return {**told, "usage": _write_usage(heard)}
 
 
 def _tell_stop(heard: HeardAnswer) -> str:
@@ -182,10 +129,10 @@ def _write_usage(heard: HeardAnswer) -> dict[str, object]:
     }
 
 
-async def _stream(turn: HostedTurn, model: str) -> AsyncGenerator[bytes, None]:
+async def _stream(turn: HostedTurn, _body: AnthropicBody) -> AsyncGenerator[bytes, None]:
     heard, open_text = HeardAnswer(), False
     try:
-        begun = {**_head(turn, model), "content": [], "stop_reason": None, "usage": _write_usage(heard)}
+        begun = {**_head(turn), "content": [], "stop_reason": None, "usage": _write_usage(heard)}
         yield _event("message_start", message=begun)
         async for event in follow(turn.run):
             heard.take(event)
@@ -221,3 +168,6 @@ def _stream_call(call: ToolCall, index: int) -> list[bytes]:
 
 def _event(kind: str, **fields: object) -> bytes:
     return format_sse_event(event=kind, data_str=json.dumps({"type": kind, **fields}, ensure_ascii=False))
+
+
+_WIRE = DoorWire(refused=_REFUSED, refuse=_refuse, read=_read_request, write=_tell, stream=_stream)

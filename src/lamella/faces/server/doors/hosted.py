@@ -6,17 +6,20 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
+from urllib.parse import quote, unquote
 
 from pydantic import BaseModel, ConfigDict
 
 from lamella import ToolCall
 from lamella.engine.chat import Chat
+from lamella.engine.engine import Engine
 from lamella.engine.hosts.going_on import fits_history, make_ready
 from lamella.engine.hosts.history import HostRequest, name_history
 from lamella.engine.hosts.places import HostChange
+from lamella.engine.hosts.tails import HostTails
 from lamella.engine.runs.place import TellingEvent
 from lamella.engine.runs.run import Run
-from lamella.engine.sending.sending import Event
+from lamella.engine.sending.events import Event
 from lamella.errors import CallError
 from lamella.faces.server.asking import AskedTurn, Send
 from lamella.faces.server.attached import AttachedList, read_attached
@@ -43,16 +46,18 @@ class LamellaField(BaseModel):
 
 @dataclass(slots=True, kw_only=True)
 class HostedTurn:
-    """A turn that a client's history ends in: its run, and what is to be said of it."""
+    """A turn that a client's history ends in: its run, who answers by which name, and what is to be said of it."""
 
     asked: AskedTurn
     run: Run
+    model: str
     notes: list[str] = field(default_factory=list)
 
     @property
     def headers(self) -> dict[str, str]:
         """What every answer at a door tells beside what its API does."""
-        told = {"X-Lamella-Conversation": self.run.conversation}
+        # A key that came in with an archive may have any letters, and a header holds few.
+        told = {"X-Lamella-Conversation": quote(self.run.conversation, safe="")}
         return {**told, "X-Lamella-Note": "; ".join(self.notes)} if self.notes else told
 
 
@@ -105,20 +110,24 @@ async def open_turn(
 ) -> HostedTurn:
     """Begin the run of a history's last question, in the conversation that is named or that it is known to be."""
     notes = _tell_ignored(ignored)
-    for name in _list_names(request, conversation):
+    tails = HostTails(state.suite.backend.store.shelf, clock=state.suite.backend.clock, owner=caller.owner)
+    cut = None
+    if conversation is None and request.past:
+        cut = await state.suite.pool.workers.run(lambda: _find_cut(state.engine_of(caller), request, tails))
+    for name in [*([cut] if cut is not None else []), *_list_names(request, conversation)]:
         find = partial(_find, state, caller, request, name=name, named=conversation is not None)
         found = await state.suite.pool.workers.run(find)
         if found is None:
             continue
         asked = AskedTurn(state, caller)
-        send = _make_send(state, request, notes=notes, named=conversation is not None)
+        send = _make_send(state, request, notes=notes, tails=tails, named=conversation is not None)
         try:
             run = await asked.start(found, send, queue=conversation is not None)
         except RunUnderwayError:
             if conversation is not None:
                 raise
             continue
-        return HostedTurn(asked=asked, run=run, notes=notes)
+        return HostedTurn(asked=asked, run=run, model=request.model or "", notes=notes)
     raise CallError(f"{_ALIKE} conversations begin like this one.", hint=f"Name it in the header {CONVERSATION}.")
 
 
@@ -129,14 +138,35 @@ def _tell_ignored(names: Sequence[str]) -> list[str]:
     return [f"ignored: {', '.join((*plain, *more))}"] if names else []
 
 
-def _make_send(state: ServerState, request: HostRequest, *, notes: list[str], named: bool) -> Send:
+def _make_send(state: ServerState, request: HostRequest, *, notes: list[str], tails: HostTails, named: bool) -> Send:
+    workers = state.suite.pool.workers
+
     async def send(chat: Chat) -> AsyncGenerator[Event, None]:
-        ready, change = await state.suite.pool.workers.finish(lambda: make_ready(chat, request, named=named))
+        ready, change = await workers.finish(lambda: make_ready(chat, request, named=named))
         if change is not HostChange.NONE:
             notes.append(change.value)
-        return ready()
+        return ready() if named else note_tail(ready(), chat.id)
+
+    async def note_tail(events: AsyncGenerator[Event, None], key: str) -> AsyncGenerator[Event, None]:
+        """The same events; how the conversation ends then is noted, for a host that will have cut off its beginning."""
+        said: list[str] = []
+        async with aclosing(events):
+            async for event in events:
+                said.append(event.text)
+                yield event
+        move = partial(tails.move, request.past, request.asked.typed, "".join(said), conversation=key)
+        await workers.finish(move)
 
     return send
+
+
+def _find_cut(engine: Engine, request: HostRequest, tails: HostTails) -> str | None:
+    """The conversation of a history that nobody named and whose beginning nobody knows, if its end is known."""
+    if engine.look_up(name_history(request.turns)) is not None:
+        return None
+    key = tails.find(request.past)
+    known = None if key is None else engine.look_up(key)
+    return known.conversation if known is not None and known.conversation == key else None
 
 
 def _list_names(request: HostRequest, conversation: str | None) -> list[str]:
@@ -174,4 +204,4 @@ def resolve_model(name: str, state: ServerState) -> str:
 def read_own(given: LamellaField | None, header: str | None, state: ServerState) -> tuple[str | None, list[Any]]:
     """The conversation that a client names, and what it attaches, beside what its API takes."""
     own = given or LamellaField()
-    return header or own.conversation, list(read_attached(own.attach, state))
+    return unquote(header or "") or own.conversation, list(read_attached(own.attach, state))

@@ -4,28 +4,21 @@ import json
 from collections.abc import AsyncGenerator, Mapping
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header
-from fastapi.responses import JSONResponse, Response
+from fastapi import APIRouter
+from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from lamella import ToolCall, ToolOutput
-from lamella.attach import Tool
 from lamella.engine.hosts.history import HostMessage, HostRequest, build_turns
 from lamella.errors import CallError
-from lamella.faces.server.doors.hosted import (
-    HeardAnswer,
-    HostedTurn,
-    LamellaField,
-    follow,
-    hear,
-    open_turn,
-    read_own,
-    resolve_model,
-)
-from lamella.faces.server.doors.parts import read_text, read_user
+from lamella.faces.server.bodies.shape import told
+from lamella.faces.server.doors.bodies import ChatCompletionJson
+from lamella.faces.server.doors.hosted import HeardAnswer, HostedTurn, follow
+from lamella.faces.server.doors.parts import keep_given, read_text, read_tools, read_user
+from lamella.faces.server.doors.wire import ConversationHeader, DoorBody, DoorWire
 from lamella.faces.server.failures import tell_error
 from lamella.faces.server.state import State, Talker
-from lamella.faces.server.streams import STREAM, SseResponse
+from lamella.faces.server.streams import CHUNKS
 
 router = APIRouter(prefix="/v1", tags=["doors"])
 _PATH = "/v1/chat/completions"
@@ -33,9 +26,7 @@ _Fields = Mapping[str, Any]
 # What would change the answer in a way that its reader counts on.
 _REFUSED = ("logprobs", "top_logprobs", "audio", "functions", "function_call", "prediction", "stop")
 _STOPS = {"end": "stop", "length": "length", "tools": "tool_calls", "refused": "content_filter", "window": "length"}
-_STREAMED: dict[int | str, dict[str, Any]] = {
-    200: {"content": {**STREAM, "application/json": {}}, "description": "Chunks, or the whole completion."}
-}
+_STREAMED = told(ChatCompletionJson, content=CHUNKS, description="Chunks, or the whole completion.")
 
 
 class StreamOptions(BaseModel):
@@ -46,99 +37,45 @@ class StreamOptions(BaseModel):
     include_usage: bool = False
 
 
-class ChatCompletionBody(BaseModel):
-    """A request as OpenAI's chat API takes it; further fields of that API are told as ignored."""
+class ChatCompletionBody(DoorBody):
+    """A request as OpenAI's chat API takes it."""
 
-    model_config = ConfigDict(extra="allow")
-
-    model: str = ""
     messages: Annotated[
         list[dict[str, JsonValue]], Field(min_length=1, examples=[[{"role": "user", "content": "When to sow?"}]])
     ]
-    stream: bool | None = False
     stream_options: StreamOptions | None = None
     max_tokens: Annotated[int | None, Field(ge=1)] = None
     max_completion_tokens: Annotated[int | None, Field(ge=1)] = None
-    temperature: float | None = None
     reasoning_effort: str | None = None
-    tools: list[dict[str, JsonValue]] | None = None
     tool_choice: JsonValue = None
     n: int | None = None
     response_format: dict[str, JsonValue] | None = None
-    lamella: LamellaField | None = None
 
 
 @router.post("/chat/completions", summary="OpenAI's chat API", response_class=Response, responses=_STREAMED)
 async def complete_chat(
-    *,
-    body: ChatCompletionBody,
-    state: State,
-    caller: Talker,
-    x_lamella_conversation: Annotated[str | None, Header(max_length=200)] = None,
+    *, body: ChatCompletionBody, state: State, caller: Talker, conversation: ConversationHeader = None
 ) -> Response:
     """Answer a history as OpenAI's API does, in the conversation that it is."""
-    _refuse(body)
-    workers = state.suite.pool.workers
-    named, attach = await workers.run(lambda: read_own(body.lamella, x_lamella_conversation, state))
-    model = resolve_model(body.model, state)
-    request = _read_request(body, model, attach)
-    ignored = sorted(set(body.model_extra or {}) - set(_REFUSED))
-    turn = await open_turn(state, caller, request, conversation=named, ignored=ignored)
-    if body.stream:
-        usage = body.stream_options is not None and body.stream_options.include_usage
-        response = SseResponse(_stream(turn, body.model or model, usage=usage))
-        response.headers.update(turn.headers)
-        return response
-    heard = await hear(turn.run)
-    return JSONResponse(_complete(turn, heard, body.model or model), headers=turn.headers)
+    return await _WIRE.answer(body, state, caller, named=conversation)
 
 
-def _refuse(body: ChatCompletionBody) -> None:
-    """Refuses what cannot be done and would be missed."""
-    extra = body.model_extra or {}
-    wrong = [name for name in _REFUSED if extra.get(name)]
-    wrong += ["n"] if (body.n or 1) > 1 else []
+def _refuse(body: ChatCompletionBody) -> list[str]:
+    wrong = ["n"] if (body.n or 1) > 1 else []
     wrong += ["response_format"] if body.response_format and body.response_format.get("type") != "text" else []
-    wrong += ["tool_choice"] if body.tool_choice not in (None, "auto", "none") else []
-    if wrong:
-        raise CallError(f"{', '.join(wrong)} cannot be had here.", hint="Leave it out.")
+    return [*wrong, *(["tool_choice"] if body.tool_choice not in (None, "auto", "none") else [])]
 
 
-def _read_request(body: ChatCompletionBody, model: str, attach: list[Any]) -> HostRequest:
+def _read_request(body: ChatCompletionBody) -> HostRequest:
     system = [read_text(one.get("content")) for one in body.messages if one.get("role") in ("system", "developer")]
     said = [_read_message(one) for one in body.messages if one.get("role") not in ("system", "developer")]
-    turns = build_turns(said)
-    turns = (*turns[:-1], turns[-1]._replace(attach=(*turns[-1].attach, *attach)))
-    settings = {"temperature": body.temperature, "reasoning_effort": body.reasoning_effort}
     return HostRequest(
-        turns=turns,
+        turns=build_turns(said),
         system="\n\n".join(system) if system else None,
-        tools=read_tools(body.tools, choice=body.tool_choice),
-        model=model,
+        tools=read_tools(body.tools, off=body.tool_choice == "none", kind="function", schema="parameters"),
         max_tokens=body.max_completion_tokens or body.max_tokens,
-        runner=None if body.lamella is None else body.lamella.runner,
-        settings={name: value for name, value in settings.items() if value is not None},
+        settings=keep_given(temperature=body.temperature, reasoning_effort=body.reasoning_effort),
     )
-
-
-def read_tools(tools: list[dict[str, JsonValue]] | None, *, choice: JsonValue) -> tuple[Tool, ...] | None:
-    """The tools that a client runs, as it tells of them; none are told where none may be called."""
-    if tools is None or choice == "none":
-        return None if tools is None else ()
-    found: list[Tool] = []
-    for one in tools:
-        given = one.get("function", one)
-        if one.get("type", "function") != "function" or not isinstance(given, dict):
-            raise CallError(f"A tool of type {str(one.get('type'))[:40]!r} is not run here.", hint="Send functions.")
-        parameters = given.get("parameters")
-        found.append(
-            Tool(
-                name=str(given.get("name", "")),
-                description=str(given.get("description") or ""),
-                parameters=parameters if isinstance(parameters, dict) else {},
-            )
-        )
-    return tuple(found)
 
 
 def _read_message(given: _Fields) -> HostMessage:
@@ -165,16 +102,16 @@ def _name(turn: HostedTurn) -> str:
     return f"chatcmpl-{turn.run.conversation}-{turn.run.message}"
 
 
-def _head(turn: HostedTurn, model: str, kind: str) -> dict[str, object]:
-    return {"id": _name(turn), "object": kind, "created": int(turn.run.since.timestamp()), "model": model}
+def _head(turn: HostedTurn, kind: str) -> dict[str, object]:
+    return {"id": _name(turn), "object": kind, "created": int(turn.run.since.timestamp()), "model": turn.model}
 
 
-def _complete(turn: HostedTurn, heard: HeardAnswer, model: str) -> dict[str, object]:
+def _complete(turn: HostedTurn, _body: ChatCompletionBody, heard: HeardAnswer) -> dict[str, object]:
     message: dict[str, object] = {"role": "assistant", "content": heard.text or None, "refusal": None}
     if heard.calls:
         message["tool_calls"] = [_write_call(call) for call in heard.calls]
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _tell_stop(heard)}
-    return {**_head(turn, model, "chat.completion"), "choices": [choice], "usage": _write_usage(heard)}
+    return {**_head(turn, "chat.completion"), "choices": [choice], "usage": _write_usage(heard)}
 
 
 def _tell_stop(heard: HeardAnswer) -> str:
@@ -196,12 +133,12 @@ def _write_usage(heard: HeardAnswer) -> dict[str, object]:
     }
 
 
-async def _stream(turn: HostedTurn, model: str, *, usage: bool) -> AsyncGenerator[bytes, None]:
-    head, heard = _head(turn, model, "chat.completion.chunk"), HeardAnswer()
+async def _stream(turn: HostedTurn, body: ChatCompletionBody) -> AsyncGenerator[bytes, None]:
+    head, heard = _head(turn, "chat.completion.chunk"), HeardAnswer()
 
     def chunk(delta: dict[str, object], finish: str | None = None) -> bytes:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
-        return write_data({**head, "choices": [choice]})
+        return _write_data({**head, "choices": [choice]})
 
     try:
         yield chunk({"role": "assistant", "content": ""})
@@ -212,13 +149,16 @@ async def _stream(turn: HostedTurn, model: str, *, usage: bool) -> AsyncGenerato
         for number, call in enumerate(heard.calls):
             yield chunk({"tool_calls": [{"index": number, **_write_call(call)}]})
         yield chunk({}, _tell_stop(heard))
-        if usage:
-            yield write_data({**head, "choices": [], "usage": _write_usage(heard)})
+        if body.stream_options is not None and body.stream_options.include_usage:
+            yield _write_data({**head, "choices": [], "usage": _write_usage(heard)})
         yield b"data: [DONE]\n\n"
     except Exception as error:  # noqa: BLE001 - the stream has begun: its last part says what went wrong
-        yield write_data(tell_error(error, _PATH)[1])
+        yield _write_data(tell_error(error, _PATH)[1])
 
 
-def write_data(body: Mapping[str, object]) -> bytes:
+def _write_data(body: Mapping[str, object]) -> bytes:
     """A part of a stream that has no name."""
     return f"data: {json.dumps(body, ensure_ascii=False, separators=(',', ':'))}\n\n".encode()
+
+
+_WIRE = DoorWire(refused=_REFUSED, refuse=_refuse, read=_read_request, write=_complete, stream=_stream)

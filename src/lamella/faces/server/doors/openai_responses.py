@@ -4,121 +4,79 @@ import json
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header
-from fastapi.responses import JSONResponse, Response
+from fastapi import APIRouter
+from fastapi.responses import Response
 from fastapi.sse import format_sse_event
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import Field, JsonValue
 
 from lamella import ToolCall, ToolOutput
 from lamella.engine.hosts.history import HostMessage, HostRequest, build_turns
 from lamella.errors import CallError
-from lamella.faces.server.doors.hosted import (
-    HeardAnswer,
-    HostedTurn,
-    LamellaField,
-    follow,
-    hear,
-    open_turn,
-    read_own,
-    resolve_model,
-)
-from lamella.faces.server.doors.openai_chat import read_tools
-from lamella.faces.server.doors.parts import read_text, read_user
+from lamella.faces.server.bodies.shape import told
+from lamella.faces.server.doors.bodies import ResponseJson
+from lamella.faces.server.doors.hosted import HeardAnswer, HostedTurn, follow
+from lamella.faces.server.doors.parts import keep_given, read_text, read_tools, read_user
+from lamella.faces.server.doors.wire import ConversationHeader, DoorBody, DoorWire
 from lamella.faces.server.failures import tell_error
 from lamella.faces.server.state import State, Talker
-from lamella.faces.server.streams import STREAM, SseResponse
+from lamella.faces.server.streams import CHUNKS
 
 router = APIRouter(prefix="/v1", tags=["doors"])
 _PATH = "/v1/responses"
 _REFUSED = ("background", "conversation", "prompt")
-_STREAMED: dict[int | str, dict[str, Any]] = {
-    200: {"content": {**STREAM, "application/json": {}}, "description": "Events, or the whole response."}
-}
+_STREAMED = told(ResponseJson, content=CHUNKS, description="Events, or the whole response.")
 
 
-class ResponsesBody(BaseModel):
-    """A request as OpenAI's Responses API takes it; further fields of that API are told as ignored."""
+class ResponsesBody(DoorBody):
+    """A request as OpenAI's Responses API takes it."""
 
-    model_config = ConfigDict(extra="allow")
-
-    model: str = ""
     input: Annotated[str | list[dict[str, JsonValue]], Field(examples=["When to sow?"])]
     instructions: str | None = None
     previous_response_id: Annotated[str | None, Field(max_length=300)] = None
-    stream: bool | None = False
     max_output_tokens: Annotated[int | None, Field(ge=1)] = None
-    temperature: float | None = None
     reasoning: dict[str, JsonValue] | None = None
     text: dict[str, JsonValue] | None = None
-    tools: list[dict[str, JsonValue]] | None = None
     tool_choice: JsonValue = None
-    lamella: LamellaField | None = None
 
 
 @router.post("/responses", summary="OpenAI's Responses API", response_class=Response, responses=_STREAMED)
 async def create_response(
-    *,
-    body: ResponsesBody,
-    state: State,
-    caller: Talker,
-    x_lamella_conversation: Annotated[str | None, Header(max_length=200)] = None,
+    *, body: ResponsesBody, state: State, caller: Talker, conversation: ConversationHeader = None
 ) -> Response:
     """Answer a history as OpenAI's API does, or go on after an earlier response."""
-    _refuse(body)
-    workers = state.suite.pool.workers
-    named, attach = await workers.run(lambda: read_own(body.lamella, x_lamella_conversation, state))
-    before, after = _read_before(body.previous_response_id)
-    model = resolve_model(body.model, state)
-    request = _read_request(body, model, attach)._replace(after=after)
-    if before is not None:
-        named = await workers.run(lambda: state.find_key(caller, before))
-    ignored = sorted(set(body.model_extra or {}) - set(_REFUSED))
-    turn = await open_turn(state, caller, request, conversation=named, ignored=ignored)
-    if body.stream:
-        response = SseResponse(_stream(turn, body, model))
-        response.headers.update(turn.headers)
-        return response
-    heard = await hear(turn.run)
-    return JSONResponse(_tell(turn, body, heard, model=model, status=_tell_status(heard)), headers=turn.headers)
+    return await _WIRE.answer(body, state, caller, named=conversation)
 
 
-def _refuse(body: ResponsesBody) -> None:
-    """Refuses what cannot be done and would be missed."""
-    wrong = [name for name in _REFUSED if (body.model_extra or {}).get(name)]
-    wrong += ["tool_choice"] if body.tool_choice not in (None, "auto", "none") else []
+def _refuse(body: ResponsesBody) -> list[str]:
+    wrong = ["tool_choice"] if body.tool_choice not in (None, "auto", "none") else []
     form = (body.text or {}).get("format")
-    wrong += ["text.format"] if isinstance(form, dict) and form.get("type") != "text" else []
-    if wrong:
-        raise CallError(f"{', '.join(wrong)} cannot be had here.", hint="Leave it out.")
+    return [*wrong, *(["text.format"] if isinstance(form, dict) and form.get("type") != "text" else [])]
 
 
-def _read_before(name: str | None) -> tuple[str | None, str | None]:
+def _read_before(body: ResponsesBody) -> tuple[str | None, str | None]:
     """The conversation and the reply that an earlier response was; its id says both."""
+    name = body.previous_response_id
     if name is None:
         return None, None
-    parts = name.split("_")
-    if len(parts) != 3 or parts[0] != "resp":
+    kind, _, named = name.partition("_")
+    conversation, _, reply = named.rpartition("_")
+    if kind != "resp" or not conversation:
         raise CallError(f"{name[:80]!r} is no response of this server.", hint="Send the id of one as it came.")
-    return parts[1], parts[2]
+    return conversation, reply
 
 
-def _read_request(body: ResponsesBody, model: str, attach: list[Any]) -> HostRequest:
+def _read_request(body: ResponsesBody) -> HostRequest:
     items = [{"role": "user", "content": body.input}] if isinstance(body.input, str) else body.input
     system = [body.instructions] if body.instructions else []
     system += [read_text(one.get("content")) for one in items if one.get("role") in ("system", "developer")]
     said = [message for one in items if (message := _read_item(one)) is not None]
-    turns = build_turns(_join_calls(said)) if not _only_outputs(said) else _wait_for(said)
-    turns = (*turns[:-1], turns[-1]._replace(attach=(*turns[-1].attach, *attach)))
     effort = (body.reasoning or {}).get("effort")
-    settings = {"temperature": body.temperature, "reasoning_effort": effort}
     return HostRequest(
-        turns=turns,
+        turns=build_turns(_join_calls(said)) if not _only_outputs(said) else _wait_for(said),
         system="\n\n".join(system) if system else None,
-        tools=read_tools(body.tools, choice=body.tool_choice),
-        model=model,
+        tools=read_tools(body.tools, off=body.tool_choice == "none", kind="function", schema="parameters"),
         max_tokens=body.max_output_tokens,
-        runner=None if body.lamella is None else body.lamella.runner,
-        settings={name: value for name, value in settings.items() if value is not None},
+        settings=keep_given(temperature=body.temperature, reasoning_effort=effort),
     )
 
 
@@ -172,7 +130,11 @@ def _tell_status(heard: HeardAnswer) -> str:
     return "incomplete" if heard.stop in ("length", "window") else "completed"
 
 
-def _tell(turn: HostedTurn, body: ResponsesBody, heard: HeardAnswer, *, model: str, status: str) -> dict[str, object]:
+def _tell(turn: HostedTurn, body: ResponsesBody, heard: HeardAnswer) -> dict[str, object]:
+    return _tell_as(turn, body, heard, status=_tell_status(heard))
+
+
+def _tell_as(turn: HostedTurn, body: ResponsesBody, heard: HeardAnswer, *, status: str) -> dict[str, object]:
     """A response. Its id names the conversation, and the message to go on from."""
     done = status != "in_progress"
     cut = {"reason": "max_output_tokens"} if status == "incomplete" else None
@@ -181,7 +143,7 @@ def _tell(turn: HostedTurn, body: ResponsesBody, heard: HeardAnswer, *, model: s
         "id": f"resp_{turn.run.conversation}_{head}",
         "object": "response",
         "created_at": int(turn.run.since.timestamp()),
-        "model": body.model or model,
+        "model": turn.model,
         "status": status,
         "error": None,
         "incomplete_details": cut,
@@ -224,7 +186,7 @@ def _write_usage(heard: HeardAnswer) -> dict[str, object]:
     }
 
 
-async def _stream(turn: HostedTurn, body: ResponsesBody, model: str) -> AsyncGenerator[bytes, None]:
+async def _stream(turn: HostedTurn, body: ResponsesBody) -> AsyncGenerator[bytes, None]:
     heard, number = HeardAnswer(), 0
 
     def event(kind: str, **fields: object) -> bytes:
@@ -234,7 +196,7 @@ async def _stream(turn: HostedTurn, body: ResponsesBody, model: str) -> AsyncGen
         return format_sse_event(event=kind, data_str=json.dumps(told, ensure_ascii=False))
 
     try:
-        begun = _tell(turn, body, heard, model=model, status="in_progress")
+        begun = _tell_as(turn, body, heard, status="in_progress")
         yield event("response.created", response=begun)
         yield event("response.in_progress", response=begun)
         async for one in follow(turn.run):
@@ -246,8 +208,7 @@ async def _stream(turn: HostedTurn, body: ResponsesBody, model: str) -> AsyncGen
                 yield event("response.output_text.delta", **_PLACE, delta=one.text, logprobs=[])
         for kind, fields in _finish(heard):
             yield event(kind, **fields)
-        status = _tell_status(heard)
-        yield event(f"response.{status}", response=_tell(turn, body, heard, model=model, status=status))
+        yield event(f"response.{_tell_status(heard)}", response=_tell(turn, body, heard))
     except Exception as error:  # noqa: BLE001 - the stream has begun: its last event says what went wrong
         told = tell_error(error, _PATH)[1]["error"]
         assert isinstance(told, dict)
@@ -274,3 +235,8 @@ def _finish(heard: HeardAnswer) -> Iterator[tuple[str, dict[str, object]]]:
         yield "response.function_call_arguments.delta", {**place, "delta": call.arguments}
         yield "response.function_call_arguments.done", {**place, "name": call.name, "arguments": call.arguments}
         yield "response.output_item.done", {"output_index": index, "item": _write_call(call, "completed")}
+
+
+_WIRE = DoorWire(
+    refused=_REFUSED, refuse=_refuse, read=_read_request, write=_tell, stream=_stream, earlier=_read_before
+)

@@ -4,7 +4,7 @@ from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lamella.attach import Attachment, Note, Picture
+from lamella.attach import Attachment, Note, Picture, Tool
 from lamella.engine.hosts.history import HostMessage
 from lamella.errors import CallError
 from lamella.wiring import part_message
@@ -34,6 +34,33 @@ def read_text(content: object) -> str:
     if not isinstance(content, Sequence):
         raise CallError("The content of a message is no text and no list.", hint="Write it as the API has it.")
     return "".join(_text(part.get("text") or part.get("refusal")) for part in content if isinstance(part, Mapping))
+
+
+def read_tools(tools: Sequence[Part] | None, *, off: bool, kind: str, schema: str) -> tuple[Tool, ...] | None:
+    """The tools that a client runs, as its API tells of them; none are told where they are ``off``.
+
+    ``kind`` is the type of tools that clients run, ``schema`` the field that describes their arguments.
+    """
+    if tools is None or off:
+        return None if tools is None else ()
+    return tuple(_read_tool(one, kind=kind, schema=schema) for one in tools)
+
+
+def _read_tool(one: Part, *, kind: str, schema: str) -> Tool:
+    given = one.get(kind, one)
+    if one.get("type", kind) != kind or not isinstance(given, Mapping):
+        raise CallError(f"A tool of type {str(one.get('type'))[:40]!r} is not run here.", hint="Send your own.")
+    parameters = given.get(schema)
+    return Tool(
+        name=str(given.get("name", "")),
+        description=str(given.get("description") or ""),
+        parameters=parameters if isinstance(parameters, dict) else {},
+    )
+
+
+def keep_given(**settings: object) -> dict[str, object]:
+    """Settings that a request says something of."""
+    return {name: value for name, value in settings.items() if value is not None}
 
 
 def _text(value: object) -> str:

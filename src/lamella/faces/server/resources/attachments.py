@@ -9,6 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from lamella.engine.chat import Chat
 from lamella.engine.dialogue.reading.waiting import Commands
 from lamella.faces.server.attached import AttachedList, read_attached
+from lamella.faces.server.bodies.library import CommandsJson, LibraryJson
+from lamella.faces.server.bodies.shape import told
 from lamella.faces.server.state import Caller, Reader, ServerState, State, Talker
 from lamella.views.library import view_commands, view_library
 
@@ -44,14 +46,14 @@ class SomeNamesBody(BaseModel):
     question: _About = ""
 
 
-@router.get("/attachments", summary="The library")
+@router.get("/attachments", summary="The library", responses=told(LibraryJson))
 def list_attachments(*, conversation: str, state: State, caller: Reader) -> dict[str, object]:
     """Everything attached so far: its form, tokens and age, whether a cache has it; and what waits for a turn."""
     chat = state.open_chat(caller, conversation)
     return view_library(chat.id, chat.library(), chat.commands, cold=chat.cold())
 
 
-@router.post("/attachments", summary="Attach")
+@router.post("/attachments", summary="Attach", responses=told(CommandsJson))
 async def attach(*, conversation: str, body: AttachBody, state: State, caller: Talker) -> dict[str, object]:
     """Attach something to the next turn; it is read now, and what it comes to is told."""
     return await _do(
@@ -62,31 +64,31 @@ async def attach(*, conversation: str, body: AttachBody, state: State, caller: T
     )
 
 
-@router.post("/detach", summary="Detach")
+@router.post("/detach", summary="Detach", responses=told(CommandsJson))
 async def detach(*, conversation: str, body: SomeNamesBody, state: State, caller: Talker) -> dict[str, object]:
     """Take something out of the working set from the next turn on, or everything."""
     return await _do(state, caller, conversation, command=lambda chat: chat.detach(*body.names))
 
 
-@router.post("/drop", summary="Drop")
+@router.post("/drop", summary="Drop", responses=told(CommandsJson))
 async def drop(*, conversation: str, body: NamesBody, state: State, caller: Talker) -> dict[str, object]:
     """Take something out of the prompt from the next turn on; recall still finds it."""
     return await _do(state, caller, conversation, command=lambda chat: chat.drop(*body.names))
 
 
-@router.post("/pin", summary="Pin")
+@router.post("/pin", summary="Pin", responses=told(CommandsJson))
 async def pin(*, conversation: str, body: NamesBody, state: State, caller: Talker) -> dict[str, object]:
     """Keep artifacts or messages whole from the next turn on."""
     return await _do(state, caller, conversation, command=lambda chat: chat.pin(*body.names))
 
 
-@router.post("/unpin", summary="Unpin")
+@router.post("/unpin", summary="Unpin", responses=told(CommandsJson))
 async def unpin(*, conversation: str, body: NamesBody, state: State, caller: Talker) -> dict[str, object]:
     """Let what is pinned be shortened again from the next turn on."""
     return await _do(state, caller, conversation, command=lambda chat: chat.unpin(*body.names))
 
 
-@router.post("/refresh", summary="Read attachments again")
+@router.post("/refresh", summary="Read attachments again", responses=told(CommandsJson))
 async def refresh(*, conversation: str, body: SomeNamesBody, state: State, caller: Talker) -> dict[str, object]:
     """Read what is attached again, or everything that is; what changed goes with the next turn."""
     return await _do(

@@ -7,6 +7,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from lamella.engine.chat import Chat
 from lamella.errors import CallError, DivergedError
+from lamella.faces.server.bodies.compaction import PlanJson, RecallJson, ReceiptListJson, UndoneJson
+from lamella.faces.server.bodies.shape import told
 from lamella.faces.server.state import Reader, State, Talker
 from lamella.views.recall import view_recall
 from lamella.views.receipts import view_plan, view_receipt, view_undo
@@ -14,17 +16,22 @@ from lamella.views.receipts import view_plan, view_receipt, view_undo
 router = APIRouter(prefix="/v1/conversations/{conversation}", tags=["compaction"])
 _Share = Annotated[float | None, Field(gt=0, le=1, description="How much to come down to, as a share of what fits.")]
 
+# A message by its id, or as `turn:3` and `reply:3`.
+_Place = Annotated[str | None, Field(min_length=1, max_length=100, examples=["turn:3"])]
+
 
 class PlanBody(BaseModel):
-    """How far to come down."""
+    """How far to come down, and where: in all that was said, or from a message on, or up to one."""
 
     model_config = ConfigDict(extra="forbid")
 
     to: _Share = None
+    since: Annotated[_Place, Field(description="Only from here on; every byte before it stays.")] = None
+    until: Annotated[_Place, Field(description="Only up to here.")] = None
 
 
 class CommitBody(PlanBody):
-    """How far to come down; with a receipt, only if that is still what would be done."""
+    """How far to come down, and where; with a receipt, only if that is still what would be done."""
 
     receipt: Annotated[str | None, Field(max_length=100)] = None
 
@@ -37,29 +44,29 @@ class UndoBody(BaseModel):
     receipt: Annotated[str | None, Field(max_length=100)] = None
 
 
-@router.get("/compactions", summary="The compactions in force")
+@router.get("/compactions", summary="The compactions in force", responses=told(ReceiptListJson))
 def list_compactions(*, conversation: str, state: State, caller: Reader) -> dict[str, object]:
     """The receipts in force on the active branch, oldest first."""
     chat = state.open_chat(caller, conversation)
     return {"lamella": 1, "conversation": chat.id, "receipts": [view_receipt(one) for one in chat.receipts()]}
 
 
-@router.post("/compactions/plan", summary="Plan a compaction")
+@router.post("/compactions/plan", summary="Plan a compaction", responses=told(PlanJson))
 async def plan(*, conversation: str, body: PlanBody, state: State, caller: Talker) -> dict[str, object]:
     """What compacting would take out and bring; nothing changes, but a model may be asked for a summary."""
 
     def do(chat: Chat) -> dict[str, object]:
-        return view_plan(chat.id, chat.plan(body.to), committed=False)
+        return view_plan(chat.id, chat.plan(body.to, since=body.since, until=body.until), committed=False)
 
     return await state.change(caller, conversation, do, long=True)
 
 
-@router.post("/compactions", status_code=201, summary="Compact")
+@router.post("/compactions", status_code=201, summary="Compact", responses=told(PlanJson, 201))
 async def commit(*, conversation: str, body: CommitBody, state: State, caller: Talker) -> dict[str, object]:
     """Make room. Nothing is lost: what is taken out can be recalled, and all of it undone."""
 
     def do(chat: Chat) -> dict[str, object]:
-        planned = chat.plan(body.to)
+        planned = chat.plan(body.to, since=body.since, until=body.until)
         if planned.receipt is None:
             raise CallError(
                 f"There is nothing to compact: the next request has {planned.before.total:,} tokens, and up to "
@@ -74,7 +81,7 @@ async def commit(*, conversation: str, body: CommitBody, state: State, caller: T
     return await state.change(caller, conversation, do, long=True)
 
 
-@router.post("/compactions/undo", summary="Take a compaction back")
+@router.post("/compactions/undo", summary="Take a compaction back", responses=told(UndoneJson))
 async def undo(*, conversation: str, body: UndoBody, state: State, caller: Talker) -> dict[str, object]:
     """Void a compaction and all after it: the next turn is as if they had never been."""
 
@@ -87,7 +94,7 @@ async def undo(*, conversation: str, body: UndoBody, state: State, caller: Talke
     return await state.change(caller, conversation, do)
 
 
-@router.get("/recall", summary="Recall what left the prompt")
+@router.get("/recall", summary="Recall what left the prompt", responses=told(RecallJson))
 def recall(
     *,
     conversation: str,

@@ -12,6 +12,17 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from lamella.engine.chat import Chat
 from lamella.engine.keeping.conversations import ImportOutcome
+from lamella.faces.server.bodies.conversations import (
+    BegunChatJson,
+    ChatJson,
+    ChatListJson,
+    ErasedChatJson,
+    ImportedChatJson,
+    MovedChatJson,
+    SaidHitsJson,
+    TranscriptJson,
+)
+from lamella.faces.server.bodies.shape import told
 from lamella.faces.server.resources.settings import ChatSettingsBody, read_settings
 from lamella.faces.server.state import Reader, ServerState, State, Talker
 from lamella.refusals import NotFoundError
@@ -70,7 +81,7 @@ class ImportBody(BaseModel):
     archive: Annotated[str, Field(min_length=1, examples=["**user**: Hello\n\n**ai**: Hi.\n"])]
 
 
-@router.get("", summary="List conversations")
+@router.get("", summary="List conversations", responses=told(ChatListJson))
 def list_conversations(
     *,
     state: State,
@@ -83,7 +94,7 @@ def list_conversations(
     return {"lamella": 1, "total": len(listed), "chats": view_chats(listed[offset : offset + limit])}
 
 
-@router.post("", status_code=201, summary="Begin a conversation")
+@router.post("", status_code=201, summary="Begin a conversation", responses=told(BegunChatJson, 201))
 def begin_conversation(*, body: BeginBody, state: State, caller: Talker) -> dict[str, object]:
     """Begin a conversation; nothing is said in it yet."""
     model = body.model or state.suite.model
@@ -93,7 +104,7 @@ def begin_conversation(*, body: BeginBody, state: State, caller: Talker) -> dict
     return view_outcome(chat.id, chat.name, title=chat.title)
 
 
-@router.get("/search", summary="Search in what was said")
+@router.get("/search", summary="Search in what was said", responses=told(SaidHitsJson))
 def search_conversations(
     *,
     state: State,
@@ -106,18 +117,27 @@ def search_conversations(
     return view_hits([hit for _, hit in zip(range(limit), hits, strict=False)])
 
 
-@router.post("/import", status_code=201, summary="Bring an archive in")
+@router.post(
+    "/import",
+    status_code=201,
+    summary="Bring an archive in",
+    responses={**told(ImportedChatJson, 201), **told(ImportedChatJson, description="It was there already.")},
+)
 def import_conversation(*, body: ImportBody, state: State, caller: Talker) -> JSONResponse:
     """Bring an archived conversation in; one that is there already is extended, never doubled."""
     with TemporaryDirectory(prefix="lamella-import-") as folder:
         file = Path(folder) / _ARCHIVE
         file.write_text(body.archive, encoding="utf-8", newline="")
         chat, outcome, warnings = state.engine_of(caller).import_archive(file)
-    told = view_outcome(chat.id, chat.name, outcome=str(outcome), warnings=list(warnings))
-    return JSONResponse(told, 201 if outcome is ImportOutcome.NEW else 200)
+    if outcome is ImportOutcome.NEW and not chat.settings.get("model"):
+        # Archives of other programs name no model, and whoever goes on with one here means the usual one.
+        chat.set(**{**_fit(state), "model": state.suite.model})
+        chat.keep()
+    answer = view_outcome(chat.id, chat.name, outcome=str(outcome), warnings=list(warnings))
+    return JSONResponse(answer, 201 if outcome is ImportOutcome.NEW else 200)
 
 
-@router.get("/{conversation}", summary="Read a conversation")
+@router.get("/{conversation}", summary="Read a conversation", responses=told(ChatJson))
 def read_conversation(
     *, conversation: str, state: State, caller: Reader, branch: Annotated[str | None, Query(max_length=100)] = None
 ) -> dict[str, object]:
@@ -127,14 +147,12 @@ def read_conversation(
         check_message(chat, branch)
     said = chat.said(branch)
     body = view_branch_said(said.path, said.contents, marks=said.marks, sources=said.sources)
-    run = state.runs.find(chat.id)
     branches = [view_branch(head, chat.turns(head), active=head == chat.head) for head in chat.branches()]
     more = {"title": chat.title, "head": branch or chat.head, "branches": branches}
-    running = None if run is None or run.brief else {"message": run.message, "run": run.name}
-    return view_outcome(chat.id, chat.name, **more, running=running, **body)
+    return view_outcome(chat.id, chat.name, **more, running=_find_running(chat, state), **body)
 
 
-@router.patch("/{conversation}", summary="Rename a conversation")
+@router.patch("/{conversation}", summary="Rename a conversation", responses=told(BegunChatJson))
 async def rename_conversation(
     *, conversation: str, body: RenameBody, state: State, caller: Talker
 ) -> dict[str, object]:
@@ -148,7 +166,7 @@ async def rename_conversation(
     return await state.suite.pool.workers.finish(rename)
 
 
-@router.delete("/{conversation}", summary="Erase a conversation")
+@router.delete("/{conversation}", summary="Erase a conversation", responses=told(ErasedChatJson))
 async def erase_conversation(*, conversation: str, state: State, caller: Talker) -> dict[str, object]:
     """Remove a conversation for good; only a tombstone stays."""
 
@@ -159,7 +177,9 @@ async def erase_conversation(*, conversation: str, state: State, caller: Talker)
     return await state.change(caller, conversation, erase)
 
 
-@router.post("/{conversation}/fork", status_code=201, summary="Go on from an earlier message")
+@router.post(
+    "/{conversation}/fork", status_code=201, summary="Go on from an earlier message", responses=told(MovedChatJson, 201)
+)
 async def fork_conversation(*, conversation: str, body: ForkBody, state: State, caller: Talker) -> dict[str, object]:
     """Go on from an earlier message: on a branch, or in a conversation of its own; what was there stays."""
 
@@ -174,7 +194,7 @@ async def fork_conversation(*, conversation: str, body: ForkBody, state: State, 
     return await state.change(caller, conversation, fork)
 
 
-@router.post("/{conversation}/switch", summary="Make another branch the active one")
+@router.post("/{conversation}/switch", summary="Make another branch the active one", responses=told(MovedChatJson))
 async def switch_branch(*, conversation: str, body: SwitchBody, state: State, caller: Talker) -> dict[str, object]:
     """Make another branch the active one, by its last message."""
 
@@ -186,7 +206,12 @@ async def switch_branch(*, conversation: str, body: SwitchBody, state: State, ca
     return await state.change(caller, conversation, switch)
 
 
-@router.get("/{conversation}/export", summary="Export a conversation", response_class=Response)
+@router.get(
+    "/{conversation}/export",
+    summary="Export a conversation",
+    response_class=Response,
+    responses=told(TranscriptJson, content={"text/markdown": {"schema": {"type": "string"}}}),
+)
 def export_conversation(
     *,
     conversation: str,
@@ -199,6 +224,22 @@ def export_conversation(
     if format == "transcript":
         return Response(json.dumps(chat.transcript(), ensure_ascii=False), media_type="application/json")
     return PlainTextResponse(_write_archive(chat, state, caller), media_type="text/markdown")
+
+
+def _find_running(chat: Chat, state: ServerState) -> dict[str, object] | None:
+    """The turn that is under way, here or in another process, of which only the question is known."""
+    run = state.runs.find(chat.id)
+    if run is not None:
+        return None if run.brief else {"message": run.message, "run": run.name}
+    asked = chat.turns()[-1:]
+    if not asked or asked[0].reply is not None or not state.runs.look_elsewhere(chat.id):
+        return None
+    return {"message": asked[0].message.id, "run": None}
+
+
+def _fit(state: ServerState) -> dict[str, object]:
+    """What suits a conversation that has a system prompt, or none, from where it was."""
+    return {name: value for name, value in state.suite.fit(state.suite.model).items() if name != "system"}
 
 
 def _write_archive(chat: Chat, state: ServerState, caller: Reader) -> str:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Header, Path, Query
 from fastapi.responses import Response
@@ -12,11 +12,15 @@ from lamella import ToolOutput
 from lamella.attach import Tool
 from lamella.engine.chat import Chat
 from lamella.engine.runs.place import EventPlace, TellingEvent, read_place
+from lamella.engine.runs.retelling import was_stopped
 from lamella.engine.runs.run import Run, announce
-from lamella.engine.sending.sending import Event
+from lamella.engine.sending.events import Event
 from lamella.errors import CallError, ReplyBrokenError
-from lamella.faces.server.asking import AskedTurn, respond, tell_each, tell_end
+from lamella.faces.server.asking import AskedTurn, Send, respond, tell_each, tell_end
 from lamella.faces.server.attached import AttachedList, read_attached
+from lamella.faces.server.bodies.answers import AnswerJson
+from lamella.faces.server.bodies.conversations import MovedChatJson, StoppedChatJson
+from lamella.faces.server.bodies.shape import Told, told
 from lamella.faces.server.resources.conversations import check_message
 from lamella.faces.server.state import Caller, Reader, ServerState, State, Talker
 from lamella.faces.server.streams import STREAM, SseResponse, stream_events
@@ -28,9 +32,8 @@ _Names = Annotated[list[str], Field(max_length=500)]
 _Answer = Annotated[int | None, Field(ge=1, le=10_000_000)]
 # How often it is looked whether another process has answered.
 _LOOK = 0.3
-_STREAMED: dict[int | str, dict[str, Any]] = {
-    200: {"content": {**STREAM, "application/json": {}}, "description": "Events, or the whole answer."}
-}
+_STREAMED = told(AnswerJson, content=STREAM, description="Events, or the whole answer.")
+_EVENTS: Told = {200: {"content": STREAM, "description": "Events."}}
 
 
 class _AnswerBody(BaseModel):
@@ -101,12 +104,21 @@ class ResultsBody(_AnswerBody):
     outputs: Annotated[list[OutputBody], Field(min_length=1, max_length=500)]
 
 
+async def _answer(state: ServerState, caller: Caller, conversation: str, *, body: _AnswerBody, send: Send) -> Response:
+    """Begin a turn, and answer with it as it was wished."""
+    asking = AskedTurn(state, caller)
+    run = await asking.start(conversation, send, queue=body.queue)
+    return await respond(asking, run, stream=body.stream)
+
+
 @router.post("/messages", summary="Ask", response_class=Response, responses=_STREAMED)
 async def ask(*, conversation: str, body: AskBody, state: State, caller: Talker) -> Response:
     """Ask a question. The event `envelope` says that it is written down, `done` that its answer is."""
 
     async def send(chat: Chat) -> AsyncGenerator[Event, None]:
-        attach = await state.suite.pool.workers.run(lambda: read_attached(body.attach, state))
+        # Files are read elsewhere than on the loop; most questions name none, and wait for nobody.
+        workers = state.suite.pool.workers
+        attach = await workers.run(lambda: read_attached(body.attach, state)) if body.attach else []
         return chat.send(
             body.text,
             attach=attach,
@@ -122,9 +134,7 @@ async def ask(*, conversation: str, body: AskBody, state: State, caller: Talker)
             max_tokens=body.max_tokens,
         )
 
-    asking = AskedTurn(state, caller)
-    run = await asking.start(conversation, send, queue=body.queue)
-    return await respond(asking, run, stream=body.stream)
+    return await _answer(state, caller, conversation, body=body, send=send)
 
 
 @router.put("/messages/{message}", summary="Edit a question", response_class=Response, responses=_STREAMED)
@@ -136,9 +146,7 @@ async def edit(*, conversation: str, message: Message, body: EditBody, state: St
         turn = await state.suite.pool.workers.finish(lambda: chat.edit(message, body.text))
         return announce(turn, chat.send(turn, max_tokens=body.max_tokens))
 
-    asking = AskedTurn(state, caller)
-    run = await asking.start(conversation, send, queue=body.queue)
-    return await respond(asking, run, stream=body.stream)
+    return await _answer(state, caller, conversation, body=body, send=send)
 
 
 @router.post("/messages/{message}/regenerate", summary="Answer again", response_class=Response, responses=_STREAMED)
@@ -150,9 +158,7 @@ async def regenerate(*, conversation: str, message: Message, body: AgainBody, st
         turn = await state.suite.pool.workers.finish(lambda: chat.regenerate(message, model=body.model))
         return announce(turn, chat.send(turn, max_tokens=body.max_tokens))
 
-    asking = AskedTurn(state, caller)
-    run = await asking.start(conversation, send, queue=body.queue)
-    return await respond(asking, run, stream=body.stream)
+    return await _answer(state, caller, conversation, body=body, send=send)
 
 
 @router.post("/messages/{message}/results", summary="Results of tools", response_class=Response, responses=_STREAMED)
@@ -169,9 +175,7 @@ async def give_results(
         turn = await state.suite.pool.workers.finish(lambda: chat.give(given))
         return announce(turn, chat.send(turn, tools=chat.told_tools(turn), max_tokens=body.max_tokens))
 
-    asking = AskedTurn(state, caller)
-    run = await asking.start(conversation, send, queue=body.queue)
-    return await respond(asking, run, stream=body.stream)
+    return await _answer(state, caller, conversation, body=body, send=send)
 
 
 @router.post("/resume", summary="Go on with an open turn", response_class=Response, responses=_STREAMED)
@@ -183,23 +187,19 @@ async def resume(*, conversation: str, body: ResumeBody, state: State, caller: T
         events = chat.resume(max_tokens=body.max_tokens)
         return events if waits is None else announce(waits, events)
 
-    asking = AskedTurn(state, caller)
-    run = await asking.start(conversation, send, queue=body.queue)
-    return await respond(asking, run, stream=body.stream)
+    return await _answer(state, caller, conversation, body=body, send=send)
 
 
-@router.post("/stop", summary="Stop the turn that is under way")
+@router.post("/stop", summary="Stop the turn that is under way", responses=told(StoppedChatJson))
 async def stop(*, conversation: str, state: State, caller: Talker) -> dict[str, object]:
     """Stop the model; what it said until then is kept. Where nothing is under way nothing happens."""
     key = await state.suite.pool.workers.run(lambda: state.find_key(caller, conversation))
-    run = state.runs.find(key)
-    if run is not None and not run.brief:
-        await run.stop()
+    stopped = await state.runs.stop(key)
     chat = await state.engine_of(caller).conversation(key)
-    return view_outcome(chat.id, chat.name, stopped=run is not None, head=chat.head)
+    return view_outcome(chat.id, chat.name, stopped=stopped, head=chat.head)
 
 
-@router.delete("/messages/{message}", summary="Go on without a message")
+@router.delete("/messages/{message}", summary="Go on without a message", responses=told(MovedChatJson))
 async def delete(*, conversation: str, message: Message, state: State, caller: Talker) -> dict[str, object]:
     """Go on without a message, on a branch of its own; a question goes with its answer."""
 
@@ -211,7 +211,7 @@ async def delete(*, conversation: str, message: Message, state: State, caller: T
     return await state.change(caller, conversation, do)
 
 
-@router.get("/messages/{message}/events", summary="Follow an answer", response_class=Response, responses=_STREAMED)
+@router.get("/messages/{message}/events", summary="Follow an answer", response_class=Response, responses=_EVENTS)
 async def follow(
     *,
     conversation: str,
@@ -282,8 +282,9 @@ async def _read_log(
 ) -> Sequence[TellingEvent]:
     chat = await state.engine_of(caller).conversation(key)
     told = await state.suite.pool.workers.run(lambda: chat.retell(message, place))
-    reply = chat.find_turn(message).reply
-    end.update(conversation=key, message=message, reply=None if reply is None else reply.id, stopped=False)
+    turn = chat.find_turn(message)
+    reply = None if turn.reply is None else turn.reply.id
+    end.update(conversation=key, message=message, reply=reply, stopped=was_stopped(turn))
     return told
 
 

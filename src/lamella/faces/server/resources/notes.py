@@ -5,13 +5,15 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from lamella.errors import NotAvailableError
+from lamella.faces.server.bodies.library import NoteHitsJson, NoteNamesJson
+from lamella.faces.server.bodies.shape import told
 from lamella.faces.server.state import Reader, State
 from lamella.views.notes import view_hits
 
 router = APIRouter(prefix="/v1/notes", tags=["notes"])
 
 
-@router.get("/complete", summary="Names that a word after @ may become")
+@router.get("/complete", summary="Names that a word after @ may become", responses=told(NoteNamesJson))
 def complete(
     *,
     state: State,
@@ -26,7 +28,7 @@ def complete(
     return {"lamella": 1, "query": q, "names": files.complete(q, limit=limit)}
 
 
-@router.get("/search", summary="Search the vault")
+@router.get("/search", summary="Search the vault", responses=told(NoteHitsJson))
 def search(
     *,
     state: State,

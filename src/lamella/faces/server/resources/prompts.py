@@ -8,6 +8,16 @@ from pydantic import BaseModel, ConfigDict, Field
 from lamella import Turn
 from lamella.engine.chat import Chat
 from lamella.faces.server.attached import AttachedList, read_attached
+from lamella.faces.server.bodies.ledger import LedgerJson
+from lamella.faces.server.bodies.prompts import (
+    BudgetJson,
+    ReasonJson,
+    RequestJson,
+    SentTurnJson,
+    WeighedTurnJson,
+    WorkingSetJson,
+)
+from lamella.faces.server.bodies.shape import told
 from lamella.faces.server.state import Reader, State
 from lamella.refusals import NotFoundError
 from lamella.views.ledger import make_rows, view_ledger
@@ -34,7 +44,7 @@ class PreviewBody(BaseModel):
     whole: Annotated[bool, Field(description="With the envelope and its messages.")] = False
 
 
-@router.get("/turns/{number}", summary="The envelope of a turn")
+@router.get("/turns/{number}", summary="The envelope of a turn", responses=told(SentTurnJson))
 def read_turn(*, conversation: str, number: _Number, state: State, caller: Reader) -> dict[str, object]:
     """A turn as it was sent: five layers with every segment, messages, what moved and what it cost.
 
@@ -46,7 +56,7 @@ def read_turn(*, conversation: str, number: _Number, state: State, caller: Reade
     return view_sent(chat.id, turn, rows[number - 1].imprint)
 
 
-@router.get("/turns/{number}/request", summary="The exact body of a turn")
+@router.get("/turns/{number}/request", summary="The exact body of a turn", responses=told(RequestJson))
 def read_request(
     *,
     conversation: str,
@@ -61,7 +71,7 @@ def read_request(
     return write_request(turn, provider, answer=max_tokens, any_model=True, services=state.suite.services)
 
 
-@router.post("/preview", summary="What the next turn would cost")
+@router.post("/preview", summary="What the next turn would cost", responses=told(WeighedTurnJson))
 def preview(*, conversation: str, body: PreviewBody, state: State, caller: Reader) -> dict[str, object]:
     """What asking this would send, with its tokens, cache and price, before it is sent. Nothing changes."""
     chat = state.open_chat(caller, conversation)
@@ -76,28 +86,28 @@ def preview(*, conversation: str, body: PreviewBody, state: State, caller: Reade
     return view_next(chat.id, turn, whole=body.whole)
 
 
-@router.get("/budget", summary="How full the window is")
+@router.get("/budget", summary="How full the window is", responses=told(BudgetJson))
 def read_budget(*, conversation: str, state: State, caller: Reader) -> dict[str, object]:
     """What the next request weighs by layer, and what fits."""
     chat = state.open_chat(caller, conversation)
     return view_budget(chat.id, chat.preview())
 
 
-@router.get("/working-set", summary="What the model can read")
+@router.get("/working-set", summary="What the model can read", responses=told(WorkingSetJson))
 def read_working_set(*, conversation: str, state: State, caller: Reader) -> dict[str, object]:
     """The ids of what the model can read in the next turn in its current text."""
     chat = state.open_chat(caller, conversation)
     return view_working_set(chat.id, chat.working_set)
 
 
-@router.get("/ledger", summary="The ledger")
+@router.get("/ledger", summary="The ledger", responses=told(LedgerJson))
 def read_ledger(*, conversation: str, state: State, caller: Reader) -> dict[str, object]:
     """Each turn with its model calls: what was predicted, what was reported, whose doing a miss was, money and time."""
     chat = state.open_chat(caller, conversation)
     return view_ledger(chat.id, make_rows(chat.turns(), chat.ledger()), chat.doubts())
 
 
-@router.get("/why", summary="Why something is in the prompt or is not")
+@router.get("/why", summary="Why something is in the prompt or is not", responses=told(ReasonJson))
 def tell_why(
     *, conversation: str, state: State, caller: Reader, name: Annotated[str, Query(min_length=1, max_length=2_000)]
 ) -> dict[str, object]:

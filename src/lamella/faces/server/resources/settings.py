@@ -8,6 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from lamella.engine.chat import Chat
 from lamella.errors import SettingError
+from lamella.faces.server.bodies.catalog import ChatSettingsJson, ServerSettingsJson, TrustJson
+from lamella.faces.server.bodies.shape import told
 from lamella.faces.server.state import Admin, Reader, State, Talker
 from lamella.views.serving.settings import view_chat_settings, view_configuration
 from lamella.wiring import add_trust, mask, name_place
@@ -79,14 +81,18 @@ def read_settings(given: Mapping[str, JsonValue]) -> dict[str, object]:
     return {name: value for name, value in given.items() if value is not None}
 
 
-@router.get("/conversations/{conversation}/settings", summary="Settings of a conversation")
+@router.get(
+    "/conversations/{conversation}/settings", summary="Settings of a conversation", responses=told(ChatSettingsJson)
+)
 def read_chat_settings(*, conversation: str, state: State, caller: Reader) -> dict[str, object]:
     """The settings that a conversation has of its own."""
     chat = state.open_chat(caller, conversation)
     return view_chat_settings(chat.id, {name: chat.settings[name] for name in CHAT_SETTINGS if name in chat.settings})
 
 
-@router.patch("/conversations/{conversation}/settings", summary="Set settings of a conversation")
+@router.patch(
+    "/conversations/{conversation}/settings", summary="Set settings of a conversation", responses=told(ChatSettingsJson)
+)
 async def set_chat_settings(
     *, conversation: str, body: SettingsBody, state: State, caller: Talker
 ) -> dict[str, object]:
@@ -102,13 +108,13 @@ async def set_chat_settings(
     return await state.change(caller, conversation, set_them)
 
 
-@router.get("/settings", summary="Settings of the server")
+@router.get("/settings", summary="Settings of the server", responses=told(ServerSettingsJson))
 def show_settings(*, state: State, _caller: Admin) -> dict[str, object]:
     """Every setting with where it was found; passwords in addresses are masked."""
     return view_configuration(state.suite.services.found, mask)
 
 
-@router.post("/trust", summary="Say yes to a place that a conversation names")
+@router.post("/trust", summary="Say yes to a place that a conversation names", responses=told(TrustJson))
 def trust_place(*, body: TrustBody, _caller: Admin) -> dict[str, object]:
     """Say yes, once and by name, to a place that only somebody else's words name."""
     place = name_place(body.field, body.place)

@@ -8,13 +8,15 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from pydantic.alias_generators import to_camel
 
 from lamella.code import ChatKind
+from lamella.faces.server.bodies.shape import told
+from lamella.faces.server.bodies.solutions import SelectionJson, SolutionJson
 from lamella.faces.server.doors.hosted import resolve_model
 from lamella.faces.server.solving import AskedSolution
 from lamella.faces.server.state import Caller, ServerState, State, Talker
 from lamella.refusals import NameTakenError
 from lamella.runners.kinds.requests import IGNORED, read_problem
 from lamella.runners.kinds.solving import word_question
-from lamella.wiring import DEMO_MODEL, MOST_TOKENS, filter_request
+from lamella.wiring import MOST_TOKENS, filter_request
 
 router = APIRouter(tags=["code"])
 _BEDS: dict[str, Any] = {"path": "beds.js", "content": "export function water(bed) {\n  bed.wet = 1;\n}\n"}
@@ -22,47 +24,6 @@ _ASKED: dict[str, Any] = {
     "prompt": "And why?",
     "messages": [{"role": "user", "content": "What does it do?"}, {"role": "assistant", "content": "It waters."}],
     "chatState": {"given": ["regular"]},
-}
-_STATE = {
-    "hasRegularChatInteractionInstructionsBeenGiven": True,
-    "hasTerminalErrorInstructionsBeenGiven": False,
-    "hasCodebaseAnalysisInstructionsBeenGiven": False,
-    "given": ["regular"],
-}
-_SOLVED: dict[str, Any] = {
-    "lamella": 1,
-    "data": "Beds dry out.",
-    "tokensUsed": 98,
-    "chatHistory": [
-        *_ASKED["messages"],
-        {"role": "user", "content": "And why?"},
-        {"role": "assistant", "content": "Beds dry out."},
-    ],
-    "chatState": _STATE,
-    "conversation": None,
-    "model": DEMO_MODEL,
-    "warnings": [],
-    "ignored": ["apiKey"],
-    "ignoredBecause": "apiKey is ignored, and neither stored nor logged: who asks, and with which key, is not for a "
-    "request to say.",
-}
-_CHOSEN: dict[str, Any] = {
-    "data": [{**_BEDS, "form": "full", "tokens": 44}],
-    "tokensUsed": 127,
-    "lamella": 1,
-    "root": "",
-    "question": "What waters a bed?",
-    "budget": 20_000,
-    "tokens": 127,
-    "files": [{"path": "beds.js", "form": "full", "tokens": 44, "score": 0.0, "text": _BEDS["content"]}],
-    "left_out": [],
-    "text": "<codebase_context>\n<title>.</title>\n<path>.</path>\n<id>codebase:.</id>\n"
-    "<query>What waters a bed?</query>\n<content>\nChosen from 1 files of . for the question: What waters a bed?\n"
-    "1 in full, 0 as skeletons, 0 by name. Attach a path for its whole text.\n</content>\n</codebase_context>\n"
-    "<code_context>\n<title>beds</title>\n<path>beds.js</path>\n<content>\n"
-    "export function water(bed) {\n  bed.wet = 1;\n}\n\n</content>\n</code_context>\n",
-    "told": [],
-    "ignored": [],
 }
 _Budget = Annotated[int | None, Field(ge=1, le=MOST_TOKENS, description="Within how many tokens files are chosen.")]
 _Model = Annotated[str | None, Field(max_length=300, description="One that may be named here; else the usual one.")]
@@ -118,12 +79,8 @@ class FilterBody(_RequestBody):
     filter_type: Literal["regularFilter"] = "regularFilter"
 
 
-def _show(example: dict[str, Any]) -> dict[int | str, dict[str, Any]]:
-    return {200: {"content": {"application/json": {"example": example}}}}
-
-
-@router.post("/Unfold/New/solution", summary="Answer a question with its history", responses=_show(_SOLVED))
-@router.post("/v1/solution", summary="Answer a question with its history", responses=_show(_SOLVED))
+@router.post("/Unfold/New/solution", summary="Answer a question with its history", responses=told(SolutionJson))
+@router.post("/v1/solution", summary="Answer a question with its history", responses=told(SolutionJson))
 async def solve(*, body: SolutionBody, state: State, caller: Talker) -> dict[str, object]:
     """The answer, the whole history and the new state; kept only where a conversation is named."""
     request = body.tell(state)
@@ -131,8 +88,8 @@ async def solve(*, body: SolutionBody, state: State, caller: Talker) -> dict[str
     return await AskedSolution(state, caller).answer(request, key)
 
 
-@router.post("/Unfold/new/codebase-filter", summary="Choose files for a question", responses=_show(_CHOSEN))
-@router.post("/v1/codebase-filter", summary="Choose files for a question", responses=_show(_CHOSEN))
+@router.post("/Unfold/new/codebase-filter", summary="Choose files for a question", responses=told(SelectionJson))
+@router.post("/v1/codebase-filter", summary="Choose files for a question", responses=told(SelectionJson))
 async def choose_files(*, body: FilterBody, state: State, caller: Talker) -> dict[str, object]:
     """What was chosen of the files, with its content; nothing of them is kept, and no model is asked."""
 

@@ -8,6 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from lamella.engine.chat import Chat
 from lamella.errors import WorkflowError
+from lamella.faces.server.bodies.catalog import ProgressJson, StageDataJson, WorkflowListJson, WorkJson
+from lamella.faces.server.bodies.shape import told
 from lamella.faces.server.door import HTTP
 from lamella.faces.server.state import Caller, Reader, ServerState, State, Talker
 from lamella.holdings import WorkflowProgress
@@ -21,39 +23,6 @@ router = APIRouter(prefix="/v1", tags=["workflows"])
 _WORK = "/conversations/{conversation}/workflow"
 _RUNNER = "staged"
 _FIELDS: dict[str, Any] = {"problem": "Desks are booked twice.", "goals": ["No desk is booked twice."]}
-_SPEC: dict[str, Any] = {
-    "id": "problem",
-    "label": "Problem",
-    "phase": "Why",
-    "required": ["problem", "goals"],
-    "search": False,
-}
-_PROGRESS: dict[str, Any] = {
-    "lamella": 1,
-    "conversation": "018f3c2a",
-    "name": "desks",
-    "workflow": "rfc",
-    "title": "Request for comments",
-    "current": "problem",
-    "status": "drafting",
-    "stages": [
-        {**_SPEC, "status": "drafting", "attempt": 1, "digest": None, "messages": [], "missing": ["problem", "goals"]}
-    ],
-    "digest": [],
-    "references": 0,
-    "citations": 0,
-}
-_LISTED = {
-    "lamella": 1,
-    "workflows": [{"name": "rfc", "title": "Request for comments", "broken": False, "stages": [_SPEC]}],
-}
-_EXPORTED = {
-    "lamella": 1,
-    "conversation": "018f3c2a",
-    "name": "desks",
-    "text": "# Desks\n\n## Problem\n\nDesks are booked twice.\n",
-    "file": None,
-}
 
 
 class WorkBody(BaseModel):
@@ -88,18 +57,14 @@ class RewindBody(BaseModel):
     stage: Annotated[str, Field(min_length=1, max_length=100, examples=["problem"])]
 
 
-def _show(example: dict[str, Any], status: int = 200) -> dict[int | str, dict[str, Any]]:
-    return {status: {"content": {"application/json": {"example": example}}}}
-
-
-@router.get("/workflows", summary="Workflows", responses=_show(_LISTED))
+@router.get("/workflows", summary="Workflows", responses=told(WorkflowListJson))
 def list_all(*, state: State, _caller: Reader) -> dict[str, object]:
     """Every workflow by name, with its stages."""
     names = list_workflows(services=state.suite.services)
     return view_workflows({name: _read(state, name) for name in names})
 
 
-@router.post(_WORK, status_code=201, summary="Begin to work in stages", responses=_show(_PROGRESS, 201))
+@router.post(_WORK, status_code=201, summary="Begin to work in stages", responses=told(ProgressJson, 201))
 async def begin(*, conversation: str, body: WorkBody, state: State, caller: Talker) -> dict[str, object]:
     """Begin to work in the stages of a workflow; the runner is `staged` from then on."""
 
@@ -111,23 +76,21 @@ async def begin(*, conversation: str, body: WorkBody, state: State, caller: Talk
     return await _do(state, caller, conversation, deed=do)
 
 
-@router.get(_WORK, summary="Where work stands", responses=_show(_PROGRESS))
+@router.get(_WORK, summary="Where work stands", responses=told(ProgressJson))
 def read_progress(*, conversation: str, state: State, caller: Reader) -> dict[str, object]:
     """Every stage, what was decided, and what the current one lacks."""
     chat = state.open_chat(caller, conversation)
     return view_progress(chat.id, chat.name, _find_work(chat))
 
 
-@router.get(f"{_WORK}/data", summary="What was written down", responses=_show({**_PROGRESS, "data": {}}))
+@router.get(f"{_WORK}/data", summary="What was written down", responses=told(StageDataJson))
 def read_data(*, conversation: str, state: State, caller: Reader) -> dict[str, object]:
     """Where work stands, with what was written down for each stage."""
     chat = state.open_chat(caller, conversation)
     return view_data(chat.id, chat.name, _find_work(chat))
 
 
-@router.patch(
-    f"{_WORK}/data", summary="Write something down", responses=_show({**_PROGRESS, "data": {"problem": _FIELDS}})
-)
+@router.patch(f"{_WORK}/data", summary="Write something down", responses=told(StageDataJson))
 async def write_data(*, conversation: str, body: FieldsBody, state: State, caller: Talker) -> dict[str, object]:
     """Write something down for the current stage; one that was submitted is worked on again by that."""
 
@@ -137,25 +100,25 @@ async def write_data(*, conversation: str, body: FieldsBody, state: State, calle
     return await state.change(caller, conversation, do)
 
 
-@router.post(f"{_WORK}/submit", summary="Submit the current stage", responses=_show(_PROGRESS))
+@router.post(f"{_WORK}/submit", summary="Submit the current stage", responses=told(ProgressJson))
 async def submit(*, conversation: str, state: State, caller: Talker) -> dict[str, object]:
     """Have the current stage wait for approval; an error names what it lacks."""
     return await _do(state, caller, conversation, deed=lambda chat: chat.submit_stage())
 
 
-@router.post(f"{_WORK}/approve", summary="Approve the stage that was submitted", responses=_show(_PROGRESS))
+@router.post(f"{_WORK}/approve", summary="Approve the stage that was submitted", responses=told(ProgressJson))
 async def approve(*, conversation: str, body: ApproveBody, state: State, caller: Talker) -> dict[str, object]:
     """What was decided stands in every later prompt, and the next stage begins."""
     return await _do(state, caller, conversation, deed=lambda chat: chat.approve_stage(body.decision))
 
 
-@router.post(f"{_WORK}/rewind", summary="Go back to an earlier stage", responses=_show(_PROGRESS))
+@router.post(f"{_WORK}/rewind", summary="Go back to an earlier stage", responses=told(ProgressJson))
 async def rewind(*, conversation: str, body: RewindBody, state: State, caller: Talker) -> dict[str, object]:
     """Later decisions count no more; everything is kept."""
     return await _do(state, caller, conversation, deed=lambda chat: chat.rewind_stage(body.stage))
 
 
-@router.get(f"{_WORK}/export", summary="The work as markdown", responses=_show(_EXPORTED))
+@router.get(f"{_WORK}/export", summary="The work as markdown", responses=told(WorkJson))
 def export(
     *, conversation: str, state: State, caller: Reader, title: Annotated[str, Query(max_length=500)] = ""
 ) -> dict[str, object]:

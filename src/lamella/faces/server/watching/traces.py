@@ -36,8 +36,11 @@ def end_answer(span: Span, told: Mapping[str, object], *, failed: BaseException 
     usage = told.get("tokens")
     counts = usage if isinstance(usage, Mapping) else {}
     model = str(told.get("model") or "")
-    provider, _, name = model.rpartition(":")
-    plain, read, write = (counts.get(kind) or 0 for kind in ("plain", "read", "write"))
+    # Of a model behind an address its name is told, and not the place.
+    provider, _, rest = model.partition(":")
+    name = rest.rpartition("#")[2]
+    plain, read, short, long = (counts.get(kind) or 0 for kind in ("plain", "read", "write", "write_long"))
+    write = short + long
     span.update_name(f"chat {name or model}".strip())
     span.set_attributes(
         {
@@ -47,7 +50,7 @@ def end_answer(span: Span, told: Mapping[str, object], *, failed: BaseException 
             "gen_ai.usage.cache_read.input_tokens": read,
             "gen_ai.usage.cache_creation.input_tokens": write,
             "gen_ai.usage.output_tokens": counts.get("output") or 0,
-            "gen_ai.response.finish_reasons": [str(told.get("ended"))],
+            "gen_ai.response.finish_reasons": [str(told.get("stop") or told.get("ended"))],
         }
     )
     if failed is not None:

@@ -1,14 +1,14 @@
-"""Turns: the line of the program's log for each turn, counted as it passes."""
+"""Turns: the lines of the program's log for turns, and for calls on the way to them, counted as they pass."""
 
 import logging
 
 from lamella.faces.server.watching.meters import ServerMeters
 
-_TURNS = logging.getLogger("lamella.turns")
+_LOGGERS = (logging.getLogger("lamella.turns"), logging.getLogger("lamella.calls"))
 
 
 class TurnWatch(logging.Handler):
-    """Takes the figures of turns out of their lines; what is written where is left to others."""
+    """Takes figures out of these lines; what is written where is left to others."""
 
     def __init__(self, meters: ServerMeters) -> None:
         super().__init__(logging.INFO)
@@ -18,12 +18,17 @@ class TurnWatch(logging.Handler):
         turn = getattr(record, "turn", None)
         if isinstance(turn, dict):
             self._meters.note_turn(turn)
+        call = getattr(record, "call", None)
+        if isinstance(call, dict):
+            self._meters.note_call(call)
 
     def begin(self) -> None:
         """Listen from now on."""
-        _TURNS.addHandler(self)
-        if _TURNS.getEffectiveLevel() > logging.INFO:
-            _TURNS.setLevel(logging.INFO)
+        for logger in _LOGGERS:
+            logger.addHandler(self)
+            if logger.getEffectiveLevel() > logging.INFO:
+                logger.setLevel(logging.INFO)
 
     def end(self) -> None:
-        _TURNS.removeHandler(self)
+        for logger in _LOGGERS:
+            logger.removeHandler(self)

@@ -81,7 +81,7 @@ def test_a_hostile_page_is_quoted_about_as_fast_as_an_honest_one(tag: str) -> No
 
 def test_of_a_page_is_quoted_what_it_shows() -> None:
     page = "<html><title>x</title><STYLE media=a>p{}</STYLE ><p>Bad <b>Gateway</b><script>if (a < b) {}</script><title>"
-    assert str(explain_broken(TARGET, page)) == "The answer of Somebody broke off: Bad Gateway."
+    assert str(explain_broken(TARGET, page)) == "Somebody broke off its answer: Bad Gateway."
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,18 @@ def test_an_answer_that_ends_by_itself_is_cached_but_for_its_end(provider: Local
     assert again.reported.cached == 22 + (first.reply.usage.output or 0) - 1
 
 
+def test_an_answer_that_goes_in_circles_is_ended_and_its_cache_is_known() -> None:
+    circling = LocalProvider(options=replace(SMALL, window=512))
+    question = user("Sing: row, row, row your boat, again and again without an end.")
+    first = run(ask(circling, request(question, answer=400)))
+    assert first.reply.stop is StopReason.END
+    assert first.forecast == first.reported
+    assert 100 < (first.reply.usage.output or 0) < 300
+    again = run(ask(circling, request(question, assistant(first.reply.text), user("And?"))))
+    assert again.forecast == again.reported
+    run(circling.close())
+
+
 def test_the_same_prompt_is_cached_but_for_its_last_token(provider: LocalProvider) -> None:
     wanted = request(TERSE, user("Is it late?"))
     run(ask(provider, wanted))

@@ -116,3 +116,17 @@ def test_a_selector_needs_no_folder_to_choose_from_what_it_is_given() -> None:
     found = selector.select("beds", root="r", budget=2_000, count=count)
     assert found.root == "r"
     assert "Chosen from 17 files of r" in found.overview
+
+
+def test_a_selection_that_has_nothing_of_the_question_says_so(tmp_path: Path) -> None:
+    root = write(tmp_path / "repo", FILES)
+    assert [one for one in select(root, "zebra quantum").told if "No file has anything of the question" in one]
+    assert select(root).told == ()
+
+
+def test_a_selection_of_names_alone_says_so(tmp_path: Path) -> None:
+    root = write(tmp_path / "repo", {"beds.txt": "beds are watered\n" * 400, "empty.py": ""})
+    (told,) = select(root, budget=150).told
+    assert told.startswith("Nothing fits into 150 tokens but names")
+    (root / "beds.txt").unlink()
+    assert not [one for one in select(root, "empty", budget=150).told if "but names" in one]

@@ -174,6 +174,27 @@ def test_a_changed_list_is_taken_up_when_somebody_says_so_and_not_before(
     assert call(gone) == "called one"
 
 
+def test_a_server_that_cannot_say_what_it_has_keeps_what_it_had(opened: list[ToolServers], tmp_path: Path) -> None:
+    class Talk:
+        """Somebody who takes tools up."""
+
+    listed, talk = tmp_path / "tools", Talk()
+    listed.write_text("one two", encoding="utf-8")
+    servers = open_servers(opened, odd("changes", TOOLS_FILE=str(listed)), odd("plain", name="other"))
+
+    def take(mark: int, *, anew: bool = False) -> tuple[list[str], str]:
+        tools, said = servers.take(talk, mark, anew=anew)
+        return [tool.name for tool in tools if tool.name.startswith("it")], " ".join(said)
+
+    assert take(0) == (["it__one", "it__two"], "")
+    listed.unlink()
+    kept, said = take(0, anew=True)
+    assert kept == ["it__one", "it__two"]
+    assert "The server it failed" in said
+    listed.write_text("three", encoding="utf-8")
+    assert take(1) == (["it__three"], "")
+
+
 def test_after_the_end_a_call_says_that_its_server_is_gone(opened: list[ToolServers]) -> None:
     servers = open_servers(opened, odd("plain"))
     tool = find(servers, "it__variables")

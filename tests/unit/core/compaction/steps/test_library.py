@@ -19,7 +19,7 @@ from lamella.core.compaction.steps.library import cut_to_handles, cut_to_preview
 from lamella.core.log.placement import Form
 from lamella.core.log.receipt import StepName
 from lamella.core.log.terms import Attachments, Layout, Terms
-from lamella.core.prompt.layers.library import HANDLES_TOKENS
+from lamella.core.prompt.layers.library import LIST_TOKENS
 from lamella.core.prompt.layers.model import LayerId
 from lamella.core.values import replace
 from lamella.errors import SettingError
@@ -67,35 +67,35 @@ def test_a_preview_keeps_the_headings_and_names_the_way_back(layout: Layout) -> 
 
 
 @pytest.mark.parametrize("layout", SHELVING)
-def test_a_handle_is_a_line_of_one_list_with_its_size_and_the_way_back(layout: Layout) -> None:
+def test_a_handle_is_a_line_of_one_list_with_the_way_back(layout: Layout) -> None:
     story = shelved(note("long.md", LONG), chain=ChainRules(steps=HANDLE), turns=3, layout=layout)
     story.compact()
-    begins = "<left_out>\nAttach one of these again for its text; the newest come first:\n"
-    assert f"{begins}- long.md, {len(LONG):,} characters\n</left_out>\n" in story.sent()
+    begins = "<left_out>\nAttach one again for its text; newest first:\n"
+    assert f"{begins}- long.md\n</left_out>\n" in story.sent()
     assert forms(story) == {"long.md": Form.HANDLE}
 
 
 @pytest.mark.parametrize("layout", SHELVING)
 def test_all_handles_together_have_a_bound_the_newest_first_and_the_rest_is_counted(layout: Layout) -> None:
     story = Story(make_rules(ChainRules(steps=HANDLE)), terms=replace(IN_PLACE, layout=layout))
-    for number in range(60):
-        story.say(f"Read {number}.", "I did.", attaching(note(f"notes/{number:02}.md", f"Text {number}. " * 20)))
+    for number in range(120):
+        story.say(f"Read {number}.", "I did.", attaching(note(f"notes/{number:03}.md", f"Text {number}. " * 20)))
     story.compact()
     sent = story.sent()
     listed = sent.partition("<left_out>")[2].partition("</left_out>")[0]
     shown = [line for line in listed.split("\n") if line.startswith("- ")]
     # What was attached in the last turns is in the working set.
-    assert shown[0].startswith("- notes/57.md, ")
+    assert shown[0] == "- notes/117.md"
     assert shown == sorted(shown, reverse=True)
-    assert f"and {58 - len(shown):,} more; recall finds them." in listed
+    assert f"and {118 - len(shown):,} more; recall finds them." in listed
     beyond = [s for s in story.ask().segments(LayerId.L2) if s.form is Form.HANDLE and s.place is None]
-    assert len(beyond) == 58 - len(shown)
+    assert len(beyond) == 118 - len(shown)
     assert {segment.tokens for segment in beyond} == {0}
-    assert sum(s.tokens for s in story.ask().segments(LayerId.L2) if s.form is Form.HANDLE) <= HANDLES_TOKENS
-    story.say("Read one of them again.", "I did.", attaching(note("notes/57.md", "Text 57. " * 20)))
+    assert sum(s.tokens for s in story.ask().segments(LayerId.L2) if s.form is Form.HANDLE) <= LIST_TOKENS
+    story.say("Read one of them again.", "I did.", attaching(note("notes/117.md", "Text 117. " * 20)))
     story.say("Fold.", "Yes.", replace(NOW, fold=True))
-    assert "- notes/57.md, " not in story.sent()
-    assert "- notes/56.md, " in story.sent()
+    assert "- notes/117.md\n" not in story.sent()
+    assert "- notes/116.md\n" in story.sent()
 
 
 def test_a_receipt_of_the_first_chain_makes_the_handles_it_made_then() -> None:

@@ -33,10 +33,8 @@ def test_a_stub_keeps_the_call_with_its_arguments_and_id() -> None:
     (name,) = removed(receipt, "tool_results")
     sent = story.sent()
     assert OUTPUT not in sent
-    assert "<name>search</name>" in sent
-    assert f"<arguments>{json.dumps({'q': 'alpha'}, separators=(',', ':'))}</arguments>" in sent
-    assert f"<id>{name}</id>" in sent
-    assert "Make the call again, or recall it by its id." in sent
+    assert f"<tool_result>search({json.dumps({'q': 'alpha'}, separators=(',', ':'))})\n" in sent
+    assert f"Make the call again, or recall {name}.</left_out>" in sent
 
 
 def test_a_stub_stands_in_the_message_of_its_question() -> None:

@@ -14,6 +14,7 @@ from tests.unit.core.log.events.told import (
     TURNS,
 )
 
+from lamella.core.log.call import Timing
 from lamella.core.log.events.attachment import AttachmentEvent
 from lamella.core.log.events.changes import (
     DeleteEvent,
@@ -41,6 +42,7 @@ from lamella.core.log.events.stage import StageEvent
 from lamella.core.log.records import Record, Written
 from lamella.core.text.content import canonical_json
 from lamella.core.values import replace
+from lamella.errors import ArtifactError
 
 RECORDED = json.loads((Path(__file__).parent / "recorded.json").read_text(encoding="utf-8"))
 
@@ -154,3 +156,19 @@ def test_a_field_that_a_later_version_adds_does_no_harm() -> None:
     body = canonical_json({"id": "m", "parent": "", "text": "x", "mood": "good"})
     record = Record(kind=EventKind.MESSAGE, at=AT, body=body)
     assert read_event(record) == read_event(replace(record, body='{"id":"m","parent":"","text":"x"}'))
+
+
+@pytest.mark.parametrize("seconds", [0.0, 5e-05, 1e-07, 0.00012, 0.25, 12345.678, 1e16, 2.5e22])
+def test_numbers_of_every_size_are_written_as_they_always_were(seconds: float) -> None:
+    call = replace(CALL, timing=Timing(build=seconds, first=None, total=seconds))
+    text = 'A line that looks like numbers: [0.00001,1e16,null] "0.00001",'
+    body = write_reply(text, message_id="a", parent="m", at=AT, calls=[call]).records[0].body
+    assert body == canonical_json(json.loads(body))
+    assert f'"total":{seconds!r}' in body
+    assert json.loads(body)["text"] == text
+
+
+def test_what_is_no_number_is_never_written() -> None:
+    call = replace(CALL, timing=Timing(total=float("nan")))
+    with pytest.raises(ArtifactError, match="cannot be written as JSON"):
+        write_reply("", message_id="a", parent="m", at=AT, calls=[call])

@@ -89,6 +89,26 @@ def test_a_text_that_was_erased_is_none() -> None:
     assert (step.text, step.content, step.removed) == (None, "", ("m1", "m2"))
 
 
+def outlines(*gists: str) -> Receipt:
+    return replace(one(), steps=(Step(name=StepName.REPLIES, removed=("m1", "m2"), gists=gists),))
+
+
+def test_what_outlines_tell_is_written_down_beside_the_event() -> None:
+    written = write_receipt(outlines("The pump.", "The hall."), at=AT)
+    assert "pump" not in written.records[0].body
+    (step,) = read_receipt(read(written.records[0]), written.contents).steps
+    assert step.gists == ("The pump.", "The hall.")
+    assert written.records[0].contents == tuple(written.contents)
+
+
+@pytest.mark.parametrize("kept", [None, b"", b"[1]", b"nothing", b'["one"]'])
+def test_outlines_whose_words_are_not_at_hand_have_none(kept: bytes | None) -> None:
+    written = write_receipt(outlines("The pump.", "The hall."), at=AT)
+    (name,) = written.contents
+    (step,) = read_receipt(read(written.records[0]), {} if kept is None else {name: kept}).steps
+    assert step.gists == ()
+
+
 def test_a_receipt_of_before_tells_what_its_block_holds() -> None:
     block = "<stage_digest>\n<made_from>x</made_from>\n<content>\nThey talked.\n</content>\n</stage_digest>\n"
     written = write_receipt(replace(one(), steps=(replace(one().steps[0], text=block, content=""),)), at=AT)

@@ -30,6 +30,7 @@ OTHER = Terms(
     cache_marks=CacheMarks.AUTOMATIC,
     runner="agent",
     tool_output=9_000,
+    cues=("roger",),
 )
 every_terms = st.builds(
     Terms,

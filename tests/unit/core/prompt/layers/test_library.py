@@ -4,6 +4,7 @@ import pytest
 from tests.unit.core.compaction.talking import QUARTERS, note, result, selection
 from tests.unit.pictures import png
 
+from lamella.core.artifacts.kinds import promotes
 from lamella.core.artifacts.make import make_artifact, make_image, make_image_value
 from lamella.core.artifacts.model import Artifact, Kind, Policy, Source
 from lamella.core.log.placement import Form
@@ -17,7 +18,6 @@ from lamella.core.prompt.layers.library import (
     make_standing,
     may_shrink,
     promoted_form,
-    promotes,
     render_smaller,
     shelve,
 )

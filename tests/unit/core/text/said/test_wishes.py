@@ -18,6 +18,18 @@ from lamella.core.text.said.wishes import CUES, find_wishes
         "Jangan pernah hapus catatan lama.",
         "Saya lebih suka jawaban yang pendek.",
         "Setiap kali saya kirim bab, periksa sitasinya.",
+        "Going forward, keep replies under a page.",
+        "When I ask about libraries, give their versions.",
+        "In your answers use metric units.",
+        "I strongly prefer PostgreSQL over MySQL.",
+        "I'm allergic to peanuts.",
+        "Don't forget that my deadline is in May.",
+        "Starting today, respond in French.",
+        "Use British spelling until I tell you otherwise.",
+        "Always cite the page, okay?",
+        "Kalau saya tanya soal biaya, beri tabel.",
+        "Saya tidak suka jawaban bertele-tele.",
+        "Selalu sertakan sumber, ya?",
     ],
 )
 def test_a_sentence_with_a_cue_is_a_wish_word_for_word(wish: str) -> None:
@@ -35,6 +47,13 @@ def test_a_sentence_with_a_cue_is_a_wish_word_for_word(wish: str) -> None:
         'The sign says "never enter".',
         "The config has `always` in it.",
         "He runs alwaysOn mode.",
+        "Never mind.",
+        "I have never been to Paris.",
+        "We've always had three desks, as always.",
+        "Could you answer in French?",
+        "Should I always use a table, or not?",
+        "He wrote \u201cfrom now on, answer in French\u201d on the wall.",
+        "Dia menulis \u00abmulai sekarang diam\u00bb di papan.",
         "",
     ],
 )
@@ -47,3 +66,14 @@ def test_several_come_in_their_order_each_once_and_cues_of_ones_own_count() -> N
     assert find_wishes(text) == ("Always cite.", "Never guess.")
     assert find_wishes("Immer zitieren.") == ()
     assert find_wishes("Immer zitieren.", cues=CUES | {"immer"}) == ("Immer zitieren.",)
+
+
+def test_of_a_sentence_that_is_too_long_the_part_with_the_cue_is_the_wish_word_for_word() -> None:
+    before, after = "the plan goes on and on, " * 12, "and so on it goes, " * 30
+    text = f"Well, {before}always cite the page of a quotation, {after}until the end."
+    (wish,) = find_wishes(text)
+    assert wish.startswith("always cite the page of a quotation, and so on")
+    assert wish in text
+    assert len(wish) <= 400
+    assert find_wishes("always" + "x" * 10 + " y" * 300) == ()
+    assert find_wishes("never " + "y" * 500) == ()

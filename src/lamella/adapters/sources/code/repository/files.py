@@ -83,10 +83,12 @@ class FolderFiles:
     def _list(self, told: list[str]) -> tuple[list[bytes], list[tuple[str, str]]]:
         """Paths that no rule ignores, and what is ignored: a folder whose files all are stands for them."""
         if self.git.holds():
-            found = self.git.list_paths("--cached", "--others", "--exclude-standard")
+            found = self.git.list_files()
             ignored = self.git.list_paths("--others", "--ignored", "--exclude-standard", "--directory")
             if found is not None:
-                return sorted(set(found)), [(_read_name(one)[0], IGNORED) for one in ignored or ()]
+                paths, closed = found
+                left_out = [(_read_name(one)[0], f"it cannot be read ({why})") for one, why in closed]
+                return paths, left_out + [(_read_name(one)[0], IGNORED) for one in ignored or ()]
         walk = CodeWalk(self.root)
         paths = walk.list_paths()
         told += walk.told

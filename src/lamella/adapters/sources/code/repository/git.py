@@ -1,6 +1,7 @@
 """Git: what it knows of a folder. A repository may be anybody's, so that nothing that it configures is run."""
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -10,6 +11,8 @@ _CALM = (
     *("-c", "protocol.allow=never", "-c", "core.quotePath=false", "-c", "log.mailmap=false", "--no-pager"),
 )
 _PATIENCE = 60
+# What git says, and passes over, where it may not look into a folder.
+_CLOSED = re.compile(rb"^warning: could not open directory '(.*)': (.*)$", re.MULTILINE)
 
 
 class GitFolder:
@@ -20,6 +23,11 @@ class GitFolder:
 
     def ask(self, *words: str) -> bytes | None:
         """What git answers; none where it is not installed, refuses the folder or takes too long."""
+        answer = self._run(*words)
+        return None if answer is None else answer[0]
+
+    def _run(self, *words: str) -> tuple[bytes, bytes] | None:
+        """What git answers, and what it says beside that."""
         try:
             done = subprocess.run(
                 ["git", *_CALM, *words],
@@ -32,7 +40,7 @@ class GitFolder:
             )
         except (OSError, ValueError, subprocess.TimeoutExpired):
             return None
-        return done.stdout if done.returncode == 0 else None
+        return (done.stdout, done.stderr) if done.returncode == 0 else None
 
     def holds(self) -> bool:
         """Whether the folder is in a working tree, and not in a part of it that is ignored there."""
@@ -45,6 +53,19 @@ class GitFolder:
         """Paths relative to the folder."""
         answer = self.ask("ls-files", "-z", *words)
         return None if answer is None else [path for path in answer.split(b"\0") if path]
+
+    def list_files(self) -> tuple[list[bytes], list[tuple[bytes, str]]] | None:
+        """Paths of files that no rule ignores; and folders that cannot be looked into, with why."""
+        answer = self._run("ls-files", "-z", "--cached", "--others", "--exclude-standard")
+        if answer is None:
+            return None
+        listed, said = answer
+        closed = [(folder, why.decode("utf-8", "replace")) for folder, why in _CLOSED.findall(said)]
+        if closed:
+            # Git names them from the root of the repository, files from here.
+            above = (self.ask("rev-parse", "--show-prefix") or b"").removesuffix(b"\n")
+            closed = [(folder.removeprefix(above), why) for folder, why in closed if folder.startswith(above)]
+        return sorted(set(filter(None, listed.split(b"\0")))), closed
 
     def find_head(self) -> str:
         """The commit that the folder stands at; nothing where there is none yet."""

@@ -40,7 +40,7 @@ def detach(talk: TerminalChat, rest: str) -> None:
 def drop(talk: TerminalChat, rest: str) -> None:
     """Take an artifact out of the prompt."""
     if not rest:
-        raise UsageError("/drop names nothing.", hint=f"As in /drop note.md; `{talk.shown_by}` has the ids.")
+        raise UsageError("/drop names nothing.", hint="As in /drop note.md; /show has what is there.")
     talk.command(Ask(text="", drop=(rest,)))
     tell(f"{show_line(rest)} leaves the prompt with the next message.")
 
@@ -48,7 +48,7 @@ def drop(talk: TerminalChat, rest: str) -> None:
 def pin(talk: TerminalChat, rest: str) -> None:
     """Keep an artifact or a message whole."""
     if not rest:
-        raise UsageError("/pin names nothing.", hint=f"As in /pin note.md; `{talk.shown_by}` has the ids.")
+        raise UsageError("/pin names nothing.", hint="As in /pin note.md or /pin reply:2; /show has what is attached.")
     talk.command(Ask(text="", pin=(rest,)))
     tell(f"{show_line(rest)} stays whole in the prompt, from the next message on.")
 
@@ -56,7 +56,9 @@ def pin(talk: TerminalChat, rest: str) -> None:
 def unpin(talk: TerminalChat, rest: str) -> None:
     """Let what is pinned be shortened again."""
     if not rest:
-        raise UsageError("/unpin names nothing.", hint=f"As in /unpin note.md; `{talk.shown_by}` has the ids.")
+        raise UsageError(
+            "/unpin names nothing.", hint="As in /unpin note.md or /unpin reply:2; /show has what is attached."
+        )
     talk.command(Ask(text="", unpin=(rest,)))
     tell(f"{show_line(rest)} may be shortened or taken out again, from the next message on.")
 

@@ -1,5 +1,6 @@
 """Settings of a conversation as people type them: ``--set NAME=VALUE``, and ``/set`` while they talk."""
 
+import json
 from collections.abc import Iterable
 
 from lamella.engine.checks import check_text
@@ -16,18 +17,20 @@ from lamella.wiring import NAMES, Origin, check_name, read_typed, tell_takes
 # What is chosen where a chat is opened, and why it cannot be changed inside it.
 _ELSEWHERE = {
     "model": "Name it with --model, or in a chat with /model.",
-    "profile": "It is a setting of lamella.toml or of the environment.",
     "store": "Leave, and open another with --store.",
-    "model_facts": "It is a setting of lamella.toml or of the environment.",
-    "index_folder": "It is a setting of lamella.toml or of the environment.",
-    "cache_storage": "It is a setting of lamella.toml or of the environment.",
-    "log_preview": "It is a setting of lamella.toml or of the environment.",
-    "mcp": "It is a setting of lamella.toml or of the environment.",
-    "memory": "It is a setting of lamella.toml or of the environment.",
-    "memory_folder": "It is a setting of lamella.toml or of the environment.",
-    "workflow_folder": "It is a setting of lamella.toml or of the environment.",
     **dict.fromkeys(
         (
+            "profile",
+            "model_facts",
+            "index_folder",
+            "cache_storage",
+            "log_preview",
+            "mcp",
+            "memory",
+            "memory_folder",
+            "workflow_folder",
+            "note_backups",
+            "web_search",
             "private_addresses",
             "page_bytes",
             "page_seconds",
@@ -36,13 +39,15 @@ _ELSEWHERE = {
             "document_memory",
             "conversions",
             "conversions_bytes",
+            "serve",
         ),
         "It is a setting of lamella.toml or of the environment.",
     ),
 }
+_HERE = tuple(name for name in NAMES if name not in _ELSEWHERE)
 _GLANCE = 60
 _EXAMPLE = "As in --set temperature=0.2."
-_LISTED = f"Settings are: {', '.join(name for name in NAMES if name not in _ELSEWHERE)}."
+_LISTED = f"Settings are: {', '.join(_HERE)}."
 
 
 def read_given(system: str | None, words: Iterable[str] | None, *, runner: str | None = None) -> dict[str, object]:
@@ -73,18 +78,24 @@ def _check_settable(name: str) -> None:
         raise UsageError(f"{show_line(name)} is no setting.", hint="Say how long an answer may be with --max-tokens.")
     if name in _ELSEWHERE:
         raise UsageError(f"{name} is not set inside a conversation.", hint=_ELSEWHERE[name])
-    check_name(name)
+    table, dot, part = name.partition(".")
+    if dot and table in _HERE:
+        meant = f"{tell_takes(table)} Write it as JSON: {{{json.dumps(part)}: …}}"
+        raise UsageError(f"{show_line(name)} is no setting by itself.", hint=show_line(meant))
+    check_name(name, among=_HERE)
 
 
 def set_or_show(talk: TerminalChat, rest: str) -> None:
     """Without words every setting, with a name that one, with a name and a value it is set."""
     name, _, text = rest.partition(" ")
     named, equals, given = rest.partition("=")
-    if equals and named.strip() in NAMES:
+    if equals and " " not in named.strip():
         # As it is written on the command line.
         name, text = named.strip(), given
-    if not text.strip():
-        _show(talk, [name] if name else [one for one in NAMES if one not in _ELSEWHERE])
+        if not name:
+            raise UsageError(f"/set {show_line(rest)} names no setting.", hint=f"As in /set linger 3. {_LISTED}")
+    if not text.strip() and not equals:
+        _show(talk, [name] if name else _HERE)
         return
     value = _read_value(name, text.strip())
     if name == "summarizer" and isinstance(value, str):
@@ -96,7 +107,7 @@ def set_or_show(talk: TerminalChat, rest: str) -> None:
 
 def list_settings(_talk: TerminalChat, begun: str) -> dict[str, str]:
     """The settings that a conversation may have of its own."""
-    return choose_begun(dict.fromkeys((name for name in NAMES if name not in _ELSEWHERE), ""), begun)
+    return choose_begun(dict.fromkeys(_HERE, ""), begun)
 
 
 def _show(talk: TerminalChat, names: Iterable[str]) -> None:

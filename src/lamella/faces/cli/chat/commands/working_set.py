@@ -26,6 +26,13 @@ def list_attached(stored: StoredChat) -> list[str]:
     return list(dict.fromkeys(name_artifact(artifact) for artifact in there if artifact.id not in gone))
 
 
+def list_held(stored: StoredChat) -> list[str]:
+    """What of that stays attached; passages that a search found linger, and nobody attached them."""
+    library = stored.standing[0].library
+    lingers = {name_artifact(entry.artifact) for entry in library.values() if entry.held is None}
+    return [name for name in list_attached(stored) if name not in lingers]
+
+
 def name_waiting(waits: Commands) -> list[str]:
     """What the next message attaches, by the names that people know; a folder stands for its notes."""
     return list(dict.fromkeys(name_brought(one) or name_artifact(one) for one in waits.attach))

@@ -33,6 +33,9 @@ REFUSED = {
         "There is no setting compaction.step.",
         "Did you mean compaction.steps? Settings of comp",
     ),
+    "compaction.steps=[]": ("compaction.steps is no setting by itself.", 'Write it as JSON: {"steps": …}'),
+    "serve=3": ("serve is not set inside a conversation.", "lamella.toml"),
+    "web_search=x": ("web_search is not set inside a conversation.", "lamella.toml"),
     "store=memory:": ("store is not set inside a conversation.", "--store"),
 }
 
@@ -44,6 +47,13 @@ def test_what_cannot_be_set_is_told_with_the_setting_its_values_and_a_near_name(
         read_given(None, [word])
     assert refused.value.message.startswith(told)
     assert hint in refused.value.hint
+
+
+def test_only_what_a_conversation_can_set_is_named_to_those_who_set_something_else() -> None:
+    with pytest.raises(LamellaError) as refused:
+        read_given(None, ["x=3"])
+    assert "linger" in refused.value.hint
+    assert "model_facts" not in refused.value.hint
 
 
 def test_what_can_be_set_is_of_its_type() -> None:

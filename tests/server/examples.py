@@ -1,0 +1,255 @@
+"""Every address asked once, and what it answers: the examples of the description. Run as a program it writes them.
+
+python -m tests.server.examples
+"""
+
+import json
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import httpx2
+from tests.server.running import RunningServer, running
+
+from lamella import ToolCall
+from lamella.errors import KeyRefusedError
+from lamella.testing import Line, ScriptedProvider
+
+FILE = Path("src/lamella/faces/server/examples.json")
+CHAT = "/v1/conversations/{conversation}"
+NOTE = {"kind": "note", "path": "project-spec.md", "text": "# Spec\n\nThe sluice opens at noon.\n"}
+BED = {"path": "beds.js", "content": "export function water(bed) {\n  bed.wet = 1;\n}\n"}
+TOOL = {"name": "tide", "description": "When the tide is high.", "parameters": {"type": "object", "properties": {}}}
+WANTS = Line(text="Let me look.", calls=(ToolCall(id="call_1", name="tide", arguments="{}"),))
+LONG = "It is said in the plan, at some length, and goes on so for a while. " * 12
+ASKED = [{"role": "user", "content": "When to sow?"}]
+FIELDS = {"problem": "Desks are booked twice.", "goals": ["No desk is booked twice."]}
+_IDS = re.compile(r"(?<![0-9a-f])(?:[0-9a-f]{20}|[0-9a-f]{16}|[0-9a-f]{12})(?![0-9a-f])")
+_STAMP = re.compile(r"20\d\d/\d\d/\d\d \d\d:\d\d:\d\d")
+_TIME = re.compile(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|\+00:00)")
+# What depends on the machine and on the moment, by its name.
+_PASSING = {"build": 0.002, "first": 0.4, "total": 1.2, "seconds": 1.2, "created": 1_794_996_000}
+_AT, _EPOCH = "2026-11-15T10:00:00Z", 1_794_996_000
+Body = dict[str, Any]
+
+
+class Recording:
+    """Asks a server, and keeps what was asked and answered by the address."""
+
+    def __init__(self, server: RunningServer) -> None:
+        self._client = server.client
+        self.kept: dict[str, Body] = {}
+
+    def call(
+        self, address: str, body: object = None, *, query: Body | None = None, status: int = 0, **places: str
+    ) -> Any:  # noqa: ANN401 - any JSON
+        """What an address answers, once; asked again it is not kept again, nor is what was meant to fail."""
+        method, path = address.split(" ")
+        answer = self._client.request(method, path.format(**places), json=body, params=query)
+        assert answer.status_code == status if status else answer.status_code < 300, (address, answer.text)
+        if status:
+            return None
+        kept: Body = {} if body is None else {"request": body}
+        kind = answer.headers["content-type"].split(";")[0]
+        kept |= {"status": answer.status_code, "type": kind, "answer": _read(answer)}
+        self.kept.setdefault(address, kept)
+        return kept["answer"]
+
+
+def _read(answer: httpx2.Response) -> object:
+    return answer.json() if answer.headers["content-type"].startswith("application/json") else answer.text
+
+
+def record() -> dict[str, Body]:
+    """The examples: every address, asked as people would."""
+    refused = KeyRefusedError("The key is refused.", hint="Give another.")
+    lines: list[Line | str] = [
+        *["In March."] * 3,
+        WANTS,
+        *["In March."] * 2,
+        Line(error=refused),
+        "In March.",
+        *[LONG] * 8,
+        *["In March."] * 9,
+    ]
+    with running("memory:", ScriptedProvider(*lines), vault=Path("examples/vault")) as server:
+        recording = Recording(server)
+        for part in (_ask, _attach, _look, _compact, _work, _administer, _use_doors, _end):
+            part(recording.call)
+    return {address: _settle(address, kept) for address, kept in sorted(recording.kept.items())}
+
+
+Ask = Callable[..., Any]
+
+
+def _ask(call: Ask) -> None:
+    key = call("POST /v1/conversations", {"name": "garden", "title": "The garden"})["conversation"]
+    asked = call(f"POST {CHAT}/messages", {"text": "When to sow?", "stream": False}, conversation=key)
+    message = asked["message"]
+    call(f"GET {CHAT}/messages/{{message}}/events", conversation=key, message=message)
+    call(
+        f"PUT {CHAT}/messages/{{message}}",
+        {"text": "When to sow beans?", "stream": False},
+        conversation="garden",
+        message=message,
+    )
+    call(f"POST {CHAT}/messages/{{message}}/regenerate", {"stream": False}, conversation="garden", message=message)
+    call(f"POST {CHAT}/switch", {"head": asked["reply"]}, conversation="garden")
+    call(f"POST {CHAT}/fork", {"message": asked["reply"], "name": "garden-again"}, conversation="garden")
+    call(f"PATCH {CHAT}", {"title": "Beans"}, conversation="garden")
+    call(f"POST {CHAT}/stop", conversation="garden")
+    call("GET /v1/conversations")
+    call("GET /v1/conversations/search", query={"q": "sow"})
+    call(f"GET {CHAT}", conversation="garden")
+    call(f"GET {CHAT}/export", conversation="garden")
+    call("POST /v1/conversations/import", {"archive": "**user**: Hello\n\n**ai**: Hi.\n"})
+    call("POST /v1/conversations", {"name": "tides"})
+    body = {"text": "When is high tide?", "stream": False, "tools": [TOOL]}
+    waits = call(f"POST {CHAT}/messages", body, conversation="tides")
+    given = {"outputs": [{"call": "call_1", "output": "At noon."}], "stream": False}
+    call(f"POST {CHAT}/messages/{{message}}/results", given, conversation="tides", message=waits["message"])
+
+
+def _attach(call: Ask) -> None:
+    call("POST /v1/conversations", {"name": "sluice"})
+    call(f"POST {CHAT}/attachments", {"attach": [NOTE]}, conversation="sluice")
+    call(f"POST {CHAT}/messages", {"text": "When does it open?", "stream": False}, conversation="sluice")
+    call(f"GET {CHAT}/attachments", conversation="sluice")
+    for name in ("pin", "unpin", "detach", "drop"):
+        call(f"POST {CHAT}/{name}", {"names": ["project-spec.md"]}, conversation="sluice")
+    call(f"POST {CHAT}/refresh", {"names": []}, conversation="sluice")
+    call("GET /v1/notes/complete", query={"q": "one-index"})
+    call("GET /v1/notes/search", query={"q": "what is decided", "limit": 1})
+
+
+def _look(call: Ask) -> None:
+    call(f"GET {CHAT}/turns/{{number}}", conversation="sluice", number="1")
+    query = {"provider": "anthropic", "max_tokens": 500}
+    call(f"GET {CHAT}/turns/{{number}}/request", conversation="sluice", number="1", query=query)
+    call(f"POST {CHAT}/preview", {"text": "And when does it close?"}, conversation="sluice")
+    for name in ("budget", "working-set", "ledger"):
+        call(f"GET {CHAT}/{name}", conversation="sluice")
+    call(f"GET {CHAT}/why", conversation="sluice", query={"name": "project-spec.md"})
+    added = call(f"POST {CHAT}/rules", {"text": "Answer in one sentence."}, conversation="sluice")
+    call(f"GET {CHAT}/rules", conversation="sluice")
+    call(f"DELETE {CHAT}/rules/{{rule}}", conversation="sluice", rule=added["added"]["id"])
+    call(
+        f"POST {CHAT}/messages", {"text": "And when does it close?", "stream": False}, conversation="sluice", status=502
+    )
+    call(f"POST {CHAT}/resume", {"stream": False}, conversation="sluice")
+
+
+def _compact(call: Ask) -> None:
+    own = {"summarizer": "off", "layout": "in_place", "window": 20_000, "reserve": 500}
+    call("POST /v1/conversations", {"name": "long", "settings": own})
+    for number in range(8):
+        call(f"POST {CHAT}/messages", {"text": f"What of point {number}?", "stream": False}, conversation="long")
+    call(f"POST {CHAT}/compactions/plan", {"to": 0.01, "since": "turn:5"}, conversation="long")
+    call(f"POST {CHAT}/compactions", {"to": 0.01, "since": "turn:5"}, conversation="long")
+    call(f"GET {CHAT}/compactions", conversation="long")
+    call(f"GET {CHAT}/recall", conversation="long", query={"q": "said in the plan", "limit": 1})
+    call(f"POST {CHAT}/compactions/undo", {}, conversation="long")
+
+
+def _work(call: Ask) -> None:
+    call("GET /v1/workflows")
+    call("POST /v1/conversations", {"name": "desks"})
+    call(f"POST {CHAT}/workflow", {"workflow": "rfc"}, conversation="desks")
+    call(f"PATCH {CHAT}/workflow/data", {"fields": FIELDS}, conversation="desks")
+    call(f"GET {CHAT}/workflow/data", conversation="desks")
+    call(f"POST {CHAT}/workflow/submit", conversation="desks")
+    call(f"POST {CHAT}/workflow/approve", {"decision": "Double bookings of desks end."}, conversation="desks")
+    call(f"GET {CHAT}/workflow", conversation="desks")
+    call(f"GET {CHAT}/workflow/export", conversation="desks", query={"title": "Desks"})
+    call(f"POST {CHAT}/workflow/rewind", {"stage": "problem"}, conversation="desks")
+
+
+def _administer(call: Ask) -> None:
+    for path in ("/healthz", "/readyz", "/metrics", "/v1/runners", "/v1/tools", "/v1/models", "/v1/settings"):
+        call(f"GET {path}")
+    call(f"GET {CHAT}/settings", conversation="long")
+    call(f"PATCH {CHAT}/settings", {"settings": {"temperature": 0.2}}, conversation="long")
+    fact = call("POST /v1/memory", {"text": "Writes in British English."})
+    call("GET /v1/memory")
+    changed = call("PUT /v1/memory/{fact}", {"text": "Writes in plain English."}, fact=fact["id"])
+    call("DELETE /v1/memory/{fact}", fact=changed["id"])
+    call("POST /v1/trust", {"field": "model", "place": "openai:gpt-5.5"})
+
+
+def _use_doors(call: Ask) -> None:
+    asked = {"prompt": "And why?", "messages": [{"role": "user", "content": "What does it do?"}], "apiKey": "unused"}
+    chosen = {"codebase": [BED], "question": "What waters a bed?"}
+    for path in ("/v1/solution", "/Unfold/New/solution"):
+        call(f"POST {path}", asked)
+    for path in ("/v1/codebase-filter", "/Unfold/new/codebase-filter"):
+        call(f"POST {path}", chosen)
+    call("POST /v1/chat/completions", {"model": "lamella", "messages": ASKED})
+    call("POST /v1/responses", {"model": "lamella", "input": "When to reap?"})
+    call("POST /v1/messages", {"model": "lamella", "max_tokens": 500, "messages": ASKED})
+
+
+def _end(call: Ask) -> None:
+    said = call(f"GET {CHAT}", conversation="long")["turns"]
+    call(f"DELETE {CHAT}/messages/{{message}}", conversation="long", message=said[-1]["message"])
+    call(f"DELETE {CHAT}", conversation="garden-again")
+
+
+def _settle(address: str, kept: Body) -> Body:
+    """An example as it is on every machine and day, with ids by the order in which they come."""
+    kept = {**kept, "answer": _shorten(address, kept["answer"])}
+    text = _STAMP.sub("2026/11/15 10:00:00", _TIME.sub(_AT, json.dumps(_calm(kept), ensure_ascii=False)))
+    known: dict[str, str] = {}
+
+    def name(found: re.Match[str]) -> str:
+        given = found.group()
+        return known.setdefault(given, f"{len(known) + 1:x}".rjust(2, "0").ljust(len(given), "a"))
+
+    settled: Body = json.loads(_IDS.sub(name, text))
+    return settled
+
+
+def _calm(value: object) -> Any:  # noqa: ANN401 - any JSON
+    if isinstance(value, dict):
+        calm = {name: _calm(one) for name, one in value.items()}
+        passing = {name: still for name, still in _PASSING.items() if isinstance(calm.get(name), float)}
+        times = {name: _EPOCH for name in ("created", "created_at") if isinstance(calm.get(name), int)}
+        return {**calm, **passing, **{name: at for name, at in times.items() if calm[name]}}
+    return [_calm(one) for one in value] if isinstance(value, list) else value
+
+
+def _shorten(address: str, answer: Any) -> Any:  # noqa: ANN401 - any JSON
+    match address.rpartition(" ")[2]:
+        case "/metrics":
+            return "".join(line for line in answer.splitlines(keepends=True) if "lamella_answers_total" in line)
+        case path if path.endswith("/export") and isinstance(answer, str):
+            # What follows is for programs, and long.
+            return answer.partition("<!--")[0] + "<!-- lamella-context: {} -->\n"
+        case "/v1/settings":
+            shown = {name: answer["settings"][name] for name in ("layout", "window", "serve")}
+            return {"settings": shown, "files": {}}
+        case "/v1/tools":
+            return {**answer, "tools": answer["tools"][:1]}
+        case "/v1/memory":
+            return {**answer, "folder": ""} if "folder" in answer else answer
+        case "/v1/workflows":
+            some = [one for one in answer["workflows"] if one["name"] == "rfc"]
+            return {**answer, "workflows": [{**one, "stages": one["stages"][:2]} for one in some]}
+        case path if "/workflow" in path and isinstance(answer, dict) and "stages" in answer:
+            return {**answer, "stages": answer["stages"][:2]}
+    return answer
+
+
+def write(examples: dict[str, Body]) -> str:
+    """The examples as they are kept."""
+    return json.dumps(examples, ensure_ascii=False, indent=1) + "\n"
+
+
+if __name__ == "__main__":
+    # What the one who runs this has set, trusts and remembers is no part of an example.
+    with TemporaryDirectory() as own:
+        os.environ |= {"LAMELLA_CONFIG": os.devnull, "XDG_CONFIG_HOME": own, "XDG_CACHE_HOME": own}
+        os.environ |= {"XDG_DATA_HOME": own, "LAMELLA_MEMORY_FOLDER": f"{own}/memory"}
+        FILE.write_text(write(record()), encoding="utf-8")

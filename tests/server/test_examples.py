@@ -1,0 +1,84 @@
+"""The description is whole: every address says what comes back, field by field, with an example that is answered so."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import jsonschema  # type: ignore[import-untyped]  # it comes with schemathesis
+import pytest
+from tests.server.examples import FILE, record, write
+from tests.server.running import read_events, running
+
+from lamella import ToolCall
+from lamella.core.messages.usage import Usage
+from lamella.testing import Line, ScriptedProvider
+
+Operation = tuple[str, dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def description() -> dict[str, Any]:
+    with running("memory:", ScriptedProvider()) as server:
+        told: dict[str, Any] = server.client.get("/openapi.json").json()
+        return told
+
+
+def list_operations(description: dict[str, Any]) -> Iterator[Operation]:
+    for path, operations in description["paths"].items():
+        for method, operation in operations.items():
+            yield f"{method.upper()} {path}", operation
+
+
+def list_contents(operation: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What is taken and given in JSON, errors included."""
+    if "requestBody" in operation:
+        yield "request", operation["requestBody"]["content"]["application/json"]
+    for status, response in operation["responses"].items():
+        yield from [(status, one) for kind, one in response.get("content", {}).items() if kind == "application/json"]
+
+
+def test_the_examples_are_what_a_server_answers_now() -> None:
+    """If something changed on purpose, ``python -m tests.server.examples`` writes them anew."""
+    assert write(record()) == FILE.read_text(encoding="utf-8")
+
+
+def test_every_address_has_an_example_of_what_it_takes_and_gives(description: dict[str, Any]) -> None:
+    missing = []
+    for address, operation in list_operations(description):
+        shown = [one for response in operation["responses"].values() for one in response.get("content", {}).values()]
+        missing += [f"{address}: answer"] * (sum("example" in one for one in shown) < 2)
+        body = operation.get("requestBody", {}).get("content", {}).get("application/json")
+        missing += [f"{address}: request"] * (body is not None and "example" not in body)
+    assert missing == []
+
+
+def test_every_body_is_described_by_name_and_every_example_is_as_described(description: dict[str, Any]) -> None:
+    tried = 0
+    for address, operation in list_operations(description):
+        for place, content in list_contents(operation):
+            named = content["schema"].get("$ref", "")
+            assert named, f"{address}: {place}"
+            known = description["components"]["schemas"][named.rpartition("/")[2]]
+            assert known.get("properties") or named.endswith("/RequestJson"), named
+            if "example" in content:
+                tried += 1
+                schema = {"$ref": named, "components": description["components"]}
+                jsonschema.Draft202012Validator(schema).validate(content["example"])
+    assert tried >= 2 * 60
+
+
+def test_every_event_of_a_stream_is_as_described(description: dict[str, Any]) -> None:
+    content = description["paths"]["/v1/conversations/{conversation}/messages"]["post"]["responses"]["200"]["content"]
+    (kinds,) = content["text/event-stream"]["itemSchema"].values()
+    described = {one["properties"]["event"]["const"]: one["properties"]["data"]["contentSchema"] for one in kinds}
+    line = Line(text="At noon.", reasoning="It was asked.", usage=Usage(plain=9, output=2))
+    call = Line(text="Let me look.", calls=(ToolCall(id="c1", name="tide", arguments="{}"),))
+    seen = []
+    with running("memory:", ScriptedProvider(line, call)) as server:
+        path = f"/v1/conversations/{server.begin('tides')}/messages"
+        for body in ({"text": "When?"}, {"text": "And then?", "tools": [{"name": "tide"}]}, {"text": "Once more?"}):
+            with server.client.stream("POST", path, json=body) as answer:
+                seen += list(read_events(answer.iter_lines()))
+    for event in seen:
+        schema = {**described[event.name], "components": description["components"]}
+        jsonschema.Draft202012Validator(schema).validate(event.data)
+    assert {"envelope", "delta", "reasoning", "usage", "done", "error"} <= {event.name for event in seen}

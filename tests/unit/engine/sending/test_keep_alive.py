@@ -1,0 +1,206 @@
+"""Keep-alives: the last request is sent again while nobody asks, where that pays and settings say so, and counts."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+import lamella
+from lamella import Note
+from lamella.adapters.stores.memory import MemoryStore
+from lamella.core.log.placement import Lapse, Placement
+from lamella.core.messages.usage import Usage
+from lamella.core.values import replace
+from lamella.engine.chat import Chat
+from lamella.engine.dialogue.ask import Ask
+from lamella.engine.keeping.stored import StoredChat
+from lamella.engine.sending.delivery import Delivery
+from lamella.engine.sending.keep_alive import keep_alive
+from lamella.errors import OverloadedError, SettingError
+from lamella.testing import Line, ScriptedProvider, SettableClock
+from lamella.views.caches.cold import view_cold
+from lamella.wiring import open_backend
+
+NOON = datetime(2026, 11, 17, 12, tzinfo=UTC)
+CLAUDE = "anthropic:claude-sonnet-4-5"
+LONG = "one word and another " * 2_000
+USED = Usage(plain=0, read=8_000, write=0, output=1)
+PONG = Line(text="P", usage=USED)
+LIFETIME = 300
+DUE = 285
+
+
+class Sitting:
+    """A stored chat, a clock that goes on while somebody sleeps, and what the provider was asked."""
+
+    def __init__(self, *lines: Line, model: str = CLAUDE, store: MemoryStore | None = None, **settings: object) -> None:
+        self.clock, self.provider = SettableClock(NOON), ScriptedProvider(*lines)
+        self.store = store or MemoryStore()
+        backend = replace(open_backend("memory:"), store=self.store, clock=self.clock, make_key=str)
+        self.chat = StoredChat(backend, "chat", {"model": model, "layout": "auto", **settings})
+        self.slept: list[float] = []
+        self.on_sleep: Callable[[], None] = lambda: None
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.clock.wait(seconds)
+        self.on_sleep()
+
+    def post(self, model: str) -> Delivery:
+        return Delivery(
+            provider=self.provider, clock=self.clock, sleep=self.sleep, jitter=lambda: 0.0, model=model, answer=1
+        )
+
+    def say(self, text: str = "What is in it?", **given: object) -> Placement:
+        asked = Ask(text=text, **given)  # type: ignore[arg-type]
+        turn = self.chat.ask(asked, at=self.clock.now())
+        self.chat.reply("Words.", at=self.clock.now())
+        return turn.envelope.prompt.placement
+
+    def keep(self) -> int:
+        return asyncio.run(keep_alive(self.chat, self.post))
+
+
+def begin(*lines: Line, **settings: object) -> Sitting:
+    sitting = Sitting(*lines, **settings)  # type: ignore[arg-type]
+    sitting.say(attach=(Note(path="a.md", text=LONG).attachment(),))
+    return sitting
+
+
+def test_unless_somebody_says_so_nothing_is_sent_and_its_price_is_offered() -> None:
+    sitting = begin()
+    assert (sitting.keep(), sitting.provider.requests, sitting.slept) == (0, [], [])
+    assert sitting.chat.cold() is None
+    sitting.clock.wait(LIFETIME * 0.85)
+    cold = sitting.chat.cold()
+    assert cold is not None
+    assert cold.keep is not None
+    assert cold.keep.due_at == NOON + timedelta(seconds=DUE)
+    assert cold.cost is not None
+    assert cold.keep.cost is not None
+    assert 0 < cold.keep.cost < cold.cost / 5
+    body = view_cold(cold)
+    assert body is not None
+    assert isinstance(body["keep"], dict)
+    assert body["keep"]["tokens"] == cold.keep.tokens
+
+
+def test_what_was_sent_last_is_sent_again_in_time_and_answered_in_a_token() -> None:
+    sitting = begin(PONG, keep_alive=1)
+    sent = sitting.chat.standing[0].last
+    assert sent is not None
+    assert sitting.keep() == 1
+    (request,) = sitting.provider.requests
+    assert (request.messages, request.answer, request.marks) == (sent.messages, 1, sent.placement.marks)
+    assert sitting.slept == [DUE]
+
+
+def test_it_is_a_call_of_the_ledger_with_what_it_cost_and_said_nowhere() -> None:
+    sitting = begin(PONG, keep_alive=1)
+    sitting.keep()
+    call = sitting.chat.ledger()[-1][-1]
+    assert (call.purpose, call.usage, len(sitting.chat.turns())) == ("keep_alive", USED, 1)
+    assert call.billed is not None
+    assert call.predicted is not None
+    # But for what the start of an answer takes in every request.
+    assert call.predicted.read > 0.99 * call.predicted.total
+    assert sitting.chat.turns()[-1].reply is not None
+
+
+def test_the_next_plan_counts_from_its_start_and_so_does_the_warning() -> None:
+    sitting = begin(PONG, keep_alive=1)
+    sitting.keep()
+    sitting.clock.wait(LIFETIME * 0.7)
+    assert sitting.chat.cold() is None
+    kept = sitting.say("And then?")
+    assert (kept.keep, kept.lapse) == (None, Lapse.KEPT)
+    assert kept.served is not None
+    lapsed = begin()
+    lapsed.clock.wait(DUE + LIFETIME * 0.7)
+    assert lapsed.say("And then?").lapse is Lapse.SHORT
+
+
+@pytest.mark.parametrize("layout", ["auto", "in_place"])
+def test_opened_anew_the_conversation_knows_that_its_cache_was_kept(layout: str) -> None:
+    sitting = begin(PONG, keep_alive=1, layout=layout)
+    sitting.keep()
+    again = Sitting(store=sitting.store, layout=layout)
+    at = sitting.clock.now() + timedelta(seconds=LIFETIME * 0.7)
+    here, there = (one.chat.preview(Ask(text="And then?"), at=at) for one in (sitting, again))
+    assert here == there
+    assert here.cache is not None
+    assert here.cache.read > 0.9 * here.tokens.total
+    sitting.clock.set(at)
+    sitting.say("And then?")
+    opened = Sitting(store=sitting.store, layout=layout)
+    assert opened.chat.standing[0].trail == sitting.chat.standing[0].trail
+
+
+def test_no_more_are_sent_than_settings_say_nor_than_pay() -> None:
+    assert begin(PONG, PONG, PONG, keep_alive=2).keep() == 2
+    # Where reading costs half, nothing is worth it.
+    facts = begin(keep_alive=2, model="openai:gpt-4o")
+    assert facts.keep() == 0
+    twice = begin(PONG, PONG, PONG, keep_alive=2)
+    twice.keep()
+    assert (twice.keep(), len(twice.provider.requests)) == (0, 2)
+
+
+@pytest.mark.parametrize("model", ["local", "deepseek:deepseek-v4"])
+def test_what_does_not_expire_by_the_clock_is_never_kept(model: str) -> None:
+    sitting = begin(keep_alive=2, model=model)
+    assert (sitting.keep(), sitting.chat.find_keep_alive()) == (0, None)
+
+
+def test_what_is_too_short_for_the_cache_is_not_kept() -> None:
+    sitting = Sitting(keep_alive=2)
+    sitting.say()
+    assert sitting.keep() == 0
+
+
+def test_a_question_that_came_meanwhile_ends_it() -> None:
+    sitting = begin(PONG, keep_alive=2)
+
+    def ask() -> None:
+        sitting.say("Meanwhile?")
+
+    sitting.on_sleep = ask
+    assert (sitting.keep(), sitting.provider.requests) == (0, [])
+
+
+def test_a_cache_that_lapsed_while_the_machine_slept_is_not_written_for_nobody() -> None:
+    sitting = begin(PONG, keep_alive=2)
+    sitting.on_sleep = lambda: sitting.clock.wait(LIFETIME)
+    assert (sitting.keep(), sitting.provider.requests) == (0, [])
+
+
+def test_one_that_fails_is_told_to_who_awaits_it_and_leaves_the_conversation_as_it_was() -> None:
+    sitting = begin(Line(error=OverloadedError("No.", hint="Wait.", wait=None)), keep_alive=1)
+    sitting.provider = ScriptedProvider(*[Line(error=OverloadedError("No.", hint="Wait.", wait=None))] * 9)
+    with pytest.raises(OverloadedError):
+        sitting.keep()
+    assert [call.purpose for calls in sitting.chat.ledger() for call in calls] == []
+
+
+def test_a_program_runs_it_beside_what_it_waits_for() -> None:
+    provider = ScriptedProvider("Words.", PONG)
+
+    async def run() -> tuple[int, list[str]]:
+        async with lamella.open("memory:", model=CLAUDE, provider=provider) as engine:
+            chat: Chat = engine.chat("demo")
+            async for _ in chat.send("What is in it?", attach=[Note(path="a.md", text=LONG)]):
+                pass
+            off = await chat.keep_alive()
+            chat.set(keep_alive=1)
+            waits = asyncio.ensure_future(chat.keep_alive())
+            await asyncio.sleep(0.05)
+            waits.cancel()
+            return off, [call.purpose for call in chat.ledger()[-1]]
+
+    assert asyncio.run(run()) == (0, ["answer"])
+
+
+def test_more_than_two_are_refused() -> None:
+    with pytest.raises(SettingError, match="keep_alive is 3"):
+        Sitting(keep_alive=3)
