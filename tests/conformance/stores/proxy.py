@@ -1,7 +1,8 @@
-"""A server between a client and PostgreSQL that can lose the answer to a commit, as a network can."""
+"""A server between a client and PostgreSQL: it can lose the answer to a commit, or end in the middle of one."""
 
 import socket
 import threading
+import time
 from contextlib import suppress
 from pathlib import Path
 from select import select
@@ -10,6 +11,10 @@ from types import TracebackType
 _NAME = ".s.PGSQL.5432"
 # What ends a transaction, and what is one by itself.
 _COMMITS = (b"COMMIT\0", b"WITH moved AS")
+_FIELDS = b"SFATAL\0VFATAL\0C57P01\0Mterminating connection due to unexpected postmaster exit\0\0"
+_LAST_WORDS = b"E" + (len(_FIELDS) + 4).to_bytes(4, "big") + _FIELDS
+_READY = b"Z\0\0\0\5T"
+_LINGERING = 0.3
 
 
 class Proxy:
@@ -20,6 +25,8 @@ class Proxy:
         self.lose_commit = False
         self.shut = False
         self.lost = 0
+        # At these statements the server says its last words, as one whose first process died; the line stays a while.
+        self.end_at = b""
         # How often the client has sent something.
         self.asked = 0
         self._target = target / _NAME
@@ -64,6 +71,13 @@ class Proxy:
             return bool(data)
         data = client.recv(65536)
         self.asked += 1
+        if self.end_at and self.end_at in data:
+            self.end_at = b""
+            self.lost += 1
+            server.sendall(data)
+            client.sendall(server.recv(65536).removesuffix(_READY) + _LAST_WORDS)
+            time.sleep(_LINGERING)
+            return False
         server.sendall(data)
         if self.lose_commit and any(one in data for one in _COMMITS):
             # The server has committed when it answers; the client never hears of it.

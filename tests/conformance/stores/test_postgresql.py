@@ -86,6 +86,17 @@ def through(proxy: Proxy) -> Iterator[Store]:
     store.close()
 
 
+def test_a_server_that_ends_among_statements_sent_together_loses_and_doubles_nothing(
+    proxy: Proxy, through: Store
+) -> None:
+    # Its last words come in place of the word that everything is done, on a line that seems to be good.
+    proxy.end_at = b"INTO holdings"
+    assert through.append("c", attach(b"content", text="two"), expected=1) == 2
+    assert proxy.lost == 1
+    assert texts(through, "c") == ["one", "two"]
+    assert list(through.verify()) == []
+
+
 def test_a_commit_whose_answer_was_lost_is_recognised_and_not_repeated(proxy: Proxy, through: Store) -> None:
     proxy.lose_commit = True
     assert through.append("c", attach(b"x", text="two"), expected=1) == 2

@@ -33,6 +33,16 @@ class Connection(psycopg.Connection[Row]):
 
     silence = 10.0
 
+    @property
+    def idle(self) -> bool:
+        """Whether it can be used for the next thing.
+
+        A server that ends while several statements are on their way to it says so before it hangs up: the driver is
+        then left in the middle of its pipeline, on a line that does not count as broken.
+        """
+        status, pipeline = self.info.transaction_status, self.pgconn.pipeline_status
+        return status == psycopg.pq.TransactionStatus.IDLE and pipeline == psycopg.pq.PipelineStatus.OFF
+
     def wait(self, gen: PQGen[_Given], interval: float = _LOOK, timeout: float | None = None) -> _Given:
         """What the driver waits for; once the server was silent for too long, an error, and the connection is lost."""
         # Only who listens for notifications gives a time-out, and older drivers do not take one.
@@ -116,9 +126,8 @@ class Pool:
                 time.sleep(_PAUSE)
 
     def _give_back(self, connection: Connection) -> None:
-        usable = connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
         with self._lock:
-            if usable and not self._closed:
+            if connection.idle and not self._closed:
                 self._idle.append(connection)
                 return
         connection.close()

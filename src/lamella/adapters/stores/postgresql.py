@@ -200,7 +200,7 @@ class PostgresDatabase:
                 try:
                     result = use(connection)
                 except psycopg.Error as error:
-                    if connection.broken or isinstance(error, pg.DeadlockDetected | pg.SerializationFailure):
+                    if not connection.idle or isinstance(error, pg.DeadlockDetected | pg.SerializationFailure):
                         raise _LostError(error) from error
                     raise
         except (psycopg.Error, _LostError) as error:
