@@ -74,9 +74,7 @@ class Proxy:
         if self.end_at and self.end_at in data:
             self.end_at = b""
             self.lost += 1
-            server.sendall(data)
-            client.sendall(server.recv(65536).removesuffix(_READY) + _LAST_WORDS)
-            time.sleep(_LINGERING)
+            self._end(client, server, data)
             return False
         server.sendall(data)
         if self.lose_commit and any(one in data for one in _COMMITS):
@@ -86,3 +84,16 @@ class Proxy:
             self.lost += 1
             return False
         return bool(data)
+
+    def _end(self, client: socket.socket, server: socket.socket, asked: bytes) -> None:
+        """Pass on what is asked, however many pieces it comes in, and the answer but for the word that it is whole."""
+        told = b""
+        server.sendall(asked)
+        while not told.endswith(_READY):
+            ready, _, _ = select([client, server], [], [])
+            if client in ready:
+                server.sendall(client.recv(65536))
+            if server in ready:
+                told += server.recv(65536)
+        client.sendall(told.removesuffix(_READY) + _LAST_WORDS)
+        time.sleep(_LINGERING)
