@@ -1,7 +1,7 @@
 """What is sent fits or nothing is sent, and what had to go first was allowed to go and is said."""
 
 import re
-from collections.abc import Mapping, Set
+from collections.abc import Collection, Set
 
 from hypothesis import given, settings
 from tests.invariants.blocks import find_blocks, held_text
@@ -89,10 +89,10 @@ def check_tokens(receipt: Receipt) -> None:
     assert receipt.tokens_after < receipt.tokens_before
 
 
-def check_removed(receipt: Receipt, *, free: list[str], known: set[str], asked: Mapping[str, str]) -> list[str]:
+def check_removed(receipt: Receipt, *, free: list[str], known: set[str], asked: dict[str, str]) -> list[str]:
     """What was taken out was there, each once.
 
-    A reply that stands as its outline is still there to be taken. ``asked`` are the questions of replies.
+    A reply that stands as its outline is still there to be taken. ``asked`` are the questions that replies stand behind.
     """
     gone: list[str] = []
     left = set(asked.values()) - set(free)
@@ -106,7 +106,19 @@ def check_removed(receipt: Receipt, *, free: list[str], known: set[str], asked: 
             assert set(step.removed) <= set(free) - set(gone)
             # A reply that left alone is still there as a line, and may go with its question after all.
             gone += [name for name in step.removed if asked.get(name, name) in (*step.removed, *gone, *left)]
+        if step.name is StepName.CHITCHAT:
+            join_replies(step.removed, free=free, asked=asked)
     return gone
+
+
+def join_replies(removed: Collection[str], *, free: list[str], asked: dict[str, str]) -> None:
+    """Replies to what left alone stand behind the question before it, and go with that one."""
+    before = ""
+    for name in free:
+        if name not in asked and name not in removed:
+            before = name
+        elif asked.get(name) in removed:
+            asked[name] = before
 
 
 @TRIED
