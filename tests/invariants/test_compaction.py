@@ -92,7 +92,7 @@ def check_tokens(receipt: Receipt) -> None:
 def check_removed(receipt: Receipt, *, free: list[str], known: set[str], asked: dict[str, str]) -> list[str]:
     """What was taken out was there, each once.
 
-    A reply that stands as its outline is still there to be taken. ``asked`` are the questions that replies stand behind.
+    A reply that stands as its outline is still there to be taken. ``asked`` are questions that replies stand behind.
     """
     gone: list[str] = []
     left = set(asked.values()) - set(free)
