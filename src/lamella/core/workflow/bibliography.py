@@ -51,12 +51,15 @@ def _is_better(text: str, than: str) -> bool:
 
 
 def _list_keys(source: Mapping[str, str]) -> Iterator[str]:
-    doi = _DOI.fullmatch(source.get("doi", "")) or _DOI.fullmatch(source.get("url", ""))
+    url = source.get("url", "")
+    doi = _DOI.fullmatch(source.get("doi", "")) or _DOI.fullmatch(url)
     if doi is not None:
         yield f"doi {doi[1].casefold()}"
-    if source.get("url"):
-        yield f"url {clean_address(source['url'])}"
-    if not doi and not source.get("url"):
+    # Two sources of which nobody knows where they are need not be one.
+    known = url.casefold() not in _WEAK
+    if known:
+        yield f"url {clean_address(url)}"
+    if not doi and not known:
         said = "|".join(source.get(name, "") for name in ("title", "authors", "year", "text"))
         yield f"said {said.casefold()}"
 

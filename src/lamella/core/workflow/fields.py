@@ -31,14 +31,16 @@ def cut_text(text: str, room: int) -> str:
 def tell_value(value: object) -> str:
     """A value on one line."""
     match value:
+        case None:
+            return ""
         case str():
             return " ".join(value.split())
         case bool():
             return "yes" if value else "no"
         case Mapping():
-            return ", ".join(f"{name}: {tell_value(one)}" for name, one in value.items())
+            return ", ".join(f"{name}: {tell_value(one)}" for name, one in value.items() if one is not None)
         case Sequence():
-            return "; ".join(tell_value(one) for one in value)
+            return "; ".join(tell_value(one) for one in value if one is not None)
         case _:
             return str(value)
 
@@ -67,11 +69,15 @@ def _share(wanted: Mapping[str, int], room: int) -> dict[str, int]:
 
 
 def list_sources(value: object) -> list[Mapping[str, object]]:
-    """References or citations as they were written down; a text alone is what one says, or its address."""
+    """References or citations as they were written down; a text alone is what one says, or its address.
+
+    One that says nothing is none.
+    """
     given = [value] if isinstance(value, str | Mapping) else value
     if not isinstance(given, Sequence):
         return []
-    return [one if isinstance(one, Mapping) else _read_source(tell_value(one)) for one in given]
+    told = [one if isinstance(one, Mapping) else _read_source(tell_value(one)) for one in given]
+    return [one for one in told if any(map(tell_value, one.values()))]
 
 
 def _read_source(text: str) -> dict[str, object]:

@@ -1,5 +1,6 @@
 """The bibliography has each source once, under whatever address it was given, with what is known best of it."""
 
+import pytest
 from tests.unit.core.workflow.working import Desk
 
 from lamella.core.workflow.bibliography import build_bibliography, clean_address
@@ -35,6 +36,16 @@ def test_sources_without_an_address_are_told_apart_by_what_they_say() -> None:
         "(2020). B.",
         "Doe (2021). A.",
     ]
+
+
+@pytest.mark.parametrize("nowhere", [None, "", "n.d.", "Unknown"])
+def test_sources_that_are_nowhere_stay_two(nowhere: str | None) -> None:
+    found = listed({"title": "A", "url": nowhere, "doi": None}, {"title": "B", "url": nowhere, "year": None})
+    assert [line.removesuffix(f" {nowhere}") for line in found] == ["A.", "B."]
+
+
+def test_what_says_nothing_is_no_source() -> None:
+    assert listed(None, {}, {"url": None}, "  ", "Doe (2021). A.") == ["Doe (2021). A."]
 
 
 def test_sources_of_stages_that_were_gone_back_behind_are_left_out() -> None:

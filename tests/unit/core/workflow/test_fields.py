@@ -13,6 +13,8 @@ from lamella.core.workflow.fields import cut_text, list_sources, render_sources,
         (True, "yes"),
         (False, "no"),
         (["a", {"b": 1, "c": ["d"]}], "a; b: 1, c: d"),
+        (None, ""),
+        (["a", None, {"b": None, "c": 0}], "a; c: 0"),
     ],
 )
 def test_a_value_is_told_on_one_line(value: object, told: str) -> None:
@@ -55,5 +57,6 @@ def test_sources_are_read_as_they_were_written() -> None:
 def test_a_source_is_told_with_every_address_it_has() -> None:
     told = tell_source({"authors": "Doe", "title": "A", "year": 2020, "url": "https://x.org/a", "doi": "doi:10.1/2"})
     assert told == 'Doe, "A", (2020), https://x.org/a, doi:10.1/2'
+    assert tell_source({"title": "A", "url": None, "doi": None}) == '"A"'
     assert tell_source({}) == "(nothing is known of it)"
     assert render_sources({"a": "b"}) == []
