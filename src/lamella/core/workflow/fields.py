@@ -21,11 +21,17 @@ _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://\S+", re.IGNORECASE)
 
 
 def cut_text(text: str, room: int) -> str:
-    """The beginning of a text, cut between words; an address that it begins with stays whole, however long it is."""
-    first = _ADDRESS.match(text)
-    if first is None or len(first.group()) <= room:
+    """The beginning of a text, cut between words; an address is whole or not there.
+
+    One that the text begins with stays, however long it is, also in brackets: `[Doe](https://…)`.
+    """
+    first = text.partition(" ")[0]
+    address = next((one for one in _ADDRESS.finditer(first) if one.start() < room < len(first)), None)
+    if address is None:
         return cut_words(text, room)
-    return first.group() + (" …" if len(text) > len(first.group()) else "")
+    if address.start() > _LEAST:
+        return first[: address.start()] + "…"
+    return first + (" …" if len(text) > len(first) else "")
 
 
 def tell_value(value: object) -> str:

@@ -42,6 +42,9 @@ def test_an_address_that_is_too_long_to_be_cut_stays_whole() -> None:
     url = "https://example.org/" + "x" * 100
     assert cut_text(f"{url} and more", 50) == f"{url} …"
     assert cut_text(url, 50) == url
+    assert cut_text(f"[Doe]({url}) and more", 50) == f"[Doe]({url}) …"
+    assert cut_text("後" * 30 + url, 50) == "後" * 30 + "…"
+    assert cut_text("後" * 60 + url, 50) == "後" * 49 + "…"
     assert cut_text("some words here", 10) == "some…"
 
 
