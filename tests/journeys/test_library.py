@@ -93,6 +93,10 @@ def test_what_one_command_attaches_the_next_shows_and_the_next_question_sends(la
 
 def test_each_command_is_taken_back_by_its_opposite(lamella: Run, vault: Path) -> None:
     assert "pinned with the next turn: plan.md" in lamella("pin", "talk", "plan.md").out
+    assert "list.md, note, " in lamella("attach", "talk", "list.md", "--vault", str(vault)).out
+    assert ", pinned\n" in lamella("pin", "talk", "list.md").out
+    assert ", pinned\n" not in lamella("unpin", "talk", "list.md").out
+    assert lamella("detach", "talk", "list.md").exit == 0
     assert "Nothing waits for the next turn of talk." in lamella("unpin", "talk", "plan.md").out
     assert "detached with the next turn: plan.md" in lamella("detach", "talk").out
     ran = lamella("drop", "talk", "plan.md")
