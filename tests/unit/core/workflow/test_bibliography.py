@@ -22,6 +22,13 @@ def test_a_doi_is_one_source_however_it_is_written() -> None:
     assert found == ["A study. https://doi.org/10.1000/xyz-123"]
 
 
+def test_one_that_has_both_shows_that_two_are_one() -> None:
+    doi, page = {"doi": "10.1000/x", "year": 2020}, {"url": "https://x.org/a", "title": "A"}
+    assert listed(doi, page) == ["(2020). https://doi.org/10.1000/x", "A. https://x.org/a"]
+    for order in ([doi, page, {**doi, **page}], [page, {**doi, **page}, doi], [page, doi, {**page, **doi}]):
+        assert listed(*order) == ["(2020). A. https://x.org/a"]
+
+
 def test_the_longer_text_is_kept_and_what_says_nothing_gives_way() -> None:
     found = listed(
         {"url": "https://x.org/a", "title": "Desks", "year": "n.d.", "authors": "unknown"},
