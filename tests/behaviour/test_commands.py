@@ -70,3 +70,14 @@ def test_a_transcript_sends_what_was_chosen_and_what_was_read_anew(vault: Path) 
         *_, last = replay_transcript(written, overrides={}, beside=vault)
         assert [one.text for one in last.messages] == [one.text for one in turn.messages]
         assert "Omega." in turn.messages[-1].text
+
+
+@pytest.mark.parametrize("blank", ["", " "])
+def test_a_blank_name_is_not_everything(vault: Path, blank: str) -> None:
+    with lamella.open("memory:", vault=vault) as engine:
+        chat = begin(engine)
+        chat.attach(Note(path="a.md"))
+        for do in (chat.detach, chat.drop, chat.pin, chat.unpin, chat.refresh):
+            with pytest.raises(lamella.CallError, match=f"{do.__name__} is (empty|blank)"):
+                do(blank)
+        assert [one.id for one in chat.commands.attach] == ["a.md"]

@@ -124,6 +124,7 @@ def test_what_a_conversation_has_already_counts_when_files_are_chosen(
         (("explain", "nowhere.py"), "nowhere.py"),
         (("fix",), "No error was piped in."),
         (("tests", "."), ". is a folder."),
+        (("tests", ""), "name is blank"),
         (("explain", "x.py", "--store", "memory:"), "--store needs --chat."),
         (("analyse", "nowhere", "--question", "x"), "nowhere"),
         (("analyse", ".", "--question", " "), "There is no question."),

@@ -93,6 +93,10 @@ def test_what_one_command_attaches_the_next_shows_and_the_next_question_sends(la
 
 def test_each_command_is_taken_back_by_its_opposite(lamella: Run, vault: Path) -> None:
     assert "pinned with the next turn: plan.md" in lamella("pin", "talk", "plan.md").out
+    assert "list.md, note, " in lamella("attach", "talk", "list.md", "--vault", str(vault)).out
+    assert ", pinned\n" in lamella("pin", "talk", "list.md").out
+    assert ", pinned\n" not in lamella("unpin", "talk", "list.md").out
+    assert lamella("detach", "talk", "list.md").exit == 0
     assert "Nothing waits for the next turn of talk." in lamella("unpin", "talk", "plan.md").out
     assert "detached with the next turn: plan.md" in lamella("detach", "talk").out
     ran = lamella("drop", "talk", "plan.md")
@@ -160,6 +164,14 @@ def test_what_is_wrong_is_told_and_changes_nothing(lamella: Run, vault: Path) ->
     assert "nobody" in refusal(lamella("show", "nobody", "--json"), code="bad_call")
     bad = lamella("attach", "talk", "plan.md", "--policy", "glue", "--vault", str(vault), "--json")
     assert "glue" in refusal(bad, code="bad_setting")
+    assert lamella("show", "talk", "--json").out == before
+
+
+@pytest.mark.parametrize("do", ["attach", "detach", "drop", "pin", "unpin", "refresh"])
+def test_a_blank_name_is_refused_and_never_everything(lamella: Run, vault: Path, do: str) -> None:
+    assert lamella("attach", "talk", "list.md", "--vault", str(vault)).exit == 0
+    before = lamella("show", "talk", "--json").out
+    assert "A name is blank" in refusal(lamella(do, "talk", "", "--json"), code="bad_usage")
     assert lamella("show", "talk", "--json").out == before
 
 

@@ -157,6 +157,16 @@ def test_bad_words_are_told_with_what_to_do_and_change_nothing(url: str, words: 
     assert rfc("status", "desks", "--json").out == before
 
 
+def test_fields_that_never_end_are_not_read_to_the_end(url: str, tmp_path: Path) -> None:
+    assert rfc("new", "desks").exit == 0
+    assert "it is a device" in rfc("data", "desks", "--file", "/dev/zero").err
+    vast = tmp_path / "vast.json"
+    with vast.open("wb") as file:
+        file.truncate(1 << 40)
+    assert "has 1,099,511,627,776 bytes" in rfc("data", "desks", "--file", str(vast)).err
+    assert url
+
+
 def test_a_workflow_of_ones_own_is_found_by_folder_and_by_path(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -306,7 +306,7 @@ class Discourse(StagedDiscourse):
 
     def detach(self, *names: str, at: datetime | None = None) -> Commands:
         """Take something out of the working set from the next turn on, or everything; or do not attach it after all."""
-        asked = Ask(text="", detach=_check_names(names or (EVERYTHING,), "detach"))
+        asked = Ask(text="", detach=_check_names(names, "detach") if names else (EVERYTHING,))
         return self._walker.command(asked, at=check_time(at))
 
     def drop(self, *names: str, at: datetime | None = None) -> Commands:
@@ -326,7 +326,7 @@ class Discourse(StagedDiscourse):
 
         What cannot be read stays as it is, and is said. Of a folder or a tag that did not fit it is chosen anew.
         """
-        named = _check_names(names or (EVERYTHING,), "refresh")
+        named = _check_names(names, "refresh") if names else (EVERYTHING,)
         asked = Ask(text=check_text(question, "question"), refresh=named)
         return self._walker.command(asked, at=check_time(at))
 
@@ -363,10 +363,10 @@ class Discourse(StagedDiscourse):
 
 
 def _check_names(names: Sequence[str], do: str) -> tuple[str, ...]:
-    """Names that a command takes; it takes at least one."""
+    """Names that a command takes; it takes at least one. A blank one means nothing, least of all everything."""
     if not names:
         raise CallError(f"There is no name of what to {do}.", hint="Name an artifact by its id.")
-    return tuple([check_text(name, do) for name in check_each(names, do, str)])
+    return tuple([check_text(name, do, may_be_empty=False) for name in check_each(names, do, str)])
 
 
 def make_toolbox(

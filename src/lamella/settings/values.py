@@ -48,7 +48,7 @@ class WriteRule(StrEnum):
     OFF = "off"
 
 
-_SHARE = "a share of the window between 0 and 1, with warn < target < trigger < hard"
+_SHARE = "a share of the window between 0 and 1, with warn < trigger < hard, and target < trigger"
 _FOLDERS = ("index_folder", "conversions", "note_backups", "memory_folder", "workflow_folder")
 # What a type alone does not say.
 _TAKES: Mapping[str, str] = {

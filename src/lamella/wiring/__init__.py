@@ -58,7 +58,7 @@ if TYPE_CHECKING:
         write_request,
     )
     from lamella.wiring.trust import FIELDS, add_trust, name_place, open_trust
-    from lamella.wiring.workflows import find_workflow, is_workflow_path, list_workflows, save_work
+    from lamella.wiring.workflows import find_workflow, is_workflow_path, list_workflows, read_work, save_work
     from lamella.wiring.worlds import open_dialogue, open_world
 
 __all__ = [
@@ -139,6 +139,7 @@ __all__ = [
     "read_services",
     "read_transcript",
     "read_typed",
+    "read_work",
     "replay_script",
     "replay_transcript",
     "save_transcript",
@@ -209,7 +210,7 @@ if not TYPE_CHECKING:
         ),
         "lamella.wiring.trust": ("FIELDS", "add_trust", "name_place", "open_trust"),
         "lamella.wiring.running.workplaces": ("open_workplace", "open_writer"),
-        "lamella.wiring.workflows": ("find_workflow", "is_workflow_path", "list_workflows", "save_work"),
+        "lamella.wiring.workflows": ("find_workflow", "is_workflow_path", "list_workflows", "read_work", "save_work"),
         "lamella.wiring.worlds": ("open_dialogue", "open_world"),
     }
     __getattr__, __dir__ = fetch_later(__name__, _HOMES)

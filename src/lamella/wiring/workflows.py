@@ -1,5 +1,6 @@
 """Workflows: the folder that settings name, and those that ship."""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,9 @@ if TYPE_CHECKING:
     from lamella.core.log.events.stage import WorkflowSpec
 
 _FOLDER = "~/.lamella/workflows"
+STDIN = "-"
+# More than may be written down at once, however its JSON spells it.
+_LARGEST = 10_000_000
 
 
 def open_workflows(services: Services | None = None) -> "WorkflowFolder":
@@ -38,6 +42,15 @@ def is_workflow_path(name: str) -> bool:
     from lamella.adapters.workflows.files import is_path
 
     return is_path(name)
+
+
+def read_work(path: str) -> bytes:
+    """What is to be written down: the bytes of a plain file, or of standard input. ``OSError`` says why not."""
+    from lamella.adapters.files.reading import read_plain, read_stream
+
+    if path == STDIN:
+        return read_stream(sys.stdin.buffer, limit=_LARGEST, name="standard input")
+    return read_plain(Path(path).expanduser(), limit=_LARGEST)
 
 
 def save_work(text: str, path: Path) -> None:

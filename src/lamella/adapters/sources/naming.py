@@ -69,6 +69,8 @@ class NamedFiles:
         """What a name stands for: a file, a folder, a note, a tag, a page, lines of a file as in ``note.md:10-20``."""
         if is_pasted(name):
             return [self.take_picture(name, title="pasted")]
+        if not name.strip():
+            raise UsageError("The name of what to attach is blank.", hint="Name a file, a folder, a note or a tag.")
         ground, mention = self._stand(), read_name(name)
         found = _resolve(mention, ground)
         if found is None:

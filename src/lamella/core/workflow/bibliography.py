@@ -29,19 +29,18 @@ def _list_all(session: WorkflowSession, stages: Iterable[str]) -> Iterator[dict[
 
 def _merge(sources: Iterable[dict[str, str]]) -> Iterable[dict[str, str]]:
     """Those that are one source as one: it is the same by its DOI, its address, or who wrote what when."""
-    merged: list[dict[str, str]] = []
-    known: dict[str, dict[str, str]] = {}
-    for source in sources:
-        keys = list(_list_keys(source))
-        same = next((known[key] for key in keys if key in known), None)
-        if same is None:
-            same = {}
-            merged.append(same)
-        for name, text in source.items():
-            if _is_better(text, same.get(name, "")):
-                same[name] = text
-        known.update((key, same) for key in (*keys, *_list_keys(same)) if key not in known)
-    return merged
+    merged: dict[int, tuple[set[str], dict[str, str]]] = {}
+    known: dict[str, int] = {}
+    for number, source in enumerate(sources):
+        keys, told = set(_list_keys(source)), dict(source)
+        # One that has a DOI and an address may show that two that were apart so far are one.
+        for same in sorted({known[key] for key in keys if key in known}):
+            others, before = merged.pop(same)
+            keys |= others
+            told |= {name: text for name, text in before.items() if not _is_better(told.get(name, ""), text)}
+        merged[number] = keys, told
+        known.update(dict.fromkeys(keys, number))
+    return [told for _, told in merged.values()]
 
 
 def _is_better(text: str, than: str) -> bool:
@@ -51,12 +50,15 @@ def _is_better(text: str, than: str) -> bool:
 
 
 def _list_keys(source: Mapping[str, str]) -> Iterator[str]:
-    doi = _DOI.fullmatch(source.get("doi", "")) or _DOI.fullmatch(source.get("url", ""))
+    url = source.get("url", "")
+    doi = _DOI.fullmatch(source.get("doi", "")) or _DOI.fullmatch(url)
     if doi is not None:
         yield f"doi {doi[1].casefold()}"
-    if source.get("url"):
-        yield f"url {clean_address(source['url'])}"
-    if not doi and not source.get("url"):
+    # Two sources of which nobody knows where they are need not be one.
+    known = url.casefold() not in _WEAK
+    if known:
+        yield f"url {clean_address(url)}"
+    if not doi and not known:
         said = "|".join(source.get(name, "") for name in ("title", "authors", "year", "text"))
         yield f"said {said.casefold()}"
 

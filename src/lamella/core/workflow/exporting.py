@@ -54,8 +54,8 @@ def _write(value: object) -> str:
 
 def _list_items(value: object) -> Iterator[str]:
     if isinstance(value, Mapping):
-        yield from (f"- {name}: {tell_value(one)}" for name, one in value.items())
+        yield from (f"- {name}: {tell_value(one)}" for name, one in value.items() if one is not None)
     elif isinstance(value, Sequence):
-        yield from (f"- {tell_value(one)}" for one in value)
+        yield from (f"- {tell_value(one)}" for one in value if one is not None)
     else:
         yield tell_value(value)

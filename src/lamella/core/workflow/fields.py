@@ -21,24 +21,32 @@ _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://\S+", re.IGNORECASE)
 
 
 def cut_text(text: str, room: int) -> str:
-    """The beginning of a text, cut between words; an address that it begins with stays whole, however long it is."""
-    first = _ADDRESS.match(text)
-    if first is None or len(first.group()) <= room:
+    """The beginning of a text, cut between words; an address is whole or not there.
+
+    One that the text begins with stays, however long it is, also in brackets: `[Doe](https://…)`.
+    """
+    first = text.partition(" ")[0]
+    address = next((one for one in _ADDRESS.finditer(first) if one.start() < room < len(first)), None)
+    if address is None:
         return cut_words(text, room)
-    return first.group() + (" …" if len(text) > len(first.group()) else "")
+    if address.start() > _LEAST:
+        return first[: address.start()] + "…"
+    return first + (" …" if len(text) > len(first) else "")
 
 
 def tell_value(value: object) -> str:
     """A value on one line."""
     match value:
+        case None:
+            return ""
         case str():
             return " ".join(value.split())
         case bool():
             return "yes" if value else "no"
         case Mapping():
-            return ", ".join(f"{name}: {tell_value(one)}" for name, one in value.items())
+            return ", ".join(f"{name}: {tell_value(one)}" for name, one in value.items() if one is not None)
         case Sequence():
-            return "; ".join(tell_value(one) for one in value)
+            return "; ".join(tell_value(one) for one in value if one is not None)
         case _:
             return str(value)
 
@@ -67,11 +75,15 @@ def _share(wanted: Mapping[str, int], room: int) -> dict[str, int]:
 
 
 def list_sources(value: object) -> list[Mapping[str, object]]:
-    """References or citations as they were written down; a text alone is what one says, or its address."""
+    """References or citations as they were written down; a text alone is what one says, or its address.
+
+    One that says nothing is none.
+    """
     given = [value] if isinstance(value, str | Mapping) else value
     if not isinstance(given, Sequence):
         return []
-    return [one if isinstance(one, Mapping) else _read_source(tell_value(one)) for one in given]
+    told = [one if isinstance(one, Mapping) else _read_source(tell_value(one)) for one in given]
+    return [one for one in told if any(map(tell_value, one.values()))]
 
 
 def _read_source(text: str) -> dict[str, object]:

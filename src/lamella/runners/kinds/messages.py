@@ -91,7 +91,7 @@ def _pair(messages: Sequence[PlainMessage]) -> list[PlainTurn]:
         elif role == ASSISTANT and turns:
             before = turns[-1].answered
             turns[-1] = turns[-1]._replace(answered=before + _BETWEEN + content if before else content)
-        elif role == ASSISTANT:
+        elif role == ASSISTANT and content:
             turns.append(PlainTurn(_BEGINNING, content))
     return turns
 
@@ -100,7 +100,7 @@ def list_history(system: str, turns: Sequence[PlainTurn]) -> tuple[PlainMessage,
     """Turns as messages; reading them gives the same turns again."""
     said = [PlainMessage(SYSTEM, system)] if system else []
     for number, turn in enumerate(turns):
-        greets = not number and turn.asked == _BEGINNING
+        greets = not number and turn.answered and turn.asked == _BEGINNING
         said += [] if greets else [PlainMessage(USER, turn.asked)]
         said += [PlainMessage(ASSISTANT, turn.answered)] if turn.answered else []
     return tuple(said)

@@ -91,7 +91,8 @@ def word_question(problem: Problem) -> str:
 def drop_repeated(turns: Sequence[PlainTurn], *, asked: str, prompt: str) -> tuple[PlainTurn, ...]:
     """Turns before a question; clients put it among the messages as well, with the code or without."""
     last = turns[-1] if turns else None
-    repeated = last is not None and not last.answered and last.asked.strip() in (asked.strip(), prompt.strip())
+    same = (asked.strip(), even_lines(prompt).strip())
+    repeated = last is not None and not last.answered and last.asked.strip() in same
     return tuple(turns[:-1] if repeated else turns)
 
 

@@ -82,6 +82,12 @@ def test_what_is_not_there_is_refused(folder: Path, vault: Path | None) -> None:
         NamedFiles(vault).select("gone.md:1")
 
 
+@pytest.mark.parametrize("name", ["", "  "])
+def test_a_blank_name_is_refused(folder: Path, name: str) -> None:
+    with pytest.raises(UsageError, match="blank"):
+        NamedFiles(folder).find(name)
+
+
 def test_a_file_that_has_to_be_converted_needs_what_converts(folder: Path) -> None:
     (folder / "paper.pdf").write_bytes(b"%PDF-1.7")
     with pytest.raises(NotAvailableError):

@@ -36,6 +36,9 @@ def test_a_title_is_the_question_as_far_as_it_fits_a_line(question: str, title: 
         ("two words more", 12, "two words…"),
         ("one, two", 6, "one…"),
         ("endless", 4, "end…"),
+        ("睡眠 調査した学生の回答を集める", 8, "睡眠 調査した…"),
+        ("調査 https://例え.jp/睡眠の調査", 14, "調査…"),
+        ("学生 data調査methods", 12, "学生 data調査…"),
         ("", 4, ""),
     ],
 )

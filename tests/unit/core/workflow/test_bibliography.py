@@ -1,5 +1,6 @@
 """The bibliography has each source once, under whatever address it was given, with what is known best of it."""
 
+import pytest
 from tests.unit.core.workflow.working import Desk
 
 from lamella.core.workflow.bibliography import build_bibliography, clean_address
@@ -21,6 +22,13 @@ def test_a_doi_is_one_source_however_it_is_written() -> None:
     assert found == ["A study. https://doi.org/10.1000/xyz-123"]
 
 
+def test_one_that_has_both_shows_that_two_are_one() -> None:
+    doi, page = {"doi": "10.1000/x", "year": 2020}, {"url": "https://x.org/a", "title": "A"}
+    assert listed(doi, page) == ["(2020). https://doi.org/10.1000/x", "A. https://x.org/a"]
+    for order in ([doi, page, {**doi, **page}], [page, {**doi, **page}, doi], [page, doi, {**page, **doi}]):
+        assert listed(*order) == ["(2020). A. https://x.org/a"]
+
+
 def test_the_longer_text_is_kept_and_what_says_nothing_gives_way() -> None:
     found = listed(
         {"url": "https://x.org/a", "title": "Desks", "year": "n.d.", "authors": "unknown"},
@@ -35,6 +43,16 @@ def test_sources_without_an_address_are_told_apart_by_what_they_say() -> None:
         "(2020). B.",
         "Doe (2021). A.",
     ]
+
+
+@pytest.mark.parametrize("nowhere", [None, "", "n.d.", "Unknown"])
+def test_sources_that_are_nowhere_stay_two(nowhere: str | None) -> None:
+    found = listed({"title": "A", "url": nowhere, "doi": None}, {"title": "B", "url": nowhere, "year": None})
+    assert [line.removesuffix(f" {nowhere}") for line in found] == ["A.", "B."]
+
+
+def test_what_says_nothing_is_no_source() -> None:
+    assert listed(None, {}, {"url": None}, "  ", "Doe (2021). A.") == ["Doe (2021). A."]
 
 
 def test_sources_of_stages_that_were_gone_back_behind_are_left_out() -> None:

@@ -13,6 +13,8 @@ from lamella.core.workflow.fields import cut_text, list_sources, render_sources,
         (True, "yes"),
         (False, "no"),
         (["a", {"b": 1, "c": ["d"]}], "a; b: 1, c: d"),
+        (None, ""),
+        (["a", None, {"b": None, "c": 0}], "a; c: 0"),
     ],
 )
 def test_a_value_is_told_on_one_line(value: object, told: str) -> None:
@@ -40,6 +42,9 @@ def test_an_address_that_is_too_long_to_be_cut_stays_whole() -> None:
     url = "https://example.org/" + "x" * 100
     assert cut_text(f"{url} and more", 50) == f"{url} …"
     assert cut_text(url, 50) == url
+    assert cut_text(f"[Doe]({url}) and more", 50) == f"[Doe]({url}) …"
+    assert cut_text("後" * 30 + url, 50) == "後" * 30 + "…"
+    assert cut_text("後" * 60 + url, 50) == "後" * 49 + "…"
     assert cut_text("some words here", 10) == "some…"
 
 
@@ -55,5 +60,6 @@ def test_sources_are_read_as_they_were_written() -> None:
 def test_a_source_is_told_with_every_address_it_has() -> None:
     told = tell_source({"authors": "Doe", "title": "A", "year": 2020, "url": "https://x.org/a", "doi": "doi:10.1/2"})
     assert told == 'Doe, "A", (2020), https://x.org/a, doi:10.1/2'
+    assert tell_source({"title": "A", "url": None, "doi": None}) == '"A"'
     assert tell_source({}) == "(nothing is known of it)"
     assert render_sources({"a": "b"}) == []

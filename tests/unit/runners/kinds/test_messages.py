@@ -1,7 +1,7 @@
 """Messages as clients keep them, brought to three roles and to turns."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lamella.errors import LamellaError
@@ -62,7 +62,14 @@ def test_what_a_role_that_nobody_knows_says_counts_as_the_users_and_that_is_said
     assert talk.warnings == ("Nobody knows the role 'function': what it says counts as the user's.",)
 
 
+def test_a_greeting_without_words_is_no_turn_and_a_question_is_never_taken_for_one() -> None:
+    assert read_messages([said("assistant", ""), said("user", "a")]).turns == (PlainTurn("a"),)
+    asked = "(The conversation begins.)"
+    assert [one.content for one in list_history("", [PlainTurn(asked), PlainTurn("b")])] == [asked, "b"]
+
+
 @given(messages)
+@example([{"role": "assistant", "content": "\ufeff"}, {"role": "user", "content": ""}])
 def test_reading_the_history_again_gives_the_same_turns(given_ones: list[dict[str, object]]) -> None:
     talk = read_messages(given_ones)
     history = [one.to_dict() for one in list_history(talk.system, talk.turns)]

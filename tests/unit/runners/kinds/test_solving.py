@@ -90,6 +90,7 @@ def test_a_question_among_the_messages_is_asked_once() -> None:
     for repeated in ("why", worded, f" {worded}\n"):
         assert drop_repeated([A, PlainTurn(repeated)], asked=worded, prompt="why") == (A,)
     assert drop_repeated([A, PlainTurn("other")], asked=worded, prompt="why") == (A, PlainTurn("other"))
+    assert drop_repeated([A, PlainTurn("why\nso")], asked=worded, prompt="why\r\nso") == (A,)
     assert drop_repeated([PlainTurn("why", "so")], asked=worded, prompt="why") == (PlainTurn("why", "so"),)
 
 

@@ -52,4 +52,8 @@ def decode(data: bytes, charset: str | None = None, *, is_markup: bool = False) 
             return data.decode(_ALIASES.get(encoding, encoding))
         except (LookupError, UnicodeError):
             continue  # a charset that nobody knows, or one that these bytes are not in
-    return data.decode(_LAST_RESORT, errors="replace")
+    loose = data.decode("utf-8", errors="replace")
+    broken = loose.count("\ufffd")
+    wide = len(loose) - len(loose.encode("ascii", errors="ignore")) - broken
+    # One byte that is none of a letter must not garble all the others: in Windows letters there is hardly such a pair.
+    return loose if wide > broken else data.decode(_LAST_RESORT, errors="replace")

@@ -134,6 +134,8 @@ def _find_code(kind: ChatKind, names: Sequence[str], vault: Path | None, *, said
     """What a function is about: files by their names, and what was piped in; an error may be said in words."""
     files, piped = open_files(vault), read_piped()
     for name in names:
+        if not name.strip():
+            raise UsageError("A file's name is blank.", hint=f"Name a file, as in lamella code {kind} main.py:10-20.")
         if Path(vault or "", name).is_dir():
             raise UsageError(
                 f"{name} is a folder.", hint=f"Name files, or ask: lamella code analyse {quote_word(name)} --question …"

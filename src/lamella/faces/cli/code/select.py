@@ -91,7 +91,6 @@ def _tell(selection: "CodeSelection") -> None:
 
 
 def _attach(selection: "CodeSelection", chat: str, *, store: str | None, as_json: bool) -> None:
-    _tell(selection)
     # Only those who attach need conversations, which take long to import.
     from lamella.engine.dialogue.ask import Ask
     from lamella.faces.cli.library.doing import do

@@ -11,7 +11,7 @@ from lamella.errors import UsageError
 from lamella.faces.cli.access import ChatName, JsonOption, StoreOption
 from lamella.faces.cli.chat.attaching import with_policy
 from lamella.faces.cli.chat.options import VaultOption
-from lamella.faces.cli.library.doing import do
+from lamella.faces.cli.library.doing import check_names, do
 from lamella.wiring import open_files
 
 QuestionOption = Annotated[
@@ -51,7 +51,7 @@ def attach(
     if not names and not select:
         raise UsageError("Nothing is named that is to be attached.", hint="As in lamella attach garden note.md.")
     files = open_files(vault)
-    found: list[Attachment] = [one for name in names or () for one in files.find(name.removeprefix("@"))]
+    found: list[Attachment] = [one for name in check_names(names or ()) for one in files.find(name.removeprefix("@"))]
     found += [files.select(name) for name in select or ()]
     attached = tuple(with_policy(one, policy).attachment() for one in found)
     do(chat, Ask(text=question or "", attach=attached), store=store, as_json=as_json, vault=vault)
@@ -72,5 +72,5 @@ def refresh(
 
     lamella refresh garden --vault examples/vault
     """
-    named = tuple(names or (EVERYTHING,))
+    named = check_names(names) if names else (EVERYTHING,)
     do(chat, Ask(text=question or "", refresh=named), store=store, as_json=as_json, vault=vault)

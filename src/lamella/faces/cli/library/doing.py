@@ -1,14 +1,23 @@
 """Doing something with the library of a conversation, and telling what that came to."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 from lamella.engine.dialogue.ask import Ask
+from lamella.errors import UsageError
 from lamella.faces.cli.access import opened_chat
 from lamella.faces.cli.tables.library import print_done
 from lamella.faces.cli.terminal.progress import told_if_slow
 from lamella.faces.cli.terminal.telling import tell_json
 from lamella.views.library import view_commands
+
+
+def check_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Names that a command was given; a blank one, as a variable without a value gives it, means nothing."""
+    if not all(name.strip() for name in names):
+        raise UsageError("A name is blank.", hint="Name what is meant; `lamella show CHAT` lists what there is.")
+    return tuple(names)
 
 
 def do(

@@ -7,7 +7,7 @@ import typer
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.reading.commands import EVERYTHING
 from lamella.faces.cli.access import ChatName, JsonOption, StoreOption
-from lamella.faces.cli.library.doing import do
+from lamella.faces.cli.library.doing import check_names, do
 
 
 def detach(
@@ -24,7 +24,7 @@ def detach(
 
     lamella detach garden decisions/one-index.md
     """
-    do(chat, Ask(text="", detach=tuple(names or (EVERYTHING,))), store=store, as_json=as_json)
+    do(chat, Ask(text="", detach=check_names(names) if names else (EVERYTHING,)), store=store, as_json=as_json)
 
 
 def drop(
@@ -40,4 +40,4 @@ def drop(
 
     lamella drop garden decisions/one-index.md
     """
-    do(chat, Ask(text="", drop=tuple(names)), store=store, as_json=as_json)
+    do(chat, Ask(text="", drop=check_names(names)), store=store, as_json=as_json)

@@ -6,7 +6,7 @@ import typer
 
 from lamella.engine.dialogue.ask import Ask
 from lamella.faces.cli.access import ChatName, JsonOption, StoreOption
-from lamella.faces.cli.library.doing import do
+from lamella.faces.cli.library.doing import check_names, do
 
 _Names = Annotated[
     list[str], typer.Argument(metavar="ID", help="An artifact's id, or a message: its id, turn:3 or reply:3.")
@@ -18,7 +18,7 @@ def pin(*, chat: ChatName, names: _Names, as_json: JsonOption = False, store: St
 
     lamella pin garden decisions/one-index.md
     """
-    do(chat, Ask(text="", pin=tuple(names)), store=store, as_json=as_json)
+    do(chat, Ask(text="", pin=check_names(names)), store=store, as_json=as_json)
 
 
 def unpin(*, chat: ChatName, names: _Names, as_json: JsonOption = False, store: StoreOption = None) -> None:
@@ -26,4 +26,4 @@ def unpin(*, chat: ChatName, names: _Names, as_json: JsonOption = False, store: 
 
     lamella unpin garden decisions/one-index.md
     """
-    do(chat, Ask(text="", unpin=tuple(names)), store=store, as_json=as_json)
+    do(chat, Ask(text="", unpin=check_names(names)), store=store, as_json=as_json)

@@ -17,6 +17,7 @@ from lamella.views.library import find_amount, find_more
 
 _LEFT_OUT = 12
 _DIGITS = 6
+_PIN = "pin"
 _TOO_MUCH = (
     "That is more than fits. What may be is made smaller with the next question; where that is not enough, it is "
     "refused, and all of this waits. Detach something, or attach lines or a heading of it."
@@ -78,7 +79,8 @@ def tell_commands(waits: Commands) -> Iterator[str]:
     for one in waits.attach:
         tokens = f", {tell_count(waits.tokens[one.id], 'token')}" if one.id in waits.tokens else ""
         shown = " as its outline" if one.outlined else ""
-        yield f"attached to the next turn: {show_line(name_artifact(one))}, {one.kind}{shown}{tokens}"
+        pinned = ", pinned" if one.policy == _PIN else ""
+        yield f"attached to the next turn: {show_line(name_artifact(one))}, {one.kind}{shown}{tokens}{pinned}"
     for names, done in (
         (waits.detach, "detached"),
         (waits.drop, "dropped"),

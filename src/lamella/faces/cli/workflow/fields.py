@@ -2,15 +2,13 @@
 
 import json
 import re
-import sys
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 
 from lamella.errors import UsageError
+from lamella.wiring import read_work
 
 _FIELD = re.compile(r"(?P<name>[^=:+]+?)\s*(?P<sort>\+:=|:=|\+=|=)(?P<value>.*)", re.DOTALL)
 _HINT = "Write FIELD=TEXT, FIELD:=JSON, or FIELD+=TEXT for one more of a list; FIELD:=null takes a field away."
-STDIN = "-"
 
 
 def read_fields(words: Iterable[str], held: Mapping[str, object]) -> dict[str, object]:
@@ -37,8 +35,7 @@ def read_json(text: str, name: str) -> object:
 def read_object(path: str) -> dict[str, object]:
     """Fields of a JSON object in a file, or on standard input."""
     try:
-        data = sys.stdin.buffer.read() if path == STDIN else Path(path).read_bytes()
-        text = data.decode("utf-8-sig")
+        text = read_work(path).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "it is not UTF-8"
         raise UsageError(

@@ -43,4 +43,6 @@ def test_what_is_said_counts_where_the_bytes_allow_it() -> None:
 
 
 def test_bytes_that_are_nothing_are_still_letters() -> None:
+    assert decode(f"{WORDS}{WORDS}".encode() + b"\xff.", "utf-8") == f"{WORDS}{WORDS}\ufffd."
+    assert decode("Fähre, Öl, Café".encode("cp1252"), "utf-8") == "Fähre, Öl, Café"
     assert decode(b"\x81\xff\x8d", "utf-8") == "\ufffdÿ\ufffd"

@@ -25,7 +25,7 @@ REFUSED = {
     "window=": ("The setting window is '': ", "window takes a whole number of tokens, more than reserve. "),
     "warn=much": (
         "The setting warn is 'much': ",
-        "warn takes a share of the window between 0 and 1, with warn < target",
+        "warn takes a share of the window between 0 and 1, with warn < trigger < hard, and target < trigger. ",
     ),
     "linger=none": ("The setting linger is 'none': ", "linger takes a whole number of turns from 0. "),
     "layout": ("--set layout has no value.", "layout takes one of: library, in_place, auto. As in "),
