@@ -44,6 +44,8 @@ class CommitQueue:
         self._lock = Lock()
         self._waiting: deque[WaitingWrite] = deque()
         self._leader: WaitingWrite | None = None
+        # Whether several wrote together the last time.
+        self._shared = False
 
     def put(self, work: object) -> Any:  # noqa: ANN401 - what came of it is for whoever gave it to know
         """What came of a piece of work, once it is written: its result, or its error is raised."""
@@ -65,10 +67,11 @@ class CommitQueue:
         return own.result
 
     def _write_waiting(self) -> None:
-        let_others_come(self._waiting)
+        let_others_come(self._waiting, shared=self._shared)
         with self._lock:
             together = list(self._waiting)
             self._waiting.clear()
+        self._shared = len(together) > 1
         try:
             self._write(together)
         finally:
@@ -90,13 +93,13 @@ class CommitQueue:
                     self._leader.called.release()
 
 
-def let_others_come(waiting: Sized, give_way: Callable[[], None] = _GIVE_WAY) -> None:
-    """Where several write, let those that are about to do so with them, as long as more come: none is waited for.
+def let_others_come(waiting: Sized, give_way: Callable[[], None] = _GIVE_WAY, *, shared: bool = False) -> None:
+    """Where several write, or did the last time, let others come to write with them, as long as more do.
 
     A commit costs as much as many rows, and who commits at once leaves those out that need the interpreter for a moment
-    longer to get here. Who writes alone has nobody to let in.
+    longer to get here. None is waited for, and who writes alone has nobody to let in.
     """
-    there = 1
+    there = 0 if shared else 1
     while there < len(waiting):
         there = len(waiting)
         give_way()
