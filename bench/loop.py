@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import lamella
+from lamella.adapters.stores.chain import make_key
 from lamella.adapters.stores.opening import open_store
 from lamella.core.log.records import EventKind, Record, Written
 from lamella.testing import ScriptedProvider
@@ -98,11 +99,11 @@ def measure_rates(url: str, *, tasks: int = CHATS, turns: int = QUICK_TURNS) -> 
     """Turns of many tasks, between two rows of appends to the same store."""
     asyncio.run(_talk_all(url, 1, turns))
     written = _read_appends(url, "chat 0")[-2 * turns :]
-    raw, single = _write_all(url, "before", written), _append_all(url, "before")
+    raw, single = _write_all(url, written), _append_all(url, "before")
     begun, used = time.perf_counter(), time.process_time()
     asyncio.run(_talk_all(url, tasks, turns))
     seconds, work = time.perf_counter() - begun, time.process_time() - used
-    raw, single = raw + _write_all(url, "after", written), single + _append_all(url, "after")
+    raw, single = raw + _write_all(url, written), single + _append_all(url, "after")
     return Rates(
         turns=tasks * turns / seconds,
         # Two appends are one turn.
@@ -125,13 +126,14 @@ def _read_appends(url: str, name: str) -> list[tuple[Record, ...]]:
     return appends[:-1]
 
 
-def _write_all(url: str, name: str, appends: Sequence[tuple[Record, ...]]) -> float:
+def _write_all(url: str, appends: Sequence[tuple[Record, ...]]) -> float:
     """How long it takes to append what turns wrote, again and again, each time to a conversation of its own."""
     with closing(open_store(url)) as store:
+        key = ""
         begun = time.perf_counter()
         for number in range(_APPENDS):
             place = number % len(appends)
-            key = f"{name}, raw, {number // len(appends)}"
+            key = make_key("") if place == 0 else key
             expected = sum(len(records) for records in appends[:place])
             store.append(key, Written(records=appends[place]), expected=expected)
         return time.perf_counter() - begun
