@@ -58,18 +58,18 @@ class AppendQueue:
         return bool(self._queue.put(placed)) if placed.is_shared else self._append_alone(placed)
 
     def _append_waiting(self, together: Sequence[WaitingWrite]) -> None:
+        done: set[int] = set()
+        failed: StoreUnavailableError | None = None
         try:
             done = self._append_together([one.work for one in together])
         except StoreUnavailableError as error:
             # That is so for all of them, and all of them have waited by now.
-            for one in together:
-                one.error = error
+            failed = error
         except LamellaError:
             # Whose failure it is shows when each is done step by step.
-            done = set()
+            pass
         for one in together:
-            one.result = one.error is None and id(one.work) in done
-            one.done = True
+            one.result, one.error, one.done = id(one.work) in done, failed, True
 
     def _append_together(self, together: Sequence[PlacedChange]) -> set[int]:
         if len(together) == 1:
@@ -113,7 +113,7 @@ def _write(values: Sequence[dict[str, object]]) -> str:
 @lru_cache(maxsize=32)
 def _join(moving: str, rows: int, *, shared: bool) -> str:
     """A statement that moves a conversation's row and, where it did, inserts so many events."""
-    in_time = moving.replace(KNOWN_SCHEMA, f"{KNOWN_SCHEMA} {_IN_TIME}")
+    in_time = moving.replace(KNOWN_SCHEMA, _IN_TIME)
     free = f" AND id IN (SELECT id FROM conversations WHERE id = ? {_FREE})" if shared else ""
     typed = ", ".join(f"CAST(? AS {kind})" for kind in COLUMN_TYPES)
     others = f", {marks(COLUMN_TYPES)}" * (rows - 1)
@@ -123,7 +123,7 @@ def _join(moving: str, rows: int, *, shared: bool) -> str:
     )
 
 
-_IN_TIME = "WHERE clock_timestamp() < to_timestamp(?)"
+_IN_TIME = f"{KNOWN_SCHEMA} WHERE clock_timestamp() < to_timestamp(?)"
 # Of what somebody else holds there is no row.
 _FREE = "FOR NO KEY UPDATE SKIP LOCKED"
 _END = ("version", "last", "title", "at")
@@ -138,7 +138,7 @@ _JOIN_ALL = (
     " WHERE found.id = wanted.id AND found.version = wanted.expected AND found.head = wanted.head"
     " AND found.erased IS NULL AND EXISTS (SELECT 1 FROM events WHERE conversation = wanted.id"
     " AND seq = wanted.expected AND hash = wanted.head)"
-    f" AND {KNOWN_SCHEMA} {_IN_TIME}) <= ? {_FREE}) AS held),"
+    f" AND {_IN_TIME}) <= ? {_FREE}) AS held),"
     " moved AS (UPDATE conversations AS old SET version = free.version, head = free.last,"
     " title = coalesce(free.title, old.title), updated = free.at FROM free WHERE old.id = free.id RETURNING old.id),"
     f" written AS (INSERT INTO events ({EVENT_COLUMNS})"

@@ -36,7 +36,7 @@ class CommitQueue:
     """Writes all that wait at one moment with one call, in the thread of one of them; one such call at a time.
 
     ``write`` tells of each what came of it. Whoever is done goes on at once: in line behind those who write next, each
-    second commit had half of those who could have shared it (2.1 of 6 threads before, 3.5 since, 2026-11-17).
+    second commit had half of those who could have shared it (2.1 of 6 threads before, 3.5 since, 2026-11-18).
     """
 
     def __init__(self, write: Callable[[Sequence[WaitingWrite]], None]) -> None:
