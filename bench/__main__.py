@@ -155,11 +155,13 @@ def _bench_loop(verdicts: Verdicts, name: str, url: str) -> None:
     )
     rates = measure_rates(url)
     print(
-        f"  {name}: {CHATS} tasks of {QUICK_TURNS} turns, {rates.turns:.0f} turns a second;"
-        f" single appends {rates.appends:.0f}",
+        f"  {name}: {CHATS} tasks of {QUICK_TURNS} turns, {rates.turns:.0f} turns a second,"
+        f" {rates.work * 1e3:.2f} ms of the processor each; their events appended raw {rates.raw:.0f} turns a second;"
+        f" single events {rates.appends:.0f}, turns over these {rates.turns / rates.appends:.2f}",
         flush=True,
     )
-    verdicts.at_least(f"loop, {name}: turns over single appends, per second", rates.turns / rates.appends, 0.5)
+    verdicts.at_least(f"loop, {name}: turns over raw appends of the same events", rates.turns / rates.raw, 0.5)
+    verdicts.measured[f"loop, {name}: turns over single appends"] = rates.turns / rates.appends
 
 
 def _over(busy: float, idle: float) -> float:

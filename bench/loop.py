@@ -1,15 +1,20 @@
 """What many chats at once do on one store: how long they hold up the event loop, and how many turns they get done.
 
-The one beside a program that only waits, the other beside single appends, one after another, in the same run.
+The one beside a program that only waits, the other beside one that only appends, one after another, in the same run:
+what turns write, and single events.
 """
 
 import asyncio
 import time
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
 import lamella
+from lamella.adapters.stores.chain import make_key
+from lamella.adapters.stores.opening import open_store
+from lamella.core.log.records import EventKind, Record, Written
 from lamella.testing import ScriptedProvider
 
 CHATS = 100
@@ -17,7 +22,7 @@ TURNS = 20
 QUICK_TURNS = 5
 # Looked up here: what it imports is a program's start and not its work.
 _open = lamella.open
-# Single appends before and after the turns that they are held against: the disk of a shared machine comes and goes.
+# Appends before and after the turns that they are held against: the disk of a shared machine comes and goes.
 _APPENDS = 250
 # How often the loop is looked at, and for how long where nothing goes on.
 _LOOK = 0.001
@@ -78,20 +83,60 @@ def measure_gaps(url: str, *, chats: int = CHATS, turns: int = TURNS) -> tuple[G
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rates:
-    """How much is done in a second: whole turns by many tasks at once, and appends of one event by one program."""
+    """How much is done in a second: turns by many tasks at once, what they write by one program, and single appends.
+
+    ``raw`` counts turns of which only the events are appended, as they were in a chat; ``appends`` one event each.
+    ``work`` is the processor's time that a turn of the many takes, in seconds.
+    """
 
     turns: float
+    raw: float
     appends: float
+    work: float
 
 
 def measure_rates(url: str, *, tasks: int = CHATS, turns: int = QUICK_TURNS) -> Rates:
-    """Turns of many tasks, between two rows of single appends to the same store."""
-    before = _append_all(url, "before")
-    begun = time.perf_counter()
+    """Turns of many tasks, between two rows of appends to the same store."""
+    asyncio.run(_talk_all(url, 1, turns))
+    written = _read_appends(url, "chat 0")[-2 * turns :]
+    raw, single = _write_all(url, written), _append_all(url, "before")
+    begun, used = time.perf_counter(), time.process_time()
     asyncio.run(_talk_all(url, tasks, turns))
-    seconds = time.perf_counter() - begun
-    after = _append_all(url, "after")
-    return Rates(turns=tasks * turns / seconds, appends=2 * _APPENDS / (before + after))
+    seconds, work = time.perf_counter() - begun, time.process_time() - used
+    raw, single = raw + _write_all(url, written), single + _append_all(url, "after")
+    return Rates(
+        turns=tasks * turns / seconds,
+        # Two appends are one turn.
+        raw=_APPENDS / raw,
+        appends=2 * _APPENDS / single,
+        work=work / (tasks * turns),
+    )
+
+
+def _read_appends(url: str, name: str) -> list[tuple[Record, ...]]:
+    """The events of a conversation as they were appended: a question or an answer is the last of an append."""
+    with closing(open_store(url)) as store:
+        found = store.find_conversation(name)
+        assert found is not None, "it was written just now"
+        appends: list[tuple[Record, ...]] = [()]
+        for record in store.load(found.conversation):
+            appends[-1] += (record,)
+            if record.kind in (EventKind.MESSAGE, EventKind.REPLY):
+                appends.append(())
+    return appends[:-1]
+
+
+def _write_all(url: str, appends: Sequence[tuple[Record, ...]]) -> float:
+    """How long it takes to append what turns wrote, again and again, each time to a conversation of its own."""
+    with closing(open_store(url)) as store:
+        key = ""
+        begun = time.perf_counter()
+        for number in range(_APPENDS):
+            place = number % len(appends)
+            key = make_key("") if place == 0 else key
+            expected = sum(len(records) for records in appends[:place])
+            store.append(key, Written(records=appends[place]), expected=expected)
+        return time.perf_counter() - begun
 
 
 def _append_all(url: str, name: str) -> float:

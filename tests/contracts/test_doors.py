@@ -24,7 +24,7 @@ ELSEWHERE = {
     "adapters/archive/transcript.py: _refuse_numbers": "a datetime is a word for a time, too",
     "adapters/providers/local/weights.py: WeightsPackage.install": "what pip is called with",
     "adapters/providers/local/weights.py: _check_packaged": "what pip is called with",
-    "adapters/stores/appending.py: _join": "a statement for a database",
+    "adapters/stores/commits/joined.py: <module>": "a statement for a database",
     "adapters/stores/postgresql.py: PostgresDatabase._connect": "a statement for a database",
     "adapters/sources/code/repository/git.py: GitFolder.read_log": "what git is called with",
     "adapters/sources/code/skeletons/skeleton.py: <module>": "a pattern",

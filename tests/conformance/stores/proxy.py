@@ -10,7 +10,7 @@ from types import TracebackType
 
 _NAME = ".s.PGSQL.5432"
 # What ends a transaction, and what is one by itself.
-_COMMITS = (b"COMMIT\0", b"WITH moved AS")
+_COMMITS = (b"COMMIT\0", b"WITH moved AS", b"WITH wanted AS")
 _FIELDS = b"SFATAL\0VFATAL\0C57P01\0Mterminating connection due to unexpected postmaster exit\0\0"
 _LAST_WORDS = b"E" + (len(_FIELDS) + 4).to_bytes(4, "big") + _FIELDS
 _READY = b"Z\0\0\0\5T"

@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from functools import partial
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -21,7 +20,7 @@ from tests.contracts.places import ROOT
 
 from lamella.adapters.stores.database import Row, Transaction
 from lamella.adapters.stores.opening import open_sqlite, open_store
-from lamella.adapters.stores.sqlite import SqliteDatabase, let_others_come
+from lamella.adapters.stores.sqlite import SqliteDatabase
 from lamella.adapters.stores.store import SqlStore
 from lamella.core.text.content import hash_bytes
 from lamella.errors import (
@@ -331,19 +330,6 @@ def test_what_waits_together_is_committed_together(path: Path, counted: SqliteDa
     assert _write_at_once(counted, [_insert(n, path, seen) for n in range(30)]) == list(range(30))
     assert counted.query("SELECT count(*) FROM numbers") == [(30,)]
     assert len(seen) <= 5
-
-
-def test_who_writes_with_others_lets_those_in_that_come_meanwhile_and_who_writes_alone_waits_for_nobody() -> None:
-    ways: list[int] = []
-
-    def come(waiting: list[str], until: int) -> None:
-        ways.append(len(waiting))
-        waiting += ["another"] * (len(waiting) < until)
-
-    let_others_come(alone := ["own"], partial(come, alone, 4))
-    assert (ways, alone) == ([], ["own"])
-    let_others_come(several := ["own", "other"], partial(come, several, 4))
-    assert ways == [2, 3, 4]
 
 
 def test_one_that_fails_takes_nobody_with_it_and_leaves_nothing(path: Path, counted: SqliteDatabase) -> None:

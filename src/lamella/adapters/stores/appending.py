@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from lamella.adapters.stores.chain import FIRST, check_contents, check_known, clean_title, find_erased, link_all
 from lamella.adapters.stores.checkpoints import remove_checkpoints
@@ -118,7 +117,7 @@ def append_events(database: Database, transaction: Transaction, *, change: Chang
         clear_shelf(transaction, change.conversation)
     hashes = hash_events(state.head, change)
     _insert(transaction, change, hashes, counted=not erases)
-    transaction.run(_MOVE, *_tell_end(change, hashes[-1]), change.conversation)
+    transaction.run(_MOVE, *tell_end(change, hashes[-1]), change.conversation)
     return hashes[-1]
 
 
@@ -129,31 +128,19 @@ def append_behind(transaction: Transaction, change: Change, *, head: str, schema
     statement here: none if one of them does not hold.
     """
     hashes = hash_events(head, change)
-    moving, values = _move_row(change, hashes[-1], head=head)
+    moving, values = move_row(change, hashes[-1], head=head)
     if not transaction.run(moving, *values, schema):
         return None
     _insert(transaction, change, hashes, counted=True)
     return hashes[-1]
 
 
-def append_at_once(database: Database, change: Change, hashes: Sequence[str], *, head: str, schema: int) -> bool:
-    """The same for a plain change in one statement, which commits itself: whether it was done.
-
-    On a server the way there and back is most of what an append takes, and a transaction goes it four times. What a
-    server that stood still finds when it is back is done only if whoever sent it still waits.
-    """
-    moving, values = _move_row(change, hashes[-1], head=head)
-    rows = _list_rows(change, hashes, counted=True)
-    flat = [value for row in rows for value in row]
-    return database.run(_join(moving, len(rows)), *values, database.find_deadline(), schema, *flat) > 0
-
-
-def _move_row(change: Change, last: str, *, head: str) -> tuple[str, tuple[object, ...]]:
+def move_row(change: Change, last: str, *, head: str) -> tuple[str, tuple[object, ...]]:
     """The statement that makes or changes a conversation's row, if that is as it was expected, and its values.
 
     The last value, which is not among them, is the number of the newest schema that is known here.
     """
-    version, last, title, at = _tell_end(change, last)
+    version, last, title, at = tell_end(change, last)
     if change.expected:
         place = (change.conversation, change.expected, head)
         return _MOVE + _AS_IT_WAS, (version, last, title, at, *place, *place)
@@ -161,36 +148,24 @@ def _move_row(change: Change, last: str, *, head: str) -> tuple[str, tuple[objec
     return _BEGIN, (change.conversation, name, version, last, title or "", begun, at)
 
 
-@lru_cache(maxsize=16)
-def _join(moving: str, rows: int) -> str:
-    """A statement that moves a conversation's row and, where it did, inserts so many events."""
-    in_time = moving.replace(_KNOWN_SCHEMA, f"{_KNOWN_SCHEMA} WHERE clock_timestamp() < to_timestamp(?)")
-    typed = ", ".join(f"CAST(? AS {kind})" for kind in _COLUMN_TYPES)
-    others = f", {marks(_COLUMN_TYPES)}" * (rows - 1)
-    return (
-        f"WITH moved AS ({in_time} RETURNING 1) INSERT INTO events ({_EVENT_COLUMNS})"
-        f" SELECT new.* FROM moved, (VALUES ({typed}){others}) AS new"
-    )
-
-
 # So many events of one change are written at once.
 _FEW = 8
-_EVENT_COLUMNS = f"conversation, hash, {RECORD_COLUMNS}"
-_COLUMN_TYPES = ("text", "text", "bigint", "text", "text", "text", "text", "bytea")
-_KNOWN_SCHEMA = "(SELECT max(version) FROM schema_version"
+EVENT_COLUMNS = f"conversation, hash, {RECORD_COLUMNS}"
+COLUMN_TYPES = ("text", "text", "bigint", "text", "text", "text", "text", "bytea")
+KNOWN_SCHEMA = "(SELECT max(version) FROM schema_version"
 _BEGIN = (
     "INSERT INTO conversations (id, name, version, head, title, created, updated) SELECT ?, ?, ?, ?, ?, ?, ?"
-    f" WHERE {_KNOWN_SCHEMA}) <= ? ON CONFLICT DO NOTHING"
+    f" WHERE {KNOWN_SCHEMA}) <= ? ON CONFLICT DO NOTHING"
 )
 _MOVE = "UPDATE conversations SET version = ?, head = ?, title = coalesce(?, title), updated = ? WHERE id = ?"
 _AS_IT_WAS = (
     " AND version = ? AND head = ? AND erased IS NULL"
     " AND EXISTS (SELECT 1 FROM events WHERE conversation = ? AND seq = ? AND hash = ?)"
-    f" AND {_KNOWN_SCHEMA}) <= ?"
+    f" AND {KNOWN_SCHEMA}) <= ?"
 )
 
 
-def _tell_end(change: Change, head: str) -> tuple[int, str, str | None, str]:
+def tell_end(change: Change, head: str) -> tuple[int, str, str | None, str]:
     """What a conversation's row says of its end once a change is written."""
     title = None if change.title is None else clean_title(change.title)
     return change.version, head, title, change.written.records[-1].at
@@ -199,17 +174,18 @@ def _tell_end(change: Change, head: str) -> tuple[int, str, str | None, str]:
 def _insert(transaction: Transaction, change: Change, hashes: Sequence[str], *, counted: bool) -> None:
     """The events of a change, with the contents that they bring."""
     _hold(transaction, change)
-    rows = _list_rows(change, hashes, counted=counted)
+    rows = list_rows(change, hashes, counted=counted)
     if len(rows) == 1:
         transaction.run(_INSERT, *rows[0])
     else:
         transaction.run_each(_INSERT, rows)
 
 
-_INSERT = f"INSERT INTO events ({_EVENT_COLUMNS}) VALUES {marks(_COLUMN_TYPES)}"
+_INSERT = f"INSERT INTO events ({EVENT_COLUMNS}) VALUES {marks(COLUMN_TYPES)}"
 
 
-def _list_rows(change: Change, hashes: Sequence[str], *, counted: bool) -> list[Row]:
+def list_rows(change: Change, hashes: Sequence[str], *, counted: bool) -> list[Row]:
+    """The rows of the events of a change, each of the columns that events have."""
     numbered = enumerate(zip(change.written.records, hashes, strict=True), start=change.expected + 1)
     return [
         (change.conversation, name, *write_record(seq, record, counted=counted)) for seq, (record, name) in numbered

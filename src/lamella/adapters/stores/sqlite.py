@@ -2,15 +2,13 @@
 
 import sqlite3
 import time
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence, Sized
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from math import ceil
 from pathlib import Path
 from threading import RLock
-from typing import Any
 
+from lamella.adapters.stores.commits.queue import CommitQueue, WaitingWrite
 from lamella.adapters.stores.database import Result, Row, Transaction
 from lamella.doors import Door, Hint
 from lamella.errors import CallError, LamellaError, StoreDamagedError, StoreUnavailableError
@@ -32,19 +30,7 @@ _PRAGMAS = (
     "cache_size = -400",
 )
 _PAUSE = 0.02
-_GIVE_WAY = partial(time.sleep, 0)
 _UNDECODABLE = "Could not decode to UTF-8"
-
-
-@dataclass(slots=True)
-class _WaitingWrite:
-    """Work that somebody wants to have committed, and what came of it once that is done."""
-
-    work: Callable[[Transaction], Any]
-    since: float
-    done: bool = False
-    result: Any = None
-    error: BaseException | None = None
 
 
 class SqliteDatabase:
@@ -63,7 +49,7 @@ class SqliteDatabase:
         self._path = path
         self._patience = patience
         self._lock = RLock()
-        self._waiting: deque[_WaitingWrite] = deque()
+        self._queue = CommitQueue(self._write_waiting)
         # Opened by whoever looks something up first. What is in memory alone has one connection.
         self._looking_up = RLock()
         self._reader: sqlite3.Connection | None = None
@@ -121,33 +107,19 @@ class SqliteDatabase:
         return self._transact("BEGIN", work)
 
     def write(self, work: Callable[[Transaction], Result]) -> Result:
-        wanted = _WaitingWrite(work, time.monotonic())
-        self._waiting.append(wanted)
-        with self._lock:
-            # Whoever had the lock before may have written this, too.
-            if not wanted.done:
-                self._write_waiting(wanted)
-        if wanted.error is not None:
-            raise wanted.error
-        result: Result = wanted.result
+        result: Result = self._queue.put(work)
         return result
 
-    def _write_waiting(self, own: _WaitingWrite) -> None:
-        let_others_come(self._waiting)
-        together = [self._waiting.popleft() for _ in range(len(self._waiting))]
-        # In line for a lock one has waited as well; where that was short, somebody else's is waited for as usual.
-        waited = time.monotonic() - min([one.since for one in together])
-        try:
+    def _write_waiting(self, together: Sequence[WaitingWrite]) -> None:
+        with self._lock:
+            # In line for a lock one has waited as well; where that was short, somebody else's is waited for as usual.
+            waited = time.monotonic() - min([one.since for one in together])
             if waited < self._patience / 10:
                 self._write_each(together)
             else:
                 self._hurry(together, waited)
-        except BaseException:
-            # Interrupted: what the others want is still theirs to write.
-            self._waiting.extendleft(one for one in reversed(together) if not one.done and one is not own)
-            raise
 
-    def _hurry(self, together: Sequence[_WaitingWrite], waited: float) -> None:
+    def _hurry(self, together: Sequence[WaitingWrite], waited: float) -> None:
         """Wait for somebody else's lock no longer than for what is left."""
         self._run(f"PRAGMA busy_timeout = {max(1, ceil((self._patience - waited) * 1000))}")
         try:
@@ -155,13 +127,13 @@ class SqliteDatabase:
         finally:
             self._run(f"PRAGMA busy_timeout = {ceil(self._patience * 1000)}")
 
-    def _write_each(self, together: Sequence[_WaitingWrite]) -> None:
+    def _write_each(self, together: Sequence[WaitingWrite]) -> None:
         """Together, if that can be. One that fails is rare: only then is each kept apart from the others."""
         if len(together) == 1 or not any(self._write_together(together, apart=apart) for apart in (False, True)):
             for one in together:
                 self._write_alone(one)
 
-    def _write_together(self, together: Sequence[_WaitingWrite], *, apart: bool) -> bool:
+    def _write_together(self, together: Sequence[WaitingWrite], *, apart: bool) -> bool:
         """Commit all of them at once, each as if it were alone; false if that cannot be done so.
 
         Unless they are kept ``apart``, one that fails leaves nothing of any.
@@ -179,7 +151,7 @@ class SqliteDatabase:
             one.done = True
         return True
 
-    def _write_apart(self, together: Sequence[_WaitingWrite], transaction: Transaction) -> None:
+    def _write_apart(self, together: Sequence[WaitingWrite], transaction: Transaction) -> None:
         """What each of several comes to; if one fails, nothing is left of it, and the others go on."""
         for one in together:
             self._run("SAVEPOINT apart")
@@ -193,7 +165,7 @@ class SqliteDatabase:
                 self._run("ROLLBACK TO apart")
             self._run("RELEASE apart")
 
-    def _write_alone(self, one: _WaitingWrite) -> None:
+    def _write_alone(self, one: WaitingWrite) -> None:
         one.error = None
         try:
             one.result = self._transact("BEGIN IMMEDIATE", one.work)
@@ -235,7 +207,8 @@ class SqliteDatabase:
         with self._lock:
             erasures = self._unpurged()
             self._persist(lambda: self._run("VACUUM"))
-            self.write(lambda _: self._settle(erasures))
+            # Not in line: who is about to write for others waits for the lock that is held here.
+            self._transact("BEGIN IMMEDIATE", lambda _: self._settle(erasures))
             self._persist(self._empty_log)
 
     def _settle(self, erasures: int) -> None:
@@ -305,18 +278,6 @@ class SqliteDatabase:
         return explain(error, self._path, patience=self._patience)
 
 
-def let_others_come(waiting: Sized, give_way: Callable[[], None] = _GIVE_WAY) -> None:
-    """Where several write, let those that are about to do so with them, as long as more come: none is waited for.
-
-    A commit costs as much as many rows, and who commits at once leaves those out that need the interpreter for a moment
-    longer to get here. Who writes alone has nobody to let in.
-    """
-    there = 1
-    while there < len(waiting):
-        there = len(waiting)
-        give_way()
-
-
 class _SqliteTransaction:
     def __init__(
         self,
@@ -335,7 +296,7 @@ class _SqliteTransaction:
         return self._run(sql, values)
 
 
-def _write_all(together: Sequence[_WaitingWrite], transaction: Transaction) -> None:
+def _write_all(together: Sequence[WaitingWrite], transaction: Transaction) -> None:
     for one in together:
         one.result = one.work(transaction)
 

@@ -7,7 +7,6 @@ from functools import partial
 
 from lamella.adapters.stores.appending import (
     Change,
-    append_at_once,
     append_behind,
     append_events,
     check_head,
@@ -17,6 +16,7 @@ from lamella.adapters.stores.appending import (
 )
 from lamella.adapters.stores.chain import FIRST, check_name, check_named, check_written, refuse_erased
 from lamella.adapters.stores.checkpoints import CheckpointWrite, find_checkpoints, write_checkpoint
+from lamella.adapters.stores.commits.joined import AppendQueue, PlacedChange
 from lamella.adapters.stores.database import Database, Transaction, marks, split
 from lamella.adapters.stores.erasing import bury
 from lamella.adapters.stores.repairing import derive_row
@@ -51,6 +51,7 @@ class SqlStore:
         self._written: OrderedDict[str, tuple[int, str]] = OrderedDict()
         scripts = load_migrations(database.dialect) if migrations is None else migrations
         self._schema = migrate(database, scripts, name=name)
+        self._joined = AppendQueue(database, schema=self._schema)
         self.shelf = SqlShelf(self._opened)
 
     def append(
@@ -100,7 +101,7 @@ class SqlStore:
             return False
         hashes = hash_events(written, change)
         self._unsettled[change.conversation] = hashes[-1]
-        return append_at_once(self._database, change, hashes, head=written, schema=self._schema)
+        return self._joined.append(PlacedChange(change=change, head=written, hashes=hashes))
 
     def _apply(self, transaction: Transaction, change: Change) -> int:
         version, written = self._written.get(change.conversation, (0, FIRST))
