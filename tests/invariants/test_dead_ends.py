@@ -86,7 +86,7 @@ def test_any_number_of_things_can_be_attached_to_one_question(
     for asked, (many, size, as_results) in enumerate(turns):
         folder = "a folder in a folder/" * deep
         notes = [Note(path=f"{folder}{number}.md", text=write(size, number * asked)) for number in range(many)]
-        results = [ToolResult(name="look", arguments={"at": one.path}, output=one.text) for one in notes]
+        results = [ToolResult(name="look", arguments={"at": one.path}, output=one.text or "") for one in notes]
         turn = chat.ask(SHORT, attach=[] if as_results else notes, results=results if as_results else [])
         assert turn.tokens.total <= 0.95 * window
         told = " ".join(turn.envelope.warnings)

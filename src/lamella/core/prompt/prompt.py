@@ -28,7 +28,7 @@ from lamella.core.values import describe, replace
 
 # Whoever makes the same state render to other bytes raises this, so that the ledger can tell an upgrade from a fault; a
 # golden file holds what each number renders.
-RENDERER = 3
+RENDERER = 4
 _parts_of = attrgetter(*PART_NAMES)
 
 
