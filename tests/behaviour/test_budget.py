@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from tests.conftest import Watched
 
+import lamella
 from lamella import BudgetExceededError, Conversation, Folder, Note, Tool
 
 
@@ -98,3 +99,25 @@ def test_tool_definitions_are_part_of_the_budget() -> None:
     chat = Conversation(window=1_100, reserve=100)
     with pytest.raises(BudgetExceededError):
         chat.ask("hi", tools=[Tool(name="t", description="word " * 2_000)])
+
+
+@pytest.mark.parametrize("layout", ["library", "in_place", "auto"])
+def test_thirty_notes_for_one_question_are_outlined_named_or_counted_and_opened_anew_the_same(
+    layout: str, tmp_path: Path
+) -> None:
+    place = f"sqlite:///{tmp_path / 'chats.db'}"
+    chat = lamella.open(place, summarizer="off").chat("many", layout=layout, window=1_500, reserve=0)
+    notes = [Note(path=f"notes/{number}.md", text=f"heron{number} " + "stands still " * 90) for number in range(30)]
+    turn = chat.ask("Which one?", attach=notes)
+    text = turn.messages[-1].text
+    assert turn.tokens.total <= 0.95 * 1_500
+    shown = [number for number in range(30) if f"heron{number} " in text]
+    named = [number for number in range(30) if f"- notes/{number}.md\n" in text]
+    assert shown
+    assert named
+    assert sorted((*shown, *named)) == list(range(30))
+    assert any("only named: " in warning for warning in turn.envelope.warnings)
+    assert chat.recall("heron29")[0].passage.title == "notes/29.md"
+    chat.reply("The first.")
+    anew = lamella.open(place, summarizer="off").chat("many")
+    assert anew.preview("Why?").messages == chat.preview("Why?").messages == chat.ask("Why?").messages

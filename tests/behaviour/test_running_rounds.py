@@ -1,9 +1,14 @@
-"""A turn that goes on and on: of its own earlier results the calls stay, and the last two rounds stand whole."""
+"""A turn that goes on and on: of its own earlier results the calls stay, and the last two rounds stand whole.
+
+Where not even the calls have room, the earliest rounds go.
+"""
+
+from pathlib import Path
 
 import pytest
 
 import lamella
-from lamella import Conversation
+from lamella import Conversation, Note
 from lamella.providers import Reply, StopReason, ToolCall, ToolOutput
 from lamella.testing import Line, ScriptedProvider
 
@@ -71,3 +76,35 @@ def test_results_that_could_not_be_sent_at_all_become_stubs_and_the_turn_goes_on
         assert (f"Desk {number}. " * size in "".join(sent)) == (size < 4_000)
     chat.reply("Much.")
     assert chat.recall("Desk 0", limit=1)
+
+
+@pytest.mark.parametrize("layout", ["library", "in_place", "auto"])
+def test_rounds_that_have_no_room_leave_a_line_and_are_opened_anew_the_same(layout: str, tmp_path: Path) -> None:
+    place = f"sqlite:///{tmp_path / 'chats.db'}"
+    chat = lamella.open(place, summarizer="off").chat("long", layout=layout, window=1_500, reserve=0)
+    chat.ask("Read the book.", attach=[Note(path="a.md", text="Some words. " * 260)], tools=[read_page])
+    for number in range(12):
+        chat.reply(reply(number))
+        turn = chat.give([ToolOutput(call=f"c{number}", output=read_page(number))])
+        assert turn.tokens.total <= 0.95 * 1_500
+    results = [message.text for message in turn.messages if message.role == "tool"]
+    assert len(results) < 12
+    assert results[0].startswith(f"<left_out>{12 - len(results)} earlier calls of this turn; recall finds")
+    assert chat.recall("Page 0")[0].passage.text == read_page(0)
+    chat.reply("That is all.")
+    anew = lamella.open(place, summarizer="off").chat("long")
+    assert anew.preview("Why?").messages == chat.preview("Why?").messages
+
+
+@pytest.mark.parametrize("layout", ["library", "in_place", "auto"])
+def test_what_was_attached_makes_room_for_the_last_call_of_its_turn_and_says_so(layout: str) -> None:
+    chat = Conversation(layout=layout, window=1_500, reserve=0)
+    turn = chat.ask("Read it.", attach=[Note(path="a.md", text="Some words. " * 430)], tools=[read_page])
+    assert "Some words." in turn.messages[-1].text
+    call = ToolCall(id="c", name="read_page", arguments='{"number": 1, "why": "' + "because " * 400 + '"}')
+    chat.reply(Reply(text="", calls=(call,), stop=StopReason.TOOLS))
+    turn = chat.give([ToolOutput(call="c", output=read_page(1))])
+    (asked,) = [message.text for message in turn.messages if message.role == "user"]
+    assert "- a.md\n</left_out>" in asked
+    assert "Some words." not in asked
+    assert any("only named: a.md" in warning for warning in turn.envelope.warnings)

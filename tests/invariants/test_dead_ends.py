@@ -11,6 +11,7 @@ WINDOW = 1_500
 SHORT = "And why is that so?"
 # In characters: what fits by far, what hardly does, and what is larger than the window by itself.
 SIZES = st.sampled_from((20, 600, 5_000, 40_000))
+LAYOUTS = st.sampled_from(("library", "in_place", "auto"))
 TURNS = st.lists(st.tuples(SIZES, SIZES, st.sampled_from(("none", "note", "result")), SIZES), min_size=1, max_size=6)
 
 
@@ -21,7 +22,7 @@ def write(size: int, number: int) -> str:
 @QUICK
 @given(
     sizes=st.lists(SIZES, min_size=1, max_size=4),
-    layout=st.sampled_from(("library", "in_place", "auto")),
+    layout=LAYOUTS,
     history=st.sampled_from(("full", "window", "strip")),
     notes=st.integers(0, 40),
 )
@@ -42,7 +43,63 @@ def test_neither_rounds_of_tools_nor_many_notes_and_rules_end_a_conversation(
 
 
 @QUICK
-@given(turns=TURNS, layout=st.sampled_from(("library", "in_place", "auto")), sticky=st.booleans())
+@given(
+    rounds=st.integers(1, 24),
+    called=st.sampled_from((2, 300)),
+    size=st.sampled_from((20, 5_000)),
+    attached=st.sampled_from((0, 20, 1_500, 2_400, 40_000)),
+    layout=LAYOUTS,
+)
+def test_a_turn_goes_on_however_often_its_tools_are_called(
+    rounds: int, called: int, size: int, attached: int, layout: str
+) -> None:
+    window = 700
+    chat = Conversation(layout=layout, window=window, reserve=0)
+    chat.ask(SHORT, attach=[Note(path="a.md", text=write(attached, 0))] if attached else [])
+    for number in range(rounds):
+        call = ToolCall(id=f"c{number}", name="look", arguments=f'{{"for": "{"a word " * (called // 7)}"}}')
+        chat.reply(Reply(text="", calls=(call,), stop=StopReason.TOOLS))
+        turn = chat.give([ToolOutput(call=call.id, output=write(size, number))])
+        assert turn.tokens.total <= 0.95 * window
+        # The last call is always there, and so is what it gave, or the way to it.
+        assert [one.id for one in turn.messages[-2].calls] == [call.id]
+    chat.reply("Because.")
+    assert chat.ask(SHORT).tokens.total <= 0.95 * window
+
+
+# Each turn brings notes of some sizes; those of the same number are the same note, perhaps with another text.
+BROUGHT = st.lists(st.tuples(st.integers(0, 60), SIZES, st.booleans()), min_size=1, max_size=3)
+
+
+@QUICK
+@given(
+    turns=BROUGHT,
+    layout=LAYOUTS,
+    window=st.sampled_from((700, WINDOW, 6_000)),
+    sticky=st.booleans(),
+    deep=st.sampled_from((1, 12)),
+)
+def test_any_number_of_things_can_be_attached_to_one_question(
+    turns: list[tuple[int, int, bool]], layout: str, window: int, *, sticky: bool, deep: int
+) -> None:
+    chat = Conversation(layout=layout, window=window, reserve=0, attachments="sticky" if sticky else "turn")
+    for asked, (many, size, as_results) in enumerate(turns):
+        folder = "a folder in a folder/" * deep
+        notes = [Note(path=f"{folder}{number}.md", text=write(size, number * asked)) for number in range(many)]
+        results = [ToolResult(name="look", arguments={"at": one.path}, output=one.text or "") for one in notes]
+        turn = chat.ask(SHORT, attach=[] if as_results else notes, results=results if as_results else [])
+        assert turn.tokens.total <= 0.95 * window
+        told = " ".join(turn.envelope.warnings)
+        # Whatever is not sent in full is told, and so is what cannot be named.
+        less = [one for one in turn.envelope.prompt.shown[0] if one.form in ("summary", "handle", "preview")]
+        assert not less or "do not fit" in told or "no room" in told
+        chat.reply("Because.")
+        assert chat.ask(SHORT).tokens.total <= 0.95 * window
+        chat.reply("Because.")
+
+
+@QUICK
+@given(turns=TURNS, layout=LAYOUTS, sticky=st.booleans())
 def test_a_short_question_is_never_refused_because_of_what_came_before(
     turns: list[tuple[int, int, str, int]], layout: str, *, sticky: bool
 ) -> None:

@@ -5,7 +5,10 @@ from collections.abc import Iterator
 from itertools import groupby
 
 CUT = "[…]"
-_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@(?: \[…\] stands for the rest of that line)?\Z")
+_TOLD = r" \[…\] stands for the rest of that line(?:, \[…n…\] for n characters of it)?"
+_HUNK = re.compile(rf"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@(?:{_TOLD})?\Z")
+# What a cut stands for may be counted.
+_MARK = re.compile(r"\[…(?:([\d,]+)…)?\]")
 
 
 def apply_diff(old: str, diff: str) -> str:
@@ -47,7 +50,10 @@ def _find_hunks(diff: str) -> Iterator[tuple[re.Match[str], list[str]]]:
 
 
 def _is_said(line: str, said: str) -> bool:
-    return line == said or (len(said) < len(line) and said.removeprefix(CUT).removesuffix(CUT) in line)
+    if line == said:
+        return True
+    pieces = _MARK.split(said)[::2]
+    return len(said) < len(line) and all(piece in line for piece in pieces)
 
 
 def _fill(gone: list[str], kept: list[str], come: list[str]) -> list[str]:
@@ -57,6 +63,8 @@ def _fill(gone: list[str], kept: list[str], come: list[str]) -> list[str]:
     if len(gone) == len(come) > 1:
         each = zip(gone, kept, come, strict=True)
         return [line for one, left, new in each for line in _fill([one], [left], [new])]
+    if len(kept) == len(come) == 1:
+        return [_fill_line(gone[0], kept[0], come[0])]
     head, tail = kept[0].startswith(CUT), kept[-1].endswith(CUT)
     first = kept[0].removeprefix(CUT) if head else kept[0]
     last = kept[-1].removesuffix(CUT) if tail else kept[-1]
@@ -70,4 +78,24 @@ def _fill(gone: list[str], kept: list[str], come: list[str]) -> list[str]:
     filled = list(come)
     filled[-1] = filled[-1].removesuffix(CUT) + after if tail else filled[-1]
     filled[0] = before + filled[0].removeprefix(CUT) if head else filled[0]
+    return filled
+
+
+def _fill_line(gone: str, kept: str, come: str) -> str:
+    """The same of one line, of which several pieces may be shown."""
+    pieces, changed = _MARK.split(kept), _MARK.split(come)
+    assert pieces[1::2] == changed[1::2], "the old and the new line are cut in different places"
+    assert gone.startswith(pieces[0]), "a line does not begin as it is said to"
+    at, filled = len(pieces[0]), changed[0]
+    for counted, piece, new in zip(pieces[1::2], pieces[2::2], changed[2::2], strict=True):
+        ends = piece is pieces[-1]
+        if counted is not None:
+            start = at + int(counted.replace(",", ""))
+            assert gone.startswith(piece, start), "a count leads to something else"
+        else:
+            start = len(gone) - len(piece) if ends else gone.index(piece)
+            assert ends or gone.count(piece) == 1, "a cut says not where it is"
+        assert start >= at, "pieces are out of order"
+        filled += gone[at:start] + new
+        at = start + len(piece)
     return filled

@@ -87,7 +87,11 @@ class VaultGround:
             return path
 
     def attach_file(self, path: str) -> Attachment:
-        return describe_file(self.name(path))
+        described = describe_file(self.name(path))
+        if isinstance(described, Note | Code):
+            # It is read with each turn; what cannot be read then is not to be called attached now.
+            self.read_text(path)
+        return described
 
     def attach_folder(self, name: str) -> tuple[Sequence[Attachment], int]:
         return self._attach_notes(Folder(path=self.name(name.rstrip("/"))))
@@ -107,7 +111,7 @@ class VaultGround:
 
     def miss(self, path: str) -> SourceMissingError | SourceOutsideError:
         try:
-            self._vault.locate(self.name(path))
+            self._vault.find_plain(self.name(path))
         except (SourceMissingError, SourceOutsideError) as error:
             return error
         return SourceMissingError(

@@ -167,6 +167,9 @@ def _find_file(name: str, ground: Ground, *, linked: bool = False) -> str | None
     if len(notes) > 1:
         some = ", ".join(notes[:_NAMED])
         raise SourceMissingError(f"{len(notes):,} notes are called {name}: {some}.", hint="Name one by its path.")
+    if notes and not ground.has_file(notes[0]):
+        # It is listed as a note by its name, and is a pipe, or a link to nothing.
+        raise ground.miss(notes[0])
     return notes[0] if notes else None
 
 

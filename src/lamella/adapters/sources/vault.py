@@ -110,7 +110,7 @@ class Vault:
     def read(self, wanted: Wanted) -> Artifact:
         """A file as text: a note with what it embeds, a canvas in words, source code as it is."""
         path = self._name(wanted.name)
-        file = self._find_plain(path)
+        file = self.find_plain(path)
         # What a note embeds or asks is looked for each time: it may have changed, gone or come.
         return self._memory.artifacts.get(
             (file, wanted), file, partial(self._make, wanted, path, file), keeps=_is_alone
@@ -134,7 +134,7 @@ class Vault:
         return make_artifact(wanted.kind, text=text, source=source, title=wanted.title, policy=wanted.policy)
 
     def _read_embedded(self, path: str) -> str:
-        text = self._memory.text(self._find_plain(path), lambda: normalise(self.read_text(path)))
+        text = self._memory.text(self.find_plain(path), lambda: normalise(self.read_text(path)))
         return self._answer_queries(text, path) if ASKS.search(text) else text
 
     def _answer_queries(self, text: str, path: str) -> str:
@@ -214,7 +214,7 @@ class Vault:
 
     def read_bytes(self, path: str) -> bytes:
         """A file as it is; an error says why it cannot be had."""
-        return _read_file(self._find_plain(path), path)
+        return _read_file(self.find_plain(path), path)
 
     def stat_file(self, path: str) -> os.stat_result:
         """What the disk says of a file that a walk found; ``OSError`` if it is gone since."""
@@ -236,7 +236,7 @@ class Vault:
             )
         return place
 
-    def _find_plain(self, path: str) -> Path:
+    def find_plain(self, path: str) -> Path:
         """The plain file at a path; an error says why there is none to be had."""
         file = self.locate(path)
         if not _is(stat.S_ISREG, file):

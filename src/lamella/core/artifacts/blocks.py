@@ -100,11 +100,11 @@ def render_handle(artifact: Artifact) -> str:
     )
 
 
-def render_listed(artifact: Artifact) -> str:
-    """The same as one line of a list that says for all of them what they are."""
+def render_listed(artifact: Artifact, *, told: str = "") -> str:
+    """The same as one line of a list that says for all of them what they are, and what is ``told`` of this one."""
     name, title = escape_line(artifact.id), escape_line(artifact.title)
     called = "" if title in name else f" ({title})"
-    return f"- {name}{called}\n"
+    return f"- {name}{called}{told}\n"
 
 
 def _way_back(artifact: Artifact) -> str:

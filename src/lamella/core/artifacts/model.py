@@ -92,9 +92,10 @@ class Image(Struct, frozen=True, kw_only=True):
 class Artifact(Struct, frozen=True, kw_only=True, gc=False):
     """Something attached to a turn. Equal text gives an equal hash, whenever it was modified.
 
-    ``condensed`` is a model's summary that stands for it where the text is too long for the turn. ``outlined`` says
-    that its outline is sent with its turn: it came with others, and not all of them fit. ``anew`` says that it was read
-    again because somebody asked for that: its text takes the place of a snapshot's.
+    ``condensed`` is a summary or an outline that stands for it where the text is too long for the turn, and empty where
+    not even that has room. ``outlined`` says that its outline is sent with its turn: it came with others, and not all
+    of them fit. ``anew`` says that it was read again because somebody asked for that: its text takes the place of a
+    snapshot's.
     """
 
     id: ArtifactId
@@ -114,6 +115,11 @@ class Artifact(Struct, frozen=True, kw_only=True, gc=False):
 
     def __repr__(self) -> str:
         return describe(self, without=("text", "condensed"))
+
+    @property
+    def named_only(self) -> bool:
+        """Whether it is a line of a list in its turn: there is no room for more of it."""
+        return self.condensed == ""
 
 
 class ToolDefinition(Struct, frozen=True, kw_only=True):

@@ -1,6 +1,7 @@
 """Fitting a turn: asked as it is, or made smaller first; never over the hard threshold."""
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from functools import partial
 
 from msgspec import Struct
 
@@ -11,7 +12,7 @@ from lamella.core.compaction.asking import Summaries, SummaryNeed
 from lamella.core.compaction.certificate import WISHES_SHARE
 from lamella.core.compaction.chain import plan_compaction
 from lamella.core.compaction.condensing import condense_turn
-from lamella.core.compaction.outlining import outline_turn
+from lamella.core.compaction.outlining import is_too_large, name_turn, outline_turn
 from lamella.core.compaction.retelling import retell
 from lamella.core.compaction.rules import ChainRules
 from lamella.core.log.placement import Form
@@ -23,6 +24,9 @@ from lamella.core.prompt.layers.model import STAND_INS, LayerId, Segment, Segmen
 from lamella.core.prompt.state import State
 from lamella.core.values import replace
 from lamella.errors import BudgetExceededError
+
+# A turn as it is asked, the state that then waits for its reply, and the summaries that are to be fetched before.
+Fitted = tuple[Turn, State, tuple[SummaryNeed, ...]]
 
 
 class Rules(Struct, frozen=True, kw_only=True):
@@ -53,7 +57,7 @@ class Rules(Struct, frozen=True, kw_only=True):
 
 def fit_turn(
     state: State, turn: Turn, rules: Rules, *, summaries: Summaries | None = None, path: Sequence[str] = ()
-) -> tuple[Turn, State, tuple[SummaryNeed, ...]]:
+) -> Fitted:
     """The turn as it is asked, with what had to be compacted before it, and the state that then waits for its reply.
 
     Receipts that were committed before are applied to the state already. With needs, fetch those and fit again.
@@ -74,23 +78,36 @@ def fit_turn(
         return turn, opened, needs
     if condensed is not turn:
         turn, opened = condensed, advance(state, condensed, rules.place, measure=rules.measure)
-    turn, opened = _outline(state, turn, opened, rules=rules)
-    fitted = _compact(state, turn, opened, rules=rules, summaries=summaries, path=path)
-    if not fitted[2] and is_over(waiting(fitted[1]).total, rules.budget.hard, rules.budget):
-        # Beside what is left of everything else, even what would fit alone may be too large.
-        outlined, again = _outline(state, turn, opened, rules=rules, alone=False)
-        return (
-            fitted
-            if outlined is turn
-            else _compact(state, outlined, again, rules=rules, summaries=summaries, path=path)
-        )
-    return fitted
+    outlined = turn if was_sent or not is_too_large(opened, rules.budget) else outline_turn(turn, opened, rules.budget)
+    run = partial(_compact, state, rules=rules, summaries=summaries, path=path)
+    fitted = run(outlined) if outlined is not turn else run(turn, opened)
+    if was_sent or fitted[2] or not _is_over(fitted[1], rules):
+        return fitted
+    # Beside what is left of everything else, even what would fit alone may be too large.
+    tighter = run(outline_turn(turn, opened, rules.budget, beside=fitted[1]))
+    return tighter if not _is_over(tighter[1], rules) else _name_last(turn, opened, run)
+
+
+def _name_last(turn: Turn, opened: State, run: Callable[[Turn], Fitted]) -> Fitted:
+    """The turn with a line for each thing that it brings, where that may be no more; what stands above is as it was."""
+    named = name_turn(turn, opened)
+    if named is turn:
+        return run(turn)
+    shown = {one.id for one in waiting(run(named)[1]).shown[0] if one.form is Form.HANDLE}
+    return run(name_turn(turn, opened, only=shown))
 
 
 def _compact(
-    state: State, turn: Turn, opened: State, *, rules: Rules, summaries: Summaries | None, path: Sequence[str]
-) -> tuple[Turn, State, tuple[SummaryNeed, ...]]:
-    """The turn after a compaction, where one is needed and helps."""
+    state: State,
+    turn: Turn,
+    opened: State | None = None,
+    *,
+    rules: Rules,
+    summaries: Summaries | None,
+    path: Sequence[str],
+) -> Fitted:
+    """The turn after a compaction, where one is needed and helps; ``opened`` is the state it waits in without one."""
+    opened = opened or advance(state, turn, rules.place, measure=rules.measure)
     if not _must_shrink(opened, state, rules):
         return turn, opened, ()
     plan = plan_compaction(
@@ -113,12 +130,8 @@ def _compact(
     return turn, advance(state, turn, rules.place, measure=rules.measure), ()
 
 
-def _outline(state: State, turn: Turn, opened: State, *, rules: Rules, alone: bool = True) -> tuple[Turn, State]:
-    """The turn with what it attaches as outlines, where it could not be sent otherwise, and the state it waits in."""
-    outlined = turn if turn.rounds else outline_turn(turn, opened, budget=rules.budget, alone=alone)
-    if outlined is turn:
-        return turn, opened
-    return outlined, advance(state, outlined, rules.place, measure=rules.measure)
+def _is_over(opened: State, rules: Rules) -> bool:
+    return is_over(waiting(opened).total, rules.budget.hard, rules.budget)
 
 
 def _must_shrink(opened: State, state: State, rules: Rules) -> bool:

@@ -1,51 +1,82 @@
-"""Outlining: what is attached now and could not be sent whole beside the question is sent as its outline.
+"""Outlining: what is attached now and could not be sent whole beside the question is sent as its outline, or named.
 
 No model is asked. Text that cannot be fetched again and pins stand as they are; each outline keeps its artifact's id.
 """
 
-from collections.abc import Mapping
+from bisect import bisect_left
+from collections.abc import Collection, Mapping, Sequence
 
-from lamella.core.artifacts.blocks import shown_text
+from lamella.core.artifacts.blocks import render_condensed, shown_text
 from lamella.core.artifacts.model import Artifact, Kind
 from lamella.core.budget.thresholds import Budget, is_over
 from lamella.core.log.placement import Form
 from lamella.core.log.turn import Turn
 from lamella.core.prompt.advance import waiting
+from lamella.core.prompt.attached import tell_named
 from lamella.core.prompt.envelope import count_tokens
-from lamella.core.prompt.layers.library import may_shrink
+from lamella.core.prompt.layers.library import LIST_TOKENS, may_shrink
 from lamella.core.prompt.layers.model import Count, LayerId
 from lamella.core.prompt.prompt import Prompt
 from lamella.core.prompt.state import State
-from lamella.core.text.outline import build_outline
+from lamella.core.text.outline import SECTION_CHARS, build_outline
 from lamella.core.values import replace
 
-# What the lines around an outline weigh, at most, however long its name and title are.
-_AROUND = 120
+# How much of each section is shown, in characters: as much as has room, and at last the headings alone.
+_CHARS = (SECTION_CHARS, 250, 120, 60, 0)
+# What a number in other digits may weigh, and what joins the lines.
+_SLACK = 8
+# What an outline says at least: shorter ones say nothing that a name does not.
+_LEAST = 30
+# Of many things that are sent as less, so many are told one by one.
+_TOLD = 10
 
 
-def outline_turn(turn: Turn, opened: State, *, budget: Budget, alone: bool = True) -> Turn:
-    """The turn as it was, unless it is over the hard threshold: then what it brings shares what is left to it.
+def is_too_large(opened: State, budget: Budget) -> bool:
+    """Whether what no compaction of earlier things takes out of a turn's request is over the hard threshold alone."""
+    return is_over(_weigh_kept(waiting(opened), budget), budget.hard, budget)
 
-    It is so where it is too large ``alone``, or, where that is not asked, beside what is left of everything else.
+
+def outline_turn(turn: Turn, opened: State, budget: Budget, *, beside: State | None = None) -> Turn:
+    """The turn with what it brings as outlines that share what is left to them, and named where that is too little.
+
+    ``beside`` is the state after all was done to earlier things that may be: what then stands has to stand as well.
     """
     prompt = waiting(opened)
-    kept = _weigh_kept(prompt, budget)
-    if alone and not is_over(kept, budget.hard, budget):
-        return turn
     weights = _find_large(prompt)
-    if not weights:
+    room = budget.own - (_weigh_kept(prompt, budget) - sum(weights.values()))
+    if beside is not None:
+        left = waiting(beside)
+        room = min(room, int(budget.hard * budget.limit) - (left.total - sum(_find_large(left).values())))
+    brought: dict[str, Artifact] = {one.id: one for one in prompt.attached}
+    floors = {name: _weigh_frame(brought[name], prompt.measure.count) for name in weights}
+    caps, named = _share_or_name(weights, floors, room=room)
+    texts = {name: _outline(brought[name], cap - floors[name], prompt.measure.count) for name, cap in caps.items()}
+    told = _tell([f"{name} is sent as its outline: its {weights[name]:,} tokens do not fit." for name in texts])
+    return _replace(turn, {**texts, **dict.fromkeys(named, "")}, (*told, *tell_named(named)))
+
+
+def name_turn(turn: Turn, opened: State, *, only: Collection[str] | None = None) -> Turn:
+    """The turn with a line for each thing that it brings and may be sent as less, or ``only`` for some of them."""
+    small = [one.id for one in waiting(opened).attached if may_be_less(one)]
+    named = [name for name in small if only is None or name in only]
+    return _replace(turn, dict.fromkeys(named, ""), tell_named(named))
+
+
+def _replace(turn: Turn, texts: Mapping[str, str], told: Sequence[str]) -> Turn:
+    """The turn with these texts in place of what it brings, and more to be said of it."""
+    if not texts:
         return turn
-    caps = _share(weights, room=budget.own - (kept - sum(weights.values())))
-    count = prompt.measure.count
-    by_name: dict[str, Artifact] = {artifact.id: artifact for artifact in (*turn.attached, *turn.results)}
-    texts = {name: _outline(by_name[name], cap, count) for name, cap in caps.items() if name in by_name}
-    told = tuple(f"{name} is sent as its outline: its {weights[name]:,} tokens do not fit." for name in texts)
-    return replace(
-        turn,
-        attached=tuple(replace(a, condensed=texts[a.id]) if a.id in texts else a for a in turn.attached),
-        results=tuple(replace(a, condensed=texts[a.id]) if a.id in texts else a for a in turn.results),
-        warnings=(*turn.warnings, *told),
-    )
+
+    def lessen(every: Sequence[Artifact]) -> tuple[Artifact, ...]:
+        less = [replace(one, condensed=texts[one.id], outlined=False) if one.id in texts else one for one in every]
+        return tuple(less)
+
+    return replace(turn, attached=lessen(turn.attached), results=lessen(turn.results), warnings=(*turn.warnings, *told))
+
+
+def _tell(sentences: Sequence[str]) -> tuple[str, ...]:
+    more = len(sentences) - _TOLD
+    return (*sentences[:_TOLD], *((f"So are {more:,} more.",) if more > 0 else ()))
 
 
 def _weigh_kept(prompt: Prompt, budget: Budget) -> int:
@@ -55,14 +86,41 @@ def _weigh_kept(prompt: Prompt, budget: Budget) -> int:
     return kept + sum(segment.tokens for segment in prompt.moved_in)
 
 
+def may_be_less(artifact: Artifact) -> bool:
+    """Whether something that is attached now may be sent as less than its text."""
+    return may_shrink(artifact) and artifact.kind is not Kind.IMAGE
+
+
 def _find_large(prompt: Prompt) -> Mapping[str, int]:
     """What this turn brings in full and may be sent as less, with its tokens."""
-    shrinks = {one.id for one in prompt.attached if may_shrink(one) and one.kind is not Kind.IMAGE}
+    shrinks = {one.id for one in prompt.attached if may_be_less(one)}
     return {
         segment.id: segment.tokens
         for segment in (*prompt.shown[0], *prompt.moved_in)
-        if segment.id in shrinks and segment.form in (Form.FULL, Form.UPDATE, Form.SUMMARY, Form.PREVIEW)
+        if segment.id in shrinks and segment.form is not Form.REFERENCE
     }
+
+
+def _share_or_name(
+    weights: Mapping[str, int], floors: Mapping[str, int], *, room: int
+) -> tuple[Mapping[str, int], Sequence[str]]:
+    """How much each may weigh that cannot stand as it is, and which are named because the room is not for so many.
+
+    What is short comes first.
+    """
+    names = sorted(weights, key=weights.__getitem__)
+
+    def share(shown: int) -> Mapping[str, int]:
+        left = room if shown == len(names) else room - LIST_TOKENS
+        return _share({name: weights[name] for name in names[:shown]}, room=left)
+
+    def is_too_many(shown: int) -> bool:
+        return any(cap < floors[name] + _LEAST for name, cap in share(shown).items())
+
+    # The more are shown, the less each has.
+    shown = len(names) if not is_too_many(len(names)) else bisect_left(range(len(names)), x=True, key=is_too_many) - 1
+    left = {*names[max(shown, 0) :]}
+    return share(max(shown, 0)), [name for name in weights if name in left]
 
 
 def _share(weights: Mapping[str, int], *, room: int) -> dict[str, int]:
@@ -78,13 +136,23 @@ def _share(weights: Mapping[str, int], *, room: int) -> dict[str, int]:
     return caps
 
 
-def _outline(artifact: Artifact, cap: int, count: Count) -> str:
+def _weigh_frame(artifact: Artifact, count: Count) -> int:
+    """What the outline of an artifact weighs that has no words."""
+    return count(render_condensed(artifact, _tell_left(len(shown_text(artifact))))) + _SLACK
+
+
+def _tell_left(chars: int) -> str:
+    return f"[Made without a model: the beginning of each part. {chars:,} characters are left out.]"
+
+
+def _outline(artifact: Artifact, room: int, count: Count) -> str:
     """The outline of an artifact within so many tokens, and how much of its text is left out."""
     text = shown_text(artifact)
-    outline = build_outline(text)
-    room = max(cap - _AROUND, 0)
+    # Without headings there is nothing in an outline of headings.
+    outlines = [outline for chars in _CHARS if (outline := build_outline(text, chars=chars))]
+    outline = next((one for one in outlines if count(one) <= room), outlines[-1] if outlines else "")
     while outline and count(outline) > room:
         # Dense text has more tokens to a character: a share of them is a guess, and made again until it holds.
         outline = outline[: min(len(outline) * room // count(outline), len(outline) - 1)]
-    told = f"[Made without a model: the beginning of each part. {len(text) - len(outline):,} characters are left out.]"
+    told = _tell_left(len(text) - len(outline))
     return f"{outline}\n{told}" if outline else told

@@ -299,8 +299,11 @@ class Log(Struct, dict=True):
         self.chose_model, self.left, self.undone = False, NOTHING_SET, False
 
     def moves_by_undo(self) -> bool:
-        """Whether the next request differs from the one before it because a compaction was undone."""
-        return self.undone and not self.compacted_since
+        """Whether the next request differs from the one before it because a compaction was undone.
+
+        One that nothing was sent under leaves everything as it was.
+        """
+        return self.undone and not self.compacted_since and self.compactions.was_undone(self.last_sent[1])
 
     def _keep_asked(self, question: Node) -> None:
         """Before a question is asked otherwise: its replies stay replies to what it was."""

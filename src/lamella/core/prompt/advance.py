@@ -19,13 +19,14 @@ from lamella.core.prompt.attached import (
     gather,
     hold_apart,
     learn,
+    name_stubbed,
     tell_smaller,
 )
 from lamella.core.prompt.cutting import cut
 from lamella.core.prompt.folding import fold
 from lamella.core.prompt.layers.library import LibraryEntry, Standing
 from lamella.core.prompt.layers.model import message_place
-from lamella.core.prompt.layers.rounds import build_rounds, stub_result
+from lamella.core.prompt.layers.rounds import build_rounds, leave_rounds, stub_result
 from lamella.core.prompt.layers.strip import Exchange, Said, make_said
 from lamella.core.prompt.layers.turn import NOTHING_SHOWN, Shown, merge_standing, show_turn
 from lamella.core.prompt.movement import find_triggers
@@ -47,7 +48,9 @@ _STICKY = Attachments.STICKY
 
 def find_tools(shown: Shown) -> tuple[Standing, ...]:
     """What tools gave, of what a turn shows."""
-    return tuple([one for one in shown[2] if one.artifact.kind is Kind.TOOL]) if shown[2] else ()
+    tools = [one for one in shown[2] if one.artifact.kind is Kind.TOOL]
+    # A line of a list stands only as long as the list.
+    return tuple([one for one in tools if not one.listed]) if tools else ()
 
 
 def advance(state: State, turn: Turn, place: Planner, *, measure: Measure) -> State:
@@ -55,6 +58,9 @@ def advance(state: State, turn: Turn, place: Planner, *, measure: Measure) -> St
     before = answer(state, "") if state.waits else state
     before = apply_receipts(before, turn.receipts, turn.terms, measure=measure) if turn.receipts else before
     now, attached, dropped, warnings = _take_in(with_settings(before, turn), turn)
+    if turn.rounds and now.talk.stubbed:
+        attached, told = name_stubbed(attached, turn_id(now.conversation, now.head, turn), now.talk.stubbed)
+        warnings += told
     if turn.rules is not None:
         now = hold_rules(now, turn.rules, measure)
     placement = _place(before, turn, place, measure=measure)
@@ -181,7 +187,8 @@ def add_rounds(state: State, rounds: Sequence[ToolRound]) -> State:
     said = build_rounds(prompt.user.id, rounds, prompt.measure, shown=prompt.terms.tool_output)
     if stubbed:
         said = tuple(stub_result(one, prompt.measure) if one.id in stubbed else one for one in said)
-    return replace(state, last=replace(prompt, rounds=said))
+    sent, unsent = leave_rounds(said, stubbed, prompt.measure) if stubbed else (said, ())
+    return replace(state, last=replace(prompt, rounds=sent, unsent=unsent))
 
 
 def answer(state: State, reply: str, *, reply_id: str | None = None) -> State:

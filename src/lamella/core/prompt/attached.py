@@ -1,6 +1,6 @@
 """What is attached in a turn, and what of it is known once the turn is over."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 
 from lamella.core.artifacts.kinds import KINDS, promotes
 from lamella.core.artifacts.make import make_image
@@ -17,6 +17,9 @@ from lamella.errors import ArtifactError
 Library = Mapping[str, LibraryEntry]
 # How many things that stand as less than their text are told of one by one.
 _TOLD = 3
+_NAMED = 10
+# Ids of messages are hexadecimal, and no path begins so.
+_BROUGHT = "attached:"
 
 
 def drop_known(
@@ -73,6 +76,29 @@ def gather(turn: Turn, library: Library) -> tuple[tuple[Artifact, ...], tuple[st
     return tuple(merged.values()), tuple(warnings)
 
 
+def name_brought(turn: str, artifact: str) -> str:
+    """What a turn brings, as receipts name it that leave a line of it while the turn is under way."""
+    return f"{_BROUGHT}{turn}:{artifact}"
+
+
+def name_stubbed(
+    attached: Sequence[Artifact], turn: str, stubbed: Set[str]
+) -> tuple[tuple[Artifact, ...], tuple[str, ...]]:
+    """What is attached with only the names of what receipts left a line of, and words on that."""
+    named = {one.id for one in attached if name_brought(turn, one.id) in stubbed}
+    less = [replace(one, condensed="", outlined=False) if one.id in named else one for one in attached]
+    return tuple(less), tell_named([one.id for one in less if one.id in named])
+
+
+def tell_named(names: Sequence[str]) -> tuple[str, ...]:
+    """Words on what is attached now and has no room for its text."""
+    if not names:
+        return ()
+    more = len(names) - _NAMED
+    listed = ", ".join(names[:_NAMED]) + (f" and {more:,} more" if more > 0 else "")
+    return (f"There is no room for the text of what is attached, so it is only named: {listed}.",)
+
+
 def _brings_new(turn: Turn, library: Library) -> bool:
     """Whether a turn brings one thing, which nobody knows yet."""
     if len(turn.attached) != 1 or turn.results:
@@ -101,7 +127,7 @@ def _keeps_snapshot(known: Artifact, attached: Artifact) -> bool:
 
 def _snapshot(known: Artifact, attached: Artifact) -> Artifact:
     """The text as it was first; whether the note is the active one is a matter of this turn."""
-    whole = known if known.condensed is None else replace(known, condensed=None)
+    whole = known if known.condensed == attached.condensed else replace(known, condensed=attached.condensed)
     if known.kind is attached.kind or Kind.ACTIVE_NOTE not in (known.kind, attached.kind):
         return whole
     return replace(whole, kind=attached.kind, images=attached.images)
@@ -185,7 +211,8 @@ def learn(
             found = KINDS[artifact.kind].part or artifact.source.via == FOUND
             holds = (None if entry is None else entry.held) if found else held
             form = Form.PREVIEW if artifact.outlined else None if holds else promoted_form(artifact, image_notes)
-            learnt[artifact.id] = LibraryEntry(artifact=newest, at=at, form=form, held=holds)
+            form, listed = (Form.HANDLE, True) if artifact.named_only else (form, False)
+            learnt[artifact.id] = LibraryEntry(artifact=newest, at=at, form=form, held=holds, listed=listed)
     return learnt
 
 

@@ -92,7 +92,9 @@ def _fold_behind(state: State, terms: Terms, measure: Measure, *, placement: Pla
 def _stands_before(standing: Standing, end: int) -> bool:
     """Whether the newest piece of something stands in the system message or in one of the first so many messages."""
     place = standing.place
-    return standing.listed or place == SYSTEM_PLACE or (place is not None and int(place.partition(":")[2]) < end)
+    if place is None or place == SYSTEM_PLACE:
+        return standing.listed or place is not None
+    return int(place.partition(":")[2]) < end
 
 
 def _is_shelved(state: State, name: str, piece: str) -> bool:

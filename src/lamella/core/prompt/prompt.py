@@ -28,7 +28,7 @@ from lamella.core.values import describe, replace
 
 # Whoever makes the same state render to other bytes raises this, so that the ledger can tell an upgrade from a fault; a
 # golden file holds what each number renders.
-RENDERER = 3
+RENDERER = 4
 _parts_of = attrgetter(*PART_NAMES)
 
 
@@ -37,11 +37,12 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
 
     ``library`` is everything known, ``shelf`` what the system message holds of it, ``standing`` everything that stands
     in the request before this turn. ``first`` is the index of the first message after the system message, ``asked_at``
-    that of the user's message of this turn. ``rounds`` are the messages after the question. ``dropped`` is what the
-    user took out with this turn; ``rewritten`` says that an edit or another branch changed what came before it;
-    ``compacted`` names the step of a compaction that did, or ``undo``. Messages that are ``pinned`` stay. ``triggers``
-    are what else the turn did that may move the prefix, and ``renderer`` is by which version the provider has it.
-    ``working_set`` is what has to be readable, where prices decide where it stands.
+    that of the user's message of this turn. ``rounds`` are the messages after the question, ``unsent`` those of its
+    rounds that a compaction took out. ``dropped`` is what the user took out with this turn; ``rewritten`` says that an
+    edit or another branch changed what came before it; ``compacted`` names the step of a compaction that did, or
+    ``undo``. Messages that are ``pinned`` stay. ``triggers`` are what else the turn did that may move the prefix, and
+    ``renderer`` is by which version the provider has it. ``working_set`` is what has to be readable, where prices
+    decide where it stands.
     """
 
     conversation_id: str
@@ -64,6 +65,7 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
     attached: tuple[Artifact, ...] = ()
     shown: Shown = NOTHING_SHOWN
     rounds: tuple[Said, ...] = ()
+    unsent: tuple[Said, ...] = ()
     dropped: tuple[str, ...] = ()
     rewritten: Rewrite | None = None
     compacted: str | None = None

@@ -3,15 +3,19 @@
 from collections.abc import Iterator, Sequence
 
 from lamella.core.text.alignment import Span, find_changes
+from lamella.core.text.long_lines import (
+    AROUND,
+    CUT,
+    LONG_LINE,
+    clip_line,
+    count_same,
+    explain_cuts,
+    is_unique,
+    show_changes,
+)
 
 _MUCH_SMALLER = 3
 _CONTEXT = 2
-# A line that is longer is shown by what changed in it, with so many characters on either side, and more where those
-# stand in it twice.
-_LONG_LINE = 1_000
-_AROUND = 100
-_CUT = "[…]"
-_CUT_MEANS = f" {_CUT} stands for the rest of that line"
 
 
 def build_diff(old: str, new: str) -> str | None:
@@ -26,31 +30,14 @@ def build_diff(old: str, new: str) -> str | None:
 
 def _find_ends(old: str, new: str) -> tuple[int, int]:
     """How many characters before and after all changes need not be looked at: whole lines, and none of the context."""
-    start = _count_same(old, new, min(len(old), len(new)))
-    end = _count_same(old, new, min(len(old), len(new)) - start, backwards=True)
+    start = count_same(old, new, min(len(old), len(new)))
+    end = count_same(old, new, min(len(old), len(new)) - start, backwards=True)
     start = old.rfind("\n", 0, start) + 1
     at = old.find("\n", len(old) - end)
     for _ in range(_CONTEXT):
         start = old.rfind("\n", 0, max(0, start - 1)) + 1
         at = -1 if at < 0 else old.find("\n", at + 1)
     return start, 0 if at < 0 else len(old) - at
-
-
-def _count_same(old: str, new: str, most: int, *, backwards: bool = False) -> int:
-    """How many characters are the same from the beginning, or from the end."""
-    # Halves are compared as wholes: many times faster than one character after the other.
-    same = 0
-    while same < most:
-        half = (most - same + 1) // 2
-        if backwards:
-            alike = old[len(old) - same - half : len(old) - same] == new[len(new) - same - half : len(new) - same]
-        else:
-            alike = old[same : same + half] == new[same : same + half]
-        if alike:
-            same += half
-        else:
-            most = same + half - 1
-    return same
 
 
 def _group(changes: Sequence[Span]) -> Iterator[list[Span]]:
@@ -70,14 +57,14 @@ def _render(hunk: Sequence[Span], before: Sequence[str], after: Sequence[str], *
     at_new, to_new = hunk[0][2] - (hunk[0][0] - at), hunk[-1][3] + (to - hunk[-1][1])
     lines: list[str] = []
     for i, i_end, j, j_end in hunk:
-        lines += [f" {_clip(line)}" for line in before[at:i]]
+        lines += [f" {clip_line(line)}" for line in before[at:i]]
         gone, come = _shorten(before[i:i_end], after[j:j_end])
         lines += [*(f"-{line}" for line in gone), *(f"+{line}" for line in come)]
         at = i_end
-    lines += [f" {_clip(line)}" for line in before[at:to]]
+    lines += [f" {clip_line(line)}" for line in before[at:to]]
     shown = max(0, hunk[0][0] - _CONTEXT)
     ranges = f"@@ -{_tell_range(first + shown, first + to)} +{_tell_range(first + at_new, first + to_new)} @@"
-    yield ranges + (_CUT_MEANS if any(_CUT in line for line in lines) else "")
+    yield ranges + explain_cuts(lines)
     yield from lines
 
 
@@ -87,48 +74,40 @@ def _tell_range(start: int, stop: int) -> str:
     return f"{start + 1}" if length == 1 else f"{start + 1 if length else start},{length}"
 
 
-def _clip(line: str) -> str:
-    """A line that stays, or goes as a whole: its beginning names it."""
-    return line if len(line) <= _LONG_LINE else line[:_AROUND] + _CUT
-
-
 def _shorten(gone: Sequence[str], come: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
     """Lines that change, without what long ones keep."""
-    if not any(len(line) > _LONG_LINE for line in (*gone, *come)):
+    if not any(len(line) > LONG_LINE for line in (*gone, *come)):
         return gone, come
     if not come:
-        return [_clip(line) for line in gone], come
+        return [clip_line(line) for line in gone], come
     if not gone:
         return gone, come
     if len(gone) == len(come) > 1:
         pairs = [_shorten([old], [new]) for old, new in zip(gone, come, strict=True)]
         return [line for olds, _ in pairs for line in olds], [line for _, news in pairs for line in news]
+    if len(gone) == len(come):
+        old, new = show_changes(gone[0], come[0])
+        return [old], [new]
     return _cut_ends(gone, come)
 
 
 def _cut_ends(gone: Sequence[str], come: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
     """Lines without the beginning that the first ones share, and the end that the last ones share."""
-    head = _count_same(gone[0], come[0], min(len(gone[0]), len(come[0])))
+    head = count_same(gone[0], come[0], min(len(gone[0]), len(come[0])))
     room = [len(lines[0]) - head if len(lines) == 1 else len(lines[-1]) for lines in (gone, come)]
-    tail = _count_same(gone[-1], come[-1], min(room), backwards=True)
-    around = _AROUND
+    tail = count_same(gone[-1], come[-1], min(room), backwards=True)
+    around = AROUND
     while True:
         start, end = max(0, head - around), max(0, tail - around)
-        if len(gone) > 1 or not (start and end) or _is_unique(gone[0], start, end):
+        if len(gone) > 1 or not (start and end) or is_unique(gone[0], start, len(gone[0]) - end):
             return _cut(gone, start, end), _cut(come, start, end)
         around *= 4
-
-
-def _is_unique(line: str, start: int, end: int) -> bool:
-    """Whether what is left of a line stands in it once, so that it says where it is."""
-    piece = line[start : len(line) - end]
-    return line.find(piece) == start and line.find(piece, start + 1) < 0
 
 
 def _cut(lines: Sequence[str], start: int, end: int) -> list[str]:
     cut = list(lines)
     if end:
-        cut[-1] = cut[-1][: len(cut[-1]) - end] + _CUT
+        cut[-1] = cut[-1][: len(cut[-1]) - end] + CUT
     if start:
-        cut[0] = _CUT + cut[0][start:]
+        cut[0] = CUT + cut[0][start:]
     return cut

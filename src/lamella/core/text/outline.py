@@ -21,8 +21,11 @@ class _Section(NamedTuple):
     body: list[str]
 
 
-def build_outline(text: str) -> str:
-    """Every heading; up to 500 characters of each of the first 20 sections; how many bodies are left out."""
+def build_outline(text: str, *, chars: int = SECTION_CHARS) -> str:
+    """Every heading; so many characters of each of the first 20 sections; how many bodies are left out.
+
+    With no characters it is the headings alone.
+    """
     shown: list[str] = []
     left_out = 0
     for index, section in enumerate(split_sections(text)):
@@ -31,11 +34,11 @@ def build_outline(text: str) -> str:
         body = "\n".join(section.body).strip("\n")
         if not body:
             continue
-        if index < SECTIONS_SHOWN:
-            shown.append(_clip(body))
+        if index < SECTIONS_SHOWN and chars:
+            shown.append(_clip(body, chars))
         else:
             left_out += 1
-    if left_out:
+    if left_out and chars:
         plural = "section" if left_out == 1 else "sections"
         shown.append(f"[The text of {left_out} more {plural} is left out.]")
     return "\n".join(shown)
@@ -74,9 +77,9 @@ def find_headings(text: str) -> Iterator[tuple[int, int, str]]:
             yield number, len(found[1]), _CLOSING.sub("", words).strip()
 
 
-def _clip(body: str) -> str:
-    if len(body) <= SECTION_CHARS:
+def _clip(body: str, chars: int) -> str:
+    if len(body) <= chars:
         return body
-    cut = body[:SECTION_CHARS]
+    cut = body[:chars]
     space = max(cut.rfind(" "), cut.rfind("\n"))
-    return (cut[:space] if space > SECTION_CHARS // 2 else cut).rstrip() + " …"
+    return (cut[:space] if space > chars // 2 else cut).rstrip() + " …"

@@ -373,8 +373,11 @@ class Dialogue(SearchedDialogue):
         """Void a compaction, by default the last, and all after it: as if they had never been."""
         voided = self.find_undone(receipt)
         self.stop_waiting(at=at)
+        # Where nothing was sent under them, the next request is what it would have been without both.
+        moves = self._state.compacted == UNDONE or any(one not in self._past.receipts for one in voided)
         self.go_back(voided)
-        self.mark_undone()
+        if moves:
+            self.mark_undone()
         return voided[0]
 
     def go_back(self, voided: Sequence[Receipt]) -> None:

@@ -137,7 +137,8 @@ class Run:
     def _note(self, event: Event) -> None:
         if event.turn is not None:
             self.message = event.turn.envelope.message_id
-            rounds = len(event.turn.envelope.prompt.rounds)
+            prompt = event.turn.envelope.prompt
+            rounds = len(prompt.unsent) + len(prompt.rounds)
             self._round, self._said = rounds, self._said if rounds == self._round else 0
         self._said += len(event.text)
         place = EventPlace(self.message or "0", self.name, len(self._told) + 1, self._round, self._said)

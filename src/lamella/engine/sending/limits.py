@@ -82,7 +82,8 @@ def refuse_calls(calls: Sequence[ToolCall], why: str) -> tuple[ToolOutput, ...]:
 
 def count_rounds(turn: TurnView) -> tuple[int, int]:
     """How many rounds of tools a turn has had, and how many of them, the last ones, were refused."""
-    rounds = split_rounds(turn.envelope.prompt.rounds)
+    prompt = turn.envelope.prompt
+    rounds = split_rounds((*prompt.unsent, *prompt.rounds))
     refused = 0
     for _, results in reversed(rounds):
         if not all(result.message.failed and result.text.startswith(_REFUSED) for result in results):

@@ -1,3 +1,4 @@
+import os
 from collections.abc import Iterator
 from contextlib import chdir
 from pathlib import Path
@@ -8,7 +9,14 @@ from tests.unit.pictures import png
 from lamella import Code, Folder, Note, Picture, Selection, Tag, Url, YouTube
 from lamella.adapters.sources.naming import NamedFiles
 from lamella.attach import Attachment
-from lamella.errors import ArtifactError, NotAvailableError, SourceMissingError, SourceOutsideError, UsageError
+from lamella.errors import (
+    ArtifactError,
+    NotAvailableError,
+    SourceMissingError,
+    SourceOutsideError,
+    SourceUnreadableError,
+    UsageError,
+)
 
 PNG = png(2, 2)
 
@@ -308,3 +316,21 @@ def test_paths_are_completed_from_the_vault_by_any_part_and_from_the_folder_by_t
     assert NamedFiles(None).complete("notes/") == ["notes/deep/", "notes/dot.png", "notes/plan.md", "notes/run.py"]
     assert NamedFiles(None).complete("gone/") == []
     assert NamedFiles(None).complete(f"{folder}/no") == [f"{folder}/notes/"]
+
+
+@pytest.mark.parametrize("name", ["pipe.md", "pipe", "gone.md"])
+def test_what_is_listed_by_its_name_and_is_no_file_attaches_nothing_and_says_why(folder: Path, name: str) -> None:
+    os.mkfifo(folder / "notes" / "pipe.md")
+    (folder / "notes" / "gone.md").symlink_to("nowhere.md")
+    (outcome,) = NamedFiles(folder / "notes").find_mentions(f"What is in @{name}?")
+    why = "gone.md is a link to nothing." if name == "gone.md" else "pipe.md is not a file."
+    assert outcome.attach == ()
+    assert outcome.told.startswith(why)
+    with pytest.raises(SourceMissingError, match=why):
+        NamedFiles(folder / "notes").find(name)
+
+
+def test_what_cannot_be_read_is_an_error_before_anything_is_called_attached(folder: Path) -> None:
+    (folder / "notes" / "latin.md").write_bytes("café".encode("latin-1"))
+    with pytest.raises(SourceUnreadableError, match="is not UTF-8"):
+        NamedFiles(folder / "notes").find_mentions("What is in @latin.md?")

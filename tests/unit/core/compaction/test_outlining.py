@@ -1,10 +1,10 @@
-"""Outlining what is attached now: only where it does not fit, shared fairly, and never what cannot be fetched again."""
+"""Outlining what is attached now: shared fairly, named where that is too little, never what cannot be fetched again."""
 
-from tests.unit.core.compaction.talking import NOW, Story, attaching, make_rules, note, result, selection
+from tests.unit.core.compaction.talking import Story, attaching, make_rules, note, result, selection
 
 from lamella.core.artifacts.model import Policy
 from lamella.core.budget.thresholds import Budget
-from lamella.core.compaction.outlining import outline_turn
+from lamella.core.compaction.outlining import is_too_large, name_turn, outline_turn
 from lamella.core.log.turn import Turn
 from lamella.core.values import replace
 
@@ -12,16 +12,22 @@ BUDGET = Budget(window=1_000, reserve=0)
 LONG = "# One\n\n" + "first words " * 400 + "\n# Two\n\n" + "last words " * 400
 
 
-def outlined(turn: Turn, *, alone: bool = True) -> Turn:
+def outlined(turn: Turn) -> Turn:
     story = Story(make_rules(budget=BUDGET))
-    bound = story.bind(turn)
-    return outline_turn(bound, story.open(turn), budget=BUDGET, alone=alone)
+    return outline_turn(story.bind(turn), story.open(turn), BUDGET)
 
 
-def test_what_fits_alone_is_as_it_was() -> None:
+def named(turn: Turn, *, only: set[str] | None = None) -> Turn:
+    story = Story(make_rules(budget=BUDGET))
+    return name_turn(story.bind(turn), story.open(turn), only=only)
+
+
+def test_what_fits_alone_is_not_too_large() -> None:
+    story = Story(make_rules(budget=BUDGET))
     turn = attaching(note("a.md", "words " * 400))
-    assert all(one.condensed is None for one in outlined(turn).attached)
-    assert outlined(turn, alone=False).attached[0].condensed is not None
+    assert not is_too_large(story.open(turn), BUDGET)
+    assert outlined(turn).attached[0].condensed is not None
+    assert is_too_large(story.open(attaching(note("a.md", "words " * 4_000))), BUDGET)
 
 
 def test_long_items_share_what_is_left_and_short_ones_stay_whole() -> None:
@@ -45,9 +51,46 @@ def test_pins_and_what_cannot_be_fetched_again_stand_as_they_are() -> None:
         assert outlined(turn) == Story().bind(turn)
 
 
-def test_where_nothing_is_left_to_it_one_line_says_how_much_is_left_out() -> None:
-    turn = replace(attaching(note("a.md", LONG)), text="x" * 4 * 900)
-    (made,) = outlined(turn).attached
-    told = f"[Made without a model: the beginning of each part. {len(LONG):,} characters are left out.]"
-    assert made.condensed == told
-    assert NOW.text not in told
+def test_where_nothing_is_left_to_it_it_is_named() -> None:
+    made = outlined(replace(attaching(note("a.md", LONG)), text="x" * 4 * 900))
+    assert made.attached[0].named_only
+    assert made.warnings == ("There is no room for the text of what is attached, so it is only named: a.md.",)
+
+
+def test_outlines_lose_the_text_of_their_sections_before_their_headings() -> None:
+    text = "".join(f"# Part {number}\n\n{'some words ' * 60}\n" for number in range(8))
+    (made,) = outlined(attaching(note("a.md", text))).attached
+    assert made.condensed is not None
+    shown = made.condensed.split("\n")
+    assert [line for line in shown if line.startswith("#")] == [f"# Part {number}" for number in range(8)]
+    (bare,) = outlined(replace(attaching(note("a.md", text)), text="x" * 4 * 300)).attached
+    assert bare.condensed is not None
+    assert bare.condensed.split("\n")[:-1] == [f"# Part {number}" for number in range(8)]
+
+
+def test_of_many_those_that_are_short_are_shown_and_the_others_named() -> None:
+    notes = [note(f"{number}.md", LONG if number else "Short.") for number in range(40)]
+    made = outlined(attaching(*notes))
+    shown = [one.id for one in made.attached if not one.named_only]
+    assert "0.md" in shown
+    assert 1 < len(shown) < 6
+    (told,) = [warning for warning in made.warnings if "only named" in warning]
+    assert told.endswith(f" and {40 - len(shown) - 10} more.")
+    sent = Story(make_rules(budget=BUDGET)).ask(made)
+    assert sent.tokens.total <= BUDGET.own + 60
+    listed = sent.messages[-1].text.partition("<left_out>")[2].partition("</left_out>")[0]
+    assert f"- {made.attached[-1].id}\n" in listed or " more; recall finds them." in listed
+
+
+def test_a_list_names_what_it_has_room_for_and_counts_the_rest() -> None:
+    made = named(attaching(*[note(f"a rather long name of a note {number}.md", "Text.") for number in range(90)]))
+    text = Story(make_rules(budget=BUDGET)).ask(made).messages[-1].text
+    lines = [line for line in text.split("\n") if line.startswith("- ")]
+    assert 10 < len(lines) < 40
+    assert f"and {90 - len(lines)} more; recall finds them." in text
+
+
+def test_only_some_are_named_where_that_is_asked() -> None:
+    made = named(attaching(note("a.md", LONG), note("b.md", LONG)), only={"b.md"})
+    assert [one.named_only for one in made.attached] == [False, True]
+    assert named(attaching(selection("a.md", LONG))).warnings == ()

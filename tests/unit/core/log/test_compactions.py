@@ -80,3 +80,12 @@ def test_what_was_in_force_at_a_moment_is_still_known() -> None:
     assert made.on(said).events == ()
     assert [event.id for event in made.on(said, until=10).events] == ["r"]
     assert made.on(said, until=20).events == ()
+
+
+def test_only_what_was_in_force_at_a_moment_counts_as_undone_since() -> None:
+    made = committed(("r", "a3", 6))
+    made.undo("r", path=SAID, at=7)
+    assert not made.was_undone(5)
+    assert made.was_undone(6)
+    assert not made.was_undone(7)
+    assert not committed(("r", "a3", 6)).was_undone(6)

@@ -249,9 +249,19 @@ def test_an_undo_voids_the_compaction_that_it_names_and_those_after_it(scribe: S
             CompactionEvent(id=receipt, parent=names[-1], steps=(), skipped=(), tokens=(2, 1), target=1, automatic=True)
         )
     assert [event.id for event in scribe.log.committed(scribe.log.path()).since] == ["r1", "r2"]
+    scribe.ask("under both")
     scribe.do(UndoEvent(receipt="r1"))
     assert scribe.log.committed(scribe.log.path()).events == ()
     assert scribe.log.moves_by_undo()
+    check(scribe)
+
+
+def test_undoing_what_nothing_was_sent_under_moves_nothing(scribe: Scribe) -> None:
+    names = say(scribe, 2)
+    scribe.do(CompactionEvent(id="r", parent=names[-1], steps=(), skipped=(), tokens=(2, 1), target=1, automatic=True))
+    scribe.do(UndoEvent(receipt="r"))
+    assert scribe.log.undone
+    assert not scribe.log.moves_by_undo()
     check(scribe)
 
 

@@ -26,6 +26,9 @@ LIST_TOKENS = 300
 # Where prices decide it is read in every request: what it costs is to be little beside the rest, however short that is.
 _LEAST_LISTED, _LISTED_OF = 60, 200
 _LIST_BEGINS = "<left_out>\nAttach one again for its text; newest first:\n"
+# The same for what is attached now.
+_NAMED_BEGINS = "<left_out>\nAttached to this message; there is no room for their text. Attach fewer to read one:\n"
+_CHANGED = " (changed: a copy above is no longer its text)"
 _LIST_ENDS = "</left_out>\n"
 
 
@@ -139,7 +142,7 @@ def carried_form(entry: LibraryEntry, terms: Terms) -> Form:
     if entry.form is not None:
         return entry.form
     if entry.artifact.condensed is not None:
-        return Form.SUMMARY
+        return Form.HANDLE if entry.artifact.named_only else Form.SUMMARY
     carried = terms.carry_forward is CarryForward.FULL or (entry.held and terms.attachments is Attachments.STICKY)
     return Form.FULL if carried or len(entry.artifact.text) <= PREVIEW_OVER else Form.PREVIEW
 
@@ -201,21 +204,41 @@ def list_handles(
     before = {name: one for name, one in shelf.items() if one.listed}
     if [one.artifact for one in before.values()] == [entry.artifact for entry in newest]:
         return before
-    lines = [render_listed(entry.artifact) for entry in newest]
-    shown = _count_shown(lines, count, room)
-    if not shown and again:
+    lines = [(entry.artifact, render_listed(entry.artifact)) for entry in newest]
+    if again and not _count_shown(_LIST_BEGINS, [line for _, line in lines], count, room):
         # That list says that there are more: another that names nothing would say it again.
         return {one.artifact.id: _list_nowhere(one.artifact) for one in newest}
+    return _list(lines, _LIST_BEGINS, count=count, place=place, room=room)
+
+
+def list_named(
+    artifacts: Sequence[Artifact], *, standing: Mapping[str, Standing], count: Count, place: str
+) -> dict[str, Standing]:
+    """What is attached now and has no room for its text as one list, in its order; the same holds of that.
+
+    Lists that stand in the request take of the room that all of them have.
+    """
+    copied = {one.id for one in artifacts if one.id in standing and standing[one.id].in_full}
+    lines = [(one, render_listed(one, told=_CHANGED if one.id in copied else "")) for one in artifacts]
+    above = sum([one.tokens for one in standing.values() if one.listed])
+    return _list(lines, _NAMED_BEGINS, count=count, place=place, room=LIST_TOKENS - above)
+
+
+def _list(
+    lines: Sequence[tuple[Artifact, str]], begins: str, *, count: Count, place: str, room: int
+) -> dict[str, Standing]:
+    """Artifacts and their lines as a list of as many as there is room for."""
+    shown = _count_shown(begins, [line for _, line in lines], count, room)
     more = len(lines) - shown
     ends = f"and {more:,} more; recall finds them.\n{_LIST_ENDS}" if more else _LIST_ENDS
     listed: dict[str, Standing] = {}
-    for at, (entry, line) in enumerate(zip(newest, lines, strict=True)):
+    for at, (artifact, line) in enumerate(lines):
         # The first and the last line carry what begins and ends the list: it stands exactly as long as they do.
-        pieces = (*((_LIST_BEGINS,) if not at else ()), *((line,) if at < shown else ()))
+        pieces = (*((begins,) if not at else ()), *((line,) if at < shown else ()))
         pieces += (ends,) if at == max(shown - 1, 0) else ()
         where, tokens = place if pieces else None, sum(map(count, pieces))
-        one = make_standing(entry.artifact, form=Form.HANDLE, place=where, pieces=pieces, tokens=tokens)
-        listed[entry.artifact.id] = replace(one, listed=True)
+        one = make_standing(artifact, form=Form.HANDLE, place=where, pieces=pieces, tokens=tokens)
+        listed[artifact.id] = replace(one, listed=True)
     return listed
 
 
@@ -226,12 +249,12 @@ def _list_nowhere(artifact: Artifact) -> Standing:
 
 def is_framing(piece: str) -> bool:
     """Whether a piece begins or ends a list of handles, and names nothing that is in it."""
-    return piece == _LIST_BEGINS or piece.endswith(_LIST_ENDS)
+    return piece in (_LIST_BEGINS, _NAMED_BEGINS) or piece.endswith(_LIST_ENDS)
 
 
-def _count_shown(lines: Sequence[str], count: Count, room: int) -> int:
+def _count_shown(begins: str, lines: Sequence[str], count: Count, room: int) -> int:
     """How many of the lines have room between what begins the list and what ends it."""
-    room -= count(_LIST_BEGINS) + count(f"and {len(lines):,} more; recall finds them.\n{_LIST_ENDS}")
+    room -= count(begins) + count(f"and {len(lines):,} more; recall finds them.\n{_LIST_ENDS}")
     for shown, line in enumerate(lines):
         room -= count(line)
         if room < 0:

@@ -1,6 +1,6 @@
 """Tool rounds: the model's calls and what came back, as messages of their turn, and the line that a call leaves."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import chain
 
 from lamella.core.budget.counting import Measure
@@ -136,6 +136,34 @@ def stub_result(said: Said, measure: Measure) -> Said:
         message=replace(said.message, pieces=(text,), tokens=tokens, weights=()),
         segment=replace(said.segment, form=Form.HANDLE, text=text, tokens=tokens),
     )
+
+
+def leave_rounds(
+    rounds: Sequence[Said], names: Set[str], measure: Measure
+) -> tuple[tuple[Said, ...], tuple[Said, ...]]:
+    """The rounds of a turn without those whose calls are named, and those.
+
+    The first result that stays begins with a line that says how many went.
+    """
+    split = split_rounds(rounds)
+    left = [(calling, results) for calling, results in split if calling.id in names]
+    stays = [(calling, results) for calling, results in split if calling.id not in names]
+    if left and stays:
+        calling, (first, *others) = stays[0]
+        calls = sum(len(results) for _, results in left)
+        told = f"{calls:,} earlier {'call' if calls == 1 else 'calls'} of this turn; recall finds what came back."
+        text = f"<left_out>{told}</left_out>\n{first.segment.text}"
+        tokens = measure.count(text)
+        begins = Said(
+            message=replace(first.message, pieces=(text,), tokens=tokens, weights=()),
+            segment=replace(first.segment, text=text, tokens=tokens, content=hash_text(text)),
+        )
+        stays[0] = (calling, (begins, *others))
+    return _join(stays), _join(left)
+
+
+def _join(split: Iterable[tuple[Said, tuple[Said, ...]]]) -> tuple[Said, ...]:
+    return tuple([said for calling, results in split for said in (calling, *results)])
 
 
 def list_calls(rounds: Sequence[Said], measure: Measure) -> tuple[Segment, ...]:

@@ -18,7 +18,7 @@ from lamella.core.artifacts.blocks import (
 from lamella.core.artifacts.model import Artifact, Image, Kind
 from lamella.core.budget.counting import Measure, count_images
 from lamella.core.log.placement import Form
-from lamella.core.prompt.layers.library import Standing, make_standing, render_smaller
+from lamella.core.prompt.layers.library import Standing, list_named, make_standing, render_smaller
 from lamella.core.prompt.layers.model import Layer, LayerId, Segment, make_layer
 from lamella.core.prompt.layers.strip import Said
 from lamella.core.text.changes import build_diff
@@ -38,14 +38,17 @@ _Pair = tuple[Segment, Standing | None]
 
 def show_turn(attached: Sequence[Artifact], *, standing: Mapping[str, Standing], place: str, measure: Measure) -> Shown:
     """L3 for what is attached now, given what already stands in the request."""
-    if len(attached) == 1 and attached[0].kind is not Kind.IMAGE:
+    if len(attached) == 1 and attached[0].kind is not Kind.IMAGE and not attached[0].named_only:
         # Mostly it is one note, and opening a conversation tells many of these turns.
         segment, alone = _show(attached[0], standing.get(attached[0].id), place=place, measure=measure, refused="")
         if alone is not None:
             return (segment,), (segment.text,), (alone,), ()
     refused = find_refused(attached, standing=standing, measure=measure)
     tools, references, blocks, pictures = list[_Pair](), list[_Pair](), list[_Pair](), list[_Pair]()
+    named = _name(attached, standing=standing, place=place, measure=measure)
     for artifact in attached:
+        if artifact.id in named:
+            continue
         why = refused.get(artifact.id, "")
         pair = _show(artifact, standing.get(artifact.id), place=place, measure=measure, refused=why)
         if pair[1] is None:
@@ -54,7 +57,7 @@ def show_turn(attached: Sequence[Artifact], *, standing: Mapping[str, Standing],
             tools.append(pair)
         else:
             (pictures if artifact.kind is Kind.IMAGE else blocks).append(pair)
-    ordered = [*tools, *references, *blocks, *pictures]
+    ordered = [*tools, *references, *blocks, *named.values(), *pictures]
     pieces = [segment.text for segment, _ in ordered if segment.text]
     if references:
         pieces.insert(len(tools), _REFERENCE_HEADING)
@@ -79,7 +82,10 @@ def show_stated(
     refused = find_refused(attached, standing=standing, measure=measure)
     tools, blocks, pictures, known = list[_Pair](), list[_Pair](), list[_Pair](), list[_Pair]()
     references: list[_Pair] = []
+    named = _name(attached, standing=standing, place=place, measure=measure)
     for artifact in attached:
+        if artifact.id in named:
+            continue
         old, why = standing.get(artifact.id), refused.get(artifact.id, "")
         pair = _show(artifact, old, place=place, measure=measure, refused=why, whole=artifact.id in whole)
         if pair[1] is None and artifact.kind not in _REFERRED:
@@ -90,6 +96,7 @@ def show_stated(
             tools.append(pair)
         else:
             (pictures if artifact.kind is Kind.IMAGE else blocks).append(pair)
+    blocks += named.values()
     before = [segment.text for segment, _ in (*blocks, *pictures) if segment.text]
     behind = [segment.text for segment, _ in (*references, *tools)]
     heading = [_REFERENCE_HEADING] if references else []
@@ -149,15 +156,27 @@ def _show(
     return _add(artifact, form, text, place=place, tokens=measure.count(text))
 
 
+def _name(
+    attached: Sequence[Artifact], *, standing: Mapping[str, Standing], place: str, measure: Measure
+) -> Mapping[str, _Pair]:
+    """What has no room for its text, and does not stand above, as lines of one list."""
+    left = [one for one in attached if one.named_only and not stands(one, standing.get(one.id))]
+    listed = list_named(left, standing=standing, count=measure.count, place=place) if left else {}
+    return {one.id: (_own(listed[one.id].segment, one), listed[one.id]) for one in left}
+
+
 def _add(artifact: Artifact, form: Form, text: str, *, place: str, tokens: int) -> tuple[Segment, Standing]:
     added = make_standing(artifact, form=form, place=place, pieces=(text,) if text else (), tokens=tokens)
-    # In its own turn the active note is the active note.
-    same = added.segment.kind == artifact.kind
-    return added.segment if same else replace(added.segment, kind=artifact.kind), added
+    return _own(added.segment, artifact), added
+
+
+def _own(segment: Segment, artifact: Artifact) -> Segment:
+    """A segment as it is in its own turn: there the active note is the active note."""
+    return segment if segment.kind == artifact.kind else replace(segment, kind=artifact.kind)
 
 
 def _refer(artifact: Artifact, *, place: str, measure: Measure) -> Segment:
-    line = f"- {_name(artifact)}\n"
+    line = f"- {_call(artifact)}\n"
     return Segment(
         id=artifact.id,
         kind=artifact.kind,
@@ -170,7 +189,7 @@ def _refer(artifact: Artifact, *, place: str, measure: Measure) -> Segment:
     )
 
 
-def _name(artifact: Artifact) -> str:
+def _call(artifact: Artifact) -> str:
     """What the block of something says it is. A picture is sent without its id; its title is what people call it."""
     if artifact.kind is Kind.TOOL:
         return render_call(artifact)
@@ -192,13 +211,14 @@ def merge_standing(
 
 
 def _join(copy: Standing, update: Standing) -> Standing:
-    return make_standing(
+    joined = make_standing(
         update.artifact,
         form=update.form,
         place=update.place,
         pieces=(*copy.pieces, *update.pieces),
         tokens=copy.tokens + update.tokens,
     )
+    return replace(joined, listed=True) if update.listed and not copy.pieces else joined
 
 
 def build_user(said: Said) -> Layer:

@@ -105,6 +105,9 @@ def _named(layer: Layer) -> str:
 def _name(segment: Segment, *, alone: bool) -> str:
     stands_in = segment.kind in _STAND_INS
     name = segment.kind if stands_in else _short(segment.id)
+    if segment.form == "reference" and not segment.tokens:
+        # Nothing was sent for it: the model has it, and no line had to say so.
+        return f"{_MARKS[segment.form]}{name} known"
     return f"{_MARKS[segment.form]}{name}" + ("" if alone else f" {segment.tokens:,}")
 
 

@@ -33,3 +33,15 @@ def test_the_cached_part_of_a_layer_is_filled_and_never_more_than_all_of_it(cach
     assert (line.count("█"), line.count("░")) == (filled, 28 - filled)
     weights = [segment.tokens for segment in layer.segments]
     assert line.endswith(f"+a.md {weights[0]}, +b.md {weights[1]}, +c.md {weights[2]} and 1 more")
+
+
+def test_a_reference_that_nothing_had_to_be_sent_for_is_told_in_words() -> None:
+    notes = [Note(path=f"{name}.md", text=f"# {name}\n") for name in ("a", "b")]
+    chat = Conversation(layout="auto")
+    chat.ask("Hello", attach=notes)
+    chat.reply("Yes?")
+    layer = chat.ask("And?", attach=notes).envelope.layers[2]
+    assert draw_layer(layer, 0, 1).plain.endswith("0  →a.md known, →b.md known")
+    chat.reply("Yes?")
+    alone = chat.ask("And now?", attach=notes[:1]).envelope.layers[2]
+    assert draw_layer(alone, 0, 1).plain.endswith("0  →a.md known")

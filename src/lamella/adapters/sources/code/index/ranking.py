@@ -2,12 +2,14 @@
 
 SQLite scores a column by how rare the words are that it has (bm25). What it cannot see is added: commits that speak of
 the same things and the files they touched, how lately a file was changed, what a conversation has touched already, and
-paths and names that the question writes out.
+paths and names that the question writes out. To SQLite a word that half of the files have says next to nothing, and of
+two or three files that is any word: among few files each word is scored anew.
 """
 
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
+from math import log
 from typing import NamedTuple
 
 from lamella.adapters.retrieval.words import ask
@@ -33,6 +35,11 @@ _COMMITS = 60
 _FURTHER, _MOST_FURTHER = 0.3, 4
 # After so many commits that a file is in none of, having been changed lately counts half.
 _LATELY = 200
+# Among so few files words decide, and how lately one was changed only between equals.
+_FEW = 10
+_BETWEEN_EQUALS = 0.01
+# What SQLite takes for the rarity of a word that half of the files have, or more.
+_LEAST_RARE = 1e-6
 _WRITTEN = re.compile(r"[\w./\\-]*[\w-]\.[A-Za-z]\w{0,9}\b|\w+(?:/[\w.-]+)+|\b\w*[a-z]\w*(?:_\w+|[A-Z]\w*)+\b")
 _SHORTEST = 4
 _FIRST = "SELECT rowid FROM words WHERE words MATCH ? ORDER BY bm25(words, 2.0, 0.75, 1.0, 1.5), rowid LIMIT ?"
@@ -42,6 +49,7 @@ SELECT files.path, -bm25(words, 1, 0, 0, 0), -bm25(words, 0, 1, 0, 0), -bm25(wor
 FROM words JOIN files ON files.id = words.rowid
 WHERE words MATCH ? AND words.rowid IN (SELECT value FROM json_each(?))
 """
+_COUNT = "SELECT count(*) FROM (SELECT rowid FROM words LIMIT ?)"
 _SUBJECTS = "SELECT rowid, -bm25(subjects) FROM subjects WHERE subjects MATCH ? ORDER BY bm25(subjects), rowid LIMIT ?"
 _TOUCHES = "SELECT made, path FROM touches WHERE made IN (SELECT value FROM json_each(?))"
 
@@ -63,11 +71,13 @@ class CodeRanking:
     def rank(self, question: str, *, among: Collection[str], touched: Collection[str] = ()) -> list[RankedFile]:
         """These paths, those that fit best first, of equals by their names."""
         parts: dict[str, dict[str, float]] = {path: {} for path in among}
-        match = write_match(question)
-        if match:
-            self._add_words(match, parts)
-            self._add_commits(match, parts)
-        self._add_recent(parts)
+        terms = list_terms(question)
+        ((count,),) = self._tables.run(_COUNT, (_FEW + 1,))
+        few = count if count <= _FEW else None
+        if terms:
+            self._add_words(terms, parts, few=few)
+            self._add_commits(" OR ".join(terms), parts)
+        self._add_recent(parts, weight=1.0 if few is None else _BETWEEN_EQUALS)
         for path in touched:
             if path in parts:
                 parts[path]["touched"] = 1.0
@@ -76,11 +86,15 @@ class CodeRanking:
         ranked = [_sum_up(path, found) for path, found in parts.items()]
         return sorted(ranked, key=lambda one: (-one.score, one.path))
 
-    def _add_words(self, match: str, parts: dict[str, dict[str, float]]) -> None:
-        first = [number for (number,) in self._tables.run(_FIRST, (match, _CLOSELY))]
-        for path, *scores in self._tables.run(_PARTS, (match, json.dumps(first))):
-            if path in parts:
-                parts[path].update({name: score for name, score in zip(_COLUMNS, scores, strict=True) if score > 0})
+    def _add_words(self, terms: Sequence[str], parts: dict[str, dict[str, float]], *, few: int | None) -> None:
+        match = " OR ".join(terms)
+        first = json.dumps([number for (number,) in self._tables.run(_FIRST, (match, _CLOSELY))])
+        for asked in [match] if few is None else terms:
+            found = [row for row in self._tables.run(_PARTS, (asked, first)) if row[0] in parts]
+            again = 1.0 if few is None else _score_anew(few, len(found))
+            for path, *scores in found:
+                told = {name: again * score for name, score in zip(_COLUMNS, scores, strict=True) if score > 0}
+                parts[path].update({name: parts[path].get(name, 0.0) + score for name, score in told.items()})
 
     def _add_commits(self, match: str, parts: dict[str, dict[str, float]]) -> None:
         found = dict(self._tables.run(_SUBJECTS, (match, _COMMITS)))
@@ -97,17 +111,23 @@ class CodeRanking:
                 best, *others = sorted(scores, reverse=True)
                 parts[path]["commits"] = best + _FURTHER * sum(others[:_MOST_FURTHER])
 
-    def _add_recent(self, parts: dict[str, dict[str, float]]) -> None:
+    def _add_recent(self, parts: dict[str, dict[str, float]], *, weight: float) -> None:
         for path, last in self._tables.run("SELECT path, min(made) FROM touches GROUP BY path"):
             if path in parts:
-                parts[path]["recent"] = 1 / (1 + last / _LATELY)
+                parts[path]["recent"] = weight / (1 + last / _LATELY)
 
 
-def write_match(question: str) -> str:
+def _score_anew(files: int, having: int) -> float:
+    """By what SQLite's score of a word is multiplied so that it says something although many of few files have it."""
+    rare = (files - having + 0.5) / (having + 0.5)
+    return log(1 + rare) / max(log(rare), _LEAST_RARE)
+
+
+def list_terms(question: str) -> list[str]:
     """What SQLite is asked for a question: its words that tell something, in all their forms."""
     asked = [word for word in ask(question) if not is_common(word.text.lower())] or ask(question)
     told = [one for word in asked for one in (word.text, *word.others)]
-    return " OR ".join(dict.fromkeys(f'"{one}"' for one in told))
+    return list(dict.fromkeys(f'"{one}"' for one in told))
 
 
 def find_named(question: str, among: Collection[str]) -> list[str]:

@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
+import pytest
 from tests.unit.adapters.sources.code.repositories import WATCH, commit, write
 
 from lamella.adapters.sources.code.index.history import refresh_history
-from lamella.adapters.sources.code.index.ranking import CodeRanking, RankedFile, find_named, write_match
+from lamella.adapters.sources.code.index.ranking import CodeRanking, RankedFile, find_named, list_terms
 from lamella.adapters.sources.code.index.refreshing import CodeRefresher
 from lamella.adapters.sources.code.index.tables import MemoryTables
 from lamella.adapters.sources.code.repository.files import FolderFiles
@@ -70,6 +71,24 @@ def test_a_name_that_several_files_have_means_none_of_them() -> None:
 
 
 def test_signs_mean_nothing_to_the_search() -> None:
-    assert write_match('NOT "x" AND (y* OR z):') == '"x" OR "y" OR "z"'
-    assert write_match('"near" NEAR') == '"near" OR "NEAR"'
-    assert write_match("?!") == ""
+    assert list_terms('NOT "x" AND (y* OR z):') == ['"x"', '"y"', '"z"']
+    assert list_terms('"near" NEAR') == ['"near"', '"NEAR"']
+    assert list_terms("?!") == []
+
+
+@pytest.mark.parametrize("others", [1, 2, 8])
+def test_among_few_files_words_count_more_than_how_lately_a_file_was_changed(tmp_path: Path, others: int) -> None:
+    files = {"a.py": "def open_gate(): ...\n", **{f"z{one}.py": f"def feed_{one}(): ...\n" for one in range(others)}}
+    commit(write(tmp_path, files), "Begin")
+    for number in range(3):
+        commit(write(tmp_path, {"z0.py": f"def feed_{number + 10}(): ...\n"}), "Feed more")
+    assert rank(tmp_path, "How does the gate open?")[0].path == "a.py"
+    assert rank(tmp_path, "Where do we feed?")[0].path == "z0.py"
+    assert rank(tmp_path, "nothing of that")[0].path == "z0.py"
+
+
+def test_among_few_files_one_that_says_a_word_often_comes_before_one_that_says_it_once(tmp_path: Path) -> None:
+    root = write(tmp_path, {"a.py": "# locks\n" + "x = 1\n" * 9, "b.py": "# locks, locks and locks\n" + "x = 1\n" * 9})
+    commit(root, "Begin")
+    commit(write(root, {"a.py": "# locks\n" + "x = 2\n" * 9}), "Change")
+    assert [one.path for one in rank(root, "locks")] == ["b.py", "a.py"]

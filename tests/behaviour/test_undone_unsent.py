@@ -1,0 +1,73 @@
+"""A compaction that nothing was sent under, undone: the next request is what it would have been without both."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+import lamella
+from lamella import Chat, Conversation, Note, ToolResult
+
+LONG = json.loads(Path("examples/long.json").read_text(encoding="utf-8"))
+VAULT = Path("examples/vault")
+BEGAN = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
+LATER = BEGAN + timedelta(minutes=10)
+LAYOUTS = ["library", "in_place", "auto"]
+
+
+def talk(chat: Chat | Conversation) -> None:
+    for number, turn in enumerate(LONG["turns"]):
+        notes = [
+            Note(path=one["path"], text=(VAULT / one["path"]).read_text(encoding="utf-8"))
+            for one in turn.get("attach", [])
+        ]
+        results = [ToolResult(**one) for one in turn.get("tools", [])]
+        chat.ask(turn["user"], attach=notes, results=results, at=BEGAN + timedelta(seconds=30 * number))
+        chat.reply(turn["reply"])
+
+
+def look(chat: Chat | Conversation) -> tuple[object, str]:
+    turn = chat.preview("Where were we?", at=LATER)
+    return turn.messages, str(turn.prefix.movement)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_in_a_store_also_once_it_is_opened_anew(layout: str, tmp_path: Path) -> None:
+    place = f"sqlite:///{tmp_path / 'chats.db'}"
+    chat = lamella.open(place, summarizer="off").chat(
+        "long", layout=layout, model=LONG["model"], window=6_000, reserve=500
+    )
+    talk(chat)
+    before = look(chat)
+    chat.commit(chat.plan(to=0.2))
+    assert look(chat) != before
+    chat.commit(chat.plan(to=0.15))
+    chat.undo()
+    chat.undo()
+    assert look(chat) == before
+    assert look(lamella.open(place, summarizer="off").chat("long")) == before
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_in_memory(layout: str) -> None:
+    chat = Conversation(layout=layout, model=LONG["model"], window=6_000, reserve=500)
+    talk(chat)
+    before = look(chat)
+    chat.commit(chat.plan(to=0.2))
+    chat.undo()
+    assert look(chat) == before
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_what_an_undo_before_moved_is_still_told_after_another_that_moved_nothing(layout: str) -> None:
+    chat = Conversation(layout=layout, model=LONG["model"], window=6_000, reserve=500)
+    talk(chat)
+    chat.commit(chat.plan(to=0.2))
+    chat.ask("Where were we?", at=LATER)
+    chat.reply("At the five steps.")
+    chat.undo()
+    before = look(chat)
+    chat.commit(chat.plan(to=0.1))
+    chat.undo()
+    assert look(chat) == before
