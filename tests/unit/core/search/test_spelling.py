@@ -2,7 +2,8 @@
 
 import pytest
 
-from lamella.core.search.spelling import fold, list_stems, lower, settle, spell, split_name
+from lamella.core.search.spelling import fold, list_stems, lower, spell, split_name
+from lamella.core.text.notation import settle
 
 
 def test_texts_are_compared_without_case_and_in_compatible_characters() -> None:
