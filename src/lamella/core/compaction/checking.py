@@ -37,9 +37,9 @@ def check_summary(
 
     Whatever it quotes must stand in one of them to the letter, white space and a final full stop or comma aside. One or
     two words may be a term and are let pass, unless they are put in the user's mouth. Each path, number, id, command,
-    date and address in it must stand in them, in this notation or another, it gives no orders to whoever reads it, and it
-    is in a script of theirs. Characters that nobody sees make no difference.
-    That it denies what was said cannot be told here.
+    date and address in it must stand in them, in this notation or another, it gives no orders to whoever reads it, and
+    it is in a script of theirs. Characters that nobody sees make no difference. That it denies what was
+    said cannot be told here.
     """
     if not text.strip():
         return "The summary is blank."

@@ -117,7 +117,7 @@ class _Attribution:
 
 def find_quotations(text: str) -> tuple[Quotation, ...]:
     """Every span between quotation marks of any kind or code marks, and every line after ``>``, in order."""
-    spans = _list_spans(text)
+    spans = list_spans(text)
     if not spans:
         return ()
     outer = _merge(spans)
@@ -133,7 +133,7 @@ def find_quotations(text: str) -> tuple[Quotation, ...]:
 
 def mask_quotations(text: str, *, stands: Callable[[str], bool]) -> str:
     """The text without those of its quotations that stand somewhere; of the others only the marks are left out."""
-    spans = _list_spans(text)
+    spans = list_spans(text)
     hidden = [one for one in spans if stands(text[slice(*one)])]
     marks = {at for start, end in spans for at in (start - 1, end)}
     covered = {at for start, end in hidden for at in range(start, end)}
@@ -153,7 +153,8 @@ def _straighten_line(line: str) -> str:
     return f'{plain}"' if plain.count('"') % 2 and _OPENS.match(plain, plain.rfind('"')) else plain
 
 
-def _list_spans(text: str) -> list[_Span]:
+def list_spans(text: str) -> list[_Span]:
+    """Where the quotations of a text begin and end, without their marks, in order; one may stand in another."""
     marked = {match.span(1) for match in _SINGLE.finditer(text)} | {m.span(2) for m in CODE_SPAN.finditer(text)}
     every = {*_curved(text), *_straight(text), *_lines(text), *marked}
     return sorted(span for span in every if span[0] < span[1])
