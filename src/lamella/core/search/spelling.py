@@ -22,6 +22,10 @@ _SHORTEST_PART = 2
 # No word of a language is longer; what is, has no endings.
 _LONGEST_WORD = 60
 
+_VOWELS = frozenset("aeiou")
+_LETTERS = {"n": "t", "ng": "k"}
+_SWALLOWED = re.compile("[mp]en(?:g)?(?=[aeiou])")
+
 _english = Stemmer("porter", 0)
 _indonesian = Stemmer("indonesian", 0)
 stem_english: Callable[[str], str] = _english.stemWord
@@ -50,7 +54,12 @@ def list_stems(folded: str) -> tuple[str, ...]:
     """What is left of a folded word without its endings and beginnings, in English and in Indonesian."""
     if len(folded) > _LONGEST_WORD:
         return ()
-    return stem_english(folded), stem_indonesian(folded)
+    indonesian = stem_indonesian(folded)
+    swallowed = _SWALLOWED.match(folded)
+    # Indonesian swallows a letter that the stemmer does not give back: tulis, menulis, and kirim, pengiriman.
+    if swallowed is None or indonesian[:1] not in _VOWELS or not folded[swallowed.end() :].startswith(indonesian):
+        return stem_english(folded), indonesian
+    return stem_english(folded), indonesian, f"{_LETTERS[swallowed[0][2:]]}{indonesian}"
 
 
 def split_name(word: str) -> list[str]:

@@ -36,6 +36,26 @@ def test_stems_are_english_and_indonesian_and_those_of_endless_words_are_none() 
 
 
 @pytest.mark.parametrize(
+    ("form", "word"),
+    [
+        ("menulis", "tulis"),
+        ("menuliskan", "tulis"),
+        ("penulis", "tulis"),
+        ("mengirimkan", "kirim"),
+        ("pengiriman", "kirim"),
+    ],
+)
+def test_a_letter_that_a_beginning_swallowed_in_indonesian_comes_back(form: str, word: str) -> None:
+    assert {*list_stems(form)} & {*list_stems(word)}
+    assert "" not in list_stems(form)
+
+
+def test_a_word_that_begins_with_a_vowel_keeps_its_stem() -> None:
+    assert "ambil" in list_stems("mengambil")
+    assert list_stems("pencil") == ("pencil", "pencil")
+
+
+@pytest.mark.parametrize(
     ("word", "parts"),
     [
         ("getUserName", ["get", "user", "name"]),
