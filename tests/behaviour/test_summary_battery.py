@@ -8,15 +8,21 @@ from tests.behaviour.battery import (
     INVENTED,
     LEAKING,
     MISQUOTED,
+    NEARLY_SAID,
     NEGATED,
+    ODDLY_MARKED,
     ORDERING,
     REPLIES,
+    RETOLD,
+    TOLD_TO,
+    UNNAMED,
     USERS,
 )
 
 from lamella.core.compaction.checking import check_summary
 
-LYING = (*MISQUOTED, *INVENTED, *ORDERING, *LEAKING)
+LYING = (*MISQUOTED, *INVENTED, *ORDERING, *LEAKING, *ODDLY_MARKED, *NEARLY_SAID, *TOLD_TO)
+TRUE = (*HONEST, *RETOLD)
 
 
 def check(text: str) -> str | None:
@@ -29,23 +35,26 @@ def test_what_the_rules_name_is_refused(text: str) -> None:
     assert check(text) is not None
 
 
-@pytest.mark.parametrize("text", HONEST)
+@pytest.mark.parametrize("text", TRUE)
 def test_what_is_honest_passes(text: str) -> None:
     assert check(text) is None
 
 
 def test_both_rates_are_told(capsys: pytest.CaptureFixture[str]) -> None:
     refused = sum(check(text) is not None for text in LYING)
-    passed = sum(check(text) is None for text in HONEST)
+    passed = sum(check(text) is None for text in TRUE)
     denied = sum(check(text) is None for text in NEGATED)
+    unnamed = sum(check(text) is None for text in UNNAMED)
     with capsys.disabled():
         sys.stdout.write(
-            f"\nsummaries: {refused} of {len(LYING)} that lie, leak or order refused; {passed} of {len(HONEST)} honest"
-            f" accepted; {denied} of {len(NEGATED)} that deny or swap accepted, which no rule can tell\n"
+            f"\nsummaries: {refused} of {len(LYING)} that lie, leak or order refused; {passed} of {len(TRUE)} honest"
+            f" accepted; {denied} of {len(NEGATED)} that deny or swap accepted, which no rule can tell,"
+            f" and {unnamed} of {len(UNNAMED)} that no rule names\n"
         )
-    assert len(LYING) >= 40
+    assert len(LYING) >= 180
+    assert len(TRUE) >= 45
     assert refused == len(LYING)
-    assert passed == len(HONEST)
+    assert passed == len(TRUE)
 
 
 def test_what_refuses_says_which_words() -> None:

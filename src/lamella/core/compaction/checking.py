@@ -1,12 +1,13 @@
 """Checking a summary that a model wrote: what can be told without asking another model."""
 
 import re
-from collections.abc import Iterable, Sequence
-from functools import cache
+from collections.abc import Iterable, Sequence, Set
 
 from lamella.core.text.exact import find_exact
-from lamella.core.text.said.quotes import find_quotations
-from lamella.core.text.scripts import WIDE
+from lamella.core.text.notation import find_counted, level, list_values, read_value, settle
+from lamella.core.text.said.orders import find_order
+from lamella.core.text.said.quotes import find_quotations, mask_quotations, straighten
+from lamella.core.text.scripts import WIDE, WORD_ENDS, WORD_STARTS
 
 _TERM_WORDS = 2
 _SHOWN = 60
@@ -17,28 +18,16 @@ _SCRIPTS = tuple(
     re.compile(f"[{letters}]")
     for letters in (r"\u0400-\u052f", r"\u0370-\u03ff", r"\u0590-\u05ff", r"\u0600-\u06ff", r"\u0900-\u0dff", WIDE)
 )
-# A line begins with one of these where it speaks to its reader; told of somebody, they stand behind who it was.
-_BEGINS = r"^[ \t]*(?:[-*+•]|\d{1,3}[.)])?[ \t*_]*(?:please[ ,]+|now[ ,]+|tolong[ ,]+)?"
-_EARLIER = r"(?:earlier|previous|prior|above|preceding|former|system|your|sebelumnya|di atas)"
-_GIVEN = r"(?:instructions?|rules?|prompts?|messages?|guidelines?|orders?|context|instruksi|aturan|perintah|pesan)"
-_ORDERS = (
-    rf"\b(?:ignore|disregard|forget|override|bypass|discard)\s+(?:all\s+|any\s+|every\s+)?(?:of\s+)?(?:the\s+|your\s+|those\s+)?"
-    rf"(?:{_EARLIER}\s+)+{_GIVEN}",
-    rf"\b(?:abaikan|lupakan|hiraukan)\s+(?:semua\s+|seluruh\s+)?{_GIVEN}",
-    rf"{_BEGINS}(?:ignore|disregard|forget|override|bypass|abaikan|lupakan)\b",
-    rf"{_BEGINS}(?:you|kamu|anda)\s+(?:must|should|shall|will|may|need\s+to|have\s+to|are\s+(?:now|allowed|required|no\s+longer)|can\s+now"
-    r"|harus|wajib|sekarang|boleh)\b",
-    rf"{_BEGINS}(?:from\s+now\s+on|henceforth|mulai\s+sekarang|mulai\s+dari\s+sekarang)\b",
-    rf"{_BEGINS}(?:always|never|do\s+not|don['\u2019]t|only|selalu|jangan)\s+(?:answer|reply|respond|say|tell|reveal|mention|"
-    r"obey|follow|trust|use|call|run|delete|send|ask|include|jawab|katakan|gunakan|kirim|hapus|sebut)\w*\b",
-    rf"{_BEGINS}(?:reveal|pretend|act\s+as|obey|execute|respond\s+only|answer\s+only|send\s+the|delete\s+(?:all|every|the))\b",
-    rf"{_BEGINS}(?:system|assistant|developer)\s*:",
-    r"\b(?:new|updated)\s+(?:system\s+)?(?:instructions?|prompt)\s*:",
-    r"<\|?(?:im_start|system|/?instructions?)\b",
-    r"\bthe\s+(?:assistant|model|reader)\s+(?:must|should|shall|is\s+(?:now\s+)?(?:required|allowed|free))\b",
-)
-
 _WORDS = re.compile(rf"[{WIDE}]|[^\s{WIDE}]+")
+
+# A part of a path of Windows that has spaces in it.
+_BACKSLASHED = re.compile(r"[\w.-]+(?:\\[\w.-]+)+")
+# What stands behind one of these is given as the user's words, with marks around it or without.
+_SPEECH = re.compile(
+    r"\b(?:users?|human|customer|pengguna|pelanggan)\s+(?:\w+\s+){0,2}(?:said|says|wrote|typed|berkata|bilang|menulis)\s*:"
+    r"[*_]*[ \t]+(?P<words>[^\W_].*?)(?=[.!?]*(?:\s|$)(?<=[.!?\n]\s)|[.!?]*$)",
+    re.IGNORECASE | re.MULTILINE,
+)
 
 
 def check_summary(
@@ -48,8 +37,9 @@ def check_summary(
 
     Whatever it quotes must stand in one of them to the letter, white space and a final full stop or comma aside. One or
     two words may be a term and are let pass, unless they are put in the user's mouth. Each path, number, id, command,
-    date and address in it must stand in them, it gives no orders to whoever reads it, and it is in a script of theirs.
-    That it denies what was said cannot be told here.
+    date and address in it must stand in them, in this notation or another, it gives no orders to whoever reads it, and
+    it is in a script of theirs. Characters that nobody sees make no difference. That it denies what was
+    said cannot be told here.
     """
     if not text.strip():
         return "The summary is blank."
@@ -57,31 +47,58 @@ def check_summary(
         return f"The summary has {tokens:,} tokens; at most {max_tokens:,} are allowed."
     if tokens >= replaced_tokens:
         return f"The summary has {tokens:,} tokens, which is not less than the {replaced_tokens:,} it replaces."
-    flat = _flatten(replaced)
+    seen, flat, typed = settle(text), _flatten(replaced), _flatten(users)
+    straight = settle(straighten(text))
     return (
-        _find_misquotation(text, replaced=flat, users=_flatten(users))
-        or _find_order(text)
-        or _find_invented(text, flat)
-        or _find_script(text, flat)
+        _find_misquotation(seen, replaced=flat, users=typed)
+        or _find_misquotation(straight, replaced=straighten(flat), users=straighten(typed))
+        or _find_order(seen, flat)
+        or _find_invented(seen, flat)
+        or _find_script(seen, flat)
     )
 
 
-def _find_order(text: str) -> str | None:
-    # What it quotes is somebody's to the letter, and told as such.
-    told = text
-    for quotation in find_quotations(text):
-        told = told.replace(quotation.text, "\0")
-    order = order_pattern().search(told)
-    return None if order is None else f"The summary gives orders to its reader: {_clip(' '.join(order[0].split()))}"
+def _find_order(text: str, replaced: str) -> str | None:
+    # What it quotes to the letter is somebody's, and told as such.
+    own = straighten(_mask(text, replaced))
+    order = find_order(_mask(own, straighten(replaced)))
+    return None if order is None else f"The summary gives orders to its reader: {_clip(order)}"
+
+
+def _mask(text: str, replaced: str) -> str:
+    return mask_quotations(text, stands=lambda quoted: _stands_in(" ".join(quoted.split()), replaced))
 
 
 def _find_invented(text: str, replaced: str) -> str | None:
-    """An exact word that nobody said. How it is spaced and whether a mark ends it makes no other word of it."""
-    close = _SPACES.sub("", replaced).casefold()
-    for token in find_exact(text):
-        if _SPACES.sub("", token).rstrip(".,;:").casefold() not in close:
+    """An exact word that nobody said, in this notation or another, or a part of one that somebody said."""
+    close = level(replaced.casefold())
+    known = list_values(find_exact(replaced))
+    told = (*find_exact(text), *(match[0] for match in _BACKSLASHED.finditer(text)))
+    for token in told:
+        if not (_is_said(token, close) or any(_is_known(key, known) for key in read_value(token))):
             return f"The summary tells what stands in none of the messages it replaces: {_clip(token)}"
+    for words, number in find_counted(text):
+        if number not in known and " ".join(words.split()).casefold() not in close:
+            return f"The summary tells what stands in none of the messages it replaces: {_clip(words)}"
     return None
+
+
+def _is_known(key: str, known: Set[str]) -> bool:
+    day, _, time = key.partition("T")
+    return key in known or (bool(time) and day in known and f"T{time}" in known)
+
+
+def _is_said(token: str, replaced: str) -> bool:
+    """Whether an exact word stands in the text, and not as a part of a longer one; how it is spaced does not matter."""
+    bare = level(token.casefold()).rstrip(".,;:")
+    # A version is one with its letter and without.
+    bare = bare[1:] if re.match(r"v\d", bare) else bare
+    spaced = r"\s*".join(map(re.escape, bare.split()))
+    if not re.search(r"[\d/\\.]", bare):
+        return re.search(spaced, replaced) is not None
+    starts = rf"(?:{WORD_STARTS}|(?<=\bv))(?<!\d[.,])(?<!\W[-+])(?<!^[-+])" if bare[:1].isalnum() else ""
+    ends = rf"{WORD_ENDS}(?![.,]\d)(?!\.[a-z])" if bare[-1:].isalnum() else ""
+    return re.search(f"{starts}{spaced}{ends}", replaced, re.MULTILINE) is not None
 
 
 def _find_script(text: str, replaced: str) -> str | None:
@@ -93,12 +110,6 @@ def _find_script(text: str, replaced: str) -> str | None:
     return None
 
 
-@cache
-def order_pattern() -> re.Pattern[str]:
-    """What tells whoever reads it what to do: a closed list, English and Indonesian."""
-    return re.compile(f"(?:{'|'.join(_ORDERS)})", re.IGNORECASE | re.MULTILINE)
-
-
 def _find_misquotation(text: str, *, replaced: str, users: str) -> str | None:
     for quotation in find_quotations(text):
         quoted = " ".join(quotation.text.split())
@@ -107,6 +118,9 @@ def _find_misquotation(text: str, *, replaced: str, users: str) -> str | None:
                 return f"The summary quotes the user with words the user did not type: {_clip(quoted)}"
         elif _count_words(quoted) > _TERM_WORDS and not _stands_in(quoted, replaced):
             return f"The summary quotes what stands in none of the messages it replaces: {_clip(quoted)}"
+    for speech in _SPEECH.finditer(text):
+        if speech["words"].casefold() not in users.casefold():
+            return f"The summary quotes the user with words the user did not type: {_clip(speech['words'])}"
     return None
 
 
@@ -117,7 +131,7 @@ def _stands_in(quoted: str, texts: str) -> bool:
 
 def _flatten(texts: Iterable[str]) -> str:
     """The texts with single spaces, a line each: no quotation can run from one into the next."""
-    return "\n".join(" ".join(text.split()) for text in texts)
+    return "\n".join(" ".join(settle(text).split()) for text in texts)
 
 
 def _count_words(quoted: str) -> int:

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from lamella.core.search.spelling import lower, settle
+from lamella.core.search.spelling import lower
 from lamella.core.search.terms import find_tokens, is_wide, list_keys, split_token
 from lamella.core.search.vocabulary import WordParts
+from lamella.core.text.notation import settle
 
 # In words. A long text is as good as its best stretch of twice this: as a whole, its length would bury what it says.
 HALF = 50

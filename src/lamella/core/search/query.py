@@ -6,8 +6,9 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from lamella.core.search.index import flatten
-from lamella.core.search.spelling import settle, spell
+from lamella.core.search.spelling import spell
 from lamella.core.search.terms import find_tokens, split_token
+from lamella.core.text.notation import settle
 from lamella.core.text.scripts import WIDE
 
 # What stands in quotation marks.

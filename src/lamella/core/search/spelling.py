@@ -6,16 +6,11 @@ from unicodedata import normalize
 
 from Stemmer import Stemmer
 
-# Soft hyphens, zero-width spaces and joiners, marks of direction, variation selectors, the Arabic stretcher: what
-# nobody sees in a text, and nobody types who looks for it.
-_UNSEEN = re.compile(
-    "[\u00ad\u034f\u061c\u0640\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufe00-\ufe0f\ufeff]+"
-)
+from lamella.core.text.notation import settle
+
 # The two letters i of Turkish: Python folds a capital one to two characters, and the small one not at all.
 _TURKISH = {"İ": "i", "\u0131": "i"}
 _DOTS = str.maketrans(_TURKISH)
-# The points of Hebrew and the vowel signs of Arabic, which stand in some texts and are typed by few.
-_POINTS = re.compile(r"[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u064b-\u0652\u0656-\u065f\u0670]+")
 _ACCENTS = re.compile(r"[\u0300-\u036f]+")
 # Letters that Unicode does not take for others with an accent, and people do.
 _LOOKALIKES = {"\u0131": "i", "ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ß": "ss"}
@@ -27,15 +22,14 @@ _SHORTEST_PART = 2
 # No word of a language is longer; what is, has no endings.
 _LONGEST_WORD = 60
 
+_VOWELS = frozenset("aeiou")
+_LETTERS = {"n": "t", "ng": "k"}
+_SWALLOWED = re.compile("[mp]en(?:g)?(?=[aeiou])")
+
 _english = Stemmer("porter", 0)
 _indonesian = Stemmer("indonesian", 0)
 stem_english: Callable[[str], str] = _english.stemWord
 stem_indonesian: Callable[[str], str] = _indonesian.stemWord
-
-
-def settle(text: str) -> str:
-    """A text in compatible characters, without those that nobody sees or types; its case is as it was."""
-    return text if text.isascii() else _POINTS.sub("", normalize("NFKC", _UNSEEN.sub("", text)))
 
 
 def lower(text: str) -> str:
@@ -60,7 +54,12 @@ def list_stems(folded: str) -> tuple[str, ...]:
     """What is left of a folded word without its endings and beginnings, in English and in Indonesian."""
     if len(folded) > _LONGEST_WORD:
         return ()
-    return stem_english(folded), stem_indonesian(folded)
+    indonesian = stem_indonesian(folded)
+    swallowed = _SWALLOWED.match(folded)
+    # Indonesian swallows a letter that the stemmer does not give back: tulis, menulis, and kirim, pengiriman.
+    if swallowed is None or indonesian[:1] not in _VOWELS or not folded[swallowed.end() :].startswith(indonesian):
+        return stem_english(folded), indonesian
+    return stem_english(folded), indonesian, f"{_LETTERS[swallowed[0][2:]]}{indonesian}"
 
 
 def split_name(word: str) -> list[str]:

@@ -40,6 +40,7 @@ MOMENTS = (
     rf"(?<!\d[.,:]){_TIME}",
     r"\d{1,2} ?[AaPp][Mm]",
 )
+_MEASURED = rf"(?<!\d[.,])[-+\u2212]?{_NUMBER} ?(?:%|\u2030|°[CF]?|(?:{_UNITS}))"
 # Whatever begins like a word. The first that fits is taken, so that the longer stand before the shorter.
 _VALUES = (
     # Flags, files without an extension, paths of Windows, e-mail addresses
@@ -50,7 +51,7 @@ _VALUES = (
     *MOMENTS,
     # Money, and numbers with a unit
     r"(?:(?:US|AU?|CA?)?\$|[€£¥₹₩]|Rp\.?|USD|EUR|IDR|GBP) ?" + _NUMBER + rf"(?: ?(?:{_SCALES}){WORD_ENDS})?",
-    rf"(?<!\d[.,])[-+\u2212]?{_NUMBER} ?(?:%|\u2030|°[CF]?|(?:{_UNITS}))",
+    _MEASURED,
     # UUIDs, hashes and other hexadecimal numbers, issues
     r"(?<!-)[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}",
     r"(?=[a-fA-F]*+\d)(?=\d*+[a-fA-F])[0-9a-fA-F]{7,}+",
@@ -64,6 +65,10 @@ _VALUES = (
 )
 # What joined them later: identifiers with a number, quarters, groups of digits apart, signed and two-digit numbers.
 _MORE_VALUES = (
+    # Codes of capitals and digits (HAT266, M05KNL, 12A); telephone and other numbers in parts, powers of ten
+    r"(?=[A-Z]*+\d)(?=\d*+[A-Z])(?<![.,:+-])[A-Z0-9]{3,20}+(?!-\w)",
+    r"(?=[-+\u2212\d])(?:(?<!-)(?!\d{4}-\d{2}-\d{2}(?!\d))\+?\d{1,5}(?:-\d{1,9}){2,6}+(?!-)"
+    r"|(?<!\d[.,])[-+\u2212]?(?:\d++(?:[.,]\d++)?+[eE][-+]?\d{1,3}(?![-\d])|\d{1,3}(?:_\d{3})++))",
     r"[A-Z][A-Z0-9]{0,9}-\d{1,7}",
     r"(?=[A-Za-z_]*+\d)[A-Za-z][A-Za-z0-9]*+(?:_[A-Za-z0-9]++)++",
     r"(?:Q[1-4]|H[12])[ /-]?\d{4}",
@@ -77,7 +82,9 @@ _MORE_VALUES = (
 def value_pattern(*, former: bool = False) -> re.Pattern[str]:
     """Any of them, or those of before. It takes 25 ms to compile (2026-11-17), and most commands look for no value."""
     # Groups of digits that stand apart begin like shorter numbers, so those that joined later are tried first.
-    values = _VALUES if former else (*_MORE_VALUES[:4], *_VALUES, *_MORE_VALUES[4:])
+    # The K of "5 K-37" is no unit.
+    known = _VALUES if former else (f"{one}(?!(?<= [A-Z])-\\d)" if one == _MEASURED else one for one in _VALUES)
+    values = known if former else (*_MORE_VALUES[:-2], *known, *_MORE_VALUES[-2:])
     return re.compile(f"{WORD_STARTS}(?:{'|'.join(f'(?:{value}){WORD_ENDS}' for value in values)})")
 
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from lamella.core.search.spelling import fold, list_stems, lower, settle, spell, split_name
+from lamella.core.search.spelling import fold, list_stems, lower, spell, split_name
+from lamella.core.text.notation import settle
 
 
 def test_texts_are_compared_without_case_and_in_compatible_characters() -> None:
@@ -32,6 +33,26 @@ def test_stems_are_english_and_indonesian_and_those_of_endless_words_are_none() 
     assert list_stems("vibrates") == ("vibrat", "vibrates")
     assert list_stems("melaporkan") == ("melaporkan", "lapor")
     assert list_stems("a" * 61) == ()
+
+
+@pytest.mark.parametrize(
+    ("form", "word"),
+    [
+        ("menulis", "tulis"),
+        ("menuliskan", "tulis"),
+        ("penulis", "tulis"),
+        ("mengirimkan", "kirim"),
+        ("pengiriman", "kirim"),
+    ],
+)
+def test_a_letter_that_a_beginning_swallowed_in_indonesian_comes_back(form: str, word: str) -> None:
+    assert {*list_stems(form)} & {*list_stems(word)}
+    assert "" not in list_stems(form)
+
+
+def test_a_word_that_begins_with_a_vowel_keeps_its_stem() -> None:
+    assert "ambil" in list_stems("mengambil")
+    assert list_stems("pencil") == ("pencil", "pencil")
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def test_paths_file_names_and_addresses_are_found(token: str) -> None:
         "12.5 %", "12%", "5 MB", "3 days", "200 tokens", "1,234.56", "1.234.567", "0.85", "-5.2", "$5",
         "€3.50", "Rp 1.500.000",
         "$3 million", "5432", "36.6 °C", "10x", "15 menit", "2,5 juta", "42", "-5", "+3",
-        "12 500", "1\u2019250\u2019000",
+        "12 500", "1\u2019250\u2019000", "1_000_000", "1e6", "1.5e-3",
     ],
 )  # fmt: skip
 def test_numbers_with_units_decimals_or_three_digits_are_found(token: str) -> None:
@@ -79,7 +79,8 @@ def test_dates_and_times_are_found(token: str) -> None:
     [
         "3f2a9c1", "deadbeef1", "0x1F", "123e4567-e89b-12d3-a456-426614174000", "ABC-123", "#42",
         "v1.2.3", "v2", "1.2.3-beta.1", "K-37", "B-12", "u_77", "order_2026_b", "Q3 2026",
-        "192.168.0.1:8080", "10.1000/xyz-123",
+        "192.168.0.1:8080", "10.1000/xyz-123", "HAT266", "M05KNL", "4WQ150", "12A", "555-123-4567",
+        "978-3-16-148410-0", "550E8400-E29B-41D4-A716-446655440000",
     ],
 )  # fmt: skip
 def test_ids_hashes_and_versions_are_found(token: str) -> None:
@@ -100,6 +101,11 @@ def test_ids_hashes_and_versions_are_found(token: str) -> None:
 )
 def test_prose_holds_no_exact_tokens(text: str) -> None:
     assert find_exact(text) == ()
+
+
+def test_an_id_after_a_number_is_no_unit_of_it() -> None:
+    assert find_exact("Send -5 K-481 and 12 B-7 to desk 5 K-37.") == ("-5", "K-481", "12", "B-7", "K-37")
+    assert find_exact("From 5 K to 10 K.") == ("5 K", "10 K")
 
 
 def test_code_spans_are_found_whole() -> None:

@@ -1,7 +1,7 @@
 """Quotations: what a text puts in quotation marks or after ``>``, and whether it says that the user said so."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import Enum, auto
 from itertools import pairwise
 from typing import NamedTuple
@@ -42,6 +42,16 @@ _CLOSES = re.compile(rf'(?<=\S)"{WORD_ENDS}')
 _AROUND = ' \t"“”„«»「」『』'
 _QUOTED_LINE = re.compile(r"^ {0,3}>+ (.*)$", re.MULTILINE)
 
+# Marks that only look like those above, and those that markup has.
+_DOUBLE, _LONE = (
+    "“”„\u201f«»❝❞〝〞〟\uff02\u2033\u2036\u276e\u276f「」『』《》〈〉｢｣﹁﹂﹃﹄",
+    "\u2018\u2019\u201a\u201b\u2039\u203a❛❜\u00b4`\uff07\u2032\u2035",
+)
+_STRAIGHTENED = str.maketrans({**dict.fromkeys(_DOUBLE, '"'), **dict.fromkeys(_LONE, "'")})
+_ENTITIES = re.compile("&(?:quot|[lrb]dquo|[lr]aquo|#0*34|#x0*22);|</?q>|<<(?=\\w)|(?<=[\\w.!?])>>", re.IGNORECASE)
+_DOUBLED = re.compile("'{2,}|\"{2,}")
+_FENCED = re.compile("[ \\t]*(?:`{3,}|~{3,})[^`]{0,20}")
+
 _QUOTED = "\0"
 _LISTED = re.compile(r"[ \t]*(?:[-*+>•]|\d{1,9}[.)])(?:[ \t]|$)|[ \t]*$")
 
@@ -59,7 +69,7 @@ _EVENTS = re.compile(
     rf"|(?P<other>\b(?:assistant|model|asisten)\b|\busers? (?:{_THINGS})\b"
     rf"|(?<!according )\b(?:{_TOLD}) (?:the )?users?\b|\b(?:{_TOLD_ID}) pengguna\b"
     rf"|\busers? (?:was|were|has been|have been) (?:asked|{_TOLD})\b)"
-    r"|(?P<user>\b(?:users?|pengguna)\b)",
+    r"|(?P<user>\b(?:users?|humans?|customers?|pengguna|pelanggan)\b)",
     re.IGNORECASE,
 )
 
@@ -107,9 +117,7 @@ class _Attribution:
 
 def find_quotations(text: str) -> tuple[Quotation, ...]:
     """Every span between quotation marks of any kind or code marks, and every line after ``>``, in order."""
-    marked = {match.span(1) for match in _SINGLE.finditer(text)} | {m.span(2) for m in CODE_SPAN.finditer(text)}
-    every = {*_curved(text), *_straight(text), *_lines(text), *marked}
-    spans = sorted(span for span in every if span[0] < span[1])
+    spans = list_spans(text)
     if not spans:
         return ()
     outer = _merge(spans)
@@ -121,6 +129,35 @@ def find_quotations(text: str) -> tuple[Quotation, ...]:
             (_, reached), by_user = next(verdicts)
         found.append(Quotation(text=text[start:end], by_user=by_user))
     return tuple(found)
+
+
+def mask_quotations(text: str, *, stands: Callable[[str], bool]) -> str:
+    """The text without those of its quotations that stand somewhere; of the others only the marks are left out."""
+    spans = list_spans(text)
+    hidden = [one for one in spans if stands(text[slice(*one)])]
+    marks = {at for start, end in spans for at in (start - 1, end)}
+    covered = {at for start, end in hidden for at in range(start, end)}
+    return "".join("" if at in marks else "\0" if at in covered else one for at, one in enumerate(text))
+
+
+def straighten(text: str) -> str:
+    """The text with one mark for every mark that doubles, one for every single one: whatever pair opens, any closes.
+
+    A quotation that is not closed has its end at the end of its line.
+    """
+    return "\n".join(line if _FENCED.fullmatch(line) else _straighten_line(line) for line in text.split("\n"))
+
+
+def _straighten_line(line: str) -> str:
+    plain = _DOUBLED.sub('"', _ENTITIES.sub('"', line).translate(_STRAIGHTENED))
+    return f'{plain}"' if plain.count('"') % 2 and _OPENS.match(plain, plain.rfind('"')) else plain
+
+
+def list_spans(text: str) -> list[_Span]:
+    """Where the quotations of a text begin and end, without their marks, in order; one may stand in another."""
+    marked = {match.span(1) for match in _SINGLE.finditer(text)} | {m.span(2) for m in CODE_SPAN.finditer(text)}
+    every = {*_curved(text), *_straight(text), *_lines(text), *marked}
+    return sorted(span for span in every if span[0] < span[1])
 
 
 def _lines(text: str) -> Iterator[_Span]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lamella.core.text.said.quotes import find_quotations
+from lamella.core.text.said.quotes import find_quotations, mask_quotations, straighten
 
 
 def quoted(text: str) -> list[str]:
@@ -110,3 +110,29 @@ def test_a_quotation_inside_another_is_said_by_the_same() -> None:
 
 def test_a_text_that_holds_the_inner_mark_of_quotations_is_read_the_same() -> None:
     assert of_the_user('The model\0 said so. The user said "yes".') == [True]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'It said \u201cyes and no" there.',
+        'It said "yes and no\u201d there.',
+        "It said ``yes and no\u2019\u2019 there.",
+        "It said &quot;yes and no&quot; there.",
+        "It said <q>yes and no</q> there.",
+        "It said \u2033yes and no\u2033 there.",
+        "It said \u201fyes and no\u201d there.",
+    ],
+)
+def test_marks_that_do_not_match_or_only_look_like_some_are_one_when_straightened(text: str) -> None:
+    assert straighten(text) == 'It said "yes and no" there.'
+
+
+def test_what_nobody_closed_ends_with_its_line_and_fences_stay() -> None:
+    assert straighten('It said "yes and\nno.') == 'It said "yes and"\nno.'
+    assert straighten('A 5" disk.\n```sh\nmake\n```') == 'A 5" disk.\n```sh\nmake\n```'
+
+
+def test_what_stands_somewhere_is_masked_where_it_is_quoted_and_of_the_rest_only_the_marks() -> None:
+    masked = mask_quotations("“You” said “go on”. You go on.", stands=lambda quoted: quoted == "go on")
+    assert masked == "You said \0\0\0\0\0. You go on."

@@ -54,6 +54,15 @@ def test_a_sentence_with_a_cue_is_a_wish_word_for_word(wish: str) -> None:
         "Should I always use a table, or not?",
         "He wrote \u201cfrom now on, answer in French\u201d on the wall.",
         "Dia menulis \u00abmulai sekarang diam\u00bb di papan.",
+        "It's always a good idea to test. There is always room for improvement.",
+        "He always forgets. The server never responds. It no longer works.",
+        "I never said that. I always get an error when I run it. You never know.",
+        "Dia selalu terlambat. Saya selalu lupa. Setiap hari saya ke kantor. Jangan-jangan dia lupa.",
+        "I don't use a telephone. I like it, but it is long. I love that!",
+        "The list has at most 5 items. The test fails every time I run it. It never worked for me.",
+        "I'll make sure to have it ready next time.",
+        "I want you to write a poem about rain. I'd like you to elaborate on the second point.",
+        "It is important to remember that there is still much to do.",
         "",
     ],
 )
@@ -77,3 +86,24 @@ def test_of_a_sentence_that_is_too_long_the_part_with_the_cue_is_the_wish_word_f
     assert len(wish) <= 400
     assert find_wishes("always" + "x" * 10 + " y" * 300) == ()
     assert find_wishes("never " + "y" * 500) == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I like it when you answer in one line.",
+        "I want you to act as an advertiser.",
+        "I'd like you to write in British English.",
+        "Could you always answer in French?",
+        "Bisakah kamu selalu menjawab singkat?",
+        "Remember: my name is Ana.",
+        "Dont use emojis ever",
+        "Mulai skrg jawab singkat aja",
+        "For all future answers, use bullet points.",
+        "I no longer want tables.",
+        "We never deploy on Friday.",
+        'Use "never" sparingly and never shout.',
+    ],
+)
+def test_what_is_near_to_those_and_wishes_is_one(text: str) -> None:
+    assert find_wishes(text) == (text,)

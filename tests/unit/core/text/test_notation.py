@@ -1,0 +1,65 @@
+"""Notation: the same number, amount or date is the same, however it is written."""
+
+import pytest
+
+from lamella.core.text.notation import find_counted, level, list_values, read_value, settle
+
+
+@pytest.mark.parametrize(
+    "same",
+    [
+        ("1,250", "1250", "1.250", "1 250", "1'250", "1_250", "\u0661\u0662\u0665\u0660"),
+        ("1,250.50", "1.250,50", "1250.5"),
+        ("3.5", "3,5"),
+        ("-5", "\u22125", "\u20115"),
+        ("1e6", "1,000,000", "1 million", "1 juta"),
+        ("1,250 euros", "1.250 euro", "€1,250", "EUR 1250"),
+        ("Rp 12.500", "12,500 rupiah", "Rp12.500"),
+        ("42 seconds", "42 s", "42 detik"),
+        ("5k", "5 thousand", "5 ribu", "5,000"),
+        ("14 Maret 2026", "March 14, 2026", "2026-03-14", "14 March 2026", "2026/03/14", "2026年3月14日"),
+        ("09:30", "9:30", "9:30 AM"),
+        ("9 pm", "21:00"),
+        ("3 May", "May 3rd", "3 Mei"),
+    ],
+)
+def test_what_is_written_otherwise_says_the_same(same: tuple[str, ...]) -> None:
+    assert len({read_value(one)[0] for one in same}) == 1
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("1,250", "1.25"), ("1,250", "125"), ("-5", "5"), ("42 seconds", "42 minutes"), ("9 am", "9 pm"),
+        ("$5", "€5"), ("14 Maret 2026", "14 Maret 2027"), ("3 May", "4 May"), ("12,500", "12,5"),
+    ],
+)  # fmt: skip
+def test_what_says_something_else_is_something_else(one: str, other: str) -> None:
+    assert not {*read_value(one)} & {*read_value(other)}
+
+
+@pytest.mark.parametrize("token", ["K-37", "2.4.1", "src/app.py", "", "31 Foo 2026", "2026-13-01", "1" * 40])
+def test_what_is_no_number_and_no_date_says_nothing_else(token: str) -> None:
+    assert [key for key in read_value(token) if key != "31 foo"] == []
+
+
+def test_days_and_months_may_stand_in_either_order() -> None:
+    assert read_value("03/04/2026") == ("2026-04-03", "2026-03-04")
+
+
+def test_of_a_date_its_parts_are_known_and_of_an_amount_its_number() -> None:
+    assert list_values(["2026-03-14 09:30", "12 MB"]) == {
+        *("2026-03-14T09:30", "T09:30", "2026-03-14", "2026-03", "2026", "-03-14", "12 mb", "12")
+    }
+
+
+def test_numbers_in_words_are_read_from_thirteen_on() -> None:
+    told = "five thousand files, nine people, twenty-one desks, dua puluh tiga orang, lima belas, one hundred and five"
+    assert [
+        number for _, number in find_counted(f"{told}, tiga ratus lima puluh ribu, seribu, twelve, one of them")
+    ] == [*("5000", "21", "23", "15", "105", "350000", "1000")]
+
+
+def test_dashes_digits_and_what_nobody_sees_are_levelled() -> None:
+    assert level("K\u201137 \u2212\u0665") == "K-37 -5"
+    assert settle("K\u200b-\u00ad37") == "K-37"
