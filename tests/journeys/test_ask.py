@@ -230,6 +230,24 @@ def test_a_reader_that_leaves_early_stops_the_model_and_what_was_said_is_kept(
     assert ledger["turns"][0]["calls"][0]["stop"] == "stopped"
 
 
+def test_ctrl_c_says_where_half_an_answer_is(script: Callable[..., str], home: Mapping[str, str]) -> None:
+    model = script({"text": "word\n" * 400, "chunk": 5, "delay": 0.05})
+    with subprocess.Popen(
+        [*COMMAND, "ask", "Go on?", "--model", model, "--chat", "long"],
+        env={**os.environ, **home},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"word\n"
+        os.kill(process.pid, signal.SIGINT)
+        _, err = process.communicate(timeout=SECONDS)
+    assert process.returncode == 130
+    assert err.decode() == "error: Stopped.\nhint: What was said is kept. Read it with: lamella chats show long\n"
+    assert "reply: word" in spawn("chats", "show", "long", environment=home).out
+
+
 def test_the_demo_model_answers_offline_and_says_what_it_is(ask: Ask) -> None:
     # Long and always the same: an answer of one word would end by itself.
     ran = ask("Tell me a long story about the sea.", "--max-tokens", "4", "--set", "temperature=0", "--json")

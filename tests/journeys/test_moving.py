@@ -114,9 +114,10 @@ def test_devices_and_pipes_are_refused_and_not_waited_for(tmp_path: Path, words:
 def test_settings_profiles_and_scripts_are_plain_files_too(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     pipe = str(tmp_path / "pipe")
-    for environment in ({"LAMELLA_CONFIG": pipe}, {"LAMELLA_MODEL_FACTS": pipe}, {"LAMELLA_MODEL": f"scripted:{pipe}"}):
+    models = ({"LAMELLA_MODEL": f"scripted:{pipe}"}, {"LAMELLA_MODEL": f"gguf:{pipe}"})
+    for environment in ({"LAMELLA_CONFIG": pipe}, {"LAMELLA_MODEL_FACTS": pipe}, *models):
         ran = spawn("ask", "Why?", environment=environment)
-        assert (ran.exit, "it is a pipe, not a file" in ran.err) == (2, True), (environment, ran.err)
+        assert (ran.exit, "cannot be read: it is a pipe, not a file." in ran.err) == (2, True), (environment, ran.err)
 
 
 def test_a_line_without_an_end_is_refused_and_fills_no_memory(tmp_path: Path) -> None:

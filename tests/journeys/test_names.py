@@ -125,10 +125,10 @@ def test_an_erasure_can_be_repeated_and_proved_by_name(run: Run, url: str) -> No
 
 def test_a_copy_erases_no_other_conversation_of_the_same_name(run: Run, url: str, tmp_path: Path) -> None:
     other = f"sqlite:///{tmp_path / 'other.db'}"
-    say(url, "garden")
+    key = say(url, "garden")
     run("chats", "delete", "garden", "--yes")
     say(other, "garden", "Not that one")
-    assert run("store", "copy", "--from", url, "--to", other)[:2] == (0, "erased  garden\n")
+    assert run("store", "copy", "--from", url, "--to", other)[:2] == (0, f"erased  {key}\n")
     assert "Not that one" in run("chats", "show", "garden", "--store", other)[1]
 
 

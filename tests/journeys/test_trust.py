@@ -345,6 +345,9 @@ def test_what_names_no_place_cannot_be_trusted_and_a_broken_file_is_told(desk: D
     desk.trust_file.parent.mkdir(parents=True)
     desk.trust_file.write_text("[", encoding="utf-8")
     assert f"{desk.trust_file} cannot be read" in desk.run("trust", "list").err
+    desk.trust_file.unlink()
+    os.mkfifo(desk.trust_file)
+    assert f"{desk.trust_file} cannot be read: it is a pipe, not a file." in desk.run("trust", "list").err
 
 
 def test_at_a_terminal_one_is_asked_once_by_name(desk: Desk, script: Callable[..., str]) -> None:

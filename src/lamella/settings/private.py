@@ -6,6 +6,7 @@ from typing import TypeVar
 from msgspec import DecodeError, Struct, ValidationError, json
 
 from lamella.adapters.files.privacy import close_file, make_own_folder
+from lamella.adapters.files.reading import MAX_SETTINGS_BYTES, read_plain
 from lamella.adapters.files.writing import replace_file, write_new
 from lamella.errors import SettingError
 
@@ -15,11 +16,12 @@ _Kept = TypeVar("_Kept", bound=Struct)
 def read_private(path: Path, kind: type[_Kept]) -> _Kept:
     """What a file holds; where there is none, what holds nothing."""
     try:
-        return json.decode(path.read_bytes(), type=kind)
+        return json.decode(read_plain(path, limit=MAX_SETTINGS_BYTES), type=kind)
     except FileNotFoundError:
         return kind()
     except (OSError, DecodeError, ValidationError, RecursionError) as error:
-        raise SettingError(f"{path} cannot be read: {error}.", hint="Mend it, or remove it.") from error
+        told = (error.strerror if isinstance(error, OSError) else None) or error
+        raise SettingError(f"{path} cannot be read: {told}.", hint="Mend it, or remove it.") from error
 
 
 def write_private(path: Path, kept: Struct) -> None:

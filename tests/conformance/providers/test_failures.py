@@ -61,6 +61,16 @@ def test_a_web_page_is_a_wrong_address(wire: Wire) -> None:
     assert type(_fail(wire, Page())) is AddressError
 
 
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_no_server_sends_a_conversation_or_a_key_elsewhere(wire: Wire, status: int) -> None:
+    with wire.serve(Say()) as elsewhere:
+        error = _fail(wire, Fail(status=status, headers={"location": f"{elsewhere.url}{wire.root}/steal"}))
+    assert type(error) is AddressError
+    assert str(status) in str(error)
+    assert "redirect" in error.hint
+    assert not elsewhere.calls
+
+
 def test_a_host_where_nobody_listens_is_unreachable(wire: Wire) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

@@ -114,9 +114,12 @@ def test_a_tombstone_erases_no_other_conversation_of_its_name(addresses: tuple[s
     source, target = addresses
     _talk(target, "garden", "Another garden?", "Nobody else's")
     store = opened(source)
-    store.erase_conversation(_key(store, "garden"), at=LATER)
+    erased = _key(store, "garden")
+    store.erase_conversation(erased, at=LATER)
     before = read_back(opened(target))
-    assert _copy(addresses) == {"garden": "erased", "house": "new"}
+    # By its key: nobody is to think that the garden of the target is gone.
+    assert _copy(addresses) == {erased: "erased", "house": "new"}
+    assert _copy(addresses) == {erased: "erased", "house": "same"}
     with lamella.open(target) as engine:
         assert [told.message.text for told in engine.chat("garden").turns()] == ["Another garden?"]
     assert list(opened(target).load(_key(opened(target), "garden"))) != []
@@ -126,8 +129,8 @@ def test_a_tombstone_erases_no_other_conversation_of_its_name(addresses: tuple[s
 def test_two_conversations_that_share_a_name_stand_beside_one_another(addresses: tuple[str, str]) -> None:
     _, target = addresses
     _talk(target, "garden", "Another garden?", "Nobody else's")
-    assert _copy(addresses) == {"garden": "new", "house": "new"}
-    assert _copy(addresses) == {"garden": "same", "house": "same"}
+    assert _copy(addresses) == {"garden-2": "new", "house": "new"}
+    assert _copy(addresses) == {"garden-2": "same", "house": "same"}
     with lamella.open(target) as engine:
         assert sorted(listed.name for listed in engine.chats()) == ["garden", "garden-2", "house"]
         assert [told.message.text for told in engine.chat("garden").turns()] == ["Another garden?"]

@@ -36,7 +36,7 @@ def read_plain(path: Path, *, limit: int = MAX_BYTES, name: str | None = None, h
 
     One with more bytes than the ``limit`` is ``source_too_large``; of such a file no more than that is read.
     """
-    with _open_plain(path) as file:
+    with open_plain(path) as file:
         size = os.fstat(file.fileno()).st_size
         if size > limit:
             raise _too_large(name or str(path), f"{size:,}", limit=limit, hint=hint)
@@ -45,11 +45,12 @@ def read_plain(path: Path, *, limit: int = MAX_BYTES, name: str | None = None, h
 
 def read_head(path: Path, *, limit: int) -> bytes:
     """The first bytes of a plain file, as many as the limit. ``OSError`` as above."""
-    with _open_plain(path) as file:
+    with open_plain(path) as file:
         return file.read(limit)
 
 
-def _open_plain(path: Path) -> BinaryIO:
+def open_plain(path: Path) -> BinaryIO:
+    """A plain file, to be read in parts. ``OSError`` as above."""
     _check_plain(path, path.stat())
     file = os.fdopen(os.open(path, _FLAGS), "rb")
     try:

@@ -18,7 +18,7 @@ from lamella.adapters.archive.markdown.archive import (
 from lamella.adapters.archive.markdown.front import split_front
 from lamella.adapters.archive.markdown.names import name_file, refuse_file, same_file
 from lamella.adapters.archive.markdown.page.messages import show_log
-from lamella.adapters.files.reading import read_plain
+from lamella.adapters.files.reading import open_plain, read_plain
 from lamella.adapters.files.writing import make_folder, replace_file, write_new
 from lamella.core.log.records import Record
 from lamella.core.text.content import encode_text
@@ -96,7 +96,8 @@ def is_same_conversation(written: str | None, chronicle: Chronicle) -> bool:
 def _read_id(path: Path) -> str | None:
     """The conversation a file says it holds; a file that is not ours, or cannot be read, holds none."""
     try:
-        with path.open("rb") as file:
+        # A pipe would be waited for, and may take the place of a file that was listed a moment ago.
+        with open_plain(path) as file:
             head = file.read(_USUAL_FRONT)
             if not head.removeprefix(b"\xef\xbb\xbf").startswith(b"---"):
                 return None

@@ -101,7 +101,8 @@ class AnthropicProvider:
                 base_url=self._address,
                 timeout=self._patience,
                 max_retries=0,
-                http_client=DefaultAsyncHttpxClient(event_hooks={"response": [bound_answer]}),
+                # No redirect is followed: the whole conversation would go where the server says, and the key with it.
+                http_client=DefaultAsyncHttpxClient(event_hooks={"response": [bound_answer]}, follow_redirects=False),
             )
         return self._client
 

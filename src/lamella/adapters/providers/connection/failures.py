@@ -115,6 +115,12 @@ def explain_refusal(refusal: Refusal, target: Target) -> LamellaError:
 
 
 def _missing(refusal: Refusal, target: Target, said: str) -> LamellaError:
+    if 300 <= refusal.status < 400:
+        return AddressError(
+            said,
+            hint=f"{target.address} leads elsewhere, and no redirect is followed: nothing goes where a server says. "
+            "Name the address that it leads to.",
+        )
     names_model = refusal.kind == "model_not_found" or target.model.lower() in refusal.words.lower()
     if refusal.spoken and names_model:
         return ModelMissingError(

@@ -30,7 +30,8 @@ def open_client(*, key: str, address: str, patience: float) -> "AsyncOpenAI":
         from openai import AsyncOpenAI, DefaultAsyncHttpxClient
     except ImportError as error:
         raise SdkMissingError("The package openai is not installed.", hint=tell_install("openai")) from error
-    http = DefaultAsyncHttpxClient(event_hooks={"response": [bound_answer]})
+    # No redirect is followed: the whole conversation would go where the server says.
+    http = DefaultAsyncHttpxClient(event_hooks={"response": [bound_answer]}, follow_redirects=False)
     return AsyncOpenAI(api_key=key, base_url=address, timeout=patience, max_retries=0, http_client=http)
 
 

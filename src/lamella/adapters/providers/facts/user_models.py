@@ -161,7 +161,8 @@ def load_profiles(path: Path) -> UserModels:
     try:
         text = read_plain(path, limit=MAX_SETTINGS_BYTES).decode()
     except (OSError, UnicodeDecodeError) as error:
-        raise SettingError(f"The profiles in {path} cannot be read: {error}.", hint="Check the path.") from error
+        told = (error.strerror if isinstance(error, OSError) else None) or error
+        raise SettingError(f"The profiles in {path} cannot be read: {told}.", hint="Check the path.") from error
     return parse_profiles(text, name=str(path))
 
 

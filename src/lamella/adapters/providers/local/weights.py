@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from shutil import disk_usage
 
+from lamella.adapters.files.reading import read_head
 from lamella.errors import ModelMissingError
 
 LOCAL = "local"
@@ -124,8 +125,7 @@ def _check_format(path: Path, *, hint: str) -> None:
     if path.is_dir():
         raise ModelMissingError(f"{path} is a folder, not a GGUF file.", hint=hint)
     try:
-        with path.open("rb") as file:
-            start = file.read(len(_MAGIC))
+        start = read_head(path, limit=len(_MAGIC))
     except OSError as error:
         raise explain_unreadable(path, error) from error
     if start != _MAGIC:

@@ -56,6 +56,13 @@ def test_saving_again_updates_the_same_file(backend: Backend, tmp_path: Path) ->
     assert said(load_archive(path, None)) == ["one", "two", "three"]
 
 
+def test_a_pipe_of_the_name_is_not_waited_for(backend: Backend, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "A talk.md")
+    with pytest.raises(BadInputError, match="holds something else"):
+        save_archive(talk(backend), tmp_path, file="A talk.md")
+    assert save_archive(talk(backend, name="other"), tmp_path) == tmp_path / "A talk 2.md"
+
+
 def test_saving_what_is_there_already_does_not_touch_the_file(backend: Backend, tmp_path: Path) -> None:
     path = save_archive(talk(backend), tmp_path)
     before = path.stat()
