@@ -158,8 +158,9 @@ def _tell_ignored(names: Sequence[str]) -> list[str]:
 def _make_send(
     state: ServerState, request: HostRequest, *, notes: list[str], tails: HostTails | None, answer: str | None
 ) -> Send:
-    """What sends the last question. Where nobody named the conversation its ``tails`` are noted, and its ``answer``
-    by name where its host may go on from that.
+    """What sends the last question.
+
+    ``tails`` are moved where nobody named the conversation; ``answer`` is its name where a host may go on from it.
     """
     backend, workers = state.suite.backend, state.suite.pool.workers
     answers = HostAnswers(backend.store.shelf, clock=backend.clock)
