@@ -25,8 +25,9 @@ def client(server: RunningServer) -> Iterator[openai.OpenAI]:
 
 def test_a_response_has_one_id_from_its_first_event_to_its_last(client: openai.OpenAI) -> None:
     with client.responses.stream(model="tides", input="When?") as events:
-        ids = {event.response.id for event in events if "response" in event.model_fields_set}
+        heard: list[Any] = list(events)
         response = events.get_final_response()
+    ids = {event.response.id for event in heard if "response" in event.model_fields_set}
     assert (ids, response.output_text) == ({response.id}, "Answer 1.")
     assert client.responses.create(model="tides", input="And?", previous_response_id=response.id).output_text
 
