@@ -32,7 +32,7 @@ _STAMP = re.compile(r"20\d\d/\d\d/\d\d \d\d:\d\d:\d\d")
 _TIME = re.compile(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|\+00:00)")
 # What depends on the machine and on the moment, by its name.
 _PASSING = {"build": 0.002, "first": 0.4, "total": 1.2, "seconds": 1.2, "created": 1_794_996_000}
-_AT, _EPOCH = "2026-11-15T10:00:00Z", 1_794_996_000
+_AT, _DAY, _EPOCH = "2026-11-15T10:00:00Z", "2026-11-15", 1_794_996_000
 Body = dict[str, Any]
 
 
@@ -176,7 +176,16 @@ def _administer(call: Ask) -> None:
     call("GET /v1/memory")
     changed = call("PUT /v1/memory/{fact}", {"text": "Writes in plain English."}, fact=fact["id"])
     call("DELETE /v1/memory/{fact}", fact=changed["id"])
-    call("POST /v1/trust", {"field": "model", "place": "openai:gpt-5.5"})
+    call(f"GET {CHAT}/memory", conversation="long")
+    call(f"POST {CHAT}/memory", conversation="long")
+    call(f"POST {CHAT}/keep-alive", conversation="long")
+    call(f"GET {CHAT}/tools", conversation="long")
+    call(f"POST {CHAT}/tools/refresh", conversation="long")
+    call("GET /v1/models/{model}", model="scripted:tides")
+    place = {"field": "model", "place": "openai:gpt-5.5"}
+    call("POST /v1/trust", place)
+    call("GET /v1/trust")
+    call("DELETE /v1/trust", query=place)
 
 
 def _use_doors(call: Ask) -> None:
@@ -228,18 +237,34 @@ def _shorten(address: str, answer: Any) -> Any:  # noqa: ANN401 - any JSON
             # What follows is for programs, and long.
             return answer.partition("<!--")[0] + "<!-- lamella-context: {} -->\n"
         case "/v1/settings":
-            shown = {name: answer["settings"][name] for name in ("layout", "window", "serve")}
-            return {"settings": shown, "files": {}}
-        case "/v1/tools":
-            return {**answer, "tools": answer["tools"][:1]}
+            return {"settings": _choose(answer["settings"], "layout", "window", "serve"), "files": {}}
         case "/v1/memory":
             return {**answer, "folder": ""} if "folder" in answer else answer
         case "/v1/workflows":
             some = [one for one in answer["workflows"] if one["name"] == "rfc"]
             return {**answer, "workflows": [{**one, "stages": one["stages"][:2]} for one in some]}
-        case path if "/workflow" in path and isinstance(answer, dict) and "stages" in answer:
-            return {**answer, "stages": answer["stages"][:2]}
+    return _shorten_fields(answer) if isinstance(answer, dict) else answer
+
+
+def _shorten_fields(answer: Body) -> Body:
+    """The same, with less of what is long wherever it comes, and without the day."""
+    match answer:
+        case {"in_force": in_force}:
+            return {**answer, "in_force": _choose(in_force, "layout", "temperature", "window")}
+        case {"tools": [first, *_], "lamella": 1}:
+            return {**answer, "tools": [first]}
+        case {"trusted": list(places)}:
+            return {**answer, "trusted": [{**one, "since": _DAY} for one in places]}
+        case {"kind": "recent", "text": str(text)}:
+            # The day stands in the line, and the id follows from that.
+            return {**answer, "id": "0a1b2c3d", "text": _DAY + text[len(_DAY) :]}
+        case {"workflow": str(), "stages": stages}:
+            return {**answer, "stages": stages[:2]}
     return answer
+
+
+def _choose(values: Body, *names: str) -> Body:
+    return {name: values[name] for name in names}
 
 
 def write(examples: dict[str, Body]) -> str:

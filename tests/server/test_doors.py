@@ -399,6 +399,31 @@ def test_no_picture_is_fetched_from_an_address_that_is_not_public(server: Runnin
         assert refused.json()["error"]["code"] in ("source_refused", "bad_artifact")
 
 
+@pytest.mark.parametrize("kind", ["text", "input_text"])
+def test_a_document_that_is_a_part_of_its_own_is_attached_and_known_again(
+    chat_client: openai.OpenAI, server: RunningServer, script: ScriptedProvider, kind: str
+) -> None:
+    parts = [{"type": kind, "text": DOCUMENT}, {"type": kind, "text": "When?"}]
+    first = _ask_responses(chat_client, [{"role": "user", "content": parts}], False)
+    # The same in one part is the same message.
+    told = [{"role": "user", "content": f"{DOCUMENT}\n\nWhen?"}, {"role": "assistant", "content": first}]
+    again = [{"type": kind, "text": DOCUMENT}, {"type": kind, "text": "And why?"}]
+    _ask_responses(chat_client, [*told, {"role": "user", "content": again}], False)
+    (listed,) = server.client.get("/v1/conversations").json()["chats"]
+    said = server.client.get(f"/v1/conversations/{listed['conversation']}").json()["turns"]
+    assert [(turn["text"], turn["attached"]) for turn in said] == [("When?", ["spec.md"]), ("And why?", ["spec.md"])]
+    assert sum(message.text.count("the heron leaves") for message in script.requests[1].messages) == 8
+
+
+def test_a_message_that_is_a_document_and_nothing_else_is_what_was_typed(
+    chat_client: openai.OpenAI, server: RunningServer
+) -> None:
+    _ask_responses(chat_client, [{"role": "user", "content": [{"type": "input_text", "text": DOCUMENT}]}], False)
+    (listed,) = server.client.get("/v1/conversations").json()["chats"]
+    (said,) = server.client.get(f"/v1/conversations/{listed['conversation']}").json()["turns"]
+    assert (said["text"], said["attached"]) == (DOCUMENT, [])
+
+
 def test_a_host_that_cut_off_the_beginning_of_a_conversation_that_nobody_named_is_noticed() -> None:
     long = "The tide is high at noon, as on most days in this part of the bay, and low at six."
     with running("memory:", ScriptedProvider(*[long] * 9)) as server:

@@ -102,6 +102,26 @@ def test_a_connection_on_which_no_head_arrives_is_closed(sent: bytes) -> None:
             assert client.recv(1_000) == b""
 
 
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX A: b\r\n\r\n",
+        b"POST /v1/conversations HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: gzip, chunked\r\n\r\nx",
+        b"POST /v1/conversations HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nx",
+    ],
+)
+def test_what_is_no_http_is_told_in_the_one_shape(server: RunningServer, sent: bytes) -> None:
+    address = httpx2.URL(server.url)
+    with socket.create_connection((address.host, address.port or 0), timeout=20) as client:
+        client.sendall(sent)
+        answer = b"".join(iter(lambda: client.recv(10_000), b""))
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400")
+    assert b"nosniff" in head
+    assert json.loads(body)["error"]["code"] == "bad_input"
+
+
 def test_who_asks_too_often_is_told_when_to_come_again() -> None:
     with running("memory:", ScriptedProvider(), serve={"rate": 3}) as server:
         answers = [server.client.get("/v1/conversations") for _ in range(4)]

@@ -30,7 +30,7 @@ from lamella.engine.script import play_script, read_script, write_script
 from lamella.engine.sending.delivery import ANSWER, Delivery
 from lamella.engine.sending.events import Event
 from lamella.engine.sending.job import Job, Runner, Workplace, find_runner, run_job
-from lamella.engine.sending.keep_alive import keep_alive
+from lamella.engine.sending.keep_alive import keep_alive, keep_once
 from lamella.engine.sending.limits import TurnLimits
 from lamella.engine.sending.pool import ProviderPool
 from lamella.engine.sending.tools import Toolbox, ToolFunction
@@ -131,6 +131,10 @@ class Chat(Discourse):
     async def keep_alive(self) -> int:
         """Keep the provider's cache as often as ``keep_alive`` says and it pays, until it is cancelled; how often."""
         return await keep_alive(self._stored, lambda model: self._find_pool().post(model, answer=1))
+
+    async def keep_once(self) -> bool:
+        """Keep the provider's cache once more, whatever ``keep_alive`` says, if that is due by now and pays."""
+        return await keep_once(self._stored, lambda model: self._find_pool().post(model, answer=1))
 
     def _name_runner(self, runner: str | None) -> str:
         """The runner that is meant, once it is known that there is one."""

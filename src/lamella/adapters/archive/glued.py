@@ -34,8 +34,11 @@ _WRAPPER = re.compile(r"^</?documents>\n?", re.MULTILINE)
 _GAP = re.compile(r"\n{3,}")
 
 
-def part_message(text: str) -> tuple[str, list[Attachment]]:
-    """What was typed, and the documents that were glued to it; all of it is typed where nothing else would be left."""
+def part_message(text: str, *, beside: bool = False) -> tuple[str, list[Attachment]]:
+    """What was typed, and the documents that were glued to it.
+
+    All of it is typed where nothing else would be left, unless it stands ``beside`` what was.
+    """
     found: list[Attachment] = []
     kept: list[str] = []
     missing: set[str] = set()
@@ -49,7 +52,7 @@ def part_message(text: str) -> tuple[str, list[Attachment]]:
             kept.append(text[at:end])
         at = end
     typed = _GAP.sub("\n\n", _WRAPPER.sub("", "".join((*kept, text[at:])))).strip() if found else text
-    return (typed, found) if typed else (text, [])
+    return (typed, found) if typed or beside else (text, [])
 
 
 def _read_frame(text: str, opening: re.Match[str], missing: set[str]) -> tuple[int, Attachment | None]:

@@ -30,8 +30,8 @@ class HostTurn(NamedTuple):
 class HostRequest(NamedTuple):
     """A whole history and how its last question is to be answered.
 
-    ``settings`` are what the conversation is to have of its own; ``after`` is the reply that is gone on from, where the
-    host names one in place of a history.
+    ``settings`` are what the conversation is to have of its own; ``after`` is the answer that is gone on from, where
+    the host names one in place of a history.
     """
 
     turns: tuple[HostTurn, ...]

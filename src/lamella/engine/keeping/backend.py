@@ -44,7 +44,8 @@ class Backend(Struct, frozen=True, kw_only=True):
     ``make_key`` gives the key of a conversation that begins under a name: one that nobody chose and nobody had. A
     checkpoint is due after every ``checkpoint_every`` events. ``memory`` is what conversations have in their prompts of
     the memory; with none each keeps what it has. ``find_fetcher`` gives who fetches summaries for a conversation, by
-    what settings say of it, where the world has no summariser.
+    what settings say of it, where the world has no summariser. ``reopens`` says that conversations are opened for every
+    question, as servers do: that one was opened is then no reason to take up what changed in the memory.
     """
 
     store: Store
@@ -55,4 +56,5 @@ class Backend(Struct, frozen=True, kw_only=True):
     checkpoint_every: int = EVENTS
     make_key: Callable[[str], str] = str
     memory: MemoryPart | None = None
+    reopens: bool = False
     find_fetcher: Callable[[AsideBook, str], SummaryFetcher] | None = None

@@ -55,6 +55,19 @@ async def keep_alive(chat: RepeatingChat, find_post: Callable[[str], Delivery]) 
     return made
 
 
+async def keep_once(chat: RepeatingChat, find_post: Callable[[str], Delivery]) -> bool:
+    """Send the last request again if that is due by now and pays; whether it was."""
+    request = chat.repeat_last()
+    if request is None:
+        return False
+    post = find_post(request.model)
+    due = await post.workers.run(partial(chat.find_keep_alive, at=post.clock.now()))
+    if due is None or due.due_at > post.clock.now():
+        return False
+    await _send(chat, request, post, head=chat.head)
+    return True
+
+
 async def _send(chat: RepeatingChat, request: Request, post: Delivery, *, head: str) -> None:
     # A cache counts from when a request was sent, not from when it was answered.
     started = post.clock.now()

@@ -84,11 +84,20 @@ def set_up_logging() -> None:
     """Lines of the log go to stderr, each as it is."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(message)s"))
-    for name in _LOGGERS:
+    plain = logging.StreamHandler(sys.stderr)
+    plain.setFormatter(_PlainLine())
+    for name, level in (*((name, logging.INFO) for name in _LOGGERS), ("uvicorn", logging.WARNING)):
         logger = logging.getLogger(name)
-        logger.handlers[:] = [handler]
-        logger.setLevel(logging.INFO)
+        logger.handlers[:] = [plain if name == "uvicorn" else handler]
+        logger.setLevel(level)
         logger.propagate = False
+
+
+class _PlainLine(logging.Formatter):
+    """What others say of a server in words, on one line as JSON."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return json.dumps({"at": "server", "said": super().format(record)})
 
 
 def run_server(options: ServeOptions, *, workers: int = 1) -> None:

@@ -1,6 +1,6 @@
 """Settings as data: values without what is secret in them, and where each was found."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from msgspec import to_builtins
@@ -19,9 +19,17 @@ class ConfigurationShape(Protocol):
     def files(self) -> Mapping[Any, object]: ...
 
 
-def view_chat_settings(conversation: str, settings: Mapping[str, object]) -> dict[str, object]:
-    """The settings that a conversation has of its own."""
-    return {"lamella": 1, "conversation": conversation, "settings": dict(settings)}
+def view_chat_settings(
+    conversation: str, own: Mapping[str, object], found: ConfigurationShape, *, names: Sequence[str], mask: Mask
+) -> dict[str, object]:
+    """The settings that a conversation has of its own, and those of these names that are in force."""
+    values = list_values(found, mask)
+    in_force = {name: {"value": values.get(name), "from": _tell_origin(found.origins[name])} for name in names}
+    return {"lamella": 1, "conversation": conversation, "settings": dict(own), "in_force": in_force}
+
+
+def _tell_origin(origin: str) -> str:
+    return "conversation" if str(origin) == "caller" else str(origin)
 
 
 def view_configuration(found: ConfigurationShape, mask: Mask) -> dict[str, object]:

@@ -102,7 +102,7 @@ class EngineSuite:
         pool = self._pool if trusted else self._guests
         part = find_part(services)
         fetchers = make_fetchers(services, pool, shelf=self.backend.store.shelf)
-        backend = replace(self.backend, memory=part, find_fetcher=fetchers)
+        backend = replace(self.backend, memory=part, find_fetcher=fetchers, reopens=True)
         if owner:
             backend = replace(backend, store=OwnedStore(self.backend.store, owner))
         return Engine(

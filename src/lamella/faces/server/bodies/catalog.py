@@ -64,17 +64,18 @@ class ModelListJson(MarkedBody):
     last_id: str | None
 
 
-class ChatSettingsJson(ConversationBody):
-    """The settings that a conversation has of its own."""
-
-    settings: dict[str, JsonValue]
-
-
 class FoundSettingJson(JsonBody):
     """A setting, and where it was found."""
 
     value: JsonValue
     origin: str = Field(alias="from")
+
+
+class ChatSettingsJson(ConversationBody):
+    """The settings that a conversation has of its own, and all that are in force."""
+
+    settings: dict[str, JsonValue]
+    in_force: dict[str, FoundSettingJson]
 
 
 class ServerSettingsJson(JsonBody):
@@ -90,6 +91,20 @@ class TrustJson(MarkedBody):
     field: str
     place: str
     new: bool
+
+
+class TrustedPlaceJson(JsonBody):
+    """A place that was said yes to, and the day."""
+
+    field: str
+    place: str
+    since: str
+
+
+class TrustListJson(MarkedBody):
+    """Places that were said yes to."""
+
+    trusted: list[TrustedPlaceJson]
 
 
 class StageSpecJson(JsonBody):

@@ -43,6 +43,15 @@ class WaitingJson(JsonBody):
     ended_rules: list[str]
 
 
+class KeepAliveJson(JsonBody):
+    """What it takes to send the last request once more before the cache lapses."""
+
+    due_at: Moment
+    tokens: Count
+    cost: Money
+    chance: float
+
+
 class ColdCacheJson(JsonBody):
     """A cache that lapsed or is about to: what the next message costs as it is, and folded first."""
 
@@ -53,6 +62,7 @@ class ColdCacheJson(JsonBody):
     folded_tokens: Count
     folded_cost: Money
     folds: bool
+    keep: KeepAliveJson | None
 
 
 class LibraryJson(ConversationBody):
@@ -60,6 +70,13 @@ class LibraryJson(ConversationBody):
 
     artifacts: list[ArtifactJson]
     waiting: WaitingJson
+    cold: ColdCacheJson | None
+
+
+class KeptCacheJson(ConversationBody):
+    """Whether the last request was sent again, and whether the cache is cold."""
+
+    sent: bool
     cold: ColdCacheJson | None
 
 
@@ -79,6 +96,12 @@ class CommandsJson(ConversationBody):
     waiting: WaitingJson
     said: list[str]
     next: NextRequestJson
+
+
+class HeldMemoryJson(ConversationBody):
+    """The memory as the prompt of a conversation has it; empty where it has none."""
+
+    text: str
 
 
 class NoteNamesJson(MarkedBody):

@@ -90,7 +90,7 @@ def _read_result(part: Mapping[str, Any]) -> ToolOutput:
 
 
 def _head(turn: HostedTurn) -> dict[str, object]:
-    name = f"msg_{turn.run.conversation}_{turn.run.message}"
+    name = f"msg_{turn.run.conversation}_{turn.name}"
     return {"id": name, "type": "message", "role": "assistant", "model": turn.model, "stop_sequence": None}
 
 

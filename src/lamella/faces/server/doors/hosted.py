@@ -13,7 +13,8 @@ from pydantic import BaseModel, ConfigDict
 from lamella import ToolCall
 from lamella.engine.chat import Chat
 from lamella.engine.engine import Engine
-from lamella.engine.hosts.going_on import fits_history, make_ready
+from lamella.engine.hosts.answers import HostAnswers, name_answer
+from lamella.engine.hosts.going_on import SendHosted, fits_history, make_ready
 from lamella.engine.hosts.history import HostRequest, name_history
 from lamella.engine.hosts.places import HostChange
 from lamella.engine.hosts.tails import HostTails
@@ -24,7 +25,7 @@ from lamella.errors import CallError
 from lamella.faces.server.asking import AskedTurn, Send
 from lamella.faces.server.attached import AttachedList, read_attached
 from lamella.faces.server.state import Caller, ServerState
-from lamella.refusals import NameTakenError, RunUnderwayError
+from lamella.refusals import NameTakenError, NotFoundError, RunUnderwayError
 
 CONVERSATION = "x-lamella-conversation"
 # How many conversations that begin alike are looked at before one of its own is begun.
@@ -51,7 +52,13 @@ class HostedTurn:
     asked: AskedTurn
     run: Run
     model: str
+    answer: str
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """What the answer is called: it stays the same while it is given, and no other has it."""
+        return f"{self.run.message}.{self.answer}"
 
     @property
     def headers(self) -> dict[str, str]:
@@ -106,9 +113,18 @@ async def follow(run: Run) -> AsyncGenerator[Event, None]:
 
 
 async def open_turn(
-    state: ServerState, caller: Caller, request: HostRequest, *, conversation: str | None, ignored: Sequence[str]
+    state: ServerState,
+    caller: Caller,
+    request: HostRequest,
+    *,
+    conversation: str | None,
+    ignored: Sequence[str],
+    nameable: bool,
 ) -> HostedTurn:
-    """Begin the run of a history's last question, in the conversation that is named or that it is known to be."""
+    """Begin the run of a history's last question, in the conversation that is named or that it is known to be.
+
+    Where answers are ``nameable`` a host can go on from one by its name.
+    """
     notes = _tell_ignored(ignored)
     tails = HostTails(state.suite.backend.store.shelf, clock=state.suite.backend.clock, owner=caller.owner)
     cut = None
@@ -119,15 +135,16 @@ async def open_turn(
         found = await state.suite.pool.workers.run(find)
         if found is None:
             continue
-        asked = AskedTurn(state, caller)
-        send = _make_send(state, request, notes=notes, tails=tails, named=conversation is not None)
+        asked, answer = AskedTurn(state, caller), name_answer()
+        ending = tails if conversation is None else None
+        send = _make_send(state, request, notes=notes, tails=ending, answer=answer if nameable else None)
         try:
             run = await asked.start(found, send, queue=conversation is not None)
         except RunUnderwayError:
             if conversation is not None:
                 raise
             continue
-        return HostedTurn(asked=asked, run=run, model=request.model or "", notes=notes)
+        return HostedTurn(asked=asked, run=run, model=request.model or "", answer=answer, notes=notes)
     raise CallError(f"{_ALIKE} conversations begin like this one.", hint=f"Name it in the header {CONVERSATION}.")
 
 
@@ -138,26 +155,49 @@ def _tell_ignored(names: Sequence[str]) -> list[str]:
     return [f"ignored: {', '.join((*plain, *more))}"] if names else []
 
 
-def _make_send(state: ServerState, request: HostRequest, *, notes: list[str], tails: HostTails, named: bool) -> Send:
-    workers = state.suite.pool.workers
+def _make_send(
+    state: ServerState, request: HostRequest, *, notes: list[str], tails: HostTails | None, answer: str | None
+) -> Send:
+    """What sends the last question.
+
+    ``tails`` are moved where nobody named the conversation; ``answer`` is its name where a host may go on from it.
+    """
+    backend, workers = state.suite.backend, state.suite.pool.workers
+    answers = HostAnswers(backend.store.shelf, clock=backend.clock)
+
+    def prepare(chat: Chat) -> tuple[SendHosted, HostChange]:
+        after = None if request.after is None else _find_answer(answers, request.after, chat)
+        return make_ready(chat, request._replace(after=after), named=tails is None)
 
     async def send(chat: Chat) -> AsyncGenerator[Event, None]:
-        ready, change = await workers.finish(lambda: make_ready(chat, request, named=named))
+        ready, change = await workers.finish(lambda: prepare(chat))
         if change is not HostChange.NONE:
             notes.append(change.value)
-        return ready() if named else note_tail(ready(), chat.id)
+        return note_end(ready(), chat) if tails is not None or answer is not None else ready()
 
-    async def note_tail(events: AsyncGenerator[Event, None], key: str) -> AsyncGenerator[Event, None]:
-        """The same events; how the conversation ends then is noted, for a host that will have cut off its beginning."""
+    async def note_end(events: AsyncGenerator[Event, None], chat: Chat) -> AsyncGenerator[Event, None]:
+        """The same events; how the conversation ends then is noted, for a host that will tell less of it or nothing."""
         said: list[str] = []
         async with aclosing(events):
             async for event in events:
                 said.append(event.text)
                 yield event
-        move = partial(tails.move, request.past, request.asked.typed, "".join(said), conversation=key)
-        await workers.finish(move)
+        if tails is not None:
+            move = partial(tails.move, request.past, request.asked.typed, "".join(said), conversation=chat.id)
+            await workers.finish(move)
+        if answer is not None:
+            await workers.finish(partial(answers.note, answer, chat))
 
     return send
+
+
+def _find_answer(answers: HostAnswers, given: str, chat: Chat) -> str:
+    found = answers.find(given, chat)
+    if found is None:
+        raise NotFoundError(
+            "The conversation has no such response.", hint="Send the id of one as it came, or the whole history."
+        )
+    return found
 
 
 def _find_cut(engine: Engine, request: HostRequest, tails: HostTails) -> str | None:

@@ -99,7 +99,7 @@ def _read_call(given: object) -> ToolCall:
 
 
 def _name(turn: HostedTurn) -> str:
-    return f"chatcmpl-{turn.run.conversation}-{turn.run.message}"
+    return f"chatcmpl-{turn.run.conversation}-{turn.name}"
 
 
 def _head(turn: HostedTurn, kind: str) -> dict[str, object]:

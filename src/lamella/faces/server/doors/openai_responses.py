@@ -54,15 +54,15 @@ def _refuse(body: ResponsesBody) -> list[str]:
 
 
 def _read_before(body: ResponsesBody) -> tuple[str | None, str | None]:
-    """The conversation and the reply that an earlier response was; its id says both."""
+    """The conversation and the answer that an earlier response was; its id says both."""
     name = body.previous_response_id
     if name is None:
         return None, None
     kind, _, named = name.partition("_")
-    conversation, _, reply = named.rpartition("_")
+    conversation, _, answer = named.rpartition("_")
     if kind != "resp" or not conversation:
         raise CallError(f"{name[:80]!r} is no response of this server.", hint="Send the id of one as it came.")
-    return conversation, reply
+    return conversation, answer
 
 
 def _read_request(body: ResponsesBody) -> HostRequest:
@@ -135,12 +135,11 @@ def _tell(turn: HostedTurn, body: ResponsesBody, heard: HeardAnswer) -> dict[str
 
 
 def _tell_as(turn: HostedTurn, body: ResponsesBody, heard: HeardAnswer, *, status: str) -> dict[str, object]:
-    """A response. Its id names the conversation, and the message to go on from."""
+    """A response. Its id names the conversation and the answer, also before that is given."""
     done = status != "in_progress"
     cut = {"reason": "max_output_tokens"} if status == "incomplete" else None
-    head = turn.asked.chat.head if turn.asked.chat is not None and done else turn.run.message
     return {
-        "id": f"resp_{turn.run.conversation}_{head}",
+        "id": f"resp_{turn.run.conversation}_{turn.name}",
         "object": "response",
         "created_at": int(turn.run.since.timestamp()),
         "model": turn.model,

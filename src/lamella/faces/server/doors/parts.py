@@ -15,11 +15,18 @@ _TEXTS = ("text", "input_text", "output_text")
 
 def read_user(content: str | Sequence[Part]) -> HostMessage:
     """A user's message: what was typed, and the documents and pictures that came with it."""
+    parts: Sequence[Part] = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    # A part may be a document and nothing else; a message that is only documents is what was typed.
+    message = _read_parts(parts, beside=True)
+    return message if message.text else _read_parts(parts, beside=False)
+
+
+def _read_parts(parts: Sequence[Part], *, beside: bool) -> HostMessage:
     typed: list[str] = []
     attach: list[Attachment] = []
-    for part in [{"type": "text", "text": content}] if isinstance(content, str) else content:
+    for part in parts:
         if part.get("type") in _TEXTS:
-            text, found = part_message(_text(part.get("text")))
+            text, found = part_message(_text(part.get("text")), beside=beside)
             typed.append(text)
             attach += found
         else:

@@ -66,7 +66,8 @@ class DoorWire(Generic[_Asked]):
             raise CallError(f"{', '.join(wrong)} cannot be had here.", hint="Leave it out.")
         request, conversation = await self._read(body, state, caller, named=named)
         ignored = sorted(set(extra) - set(self.refused))
-        turn = await open_turn(state, caller, request, conversation=conversation, ignored=ignored)
+        nameable = self.earlier is not _name_nothing
+        turn = await open_turn(state, caller, request, conversation=conversation, ignored=ignored, nameable=nameable)
         # Whoever asks is told the name that they asked by.
         turn.model = body.model or turn.model
         if body.stream:

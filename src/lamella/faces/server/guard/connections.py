@@ -10,7 +10,12 @@ from typing import Any
 
 import h11
 import uvicorn
+from fastapi.responses import JSONResponse
 from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from lamella.errors import BadInputError
+from lamella.faces.server.failures import tell_error
+from lamella.faces.server.guard.guard import HEADERS
 
 # Of what waits to be sent, so many bytes have to leave for each second: slow lines take more by far.
 _LEAST = 1_000
@@ -40,6 +45,20 @@ class BoundConnection(H11Protocol):
             self._settle()
         elif self._late is None:
             self._wait()
+
+    def send_400_response(self, msg: str) -> None:
+        """Tell what is no HTTP at all as every other failure is told, and close the connection."""
+        status, told = tell_error(
+            BadInputError(msg, hint="Send it as HTTP has it; GET /openapi.json has what is taken.")
+        )
+        body = JSONResponse(told, status, headers={**HEADERS, "Connection": "close"})
+        parts = (
+            h11.Response(status_code=status, headers=body.raw_headers, reason=b"Bad Request"),
+            h11.Data(data=bytes(body.body)),
+            h11.EndOfMessage(),
+        )
+        self.transport.write(b"".join(self.conn.send(part) or b"" for part in parts))
+        self.transport.close()
 
     def pause_writing(self) -> None:
         super().pause_writing()

@@ -17,7 +17,7 @@ from lamella.refusals import TokenMissingError
 
 # What tells nothing but that the server is there, so that whoever starts and stops it can ask.
 OPEN = ("/healthz", "/readyz")
-_HEADERS = {
+HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -95,7 +95,7 @@ class _WatchedAnswer:
         if message["type"] == "http.response.start":
             self.status = message["status"]
             headers = MutableHeaders(scope=message)
-            for name, value in _HEADERS.items():
+            for name, value in HEADERS.items():
                 headers.setdefault(name, value)
             if self._allowed is not None:
                 headers["Access-Control-Allow-Origin"] = self._allowed

@@ -20,10 +20,12 @@ from lamella.faces.server.asking import AskedTurn, Send, respond, tell_each, tel
 from lamella.faces.server.attached import AttachedList, read_attached
 from lamella.faces.server.bodies.answers import AnswerJson
 from lamella.faces.server.bodies.conversations import MovedChatJson, StoppedChatJson
+from lamella.faces.server.bodies.library import KeptCacheJson
 from lamella.faces.server.bodies.shape import Told, told
 from lamella.faces.server.resources.conversations import check_message
 from lamella.faces.server.state import Caller, Reader, ServerState, State, Talker
 from lamella.faces.server.streams import STREAM, SseResponse, stream_events
+from lamella.views.caches.cold import view_cold
 from lamella.views.outcomes import view_outcome
 
 router = APIRouter(prefix="/v1/conversations/{conversation}", tags=["messages"])
@@ -66,6 +68,7 @@ class AskBody(_AnswerBody):
     pin: _Names = []
     unpin: _Names = []
     fold: bool = False
+    memory: Annotated[bool, Field(description="Take up what changed in the memory.")] = False
     system: str | dict[str, str] | None = None
     model: Annotated[str | None, Field(max_length=300)] = None
     runner: Annotated[str | None, Field(max_length=100)] = None
@@ -119,6 +122,8 @@ async def ask(*, conversation: str, body: AskBody, state: State, caller: Talker)
         # Files are read elsewhere than on the loop; most questions name none, and wait for nobody.
         workers = state.suite.pool.workers
         attach = await workers.run(lambda: read_attached(body.attach, state)) if body.attach else []
+        if body.memory:
+            await workers.run(chat.refresh_memory)
         return chat.send(
             body.text,
             attach=attach,
@@ -197,6 +202,17 @@ async def stop(*, conversation: str, state: State, caller: Talker) -> dict[str, 
     stopped = await state.runs.stop(key)
     chat = await state.engine_of(caller).conversation(key)
     return view_outcome(chat.id, chat.name, stopped=stopped, head=chat.head)
+
+
+@router.post("/keep-alive", summary="Keep the provider's cache", responses=told(KeptCacheJson))
+async def keep_cache(*, conversation: str, state: State, caller: Talker) -> dict[str, object]:
+    """Send the last request once more if that is due and pays, so that the cache keeps it; else nothing is sent."""
+    key = await state.suite.pool.workers.run(lambda: state.find_key(caller, conversation))
+    async with state.runs.hold(key):
+        chat = await state.engine_of(caller).conversation(key)
+        sent = await chat.keep_once()
+        cold = await state.suite.pool.workers.run(chat.cold)
+    return {"lamella": 1, "conversation": key, "sent": sent, "cold": view_cold(cold)}
 
 
 @router.delete("/messages/{message}", summary="Go on without a message", responses=told(MovedChatJson))
