@@ -156,6 +156,7 @@ def list_candidates(ground: Survey, asked_at: int) -> list[PricedCut]:
     # A text that lives stands once behind the cut, however many pieces it was read from before.
     shown: set[str] = set()
     listed: set[str] = set()
+    dead = {name for carrier in ground.carriers for name, _ in carrier.dead}
     for carrier in reversed(ground.carriers):
         gone += carrier.rest + sum([tokens for _, tokens in (*carrier.dead, *carrier.alive)])
         worth += carrier.rest * hazards.rest_worth(read, write)
@@ -169,7 +170,10 @@ def list_candidates(ground: Survey, asked_at: int) -> list[PricedCut]:
         standing -= sum([ground.changed[name] for name in new if name in ground.changed])
         total = stays - gone + again + standing
         total += min(find_list_room(total), HANDLE_TOKENS * len(listed))
-        saved = worth + copies * hazards.rest_worth(read, write)
+        # What stays readable above and is no longer attached has to be told again.
+        told = HANDLE_TOKENS * (len(dead) - len(listed))
+        total += told
+        saved = worth + (copies - told) * hazards.rest_worth(read, write)
         head = ground.find_head(carrier)
         if head and carrier.start:
             stand = total + sum([tokens - ground.wholes[name] + ground.changed.get(name, 0) for name, tokens in head])
