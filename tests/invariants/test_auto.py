@@ -118,9 +118,9 @@ class MessageCache:
                 read = sum(one.tokens for one in messages[:keep]) + sum(map(QUARTERS.count, begins))
         lasts = self._profile.lifetime
         until = None if at is None or lasts is None else at + timedelta(seconds=lasts)
-        for place, message in enumerate(messages):
+        for number, message in enumerate(messages):
             for end in range(1, len(message.pieces)):
-                self._held[(*texts[:place], *message.pieces[:end])] = until
+                self._held[(*texts[:number], *message.pieces[:end])] = until
         return read
 
     def _lives(self, texts: tuple[str, ...], at: datetime | None) -> bool:

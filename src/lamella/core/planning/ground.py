@@ -1,6 +1,6 @@
 """The ground of a plan: what was sent and stands where, what of it lives, what is new, and what caches still hold."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from datetime import datetime
 from itertools import accumulate, takewhile
 from typing import NamedTuple
@@ -10,14 +10,14 @@ from lamella.core.artifacts.model import Artifact, Kind
 from lamella.core.budget.counting import Measure, count_images, count_tools
 from lamella.core.ledger.cache import CacheProfile
 from lamella.core.log.placement import Form
-from lamella.core.log.terms import History
+from lamella.core.log.terms import History, Terms
 from lamella.core.log.turn import Turn
 from lamella.core.messages.model import Message
 from lamella.core.planning.habits import Hazards
 from lamella.core.prompt.advance import with_settings
-from lamella.core.prompt.attached import detach_known, drop_known, gather
+from lamella.core.prompt.attached import detach_known, drop_known, gather, is_in_working_set
 from lamella.core.prompt.cutting import is_alive, is_closed, stub_in_line
-from lamella.core.prompt.layers.library import Standing
+from lamella.core.prompt.layers.library import LibraryEntry, Standing, may_shrink
 from lamella.core.prompt.layers.model import message_place
 from lamella.core.prompt.layers.strip import past_messages
 from lamella.core.prompt.layers.system import build_system
@@ -50,7 +50,7 @@ class Survey(NamedTuple):
     """What a plan starts from: tokens up to each message, what carries, what the caches hold, and the odds.
 
     ``wholes`` are the tokens of everything alive, shown anew; ``changed`` those of what has another text now, shown as
-    an update of the copy that stands.
+    an update of the copy that stands. What is ``leaving`` lingers for the last time.
     """
 
     first: int
@@ -62,6 +62,7 @@ class Survey(NamedTuple):
     profile: CacheProfile
     wholes: Mapping[str, int]
     changed: Mapping[str, int]
+    leaving: Set[str]
 
     def find_head(self, carrier: Carrier) -> Sequence[tuple[str, int]]:
         """What can stay of the head of a message: up to what changed and is shown whole, which leaves its copy dead."""
@@ -108,8 +109,14 @@ def survey(
             name: _weigh_whole(one, measure) for name, one in state.standing.items() if name in alive and one.pieces
         },
         changed={},
+        leaving={name for name in alive - attached.keys() if _is_leaving(library[name], turn.terms, turn=state.turns)},
     )
     return _weigh_updates(ground, state, attached, measure=measure)
+
+
+def _is_leaving(entry: LibraryEntry, terms: Terms, *, turn: int) -> bool:
+    stays = is_in_working_set(entry, terms, turn=turn + 1)
+    return is_in_working_set(entry, terms, turn=turn) and not stays and may_shrink(entry.artifact)
 
 
 def _weigh_whole(standing: Standing, measure: Measure) -> int:

@@ -150,7 +150,7 @@ def list_candidates(ground: Survey, asked_at: int) -> list[PricedCut]:
     stays = ground.ends[-1] if ground.ends else 0
     candidates = [_price(ground, None, asked_at=asked_at, total=stays + ground.updates, worth=0.0)]
     hazards, read, write = ground.hazards, ground.profile.read, ground.profile.write
-    gone, copies, again, worth = 0, 0, 0, 0.0
+    gone, copies, again, worth, going = 0, 0, 0, 0.0, 0.0
     # What changed stands as an update unless it is shown again whole.
     standing = ground.updates
     # A text that lives stands once behind the cut, however many pieces it was read from before.
@@ -174,6 +174,10 @@ def list_candidates(ground: Survey, asked_at: int) -> list[PricedCut]:
         told = HANDLE_TOKENS * (len(dead) - len(listed))
         total += told
         saved = worth + (copies - told) * hazards.rest_worth(read, write)
+        going += sum([ground.wholes[name] * (1 - hazards.come_back(name)) for name in new & ground.leaving])
+        if going:
+            behind = total - (ground.ends[carrier.start - 1] if carrier.start else 0)
+            saved = min(saved, hazards.wait_worth(behind, going, read, write))
         head = ground.find_head(carrier)
         if head and carrier.start:
             stand = total + sum([tokens - ground.wholes[name] + ground.changed.get(name, 0) for name, tokens in head])

@@ -31,7 +31,7 @@ class Priced(Story):
         return plan_by_price(self.state, self.bind(turn), self.profile, measure=QUARTERS, room=room, aim=aim, at=at)
 
     @property
-    def sent(self) -> tuple[Message, ...]:
+    def last_sent(self) -> tuple[Message, ...]:
         """What was sent last."""
         assert self.state.last is not None
         return tuple(self.state.last.messages)
@@ -216,11 +216,11 @@ def heading(profile: CacheProfile = STEPPED) -> Priced:
 
 def test_where_every_prefix_is_served_what_heads_a_message_stays_although_what_follows_goes() -> None:
     story = heading()
-    before = story.sent
+    before = story.last_sent
     placement = story.tell("two", Turn(text="two", detach=("b.md",)))
     assert (placement.keep, placement.within, placement.served) == (1, 1, 0)
     assert placement.why.startswith("cut in message 1")
-    now = story.sent
+    now = story.last_sent
     assert now[1].pieces[0] == before[1].pieces[0]
     assert now[1].text.endswith("[User query]:\none")
     assert [LONG in one.text for one in now] == [False, True, False, False]
@@ -232,11 +232,11 @@ def test_a_note_that_heads_a_message_and_changed_stays_and_is_told_by_a_differen
     changed = attaching(note("a.md", LONG + "One line more.\n"))
     placement = story.tell("two", replace(changed, detach=("b.md",)))
     assert (placement.keep, placement.within) == (1, 1)
-    assert "<diff>" in story.sent[-1].text
+    assert "<diff>" in story.last_sent[-1].text
     # What stands in two places is one text no longer: the next cut shows it whole.
     again = story.tell("three", replace(attaching(note("c.md", LONG)), fold=True))
     assert (again.keep, again.within) == (1, 0)
-    assert LONG + "One line more.\n" in story.sent[-1].text
+    assert LONG + "One line more.\n" in story.last_sent[-1].text
 
 
 def test_a_message_that_begins_with_what_goes_has_no_head() -> None:
@@ -247,3 +247,21 @@ def test_a_message_that_begins_with_what_goes_has_no_head() -> None:
 def test_where_a_cache_keeps_what_was_marked_a_message_goes_whole() -> None:
     story = heading(replace(STEPPED, marks=4))
     assert story.plan_turn(Turn(text="two", detach=("b.md",))).within == 0
+
+
+def test_what_lingers_for_the_last_time_is_not_moved_where_the_cut_can_wait_a_turn() -> None:
+    story = Priced()
+    story.tell("one", replace(attaching(note("a.md", LONG * 6)), system=SystemParts(base="Be terse.")))
+    story.tell("two", attaching(note("b.md", LONG)))
+    # The first is dead, the second lingers: a turn later nothing has to be shown again.
+    plans = [story.tell(f"q{number}") for number in range(2)]
+    assert [plan.keep for plan in plans] == [None, 1]
+
+
+def test_a_line_that_has_to_be_told_again_is_no_reason_to_cut() -> None:
+    story = Priced(replace(STEPPED, read=0.1), STICKY)
+    both = attaching(note("b.md", "A short one.\n" * 30), note("a.md", LONG))
+    story.tell("one", replace(both, system=SystemParts(base="Be terse.")))
+    story.tell("two", Turn(text="two", detach=("b.md",)))
+    assert "No longer attached: b.md." in story.last_sent[-1].text
+    assert [story.tell(f"q{number}").keep for number in range(3)] == [None] * 3
