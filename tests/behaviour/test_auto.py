@@ -104,3 +104,34 @@ def test_what_a_fold_moves_stands_in_its_question_also_where_it_hides_turns(hist
     turn = chat.ask("And now?", fold=True)
     assert "The harbour has nine berths." in turn.messages[-1].text
     assert len(turn.messages) == 5
+
+
+def test_cut_within_a_message_and_opened_anew_the_same_is_sent() -> None:
+    through, anew = (
+        Kept(closed=closed, system="Be terse.", layout="auto", model="openai:gpt-5", attachments="sticky")
+        for closed in (False, True)
+    )
+    for kept in (through, anew):
+        notes = [Note(path="a.md", text=LONG), Note(path="b.md", text=f"{LONG}More of it.")]
+        kept.ask("both", answer="yes", attach=notes, at=START)
+        for number in range(1, 6):
+            detach = ["b.md"] if number == 1 else []
+            kept.ask(f"q{number}", answer="yes", detach=detach, at=START + timedelta(seconds=30 * number))
+    assert any(turn.why.startswith("cut in message") for turn in through.turns)
+    assert [turn.messages for turn in through.turns] == [turn.messages for turn in anew.turns]
+    assert [turn.why for turn in through.turns] == [turn.why for turn in anew.turns]
+    last = through.turns[-1].messages
+    assert [one.text.count(LONG) for one in last if LONG in one.text] == [1]
+
+
+def test_a_request_after_a_compaction_marks_no_message_that_is_gone() -> None:
+    chat = Conversation(system="Be terse. " * 200, model=MODEL, layout="auto", window=6_000, reserve=500)
+    compacted = 0
+    for number in range(20):
+        at = START + timedelta(minutes=number)
+        notes = [Note(path=f"{number}.md", text=f"Line {number}.\n" * 100)] if number % 5 == 0 else []
+        turn = chat.ask(f"Question {number}. " * 30, attach=notes, at=at)
+        assert turn.request("anthropic")
+        compacted += turn.compaction is not None
+        chat.reply("An answer. " * 40, at=at)
+    assert compacted

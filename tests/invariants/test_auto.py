@@ -72,7 +72,10 @@ class Asked(NamedTuple):
 
 
 class MessageCache:
-    """A cache over whole messages, told in bytes and not in places: what it holds, and until when."""
+    """A cache over whole messages, told in bytes and not in places: what it holds, and until when.
+
+    One without marks also serves a message as far as it begins with the same pieces.
+    """
 
     def __init__(self, profile: CacheProfile) -> None:
         self._profile = profile
@@ -98,8 +101,27 @@ class MessageCache:
             until = None if at is None or lasts is None else at + timedelta(seconds=lasts)
             self._held[texts[: one + 1]] = until
         read = 0 if found is None else ends[found]
+        if not profile.marks:
+            read = max(read, self._take_parts(texts, messages, placement, at))
         read -= read % profile.granularity
         return read if read >= max(profile.minimum, 1) else 0
+
+    def _take_parts(
+        self, texts: tuple[str, ...], messages: Sequence[Message], placement: Placement, at: datetime | None
+    ) -> int:
+        """The tokens that are served with the first pieces of the message in which a plan cuts."""
+        read, within, keep = 0, placement.within, placement.keep
+        if within and keep:
+            begins = messages[keep].pieces[:within]
+            key = (*texts[:keep], *begins)
+            if key in self._held and self._lives(key, at):
+                read = sum(one.tokens for one in messages[:keep]) + sum(map(QUARTERS.count, begins))
+        lasts = self._profile.lifetime
+        until = None if at is None or lasts is None else at + timedelta(seconds=lasts)
+        for number, message in enumerate(messages):
+            for end in range(1, len(message.pieces)):
+                self._held[(*texts[:number], *message.pieces[:end])] = until
+        return read
 
     def _lives(self, texts: tuple[str, ...], at: datetime | None) -> bool:
         until = self._held[texts]
@@ -207,7 +229,7 @@ def test_every_way_that_was_priced_is_as_long_as_it_was_priced_to_be(
         ground, forms = survey(before, bound, profile, hazards=find_hazards(before.trail), measure=QUARTERS, at=at)
         asked_at = int(has_system(before.system, {})) + before.talk.length
         for way in list_candidates(ground, asked_at):
-            planned = Placement(keep=way.keep, forms=forms if way.keep is None else {})
+            planned = Placement(keep=way.keep, within=way.within, forms=forms if way.keep is None else {})
             sent = waiting(advance(before, replace(bound, placement=planned), place, measure=QUARTERS))
             foreseen = way.total + weigh_question(before, bound, QUARTERS)
             assert sent.total <= foreseen + SLACK
@@ -216,8 +238,10 @@ def test_every_way_that_was_priced_is_as_long_as_it_was_priced_to_be(
 
 
 def _foresee_steps(prompt: Prompt, profile: CacheProfile) -> int:
-    served = prompt.placement.served
+    served, within, keep = prompt.placement.served, prompt.placement.within, prompt.placement.keep
     read = 0 if served is None else sum(one.tokens for one in prompt.messages[: served + 1])
+    if within and keep and served is not None:
+        read += sum(map(QUARTERS.count, prompt.messages[keep].pieces[:within]))
     return read - read % profile.granularity
 
 

@@ -68,6 +68,7 @@ def view_placement(placement: Placement) -> dict[str, object]:
     return {
         "why": placement.why,
         "keep": placement.keep,
+        "within": placement.within,
         "whole": sorted(name for name, form in placement.forms.items() if form is Form.FULL),
         "marks": list(placement.marks),
         "lasting": placement.lasting,

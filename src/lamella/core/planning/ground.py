@@ -1,8 +1,8 @@
 """The ground of a plan: what was sent and stands where, what of it lives, what is new, and what caches still hold."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from datetime import datetime
-from itertools import accumulate
+from itertools import accumulate, takewhile
 from typing import NamedTuple
 
 from lamella.core.artifacts.blocks import render_block, render_update, shown_text
@@ -10,13 +10,15 @@ from lamella.core.artifacts.model import Artifact, Kind
 from lamella.core.budget.counting import Measure, count_images, count_tools
 from lamella.core.ledger.cache import CacheProfile
 from lamella.core.log.placement import Form
+from lamella.core.log.terms import History, Terms
 from lamella.core.log.turn import Turn
 from lamella.core.messages.model import Message
 from lamella.core.planning.habits import Hazards
 from lamella.core.prompt.advance import with_settings
-from lamella.core.prompt.attached import detach_known, drop_known, gather
+from lamella.core.prompt.attached import detach_known, drop_known, gather, is_in_working_set
 from lamella.core.prompt.cutting import is_alive, is_closed, stub_in_line
-from lamella.core.prompt.layers.library import Standing
+from lamella.core.prompt.layers.library import LibraryEntry, Standing, may_shrink
+from lamella.core.prompt.layers.model import message_place
 from lamella.core.prompt.layers.strip import past_messages
 from lamella.core.prompt.layers.system import build_system
 from lamella.core.prompt.prompt import has_system
@@ -33,20 +35,22 @@ class Carrier(NamedTuple):
     """A turn whose question carries more than what was typed: where it begins, and what of that could go.
 
     ``dead`` are artifacts with their tokens, ``alive`` likewise; ``rest`` is what nobody needs any more: copies that
-    newer text replaced, lines that referred to something, past results that rode as text.
+    newer text replaced, lines that referred to something, past results that rode as text. With its ``head`` the message
+    begins: texts that live, and can stay there although what follows goes.
     """
 
     start: int
     dead: tuple[tuple[str, int], ...]
     alive: tuple[tuple[str, int], ...]
     rest: int
+    head: tuple[tuple[str, int], ...] = ()
 
 
 class Survey(NamedTuple):
     """What a plan starts from: tokens up to each message, what carries, what the caches hold, and the odds.
 
     ``wholes`` are the tokens of everything alive, shown anew; ``changed`` those of what has another text now, shown as
-    an update of the copy that stands.
+    an update of the copy that stands. What is ``leaving`` lingers for the last time.
     """
 
     first: int
@@ -58,6 +62,11 @@ class Survey(NamedTuple):
     profile: CacheProfile
     wholes: Mapping[str, int]
     changed: Mapping[str, int]
+    leaving: Set[str]
+
+    def find_head(self, carrier: Carrier) -> Sequence[tuple[str, int]]:
+        """What can stay of the head of a message: up to what changed and is shown whole, which leaves its copy dead."""
+        return [*takewhile(lambda one: self.changed.get(one[0], 0) < self.wholes[one[0]], carrier.head)]
 
     @property
     def updates(self) -> int:
@@ -85,10 +94,13 @@ def survey(
     # What stands in the list of what left moves along with a cut: it is no gain.
     alive |= {name for name, one in state.standing.items() if one.form is Form.HANDLE and name in library}
     entries = [one for one in state.trail.entries if _lives(one, profile, at)]
+    # A cache that keeps what was marked serves a message whole or not at all.
+    heads = not profile.marks and turn.terms.history is History.FULL
+    lasting = {name: one for name, one in state.standing.items() if name in alive and one.in_full} if heads else {}
     ground = Survey(
         first=first,
         ends=ends,
-        carriers=_find_carriers(state, alive, first=first, measure=measure),
+        carriers=_find_carriers(state, alive, lasting, first=first, measure=measure),
         entries=entries,
         stable=state.trail.stable,
         hazards=hazards,
@@ -97,8 +109,14 @@ def survey(
             name: _weigh_whole(one, measure) for name, one in state.standing.items() if name in alive and one.pieces
         },
         changed={},
+        leaving={name for name in alive - attached.keys() if _is_leaving(library[name], turn.terms, turn=state.turns)},
     )
     return _weigh_updates(ground, state, attached, measure=measure)
+
+
+def _is_leaving(entry: LibraryEntry, terms: Terms, *, turn: int) -> bool:
+    stays = is_in_working_set(entry, terms, turn=turn + 1)
+    return is_in_working_set(entry, terms, turn=turn) and not stays and may_shrink(entry.artifact)
 
 
 def _weigh_whole(standing: Standing, measure: Measure) -> int:
@@ -132,8 +150,10 @@ def _lives(held: Held, profile: CacheProfile, at: datetime | None) -> bool:
     return (at - held.at).total_seconds() <= lasts
 
 
-def _find_carriers(state: State, alive: set[str], *, first: int, measure: Measure) -> list[Carrier]:
-    """The turns that carry something, and what of it is still wanted."""
+def _find_carriers(
+    state: State, alive: set[str], lasting: Mapping[str, Standing], *, first: int, measure: Measure
+) -> list[Carrier]:
+    """Turns that carry something, and what of it is still wanted; what is ``lasting`` may stay where it heads one."""
     owners = {piece: name for name, one in state.standing.items() for piece in one.pieces if name in state.library}
     carriers: list[Carrier] = []
     at = first
@@ -150,9 +170,20 @@ def _find_carriers(state: State, alive: set[str], *, first: int, measure: Measur
             known = sum(sum(sizes.values()) for sizes in tokens.values())
             known += sum([stub_in_line(tool, measure).tokens for tool in exchange.tools])
             rest = max(0, exchange.sent.tokens - exchange.user.message.tokens - known)
-            carriers.append(Carrier(at, tuple(tokens[False].items()), tuple(tokens[True].items()), rest))
+            head = _find_head(exchange.sent, owners, lasting, at=at) if lasting else ()
+            carriers.append(Carrier(at, tuple(tokens[False].items()), tuple(tokens[True].items()), rest, head))
         at += 2 + len(exchange.rounds)
     return carriers
+
+
+def _find_head(
+    sent: Message, owners: Mapping[str, str], lasting: Mapping[str, Standing], *, at: int
+) -> tuple[tuple[str, int], ...]:
+    """With what a message begins that stands there and nowhere else."""
+    known = takewhile(bool, (lasting.get(owners.get(piece, "")) for piece in sent.pieces))
+    place = message_place(at)
+    texts = takewhile(lambda one: len(one.pieces) == 1 and one.place == place, filter(None, known))
+    return () if sent.images else tuple([(one.artifact.id, one.tokens) for one in texts])
 
 
 def _weigh_updates(

@@ -40,6 +40,13 @@ class Hazards(NamedTuple):
         back = self.come_back(name)
         return (1 - self.lapse) * (read - write * back) / (back + self.lapse + _cut_later(read, write))
 
+    def wait_worth(self, behind: int, going: float, read: float, write: float) -> float:
+        """What a cut saves at most: as much as the same costs a turn later, in which something is dead by itself.
+
+        So many tokens stand ``behind`` it, of which those are ``going``: the later cut writes them no more.
+        """
+        return (1 - self.lapse) * max(0.0, (write - read) * behind - write * going)
+
     def rest_worth(self, read: float, write: float) -> float:
         """The same of what never comes back."""
         return (1 - self.lapse) * read / (self.lapse + _cut_later(read, write))

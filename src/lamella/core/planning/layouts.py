@@ -71,7 +71,13 @@ def place_by_plan(state: State, turn: Turn) -> Placement:
         return keep_kept(state, planned or _STAYS_PRICED)
     why = find_forced(state, turn) or (find_wish(turn) if planned is None else None)
     stays = planned or _STAYS_PRICED
-    return stays if why is None else replace(stays, keep=0, forms={}, served=None, lasting=None, why=why)
+    return stays if why is None else _fold_all(stays, why)
+
+
+def _fold_all(planned: Placement, why: str) -> Placement:
+    # Where messages end up is not known: only what comes before all of them can be marked.
+    marks = tuple([mark for mark in planned.marks if mark == 0])
+    return replace(planned, keep=0, within=0, forms={}, marks=marks, served=None, lasting=None, why=why)
 
 
 def find_forced(state: State, turn: Turn) -> str | None:
@@ -90,7 +96,7 @@ def find_forced(state: State, turn: Turn) -> str | None:
 def keep_kept(state: State, planned: Placement) -> Placement:
     """What a compaction left as it was stays, and behind it an epoch begins."""
     why = "what was said before was compacted from some message on"
-    return replace(planned, keep=state.kept, forms={}, marks=(), served=None, lasting=None, why=why)
+    return replace(_fold_all(planned, why), keep=state.kept, marks=())
 
 
 def _was_compacted(state: State) -> bool:

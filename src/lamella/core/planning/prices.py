@@ -27,9 +27,10 @@ _LAPSED = (Lapse.SHORT, Lapse.LONG)
 
 
 class PricedCut(NamedTuple):
-    """One way to go on: how many messages stay, the marks, what is served, and what that costs, now and in the end."""
+    """One way to go on: how many messages and pieces stay, marks, what is served, what it costs now and in the end."""
 
     keep: int | None
+    within: int
     marks: tuple[int, ...]
     served: int | None
     total: int
@@ -100,6 +101,7 @@ def _plan(
         chosen = chosen._replace(marks=tuple(mark for mark in chosen.marks if mark < ground.first))
     return Placement(
         keep=chosen.keep,
+        within=chosen.within,
         forms=forms if chosen.keep is None else {},
         why=wish or _explain(chosen, other, ground, lapse=lapse),
         marks=chosen.marks,
@@ -148,12 +150,13 @@ def list_candidates(ground: Survey, asked_at: int) -> list[PricedCut]:
     stays = ground.ends[-1] if ground.ends else 0
     candidates = [_price(ground, None, asked_at=asked_at, total=stays + ground.updates, worth=0.0)]
     hazards, read, write = ground.hazards, ground.profile.read, ground.profile.write
-    gone, copies, again, worth = 0, 0, 0, 0.0
+    gone, copies, again, worth, going = 0, 0, 0, 0.0, 0.0
     # What changed stands as an update unless it is shown again whole.
     standing = ground.updates
     # A text that lives stands once behind the cut, however many pieces it was read from before.
     shown: set[str] = set()
     listed: set[str] = set()
+    dead = {name for carrier in ground.carriers for name, _ in carrier.dead}
     for carrier in reversed(ground.carriers):
         gone += carrier.rest + sum([tokens for _, tokens in (*carrier.dead, *carrier.alive)])
         worth += carrier.rest * hazards.rest_worth(read, write)
@@ -167,17 +170,42 @@ def list_candidates(ground: Survey, asked_at: int) -> list[PricedCut]:
         standing -= sum([ground.changed[name] for name in new if name in ground.changed])
         total = stays - gone + again + standing
         total += min(find_list_room(total), HANDLE_TOKENS * len(listed))
-        saved = worth + copies * hazards.rest_worth(read, write)
+        # What stays readable above and is no longer attached has to be told again.
+        told = HANDLE_TOKENS * (len(dead) - len(listed))
+        total += told
+        saved = worth + (copies - told) * hazards.rest_worth(read, write)
+        going += sum([ground.wholes[name] * (1 - hazards.come_back(name)) for name in new & ground.leaving])
+        if going:
+            behind = total - (ground.ends[carrier.start - 1] if carrier.start else 0)
+            saved = min(saved, hazards.wait_worth(behind, going, read, write))
+        head = ground.find_head(carrier)
+        if head and carrier.start:
+            stand = total + sum([tokens - ground.wholes[name] + ground.changed.get(name, 0) for name, tokens in head])
+            candidates.append(_price(ground, carrier.start, asked_at=asked_at, total=stand, worth=saved, head=head))
         candidates.append(_price(ground, carrier.start, asked_at=asked_at, total=total, worth=saved))
     return candidates
 
 
-def _price(ground: Survey, keep: int | None, *, asked_at: int, total: int, worth: float) -> PricedCut:
+def _price(
+    ground: Survey,
+    keep: int | None,
+    *,
+    asked_at: int,
+    total: int,
+    worth: float,
+    head: Sequence[tuple[str, int]] = (),
+) -> PricedCut:
     profile, kept = ground.profile, len(ground.ends) if keep is None else keep
     marks = _choose_marks(ground, keep, asked_at=asked_at)
     served, read = find_served(ground.entries, ground.ends, (*marks, asked_at), profile=profile, keep=kept)
+    if head and any(one.position >= kept for one in ground.entries):
+        read = ground.ends[kept - 1] + sum([tokens for _, tokens in head])
+        read -= read % profile.granularity
+        served, read = (kept - 1, read) if read >= max(profile.minimum, 1) else (None, 0)
     cost = profile.read * read + profile.write * (total - read)
-    return PricedCut(keep=keep, marks=marks, served=served, total=total, cost=cost, expected=cost - worth)
+    return PricedCut(
+        keep=keep, within=len(head), marks=marks, served=served, total=total, cost=cost, expected=cost - worth
+    )
 
 
 def find_served(
@@ -269,9 +297,12 @@ def _explain(chosen: PricedCut, other: PricedCut, ground: Survey, *, lapse: Laps
     gone = max(0, ground.ends[-1] - chosen.total)
     if lapse in _LAPSED:
         return f"folded: the cache lapsed, and {gone:,} tokens need not be written again"
-    where = (
-        "folded" if ground.carriers and chosen.keep <= ground.carriers[0].start else f"cut before message {chosen.keep}"
-    )
+    if chosen.within:
+        where = f"cut in message {chosen.keep}"
+    elif ground.carriers and chosen.keep <= ground.carriers[0].start:
+        where = "folded"
+    else:
+        where = f"cut before message {chosen.keep}"
     return f"{where}: {gone:,} tokens leave, {saved}"
 
 

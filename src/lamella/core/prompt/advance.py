@@ -153,7 +153,9 @@ def _state(
 def _place(state: State, turn: Turn, place: Planner, *, measure: Measure) -> Placement:
     """Where things stand; another family of models counts otherwise, and has nothing of what was sent in its cache."""
     placement = place(state, turn)
-    return replace(placement, keep=0) if placement.keep and state.measured_by != measure.name else placement
+    if not placement.keep or state.measured_by == measure.name:
+        return placement
+    return replace(placement, keep=0, within=0)
 
 
 def learn_turn(

@@ -28,7 +28,7 @@ from lamella.core.prompt.layers.library import (
 )
 from lamella.core.prompt.layers.model import SYSTEM_PLACE, message_place
 from lamella.core.prompt.layers.strip import Exchange, Series, Talk, past_messages
-from lamella.core.prompt.prompt import has_system
+from lamella.core.prompt.prompt import has_system, render_user
 from lamella.core.prompt.state import State
 from lamella.core.values import replace
 
@@ -51,10 +51,13 @@ def cut(
         state = measure_again(state, measure)
     first = int(has_system(state.system, {}))
     at, end = find_cut(state.talk, keep, first=first)
-    talk = _close_behind(state.talk, at, measure)
-    held = set(chain.from_iterable([exchange.sent.pieces for exchange in talk.exchanges[talk.hidden : at]]))
+    within = placement.within if at < len(state.talk.exchanges) else 0
+    talk = _close_behind(state.talk, at, measure, within=within)
+    # Of the first message behind the cut as well, if what it carries stays up to some piece.
+    head = talk.exchanges[at].sent.pieces[:within] if within else ()
+    held = set(head).union(chain.from_iterable([exchange.sent.pieces for exchange in talk.exchanges[talk.hidden : at]]))
     standing: dict[str, Standing] = {one.id: stand_inlined(one) for one in state.system.inlined}
-    standing |= {name: one for name, one in state.standing.items() if keep and _stands_before(one, end)}
+    standing |= {name: one for name, one in state.standing.items() if keep and _stays(one, end, head)}
     now = replace(state, talk=talk, shelf={}, shelf_of=None, terms=terms)
     if at <= talk.hidden:
         # Where no turn that was shown stays as it is, it can be settled anew which are shown: before anything is given
@@ -82,10 +85,15 @@ def _open_curtain(state: State) -> State:
     return state if state.talk.stand_in is None else replace(state, talk=replace(state.talk, stand_in=None))
 
 
-def _close_behind(talk: Talk, at: int, measure: Measure) -> Talk:
-    """Of turns behind the cut what was said stays, the rounds of tools, and the calls whose results rode as text."""
+def _close_behind(talk: Talk, at: int, measure: Measure, *, within: int) -> Talk:
+    """Of turns behind the cut what was said stays, the rounds of tools, and the calls whose results rode as text.
+
+    In the first of them so many pieces stay before that.
+    """
     behind = talk.exchanges[at:]
     closed = [_close(exchange, measure) for exchange in behind]
+    if within:
+        closed[0] = _close_within(behind[0], closed[0], measure, within=within)
     if all(new is old for new, old in zip(closed, behind, strict=True)):
         return talk
     return replace(talk, exchanges=Series((*talk.exchanges[:at], *closed)))
@@ -101,6 +109,14 @@ def _close(exchange: Exchange, measure: Measure) -> Exchange:
     pieces = (*(piece for stub in stubs for piece in stub.pieces), *exchange.user.message.pieces)
     sent = replace(exchange.user.message, pieces=pieces, tokens=count_pieces(pieces, measure.count), weights=())
     return replace(exchange, sent=sent, tools=tuple(stubs))
+
+
+def _close_within(exchange: Exchange, closed: Exchange, measure: Measure, *, within: int) -> Exchange:
+    """An exchange of which so many pieces stay before what is left of it once it is closed."""
+    stubs = [piece for tool in closed.tools for piece in tool.pieces]
+    pieces = (*exchange.sent.pieces[:within], *stubs)
+    sent = render_user(pieces, exchange.user.message.pieces, (), count=measure.count)
+    return exchange if sent == exchange.sent else replace(closed, sent=sent)
 
 
 def is_closed(exchange: Exchange) -> bool:
@@ -120,10 +136,13 @@ def stub_in_line(tool: Standing, measure: Measure) -> Standing:
     return make_standing(tool.artifact, form=Form.HANDLE, place=tool.place, pieces=(text,), tokens=measure.count(text))
 
 
-def _stands_before(standing: Standing, end: int) -> bool:
-    """Whether the newest piece of something stands in one of the first so many messages."""
+def _stays(standing: Standing, end: int, head: Sequence[str]) -> bool:
+    """Whether the newest piece of something stands in one of the first so many messages, or heads the next."""
     place = standing.place
-    return place is not None and place != SYSTEM_PLACE and int(place.partition(":")[2]) < end
+    if place is None or place == SYSTEM_PLACE:
+        return False
+    at = int(place.partition(":")[2])
+    return at < end or (at == end and bool(standing.pieces) and standing.pieces[-1] in head)
 
 
 def _stand_again(

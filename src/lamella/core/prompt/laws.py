@@ -103,6 +103,9 @@ def _check_growth(envelope: Envelope, before: Prompt | None) -> Iterable[str]:
         kept = now.placement.keep or 0
         if kept and not extends(before.messages[:kept], envelope.messages):
             yield f"the request does not keep the first {kept} messages of the one before it"
+        within = now.placement.within
+        if within and before.messages[kept].pieces[:within] != envelope.messages[kept].pieces[:within]:
+            yield f"the request does not keep the first {within} pieces of message {kept} of the one before it"
         return
     if not extends(before.messages, envelope.messages):
         yield f"the request does not extend the one before it, within epoch {now.epoch}"

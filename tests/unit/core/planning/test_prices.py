@@ -5,8 +5,9 @@ from tests.unit.core.compaction.talking import QUARTERS, Story, attaching, note
 
 from lamella.core.ledger.cache import CacheProfile
 from lamella.core.log.placement import Form, Lapse, Placement
-from lamella.core.log.terms import Layout, Terms
+from lamella.core.log.terms import Attachments, Layout, Terms
 from lamella.core.log.turn import SystemParts, Turn
+from lamella.core.messages.model import Message
 from lamella.core.planning.prices import find_served, lets_move, plan_by_price
 from lamella.core.prompt.trail import Held
 from lamella.core.values import replace
@@ -28,6 +29,12 @@ class Priced(Story):
     def plan_turn(self, turn: Turn, *, pause: float = 60, room: float = 1e9, aim: float | None = None) -> Placement:
         at = self.at + timedelta(seconds=pause)
         return plan_by_price(self.state, self.bind(turn), self.profile, measure=QUARTERS, room=room, aim=aim, at=at)
+
+    @property
+    def last_sent(self) -> tuple[Message, ...]:
+        """What was sent last."""
+        assert self.state.last is not None
+        return tuple(self.state.last.messages)
 
     def tell(self, text: str, turn: Turn | None = None, *, pause: float = 60) -> Placement:
         asked = replace(turn or Turn(text=text), text=text)
@@ -193,3 +200,68 @@ def test_l1_may_change_with_a_cut_behind_warm_talk_where_the_room_forces_it_or_i
         planned = story.plan_turn(Turn(text="now"), room=room)
         assert (planned.keep is None) == (profile is free and room > 1_500)
         assert moving(story, Turn(text="now"), room=room) is moves
+
+
+STEPPED = CacheProfile(name="steps", lifetime=600, read=0.5, write=1.0, marks=0)
+STICKY = Terms(layout=Layout.AUTO, attachments=Attachments.STICKY)
+
+
+def heading(profile: CacheProfile = STEPPED) -> Priced:
+    """Two long notes in one message, of which the first stays attached."""
+    story = Priced(profile, STICKY)
+    both = attaching(note("a.md", LONG), note("b.md", LONG + "And more."))
+    story.tell("one", replace(both, system=SystemParts(base="Be terse.")))
+    return story
+
+
+def test_where_every_prefix_is_served_what_heads_a_message_stays_although_what_follows_goes() -> None:
+    story = heading()
+    before = story.last_sent
+    placement = story.tell("two", Turn(text="two", detach=("b.md",)))
+    assert (placement.keep, placement.within, placement.served) == (1, 1, 0)
+    assert placement.why.startswith("cut in message 1")
+    now = story.last_sent
+    assert now[1].pieces[0] == before[1].pieces[0]
+    assert now[1].text.endswith("[User query]:\none")
+    assert [LONG in one.text for one in now] == [False, True, False, False]
+    assert not any("And more." in one.text for one in now)
+
+
+def test_a_note_that_heads_a_message_and_changed_stays_and_is_told_by_a_difference() -> None:
+    story = heading()
+    changed = attaching(note("a.md", LONG + "One line more.\n"))
+    placement = story.tell("two", replace(changed, detach=("b.md",)))
+    assert (placement.keep, placement.within) == (1, 1)
+    assert "<diff>" in story.last_sent[-1].text
+    # What stands in two places is one text no longer: the next cut shows it whole.
+    again = story.tell("three", replace(attaching(note("c.md", LONG)), fold=True))
+    assert (again.keep, again.within) == (1, 0)
+    assert LONG + "One line more.\n" in story.last_sent[-1].text
+
+
+def test_a_message_that_begins_with_what_goes_has_no_head() -> None:
+    placement = heading().plan_turn(Turn(text="two", detach=("a.md",)))
+    assert (placement.keep, placement.within) == (1, 0)
+
+
+def test_where_a_cache_keeps_what_was_marked_a_message_goes_whole() -> None:
+    story = heading(replace(STEPPED, marks=4))
+    assert story.plan_turn(Turn(text="two", detach=("b.md",))).within == 0
+
+
+def test_what_lingers_for_the_last_time_is_not_moved_where_the_cut_can_wait_a_turn() -> None:
+    story = Priced()
+    story.tell("one", replace(attaching(note("a.md", LONG * 6)), system=SystemParts(base="Be terse.")))
+    story.tell("two", attaching(note("b.md", LONG)))
+    # The first is dead, the second lingers: a turn later nothing has to be shown again.
+    plans = [story.tell(f"q{number}") for number in range(2)]
+    assert [plan.keep for plan in plans] == [None, 1]
+
+
+def test_a_line_that_has_to_be_told_again_is_no_reason_to_cut() -> None:
+    story = Priced(replace(STEPPED, read=0.1), STICKY)
+    both = attaching(note("b.md", "A short one.\n" * 30), note("a.md", LONG))
+    story.tell("one", replace(both, system=SystemParts(base="Be terse.")))
+    story.tell("two", Turn(text="two", detach=("b.md",)))
+    assert "No longer attached: b.md." in story.last_sent[-1].text
+    assert [story.tell(f"q{number}").keep for number in range(3)] == [None] * 3

@@ -80,6 +80,7 @@ class PlacementJson(JsonBody):
 
     why: str
     keep: int | None
+    within: int
     whole: list[str]
     marks: list[int]
     lasting: int | None
