@@ -41,7 +41,7 @@ def fold(records: list[Record]) -> Log:
 def take_snapshot(records: list[Record]) -> Snapshot:
     """A snapshot of events, with counts that nobody made."""
     snapshot = make_snapshot(fold(records), after=0)
-    return replace(snapshot, tokens={1: [*range(-1, len(snapshot.nodes) - 1)]}, counts=bytes(range(44)))
+    return replace(snapshot, tokens={1: [*range(-1, len(snapshot.nodes) - 1)]}, counts=bytes(range(44)), state=b"state")
 
 
 def describe() -> str:

@@ -47,9 +47,16 @@ class Failing:
         self._check()
         return self._store.load(conversation, after=after)
 
-    def keep_checkpoint(self, conversation: str, checkpoint: Checkpoint, *, instead_of: Collection[int] = ()) -> bool:
+    def keep_checkpoint(
+        self,
+        conversation: str,
+        checkpoint: Checkpoint,
+        *,
+        instead_of: Collection[int] = (),
+        lesser: Collection[Checkpoint] = (),
+    ) -> bool:
         self._check()
-        return self._store.keep_checkpoint(conversation, checkpoint, instead_of=instead_of)
+        return self._store.keep_checkpoint(conversation, checkpoint, instead_of=instead_of, lesser=lesser)
 
     def read_checkpoints(self, conversation: str) -> Sequence[Checkpoint]:
         self._check()

@@ -8,11 +8,12 @@ from lamella.holdings import Checkpoint
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointWrite:
-    """A checkpoint to keep, and the versions of those that it replaces."""
+    """A checkpoint to keep, the versions of those that it replaces, and what earlier ones hold from now on."""
 
     conversation: str
     checkpoint: Checkpoint
     instead_of: tuple[int, ...]
+    lesser: tuple[Checkpoint, ...]
 
 
 def write_checkpoint(database: Database, transaction: Transaction, kept: CheckpointWrite) -> bool:
@@ -29,6 +30,10 @@ def write_checkpoint(database: Database, transaction: Transaction, kept: Checkpo
     transaction.run_each(
         "DELETE FROM checkpoints WHERE conversation = ? AND version = ?",
         [(conversation, version) for version in kept.instead_of],
+    )
+    transaction.run_each(
+        "UPDATE checkpoints SET data = ? WHERE conversation = ? AND version = ?",
+        [(one.data, conversation, one.version) for one in kept.lesser],
     )
     transaction.run(
         "INSERT INTO checkpoints (conversation, version, head, data) VALUES (?, ?, ?, ?)"

@@ -27,7 +27,7 @@ from lamella.core.values import replace
 _USUAL = Terms()
 
 
-def path_hashes(told: Iterable[Told]) -> tuple[str, ...]:
+def path_hashes(told: Iterable[Told | ToldRun]) -> tuple[str, ...]:
     """Every content that a branch names."""
     hashes: dict[str, None] = {}
     for turn in list_parts(told):
@@ -67,7 +67,7 @@ def read_turns(
 
 
 def read_past(
-    told: Sequence[Told], contents: Contents, committed: CompactionsInForce = NONE_IN_FORCE, *, usual: Terms
+    told: Iterable[Told | ToldRun], contents: Contents, committed: CompactionsInForce = NONE_IN_FORCE, *, usual: Terms
 ) -> list[Turn | TurnRun]:
     """The same for going on after them: of those that only talk nobody asks what was sent for them then."""
     past: list[Turn | TurnRun] = []

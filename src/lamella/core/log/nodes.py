@@ -112,6 +112,24 @@ class ToldRun(NamedTuple):
     brought: Mapping[int, tuple[StoredArtifact, ...]]
     placements: tuple[Placement, ...] = ()
 
+    def split(self, turns: int) -> tuple["ToldRun", "ToldRun"]:
+        """Its first turns, and those after them."""
+        end, brought = 2 * turns, self.brought
+        first = {at: refs for at, refs in brought.items() if at < turns}
+        rest = {at - turns: refs for at, refs in brought.items() if at >= turns}
+        return (
+            self._replace(
+                names=self.names[:end], texts=self.texts[:end], brought=first, placements=self.placements[:turns]
+            ),
+            self._replace(
+                parent=self.names[end - 1],
+                names=self.names[end:],
+                texts=self.texts[end:],
+                brought=rest,
+                placements=self.placements[turns:],
+            ),
+        )
+
 
 class ToldBranch(Sequence[Told]):
     """The turns of a branch; those of runs are unpacked when they are asked for."""
@@ -161,12 +179,12 @@ class ToldBranch(Sequence[Told]):
         return hash(tuple(self))
 
 
-def list_parts(told: Iterable[Told]) -> Iterable[Told | ToldRun]:
+def list_parts(told: Iterable[Told | ToldRun]) -> Iterable[Told | ToldRun]:
     """The turns of a branch, runs as they are."""
     return told.parts if isinstance(told, ToldBranch) else told
 
 
-def name_messages(told: Iterable[Told]) -> tuple[str, ...]:
+def name_messages(told: Iterable[Told | ToldRun]) -> tuple[str, ...]:
     """The ids of a branch's questions and replies, in their order."""
     names: list[str] = []
     for part in list_parts(told):
@@ -175,6 +193,33 @@ def name_messages(told: Iterable[Told]) -> tuple[str, ...]:
         else:
             names += [node.event.id for node in (part.message, part.reply) if node is not None]
     return tuple(names)
+
+
+def split_told(told: Iterable[Told], turns: int) -> tuple[list[Told | ToldRun], list[Told | ToldRun]]:
+    """The first turns of a branch, and those after them, runs as they are."""
+    before: list[Told | ToldRun] = []
+    rest: list[Told | ToldRun] = []
+    for part in list_parts(told):
+        length = len(part.names) // 2 if isinstance(part, ToldRun) else 1
+        if isinstance(part, ToldRun) and 0 < turns < length:
+            first, second = part.split(turns)
+            before.append(first)
+            rest.append(second)
+        else:
+            (before if turns > 0 else rest).append(part)
+        turns -= length
+    return before, rest
+
+
+def list_said(told: Iterable[Told]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The ids of a branch's questions and replies in their order, and their texts."""
+    texts: list[str] = []
+    for part in list_parts(told):
+        if isinstance(part, ToldRun):
+            texts += part.texts
+        else:
+            texts += [node.event.text for node in (part.message, part.reply) if node is not None]
+    return name_messages(told), tuple(texts)
 
 
 def name_attached(node: Node) -> tuple[str, ...]:

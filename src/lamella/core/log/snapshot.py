@@ -29,7 +29,7 @@ class Snapshot(Struct, frozen=True, kw_only=True, dict=True, eq=False):
 
     ``told`` is the log of so many events, its ``version``, as bytes where it was read: of many snapshots only the
     newest is asked for it. ``tokens`` are the messages' own, in their order, by who counted; ``counts`` are those of
-    other texts.
+    other texts. ``state`` is what the active branch came to, as bytes, where that is known and this is the newest.
     """
 
     after: int
@@ -39,6 +39,7 @@ class Snapshot(Struct, frozen=True, kw_only=True, dict=True, eq=False):
     nodes: Sequence[Node]
     tokens: Mapping[int, Sequence[int]] = {}
     counts: bytes = b""
+    state: bytes = b""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Snapshot) and self._said == other._said
@@ -49,7 +50,7 @@ class Snapshot(Struct, frozen=True, kw_only=True, dict=True, eq=False):
 
     @property
     def _said(self) -> tuple[object, ...]:
-        return self.after, self.version, self.conversation, self.log, self.nodes, self.tokens, self.counts
+        return self.after, self.version, self.conversation, self.log, self.nodes, self.tokens, self.counts, self.state
 
     @cached_property
     def log(self) -> Log | None:
@@ -64,7 +65,7 @@ class Snapshot(Struct, frozen=True, kw_only=True, dict=True, eq=False):
 
 
 _ENCODER = Encoder()
-_DECODER = Decoder(tuple[int, int, str, Raw, Columns, dict[int, list[int]], bytes])
+_DECODER = Decoder(tuple[int, int, str, Raw, Columns, dict[int, list[int]], bytes, bytes])
 _LOG_DECODER = Decoder(Log)
 
 
@@ -107,7 +108,7 @@ def write_snapshot(snapshot: Snapshot, *, largest: int = _LARGEST) -> bytes | No
     try:
         columns = pack_nodes(snapshot.nodes)
         head = (snapshot.after, snapshot.version, snapshot.conversation)
-        data = _ENCODER.encode((*head, snapshot.told, columns, snapshot.tokens, snapshot.counts))
+        data = _ENCODER.encode((*head, snapshot.told, columns, snapshot.tokens, snapshot.counts, snapshot.state))
     except (OverflowError, RecursionError, TypeError, ValueError):
         return None
     return _HEADER + sha256(data).digest() + data if len(data) <= largest else None
@@ -120,7 +121,7 @@ def read_snapshot(data: bytes) -> Snapshot | None:
     if data[:start] != _HEADER + sha256(written).digest():
         return None
     try:
-        after, version, conversation, told, columns, tokens, counts = _DECODER.decode(written)
+        after, version, conversation, told, columns, tokens, counts, state = _DECODER.decode(written)
     except (DecodeError, RecursionError, ValueError):
         return None
     return Snapshot(
@@ -131,6 +132,7 @@ def read_snapshot(data: bytes) -> Snapshot | None:
         nodes=PackedNodes(columns),
         tokens=tokens,
         counts=counts,
+        state=state,
     )
 
 

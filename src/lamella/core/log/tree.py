@@ -216,6 +216,8 @@ class Nodes(MutableMapping[str, Node]):
         # Those that were looked at, and those that came since.
         self._live: dict[str, Node] = {}
         self._length = len(self._kept)
+        # Whether all that was kept is still as it was then.
+        self.as_kept = True
         # Where one was said again it stands twice, and nothing is taken for granted of what follows it.
         self.runs = _list_runs([part.columns for part in kept]) if self._length == sum(map(len, kept)) else {}
 
@@ -239,7 +241,7 @@ class Nodes(MutableMapping[str, Node]):
 
     def __setitem__(self, name: str, node: Node) -> None:
         if name in self._kept:
-            self.runs = {}
+            self.runs, self.as_kept = {}, False
         elif name not in self._live:
             self._length += 1
         self._live[name] = node

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from copy import copy
 from datetime import datetime
 
+from lamella.core.budget.counting import Measure
 from lamella.core.budget.thresholds import is_over
 from lamella.core.compaction.fitting import Rules
 from lamella.core.ledger.entry import Entry
@@ -57,8 +58,6 @@ class Dialogue(SearchedDialogue):
         self._past, self._journal = past or Past(), journal
         self._fitter = Fitter(world.find_fetcher(), secrets=world.secrets)
         self._recaller = recaller or Recaller()
-        # The state before the turn that waits for its reply, if one does, and after the last that was answered.
-        self._before = self._state = start
         self.accounts = Accounts(world, ledger=ledger)
         # The answer whose calls wait; what they gave, in a state that was not looked at yet; the request as sent last.
         self._pending = pending
@@ -67,13 +66,11 @@ class Dialogue(SearchedDialogue):
         self._fold()
 
     def _fold(self) -> None:
-        """The state that the past leads to."""
-        turns, place, measure = self._past.turns, self._rules.place, self._rules.measure
-        if turns and turns[-1].reply is None:
-            self._before = Past([*self._past.earlier, *turns[:-1]]).fold(self._start, place, measure=measure)
-            self._state = advance(self._before, turns[-1], place, measure=measure)
-        else:
-            self._before = self._state = self._past.fold(self._start, place, measure=measure)
+        """The state that the past leads to, before the turn that waits for its reply, if one does, and with it."""
+        past, place, measure = self._past, self._rules.place, self._rules.measure
+        self._before = self._state = past.fold(self._start, place, measure=measure, but=len(past.waiting))
+        for turn in past.waiting:
+            self._state = advance(self._before, turn, place, measure=measure)
 
     def go_on(self, before: Prompt | None, *, sent: SentTurn, uncompacted: Earlier) -> None:
         """Go on from what was sent last: ``before``, or the last request of the past."""
@@ -111,6 +108,11 @@ class Dialogue(SearchedDialogue):
     def waits(self) -> bool:
         """Whether a turn waits for its reply."""
         return self._state.waits
+
+    @property
+    def before(self) -> tuple[State, Measure]:
+        """The state before the turn that waits, else after the last one, and how it was counted."""
+        return self._before, self._rules.measure
 
     @property
     def last(self) -> Prompt | None:

@@ -1,6 +1,6 @@
 """Checkpoints: a snapshot of a conversation's log now and then, so that opening it folds only the newest events."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -37,11 +37,15 @@ _LEAVE = "a copy of the store leaves it behind"
 
 
 class RestoredLog(Struct, frozen=True, kw_only=True):
-    """A log as far as it was kept, the token counts of its messages by who counted, and those of other texts."""
+    """A log as far as it was kept, the token counts of its messages by who counted, and those of other texts.
+
+    ``state`` is what its active branch came to, as bytes.
+    """
 
     log: Log
     texts: Mapping[int, Mapping[str, int]]
     counts: bytes
+    state: bytes
 
 
 class Checkpoints:
@@ -57,6 +61,8 @@ class Checkpoints:
         # What came with the events since it began, but for those that it had when it was read.
         self._counts: list[bytes] = []
         self._last: Snapshot | None = None
+        # What is left of the one before it once that is not the newest any more.
+        self._before: tuple[Checkpoint, ...] = ()
         # Those that lead nowhere, as far as is known; they would be read in vain at every opening.
         self._unused: tuple[int, ...] = ()
 
@@ -72,12 +78,15 @@ class Checkpoints:
         used = {snapshot.version for snapshot in snapshots}
         self._unused = tuple(version for version in found if version not in used)
         self._start = self._kept = self._due = log.version
-        self._counts, self._last = [], None
+        self._counts, self._last, self._before = [], None, ()
         if snapshots and log.version - snapshots[-1].after < self._every:
             # It goes on growing: a conversation of short sittings would have one for each of them.
             self._start, self._last = snapshots[-1].after, snapshots[-1]
+        elif snapshots:
+            self._before = _lessen(snapshots[-1])
         counts = b"".join(snapshot.counts for snapshot in snapshots)
-        return RestoredLog(log=log, texts=_weigh(snapshots), counts=counts)
+        state = snapshots[-1].state if snapshots else b""
+        return RestoredLog(log=log, texts=_weigh(snapshots), counts=counts, state=state)
 
     def take(self, records: Iterable[Record]) -> None:
         """Take in what came with events since: their token counts, and whether one of them erased something."""
@@ -85,46 +94,61 @@ class Checkpoints:
             if record.kind is EventKind.ERASURE:
                 # No checkpoint is left to go on from, and what was counted until now may be of what is gone.
                 self._start = self._kept = self._due = 0
-                self._counts, self._unused, self._last = [], (), None
+                self._counts, self._unused, self._last, self._before = [], (), None, ()
             elif record.counts and are_whole(record.counts):
                 self._counts.append(record.counts)
 
-    def keep(self, log: Log) -> None:
-        """Keep a snapshot of a log whose events are all written, if there were many since the last."""
+    def keep(self, log: Log, find_state: Callable[[], bytes]) -> None:
+        """Keep a snapshot of a log whose events are all written, if there were many since the last.
+
+        What its active branch came to is found only then.
+        """
         since, waits = log.version - self._due, bool(log.head) and log.head == log.last_asked
         # One that ends with an answer has whole turns, and these are told together.
         if since < self._grows_by or (since == self._grows_by < self._every and waits):
             return
         # One that cannot be kept is not tried again at every event, and the next one goes on from where this did.
         self._due = log.version
-        if self._save(log):
-            self._kept, self._unused = log.version, ()
+        snapshot = self._save(log, find_state())
+        if snapshot is not None:
+            self._kept, self._unused, self._before = log.version, (), ()
             if log.version - self._start >= self._every:
                 self._start, self._counts, self._last = log.version, [], None
+                self._before = _lessen(snapshot)
 
-    def _save(self, log: Log) -> bool:
-        """Write the one that grows, in place of itself where it was written before."""
+    def _save(self, log: Log, state: bytes) -> Snapshot | None:
+        """Write the one that grows, in place of itself where it was written before; none if it was not kept."""
         snapshot = make_snapshot(log, after=self._start)
         if self._last is not None:
             last, self._last = self._last, None
             self._counts.insert(0, join_counts(last.tokens, list_texts(last.nodes), last.counts))
         tokens, counts = split_counts(b"".join(self._counts), list_texts(snapshot.nodes))
-        data = write_snapshot(replace(snapshot, tokens=tokens, counts=counts))
+        snapshot = replace(snapshot, tokens=tokens, counts=counts, state=state)
+        data = write_snapshot(snapshot)
         if data is None:
-            return False
+            return None
         checkpoint = Checkpoint(version=log.version, data=data)
         grown = (self._kept,) if self._kept > self._start else ()
         try:
-            return self._store.keep_checkpoint(self._conversation, checkpoint, instead_of=(*self._unused, *grown))
+            kept = self._store.keep_checkpoint(
+                self._conversation, checkpoint, instead_of=(*self._unused, *grown), lesser=self._before
+            )
         except LamellaError:
             # The events are written and acknowledged. Without a snapshot they are folded again, as they always can be.
-            return False
+            return None
+        return snapshot if kept else None
 
 
 def _read(checkpoint: Checkpoint) -> Snapshot | None:
     """What a checkpoint holds, of the version that it is filed under: of another one nobody looked for the event."""
     snapshot = read_snapshot(checkpoint.data)
     return snapshot if snapshot is not None and snapshot.version == checkpoint.version else None
+
+
+def _lessen(snapshot: Snapshot) -> tuple[Checkpoint, ...]:
+    """A checkpoint without the state that it has while it is the newest; none where it has no state."""
+    data = write_snapshot(replace(snapshot, state=b"")) if snapshot.state else None
+    return () if data is None else (Checkpoint(version=snapshot.version, data=data),)
 
 
 def _weigh(snapshots: Sequence[Snapshot]) -> dict[int, dict[str, int]]:

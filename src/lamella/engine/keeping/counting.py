@@ -18,36 +18,58 @@ _ENTRY = Struct(">32sIII")
 _LARGEST = 2**32 - 1
 _PREFIX = "sha256:"
 UNCOUNTED = -1
+# How many texts are looked for among kept counts before all of these are read: a turn has a few that are new, and who
+# tells a whole past has hundreds.
+_FEW = 32
 
 # The SHA-256 of a text, who counted, and how many tokens.
 Counted = tuple[bytes, int, int]
 
 
 class _CountPage(dict[str, int]):
-    """How one family counts, by text; ``known`` is every count by content hash, ``fresh`` what no store has yet of it.
+    """How one family counts, by text; ``known`` are counts by content hash, ``fresh`` what no store has yet of them.
 
     A block is counted where it is made, in its message, and in what it is compared with: from the second time on the
     dictionary answers by itself, without a call. ``texts`` are counts of messages, for who has no hash of them at hand.
     """
 
-    def __init__(self, measure: Measure, known: dict[str, int], texts: Mapping[str, int]) -> None:
+    def __init__(self, measure: Measure, kept: Sequence[bytes], texts: Mapping[str, int]) -> None:
         # A conversation that is opened is told from its start, once: every message is looked up here first.
         super().__init__(texts)
         self.measure = measure
-        self.known = known
         self.texts = texts
         self.fresh: dict[str, int] = {}
+        self._known: dict[str, int] = {}
+        self._looked_for = 0
+        # What was kept and was not read yet.
+        self._unread = b""
+        self.learn(kept)
 
     def __missing__(self, text: str) -> int:
         tokens = self.texts.get(text)
         if tokens is not None:
             return tokens
         name = hash_text(text)
-        tokens = self.known.get(name)
+        tokens = self._find(name)
         if tokens is None:
-            tokens = self.known[name] = self.fresh[name] = self.measure.count(text)
+            tokens = self._known[name] = self.fresh[name] = self.measure.count(text)
         self[text] = tokens
         return tokens
+
+    def learn(self, kept: Sequence[bytes]) -> None:
+        """Take in what was kept."""
+        self._unread += b"".join([some for some in kept if len(some) % _ENTRY.size == 0])
+
+    def _find(self, name: str) -> int | None:
+        tokens = self._known.get(name)
+        if tokens is not None or not self._unread:
+            return tokens
+        self._looked_for += 1
+        if self._looked_for <= _FEW:
+            return _find_count(self._unread, name, self.measure)
+        self._known.update(read_counts((self._unread,), self.measure))
+        self._unread = b""
+        return self._known.get(name)
 
 
 class CountingBook:
@@ -76,8 +98,7 @@ class CountingBook:
         more = list(kept)
         self._kept += more
         for page in self._pages.values():
-            if any(more):
-                page.known.update(read_counts(more, page.measure))
+            page.learn(more)
             page.fresh.clear()
 
     def measure(self, model: str | None) -> Measure:
@@ -89,7 +110,7 @@ class CountingBook:
 
     def _open(self, plain: Measure) -> Measure:
         if plain.name not in self._measures:
-            page = _CountPage(plain, read_counts(self._kept, plain), self._texts.get(_who(plain), {}))
+            page = _CountPage(plain, self._kept, self._texts.get(_who(plain), {}))
             self._pages[plain.name] = page
             self._measures[plain.name] = replace(plain, count=page.__getitem__)
         return self._measures[plain.name]
@@ -124,6 +145,18 @@ def read_counts(kept: Iterable[bytes], measure: Measure) -> dict[str, int]:
         for digest, counted_by, tokens, rest in _ENTRY.iter_unpack(whole)
         if counted_by == who and tokens + rest == _LARGEST
     }
+
+
+def _find_count(kept: bytes, name: str, measure: Measure) -> int | None:
+    """The newest count of one text that is not damaged, as ``read_counts`` has it."""
+    who, digest, end = _who(measure), bytes.fromhex(name.removeprefix(_PREFIX)), len(kept)
+    while (at := kept.rfind(digest, 0, end)) >= 0:
+        if at % _ENTRY.size == 0:
+            _, counted_by, tokens, rest = _ENTRY.unpack_from(kept, at)
+            if counted_by == who and tokens + rest == _LARGEST:
+                return int(tokens)
+        end = at + len(digest) - 1
+    return None
 
 
 def split_counts(kept: bytes, texts: Sequence[str]) -> tuple[dict[int, list[int]], bytes]:

@@ -51,12 +51,14 @@ class StoredLog:
     def _begin(self, key: str) -> None:
         self._checkpoints = Checkpoints(self._store, key, every=self._backend.checkpoint_every)
         self.log = Log(key)
+        # What the branch that was active in the newest checkpoint came to.
+        self.kept_state = b""
         self.book = CountingBook(self._backend.world.counter)
 
     def _open(self, key: str) -> None:
         self._begin(key)
         restored = self._checkpoints.restore()
-        self.log = restored.log
+        self.log, self.kept_state = restored.log, restored.state
         self.book.begin_with(restored.counts, restored.texts)
 
     def reload(self) -> None:
@@ -67,8 +69,11 @@ class StoredLog:
                 self._open(begun.conversation)
         self._take(self._store.load(self.log.conversation, after=self.log.version))
 
-    def append(self, written: Written, *, title: str | None = None) -> None:
-        """Write events down, the last of them with what was counted for them."""
+    def append(self, written: Written, *, title: str | None = None, find_state: Callable[[], bytes] = bytes) -> None:
+        """Write events down, the last of them with what was counted for them.
+
+        ``find_state`` tells what the active branch comes to, as far as it is known, for the checkpoint that may be due.
+        """
         if title is None and not self.log.nodes and not self.log.title:
             title = read_title(written.records)
         counts = self.book.write()
@@ -78,7 +83,7 @@ class StoredLog:
         self.log.extend(counted.records)
         self.book.keep(counts)
         self._checkpoints.take(counted.records)
-        self._checkpoints.keep(self.log)
+        self._checkpoints.keep(self.log, find_state)
 
     def append_beside(self, written: Written) -> None:
         """Write down what stands in nobody's way, after whatever others wrote, which is not looked at here."""

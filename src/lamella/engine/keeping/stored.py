@@ -5,14 +5,7 @@ from datetime import UTC, datetime
 from functools import partial
 from threading import RLock
 
-from lamella.core.log.branch import (
-    committed_hashes,
-    path_hashes,
-    read_message,
-    read_past,
-    read_pending,
-    read_receipts,
-)
+from lamella.core.log.branch import committed_hashes, path_hashes, read_message, read_pending, read_receipts
 from lamella.core.log.call import Cause
 from lamella.core.log.compactions import NONE_IN_FORCE, CompactionsInForce
 from lamella.core.log.events.changes import DeleteEvent, ForkEvent, RenameEvent, SwitchEvent
@@ -23,7 +16,6 @@ from lamella.core.log.nodes import Told, name_messages
 from lamella.core.log.receipt import Receipt
 from lamella.core.log.records import Written
 from lamella.core.log.terms import Rewrite, Terms
-from lamella.core.log.turn import Turn
 from lamella.core.messages.delta import Reply, ToolCall
 from lamella.core.messages.rounds import ToolOutput
 from lamella.core.prompt.movement import find_movement
@@ -33,12 +25,12 @@ from lamella.core.values import replace
 from lamella.engine.dialogue.answer import Answer
 from lamella.engine.dialogue.ask import Ask, ask_again
 from lamella.engine.dialogue.dialogue import Dialogue
-from lamella.engine.dialogue.past import Past
 from lamella.engine.dialogue.proposal import Proposal
 from lamella.engine.dialogue.reasons import Reason
 from lamella.engine.dialogue.recalling import Recaller
 from lamella.engine.dialogue.turn import TurnView, no_model
 from lamella.engine.keeping.backend import Backend
+from lamella.engine.keeping.branch.past import BranchReader, find_state
 from lamella.engine.keeping.commands.asides import AccountedChat
 from lamella.engine.keeping.commands.chat import CommandedChat
 from lamella.engine.keeping.commands.planning import PlannedChat
@@ -339,9 +331,16 @@ class StoredChat(StagedChat, CommandedChat, RuledChat, PlannedChat, AccountedCha
     def _append(self, written: Written, *, title: str | None = None) -> None:
         if self._settings.changed:
             written = self._settings.write(written)
-        self._kept.append(written, title=title)
+        self._kept.append(written, title=title, find_state=self._find_state)
         if self._settings.changed:
             self._settings.note_written()
+
+    def _find_state(self) -> bytes:
+        """What the active branch came to, as far as it is known here, for the next checkpoint."""
+        if self._dialogue is None:
+            return b""
+        state, measure = self._dialogue.before
+        return find_state(self._log, state, usual=self._configured.terms, measure=measure)
 
     def _running(self) -> Dialogue:
         if self._dialogue is None:
@@ -369,21 +368,19 @@ class StoredChat(StagedChat, CommandedChat, RuledChat, PlannedChat, AccountedCha
         self, told: Sequence[Told], committed: CompactionsInForce, *, journal: ChatJournal | None = None
     ) -> Dialogue:
         """A branch as it was left, from the log and the contents it names."""
-        contents = self._contents((*path_hashes(told), *committed_hashes(committed)))
-        turns = read_past(told, contents, committed, usual=self._configured.terms)
-        start = None if turns else self._configured.model
-        # Those that only talk name no model.
-        model = next((turn.model for turn in reversed(turns) if isinstance(turn, Turn) and turn.model), start)
-        since = read_receipts(committed.since, contents)
-        past = Past(turns, path=name_messages(told), receipts=since, find_time=self._find_time)
+        start = None if told else self._configured.model
+        usual, measure = self._configured.terms, self._book.measure(find_model(told) or start)
+        reader = BranchReader(self._log, committed, read_contents=self._contents, usual=usual, measure=measure)
+        past = reader.read(told, kept=self._kept.kept_state, find_time=self._find_time)
+        waits = told[-1] if told and told[-1].pending is not None else None
         rules = self._with_stages(self._configured.rules, told) if self._log.stages else self._configured.rules
         dialogue = Dialogue(
             replace(self._world, fetcher=self._find_fetcher(), recall_hints=self._configured.recall_hints),
-            replace(rules, measure=self._book.measure(model)),
+            replace(rules, measure=measure),
             State(conversation=self.id, model=start),
-            terms=self._configured.terms,
+            terms=usual,
             past=past,
-            pending=read_pending(told[-1], contents) if told else None,
+            pending=None if waits is None else read_pending(waits, self._contents(path_hashes([waits]))),
             ledger=self._backend.ledger,
             journal=journal,
             recaller=self._recaller,

@@ -74,11 +74,18 @@ class Altered(Failing):
         self.full = False
         self.before_keeping: Callable[[], object] = lambda: None
 
-    def keep_checkpoint(self, conversation: str, checkpoint: Checkpoint, *, instead_of: Collection[int] = ()) -> bool:
+    def keep_checkpoint(
+        self,
+        conversation: str,
+        checkpoint: Checkpoint,
+        *,
+        instead_of: Collection[int] = (),
+        lesser: Collection[Checkpoint] = (),
+    ) -> bool:
         if self.full:
             raise StoreUnavailableError("The disk is full.", hint="Make room and try again.")
         self.before_keeping()
-        return super().keep_checkpoint(conversation, checkpoint, instead_of=instead_of)
+        return super().keep_checkpoint(conversation, checkpoint, instead_of=instead_of, lesser=lesser)
 
     def read_checkpoints(self, conversation: str) -> Sequence[Checkpoint]:
         altered = (self.alter(checkpoint) for checkpoint in super().read_checkpoints(conversation))
@@ -562,6 +569,6 @@ def test_a_copy_leaves_checkpoints_out_and_makes_its_own(store: MemoryStore) -> 
 def test_a_snapshot_is_not_kept_of_events_that_are_not_written(store: MemoryStore) -> None:
     checkpoints = Checkpoints(store, "chat", every=1)
     log = Log("chat", version=3)
-    checkpoints.keep(log)
+    checkpoints.keep(log, bytes)
     assert versions(store) == []
     assert make_snapshot(log, after=0).version == 3

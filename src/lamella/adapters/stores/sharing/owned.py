@@ -34,9 +34,16 @@ class OwnedStore:
     def load(self, conversation: str, *, after: int = 0) -> Sequence[Record]:
         return self._store.load(conversation, after=after) if self._sees(conversation) else ()
 
-    def keep_checkpoint(self, conversation: str, checkpoint: Checkpoint, *, instead_of: Collection[int] = ()) -> bool:
+    def keep_checkpoint(
+        self,
+        conversation: str,
+        checkpoint: Checkpoint,
+        *,
+        instead_of: Collection[int] = (),
+        lesser: Collection[Checkpoint] = (),
+    ) -> bool:
         self._check(conversation)
-        return self._store.keep_checkpoint(conversation, checkpoint, instead_of=instead_of)
+        return self._store.keep_checkpoint(conversation, checkpoint, instead_of=instead_of, lesser=lesser)
 
     def read_checkpoints(self, conversation: str) -> Sequence[Checkpoint]:
         return self._store.read_checkpoints(conversation) if self._sees(conversation) else ()

@@ -1,8 +1,9 @@
 """L4, the conversation strip: earlier turns as the user saw them."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import cycle, islice
 from operator import is_not
+from types import MappingProxyType
 from typing import Generic, TypeVar, overload
 
 from msgspec import Struct
@@ -186,18 +187,36 @@ def shorten(said: Said, text: str, *, form: Form, count: Count) -> Said:
     return replace(said, message=message, segment=segment, whole=whole)
 
 
-def make_exchanges(names: Sequence[str], texts: Sequence[str], *, at: int, number: int, count: Count) -> list[Exchange]:
-    """Turns that only talk, from the message ``at`` on: ids and texts of question, reply, question, reply."""
+def make_exchanges(
+    names: Sequence[str],
+    texts: Sequence[str],
+    *,
+    places: Iterable[int],
+    numbers: Iterable[int],
+    count: Count,
+    shorter: Mapping[int, tuple[str, Form, int]] = MappingProxyType({}),
+) -> list[Exchange]:
+    """Turns that only talk: ids, texts and places of question, reply, question, reply, and the number of each turn.
+
+    Of some messages a ``shorter`` text stands there, by their index, in a form and counted.
+    """
     voices = cycle([(_ROLES[voice], _KINDS[voice]) for voice in (Voice.USER, Voice.REPLY)])
-    columns = zip(names, texts, map(count, texts), map(message_place, range(at, at + len(names))), voices, strict=False)
+    shown, forms, wholes = list(texts), [_FULL] * len(texts), list[str | None]([None]) * len(texts)
+    counts = [shorter[at][2] if at in shorter else count(text) for at, text in enumerate(texts)]
+    for at, (text, form, _) in shorter.items():
+        shown[at], forms[at], wholes[at] = text, form, texts[at]
+    columns = zip(names, shown, counts, map(message_place, places), voices, forms, wholes, strict=False)
     said = [
         Said(
             message=Message(role=role, pieces=(text,) if text else (), tokens=tokens),
-            segment=Segment(id=name, kind=kind, form=_FULL, place=place, text=text, tokens=tokens, recoverable=False),
+            segment=Segment(
+                id=name, kind=kind, form=form, place=place, text=text, tokens=tokens, recoverable=whole is not None
+            ),
+            whole=whole,
         )
-        for name, text, tokens, place, (role, kind) in columns
+        for name, text, tokens, place, (role, kind), form, whole in columns
     ]
-    turns = zip(said[::2], said[1::2], range(number, number + len(said) // 2), strict=True)
+    turns = zip(said[::2], said[1::2], numbers, strict=False)
     return [Exchange(user=user, sent=user.message, tools=(), reply=reply, number=turn) for user, reply, turn in turns]
 
 

@@ -1,0 +1,199 @@
+"""A state as it is kept: what a past came to, so that only what came since has to be told.
+
+It is derived, and holds as long as it would be derived again: under the same rendering, counted alike, on a branch that
+goes on from its last message, with the same compactions in force before that.
+"""
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from msgspec import DecodeError, Raw
+from msgspec.msgpack import Decoder, Encoder
+
+from lamella.core.budget.counting import Measure
+from lamella.core.log.compactions import CompactionsInForce
+from lamella.core.log.events.artifact import Contents, StoredArtifact
+from lamella.core.log.terms import Terms
+from lamella.core.prompt.kept.known import (
+    KeptEntry,
+    KeptPiece,
+    KeptStanding,
+    Shelves,
+    pack_artifacts,
+    unpack_artifacts,
+    unpack_library,
+    unpack_pieces,
+    unpack_standing,
+)
+from lamella.core.prompt.kept.talk import KeptTalk, pack_talk, unpack_talk
+from lamella.core.prompt.layers.library import Standing
+from lamella.core.prompt.layers.strip import Series
+from lamella.core.prompt.prompt import RENDERER
+from lamella.core.prompt.state import State
+from lamella.core.values import replace
+
+# It is written anew with every snapshot that grows: one with megabytes of results in it is told again when it is
+# opened, in place of being written every sixteenth turn.
+_LARGEST = 2**20
+# What can be wrong with bytes that somebody else made, or with contents that are not there any more.
+_UNREADABLE = (DecodeError, LookupError, OverflowError, RecursionError, TypeError, ValueError)
+
+# Whose rendering it is, who counted (a name and a factor), the terms of turns that say none, and of each compaction in
+# force the question that it was before and its id.
+_Grounds = tuple[int, str, float, Terms, tuple[tuple[str, str], ...]]
+# The state without what follows; artifacts, pieces of text, and everything that stands somewhere; the library; the
+# shelf and what stands in messages, by their numbers, and none of the latter where it is the shelf; whether the shelf
+# is the library's, none where it is nobody's; and the talk.
+_Body = tuple[
+    State,
+    tuple[StoredArtifact, ...],
+    tuple[KeptPiece, ...],
+    tuple[KeptStanding, ...],
+    dict[str, KeptEntry],
+    dict[str, int],
+    dict[str, int] | None,
+    bool | None,
+    KeptTalk,
+]
+
+
+def _write_odd(value: object) -> object:
+    if isinstance(value, Series | MappingProxyType):
+        return dict(value) if isinstance(value, MappingProxyType) else list(value)
+    raise TypeError(f"a {type(value).__name__} is not kept")
+
+
+_ENCODER = Encoder(enc_hook=_write_odd)
+_DECODER = Decoder(tuple[_Grounds, int, str, Raw])
+_BODY_DECODER = Decoder(_Body, dec_hook=lambda _type, items: Series(items))
+
+
+class KeptState:
+    """A state after so many ``turns``, the last message of which is the ``head``, still packed."""
+
+    def __init__(self, grounds: _Grounds, turns: int, head: str, body: bytes | Raw) -> None:
+        self._grounds = grounds
+        self.turns = turns
+        self.head = head
+        self._body: _Body = _BODY_DECODER.decode(body)
+
+    @property
+    def model(self) -> str | None:
+        """The model that holds after it."""
+        return self._body[0].model
+
+    def holds(self, names: Sequence[str], committed: CompactionsInForce, *, usual: Terms, measure: Measure) -> bool:
+        """Whether it is what a branch came to by then, given the ids of all its messages."""
+        end = 2 * self.turns
+        # What is asked next needs the request before it, which is made of the turn after this state.
+        if len(names) < end + 2 or names[end - 1] != self.head:
+            return False
+        return self._grounds == _find_grounds(names[:end], committed, usual=usual, measure=measure)
+
+    def hashes(self) -> tuple[str, ...]:
+        """Every content that it names."""
+        return tuple(dict.fromkeys(name for one in self._body[1] for name in one.hashes()))
+
+    def unpack(
+        self, names: Sequence[str], texts: Sequence[str], contents: Contents, *, measure: Measure
+    ) -> State | None:
+        """The state, given what was said on its branch; none where some content is gone."""
+        state, stored, kept, stood, known, shelved, standing, owns, talk = self._body
+        try:
+            artifacts = unpack_artifacts(stored, contents)
+            pieces = unpack_pieces(kept, artifacts)
+            stands = [unpack_standing(one, artifacts, pieces) for one in stood]
+            library = unpack_library(known, artifacts)
+            end = 2 * self.turns
+            exchanges = unpack_talk(talk, names[:end], texts[:end], count=measure.count, pieces=pieces)
+        except _UNREADABLE:
+            return None
+        shelf = {name: stands[at] for name, at in shelved.items()}
+        return replace(
+            state,
+            library=library,
+            shelf=shelf,
+            # Of one that is older nobody asks what was in it.
+            shelf_of=None if owns is None else library if owns else {},
+            standing=shelf if standing is None else {name: stands[at] for name, at in standing.items()},
+            talk=replace(state.talk, exchanges=Series(exchanges)),
+        )
+
+
+def _find_grounds(names: Sequence[str], committed: CompactionsInForce, *, usual: Terms, measure: Measure) -> _Grounds:
+    """What a state follows from beside what was said."""
+    before = committed.before
+    asked = [name for name in names[::2] if name in before] if before else []
+    receipts = tuple([(name, event.id) for name in asked for event in before[name]])
+    return RENDERER, measure.name, measure.factor, usual, receipts
+
+
+def write_state(
+    state: State,
+    names: Sequence[str],
+    texts: Sequence[str],
+    committed: CompactionsInForce,
+    *,
+    usual: Terms,
+    measure: Measure,
+) -> bytes:
+    """A state between two turns of a branch, given what was said on it; nothing where it would not be read as it is."""
+    end = 2 * state.turns
+    if state.waits or state.measured_by != measure.name or not end or names[end - 1 : end] != (state.head,):
+        return b""
+    grounds = _find_grounds(names[:end], committed, usual=usual, measure=measure)
+    try:
+        body = _pack(state, names[:end], texts[:end], measure)
+        data = b"" if body is None else _ENCODER.encode((grounds, state.turns, state.head, body))
+    except _UNREADABLE:
+        return b""
+    return data if len(data) <= _LARGEST else b""
+
+
+def _pack(state: State, names: Sequence[str], texts: Sequence[str], measure: Measure) -> _Body | None:
+    shelves = Shelves()
+    stands: dict[int, int] = {}
+    stood: list[KeptStanding] = []
+    for one in (*state.shelf.values(), *state.standing.values()):
+        if stands.setdefault(id(one), len(stood)) == len(stood):
+            stood.append(shelves.pack_standing(one))
+            if unpack_standing(stood[-1], shelves.artifacts, shelves.pieces) != one:
+                return None
+    known = {name: shelves.pack_entry(entry) for name, entry in state.library.items()}
+    artifacts = pack_artifacts(shelves.artifacts)
+    if artifacts is None:
+        return None
+    talk = pack_talk(state.talk.exchanges[:], names, texts, count=measure.count, shelves=shelves)
+    return (
+        replace(
+            state,
+            library={},
+            shelf={},
+            shelf_of=None,
+            standing={},
+            last=None,
+            compacted=None,
+            kept=None,
+            talk=replace(state.talk, exchanges=Series()),
+        ),
+        artifacts,
+        tuple(shelves.kept),
+        tuple(stood),
+        known,
+        _number(state.shelf, stands),
+        None if state.standing is state.shelf else _number(state.standing, stands),
+        None if state.shelf_of is None else state.shelf_of is state.library,
+        talk,
+    )
+
+
+def _number(standing: Mapping[str, Standing], stands: Mapping[int, int]) -> dict[str, int]:
+    return {name: stands[id(one)] for name, one in standing.items()}
+
+
+def read_state(data: bytes) -> KeptState | None:
+    """The state that the bytes hold, or none."""
+    try:
+        return KeptState(*_DECODER.decode(data)) if data else None
+    except _UNREADABLE:
+        return None
