@@ -28,6 +28,8 @@ class WaitingWrite:
     error: BaseException | None = None
     # Whoever wanted it was interrupted.
     left: bool = False
+    # Those who are done with it and were not told yet.
+    line: "deque[WaitingWrite] | None" = None
     # Opened once it is done, or once it is this one's turn to write all that wait.
     called: Lock = field(default_factory=_make_closed)
 
@@ -62,6 +64,7 @@ class CommitQueue:
             # Interrupted, one leaves the line; if it was one's turn, it is the next one's.
             if not own.done or self._leader is own:
                 self._leave(own)
+            self._call_next(own.line)
         if own.error is not None:
             raise own.error
         return own.result
@@ -78,9 +81,21 @@ class CommitQueue:
             with self._lock:
                 # Interrupted: what the others want is still theirs to write.
                 self._waiting.extendleft(one for one in reversed(together) if not (one.done or one.left))
+            line = deque(one for one in together if one.done and one is not self._leader)
             for one in together:
-                if one.done and one is not self._leader:
-                    one.called.release()
+                one.line = line
+
+    def _call_next(self, line: deque[WaitingWrite] | None) -> None:
+        """Have the next one go on of those that are done: one calls the other.
+
+        Called all at once, they would all want the interpreter at once, and the event loop be one of many.
+        """
+        while line:
+            with self._lock:
+                one = line.popleft() if line else None
+            if one is not None and not one.left:
+                one.called.release()
+                return
 
     def _leave(self, own: WaitingWrite) -> None:
         with self._lock:
