@@ -33,7 +33,7 @@ def look(chat: Chat | Conversation) -> tuple[object, str]:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_in_a_store_also_once_it_is_opened_anew(layout: str, tmp_path: Path) -> None:
+def test_in_a_store_the_next_request_is_the_same_also_once_it_is_opened_anew(layout: str, tmp_path: Path) -> None:
     place = f"sqlite:///{tmp_path / 'chats.db'}"
     chat = lamella.open(place, summarizer="off").chat(
         "long", layout=layout, model=LONG["model"], window=6_000, reserve=500
@@ -50,7 +50,7 @@ def test_in_a_store_also_once_it_is_opened_anew(layout: str, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_in_memory(layout: str) -> None:
+def test_in_memory_it_is_the_same(layout: str) -> None:
     chat = Conversation(layout=layout, model=LONG["model"], window=6_000, reserve=500)
     talk(chat)
     before = look(chat)

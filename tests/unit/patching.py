@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from itertools import groupby
 
 CUT = "[…]"
-_TOLD = r" \[…\] stands for the rest of that line(?:, \[…n…\] for n characters of it)?"
+_TOLD = r" \[…\] stands for the rest of that line(?:, \[…n characters\] for so many of it)?"
 _HUNK = re.compile(rf"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@(?:{_TOLD})?\Z")
 # What a cut stands for may be counted.
-_MARK = re.compile(r"\[…(?:([\d,]+)…)?\]")
+_MARK = re.compile(r"\[…(?:([\d,]+) characters)?\]")
 
 
 def apply_diff(old: str, diff: str) -> str:

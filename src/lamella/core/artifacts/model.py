@@ -11,6 +11,8 @@ ArtifactId = NewType("ArtifactId", str)
 
 # How something came in that a search found, although it stands in the request already.
 FOUND = "search"
+# What stands for something in place of a summary where it is only a line of a list: there is no room for more of it.
+NAMED_ONLY = ""
 
 
 class Kind(StrEnum):
@@ -115,11 +117,6 @@ class Artifact(Struct, frozen=True, kw_only=True, gc=False):
 
     def __repr__(self) -> str:
         return describe(self, without=("text", "condensed"))
-
-    @property
-    def named_only(self) -> bool:
-        """Whether it is a line of a list in its turn: there is no room for more of it."""
-        return self.condensed == ""
 
 
 class ToolDefinition(Struct, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Collection, Mapping, Sequence
 
 from lamella.core.artifacts.blocks import render_condensed, shown_text
-from lamella.core.artifacts.model import Artifact, Kind
+from lamella.core.artifacts.model import NAMED_ONLY, Artifact, Kind
 from lamella.core.budget.thresholds import Budget, is_over
 from lamella.core.log.placement import Form
 from lamella.core.log.turn import Turn
@@ -52,14 +52,14 @@ def outline_turn(turn: Turn, opened: State, budget: Budget, *, beside: State | N
     caps, named = _share_or_name(weights, floors, room=room)
     texts = {name: _outline(brought[name], cap - floors[name], prompt.measure.count) for name, cap in caps.items()}
     told = _tell([f"{name} is sent as its outline: its {weights[name]:,} tokens do not fit." for name in texts])
-    return _replace(turn, {**texts, **dict.fromkeys(named, "")}, (*told, *tell_named(named)))
+    return _replace(turn, {**texts, **dict.fromkeys(named, NAMED_ONLY)}, (*told, *tell_named(named)))
 
 
 def name_turn(turn: Turn, opened: State, *, only: Collection[str] | None = None) -> Turn:
     """The turn with a line for each thing that it brings and may be sent as less, or ``only`` for some of them."""
     small = [one.id for one in waiting(opened).attached if may_be_less(one)]
     named = [name for name in small if only is None or name in only]
-    return _replace(turn, dict.fromkeys(named, ""), tell_named(named))
+    return _replace(turn, dict.fromkeys(named, NAMED_ONLY), tell_named(named))
 
 
 def _replace(turn: Turn, texts: Mapping[str, str], told: Sequence[str]) -> Turn:

@@ -58,9 +58,6 @@ def advance(state: State, turn: Turn, place: Planner, *, measure: Measure) -> St
     before = answer(state, "") if state.waits else state
     before = apply_receipts(before, turn.receipts, turn.terms, measure=measure) if turn.receipts else before
     now, attached, dropped, warnings = _take_in(with_settings(before, turn), turn)
-    if turn.rounds and now.talk.stubbed:
-        attached, told = name_stubbed(attached, turn_id(now.conversation, now.head, turn), now.talk.stubbed)
-        warnings += told
     if turn.rules is not None:
         now = hold_rules(now, turn.rules, measure)
     placement = _place(before, turn, place, measure=measure)
@@ -261,6 +258,9 @@ def _take_in(state: State, turn: Turn) -> tuple[State, tuple[Artifact, ...], tup
         state = replace(state, apart={name: one for name, one in state.apart.items() if name not in gone})
     if turn.attached or turn.results:
         attached, told = gather(turn, state.library)
+        warnings += told
+    if turn.rounds and state.talk.stubbed:
+        attached, told = name_stubbed(attached, turn_id(state.conversation, state.head, turn), state.talk.stubbed)
         warnings += told
     if turn.terms.attachments is _STICKY:
         warnings += tell_smaller(state.library, attached)

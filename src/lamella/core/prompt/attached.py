@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 
 from lamella.core.artifacts.kinds import KINDS, promotes
 from lamella.core.artifacts.make import make_image
-from lamella.core.artifacts.model import FOUND, Artifact, Kind, Policy
+from lamella.core.artifacts.model import FOUND, NAMED_ONLY, Artifact, Kind, Policy
 from lamella.core.budget.counting import Measure
 from lamella.core.log.placement import Form
 from lamella.core.log.terms import Attachments, ImageNotes, Terms
@@ -86,7 +86,7 @@ def name_stubbed(
 ) -> tuple[tuple[Artifact, ...], tuple[str, ...]]:
     """What is attached with only the names of what receipts left a line of, and words on that."""
     named = {one.id for one in attached if name_brought(turn, one.id) in stubbed}
-    less = [replace(one, condensed="", outlined=False) if one.id in named else one for one in attached]
+    less = [replace(one, condensed=NAMED_ONLY, outlined=False) if one.id in named else one for one in attached]
     return tuple(less), tell_named([one.id for one in less if one.id in named])
 
 
@@ -211,7 +211,7 @@ def learn(
             found = KINDS[artifact.kind].part or artifact.source.via == FOUND
             holds = (None if entry is None else entry.held) if found else held
             form = Form.PREVIEW if artifact.outlined else None if holds else promoted_form(artifact, image_notes)
-            form, listed = (Form.HANDLE, True) if artifact.named_only else (form, False)
+            form, listed = (Form.HANDLE, True) if artifact.condensed == NAMED_ONLY else (form, False)
             learnt[artifact.id] = LibraryEntry(artifact=newest, at=at, form=form, held=holds, listed=listed)
     return learnt
 

@@ -14,8 +14,8 @@ CUT = "[…]"
 CUT_MEANS = f" {CUT} stands for the rest of that line"
 # Where not even so much says where it is, what stands before it is counted: the line says the same over and over.
 _FAR = 1_600
-_COUNTED_MEANS = ", […n…] for n characters of it"
-_COUNTED = re.compile(r"\[…[\d,]+…\]")
+_COUNTED_MEANS = ", […n characters] for so many of it"
+_COUNTED = re.compile(r"\[…[\d,]+ characters\]")
 # Words, and in what has none, parts that end with one of a few characters: an insertion moves none that is behind it.
 _ENDS = r"\s0@P`p\u3001\u3002\uff01\uff0c\uff1f"
 _PARTS = re.compile(rf"[^{_ENDS}]{{0,200}}[{_ENDS}]|[^{_ENDS}]{{1,200}}")
@@ -107,7 +107,7 @@ def is_unique(line: str, start: int, end: int) -> bool:
 def _show(old: str, new: str, windows: Sequence[Span], *, counted: bool) -> tuple[str, str]:
     gone, come, at = "", "", 0
     for start, end, start_new, end_new in windows:
-        mark = (f"[…{start - at:,}…]" if counted else CUT) if start > at else ""
+        mark = (f"[…{start - at:,} characters]" if counted else CUT) if start > at else ""
         gone, come, at = f"{gone}{mark}{old[start:end]}", f"{come}{mark}{new[start_new:end_new]}", end
     mark = CUT if at < len(old) else ""
     return gone + mark, come + mark

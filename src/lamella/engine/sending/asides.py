@@ -6,33 +6,19 @@ Nothing of it stands in the conversation. That it was asked does, with what it c
 from asyncio import CancelledError
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
-from datetime import datetime
 
-from lamella.core.log.call import CacheUse, Timing
-from lamella.core.messages.delta import Delta, Reply, Stop, StopReason, fold_deltas
+from lamella.core.log.call import Timing
+from lamella.core.messages.delta import Reply, Stop, StopReason, fold_deltas
 from lamella.core.messages.model import Message
 from lamella.core.messages.request import Request
 from lamella.core.values import replace
 from lamella.engine.dialogue.answer import Answer
-from lamella.engine.sending.delivery import BROKEN, STOPPED, Delivery, find_wait
-from lamella.engine.sending.deltas import foresee, read_answer
+from lamella.engine.sending.delivery import BROKEN, STOPPED, Attempt, Delivery, hear, tell_seconds
 from lamella.engine.sending.job import Job
-from lamella.errors import ProviderRetryError, ReplyBrokenError
+from lamella.errors import ReplyBrokenError
 
 # What is called when a model has said something to an aside, whole or cut.
 AnswerNote = Callable[[Answer], Awaitable[None]]
-
-
-@dataclass(slots=True)
-class _Heard:
-    """What has come of an answer so far."""
-
-    started: datetime
-    deltas: list[Delta] = field(default_factory=list)
-    first: float | None = None
-    retries: int = 0
-    foreseen: CacheUse | None = None
 
 
 async def ask_aside(job: Job, messages: Sequence[Message], *, answer: int, purpose: str) -> Reply:
@@ -62,49 +48,35 @@ async def ask_aside(job: Job, messages: Sequence[Message], *, answer: int, purpo
 
 async def call_aside(request: Request, post: Delivery, *, note: AnswerNote) -> Reply:
     """What a model answers to a request, tried again where that may help; ``note`` is told of all that was said."""
-    heard = _Heard(started=post.clock.now())
-    while True:
-        try:
-            reply = await _hear(request, post, heard)
-        except ProviderRetryError as error:
-            wait = None if heard.deltas else find_wait(error, heard.retries, post)
-            if wait is None:
-                await _note_cut(heard, post, ended=BROKEN, note=note)
-                raise
-            heard.retries += 1
-            await post.sleep(wait)
-        except BaseException as error:
-            stopped = isinstance(error, GeneratorExit | CancelledError | KeyboardInterrupt)
-            await _note_cut(heard, post, ended=STOPPED if stopped else BROKEN, note=note)
-            raise
-        else:
-            await note(_sum_up(reply, heard, post))
-            return reply
+    heard = Attempt(started=post.clock.now())
 
+    async def make() -> Request:
+        return request
 
-async def _hear(request: Request, post: Delivery, heard: _Heard) -> Reply:
-    heard.foreseen = await foresee(post.provider, request)
-    async with aclosing(read_answer(post.provider, request)) as coming:
-        async for delta in coming:
-            if heard.first is None:
-                heard.first = (post.clock.now() - heard.started).total_seconds()
-            heard.deltas.append(delta)
-    reply = fold_deltas(heard.deltas)
-    if reply is None:
-        raise ReplyBrokenError(
-            f"{request.model} ended without an end to what it said.", hint="Ask again, or ask another model."
-        )
+    try:
+        async with aclosing(hear(heard, make, post)) as coming:
+            async for one in coming:
+                heard.deltas += () if isinstance(one, tuple) else (one,)
+        reply = fold_deltas(heard.deltas)
+        if reply is None:
+            raise ReplyBrokenError(
+                f"{request.model} ended without an end to what it said.", hint="Ask again, or ask another model."
+            )
+    except BaseException as error:
+        stopped = isinstance(error, GeneratorExit | CancelledError | KeyboardInterrupt)
+        await _note_cut(heard, post, ended=STOPPED if stopped else BROKEN, note=note)
+        raise
+    await note(_sum_up(reply, heard, post))
     return reply
 
 
-async def _note_cut(heard: _Heard, post: Delivery, *, ended: str, note: AnswerNote) -> None:
+async def _note_cut(heard: Attempt, post: Delivery, *, ended: str, note: AnswerNote) -> None:
     """Of a call to which nothing came nobody knows that it was made at all."""
     reply = fold_deltas([*heard.deltas, Stop(reason=StopReason.OTHER)])
     if heard.deltas and reply is not None:
         await note(replace(_sum_up(reply, heard, post), ended=ended))
 
 
-def _sum_up(reply: Reply, heard: _Heard, post: Delivery) -> Answer:
-    total = (post.clock.now() - heard.started).total_seconds()
-    timing = Timing(first=heard.first, total=total)
+def _sum_up(reply: Reply, heard: Attempt, post: Delivery) -> Answer:
+    timing = Timing(first=heard.first, total=tell_seconds(heard.started, post.clock.now()))
     return Answer(reply=reply, timing=timing, retries=heard.retries, foreseen=heard.foreseen)

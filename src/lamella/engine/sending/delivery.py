@@ -1,12 +1,18 @@
 """Delivery: what sending works with, how patient it is, and how it ends that somebody stopped or that broke."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
 from datetime import datetime
 
 import msgspec
 from msgspec import Struct
 
+from lamella.core.log.call import CacheUse
+from lamella.core.messages.delta import Delta
 from lamella.core.messages.model import Message
+from lamella.core.messages.request import Request
+from lamella.engine.sending.deltas import foresee, read_answer
 from lamella.engine.sending.editing import AnswerEditor
 from lamella.engine.workers import Workers
 from lamella.errors import ProviderRefusedError, ProviderRetryError
@@ -61,7 +67,44 @@ class Delivery(Struct, frozen=True, kw_only=True):
     editor: AnswerEditor | None = None
 
 
-def find_wait(error: ProviderRetryError, retries: int, post: Delivery) -> float | None:
+@dataclass(slots=True)
+class Attempt:
+    """What has come of an answer so far."""
+
+    started: datetime
+    deltas: list[Delta] = field(default_factory=list)
+    first: float | None = None
+    retries: int = 0
+    foreseen: CacheUse | None = None
+
+
+async def hear(
+    heard: Attempt, make: Callable[[], Awaitable[Request]], post: Delivery
+) -> AsyncGenerator[Delta | tuple[ProviderRetryError, float], None]:
+    """What a model answers to a request, tried again where that may help: why, and how long is waited, comes before.
+
+    Whoever hears it keeps what is said: once anything was, nothing is tried again.
+    """
+    while True:
+        try:
+            request = await make()
+            heard.foreseen = await foresee(post.provider, request)
+            async with aclosing(read_answer(post.provider, request)) as coming:
+                async for delta in coming:
+                    heard.first = tell_seconds(heard.started, post.clock.now()) if heard.first is None else heard.first
+                    yield delta
+        except ProviderRetryError as error:
+            wait = None if heard.deltas else _find_wait(error, heard.retries, post)
+            if wait is None:
+                raise
+            heard.retries += 1
+            yield error, wait
+            await post.sleep(wait)
+        else:
+            return
+
+
+def _find_wait(error: ProviderRetryError, retries: int, post: Delivery) -> float | None:
     """How long to wait before one more try after so many, none where it is enough."""
     patience = post.patience
     if retries + 1 >= patience.tries or (error.wait or 0.0) > patience.at_most:

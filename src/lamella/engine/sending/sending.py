@@ -7,12 +7,12 @@ before the connection broke, is kept.
 from asyncio import CancelledError
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import NamedTuple, Protocol
 
-from lamella.core.log.call import CacheUse, Call, Timing
+from lamella.core.log.call import Call, Timing
 from lamella.core.log.nodes import Told
 from lamella.core.log.receipt import Receipt
 from lamella.core.log.terms import Terms
@@ -36,8 +36,7 @@ from lamella.engine.dialogue.answer import Answer
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.fitting import wait_apart
 from lamella.engine.dialogue.turn import TurnView, check_room, no_model
-from lamella.engine.sending.delivery import BROKEN, STOPPED, Delivery, find_wait, tell_blind, tell_seconds
-from lamella.engine.sending.deltas import foresee, read_answer
+from lamella.engine.sending.delivery import BROKEN, STOPPED, Attempt, Delivery, hear, tell_blind, tell_seconds
 from lamella.engine.sending.editing import AnswerEditor
 from lamella.engine.sending.events import Event, EventName
 from lamella.engine.sending.limits import PATIENCE, TurnLimits, TurnMeter, count_rounds, refuse_calls
@@ -80,17 +79,12 @@ class SendingChat(Protocol):
     def settings(self) -> Mapping[str, object]: ...
 
 
-@dataclass(slots=True)
-class _Attempt:
+@dataclass(slots=True, kw_only=True)
+class _TurnAttempt(Attempt):
     """An answer on its way."""
 
-    started: datetime
     built: float
-    deltas: list[Delta] = field(default_factory=list)
-    first: float | None = None
-    retries: int = 0
     shrunk: bool = False
-    foreseen: CacheUse | None = None
     # Whether tools may be called in it.
     call: bool = True
     # Those of the answer that was written down, which wait for what they give.
@@ -175,7 +169,7 @@ async def _answer(
     while True:
         rounds, refused = count_rounds(turn) if turn.envelope.prompt.rounds else (0, 0)
         if not calls:
-            sent = _Attempt(started=post.clock.now(), built=built, call=refused < PATIENCE)
+            sent = _TurnAttempt(started=post.clock.now(), built=built, call=refused < PATIENCE)
             async with aclosing(_answer_once(chat, turn, sent, post=post)) as events:
                 async for event in events:
                     turn = event.turn or turn
@@ -218,25 +212,25 @@ async def _give(
 
 
 async def _answer_once(
-    chat: SendingChat, turn: TurnView, sent: _Attempt, *, post: Delivery
+    chat: SendingChat, turn: TurnView, sent: _TurnAttempt, *, post: Delivery
 ) -> AsyncGenerator[Event, None]:
     """Send a turn and record one answer to it: in words, or with calls."""
     while True:
         try:
-            async with aclosing(read_answer(post.provider, await _make_request(turn, sent, post))) as deltas:
-                async for delta in deltas:
-                    event = _take(delta, sent, post)
+            async with aclosing(hear(sent, partial(_make_request, turn, sent, post), post)) as coming:
+                async for one in coming:
+                    event = _retry(*one) if isinstance(one, tuple) else _take(one, sent, post)
                     if event is not None:
                         yield event
             rest = None if post.editor is None else _end_text(post.editor, sent)
             if rest is not None:
                 yield rest
-        except (ProviderRetryError, ContextOverflowError) as error:
-            again = await _insist(error, chat, sent, turn=turn, post=post)
-            turn = again.turn or turn
-            yield again
-            await post.sleep(again.wait or 0.0)
         except BaseException as error:
+            shrunk = await _shrink(error, chat, sent, post=post)
+            if shrunk is not None:
+                turn = shrunk.turn or turn
+                yield shrunk
+                continue
             tell_blind(error, turn.messages)
             stopped = isinstance(error, GeneratorExit | CancelledError | KeyboardInterrupt)
             await _record_cut(chat, turn, sent, post=post, ended=STOPPED if stopped else BROKEN, why=error)
@@ -246,65 +240,41 @@ async def _answer_once(
             return
 
 
-async def _insist(
-    error: ProviderRetryError | ContextOverflowError,
-    chat: SendingChat,
-    sent: _Attempt,
-    *,
-    turn: TurnView,
-    post: Delivery,
-) -> Event:
-    """What is done before another try; where nothing may be tried, the error, once what was said is written down."""
-    again = await _try_again(error, chat, sent, post=post)
-    if again is None:
-        await _record_cut(chat, turn, sent, post=post, ended=BROKEN, why=error)
-        raise error
-    return again
-
-
-async def _try_again(
-    error: ProviderRetryError | ContextOverflowError, chat: SendingChat, sent: _Attempt, *, post: Delivery
-) -> Event | None:
-    """What is done before another try, or none where nothing may be tried: something was said, or it is enough."""
-    if sent.deltas:
+async def _shrink(error: BaseException, chat: SendingChat, sent: _TurnAttempt, *, post: Delivery) -> Event | None:
+    """The turn made smaller, once, where it did not fit after all and nothing was said to it yet."""
+    if not isinstance(error, ContextOverflowError) or sent.deltas or sent.shrunk:
         return None
-    if isinstance(error, ProviderRetryError):
-        wait = find_wait(error, sent.retries, post)
-        if wait is None:
-            return None
-        sent.retries += 1
-        return Event(kind=EventName.RETRY, said=error.message, wait=wait)
     now = post.clock.now()
-    smaller = None if sent.shrunk else await wait_apart(lambda: chat.shrink_waiting(at=now), post.workers.run)
+    smaller = await wait_apart(lambda: chat.shrink_waiting(at=now), post.workers.run)
     if smaller is None:
         return None
     sent.shrunk = True
     return Event(kind=EventName.COMPACTION, turn=smaller, receipt=smaller.compaction, said=error.message)
 
 
-async def _make_request(turn: TurnView, sent: _Attempt, post: Delivery) -> Request:
+def _retry(error: ProviderRetryError, wait: float) -> Event:
+    return Event(kind=EventName.RETRY, said=error.message, wait=wait)
+
+
+async def _make_request(turn: TurnView, sent: _TurnAttempt, post: Delivery) -> Request:
     """The request of one try."""
     model = turn.envelope.prompt.model
     if model is None:
         raise no_model()
     check_room(turn.envelope.tokens.total, answer=post.answer, window=post.window)
     request = turn.chat_request(model=model, answer=post.answer)
-    request = request if sent.call else replace(request, call=False)
-    sent.foreseen = await foresee(post.provider, request)
-    return request
+    return request if sent.call else replace(request, call=False)
 
 
-def _take(delta: Delta, sent: _Attempt, post: Delivery) -> Event | None:
+def _take(delta: Delta, sent: _TurnAttempt, post: Delivery) -> Event | None:
     """Keep a delta, and tell what there is to be told of it."""
-    if sent.first is None:
-        sent.first = tell_seconds(sent.started, post.clock.now())
     if post.editor is not None and isinstance(delta, TextDelta):
         delta = TextDelta(text=post.editor.take(delta.text))
     sent.deltas.append(delta)
     return _event(delta)
 
 
-def _end_text(editor: AnswerEditor, sent: _Attempt) -> Event | None:
+def _end_text(editor: AnswerEditor, sent: _TurnAttempt) -> Event | None:
     """What an editor held back of the answer until its end."""
     rest = editor.end(called=any(isinstance(delta, ToolCall) for delta in sent.deltas))
     sent.deltas.append(TextDelta(text=rest))
@@ -326,7 +296,7 @@ def _event(delta: Delta) -> Event | None:
 
 
 async def _record_cut(
-    chat: SendingChat, turn: TurnView, sent: _Attempt, *, post: Delivery, ended: str, why: BaseException
+    chat: SendingChat, turn: TurnView, sent: _TurnAttempt, *, post: Delivery, ended: str, why: BaseException
 ) -> None:
     """Write down what came before an answer was cut short; where it is kept aside, that must not hide why it was."""
     try:
@@ -344,7 +314,7 @@ def _tell_both(why: LamellaError, aside: LamellaError) -> None:
     why.hint = lambda door: f"{advice if isinstance(advice, str) else advice(door)} {aside.hint_at(door)}"
 
 
-async def _record(chat: SendingChat, turn: TurnView, sent: _Attempt, *, post: Delivery, ended: str = "") -> None:
+async def _record(chat: SendingChat, turn: TurnView, sent: _TurnAttempt, *, post: Delivery, ended: str = "") -> None:
     """Write the answer down; one of which nothing arrived leaves the turn waiting.
 
     Calls of an answer that was cut short are not kept: nobody knows whether they are whole. Nor are those of one in

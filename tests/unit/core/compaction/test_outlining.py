@@ -2,7 +2,7 @@
 
 from tests.unit.core.compaction.talking import Story, attaching, make_rules, note, result, selection
 
-from lamella.core.artifacts.model import Policy
+from lamella.core.artifacts.model import NAMED_ONLY, Policy
 from lamella.core.budget.thresholds import Budget
 from lamella.core.compaction.outlining import is_too_large, name_turn, outline_turn
 from lamella.core.log.turn import Turn
@@ -53,7 +53,7 @@ def test_pins_and_what_cannot_be_fetched_again_stand_as_they_are() -> None:
 
 def test_where_nothing_is_left_to_it_it_is_named() -> None:
     made = outlined(replace(attaching(note("a.md", LONG)), text="x" * 4 * 900))
-    assert made.attached[0].named_only
+    assert made.attached[0].condensed == NAMED_ONLY
     assert made.warnings == ("There is no room for the text of what is attached, so it is only named: a.md.",)
 
 
@@ -71,7 +71,7 @@ def test_outlines_lose_the_text_of_their_sections_before_their_headings() -> Non
 def test_of_many_those_that_are_short_are_shown_and_the_others_named() -> None:
     notes = [note(f"{number}.md", LONG if number else "Short.") for number in range(40)]
     made = outlined(attaching(*notes))
-    shown = [one.id for one in made.attached if not one.named_only]
+    shown = [one.id for one in made.attached if one.condensed != NAMED_ONLY]
     assert "0.md" in shown
     assert 1 < len(shown) < 6
     (told,) = [warning for warning in made.warnings if "only named" in warning]
@@ -92,5 +92,5 @@ def test_a_list_names_what_it_has_room_for_and_counts_the_rest() -> None:
 
 def test_only_some_are_named_where_that_is_asked() -> None:
     made = named(attaching(note("a.md", LONG), note("b.md", LONG)), only={"b.md"})
-    assert [one.named_only for one in made.attached] == [False, True]
+    assert [one.condensed == NAMED_ONLY for one in made.attached] == [False, True]
     assert named(attaching(selection("a.md", LONG))).warnings == ()

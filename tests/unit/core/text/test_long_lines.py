@@ -19,9 +19,11 @@ def test_where_a_line_says_the_same_over_and_over_what_stands_before_a_change_is
         assert diff is not None
         assert len(diff) < 600
         head, gone, come = diff.split("\n")
-        assert head == "@@ -1 +1 @@ […] stands for the rest of that line, […n…] for n characters of it"
-        assert gone == f"-[…{middle - 100:,}…]{old[middle - 100 : len(gone) + middle]}"[: len(gone) - 3] + "[…]"
-        assert come.startswith(f"+[…{middle - 100:,}…]{old[middle - 100 : middle]}!")
+        assert head == "@@ -1 +1 @@ […] stands for the rest of that line, […n characters] for so many of it"
+        assert (
+            gone == f"-[…{middle - 100:,} characters]{old[middle - 100 : len(gone) + middle]}"[: len(gone) - 3] + "[…]"
+        )
+        assert come.startswith(f"+[…{middle - 100:,} characters]{old[middle - 100 : middle]}!")
         assert apply_diff(old, diff) == new
 
 

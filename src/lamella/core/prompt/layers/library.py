@@ -14,7 +14,7 @@ from lamella.core.artifacts.blocks import (
     shown_text,
 )
 from lamella.core.artifacts.kinds import LATER_KIND
-from lamella.core.artifacts.model import Artifact, Policy
+from lamella.core.artifacts.model import NAMED_ONLY, Artifact, Policy
 from lamella.core.log.placement import Form
 from lamella.core.log.terms import Attachments, CarryForward, ImageNotes, Terms
 from lamella.core.prompt.layers.model import SYSTEM_PLACE, Count, Layer, LayerId, Segment, make_layer
@@ -142,7 +142,7 @@ def carried_form(entry: LibraryEntry, terms: Terms) -> Form:
     if entry.form is not None:
         return entry.form
     if entry.artifact.condensed is not None:
-        return Form.HANDLE if entry.artifact.named_only else Form.SUMMARY
+        return Form.HANDLE if entry.artifact.condensed == NAMED_ONLY else Form.SUMMARY
     carried = terms.carry_forward is CarryForward.FULL or (entry.held and terms.attachments is Attachments.STICKY)
     return Form.FULL if carried or len(entry.artifact.text) <= PREVIEW_OVER else Form.PREVIEW
 
@@ -205,7 +205,7 @@ def list_handles(
     if [one.artifact for one in before.values()] == [entry.artifact for entry in newest]:
         return before
     lines = [(entry.artifact, render_listed(entry.artifact)) for entry in newest]
-    if again and not _count_shown(_LIST_BEGINS, [line for _, line in lines], count, room):
+    if again and not _count_shown(_LIST_BEGINS, [line for _, line in lines], count=count, room=room):
         # That list says that there are more: another that names nothing would say it again.
         return {one.artifact.id: _list_nowhere(one.artifact) for one in newest}
     return _list(lines, _LIST_BEGINS, count=count, place=place, room=room)
@@ -228,7 +228,7 @@ def _list(
     lines: Sequence[tuple[Artifact, str]], begins: str, *, count: Count, place: str, room: int
 ) -> dict[str, Standing]:
     """Artifacts and their lines as a list of as many as there is room for."""
-    shown = _count_shown(begins, [line for _, line in lines], count, room)
+    shown = _count_shown(begins, [line for _, line in lines], count=count, room=room)
     more = len(lines) - shown
     ends = f"and {more:,} more; recall finds them.\n{_LIST_ENDS}" if more else _LIST_ENDS
     listed: dict[str, Standing] = {}
@@ -252,7 +252,7 @@ def is_framing(piece: str) -> bool:
     return piece in (_LIST_BEGINS, _NAMED_BEGINS) or piece.endswith(_LIST_ENDS)
 
 
-def _count_shown(begins: str, lines: Sequence[str], count: Count, room: int) -> int:
+def _count_shown(begins: str, lines: Sequence[str], *, count: Count, room: int) -> int:
     """How many of the lines have room between what begins the list and what ends it."""
     room -= count(begins) + count(f"and {len(lines):,} more; recall finds them.\n{_LIST_ENDS}")
     for shown, line in enumerate(lines):

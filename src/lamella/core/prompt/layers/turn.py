@@ -15,7 +15,7 @@ from lamella.core.artifacts.blocks import (
     render_update,
     shown_text,
 )
-from lamella.core.artifacts.model import Artifact, Image, Kind
+from lamella.core.artifacts.model import NAMED_ONLY, Artifact, Image, Kind
 from lamella.core.budget.counting import Measure, count_images
 from lamella.core.log.placement import Form
 from lamella.core.prompt.layers.library import Standing, list_named, make_standing, render_smaller
@@ -38,7 +38,7 @@ _Pair = tuple[Segment, Standing | None]
 
 def show_turn(attached: Sequence[Artifact], *, standing: Mapping[str, Standing], place: str, measure: Measure) -> Shown:
     """L3 for what is attached now, given what already stands in the request."""
-    if len(attached) == 1 and attached[0].kind is not Kind.IMAGE and not attached[0].named_only:
+    if len(attached) == 1 and attached[0].kind is not Kind.IMAGE and attached[0].condensed != NAMED_ONLY:
         # Mostly it is one note, and opening a conversation tells many of these turns.
         segment, alone = _show(attached[0], standing.get(attached[0].id), place=place, measure=measure, refused="")
         if alone is not None:
@@ -160,7 +160,7 @@ def _name(
     attached: Sequence[Artifact], *, standing: Mapping[str, Standing], place: str, measure: Measure
 ) -> Mapping[str, _Pair]:
     """What has no room for its text, and does not stand above, as lines of one list."""
-    left = [one for one in attached if one.named_only and not stands(one, standing.get(one.id))]
+    left = [one for one in attached if one.condensed == NAMED_ONLY and not stands(one, standing.get(one.id))]
     listed = list_named(left, standing=standing, count=measure.count, place=place) if left else {}
     return {one.id: (_own(listed[one.id].segment, one), listed[one.id]) for one in left}
 
