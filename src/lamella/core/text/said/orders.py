@@ -62,8 +62,9 @@ _ORDERS = (
     rf"{_BEGINS}(?:system|developer)[*_]*\s*:|^[ \t]*assistant\s*:|^[ \t]*#+\s*(?:system|instructions?)\b",
     r"\b(?:new|updated)\s+(?:system\s+)?(?:instructions?|prompt)\s*:",
     r"<\|?(?:im_start|system|/?instructions?)\b|\[/?INST\]|<!--",
+    # What must be done to a model that somebody trains is no order.
     rf"\b(?:the|next)\s+(?:next\s+)?{_WHO}\s+(?:must|should|shall|has\s+to|needs\s+to|is\s+to|is\s+(?:now\s+)?(?:required|allowed|free)"
-    r"|harus|wajib)\b|\basisten\s+(?:harus|wajib)\b",
+    r"|harus|wajib)\b(?!\s+be\s+\w+(?:ed|t|n)\b)|\basisten\s+(?:harus|wajib)\b",
 )
 # Letters apart are read as the word that they make.
 _APART = re.compile(r"(?<!\w)(?:[^\W\d_] ){3,}[^\W\d_](?!\w)")

@@ -33,6 +33,7 @@ def test_an_order_is_found_to_the_end_of_its_sentence(text: str, order: str) -> 
         "Only Bob may use the tower; the user must decide.",
         "The user wanted the list never to be sent.",
         "- User: backup of K-37\n- **Assistant:** made it",
+        "The model has to be trained on more pictures, and the bot needs to be restarted.",
         "The system: two desks and a lamp were bought, and it runs now.",
     ],
 )
