@@ -151,6 +151,8 @@ def test_what_is_there_is_completed(home: Mapping[str, str], script: Callable[..
         terminal.wait_for("map.png")
         terminal.press("\t", ENTER, ENTER)
         terminal.wait_for("map.png leaves the prompt with the next message.")
+        # Below the prompt stands its name as well, and not the hash that is its id.
+        terminal.wait_for(" · -map")
         terminal.wait_for("[plan.md] >")
         terminal.press(CTRL_D)
         assert terminal.wait_for_end() == 0
