@@ -134,6 +134,12 @@ def test_a_picture_is_dropped_and_detached_by_its_name(talk: Talk, home: Mapping
     assert "error: map.png is not in the prompt.\nhint: To drop: nothing.\n" in ran.err
 
 
+def test_a_picture_that_waits_to_be_taken_out_is_told_by_its_name(talk: Talk) -> None:
+    ran = talk("See @map.png.", "/drop map.png", "/retry")
+    assert "· -map.png]" in ran.err
+    assert "sha256:" not in ran.err
+
+
 def test_what_waits_is_left_here_when_it_is_dropped_and_what_is_pinned_stays(talk: Talk) -> None:
     ran = talk("/attach plan.md", "/drop plan.md", "Read @plan.md.", "/pin plan.md", "Keep it.", "/drop plan.md")
     assert "note: plan.md does not go with the next turn any more.\n" in ran.err
@@ -151,8 +157,6 @@ def test_what_is_there_is_completed(home: Mapping[str, str], script: Callable[..
         terminal.wait_for("map.png")
         terminal.press("\t", ENTER, ENTER)
         terminal.wait_for("map.png leaves the prompt with the next message.")
-        # Below the prompt stands its name as well, and not the hash that is its id.
-        terminal.wait_for(" · -map")
         terminal.wait_for("[plan.md] >")
         terminal.press(CTRL_D)
         assert terminal.wait_for_end() == 0

@@ -43,7 +43,7 @@ def tell_waiting(stored: StoredChat) -> str:
     waits = stored.commands
     if waits == Commands():
         return ""
-    known = {one.id: name_artifact(one) for one in list_present(stored.standing[0])}
+    known = {str(one.id): name_artifact(one) for one in list_present(stored.standing[0])}
     out = dict.fromkeys([*waits.detach, *waits.drop])
     told = "".join(f" · +{show_line(name)}" for name in name_waiting(waits))
     told += "".join(f" · -{show_line(known.get(name, name))}" for name in out)
