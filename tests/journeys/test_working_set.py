@@ -134,6 +134,12 @@ def test_a_picture_is_dropped_and_detached_by_its_name(talk: Talk, home: Mapping
     assert "error: map.png is not in the prompt.\nhint: To drop: nothing.\n" in ran.err
 
 
+def test_a_picture_that_waits_to_be_taken_out_is_told_by_its_name(talk: Talk) -> None:
+    ran = talk("See @map.png.", "/drop map.png", "/retry")
+    assert "· -map.png]" in ran.err
+    assert "sha256:" not in ran.err
+
+
 def test_what_waits_is_left_here_when_it_is_dropped_and_what_is_pinned_stays(talk: Talk) -> None:
     ran = talk("/attach plan.md", "/drop plan.md", "Read @plan.md.", "/pin plan.md", "Keep it.", "/drop plan.md")
     assert "note: plan.md does not go with the next turn any more.\n" in ran.err

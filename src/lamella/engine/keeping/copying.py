@@ -21,7 +21,7 @@ def copy_store(source: Store, target: Store, clock: Clock) -> Iterator[tuple[str
     found = list(source.list_conversations())
     called = {one.name: one.conversation for one in (*found, *there.values()) if one.erased is None}
     for listed in found:
-        outcome = _copy_one(listed, there.get(listed.conversation), theirs, ours, target)
+        outcome = _copy_one(listed, there.get(listed.conversation), theirs=theirs, ours=ours, target=target)
         if outcome == "new":
             yield ours.name_of(listed.conversation), outcome
             continue
@@ -32,7 +32,7 @@ def copy_store(source: Store, target: Store, clock: Clock) -> Iterator[tuple[str
 
 
 def _copy_one(
-    listed: ChatListing, there: ChatListing | None, theirs: Conversations, ours: Conversations, target: Store
+    listed: ChatListing, there: ChatListing | None, *, theirs: Conversations, ours: Conversations, target: Store
 ) -> str:
     if _is_another(listed, there):
         return "diverged"

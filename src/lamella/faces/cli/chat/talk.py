@@ -199,7 +199,7 @@ class TerminalChat:
 
     def tell_standing(self) -> str:
         """The status line."""
-        return tell_standing(self.stored, self.model) + tell_waiting(self.stored.commands)
+        return tell_standing(self.stored, self.model) + tell_waiting(self.stored)
 
     @property
     def sticks(self) -> bool:

@@ -38,13 +38,17 @@ def name_waiting(waits: Commands) -> list[str]:
     return list(dict.fromkeys(name_brought(one) or name_artifact(one) for one in waits.attach))
 
 
-def tell_waiting(waits: Commands) -> str:
-    """What waits for the next message, behind a status line."""
+def tell_waiting(stored: StoredChat) -> str:
+    """What waits for the next message, behind a status line; a picture by its file's name."""
+    waits = stored.commands
+    if waits == Commands():
+        return ""
+    known = {str(one.id): name_artifact(one) for one in list_present(stored.standing[0])}
     out = dict.fromkeys([*waits.detach, *waits.drop])
     told = "".join(f" · +{show_line(name)}" for name in name_waiting(waits))
-    told += "".join(f" · -{show_line(name)}" for name in out)
-    told += "".join(f" · pin {show_line(name)}" for name in waits.pin)
-    return told + "".join(f" · unpin {show_line(name)}" for name in waits.unpin)
+    told += "".join(f" · -{show_line(known.get(name, name))}" for name in out)
+    told += "".join(f" · pin {show_line(known.get(name, name))}" for name in waits.pin)
+    return told + "".join(f" · unpin {show_line(known.get(name, name))}" for name in waits.unpin)
 
 
 def list_droppable(stored: StoredChat) -> list[str]:
