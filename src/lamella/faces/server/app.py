@@ -10,6 +10,7 @@ from lamella.faces.server.describing import ABOUT, describe
 from lamella.faces.server.doors.routers import DOORS
 from lamella.faces.server.failures import add_handlers
 from lamella.faces.server.guard.guard import Guard
+from lamella.faces.server.leaving import add_leaving
 from lamella.faces.server.resources import (
     attachments,
     catalog,
@@ -74,6 +75,7 @@ def make_app(state: ServerState) -> FastAPI:
     for router in ROUTERS:
         app.include_router(router)
     add_handlers(app)
+    add_leaving(app)
     app.add_middleware(Guard, state=state)
     app.openapi = lambda: describe(app)  # type: ignore[method-assign]  # how FastAPI has it done
     return app

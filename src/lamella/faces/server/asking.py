@@ -4,16 +4,18 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Seque
 from contextlib import aclosing
 from time import perf_counter
 
+from fastapi import Request
 from fastapi.responses import JSONResponse, Response
 from opentelemetry.trace import Span
 
-from lamella import Call, Receipt
+from lamella import Call, Receipt, ToolCall
 from lamella.engine.chat import Chat
 from lamella.engine.dialogue.turn import TurnView
 from lamella.engine.runs.book import MakeEvents
 from lamella.engine.runs.place import TellingEvent
 from lamella.engine.runs.run import Run
 from lamella.engine.sending.events import Event
+from lamella.faces.server.leaving import wait_with
 from lamella.faces.server.state import Caller, ServerState
 from lamella.faces.server.streams import SseResponse, stream_events
 from lamella.faces.server.watching.lines import log_answer
@@ -154,12 +156,11 @@ def _add(counts: Iterable[int | None]) -> int | None:
     return sum(known) if known else None
 
 
-async def respond(asking: AskedTurn, run: Run, *, stream: bool) -> Response:
+async def respond(asking: AskedTurn, run: Run, request: Request, *, stream: bool) -> Response:
     """The answer of a run: events as they come, or one body at its end."""
     if stream:
         return SseResponse(stream_events(run.follow(), lambda: tell_end(run)))
-    async with aclosing(run.follow()) as events:
-        calls = [call for _, event in [one async for one in events] for call in event.calls]
+    calls = await wait_with(request, _hear_calls(run))
     chat = asking.chat
     assert chat is not None, "a run that is over was begun in a chat"
     return JSONResponse(
@@ -172,6 +173,12 @@ async def respond(asking: AskedTurn, run: Run, *, stream: bool) -> Response:
             stopped=run.stopped,
         )
     )
+
+
+async def _hear_calls(run: Run) -> list[ToolCall]:
+    """The calls that are the client's to run, once an answer is over."""
+    async with aclosing(run.follow()) as events:
+        return [call for _, event in [one async for one in events] for call in event.calls]
 
 
 def tell_end(run: Run) -> dict[str, object]:

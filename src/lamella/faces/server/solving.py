@@ -5,10 +5,14 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from secrets import token_hex
 
+from fastapi import Request
+
 from lamella.engine.engine import Engine
+from lamella.engine.runs.run import Run
 from lamella.engine.sending.events import Event
 from lamella.errors import ReplyBrokenError
 from lamella.faces.server.asking import AskedTurn
+from lamella.faces.server.leaving import wait_with
 from lamella.wiring import solve_request
 
 _NAME_BYTES = 16
@@ -20,7 +24,7 @@ class AskedSolution(AskedTurn):
     _solution: dict[str, object] | None = None
     _head = ""
 
-    async def answer(self, body: Mapping[str, object], key: str | None) -> dict[str, object]:
+    async def answer(self, request: Request, body: Mapping[str, object], key: str | None) -> dict[str, object]:
         """The whole answer; ``key`` is of the conversation that it is kept in, where nobody else is answered then."""
         engine, runs = self.state.engine_of(self.caller), self.state.runs
 
@@ -30,9 +34,7 @@ class AskedSolution(AskedTurn):
         # What is kept nowhere is in nobody's way, and counts among those that are under way.
         run = await runs.start(key or f"unkept-{token_hex(_NAME_BYTES)}", make)
         run.find_head = lambda: self._head
-        async with aclosing(run.follow()) as events:
-            async for _ in events:
-                pass
+        await wait_with(request, _follow(run))
         if self._solution is None:
             where = "" if key is None else f" What was said is kept: GET /v1/conversations/{key}."
             raise ReplyBrokenError("The answer was stopped before its end.", hint=f"Ask again.{where}")
@@ -57,3 +59,10 @@ class AskedSolution(AskedTurn):
         finally:
             solving.cancel()
             await asyncio.wait([solving])
+
+
+async def _follow(run: Run) -> None:
+    """Until an answer is over."""
+    async with aclosing(run.follow()) as events:
+        async for _ in events:
+            pass

@@ -4,7 +4,7 @@ import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Annotated, Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from fastapi.sse import format_sse_event
 from pydantic import Field, JsonValue
@@ -41,10 +41,10 @@ class AnthropicBody(DoorBody):
 
 @router.post("/messages", summary="Anthropic's API", response_class=Response, responses=_STREAMED)
 async def create_message(
-    *, body: AnthropicBody, state: State, caller: Talker, conversation: ConversationHeader = None
+    *, request: Request, body: AnthropicBody, state: State, caller: Talker, conversation: ConversationHeader = None
 ) -> Response:
     """Answer a history as Anthropic's API does, in the conversation that it is."""
-    return await _WIRE.answer(body, state, caller, named=conversation)
+    return await _WIRE.answer(request, body, state, caller=caller, named=conversation)
 
 
 def _refuse(body: AnthropicBody) -> list[str]:

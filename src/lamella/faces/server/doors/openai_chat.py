@@ -4,7 +4,7 @@ import json
 from collections.abc import AsyncGenerator, Mapping
 from typing import Annotated, Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
@@ -54,10 +54,10 @@ class ChatCompletionBody(DoorBody):
 
 @router.post("/chat/completions", summary="OpenAI's chat API", response_class=Response, responses=_STREAMED)
 async def complete_chat(
-    *, body: ChatCompletionBody, state: State, caller: Talker, conversation: ConversationHeader = None
+    *, request: Request, body: ChatCompletionBody, state: State, caller: Talker, conversation: ConversationHeader = None
 ) -> Response:
     """Answer a history as OpenAI's API does, in the conversation that it is."""
-    return await _WIRE.answer(body, state, caller, named=conversation)
+    return await _WIRE.answer(request, body, state, caller=caller, named=conversation)
 
 
 def _refuse(body: ChatCompletionBody) -> list[str]:

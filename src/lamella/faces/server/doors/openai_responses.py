@@ -4,7 +4,7 @@ import json
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from typing import Annotated, Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from fastapi.sse import format_sse_event
 from pydantic import Field, JsonValue
@@ -41,10 +41,10 @@ class ResponsesBody(DoorBody):
 
 @router.post("/responses", summary="OpenAI's Responses API", response_class=Response, responses=_STREAMED)
 async def create_response(
-    *, body: ResponsesBody, state: State, caller: Talker, conversation: ConversationHeader = None
+    *, request: Request, body: ResponsesBody, state: State, caller: Talker, conversation: ConversationHeader = None
 ) -> Response:
     """Answer a history as OpenAI's API does, or go on after an earlier response."""
-    return await _WIRE.answer(body, state, caller, named=conversation)
+    return await _WIRE.answer(request, body, state, caller=caller, named=conversation)
 
 
 def _refuse(body: ResponsesBody) -> list[str]:

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Generic, TypeVar
 
-from fastapi import Header
+from fastapi import Header, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict, JsonValue
 
@@ -19,6 +19,7 @@ from lamella.faces.server.doors.hosted import (
     read_own,
     resolve_model,
 )
+from lamella.faces.server.leaving import wait_with
 from lamella.faces.server.state import Caller, ServerState
 from lamella.faces.server.streams import SseResponse
 
@@ -58,23 +59,25 @@ class DoorWire(Generic[_Asked]):
     stream: Callable[[HostedTurn, _Asked], AsyncGenerator[bytes, None]]
     earlier: Callable[[_Asked], tuple[str | None, str | None]] = _name_nothing
 
-    async def answer(self, body: _Asked, state: ServerState, caller: Caller, *, named: str | None) -> Response:
+    async def answer(
+        self, request: Request, body: _Asked, state: ServerState, *, caller: Caller, named: str | None
+    ) -> Response:
         """Answer a history in the conversation that it is, whole or as it comes."""
         extra = body.model_extra or {}
         wrong = [*(name for name in self.refused if extra.get(name)), *self.refuse(body)]
         if wrong:
             raise CallError(f"{', '.join(wrong)} cannot be had here.", hint="Leave it out.")
-        request, conversation = await self._read(body, state, caller, named=named)
+        asked, conversation = await self._read(body, state, caller, named=named)
         ignored = sorted(set(extra) - set(self.refused))
         nameable = self.earlier is not _name_nothing
-        turn = await open_turn(state, caller, request, conversation=conversation, ignored=ignored, nameable=nameable)
+        turn = await open_turn(state, caller, asked, conversation=conversation, ignored=ignored, nameable=nameable)
         # Whoever asks is told the name that they asked by.
         turn.model = body.model or turn.model
         if body.stream:
             response = SseResponse(self.stream(turn, body))
             response.headers.update(turn.headers)
             return response
-        return JSONResponse(self.write(turn, body, await hear(turn.run)), headers=turn.headers)
+        return JSONResponse(self.write(turn, body, await wait_with(request, hear(turn.run))), headers=turn.headers)
 
     async def _read(
         self, body: _Asked, state: ServerState, caller: Caller, *, named: str | None

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Path, Query
+from fastapi import APIRouter, Header, Path, Query, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
@@ -107,15 +107,17 @@ class ResultsBody(_AnswerBody):
     outputs: Annotated[list[OutputBody], Field(min_length=1, max_length=500)]
 
 
-async def _answer(state: ServerState, caller: Caller, conversation: str, *, body: _AnswerBody, send: Send) -> Response:
+async def _answer(
+    request: Request, state: ServerState, caller: Caller, *, conversation: str, body: _AnswerBody, send: Send
+) -> Response:
     """Begin a turn, and answer with it as it was wished."""
     asking = AskedTurn(state, caller)
     run = await asking.start(conversation, send, queue=body.queue)
-    return await respond(asking, run, stream=body.stream)
+    return await respond(asking, run, request, stream=body.stream)
 
 
 @router.post("/messages", summary="Ask", response_class=Response, responses=_STREAMED)
-async def ask(*, conversation: str, body: AskBody, state: State, caller: Talker) -> Response:
+async def ask(*, request: Request, conversation: str, body: AskBody, state: State, caller: Talker) -> Response:
     """Ask a question. The event `envelope` says that it is written down, `done` that its answer is."""
 
     async def send(chat: Chat) -> AsyncGenerator[Event, None]:
@@ -139,11 +141,13 @@ async def ask(*, conversation: str, body: AskBody, state: State, caller: Talker)
             max_tokens=body.max_tokens,
         )
 
-    return await _answer(state, caller, conversation, body=body, send=send)
+    return await _answer(request, state, caller, conversation=conversation, body=body, send=send)
 
 
 @router.put("/messages/{message}", summary="Edit a question", response_class=Response, responses=_STREAMED)
-async def edit(*, conversation: str, message: Message, body: EditBody, state: State, caller: Talker) -> Response:
+async def edit(
+    *, request: Request, conversation: str, message: Message, body: EditBody, state: State, caller: Talker
+) -> Response:
     """Ask another text in place of a question, with the same attachments; the old branch stays."""
 
     async def send(chat: Chat) -> AsyncGenerator[Event, None]:
@@ -151,11 +155,13 @@ async def edit(*, conversation: str, message: Message, body: EditBody, state: St
         turn = await state.suite.pool.workers.finish(lambda: chat.edit(message, body.text))
         return announce(turn, chat.send(turn, max_tokens=body.max_tokens))
 
-    return await _answer(state, caller, conversation, body=body, send=send)
+    return await _answer(request, state, caller, conversation=conversation, body=body, send=send)
 
 
 @router.post("/messages/{message}/regenerate", summary="Answer again", response_class=Response, responses=_STREAMED)
-async def regenerate(*, conversation: str, message: Message, body: AgainBody, state: State, caller: Talker) -> Response:
+async def regenerate(
+    *, request: Request, conversation: str, message: Message, body: AgainBody, state: State, caller: Talker
+) -> Response:
     """Have a question answered again; the new answer stands beside the old one."""
 
     async def send(chat: Chat) -> AsyncGenerator[Event, None]:
@@ -163,12 +169,12 @@ async def regenerate(*, conversation: str, message: Message, body: AgainBody, st
         turn = await state.suite.pool.workers.finish(lambda: chat.regenerate(message, model=body.model))
         return announce(turn, chat.send(turn, max_tokens=body.max_tokens))
 
-    return await _answer(state, caller, conversation, body=body, send=send)
+    return await _answer(request, state, caller, conversation=conversation, body=body, send=send)
 
 
 @router.post("/messages/{message}/results", summary="Results of tools", response_class=Response, responses=_STREAMED)
 async def give_results(
-    *, conversation: str, message: Message, body: ResultsBody, state: State, caller: Talker
+    *, request: Request, conversation: str, message: Message, body: ResultsBody, state: State, caller: Talker
 ) -> Response:
     """Hand back what the calls of the last answer gave; the turn goes on with it."""
 
@@ -180,11 +186,11 @@ async def give_results(
         turn = await state.suite.pool.workers.finish(lambda: chat.give(given))
         return announce(turn, chat.send(turn, tools=chat.told_tools(turn), max_tokens=body.max_tokens))
 
-    return await _answer(state, caller, conversation, body=body, send=send)
+    return await _answer(request, state, caller, conversation=conversation, body=body, send=send)
 
 
 @router.post("/resume", summary="Go on with an open turn", response_class=Response, responses=_STREAMED)
-async def resume(*, conversation: str, body: ResumeBody, state: State, caller: Talker) -> Response:
+async def resume(*, request: Request, conversation: str, body: ResumeBody, state: State, caller: Talker) -> Response:
     """Go on with a turn that was left open, such as by a server that was killed."""
 
     async def send(chat: Chat) -> AsyncGenerator[Event, None]:
@@ -192,7 +198,7 @@ async def resume(*, conversation: str, body: ResumeBody, state: State, caller: T
         events = chat.resume(max_tokens=body.max_tokens)
         return events if waits is None else announce(waits, events)
 
-    return await _answer(state, caller, conversation, body=body, send=send)
+    return await _answer(request, state, caller, conversation=conversation, body=body, send=send)
 
 
 @router.post("/stop", summary="Stop the turn that is under way", responses=told(StoppedChatJson))

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from pydantic.alias_generators import to_camel
 
@@ -81,11 +81,11 @@ class FilterBody(_RequestBody):
 
 @router.post("/Unfold/New/solution", summary="Answer a question with its history", responses=told(SolutionJson))
 @router.post("/v1/solution", summary="Answer a question with its history", responses=told(SolutionJson))
-async def solve(*, body: SolutionBody, state: State, caller: Talker) -> dict[str, object]:
+async def solve(*, request: Request, body: SolutionBody, state: State, caller: Talker) -> dict[str, object]:
     """The answer, the whole history and the new state; kept only where a conversation is named."""
-    request = body.tell(state)
-    key = await state.suite.pool.workers.finish(lambda: _settle(state, caller, request))
-    return await AskedSolution(state, caller).answer(request, key)
+    problem = body.tell(state)
+    key = await state.suite.pool.workers.finish(lambda: _settle(state, caller, problem))
+    return await AskedSolution(state, caller).answer(request, problem, key)
 
 
 @router.post("/Unfold/new/codebase-filter", summary="Choose files for a question", responses=told(SelectionJson))
