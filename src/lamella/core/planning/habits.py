@@ -40,7 +40,7 @@ class Hazards(NamedTuple):
         back = self.come_back(name)
         return (1 - self.lapse) * (read - write * back) / (back + self.lapse + _cut_later(read, write))
 
-    def wait_worth(self, behind: int, going: float, read: float, write: float) -> float:
+    def wait_worth(self, read: float, write: float, *, behind: int, going: float) -> float:
         """What a cut saves at most: as much as the same costs a turn later, in which something is dead by itself.
 
         So many tokens stand ``behind`` it, of which those are ``going``: the later cut writes them no more.

@@ -177,7 +177,7 @@ def list_candidates(ground: Survey, asked_at: int) -> list[PricedCut]:
         going += sum([ground.wholes[name] * (1 - hazards.come_back(name)) for name in new & ground.leaving])
         if going:
             behind = total - (ground.ends[carrier.start - 1] if carrier.start else 0)
-            saved = min(saved, hazards.wait_worth(behind, going, read, write))
+            saved = min(saved, hazards.wait_worth(read, write, behind=behind, going=going))
         head = ground.find_head(carrier)
         if head and carrier.start:
             stand = total + sum([tokens - ground.wholes[name] + ground.changed.get(name, 0) for name, tokens in head])

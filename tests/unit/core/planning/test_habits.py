@@ -34,7 +34,7 @@ def test_short_lapses_are_expected_from_those_that_were() -> None:
 
 def test_a_cut_saves_no_more_than_the_same_costs_a_turn_later() -> None:
     hazards = find_hazards(NO_TRAIL)
-    nothing_goes, some_goes = (hazards.wait_worth(1_000, going, 0.1, 1.25) for going in (0.0, 500.0))
+    nothing_goes, some_goes = (hazards.wait_worth(0.1, 1.25, behind=1_000, going=going) for going in (0.0, 500.0))
     assert 0 < some_goes < nothing_goes < 1_150
-    assert hazards.wait_worth(1_000, 1_000, 0.1, 1.25) == 0
-    assert hazards.wait_worth(1_000, 500, 1.0, 1.0) == 0
+    assert hazards.wait_worth(0.1, 1.25, behind=1_000, going=1_000) == 0
+    assert hazards.wait_worth(1.0, 1.0, behind=1_000, going=500) == 0
