@@ -9,10 +9,14 @@ from lamella.core.log.records import Record
 
 
 class Checkpoint(Struct, frozen=True, kw_only=True):
-    """What the first ``version`` events of a conversation come to, as bytes that only their writer reads."""
+    """What the first ``version`` events of a conversation come to, as bytes that only their writer reads.
+
+    ``before`` is what an earlier one holds once this is kept, if that is still there.
+    """
 
     version: int
     data: bytes
+    before: "Checkpoint | None" = None
 
 
 class ChatListing(Struct, frozen=True, kw_only=True):

@@ -234,18 +234,11 @@ class Store(Protocol):
         """
         ...
 
-    def keep_checkpoint(
-        self,
-        conversation: str,
-        checkpoint: Checkpoint,
-        *,
-        instead_of: Collection[int] = (),
-        lesser: Collection[Checkpoint] = (),
-    ) -> bool:
+    def keep_checkpoint(self, conversation: str, checkpoint: Checkpoint, *, instead_of: Collection[int] = ()) -> bool:
         """Keep what all events up to now come to, and say whether it was kept: not if there are more by now.
 
         It is derived: copies leave it out, and any erasure in the conversation removes it. Those of the versions that
-        it is kept ``instead_of`` are removed; ``lesser`` are what earlier ones hold from now on, if they are there.
+        it is kept ``instead_of`` are removed.
         """
         ...
 

@@ -78,18 +78,16 @@ def test_one_is_kept_instead_of_others_or_they_stay(store: Store) -> None:
     assert versions(store) == [2, 4]
 
 
-def test_earlier_ones_hold_less_once_the_next_is_kept_if_they_are_there(store: Store) -> None:
+def test_an_earlier_one_holds_less_once_the_next_is_kept_if_it_is_there(store: Store) -> None:
     fill(store)
-    less = [Checkpoint(version=2, data=b"less"), Checkpoint(version=9, data=b"never kept")]
-    assert not store.keep_checkpoint("c", Checkpoint(version=2, data=b"late"), lesser=less)
+    less = Checkpoint(version=2, data=b"less")
+    assert not store.keep_checkpoint("c", Checkpoint(version=2, data=b"late", before=less))
     assert store.read_checkpoints("c")[1].data == b"2 " + ODD
     store.append("c", say("four"), expected=3)
-    assert store.keep_checkpoint("c", Checkpoint(version=4, data=b"x"), instead_of=[3], lesser=less)
-    assert [(one.version, one.data) for one in store.read_checkpoints("c")] == [
-        (1, b"1 " + ODD),
-        (2, b"less"),
-        (4, b"x"),
-    ]
+    for before in (less, Checkpoint(version=9, data=b"never kept")):
+        assert store.keep_checkpoint("c", Checkpoint(version=4, data=b"x", before=before), instead_of=[3])
+    now = [Checkpoint(version=1, data=b"1 " + ODD), less, Checkpoint(version=4, data=b"x")]
+    assert list(store.read_checkpoints("c")) == now
 
 
 def test_checkpoints_change_nothing_that_a_conversation_is(store: Store) -> None:

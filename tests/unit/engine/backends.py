@@ -47,16 +47,9 @@ class Failing:
         self._check()
         return self._store.load(conversation, after=after)
 
-    def keep_checkpoint(
-        self,
-        conversation: str,
-        checkpoint: Checkpoint,
-        *,
-        instead_of: Collection[int] = (),
-        lesser: Collection[Checkpoint] = (),
-    ) -> bool:
+    def keep_checkpoint(self, conversation: str, checkpoint: Checkpoint, *, instead_of: Collection[int] = ()) -> bool:
         self._check()
-        return self._store.keep_checkpoint(conversation, checkpoint, instead_of=instead_of, lesser=lesser)
+        return self._store.keep_checkpoint(conversation, checkpoint, instead_of=instead_of)
 
     def read_checkpoints(self, conversation: str) -> Sequence[Checkpoint]:
         self._check()

@@ -8,12 +8,11 @@ from lamella.holdings import Checkpoint
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointWrite:
-    """A checkpoint to keep, the versions of those that it replaces, and what earlier ones hold from now on."""
+    """A checkpoint to keep, and the versions of those that it replaces."""
 
     conversation: str
     checkpoint: Checkpoint
     instead_of: tuple[int, ...]
-    lesser: tuple[Checkpoint, ...]
 
 
 def write_checkpoint(database: Database, transaction: Transaction, kept: CheckpointWrite) -> bool:
@@ -31,10 +30,11 @@ def write_checkpoint(database: Database, transaction: Transaction, kept: Checkpo
         "DELETE FROM checkpoints WHERE conversation = ? AND version = ?",
         [(conversation, version) for version in kept.instead_of],
     )
-    transaction.run_each(
-        "UPDATE checkpoints SET data = ? WHERE conversation = ? AND version = ?",
-        [(one.data, conversation, one.version) for one in kept.lesser],
-    )
+    if checkpoint.before is not None:
+        transaction.run(
+            "UPDATE checkpoints SET data = ? WHERE conversation = ? AND version = ?",
+            *(checkpoint.before.data, conversation, checkpoint.before.version),
+        )
     transaction.run(
         "INSERT INTO checkpoints (conversation, version, head, data) VALUES (?, ?, ?, ?)"
         " ON CONFLICT (conversation, version) DO UPDATE SET head = excluded.head, data = excluded.data",

@@ -108,14 +108,7 @@ class MemoryStore:
             refuse_erased(conversation, kept.erased)
             return tuple(kept.records[after:])
 
-    def keep_checkpoint(
-        self,
-        conversation: str,
-        checkpoint: Checkpoint,
-        *,
-        instead_of: Collection[int] = (),
-        lesser: Collection[Checkpoint] = (),
-    ) -> bool:
+    def keep_checkpoint(self, conversation: str, checkpoint: Checkpoint, *, instead_of: Collection[int] = ()) -> bool:
         """Keep what all events up to now come to; nothing happens if others were written meanwhile."""
         check_name(conversation)
         with self._lock:
@@ -124,8 +117,9 @@ class MemoryStore:
                 return False
             for version in instead_of:
                 kept.checkpoints.pop(version, None)
-            kept.checkpoints.update({one.version: one for one in lesser if one.version in kept.checkpoints})
-            kept.checkpoints[checkpoint.version] = checkpoint
+            if checkpoint.before is not None and checkpoint.before.version in kept.checkpoints:
+                kept.checkpoints[checkpoint.before.version] = checkpoint.before
+            kept.checkpoints[checkpoint.version] = replace(checkpoint, before=None)
             return True
 
     def read_checkpoints(self, conversation: str) -> Sequence[Checkpoint]:

@@ -127,20 +127,11 @@ class SqlStore:
         check_name(conversation)
         return _load(self._opened(), conversation, after=after)
 
-    def keep_checkpoint(
-        self,
-        conversation: str,
-        checkpoint: Checkpoint,
-        *,
-        instead_of: Collection[int] = (),
-        lesser: Collection[Checkpoint] = (),
-    ) -> bool:
+    def keep_checkpoint(self, conversation: str, checkpoint: Checkpoint, *, instead_of: Collection[int] = ()) -> bool:
         """Keep what all events up to now come to; nothing happens if others were written meanwhile."""
         check_name(conversation)
         database = self._opened()
-        kept = CheckpointWrite(
-            conversation=conversation, checkpoint=checkpoint, instead_of=tuple(instead_of), lesser=tuple(lesser)
-        )
+        kept = CheckpointWrite(conversation=conversation, checkpoint=checkpoint, instead_of=tuple(instead_of))
         return database.write(lambda transaction: write_checkpoint(database, transaction, kept))
 
     def read_checkpoints(self, conversation: str) -> Sequence[Checkpoint]:

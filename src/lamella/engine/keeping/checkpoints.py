@@ -62,7 +62,7 @@ class Checkpoints:
         self._counts: list[bytes] = []
         self._last: Snapshot | None = None
         # What is left of the one before it once that is not the newest any more.
-        self._before: tuple[Checkpoint, ...] = ()
+        self._before: Checkpoint | None = None
         # Those that lead nowhere, as far as is known; they would be read in vain at every opening.
         self._unused: tuple[int, ...] = ()
 
@@ -78,7 +78,7 @@ class Checkpoints:
         used = {snapshot.version for snapshot in snapshots}
         self._unused = tuple(version for version in found if version not in used)
         self._start = self._kept = self._due = log.version
-        self._counts, self._last, self._before = [], None, ()
+        self._counts, self._last, self._before = [], None, None
         if snapshots and log.version - snapshots[-1].after < self._every:
             # It goes on growing: a conversation of short sittings would have one for each of them.
             self._start, self._last = snapshots[-1].after, snapshots[-1]
@@ -94,7 +94,7 @@ class Checkpoints:
             if record.kind is EventKind.ERASURE:
                 # No checkpoint is left to go on from, and what was counted until now may be of what is gone.
                 self._start = self._kept = self._due = 0
-                self._counts, self._unused, self._last, self._before = [], (), None, ()
+                self._counts, self._unused, self._last, self._before = [], (), None, None
             elif record.counts and are_whole(record.counts):
                 self._counts.append(record.counts)
 
@@ -111,7 +111,7 @@ class Checkpoints:
         self._due = log.version
         snapshot = self._save(log, find_state())
         if snapshot is not None:
-            self._kept, self._unused, self._before = log.version, (), ()
+            self._kept, self._unused, self._before = log.version, (), None
             if log.version - self._start >= self._every:
                 self._start, self._counts, self._last = log.version, [], None
                 self._before = _lessen(snapshot)
@@ -127,12 +127,10 @@ class Checkpoints:
         data = write_snapshot(snapshot)
         if data is None:
             return None
-        checkpoint = Checkpoint(version=log.version, data=data)
+        checkpoint = Checkpoint(version=log.version, data=data, before=self._before)
         grown = (self._kept,) if self._kept > self._start else ()
         try:
-            kept = self._store.keep_checkpoint(
-                self._conversation, checkpoint, instead_of=(*self._unused, *grown), lesser=self._before
-            )
+            kept = self._store.keep_checkpoint(self._conversation, checkpoint, instead_of=(*self._unused, *grown))
         except LamellaError:
             # The events are written and acknowledged. Without a snapshot they are folded again, as they always can be.
             return None
@@ -145,10 +143,10 @@ def _read(checkpoint: Checkpoint) -> Snapshot | None:
     return snapshot if snapshot is not None and snapshot.version == checkpoint.version else None
 
 
-def _lessen(snapshot: Snapshot) -> tuple[Checkpoint, ...]:
+def _lessen(snapshot: Snapshot) -> Checkpoint | None:
     """A checkpoint without the state that it has while it is the newest; none where it has no state."""
     data = write_snapshot(replace(snapshot, state=b"")) if snapshot.state else None
-    return () if data is None else (Checkpoint(version=snapshot.version, data=data),)
+    return None if data is None else Checkpoint(version=snapshot.version, data=data)
 
 
 def _weigh(snapshots: Sequence[Snapshot]) -> dict[int, dict[str, int]]:

@@ -74,18 +74,11 @@ class Altered(Failing):
         self.full = False
         self.before_keeping: Callable[[], object] = lambda: None
 
-    def keep_checkpoint(
-        self,
-        conversation: str,
-        checkpoint: Checkpoint,
-        *,
-        instead_of: Collection[int] = (),
-        lesser: Collection[Checkpoint] = (),
-    ) -> bool:
+    def keep_checkpoint(self, conversation: str, checkpoint: Checkpoint, *, instead_of: Collection[int] = ()) -> bool:
         if self.full:
             raise StoreUnavailableError("The disk is full.", hint="Make room and try again.")
         self.before_keeping()
-        return super().keep_checkpoint(conversation, checkpoint, instead_of=instead_of, lesser=lesser)
+        return super().keep_checkpoint(conversation, checkpoint, instead_of=instead_of)
 
     def read_checkpoints(self, conversation: str) -> Sequence[Checkpoint]:
         altered = (self.alter(checkpoint) for checkpoint in super().read_checkpoints(conversation))

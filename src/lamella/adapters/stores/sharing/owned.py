@@ -34,16 +34,9 @@ class OwnedStore:
     def load(self, conversation: str, *, after: int = 0) -> Sequence[Record]:
         return self._store.load(conversation, after=after) if self._sees(conversation) else ()
 
-    def keep_checkpoint(
-        self,
-        conversation: str,
-        checkpoint: Checkpoint,
-        *,
-        instead_of: Collection[int] = (),
-        lesser: Collection[Checkpoint] = (),
-    ) -> bool:
+    def keep_checkpoint(self, conversation: str, checkpoint: Checkpoint, *, instead_of: Collection[int] = ()) -> bool:
         self._check(conversation)
-        return self._store.keep_checkpoint(conversation, checkpoint, instead_of=instead_of, lesser=lesser)
+        return self._store.keep_checkpoint(conversation, checkpoint, instead_of=instead_of)
 
     def read_checkpoints(self, conversation: str) -> Sequence[Checkpoint]:
         return self._store.read_checkpoints(conversation) if self._sees(conversation) else ()

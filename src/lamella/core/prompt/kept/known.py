@@ -26,12 +26,12 @@ class Shelves:
         self.artifacts: list[Artifact] = []
         self.pieces: list[str] = []
         self.kept: list[KeptPiece] = []
-        self._artifacts: dict[int, int] = {}
+        self._artifacts: dict[Artifact, int] = {}
         self._pieces: dict[str, int] = {}
 
     def name_artifact(self, artifact: Artifact) -> int:
-        """The number of an artifact: one object stays one."""
-        number = self._artifacts.setdefault(id(artifact), len(self.artifacts))
+        """The number of an artifact."""
+        number = self._artifacts.setdefault(artifact, len(self.artifacts))
         if number == len(self.artifacts):
             self.artifacts.append(artifact)
         return number

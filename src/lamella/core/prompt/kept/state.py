@@ -71,7 +71,7 @@ _BODY_DECODER = Decoder(_Body, dec_hook=lambda _type, items: Series(items))
 class KeptState:
     """A state after so many ``turns``, the last message of which is the ``head``, still packed."""
 
-    def __init__(self, grounds: _Grounds, turns: int, head: str, body: bytes | Raw) -> None:
+    def __init__(self, grounds: _Grounds, *, turns: int, head: str, body: Raw) -> None:
         self._grounds = grounds
         self.turns = turns
         self.head = head
@@ -132,8 +132,8 @@ def write_state(
     state: State,
     names: Sequence[str],
     texts: Sequence[str],
-    committed: CompactionsInForce,
     *,
+    committed: CompactionsInForce,
     usual: Terms,
     measure: Measure,
 ) -> bytes:
@@ -143,19 +143,19 @@ def write_state(
         return b""
     grounds = _find_grounds(names[:end], committed, usual=usual, measure=measure)
     try:
-        body = _pack(state, names[:end], texts[:end], measure)
+        body = _pack(state, names[:end], texts[:end], measure=measure)
         data = b"" if body is None else _ENCODER.encode((grounds, state.turns, state.head, body))
     except _UNREADABLE:
         return b""
     return data if len(data) <= _LARGEST else b""
 
 
-def _pack(state: State, names: Sequence[str], texts: Sequence[str], measure: Measure) -> _Body | None:
+def _pack(state: State, names: Sequence[str], texts: Sequence[str], *, measure: Measure) -> _Body | None:
     shelves = Shelves()
-    stands: dict[int, int] = {}
+    stands: dict[Standing, int] = {}
     stood: list[KeptStanding] = []
     for one in (*state.shelf.values(), *state.standing.values()):
-        if stands.setdefault(id(one), len(stood)) == len(stood):
+        if stands.setdefault(one, len(stood)) == len(stood):
             stood.append(shelves.pack_standing(one))
             if unpack_standing(stood[-1], shelves.artifacts, shelves.pieces) != one:
                 return None
@@ -187,13 +187,14 @@ def _pack(state: State, names: Sequence[str], texts: Sequence[str], measure: Mea
     )
 
 
-def _number(standing: Mapping[str, Standing], stands: Mapping[int, int]) -> dict[str, int]:
-    return {name: stands[id(one)] for name, one in standing.items()}
+def _number(standing: Mapping[str, Standing], stands: Mapping[Standing, int]) -> dict[str, int]:
+    return {name: stands[one] for name, one in standing.items()}
 
 
 def read_state(data: bytes) -> KeptState | None:
     """The state that the bytes hold, or none."""
     try:
-        return KeptState(*_DECODER.decode(data)) if data else None
+        grounds, turns, head, body = _DECODER.decode(data)
+        return KeptState(grounds, turns=turns, head=head, body=body)
     except _UNREADABLE:
         return None

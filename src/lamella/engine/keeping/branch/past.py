@@ -32,6 +32,8 @@ class BranchReader:
 
     def read(self, told: Sequence[Told], *, kept: bytes, find_time: Callable[[str], str | None]) -> Past:
         """Its past, from a state that was kept on, where that holds for it."""
+        if not told:
+            return Past(find_time=find_time)
         names, texts = list_said(told)
         found = self._find_state(names, texts, kept)
         before, rest = split_told(told, 0 if found is None else found.turns)
@@ -72,4 +74,4 @@ def find_state(log: Log, state: State, *, usual: Terms, measure: Measure) -> byt
     names, texts = list_said(told)
     if not log.asked.keys().isdisjoint(names):
         return b""
-    return write_state(state, names, texts, log.committed(told), usual=usual, measure=measure)
+    return write_state(state, names, texts, committed=log.committed(told), usual=usual, measure=measure)
