@@ -18,8 +18,8 @@ from lamella.errors import StoreUnavailableError
 
 Result = TypeVar("Result")
 
-# About as many appends share a commit: 3.5 with 6 threads, 15 with 16, and 24 do no more turns. Each takes the
-# interpreter from the loop now and then: on a busy machine the 99th percentile of its gaps was 15 ms (2026-11-18).
+# Ten appends share a commit with 16 threads, 3.5 with 6, and 24 do no more turns. Each takes the interpreter from the
+# loop now and then: on a busy machine the 99th percentile of its gaps was 12 to 24 ms with 16 (2026-11-18).
 _THREADS = 16
 # A store gives up after this long, and so does whoever has not even come to it.
 _PATIENCE = 10.0
