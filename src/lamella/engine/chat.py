@@ -30,7 +30,7 @@ from lamella.engine.script import play_script, read_script, write_script
 from lamella.engine.sending.delivery import ANSWER, Delivery
 from lamella.engine.sending.events import Event
 from lamella.engine.sending.job import Job, Runner, Workplace, find_runner, run_job
-from lamella.engine.sending.keep_alive import keep_alive, keep_once
+from lamella.engine.sending.keep_alive import keep_alive
 from lamella.engine.sending.limits import TurnLimits
 from lamella.engine.sending.pool import ProviderPool
 from lamella.engine.sending.tools import Toolbox, ToolFunction
@@ -128,13 +128,9 @@ class Chat(Discourse):
         toolbox = self._equip(tools, seconds=bounds.call_seconds)
         return self._alone(self._go_on(None, toolbox, max_tokens=max_tokens, limits=bounds))
 
-    async def keep_alive(self) -> int:
-        """Keep the provider's cache as often as ``keep_alive`` says and it pays, until it is cancelled; how often."""
-        return await keep_alive(self._stored, lambda model: self._find_pool().post(model, answer=1))
-
-    async def keep_once(self) -> bool:
-        """Keep the provider's cache once more, whatever ``keep_alive`` says, if that is due by now and pays."""
-        return await keep_once(self._stored, lambda model: self._find_pool().post(model, answer=1))
+    async def keep_alive(self, *, once: bool = False) -> int:
+        """Keep the cache as often as settings say and it pays, or ``once`` if it is due by now; how often it was."""
+        return await keep_alive(self._stored, lambda one: self._find_pool().post(one, answer=1), once=once)
 
     def _name_runner(self, runner: str | None) -> str:
         """The runner that is meant, once it is known that there is one."""

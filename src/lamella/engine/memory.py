@@ -54,9 +54,10 @@ class MemoryWatch:
     Else with a question that moves what was sent anyway.
     """
 
-    def __init__(self, part: MemoryPart) -> None:
+    def __init__(self, part: MemoryPart, *, reopens: bool = False) -> None:
         self._part = part
-        self.is_due = True
+        # Where every question opens a conversation, only the first is a reason.
+        self.is_due: bool | None = None if reopens else True
 
     def hold(self, asked: Ask, state: State, rules: Rules) -> Ask:
         """What is asked, with the memory as it is now where that is due; else only if this turn moves what was sent.
@@ -66,7 +67,7 @@ class MemoryWatch:
         held = state.system.memory
         if _NAME in asked.system or (held and not held.startswith(MEMORY_HEADING)):
             return asked
-        due = self.is_due or asked.fold
+        due = (state.last is None if self.is_due is None else self.is_due) or asked.fold
         try:
             text = self._read(state, rules)
         except LamellaError as error:

@@ -61,10 +61,8 @@ class StoredChat(StagedChat, CommandedChat, RuledChat, PlannedChat, AccountedCha
         self._settings = ChatSettings(backend.configure, settings or {})
         self._dialogue: Dialogue | None = None
         self._recaller = Recaller()
-        self._memory = None if backend.memory is None else MemoryWatch(backend.memory)
+        self._memory = None if backend.memory is None else MemoryWatch(backend.memory, reopens=backend.reopens)
         self._take_up()
-        if backend.reopens and self._log.head:
-            self._take_up_memory(due=False)
 
     @property
     def settings(self) -> Mapping[str, object]:

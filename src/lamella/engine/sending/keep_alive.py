@@ -31,12 +31,15 @@ class RepeatingChat(Protocol):
     def note_keep_alive(self, request: Request, given: Answer, *, after: str, at: datetime) -> None: ...
 
 
-async def keep_alive(chat: RepeatingChat, find_post: Callable[[str], Delivery]) -> int:
+async def keep_alive(chat: RepeatingChat, find_post: Callable[[str], Delivery], *, once: bool = False) -> int:
     """Send the last request again each time it is due, as often as settings say; how often it was.
 
     It ends early where the next would not pay, where the cache lapsed before it could be sent, and once something was
-    asked. ``find_post`` gives what sends to a model.
+    asked. ``find_post`` gives what sends to a model. ``once`` waits for nothing: whatever settings say, it is
+    sent if that is due by now.
     """
+    if once:
+        return await _keep_once(chat, find_post)
     head, made = chat.head, 0
     while made < chat.keep_alives:
         request = chat.repeat_last()
@@ -55,17 +58,17 @@ async def keep_alive(chat: RepeatingChat, find_post: Callable[[str], Delivery]) 
     return made
 
 
-async def keep_once(chat: RepeatingChat, find_post: Callable[[str], Delivery]) -> bool:
-    """Send the last request again if that is due by now and pays; whether it was."""
+async def _keep_once(chat: RepeatingChat, find_post: Callable[[str], Delivery]) -> int:
+    """Send the last request again if that is due by now and pays, whatever settings say; how often it was."""
     request = chat.repeat_last()
     if request is None:
-        return False
+        return 0
     post = find_post(request.model)
     due = await post.workers.run(partial(chat.find_keep_alive, at=post.clock.now()))
     if due is None or due.due_at > post.clock.now():
-        return False
+        return 0
     await _send(chat, request, post, head=chat.head)
-    return True
+    return 1
 
 
 async def _send(chat: RepeatingChat, request: Request, post: Delivery, *, head: str) -> None:

@@ -216,7 +216,7 @@ async def keep_cache(*, conversation: str, state: State, caller: Talker) -> dict
     key = await state.suite.pool.workers.run(lambda: state.find_key(caller, conversation))
     async with state.runs.hold(key):
         chat = await state.engine_of(caller).conversation(key)
-        sent = await chat.keep_once()
+        sent = bool(await chat.keep_alive(once=True))
         cold = await state.suite.pool.workers.run(chat.cold)
     return {"lamella": 1, "conversation": key, "sent": sent, "cold": view_cold(cold)}
 
