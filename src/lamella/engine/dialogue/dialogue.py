@@ -308,8 +308,7 @@ class Dialogue(SearchedDialogue):
             planned = self.plan(summaries=False, at=at)
             return None if planned.receipt is None else self.commit(planned, at=at)
         goal = self._rules.budget.target * self._rules.budget.limit
-        turn = self._cut_waiting(goal, self._fitter.without_summaries())
-        if turn is None:
+        if (turn := self._cut_waiting(goal, self._fitter.without_summaries())) is None:
             return None
         if self._journal is not None:
             self._journal.write_receipt(turn.receipts[-1], before=self._state.head, at=at)
@@ -360,8 +359,7 @@ class Dialogue(SearchedDialogue):
         """Do what was planned; something said since makes the plan void."""
         if not isinstance(planned, Proposal):
             raise CallError(f"A {type(planned).__name__} is no plan.", hint="Give what planning returned.")
-        receipt = planned.receipt
-        if receipt is None:
+        if (receipt := planned.receipt) is None:
             raise CallError("There is nothing to compact.", hint="Plan with a smaller share, for example 0.3.")
         if receipt.parent != self._leave().head or planned.upon != tuple(one.id for one in self._past.committed()):
             raise CallError("The conversation went on since this was planned.", hint="Plan again, then commit.")

@@ -50,7 +50,9 @@ class _CountPage(dict[str, int]):
         if tokens is not None:
             return tokens
         name = hash_text(text)
-        tokens = self._find(name)
+        tokens = self._known.get(name)
+        if tokens is None and self._unread:
+            tokens = self._look_up(name)
         if tokens is None:
             tokens = self._known[name] = self.fresh[name] = self.measure.count(text)
         self[text] = tokens
@@ -60,10 +62,8 @@ class _CountPage(dict[str, int]):
         """Take in what was kept."""
         self._unread += b"".join([some for some in kept if len(some) % _ENTRY.size == 0])
 
-    def _find(self, name: str) -> int | None:
-        tokens = self._known.get(name)
-        if tokens is not None or not self._unread:
-            return tokens
+    def _look_up(self, name: str) -> int | None:
+        """The count among those not read yet; all of them are read once more than a few were looked for."""
         self._looked_for += 1
         if self._looked_for <= _FEW:
             return _find_count(self._unread, name, self.measure)
