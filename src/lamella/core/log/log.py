@@ -300,7 +300,7 @@ class Log(Struct, dict=True):
         self.chose_model, self.left, self.undone = False, NOTHING_SET, False
 
     def moves_by_undo(self) -> bool:
-        """Whether the next request differs from the one before it, since a compaction that was sent under was undone."""
+        """Whether the next request differs from the one before it: a compaction that was sent under was undone."""
         return self.undone and not self.compacted_since and self.compactions.was_undone(self.last_sent[1])
 
     def moved_by_undo(self, question: str) -> bool:
