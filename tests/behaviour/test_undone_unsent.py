@@ -47,6 +47,11 @@ def test_in_a_store_the_next_request_is_the_same_also_once_it_is_opened_anew(lay
     chat.undo()
     assert look(chat) == before
     assert look(lamella.open(place, summarizer="off").chat("long")) == before
+    # Also while it waits for its answer: whoever opens it then sends the same.
+    asked = chat.ask("Where were we?", at=LATER)
+    assert (asked.messages, str(asked.prefix.movement)) == before
+    anew = lamella.open(place, summarizer="off").chat("long")
+    assert anew.preview("Hm?", at=LATER).messages == chat.preview("Hm?", at=LATER).messages
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -52,9 +52,9 @@ class Compactions(Struct):
         for entry in branch[found:]:
             entry.undone_at = at
 
-    def was_undone(self, since: int) -> bool:
-        """Whether one that was in force at a moment of the past is so no more."""
-        return any(_in_force(entry, since) and not _in_force(entry, None) for entry in self._entries)
+    def was_undone(self, since: int, *, until: int | None = None) -> bool:
+        """Whether one that was in force at a moment of the past is so no more, or was not at a later one."""
+        return any(_in_force(entry, since) and not _in_force(entry, until) for entry in self._entries)
 
     def on(self, path: Mapping[str, int], *, until: int | None = None) -> CompactionsInForce:
         """Those in force on a branch, given when each of its messages was said; ``until`` a moment of the past."""

@@ -294,16 +294,22 @@ class Log(Struct, dict=True):
 
     def _begin_turn(self, question: str) -> None:
         """What was to be told of the next request was told of this one."""
-        (self.undone_before.add if self.moves_by_undo() else self.undone_before.discard)(question)
+        undone = self.undone and not self.compacted_since
+        (self.undone_before.add if undone else self.undone_before.discard)(question)
         self.rewritten, self.last_asked, self.last_sent = None, question, (question, self.version)
         self.chose_model, self.left, self.undone = False, NOTHING_SET, False
 
     def moves_by_undo(self) -> bool:
-        """Whether the next request differs from the one before it because a compaction was undone.
-
-        One that nothing was sent under leaves everything as it was.
-        """
+        """Whether the next request differs from the one before it: a compaction that was sent under was undone."""
         return self.undone and not self.compacted_since and self.compactions.was_undone(self.last_sent[1])
+
+    def moved_by_undo(self, question: str) -> bool:
+        """Whether the request of a question differed from the one before it for the same reason."""
+        if question not in self.undone_before:
+            return False
+        asked = self.nodes[question].number
+        sent = max((node.number for node in self.nodes.values() if node.number < asked), default=0)
+        return self.compactions.was_undone(sent, until=asked)
 
     def _keep_asked(self, question: Node) -> None:
         """Before a question is asked otherwise: its replies stay replies to what it was."""

@@ -384,7 +384,7 @@ class StoredChat(StagedChat, CommandedChat, RuledChat, PlannedChat, AccountedCha
             recaller=self._recaller,
         )
         undone = self._log.moves_by_undo()
-        if dialogue.waits and (undone or told[-1].message.id in self._log.undone_before):
+        if dialogue.waits and (undone or self._log.moved_by_undo(told[-1].message.id)):
             dialogue.mark_waiting_undone()
         if undone:
             dialogue.mark_undone()

@@ -89,3 +89,5 @@ def test_only_what_was_in_force_at_a_moment_counts_as_undone_since() -> None:
     assert made.was_undone(6)
     assert not made.was_undone(7)
     assert not committed(("r", "a3", 6)).was_undone(6)
+    assert made.was_undone(6, until=7)
+    assert not made.was_undone(5, until=7)
