@@ -66,17 +66,18 @@ async def _talk(engine: lamella.Engine, name: str, turns: int) -> None:
             await asyncio.sleep(0)
 
 
-async def _talk_all(url: str, chats: int, turns: int) -> None:
+async def _talk_all(url: str, chats: int, turns: int, *, about: str) -> None:
+    """Send turns in as many new conversations: what was said in others is not theirs to carry."""
     script = ScriptedProvider(*["Answer."] * (chats * turns))
     async with _open(url, model="scripted:loop", provider=script) as engine:
-        await asyncio.gather(*(_talk(engine, f"chat {number}", turns) for number in range(chats)))
+        await asyncio.gather(*(_talk(engine, f"{about} {number}", turns) for number in range(chats)))
 
 
 def measure_gaps(url: str, *, chats: int = CHATS, turns: int = TURNS) -> tuple[Gaps, Gaps]:
     """The gaps of an idle program, and of one that sends so many chats at once, in the same run."""
 
     async def both() -> tuple[Gaps, Gaps]:
-        return await _measure(asyncio.sleep(_IDLE)), await _measure(_talk_all(url, chats, turns))
+        return await _measure(asyncio.sleep(_IDLE)), await _measure(_talk_all(url, chats, turns, about="gaps"))
 
     return asyncio.run(both())
 
@@ -97,11 +98,11 @@ class Rates:
 
 def measure_rates(url: str, *, tasks: int = CHATS, turns: int = QUICK_TURNS) -> Rates:
     """Turns of many tasks, between two rows of appends to the same store."""
-    asyncio.run(_talk_all(url, 1, turns))
-    written = _read_appends(url, "chat 0")[-2 * turns :]
+    asyncio.run(_talk_all(url, 1, turns, about="first"))
+    written = _read_appends(url, "first 0")
     raw, single = _write_all(url, written), _append_all(url, "before")
     begun, used = time.perf_counter(), time.process_time()
-    asyncio.run(_talk_all(url, tasks, turns))
+    asyncio.run(_talk_all(url, tasks, turns, about="rates"))
     seconds, work = time.perf_counter() - begun, time.process_time() - used
     raw, single = raw + _write_all(url, written), single + _append_all(url, "after")
     return Rates(
