@@ -1,6 +1,12 @@
-"""Many chats that stream at once from one worker: how soon each answer begins, beside a bare framework's stream."""
+"""Many chats that stream at once from one worker: how soon each answer begins, beside a bare framework's stream.
+
+A worker is a process of its own, ``python -m bench.serving STORE`` or ``BARE``: in one process with those who ask, each
+would wait for the interpreter while the other has it.
+"""
 
 import asyncio
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -17,6 +23,7 @@ from lamella.core.messages.delta import Delta, Stop, StopReason, TextDelta
 from lamella.core.messages.request import Request
 from lamella.testing import ScriptedProvider
 
+BARE = "bare"
 CHATS = 200
 SECONDS = 60.0
 # An answer of forty words at the pace of a model: some eight seconds.
@@ -42,11 +49,24 @@ async def speak() -> AsyncIterator[str]:
 
 def measure_first_events(store: str, *, chats: int = CHATS, seconds: float = SECONDS) -> tuple[float, float]:
     """The 99th percentile of seconds until an answer begins: of the server, and of a stream of the bare framework."""
-    with serve(_make_server(store)) as url:
+    with _serve(store) as url:
         ours = asyncio.run(_load(url, "/v1/conversations/{}/messages", chats, seconds))
-    with serve(_make_bare()) as url:
+    with _serve(BARE) as url:
         bare = asyncio.run(_load(url, "/bare/{}", chats, seconds))
     return _find_p99(ours), _find_p99(bare)
+
+
+@contextmanager
+def _serve(what: str) -> Iterator[str]:
+    """The address of a worker that serves a store, or the bare framework; it ends when its input does."""
+    command = [sys.executable, "-m", "bench.serving", what]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as worker:
+        assert worker.stdin is not None
+        assert worker.stdout is not None
+        try:
+            yield worker.stdout.readline().strip()
+        finally:
+            worker.stdin.close()
 
 
 def _make_server(store: str) -> Callable[..., Any]:
@@ -80,23 +100,22 @@ def _make_bare() -> Callable[..., Any]:
     return app
 
 
-@contextmanager
-def serve(app: Callable[..., Any]) -> Iterator[str]:
-    """An application on one worker, on a free port."""
+def main(what: str) -> None:
+    """Serve on a free port until there is no more input, and say where."""
     from lamella.faces.server.serving import bind
 
+    app = _make_bare() if what == BARE else _make_server(what)
     listener = bind("127.0.0.1", 0)
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=1))
-    thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    try:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-    finally:
+
+    def end() -> None:
+        sys.stdin.read()
         server.should_exit = True
-        thread.join(30)
-        listener.close()
+
+    threading.Thread(target=end, daemon=True).start()
+    # Who asks before it is ready waits in the listener's line.
+    print(f"http://127.0.0.1:{listener.getsockname()[1]}", flush=True)
+    server.run([listener])
 
 
 async def _load(url: str, path: str, chats: int, seconds: float) -> list[float]:
@@ -156,3 +175,7 @@ def _bench_store(verdicts: Verdicts, name: str, store: str) -> None:
     verdicts.at_most(
         f"server, {name}: time to the first event over that of the bare framework, 99th percentile", ours / bare, 3.0
     )
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
