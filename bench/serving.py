@@ -60,7 +60,8 @@ def measure_first_events(store: str, *, chats: int = CHATS, seconds: float = SEC
 def _serve(what: str) -> Iterator[str]:
     """The address of a worker that serves a store, or the bare framework; it ends when its input does."""
     command = [sys.executable, "-m", "bench.serving", what]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as worker:
+    pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=nowhere, text=True) as worker:
         assert worker.stdin is not None
         assert worker.stdout is not None
         try:
@@ -70,13 +71,12 @@ def _serve(what: str) -> Iterator[str]:
 
 
 def _make_server(store: str) -> Callable[..., Any]:
-    from lamella.faces.server.app import make_app
-    from lamella.faces.server.serving import ServeOptions, open_state
+    from lamella.faces.server.serving import ServeOptions, make_worker_app
     from lamella.wiring import read_services
 
     services = read_services({"serve": {"rate": 10_000_000}})
     options = ServeOptions(store=store, model="scripted:paced")
-    return make_app(open_state(options, services=services, provider=PacedProvider()))
+    return make_worker_app(options, services=services, provider=PacedProvider())
 
 
 def _make_bare() -> Callable[..., Any]:
