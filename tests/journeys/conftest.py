@@ -14,6 +14,7 @@ def home(tmp_path: Path) -> dict[str, str]:
     """An empty home, one key for servers of one's own, nothing of whoever runs the tests."""
     folders = {f"XDG_{name}_HOME": str(tmp_path / name.lower()) for name in ("STATE", "CONFIG")}
     kept = {"HOME": str(tmp_path), "LAMELLA_CONFIG": os.devnull, "LAMELLA_API_KEY": KEY}
+    kept["LAMELLA_MEMORY_FOLDER"] = str(tmp_path / "memory")
     return {**kept, "ANTHROPIC_API_KEY": "", "OPENAI_API_KEY": "", **folders}
 
 

@@ -272,9 +272,13 @@ def write(examples: dict[str, Body]) -> str:
     return json.dumps(examples, ensure_ascii=False, indent=1) + "\n"
 
 
+def name_home(folder: str) -> dict[str, str]:
+    """A home in a folder: what the one who runs this has set, trusts and remembers is no part of an example."""
+    own = {f"XDG_{name}_HOME": folder for name in ("CONFIG", "CACHE", "DATA")}
+    return {**own, "LAMELLA_CONFIG": os.devnull, "LAMELLA_MEMORY_FOLDER": f"{folder}/memory"}
+
+
 if __name__ == "__main__":
-    # What the one who runs this has set, trusts and remembers is no part of an example.
-    with TemporaryDirectory() as own:
-        os.environ |= {"LAMELLA_CONFIG": os.devnull, "XDG_CONFIG_HOME": own, "XDG_CACHE_HOME": own}
-        os.environ |= {"XDG_DATA_HOME": own, "LAMELLA_MEMORY_FOLDER": f"{own}/memory"}
+    with TemporaryDirectory() as empty:
+        os.environ |= name_home(empty)
         FILE.write_text(write(record()), encoding="utf-8")

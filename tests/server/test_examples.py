@@ -1,11 +1,12 @@
 """The description is whole: every address says what comes back, field by field, with an example that is answered so."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]  # it comes with schemathesis
 import pytest
-from tests.server.examples import FILE, record, write
+from tests.server.examples import FILE, name_home, record, write
 from tests.server.running import read_events, running
 
 from lamella import ToolCall
@@ -36,8 +37,10 @@ def list_contents(operation: dict[str, Any]) -> Iterator[tuple[str, dict[str, An
         yield from [(status, one) for kind, one in response.get("content", {}).items() if kind == "application/json"]
 
 
-def test_the_examples_are_what_a_server_answers_now() -> None:
+def test_the_examples_are_what_a_server_answers_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If something changed on purpose, ``python -m tests.server.examples`` writes them anew."""
+    for name, value in name_home(str(tmp_path)).items():
+        monkeypatch.setenv(name, value)
     assert write(record()) == FILE.read_text(encoding="utf-8")
 
 
