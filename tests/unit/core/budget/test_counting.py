@@ -7,7 +7,14 @@ from tests.unit.steady import steady
 
 from lamella.adapters.tokens.counter import OfflineCounter
 from lamella.core.artifacts.make import make_image_value, make_tool_definition
-from lamella.core.budget.counting import count_images, count_pieces, count_tools, meets_cleanly, render_definition
+from lamella.core.budget.counting import (
+    Measure,
+    count_images,
+    count_pieces,
+    count_tools,
+    meets_cleanly,
+    render_definition,
+)
 
 OPENAI = OfflineCounter().measure("openai:gpt-5")
 STARTS = ["", "\n", " ", "/", "\t", "a", "<", "\xa0", "'s", "1", "\r", "🙂", "\u2028"]
@@ -54,3 +61,32 @@ def test_pictures_are_counted_by_their_size() -> None:
     picture = make_image_value(b"x", media_type="image/png", width=512, height=512)
     assert count_images([picture, picture], OPENAI) == 2 * OPENAI.count_image(512, 512)
     assert count_images([], OPENAI) == 0
+
+
+def _measure(name: str, factor: float) -> Measure:
+    return Measure(
+        name=name,
+        count=len,
+        encode=lambda text: [len(text)],
+        count_image=lambda width, height: width * height,
+        per_message=3,
+        per_request=3,
+        factor=factor,
+    )
+
+
+def test_measures_of_one_name_are_the_same_and_of_another_are_not() -> None:
+    one, alike, other = _measure("a", 1.0), _measure("a", 2.0), _measure("b", 1.0)
+    assert one == alike
+    assert one != other
+    assert one != "a"
+    assert {one: "counted"}[alike] == "counted"
+    # Kept by measure, what is counted is found at once: not all of them stand in one place.
+    assert hash(one) != hash(other)
+
+
+def test_a_measure_that_says_nothing_of_pictures_sees_them_and_refuses_none() -> None:
+    picture = make_image_value(b"x", media_type="image/png", width=512, height=512)
+    measure = _measure("a", 1.0)
+    assert measure.sees
+    assert measure.refuse([picture], picture) == ""

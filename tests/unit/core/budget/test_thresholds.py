@@ -38,6 +38,12 @@ def test_the_target_may_be_below_what_is_warned_of() -> None:
     assert Budget(target=0.1).target == 0.1
 
 
+@pytest.mark.parametrize(("target", "own"), [(0.1, 500), (0.5, 500), (0.7, 700)])
+def test_what_is_attached_and_typed_now_may_have_half_of_what_fits_or_the_target(target: float, own: int) -> None:
+    budget = Budget(window=1_100, reserve=100, target=target)
+    assert (budget.own, budget.own_share) == (own, own / 1_000)
+
+
 def test_a_hard_threshold_of_all_that_fits_is_allowed() -> None:
     assert Budget(hard=1.0).hard == 1.0
 
