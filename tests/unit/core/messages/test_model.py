@@ -1,10 +1,15 @@
 """Messages: role, text and pictures, belonging to no provider."""
 
 from base64 import b64encode
+from itertools import takewhile
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.steady import steady
 
 from lamella.core.artifacts.make import make_image_value
 from lamella.core.messages.delta import ToolCall
-from lamella.core.messages.model import Message, Role
+from lamella.core.messages.model import Message, Role, count_shared
 from lamella.core.values import replace
 
 PICTURE = make_image_value(b"bytes", media_type="image/png", width=1, height=1)
@@ -76,3 +81,14 @@ def test_the_text_of_a_message_is_not_printed() -> None:
     assert "secret" not in shown
     assert "77" not in shown
     assert "tokens=3" in shown
+
+
+@steady
+@given(st.lists(st.integers(0, 1), max_size=12), st.lists(st.integers(0, 1), max_size=12))
+def test_what_two_lists_share_is_counted_up_to_the_first_difference(before: list[int], now: list[int]) -> None:
+    alike = takewhile(lambda pair: pair[0] == pair[1], zip(before, now, strict=False))
+    assert count_shared(before, now) == len(list(alike))
+
+
+def test_a_list_shares_all_of_what_it_continues() -> None:
+    assert [count_shared(list(range(size)), list(range(9))) for size in range(10)] == list(range(10))

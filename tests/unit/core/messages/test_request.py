@@ -30,6 +30,8 @@ def test_a_request_is_nothing_but_its_messages_until_more_is_said_of_it() -> Non
     request = Request(model="m", messages=())
     assert (request.tools, request.answer, request.marks, request.extras) == ((), 4_096, (), "{}")
     assert (request.conversation, request.seams, request.pause, request.compare) == (None, None, None, None)
+    assert (request.lasting, request.temperature, request.effort, request.caching) == (None, None, None, None)
+    assert request.call
     assert (Seams().fixed, Seams().system, Seams().messages) == (None, (), None)
 
 

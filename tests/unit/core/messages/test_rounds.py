@@ -1,9 +1,11 @@
 """Rounds of tools become messages: the model's with its calls, then one for each output."""
 
+import pytest
+
 from lamella.core.messages.delta import NativeReply, ToolCall
 from lamella.core.messages.model import Message, Role
 from lamella.core.messages.request import Request, Seams
-from lamella.core.messages.rounds import ToolOutput, ToolRound, round_messages
+from lamella.core.messages.rounds import ToolOutput, ToolRound, read_arguments, round_messages
 from lamella.core.values import replace
 
 CALLS = (ToolCall(id="a", name="search", arguments="{}"), ToolCall(id="b", name="read", arguments="{}"))
@@ -45,3 +47,28 @@ def test_while_tools_are_answered_the_next_request_begins_with_all_of_this_one()
 
 def test_a_tool_has_done_what_it_was_called_for_unless_it_says_otherwise() -> None:
     assert ToolOutput(call="c", output="found").failed is False
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ('{"q": "tides", "most": 2.5}', {"q": "tides", "most": 2.5}),
+        ("{}", {}),
+        ("", {}),
+        (" \n", {}),
+    ],
+)
+def test_arguments_are_read_as_the_object_that_they_are(written: str, read: dict[str, object]) -> None:
+    assert read_arguments(written) == read
+
+
+@pytest.mark.parametrize(("written", "read"), [('["a"]', ["a"]), ("3", 3), ('"a"', "a"), ("null", None)])
+def test_arguments_that_are_no_object_stand_in_one(written: str, read: object) -> None:
+    assert read_arguments(written) == {"arguments": read}
+
+
+@pytest.mark.parametrize(
+    "written", ["{", '{"x": NaN}', '{"x": 1e999}', '{"x": -Infinity}', '{"x": "\\ud83c"}', "[" * 9_999]
+)
+def test_arguments_that_nothing_can_write_down_again_stand_as_they_were_written(written: str) -> None:
+    assert read_arguments(written) == {"arguments": written}
