@@ -7,8 +7,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.unit.steady import steady
 
-from lamella.core.text.content import encode_text, escape_line, hash_text, normalise, short_hash
-from lamella.errors import TextError
+from lamella.core.text.content import canonical_json, encode_text, escape_line, hash_text, normalise, short_hash
+from lamella.errors import ArtifactError, TextError
 
 
 def unescape_line(text: str) -> str:
@@ -87,3 +87,18 @@ def test_an_escaped_line_reads_back_to_what_it_was(text: str) -> None:
     assert line.splitlines() in ([], [line])
     assert "<" not in line
     assert ">" not in line
+
+
+def test_equal_values_are_written_as_equal_json() -> None:
+    assert (
+        canonical_json({"b": [1, 2.5], "a": "é"})
+        == '{"a":"é","b":[1,2.5]}'
+        == canonical_json({"a": "é", "b": [1, 2.5]})
+    )
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), {1, 2}, b"bytes"])
+def test_what_json_cannot_say_is_refused(value: object) -> None:
+    with pytest.raises(ArtifactError, match="cannot be written as JSON") as caught:
+        canonical_json({"value": value})
+    assert "finite numbers" in caught.value.hint

@@ -1,12 +1,16 @@
 """Long lines: each change with what is around it, so that it says where it is, however long the line."""
 
+from itertools import takewhile
 from time import process_time
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.unit.patching import apply_diff
+from tests.unit.steady import steady
 
 from lamella.core.text.changes import build_diff
-from lamella.core.text.long_lines import clip_line, explain_cuts, show_changes
+from lamella.core.text.long_lines import clip_line, count_same, explain_cuts, show_changes
 
 
 @pytest.mark.parametrize(
@@ -71,3 +75,13 @@ def test_what_is_rewritten_is_shown_as_it_was_and_as_it_is() -> None:
     assert show_changes(old, new) == (old.rstrip() + " ", new)
     assert explain_cuts([old, new]) == ""
     assert clip_line(old) == old[:100] + "[…]"
+
+
+@steady
+@given(st.text("ab", max_size=12), st.text("ab", max_size=12))
+def test_what_is_the_same_is_counted_up_to_the_first_character_that_differs(old: str, new: str) -> None:
+    most = min(len(old), len(new))
+    for one, other, backwards in ((old, new, False), (old[::-1], new[::-1], True)):
+        alike = takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))
+        assert count_same(old, new, most, backwards=backwards) == len(list(alike))
+    assert count_same(old, old, len(old) // 2) == len(old) // 2

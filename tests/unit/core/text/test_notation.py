@@ -13,6 +13,8 @@ from lamella.core.text.notation import find_counted, level, list_values, read_va
         ("3.5", "3,5"),
         ("-5", "\u22125", "\u20115"),
         ("1e6", "1,000,000", "1 million", "1 juta"),
+        ("2B", "2 billion", "2 miliar", "2,000,000,000"),
+        ("3 trillion", "3 triliun", "3,000,000,000,000"),
         ("1,250 euros", "1.250 euro", "€1,250", "EUR 1250"),
         ("Rp 12.500", "12,500 rupiah", "Rp12.500"),
         ("42 seconds", "42 s", "42 detik"),
@@ -38,7 +40,9 @@ def test_what_says_something_else_is_something_else(one: str, other: str) -> Non
     assert not {*read_value(one)} & {*read_value(other)}
 
 
-@pytest.mark.parametrize("token", ["K-37", "2.4.1", "src/app.py", "", "31 Foo 2026", "2026-13-01", "1" * 40])
+@pytest.mark.parametrize(
+    "token", ["K-37", "2.4.1", "src/app.py", "", "31 Foo 2026", "32 May 2026", "2026-13-01", "1" * 40]
+)
 def test_what_is_no_number_and_no_date_says_nothing_else(token: str) -> None:
     assert [key for key in read_value(token) if key != "31 foo"] == []
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lamella.core.text.said.wishes import CUES, find_wishes
+from lamella.core.text.said.wishes import CUES, find_all_wishes, find_wishes
 
 
 @pytest.mark.parametrize(
@@ -107,3 +107,21 @@ def test_of_a_sentence_that_is_too_long_the_part_with_the_cue_is_the_wish_word_f
 )
 def test_what_is_near_to_those_and_wishes_is_one(text: str) -> None:
     assert find_wishes(text) == (text,)
+
+
+def test_cues_are_words_in_small_letters_with_one_space_between_them() -> None:
+    assert [cue for cue in CUES if cue != " ".join(cue.lower().split())] == []
+
+
+@pytest.mark.parametrize("cue", sorted(CUES))
+def test_every_cue_makes_a_wish_of_a_sentence(cue: str) -> None:
+    wish = f"{cue.capitalize()} tables, in all chapters."
+    assert find_wishes(wish) == (wish,)
+
+
+def test_of_many_texts_those_with_wishes_are_found_by_name_and_the_others_left_out() -> None:
+    texts = {"a": "What is the time?", "b": "Always cite the page. Thanks.", "c": "Never mind."}
+    assert find_all_wishes(texts) == {"b": ("Always cite the page.",)}
+    assert find_all_wishes({"a": texts["a"]}) == {}
+    assert find_all_wishes({}) == {}
+    assert find_all_wishes({"a": "Kindly cite."}, cues={"kindly"}) == {"a": ("Kindly cite.",)}
