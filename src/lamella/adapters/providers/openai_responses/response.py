@@ -205,4 +205,14 @@ def _sendable(items: Sequence[Fields]) -> list[dict[str, Any]]:
 
 
 def _trim(item: Fields) -> dict[str, Any]:
-    return {name: value for name, value in item.items() if value is not None}
+    """An item without what the server left out: the SDK's objects have it as null, and not all of it may be null."""
+    return {name: _trim_inside(value) for name, value in item.items() if value is not None}
+
+
+def _trim_inside(value: Any) -> Any:  # noqa: ANN401 - any JSON
+    match value:
+        case Mapping():
+            return _trim(value)
+        case list():
+            return [_trim_inside(one) for one in value]
+    return value
