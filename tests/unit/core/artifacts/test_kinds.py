@@ -109,3 +109,17 @@ def test_a_template_means_these_kinds(template: str, kinds: list[Kind]) -> None:
 )  # fmt: skip
 def test_a_file_is_of_the_kind_that_its_ending_says(name: str, kind: Kind | None) -> None:
     assert kind_of_file(name) is kind
+
+
+def test_endings_are_a_full_stop_and_small_letters_and_each_leads_back_to_its_kind() -> None:
+    endings = [(ending, kind) for kind, row in KINDS.items() for ending in row.suffixes]
+    assert [ending for ending, _ in endings if not ending[1:].isalpha() or ending != f".{ending[1:].lower()}"] == []
+    assert [ending for ending, kind in endings if kind_of_file(f"Name{ending.upper()}") is not kind] == []
+
+
+def test_a_folder_and_a_tag_are_read_as_such_and_promoted_note_by_note() -> None:
+    read = {kind: (KINDS[kind].medium, KINDS[kind].promotion) for kind in (Kind.FOLDER, Kind.TAG)}
+    assert read == {
+        Kind.FOLDER: (Medium.FOLDER, Promotion.NOTE_BY_NOTE),
+        Kind.TAG: (Medium.TAG, Promotion.NOTE_BY_NOTE),
+    }

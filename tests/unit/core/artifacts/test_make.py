@@ -2,16 +2,18 @@
 
 import pytest
 
+from lamella.core.artifacts.kinds import KINDS
 from lamella.core.artifacts.make import (
     default_title,
     make_artifact,
     make_image,
     make_image_value,
+    make_left_out,
     make_tool_definition,
     make_tool_result,
 )
 from lamella.core.artifacts.model import Artifact, Kind, Policy, Source, Trust
-from lamella.core.text.content import canonical_json
+from lamella.core.text.content import canonical_json, hash_text
 from lamella.errors import ArtifactError, BadInputError
 
 
@@ -151,3 +153,17 @@ def test_a_tool_whose_name_says_nothing_is_refused(name: str) -> None:
         make_tool_definition(name, description="", parameters={})
     with pytest.raises(ArtifactError, match="no name"):
         make_tool_result(name, arguments={}, output="")
+
+
+@pytest.mark.parametrize(
+    ("kind", "source"),
+    [
+        (Kind.FOLDER, Source(path="garden", via="folder:garden")),
+        (Kind.TAG, Source(query="garden", via="tag:garden")),
+    ],
+)
+def test_what_a_folder_or_a_tag_did_not_bring_knows_where_it_came_from(kind: Kind, source: Source) -> None:
+    made = make_left_out(kind, name="garden", text="Left out:\r\n- a.md")
+    assert (made.kind, made.title, made.source) == (kind, "garden", source)
+    assert (made.text, made.hash) == ("Left out:\n- a.md", hash_text("Left out:\n- a.md"))
+    assert (made.recoverable, made.trust) == (KINDS[kind].recoverable, KINDS[kind].trust)
