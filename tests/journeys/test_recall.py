@@ -177,6 +177,12 @@ def test_a_damaged_conversation_keeps_nobody_from_the_others(many: str) -> None:
     assert "kitchen" in ran.out
     assert ran.exit != 0
     assert "damaged" in ran.err or "cannot be read" in ran.err
+    for command, hits in ((("recall", "--all"), "found"), (("chats", "search"), "hits")):
+        told = run(*command, "beans", "--store", many, "--json")
+        body = json.loads(told.out)
+        assert "kitchen" in {hit["name"] for hit in body[hits]}
+        assert (body["error"]["code"], told.exit) == ("store_damaged", 1)
+        assert "hint: " in told.err
 
 
 def test_while_a_turn_waits_what_left_is_found_all_the_same(url: str) -> None:

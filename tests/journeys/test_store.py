@@ -237,3 +237,41 @@ def test_a_store_to_copy_from_must_be_there(run: Run, tmp_path: Path) -> None:
     assert code == 2
     assert err.startswith(f"error: There is no store at sqlite:///{tmp_path}/from.db.")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("value", ["'zz'", "x'ff00'", "9e999", "char(0)", "CAST(x'ff41' AS TEXT)"])
+@pytest.mark.parametrize(
+    ("table", "column"),
+    [
+        *(("conversations", column) for column in ("id", "name")),
+        *(("events", column) for column in ("conversation", "seq", "kind", "at", "body", "contents", "counts")),
+        ("holdings", "hash"),
+        ("contents", "data"),
+    ],
+)
+def test_a_value_that_a_column_should_not_have_ends_nobodys_work(
+    path: Path, run: Run, table: str, column: str, value: str
+) -> None:
+    """SQLite keeps anything anywhere."""
+    say(url := f"sqlite:///{path}")
+    say(url, "other", "pears")
+    with lamella.open(url) as engine:
+        key, other = (engine.find(name).conversation for name in ("demo", "other"))
+    rows = {
+        "conversations": "id = ?1",
+        "events": "conversation = ?1 AND seq = 1",
+        "contents": f"hash = '{hash_text('Note on apples.')}' AND ?1 <> ''",
+    }
+    tamper(path, f"UPDATE {table} SET {column} = {value} WHERE {rows.get(table, 'conversation = ?1')}", key)
+    # Anything that is a text can be a name, and what are no bytes are no counts.
+    is_legal = (column, value) in {("name", value) for value in ("'zz'", "9e999", "CAST(x'ff41' AS TEXT)")}
+    is_legal |= column == "counts" and value != "x'ff00'"
+    code, out, _ = run("store", "verify", "--json", "--store", url)
+    damages = json.loads(out)["damages"]
+    assert bool(damages) is not is_legal
+    assert (code, {damage["conversation"] for damage in damages} & {other}) == (int(bool(damages)), set())
+    assert run("store", "verify", "--repair", "--store", url)[0] in {0, 1}
+    assert "other" in run("chats", "list", "--store", url)[1]
+    assert "other" in run("chats", "search", "pears", "--store", url)[1]
+    copied = run("store", "copy", "--from", url, "--to", f"sqlite:///{path}.copy")
+    assert "new  other" in copied[1]

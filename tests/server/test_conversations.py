@@ -1,6 +1,9 @@
 """Conversations and messages over HTTP: one server for all of these tests, each in conversations of its own."""
 
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 from tests.server.running import RunningServer, read_events, running
@@ -139,6 +142,20 @@ def test_what_was_said_is_searched(server: RunningServer) -> None:
     server.ask(key, "Where does the quetzal nest?")
     hits = server.client.get("/v1/conversations/search", params={"q": "QUETZAL"}).json()["hits"]
     assert [hit["conversation"] for hit in hits] == [key]
+
+
+def test_a_damaged_conversation_hides_nothing_that_was_found_in_others(tmp_path: Path) -> None:
+    file = tmp_path / "chats.db"
+    with running(f"sqlite:///{file}", Echo()) as server:
+        damaged, whole = server.begin("damaged"), server.begin("whole")
+        for key in (damaged, whole):
+            server.ask(key, "Where does the quetzal nest?")
+        with closing(sqlite3.connect(file)) as database, database:
+            database.execute("UPDATE conversations SET version = 9 WHERE id = ?", (damaged,))
+        answer = server.client.get("/v1/conversations/search", params={"q": "quetzal"})
+        assert answer.status_code == 200
+        assert [hit["conversation"] for hit in answer.json()["hits"]] == [whole]
+        assert answer.json()["error"]["code"] == "store_damaged"
 
 
 def test_settings_of_a_conversation_are_set_and_those_of_the_machine_are_not(server: RunningServer) -> None:

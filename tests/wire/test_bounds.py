@@ -183,6 +183,18 @@ def test_an_answer_in_one_piece_that_unpacks_without_end_is_refused(wire: Wire, 
     assert "4,194,304 bytes" in str(ended.error)
 
 
+@pytest.mark.parametrize(("status", "told"), [(200, "packed more than once"), (502, "answered 502")])
+def test_an_answer_that_is_packed_more_than_once_is_not_unpacked(wire: Wire, status: int, told: str) -> None:
+    """Gigabytes in the middle may be a few bytes outside and none inside; here the inside says what would be read."""
+    once = gzip.compress(b"".join(STREAMS[wire.name]) if status < 300 else b"<h1>Inside</h1>")
+    headers = {"content-type": "text/event-stream", "content-encoding": "gzip, GZIP"}
+    ended = listen(wire, Plain(status=status, body=gzip.compress(once), headers=headers))
+    assert ended.error is not None
+    assert told in str(ended.error)
+    assert "Inside" not in str(ended.error)
+    assert not ended.text
+
+
 @pytest.mark.parametrize("tag", [b"<style ", b"<", b"<style></style>"])
 def test_an_error_page_of_any_size_is_told_by_its_status_and_first_words(wire: Wire, tag: bytes) -> None:
     page = b"<html><h1>Bad Gateway</h1>" + tag * (2_000_000 // len(tag))

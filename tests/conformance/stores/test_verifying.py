@@ -121,6 +121,13 @@ def test_events_of_no_conversation_are_found(url: str, filled: Store) -> None:
     assert {("d", "events"), ("d", "holdings")} <= set(_places(filled))
 
 
+def test_a_key_that_none_can_be_is_found_and_keeps_nobody_from_the_others(url: str, filled: Store) -> None:
+    tamper(url, "UPDATE conversations SET id = '' WHERE id = 'c'")
+    assert ("c", "events") in _places(filled)
+    assert (None, "conversation") in _places(filled)
+    assert [one.conversation for one in filled.list_conversations() if one.erased is None] == ["d"]
+
+
 def test_events_moved_to_another_conversation_are_found(url: str, filled: Store) -> None:
     tamper(url, "UPDATE events SET conversation = 'x' WHERE conversation = 'd'")
     tamper(url, "UPDATE holdings SET conversation = 'x' WHERE conversation = 'd'")

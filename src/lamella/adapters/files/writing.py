@@ -37,6 +37,7 @@ def write_new(path: Path, data: bytes, *, mode: int = PRIVATE_FILE) -> None:
 def replace_file(path: Path, data: bytes) -> None:
     """Put a new text in place of a file, also one behind a link: after a crash it is the old one or the new one."""
     target = path.resolve()
+    _sweep(target.parent)
     with _drafted(target.parent, data, mode=stat.S_IMODE(target.stat().st_mode)) as draft:
         fresh = draft if _is_named(draft) else target.parent / f"{_PREFIX}{token_hex(8)}{_SUFFIX}"
         try:
@@ -59,7 +60,7 @@ def _drafted(folder: Path, data: bytes, *, mode: int) -> Iterator[Path]:
             if os.name == "posix":
                 os.fchmod(handle, mode)
             os.fsync(handle)
-            if _is_named(draft):
+            if os.name != "posix":
                 # Some systems move no file that is open.
                 file.close()
             yield draft
@@ -75,10 +76,23 @@ def _open_draft(folder: Path) -> tuple[int, Path]:
             handle = os.open(folder, os.O_TMPFILE | os.O_WRONLY, PRIVATE_FILE)
             draft = Path(f"/proc/self/fd/{handle}")
             if draft.exists():
+                _lock(handle)
                 return handle, draft
             os.close(handle)
     handle, name = mkstemp(dir=folder, prefix=_PREFIX, suffix=_SUFFIX)
+    _lock(handle)
     return handle, Path(name)
+
+
+def _lock(handle: int) -> bool:
+    """Whether an open file is now locked by this process, until it ends at the latest; some systems lock nothing."""
+    try:
+        import fcntl
+
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (ImportError, OSError):
+        return False
+    return True
 
 
 def _is_named(draft: Path) -> bool:
@@ -120,8 +134,25 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _sweep(folder: Path) -> None:
-    """Remove what a process left that was killed between two steps, long enough ago that it is nobody's any more."""
+    """Remove what a process left that was killed between two steps, and that is nobody's any more."""
     for left in folder.glob(f"{_PREFIX}*{_SUFFIX}"):
         with suppress(OSError):
-            if left.stat().st_mtime < time.time() - _LEFT_BEHIND:
+            if _is_left(left):
                 left.unlink()
+
+
+def _is_left(draft: Path) -> bool:
+    """Whether nobody writes a draft: a writer holds it locked; where nothing can be locked, some time has gone by.
+
+    One that is empty may have been made a moment ago and be locked in the next.
+    """
+    found = draft.stat()
+    if found.st_mtime < time.time() - _LEFT_BEHIND:
+        return True
+    if not found.st_size:
+        return False
+    handle = os.open(draft, os.O_RDONLY)
+    try:
+        return _lock(handle)
+    finally:
+        os.close(handle)

@@ -5,7 +5,7 @@ from itertools import chain, count
 
 from lamella.adapters.stores.chain import FIRST, clean_title
 from lamella.adapters.stores.database import Database, Transaction
-from lamella.adapters.stores.rows import is_text, tell_damage
+from lamella.adapters.stores.rows import is_key, tell_damage
 from lamella.adapters.stores.verifying import HashChain, follow_events
 from lamella.core.log.records import Record
 from lamella.errors import StoreDamagedError
@@ -66,7 +66,7 @@ def _find_name(transaction: Transaction, conversation: str, known: object) -> st
 
 
 def _list_names(conversation: str, known: object) -> Iterator[str]:
-    own = (known,) if is_text(known) and known else ()
+    own = (known,) if is_key(known) else ()
     return chain(own, (conversation,), (f"{conversation}-{number}" for number in count(2)))
 
 

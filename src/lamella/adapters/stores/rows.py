@@ -5,6 +5,7 @@ from typing import TypeGuard
 
 from lamella.adapters.stores.database import Row
 from lamella.core.log.records import EventKind, Record
+from lamella.core.text.content import hash_bytes
 from lamella.doors import Door
 from lamella.errors import StoreDamagedError
 from lamella.holdings import ChatListing
@@ -28,6 +29,8 @@ def read_record(conversation: str, row: Row) -> Record:
     """The record a row holds, or an error that names the event."""
     seq, kind, at, body, contents, counts = row
     try:
+        if not (isinstance(at, str) and isinstance(body, str)):
+            raise ValueError(f"{at!r} or its body is no text")
         return Record(
             kind=_KINDS.get(kind) or EventKind(kind),
             at=at,
@@ -36,7 +39,7 @@ def read_record(conversation: str, row: Row) -> Record:
             # Counts of another type than bytes are nobody's; without them the texts are counted again.
             counts=counts if isinstance(counts, bytes) else b"",
         )
-    except ValueError as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise StoreDamagedError(
             f"Event {seq} of the conversation {conversation} cannot be read: {error}.", hint=tell_damage
         ) from error
@@ -47,7 +50,7 @@ def read_listing(row: Row) -> ChatListing:
     key, name, title, created, updated, version, erased = row
     return ChatListing(
         conversation=_read_text(key),
-        name=_read_text(name) or _read_text(key),
+        name=name if is_key(name) else _read_text(key),
         title=_read_text(title),
         created=_read_text(created),
         updated=_read_text(updated),
@@ -65,6 +68,11 @@ def is_text(value: object) -> TypeGuard[str]:
     return isinstance(value, str) and (value.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in value))
 
 
+def is_key(value: object) -> TypeGuard[str]:
+    """Whether a value can be the key of a conversation in every store."""
+    return is_text(value) and bool(value) and "\0" not in value
+
+
 def read_version(conversation: str, version: object) -> int:
     """How many events a conversation says it has, or an error that it does not say so."""
     if isinstance(version, int):
@@ -79,6 +87,11 @@ def write_record(seq: int, record: Record, *, counted: bool) -> Row:
     counts = record.counts if counted and record.counts else None
     contents = json.dumps(record.contents) if record.contents else "[]"
     return seq, record.kind.value, record.at, record.body, contents, counts
+
+
+def is_content(name: object, data: object) -> bool:
+    """Whether a row holds what its name says."""
+    return isinstance(data, bytes) and hash_bytes(data) == name
 
 
 def _read_hashes(contents: str) -> tuple[str, ...]:

@@ -23,7 +23,8 @@ from lamella.adapters.stores.repairing import derive_row
 from lamella.adapters.stores.rows import (
     LISTED_COLUMNS,
     RECORD_COLUMNS,
-    is_text,
+    is_content,
+    is_key,
     read_listing,
     read_record,
     read_version,
@@ -33,7 +34,6 @@ from lamella.adapters.stores.schema import check_version, load_migrations, migra
 from lamella.adapters.stores.sharing.shelf import SqlShelf
 from lamella.adapters.stores.verifying import verify_conversation, verify_strays, verify_tombstone
 from lamella.core.log.records import Record, Written
-from lamella.core.text.content import hash_bytes
 from lamella.errors import CallError, ConflictError, StoreDamagedError, StoreUnavailableError
 from lamella.holdings import ChatListing, Checkpoint, Damage, StoreStats
 
@@ -147,7 +147,7 @@ class SqlStore:
     def list_conversations(self) -> Sequence[ChatListing]:
         """Every conversation, the last changed first."""
         rows = self._opened().query(f"SELECT {LISTED_COLUMNS} FROM conversations ORDER BY updated DESC, id")
-        return [read_listing(row) for row in rows if is_text(row[0])]
+        return [read_listing(row) for row in rows if is_key(row[0])]
 
     def find_conversation(self, name: str) -> ChatListing | None:
         """The conversation of that name, else of that key."""
@@ -176,7 +176,7 @@ class SqlStore:
         try:
             if conversation is None:
                 yield from database.inspect()
-                names = database.read(lambda transaction: [key for (key,) in transaction.rows(_KEYS) if is_text(key)])
+                names = database.read(lambda transaction: [key for (key,) in transaction.rows(_KEYS) if is_key(key)])
                 yield from database.read(verify_strays)
             else:
                 names = [conversation]
@@ -259,7 +259,7 @@ def _read_contents(database: Database, conversation: str, names: Sequence[str]) 
             *(conversation, *some),
         )
         for name, data in rows:
-            if data is None or hash_bytes(data) != name:
+            if not is_content(name, data):
                 what = "is missing" if data is None else "is not what was written"
                 raise StoreDamagedError(f"The content {name} of {conversation} {what}.", hint=tell_damage)
             found[name] = data

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from lamella.adapters.stores.chain import FIRST, find_erased, link
 from lamella.adapters.stores.database import Row, Transaction
-from lamella.adapters.stores.rows import RECORD_COLUMNS, is_text, read_record
+from lamella.adapters.stores.rows import RECORD_COLUMNS, is_content, is_key, is_text, read_record
 from lamella.core.log.records import Record
 from lamella.core.text.content import hash_bytes
 from lamella.errors import StoreDamagedError, TextError
@@ -58,7 +58,10 @@ class HashChain:
         return len(self.records) == self.seq and all(damage.derived for damage in self.damages)
 
     def follow(self, row: Row) -> None:
-        seq, stored = int(row[0]), str(row[-1])
+        seq, stored = row[0], str(row[-1])
+        if not isinstance(seq, int):
+            self._damage("events", f"one has {seq!r} for its number")
+            return
         if seq != self.seq + 1:
             self._miss(self.seq + 1, seq - 1)
             self._report(seq, "cannot be checked without the event before it")
@@ -94,7 +97,7 @@ class HashChain:
     def compare(self, told: Sequence[object]) -> None:
         """Compare what the row tells beside: its name and title are texts, its times those of its events."""
         name, title, created, updated = told
-        if not (is_text(name) and name):
+        if not is_key(name):
             self._derive(f"has {name!r} for its name")
         if not is_text(title):
             self._derive(f"has {title!r} for its title")
@@ -135,12 +138,11 @@ def _verify_content(transaction: Transaction, conversation: str, name: str) -> I
     data = rows[0][0] if rows else None
     if data is None:
         yield Damage(conversation=conversation, place=f"content {name}", what="missing, and never erased")
-    elif hash_bytes(data) != name:
-        yield Damage(
-            conversation=conversation,
-            place=f"content {name}",
-            what=f"its {len(data):,} bytes have the hash {hash_bytes(data)}",
+    elif not is_content(name, data):
+        found = (
+            f"its {len(data):,} bytes have the hash {hash_bytes(data)}" if isinstance(data, bytes) else "is no bytes"
         )
+        yield Damage(conversation=conversation, place=f"content {name}", what=found)
 
 
 def verify_tombstone(transaction: Transaction, conversation: str) -> list[Damage]:
@@ -166,13 +168,19 @@ def verify_strays(transaction: Transaction) -> list[Damage]:
         " ORDER BY hash"
     )
     strays = [Damage(conversation=None, place=f"content {name}", what="held by no conversation") for (name,) in loose]
-    keys = [key for (key,) in transaction.rows("SELECT id FROM conversations") if not is_text(key)]
+    keys = [key for (key,) in transaction.rows("SELECT id FROM conversations") if not is_key(key)]
     strays += [Damage(conversation=None, place="conversation", what=f"has {key!r} for its key") for key in keys]
     for table in ("events", "holdings", "checkpoints"):
         rows = transaction.rows(
             f"SELECT DISTINCT conversation FROM {table} WHERE NOT EXISTS"
             f" (SELECT 1 FROM conversations WHERE conversations.id = {table}.conversation) ORDER BY conversation"
         )
-        what, derived = "belong to no conversation", table == "events"
-        strays += [Damage(conversation=name, place=table, what=what, derived=derived) for (name,) in rows]
+        strays += [_accuse_stray(name, table) for (name,) in rows]
     return strays
+
+
+def _accuse_stray(name: object, table: str) -> Damage:
+    """Rows whose conversation is not there; its row follows from events, if there can be one of that key."""
+    if is_key(name):
+        return Damage(conversation=name, place=table, what="belong to no conversation", derived=table == "events")
+    return Damage(conversation=None, place=table, what=f"have {name!r} for the key of their conversation")

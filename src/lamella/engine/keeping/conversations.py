@@ -166,10 +166,14 @@ class Conversations:
         wanted = words.casefold()
         damage: StoreDamagedError | None = None
         for listed in self.list_alive():
+            log = Log(listed.conversation)
             try:
-                log = self.load_log(listed.conversation)
+                log.extend(self._store.load(listed.conversation))
             except StoreDamagedError as error:
                 damage = damage or error
+                continue
+            except ErasedError:
+                # Somebody erased it since it was listed.
                 continue
             for node in log.nodes.values():
                 at = _find(node.text, wanted)

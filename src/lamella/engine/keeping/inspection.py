@@ -63,6 +63,10 @@ class Inspection:
         except StoreDamagedError as error:
             yield Damage(conversation=conversation, place="log", what=error.message)
             return
+        if not records:
+            # Its key cannot be read, so that nothing is found by it.
+            yield Damage(conversation=conversation, place="log", what="has no events")
+            return
         yield from _find_damaged_counts(conversation, records)
         try:
             log = fold_log(conversation, records)

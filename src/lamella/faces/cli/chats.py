@@ -16,7 +16,7 @@ from lamella.faces.cli.access import (
     opened_backend,
     opened_chat,
 )
-from lamella.faces.cli.several import Done, do_each
+from lamella.faces.cli.several import Done, Findings, do_each
 from lamella.faces.cli.terminal.lines import show_line, tell_count
 from lamella.faces.cli.terminal.progress import told_if_slow
 from lamella.faces.cli.terminal.telling import ask_yes, tell, tell_done, tell_json
@@ -358,15 +358,11 @@ def search(
     """Every message, on every branch, that holds the words; attachments are not searched. Exit 1 if there is none."""
     if not words.strip():
         raise UsageError("There are no words to look for.", hint='As in: lamella chats search "high tide"')
-    found: list[Hit] = []
+    found: Findings[Hit] = Findings(store)
     with opened(store) as conversations, told_if_slow("Searching") as waiting:
-        for hit in conversations.search(words):
-            found.append(hit)
+        for hit in found.gather(conversations.search(words)):
             if not as_json:
                 with waiting.hidden():
                     tell(f"{show_line(hit.name)}  {hit.message}  {hit.role}: {show_line(hit.excerpt)}")
-    if as_json:
-        tell_json(view_hits(found))
-    elif not found:
-        tell("No message has these words. What was attached is not searched.", err=True)
-    return 0 if found else 1
+    none = "No message has these words. What was attached is not searched."
+    return found.tell_end(view_hits(found), none=none, as_json=as_json)

@@ -7,6 +7,7 @@ import typer
 from lamella.engine.dialogue.recalling import FOUND_AT_MOST, name_passage
 from lamella.errors import UsageError
 from lamella.faces.cli.access import JsonOption, StoreOption, list_names, opened_backend, opened_chat
+from lamella.faces.cli.several import Findings
 from lamella.faces.cli.terminal.lines import show_line, tell_time
 from lamella.faces.cli.terminal.progress import told_if_slow
 from lamella.faces.cli.terminal.telling import tell, tell_json, write_exactly
@@ -70,19 +71,14 @@ def _choose_words(chat: str, query: str | None, *, every: bool) -> str:
 def _recall_everywhere(words: str, store: str | None, *, limit: int, excerpts: bool, as_json: bool) -> int:
     from lamella.engine.keeping.originals.everywhere import StoreRecaller  # only this needs it
 
-    found: list[tuple[ChatListing, Found]] = []
+    found: Findings[tuple[ChatListing, Found]] = Findings(store)
     with opened_backend(store) as backend, told_if_slow("Searching") as waiting:
-        for listed, one in StoreRecaller(backend.store).find(words, limit=limit):
+        for listed, one in found.gather(StoreRecaller(backend.store).find(words, limit=limit)):
             if not as_json:
                 with waiting.hidden():
                     place = f"{listed.name}, {name_passage(one, tell=tell_time)}"
                     _print(place, one.excerpt if excerpts else one.passage.text, first=not found)
-            found.append((listed, one))
-    if as_json:
-        tell_json(view_recall_hits(words, found))
-    elif not found:
-        tell("No conversation has these words.", err=True)
-    return 0 if found else 1
+    return found.tell_end(view_recall_hits(words, found), none="No conversation has these words.", as_json=as_json)
 
 
 def _print(place: str, text: str, *, first: bool) -> None:

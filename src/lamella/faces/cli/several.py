@@ -1,11 +1,11 @@
 """Several at once: what goes wrong with one of them is told, and ends nothing but itself."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 import typer
 
-from lamella.errors import LamellaError
+from lamella.errors import LamellaError, StoreDamagedError
 from lamella.faces.cli.terminal.door import ShellDoor
 from lamella.faces.cli.terminal.failures import exit_code, print_failure, word_failure
 from lamella.faces.cli.terminal.progress import told_if_slow
@@ -13,6 +13,7 @@ from lamella.faces.cli.terminal.telling import tell, tell_json
 from lamella.views.outcomes import view_several
 
 _Item = TypeVar("_Item")
+_Found = TypeVar("_Found")
 # What came of one item: as data, and as lines.
 Done = tuple[Mapping[str, object], Sequence[str]]
 
@@ -50,3 +51,31 @@ def do_each(
     if failed:
         tell(f"{what}: {len(failed):,} of {len(items):,} failed; the others are done.", err=True)
         raise typer.Exit(max(map(exit_code, failed.values())))
+
+
+class Findings(list[_Found]):
+    """What was found in all conversations. What is wrong with one of them hides nothing of the others."""
+
+    def __init__(self, store: str | None) -> None:
+        super().__init__()
+        self._door = ShellDoor(store)
+        self._damage: StoreDamagedError | None = None
+
+    def gather(self, found: Iterator[_Found]) -> Iterator[_Found]:
+        """Each as it comes, kept once it was told. Damage ends it, and is told at the end."""
+        try:
+            for one in found:
+                yield one
+                self.append(one)
+        except StoreDamagedError as error:
+            self._damage = error
+
+    def tell_end(self, view: Mapping[str, object], *, none: str, as_json: bool) -> int:
+        """As JSON one object, with the damage beside what was found; else what people have not read yet."""
+        if as_json:
+            tell_json({**view, **({} if self._damage is None else word_failure(self._damage, self._door))})
+        elif not self and self._damage is None:
+            tell(none, err=True)
+        if self._damage is not None:
+            print_failure(self._damage, self._door, as_json=False)
+        return 0 if self and self._damage is None else 1

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from lamella.core.log.branch import path_hashes, read_turns
+from lamella.core.log.log import Log
 from lamella.core.log.nodes import name_messages
 from lamella.core.log.terms import Terms
 from lamella.core.search.finding import Found, search
 from lamella.core.search.index import Index, Passage
 from lamella.core.search.passages import list_passages
 from lamella.engine.dialogue.recalling import FOUND_AT_MOST, check_query
-from lamella.engine.keeping.inspection import fold_log
 from lamella.errors import ErasedError, StoreDamagedError
 from lamella.holdings import ChatListing
 from lamella.ports import Store
@@ -65,7 +65,8 @@ class StoreRecaller:
         self._seen = seen
 
     def _enter(self, key: str) -> None:
-        log = fold_log(key, self._store.load(key))
+        log = Log(key)
+        log.extend(self._store.load(key))
         told = log.path()
         hashes = path_hashes(told)
         contents = self._store.read_contents(key, hashes) if hashes else {}

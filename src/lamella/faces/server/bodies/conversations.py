@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+from lamella.faces.server.bodies.answers import ErrorDetailJson
 from lamella.faces.server.bodies.compaction import ReceiptJson
 from lamella.faces.server.bodies.shape import ConversationBody, Count, JsonBody, MarkedBody, Moment, NamedBody
 
@@ -67,9 +68,10 @@ class SaidHitJson(JsonBody):
 
 
 class SaidHitsJson(MarkedBody):
-    """Messages that hold the words."""
+    """Messages that hold the words, and what is wrong with a conversation that could not be searched."""
 
     hits: list[SaidHitJson]
+    error: ErrorDetailJson | None = None
 
 
 class SaidReplyJson(JsonBody):

@@ -1,6 +1,7 @@
 """Conversations: begin, list, search, read, rename, erase, fork, export and import them."""
 
 import json
+from itertools import islice
 from pathlib import Path
 from secrets import token_hex
 from tempfile import TemporaryDirectory
@@ -11,7 +12,8 @@ from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from lamella.engine.chat import Chat
-from lamella.engine.keeping.conversations import ImportOutcome
+from lamella.engine.keeping.conversations import Hit, ImportOutcome
+from lamella.errors import StoreDamagedError
 from lamella.faces.server.bodies.conversations import (
     BegunChatJson,
     ChatJson,
@@ -23,6 +25,7 @@ from lamella.faces.server.bodies.conversations import (
     TranscriptJson,
 )
 from lamella.faces.server.bodies.shape import told
+from lamella.faces.server.failures import tell_error
 from lamella.faces.server.resources.settings import ChatSettingsBody, read_settings
 from lamella.faces.server.state import Reader, ServerState, State, Talker
 from lamella.refusals import NotFoundError
@@ -112,9 +115,17 @@ def search_conversations(
     q: Annotated[str, Query(min_length=1, max_length=1_000)],
     limit: Annotated[int, Query(ge=1, le=_MOST)] = 50,
 ) -> dict[str, object]:
-    """Messages of any branch that hold the words, whatever their case."""
-    hits = state.engine_of(caller).search(q)
-    return view_hits([hit for _, hit in zip(range(limit), hits, strict=False)])
+    """Messages of any branch that hold the words, whatever their case.
+
+    A conversation that is damaged keeps nobody from what was found in the others: `error` tells of it beside them.
+    """
+    found: list[Hit] = []
+    try:
+        for hit in islice(state.engine_of(caller).search(q), limit):
+            found.append(hit)
+    except StoreDamagedError as error:
+        return {**view_hits(found), **tell_error(error)[1]}
+    return view_hits(found)
 
 
 @router.post(
