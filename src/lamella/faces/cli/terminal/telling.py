@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _NARROWEST, _UNKNOWN_WIDTH = 20, 80
 _ANSWERS = {"y": True, "yes": True, "n": False, "no": False, "": False}
+# What programs know our JSON by, whatever it tells of.
+_FORMAT = {"lamella": 1}
 _CLEAR = "\r\x1b[2K"
 # What stays in one piece when a line is wrapped: a command is there to be copied.
 _PIECES = re.compile(r"`[^`]*`\S*|(?<=: )lamella .+|\S+")
@@ -34,9 +36,14 @@ def tell(text: str, *, err: bool = False) -> None:
     _write(stream, f"{shown}\n")
 
 
-def tell_json(body: object, *, indent: int | None = None, out: TextIO | None = None) -> None:
-    """A JSON object on stdout, or on another stream."""
-    _write(sys.stdout if out is None else out, show_json(json.dumps(body, ensure_ascii=False, indent=indent)) + "\n")
+def tell_json(body: Mapping[str, object], *, out: TextIO | None = None) -> None:
+    """A JSON object of this format for programs, on stdout or on another stream, in a line."""
+    _write(sys.stdout if out is None else out, show_json(json.dumps(_FORMAT | body, ensure_ascii=False)) + "\n")
+
+
+def tell_foreign(body: object) -> None:
+    """JSON in somebody else's format, on stdout, in lines that people can read."""
+    _write(sys.stdout, show_json(json.dumps(body, ensure_ascii=False, indent=2)) + "\n")
 
 
 def tell_done(line: str, body: Mapping[str, object], *, as_json: bool) -> None:

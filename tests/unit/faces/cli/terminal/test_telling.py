@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import lamella.faces.cli
 from lamella.faces.cli.terminal.console import make_console
-from lamella.faces.cli.terminal.telling import measure, tell, tell_json, wrap_line
+from lamella.faces.cli.terminal.telling import measure, tell, tell_foreign, tell_json, wrap_line
 
 HOSTILE = "a\x1b[2J\x9b1m\u202eb\u2066\u200f\u061cc\rd\x07"
 ACTING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -36,10 +36,12 @@ def test_what_is_told_as_lines_as_json_or_in_a_table_acts_on_nothing(capsys: pyt
     tell(HOSTILE)
     tell(HOSTILE, err=True)
     tell_json({"name": HOSTILE})
+    tell_foreign({"name": HOSTILE})
     make_console().print(HOSTILE)
     shown = capsys.readouterr()
     assert not ACTING.search(shown.out + shown.err)
-    assert json.loads(shown.out.splitlines()[1]) == {"name": HOSTILE}
+    assert json.loads(shown.out.splitlines()[1]) == {"lamella": 1, "name": HOSTILE}
+    assert json.loads("".join(shown.out.splitlines()[2:5])) == {"name": HOSTILE}
 
 
 @given(st.text(alphabet="ab 漢", max_size=80), st.integers(20, 40))
