@@ -25,6 +25,8 @@ from lamella.views.chats import view_branch
 from lamella.views.ledger import make_rows
 
 _ASKED_AGAIN = "/retry"
+# Where the list of commands says what each does.
+_DOES_AT = 22
 
 
 def _list_nothing(_talk: TerminalChat, _begun: str) -> Mapping[str, str]:
@@ -191,7 +193,7 @@ def _strata(talk: TerminalChat, _rest: str) -> None:
 
 def _help(_talk: TerminalChat, _rest: str) -> None:
     for command in COMMANDS.values():
-        tell(f"{f'{command.name} {command.takes}'.rstrip():<21} {command.does}")
+        tell(f"{f'{command.name} {command.takes}'.rstrip():<{_DOES_AT - 1}} {command.does}", under=_DOES_AT)
     tell(
         "Enter sends. Alt-Enter, or a backslash before Enter, begins another line. @path attaches a file. "
         "Ctrl-C stops an answer, Ctrl-D leaves."

@@ -51,6 +51,14 @@ def test_a_wrapped_line_has_the_same_words_and_fits_where_they_do(line: str, col
     assert all(measure(one) <= columns or len(one.split()) <= 1 for one in wrapped.split("\n"))
 
 
+@given(st.text(alphabet="ab 漢", min_size=30, max_size=80), st.integers(8, 10))
+def test_what_is_wrapped_goes_on_under_what_it_says(line: str, under: int) -> None:
+    first, *rest = wrap_line(line, 20, under=under).split("\n")
+    assert first == wrap_line(line, 20).split("\n")[0]
+    assert all(one.startswith(" " * under) and one.strip() for one in rest)
+    assert [*first.split(), *" ".join(rest).split()] == line.split()
+
+
 def test_a_command_stays_in_one_piece_when_its_line_is_wrapped() -> None:
     command = "lamella chat 'my garden' --store 'sqlite:///my chats.db'"
     assert wrap_line(f"Kept. Go on with: {command}", 40) == f"Kept. Go on with:\n{command}"
