@@ -404,14 +404,22 @@ def _is_door_only(room: Path) -> bool:
 
 
 def test_the_promises_of_the_readme_have_the_numbers_of_the_measured_layouts() -> None:
-    promises, _, _ = (ROOT / "README.md").read_text(encoding="utf-8").partition("```console")
+    told, _, shown = (ROOT / "README.md").read_text(encoding="utf-8").partition("```console")
+    promises = " ".join(told.split())
     measured = [
         re.search(rf"^\| {kind} chat \| (.*) \|$", doc("layouts.md"), re.MULTILINE) for kind in ("note", "long", "code")
     ]
     note, long, code = (found.group(1).split(" | ") for found in measured if found)
     appended, auto = 1, 5
-    assert f"{note[auto]} (note chats), {long[auto]} (long chats) and {code[auto]}\n" in promises
+    assert f"{note[auto]} (note chats), {long[auto]} (long chats) and {code[auto]} (code chats)" in promises
     assert f"appending alone costs {note[appended]}, {long[appended]} and {code[appended]}." in promises
+    made = re.search(r"makes notes up: `auto` then costs\s+(.+?), appending", doc("layouts.md"))
+    assert made
+    assert f"it is {made.group(1)}." in promises
+    # What the commands below the promises print is held by the test of every page.
+    cached, ratio = re.search(r"(\d+)% cached.*?\(0(\.\d+)x\)", shown, re.DOTALL).groups()  # type: ignore[union-attr]
+    assert f"nothing moves, and {cached} % of all that is sent" in promises
+    assert f"The six turns cost {ratio} of gluing" in promises
     assert "`python -m bench layouts`" in promises
     assert f"{len(LAWS)} laws" in promises
 

@@ -85,7 +85,8 @@ def refusal(ran: Ran, *, code: str, exit_code: int = 2) -> str:
     assert len(hint) > len("hint: ")
     assert "bug in Lamella" not in hint, ran
     message = error.removeprefix("error: ")
-    assert json.loads(ran.out) == {"error": {"code": code, "message": message, "hint": hint.removeprefix("hint: ")}}
+    told = {"code": code, "message": message, "hint": hint.removeprefix("hint: ")}
+    assert json.loads(ran.out) == {"lamella": 1, "error": told}
     return message
 
 

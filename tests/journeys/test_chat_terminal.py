@@ -88,6 +88,39 @@ def test_commands_and_paths_are_completed_and_what_was_typed_is_remembered(
     assert history.stat().st_mode & 0o077 == 0
 
 
+# What is typed, and what a menu offers that was not typed.
+FURTHER = {
+    "/set attachments ": "sticky",
+    "/set secrets re": "refuse",
+    "/tools ": "refresh",
+    "/compact fr": "from",
+    "/compact 0.5 from t": "turn:1  When is high",
+    "/rules remove ": "Answer in one sentence.",
+    "/memory edit ": "1  I keep bees",
+    "/stage data ": "goals=",
+}
+
+
+def test_what_comes_after_the_first_word_of_a_command_is_completed_too(
+    home: Mapping[str, str], script: Callable[..., str]
+) -> None:
+    with at_terminal(home, "--model", script("Yes.")) as terminal:
+        for typed in ("When is high tide?", "/rules add Answer in one sentence.", "/memory add I keep bees"):
+            terminal.wait_for("tokens used")
+            terminal.press(typed, ENTER)
+        terminal.wait_for("tokens used")
+        terminal.press("/stage new rfc", ENTER)
+        for typed, offered in FURTHER.items():
+            terminal.wait_for("tokens used")
+            terminal.press(typed)
+            terminal.wait_for(offered)
+            terminal.press(CTRL_C)
+            terminal.wait_for("Ctrl-D or /quit leaves.")
+        terminal.wait_for("tokens used")
+        terminal.press(CTRL_D)
+        assert terminal.wait_for_end() == 0
+
+
 def test_an_error_is_told_and_the_prompt_comes_back(home: Mapping[str, str], script: Callable[..., str]) -> None:
     with at_terminal(home, "--model", script()) as terminal:
         terminal.wait_for("tokens used")

@@ -63,7 +63,7 @@ def test_a_list_of_nothing_says_how_to_begin(run: Run, url: str) -> None:
     assert (printed.code, printed.err) == (0, "")
     begin, bring = (f"`lamella {words} --store {url}`" for words in ("chat", "chats import"))
     assert printed.out == f"No conversations yet. Begin one with {begin}, or bring some in with {bring}.\n"
-    assert json.loads(run("chats", "list", "--json").out) == {"chats": []}
+    assert json.loads(run("chats", "list", "--json").out) == {"lamella": 1, "chats": []}
 
 
 def test_a_list_shows_ids_titles_and_sizes_the_last_changed_first(run: Run, url: str) -> None:

@@ -192,6 +192,7 @@ def given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
 def read(ran: Ran) -> dict[str, Any]:
     value = json.loads(ran.out)
     assert isinstance(value, dict), ran
+    assert value["lamella"] == 1, ran
     return value
 
 
@@ -203,7 +204,7 @@ def test_stdout_is_one_value_and_an_error_one_of_the_same_shape(command: str, gi
         begin_work(given["STORE"], group, WORKED[group])
     run_it = spawn if command in READS_STDIN else run
     ran = run_it(*(given.get(word, word) for word in bad), "--json")
-    assert set(read(ran)) == {"error"}, ran
+    assert set(read(ran)) == {"lamella", "error"}, ran
     assert set(read(ran)["error"]) == {"code", "message", "hint"}
     assert ran.exit in (1, 2)
     ran = run_it(*(given.get(word, word) for word in good), "--json")
@@ -249,6 +250,7 @@ def test_a_chat_tells_each_event_as_a_line_and_everything_else_on_stderr(
     typed = b"First?\n/ledger\n/help\n/gone\n/new other\nSecond?\nThird?\n"
     ran = spawn("chat", "talk", "--model", given["MODEL"], "--json", stdin=typed, environment=home)
     lines = [json.loads(line) for line in ran.out.splitlines()]
+    assert {line["lamella"] for line in lines} == {1}
     assert [line["event"] for line in lines] == ["opened", "delta", "done", "error", "opened", "delta", "done", "error"]
     assert (lines[0]["name"], lines[0]["model"], lines[0]["turns"]) == ("talk", given["MODEL"], 0)
     assert (lines[1]["text"], lines[2]["answer"], lines[2]["conversation"]) == (
@@ -265,5 +267,5 @@ def test_a_chat_tells_each_event_as_a_line_and_everything_else_on_stderr(
 
 def test_a_chat_that_cannot_be_opened_is_one_error(given: dict[str, str]) -> None:
     ran = spawn("chat", "talk", "--model", "scripted:gone.json", "--json", stdin=b"First?\n")
-    assert set(read(ran)) == {"error"}
+    assert set(read(ran)) == {"lamella", "error"}
     assert given

@@ -30,6 +30,12 @@ def test_a_printed_request_needs_no_key_and_shows_none(tmp_path: Path, provider:
     assert "Thanks." in ran.out
 
 
+def test_programs_get_the_same_body_in_an_object_that_says_what_it_is(tmp_path: Path) -> None:
+    plain = json.loads(printed(tmp_path, "openai", "--model", "gpt-6-sol").out)
+    told = json.loads(printed(tmp_path, "openai", "--model", "gpt-6-sol", "--json").out)
+    assert told == {"lamella": 1, "conversation": told["conversation"], "turn": 3, "provider": "openai", "body": plain}
+
+
 def test_without_a_turn_the_last_is_printed(tmp_path: Path) -> None:
     last = printed(tmp_path, "openai", "--model", "gpt-6-sol")
     third = printed(tmp_path, "openai", "--model", "gpt-6-sol", "--turn", "3")

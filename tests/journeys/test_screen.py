@@ -138,6 +138,19 @@ def test_what_we_say_ourselves_is_wrapped_between_words(home: Mapping[str, str],
     assert "Enter sends. Alt-Enter, or a backslash before Enter, begins another line." in shown
 
 
+@pytest.mark.parametrize(("columns", "under"), [(60, 4), (80, 4), (100, 52)])
+def test_what_does_not_fit_a_line_of_a_turn_stands_below_it_moved_in(
+    home: Mapping[str, str], columns: int, under: int
+) -> None:
+    with Terminal(["replay", "examples/long.json"], home, columns=columns) as terminal:
+        assert terminal.wait_for_end() == 0
+    last = terminal.screen[max(place for place, line in enumerate(terminal.screen) if line.startswith("turn 16")) :]
+    more = next(line for line in last if "fea88963a5c3" in line)
+    assert len(more) - len(more.lstrip()) == under
+    layers = last[next(place for place, line in enumerate(last) if "L1_SYSTEM" in line) : last.index("", 1)]
+    assert all(line.startswith("  ") for line in layers)
+
+
 def test_a_dumb_terminal_shows_what_is_typed_and_completes_nothing(
     home: Mapping[str, str], script: Callable[..., str], tmp_path: Path
 ) -> None:

@@ -330,7 +330,7 @@ def test_trust_is_kept_in_a_private_file_listed_and_taken_back(desk: Desk) -> No
 
 
 def test_programs_say_yes_and_no_with_json(desk: Desk) -> None:
-    place = {"field": "model", "place": "anthropic:claude-opus-5-5"}
+    place = {"lamella": 1, "field": "model", "place": "anthropic:claude-opus-5-5"}
     words = ("model", "claude-opus-5-5", "--json")
     assert json.loads(desk.run("trust", "add", *words).out) == {**place, "trusted": True, "new": True}
     assert json.loads(desk.run("trust", "add", *words).out) == {**place, "trusted": True, "new": False}

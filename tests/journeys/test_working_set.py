@@ -116,6 +116,54 @@ def test_the_line_that_is_typed_in_shows_what_is_attached(
         assert terminal.wait_for_end() == 0
 
 
+def test_of_many_the_last_are_shown_and_lines_as_they_are_typed(talk: Talk, notes: Path) -> None:
+    (notes / "long.md").write_text("one\ntwo\nthree\n")
+    ran = talk(
+        "Read @plan.md and @list.md.", "And @long.md:2-3 and @long.md:1.", "/detach long.md:2-3", "And @map.png?"
+    )
+    assert standing(ran) == [
+        "[plan.md, list.md]",
+        "[1 more, list.md, long.md:2-3, long.md:1]",
+        "[1 more, list.md, long.md:1, map.png]",
+    ]
+    assert "long.md:2-3 is detached with the next message" in ran.out
+
+
+def test_what_waits_is_told_by_the_names_that_people_know(talk: Talk, home: Mapping[str, str]) -> None:
+    talk("See @map.png and @plan.md:1-1.", "/drop map.png", "/detach plan.md:1")
+    shown = spawn("show", "talk", environment=home)
+    assert "detached with the next turn: plan.md:1\ndropped with the next turn: map.png\n" in shown.out
+    done = spawn("detach", "talk", "map.png", environment=home)
+    assert "note: map.png was to be dropped with the next turn; that is taken back." in done.err
+
+
+@pytest.mark.parametrize("columns", [60, 80, 100])
+def test_what_stands_below_the_prompt_is_never_cut(
+    home: Mapping[str, str], script: Callable[..., str], notes: Path, columns: int
+) -> None:
+    (notes / "a-note-with-a-long-name.md").write_text("Long.\n")
+    words = ("chat", "talk", "--model", script("Yes."), "--vault", str(notes))
+    with Terminal(words, home, columns=columns) as terminal:
+        terminal.wait_for("tokens used")
+        terminal.press("/attach a-note-with-a-long-name.md", ENTER)
+        terminal.wait_for("+a-note-with-a-long-name.md")
+        terminal.press("/pin plan.md", ENTER)
+        terminal.wait_for("is not")
+        terminal.wait_for("+a-note-with-a-long-name.md")
+        last = [line for line in terminal.screen if line.endswith("+a-note-with-a-long-name.md")]
+        terminal.press(CTRL_D)
+        assert terminal.wait_for_end() == 0
+    assert last
+
+
+def test_the_table_of_what_is_attached_keeps_names_whole(talk: Talk, home: Mapping[str, str], notes: Path) -> None:
+    (notes / "a-longer-name.md").write_text("Long.\n")
+    talk("Read @a-longer-name.md and @plan.md:1.")
+    with Terminal(("show", "talk"), home, columns=80) as terminal:
+        assert terminal.wait_for_end() == 0
+    assert any(line.startswith("a-longer-name.md ") for line in terminal.screen)
+
+
 def test_what_is_not_there_is_refused_and_the_prefix_stays(talk: Talk, home: Mapping[str, str]) -> None:
     ran = talk("Read @plan.md.", "/drop nothing.md", "/detach nothing.md", "/pin nothing.md", "More?", "And more?")
     assert ran.exit == 0

@@ -48,6 +48,14 @@ class WriteRule(StrEnum):
     OFF = "off"
 
 
+# Others of the kind, which no turn is written down with.
+_WORDS: Mapping[str, type[StrEnum]] = {
+    "memory": MemoryUse,
+    "recall_hint": HintRule,
+    "secrets": SecretRule,
+    "note_writes": WriteRule,
+    "memory_writes": WriteRule,
+}
 _SHARE = "a share of the window between 0 and 1, with warn < trigger < hard, and target < trigger"
 _FOLDERS = ("index_folder", "conversions", "note_backups", "memory_folder", "workflow_folder")
 # What a type alone does not say.
@@ -68,17 +76,13 @@ _TAKES: Mapping[str, str] = {
     "model_facts": "the path of a file",
     "mcp": "a table of servers by name, each with a command or a url",
     "serve": "a table, as in docs/server.md: host, port, hosts, origins, rate and others",
-    "memory": f"one of: {', '.join(MemoryUse)}",
     "runner": "the name of a runner, a way of answering",
     "steps": "a whole number of rounds from 1",
     "turn_seconds": "a number of seconds above 0",
     "turn_tokens": "a whole number of tokens from 1",
     "max_cost": "a number of US dollars above 0",
     "tool_output": f"a whole number of characters from {LEAST_OUTPUT:,}",
-    "recall_hint": f"one of: {', '.join(HintRule)}",
     "summarizer": "same, off, or the name of another model, such as anthropic:NAME",
-    "secrets": f"one of: {', '.join(SecretRule)}",
-    **dict.fromkeys(("note_writes", "memory_writes"), f"one of: {', '.join(WriteRule)}"),
     "log_preview": "true or false",
     "web_search": "the address of a search engine that answers as SearXNG does",
     **dict.fromkeys(_FOLDERS, "the path of a folder"),
@@ -89,8 +93,13 @@ _TAKES: Mapping[str, str] = {
 
 def tell_values(name: str, usually: str) -> str:
     """What a setting takes; ``usually`` is what others of its type take."""
-    words = f"one of: {', '.join(CHOICES[name])}" if name in CHOICES else _TAKES.get(name, usually)
-    return f"{name} takes {words}."
+    words = ", ".join(list_words(name))
+    return f"{name} takes {f'one of: {words}' if words else _TAKES.get(name, usually)}."
+
+
+def list_words(name: str) -> tuple[str, ...]:
+    """The words that a setting is one of; none where it is something else."""
+    return tuple({**CHOICES, **_WORDS}.get(name, ()))
 
 
 def find_near(word: str, known: Iterable[str]) -> str | None:

@@ -149,7 +149,7 @@ async def _send(opened: OpenChat, asked: Ask, output: PlainOutput) -> Turn:
 
 def _print_preview(turn: Turn, *, as_json: bool) -> None:
     if as_json:
-        tell_json({"lamella": 1, **view_turn(turn)})
+        tell_json(view_turn(turn))
     else:
         print_turn(make_console(), turn)
 

@@ -9,7 +9,7 @@ from lamella import Turn
 from lamella.errors import UsageError
 from lamella.faces.cli.access import StoreOption
 from lamella.faces.cli.terminal.progress import counted
-from lamella.faces.cli.terminal.telling import tell_json
+from lamella.faces.cli.terminal.telling import tell_foreign, tell_json
 from lamella.faces.cli.transcripts import replay_named
 from lamella.wiring import read_services, write_request
 
@@ -29,17 +29,22 @@ def request(
         int | None, typer.Option(min=1, help="The most that the answer may have; else 4,096.", show_default=False)
     ] = None,
     store: StoreOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print it on one line; it is JSON either way.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print an object that holds it as `body`; it is JSON either way.")
+    ] = False,
 ) -> None:
     """Print the request body of a turn as JSON, as the provider's SDK would send it. Nothing is sent; no key is needed.
 
     lamella request examples/walkthrough.json --provider anthropic --turn 3
     """
     services = read_services()
-    _, count, turns = replay_named(file, overrides={"model": model}, store=store, services=services)
+    conversation, count, turns = replay_named(file, overrides={"model": model}, store=store, services=services)
     wanted = _find(counted(turns, "Replaying", total=turn or count), turn, count=count)
     body = write_request(wanted, provider, answer=max_tokens, any_model=model is not None, services=services)
-    tell_json(body, indent=None if as_json else 2)
+    if as_json:
+        tell_json({"conversation": conversation, "turn": wanted.number, "provider": provider, "body": body})
+    else:
+        tell_foreign(body)
 
 
 def _find(turns: Iterator[Turn], number: int | None, *, count: int) -> Turn:

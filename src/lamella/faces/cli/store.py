@@ -28,7 +28,7 @@ def migrate(*, store: StoreOption = None, as_json: JsonOption = False) -> None:
     """Bring the store to this version's schema. Opening does this by itself; this says what version it has."""
     with opened(store, create=True) as conversations:
         schema = conversations.stats().schema
-    tell_done(f"The store has schema {schema}.", {"lamella": 1, "schema": schema}, as_json=as_json)
+    tell_done(f"The store has schema {schema}.", {"schema": schema}, as_json=as_json)
 
 
 @store_app.command()

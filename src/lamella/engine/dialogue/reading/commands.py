@@ -23,6 +23,7 @@ from lamella.engine.dialogue.reading.working_set import (
     list_working_set,
     match_names,
     name_artifact,
+    name_present,
     want_again,
 )
 from lamella.engine.dialogue.world import World
@@ -68,7 +69,8 @@ class CommandReader:
         later = replace(later, rules=asked.rules, ended=asked.ended) if asked.rules or asked.ended else later
         back = (*back, *more_back, *undone)
         joined = join_asks(self._waits, later, back=back)
-        return later, back, (*told, *tell_contradictions(self._waits, joined, later))
+        names = name_present(self._state)
+        return later, back, (*told, *tell_contradictions(self._waits, joined, later, names=names))
 
     def _attach(self, asked: Ask, sources: Sources) -> tuple[tuple[Artifact, ...], tuple[str, ...]]:
         anew, again, said = self._refresh(asked, sources) if asked.refresh else ((), (), [])

@@ -12,7 +12,7 @@ from lamella.core.prompt.state import State
 from lamella.core.values import replace
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.reading.pins import name_said
-from lamella.engine.dialogue.reading.working_set import match_names
+from lamella.engine.dialogue.reading.working_set import match_names, name_artifact
 
 NOTHING_WAITS = Ask(text="")
 _TAKEN_BACK = "{name} does not go with the next turn any more."
@@ -103,17 +103,18 @@ def _merge(earlier: Iterable[str], later: Iterable[str], *, but: Collection[str]
     return tuple(dict.fromkeys((*(name for name in earlier if name not in but), *later)))
 
 
-def tell_contradictions(waits: Ask, joined: Ask, later: Ask) -> Iterator[str]:
-    """Words on what waited and waits no more, because something later said otherwise."""
+def tell_contradictions(waits: Ask, joined: Ask, later: Ask, *, names: Mapping[str, str]) -> Iterator[str]:
+    """Words on what waited and waits no more, because something later said otherwise; ``names`` are those of ids."""
     stays = {one.id for one in (*joined.earlier, *later.earlier)}
-    yield from (_TAKEN_BACK.format(name=one.id) for one in waits.earlier if one.id not in stays)
-    for names, left, was in (
+    yield from (_TAKEN_BACK.format(name=name_artifact(one)) for one in waits.earlier if one.id not in stays)
+    for waited, left, was in (
         (waits.detach, joined.detach, "detached"),
         (waits.drop, joined.drop, "dropped"),
         (waits.pin, joined.pin, "pinned"),
         (waits.unpin, joined.unpin, "unpinned"),
     ):
-        yield from (_INSTEAD.format(name=name, was=was) for name in names if name not in left)
+        taken = (name for name in waited if name not in left)
+        yield from (_INSTEAD.format(name=names.get(name, name), was=was) for name in taken)
 
 
 def take_along(waits: Ask, asked: Ask, state: State) -> Ask:

@@ -40,8 +40,27 @@ def list_present(state: State) -> list[Artifact]:
 
 
 def name_artifact(artifact: Artifact) -> str:
-    """What people call it: a picture by its file or title, since its id is a hash; all else by its id."""
-    return (artifact.source.path or artifact.title) if artifact.kind is Kind.IMAGE else artifact.id
+    """What people call it: a picture by its file or title and lines as they are typed, since a hash is in their ids.
+
+    All else is called by its id.
+    """
+    if artifact.kind is Kind.IMAGE:
+        return artifact.source.path or artifact.title
+    return _name_lines(artifact) or artifact.id
+
+
+def _name_lines(artifact: Artifact) -> str:
+    """Selected lines of a file as in ``plan.md:10-20``; empty for what is none."""
+    source = artifact.source
+    if artifact.kind is not Kind.SELECTED_TEXT or source.path is None or source.lines is None:
+        return ""
+    first, last = source.lines
+    return f"{source.path}:{first}" if first == last else f"{source.path}:{first}-{last}"
+
+
+def name_present(state: State) -> dict[str, str]:
+    """What people call everything that can be dropped, by its id."""
+    return {str(one.id): name_artifact(one) for one in list_present(state)}
 
 
 def name_brought(artifact: Artifact) -> str | None:
@@ -58,14 +77,21 @@ def is_chosen(artifact: Artifact) -> bool:
 def match_names(name: str, artifacts: Iterable[Artifact]) -> list[str]:
     """The ids that a name means among these: an id means itself, a file or a title every picture of that name.
 
-    A folder or a tag means all that came with it.
+    Lines mean every text that was selected there. A folder or a tag means all that came with it.
     """
     found = list(artifacts)
     brought = [str(one.id) for one in found if _brings(name, one)]
     if brought or any(artifact.id == name for artifact in found):
         return brought or [name]
-    pictures = (artifact for artifact in found if artifact.kind is Kind.IMAGE)
-    return [one.id for one in pictures if name in (one.source.path, one.title)]
+    return [one.id for one in found if name in _list_other_names(one)]
+
+
+def _list_other_names(artifact: Artifact) -> tuple[str, ...]:
+    """What something is called beside its id, where that has a hash in it."""
+    if artifact.kind is Kind.IMAGE:
+        return (artifact.source.path or artifact.title, artifact.title)
+    lines = _name_lines(artifact)
+    return (lines,) if lines else ()
 
 
 def _brings(name: str, artifact: Artifact) -> bool:
@@ -224,21 +250,21 @@ def _tell_reworded(
     told: list[str] = []
     held = _list_held(state)
     # Lines that were selected again have another hash behind the place that their id begins with.
-    newest = {_name_lines(known.id): known.id for known in held} | {_name_lines(name): name for name in but}
+    newest = {_leave_hash(known.id): known.id for known in held} | {_leave_hash(name): name for name in but}
     for known in held:
         path, lines = known.source.path, known.source.lines
         if path is None or lines is None or known.recoverable or known.id in but:
             continue
-        if newest[_name_lines(known.id)] != known.id:
+        if newest[_leave_hash(known.id)] != known.id:
             continue
         with suppress(BadInputError):
             texts = [one.text for one in read(path) if isinstance(one, Artifact)]
             if texts and not any(_still_holds(text, known.text, lines) for text in texts):
-                told.append(_REWORDED.format(name=f"{path}:{lines[0]}-{lines[1]}"))
+                told.append(_REWORDED.format(name=name_artifact(known)))
     return told
 
 
-def _name_lines(name: str) -> str:
+def _leave_hash(name: str) -> str:
     return name.rpartition(":")[0]
 
 

@@ -105,6 +105,11 @@ def choose_begun(known: Mapping[str, str], begun: str) -> dict[str, str]:
     }
 
 
+def choose_further(deed: str, known: Mapping[str, str], begun: str) -> dict[str, str]:
+    """The same behind a word that stands before it."""
+    return {f"{deed} {one}": said for one, said in choose_begun(known, begun.strip()).items()}
+
+
 def _find_known(list_known: Arguments, begun: str) -> Mapping[str, str]:
     """What is known to be meant; a menu is no place for errors."""
     try:

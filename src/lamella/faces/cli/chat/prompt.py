@@ -16,6 +16,7 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from lamella.adapters.files.privacy import close_file, make_own_folder
 from lamella.faces.cli.chat.input import GOES_ON, PROMPT, Arguments, complete
 from lamella.faces.cli.terminal.lines import show_line
+from lamella.faces.cli.terminal.telling import count_columns, wrap_line
 from lamella.wiring import NamedFiles
 
 # Seconds between two looks at what goes on meanwhile.
@@ -57,11 +58,17 @@ class PromptInput:
             completer=_Completer(commands, files),
             complete_while_typing=True,
             key_bindings=_make_keys(),
-            bottom_toolbar=lambda: f" {self._standing}{told.meanwhile()}",
+            bottom_toolbar=lambda: self._tell_below(told.meanwhile()),
             refresh_interval=_REFRESH,
             prompt_continuation="  ",
             interrupt_exception=_PromptInterrupt,
         )
+
+    def _tell_below(self, meanwhile: str) -> str:
+        """What stands below the prompt, in as many lines as it takes: an editor would cut off what does not fit."""
+        # One column is the space before each line, one stays free.
+        lines = wrap_line(f"{self._standing}{meanwhile}", count_columns() - 2).split("\n")
+        return "\n".join(f" {line}" for line in lines)
 
     def read(self) -> str | None:
         """The next message, none on Ctrl-D."""

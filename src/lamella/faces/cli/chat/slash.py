@@ -4,18 +4,24 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from lamella.engine.dialogue.proposal import PlanRange
 from lamella.engine.dialogue.recalling import name_passage
 from lamella.errors import CallError, LamellaError, UsageError
 from lamella.faces.cli.chat.attaching import find_active
-from lamella.faces.cli.chat.commands import conversations, library, remembering, ruling, running, staging
-from lamella.faces.cli.chat.commands.equipping import show_tools
+from lamella.faces.cli.chat.commands import (
+    compacting,
+    conversations,
+    equipping,
+    library,
+    remembering,
+    ruling,
+    running,
+    staging,
+)
 from lamella.faces.cli.chat.commands.pasting import paste
 from lamella.faces.cli.chat.commands.setting import list_settings, set_or_show
 from lamella.faces.cli.chat.input import Arguments
 from lamella.faces.cli.chat.talk import TerminalChat
 from lamella.faces.cli.tables.branches import tell_branch
-from lamella.faces.cli.tables.compaction import find_waiting, lower_share, print_planned, tell_planning, tell_stopped
 from lamella.faces.cli.tables.ledger import print_ledger
 from lamella.faces.cli.tables.replay import print_turn
 from lamella.faces.cli.terminal.console import make_console
@@ -24,7 +30,8 @@ from lamella.faces.cli.terminal.telling import tell
 from lamella.views.chats import view_branch
 from lamella.views.ledger import make_rows
 
-_ASKED_AGAIN = "/retry"
+# Where the list of commands says what each does.
+_DOES_AT = 22
 
 
 def _list_nothing(_talk: TerminalChat, _begun: str) -> Mapping[str, str]:
@@ -84,50 +91,6 @@ def _choose_active(talk: TerminalChat, rest: str) -> None:
 
 def _preview(talk: TerminalChat, rest: str) -> None:
     print_turn(make_console(), talk.foresee(rest))
-
-
-def _compact(talk: TerminalChat, rest: str) -> None:
-    waits = find_waiting(talk.stored.turns())
-    within, share = _read_range(rest)
-    planned = talk.stored.plan(within, to=_share(share))
-    tell_planning(planned)
-    if planned.receipt is None:
-        raise CallError(
-            f"There is nothing to gain: the next request has {planned.before.total:,} tokens, "
-            f"and {planned.goal:,} are aimed at.",
-            hint=f"Aim lower, as in /compact {lower_share(planned):.2g}, or go on: there is room.",
-        )
-    talk.stored.commit(planned)
-    print_planned(talk.stored.name, planned, undo="/undo")
-    tell_stopped(waits, again=_ASKED_AGAIN)
-
-
-def _read_range(rest: str) -> tuple[PlanRange, str]:
-    """From and up to which message, and the share: ``0.5 from turn:3 to turn:9``, each where it is given."""
-    words = rest.split()
-    named: dict[str, str] = {}
-    for word in ("from", "to"):
-        if word in words[:-1]:
-            at = words.index(word)
-            named[word] = words[at + 1]
-            del words[at : at + 2]
-    return PlanRange(named.get("from"), named.get("to")), " ".join(words)
-
-
-def _share(rest: str) -> float | None:
-    try:
-        return float(rest) if rest else None
-    except ValueError as error:
-        raise UsageError(
-            f"{rest} is no share.", hint="As in /compact 0.5, or /compact 0.5 from turn:3 to turn:9."
-        ) from error
-
-
-def _undo(talk: TerminalChat, _rest: str) -> None:
-    waits = find_waiting(talk.stored.turns())
-    receipt = talk.stored.undo()
-    tell(f"Undone: {receipt.id}. The prompt is as if it had never been compacted.")
-    tell_stopped(waits, again=_ASKED_AGAIN)
 
 
 def _recall(talk: TerminalChat, rest: str) -> None:
@@ -191,7 +154,7 @@ def _strata(talk: TerminalChat, _rest: str) -> None:
 
 def _help(_talk: TerminalChat, _rest: str) -> None:
     for command in COMMANDS.values():
-        tell(f"{f'{command.name} {command.takes}'.rstrip():<21} {command.does}")
+        tell(f"{f'{command.name} {command.takes}'.rstrip():<{_DOES_AT - 1}} {command.does}", under=_DOES_AT)
     tell(
         "Enter sends. Alt-Enter, or a backslash before Enter, begins another line. @path attaches a file. "
         "Ctrl-C stops an answer, Ctrl-D leaves."
@@ -261,9 +224,10 @@ COMMANDS = {
             name="/compact",
             takes="[SHARE] [from ID] [to ID]",
             does="make room, down to a share of what fits; from here, up to here, or everywhere",
-            run=_compact,
+            run=compacting.compact,
+            known=compacting.list_bounds,
         ),
-        Command(name="/undo", does="take the last compaction back", run=_undo),
+        Command(name="/undo", does="take the last compaction back", run=compacting.undo),
         Command(name="/recall", takes="WORDS", does="find what left the prompt", run=_recall),
         Command(
             name="/rules",
@@ -286,7 +250,13 @@ COMMANDS = {
             run=staging.stage,
             known=staging.list_deeds,
         ),
-        Command(name="/tools", takes="[refresh]", does="show what the model may call, or list it anew", run=show_tools),
+        Command(
+            name="/tools",
+            takes="[refresh]",
+            does="show what the model may call, or list it anew",
+            run=equipping.show_tools,
+            known=equipping.list_deeds,
+        ),
         Command(name="/ledger", does="show what each turn cost, and why", run=_ledger),
         Command(
             name="/set",

@@ -4,8 +4,8 @@ from rich.text import Text
 
 from lamella import Turn
 from lamella.faces.cli.chat.opening import OpenChat
-from lamella.faces.cli.tables.replay import draw_layer
-from lamella.faces.cli.terminal.console import make_console
+from lamella.faces.cli.tables.replay import print_layer
+from lamella.faces.cli.terminal.console import make_console, print_hanging
 from lamella.faces.cli.terminal.lines import show_line
 
 
@@ -20,9 +20,10 @@ def print_strata(turn: Turn, opened: OpenChat) -> None:
     console.print()
     console.print(Text(f"turn {turn.number}  █ cached, as reported  ░ read anew", style="dim"))
     for layer in turn.envelope.layers:
-        console.print(draw_layer(layer, cached.get(layer.id, 0), largest))
+        print_layer(console, layer, cached=cached.get(layer.id, 0), largest=largest)
     if calls:
-        console.print(Text(f"  {_tell_reported(read, prompt)} · {show_line(str(calls[-1].verdict))}", style="bold"))
+        told = f"  {_tell_reported(read, prompt)} · {show_line(str(calls[-1].verdict))}"
+        print_hanging(console, Text(told, style="bold"))
 
 
 def _tell_reported(read: int | None, prompt: int | None) -> str:

@@ -27,12 +27,13 @@ def do(
 
     One that is not there may be begun with it, where somebody would ``create`` it.
     """
-    with opened_chat(store, chat, vault=vault, create=create) as stored, told_if_slow(f"Reading for {chat}"):
-        nothing, now = Ask(text=""), datetime.now(UTC)
-        before = stored.preview(nothing, at=now)
-        done = stored.command(asked)
-        after = stored.preview(nothing, at=now)
-    if as_json:
-        tell_json(view_commands(stored.id, done, before=before, after=after))
-    else:
-        print_done(stored.name, done, before=before, after=after)
+    nothing, now = Ask(text=""), datetime.now(UTC)
+    with opened_chat(store, chat, vault=vault, create=create) as stored:
+        with told_if_slow(f"Reading for {chat}"):
+            before = stored.preview(nothing, at=now)
+            done = stored.command(asked)
+            after = stored.preview(nothing, at=now)
+        if as_json:
+            tell_json(view_commands(stored.id, done, before=before, after=after))
+        else:
+            print_done(stored, done, before=before, after=after)

@@ -18,11 +18,12 @@ def show(*, chat: ChatName, vault: VaultOption = None, as_json: JsonOption = Fal
 
     lamella show garden
     """
-    with opened_chat(store, chat, vault=vault) as stored, told_if_slow(f"Looking through {chat}"):
+    with opened_chat(store, chat, vault=vault) as stored:
         now = datetime.now(UTC)
-        rows, waits, cold = stored.library(at=now), stored.commands, stored.cold(at=now)
-    if as_json:
-        tell_json(view_library(stored.id, rows, waits, cold=cold))
-    else:
-        print_library(stored.name, rows, waits)
-        print_cold(cold, now=now)
+        with told_if_slow(f"Looking through {chat}"):
+            rows, cold = stored.library(at=now), stored.cold(at=now)
+        if as_json:
+            tell_json(view_library(stored.id, rows, stored.commands, cold=cold))
+        else:
+            print_library(stored, rows)
+            print_cold(cold, now=now)

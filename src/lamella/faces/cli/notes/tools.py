@@ -41,7 +41,7 @@ def restore(
     """Take back the last change that a model wrote to a note of the vault. Once more takes back the one before."""
     path, gone = open_writer(find_vault(vault), read_services()).restore(note)
     did = "was taken away; its text is kept with the backups" if gone else "is as it was before"
-    tell_done(f"{show_line(path)} {did}.", {"lamella": 1, "path": path, "removed": gone}, as_json=as_json)
+    tell_done(f"{show_line(path)} {did}.", {"path": path, "removed": gone}, as_json=as_json)
 
 
 def _find_vault(named: Path | None) -> Path | None:

@@ -57,6 +57,6 @@ def remove_token(*, name: _Name, as_json: JsonOption = False) -> None:
     if not open_tokens().remove(name):
         raise UsageError(f"There is no token {name}.", hint="See: lamella tokens list.")
     if as_json:
-        tell_json({"lamella": 1, "removed": name})
+        tell_json({"removed": name})
     else:
         tell(f"{name} lets nobody in any more.")

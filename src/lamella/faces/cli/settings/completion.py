@@ -40,7 +40,7 @@ def completion(
 
     if not install:
         script = get_completion_script(prog_name=_PROGRAM, complete_var=COMPLETING, shell=shell.value)
-        tell_done(script, {"lamella": 1, "shell": shell.value, "script": script}, as_json=as_json)
+        tell_done(script, {"shell": shell.value, "script": script}, as_json=as_json)
         return
     if shell is Shell.POWERSHELL:
         # Installing it there would also let every script run.
@@ -49,4 +49,4 @@ def completion(
         )
     _, path = install_script(shell=shell.value, prog_name=_PROGRAM, complete_var=COMPLETING)
     told = f"Installed: {show_line(str(path))}. Shells that start from now on complete."
-    tell_done(told, {"lamella": 1, "shell": shell.value, "installed": str(path)}, as_json=as_json)
+    tell_done(told, {"shell": shell.value, "installed": str(path)}, as_json=as_json)

@@ -28,7 +28,7 @@ def list_named(*, as_json: JsonOption = False) -> None:
         for one in list_servers(read_services())
     ]
     if as_json:
-        tell_json({"lamella": 1, "servers": rows})
+        tell_json({"servers": rows})
         return
     for row in rows:
         told = "" if row["trusted"] else "  (not trusted yet)"
@@ -52,7 +52,7 @@ def check(
         reports = _ask(services)
     shown = [one for one in reports if name in (None, one.name)]
     if as_json:
-        tell_json({"lamella": 1, "servers": [_view(one) for one in shown]})
+        tell_json({"servers": [_view(one) for one in shown]})
     for one in () if as_json else shown:
         _print(one)
     if not known and not as_json:

@@ -8,7 +8,8 @@ from rich.table import Table
 from lamella import Turn
 from lamella.engine.dialogue.library import LibraryRow
 from lamella.engine.dialogue.reading.waiting import Commands
-from lamella.engine.dialogue.reading.working_set import name_artifact
+from lamella.engine.dialogue.reading.working_set import name_artifact, name_present
+from lamella.engine.keeping.stored import StoredChat
 from lamella.faces.cli.terminal.console import print_table
 from lamella.faces.cli.terminal.lines import show_line, tell_count
 from lamella.faces.cli.terminal.telling import tell
@@ -24,10 +25,11 @@ _TOO_MUCH = (
 )
 
 
-def print_library(chat: str, rows: Sequence[LibraryRow], waits: Commands) -> None:
+def print_library(stored: StoredChat, rows: Sequence[LibraryRow]) -> None:
     """Every artifact, what is left out of folders, and what waits."""
+    waits = stored.commands
     if not rows and not waits:
-        tell(f"Nothing was ever attached to {show_line(chat)}.")
+        tell(f"Nothing was ever attached to {show_line(stored.name)}.")
         return
     headings = ("artifact", "kind", "form", "tokens", "age", "working set", "cached", "detaching saves")
     table = Table(*headings, box=None, pad_edge=False)
@@ -43,7 +45,7 @@ def print_library(chat: str, rows: Sequence[LibraryRow], waits: Commands) -> Non
             f"{row.saves:,}",
         )
     print_table(table)
-    for line in (*_tell_left_out(rows), *tell_commands(waits)):
+    for line in (*_tell_left_out(rows), *_tell_commands(stored, waits)):
         tell(line)
 
 
@@ -63,19 +65,20 @@ def _tell_left_out(rows: Sequence[LibraryRow]) -> Iterator[str]:
                 yield f"  and {more:,} more; --json has all of them"
 
 
-def print_done(chat: str, waits: Commands, *, before: Turn, after: Turn) -> None:
+def print_done(stored: StoredChat, waits: Commands, *, before: Turn, after: Turn) -> None:
     """What a command came to: what waits now, and the next request with it."""
     for line in waits.said:
         tell(f"note: {show_line(line)}", err=True)
-    lines = list(tell_commands(waits))
-    tell("\n".join(lines) if lines else f"Nothing waits for the next turn of {show_line(chat)}.")
+    lines = list(_tell_commands(stored, waits))
+    tell("\n".join(lines) if lines else f"Nothing waits for the next turn of {show_line(stored.name)}.")
     tell(_tell_next(before, after))
     if after.tokens.total > after.tokens.limit:
         tell(f"note: {_TOO_MUCH}", err=True)
 
 
-def tell_commands(waits: Commands) -> Iterator[str]:
-    """What waits for the next turn, a line for each."""
+def _tell_commands(stored: StoredChat, waits: Commands) -> Iterator[str]:
+    """What waits for the next turn, a line for each, by the names that people know."""
+    known = name_present(stored.standing[0])
     for one in waits.attach:
         tokens = f", {tell_count(waits.tokens[one.id], 'token')}" if one.id in waits.tokens else ""
         shown = " as its outline" if one.outlined else ""
@@ -89,7 +92,7 @@ def tell_commands(waits: Commands) -> Iterator[str]:
         (waits.rules, "a rule"),
         (waits.ended, "no rule any more"),
     ):
-        yield from (f"{done} with the next turn: {show_line(name)}" for name in names)
+        yield from (f"{done} with the next turn: {show_line(known.get(name, name))}" for name in names)
 
 
 def _tell_next(before: Turn, after: Turn) -> str:

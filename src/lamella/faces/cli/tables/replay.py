@@ -7,7 +7,7 @@ from rich.text import Text
 
 from lamella import Layer, Segment, Turn
 from lamella.faces.cli.tables.receipts import tell_receipt
-from lamella.faces.cli.terminal.console import make_console
+from lamella.faces.cli.terminal.console import make_console, print_hanging
 from lamella.faces.cli.terminal.lines import show_line, tell_count
 from lamella.faces.cli.terminal.telling import write_exactly
 from lamella.views.amounts import plain
@@ -15,6 +15,8 @@ from lamella.views.totals import Totals
 
 _BAR = 28
 _NAMES_SHOWN = 3
+# Columns before the names of a layer's artifacts: its own name, the bar, its tokens, and what stands between them.
+_NAMES_AT = 14 + _BAR + 10
 _TYPED_SHOWN = 60
 _ID_SHOWN = 40
 _CACHED, _SENT = "█", "░"
@@ -70,17 +72,22 @@ def print_turn(console: Console, turn: Turn) -> None:
     largest = max(1, *(layer.tokens for layer in turn.envelope.layers))
     cached = turn.ledger.cached_by_layer
     for layer in turn.envelope.layers:
-        console.print(draw_layer(layer, cached.get(layer.id, 0), largest))
+        print_layer(console, layer, cached=cached.get(layer.id, 0), largest=largest)
     for name in _BESIDE:
         if turn.tokens.by_layer[name]:
             console.print(Text(f"  {name:<12}{'':<{_BAR}}{turn.tokens.by_layer[name]:>8,}"))
-    console.print(_summary(turn))
+    print_hanging(console, _summary(turn))
     if turn.envelope.prompt.placement.priced:
-        console.print(Text(f"  plan: {show_line(turn.why)}", style="dim"))
+        print_hanging(console, Text(f"  plan: {show_line(turn.why)}", style="dim"))
     if turn.compaction is not None:
-        console.print(Text(f"  compacted: {tell_receipt(turn.compaction)}", style="magenta"))
+        print_hanging(console, Text(f"  compacted: {tell_receipt(turn.compaction)}", style="magenta"))
     for warning in turn.envelope.warnings:
-        console.print(Text(f"  warning: {show_line(warning)}", style="yellow"))
+        print_hanging(console, Text(f"  warning: {show_line(warning)}", style="yellow"))
+
+
+def print_layer(console: Console, layer: Layer, *, cached: int, largest: int) -> None:
+    """A layer in a line; names for which it is too narrow stand below the first of them."""
+    print_hanging(console, draw_layer(layer, cached, largest), under=_NAMES_AT)
 
 
 def draw_layer(layer: Layer, cached: int, largest: int) -> Text:

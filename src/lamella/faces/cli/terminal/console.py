@@ -4,14 +4,18 @@ import os
 import sys
 from collections.abc import Iterator
 
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook
 from rich.segment import Segment
 from rich.table import Table
+from rich.text import Text
 
 from lamella.faces.cli.terminal.lines import show_lines
 
 # Wider than any line that is printed into a file.
 _WIDE = 100_000
+# How far the rest of a line is moved in, and how many columns it takes to be readable.
+_HANGING, _LEAST = 4, 40
 
 
 def make_console() -> Console:
@@ -29,10 +33,31 @@ def make_console() -> Console:
 def print_table(table: Table) -> None:
     """Print a table: its first column is never cut, since people name things by it, and only a terminal folds it."""
     console = make_console()
-    table.columns[0].overflow = "fold"
+    names = table.columns[0]
+    names.overflow = "fold"
+    if console.is_terminal:
+        # The others give way first: a name in three pieces can be read, and copied, by nobody.
+        longest = max((cell_len(str(one)) for one in names.cells), default=0)
+        names.min_width = min(longest, console.width // 3)
     if not console.is_terminal:
         console.width = max(console.width, console.measure(table, options=console.options.update(width=_WIDE)).maximum)
     console.print(table)
+
+
+def print_hanging(console: Console, line: Text, *, under: int = _HANGING) -> None:
+    """Print a line; where a terminal is too narrow for it, the rest stands below, so many columns from its edge.
+
+    Where so few are left that words would stand in a pillar, it is moved in a little only.
+    """
+    line.rstrip()
+    first, *rest = line.wrap(console, console.width) if console.is_terminal else (line,)
+    console.print(first if rest else line)
+    if rest:
+        under = under if console.width - under >= _LEAST else _HANGING
+        left = line[len(first.plain) :]
+        left = left[len(left.plain) - len(left.plain.lstrip()) :]
+        for more in left.wrap(console, console.width - under):
+            console.print(Text(" " * under).append_text(more))
 
 
 class _HarmlessPrinting(RenderHook):

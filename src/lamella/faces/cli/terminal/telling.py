@@ -20,23 +20,33 @@ if TYPE_CHECKING:
 
 _NARROWEST, _UNKNOWN_WIDTH = 20, 80
 _ANSWERS = {"y": True, "yes": True, "n": False, "no": False, "": False}
+# What programs know our JSON by, whatever it tells of.
+_FORMAT = {"lamella": 1}
 _CLEAR = "\r\x1b[2K"
 # What stays in one piece when a line is wrapped: a command is there to be copied.
 _PIECES = re.compile(r"`[^`]*`\S*|(?<=: )lamella .+|\S+")
 
 
-def tell(text: str, *, err: bool = False) -> None:
-    """Lines for people, on stdout or stderr. On a terminal long ones are wrapped between words."""
+def tell(text: str, *, err: bool = False, under: int = 0) -> None:
+    """Lines for people, on stdout or stderr. On a terminal long ones are wrapped between words.
+
+    What is wrapped goes on so many columns ``under`` from the edge, where that leaves room for words.
+    """
     stream = sys.stderr if err else sys.stdout
     shown = show_lines(text)
     if is_terminal(stream):
-        shown = "\n".join(wrap_line(line, count_columns()) for line in shown.split("\n"))
+        shown = "\n".join(wrap_line(line, count_columns(), under=under) for line in shown.split("\n"))
     _write(stream, f"{shown}\n")
 
 
-def tell_json(body: object, *, indent: int | None = None, out: TextIO | None = None) -> None:
-    """A JSON object on stdout, or on another stream."""
-    _write(sys.stdout if out is None else out, show_json(json.dumps(body, ensure_ascii=False, indent=indent)) + "\n")
+def tell_json(body: Mapping[str, object], *, out: TextIO | None = None) -> None:
+    """A JSON object of this format for programs, on stdout or on another stream, in a line."""
+    _write(sys.stdout if out is None else out, show_json(json.dumps({**_FORMAT, **body}, ensure_ascii=False)) + "\n")
+
+
+def tell_foreign(body: object) -> None:
+    """JSON in somebody else's format, on stdout, in lines that people can read."""
+    _write(sys.stdout, show_json(json.dumps(body, ensure_ascii=False, indent=2)) + "\n")
 
 
 def tell_done(line: str, body: Mapping[str, object], *, as_json: bool) -> None:
@@ -106,18 +116,19 @@ def count_columns() -> int:
     return _UNKNOWN_WIDTH
 
 
-def wrap_line(line: str, columns: int) -> str:
+def wrap_line(line: str, columns: int, *, under: int = 0) -> str:
     """A line that is too long, in several, cut between words; a word that is too long stays whole, to be copied."""
-    return line if measure(line) <= columns else "\n".join(_wrap(line, columns))
+    before = " " * (under if columns >= 2 * under else 0)
+    return line if measure(line) <= columns else "\n".join(_wrap(line, columns, before))
 
 
-def _wrap(line: str, columns: int) -> Iterator[str]:
+def _wrap(line: str, columns: int, before: str) -> Iterator[str]:
     begun, end = "", 0
     for piece in _PIECES.finditer(line):
         longer = line[: piece.end()] if not begun else begun + line[end : piece.end()]
         if begun and measure(longer) > columns:
             yield begun
-            longer = piece.group()
+            longer = before + piece.group()
         begun, end = longer, piece.end()
     yield begun
 

@@ -71,11 +71,12 @@ def test_a_folder_is_taken_back_with_all_that_came_with_it() -> None:
 
 
 def test_what_is_taken_back_is_said() -> None:
-    waits = join(ATTACH, Ask(text="", pin=("b.md",)))
-    later = Ask(text="", unpin=("b.md",))
+    waits = join(ATTACH, Ask(text="", pin=("b.md",), drop=("sha256:01",)))
+    later = Ask(text="", unpin=("b.md",), detach=("sha256:01",))
     joined = join_asks(waits, later, back=("a.md",))
-    assert list(tell_contradictions(waits, joined, later)) == [
+    assert list(tell_contradictions(waits, joined, later, names={"sha256:01": "map.png"})) == [
         "a.md does not go with the next turn any more.",
+        "map.png was to be dropped with the next turn; that is taken back.",
         "b.md was to be pinned with the next turn; that is taken back.",
     ]
 

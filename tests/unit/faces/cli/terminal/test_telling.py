@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import lamella.faces.cli
 from lamella.faces.cli.terminal.console import make_console
-from lamella.faces.cli.terminal.telling import measure, tell, tell_json, wrap_line
+from lamella.faces.cli.terminal.telling import measure, tell, tell_foreign, tell_json, wrap_line
 
 HOSTILE = "a\x1b[2J\x9b1m\u202eb\u2066\u200f\u061cc\rd\x07"
 ACTING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -36,10 +36,12 @@ def test_what_is_told_as_lines_as_json_or_in_a_table_acts_on_nothing(capsys: pyt
     tell(HOSTILE)
     tell(HOSTILE, err=True)
     tell_json({"name": HOSTILE})
+    tell_foreign({"name": HOSTILE})
     make_console().print(HOSTILE)
     shown = capsys.readouterr()
     assert not ACTING.search(shown.out + shown.err)
-    assert json.loads(shown.out.splitlines()[1]) == {"name": HOSTILE}
+    assert json.loads(shown.out.splitlines()[1]) == {"lamella": 1, "name": HOSTILE}
+    assert json.loads("".join(shown.out.splitlines()[2:5])) == {"name": HOSTILE}
 
 
 @given(st.text(alphabet="ab 漢", max_size=80), st.integers(20, 40))
@@ -47,6 +49,14 @@ def test_a_wrapped_line_has_the_same_words_and_fits_where_they_do(line: str, col
     wrapped = wrap_line(line, columns)
     assert wrapped.split() == line.split()
     assert all(measure(one) <= columns or len(one.split()) <= 1 for one in wrapped.split("\n"))
+
+
+@given(st.text(alphabet="ab 漢", min_size=30, max_size=80), st.integers(8, 10))
+def test_what_is_wrapped_goes_on_under_what_it_says(line: str, under: int) -> None:
+    first, *rest = wrap_line(line, 20, under=under).split("\n")
+    assert first == wrap_line(line, 20).split("\n")[0]
+    assert all(one.startswith(" " * under) and one.strip() for one in rest)
+    assert [*first.split(), *" ".join(rest).split()] == line.split()
 
 
 def test_a_command_stays_in_one_piece_when_its_line_is_wrapped() -> None:

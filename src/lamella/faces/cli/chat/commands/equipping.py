@@ -1,12 +1,18 @@
 """The tools that a model may call in a chat: shown, and those of servers listed anew when somebody says so."""
 
 from lamella.errors import UsageError
+from lamella.faces.cli.chat.input import choose_begun
 from lamella.faces.cli.chat.talk import TerminalChat
 from lamella.faces.cli.terminal.lines import show_line
 from lamella.faces.cli.terminal.telling import tell
 from lamella.views.words import cut_words
 
 _GLANCE = 70
+
+
+def list_deeds(_talk: TerminalChat, begun: str) -> dict[str, str]:
+    """What may come after it."""
+    return choose_begun({"refresh": "have servers list theirs anew"}, begun)
 
 
 def show_tools(talk: TerminalChat, rest: str) -> None:

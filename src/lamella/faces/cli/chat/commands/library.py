@@ -74,5 +74,5 @@ def refresh(talk: TerminalChat, rest: str) -> None:
 def show(talk: TerminalChat, _rest: str) -> None:
     """What is in the library, and what each takes."""
     now = datetime.now(UTC)
-    print_library(talk.stored.name, talk.stored.library(at=now), talk.stored.commands)
+    print_library(talk.stored, talk.stored.library(at=now))
     print_cold(talk.stored.cold(at=now), now=now)

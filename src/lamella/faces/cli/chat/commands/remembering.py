@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from lamella.errors import UsageError
-from lamella.faces.cli.chat.input import choose_begun
+from lamella.faces.cli.chat.input import choose_begun, choose_further
 from lamella.faces.cli.chat.talk import TerminalChat
 from lamella.faces.cli.memory.lines import tell_facts, tell_kept
 from lamella.faces.cli.terminal.lines import show_line
@@ -28,9 +28,13 @@ def remember(talk: TerminalChat, rest: str) -> None:
         )
 
 
-def list_deeds(_talk: TerminalChat, begun: str) -> Mapping[str, str]:
-    """What may come after it."""
-    return choose_begun({word: told for word, (_, told) in _DEEDS.items()}, begun)
+def list_deeds(talk: TerminalChat, begun: str) -> Mapping[str, str]:
+    """What may come after it; after `remove` and `edit` the facts there are, by their numbers."""
+    deed, space, name = begun.partition(" ")
+    if not space:
+        return choose_begun({word: told for word, (_, told) in _DEEDS.items()}, begun)
+    facts = open_memory(services=talk.opened.opener.services).read() if deed in ("remove", "edit") else ()
+    return choose_further(deed, {str(number): fact.text for number, fact in enumerate(facts, start=1)}, name)
 
 
 def _show(talk: TerminalChat) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from lamella.errors import UsageError
-from lamella.faces.cli.chat.input import choose_begun
+from lamella.faces.cli.chat.input import choose_begun, choose_further
 from lamella.faces.cli.chat.talk import TerminalChat
 from lamella.faces.cli.library.rules import tell_rules
 from lamella.faces.cli.terminal.lines import show_line
@@ -29,6 +29,9 @@ def rule(talk: TerminalChat, rest: str) -> None:
         tell("\n".join(tell_rules(talk.stored.rules())))
 
 
-def list_deeds(_talk: TerminalChat, begun: str) -> Mapping[str, str]:
-    """What may come after it."""
-    return choose_begun(_DEEDS, begun)
+def list_deeds(talk: TerminalChat, begun: str) -> Mapping[str, str]:
+    """What may come after it; after `remove` the rules there are."""
+    deed, space, name = begun.partition(" ")
+    if not space:
+        return choose_begun(_DEEDS, begun)
+    return choose_further(deed, {one.id: one.text for one in talk.stored.rules()} if deed == "remove" else {}, name)

@@ -6,11 +6,12 @@ from collections.abc import Iterable
 from lamella.engine.checks import check_text
 from lamella.engine.dialogue.ask import Ask
 from lamella.errors import UsageError
-from lamella.faces.cli.chat.input import choose_begun
+from lamella.faces.cli.chat.input import choose_begun, choose_further
 from lamella.faces.cli.chat.talk import TerminalChat
 from lamella.faces.cli.settings.config import list_values, tell_value
 from lamella.faces.cli.terminal.lines import show_line
 from lamella.faces.cli.terminal.telling import tell, warn_laxer
+from lamella.settings.values import list_words
 from lamella.views.words import cut_words
 from lamella.wiring import NAMES, Origin, check_name, read_typed, tell_takes
 
@@ -106,7 +107,10 @@ def set_or_show(talk: TerminalChat, rest: str) -> None:
 
 
 def list_settings(_talk: TerminalChat, begun: str) -> dict[str, str]:
-    """The settings that a conversation may have of its own."""
+    """The settings that a conversation may have of its own; after one of them the words that it takes."""
+    name, space, value = begun.partition(" ")
+    if space:
+        return choose_further(name, dict.fromkeys(list_words(name) if name in _HERE else (), ""), value)
     return choose_begun(dict.fromkeys(_HERE, ""), begun)
 
 

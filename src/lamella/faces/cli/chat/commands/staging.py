@@ -4,7 +4,7 @@ from pathlib import Path
 
 from lamella.errors import UsageError, WorkflowError
 from lamella.faces.cli.access import name_command
-from lamella.faces.cli.chat.input import choose_begun
+from lamella.faces.cli.chat.input import choose_begun, choose_further
 from lamella.faces.cli.chat.talk import TerminalChat
 from lamella.faces.cli.tables.workflow import print_data, print_progress
 from lamella.faces.cli.terminal.lines import show_line
@@ -51,14 +51,20 @@ def stage(talk: TerminalChat, rest: str) -> None:
 
 
 def list_deeds(talk: TerminalChat, begun: str) -> dict[str, str]:
-    """What can be done about stages; after `rewind` and `new` what there is."""
+    """What can be done about stages; after `data`, `rewind` and `new` what there is."""
     deed, space, name = begun.partition(" ")
     if not space:
         return choose_begun(_DEEDS, begun)
     work = talk.stored.progress
     stages = {} if work is None else {one.id: one.label for one in work.stages[: work.number]}
-    known = stages if deed == "rewind" else dict.fromkeys(list_workflows(), "") if deed == "new" else {}
-    return {f"{deed} {one}": told for one, told in choose_begun(known, name.strip()).items()}
+    known = {"rewind": stages, "new": dict.fromkeys(list_workflows(), ""), "data": _list_fields(work)}
+    return choose_further(deed, known.get(deed, {}), name)
+
+
+def _list_fields(work: WorkflowProgress | None) -> dict[str, str]:
+    """The fields of the stage that is worked on, each as it is given a text."""
+    stage = None if work is None else next((one for one in work.stages if one.id == work.current), None)
+    return {} if stage is None else {f"{name}=": "" for name in dict.fromkeys((*stage.required, *stage.data))}
 
 
 def _show(talk: TerminalChat, _rest: str) -> WorkflowProgress | None:

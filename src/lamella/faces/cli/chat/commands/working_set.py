@@ -4,7 +4,13 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from lamella.engine.dialogue.reading.waiting import Commands
-from lamella.engine.dialogue.reading.working_set import list_present, list_working_set, name_artifact, name_brought
+from lamella.engine.dialogue.reading.working_set import (
+    list_present,
+    list_working_set,
+    name_artifact,
+    name_brought,
+    name_present,
+)
 from lamella.engine.keeping.stored import StoredChat
 from lamella.faces.cli.terminal.lines import show_line
 from lamella.views.words import cut_words
@@ -43,7 +49,7 @@ def tell_waiting(stored: StoredChat) -> str:
     waits = stored.commands
     if waits == Commands():
         return ""
-    known = {str(one.id): name_artifact(one) for one in list_present(stored.standing[0])}
+    known = name_present(stored.standing[0])
     out = dict.fromkeys([*waits.detach, *waits.drop])
     told = "".join(f" · +{show_line(name)}" for name in name_waiting(waits))
     told += "".join(f" · -{show_line(known.get(name, name))}" for name in out)
@@ -69,9 +75,9 @@ def list_pinned(stored: StoredChat) -> list[str]:
 
 
 def tell_names(names: Sequence[str]) -> str:
-    """The first of these names before a prompt, and how many more there are; nothing for none."""
+    """The last of these names before a prompt, and how many more there are; nothing for none."""
     if not names:
         return ""
-    shown = [cut_words(show_line(PurePosixPath(name).name or name), _ROOM) for name in names[:_SHOWN]]
-    more = f" +{len(names) - _SHOWN}" if len(names) > _SHOWN else ""
-    return f"[{', '.join(shown)}{more}] "
+    shown = [cut_words(show_line(PurePosixPath(name).name or name), _ROOM) for name in names[-_SHOWN:]]
+    more = [f"{len(names) - _SHOWN} more"] if len(names) > _SHOWN else []
+    return f"[{', '.join([*more, *shown])}] "
