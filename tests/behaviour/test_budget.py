@@ -121,3 +121,19 @@ def test_thirty_notes_for_one_question_are_outlined_named_or_counted_and_opened_
     chat.reply("The first.")
     anew = lamella.open(place, summarizer="off").chat("many")
     assert anew.preview("Why?").messages == chat.preview("Why?").messages == chat.ask("Why?").messages
+
+
+@pytest.mark.parametrize("layout", ["library", "in_place", "auto"])
+@pytest.mark.parametrize("how", ["link", "pin"])
+def test_what_had_no_room_for_its_text_comes_whole_once_a_link_or_a_pin_names_it_again(layout: str, how: str) -> None:
+    chat = Conversation(layout=layout, window=1_000, reserve=0)
+    pinned = Note(path="law.md", text="The law. " * 275, policy="pin")
+    turn = chat.ask("Which one?", attach=[Note(path="heron.md", text="The heron stands still. " * 40), pinned])
+    assert any("only named: heron.md" in warning for warning in turn.envelope.warnings)
+    chat.reply("None.")
+    chat.ask("Let the law go.", unpin=["law.md"])
+    chat.reply("It is gone.")
+    asked = "And {[[heron]]}?" if how == "link" else "And the heron?"
+    turn = chat.ask(asked, drop=["law.md"], pin=["heron.md"] if how == "pin" else [])
+    assert turn.envelope.warnings == ()
+    assert "The heron stands still. " * 40 in turn.messages[-1].text

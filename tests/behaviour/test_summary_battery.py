@@ -12,6 +12,7 @@ from tests.behaviour.battery import (
     NEGATED,
     ODDLY_MARKED,
     ORDERING,
+    PRESSED,
     REPLIES,
     RETOLD,
     TOLD_TO,
@@ -21,7 +22,7 @@ from tests.behaviour.battery import (
 
 from lamella.core.compaction.checking import check_summary
 
-LYING = (*MISQUOTED, *INVENTED, *ORDERING, *LEAKING, *ODDLY_MARKED, *NEARLY_SAID, *TOLD_TO)
+LYING = (*MISQUOTED, *INVENTED, *ORDERING, *LEAKING, *ODDLY_MARKED, *NEARLY_SAID, *TOLD_TO, *PRESSED)
 TRUE = (*HONEST, *RETOLD)
 
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Sequence, Set
 
 from lamella.core.text.exact import find_exact
+from lamella.core.text.languages import find_foreign
 from lamella.core.text.notation import find_counted, level, list_values, read_value, settle
 from lamella.core.text.said.orders import find_order
 from lamella.core.text.said.quotes import find_quotations, mask_quotations, straighten
@@ -20,6 +21,9 @@ _SCRIPTS = tuple(
 )
 _WORDS = re.compile(rf"[{WIDE}]|[^\s{WIDE}]+")
 
+# A word that has letters of two scripts passes for another one.
+_DISGUISED = re.compile(r"\b(?=\w*[A-Za-z])(?=\w*[\u0400-\u052f])\w+")
+
 # A part of a path of Windows that has spaces in it.
 _BACKSLASHED = re.compile(r"[\w.-]+(?:\\[\w.-]+)+")
 # What stands behind one of these is given as the user's words, with marks around it or without.
@@ -31,17 +35,24 @@ _SPEECH = re.compile(
 
 
 def check_summary(
-    text: str, *, replaced: Sequence[str], users: Sequence[str], tokens: int, replaced_tokens: int, max_tokens: int
+    text: str,
+    *,
+    replaced: Sequence[str],
+    users: Sequence[str],
+    tokens: int,
+    replaced_tokens: int,
+    max_tokens: int,
+    translated: bool = False,
 ) -> str | None:
     """Why a summary of the replaced texts is refused, in one line; None if it is accepted.
 
     Whatever it quotes must stand in one of them to the letter, white space and a final full stop or comma aside. One or
     two words may be a term and are let pass, unless they are put in the user's mouth. Each path, number, id, command,
     date and address in it must stand in them, in this notation or another, it gives no orders to whoever reads it, and
-    it is in a script of theirs. Characters that nobody sees make no difference. That it denies what was
-    said cannot be told here.
+    it is in a script and a language of theirs, unless it was to be ``translated``. Characters that nobody sees make no
+    difference. That it denies what was said cannot be told here.
     """
-    if not text.strip():
+    if not any(map(str.isalnum, text)):
         return "The summary is blank."
     if tokens > max_tokens:
         return f"The summary has {tokens:,} tokens; at most {max_tokens:,} are allowed."
@@ -54,7 +65,7 @@ def check_summary(
         or _find_misquotation(straight, replaced=straighten(flat), users=straighten(typed))
         or _find_order(seen, flat)
         or _find_invented(seen, flat)
-        or _find_script(seen, flat)
+        or (None if translated else _find_script(seen, flat) or _find_language(seen, replaced))
     )
 
 
@@ -62,7 +73,10 @@ def _find_order(text: str, replaced: str) -> str | None:
     # What it quotes to the letter is somebody's, and told as such.
     own = straighten(_mask(text, replaced))
     order = find_order(_mask(own, straighten(replaced)))
-    return None if order is None else f"The summary gives orders to its reader: {_clip(order)}"
+    if order is not None:
+        return f"The summary gives orders to its reader: {_clip(order)}"
+    disguised = [word for word in _DISGUISED.findall(text) if word not in replaced]
+    return f"The summary writes a word in letters of two scripts: {_clip(disguised[0])}" if disguised else None
 
 
 def _mask(text: str, replaced: str) -> str:
@@ -108,6 +122,11 @@ def _find_script(text: str, replaced: str) -> str | None:
         if len(script.findall(text)) * 3 > letters > 0 and not script.search(replaced):
             return "The summary is written in a script that none of the messages it replaces is in."
     return None
+
+
+def _find_language(text: str, replaced: Iterable[str]) -> str | None:
+    language = find_foreign(text, replaced)
+    return None if language is None else f"The summary is in {language}, which none of the messages it replaces is in."
 
 
 def _find_misquotation(text: str, *, replaced: str, users: str) -> str | None:

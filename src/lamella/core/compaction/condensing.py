@@ -118,6 +118,7 @@ def _condense(artifact: Artifact, chain: ChainRules, measure: Measure, *, summar
             tokens=count(answer.text),
             replaced_tokens=count(part),
             max_tokens=caps.writes,
+            translated=bool(caps.language),
         )
         if why is not None:
             return "", f"{artifact.id} could not be summarised: {why}"

@@ -39,14 +39,14 @@ def retell(
     if not oldest or now.epoch == state.epoch:
         return turn, ()
     stands = _find_retold(state, covered)
-    if stands is not None and _find_fault(unsign(stands), oldest, measure, spare=_SIGNATURE) is None:
+    if stands is not None and _find_fault(unsign(stands), oldest, measure, chain=chain, spare=_SIGNATURE) is None:
         return replace(turn, strip=stands), ()
     key = key_of(oldest)
     if key not in summaries:
         messages = ask_alone(oldest, measure=measure, rules=chain.summary, writes=STRIP_TOKENS)
         return turn, (SummaryNeed(key=key, messages=messages, max_tokens=STRIP_TOKENS),)
     answer = summaries[key]
-    why = answer.why or _find_fault(answer.text, oldest, measure)
+    why = answer.why or _find_fault(answer.text, oldest, measure, chain=chain)
     if why is None:
         return replace(turn, strip=sign(answer)), ()
     said = f"Earlier turns stand as their outline: {why[0].lower()}{why[1:]}"
@@ -59,7 +59,9 @@ def _find_retold(state: State, covered: Sequence[Exchange]) -> str | None:
     return text if names == name_questions(covered) else None
 
 
-def _find_fault(text: str, oldest: Sequence[Exchange], measure: Measure, *, spare: int = 0) -> str | None:
+def _find_fault(
+    text: str, oldest: Sequence[Exchange], measure: Measure, *, chain: ChainRules, spare: int = 0
+) -> str | None:
     return check_summary(
         text,
         replaced=texts_of(oldest),
@@ -67,6 +69,7 @@ def _find_fault(text: str, oldest: Sequence[Exchange], measure: Measure, *, spar
         tokens=measure.count(text),
         replaced_tokens=sum(measure.count(text) for text in texts_of(oldest)),
         max_tokens=STRIP_TOKENS + spare,
+        translated=bool(chain.summary.language),
     )
 
 

@@ -132,6 +132,7 @@ def _find_fault(draft: Draft, oldest: Sequence[Exchange], told: Sequence[StandIn
         tokens=draft.measure.count(text),
         replaced_tokens=sum(block.tokens for block in told) + sum(_weigh_originals(oldest, draft.measure)),
         max_tokens=draft.chain.summary.writes,
+        translated=bool(draft.chain.summary.language),
     )
 
 

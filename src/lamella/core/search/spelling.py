@@ -6,6 +6,7 @@ from unicodedata import normalize
 
 from Stemmer import Stemmer
 
+from lamella.core.search.irregular import list_roots, list_words
 from lamella.core.text.notation import settle
 
 # The two letters i of Turkish: Python folds a capital one to two characters, and the small one not at all.
@@ -51,15 +52,19 @@ def fold(word: str) -> str:
 
 
 def list_stems(folded: str) -> tuple[str, ...]:
-    """What is left of a folded word without its endings and beginnings, in English and in Indonesian."""
+    """What is left of a folded word without its endings and beginnings, in English and in Indonesian.
+
+    Of an irregular form it is also what is left of the word.
+    """
     if len(folded) > _LONGEST_WORD:
         return ()
     indonesian = stem_indonesian(folded)
+    found = [stem_english(folded), indonesian, *map(stem_english, list_words(folded))]
     swallowed = _SWALLOWED.match(folded)
     # Indonesian swallows a letter that the stemmer does not give back: tulis, menulis, and kirim, pengiriman.
-    if swallowed is None or indonesian[:1] not in _VOWELS or not folded[swallowed.end() :].startswith(indonesian):
-        return stem_english(folded), indonesian
-    return stem_english(folded), indonesian, f"{_LETTERS[swallowed[0][2:]]}{indonesian}"
+    if swallowed is not None and indonesian[:1] in _VOWELS and folded[swallowed.end() :].startswith(indonesian):
+        found.append(f"{_LETTERS[swallowed[0][2:]]}{indonesian}")
+    return (*found, *map(stem_indonesian, list_roots(folded, indonesian)))
 
 
 def split_name(word: str) -> list[str]:

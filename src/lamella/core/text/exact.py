@@ -25,6 +25,13 @@ _MARKS = ("`", "$ ", "~~~", "[[")
 # A number without a unit can stand for anything.
 _BARE = re.compile(r"[-+\u2212]?\d+(?:[.,]\d+)*")
 
+# A path with spaces in it is one where it stands in quotation marks, or has a backslash before each space.
+_QUOTED_PATH = re.compile(
+    r"(?<!\w)[\"'\u201c\u2018\u201e\u00ab](?P<path>(?:[A-Za-z]:[\\/]|\\\\|~?/|\.{1,2}[\\/])[^\n\"'\u201d\u2019\u201c\u00bb]{1,250})"
+    r"[\"'\u201d\u2019\u201c\u00bb]"
+)
+_ESCAPED_PATH = re.compile(r"(?<![\w.@+~%/-])(?:~|\.{1,2})?/(?:[\w.@+~%/-]|\\ ){1,250}+")
+
 _Span = tuple[int, int]
 
 
@@ -39,6 +46,7 @@ def find_exact(text: str, *, former: bool = False) -> tuple[str, ...]:
     runs = [match for match in RUN.finditer(text) if "/" in match[0] or "." in match[0].rstrip(_AFTER_A_NAME)]
     found += _names(text, runs) if runs else ()
     found += _marked(text) if any(mark in text for mark in _MARKS) else ()
+    found += () if former else _spaced_paths(text)
     found.sort(key=lambda span: (span[0], -span[1]))
     kept: dict[str, None] = {}
     reached = 0
@@ -148,6 +156,13 @@ def _links(text: str) -> Iterator[_Span]:
     for match in LINK.finditer(text):
         if match[1].strip():
             yield _strip(match.span(1), match[1])
+
+
+def _spaced_paths(text: str) -> list[_Span]:
+    if "/" not in text and "\\" not in text:
+        return []
+    quoted = [match.span("path") for match in _QUOTED_PATH.finditer(text) if " " in match["path"]]
+    return [*quoted, *(match.span() for match in _ESCAPED_PATH.finditer(text))] if "\\ " in text else quoted
 
 
 def _trim_address(match: re.Match[str]) -> _Span:

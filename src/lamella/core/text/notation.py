@@ -1,4 +1,7 @@
-"""Notation: what a text says, whatever its characters: numbers, amounts and dates, in English and in Indonesian."""
+"""Notation: what a text says, whatever its characters: numbers, amounts and dates, in English and in Indonesian.
+
+Of German it knows the months.
+"""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -58,21 +61,22 @@ _MONTHS = {
     for number, names in enumerate(
         (
             *(
-                "jan january januari",
-                "feb february februari",
-                "mar march maret",
+                "jan january januari januar",
+                "feb february februari februar",
+                "mar march maret märz mrz",
                 "apr april",
-                "may mei",
+                "may mei mai",
                 "jun june juni",
             ),
             *("jul july juli", "aug august agu agustus", "sep sept september", "oct october okt oktober"),
-            *("nov november", "dec december des desember"),
+            *("nov november", "dec december des desember dez dezember"),
         ),
         start=1,
     )
     for name in names.split()
 }
-_DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
+_DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th|\.)?"
+_ORDINAL = re.compile(r"(\d{1,3})(?:st|nd|rd|th)", re.IGNORECASE)
 _DATES = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
@@ -80,9 +84,9 @@ _DATES = tuple(
         r"(?P<day>\d{1,2})[/.](?P<month>\d{1,2})[/.](?P<year>\d{4})",
         r"(?P<month>\d{1,2})[/.](?P<day>\d{1,2})[/.](?P<year>\d{4})",
         r"(?P<year>\d{4})年(?:(?P<month>\d{1,2})月(?:(?P<day>\d{1,2})日)?)?",
-        rf"{_DAY} (?P<month>[a-z]{{3,9}})(?:,? (?P<year>\d{{4}}))?",
-        rf"(?P<month>[a-z]{{3,9}}) {_DAY}(?:,? (?P<year>\d{{4}}))?",
-        r"(?P<month>[a-z]{3,9}) (?P<year>\d{4})",
+        rf"{_DAY} (?P<month>[a-zä]{{3,9}})(?:,? (?P<year>\d{{4}}))?",
+        rf"(?P<month>[a-zä]{{3,9}}) {_DAY}(?:,? (?P<year>\d{{4}}))?",
+        r"(?P<month>[a-zä]{3,9}) (?P<year>\d{4})",
         r"(?P<time>\d{1,2}(?::\d{2}){0,2}(?:[.,]\d+)?(?: ?[ap]\.?m\.?)?(?:Z|[+-]\d{2}:?\d{2})?)",
     )
 )
@@ -122,6 +126,9 @@ def level(text: str) -> str:
 def read_value(token: str) -> tuple[str, ...]:
     """What an exact word says, in one notation; more than one where it can be read in several ways, or none."""
     flat = level(" ".join(token.split()))
+    if counted := _ORDINAL.fullmatch(flat):
+        # The 15th is the day of a date, or one of a number of things.
+        return f"{counted[1]}th", counted[1]
     dates = tuple(dict.fromkeys(key for pattern in _DATES if (key := _read_date(pattern.fullmatch(flat)))))
     amount = _read_amount(flat)
     return (*dates, *((amount,) if amount else ()))
@@ -148,8 +155,16 @@ def _list_parts(key: str) -> Iterator[str]:
         yield from _list_parts(day) if day else ()
     elif re.fullmatch(r"\d{4}-\d{2}(?:-\d{2})?", key):
         yield from (key[:4], key[:7], key[4:])
+        yield from _name_day(key[7:])
+    elif re.fullmatch(r"-\d{2}-\d{2}", key):
+        yield from _name_day(key[3:])
     elif " " in key:
         yield key.partition(" ")[0]
+
+
+def _name_day(said: str) -> Iterator[str]:
+    if said:
+        yield f"{int(said[1:])}th"
 
 
 def _read_date(found: re.Match[str] | None) -> str:

@@ -63,16 +63,44 @@ _VALUES = (
     r"\d{1,4}[/.]\d{1,2}[/.]\d{1,4}",
     r"(?<!\d[.,])[-+\u2212]?(?:\d++(?:[.,]\d++)++|\d{3,}+)",
 )
+_MORE_MONEY = "AED|AUD|BRL|CAD|CHF|CNY|CZK|DKK|HKD|INR|JPY|KRW|MXN|MYR|NOK|NZD|PHP|PLN|SEK|SGD|THB|TRY|TWD|VND|ZAR"
+_GERMAN_MONTHS = (
+    "Jan(?:uar)?|Feb(?:ruar)?|März|Mrz|Apr(?:il)?|Mai|Juni?|Juli?|Aug(?:ust)?|Sept?(?:ember)?|Okt(?:ober)?"
+    "|Nov(?:ember)?|Dez(?:ember)?"
+)
+# What stands before a hyphen and a number in prose, where the number is what is exact.
+_PROSE_BEFORE = (
+    "about|all|circa|double|each|early|every|half|late|mid|multi|near|non|over|plus|post|pra|pre|single|sub|super|top"
+    "|under"
+)
 # What joined them later: identifiers with a number, quarters, groups of digits apart, signed and two-digit numbers.
 _MORE_VALUES = (
+    # Addresses of network cards and of IPv6; telephone numbers with their country
+    r"(?=[0-9a-fA-F]{1,4}[:-])(?:[0-9a-fA-F]{2}(?:[:-][0-9a-fA-F]{2}){5}|(?=[0-9a-fA-F:]{0,40}?::|(?:[0-9a-fA-F]{1,4}:){7})"
+    r"(?:[0-9a-fA-F]{1,4}:){1,7}(?::|[0-9a-fA-F]{1,4})(?::?[0-9a-fA-F]{1,4}){0,6}(?:/\d{1,3})?)",
+    r"\+\d{1,3}[ -](?:\(\d{1,4}\) ?)?\d{2,9}(?:[ /-]\d{2,9}){1,5}",
+    # Networks, dates as Germans write them, sizes, groups of digits with decimals behind the other mark, currencies
+    r"(?=[-+\u2212\d])(?:\d{1,3}(?:\.\d{1,3}){3}/\d{1,2}"
+    rf"|\d{{1,2}}\. ?(?:{_GERMAN_MONTHS})(?: \d{{4}})?"
+    r"|\d{1,6}(?:[.,]\d{1,4})?(?: ?[x\u00d7] ?\d{1,6}(?:[.,]\d{1,4})?){1,3}(?: ?(?:[kcm]?m[\u00b2\u00b3]?|px|in))?"
+    r"|(?<!\d[.,])[-+\u2212]?\d{1,3}(?:(?:\.\d{3})++,\d++|(?:,\d{3})++\.\d++)(?![.,]?\d)"
+    rf"|(?<!\d[.,])[-+\u2212]?{_NUMBER} ?(?:{_MORE_MONEY}))",
+    # Paths of Windows whose folders have spaces; accounts of banks in groups, currencies, names of constants
+    r"(?:[A-Za-z]:|\\)\\(?:[\w@+~%$.()-]{1,60}(?: [\w@+~%$.()-]{1,60}){0,5}\\){1,20}(?:[\w@+~%$-]|\.(?=\w))++",
+    r"(?=[A-Z][A-Z0-9_])(?:[A-Z]{2}\d{2}(?: [A-Z0-9]{4}){2,7}(?: [A-Z0-9]{1,3})?"
+    rf"|(?:{_MORE_MONEY}) ?{_NUMBER}|[A-Z][A-Z0-9]*+(?:_[A-Z0-9]++)++)",
     # Codes of capitals and digits (HAT266, M05KNL, 12A); telephone and other numbers in parts, powers of ten
-    r"(?=[A-Z]*+\d)(?=\d*+[A-Z])(?<![.,:+-])[A-Z0-9]{3,20}+(?!-\w)",
+    r"(?=[A-Z]*+\d)(?=\d*+[A-Z])(?<![.,:+-])[A-Z0-9]{3,34}+(?!-\w)",
     r"(?=[-+\u2212\d])(?:(?<!-)(?!\d{4}-\d{2}-\d{2}(?!\d))\+?\d{1,5}(?:-\d{1,9}){2,6}+(?!-)"
     r"|(?<!\d[.,])[-+\u2212]?(?:\d++(?:[.,]\d++)?+[eE][-+]?\d{1,3}(?![-\d])|\d{1,3}(?:_\d{3})++))",
-    r"[A-Z][A-Z0-9]{0,9}-\d{1,7}",
+    # Ids of any number of parts (K-37, INV-2026-0042, web-7d9f-x2lqz), also as names in a domain (db-02.internal)
+    rf"(?!(?i:{_PROSE_BEFORE})-)(?:[A-Z]|[a-z][A-Za-z0-9])[A-Za-z0-9]{{0,30}}-(?:[A-Za-z0-9]{{1,30}}-){{0,8}}"
+    r"(?=[A-Za-z]{0,30}\d)[A-Za-z0-9]{1,40}(?:\.[a-z][a-z0-9-]{0,30}){0,5}+",
     r"(?=[A-Za-z_]*+\d)[A-Za-z][A-Za-z0-9]*+(?:_[A-Za-z0-9]++)++",
     r"(?:Q[1-4]|H[12])[ /-]?\d{4}",
-    r"(?<!\d[ .,'\u2019])[-+\u2212]?\d{1,3}(?:[ \u00a0\u202f'\u2019]\d{3})++(?![.,]?\d)",
+    r"(?<!\d[ .,'\u2019])[-+\u2212]?\d{1,3}(?:[ \u00a0\u202f'\u2019]\d{3})++(?:[.,]\d{1,6})?+(?![.,]?\d)",
+    # Where nothing longer begins: ordinals, and names with a digit behind a letter (a7f93k2, utf8, p95)
+    r"\d{2,3}(?:st|nd|rd|th)|(?<![.,:+-])(?=[0-9]*+[A-Za-z]++\d)[A-Za-z0-9]{2,40}+(?!-\w)(?![.,]\d)",
     r"(?<![\d/][.,/])(?<![/#&])[-+\u2212]\d++(?![/\d])",
     r"(?<!\d[.,])(?<![/#&+\u2212])\d{2,}+(?![/\d])",
 )
@@ -84,8 +112,10 @@ def value_pattern(*, former: bool = False) -> re.Pattern[str]:
     # Groups of digits that stand apart begin like shorter numbers, so those that joined later are tried first.
     # The K of "5 K-37" is no unit.
     known = _VALUES if former else (f"{one}(?!(?<= [A-Z])-\\d)" if one == _MEASURED else one for one in _VALUES)
-    values = known if former else (*_MORE_VALUES[:-2], *known, *_MORE_VALUES[-2:])
-    return re.compile(f"{WORD_STARTS}(?:{'|'.join(f'(?:{value}){WORD_ENDS}' for value in values)})")
+    values = known if former else (*_MORE_VALUES[:-3], *known, *_MORE_VALUES[-3:])
+    # A word of small letters before a space begins none: most of a text need not be held against every one of them.
+    plain = r"(?![a-z]++(?:\s|$))"
+    return re.compile(f"{WORD_STARTS}{plain}(?:{'|'.join(f'(?:{value}){WORD_ENDS}' for value in values)})")
 
 
 @cache

@@ -1,5 +1,7 @@
 """Checking a summary: smaller, within its bound, and quoting nothing that was not said."""
 
+from functools import partial
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -26,7 +28,7 @@ def test_a_short_summary_without_quotations_is_accepted() -> None:
     assert check("The user wants tabs; YAML keeps its spaces.") is None
 
 
-@pytest.mark.parametrize("text", ["", "  \n\t "])
+@pytest.mark.parametrize("text", ["", "  \n\t ", "- \n- "])
 def test_a_blank_summary_is_refused(text: str) -> None:
     assert check(text) == "The summary is blank."
 
@@ -199,6 +201,17 @@ def test_any_span_of_the_users_text_may_be_quoted(typed: str, data: st.DataObjec
     span = typed[start : data.draw(st.integers(start, len(typed)))].strip()
     summary = f"The user said “{span}” once."
     assert check_summary(summary, replaced=[typed], users=[typed], tokens=1, replaced_tokens=2, max_tokens=2) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Der Nutzer will Tabs und die Notizen bleiben, wie sie sind.", "ユーザーはタブを使い、メモを消さない。"],
+)
+def test_a_summary_that_was_to_be_translated_may_be_in_another_language(text: str) -> None:
+    replaced = [USER, REPLY, "That is what the user wants and it is not to be changed by anybody."]
+    check = partial(check_summary, text, replaced=replaced, users=[USER], tokens=1, replaced_tokens=99, max_tokens=9)
+    assert check() is not None
+    assert check(translated=True) is None
 
 
 HOSTILE = [

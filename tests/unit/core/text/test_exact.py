@@ -103,6 +103,47 @@ def test_prose_holds_no_exact_tokens(text: str) -> None:
     assert find_exact(text) == ()
 
 
+@pytest.mark.parametrize(
+    "token",
+    [
+        # Ids in small letters, of many parts, with digits inside; constants
+        "abc-123", "usr_9f2k", "a7f93k2", "web-7d9f8b6c5-x2lqz", "INV-2026-0042", "utf-8", "sha256", "DATABASE_URL",
+        # Accounts, telephones, networks, cards
+        "DE89 3704 0044 0532 0130 00", "GB29NWBK60161331926819", "+49 (0)30 123456-78", "10.0.0.0/8", "2001:db8::/32",
+        "fe80::1", "00:1A:2B:3C:4D:5E",
+        # Numbers of other places, sizes, ordinals, dates
+        "1.234.567,89", "1,234,567.89", "1 234 567,89", "45 CHF", "SGD 12.50", "1920x1080", "5x2,5 mm²", "16th",
+        "14. März 2026", "3. Okt 2025",
+        # Paths with spaces
+        r"C:\Program Files\My App\config.ini", r"~/My\ Documents/tax\ 2025.pdf",
+    ],
+)  # fmt: skip
+def test_ids_accounts_networks_and_numbers_of_other_places_are_found_whole(token: str) -> None:
+    assert find_exact(f"It is {token}; see ({token}).") == (token,)
+
+
+@pytest.mark.parametrize("path", [r"\\server\share\Q3 plan.xlsx", "/home/ann/My Documents/tax 2025.pdf", "./a b/c.md"])
+def test_a_path_with_spaces_is_whole_in_quotation_marks(path: str) -> None:
+    assert find_exact(f"Saved to \"{path}\", and to '{path}'.") == (path,)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("a 20-minute walk in mid-2025, the top-10", ("20", "2025", "10")),
+        ("covid-19-related T-shirts, e-mail, a B-side", ("covid-19",)),
+        ("the 2nd of 3, as he's there", ()),
+    ],
+)
+def test_of_words_with_a_hyphen_only_what_is_exact_is_found(text: str, found: tuple[str, ...]) -> None:
+    assert find_exact(text) == found
+
+
+def test_what_was_exact_before_is_found_as_before() -> None:
+    told = "abc-123, a7f93k2, 10.0.0.0/8, 1.234.567,89 and DATABASE_URL"
+    assert find_exact(told, former=True) == ("123", "10.0.0.0", "1.234.567")
+
+
 def test_an_id_after_a_number_is_no_unit_of_it() -> None:
     assert find_exact("Send -5 K-481 and 12 B-7 to desk 5 K-37.") == ("-5", "K-481", "12", "B-7", "K-37")
     assert find_exact("From 5 K to 10 K.") == ("5 K", "10 K")

@@ -47,13 +47,24 @@ def test_what_is_no_number_and_no_date_says_nothing_else(token: str) -> None:
     assert [key for key in read_value(token) if key != "31 foo"] == []
 
 
+def test_dates_of_german_say_what_others_say() -> None:
+    assert read_value("14. März 2026") == read_value("March 14, 2026") == ("2026-03-14",)
+    assert read_value("3. Dez 2025") == ("2025-12-03",)
+
+
+def test_the_fifteenth_is_the_day_of_a_date_or_a_number() -> None:
+    assert {*read_value("15th")} & list_values(["15 March 2026"])
+    assert {*read_value("15th")} & list_values(["15"])
+    assert not {*read_value("16th")} & list_values(["15 March 2026", "2026"])
+
+
 def test_days_and_months_may_stand_in_either_order() -> None:
     assert read_value("03/04/2026") == ("2026-04-03", "2026-03-04")
 
 
 def test_of_a_date_its_parts_are_known_and_of_an_amount_its_number() -> None:
     assert list_values(["2026-03-14 09:30", "12 MB"]) == {
-        *("2026-03-14T09:30", "T09:30", "2026-03-14", "2026-03", "2026", "-03-14", "12 mb", "12")
+        *("2026-03-14T09:30", "T09:30", "2026-03-14", "2026-03", "2026", "-03-14", "14th", "12 mb", "12")
     }
 
 

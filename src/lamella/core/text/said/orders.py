@@ -1,6 +1,6 @@
 """Orders: what in a text tells whoever reads it what to do, by a closed list.
 
-English and Indonesian; what sets earlier instructions aside, and "you must", in other languages of Europe as well.
+English and Indonesian; what sets earlier instructions aside, and "you must", in other languages as well.
 """
 
 import re
@@ -38,9 +38,31 @@ _BEFORE = (
     r"(?:anweisung\w*|anleitung\w*|instructies?|instructions?|consignes?|instruccion\w*|instru[cç][oõ]es|istruzion\w*"
     r"|regeln?|regels|r[eè]gles?|reglas?|regras?|regole)"
 )
+# The same in Russian, Turkish, Arabic, Chinese and Japanese, whose words stand in their own order.
+_ELSEWHERE = (
+    r"(?:игнорируй\w*|проигнорируй\w*|забудь\w*)[^.\n]{0,40}(?:инструкци|указани|правил)\w*"
+    r"|\b(?:talimat|kural|yönerge)\w*[^.\n]{0,30}\b(?:yok\s+say|unut|görmezden|dikkate\s+alma)\w*"
+    r"|(?:تجاهل|انس)[^.\n]{0,40}(?:التعليمات|تعليمات|الأوامر|القواعد)"
+    r"|(?:忽略|无视|無視|忽視|忘记|忘記)[^。\n]{0,20}(?:指示|指令|说明|說明|规则|規則|提示)"
+    r"|(?:指示|命令|ルール|規則)[^。\n]{0,20}(?:無視|忘れ)"
+)
+# Deeds that German tells somebody to do: its bullets tell of things, and begin with a noun.
+_GERMAN_DEEDS = (
+    "antworte|antworten\\s+sie|befolge|beginne|gib|ignoriere|l[oö]sche|missachte|nenne|nutze|sage?|schicke|schreibe|sende"
+    "|tu|verrate|vergiss|verwende|vertraue"
+)
 _ORDERS = (
     rf"\b(?:ignore|disregard|forget|override|bypass|discard)\s+(?:all\s+|any\s+|every\s+)?(?:of\s+)?(?:the\s+|your\s+|those\s+)?"
     rf"(?:{_EARLIER}\s+)+{_GIVEN}",
+    rf"\b(?:ignore|disregard|forget|override|bypass|discard|drop|abandon)\s+(?:all\s+|any\s+)?(?:the\s+|your\s+|those\s+)?{_GIVEN}"
+    r"\s+(?:above|before|so\s+far|until\s+now|given\s+(?:above|before|earlier))\b",
+    rf"\b(?:drop|abandon|set\s+aside|throw\s+out)\s+(?:all\s+|any\s+)?(?:of\s+)?(?:the\s+|your\s+)?(?:{_EARLIER}\s+)+{_GIVEN}",
+    _ELSEWHERE,
+    rf"{_BEGINS}(?:bitte\s+)?(?:{_GERMAN_DEEDS})\b",
+    # Whoever is asked politely is asked; of what was told, nobody is.
+    rf"{_BEGINS}(?:please|kindly|bitte|por\s+favor|per\s+favore|s['\u2019]il\s+(?:vous|te)\s+pla[iî]t|tolong|harap|mohon(?!\s+maaf))"
+    r",?\s+\w",
+    rf"{_BEGINS}let(?:['\u2019]s|\s+us)\s",
     rf"\b(?:abaikan|lupakan|hiraukan)\s+(?:semua\s+|seluruh\s+)?{_GIVEN}",
     rf"{_BEGINS}{_ASIDE}\b[^.\n]{{0,40}}\b{_BEFORE}\b",
     rf"\b(?:{_EARLIER})\s+{_GIVEN}\s+(?:(?:is|are|were)\s+(?:now\s+)?(?:void|invalid|cancell?ed|revoked|lifted|obsolete|off)|(?:do|does)"
@@ -52,14 +74,18 @@ _ORDERS = (
     r"\b(?:imperative|essential|crucial|vital|required|important|mandatory|necessary)\s+(?:that|for)\s+you\b",
     rf"{_BEGINS}your\s+(?:new\s+|only\s+|next\s+|real\s+)?(?:task|job|role|goal|mission|duty|persona)\s+(?:is\s+(?:now|to)|will\s+be|now)\b",
     r"\bit\s+is\s+(?:now\s+)?your\s+(?:task|job|role|duty)\b|\btugas(?:mu|\s+anda|\s+kamu)\s+(?:adalah|sekarang)\b",
-    rf"{_BEGINS}(?:from\s+now\s+on|henceforth|mulai\s+sekarang|mulai\s+dari\s+sekarang)\b",
+    rf"{_BEGINS}(?:from\s+(?:now|here|this\s+point)\s+on(?:wards?)?|henceforth|mulai\s+sekarang|mulai\s+dari\s+sekarang)\b",
+    # What never happened is told, not ordered.
+    rf"{_BEGINS}(?:always|never)\s+(?!(?:the|an?|in|on|so|\w+(?:ed|en|n|t|s))\b)[a-z]{{2,}}\b",
+    rf"{_BEGINS}(?:trust\s|stop\s+\w+ing\b)|\bnote\s+to\s+(?:the\s+)?{_WHO}\b",
     rf"{_BEGINS}(?:always|never|do\s+not|don['\u2019]t|only|selalu|jangan(?:\s+pernah)?)\s+{_DEEDS}\w*\b",
     rf"{_BEGINS}going\s+forward,?\s+{_DEEDS}\b|{_BEGINS}(?:make\s+sure\s+(?:to|that\s+you|you)|be\s+sure\s+to|ensure\s+(?:that\s+)?you)\b",
     rf"{_BEGINS}(?:harap|mohon|tolong)\s+{_DEEDS}\w*\b|{_BEGINS}(?:kirimkan|hapuslah|jawablah|katakanlah|gunakanlah|ikutilah|turuti)\b",
-    rf"{_BEGINS}(?:reveal|pretend|act\s+as|obey|execute|respond\s+only|answer\s+only|send\s+the|delete\s+(?:all|every|the))\b",
-    rf"{_BEGINS}(?:send|delete|remove|run|call|pay|transfer|e?mail|forward)\s[^.\n]{{1,60}}\b(?:now|immediately|at\s+once|right\s+away)\b",
+    rf"{_BEGINS}(?:reveal|pretend|act\s+as|obey|execute|(?:respond|answer|reply)\s+only|send\s+the|delete\s+(?:all|every|the))\b",
+    rf"{_BEGINS}(?:send|delete|remove|erase|wipe|drop|run|call|pay|transfer|e?mail|forward)\s[^.\n]{{1,60}}\b(?:now|immediately|at\s+once|right\s+away)\b",
     rf"{_BEGINS}(?:treat|consider|regard)\s+[^.\n]{{1,60}}\b(?:as\s+(?:an?\s+|the\s+)?(?:admin\w*|user|owner|system|trusted)|void|invalid)\b",
     rf"{_BEGINS}(?:system|developer)[*_]*\s*:|^[ \t]*assistant\s*:|^[ \t]*#+\s*(?:system|instructions?)\b",
+    r"^[ \t]*[-*+•][ \t]+assistant\s*:\s*(?:ignore|disregard|forget|override|you)\b",
     r"\b(?:new|updated)\s+(?:system\s+)?(?:instructions?|prompt)\s*:",
     r"<\|?(?:im_start|system|/?instructions?)\b|\[/?INST\]|<!--",
     # What must be done to a model that somebody trains is no order.

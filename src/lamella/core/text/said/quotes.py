@@ -44,10 +44,12 @@ _QUOTED_LINE = re.compile(r"^ {0,3}>+ (.*)$", re.MULTILINE)
 
 # Marks that only look like those above, and those that markup has.
 _DOUBLE, _LONE = (
-    "“”„\u201f«»❝❞〝〞〟\uff02\u2033\u2036\u276e\u276f「」『』《》〈〉｢｣﹁﹂﹃﹄",
+    "“”„\u201f«»❝❞〝〞〟\uff02\u2033\u2036\u276e\u276f「」『』《》〈〉｢｣﹁﹂﹃﹄\u2e42\u275f\u2760\u02dd\U0001f676\U0001f677\U0001f678",
     "\u2018\u2019\u201a\u201b\u2039\u203a❛❜\u00b4`\uff07\u2032\u2035",
 )
-_STRAIGHTENED = str.maketrans({**dict.fromkeys(_DOUBLE, '"'), **dict.fromkeys(_LONE, "'")})
+# The brackets of editors, which Unicode counts among what opens and closes a quotation.
+_EDITORIAL = "".join(map(chr, (*range(0x2E02, 0x2E06), 0x2E09, 0x2E0A, 0x2E0C, 0x2E0D, 0x2E1C, 0x2E1D, 0x2E20, 0x2E21)))
+_STRAIGHTENED = str.maketrans({**dict.fromkeys(_DOUBLE + _EDITORIAL, '"'), **dict.fromkeys(_LONE, "'")})
 _ENTITIES = re.compile("&(?:quot|[lrb]dquo|[lr]aquo|#0*34|#x0*22);|</?q>|<<(?=\\w)|(?<=[\\w.!?])>>", re.IGNORECASE)
 _DOUBLED = re.compile("'{2,}|\"{2,}")
 _FENCED = re.compile("[ \\t]*(?:`{3,}|~{3,})[^`]{0,20}")

@@ -25,7 +25,8 @@ def read_pins(
     for names, policy in ((asked.pin, Policy.PIN), (asked.unpin, Policy.FOLLOW)):
         for name in names:
             if name in state.library:
-                artifacts[name] = replace(state.library[name].artifact, policy=policy)
+                # It may stand by its name alone, or as a summary, since it had no room: pinned, it is to be whole.
+                artifacts[name] = replace(state.library[name].artifact, policy=policy, condensed=None)
             elif name in messages:
                 (pinned.add if policy is Policy.PIN else pinned.discard)(messages[name])
             elif name in pinned:

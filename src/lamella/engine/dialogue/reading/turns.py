@@ -361,6 +361,10 @@ def _warn_of_moments(system: SystemParts, before: SystemParts) -> Iterator[str]:
 
 
 def list_newest(state: State) -> list[Artifact]:
-    """What a link can mean without reading: what is known, as it is in a later turn."""
+    """What a link can mean without reading: what is known, as it is in a later turn, with its whole text."""
     known = [entry.artifact for entry in state.library.values()]
-    return [a if a.kind is LATER_KIND[a.kind] else replace(a, kind=LATER_KIND[a.kind]) for a in known]
+    plain = [one.condensed is None and one.kind is LATER_KIND[one.kind] for one in known]
+    return [
+        one if is_plain else replace(one, kind=LATER_KIND[one.kind], condensed=None)
+        for one, is_plain in zip(known, plain, strict=True)
+    ]

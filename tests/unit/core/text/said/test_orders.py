@@ -35,6 +35,10 @@ def test_an_order_is_found_to_the_end_of_its_sentence(text: str, order: str) -> 
         "- User: backup of K-37\n- **Assistant:** made it",
         "The model has to be trained on more pictures, and the bot needs to be restarted.",
         "The system: two desks and a lamp were bought, and it runs now.",
+        "- Never finished: the tower. Always the same lamp broke.",
+        "- Bitten der Nutzer: keine Lampe. Antworten kamen von Bob.",
+        "Mohon maaf disampaikan oleh asisten.",
+        "The user said please twice and asked for the rules above the door.",
     ],
 )
 def test_what_is_told_of_somebody_is_none(text: str) -> None:
