@@ -47,7 +47,7 @@ class SqlStore:
         self._process = os.getpid()
         # Heads of appends that were written and whose commit may have been lost: repeated, they are recognised.
         self._unsettled: dict[str, str] = {}
-        # How many events the conversations have that were written here last, and the hash of the last of them.
+        # How many events the conversations have that were written or read here last, and the hash of the last of them.
         self._written: OrderedDict[str, tuple[int, str]] = OrderedDict()
         scripts = load_migrations(database.dialect) if migrations is None else migrations
         self._schema = migrate(database, scripts, name=name)
@@ -125,7 +125,11 @@ class SqlStore:
     def load(self, conversation: str, *, after: int = 0) -> Sequence[Record]:
         """The events after a number of events; an error if some of them are missing."""
         check_name(conversation)
-        return _load(self._opened(), conversation, after=after)
+        records, version, head = _load(self._opened(), conversation, after=after)
+        if head:
+            # Whoever opens a conversation mostly goes on with it: behind this event, if it is still the last then.
+            self._remember(conversation, version, head)
+        return records
 
     def keep_checkpoint(self, conversation: str, checkpoint: Checkpoint, *, instead_of: Collection[int] = ()) -> bool:
         """Keep what all events up to now come to; nothing happens if others were written meanwhile."""
@@ -231,23 +235,24 @@ _STATS = (
 )
 
 
-def _load(database: Database, conversation: str, *, after: int) -> list[Record]:
+def _load(database: Database, conversation: str, *, after: int) -> tuple[list[Record], int, str]:
+    """The events after a number of them, how many there are, and the hash that the conversation says the last has."""
     found = database.query(
-        f"SELECT version, erased, {RECORD_COLUMNS} FROM conversations LEFT JOIN events"
+        f"SELECT version, erased, conversations.head, {RECORD_COLUMNS} FROM conversations LEFT JOIN events"
         " ON conversation = id AND seq > ? WHERE id = ? ORDER BY seq",
         *(after, conversation),
     )
-    said, erased = found[0][:2] if found else (0, None)
+    said, erased, head = found[0][:3] if found else (0, None, "")
     refuse_erased(conversation, erased)
     version = read_version(conversation, said)
-    rows = [row[2:] for row in found if row[2] is not None]
+    rows = [row[3:] for row in found if row[3] is not None]
     # No two of them have one number: as many as there should be, up to the last, are all of them.
     if len(rows) != max(0, version - after) or (rows and rows[-1][0] != version):
         raise StoreDamagedError(
             f"The conversation {conversation} has {version:,} events; after {after:,} of them {len(rows):,} are there.",
             hint=tell_damage,
         )
-    return [read_record(conversation, row) for row in rows]
+    return [read_record(conversation, row) for row in rows], version, head if is_text(head) else ""
 
 
 def _read_contents(database: Database, conversation: str, names: Sequence[str]) -> dict[str, bytes]:
