@@ -25,6 +25,7 @@ from lamella.adapters.stores.rows import (
     RECORD_COLUMNS,
     is_content,
     is_key,
+    is_text,
     read_listing,
     read_record,
     read_version,
