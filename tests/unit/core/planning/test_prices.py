@@ -8,8 +8,10 @@ from lamella.core.log.placement import Form, Lapse, Placement
 from lamella.core.log.terms import Attachments, Layout, Terms
 from lamella.core.log.turn import SystemParts, Turn
 from lamella.core.messages.model import Message
-from lamella.core.planning.prices import find_served, lets_move, plan_by_price
-from lamella.core.prompt.trail import Held
+from lamella.core.planning.ground import Carrier, Survey, weigh
+from lamella.core.planning.habits import find_hazards
+from lamella.core.planning.prices import find_served, lets_move, list_candidates, plan_by_price
+from lamella.core.prompt.trail import NO_TRAIL, Held
 from lamella.core.values import replace
 
 START = datetime(2026, 11, 17, tzinfo=UTC)
@@ -265,3 +267,65 @@ def test_a_line_that_has_to_be_told_again_is_no_reason_to_cut() -> None:
     story.tell("two", Turn(text="two", detach=("b.md",)))
     assert "No longer attached: b.md." in story.last_sent[-1].text
     assert [story.tell(f"q{number}").keep for number in range(3)] == [None] * 3
+
+
+@pytest.mark.parametrize(
+    ("pause", "lapse"), [(300, Lapse.NONE), (301, Lapse.SHORT), (3_600, Lapse.SHORT), (3_601, Lapse.LONG)]
+)
+def test_a_lapse_is_short_up_to_an_hour(pause: float, lapse: Lapse) -> None:
+    assert carrying().plan_turn(Turn(text="now"), pause=pause).lapse is lapse
+
+
+def test_a_wish_to_fold_begins_an_epoch_where_nothing_carries_anything() -> None:
+    story = Priced()
+    story.tell("one")
+    placement = story.plan_turn(Turn(text="now", fold=True))
+    assert (placement.keep, placement.why) == (2, "a fold was asked for")
+
+
+def test_a_token_is_enough_to_be_served_where_a_cache_takes_any() -> None:
+    least = replace(MARKED, marks=0, minimum=0)
+    assert find_served([Held(0, None)], [1], (), profile=least, keep=1) == (0, 1)
+    assert find_served([Held(0, None)], [0], (), profile=least, keep=1) == (None, 0)
+
+
+# Three messages of a thousand tokens, of which nothing is known yet but what a test says.
+BARE = Survey(
+    first=0,
+    ends=(1_000, 2_000, 3_000),
+    carriers=(),
+    entries=(),
+    stable=None,
+    hazards=find_hazards(NO_TRAIL),
+    profile=CacheProfile(name="prefixes", read=0.1, write=1.0),
+    wholes={},
+    changed={},
+    leaving=frozenset(),
+)
+
+
+def test_what_nobody_needs_any_more_makes_its_cut_worth_what_it_saves() -> None:
+    append, fold = list_candidates(BARE._replace(carriers=(Carrier(0, (), (), 400),)), 3)
+    assert (append.total, append.expected) == (3_000, append.cost)
+    assert (fold.keep, fold.total) == (0, 2_600)
+    assert fold.cost - fold.expected == pytest.approx(400 * BARE.hazards.rest_worth(0.1, 1.0))
+
+
+def test_a_cut_behind_a_head_is_served_up_to_what_stays_of_the_message() -> None:
+    carrier = Carrier(1, (("dead.md", 300),), (("alive.md", 500),), 0, (("alive.md", 500),))
+    ground = BARE._replace(carriers=(carrier,), entries=(Held(2, None),), wholes={"alive.md": 500})
+    _, within, whole = list_candidates(ground, 3)
+    assert (within.keep, within.within, within.served) == (1, 1, 0)
+    assert within.cost == pytest.approx(0.1 * 1_500 + (within.total - 1_500))
+    assert (whole.keep, whole.within, whole.served) == (1, 0, 0)
+    assert whole.cost == pytest.approx(0.1 * 1_000 + (whole.total - 1_000))
+
+
+def test_l1_may_change_with_a_cut_that_pays_just_as_much_where_nothing_before_it_is_served() -> None:
+    story = carrying(replace(MARKED, read=1.0, write=2.0))
+    cut = Placement(keep=3, served=2, cost=0.0, other=0.0)
+    again = sum(weigh(message, QUARTERS) for message in story.prompt(Turn(text="now", placement=cut)).messages[:3])
+    assert again > 0
+    for other, moves in ((again, True), (again - 1, False)):
+        turn = Turn(text="now", placement=replace(cut, other=float(other)))
+        assert lets_move(story.prompt(turn), story.profile) is moves
