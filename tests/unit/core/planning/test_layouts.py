@@ -7,7 +7,7 @@ from lamella.core.artifacts.make import make_tool_definition
 from lamella.core.log.placement import Form, Placement
 from lamella.core.log.terms import CarryForward, History, ImageNotes, Layout, Rewrite, Terms
 from lamella.core.log.turn import RuleBook, SystemParts, Turn
-from lamella.core.planning.layouts import PLANNERS, place, place_in_library, place_in_turn
+from lamella.core.planning.layouts import PLANNERS, keep_kept, place, place_in_library, place_in_turn
 from lamella.core.prompt.advance import advance
 from lamella.core.prompt.state import State
 from lamella.core.values import replace
@@ -107,3 +107,9 @@ def test_a_plan_that_something_else_forces_keeps_nothing_of_it_but_a_mark_on_wha
     assert (placement.keep, placement.within, placement.forms, placement.marks) == (0, 0, {}, (0,))
     assert (placement.served, placement.lasting, placement.why) == (None, None, "the layout changed")
     assert (placement.cost, placement.priced) == (1.0, True)
+
+
+def test_what_a_compaction_left_as_it_was_stays_and_says_so() -> None:
+    placement = keep_kept(replace(after_a_turn(IN_PLACE), kept=2), Placement(marks=(0, 1)))
+    assert (placement.keep, placement.marks) == (2, ())
+    assert placement.why == "what was said before was compacted from some message on"

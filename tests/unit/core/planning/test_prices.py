@@ -5,7 +5,7 @@ from tests.unit.core.compaction.talking import QUARTERS, Story, attaching, note
 
 from lamella.core.ledger.cache import CacheProfile
 from lamella.core.log.placement import Form, Lapse, Placement
-from lamella.core.log.terms import Attachments, Layout, Terms
+from lamella.core.log.terms import Attachments, History, Layout, Terms
 from lamella.core.log.turn import SystemParts, Turn
 from lamella.core.messages.model import Message
 from lamella.core.planning.ground import Carrier, Survey, weigh
@@ -329,3 +329,55 @@ def test_l1_may_change_with_a_cut_that_pays_just_as_much_where_nothing_before_it
     for other, moves in ((again, True), (again - 1, False)):
         turn = Turn(text="now", placement=replace(cut, other=float(other)))
         assert lets_move(story.prompt(turn), story.profile) is moves
+
+
+def test_what_a_cut_saves_where_something_leaves_soon_is_what_the_same_costs_a_turn_later() -> None:
+    ground = BARE._replace(
+        carriers=(Carrier(0, (), (("a.md", 500),), 2_000),), wholes={"a.md": 500}, leaving=frozenset({"a.md"})
+    )
+    _, fold = list_candidates(ground, 3)
+    going = 500 * (1 - BARE.hazards.come_back("a.md"))
+    waiting = BARE.hazards.wait_worth(0.1, 1.0, behind=1_000, going=going)
+    assert fold.total == 1_000
+    assert 0 < waiting < 2_000 * BARE.hazards.rest_worth(0.1, 1.0)
+    assert fold.cost - fold.expected == pytest.approx(waiting)
+
+
+def test_what_was_sent_again_to_keep_the_cache_is_warm() -> None:
+    story = carrying()
+    at = story.at + timedelta(seconds=400)
+    turn = story.bind(Turn(text="now"))
+    kept = plan_by_price(
+        story.state, turn, MARKED, measure=QUARTERS, room=1e9, at=at, kept=story.at + timedelta(seconds=200)
+    )
+    assert (kept.lapse, kept.kept) == (Lapse.KEPT, story.at + timedelta(seconds=200))
+    assert kept.served is not None
+    assert plan_by_price(story.state, turn, MARKED, measure=QUARTERS, room=1e9, at=at).lapse is Lapse.SHORT
+
+
+def test_a_cut_of_which_no_price_is_known_moves_nothing_before_the_talk() -> None:
+    story = carrying()
+    for cost, other in ((None, 5.0), (5.0, None)):
+        placement = Placement(keep=3, served=2, cost=cost, other=other)
+        assert not lets_move(story.prompt(Turn(text="now", placement=placement)), story.profile)
+
+
+def test_without_l1_nothing_before_the_talk_is_marked() -> None:
+    story = Priced()
+    story.tell("one")
+    assert story.plan_turn(Turn(text="now")).marks == ()
+
+
+def test_a_cut_behind_what_is_served_asks_for_no_longer_lifetime() -> None:
+    story = carrying(replace(MARKED, longer=(3_600.0, 2.0)))
+    story.state = replace(story.state, trail=story.state.trail._replace(requests=20, short=10))
+    assert story.plan_turn(Turn(text="now"), pause=400).lasting == 4
+    warm = story.plan_turn(Turn(text="now"), room=1_000)
+    assert (warm.keep, warm.served, warm.marks) == (1, 0, (0, 4))
+    assert warm.lasting is None
+
+
+def test_where_only_the_last_turns_are_shown_a_cold_cut_folds_all_that_was_said() -> None:
+    story = carrying(terms=replace(AUTO, history=History.WINDOW))
+    folded = story.plan_turn(Turn(text="now"), pause=400)
+    assert (folded.keep, folded.marks) == (1, (0,))
