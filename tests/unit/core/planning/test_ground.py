@@ -1,12 +1,13 @@
 """What a plan starts from: tokens up to each message, what carries something, and what has another text now."""
 
-from tests.unit.core.compaction.talking import QUARTERS, Story, attaching, note
+from tests.unit.core.compaction.talking import NOW, QUARTERS, Story, attaching, note
 
+from lamella.core.artifacts.blocks import render_block
 from lamella.core.artifacts.make import make_tool_result
 from lamella.core.ledger.cache import CacheProfile
 from lamella.core.log.terms import Layout, Terms
 from lamella.core.log.turn import SystemParts, Turn
-from lamella.core.planning.ground import Survey, survey, weigh
+from lamella.core.planning.ground import Survey, survey, weigh, weigh_question
 from lamella.core.planning.habits import find_hazards
 from lamella.core.prompt.trail import NO_TRAIL
 from lamella.core.values import replace
@@ -60,3 +61,14 @@ def test_of_a_result_that_rode_as_text_the_line_that_stays_is_no_gain() -> None:
     sent = story.prompt(Turn(text="now")).messages[0].tokens
     assert (carrier.start, carrier.dead, carrier.alive) == (0, (), ())
     assert 250 < carrier.rest < sent - QUARTERS.count("one")
+
+
+def test_a_question_is_weighed_with_what_stands_nowhere_yet_and_what_tools_gave_again() -> None:
+    result = make_tool_result("weather", arguments={"city": "Graz"}, output="Dry. " * 200)
+    story = Story(terms=AUTO).say("one", "yes", attaching(note("a.md", LONG), result))
+    typed = weigh_question(story.state, Turn(text="now"), QUARTERS)
+    block, known = (QUARTERS.count(render_block(one)) for one in (note("b.md", LONG), result))
+    assert weigh_question(story.state, attaching(note("a.md", LONG)), QUARTERS) - typed == QUARTERS.count(NOW.text) - 1
+    asked = weigh_question(story.state, NOW, QUARTERS)
+    assert weigh_question(story.state, attaching(note("b.md", LONG)), QUARTERS) == asked + block
+    assert weigh_question(story.state, attaching(result), QUARTERS) == asked + known

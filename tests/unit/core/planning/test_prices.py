@@ -381,3 +381,14 @@ def test_where_only_the_last_turns_are_shown_a_cold_cut_folds_all_that_was_said(
     story = carrying(terms=replace(AUTO, history=History.WINDOW))
     folded = story.plan_turn(Turn(text="now"), pause=400)
     assert (folded.keep, folded.marks) == (1, (0,))
+
+
+def test_what_a_compaction_left_as_it_was_stays_whatever_it_costs() -> None:
+    story = carrying()
+    story.state = replace(story.state, kept=3)
+    turn = Turn(text="now")
+    assert story.plan_turn(turn).keep == 3
+    assert story.plan_turn(replace(turn, system=SystemParts(base="Be kind."))).keep == 0
+    other = replace(QUARTERS, name="other")
+    counted = plan_by_price(story.state, story.bind(turn), MARKED, measure=other, room=1e9, at=story.at)
+    assert (counted.keep, counted.why) == (0, "another model counts otherwise")
