@@ -17,7 +17,7 @@ from tests.unit.core.compaction.talking import (
 from tests.unit.pictures import png
 
 from lamella.core.artifacts.make import make_image, make_image_value, make_tool_definition
-from lamella.core.artifacts.model import Policy, Source
+from lamella.core.artifacts.model import ArtifactId, Policy, Source
 from lamella.core.budget.thresholds import Budget
 from lamella.core.compaction.asking import SummaryText
 from lamella.core.compaction.fitting import check_fits, fit_turn
@@ -244,7 +244,9 @@ def test_folders_and_tags_that_brought_more_than_one_note_are_named_the_heaviest
     envelope = make_envelope(story.prompt(turn), story.rules.budget)
     weights = {segment.id: segment.tokens for segment in envelope.segments(LayerId.L3)}
     with pytest.raises(BudgetExceededError) as error:
-        check_fits(envelope, story.rules.budget, attached=(*turn.attached, replace(brought[0], id="nowhere.md")))
+        check_fits(
+            envelope, story.rules.budget, attached=(*turn.attached, replace(brought[0], id=ArtifactId("nowhere.md")))
+        )
     assert error.value.expanded == (
         f"folder c (2 notes, {weights['c.md'] + weights['d.md']:,} tokens)",
         f"tag a:b (3 notes, {weights['a.md'] + weights['b.md']:,} tokens)",

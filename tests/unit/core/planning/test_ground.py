@@ -1,10 +1,12 @@
 """What a plan starts from: tokens up to each message, what carries something, and what has another text now."""
 
 from tests.unit.core.compaction.talking import NOW, QUARTERS, Story, attaching, note
+from tests.unit.core.planning.test_prices import carrying
 
 from lamella.core.artifacts.blocks import render_block
 from lamella.core.artifacts.make import make_tool_result
 from lamella.core.ledger.cache import CacheProfile
+from lamella.core.log.placement import Form
 from lamella.core.log.terms import Layout, Terms
 from lamella.core.log.turn import SystemParts, Turn
 from lamella.core.planning.ground import Survey, survey, weigh, weigh_question
@@ -72,3 +74,11 @@ def test_a_question_is_weighed_with_what_stands_nowhere_yet_and_what_tools_gave_
     asked = weigh_question(story.state, NOW, QUARTERS)
     assert weigh_question(story.state, attaching(note("b.md", LONG)), QUARTERS) == asked + block
     assert weigh_question(story.state, attaching(result), QUARTERS) == asked + known
+
+
+def test_what_stands_in_the_list_of_what_left_moves_along_with_a_cut() -> None:
+    story = carrying()
+    story.tell("three", pause=400)
+    assert story.state.standing["a.md"].form is Form.HANDLE
+    (carrier,) = look(story, Turn(text="now")).carriers
+    assert ([name for name, _ in carrier.alive], carrier.dead) == (["a.md"], ())
