@@ -59,7 +59,7 @@ def _list_keys(source: Mapping[str, str]) -> Iterator[str]:
     if known:
         yield f"url {clean_address(url)}"
     if not doi and not known:
-        said = "|".join(source.get(name, "") for name in ("title", "authors", "year", "text"))
+        said = "|".join(f"{name} {source[name]}" for name in ("title", "authors", "year", "text") if source.get(name))
         yield f"said {said.casefold()}"
 
 

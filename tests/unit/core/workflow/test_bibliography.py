@@ -45,6 +45,14 @@ def test_sources_without_an_address_are_told_apart_by_what_they_say() -> None:
     ]
 
 
+@pytest.mark.parametrize("field", ["title", "authors", "year"])
+def test_two_that_differ_in_anything_that_is_known_of_them_stay_two(field: str) -> None:
+    one = {"title": "A", "authors": "Doe", "year": "2020"}
+    assert len(listed(one, {**one, field: "other"})) == 2
+    assert len(listed(one, dict(one))) == 1
+    assert len(listed(one, {name: text for name, text in one.items() if name != field})) == 2
+
+
 @pytest.mark.parametrize("nowhere", [None, "", "n.d.", "Unknown"])
 def test_sources_that_are_nowhere_stay_two(nowhere: str | None) -> None:
     found = listed({"title": "A", "url": nowhere, "doi": None}, {"title": "B", "url": nowhere, "year": None})
