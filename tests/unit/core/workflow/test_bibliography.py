@@ -59,6 +59,12 @@ def test_sources_that_are_nowhere_stay_two(nowhere: str | None) -> None:
     assert [line.removesuffix(f" {nowhere}") for line in found] == ["A.", "B."]
 
 
+def test_an_address_that_the_text_tells_is_told_once() -> None:
+    assert listed({"text": "Doe, at https://x.org/a since 2020.", "url": "https://x.org/a"}) == [
+        "Doe, at https://x.org/a since 2020."
+    ]
+
+
 def test_what_says_nothing_is_no_source() -> None:
     assert listed(None, {}, {"url": None}, "  ", "Doe (2021). A.") == ["Doe (2021). A."]
 
