@@ -84,7 +84,7 @@ def clean_address(url: str) -> str:
 def _write(source: Mapping[str, str]) -> str:
     """A source as a line of the list, in the order of the usual styles."""
     year = f"({source['year']})" if source.get("year") else ""
-    said = [source.get("authors", ""), year, source.get("title", ""), source.get("text", "")]
+    said = [source.get("authors"), year, source.get("title"), source.get("text")]
     doi = _find_doi(source, "doi")
     link = source.get("url") or (f"https://doi.org/{doi}" if doi else source.get("doi", ""))
     parts = [part.rstrip(".") for part in said if part and part not in (source.get("url"), link)]
