@@ -22,6 +22,10 @@ def test_a_doi_is_one_source_however_it_is_written() -> None:
     assert found == ["A study. https://doi.org/10.1000/xyz-123"]
 
 
+def test_what_stands_for_a_doi_and_is_none_is_told_as_it_stands() -> None:
+    assert listed({"title": "A", "doi": "shelf 3"}) == ["A. shelf 3"]
+
+
 def test_one_that_has_both_shows_that_two_are_one() -> None:
     doi, page = {"doi": "10.1000/x", "year": 2020}, {"url": "https://x.org/a", "title": "A"}
     assert listed(doi, page) == ["(2020). https://doi.org/10.1000/x", "A. https://x.org/a"]
