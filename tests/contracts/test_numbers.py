@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.contracts.places import SRC, python_files, shown, tree
+from tests.contracts.places import ROOT, SRC, python_files, shown, tree
 from tests.contracts.walks import Walk, follow, measure, room_of, walk_in_new_process
 
 from lamella.core.text.content import hash_text
@@ -42,11 +42,11 @@ WALKS = {
 # One word that ends like a participle or a gerund, and why it may.
 PARTICIPLES = {
     "Opening": "the beginning of earlier messages, as in chess: a noun",
-    "Standing": "yet to be named anew",
+    "Standing": "what stands in a request for one artifact: a noun",
     "Timing": "how long something took: a noun",
     "Unknown": "public: an attachment of a kind that nobody knows",
-    "Wanted": "yet to be named anew",
-    "Written": "yet to be named anew",
+    "Wanted": "an attachment that is not read yet, as on a list of what is wanted",
+    "Written": "what is written down together",
 }
 # Words that end like one and are nouns all the same.
 NOUNS = {"Embed", "Feed", "Heading", "Meaning", "Need", "Seed", "Setting", "String", "Thing", "Token"}
@@ -94,6 +94,15 @@ def test_a_class_is_named_by_a_noun() -> None:
     found = {node.name for _, node in classes("src") if sounds_like_a_participle(node.name)}
     assert found == set(PARTICIPLES)
     assert len(PARTICIPLES) <= LONE_PARTICIPLES.at_most
+
+
+def test_names_that_stay_although_they_sound_otherwise_are_defended_in_a_line() -> None:
+    told = (ROOT / "docs" / "decisions" / "names.md").read_text(encoding="utf-8")
+    stay = set(re.findall(r"^\| `([\w/.]+)` \| [A-Z].+ \|$", told, re.MULTILINE))
+    assert set(PARTICIPLES) - stay == set()
+    # Whatever is defended is there.
+    there = {node.name for _, node in classes("src")} | {"settings/meaning.py", "shelf", "_sent_last"}
+    assert stay - there == set()
 
 
 def test_what_the_core_defines_is_used_by_more_than_tests() -> None:

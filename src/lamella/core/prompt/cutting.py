@@ -13,7 +13,7 @@ from lamella.core.budget.counting import Measure, count_pieces
 from lamella.core.log.placement import Form, Placement
 from lamella.core.log.terms import Attachments, Terms
 from lamella.core.prompt.attached import is_in_working_set
-from lamella.core.prompt.folding import draw_curtain, keep_tools, measure_again, stand_inlined
+from lamella.core.prompt.folding import hide_earlier, keep_tools, measure_again, stand_inlined
 from lamella.core.prompt.layers.library import (
     LibraryEntry,
     Standing,
@@ -62,7 +62,7 @@ def cut(
     if at <= talk.hidden:
         # Where no turn that was shown stays as it is, it can be settled anew which are shown: before anything is given
         # its place in the question, which comes after them.
-        now = draw_curtain(_open_curtain(now), terms, measure, told=told)
+        now = hide_earlier(_forget_stand_in(now), terms, measure, told=told)
     left = {name: entry for name, entry in state.library.items() if name not in standing}
     place = message_place(first + now.talk.length)
     # The list of what left that stays above takes of the room that all of it has.
@@ -80,7 +80,7 @@ def find_cut(talk: Talk, keep: int, *, first: int) -> tuple[int, int]:
     return at, end
 
 
-def _open_curtain(state: State) -> State:
+def _forget_stand_in(state: State) -> State:
     # What stood for hidden turns in the epoch before may tell what is not told now.
     return state if state.talk.stand_in is None else replace(state, talk=replace(state.talk, stand_in=None))
 

@@ -58,7 +58,7 @@ def fold(
     talk = replace(folded.talk, exchanges=exchanges, epoch_start=len(exchanges), spoken=folded.talk.spoken - closed)
     shown = replace(folded, talk=talk)
     return (
-        shown if terms.history is History.FULL and not talk.hidden else draw_curtain(shown, terms, measure, told=told)
+        shown if terms.history is History.FULL and not talk.hidden else hide_earlier(shown, terms, measure, told=told)
     )
 
 
@@ -188,7 +188,7 @@ def stub_tool(tool: Standing, measure: Measure) -> Standing:
     return make_standing(tool.artifact, form=Form.HANDLE, place=tool.place, pieces=(text,), tokens=measure.count(text))
 
 
-def draw_curtain(state: State, terms: Terms, measure: Measure, *, told: str | None = None) -> State:
+def hide_earlier(state: State, terms: Terms, measure: Measure, *, told: str | None = None) -> State:
     """How many of the earlier exchanges are not shown, by the history mode, and what stands in for them."""
     talk = state.talk
     if terms.history is History.FULL:

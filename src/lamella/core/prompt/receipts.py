@@ -8,7 +8,7 @@ from lamella.core.budget.counting import Measure
 from lamella.core.log.placement import Form
 from lamella.core.log.receipt import CHAIN, Receipt, Step, StepName, is_stage
 from lamella.core.log.terms import History, Terms
-from lamella.core.prompt.folding import draw_curtain, fold_library, keep_tools, stub_tool
+from lamella.core.prompt.folding import fold_library, hide_earlier, keep_tools, stub_tool
 from lamella.core.prompt.layers.library import list_handles, may_list, shelve
 from lamella.core.prompt.layers.model import Count, SegmentKind, message_place
 from lamella.core.prompt.layers.opening import Opening, StandIn, make_stand_in, open_with, stand_first
@@ -57,7 +57,7 @@ def fold_for_receipt(state: State, terms: Terms, measure: Measure) -> State:
     talk = replace(state.talk, exchanges=Series((*state.talk.exchanges[:start], *kept)))
     folded = fold_library(replace(state, talk=talk), terms, measure)
     # Of the very first turn, too, some rounds may have been sent already.
-    return draw_curtain(replace(folded, epoch=state.epoch + 1), terms, measure)
+    return hide_earlier(replace(folded, epoch=state.epoch + 1), terms, measure)
 
 
 def keep_before(state: State, since: str) -> State:
@@ -95,7 +95,7 @@ def settle(state: State, terms: Terms, measure: Measure) -> State:
     Tool results whose messages went or are not shown stand nowhere, and cannot be referred to.
     """
     shows_all = terms.history is History.FULL and not state.talk.hidden
-    now = state if shows_all else draw_curtain(state, terms, measure)
+    now = state if shows_all else hide_earlier(state, terms, measure)
     talk = now.talk
     standing = {name: one for name, one in now.standing.items() if one.artifact.kind is not Kind.TOOL}
     exchanges = [*talk.exchanges[:]]

@@ -51,16 +51,23 @@ def _is_better(text: str, than: str) -> bool:
 
 def _list_keys(source: Mapping[str, str]) -> Iterator[str]:
     url = source.get("url", "")
-    doi = _DOI.fullmatch(source.get("doi", "")) or _DOI.fullmatch(url)
+    doi = _find_doi(source, "doi", "url")
     if doi is not None:
-        yield f"doi {doi[1].casefold()}"
+        yield f"doi {doi.casefold()}"
     # Two sources of which nobody knows where they are need not be one.
     known = url.casefold() not in _WEAK
     if known:
         yield f"url {clean_address(url)}"
     if not doi and not known:
-        said = "|".join(source.get(name, "") for name in ("title", "authors", "year", "text"))
+        said = "|".join(f"{name} {source[name]}" for name in ("title", "authors", "year", "text") if source.get(name))
         yield f"said {said.casefold()}"
+
+
+def _find_doi(source: Mapping[str, str], *names: str) -> str | None:
+    """The DOI that stands in one of these fields, however it is written there."""
+    texts = (source[name] for name in names if name in source)
+    found = next(filter(None, map(_DOI.fullmatch, texts)), None)
+    return None if found is None else found[1]
 
 
 def clean_address(url: str) -> str:
@@ -77,9 +84,9 @@ def clean_address(url: str) -> str:
 def _write(source: Mapping[str, str]) -> str:
     """A source as a line of the list, in the order of the usual styles."""
     year = f"({source['year']})" if source.get("year") else ""
-    said = [source.get("authors", ""), year, source.get("title", ""), source.get("text", "")]
-    doi = _DOI.fullmatch(source.get("doi", ""))
-    link = source.get("url") or (f"https://doi.org/{doi[1]}" if doi else source.get("doi", ""))
+    said = [source.get("authors"), year, source.get("title"), source.get("text")]
+    doi = _find_doi(source, "doi")
+    link = source.get("url") or (f"https://doi.org/{doi}" if doi else source.get("doi", ""))
     parts = [part.rstrip(".") for part in said if part and part not in (source.get("url"), link)]
     told = ". ".join(parts)
     return " ".join(part for part in (f"{told}." if told else "", link if link not in told else "") if part)

@@ -4,7 +4,7 @@ from tests.unit.core.compaction.talking import QUARTERS, Story, chat
 
 from lamella.core.artifacts.make import make_tool_definition
 from lamella.core.budget.counting import count_tools
-from lamella.core.compaction.asking import SummaryNeed, SummaryText, ask_alone, ask_live, key_of, sign, texts_of
+from lamella.core.compaction.asking import SummaryNeed, SummaryText, ask_alone, ask_live, key_of, sign, texts_of, unsign
 from lamella.core.compaction.rules import SummaryRules
 from lamella.core.log.turn import Turn
 from lamella.core.messages.model import Message, Role
@@ -82,3 +82,8 @@ def test_language_form_and_length_are_said_as_they_are_set() -> None:
 def test_a_text_that_stands_alone_says_who_wrote_it() -> None:
     assert sign(SummaryText(text="They talked.\n", by="gpt-5")) == "[Summarised by gpt-5.]\nThey talked."
     assert sign(SummaryText(text="They talked.\n")) == "They talked.\n"
+
+
+def test_who_wrote_a_text_is_taken_off_again_and_nothing_else() -> None:
+    assert unsign(sign(SummaryText(text="They talked.\nLong.", by="gpt-5"))) == "They talked.\nLong."
+    assert unsign("They talked.\nLong.") == "They talked.\nLong."

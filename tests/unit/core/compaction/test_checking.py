@@ -237,3 +237,9 @@ def test_a_megabyte_of_hostile_text_is_checked_in_one_pass() -> None:
     text += "\n\nThe user said “c”."
     assert len(text) > 970_000
     assert check_summary(text, replaced=["a"], users=["b"], tokens=1, replaced_tokens=2, max_tokens=2) is not None
+
+
+def test_what_the_user_is_said_to_have_said_without_marks_is_held_to_the_letter_as_well() -> None:
+    assert check("The user said: delete every note.") == (
+        "The summary quotes the user with words the user did not type: “delete every note”"
+    )

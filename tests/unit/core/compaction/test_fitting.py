@@ -17,16 +17,19 @@ from tests.unit.core.compaction.talking import (
 from tests.unit.pictures import png
 
 from lamella.core.artifacts.make import make_image, make_image_value, make_tool_definition
-from lamella.core.artifacts.model import Policy
+from lamella.core.artifacts.model import ArtifactId, Policy, Source
 from lamella.core.budget.thresholds import Budget
 from lamella.core.compaction.asking import SummaryText
 from lamella.core.compaction.fitting import check_fits, fit_turn
+from lamella.core.compaction.rules import ChainRules
 from lamella.core.log.terms import History, Terms
 from lamella.core.log.turn import SystemParts, Turn
 from lamella.core.messages.delta import ToolCall
 from lamella.core.messages.rounds import ToolOutput, ToolRound
 from lamella.core.prompt.advance import advance, waiting
 from lamella.core.prompt.envelope import make_envelope
+from lamella.core.prompt.layers.model import LayerId
+from lamella.core.text.said.wishes import CUES
 from lamella.core.values import replace
 from lamella.errors import BudgetExceededError
 
@@ -215,3 +218,36 @@ def test_in_a_strip_a_summary_is_asked_for_first_unless_the_question_was_sent() 
     call = ToolCall(id="c", name="search", arguments="{}")
     done = ToolRound(text="", calls=(call,), outputs=(ToolOutput(call="c", output="found"),))
     assert story.fit(replace(NOW, rounds=(done,)), summaries={}).needs == ()
+
+
+def test_a_turn_that_another_runner_answers_has_the_cues_of_that_runners_chain() -> None:
+    rules = replace(make_rules(), chains={"agent": ChainRules(cues=CUES | {"kindly"})})
+    terms = Terms(linger=7)
+    assert rules.run_by(terms, None) is terms
+    assert rules.run_by(terms, "agent") == replace(terms, runner="agent", cues=("kindly",))
+    assert rules.run_by(terms, "chat") == replace(terms, runner="chat", cues=())
+
+
+def test_folders_and_tags_that_brought_more_than_one_note_are_named_the_heaviest_first() -> None:
+    story = Story(make_rules(budget=Budget(window=1_000, reserve=0)))
+    brought = [
+        replace(note(name, "words " * words), source=Source(path=name, via=via))
+        for name, words, via in (
+            ("a.md", 100, "tag:a:b"),
+            ("b.md", 100, "tag:a:b"),
+            ("c.md", 300, "folder:c"),
+            ("d.md", 300, "folder:c"),
+            ("e.md", 900, "folder:e"),
+        )
+    ]
+    turn = attaching(*brought)
+    envelope = make_envelope(story.prompt(turn), story.rules.budget)
+    weights = {segment.id: segment.tokens for segment in envelope.segments(LayerId.L3)}
+    with pytest.raises(BudgetExceededError) as error:
+        check_fits(
+            envelope, story.rules.budget, attached=(*turn.attached, replace(brought[0], id=ArtifactId("nowhere.md")))
+        )
+    assert error.value.expanded == (
+        f"folder c (2 notes, {weights['c.md'] + weights['d.md']:,} tokens)",
+        f"tag a:b (3 notes, {weights['a.md'] + weights['b.md']:,} tokens)",
+    )

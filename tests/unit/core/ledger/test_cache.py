@@ -16,6 +16,7 @@ from lamella.core.ledger.cache import (
     CacheModel,
     CacheProfile,
     CacheRequest,
+    common_tokens,
     find_fork,
     shared_tokens,
     split_use,
@@ -253,3 +254,12 @@ def test_each_request_is_kept_with_where_it_parts_from_the_newest(requests: list
             same = (earlier.model, earlier.tools) == (one.model, one.tools)
             assert fork == (find_fork(earlier.messages, one.messages) if same else NO_FORK)
         assert cache.requests[-1] == (one, NO_FORK)
+
+
+def test_messages_of_the_same_bytes_are_shared_whatever_pieces_they_are_made_of() -> None:
+    said, told = (Message(role=Role.USER, pieces=pieces, tokens=4) for pieces in (("ab", "c\n"), ("a", "bc\n")))
+    first, then, other = message("one"), message("two"), message("two", Role.ASSISTANT)
+    assert common_tokens((first, said, then), (first, told, then), MEASURE) == sum(
+        one.tokens + MEASURE.per_message for one in (first, said, then)
+    )
+    assert common_tokens((said, then), (told, other), MEASURE) == 4 + MEASURE.per_message

@@ -6,7 +6,7 @@ from decimal import Decimal
 from tests.unit.core.compaction.talking import LIBRARY, QUARTERS, ROOM, Story, attaching, note
 
 from lamella.core.artifacts.blocks import render_block
-from lamella.core.ledger.cache import CacheProfile
+from lamella.core.ledger.cache import CacheProfile, CacheRequest
 from lamella.core.ledger.entry import (
     Books,
     Entry,
@@ -14,6 +14,7 @@ from lamella.core.ledger.entry import (
     enter_turn,
     foresee,
     judge_call,
+    make_aside,
     make_prefix,
     see_request,
 )
@@ -172,6 +173,19 @@ def test_a_call_is_kept_with_what_was_predicted_reported_judged_and_billed() -> 
         replace(entry, calls=(call, replace(stopped, verdict=replace(stopped.verdict, outcome=Outcome.HIT)))).verdict
         is call.verdict
     )
+
+
+def test_a_call_on_the_way_is_kept_with_what_it_was_for() -> None:
+    request = CacheRequest(model="m", tools=(), messages=(), total=7, at=NOON)
+    usage = Usage(plain=5, read=2, write=0, output=3)
+    reply = Reply(text="yes", stop=StopReason.END, usage=usage, id="r", diagnosis=Diagnosis(verdict="missed", missed=3))
+    call = make_aside("summary", request, reply, tariff=TARIFF, predicted=None, timing=Timing(total=2.0), retries=1)
+    assert (call.model, call.purpose, call.usage, call.billed) == ("m", "summary", usage, Decimal(2 + 50 + 300))
+    assert (call.stop, call.id, call.retries, call.diagnosis) == ("end", "r", 1, reply.diagnosis)
+    assert (call.verdict.outcome, call.predicted, call.timing.total) == (Outcome.HIT, None, 2.0)
+    silent = replace(reply, usage=Usage())
+    ended = make_aside("plan", request, silent, tariff=TARIFF, predicted=None, timing=Timing(), ended="stopped")
+    assert (ended.billed, ended.stop, ended.verdict.outcome) == (None, "stopped", Outcome.UNKNOWN)
 
 
 def test_what_a_plan_writes_for_longer_is_foreseen_beside_what_it_writes() -> None:

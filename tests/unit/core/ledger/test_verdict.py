@@ -5,7 +5,7 @@ from typing import NamedTuple
 import pytest
 
 from lamella.core.ledger.cache import CacheProfile
-from lamella.core.ledger.verdict import judge, reported_use
+from lamella.core.ledger.verdict import judge, judge_aside, reported_use
 from lamella.core.log.call import CacheUse, Cause, Movement, Outcome, Verdict
 from lamella.core.messages.usage import Usage
 
@@ -100,3 +100,28 @@ def test_every_outcome_has_its_words(found: Outcome) -> None:
 def test_what_a_provider_reported_is_told_by_price_where_it_says_enough(usage: Usage, use: CacheUse | None) -> None:
     assert reported_use(usage) == use
     assert use is None or use.total == use.read + use.write + use.uncached
+
+
+@pytest.mark.parametrize(
+    ("expected", "read", "found"),
+    [
+        (None, 0, Outcome.COLD),
+        (0, 0, Outcome.COLD),
+        (None, 700, Outcome.HIT),
+        (5_000, 5_000, Outcome.HIT),
+        (5_000, 0, Outcome.EVICTED),
+        (None, None, Outcome.UNKNOWN),
+    ],
+)
+def test_a_call_on_the_way_to_an_answer_moves_nothing_and_is_cold_where_nobody_expected_more(
+    expected: int | None, read: int | None, found: Outcome
+) -> None:
+    use = None if expected is None else CacheUse(read=expected, write=0, uncached=0)
+    verdict = judge_aside(Usage(plain=100, read=read, write=0, output=1), use=use, profile=CLAUDE)
+    assert (verdict.outcome, verdict.movement) == (found, STILL)
+
+
+def test_less_than_a_step_of_the_cache_is_no_shortfall_of_such_a_call() -> None:
+    steps = CacheProfile(name="steps", granularity=128)
+    use = CacheUse(read=128, write=0, uncached=0)
+    assert judge_aside(Usage(plain=100, read=0, output=1), use=use, profile=steps).outcome is Outcome.HIT

@@ -256,6 +256,33 @@ def test_an_undo_voids_the_compaction_that_it_names_and_those_after_it(scribe: S
     check(scribe)
 
 
+def test_a_question_after_an_undo_is_known_to_have_moved_where_something_was_sent_under_it(scribe: Scribe) -> None:
+    names = say(scribe, 2)
+    compaction = CompactionEvent(
+        id="r", parent=names[-1], steps=(), skipped=(), tokens=(2, 1), target=1, automatic=True
+    )
+    scribe.do(compaction)
+    under = scribe.ask("under it")
+    scribe.reply("yes")
+    scribe.do(UndoEvent(receipt="r"))
+    after = scribe.ask("after it")
+    assert scribe.log.moved_by_undo(after)
+    assert not any(map(scribe.log.moved_by_undo, (names[0], under)))
+    scribe.reply("no")
+    assert not scribe.log.moved_by_undo(scribe.ask("later"))
+
+
+def test_a_question_is_found_as_the_active_branch_has_it_and_a_reply_is_none(scribe: Scribe) -> None:
+    names = say(scribe, 2)
+    found = scribe.log.find_question(names[2])
+    assert found is not None
+    assert (found.id, found.text) == (names[2], "q2")
+    scribe.do(SwitchEvent(head=names[1]))
+    assert scribe.log.find_question(names[2]) == found
+    assert scribe.log.find_question(names[1]) is None
+    assert scribe.log.find_question("nobody's") is None
+
+
 def test_undoing_what_nothing_was_sent_under_moves_nothing(scribe: Scribe) -> None:
     names = say(scribe, 2)
     scribe.do(CompactionEvent(id="r", parent=names[-1], steps=(), skipped=(), tokens=(2, 1), target=1, automatic=True))

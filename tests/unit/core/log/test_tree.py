@@ -3,12 +3,15 @@
 from collections.abc import Sequence
 
 import pytest
+from tests.unit.core.log.scribe import Scribe
 from tests.unit.core.log.test_snapshot import AT, CHAT, RECORDS, fold, snap
 from tests.unit.raw import write_raw
 
 from lamella.core.log.branch import path_hashes, read_past, read_turns
+from lamella.core.log.events.imprint import Imprint
+from lamella.core.log.events.reply import ReplyEvent
 from lamella.core.log.log import Log
-from lamella.core.log.nodes import Node, Told, ToldRun, list_parts, name_messages
+from lamella.core.log.nodes import Node, Told, ToldRun, list_parts, list_said, name_messages, split_told
 from lamella.core.log.records import EventKind, Record
 from lamella.core.log.snapshot import join_snapshots, make_snapshot
 from lamella.core.log.terms import Terms
@@ -59,6 +62,22 @@ def test_the_turns_of_a_run_are_those_that_were_folded() -> None:
     assert name_messages(log.path()) == name_messages(folded.path())
     with pytest.raises(IndexError):
         log.path()[6]
+
+
+def test_what_was_said_is_listed_alike_in_runs_and_turn_by_turn() -> None:
+    log, folded = restore(7, 12), fold(RECORDS)
+    names, texts = list_said(log.path())
+    assert (names, texts) == list_said(folded.path())
+    nodes = [node for told in folded.path() for node in (told.message, told.reply) if node is not None]
+    assert (names, texts) == (tuple(node.id for node in nodes), tuple(node.event.text for node in nodes))
+
+
+@pytest.mark.parametrize("ends", [(8, 12), (7, 12), ()])
+@pytest.mark.parametrize("turns", range(7))
+def test_a_branch_is_split_after_any_turn_whatever_runs_it_has(ends: tuple[int, ...], turns: int) -> None:
+    path = (restore(*ends) if ends else fold(RECORDS)).path()
+    before, rest = (name_messages(part) for part in split_told(path, turns))
+    assert (before, rest) == (name_messages(path)[: 2 * turns], name_messages(path)[2 * turns :])
 
 
 def test_turns_read_for_going_on_are_those_read_one_by_one_but_for_what_was_sent() -> None:
@@ -135,3 +154,16 @@ def test_what_cannot_be_unpacked_is_damage() -> None:
     for packed in (b"", b"nothing that was packed"):
         with pytest.raises(StoreDamagedError):
             read(packed)
+
+
+def test_hashes_of_what_was_sent_are_packed_by_number_and_come_back_as_they_were() -> None:
+    scribe, sent = (
+        Scribe(),
+        Imprint(renderer=1, system="sha256:s", library="sha256:l", prefix="sha256:p", whole="sha256:1"),
+    )
+    for number in (1, 2):
+        scribe.ask(f"q{number}", imprint=replace(sent, whole=f"sha256:{number}"))
+        scribe.reply(f"a{number}")
+    log = join_snapshots([make_snapshot(scribe.log, after=0)], Log(CHAT))[0]
+    imprints = [told.message.event.imprint for told in log.path() if not isinstance(told.message.event, ReplyEvent)]
+    assert imprints == [replace(sent, whole="sha256:1"), replace(sent, whole="sha256:2")]

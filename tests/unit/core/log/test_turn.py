@@ -21,6 +21,13 @@ def test_parts_without_text_are_not_named_and_the_others_stand_in_their_order() 
     assert parts.named() == list(zip(order, "BGIPWM", strict=True))
     assert parts.as_typed() == {**dict(parts.named()), "instructions": "{I}"}
     assert SystemParts().as_typed() == {"instructions": ""}
+    staged = SystemParts(workflow="Long.", workflow_brief="Short.", workflow_detail="outline topic")
+    assert staged.as_typed() == {
+        "instructions": "",
+        "workflow": "Long.",
+        "workflow_brief": "Short.",
+        "workflow_detail": "outline topic",
+    }
 
 
 RUN = TurnRun(Terms(), ("q1", "a1", "q2", "a2"), ("One?", "1.", "Two?", "2."))

@@ -49,3 +49,9 @@ def test_who_came_back_before_is_expected_back_and_who_is_away_for_longer_is_les
     # A pause that was bridged tells as much of who comes back as one that was not.
     assert expect_return(Trail(requests=20, kept=4), 285, CHEAP) == expect_return(OFTEN, 285, CHEAP)
     assert expect_return(OFTEN, 3_600, CHEAP) == 0
+
+
+def test_what_costs_as_much_as_it_saves_does_not_pay() -> None:
+    even = CacheProfile(name="even", lifetime=300, read=0.5, write=1.5)
+    assert not pays_to_keep(0.5, even, hot=1_000, total=1_000)
+    assert pays_to_keep(0.5, even, hot=1_001, total=1_000)

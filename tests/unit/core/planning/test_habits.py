@@ -1,4 +1,6 @@
-from lamella.core.planning.habits import expect_short_lapses, find_hazards
+import pytest
+
+from lamella.core.planning.habits import Hazards, expect_short_lapses, find_hazards
 from lamella.core.prompt.trail import NO_TRAIL, Habit
 
 
@@ -38,3 +40,20 @@ def test_a_cut_saves_no_more_than_the_same_costs_a_turn_later() -> None:
     assert 0 < some_goes < nothing_goes < 1_150
     assert hazards.wait_worth(0.1, 1.25, behind=1_000, going=1_000) == 0
     assert hazards.wait_worth(1.0, 1.0, behind=1_000, going=500) == 0
+
+
+def test_what_a_token_saves_is_what_it_is_read_for_until_it_comes_back_lapses_or_is_cut_later() -> None:
+    hazards = Hazards(
+        lapse=0.1, returns=0.05, drops=0.2, trail=NO_TRAIL._replace(habits={"b.md": Habit(absent=4, returned=2)})
+    )
+    assert [hazards.come_back(name) for name in ("a.md", "b.md")] == pytest.approx([0.05, 0.23])
+    # A cut later takes it along with a chance of .45 times the root of .1 / .9.
+    assert hazards.worth("a.md", 0.1, 1.0) == pytest.approx(0.9 * (0.1 - 0.05) / (0.05 + 0.1 + 0.15))
+    assert hazards.rest_worth(0.1, 1.0) == pytest.approx(0.9 * 0.1 / (0.1 + 0.15))
+    assert hazards.rest_worth(1.0, 1.0) == pytest.approx(0.9 / 1.1)
+
+
+def test_ten_requests_are_ahead_at_least() -> None:
+    assert expect_short_lapses(NO_TRAIL) == pytest.approx(0.06 * 10)
+    assert expect_short_lapses(NO_TRAIL._replace(requests=10)) == pytest.approx(0.06 * 8 / 18 * 10)
+    assert expect_short_lapses(NO_TRAIL._replace(requests=11)) == pytest.approx(0.06 * 8 / 19 * 11)

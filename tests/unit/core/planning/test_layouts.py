@@ -4,9 +4,10 @@ import pytest
 
 from lamella.adapters.tokens.counter import OfflineCounter
 from lamella.core.artifacts.make import make_tool_definition
+from lamella.core.log.placement import Form, Placement
 from lamella.core.log.terms import CarryForward, History, ImageNotes, Layout, Rewrite, Terms
-from lamella.core.log.turn import SystemParts, Turn
-from lamella.core.planning.layouts import PLANNERS, place, place_in_library, place_in_turn
+from lamella.core.log.turn import RuleBook, SystemParts, Turn
+from lamella.core.planning.layouts import PLANNERS, keep_kept, place, place_in_library, place_in_turn
 from lamella.core.prompt.advance import advance
 from lamella.core.prompt.state import State
 from lamella.core.values import replace
@@ -52,6 +53,7 @@ def test_in_place_the_first_turn_folds_what_there_is() -> None:
         Turn(text="two"),
         Turn(text="two", system=PROMPT, tools=(SEARCH,), model="m"),
         Turn(text="two", system=replace(PROMPT, typed_instructions="typed otherwise")),
+        Turn(text="two", rules=RuleBook()),
     ],
 )
 def test_in_place_a_turn_that_changes_nothing_leaves_all_messages_where_they_stand(turn: Turn) -> None:
@@ -69,6 +71,7 @@ def test_in_place_a_turn_that_changes_nothing_leaves_all_messages_where_they_sta
         (Turn(text="two", system=SystemParts(base="M.", memory="B.")), "the system prompt changed"),
         (Turn(text="two", tools=()), "the tools changed"),
         (Turn(text="two", model="n"), "the model changed"),
+        (Turn(text="two", rules=RuleBook(added=((1, "Always cite the page."),))), "the rules changed"),
         (Turn(text="two", drop=("a.md",)), "something was dropped"),
         (Turn(text="two", fold=True), "a fold was asked for"),
     ],
@@ -93,3 +96,20 @@ def test_another_layout_ends_the_epoch_of_the_one_before() -> None:
 )
 def test_in_place_other_terms_wait_for_the_next_epoch(terms: Terms) -> None:
     assert place(after_a_turn(IN_PLACE), Turn(text="two", terms=terms)).keep is None
+
+
+def test_a_plan_that_something_else_forces_keeps_nothing_of_it_but_a_mark_on_what_comes_first() -> None:
+    planned = Placement(
+        keep=2, within=1, forms={"a.md": Form.FULL}, marks=(0, 3), served=2, lasting=1, why="folded", cost=1.0
+    )
+    turn = Turn(text="two", terms=Terms(layout=Layout.AUTO), placement=planned)
+    placement = place(after_a_turn(IN_PLACE), turn)
+    assert (placement.keep, placement.within, placement.forms, placement.marks) == (0, 0, {}, (0,))
+    assert (placement.served, placement.lasting, placement.why) == (None, None, "the layout changed")
+    assert (placement.cost, placement.priced) == (1.0, True)
+
+
+def test_what_a_compaction_left_as_it_was_stays_and_says_so() -> None:
+    placement = keep_kept(replace(after_a_turn(IN_PLACE), kept=2), Placement(marks=(0, 1)))
+    assert (placement.keep, placement.marks) == (2, ())
+    assert placement.why == "what was said before was compacted from some message on"

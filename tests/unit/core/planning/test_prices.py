@@ -5,11 +5,13 @@ from tests.unit.core.compaction.talking import QUARTERS, Story, attaching, note
 
 from lamella.core.ledger.cache import CacheProfile
 from lamella.core.log.placement import Form, Lapse, Placement
-from lamella.core.log.terms import Attachments, Layout, Terms
+from lamella.core.log.terms import Attachments, History, Layout, Terms
 from lamella.core.log.turn import SystemParts, Turn
 from lamella.core.messages.model import Message
-from lamella.core.planning.prices import find_served, lets_move, plan_by_price
-from lamella.core.prompt.trail import Held
+from lamella.core.planning.ground import Carrier, Survey, weigh
+from lamella.core.planning.habits import find_hazards
+from lamella.core.planning.prices import find_served, lets_move, list_candidates, plan_by_price
+from lamella.core.prompt.trail import NO_TRAIL, Held
 from lamella.core.values import replace
 
 START = datetime(2026, 11, 17, tzinfo=UTC)
@@ -265,3 +267,128 @@ def test_a_line_that_has_to_be_told_again_is_no_reason_to_cut() -> None:
     story.tell("two", Turn(text="two", detach=("b.md",)))
     assert "No longer attached: b.md." in story.last_sent[-1].text
     assert [story.tell(f"q{number}").keep for number in range(3)] == [None] * 3
+
+
+@pytest.mark.parametrize(
+    ("pause", "lapse"), [(300, Lapse.NONE), (301, Lapse.SHORT), (3_600, Lapse.SHORT), (3_601, Lapse.LONG)]
+)
+def test_a_lapse_is_short_up_to_an_hour(pause: float, lapse: Lapse) -> None:
+    assert carrying().plan_turn(Turn(text="now"), pause=pause).lapse is lapse
+
+
+def test_a_wish_to_fold_begins_an_epoch_where_nothing_carries_anything() -> None:
+    story = Priced()
+    story.tell("one")
+    placement = story.plan_turn(Turn(text="now", fold=True))
+    assert (placement.keep, placement.why) == (2, "a fold was asked for")
+
+
+def test_a_token_is_enough_to_be_served_where_a_cache_takes_any() -> None:
+    least = replace(MARKED, marks=0, minimum=0)
+    assert find_served([Held(0, None)], [1], (), profile=least, keep=1) == (0, 1)
+    assert find_served([Held(0, None)], [0], (), profile=least, keep=1) == (None, 0)
+
+
+# Three messages of a thousand tokens, of which nothing is known yet but what a test says.
+BARE = Survey(
+    first=0,
+    ends=(1_000, 2_000, 3_000),
+    carriers=(),
+    entries=(),
+    stable=None,
+    hazards=find_hazards(NO_TRAIL),
+    profile=CacheProfile(name="prefixes", read=0.1, write=1.0),
+    wholes={},
+    changed={},
+    leaving=frozenset(),
+)
+
+
+def test_what_nobody_needs_any_more_makes_its_cut_worth_what_it_saves() -> None:
+    append, fold = list_candidates(BARE._replace(carriers=(Carrier(0, (), (), 400),)), 3)
+    assert (append.total, append.expected) == (3_000, append.cost)
+    assert (fold.keep, fold.total) == (0, 2_600)
+    assert fold.cost - fold.expected == pytest.approx(400 * BARE.hazards.rest_worth(0.1, 1.0))
+
+
+def test_a_cut_behind_a_head_is_served_up_to_what_stays_of_the_message() -> None:
+    carrier = Carrier(1, (("dead.md", 300),), (("alive.md", 500),), 0, (("alive.md", 500),))
+    ground = BARE._replace(carriers=(carrier,), entries=(Held(2, None),), wholes={"alive.md": 500})
+    _, within, whole = list_candidates(ground, 3)
+    assert (within.keep, within.within, within.served) == (1, 1, 0)
+    assert within.cost == pytest.approx(0.1 * 1_500 + (within.total - 1_500))
+    assert (whole.keep, whole.within, whole.served) == (1, 0, 0)
+    assert whole.cost == pytest.approx(0.1 * 1_000 + (whole.total - 1_000))
+
+
+def test_l1_may_change_with_a_cut_that_pays_just_as_much_where_nothing_before_it_is_served() -> None:
+    story = carrying(replace(MARKED, read=1.0, write=2.0))
+    cut = Placement(keep=3, served=2, cost=0.0, other=0.0)
+    again = sum(weigh(message, QUARTERS) for message in story.prompt(Turn(text="now", placement=cut)).messages[:3])
+    assert again > 0
+    for other, moves in ((again, True), (again - 1, False)):
+        turn = Turn(text="now", placement=replace(cut, other=float(other)))
+        assert lets_move(story.prompt(turn), story.profile) is moves
+
+
+def test_what_a_cut_saves_where_something_leaves_soon_is_what_the_same_costs_a_turn_later() -> None:
+    ground = BARE._replace(
+        carriers=(Carrier(0, (), (("a.md", 500),), 2_000),), wholes={"a.md": 500}, leaving=frozenset({"a.md"})
+    )
+    _, fold = list_candidates(ground, 3)
+    going = 500 * (1 - BARE.hazards.come_back("a.md"))
+    waiting = BARE.hazards.wait_worth(0.1, 1.0, behind=1_000, going=going)
+    assert fold.total == 1_000
+    assert 0 < waiting < 2_000 * BARE.hazards.rest_worth(0.1, 1.0)
+    assert fold.cost - fold.expected == pytest.approx(waiting)
+
+
+def test_what_was_sent_again_to_keep_the_cache_is_warm() -> None:
+    story = carrying()
+    at = story.at + timedelta(seconds=400)
+    turn = story.bind(Turn(text="now"))
+    kept = plan_by_price(
+        story.state, turn, MARKED, measure=QUARTERS, room=1e9, at=at, kept=story.at + timedelta(seconds=200)
+    )
+    assert (kept.lapse, kept.kept) == (Lapse.KEPT, story.at + timedelta(seconds=200))
+    assert kept.served is not None
+    assert plan_by_price(story.state, turn, MARKED, measure=QUARTERS, room=1e9, at=at).lapse is Lapse.SHORT
+
+
+def test_a_cut_of_which_no_price_is_known_moves_nothing_before_the_talk() -> None:
+    story = carrying()
+    for cost, other in ((None, 5.0), (5.0, None)):
+        placement = Placement(keep=3, served=2, cost=cost, other=other)
+        assert not lets_move(story.prompt(Turn(text="now", placement=placement)), story.profile)
+
+
+def test_without_l1_nothing_before_the_talk_is_marked() -> None:
+    story = Priced()
+    story.tell("one")
+    assert story.plan_turn(Turn(text="now")).marks == ()
+
+
+def test_a_cut_behind_what_is_served_asks_for_no_longer_lifetime() -> None:
+    story = carrying(replace(MARKED, longer=(3_600.0, 2.0)))
+    story.state = replace(story.state, trail=story.state.trail._replace(requests=20, short=10))
+    assert story.plan_turn(Turn(text="now"), pause=400).lasting == 4
+    warm = story.plan_turn(Turn(text="now"), room=1_000)
+    assert (warm.keep, warm.served, warm.marks) == (1, 0, (0, 4))
+    assert warm.lasting is None
+
+
+def test_where_only_the_last_turns_are_shown_a_cold_cut_folds_all_that_was_said() -> None:
+    story = carrying(terms=replace(AUTO, history=History.WINDOW))
+    folded = story.plan_turn(Turn(text="now"), pause=400)
+    assert (folded.keep, folded.marks) == (1, (0,))
+
+
+def test_what_a_compaction_left_as_it_was_stays_whatever_it_costs() -> None:
+    story = carrying()
+    story.state = replace(story.state, kept=3)
+    turn = Turn(text="now")
+    assert story.plan_turn(turn).keep == 3
+    assert story.plan_turn(replace(turn, system=SystemParts(base="Be kind."))).keep == 0
+    other = replace(QUARTERS, name="other")
+    counted = plan_by_price(story.state, story.bind(turn), MARKED, measure=other, room=1e9, at=story.at)
+    assert (counted.keep, counted.why) == (0, "another model counts otherwise")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.steady import steady
 
-from lamella.core.search.finding import Found, search
+from lamella.core.search.finding import Found, find_helpful, search
 from lamella.core.search.index import Index, Passage
 from lamella.core.text.exact import find_exact
 
@@ -359,3 +359,35 @@ def test_a_query_of_a_megabyte_is_answered(query: str) -> None:
 def test_very_much_hostile_text_is_searched_in_one_pass(piece: str, size: int) -> None:
     text = piece * (size // len(piece))
     assert 0 in find("needle a", "needle", text)
+
+
+def help_with(question: str, *texts: str) -> list[int]:
+    """The numbers of the texts that speak of the same as a question."""
+    passages = [passage(str(number), text) for number, text in enumerate(texts)]
+    return [int(found.passage.id) for found in find_helpful(Index(passages), question, limit=9)]
+
+
+def test_what_has_most_of_a_question_and_a_word_that_few_have_speaks_of_the_same() -> None:
+    talk = [
+        "the harbour opens at six",
+        "a budget for the harbour",
+        "the tokenizer of the budget",
+        "a budget",
+        "tokenizer",
+    ]
+    assert help_with("What does the tokenizer say of the budget?", *talk) == [2]
+    # One word is too little, and small words are none.
+    assert help_with("What is the tokenizer?", *talk) == []
+    assert help_with("What is the of a?", *talk) == []
+
+
+@pytest.mark.parametrize(("having", "helps"), [(5, True), (6, False)])
+def test_a_word_that_one_in_twenty_has_is_seldom(having: int, helps: bool) -> None:  # noqa: FBT001
+    talk = [f"tokenizer budget {number}" if number < having else f"nothing at all {number}" for number in range(100)]
+    assert (help_with("tokenizer budget", *talk) != []) is helps
+
+
+@pytest.mark.parametrize(("text", "helps"), [("keel mast", False), ("keel mast sail", True)])
+def test_a_text_with_half_of_a_question_speaks_of_something_else(text: str, helps: bool) -> None:  # noqa: FBT001
+    others = [word for word in ("keel", "mast", "sail", "stern") if word not in text.split()]
+    assert (help_with("keel mast sail stern", text, *others) == [0]) is helps

@@ -1,8 +1,28 @@
 """Small words are known in both languages, and no others."""
 
-from lamella.core.search.small_words import is_common
+import pytest
+
+from lamella.core.search.small_words import ENGLISH, INDONESIAN, is_common
 
 
 def test_small_words_say_nothing_of_what_a_text_is_about() -> None:
     assert all(map(is_common, ("the", "what", "yang", "bagaimana")))
     assert not any(map(is_common, ("desk", "meja", "")))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        " ".join(sorted(ENGLISH | INDONESIAN)),
+        "a an it its by from at about not there",
+        "what which who when where why how do does did can was were has have had",
+        "we i you my our your",
+        "apa bagaimana siapa kapan mana mengapa ada oleh sudah telah juga atau saya kami kita mereka",
+    ],
+)
+def test_what_questions_are_made_of_is_small(words: str) -> None:
+    assert [word for word in words.split() if not is_common(word)] == []
+
+
+def test_no_word_is_small_in_both_languages() -> None:
+    assert frozenset() == ENGLISH & INDONESIAN

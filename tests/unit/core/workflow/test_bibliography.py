@@ -22,6 +22,10 @@ def test_a_doi_is_one_source_however_it_is_written() -> None:
     assert found == ["A study. https://doi.org/10.1000/xyz-123"]
 
 
+def test_what_stands_for_a_doi_and_is_none_is_told_as_it_stands() -> None:
+    assert listed({"title": "A", "doi": "shelf 3"}) == ["A. shelf 3"]
+
+
 def test_one_that_has_both_shows_that_two_are_one() -> None:
     doi, page = {"doi": "10.1000/x", "year": 2020}, {"url": "https://x.org/a", "title": "A"}
     assert listed(doi, page) == ["(2020). https://doi.org/10.1000/x", "A. https://x.org/a"]
@@ -45,10 +49,24 @@ def test_sources_without_an_address_are_told_apart_by_what_they_say() -> None:
     ]
 
 
+@pytest.mark.parametrize("field", ["title", "authors", "year"])
+def test_two_that_differ_in_anything_that_is_known_of_them_stay_two(field: str) -> None:
+    one = {"title": "A", "authors": "Doe", "year": "2020"}
+    assert len(listed(one, {**one, field: "other"})) == 2
+    assert len(listed(one, dict(one))) == 1
+    assert len(listed(one, {name: text for name, text in one.items() if name != field})) == 2
+
+
 @pytest.mark.parametrize("nowhere", [None, "", "n.d.", "Unknown"])
 def test_sources_that_are_nowhere_stay_two(nowhere: str | None) -> None:
     found = listed({"title": "A", "url": nowhere, "doi": None}, {"title": "B", "url": nowhere, "year": None})
     assert [line.removesuffix(f" {nowhere}") for line in found] == ["A.", "B."]
+
+
+def test_an_address_that_the_text_tells_is_told_once() -> None:
+    assert listed({"text": "Doe, at https://x.org/a since 2020.", "url": "https://x.org/a"}) == [
+        "Doe, at https://x.org/a since 2020."
+    ]
 
 
 def test_what_says_nothing_is_no_source() -> None:

@@ -3,6 +3,7 @@
 import pytest
 from tests.unit.core.workflow.working import TINY, Desk
 
+from lamella.core.log.events.stage import StageAction
 from lamella.core.workflow.deeds import approve_stage, begin_work, rewind_to, submit_stage, write_fields
 from lamella.errors import WorkflowError
 
@@ -68,3 +69,15 @@ def test_a_decision_is_cut_at_a_word_within_200_characters() -> None:
     decision = approve_stage(desk.session, decision="careful " * 60, after="").decision
     assert len(decision) <= 200
     assert decision.removesuffix("…").split() == ["careful"] * 25
+
+
+def test_every_deed_names_its_stage_and_the_message_that_it_came_after() -> None:
+    desk = Desk()
+    deeds = [write_fields(desk.session, {"what": "a"}, after="m1")]
+    desk.write(what="a", why="b")
+    deeds.append(submit_stage(desk.session, after="m2"))
+    desk.submit()
+    deeds += [approve_stage(desk.session, decision="Yes.", after="m3"), rewind_to(desk.session, "idea", after="m4")]
+    assert [(deed.stage, deed.after) for deed in deeds] == [("idea", f"m{number}") for number in range(1, 5)]
+    begun = begin_work(None, TINY, after="m0")
+    assert (begun.action, begun.after) == (StageAction.NEW, "m0")

@@ -24,7 +24,9 @@ def test_it_says_what_to_do_in_this_stage_and_what_it_lacks() -> None:
     assert "This stage so far: drafting. Still missing: why." in text
     assert "what: Desks" in text
     plan = shown(Desk().finish().session)
-    assert "Stage 2 of 5, phase Core: Plan.\nPlan it." in plan
+    assert "Stage 2 of 5, phase Core: Plan.\nPlan it.\nWork with what is known;" in plan
+    searched, known = "Look things up where that helps.", "Work with what is known; nothing is searched for."
+    assert [(line in text, line in plan) for line in (searched, known)] == [(True, False), (False, True)]
 
 
 def test_labels_are_in_the_language_of_the_workflow_and_in_english() -> None:

@@ -144,3 +144,7 @@ def test_a_decision_is_cut_at_a_word_and_never_empty() -> None:
 )
 def test_a_field_is_given_where_something_is_in_it(value: object, given: bool) -> None:  # noqa: FBT001 - a table
     assert is_given(value) is given
+
+
+def test_a_status_is_told_by_the_word_that_clients_know() -> None:
+    assert [status.value for status in StageStatus] == ["drafting", "pending", "approved", "revision"]

@@ -12,6 +12,7 @@ from lamella.core.prompt.layers.opening import (
     open_with,
     render_notice,
     render_stand_in,
+    stand_first,
 )
 from lamella.core.text.content import hash_text
 
@@ -70,3 +71,11 @@ def test_an_opening_that_is_counted_again_says_the_same() -> None:
     again = measure_opening(opening, lambda _text: 1)
     assert [(block.kind, block.text) for block in again.stand_ins] == [(b.kind, b.text) for b in opening.stand_ins]
     assert [block.tokens for block in again.stand_ins] == [1, 1]
+
+
+def test_wishes_stand_before_other_blocks_once_and_leave_them_as_they_are() -> None:
+    old, new = (make_stand_in(SegmentKind.RULES, text, count=len) for text in ("old", "new"))
+    other = make_stand_in(SegmentKind.SUMMARY, "told", count=len)
+    opening = Opening(blocks=(other, old))
+    assert stand_first(opening, new).blocks == (new, other)
+    assert stand_first(opening, None).blocks == (other,)

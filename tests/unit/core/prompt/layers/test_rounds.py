@@ -8,7 +8,15 @@ from lamella.core.messages.delta import NativeReply, ToolCall
 from lamella.core.messages.model import Role
 from lamella.core.messages.rounds import ToolOutput, ToolRound
 from lamella.core.prompt.layers.model import SegmentKind
-from lamella.core.prompt.layers.rounds import TOOL_KIND, build_rounds, list_calls, render_call, stub_result
+from lamella.core.prompt.layers.rounds import (
+    TOOL_KIND,
+    build_rounds,
+    leave_rounds,
+    list_calls,
+    render_call,
+    split_rounds,
+    stub_result,
+)
 from lamella.core.text.content import hash_text
 from lamella.core.values import replace
 
@@ -159,3 +167,21 @@ def test_a_line_is_the_same_whether_the_result_was_made_smaller_before_or_not() 
 def test_every_call_has_a_line_and_every_line_a_call(rounds: tuple[ToolRound, ...]) -> None:
     calls = sum(len(one.calls) for one in rounds)
     assert len(list_calls(build_rounds("q", rounds, QUARTERS), QUARTERS)) == calls
+
+
+def test_rounds_are_split_into_each_answer_that_calls_and_what_came_back() -> None:
+    said = build_rounds("q", (FIRST, SECOND), QUARTERS)
+    assert split_rounds(said) == [(said[0], said[1:3]), (said[3], said[4:])]
+    assert split_rounds(()) == []
+
+
+def test_of_rounds_that_leave_a_running_turn_the_first_result_that_stays_says_how_many_calls_went() -> None:
+    said = build_rounds("q", (FIRST, SECOND), QUARTERS)
+    stays, left = leave_rounds(said, {said[0].id}, QUARTERS)
+    text = "<left_out>2 earlier calls of this turn; recall finds what came back.</left_out>\nTwo notes."
+    assert (left, stays[0]) == (said[:3], said[3])
+    assert (stays[1].message.text, stays[1].message.call) == (text, "c1")
+    assert stays[1].message.tokens == stays[1].segment.tokens == QUARTERS.count(text)
+    assert (stays[1].segment.text, stays[1].segment.hash) == (text, hash_text(text))
+    assert leave_rounds(said, set(), QUARTERS) == (said, ())
+    assert leave_rounds(said, {said[0].id, said[3].id}, QUARTERS) == ((), said)
