@@ -50,6 +50,9 @@ from lamella.faces.cli.app import make_app
 from lamella.faces.cli.chat.slash import COMMANDS
 from lamella.profiles import GENERIC_PICTURES, PictureProfile
 from lamella.settings import PROFILES, CompactionSettings, KindSettings, Settings, SummarySettings
+from lamella.wiring import faults, reading
+from lamella.wiring.running import workplaces
+from lamella.wiring.serving import rules
 
 
 def test_every_setting_is_documented_with_its_variable_and_default() -> None:
@@ -446,3 +449,9 @@ def test_everything_that_a_public_object_can_do_is_in_the_docs(public: type) -> 
     names = [name for name in dir(public) if not name.startswith("_")]
     assert len(names) > 5
     assert [name for name in names if not re.search(rf"[`.]{name}\b", told)] == []
+
+
+def test_every_setting_that_only_ones_own_files_may_have_is_told_with_trust() -> None:
+    told = [name for words, where, *_ in rows(doc("trust.md")) if "nowhere but" in where for name in words.split(", ")]
+    own = {*faults.OWN, *reading.OWN, *workplaces.OWN, *rules.OWN}
+    assert sorted(told) == sorted(f"`{name}`" for name in own)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _BACKUPS = "backups"
 # What only the user says of writing; a conversation refuses these as well, and more.
-_OWN = ("note_writes", "note_backups", "memory_writes")
+OWN = ("note_writes", "note_backups", "memory_writes")
 
 
 def _tell_nobody(_fact: "Fact") -> None:
@@ -89,7 +89,7 @@ def open_writer(vault: Path, services: Services) -> "NoteWriter":
 
 def _check_own(services: Services) -> None:
     """Refuses what somebody else's project says about writing, whichever way this was come to."""
-    for overreach in services.found.find_overreach(_OWN):
+    for overreach in services.found.find_overreach(OWN):
         raise overreach
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lamella.adapters.providers.anthropic.request import CacheMode, build_request
 from lamella.adapters.providers.anthropic.response import MessageFold, read_reply
 from lamella.adapters.providers.connection.address import check_connection
-from lamella.adapters.providers.connection.bounds import bound_answer
+from lamella.adapters.providers.connection.bounds import bound_answer, bound_opening
 from lamella.adapters.providers.connection.failures import (
     Refusal,
     Target,
@@ -96,13 +96,14 @@ class AnthropicProvider:
                 raise SdkMissingError(
                     "The package anthropic is not installed.", hint=tell_install("anthropic")
                 ) from error
+            # No redirect is followed: the whole conversation would go where the server says, and the key with it.
+            http = DefaultAsyncHttpxClient(event_hooks={"response": [bound_answer]}, follow_redirects=False)
             self._client = AsyncAnthropic(
                 api_key=self._key,
                 base_url=self._address,
                 timeout=self._patience,
                 max_retries=0,
-                # No redirect is followed: the whole conversation would go where the server says, and the key with it.
-                http_client=DefaultAsyncHttpxClient(event_hooks={"response": [bound_answer]}, follow_redirects=False),
+                http_client=bound_opening(http),
             )
         return self._client
 

@@ -4,17 +4,18 @@ SDKs read lines without end, and some copy what they have of an event with every
 """
 
 import re
-from asyncio import get_running_loop
+from asyncio import get_running_loop, timeout, timeout_at
 from collections.abc import AsyncGenerator, Iterator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from lamella.adapters.providers.connection.unstreamed import comes_whole
 
 if TYPE_CHECKING:
-    from httpx2 import Response
+    from httpx2 import AsyncClient, Request, Response
 
+_Http = TypeVar("_Http", bound="AsyncClient")
 _KILOBYTE = 1_024
 _MEGABYTE = 1_024 * _KILOBYTE
 # What taking one part of an answer costs, in bytes that could be read meanwhile: parts of one byte end, too.
@@ -31,7 +32,9 @@ class Bounds:
     """How many bytes an answer may have once unpacked, and how many seconds it may take.
 
     ``event`` and ``lines`` are for one event, or an answer in one piece, ``stream`` for all events. 128,000 tokens are
-    45 MB of events, or 1 MB in one piece. Of a refusal a few hundred characters are ever shown.
+    45 MB of events, or 1 MB in one piece. Of a refusal a few hundred characters are ever shown. ``opening`` is how many
+    seconds may pass until an answer begins, with the request on its way, and for all of a refusal: time-outs of clients
+    begin anew with every byte.
     """
 
     event: int = 4 * _MEGABYTE
@@ -39,10 +42,28 @@ class Bounds:
     stream: int = 64 * _MEGABYTE
     refusal: int = 256 * _KILOBYTE
     seconds: float = 3_600.0
+    opening: float = 600.0
 
 
 class EndlessAnswer(ValueError):  # noqa: N818 - it is an answer, of which enough was read
     """More came than any answer has."""
+
+
+def bound_opening(http: _Http, bounds: Bounds = Bounds()) -> _Http:  # noqa: B008 - it is frozen
+    """The same client, which waits for the head of an answer only so long, however slowly it arrives."""
+    send = http.send
+
+    async def send_bounded(request: "Request", **how: Any) -> "Response":  # noqa: ANN401 - as the client takes it
+        from httpx2 import ReadTimeout
+
+        try:
+            async with timeout(bounds.opening):
+                return await send(request, **how)
+        except TimeoutError as error:
+            raise ReadTimeout(f"no answer began within {bounds.opening:,.0f} seconds", request=request) from error
+
+    setattr(http, "send", send_bounded)  # noqa: B010 - a method is replaced for this one client
+    return http
 
 
 async def bound_answer(response: "Response", bounds: Bounds = Bounds()) -> None:  # noqa: B008 - it is frozen
@@ -50,7 +71,10 @@ async def bound_answer(response: "Response", bounds: Bounds = Bounds()) -> None:
 
     Bytes are counted behind the unpacking, which comes a megabyte at a time: a bomb is stopped while it goes off.
     """
-    unpacked = response.aiter_bytes
+    unpacked, packed = response.aiter_bytes, response.aiter_raw
+
+    def read_packed(chunk_size: int | None = None) -> AsyncGenerator[bytes, None]:
+        return _read_packed(packed(chunk_size), bounds)
 
     def read(chunk_size: int | None = None) -> AsyncGenerator[bytes, None]:
         if _count_packings(response) > 1:
@@ -62,6 +86,8 @@ async def bound_answer(response: "Response", bounds: Bounds = Bounds()) -> None:
 
     # Every other way of reading goes through this one. A transport of our own would not know the machine's proxies.
     setattr(response, "aiter_bytes", read)  # noqa: B010 - a method is replaced for this one response
+    if _count_packings(response):
+        setattr(response, "aiter_raw", read_packed)  # noqa: B010 - the same
 
 
 def _count_packings(response: "Response") -> int:
@@ -80,32 +106,58 @@ async def _leave_packed(response: "Response") -> AsyncGenerator[bytes, None]:
     yield b""
 
 
+async def _read_packed(parts: AsyncGenerator[bytes, None], bounds: Bounds) -> AsyncGenerator[bytes, None]:
+    """What is packed, of which no more comes than an answer has: it may unpack to nothing, for ever."""
+    read = 0
+    async with aclosing(parts):
+        async for part in parts:
+            read += max(len(part), _PART)
+            if read > bounds.stream:
+                raise EndlessAnswer(f"it has more than {bounds.stream:,} bytes before they are unpacked")
+            yield part
+
+
 async def _read_refusal(
     response: "Response", parts: AsyncGenerator[bytes, None], bounds: Bounds
 ) -> AsyncGenerator[bytes, None]:
     """A refusal as if it had ended at its bound: its status and its first words say enough."""
     left = bounds.refusal
-    async with aclosing(parts):
-        async for part in parts:
-            yield part[:left]
-            left -= max(len(part), _PART)
-            if left <= 0:
-                await response.aclose()
-                return
+    timed = _read_until(parts, get_running_loop().time() + bounds.opening)
+    with suppress(TimeoutError, EndlessAnswer):
+        async with aclosing(parts), aclosing(timed):
+            async for part in timed:
+                yield part[:left]
+                left -= max(len(part), _PART)
+                if left <= 0:
+                    break
+    await response.aclose()
+
+
+async def _read_until(parts: AsyncGenerator[bytes, None], moment: float) -> AsyncGenerator[bytes, None]:
+    """Parts that come in time, then ``TimeoutError``. What unpacks to nothing gives no part that could be counted."""
+    while True:
+        async with timeout_at(moment):
+            part = await anext(parts, None)
+        if part is None:
+            return
+        yield part
 
 
 async def _read_bounded(
     parts: AsyncGenerator[bytes, None], bounds: Bounds, *, in_events: bool
 ) -> AsyncGenerator[bytes, None]:
-    clock = get_running_loop().time
-    ends = clock() + bounds.seconds
+    timed = _read_until(parts, get_running_loop().time() + bounds.seconds)
     events, read = EventBuffer(bounds), 0
     most = bounds.stream if in_events else bounds.event
-    async with aclosing(parts):
-        async for part in parts:
+    async with aclosing(parts), aclosing(timed):
+        while True:
+            try:
+                part = await anext(timed, None)
+            except TimeoutError as error:
+                raise EndlessAnswer(f"it took more than {bounds.seconds:,.0f} seconds") from error
+            if part is None:
+                break
             read += max(len(part), _PART)
-            if clock() > ends:
-                raise EndlessAnswer(f"it took more than {bounds.seconds:,.0f} seconds")
             # What came in time and in size is told before the rest is refused.
             for told in events.take(part) if in_events else (part,):
                 yield told

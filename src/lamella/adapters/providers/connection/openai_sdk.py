@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from lamella.adapters.providers.connection.address import check_connection
-from lamella.adapters.providers.connection.bounds import bound_answer
+from lamella.adapters.providers.connection.bounds import bound_answer, bound_opening
 from lamella.adapters.providers.connection.failures import (
     Refusal,
     Target,
@@ -32,7 +32,8 @@ def open_client(*, key: str, address: str, patience: float) -> "AsyncOpenAI":
         raise SdkMissingError("The package openai is not installed.", hint=tell_install("openai")) from error
     # No redirect is followed: the whole conversation would go where the server says.
     http = DefaultAsyncHttpxClient(event_hooks={"response": [bound_answer]}, follow_redirects=False)
-    return AsyncOpenAI(api_key=key, base_url=address, timeout=patience, max_retries=0, http_client=http)
+    bounded = bound_opening(http)
+    return AsyncOpenAI(api_key=key, base_url=address, timeout=patience, max_retries=0, http_client=bounded)
 
 
 def explain(error: Exception, target: Target, *, begun: bool) -> LamellaError:

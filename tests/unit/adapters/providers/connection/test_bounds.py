@@ -1,14 +1,22 @@
 """Bounds: events come whole however they were cut, and nothing comes for ever."""
 
 import asyncio
+import gzip
 from collections.abc import AsyncIterator
+from contextlib import suppress
 
 import pytest
-from httpx2 import AsyncByteStream, Response
+from httpx2 import AsyncByteStream, AsyncClient, ReadTimeout, Response
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamella.adapters.providers.connection.bounds import Bounds, EndlessAnswer, EventBuffer, bound_answer
+from lamella.adapters.providers.connection.bounds import (
+    Bounds,
+    EndlessAnswer,
+    EventBuffer,
+    bound_answer,
+    bound_opening,
+)
 
 STREAM = b'data: {"a": 1}\n\n: a comment\n\ndata: b\r\n\r\n\n\n\n\n\nevent: x\n: another\ndata: c\n\ndata: left'
 SAID = [b'data: {"a": 1}', b"data: b", b"event: x\ndata: c", b"data: left"]
@@ -54,3 +62,73 @@ def test_a_refusal_that_takes_for_ever_reads_as_far_as_it_may() -> None:
         return await response.aread()
 
     assert 0 < len(asyncio.run(run())) <= 1_000
+
+
+def test_a_refusal_that_drips_ends_in_time() -> None:
+    async def run() -> bytes:
+        response = Response(500, stream=Drip())
+        await bound_answer(response, Bounds(opening=0.1))
+        return await response.aread()
+
+    assert asyncio.run(run()).startswith(b"data: a\n\n")
+
+
+class Empty(AsyncByteStream):
+    """Packed parts that unpack to nothing, for ever."""
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        yield gzip.compress(b"")[:10]
+        while True:
+            await asyncio.sleep(0)
+            yield b"\x00\x00\x00\xff\xff" * 100
+
+
+@pytest.mark.parametrize("bounds", [Bounds(stream=10_000), Bounds(stream=10**12, seconds=0.1)])
+def test_what_unpacks_to_nothing_for_ever_ends(bounds: Bounds) -> None:
+    async def run(status: int) -> bytes:
+        response = Response(status, stream=Empty(), headers={"content-encoding": "gzip"})
+        await bound_answer(response, bounds)
+        return await response.aread()
+
+    with pytest.raises(EndlessAnswer, match=r"bytes before they are unpacked|seconds"):
+        asyncio.run(run(200))
+
+
+def test_a_refusal_that_unpacks_to_nothing_is_empty() -> None:
+    async def run() -> bytes:
+        response = Response(500, stream=Empty(), headers={"content-encoding": "gzip"})
+        await bound_answer(response, Bounds(stream=10_000))
+        return await response.aread()
+
+    assert asyncio.run(run()) == b""
+
+
+@pytest.mark.parametrize("head", [b"HTTP/1.1 200 OK\r\nx: ", b"HTTP/1.1 103 Early Hints\r\n\r\n"])
+def test_a_head_that_never_ends_is_not_waited_for(head: bytes) -> None:
+    """Every byte begins the client's own time-out anew."""
+
+    async def drip(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        more = head if head.endswith(b"\n\r\n") else b"y"
+        with suppress(ConnectionError):
+            writer.write(head)
+            while not writer.is_closing():
+                writer.write(more)
+                await writer.drain()
+                await asyncio.sleep(0.01)
+        writer.close()
+        gone.set()
+
+    gone = asyncio.Event()
+
+    async def run() -> None:
+        server = await asyncio.start_server(drip, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        try:
+            async with bound_opening(AsyncClient(timeout=60), Bounds(opening=0.3)) as http:
+                await http.get(f"http://127.0.0.1:{port}/")
+        finally:
+            await gone.wait()
+            server.close()
+
+    with pytest.raises(ReadTimeout, match="no answer began"):
+        asyncio.run(run())
