@@ -47,7 +47,7 @@ def stage(talk: TerminalChat, rest: str) -> None:
         raise UsageError(f"/stage knows no {deed!r}.", hint=f"It takes one of: {', '.join(_DEEDS)}.")
     work = do(talk, given.strip())
     if work is not None:
-        print_progress(talk.stored.name, work)
+        print_progress(talk.stored.name, work, do=lambda deed: f"/stage {deed}")
 
 
 def list_deeds(talk: TerminalChat, begun: str) -> dict[str, str]:
