@@ -94,6 +94,11 @@ def _run_trusted(run: Callable[[], object]) -> object:
 
 
 def _fail(error: BaseException, words: Sequence[str], *, debug: bool) -> int:
+    from lamella.faces.cli.access import COMPLETING
+
+    if COMPLETING in os.environ:
+        # A shell asks while somebody types: whatever is told would stand in their line.
+        return INTERRUPTED if _is_interruption(error) else 1
     from lamella.faces.cli.terminal.door import ShellDoor
     from lamella.faces.cli.terminal.failures import exit_code, print_failure
     from lamella.faces.cli.terminal.telling import tell
