@@ -70,7 +70,7 @@ def test_a_list_shows_ids_titles_and_sizes_the_last_changed_first(run: Run, url:
     say(url, "first", title="One [bold]title[/bold]")
     say(url, "second")
     heading, *rows = run("chats", "list").out.splitlines()
-    assert heading.split() == ["id", "title", "changed", "events"]
+    assert heading.split() == ["name", "title", "changed", "events"]
     assert [row.split()[0] for row in rows] == ["second", "first"]
     assert "One [bold]title[/bold]" in rows[1]
     listed = json.loads(run("chats", "list", "--json").out)["chats"]

@@ -154,8 +154,13 @@ def test_nothing_is_printed_of_a_file_that_is_broken_at_its_end(tmp_path: Path) 
     assert "turns[1].user: this field is missing (1 more place)" in ran.err
 
 
-@pytest.mark.parametrize("group", ["chats", "memory", "mcp", "code"])
-def test_a_group_without_a_command_says_where_its_commands_are(group: str) -> None:
-    ran = run(group)
+@pytest.mark.parametrize("words", [("memory",), ("memory", "gone")])
+def test_a_group_without_a_command_or_with_another_says_which_it_has(words: tuple[str, ...]) -> None:
+    ran = run(*words)
     assert ran.exit == 2
-    assert ran.err.splitlines()[-1] == f"hint: See: lamella {group} --help"
+    told = "Choose one of: add, edit, keep, list, remove. See: lamella memory --help"
+    assert ran.err.splitlines()[-1] == f"hint: {told}"
+
+
+def test_a_program_without_such_a_command_says_where_all_are() -> None:
+    assert run("gone").err.splitlines()[-1] == "hint: See: lamella --help"

@@ -39,6 +39,12 @@ def test_commands_options_and_names_of_conversations_are_completed(home: Mapping
     assert ask(home, "lamella", "ledger", "--store", "nowhere:", "gar") == []
 
 
+def test_a_shell_is_told_of_no_error_while_somebody_types(home: Mapping[str, str]) -> None:
+    # Where words end is not said, as bash always does.
+    ran = spawn(environment={**home, "_LAMELLA_COMPLETE": "complete_bash", "COMP_WORDS": "lamella chats"})
+    assert (ran.exit, ran.out, ran.err) == (1, "", "")
+
+
 def test_a_shell_is_given_what_it_reads(home: Mapping[str, str]) -> None:
     for shell, said in {"bash": "complete -o", "zsh": "#compdef lamella", "fish": "complete --command lamella"}.items():
         ran = spawn("completion", shell, environment=home)

@@ -84,6 +84,21 @@ def test_work_goes_from_stage_to_stage_and_back(url: str) -> None:
         assert (work.current, work.stages[1].attempt) == ("background", 2)
 
 
+def test_what_to_do_next_is_told_as_a_command(url: str, tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(MINE, encoding="utf-8")
+    begun = run("workflow", str(tmp_path / "mine.toml"), "new", "my work")
+    assert "Still missing in only: what.\n" in begun.err
+    told = [
+        run("workflow", "mine", *words).err.splitlines()[0]
+        for words in (("data", "my work", "what=This"), ("submit", "my work"), ("approve", "my work"))
+    ]
+    assert told == [
+        "Nothing is missing in only. Have it wait for approval: lamella workflow mine submit 'my work'",
+        "only waits for your yes: lamella workflow mine approve 'my work'",
+        "All stages are approved. Write it down: lamella workflow mine export 'my work'",
+    ]
+
+
 def test_the_work_is_exported_to_stdout_or_to_a_new_file(url: str, tmp_path: Path) -> None:
     assert rfc("new", "desks").exit == 0
     finish(

@@ -15,6 +15,7 @@ from lamella.faces.cli import INTERRUPTED
 from lamella.faces.cli.terminal.streams import discard_stdout, finish_stdout, speak_utf8
 
 _VARIABLES = "LAMELLA_"
+_PROGRAM = "lamella"
 
 
 def run_words(arguments: Sequence[str] | None = None) -> int:
@@ -93,6 +94,11 @@ def _run_trusted(run: Callable[[], object]) -> object:
 
 
 def _fail(error: BaseException, words: Sequence[str], *, debug: bool) -> int:
+    from lamella.faces.cli.access import COMPLETING
+
+    if COMPLETING in os.environ:
+        # A shell asks while somebody types: whatever is told would stand in their line.
+        return INTERRUPTED if _is_interruption(error) else 1
     from lamella.faces.cli.terminal.door import ShellDoor
     from lamella.faces.cli.terminal.failures import exit_code, print_failure
     from lamella.faces.cli.terminal.telling import tell
@@ -150,8 +156,12 @@ def _explain(error: BaseException) -> LamellaError:
             return LamellaError("Stopped.", hint="Run the command again to start over.")
         case TyperException():
             told = getattr(error, "format_message", error.__str__)()
-            path = getattr(getattr(error, "ctx", None), "command_path", "") or "lamella"
-            return UsageError(told, hint=f"See: {path} --help")
+            context = getattr(error, "ctx", None)
+            path = getattr(context, "command_path", "") or _PROGRAM
+            inner = sorted(getattr(getattr(context, "command", None), "commands", ()))
+            # All commands of the program are more than a line holds; those of a group are what was looked for.
+            choice = f"Choose one of: {', '.join(inner)}. " if inner and path != _PROGRAM else ""
+            return UsageError(told, hint=f"{choice}See: {path} --help")
         case MemoryError() | RecursionError():
             return LamellaError("There is not enough memory for this.", hint="Use a smaller input.")
         case OSError():

@@ -1,6 +1,7 @@
 """Where staged work stands, for people."""
 
 import json
+from collections.abc import Callable
 
 from rich.text import Text
 
@@ -11,6 +12,7 @@ from lamella.holdings import StageProgress, WorkflowProgress
 from lamella.views.words import cut_words
 
 _MARKS = {"approved": "✓", "pending": "?", "revision": "~", "drafting": "▸"}
+_WAITS = "pending"
 _DECISION = 72
 _VALUE = 400
 
@@ -21,8 +23,8 @@ def tell_stage(work: WorkflowProgress) -> str:
     return f"{place} done" if work.current is None else f"{place} {work.current} ({work.status})"
 
 
-def print_progress(name: str, work: WorkflowProgress) -> None:
-    """Every stage with its status and what was decided, then what to do next."""
+def print_progress(name: str, work: WorkflowProgress, *, do: Callable[[str], str]) -> None:
+    """Every stage with its status and what was decided, then what to do next: ``do`` writes a deed as it is typed."""
     console = make_console()
     console.print(
         Text(show_line(name), style="bold").append(f"  {show_line(work.title)}  {tell_stage(work)}", style="dim")
@@ -30,8 +32,14 @@ def print_progress(name: str, work: WorkflowProgress) -> None:
     for number, stage in enumerate(work.stages, start=1):
         console.print(_draw(number, stage, current=stage.id == work.current))
     current = next((stage for stage in work.stages if stage.id == work.current), None)
-    if current is not None and current.missing:
+    if current is None:
+        tell(f"All stages are approved. Write it down: {do('export')}", err=True)
+    elif current.missing:
         tell(f"Still missing in {current.id}: {', '.join(map(show_line, current.missing))}.", err=True)
+    elif work.status == _WAITS:
+        tell(f"{current.id} waits for your yes: {do('approve')}", err=True)
+    else:
+        tell(f"Nothing is missing in {current.id}. Have it wait for approval: {do('submit')}", err=True)
 
 
 def _draw(number: int, stage: StageProgress, *, current: bool) -> Text:

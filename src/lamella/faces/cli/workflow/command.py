@@ -1,6 +1,6 @@
 """``lamella workflow NAME …`` and ``lamella paper …``: work in stages, from the command line."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -137,7 +137,7 @@ def data(
         if as_json:
             tell_json(view_data(stored.id, stored.name, work))
         elif given:
-            print_progress(stored.name, work)
+            print_progress(stored.name, work, do=_write_deeds(stored, work, store=store))
         else:
             print_data(work)
 
@@ -261,9 +261,15 @@ def _tell(stored: "StoredChat", work: "WorkflowProgress", *, store: str | None, 
     if as_json:
         tell_json(view_progress(stored.id, stored.name, work))
         return
-    print_progress(stored.name, work)
+    print_progress(stored.name, work, do=_write_deeds(stored, work, store=store))
     if not stored.turns():
         tell(f"Talk about it: {name_command('chat', stored.name, store=store)}", err=True)
+
+
+def _write_deeds(stored: "StoredChat", work: "WorkflowProgress", *, store: str | None) -> Callable[[str], str]:
+    """What writes a deed about this work as a command to paste."""
+    named = PAPER if work.workflow == PAPER else f"workflow {work.workflow}"
+    return lambda deed: name_command(f"{named} {deed}", stored.name, store=store)
 
 
 def _make_app(name: str, *, paper: bool) -> typer.Typer:

@@ -15,6 +15,8 @@ from lamella.holdings import WorkflowProgress
 from lamella.wiring import find_workflow, is_workflow_path, list_workflows, save_work
 
 STAGED = "staged"
+# Between a field and its text.
+_GIVEN = "="
 _DEEDS = {
     "status": "show every stage, and what is missing",
     "data": "FIELD=TEXT …, or FIELD alone for the last answer: write it down",
@@ -47,7 +49,7 @@ def stage(talk: TerminalChat, rest: str) -> None:
         raise UsageError(f"/stage knows no {deed!r}.", hint=f"It takes one of: {', '.join(_DEEDS)}.")
     work = do(talk, given.strip())
     if work is not None:
-        print_progress(talk.stored.name, work)
+        print_progress(talk.stored.name, work, do=lambda deed: f"/stage {deed}")
 
 
 def list_deeds(talk: TerminalChat, begun: str) -> dict[str, str]:
@@ -64,7 +66,7 @@ def list_deeds(talk: TerminalChat, begun: str) -> dict[str, str]:
 def _list_fields(work: WorkflowProgress | None) -> dict[str, str]:
     """The fields of the stage that is worked on, each as it is given a text."""
     stage = None if work is None else next((one for one in work.stages if one.id == work.current), None)
-    return {} if stage is None else {f"{name}=": "" for name in dict.fromkeys((*stage.required, *stage.data))}
+    return {} if stage is None else {name + _GIVEN: "" for name in dict.fromkeys((*stage.required, *stage.data))}
 
 
 def _show(talk: TerminalChat, _rest: str) -> WorkflowProgress | None:
