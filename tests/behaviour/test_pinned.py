@@ -209,4 +209,5 @@ def test_what_does_not_fit_because_of_pins_says_so() -> None:
     fill(chat, 4)
     with pytest.raises(BudgetExceededError) as caught:
         chat.ask("Keep all of it. " + "word " * 2_000, pin=[f"turn:{number}" for number in range(1, 4)])
-    assert any(line.startswith("pinned messages (") for line in caught.value.protected)
+    assert any(line.startswith("pinned turns (") for line in caught.value.protected)
+    assert not any(line.startswith("earlier turns (") for line in caught.value.protected)

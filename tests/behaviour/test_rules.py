@@ -209,3 +209,43 @@ def test_cues_of_ones_own_count_for_turns_that_history_does_not_show(history: st
         sent = talk_long(chat, 4)
         assert wish in sent
         assert [rule.text for rule in chat.rules()] == [wish]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_rules_of_a_large_window_leave_room_for_a_question_in_a_small_one(layout: str) -> None:
+    engine, chat = open_chat(layout=layout, window=40_000)
+    with engine:
+        for number in range(60):
+            say(chat, f"Always name harbour {number}, {LONG[:160]}")
+        chat.compact(to=0.02)
+        for number in range(40):
+            chat.add_rule(f"Name tower {number}, whatever is asked, as it was said in the plan.")
+        say(chat, "And now?")
+        for window in (4_000, 1_000, 600):
+            chat.set(window=window, reserve=50)
+            turn = chat.ask("And now?")
+            sent = "\n".join(message.text for message in turn.messages)
+            assert turn.tokens.total <= 0.95 * (window - 50)
+            chat.reply("Fine.")
+        assert "older; recall finds them" in sent
+        assert all(not one.certificate.gone for one in chat.receipts() if one.certificate)
+        assert len(chat.rules()) == 100
+        assert "tower 0," not in sent
+        (found, *_) = chat.recall("tower 0")
+        assert found.passage.text.startswith("Name tower 0, whatever is asked")
+
+
+def test_wishes_of_a_large_window_go_before_the_talk_of_a_small_one() -> None:
+    engine, chat = open_chat(window=60_000)
+    with engine:
+        for number in range(150):
+            say(chat, f"Always name harbour {number}, {LONG[:100]}")
+        chat.compact(to=0.02)
+        talk_long(chat, 4)
+        chat.set(window=8_000)
+        turn = chat.ask("And now?")
+        assert turn.compaction is not None
+        assert turn.compaction.steps[0].name == "rules"
+        sent = "\n".join(message.text for message in turn.messages)
+        assert "What is on desk 0?" in sent
+        assert turn.tokens.by_layer["L4_STRIP"] < 0.85 * 7_500

@@ -250,6 +250,21 @@ def test_a_long_conversation_is_compacted_recalled_and_restored(
     assert "Undone: " in ran.out
 
 
+def test_a_part_of_a_conversation_is_compacted_from_here_and_up_to_here(
+    chat: Chat, script: Callable[..., str], home: Mapping[str, str]
+) -> None:
+    said = [f"Bed {number}?" for number in range(6)]
+    model = script(*(f"Bed {number} has plants. " * 60 for number in range(6)))
+    chat(*said, words=("talk", "--model", model))
+    for asked, left in (("from turn:4", (0, 1, 2)), ("up to turn:3", (3, 4, 5)), ("from turn:2 to turn:3", (0, 3))):
+        ran = chat(f"/compact 0.005 {asked}", words=("talk",))
+        assert "Committed as " in ran.out, ran.err
+        found = spawn("recall", "talk", "plants", "--limit", "9", environment=home).out
+        assert "has plants." in found
+        assert all(f"Bed {number} has plants." not in found for number in left)
+        chat("/undo", words=("talk",))
+
+
 def test_an_error_of_the_provider_is_told_and_the_talk_goes_on(chat: Chat, home: Mapping[str, str]) -> None:
     refused = Fail(status=400, kind="invalid_request_error", words="That is too much")
     with chat_server(refused, Say(text="Here I am."), Say(text="Still here.")) as server:

@@ -56,6 +56,20 @@ def keep_wishes(wishes: Wishes, draft: Draft, *, room: int) -> Step | None:
     return Step(name=StepName.RULES, removed=tuple(found), text=text, content=content)
 
 
+def trim_wishes(draft: Draft, *, room: int) -> Step | None:
+    """The block of standing wishes with as many as have room, where it has more: its window was a larger one.
+
+    The newest stand. Those that were added by hand stand in any case, unless nothing is spared.
+    """
+    standing, more = read_wishes(draft.state.talk.opening)
+    by_hand, count = {text for _, text in draft.state.rules.added}, draft.measure.count
+    kept, left = fit_wishes(standing, () if draft.resort else by_hand, room=room, count=count, more=more)
+    if kept == standing:
+        return None
+    text, content = render_wishes(kept, more=left), write_wishes(kept, more=left)
+    return Step(name=StepName.RULES, removed=(), text=text, content=content)
+
+
 def _find_said(exchanges: Sequence[Exchange], cues: Set[str], *, ended: Iterable[tuple[int, str]]) -> Wishes:
     """The wishes of questions that hold some which did not end since, each with the number of its turn."""
     turns = {one.user.segment.id: one.number + 1 for one in exchanges}
@@ -80,7 +94,9 @@ def certify(
     # What the user said holds no more is not lost.
     touched = {name: every for name, every in wishes.items() if name in named}
     wished = {wish: not path or name in recallable for name, every in touched.items() for _, wish in every}
-    standing = (text for _, text in read_wishes(draft.state.talk.opening)[0])
+    standing = {text for _, text in read_wishes(draft.state.talk.opening)[0]}
+    # What stood in the block and has no room there any more is found where it was said or added.
+    wished |= {text: True for _, text in read_wishes(before.talk.opening)[0] if text not in standing}
     kept = {*standing, *_list_wishes(draft)} if wished else set[str]()
     return Certificate(words=_count(words, stand), rules=_count(wished, kept))
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from lamella.core.budget.counting import Measure
 from lamella.core.compaction.asking import Summaries, SummaryNeed
-from lamella.core.compaction.certificate import Wishes, certify, find_wishes, keep_wishes
+from lamella.core.compaction.certificate import Wishes, certify, find_wishes, keep_wishes, trim_wishes
 from lamella.core.compaction.draft import WHOLE, Draft, Stretch, begin_draft, shrink_draft
 from lamella.core.compaction.rules import ChainRules
 from lamella.core.compaction.stages import MissingStage, find_current, resolve_stages
@@ -74,13 +74,13 @@ def plan_compaction(
     """
     stages, missing = resolve_stages(chain.stages, path) if chain.stages else ((), ())
     weighed = partial(begin_draft, chain=chain, measure=measure, place=place, window=window, goal=goal)
-    course = course or _begin(weighed(state, turn, stages=stages, as_is=as_is, span=span), path)
+    course = course or _begin(weighed(state, turn, stages=stages, as_is=as_is, span=span), path, room=room)
     course, need = _go_on(course, summaries, missing)
     if need is not None:
         return Plan(receipt=None, needs=(need,), course=course)
     draft, steps, skipped = course.draft, list(course.steps), list(course.skipped)
     if hard is not None and draft.tokens > hard:
-        draft = _spare_nothing(replace(draft, goal=hard, resort=True), steps, skipped)
+        draft = _spare_nothing(replace(draft, goal=hard, resort=True), steps, skipped, room=room)
     wishes = find_wishes(course.first.state, draft, steps)
     draft = _add_wishes(draft, wishes, steps, room=room, hard=hard)
     certificate = certify(course.first.state, draft, steps, wishes=wishes, path=path)
@@ -100,12 +100,15 @@ def plan_compaction(
     return Plan(receipt=receipt, prompt=draft.prompt)
 
 
-def _begin(first: Draft, path: Sequence[str]) -> Course:
-    """The course of a plan that has done nothing yet."""
+def _begin(first: Draft, path: Sequence[str], *, room: int) -> Course:
+    """The course of a plan that has done nothing yet, but that no more wishes stand than have room."""
     after = first.chain.stage_after
     if after is not None:
         first = replace(first, current=find_current(after, path))
-    return Course(first=first, draft=first, names=_list_steps(first.chain, first.span))
+    steps: list[Step] = []
+    trims = not first.span.since and first.excess > 0
+    draft = _trim_wishes(first, steps, room=room) if trims else first
+    return Course(first=first, draft=draft, names=_list_steps(first.chain, first.span), steps=tuple(steps))
 
 
 def _go_on(
@@ -139,11 +142,22 @@ def _add_wishes(draft: Draft, wishes: Wishes, steps: list[Step], *, room: int, h
     return larger
 
 
-def _spare_nothing(draft: Draft, steps: list[Step], skipped: list[Skip]) -> Draft:
+def _trim_wishes(draft: Draft, steps: list[Step], *, room: int) -> Draft:
+    """The draft with no more standing wishes than have room: those of a larger window would leave none for talk."""
+    step = trim_wishes(draft, room=room) if room else None
+    if step is None:
+        return draft
+    smaller = shrink_draft(draft, step)
+    steps.append(replace(step, tokens_before=draft.tokens, tokens_after=smaller.tokens))
+    return smaller
+
+
+def _spare_nothing(draft: Draft, steps: list[Step], skipped: list[Skip], *, room: int) -> Draft:
     """The draft without whatever it takes to be sent: outlines first, then lines, then the last exchange.
 
-    What the model has called for last goes last of all.
+    Wishes that a larger window had room for go before that, what the model has called for last goes last of all.
     """
+    draft = _trim_wishes(draft, steps, room=room)
     for name in LAST_RESORT:
         if name in draft.chain.steps and draft.excess > 0:
             draft, _ = _run(draft, name, None, steps=steps, skipped=skipped)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import partial
+from itertools import accumulate
 
 from msgspec import Struct
 
@@ -203,9 +204,17 @@ def _weigh_strip(said: Sequence[Segment], pinned: Set[str]) -> Iterator[tuple[st
     questions = [index for index, segment in enumerate(said) if segment.kind == SegmentKind.USER]
     last = {segment.place for segment in said[questions[-1] :]} if questions else set()
     talk = [segment for segment in said if segment.kind not in STAND_INS]
-    yield "what stands in for earlier turns", sum(one.tokens for one in said if one.kind in STAND_INS)
+    yield "standing wishes", sum(one.tokens for one in said if one.kind is SegmentKind.RULES)
+    yield (
+        "what stands in for earlier turns",
+        sum(one.tokens for one in said if one.kind in STAND_INS and one.kind is not SegmentKind.RULES),
+    )
     yield "the last exchange", sum(one.tokens for one in talk if one.place in last)
     earlier = [segment for segment in talk if segment.place not in last]
-    yield "pinned messages", sum(one.tokens for one in earlier if one.id in pinned)
+    turns = accumulate(int(segment.kind == SegmentKind.USER) for segment in earlier)
+    placed = list(zip(earlier, turns, strict=True))
+    # A pin keeps its whole turn.
+    kept = {turn for segment, turn in placed if segment.id in pinned}
+    yield "pinned turns", sum(one.tokens for one, turn in placed if turn in kept)
     # Left only where taking them out would free nothing.
-    yield "earlier turns", sum(one.tokens for one in earlier if one.id not in pinned)
+    yield "earlier turns", sum(one.tokens for one, turn in placed if turn not in kept)

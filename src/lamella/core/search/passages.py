@@ -8,6 +8,7 @@ from lamella.core.log.placement import Form
 from lamella.core.log.turn import SystemParts, Turn
 from lamella.core.messages.rounds import ToolRound
 from lamella.core.prompt.layers.model import LayerId, Segment, SegmentKind
+from lamella.core.prompt.layers.opening import read_wishes
 from lamella.core.prompt.prompt import Prompt
 from lamella.core.search.index import Passage
 from lamella.core.text.content import hash_text
@@ -15,6 +16,8 @@ from lamella.core.text.content import hash_text
 _HASH_DIGITS = 12
 # What a picture is called that nobody gave a name.
 _UNNAMED = "image"
+# What a standing wish is called that was added by hand, and stands in no message.
+_RULE = "rule"
 _READABLE = (Form.FULL, Form.UPDATE)
 _SAID = frozenset({Voice.USER.value, Voice.REPLY.value})
 
@@ -37,8 +40,9 @@ def find_in_full(prompt: Prompt) -> frozenset[str]:
     """The ids of the passages whose text can be read off a request."""
     segments = [segment for layer in LayerId for segment in prompt.segments(layer)]
     segments += [standing.segment for standing in prompt.carried]
-    drawn_in = (version_id(name, content) for segment in segments for name, content in segment.inlines)
-    return frozenset([*(_passage_id(segment) for segment in segments if segment.form in _READABLE), *drawn_in])
+    drawn_in = [version_id(name, content) for segment in segments for name, content in segment.inlines]
+    rules = [version_id(_RULE, hash_text(text)) for _, text in read_wishes(prompt.opening)[0]]
+    return frozenset([*(_passage_id(segment) for segment in segments if segment.form in _READABLE), *drawn_in, *rules])
 
 
 def version_id(artifact: str, content_hash: str) -> str:
@@ -60,6 +64,9 @@ def _of_turn(turn: Turn, names: Iterator[str], *, place: str) -> Iterator[Passag
             text=artifact.text or _describe_picture(artifact),
             message=question,
         )
+    for _, text in () if turn.rules is None else turn.rules.added:
+        name = version_id(_RULE, hash_text(text))
+        yield Passage(id=name, place=place, role=Voice.USER.value, title=_RULE, text=text, message=question)
     yield _said(question, Voice.USER, turn.text, place=place)
     yield from _of_rounds(question, turn.rounds, place=place)
     if turn.reply is not None:

@@ -67,7 +67,7 @@ _ORDERS = (
     rf"{_BEGINS}{_ASIDE}\b[^.\n]{{0,40}}\b{_BEFORE}\b",
     rf"\b(?:{_EARLIER})\s+{_GIVEN}\s+(?:(?:is|are|were)\s+(?:now\s+)?(?:void|invalid|cancell?ed|revoked|lifted|obsolete|off)|(?:do|does)"
     r"\s+not\s+(?:apply|count|hold)|don['\u2019]t\s+(?:apply|count|hold)|no\s+longer\s+(?:apply|count|hold)|no\s+longer\s+applies)",
-    rf"{_BEGINS}(?:ignore|disregard|forget|override|bypass|abaikan|lupakan|hiraukan)\b",
+    rf"{_BEGINS}(?:(?:dear\s+)?{_WHO}\s*[,:]\s*)?(?:ignore|disregard|forget|override|bypass|abaikan|lupakan|hiraukan)\b",
     rf"{_BEGINS}(?:you|kamu|anda)\s+{_DUTY}\b",
     rf"{_BEGINS}(?:du\s+(?:musst|sollst)|sie\s+m[uü]ssen|je\s+moet|u\s+moet|tu\s+dois|vous\s+devez|debes|debe\s+usted|tienes\s+que"
     r"|voc[eê]\s+deve|devi|deve)\b",
@@ -85,7 +85,7 @@ _ORDERS = (
     rf"{_BEGINS}(?:send|delete|remove|erase|wipe|drop|run|call|pay|transfer|e?mail|forward)\s[^.\n]{{1,60}}\b(?:now|immediately|at\s+once|right\s+away)\b",
     rf"{_BEGINS}(?:treat|consider|regard)\s+[^.\n]{{1,60}}\b(?:as\s+(?:an?\s+|the\s+)?(?:admin\w*|user|owner|system|trusted)|void|invalid)\b",
     rf"{_BEGINS}(?:system|developer)[*_]*\s*:|^[ \t]*assistant\s*:|^[ \t]*#+\s*(?:system|instructions?)\b",
-    r"^[ \t]*[-*+•][ \t]+assistant\s*:\s*(?:ignore|disregard|forget|override|you)\b",
+    r"^[ \t]*[-*+•][ \t]+assistant\s*:\s*you\b",
     r"\b(?:new|updated)\s+(?:system\s+)?(?:instructions?|prompt)\s*:",
     r"<\|?(?:im_start|system|/?instructions?)\b|\[/?INST\]|<!--",
     # What must be done to a model that somebody trains is no order.

@@ -111,6 +111,8 @@ def _row(step: str, tokens: str, what: str) -> Text:
 
 
 def _tell_removed(step: str, removed: Sequence[str]) -> str:
+    if step == _KEEPS and not removed:
+        return "the oldest standing wishes, which have no room any more"
     if step == _KEEPS:
         return f"nothing; keeps what was wished for in {len(removed):,} message{'s' * (len(removed) > 1)}"
     if step not in _NAMED:

@@ -30,8 +30,8 @@ def compact(talk: TerminalChat, rest: str) -> None:
 
 
 def _read_range(rest: str) -> tuple[PlanRange, str]:
-    """From and up to which message, and the share: ``0.5 from turn:3 to turn:9``, each where it is given."""
-    words = rest.split()
+    """From and up to which message, and the share: ``0.5 from turn:3 up to turn:9``, each where it is given."""
+    words = rest.replace("up to ", "to ").split()
     named: dict[str, str] = {}
     for word in ("from", "to"):
         if word in words[:-1]:
