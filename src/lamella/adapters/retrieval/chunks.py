@@ -14,11 +14,14 @@ from lamella.core.text.fences import INLINE_CODE
 
 # A passage of about a page: longer ones bury what they say, and are no help to whoever reads them.
 CHUNK_CHARS = 2_000
+# Every chunk has the headings that it stands below, so that one long line above ten thousand sections would be stored
+# ten thousand times: of a longer one the beginning counts as heading, and all of it as text. Notes that people write
+# have fewer; what follows is divided as text.
+_HEADING_CHARS, _MOST_HEADINGS = 300, 10_000
 _MARKED = re.compile(r"\n {0,3}+(?=[#`~])(?:(#{1,6})(?:[ \t]+([^\n]*))?(?=\n|\Z)|(`{3,}|~{3,})([^\n]*))")
-_CLOSING = re.compile(r"(?:^|[ \t]+)#+[ \t]*$")
 _TAG = re.compile(r"#[^\s#]")
 _INLINE_CODE = re.compile(INLINE_CODE)
-_BEFORE_TAG = frozenset("\n\t *~=|>")
+_BEFORE_TAG = frozenset("*~=|>")
 _BREAKS = ("\n\n", "\n", " ")
 
 
@@ -74,14 +77,23 @@ def _read_lines(text: str) -> tuple[list[_Heading], list[tuple[int, int]]]:
                 code.append((since, match.end()))
                 fence = ""
         elif hashes:
-            title = (title or "").strip()
-            title = _CLOSING.sub("", title).strip() if title.endswith("#") else title
-            headings.append(_Heading(len(hashes), title, *match.span()))
+            if len(headings) < _MOST_HEADINGS:
+                headings.append(_make_heading(len(hashes), (title or "").strip(), match.span()))
         elif marks[0] == "~" or "`" not in words:
             fence, since = marks, match.start()
     if fence:
         code.append((since, len(text)))
     return headings, code
+
+
+def _make_heading(level: int, title: str, span: tuple[int, int]) -> _Heading:
+    # Hash signs that close a heading are no part of it, those at the end of a word are.
+    bare = title.rstrip("#")
+    title = bare.rstrip() if not bare or bare[-1] in " \t" else title
+    start, end = span
+    if len(title) > _HEADING_CHARS:
+        return _Heading(level, title[:_HEADING_CHARS].strip(), start, start)
+    return _Heading(level, title, start, end)
 
 
 def _list_sections(text: str, headings: Sequence[_Heading]) -> Iterator[tuple[tuple[str, ...], str]]:
@@ -119,10 +131,12 @@ def _find_tags(text: str, code: Sequence[tuple[int, int]]) -> Iterator[str]:
     # Without code, in one piece each; most notes have none of it, or no tag.
     ends = [0, *(at for span in code for at in span), len(text)]
     for start, end in list(pairwise(ends))[::2]:
+        seen = start
         for match in _TAG.finditer(text, start, end):
             at = match.start()
-            if text[at - 1] in _BEFORE_TAG:
-                line = text[text.rfind("\n", 0, at) + 1 : _end_of_line(text, at)]
+            if at >= seen and (text[at - 1] in _BEFORE_TAG or text[at - 1].isspace()):
+                seen = _end_of_line(text, at)
+                line = text[text.rfind("\n", 0, at) + 1 : seen]
                 yield from (tag for tag, _ in find_inline_tags(_INLINE_CODE.sub("", line), 0))
 
 

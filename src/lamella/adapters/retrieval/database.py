@@ -14,7 +14,7 @@ from lamella.errors import IndexUnavailableError
 
 PATIENCE = 30.0
 # Raised with any change of the tables below, or of what stands in them.
-_FORMAT = 1
+_FORMAT = 2
 # The number of a chunk has that of its note in front: a chunk tells its note without a look elsewhere, and all
 # rows of a note stand together.
 CHUNK_BITS = 20

@@ -23,6 +23,7 @@ Tell = Callable[[int, int], None]
 # In characters: a batch takes about a second, and that is what an interruption costs.
 _BATCH = 16_000_000
 _LEAST = 2_000
+_NAME_CHARS = 2_000
 _Row = tuple[object, ...]
 _NOTE = """
 INSERT INTO notes (path, state, settled, hash, title, modified, chunks, fault, since, until)
@@ -202,11 +203,15 @@ def _make_rows(path: str, contents: NoteContents) -> Iterator[_Row]:
     indonesian = is_indonesian(chunks[0].text + chunks[-1].text)
     title, tags = "\n".join((contents.title, *contents.aliases)), " ".join(contents.tags)
     place = path.rpartition(".")[0] or path
-    named = extend(f"{title} {place} {tags}", indonesian=indonesian)
+    names = f"{title} {place} {tags}"
+    named = extend(names, indonesian=indonesian)
+    # What stands in every row must not be long: a note has thousands of them if it wants to.
+    short, titled = title[:_NAME_CHARS], extend(names[:_NAME_CHARS], indonesian=indonesian)
     for chunk, name in zip(chunks, name_chunks(path, chunks), strict=True):
         headings = HEADINGS.join(chunk.headings)
         extra = extend(f"{headings} {chunk.text}" if headings else chunk.text, indonesian=indonesian)
         yield name, title, tags, headings, place, properties, chunk.text, f"{named} {extra}"
+        title, named = short, titled
         properties = place = tags = ""
 
 

@@ -1,8 +1,10 @@
 """Chunks: a note is divided at its headings, and a chunk keeps its name as long as it stays where it is."""
 
+import pytest
+
 from lamella.adapters.retrieval.chunks import CHUNK_CHARS, Chunk, divide, name_chunks
 from lamella.adapters.sources.markdown.note import parse_note
-from lamella.adapters.sources.markdown.tags import fold_tag
+from lamella.adapters.sources.markdown.tags import find_inline_tags, fold_tag
 
 NOTE = """Before any heading. #plan
 
@@ -64,10 +66,52 @@ def test_a_line_without_an_end_is_cut_somewhere() -> None:
     assert max(len(chunk.text) for chunk in chunks) == CHUNK_CHARS
 
 
-def test_a_hundred_thousand_headings_take_no_longer_than_their_number() -> None:
+def test_of_a_hundred_thousand_headings_the_first_ten_thousand_divide_and_the_others_are_text() -> None:
     chunks, _ = divide("".join(f"{'#' * (number % 6 + 1)} h{number}\n" for number in range(100_000)))
-    assert chunks[-1].headings[-1] == "h99999"
     assert max(len(chunk.headings) for chunk in chunks) == 6
+    assert {chunk.headings[-1] for chunk in chunks} >= {"h9995", "h9999"}
+    assert len(chunks) < 11_000
+    assert chunks[-1].text.endswith("h99999")
+
+
+def test_a_heading_without_an_end_is_not_repeated_in_all_that_stands_below_it() -> None:
+    chunks, _ = divide(f"# {'long ' * 1_000}end\n" + "## Short\nText.\n" * 50)
+    assert max(len(heading) for chunk in chunks for heading in chunk.headings) <= 300
+    assert sum(chunk.text.count("long") for chunk in chunks) == 1_000
+    assert [chunk.headings[-1] for chunk in chunks[-50:]] == ["Short"] * 50
+
+
+@pytest.mark.parametrize(
+    ("line", "heading"),
+    [
+        ("# A #", "A"),
+        ("# A ##  ", "A"),
+        ("# A#", "A#"),
+        ("# C# #", "C#"),
+        ("# #", ""),
+        ("## ", ""),
+        ("# a # b", "a # b"),
+    ],
+)
+def test_hash_signs_close_a_heading_behind_a_blank(line: str, heading: str) -> None:
+    assert divide(f"{line}\ntext")[0] == [Chunk((heading,), "text")]
+
+
+def test_blanks_within_a_heading_take_no_longer_than_their_number() -> None:
+    chunks, _ = divide(f"# a{' ' * 500_000}x#")
+    assert {chunk.headings for chunk in chunks} == {("a",)}
+    assert chunks[-1].text == "x#"
+
+
+def test_each_tag_of_a_line_is_found_once() -> None:
+    words = [f"t{number}" for number in range(300)]
+    assert divide("".join(f" #{word}" for word in words))[1] == words
+
+
+def test_a_tag_stands_behind_any_blank() -> None:
+    for blank in (" ", "\t", "\u3000", "\xa0"):
+        text = f"a{blank}#tag"
+        assert divide(text)[1] == [tag for tag, _ in find_inline_tags(text, 0)] == ["tag"]
 
 
 def test_a_fence_that_nobody_closes_hides_the_headings_below_it() -> None:

@@ -54,6 +54,17 @@ def test_a_change_that_keeps_size_and_time_is_seen(tmp_path: Path) -> None:
         assert paths(index, "alpha") == []
 
 
+def test_many_names_of_a_note_are_stored_once_and_all_found(tmp_path: Path) -> None:
+    aliases = ", ".join(f"Other name {number:05}" for number in range(2_000))
+    tags = ", ".join(f"camelTag{number:05}" for number in range(2_000))
+    sections = "".join(f"# Part {number}\nText.\n" for number in range(1_000))
+    root = write(tmp_path / "v", {"a.md": f"---\naliases: [{aliases}]\ntags: [{tags}]\n---\n{sections}"})
+    with indexed(root) as index:
+        assert index.file.stat().st_size < 10_000_000
+        for question in ("01999", "[[Other name 01999]]", "#camelTag01999", "camelTag01999", "part 999"):
+            assert paths(index, question) == ["a.md"]
+
+
 def test_only_the_files_that_are_named_are_looked_at(tmp_path: Path) -> None:
     root = write(tmp_path / "v", NOTES)
     with indexed(root) as index:
