@@ -14,7 +14,7 @@ from lamella.core.log.records import EventKind, Written
 from lamella.errors import ConflictError, StoreDamagedError
 
 
-class Change(Struct, frozen=True, kw_only=True, eq=False):
+class Change(Struct, frozen=True, kw_only=True, eq=False, gc=False):
     """What one caller wants to add to a conversation."""
 
     conversation: str

@@ -26,7 +26,7 @@ from lamella.errors import LamellaError, StoreUnavailableError
 _SMALL = 32_768
 
 
-class PlacedChange(Struct, frozen=True, kw_only=True, eq=False):
+class PlacedChange(Struct, frozen=True, kw_only=True, eq=False, gc=False):
     """A plain change behind the event of the hash ``head``, and the hashes of its own events."""
 
     change: Change
