@@ -13,7 +13,7 @@ from lamella.engine.workers import Workers
 from lamella.errors import ConflictError, StoreUnavailableError
 
 FAR = 30.0
-THREADS = 16
+THREADS = 24
 NAME: ContextVar[str] = ContextVar("name", default="nobody")
 
 
@@ -52,7 +52,7 @@ def test_the_loop_goes_on_meanwhile(workers: Workers) -> None:
 
 def _hold_all(workers: Workers, until: Event) -> list["asyncio.Task[bool]"]:
     """More work than there are threads, none of which ends before it is told to."""
-    return [asyncio.create_task(workers.run(lambda: until.wait(FAR))) for _ in range(20)]
+    return [asyncio.create_task(workers.run(lambda: until.wait(FAR))) for _ in range(THREADS + 4)]
 
 
 def test_work_that_is_cancelled_before_it_has_begun_is_not_done(workers: Workers) -> None:

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from msgspec import Struct
+
 from lamella.adapters.stores.chain import FIRST, check_contents, check_known, clean_title, find_erased, link_all
 from lamella.adapters.stores.checkpoints import remove_checkpoints
 from lamella.adapters.stores.database import Database, Row, Transaction, marks, split
@@ -12,8 +14,7 @@ from lamella.core.log.records import EventKind, Written
 from lamella.errors import ConflictError, StoreDamagedError
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class Change(Struct, frozen=True, kw_only=True, eq=False, gc=False):
     """What one caller wants to add to a conversation."""
 
     conversation: str
@@ -176,12 +177,12 @@ def _insert(transaction: Transaction, change: Change, hashes: Sequence[str], *, 
     _hold(transaction, change)
     rows = list_rows(change, hashes, counted=counted)
     if len(rows) == 1:
-        transaction.run(_INSERT, *rows[0])
+        transaction.run(INSERT, *rows[0])
     else:
-        transaction.run_each(_INSERT, rows)
+        transaction.run_each(INSERT, rows)
 
 
-_INSERT = f"INSERT INTO events ({EVENT_COLUMNS}) VALUES {marks(COLUMN_TYPES)}"
+INSERT = f"INSERT INTO events ({EVENT_COLUMNS}) VALUES {marks(COLUMN_TYPES)}"
 
 
 def list_rows(change: Change, hashes: Sequence[str], *, counted: bool) -> list[Row]:

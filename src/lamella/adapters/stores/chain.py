@@ -17,7 +17,7 @@ def link(previous: str, conversation: str, *, seq: int, record: Record) -> str:
     fields = (previous, conversation, str(seq), record.kind, record.at, record.body, *record.contents)
     encoded = [field.encode() for field in fields]
     # Each field after its length: no two different events can give the same bytes.
-    return hash_bytes(b"".join(b"%d:%b" % (len(field), field) for field in encoded))
+    return hash_bytes(b"".join([b"%d:%b" % (len(field), field) for field in encoded]))
 
 
 def link_all(previous: str, conversation: str, *, after: int, records: Sequence[Record]) -> list[str]:
@@ -58,6 +58,8 @@ def check_written(conversation: str, written: Written) -> None:
     if not written.records:
         raise CallError("There is no event to append.", hint="Give at least one.")
     _check_texts(*[text for record in written.records for text in (record.at, record.body)])
+    if not written.contents:
+        return
     if loose := set(written.contents).difference(*(record.contents for record in written.records)):
         raise CallError(
             f"The content {min(loose)} is brought by no event.", hint="Name its hash in the contents of its event."

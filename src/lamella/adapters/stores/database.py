@@ -19,8 +19,8 @@ class Transaction(Protocol):
         """One statement; how many rows it changed."""
         ...
 
-    def run_each(self, sql: str, rows: Sequence[Row]) -> None:
-        """One statement for each row of values."""
+    def run_each(self, sql: str, rows: Sequence[Row]) -> int:
+        """One statement for each row of values; how many rows they changed."""
         ...
 
     def rows(self, sql: str, *values: object) -> list[Row]: ...

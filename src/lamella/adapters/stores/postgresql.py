@@ -278,9 +278,10 @@ class _PostgresTransaction:
     def run(self, sql: str, *values: object) -> int:
         return self._connection.execute(_translate(sql), values).rowcount
 
-    def run_each(self, sql: str, rows: Sequence[Row]) -> None:
+    def run_each(self, sql: str, rows: Sequence[Row]) -> int:
         with self._connection.cursor() as cursor:
             cursor.executemany(_translate(sql), rows)
+            return cursor.rowcount
 
     def rows(self, sql: str, *values: object) -> list[Row]:
         # Bytes come as they are; as text they would come in hex digits, which takes several times as long.

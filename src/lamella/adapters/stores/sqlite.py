@@ -8,6 +8,7 @@ from math import ceil
 from pathlib import Path
 from threading import RLock
 
+from lamella.adapters.stores.commits.batches import BatchedAppend, append_together
 from lamella.adapters.stores.commits.queue import CommitQueue, WaitingWrite
 from lamella.adapters.stores.database import Result, Row, Transaction
 from lamella.doors import Door, Hint
@@ -25,9 +26,6 @@ _PRAGMAS = (
     "foreign_keys = ON",
     "secure_delete = ON",
     "mmap_size = 0",
-    # In KiB. A conversation is read once: pages kept beside those of the system only have to be allocated, which was a
-    # third of what reading its snapshots took (2026-11-17).
-    "cache_size = -400",
 )
 # Whoever looks something up reads each page once as well: those it kept were a fifth of what opening a conversation in
 # a new process took, for the memory that it had to get for them (2026-11-18).
@@ -271,9 +269,9 @@ class SqliteDatabase:
         except sqlite3.Error as error:
             raise self._explain(error) from error
 
-    def _run_each(self, sql: str, rows: Sequence[Row]) -> None:
+    def _run_each(self, sql: str, rows: Sequence[Row]) -> int:
         try:
-            self._connection.executemany(sql, rows)
+            return self._connection.executemany(sql, rows).rowcount
         except sqlite3.Error as error:
             raise self._explain(error) from error
 
@@ -281,12 +279,16 @@ class SqliteDatabase:
         return explain(error, self._path, patience=self._patience)
 
 
+class _BatchBroken(Exception):  # noqa: N818 - what happens then is no failure: each is looked at by itself
+    """One of the appends of a batch does not stand behind what it was made for."""
+
+
 class _SqliteTransaction:
     def __init__(
         self,
         run: Callable[[str, Sequence[object]], list[Row]],
         change: Callable[[str, Sequence[object]], int],
-        run_each: Callable[[str, Sequence[Row]], None],
+        run_each: Callable[[str, Sequence[Row]], int],
     ) -> None:
         self._run = run
         self._change = change
@@ -300,8 +302,11 @@ class _SqliteTransaction:
 
 
 def _write_all(together: Sequence[WaitingWrite], transaction: Transaction) -> None:
+    appends = [one for one in together if isinstance(one.work, BatchedAppend)]
+    if not append_together(transaction, [one.work for one in appends]):
+        raise _BatchBroken
     for one in together:
-        one.result = one.work(transaction)
+        one.result = isinstance(one.work, BatchedAppend) or one.work(transaction)
 
 
 def _is_busy(error: BaseException | None) -> bool:

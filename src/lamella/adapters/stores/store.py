@@ -16,6 +16,7 @@ from lamella.adapters.stores.appending import (
 )
 from lamella.adapters.stores.chain import FIRST, check_name, check_named, check_written, refuse_erased
 from lamella.adapters.stores.checkpoints import CheckpointWrite, find_checkpoints, write_checkpoint
+from lamella.adapters.stores.commits.batches import BatchedAppend
 from lamella.adapters.stores.commits.joined import AppendQueue, PlacedChange
 from lamella.adapters.stores.database import Database, Transaction, marks, split
 from lamella.adapters.stores.erasing import bury
@@ -72,11 +73,11 @@ class SqlStore:
     def _change(self, change: Change) -> int:
         check_written(change.conversation, change.written)
         database = self._opened()
+        plain, version = change.is_plain, change.version
         try:
-            version = change.version
-            if not (database.joins and change.is_plain and self._append_at_once(change)):
+            if not (plain and self._append_at_once(change)):
                 version = database.write(lambda transaction: self._apply(transaction, change))
-            if change.erases:
+            if not plain and change.erases:
                 database.purge()
         except StoreUnavailableError:
             # Whether it was committed is not known here: repeated, it finds out.
@@ -102,7 +103,10 @@ class SqlStore:
             return False
         hashes = hash_events(written, change)
         self._unsettled[change.conversation] = hashes[-1]
-        return self._joined.append(PlacedChange(change=change, head=written, hashes=hashes))
+        placed = PlacedChange(change=change, head=written, hashes=hashes)
+        if self._database.joins:
+            return self._joined.append(placed)
+        return self._database.write(BatchedAppend(placed, self._schema))
 
     def _apply(self, transaction: Transaction, change: Change) -> int:
         version, written = self._written.get(change.conversation, (0, FIRST))

@@ -53,7 +53,7 @@ class CacheProfile(Struct, frozen=True, kw_only=True):
 GENERIC_PROFILE = CacheProfile(name="generic")
 
 
-class CacheRequest(Struct, frozen=True, kw_only=True):
+class CacheRequest(Struct, frozen=True, kw_only=True, gc=False):
     """One request as a cache sees it."""
 
     model: str | None
@@ -65,7 +65,7 @@ class CacheRequest(Struct, frozen=True, kw_only=True):
     has_images: bool = False
 
 
-class CacheModel(Struct, frozen=True, kw_only=True):
+class CacheModel(Struct, frozen=True, kw_only=True, gc=False):
     """The requests of one conversation that can still be hit, each with where it parts from the newest of them.
 
     Answering gives a new model.
@@ -165,7 +165,7 @@ def _count_warm(before: CacheRequest, now: CacheRequest, profile: CacheProfile) 
     return int(cooled[1] == _PARTS[-1] and bool(now.messages) and now.messages[0].role is Role.SYSTEM)
 
 
-class PerfectCache(Struct, frozen=True, kw_only=True):
+class PerfectCache(Struct, frozen=True, kw_only=True, gc=False):
     """A cache that serves every piece of text ever sent, wherever it stood and however long ago."""
 
     seen: Mapping[str, int] = {}

@@ -46,7 +46,7 @@ def _no_price(use: CacheUse, at: datetime | None, *, output: int = 0) -> None:
     del use, at, output
 
 
-class Prefix(Struct, frozen=True, kw_only=True):
+class Prefix(Struct, frozen=True, kw_only=True, gc=False):
     """What moved since the request before, and how many tokens the two share from the start, where that was asked.
 
     A move that nothing on record explains was not ``triggered``.
@@ -65,7 +65,7 @@ class Prefix(Struct, frozen=True, kw_only=True):
         return self.movement.segment
 
 
-class Entry(Struct, frozen=True, kw_only=True):
+class Entry(Struct, frozen=True, kw_only=True, gc=False):
     """What the ledger says of one turn: what moved, always; what was cached and what it costs, where books are kept."""
 
     prefix: Prefix
@@ -87,7 +87,7 @@ class Tariff(Struct, frozen=True, kw_only=True):
     price: Price = _no_price
 
 
-class Books(Struct, frozen=True, kw_only=True):
+class Books(Struct, frozen=True, kw_only=True, gc=False):
     """The ledger between two turns: what three caches hold, one real, one for naive gluing, one perfect."""
 
     last: CacheRequest | None = None

@@ -47,7 +47,7 @@ class Trigger(StrEnum):
     RULES = "rules"
 
 
-class Movement(Struct, frozen=True, kw_only=True):
+class Movement(Struct, frozen=True, kw_only=True, gc=False):
     """The cause, and the segment it names: an artifact's id, or the part of L1.
 
     Where no byte moved it may name what else a cache depends on: ``effort`` or ``images``.
@@ -74,7 +74,7 @@ class Outcome(StrEnum):
     UNEXPLAINED = "unexplained"
 
 
-class Verdict(Struct, frozen=True, kw_only=True):
+class Verdict(Struct, frozen=True, kw_only=True, gc=False):
     """The outcome, and for a prefix that we moved what moved it."""
 
     outcome: Outcome
@@ -136,7 +136,7 @@ class Timing(Struct, frozen=True, kw_only=True, omit_defaults=True):
     total: float | None = None
 
 
-class Call(Struct, frozen=True, kw_only=True):
+class Call(Struct, frozen=True, kw_only=True, gc=False):
     """A call and what is known of it. ``cost`` is the input as predicted, ``billed`` all that the reported usage costs.
 
     ``stop`` is why the answer ended, also ``stopped`` by the user or ``broken`` on the way. ``id`` is the provider's

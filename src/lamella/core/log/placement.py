@@ -31,7 +31,7 @@ class Lapse(StrEnum):
     KEPT = "kept"
 
 
-class Placement(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class Placement(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
     """What of the prompt before stays as it was sent, and how the rest is laid behind it.
 
     ``keep`` is how many messages stay, none for all of them. At 0 everything folds into the library and the talk. From

@@ -31,7 +31,7 @@ class Record(Struct, frozen=True, kw_only=True, gc=False, eq=False):
         return self.kind, self.at, self.body, self.contents
 
 
-class Written(Struct, frozen=True, kw_only=True):
+class Written(Struct, frozen=True, kw_only=True, gc=False):
     """Records to append, and the bytes of the contents that they bring."""
 
     records: tuple[Record, ...]

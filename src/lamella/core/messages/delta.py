@@ -64,7 +64,7 @@ class NativeReply(Struct, frozen=True, kw_only=True, gc=False):
         return describe(self, without=("json",))
 
 
-class Stop(Struct, frozen=True, kw_only=True):
+class Stop(Struct, frozen=True, kw_only=True, gc=False):
     """The end of an answer; nothing comes after it. ``id`` is the provider's name for the reply."""
 
     reason: StopReason
@@ -76,7 +76,7 @@ class Stop(Struct, frozen=True, kw_only=True):
 Delta = TextDelta | ReasoningDelta | ToolCall | Usage | Stop
 
 
-class Reply(Struct, frozen=True, kw_only=True):
+class Reply(Struct, frozen=True, kw_only=True, gc=False):
     """A finished answer."""
 
     text: str

@@ -24,7 +24,7 @@ class Seams(Struct, frozen=True, kw_only=True):
     messages: int | None = None
 
 
-class Request(Struct, frozen=True, kw_only=True):
+class Request(Struct, frozen=True, kw_only=True, gc=False):
     """One request. ``pause`` is how many seconds are expected until the next; ``answer`` bounds the reply in tokens.
 
     ``conversation`` names the conversation to caches that ask for a name; ``compare`` is the id of the reply before,

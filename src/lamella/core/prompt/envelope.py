@@ -26,7 +26,7 @@ ENVELOPE_VERSION = 1
 _SHORTENED = (Form.PREVIEW, Form.HANDLE, Form.SUMMARY)
 
 
-class TokenCounts(Struct, frozen=True, kw_only=True):
+class TokenCounts(Struct, frozen=True, kw_only=True, gc=False):
     """What the request weighs: counted on the rendered messages, and by layer.
 
     ``limit`` is what it may weigh, ``window`` what fits together with the answer, where that is known.

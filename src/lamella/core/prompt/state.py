@@ -13,7 +13,7 @@ from lamella.core.prompt.prompt import Prompt
 from lamella.core.prompt.trail import NO_TRAIL, Trail
 
 
-class State(Struct, frozen=True, kw_only=True):
+class State(Struct, frozen=True, kw_only=True, gc=False):
     """A conversation between two requests.
 
     ``system``, ``tools`` and ``model`` hold until a turn changes them; ``terms`` are those that the epoch began under.

@@ -7,7 +7,7 @@ from lamella.core.log.events.reply import CitedSource
 from lamella.core.messages.delta import Reply
 
 
-class Answer(Struct, frozen=True, kw_only=True):
+class Answer(Struct, frozen=True, kw_only=True, gc=False):
     """A reply with how it came: how long that took, how often it was tried before, and whether it was cut short.
 
     ``message`` is the question it answers, where that is known. ``foreseen`` is what a provider that knows its own

@@ -11,7 +11,7 @@ from lamella.core.log.turn import PART_NAMES, RuleBook, SystemParts, Turn
 from lamella.core.values import replace
 
 
-class Ask(Struct, frozen=True, kw_only=True):
+class Ask(Struct, frozen=True, kw_only=True, gc=False):
     """One turn as the user asks it: typed text with its templates, and attachments, read or still to be read.
 
     ``results`` are tool results that ride as text, ``tools`` what the model may call from now on. ``drop`` takes out of

@@ -25,7 +25,7 @@ class EventName(StrEnum):
     DONE = "done"
 
 
-class Event(Struct, frozen=True, kw_only=True):
+class Event(Struct, frozen=True, kw_only=True, gc=False):
     """Something that happened on the way. ``text`` is more of the answer, and only ever that.
 
     ``calls`` are those that wait for the caller where a turn ends without an answer.

@@ -5,10 +5,9 @@ that stood still finds when it is back is done only if whoever sent it still wai
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
-from msgspec import json
+from msgspec import Struct, json
 
 from lamella.adapters.stores.appending import (
     COLUMN_TYPES,
@@ -27,8 +26,7 @@ from lamella.errors import LamellaError, StoreUnavailableError
 _SMALL = 32_768
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlacedChange:
+class PlacedChange(Struct, frozen=True, kw_only=True, eq=False, gc=False):
     """A plain change behind the event of the hash ``head``, and the hashes of its own events."""
 
     change: Change
@@ -38,7 +36,7 @@ class PlacedChange:
     @property
     def is_shared(self) -> bool:
         """Whether it may be written with others: a conversation that begins may have to wait for one of its name."""
-        return self.change.expected > 0 and sum(len(one.body) for one in self.change.written.records) <= _SMALL
+        return self.change.expected > 0 and sum([len(one.body) for one in self.change.written.records]) <= _SMALL
 
 
 class AppendQueue:

@@ -3,10 +3,11 @@
 import time
 from collections import deque
 from collections.abc import Callable, Sequence, Sized
-from dataclasses import dataclass, field
 from functools import partial
 from threading import Lock
 from typing import Any
+
+from msgspec import Struct, field
 
 _GIVE_WAY = partial(time.sleep, 0)
 
@@ -17,8 +18,7 @@ def _make_closed() -> Lock:
     return lock
 
 
-@dataclass(slots=True, eq=False)
-class WaitingWrite:
+class WaitingWrite(Struct, eq=False):
     """What somebody wants to have written, and what came of it once that is done."""
 
     work: Any

@@ -72,7 +72,7 @@ class Segment(Struct, frozen=True, kw_only=True, gc=False):
         return describe(self, without=("text",))
 
 
-class Layer(Struct, frozen=True, kw_only=True):
+class Layer(Struct, frozen=True, kw_only=True, gc=False):
     """A layer: its segments, and the pieces of text they render to, in order."""
 
     id: LayerId

@@ -137,7 +137,7 @@ class Series(Sequence[Item], Generic[Item]):
         return f"Series({list(self)!r})"
 
 
-class Talk(Struct, frozen=True, kw_only=True):
+class Talk(Struct, frozen=True, kw_only=True, gc=False):
     """Earlier turns, all of them still sent but the first ``hidden``, after the ``opening`` that stands in for others.
 
     Those from ``epoch_start`` on stand as they were sent first. ``stand_in`` tells of those that a history mode hides.
