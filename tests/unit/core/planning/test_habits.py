@@ -38,3 +38,10 @@ def test_a_cut_saves_no_more_than_the_same_costs_a_turn_later() -> None:
     assert 0 < some_goes < nothing_goes < 1_150
     assert hazards.wait_worth(0.1, 1.25, behind=1_000, going=1_000) == 0
     assert hazards.wait_worth(1.0, 1.0, behind=1_000, going=500) == 0
+
+
+def test_what_leaves_some_turns_after_it_was_attached_is_due_then() -> None:
+    ages = ((20, 0), (20, 18), *NO_TRAIL.ages[2:])
+    hazards = find_hazards(NO_TRAIL._replace(ages=ages))
+    assert [hazards.is_due(age) for age in (1, 2, 3, 40)] == [False, True, False, False]
+    assert not any(find_hazards(NO_TRAIL).is_due(age) for age in (1, 2, 40))
