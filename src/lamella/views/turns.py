@@ -69,6 +69,7 @@ def view_placement(placement: Placement) -> dict[str, object]:
         "why": placement.why,
         "keep": placement.keep,
         "within": placement.within,
+        **({"order": list(placement.order)} if placement.order else {}),
         "whole": sorted(name for name, form in placement.forms.items() if form is Form.FULL),
         "marks": list(placement.marks),
         "lasting": placement.lasting,

@@ -37,7 +37,8 @@ class Placement(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_un
     ``keep`` is how many messages stay, none for all of them. At 0 everything folds into the library and the talk. From
     1 on the system message stays as well as every turn that begins before that message; of those behind only the talk
     stays where it was, and what they brought stands in the message that is asked now. Of the first of those ``within``
-    is how many of its pieces stay as well. A request whose system prompt, tools or model change keeps nothing.
+    is how many of its pieces stay as well; ``order`` is that of texts that such a message shows first, where it is not
+    the one in which they were first seen. A request whose system prompt, tools or model change keeps nothing.
     ``forms`` are those of artifacts that stand as less than what is carried forward. ``promotes`` says that what a turn
     attached goes into the library as soon as it is over, not only when an epoch ends. ``priced`` says that prices
     decide: the system message holds no library, and questions state what is attached. ``why`` is a sentence for people.
@@ -56,6 +57,7 @@ class Placement(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_un
     priced: bool = False
     why: str = ""
     within: int = 0
+    order: tuple[str, ...] = ()
     marks: tuple[int, ...] = ()
     lasting: int | None = None
     served: int | None = None

@@ -50,7 +50,8 @@ class Survey(NamedTuple):
     """What a plan starts from: tokens up to each message, what carries, what the caches hold, and the odds.
 
     ``wholes`` are the tokens of everything alive, shown anew; ``changed`` those of what has another text now, shown as
-    an update of the copy that stands. What is ``leaving`` lingers for the last time.
+    an update of the copy that stands. What is ``leaving`` lingers for the last time. ``order`` has what lives, what is
+    due to leave last, where a cache serves a part of a message; it is empty elsewhere.
     """
 
     first: int
@@ -63,6 +64,7 @@ class Survey(NamedTuple):
     wholes: Mapping[str, int]
     changed: Mapping[str, int]
     leaving: Set[str]
+    order: Sequence[str]
 
     def find_head(self, carrier: Carrier) -> Sequence[tuple[str, int]]:
         """What can stay of the head of a message: up to what changed and is shown whole, which leaves its copy dead."""
@@ -91,11 +93,12 @@ def survey(
     alive = {
         name for name, entry in library.items() if name in attached or is_alive(entry, turn.terms, turn=state.turns)
     }
+    # A cache that keeps what was marked serves a message whole or not at all.
+    heads = not profile.marks and turn.terms.history is History.FULL
+    order = _find_order(library, alive, attached, hazards, turn=state.turns) if heads else []
     # What stands in the list of what left moves along with a cut: it is no gain.
     alive |= {name for name, one in state.standing.items() if one.form is Form.HANDLE and name in library}
     entries = [one for one in state.trail.entries if _lives(one, profile, at)]
-    # A cache that keeps what was marked serves a message whole or not at all.
-    heads = not profile.marks and turn.terms.history is History.FULL
     lasting = {name: one for name, one in state.standing.items() if name in alive and one.in_full} if heads else {}
     ground = Survey(
         first=first,
@@ -110,8 +113,24 @@ def survey(
         },
         changed={},
         leaving={name for name in alive - attached.keys() if _is_leaving(library[name], turn.terms, turn=state.turns)},
+        order=order,
     )
     return _weigh_updates(ground, state, attached, measure=measure)
+
+
+def _find_order(
+    library: Mapping[str, LibraryEntry],
+    alive: Set[str],
+    attached: Mapping[str, Artifact],
+    hazards: Hazards,
+    *,
+    turn: int,
+) -> list[str]:
+    """What lives, in the order it was first seen, and last of all what is due to leave."""
+    texts = [name for name, one in attached.items() if one.kind not in (Kind.TOOL, Kind.IMAGE)]
+    names = dict.fromkeys([*(name for name in library if name in alive), *texts])
+    ages = {name: 1 if name in attached else turn + 1 - library[name].at for name in names}
+    return sorted(names, key=lambda name: hazards.is_due(ages[name]))
 
 
 def _is_leaving(entry: LibraryEntry, terms: Terms, *, turn: int) -> bool:

@@ -3,7 +3,7 @@
 import math
 from typing import NamedTuple
 
-from lamella.core.prompt.trail import Habit, Trail
+from lamella.core.prompt.trail import Habit, Trail, find_age
 
 # What is expected before anything was seen, and how many observations that counts for. Tuned on the even seeds of
 # `python -m bench layouts`.
@@ -34,6 +34,14 @@ class Hazards(NamedTuple):
         """That something attached will not be any more."""
         habit = self.trail.habits.get(name, Habit())
         return (habit.dropped + _DROP_WEIGHT * self.drops) / (habit.stayed + _DROP_WEIGHT)
+
+    def is_due(self, age: int) -> bool:
+        """Whether the odds that things leave the set so many turns after they were attached are twice the usual."""
+        ages = self.trail.ages
+        usual = sum([left for _, left in ages]) / max(1, sum([seen for seen, _ in ages]))
+        seen, left = ages[find_age(age)]
+        leaves = (left + _DROP_WEIGHT * usual) / (seen + _DROP_WEIGHT)
+        return leaves * (1 - usual) > 2 * usual * (1 - leaves)
 
     def worth(self, name: str, read: float, write: float) -> float:
         """What a token saves that is dead and not read any more, less that it may have to be written again."""

@@ -77,7 +77,7 @@ def place_by_plan(state: State, turn: Turn) -> Placement:
 def _fold_all(planned: Placement, why: str) -> Placement:
     # Where messages end up is not known: only what comes before all of them can be marked.
     marks = tuple([mark for mark in planned.marks if mark == 0])
-    return replace(planned, keep=0, within=0, forms={}, marks=marks, served=None, lasting=None, why=why)
+    return replace(planned, keep=0, within=0, order=(), forms={}, marks=marks, served=None, lasting=None, why=why)
 
 
 def find_forced(state: State, turn: Turn) -> str | None:

@@ -102,6 +102,7 @@ def _plan(
     return Placement(
         keep=chosen.keep,
         within=chosen.within,
+        order=_list_moved(ground, chosen),
         forms=forms if chosen.keep is None else {},
         why=wish or _explain(chosen, other, ground, lapse=lapse),
         marks=chosen.marks,
@@ -110,6 +111,18 @@ def _plan(
         cost=round(chosen.expected, 1),
         other=round(other.expected, 1),
     )
+
+
+def _list_moved(ground: Survey, chosen: PricedCut) -> tuple[str, ...]:
+    """What a cut shows in the question: what is due to leave is the last, so that the next cut leaves the others."""
+    keep = chosen.keep
+    if keep is None or not ground.order:
+        return ()
+    behind = [one for one in ground.carriers if one.start >= keep]
+    moved = {name for one in behind for name, _ in one.alive}
+    moved -= {name for one in behind[:1] for name, _ in one.head[: chosen.within]}
+    listed = [name for name in ground.order if name in moved or name not in ground.wholes]
+    return tuple(listed) if len(listed) > 1 else ()
 
 
 def lets_move(prompt: Prompt, profile: CacheProfile) -> bool:

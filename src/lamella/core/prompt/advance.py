@@ -142,7 +142,8 @@ def _state(
     question, shown = ask_stated(
         now, attached, typed, placement=placement, place=message_place(at), in_set=in_set, measure=measure
     )
-    trail = follow(now.trail, placement, asked_at=at, attached=in_set, known=now.library)
+    ages = {name: now.turns - now.library[name].at for name in now.trail.attached if name in now.library}
+    trail = follow(now.trail, placement, asked_at=at, attached=in_set, known=now.library, ages=ages)
     whole = find_whole(placement) & {artifact.id for artifact in attached}
     return question, shown, replace(learn_turn(now, turn, attached, shown=shown, whole=whole), trail=trail)
 
@@ -152,7 +153,7 @@ def _place(state: State, turn: Turn, place: Planner, *, measure: Measure) -> Pla
     placement = place(state, turn)
     if not placement.keep or state.measured_by == measure.name:
         return placement
-    return replace(placement, keep=0, within=0)
+    return replace(placement, keep=0, within=0, order=())
 
 
 def learn_turn(

@@ -41,7 +41,21 @@ def ask_stated(
     """The user's message of a turn and what it shows: what a cut moved there, what is new, a line if that says more."""
     moved = find_moved_in(state.library, state.standing, place) if placement.keep is not None else []
     shown = show_set(state, attached, placement=placement, place=place, in_set=in_set, measure=measure)
-    return ask_with(shown, typed, count=measure.count, moved=moved), shown
+    if not placement.order:
+        return ask_with(shown, typed, count=measure.count, moved=moved), shown
+    segments, pieces, added, images = shown
+    names = {one.pieces[-1]: name for name, one in state.standing.items() if one.place == place and one.pieces}
+    names |= {segment.text: segment.id for segment in segments if segment.text}
+    arranged = _arrange((*moved, *pieces), names, placement.order)
+    return ask_with((segments, arranged, added, images), typed, count=measure.count), shown
+
+
+def _arrange(pieces: Sequence[str], names: Mapping[str, str], order: Sequence[str]) -> tuple[str, ...]:
+    """The pieces of a question, with those of texts that are ordered before all others."""
+    ranks = {name: rank for rank, name in enumerate(order)}
+    first = [piece for piece in pieces if names.get(piece) in ranks]
+    rest = [piece for piece in pieces if names.get(piece) not in ranks]
+    return (*sorted(first, key=lambda piece: ranks[names[piece]]), *rest)
 
 
 def show_set(

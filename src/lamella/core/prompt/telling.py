@@ -294,7 +294,7 @@ class _StatedTalk(_ToldTalk):
     def __init__(self, state: State, measure: Measure, *, terms: Terms) -> None:
         super().__init__(state, measure)
         self._terms = terms
-        self._trail = LongTrail(state.trail, state.library)
+        self._trail = LongTrail(state.trail, {name: state.turns - one.at for name, one in state.library.items()})
         # The working set of a state was found under the terms of its last turn, which may have been others.
         self._knows_set = False
 

@@ -11,6 +11,9 @@ from lamella.core.log.placement import Lapse, Placement
 # How many places that a cache may hold are remembered; older ones lie before newer ones, or are long gone.
 _REMEMBERED = 24
 _NO_HABITS: Mapping[str, "Habit"] = MappingProxyType({})
+# Whatever was attached longer ago than so many turns is as likely to go as what was attached then.
+OLDEST = 8
+_NO_AGES = ((0, 0),) * OLDEST
 
 
 class Held(NamedTuple):
@@ -36,7 +39,8 @@ class Trail(NamedTuple):
     ``at`` is when the last request was sent; ``requests`` are those with a known pause before them, of which so many
     were ``short`` lapses or ``long`` ones, and so many ``kept`` from being one. ``stable`` is the last message before
     the last fold's question. ``attached`` is the working set as the model was told it last. ``habits`` are those of
-    what is known.
+    what is known; ``ages`` how many things were in the set so many turns after they were last attached, from one turn
+    on, and how many of them left it then.
     """
 
     entries: tuple[Held, ...] = ()
@@ -48,6 +52,7 @@ class Trail(NamedTuple):
     stable: int | None = None
     attached: tuple[str, ...] = ()
     habits: Mapping[str, Habit] = _NO_HABITS
+    ages: tuple[tuple[int, int], ...] = _NO_AGES
 
 
 NO_TRAIL = Trail()
@@ -72,14 +77,22 @@ def keep_warm(trail: Trail, at: datetime | None) -> Trail:
 
 
 def follow(
-    trail: Trail, placement: Placement, *, asked_at: int, attached: Iterable[str], known: Iterable[str]
+    trail: Trail,
+    placement: Placement,
+    *,
+    asked_at: int,
+    attached: Iterable[str],
+    known: Iterable[str],
+    ages: Mapping[str, int],
 ) -> Trail:
     """The trail once a request is sent that asks its question in the message ``asked_at``.
 
-    ``attached`` is the working set of its turn, ``known`` all that was attached before it.
+    ``attached`` is the working set of its turn, ``known`` all that was attached before it. ``ages`` says how many turns
+    before it that was, of what was in the working set until then.
     """
     trail = keep_warm(trail, placement.kept)
     keep, now = placement.keep, tuple(attached)
+    stays = frozenset(now)
     held = {one.position: one for one in trail.entries if keep is None or one.position < keep}
     held.update({one.position: one for one in _hold(placement, asked_at)})
     return count_lapse(trail, placement.lapse)._replace(
@@ -87,7 +100,8 @@ def follow(
         at=placement.at or trail.at,
         stable=trail.stable if keep is None else asked_at - 1 if asked_at else None,
         attached=now,
-        habits=_learn(trail, frozenset(now), known),
+        habits=_learn(trail, stays, known),
+        ages=_add_ages(trail.ages, ages.values(), [age for name, age in ages.items() if name not in stays]),
     )
 
 
@@ -123,13 +137,27 @@ def _learn(trail: Trail, now: Collection[str], known: Iterable[str]) -> Mapping[
 _NEW = Habit()
 
 
+def _add_ages(
+    ages: tuple[tuple[int, int], ...], seen: Iterable[int], left: Iterable[int]
+) -> tuple[tuple[int, int], ...]:
+    """The ages with more that was in the set at some, and left it at some."""
+    stayed, gone = Counter(map(find_age, seen)), Counter(map(find_age, left))
+    return tuple([(one + stayed[at], other + gone[at]) for at, (one, other) in enumerate(ages)]) if stayed else ages
+
+
+def find_age(age: int) -> int:
+    """Where the ages have what was attached so many turns ago."""
+    return min(max(age, 1), OLDEST) - 1
+
+
 class LongTrail:
     """A trail that many requests go on, one after another, all of them without a fold: what each leaves is added up.
 
-    ``attached`` is the working set as the model was told it last.
+    ``attached`` is the working set as the model was told it last; ``known`` says how many turns before the first
+    of them things were attached last.
     """
 
-    def __init__(self, trail: Trail, known: Iterable[str]) -> None:
+    def __init__(self, trail: Trail, known: Mapping[str, int]) -> None:
         self._trail = trail
         self.attached = trail.attached
         # What was planned for each request, and the message that the first of so many asked its question in.
@@ -138,6 +166,10 @@ class LongTrail:
         # The first request that knew something, and that which found it attached, by their numbers.
         self._known = dict.fromkeys(known, 0)
         self._since = dict.fromkeys(trail.attached, 0)
+        # The request that attached something last, and that up to which its ages are added up.
+        self._brought = {name: 1 - age for name, age in known.items()}
+        self._aged: dict[str, int] = {}
+        self._ages: tuple[Counter[int], Counter[int]] = Counter(), Counter()
         self._stayed: Counter[str] = Counter()
         self._dropped: Counter[str] = Counter()
         self._returned: Counter[str] = Counter()
@@ -154,6 +186,8 @@ class LongTrail:
         for name in self.attached:
             if name not in attached:
                 self._dropped[name] += 1
+                self._age(name, next_one)
+                self._ages[1][next_one - self._brought.get(name, next_one)] += name in self._known
                 self._stayed[name] += next_one - max(self._since.pop(name), self._known.get(name, next_one))
         for name in attached:
             if name not in self._since:
@@ -164,10 +198,24 @@ class LongTrail:
     def learn(self, names: Iterable[str]) -> None:
         """What is known to the requests after the last."""
         for name in names:
+            self._age(name, self._requests)
             self._known.setdefault(name, self._requests)
+            self._brought[name] = self._requests
+
+    def _age(self, name: str, until: int) -> None:
+        """Add up how long ago something was attached in each request that found it in the set, up to this one."""
+        if name not in self._since or name not in self._known:
+            return
+        first = max(self._since[name], self._known[name], self._aged.get(name, 0)) + 1
+        oldest = min(until, self._brought[name] + OLDEST)
+        self._ages[0].update([request - self._brought[name] for request in range(first, oldest + 1)])
+        self._ages[0][OLDEST] += max(0, until - max(oldest, first - 1))
+        self._aged[name] = until
 
     def end(self) -> Trail:
         """The trail after all of them."""
+        for name in self.attached:
+            self._age(name, self._requests)
         placements = [one for part, _ in self._parts for one in part]
         lapses = Counter([one.lapse for one in placements])
         return self._trail._replace(
@@ -179,6 +227,7 @@ class LongTrail:
             kept=self._trail.kept + lapses[Lapse.KEPT],
             attached=self.attached,
             habits={name: self._add_up(name, first) for name, first in self._known.items() if first < self._requests},
+            ages=_add_ages(self._trail.ages, *[counted.elements() for counted in self._ages]),
         )
 
     def _add_up(self, name: str, first: int) -> Habit:

@@ -32,6 +32,7 @@ from lamella.core.messages.usage import Usage
 from lamella.core.prompt.state import State
 from lamella.core.search.finding import Found
 from lamella.core.values import replace
+from lamella.engine.cold import ColdCache, CoolingChat, find_cold
 from lamella.engine.dialogue.answer import Answer
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.fitting import wait_apart
@@ -52,7 +53,7 @@ NO_LIMITS = TurnLimits()
 _UNPRICED = "No price is known of {model}: max_cost holds nothing back."
 
 
-class SendingChat(Protocol):
+class SendingChat(CoolingChat, Protocol):
     """A conversation that can be asked, answered, given results, and made smaller while a turn waits."""
 
     @property
@@ -120,18 +121,33 @@ def answer(
 
 
 class _Opening(NamedTuple):
-    """A turn that is about to be sent, when it was begun, how long it took to build, and whether anybody knows yet."""
+    """A turn that is about to be sent, when it was begun, how long it took to build, and whether anybody knows yet.
+
+    ``cold`` is what it was to cost where the cache lapsed before it.
+    """
 
     turn: TurnView
     started: datetime
     built: float
     told: bool
+    cold: ColdCache | None = None
 
 
 async def _ask(chat: SendingChat, asked: Ask, post: Delivery) -> _Opening:
     started = post.clock.now()
+    cold = await post.workers.run(partial(_find_lapsed, chat, started))
+    begun = post.clock.now()
     turn = await wait_apart(lambda: chat.ask(asked, at=started), post.workers.run)
-    return _Opening(turn, started, tell_seconds(started, post.clock.now()), told=False)
+    return _Opening(turn, started, tell_seconds(begun, post.clock.now()), told=False, cold=cold)
+
+
+def _find_lapsed(chat: CoolingChat, at: datetime) -> ColdCache | None:
+    """What the next message costs where the cache lapsed. Where that cannot be told, asking says why, if it cannot."""
+    try:
+        cold = find_cold(chat, at=at)
+    except LamellaError:
+        return None
+    return cold if cold is not None and cold.lapsed else None
 
 
 async def _go_on(turn: TurnView, post: Delivery, began: datetime | None) -> _Opening:
@@ -141,6 +157,8 @@ async def _go_on(turn: TurnView, post: Delivery, began: datetime | None) -> _Ope
 def _tell(opening: _Opening, post: Delivery, limits: TurnLimits) -> Iterator[Event]:
     """What is said of a turn before it is sent."""
     if not opening.told:
+        if opening.cold is not None:
+            yield Event(kind=EventName.COLD, cold=opening.cold)
         yield Event(kind=EventName.ENVELOPE, turn=opening.turn)
         if limits.max_cost is not None and opening.turn.cost is None:
             yield Event(kind=EventName.NOTE, said=_UNPRICED.format(model=post.model))

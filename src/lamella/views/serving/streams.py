@@ -9,6 +9,7 @@ from lamella.core.log.receipt import Receipt
 from lamella.core.messages.delta import ToolCall
 from lamella.core.messages.rounds import ToolOutput
 from lamella.core.messages.usage import Usage
+from lamella.views.caches.cold import ColdShape, view_cold
 from lamella.views.ledger import view_call
 from lamella.views.receipts import view_receipt
 from lamella.views.turns import TurnShape, view_turn
@@ -40,6 +41,8 @@ class EventShape(Protocol):
     def receipt(self) -> Receipt | None: ...
     @property
     def wait(self) -> float | None: ...
+    @property
+    def cold(self) -> ColdShape | None: ...
 
 
 def view_event(event: EventShape) -> dict[str, object]:
@@ -116,6 +119,7 @@ def _view_compaction(event: EventShape) -> dict[str, object]:
 
 
 _VIEWS: Mapping[str, Callable[[EventShape], dict[str, object]]] = {
+    "cold": lambda event: {"cold": view_cold(event.cold)},
     "envelope": _view_envelope,
     "delta": lambda event: {"text": event.text},
     "reasoning": lambda event: {"text": event.said},

@@ -57,3 +57,10 @@ def test_ten_requests_are_ahead_at_least() -> None:
     assert expect_short_lapses(NO_TRAIL) == pytest.approx(0.06 * 10)
     assert expect_short_lapses(NO_TRAIL._replace(requests=10)) == pytest.approx(0.06 * 8 / 18 * 10)
     assert expect_short_lapses(NO_TRAIL._replace(requests=11)) == pytest.approx(0.06 * 8 / 19 * 11)
+
+
+def test_what_leaves_some_turns_after_it_was_attached_is_due_then() -> None:
+    ages = ((20, 0), (20, 18), *NO_TRAIL.ages[2:])
+    hazards = find_hazards(NO_TRAIL._replace(ages=ages))
+    assert [hazards.is_due(age) for age in (1, 2, 3, 40)] == [False, True, False, False]
+    assert not any(find_hazards(NO_TRAIL).is_due(age) for age in (1, 2, 40))

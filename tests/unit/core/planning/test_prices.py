@@ -3,6 +3,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from tests.unit.core.compaction.talking import QUARTERS, Story, attaching, note
 
+from lamella.core.artifacts.make import make_tool_result
 from lamella.core.ledger.cache import CacheProfile
 from lamella.core.log.placement import Form, Lapse, Placement
 from lamella.core.log.terms import Attachments, History, Layout, Terms
@@ -301,6 +302,7 @@ BARE = Survey(
     wholes={},
     changed={},
     leaving=frozenset(),
+    order=(),
 )
 
 
@@ -392,3 +394,36 @@ def test_what_a_compaction_left_as_it_was_stays_whatever_it_costs() -> None:
     other = replace(QUARTERS, name="other")
     counted = plan_by_price(story.state, story.bind(turn), MARKED, measure=other, room=1e9, at=story.at)
     assert (counted.keep, counted.why) == (0, "another model counts otherwise")
+
+
+def slide(profile: CacheProfile) -> tuple[Priced, list[Placement]]:
+    """Every turn brings a note and takes the one out that came three turns before it."""
+    story = Priced(profile, STICKY)
+    story.tell("begin", Turn(text="begin", system=SystemParts(base="Be terse.")))
+    turns = [attaching(note(f"{at:02}.md", f"{LONG}This is {at:02}.")) for at in range(16)]
+    left = [replace(turn, detach=(f"{at - 3:02}.md",) if at >= 3 else ()) for at, turn in enumerate(turns)]
+    return story, [story.tell(f"q{at}", turn) for at, turn in enumerate(left)]
+
+
+def test_where_every_prefix_is_served_a_cut_shows_last_what_is_due_to_leave() -> None:
+    story, plans = slide(STEPPED)
+    ordered = [plan.order for plan in plans if plan.order]
+    # Before anything was seen to go, what was seen first comes first.
+    assert ordered[0] == tuple(sorted(ordered[0]))
+    assert ordered[-1] == (*sorted(ordered[-1])[1:], min(ordered[-1]))
+    assert any(plan.within for plan in plans)
+    given = make_tool_result(name="look", arguments={}, output="This was found.")
+    asked = replace(attaching(note("16.md", LONG)), detach=("13.md",), fold=True, results=(given,))
+    shown = story.tell("and now?", asked)
+    question = story.last_sent[-1].text
+    texts = [question.index(f"<path>{name}</path>") for name in shown.order]
+    assert len(texts) == 3
+    # What left and what a tool gave stand behind all that lives.
+    places = [*texts, question.index("<left_out>"), question.index("This was found.")]
+    assert places == sorted(places)
+
+
+def test_where_a_message_is_served_whole_or_not_at_all_what_was_seen_first_comes_first() -> None:
+    _, plans = slide(replace(STEPPED, marks=4))
+    assert any(plan.keep is not None for plan in plans[3:])
+    assert not any(plan.order for plan in plans)

@@ -5,6 +5,7 @@ from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from tests.unit.engine.sending.test_keep_alive import CLAUDE, begin
 
 from lamella.adapters.providers.scripted.provider import Line, ScriptedProvider
 from lamella.adapters.stores.memory import MemoryStore
@@ -348,3 +349,20 @@ def test_a_conversation_without_a_model_goes_to_the_one_that_settings_name() -> 
     assert said(events) == "four"
     assert events[0].turn is not None
     assert events[0].turn.envelope.model == MODEL
+
+
+def test_a_message_after_the_cache_lapsed_begins_with_what_that_costs() -> None:
+    sitting = begin(Line(text="Noon."), Line(text="Again."))
+    sitting.clock.wait(600)
+
+    async def send_one() -> list[Event]:
+        return [event async for event in send(sitting.chat, Ask(text="And now?"), sitting.post(CLAUDE))]
+
+    told, *rest = asyncio.run(send_one())
+    assert told.kind is EventName.COLD
+    assert told.cold is not None
+    assert told.cold.lapsed
+    assert told.cold.folded_tokens <= told.cold.tokens
+    assert rest[0].kind is EventName.ENVELOPE
+    # Warm again, nothing is said of it.
+    assert EventName.COLD not in [event.kind for event in (*rest, *asyncio.run(send_one()))]

@@ -4,6 +4,7 @@ from pydantic import BaseModel, Field
 
 from lamella.faces.server.bodies.compaction import ReceiptJson
 from lamella.faces.server.bodies.ledger import ModelCallJson, UsageJson
+from lamella.faces.server.bodies.library import ColdCacheJson
 from lamella.faces.server.bodies.prompts import AskedTurnJson
 from lamella.faces.server.bodies.shape import ConversationBody, JsonBody
 
@@ -73,6 +74,12 @@ class NoteEventJson(JsonBody):
     said: str
 
 
+class ColdEventJson(JsonBody):
+    """The cache lapsed before the message: what that costs, as it would have been and folded."""
+
+    cold: ColdCacheJson
+
+
 class DoneEventJson(JsonBody):
     """The answer is written down."""
 
@@ -99,6 +106,7 @@ class ErrorEventJson(JsonBody):
 
 # What stands in the data of each event of a stream.
 EVENTS: dict[str, type[BaseModel]] = {
+    "cold": ColdEventJson,
     "envelope": EnvelopeEventJson,
     "delta": DeltaEventJson,
     "reasoning": DeltaEventJson,

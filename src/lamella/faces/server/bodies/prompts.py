@@ -87,6 +87,7 @@ class PlacementJson(JsonBody):
     served: int | None
     expected: float | None
     next_best: float | None
+    order: list[str] | None = None
 
 
 class AskedTurnJson(JsonBody):
