@@ -31,6 +31,7 @@ from lamella.engine.dialogue.recalling import Recaller
 from lamella.engine.dialogue.turn import TurnView, no_model
 from lamella.engine.keeping.backend import Backend
 from lamella.engine.keeping.branch.past import BranchReader, find_state
+from lamella.engine.keeping.checkpoints import NOTHING_KEPT, KeptBranch
 from lamella.engine.keeping.commands.asides import AccountedChat
 from lamella.engine.keeping.commands.chat import CommandedChat
 from lamella.engine.keeping.commands.planning import PlannedChat
@@ -333,10 +334,10 @@ class StoredChat(StagedChat, CommandedChat, RuledChat, PlannedChat, AccountedCha
         if self._settings.changed:
             self._settings.note_written()
 
-    def _find_state(self) -> bytes:
+    def _find_state(self) -> KeptBranch:
         """What the active branch came to, as far as it is known here, for the next checkpoint."""
         if self._dialogue is None:
-            return b""
+            return NOTHING_KEPT
         state, measure = self._dialogue.before
         return find_state(self._log, state, usual=self._configured.terms, measure=measure)
 
@@ -391,7 +392,7 @@ class StoredChat(StagedChat, CommandedChat, RuledChat, PlannedChat, AccountedCha
         return dialogue
 
     def _contents(self, hashes: Sequence[str]) -> Mapping[str, bytes]:
-        return self._backend.store.read_contents(self.id, hashes) if hashes else {}
+        return self._kept.read_contents(hashes) if hashes else {}
 
     def _moment(self, at: datetime | None) -> str:
         return (at or self._backend.clock.now()).astimezone(UTC).isoformat().replace("+00:00", "Z")

@@ -202,7 +202,7 @@ def test_one_larger_than_a_store_takes_is_not_written() -> None:
     snapshot = make_snapshot(FOLDED, after=0)
     whole = write_snapshot(snapshot)
     assert whole is not None
-    size = len(whole) - len(HEADER) - 32
+    size = len(whole) - len(HEADER) - 4
     assert write_snapshot(snapshot, largest=size) == whole
     assert write_snapshot(snapshot, largest=size - 1) is None
 

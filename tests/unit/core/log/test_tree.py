@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import pytest
+from msgspec import Raw, msgpack
 from tests.unit.core.log.test_snapshot import AT, CHAT, RECORDS, fold, snap
 from tests.unit.raw import write_raw
 
@@ -129,9 +130,14 @@ def test_a_log_forgets_no_message() -> None:
 
 
 def test_what_cannot_be_unpacked_is_damage() -> None:
-    def read(packed: bytes) -> Node:
-        return PackedNodes(pack_nodes(snap(12).nodes)._replace(packed=packed))[0]
+    columns = pack_nodes(snap(12).nodes)
+    runs, apart, _ = msgpack.decode(columns.rest)
+
+    def read(rest: bytes) -> Node:
+        return PackedNodes(columns._replace(rest=Raw(rest)))[0]
 
     for packed in (b"", b"nothing that was packed"):
         with pytest.raises(StoreDamagedError):
-            read(packed)
+            read(msgpack.encode((runs, apart, packed)))
+    with pytest.raises(StoreDamagedError):
+        read(b"nothing that was written")

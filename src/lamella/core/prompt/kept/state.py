@@ -10,6 +10,7 @@ from types import MappingProxyType
 from msgspec import DecodeError, Raw
 from msgspec.msgpack import Decoder, Encoder
 
+from lamella.core.artifacts.model import Kind
 from lamella.core.budget.counting import Measure
 from lamella.core.log.compactions import CompactionsInForce
 from lamella.core.log.events.artifact import Contents, StoredArtifact
@@ -94,9 +95,7 @@ class KeptState:
         """Every content that it names."""
         return tuple(dict.fromkeys(name for one in self._body[1] for name in one.hashes()))
 
-    def unpack(
-        self, names: Sequence[str], texts: Sequence[str], contents: Contents, *, measure: Measure
-    ) -> State | None:
+    def unpack(self, names: Sequence[str], texts: Sequence[str], contents: Contents) -> State | None:
         """The state, given what was said on its branch; none where some content is gone."""
         state, stored, kept, stood, known, shelved, standing, owns, talk = self._body
         try:
@@ -105,7 +104,7 @@ class KeptState:
             stands = [unpack_standing(one, artifacts, pieces) for one in stood]
             library = unpack_library(known, artifacts)
             end = 2 * self.turns
-            exchanges = unpack_talk(talk, names[:end], texts[:end], count=measure.count, pieces=pieces)
+            exchanges = unpack_talk(talk, names[:end], texts[:end], pieces=pieces)
         except _UNREADABLE:
             return None
         shelf = {name: stands[at] for name, at in shelved.items()}
@@ -143,14 +142,14 @@ def write_state(
         return b""
     grounds = _find_grounds(names[:end], committed, usual=usual, measure=measure)
     try:
-        body = _pack(state, names[:end], texts[:end], measure=measure)
+        body = _pack(state, names[:end], texts[:end])
         data = b"" if body is None else _ENCODER.encode((grounds, state.turns, state.head, body))
     except _UNREADABLE:
         return b""
     return data if len(data) <= _LARGEST else b""
 
 
-def _pack(state: State, names: Sequence[str], texts: Sequence[str], *, measure: Measure) -> _Body | None:
+def _pack(state: State, names: Sequence[str], texts: Sequence[str]) -> _Body | None:
     shelves = Shelves()
     stands: dict[Standing, int] = {}
     stood: list[KeptStanding] = []
@@ -163,7 +162,7 @@ def _pack(state: State, names: Sequence[str], texts: Sequence[str], *, measure: 
     artifacts = pack_artifacts(shelves.artifacts)
     if artifacts is None:
         return None
-    talk = pack_talk(state.talk.exchanges[:], names, texts, count=measure.count, shelves=shelves)
+    talk = pack_talk(state.talk.exchanges[:], names, texts, shelves=shelves)
     return (
         replace(
             state,
@@ -189,6 +188,13 @@ def _pack(state: State, names: Sequence[str], texts: Sequence[str], *, measure: 
 
 def _number(standing: Mapping[str, Standing], stands: Mapping[Standing, int]) -> dict[str, int]:
     return {name: stands[one] for name, one in standing.items()}
+
+
+def list_named(state: State) -> dict[str, str]:
+    """The texts that a state names by hash."""
+    known = [entry.artifact for entry in state.library.values()]
+    standing = [one.artifact for one in (*state.shelf.values(), *state.standing.values())]
+    return {one.hash: one.text for one in (*known, *standing) if one.kind is not Kind.IMAGE}
 
 
 def read_state(data: bytes) -> KeptState | None:

@@ -16,6 +16,7 @@ from lamella.core.text.content import hash_text
 from lamella.core.values import replace
 from lamella.engine.chat import Chat
 from lamella.engine.keeping.branch.past import find_state
+from lamella.engine.keeping.checkpoints import NOTHING_KEPT
 from lamella.holdings import Checkpoint
 from lamella.ports import Store
 
@@ -43,7 +44,13 @@ def fill(store: Store, turns: int = 6) -> Chat:
     return chat
 
 
-def tells_all(store: Store, alter: Callable[[Checkpoint], Checkpoint | None] = lambda one: one) -> bool:
+def without_contents(checkpoint: Checkpoint) -> Checkpoint:
+    snapshot = read_snapshot(checkpoint.data)
+    assert snapshot is not None
+    return replace(checkpoint, data=write_snapshot(replace(snapshot, contents={})) or b"")
+
+
+def tells_all(store: Store, alter: Callable[[Checkpoint], Checkpoint] = without_contents) -> bool:
     """Whether the first turn is told when the next is asked: nobody else asks for what it brought."""
     noting = Noting(store, alter)
     turn = open_chat(noting).ask("And now?")
@@ -54,7 +61,7 @@ def tells_all(store: Store, alter: Callable[[Checkpoint], Checkpoint | None] = l
 def without_state(checkpoint: Checkpoint) -> Checkpoint:
     snapshot = read_snapshot(checkpoint.data)
     assert snapshot is not None
-    return replace(checkpoint, data=write_snapshot(replace(snapshot, state=b"")) or b"")
+    return replace(checkpoint, data=write_snapshot(replace(snapshot, state=b"", contents={})) or b"")
 
 
 def test_what_a_kept_state_tells_is_not_told_again() -> None:
@@ -111,4 +118,4 @@ def test_of_an_earlier_turn_something_is_read_when_somebody_asks_for_it() -> Non
 
 def test_a_state_that_is_not_of_the_branch_is_not_kept() -> None:
     elsewhere = State(conversation="chat", head="elsewhere", turns=1, measured_by=QUARTERS.name)
-    assert find_state(Log("chat"), elsewhere, usual=Terms(), measure=QUARTERS) == b""
+    assert find_state(Log("chat"), elsewhere, usual=Terms(), measure=QUARTERS) == NOTHING_KEPT
