@@ -120,6 +120,10 @@ class CountingBook:
             self._measures[plain.name] = replace(plain, count=page.__getitem__)
         return self._measures[plain.name]
 
+    def know(self, measure: Measure, texts: Mapping[str, int]) -> None:
+        """Take in counts of texts that this measure made before."""
+        self._pages[measure.name].update(texts)
+
     def begin(self) -> None:
         """Begin something new: what was counted for a turn that came to nothing is not kept."""
         for page in self._pages.values():

@@ -9,7 +9,7 @@ from tests.unit.raw import write_raw
 
 from lamella.core.log.branch import path_hashes, read_past, read_turns
 from lamella.core.log.log import Log
-from lamella.core.log.nodes import Node, Told, ToldRun, list_parts, name_messages
+from lamella.core.log.nodes import Node, Told, ToldRun, list_parts, list_said, name_messages
 from lamella.core.log.records import EventKind, Record
 from lamella.core.log.snapshot import join_snapshots, make_snapshot
 from lamella.core.log.terms import Terms
@@ -127,6 +127,19 @@ def test_a_log_forgets_no_message() -> None:
     nodes = nodes_of(restore(12))
     with pytest.raises(TypeError):
         del nodes[next(iter(nodes))]
+
+
+def test_whole_turns_that_follow_one_another_are_told_without_a_look_at_the_rest() -> None:
+    records = RECORDS[:8]
+    told = fold(records).path()
+    snapshot = make_snapshot(fold(records), after=0)
+    columns = pack_nodes(snapshot.nodes)._replace(rest=Raw(b"nothing that was written"))
+    assert columns.line is not None
+    log, _ = join_snapshots([replace(snapshot, nodes=PackedNodes(columns))], Log(CHAT))
+    assert list_said(log.path()) == list_said(told)
+    assert len(log.path()) == len(told)
+    with pytest.raises(StoreDamagedError):
+        list(log.path())
 
 
 def test_what_cannot_be_unpacked_is_damage() -> None:

@@ -42,13 +42,14 @@ _UNREADABLE = (DecodeError, LookupError, OverflowError, RecursionError, TypeErro
 # Whose rendering it is, who counted (a name and a factor), the terms of turns that say none, and of each compaction in
 # force the question that it was before and its id.
 _Grounds = tuple[int, str, float, Terms, tuple[tuple[str, str], ...]]
-# The state without what follows; artifacts, pieces of text, and everything that stands somewhere; the library; the
-# shelf and what stands in messages, by their numbers, and none of the latter where it is the shelf; whether the shelf
-# is the library's, none where it is nobody's; and the talk.
+# The state without what follows; artifacts, pieces of text, their tokens, and everything that stands somewhere; the
+# library; the shelf and what stands in messages, by their numbers, and none of the latter where it is the shelf;
+# whether the shelf is the library's, none where it is nobody's; and the talk.
 _Body = tuple[
     State,
     tuple[StoredArtifact, ...],
     tuple[KeptPiece, ...],
+    tuple[int, ...],
     tuple[KeptStanding, ...],
     dict[str, KeptEntry],
     dict[str, int],
@@ -95,9 +96,11 @@ class KeptState:
         """Every content that it names."""
         return tuple(dict.fromkeys(name for one in self._body[1] for name in one.hashes()))
 
-    def unpack(self, names: Sequence[str], texts: Sequence[str], contents: Contents) -> State | None:
-        """The state, given what was said on its branch; none where some content is gone."""
-        state, stored, kept, stood, known, shelved, standing, owns, talk = self._body
+    def unpack(
+        self, names: Sequence[str], texts: Sequence[str], contents: Contents
+    ) -> tuple[State, Mapping[str, int]] | None:
+        """The state, given what was said on its branch, and the tokens of its texts; none where a content is gone."""
+        state, stored, kept, weights, stood, known, shelved, standing, owns, talk = self._body
         try:
             artifacts = unpack_artifacts(stored, contents)
             pieces = unpack_pieces(kept, artifacts)
@@ -108,7 +111,7 @@ class KeptState:
         except _UNREADABLE:
             return None
         shelf = {name: stands[at] for name, at in shelved.items()}
-        return replace(
+        unpacked = replace(
             state,
             library=library,
             shelf=shelf,
@@ -117,6 +120,7 @@ class KeptState:
             standing=shelf if standing is None else {name: stands[at] for name, at in standing.items()},
             talk=replace(state.talk, exchanges=Series(exchanges)),
         )
+        return unpacked, dict(zip(pieces, weights, strict=False))
 
 
 def _find_grounds(names: Sequence[str], committed: CompactionsInForce, *, usual: Terms, measure: Measure) -> _Grounds:
@@ -142,14 +146,14 @@ def write_state(
         return b""
     grounds = _find_grounds(names[:end], committed, usual=usual, measure=measure)
     try:
-        body = _pack(state, names[:end], texts[:end])
+        body = _pack(state, names[:end], texts[:end], measure=measure)
         data = b"" if body is None else _ENCODER.encode((grounds, state.turns, state.head, body))
     except _UNREADABLE:
         return b""
     return data if len(data) <= _LARGEST else b""
 
 
-def _pack(state: State, names: Sequence[str], texts: Sequence[str]) -> _Body | None:
+def _pack(state: State, names: Sequence[str], texts: Sequence[str], *, measure: Measure) -> _Body | None:
     shelves = Shelves()
     stands: dict[Standing, int] = {}
     stood: list[KeptStanding] = []
@@ -177,6 +181,7 @@ def _pack(state: State, names: Sequence[str], texts: Sequence[str]) -> _Body | N
         ),
         artifacts,
         tuple(shelves.kept),
+        tuple([measure.count(piece) for piece in shelves.pieces]),
         tuple(stood),
         known,
         _number(state.shelf, stands),

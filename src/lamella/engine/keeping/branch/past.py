@@ -23,13 +23,22 @@ class BranchReader:
     """Reads a branch of a log under the terms that its turns have where they say none."""
 
     def __init__(
-        self, log: Log, committed: CompactionsInForce, *, read_contents: ReadContents, usual: Terms, measure: Measure
+        self,
+        log: Log,
+        committed: CompactionsInForce,
+        *,
+        read_contents: ReadContents,
+        usual: Terms,
+        measure: Measure,
+        know: Callable[[Mapping[str, int]], None],
     ) -> None:
         self._log = log
         self._committed = committed
         self._read_contents = read_contents
         self._usual = usual
         self._measure = measure
+        # What takes in the tokens of texts that a state was kept with.
+        self._know = know
 
     def read(self, told: Sequence[Told], *, kept: bytes, find_time: Callable[[str], str | None]) -> Past:
         """Its past, from a state that was kept on, where that holds for it."""
@@ -66,7 +75,12 @@ class BranchReader:
         packed = read_state(kept) if kept and stays else None
         if packed is None or not packed.holds(names, self._committed, usual=self._usual, measure=self._measure):
             return None
-        return packed.unpack(names, texts, self._read_contents(packed.hashes()))
+        found = packed.unpack(names, texts, self._read_contents(packed.hashes()))
+        if found is None:
+            return None
+        state, tokens = found
+        self._know(tokens)
+        return state
 
 
 def find_state(log: Log, state: State, *, usual: Terms, measure: Measure) -> KeptBranch:

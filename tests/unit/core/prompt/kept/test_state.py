@@ -55,8 +55,10 @@ def keep(turns: list[Turn], *, at: int, usual: Terms = LIBRARY, committed: Compa
 def read(data: bytes, turns: list[Turn]) -> State:
     kept = read_state(data)
     assert kept is not None
-    state = kept.unpack(*said(turns), contents(turns))
-    assert state is not None
+    found = kept.unpack(*said(turns), contents(turns))
+    assert found is not None
+    state, tokens = found
+    assert tokens == {text: QUARTERS.count(text) for text in tokens}
     return replace(state, shelf_of=None)
 
 
