@@ -16,7 +16,7 @@ from lamella.core.log.events.message import read_brought, read_turn
 from lamella.core.log.events.reply import ReplyEvent
 from lamella.core.log.events.rounds import read_round, read_waiting
 from lamella.core.log.events.terms import settle_terms
-from lamella.core.log.nodes import UNREADABLE, Node, Told, ToldRun, damaged, list_parts, name_round
+from lamella.core.log.nodes import UNREADABLE, Node, Told, ToldPart, ToldRun, damaged, list_parts, name_round
 from lamella.core.log.receipt import Receipt
 from lamella.core.log.terms import Attachments, Terms
 from lamella.core.log.turn import Turn, TurnRun
@@ -27,7 +27,7 @@ from lamella.core.values import replace
 _USUAL = Terms()
 
 
-def path_hashes(told: Iterable[Told | ToldRun]) -> tuple[str, ...]:
+def path_hashes(told: Iterable[ToldPart]) -> tuple[str, ...]:
     """Every content that a branch names."""
     hashes: dict[str, None] = {}
     for turn in list_parts(told):
@@ -67,7 +67,7 @@ def read_turns(
 
 
 def read_past(
-    told: Iterable[Told | ToldRun], contents: Contents, committed: CompactionsInForce = NONE_IN_FORCE, *, usual: Terms
+    told: Iterable[ToldPart], contents: Contents, committed: CompactionsInForce = NONE_IN_FORCE, *, usual: Terms
 ) -> list[Turn | TurnRun]:
     """The same for going on after them: of those that only talk nobody asks what was sent for them then."""
     past: list[Turn | TurnRun] = []

@@ -1,6 +1,7 @@
 """Messages of the tree: one event that says something is one node."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple, overload
 
 from msgspec import Struct
@@ -131,13 +132,44 @@ class ToldRun(NamedTuple):
         )
 
 
-class ToldBranch(Sequence[Told]):
-    """The turns of a branch; those of runs are unpacked when they are asked for."""
+class ToldSpan:
+    """Turns that follow one another, of which hardly anybody looks at more than ids and texts: the rest is read then.
 
-    def __init__(self, parts: Sequence[Told | ToldRun], nodes: Mapping[str, Node]) -> None:
+    The first of them follows ``parent``, and ``model`` is the last that one of them names.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        texts: Sequence[str],
+        *,
+        parent: str,
+        model: str | None,
+        read: Callable[[], Sequence[Told | ToldRun]],
+    ) -> None:
+        self.names = names
+        self.texts = texts
+        self.parent = parent
+        self.model = model
+        self._read = read
+
+    @cached_property
+    def parts(self) -> Sequence[Told | ToldRun]:
+        """The turns, and runs of them."""
+        return self._read()
+
+
+# A turn of a branch, or several that are told together.
+ToldPart = Told | ToldRun | ToldSpan
+
+
+class ToldBranch(Sequence[Told]):
+    """The turns of a branch; those of runs and spans are unpacked when they are asked for."""
+
+    def __init__(self, parts: Sequence[ToldPart], nodes: Mapping[str, Node]) -> None:
         self.parts = parts
         self._nodes = nodes
-        self._length = sum([len(part.names) // 2 if isinstance(part, ToldRun) else 1 for part in parts])
+        self._length = sum([_count_turns(part) for part in parts])
 
     def __len__(self) -> int:
         return self._length
@@ -150,9 +182,11 @@ class ToldBranch(Sequence[Told]):
         for part in reversed(self.parts):
             yield from reversed(self._unfold(part))
 
-    def _unfold(self, part: Told | ToldRun) -> Sequence[Told]:
+    def _unfold(self, part: ToldPart) -> Sequence[Told]:
         if isinstance(part, Told):
             return (part,)
+        if isinstance(part, ToldSpan):
+            return [told for one in part.parts for told in self._unfold(one)]
         nodes = [self._nodes[name] for name in part.names]
         return [Told(message=asked, reply=said) for asked, said in zip(nodes[::2], nodes[1::2], strict=True)]
 
@@ -179,43 +213,55 @@ class ToldBranch(Sequence[Told]):
         return hash(tuple(self))
 
 
-def list_parts(told: Iterable[Told | ToldRun]) -> Iterable[Told | ToldRun]:
+def _count_turns(part: ToldPart) -> int:
+    return 1 if isinstance(part, Told) else len(part.names) // 2
+
+
+def list_spans(told: Iterable[ToldPart]) -> Sequence[ToldPart]:
+    """The turns of a branch, runs and spans as they are."""
+    return told.parts if isinstance(told, ToldBranch) else tuple(told)
+
+
+def list_parts(told: Iterable[ToldPart]) -> list[Told | ToldRun]:
     """The turns of a branch, runs as they are."""
-    return told.parts if isinstance(told, ToldBranch) else told
+    parts: list[Told | ToldRun] = []
+    for part in list_spans(told):
+        parts += part.parts if isinstance(part, ToldSpan) else (part,)
+    return parts
 
 
-def name_messages(told: Iterable[Told | ToldRun]) -> tuple[str, ...]:
+def name_messages(told: Iterable[ToldPart]) -> tuple[str, ...]:
     """The ids of a branch's questions and replies, in their order."""
     names: list[str] = []
-    for part in list_parts(told):
-        if isinstance(part, ToldRun):
+    for part in list_spans(told):
+        if not isinstance(part, Told):
             names += part.names
         else:
             names += [node.event.id for node in (part.message, part.reply) if node is not None]
     return tuple(names)
 
 
-def split_told(told: Iterable[Told], turns: int) -> tuple[list[Told | ToldRun], list[Told | ToldRun]]:
-    """The first turns of a branch, and those after them, runs as they are."""
-    before: list[Told | ToldRun] = []
-    rest: list[Told | ToldRun] = []
-    for part in list_parts(told):
-        length = len(part.names) // 2 if isinstance(part, ToldRun) else 1
-        if isinstance(part, ToldRun) and 0 < turns < length:
-            first, second = part.split(turns)
-            before.append(first)
-            rest.append(second)
+def split_told(told: Iterable[ToldPart], turns: int) -> tuple[list[ToldPart], list[ToldPart]]:
+    """The first turns of a branch, and those after them, runs and spans as they are."""
+    before: list[ToldPart] = []
+    rest: list[ToldPart] = []
+    for part in list_spans(told):
+        length = _count_turns(part)
+        if not isinstance(part, Told) and 0 < turns < length:
+            first, second = part.split(turns) if isinstance(part, ToldRun) else split_told(part.parts, turns)
+            before += [first] if isinstance(first, ToldRun) else first
+            rest += [second] if isinstance(second, ToldRun) else second
         else:
             (before if turns > 0 else rest).append(part)
         turns -= length
     return before, rest
 
 
-def list_said(told: Iterable[Told]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def list_said(told: Iterable[ToldPart]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The ids of a branch's questions and replies in their order, and their texts."""
     texts: list[str] = []
-    for part in list_parts(told):
-        if isinstance(part, ToldRun):
+    for part in list_spans(told):
+        if not isinstance(part, Told):
             texts += part.texts
         else:
             texts += [node.event.text for node in (part.message, part.reply) if node is not None]

@@ -7,7 +7,7 @@ wrote, is not used.
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from hashlib import sha256
+from zlib import crc32
 
 from msgspec import DecodeError, Raw, Struct
 from msgspec.msgpack import Decoder, Encoder
@@ -19,7 +19,9 @@ from lamella.core.values import replace
 
 _FAMILY = b"lamella log "
 _HEADER = _FAMILY + b"%d\n" % FORMAT
-_DIGEST = sha256().digest_size
+# Against damage, not against malice: whoever can write here can write any digest as well. One that nobody can make up
+# took as long as reading the bytes (2026-11-18).
+_DIGEST = 4
 # SQLite takes no value of more than 10**9 bytes, PostgreSQL none of more than 2**30.
 _LARGEST = 2**29
 
@@ -27,19 +29,21 @@ _LARGEST = 2**29
 class Snapshot(Struct, frozen=True, kw_only=True, dict=True, eq=False):
     """A log without its messages, those of them that came ``after`` so many events, and what was counted for them.
 
-    ``told`` is the log of so many events, its ``version``, as bytes where it was read: of many snapshots only the
-    newest is asked for it. ``tokens`` are the messages' own, in their order, by who counted; ``counts`` are those of
-    other texts. ``state`` is what the active branch came to, as bytes, where that is known and this is the newest.
+    ``told`` is the log of so many events, its ``version``, as bytes where it was read; of many snapshots only the
+    newest is asked for it, and the others are left without. ``tokens`` are the messages' own, in their order, by who
+    counted; ``counts`` are those of other texts. ``state`` is what the active branch came to, as bytes, where that is
+    known and this is the newest. ``contents`` are those by hash that states name and no snapshot before this one has.
     """
 
     after: int
     version: int
     conversation: str
-    told: Log | Raw
+    told: Log | Raw | None
     nodes: Sequence[Node]
     tokens: Mapping[int, Sequence[int]] = {}
     counts: bytes = b""
     state: bytes = b""
+    contents: Mapping[str, bytes] = {}
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Snapshot) and self._said == other._said
@@ -50,12 +54,13 @@ class Snapshot(Struct, frozen=True, kw_only=True, dict=True, eq=False):
 
     @property
     def _said(self) -> tuple[object, ...]:
-        return self.after, self.version, self.conversation, self.log, self.nodes, self.tokens, self.counts, self.state
+        placed = self.after, self.version, self.conversation, self.log, self.nodes
+        return *placed, self.tokens, self.counts, self.state, self.contents
 
     @cached_property
     def log(self) -> Log | None:
-        """The log without its messages, or none where it is not what the snapshot says of it."""
-        if isinstance(self.told, Log):
+        """The log without its messages, or none where it is not told, or not what the snapshot says of it."""
+        if self.told is None or isinstance(self.told, Log):
             return self.told
         try:
             log = _LOG_DECODER.decode(self.told)
@@ -65,7 +70,8 @@ class Snapshot(Struct, frozen=True, kw_only=True, dict=True, eq=False):
 
 
 _ENCODER = Encoder()
-_DECODER = Decoder(tuple[int, int, str, Raw, Columns, dict[int, list[int]], bytes, bytes])
+_DECODER = Decoder(tuple[int, int, str, Raw, Columns, dict[int, list[int]], bytes, bytes, dict[str, bytes]])
+_NOT_TOLD = _ENCODER.encode(None)
 _LOG_DECODER = Decoder(Log)
 
 
@@ -108,31 +114,37 @@ def write_snapshot(snapshot: Snapshot, *, largest: int = _LARGEST) -> bytes | No
     try:
         columns = pack_nodes(snapshot.nodes)
         head = (snapshot.after, snapshot.version, snapshot.conversation)
-        data = _ENCODER.encode((*head, snapshot.told, columns, snapshot.tokens, snapshot.counts, snapshot.state))
+        counted = (snapshot.tokens, snapshot.counts)
+        data = _ENCODER.encode((*head, snapshot.told, columns, *counted, snapshot.state, snapshot.contents))
     except (OverflowError, RecursionError, TypeError, ValueError):
         return None
-    return _HEADER + sha256(data).digest() + data if len(data) <= largest else None
+    return _HEADER + _digest(data) + data if len(data) <= largest else None
+
+
+def _digest(data: bytes | memoryview) -> bytes:
+    return crc32(data).to_bytes(_DIGEST, "big")
 
 
 def read_snapshot(data: bytes) -> Snapshot | None:
     """The snapshot that the bytes hold, or none where they are not whole or of another format."""
     start = len(_HEADER) + _DIGEST
     written = memoryview(data)[start:]
-    if data[:start] != _HEADER + sha256(written).digest():
+    if data[:start] != _HEADER + _digest(written):
         return None
     try:
-        after, version, conversation, told, columns, tokens, counts, state = _DECODER.decode(written)
+        after, version, conversation, told, columns, tokens, counts, state, contents = _DECODER.decode(written)
     except (DecodeError, RecursionError, ValueError):
         return None
     return Snapshot(
         after=after,
         version=version,
         conversation=conversation,
-        told=told,
+        told=None if bytes(told) == _NOT_TOLD else told,
         nodes=PackedNodes(columns),
         tokens=tokens,
         counts=counts,
         state=state,
+        contents=contents,
     )
 
 

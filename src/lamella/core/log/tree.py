@@ -6,11 +6,11 @@ times, calls and hashes of requests sent long ago are read where they are asked 
 
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from operator import attrgetter
 from typing import NamedTuple, overload
 
-from msgspec import DecodeError
+from msgspec import DecodeError, Raw
 from msgspec.msgpack import Decoder, Encoder
 
 from lamella.core.log.events.artifact import StoredArtifact
@@ -18,7 +18,7 @@ from lamella.core.log.events.message import EditEvent, MessageEvent
 from lamella.core.log.events.reply import ReplyEvent
 from lamella.core.log.events.rounds import StoredRound
 from lamella.core.log.events.terms import GivenTerms
-from lamella.core.log.nodes import Node, Told, ToldBranch, ToldRun, damaged
+from lamella.core.log.nodes import Node, Told, ToldBranch, ToldPart, ToldRun, ToldSpan, damaged
 from lamella.core.log.placement import Placement
 from lamella.core.values import replace
 
@@ -38,18 +38,23 @@ _SILENT = _says(MessageEvent(id="", parent="", text=""))
 WrittenRun = tuple[MessageEvent, str, int, int, dict[int, tuple[StoredArtifact, ...]], tuple[Placement, ...]]
 
 
-class Columns(NamedTuple):
-    """Messages as a snapshot has them: ids, texts, numbers, the runs among them, and everything else.
+# The runs among messages, what is to be said of messages apart from them, and, packed, that of those in them.
+WrittenRest = tuple[tuple[WrittenRun, ...], tuple[Node, ...], bytes]
+_REST_DECODER = Decoder(WrittenRest)
 
-    What is to be said of messages ``apart`` from runs is there at once, and that of the others is packed.
+
+class Columns(NamedTuple):
+    """Messages as a snapshot has them: ids, texts, numbers, and everything else.
+
+    Where they are whole turns, each after the one before it, ``line`` is whom the first follows and the last model that
+    one of them names: then most of them are told without a look at the ``rest``.
     """
 
     names: tuple[str, ...]
     texts: tuple[str, ...]
     numbers: tuple[int, ...]
-    runs: tuple[WrittenRun, ...]
-    apart: tuple[Node, ...]
-    packed: bytes
+    line: tuple[str, str | None] | None
+    rest: Raw
 
 
 class PackedNodes(Sequence[Node]):
@@ -59,14 +64,27 @@ class PackedNodes(Sequence[Node]):
         self.columns = columns
 
     @cached_property
+    def _rest(self) -> WrittenRest:
+        try:
+            rest: WrittenRest = _REST_DECODER.decode(self.columns.rest)
+        except (DecodeError, RecursionError, ValueError) as error:
+            raise damaged(f"A snapshot with the message {self.columns.names[0]}", error) from error
+        return rest
+
+    @property
+    def runs(self) -> tuple[WrittenRun, ...]:
+        """The runs among them."""
+        return self._rest[0]
+
+    @cached_property
     def _apart(self) -> dict[int, Node]:
-        return dict(zip(_list_apart(self.columns.runs, len(self)), self.columns.apart, strict=True))
+        return dict(zip(_list_apart(self.runs, len(self)), self._rest[1], strict=True))
 
     @cached_property
     def _unpacked(self) -> dict[int, Node]:
         try:
-            hashes, nodes = _DECODER.decode(zlib.decompress(self.columns.packed))
-            runs = self.columns.runs
+            runs, _, packed = self._rest
+            hashes, nodes = _DECODER.decode(zlib.decompress(packed))
             unpacked = {at: _lengthen(node, hashes) for at, node in zip(_list_inside(runs), nodes, strict=True)}
             for first, placements in [(run[2], run[5]) for run in runs]:
                 for at, placement in zip(range(first, len(self), 2), placements, strict=False):
@@ -115,15 +133,28 @@ def pack_nodes(nodes: Sequence[Node]) -> Columns:
     runs = find_runs(nodes)
     hashes: dict[str, int] = {}
     inside = [_shorten(bare[at], hashes) for at in _list_inside(runs)]
+    apart = tuple([bare[at] for at in _list_apart(runs, len(nodes))])
+    # Hardly anybody reads it again, and whoever opens a conversation reads past it.
+    packed = zlib.compress(_ENCODER.encode((tuple(hashes), inside)), _LEVEL)
     return Columns(
         names=tuple([node.event.id for node in nodes]),
         texts=tuple([node.event.text for node in nodes]),
         numbers=tuple([node.number for node in nodes]),
-        runs=runs,
-        apart=tuple([bare[at] for at in _list_apart(runs, len(nodes))]),
-        # Hardly anybody reads it again, and whoever opens a conversation reads past it.
-        packed=zlib.compress(_ENCODER.encode((tuple(hashes), inside)), _LEVEL),
+        line=_find_line(nodes),
+        rest=Raw(_ENCODER.encode((runs, apart, packed))),
     )
+
+
+def _find_line(nodes: Sequence[Node]) -> tuple[str, str | None] | None:
+    """Whom messages follow, and the last model that they name; none unless each turn is whole and after another."""
+    asked, said = [node.event for node in nodes[::2]], [node.event for node in nodes[1::2]]
+    parents = [node.event.parent for node in nodes[1:]]
+    if not nodes or len(nodes) % 2 or parents != [node.event.id for node in nodes[:-1]]:
+        return None
+    if any(isinstance(one, ReplyEvent) for one in asked) or not all(isinstance(one, ReplyEvent) for one in said):
+        return None
+    models = [one.model for one in reversed(asked) if not isinstance(one, ReplyEvent)]
+    return nodes[0].event.parent, next((model for model in models if model), None)
 
 
 def _place(question: Node, placement: Placement | None) -> Node:
@@ -208,9 +239,7 @@ class Nodes(MutableMapping[str, Node]):
         kept = [part if isinstance(part, PackedNodes) else PackedNodes(pack_nodes(part)) for part in parts]
         self._parts = kept
         # In which part each of them is: in the last for one that was said again.
-        self._kept: dict[str, PackedNodes] = {}
-        for part in kept:
-            self._kept.update(dict.fromkeys(part.columns.names, part))
+        self._kept = {name: part for part in kept for name in part.columns.names}
         # How many events there were when the last of these was kept.
         self._until = until
         # Those that were looked at, and those that came since.
@@ -219,7 +248,7 @@ class Nodes(MutableMapping[str, Node]):
         # Whether all that was kept is still as it was then.
         self.as_kept = True
         # Where one was said again it stands twice, and nothing is taken for granted of what follows it.
-        self.runs = _list_runs([part.columns for part in kept]) if self._length == sum(map(len, kept)) else {}
+        self.runs = _list_runs(kept) if self._length == sum(map(len, kept)) else {}
 
     def __getitem__(self, name: str) -> Node:
         node = self._live.get(name)
@@ -268,14 +297,39 @@ class Nodes(MutableMapping[str, Node]):
         return numbers
 
 
-def _list_runs(columns: Iterable[Columns]) -> dict[str, ToldRun]:
-    """Runs by the id of their last reply."""
-    runs: dict[str, ToldRun] = {}
-    for names, texts, _, written, _, _ in columns:
-        for setup, parent, first, turns, brought, placements in written:
-            end = first + 2 * turns
-            runs[names[end - 1]] = ToldRun(setup, parent, names[first:end], texts[first:end], brought, placements)
+def _list_runs(parts: Iterable[PackedNodes]) -> dict[str, ToldRun | ToldSpan]:
+    """Runs and spans by the id of their last reply."""
+    runs: dict[str, ToldRun | ToldSpan] = {}
+    for part in parts:
+        columns = part.columns
+        if columns.line is None:
+            runs.update(_unfold_runs(part))
+        else:
+            parent, model = columns.line
+            read = partial(_read_span, part)
+            span = ToldSpan(columns.names, columns.texts, parent=parent, model=model, read=read)
+            runs[columns.names[-1]] = span
     return runs
+
+
+def _unfold_runs(part: PackedNodes) -> dict[str, ToldRun]:
+    names, texts = part.columns.names, part.columns.texts
+    runs: dict[str, ToldRun] = {}
+    for setup, parent, first, turns, brought, placements in part.runs:
+        end = first + 2 * turns
+        runs[names[end - 1]] = ToldRun(setup, parent, names[first:end], texts[first:end], brought, placements)
+    return runs
+
+
+def _read_span(part: PackedNodes) -> list[Told | ToldRun]:
+    """The turns of messages that follow one another, and the runs among them."""
+    runs, told, at = _unfold_runs(part), list[Told | ToldRun](), len(part)
+    while at:
+        run = runs.get(part.columns.names[at - 1])
+        told.append(Told(message=part[at - 2], reply=part[at - 1]) if run is None else run)
+        at -= 2 if run is None else len(run.names)
+    told.reverse()
+    return told
 
 
 def find_path(
@@ -286,7 +340,7 @@ def find_path(
     asked: Mapping[str, MessageEvent],
 ) -> Sequence[Told]:
     """The turns from the beginning to a message; ``rounds`` and ``asked`` are those of the log."""
-    parts: list[Told | ToldRun] = []
+    parts: list[ToldPart] = []
     # Where a question was asked otherwise since, each is looked at.
     runs = nodes.runs if isinstance(nodes, Nodes) and not asked else {}
     while name:
@@ -314,6 +368,7 @@ def _as_asked(question: Node, event: MessageEvent | None) -> Node:
 def number_messages(nodes: Mapping[str, Node], names: Iterable[str]) -> dict[str, int]:
     """When messages were said last, in the order of their names."""
     if isinstance(nodes, Nodes):
-        numbers = nodes.numbers()
-        return {name: numbers[name] for name in names}
+        numbers, wanted = nodes.numbers(), tuple(names)
+        # Mostly there is one branch, and it has all of them.
+        return numbers if tuple(numbers) == wanted else {name: numbers[name] for name in wanted}
     return {name: nodes[name].number for name in names}

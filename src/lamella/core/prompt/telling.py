@@ -224,7 +224,8 @@ class _ToldTalk:
     def _make_exchanges(self) -> list[Exchange]:
         count = self._measure.count
         places, numbers = range(self._at, self._at + len(self._names)), range(self._number, self._number + self._told)
-        told = make_exchanges(self._names, self._texts, places=places, numbers=numbers, count=count)
+        tokens = [count(text) for text in self._texts]
+        told = make_exchanges(self._names, self._texts, places=places, numbers=numbers, tokens=tokens)
         for at, (shown, attached) in self._shown.items():
             sent = ask_with(shown, told[at].sent, count=count)
             told[at] = replace(told[at], sent=sent, tools=find_tools(shown), attached=attached)

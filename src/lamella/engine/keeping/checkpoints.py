@@ -14,11 +14,12 @@ from lamella.core.log.snapshot import (
     read_snapshot,
     write_snapshot,
 )
-from lamella.core.log.tree import find_runs, list_texts, pack_nodes
+from lamella.core.log.tree import PackedNodes, list_texts, pack_nodes
+from lamella.core.text.content import encode_text, hash_bytes
 from lamella.core.values import replace
 from lamella.engine.keeping.counting import (
-    UNCOUNTED,
     Counted,
+    CountedTexts,
     are_whole,
     join_counts,
     list_counts,
@@ -33,7 +34,16 @@ from lamella.ports import Store
 # folding these takes about as long as reading a snapshot of a quarter of a thousand.
 EVENTS = 128
 GROWS_BY = 32
+# So much of what a state names is kept with it, in characters: each content, and those of one snapshot. What is longer
+# takes as long to be read wherever it is.
+_LONG = 2**16
+_TOGETHER = 2**20
+_SHORT = 2**11
 _LEAVE = "a copy of the store leaves it behind"
+
+# What a branch came to, as bytes, and the contents that it names by hash.
+KeptBranch = tuple[bytes, Mapping[str, str]]
+NOTHING_KEPT: KeptBranch = (b"", {})
 
 
 class RestoredLog(Struct, frozen=True, kw_only=True):
@@ -43,7 +53,7 @@ class RestoredLog(Struct, frozen=True, kw_only=True):
     """
 
     log: Log
-    texts: Mapping[int, Mapping[str, int]]
+    said: Mapping[int, Sequence[CountedTexts]]
     counts: bytes
     state: bytes
 
@@ -65,6 +75,9 @@ class Checkpoints:
         self._before: Checkpoint | None = None
         # Those that lead nowhere, as far as is known; they would be read in vain at every opening.
         self._unused: tuple[int, ...] = ()
+        # Contents that those before the one that grows have, by hash; and all that were read, until they were used.
+        self._held: frozenset[str] = frozenset()
+        self.contents: Mapping[str, bytes] = {}
 
     def restore(self) -> RestoredLog:
         """Read what was kept. Where it is damaged nothing was: the events tell all of it."""
@@ -79,14 +92,17 @@ class Checkpoints:
         self._unused = tuple(version for version in found if version not in used)
         self._start = self._kept = self._due = log.version
         self._counts, self._last, self._before = [], None, None
+        self.contents = {name: data for snapshot in snapshots for name, data in snapshot.contents.items()}
+        self._held = frozenset(self.contents)
         if snapshots and log.version - snapshots[-1].after < self._every:
             # It goes on growing: a conversation of short sittings would have one for each of them.
             self._start, self._last = snapshots[-1].after, snapshots[-1]
+            self._held = self._held.difference(snapshots[-1].contents)
         elif snapshots:
             self._before = _lessen(snapshots[-1])
         counts = b"".join(snapshot.counts for snapshot in snapshots)
         state = snapshots[-1].state if snapshots else b""
-        return RestoredLog(log=log, texts=_weigh(snapshots), counts=counts, state=state)
+        return RestoredLog(log=log, said=_list_counted(snapshots), counts=counts, state=state)
 
     def take(self, records: Iterable[Record]) -> None:
         """Take in what came with events since: their token counts, and whether one of them erased something."""
@@ -95,10 +111,11 @@ class Checkpoints:
                 # No checkpoint is left to go on from, and what was counted until now may be of what is gone.
                 self._start = self._kept = self._due = 0
                 self._counts, self._unused, self._last, self._before = [], (), None, None
+                self._held, self.contents = frozenset(), {}
             elif record.counts and are_whole(record.counts):
                 self._counts.append(record.counts)
 
-    def keep(self, log: Log, find_state: Callable[[], bytes]) -> None:
+    def keep(self, log: Log, find_state: Callable[[], KeptBranch]) -> None:
         """Keep a snapshot of a log whose events are all written, if there were many since the last.
 
         What its active branch came to is found only then.
@@ -109,21 +126,22 @@ class Checkpoints:
             return
         # One that cannot be kept is not tried again at every event, and the next one goes on from where this did.
         self._due = log.version
-        snapshot = self._save(log, find_state())
+        snapshot = self._save(log, *find_state())
         if snapshot is not None:
             self._kept, self._unused, self._before = log.version, (), None
             if log.version - self._start >= self._every:
                 self._start, self._counts, self._last = log.version, [], None
-                self._before = _lessen(snapshot)
+                self._before, self._held = _lessen(snapshot), self._held.union(snapshot.contents)
 
-    def _save(self, log: Log, state: bytes) -> Snapshot | None:
+    def _save(self, log: Log, state: bytes, named: Mapping[str, str]) -> Snapshot | None:
         """Write the one that grows, in place of itself where it was written before; none if it was not kept."""
         snapshot = make_snapshot(log, after=self._start)
         if self._last is not None:
             last, self._last = self._last, None
             self._counts.insert(0, join_counts(last.tokens, list_texts(last.nodes), last.counts))
         tokens, counts = split_counts(b"".join(self._counts), list_texts(snapshot.nodes))
-        snapshot = replace(snapshot, tokens=tokens, counts=counts, state=state)
+        contents = _choose(named, self._held)
+        snapshot = replace(snapshot, tokens=tokens, counts=counts, state=state, contents=contents)
         data = write_snapshot(snapshot)
         if data is None:
             return None
@@ -144,19 +162,33 @@ def _read(checkpoint: Checkpoint) -> Snapshot | None:
 
 
 def _lessen(snapshot: Snapshot) -> Checkpoint | None:
-    """A checkpoint without the state that it has while it is the newest; none where it has no state."""
-    data = write_snapshot(replace(snapshot, state=b"")) if snapshot.state else None
-    return None if data is None else Checkpoint(version=snapshot.version, data=data)
+    """A checkpoint without what is asked of the newest alone: its log, and the state that its branch came to."""
+    lessened = replace(snapshot, state=b"")
+    whole, without = write_snapshot(lessened), write_snapshot(replace(lessened, told=None))
+    if whole is None or without is None:
+        return None
+    # One that says little keeps its log: should the next be damaged, the events are folded from here.
+    data = whole if len(whole) - len(without) <= _SHORT else without
+    return Checkpoint(version=snapshot.version, data=data)
 
 
-def _weigh(snapshots: Sequence[Snapshot]) -> dict[int, dict[str, int]]:
-    texts: dict[int, dict[str, int]] = {}
+def _choose(named: Mapping[str, str], held: frozenset[str]) -> dict[str, bytes]:
+    """Of what a state names what is kept with it: no other snapshot has it, and it is not too long."""
+    chosen: dict[str, bytes] = {}
+    room = _TOGETHER
+    for name, text in named.items():
+        if name not in held and len(text) <= min(_LONG, room):
+            chosen[name] = encode_text(text)
+            room -= len(text)
+    return chosen
+
+
+def _list_counted(snapshots: Sequence[Snapshot]) -> dict[int, list[CountedTexts]]:
+    said: dict[int, list[CountedTexts]] = {}
     for snapshot in snapshots:
         for who, tokens in snapshot.tokens.items():
-            counted = texts.setdefault(who, {})
-            said = zip(list_texts(snapshot.nodes), tokens, strict=False)
-            counted.update(said if UNCOUNTED not in tokens else [pair for pair in said if pair[1] != UNCOUNTED])
-    return texts
+            said.setdefault(who, []).append((list_texts(snapshot.nodes), tokens))
+    return said
 
 
 def find_damaged_checkpoints(
@@ -184,11 +216,14 @@ def _find_fault(checkpoint: Checkpoint, log: Log, counted: set[Counted] | None) 
     if is_of_another_format(checkpoint.data):
         return None
     snapshot = _read(checkpoint)
-    if snapshot is None or snapshot.log is None:
+    if snapshot is None or (snapshot.log is None and snapshot.told is not None):
         return "cannot be read and is not used; the next one replaces it"
     derived = make_snapshot(log, after=snapshot.after)
-    same = (snapshot.log, snapshot.nodes) == (derived.log, derived.nodes) and snapshot.log.branches() == log.branches()
-    if not same or pack_nodes(snapshot.nodes).runs != find_runs(derived.nodes):
+    kept, told = PackedNodes(pack_nodes(snapshot.nodes)), PackedNodes(pack_nodes(derived.nodes))
+    same = kept == told and (kept.runs, kept.columns.line) == (told.runs, told.columns.line)
+    if snapshot.log is not None:
+        same = same and snapshot.log == derived.log and snapshot.log.branches() == log.branches()
+    if not same or any(hash_bytes(data) != name for name, data in snapshot.contents.items()):
         return f"is not what its events come to; {_LEAVE}"
     texts = list_texts(snapshot.nodes)
     if counted is not None and not (list_counts([snapshot.counts]) | list_tokens(snapshot.tokens, texts)) <= counted:

@@ -24,21 +24,23 @@ _FEW = 32
 
 # The SHA-256 of a text, who counted, and how many tokens.
 Counted = tuple[bytes, int, int]
+# What messages say, and the tokens of each by one who counted, ``UNCOUNTED`` where that is not known.
+CountedTexts = tuple[Sequence[str], Sequence[int]]
 
 
 class _CountPage(dict[str, int]):
     """How one family counts, by text; ``known`` are counts by content hash, ``fresh`` what no store has yet of them.
 
     A block is counted where it is made, in its message, and in what it is compared with: from the second time on the
-    dictionary answers by itself, without a call. ``texts`` are counts of messages, for who has no hash of them at hand.
+    dictionary answers by itself, without a call. ``said`` are counts of messages, for who has no hash of them at hand.
     """
 
-    def __init__(self, measure: Measure, kept: Sequence[bytes], texts: Mapping[str, int]) -> None:
-        # A conversation that is opened is told from its start, once: every message is looked up here first.
-        super().__init__(texts)
+    def __init__(self, measure: Measure, kept: Sequence[bytes], said: Sequence[CountedTexts]) -> None:
+        super().__init__()
         self.measure = measure
-        self.texts = texts
         self.fresh: dict[str, int] = {}
+        self._said = said
+        self._texts: dict[str, int] = {}
         self._known: dict[str, int] = {}
         self._looked_for = 0
         # What was kept and was not read yet.
@@ -46,7 +48,11 @@ class _CountPage(dict[str, int]):
         self.learn(kept)
 
     def __missing__(self, text: str) -> int:
-        tokens = self.texts.get(text)
+        self._looked_for += 1
+        if self._looked_for > _FEW and self._said:
+            # Whoever tells a whole past looks up every message, once.
+            self._texts, self._said = _join_texts(self._said), ()
+        tokens = self._texts.get(text) if self._texts else _find_text(self._said, text)
         if tokens is not None:
             return tokens
         name = hash_text(text)
@@ -64,7 +70,6 @@ class _CountPage(dict[str, int]):
 
     def _look_up(self, name: str) -> int | None:
         """The count among those not read yet; all of them are read once more than a few were looked for."""
-        self._looked_for += 1
         if self._looked_for <= _FEW:
             return _find_count(self._unread, name, self.measure)
         self._known.update(read_counts((self._unread,), self.measure))
@@ -78,14 +83,14 @@ class CountingBook:
     def __init__(self, counter: TokenCounter) -> None:
         self._counter = counter
         self._kept: list[bytes] = []
-        self._texts: Mapping[int, Mapping[str, int]] = {}
+        self._said: Mapping[int, Sequence[CountedTexts]] = {}
         self._pages: dict[str, _CountPage] = {}
         self._measures: dict[str, Measure] = {}
         self._by_model: dict[str | None, Measure] = {}
 
-    def begin_with(self, kept: bytes, texts: Mapping[int, Mapping[str, int]]) -> None:
+    def begin_with(self, kept: bytes, said: Mapping[int, Sequence[CountedTexts]]) -> None:
         """Start from what was kept with a snapshot: counts by hash, and those of messages by who counted them."""
-        self._kept, self._texts = [kept], texts
+        self._kept, self._said = [kept], said
 
     def keep(self, written: bytes) -> None:
         """What ``write`` gave last is kept: every page knows it."""
@@ -110,10 +115,14 @@ class CountingBook:
 
     def _open(self, plain: Measure) -> Measure:
         if plain.name not in self._measures:
-            page = _CountPage(plain, self._kept, self._texts.get(_who(plain), {}))
+            page = _CountPage(plain, self._kept, self._said.get(_who(plain), ()))
             self._pages[plain.name] = page
             self._measures[plain.name] = replace(plain, count=page.__getitem__)
         return self._measures[plain.name]
+
+    def know(self, measure: Measure, texts: Mapping[str, int]) -> None:
+        """Take in counts of texts that this measure made before."""
+        self._pages[measure.name].update(texts)
 
     def begin(self) -> None:
         """Begin something new: what was counted for a turn that came to nothing is not kept."""
@@ -157,6 +166,24 @@ def _find_count(kept: bytes, name: str, measure: Measure) -> int | None:
                 return int(tokens)
         end = at + len(digest) - 1
     return None
+
+
+def _find_text(said: Sequence[CountedTexts], text: str) -> int | None:
+    """The count of one message, the newest that says this, without reading all of them into a dictionary."""
+    for texts, tokens in reversed(said):
+        at = texts.index(text) if text in texts else len(tokens)
+        if at < len(tokens) and tokens[at] != UNCOUNTED:
+            return tokens[at]
+    return None
+
+
+def _join_texts(said: Sequence[CountedTexts]) -> dict[str, int]:
+    """The counts of all messages by what they say."""
+    joined: dict[str, int] = {}
+    for texts, tokens in said:
+        counted = zip(texts, tokens, strict=False)
+        joined.update(counted if UNCOUNTED not in tokens else [pair for pair in counted if pair[1] != UNCOUNTED])
+    return joined
 
 
 def split_counts(kept: bytes, texts: Sequence[str]) -> tuple[dict[int, list[int]], bytes]:

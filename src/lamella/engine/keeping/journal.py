@@ -1,6 +1,6 @@
 """The journal of a stored conversation: its log as the store has it, and turns and replies written there as events."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import NoReturn
 
@@ -24,7 +24,7 @@ from lamella.core.values import replace
 from lamella.engine.dialogue.answer import Answer
 from lamella.engine.dialogue.world import LeftTurn
 from lamella.engine.keeping.backend import Backend
-from lamella.engine.keeping.checkpoints import Checkpoints
+from lamella.engine.keeping.checkpoints import NOTHING_KEPT, Checkpoints, KeptBranch
 from lamella.engine.keeping.counting import CountingBook
 from lamella.engine.keeping.titles import read_title
 from lamella.errors import AnswerAsideError, ConflictError
@@ -59,7 +59,7 @@ class StoredLog:
         self._begin(key)
         restored = self._checkpoints.restore()
         self.log, self.kept_state = restored.log, restored.state
-        self.book.begin_with(restored.counts, restored.texts)
+        self.book.begin_with(restored.counts, restored.said)
 
     def reload(self) -> None:
         """Read what others wrote since. One that has not begun is theirs who began it under its name first."""
@@ -69,7 +69,13 @@ class StoredLog:
                 self._open(begun.conversation)
         self._take(self._store.load(self.log.conversation, after=self.log.version))
 
-    def append(self, written: Written, *, title: str | None = None, find_state: Callable[[], bytes] = bytes) -> None:
+    def append(
+        self,
+        written: Written,
+        *,
+        title: str | None = None,
+        find_state: Callable[[], KeptBranch] = lambda: NOTHING_KEPT,
+    ) -> None:
         """Write events down, the last of them with what was counted for them.
 
         ``find_state`` tells what the active branch comes to, as far as it is known, for the checkpoint that may be due.
@@ -84,6 +90,16 @@ class StoredLog:
         self.book.keep(counts)
         self._checkpoints.take(counted.records)
         self._checkpoints.keep(self.log, find_state)
+
+    def read_contents(self, hashes: Sequence[str]) -> Mapping[str, bytes]:
+        """The contents of these hashes that the conversation holds: those that came with its checkpoints, and others.
+
+        The former are given once: whoever opened a conversation has them from then on.
+        """
+        kept, self._checkpoints.contents = self._checkpoints.contents, {}
+        found = {name: kept[name] for name in hashes if name in kept}
+        missing = [name for name in hashes if name not in found] if found else hashes
+        return {**found, **self._store.read_contents(self.log.conversation, missing)} if missing else found
 
     def append_beside(self, written: Written) -> None:
         """Write down what stands in nobody's way, after whatever others wrote, which is not looked at here."""

@@ -9,7 +9,7 @@ from lamella.core.log.events.reply import ReplyEvent
 from lamella.core.log.events.terms import leaves_open
 from lamella.core.log.ids import Voice, message_id
 from lamella.core.log.log import Log
-from lamella.core.log.nodes import Told, list_parts
+from lamella.core.log.nodes import Told, ToldSpan, list_spans
 from lamella.core.log.terms import Layout, Terms
 from lamella.engine.dialogue.world import SentTurn
 
@@ -56,9 +56,12 @@ def _find_pause(told: Sequence[Told]) -> float | None:
 
 def find_model(told: Sequence[Told]) -> str | None:
     """The model that holds, from the events alone: to know it, no content has to be read."""
-    # Turns that only talk name none.
-    events = (turn.message.event for turn in reversed(tuple(list_parts(told))) if isinstance(turn, Told))
-    return next((event.model for event in events if isinstance(event, MessageEvent) and event.model), None)
+    for part in reversed(list_spans(told)):
+        # Turns that only talk name none.
+        named = part if isinstance(part, ToldSpan) else part.message.event if isinstance(part, Told) else None
+        if isinstance(named, ToldSpan | MessageEvent) and named.model:
+            return named.model
+    return None
 
 
 def find_runner(log: Log) -> str | None:

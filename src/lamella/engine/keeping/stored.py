@@ -31,6 +31,7 @@ from lamella.engine.dialogue.recalling import Recaller
 from lamella.engine.dialogue.turn import TurnView, no_model
 from lamella.engine.keeping.backend import Backend
 from lamella.engine.keeping.branch.past import BranchReader, find_state
+from lamella.engine.keeping.checkpoints import NOTHING_KEPT, KeptBranch
 from lamella.engine.keeping.commands.asides import AccountedChat
 from lamella.engine.keeping.commands.chat import CommandedChat
 from lamella.engine.keeping.commands.planning import PlannedChat
@@ -333,10 +334,10 @@ class StoredChat(StagedChat, CommandedChat, RuledChat, PlannedChat, AccountedCha
         if self._settings.changed:
             self._settings.note_written()
 
-    def _find_state(self) -> bytes:
+    def _find_state(self) -> KeptBranch:
         """What the active branch came to, as far as it is known here, for the next checkpoint."""
         if self._dialogue is None:
-            return b""
+            return NOTHING_KEPT
         state, measure = self._dialogue.before
         return find_state(self._log, state, usual=self._configured.terms, measure=measure)
 
@@ -368,7 +369,8 @@ class StoredChat(StagedChat, CommandedChat, RuledChat, PlannedChat, AccountedCha
         """A branch as it was left, from the log and the contents it names."""
         start = None if told else self._configured.model
         usual, measure = self._configured.terms, self._book.measure(find_model(told) or start)
-        reader = BranchReader(self._log, committed, read_contents=self._contents, usual=usual, measure=measure)
+        begin = partial(BranchReader, read_contents=self._contents, know=partial(self._book.know, measure))
+        reader = begin(self._log, committed, usual=usual, measure=measure)
         past = reader.read(told, kept=self._kept.kept_state, find_time=self._find_time)
         waits = told[-1] if told and told[-1].pending is not None else None
         rules = self._with_stages(self._configured.rules, told) if self._log.stages else self._configured.rules
@@ -391,7 +393,7 @@ class StoredChat(StagedChat, CommandedChat, RuledChat, PlannedChat, AccountedCha
         return dialogue
 
     def _contents(self, hashes: Sequence[str]) -> Mapping[str, bytes]:
-        return self._backend.store.read_contents(self.id, hashes) if hashes else {}
+        return self._kept.read_contents(hashes) if hashes else {}
 
     def _moment(self, at: datetime | None) -> str:
         return (at or self._backend.clock.now()).astimezone(UTC).isoformat().replace("+00:00", "Z")

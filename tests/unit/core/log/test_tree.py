@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import pytest
+from msgspec import Raw, msgpack
 from tests.unit.core.log.scribe import Scribe
 from tests.unit.core.log.test_snapshot import AT, CHAT, RECORDS, fold, snap
 from tests.unit.raw import write_raw
@@ -147,13 +148,31 @@ def test_a_log_forgets_no_message() -> None:
         del nodes[next(iter(nodes))]
 
 
+def test_whole_turns_that_follow_one_another_are_told_without_a_look_at_the_rest() -> None:
+    records = RECORDS[:8]
+    told = fold(records).path()
+    snapshot = make_snapshot(fold(records), after=0)
+    columns = pack_nodes(snapshot.nodes)._replace(rest=Raw(b"nothing that was written"))
+    assert columns.line is not None
+    log, _ = join_snapshots([replace(snapshot, nodes=PackedNodes(columns))], Log(CHAT))
+    assert list_said(log.path()) == list_said(told)
+    assert len(log.path()) == len(told)
+    with pytest.raises(StoreDamagedError):
+        list(log.path())
+
+
 def test_what_cannot_be_unpacked_is_damage() -> None:
-    def read(packed: bytes) -> Node:
-        return PackedNodes(pack_nodes(snap(12).nodes)._replace(packed=packed))[0]
+    columns = pack_nodes(snap(12).nodes)
+    runs, apart, _ = msgpack.decode(columns.rest)
+
+    def read(rest: bytes) -> Node:
+        return PackedNodes(columns._replace(rest=Raw(rest)))[0]
 
     for packed in (b"", b"nothing that was packed"):
         with pytest.raises(StoreDamagedError):
-            read(packed)
+            read(msgpack.encode((runs, apart, packed)))
+    with pytest.raises(StoreDamagedError):
+        read(b"nothing that was written")
 
 
 def test_hashes_of_what_was_sent_are_packed_by_number_and_come_back_as_they_were() -> None:

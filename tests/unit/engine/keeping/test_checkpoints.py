@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Sequence
 
 import pytest
+from msgspec import Raw, msgpack
 from tests.unit.engine.backends import Failing, Ticking, make_backend, make_chat
 from tests.unit.engine.keeping.test_counting import Tallying
 
@@ -18,7 +19,7 @@ from lamella.core.log.tree import PackedNodes, pack_nodes
 from lamella.core.text.content import hash_text
 from lamella.core.values import replace
 from lamella.engine.chat import Chat
-from lamella.engine.keeping.checkpoints import EVENTS, GROWS_BY, Checkpoints
+from lamella.engine.keeping.checkpoints import EVENTS, GROWS_BY, NOTHING_KEPT, Checkpoints
 from lamella.engine.keeping.conversations import Conversations
 from lamella.engine.keeping.counting import list_counts, list_tokens
 from lamella.errors import ConflictError, StoreDamagedError, StoreUnavailableError
@@ -247,8 +248,9 @@ def lade_runs(nodes: Sequence[Node]) -> Sequence[Node]:
     columns = pack_nodes(nodes)
     note = StoredArtifact(id=ArtifactId("n"), kind=Kind.NOTE, title="n", hash="sha256:n", source=StoredSource(path="n"))
     brought: dict[int, tuple[StoredArtifact, ...]] = {0: (note,)}
-    runs = tuple((*run[:4], brought, run[5]) for run in columns.runs)
-    return PackedNodes(columns._replace(runs=runs))
+    runs, apart, packed = msgpack.decode(columns.rest)
+    laden = [(*run[:4], brought, run[5]) for run in runs]
+    return PackedNodes(columns._replace(rest=Raw(msgpack.encode((laden, apart, packed)))))
 
 
 @pytest.mark.layout("library")
@@ -562,6 +564,6 @@ def test_a_copy_leaves_checkpoints_out_and_makes_its_own(store: MemoryStore) -> 
 def test_a_snapshot_is_not_kept_of_events_that_are_not_written(store: MemoryStore) -> None:
     checkpoints = Checkpoints(store, "chat", every=1)
     log = Log("chat", version=3)
-    checkpoints.keep(log, bytes)
+    checkpoints.keep(log, lambda: NOTHING_KEPT)
     assert versions(store) == []
     assert make_snapshot(log, after=0).version == 3

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from msgspec import DecodeError, Raw
 from msgspec.msgpack import Decoder, Encoder
 
+from lamella.core.artifacts.model import Kind
 from lamella.core.budget.counting import Measure
 from lamella.core.log.compactions import CompactionsInForce
 from lamella.core.log.events.artifact import Contents, StoredArtifact
@@ -41,13 +42,14 @@ _UNREADABLE = (DecodeError, LookupError, OverflowError, RecursionError, TypeErro
 # Whose rendering it is, who counted (a name and a factor), the terms of turns that say none, and of each compaction in
 # force the question that it was before and its id.
 _Grounds = tuple[int, str, float, Terms, tuple[tuple[str, str], ...]]
-# The state without what follows; artifacts, pieces of text, and everything that stands somewhere; the library; the
-# shelf and what stands in messages, by their numbers, and none of the latter where it is the shelf; whether the shelf
-# is the library's, none where it is nobody's; and the talk.
+# The state without what follows; artifacts, pieces of text, their tokens, and everything that stands somewhere; the
+# library; the shelf and what stands in messages, by their numbers, and none of the latter where it is the shelf;
+# whether the shelf is the library's, none where it is nobody's; and the talk.
 _Body = tuple[
     State,
     tuple[StoredArtifact, ...],
     tuple[KeptPiece, ...],
+    tuple[int, ...],
     tuple[KeptStanding, ...],
     dict[str, KeptEntry],
     dict[str, int],
@@ -95,21 +97,21 @@ class KeptState:
         return tuple(dict.fromkeys(name for one in self._body[1] for name in one.hashes()))
 
     def unpack(
-        self, names: Sequence[str], texts: Sequence[str], contents: Contents, *, measure: Measure
-    ) -> State | None:
-        """The state, given what was said on its branch; none where some content is gone."""
-        state, stored, kept, stood, known, shelved, standing, owns, talk = self._body
+        self, names: Sequence[str], texts: Sequence[str], contents: Contents
+    ) -> tuple[State, Mapping[str, int]] | None:
+        """The state, given what was said on its branch, and the tokens of its texts; none where a content is gone."""
+        state, stored, kept, weights, stood, known, shelved, standing, owns, talk = self._body
         try:
             artifacts = unpack_artifacts(stored, contents)
             pieces = unpack_pieces(kept, artifacts)
             stands = [unpack_standing(one, artifacts, pieces) for one in stood]
             library = unpack_library(known, artifacts)
             end = 2 * self.turns
-            exchanges = unpack_talk(talk, names[:end], texts[:end], count=measure.count, pieces=pieces)
+            exchanges = unpack_talk(talk, names[:end], texts[:end], pieces=pieces)
         except _UNREADABLE:
             return None
         shelf = {name: stands[at] for name, at in shelved.items()}
-        return replace(
+        unpacked = replace(
             state,
             library=library,
             shelf=shelf,
@@ -118,6 +120,7 @@ class KeptState:
             standing=shelf if standing is None else {name: stands[at] for name, at in standing.items()},
             talk=replace(state.talk, exchanges=Series(exchanges)),
         )
+        return unpacked, dict(zip(pieces, weights, strict=False))
 
 
 def _find_grounds(names: Sequence[str], committed: CompactionsInForce, *, usual: Terms, measure: Measure) -> _Grounds:
@@ -163,7 +166,7 @@ def _pack(state: State, names: Sequence[str], texts: Sequence[str], *, measure: 
     artifacts = pack_artifacts(shelves.artifacts)
     if artifacts is None:
         return None
-    talk = pack_talk(state.talk.exchanges[:], names, texts, count=measure.count, shelves=shelves)
+    talk = pack_talk(state.talk.exchanges[:], names, texts, shelves=shelves)
     return (
         replace(
             state,
@@ -178,6 +181,7 @@ def _pack(state: State, names: Sequence[str], texts: Sequence[str], *, measure: 
         ),
         artifacts,
         tuple(shelves.kept),
+        tuple([measure.count(piece) for piece in shelves.pieces]),
         tuple(stood),
         known,
         _number(state.shelf, stands),
@@ -189,6 +193,13 @@ def _pack(state: State, names: Sequence[str], texts: Sequence[str], *, measure: 
 
 def _number(standing: Mapping[str, Standing], stands: Mapping[Standing, int]) -> dict[str, int]:
     return {name: stands[one] for name, one in standing.items()}
+
+
+def list_named(state: State) -> dict[str, str]:
+    """The texts that a state names by hash."""
+    known = [entry.artifact for entry in state.library.values()]
+    standing = [one.artifact for one in (*state.shelf.values(), *state.standing.values())]
+    return {one.hash: one.text for one in (*known, *standing) if one.kind is not Kind.IMAGE}
 
 
 def read_state(data: bytes) -> KeptState | None:

@@ -5,19 +5,19 @@ from collections.abc import Sequence
 from lamella.core.log.placement import Form
 from lamella.core.messages.model import Message, Role
 from lamella.core.prompt.kept.known import Shelves
-from lamella.core.prompt.layers.model import Count
 from lamella.core.prompt.layers.strip import Exchange, make_exchanges
 from lamella.core.values import replace
 
 # A question that is sent as more than what was typed: its pieces, and the tokens of all and of each.
 KeptQuestion = tuple[tuple[int, ...], int, tuple[int, ...]]
-# The number of each turn, and the places of its two messages. By their index: turns that something came with, replies
-# of which less is left, questions that are sent as more, and turns of which more is to be told.
+# The number of each turn, and the places and tokens of its two messages. By their index: turns that something came
+# with, replies of which less is left, questions that are sent as more, and turns of which more is to be told.
 KeptTalk = tuple[
     tuple[int, ...],
     tuple[int, ...],
     tuple[int, ...],
-    dict[int, tuple[str, Form, int]],
+    tuple[int, ...],
+    dict[int, tuple[str, Form]],
     dict[int, KeptQuestion],
     dict[int, Exchange],
 ]
@@ -31,14 +31,15 @@ def pack_talk(
     names: Sequence[str],
     texts: Sequence[str],
     *,
-    count: Count,
     shelves: Shelves,
 ) -> KeptTalk:
     """Turns without what was said in them: ids and texts of question, reply, question, reply are kept elsewhere."""
     numbers = tuple([one.number for one in exchanges])
-    places = tuple([_read_place(said.segment.place) for one in exchanges for said in (one.user, one.reply)])
+    said = [spoken.segment for one in exchanges for spoken in (one.user, one.reply)]
+    places = tuple([_read_place(segment.place) for segment in said])
+    tokens = tuple([segment.tokens for segment in said])
     shorter = {
-        at: (one.reply.segment.text, one.reply.segment.form, one.reply.segment.tokens)
+        at: (one.reply.segment.text, one.reply.segment.form)
         for at, one in enumerate(exchanges)
         if one.reply.whole is not None
     }
@@ -48,14 +49,14 @@ def pack_talk(
         for at, one in enumerate(exchanges)
         if one.sent is not one.user.message and not (one.tools or one.rounds)
     }
-    talk = numbers, places, attached, shorter, asked, dict[int, Exchange]()
-    again = unpack_talk(talk, names, texts, count=count, pieces=shelves.pieces)
+    talk = numbers, places, tokens, attached, shorter, asked, dict[int, Exchange]()
+    again = unpack_talk(talk, names, texts, pieces=shelves.pieces)
     # What is not told by this stands there as it is: a turn with rounds of tools, or one that another's reply joined.
     odd = {at: one for at, (one, other) in enumerate(zip(exchanges, again, strict=True)) if one != other}
     for at in odd:
         shorter.pop(at, None)
         asked.pop(at, None)
-    return numbers, places, attached, shorter, asked, odd
+    return numbers, places, tokens, attached, shorter, asked, odd
 
 
 def _read_place(place: str | None) -> int:
@@ -68,16 +69,14 @@ def _pack_question(exchange: Exchange, shelves: Shelves) -> KeptQuestion:
     return pieces, sent.tokens, sent.weights
 
 
-def unpack_talk(
-    talk: KeptTalk, names: Sequence[str], texts: Sequence[str], *, count: Count, pieces: Sequence[str]
-) -> list[Exchange]:
+def unpack_talk(talk: KeptTalk, names: Sequence[str], texts: Sequence[str], *, pieces: Sequence[str]) -> list[Exchange]:
     """The turns again."""
-    numbers, places, attached, shorter, asked, odd = talk
+    numbers, places, tokens, attached, shorter, asked, odd = talk
     if numbers != tuple(range(len(numbers))):
         said = [at for number in numbers for at in (2 * number, 2 * number + 1)]
         names, texts = [names[at] for at in said], [texts[at] for at in said]
     less = {2 * at + 1: one for at, one in shorter.items()}
-    exchanges = make_exchanges(names, texts, places=places, numbers=numbers, count=count, shorter=less)
+    exchanges = make_exchanges(names, texts, places=places, numbers=numbers, tokens=tokens, shorter=less)
     for at in attached:
         exchanges[at] = replace(exchanges[at], attached=True)
     for at, question in asked.items():
@@ -88,8 +87,8 @@ def unpack_talk(
 
 
 def _unpack_question(exchange: Exchange, question: KeptQuestion, pieces: Sequence[str]) -> Exchange:
-    named, tokens, weights = question
+    named, weighed, weights = question
     typed = exchange.user.segment.text
     sent = tuple([typed if one == _TYPED else pieces[one] for one in named])
-    message = Message(role=Role.USER, pieces=sent, tokens=tokens, weights=weights)
+    message = Message(role=Role.USER, pieces=sent, tokens=weighed, weights=weights)
     return replace(exchange, sent=message)

@@ -193,28 +193,27 @@ def make_exchanges(
     *,
     places: Iterable[int],
     numbers: Iterable[int],
-    count: Count,
-    shorter: Mapping[int, tuple[str, Form, int]] = MappingProxyType({}),
+    tokens: Iterable[int],
+    shorter: Mapping[int, tuple[str, Form]] = MappingProxyType({}),
 ) -> list[Exchange]:
     """Turns that only talk: ids, texts and places of question, reply, question, reply, and the number of each turn.
 
-    Of some messages a ``shorter`` text stands there, by their index, in a form and counted.
+    Of some messages a ``shorter`` text stands there, by their index, in a form. ``tokens`` are those of what stands.
     """
     voices = cycle([(_ROLES[voice], _KINDS[voice]) for voice in (Voice.USER, Voice.REPLY)])
     shown, forms, wholes = list(texts), [_FULL] * len(texts), list[str | None]([None]) * len(texts)
-    counts = [shorter[at][2] if at in shorter else count(text) for at, text in enumerate(texts)]
-    for at, (text, form, _) in shorter.items():
+    for at, (text, form) in shorter.items():
         shown[at], forms[at], wholes[at] = text, form, texts[at]
-    columns = zip(names, shown, counts, map(message_place, places), voices, forms, wholes, strict=False)
+    columns = zip(names, shown, tokens, map(message_place, places), voices, forms, wholes, strict=False)
     said = [
         Said(
-            message=Message(role=role, pieces=(text,) if text else (), tokens=tokens),
+            message=Message(role=role, pieces=(text,) if text else (), tokens=counted),
             segment=Segment(
-                id=name, kind=kind, form=form, place=place, text=text, tokens=tokens, recoverable=whole is not None
+                id=name, kind=kind, form=form, place=place, text=text, tokens=counted, recoverable=whole is not None
             ),
             whole=whole,
         )
-        for name, text, tokens, place, (role, kind), form, whole in columns
+        for name, text, counted, place, (role, kind), form, whole in columns
     ]
     turns = zip(said[::2], said[1::2], numbers, strict=False)
     return [Exchange(user=user, sent=user.message, tools=(), reply=reply, number=turn) for user, reply, turn in turns]

@@ -6,13 +6,14 @@ from lamella.core.budget.counting import Measure
 from lamella.core.log.branch import committed_hashes, path_hashes, read_past, read_receipts
 from lamella.core.log.compactions import CompactionsInForce
 from lamella.core.log.log import Log
-from lamella.core.log.nodes import Told, ToldRun, list_said, name_messages, split_told
+from lamella.core.log.nodes import Told, ToldPart, list_said, name_messages, split_told
 from lamella.core.log.terms import Terms
 from lamella.core.log.tree import Nodes
 from lamella.core.log.turn import Turn, TurnRun
-from lamella.core.prompt.kept.state import read_state, write_state
+from lamella.core.prompt.kept.state import list_named, read_state, write_state
 from lamella.core.prompt.state import State
 from lamella.engine.dialogue.past import Past
+from lamella.engine.keeping.checkpoints import NOTHING_KEPT, KeptBranch
 
 # What gives the contents of these hashes.
 ReadContents = Callable[[Sequence[str]], Mapping[str, bytes]]
@@ -22,13 +23,22 @@ class BranchReader:
     """Reads a branch of a log under the terms that its turns have where they say none."""
 
     def __init__(
-        self, log: Log, committed: CompactionsInForce, *, read_contents: ReadContents, usual: Terms, measure: Measure
+        self,
+        log: Log,
+        committed: CompactionsInForce,
+        *,
+        read_contents: ReadContents,
+        usual: Terms,
+        measure: Measure,
+        know: Callable[[Mapping[str, int]], None],
     ) -> None:
         self._log = log
         self._committed = committed
         self._read_contents = read_contents
         self._usual = usual
         self._measure = measure
+        # What takes in the tokens of texts that a state was kept with.
+        self._know = know
 
     def read(self, told: Sequence[Told], *, kept: bytes, find_time: Callable[[str], str | None]) -> Past:
         """Its past, from a state that was kept on, where that holds for it."""
@@ -46,10 +56,10 @@ class BranchReader:
             begun=None if found is None else (found, lambda: self._read(before)),
         )
 
-    def _read(self, told: Sequence[Told | ToldRun]) -> list[Turn | TurnRun]:
+    def _read(self, told: Sequence[ToldPart]) -> list[Turn | TurnRun]:
         return read_past(told, self._load(told), self._committed, usual=self._usual)
 
-    def _load(self, told: Sequence[Told | ToldRun]) -> Mapping[str, bytes]:
+    def _load(self, told: Sequence[ToldPart]) -> Mapping[str, bytes]:
         """What some turns name, and what was compacted before them or since the last."""
         before = self._committed.before
         asked = name_messages(told) if before else ()
@@ -65,13 +75,19 @@ class BranchReader:
         packed = read_state(kept) if kept and stays else None
         if packed is None or not packed.holds(names, self._committed, usual=self._usual, measure=self._measure):
             return None
-        return packed.unpack(names, texts, self._read_contents(packed.hashes()), measure=self._measure)
+        found = packed.unpack(names, texts, self._read_contents(packed.hashes()))
+        if found is None:
+            return None
+        state, tokens = found
+        self._know(tokens)
+        return state
 
 
-def find_state(log: Log, state: State, *, usual: Terms, measure: Measure) -> bytes:
-    """A state that the active branch came to, as it is kept; nothing where it is not of this branch."""
+def find_state(log: Log, state: State, *, usual: Terms, measure: Measure) -> KeptBranch:
+    """A state that the active branch came to, as it is kept, and what it names; nothing where it is of another."""
     told = log.path()
     names, texts = list_said(told)
     if not log.asked.keys().isdisjoint(names):
-        return b""
-    return write_state(state, names, texts, committed=log.committed(told), usual=usual, measure=measure)
+        return NOTHING_KEPT
+    data = write_state(state, names, texts, committed=log.committed(told), usual=usual, measure=measure)
+    return (data, list_named(state)) if data else NOTHING_KEPT

@@ -55,8 +55,10 @@ def keep(turns: list[Turn], *, at: int, usual: Terms = LIBRARY, committed: Compa
 def read(data: bytes, turns: list[Turn]) -> State:
     kept = read_state(data)
     assert kept is not None
-    state = kept.unpack(*said(turns), contents(turns), measure=QUARTERS)
-    assert state is not None
+    found = kept.unpack(*said(turns), contents(turns))
+    assert found is not None
+    state, tokens = found
+    assert tokens == {text: QUARTERS.count(text) for text in tokens}
     return replace(state, shelf_of=None)
 
 
@@ -132,7 +134,7 @@ def test_a_state_without_its_contents_is_none() -> None:
     kept = read_state(keep(turns, at=3))
     assert kept is not None
     assert set(kept.hashes()) <= set(contents(turns))
-    assert kept.unpack(*said(turns), {}, measure=QUARTERS) is None
+    assert kept.unpack(*said(turns), {}) is None
 
 
 def test_what_is_no_state_between_two_turns_of_the_branch_is_not_kept() -> None:

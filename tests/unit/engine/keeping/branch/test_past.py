@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 from tests.unit.core.compaction.talking import QUARTERS
-from tests.unit.engine.keeping.test_checkpoints import Altered, damages, open_chat, snapshots
+from tests.unit.engine.backends import Ticking
+from tests.unit.engine.keeping.test_checkpoints import Altered, damages, open_chat, restored, rewrite, snapshots
 
 from lamella import Note
 from lamella.adapters.stores.memory import MemoryStore
@@ -16,6 +17,8 @@ from lamella.core.text.content import hash_text
 from lamella.core.values import replace
 from lamella.engine.chat import Chat
 from lamella.engine.keeping.branch.past import find_state
+from lamella.engine.keeping.checkpoints import NOTHING_KEPT
+from lamella.engine.keeping.conversations import Conversations
 from lamella.holdings import Checkpoint
 from lamella.ports import Store
 
@@ -43,7 +46,13 @@ def fill(store: Store, turns: int = 6) -> Chat:
     return chat
 
 
-def tells_all(store: Store, alter: Callable[[Checkpoint], Checkpoint | None] = lambda one: one) -> bool:
+def without_contents(checkpoint: Checkpoint) -> Checkpoint:
+    snapshot = read_snapshot(checkpoint.data)
+    assert snapshot is not None
+    return replace(checkpoint, data=write_snapshot(replace(snapshot, contents={})) or b"")
+
+
+def tells_all(store: Store, alter: Callable[[Checkpoint], Checkpoint] = without_contents) -> bool:
     """Whether the first turn is told when the next is asked: nobody else asks for what it brought."""
     noting = Noting(store, alter)
     turn = open_chat(noting).ask("And now?")
@@ -54,7 +63,7 @@ def tells_all(store: Store, alter: Callable[[Checkpoint], Checkpoint | None] = l
 def without_state(checkpoint: Checkpoint) -> Checkpoint:
     snapshot = read_snapshot(checkpoint.data)
     assert snapshot is not None
-    return replace(checkpoint, data=write_snapshot(replace(snapshot, state=b"")) or b"")
+    return replace(checkpoint, data=write_snapshot(replace(snapshot, state=b"", contents={})) or b"")
 
 
 def test_what_a_kept_state_tells_is_not_told_again() -> None:
@@ -111,4 +120,57 @@ def test_of_an_earlier_turn_something_is_read_when_somebody_asks_for_it() -> Non
 
 def test_a_state_that_is_not_of_the_branch_is_not_kept() -> None:
     elsewhere = State(conversation="chat", head="elsewhere", turns=1, measured_by=QUARTERS.name)
-    assert find_state(Log("chat"), elsewhere, usual=Terms(), measure=QUARTERS) == b""
+    assert find_state(Log("chat"), elsewhere, usual=Terms(), measure=QUARTERS) == NOTHING_KEPT
+
+
+def test_what_a_state_names_comes_with_the_snapshots_each_once() -> None:
+    store = MemoryStore()
+    fill(store)
+    kept = [name for snapshot in snapshots(store) for name in snapshot.contents]
+    assert kept
+    assert len(kept) == len(set(kept))
+    noting = Noting(store)
+    open_chat(noting).ask("And now?")
+    assert noting.asked.isdisjoint(kept)
+
+
+def test_of_what_was_erased_meanwhile_nothing_is_left_to_go_on_with() -> None:
+    store = MemoryStore()
+    fill(store)
+    chat = open_chat(store)
+    Conversations(store, Ticking()).erase_artifact("chat", "a.md")
+    chat.reload()
+    turn = chat.ask("And now?")
+    assert "Text" not in "".join(message.text for message in turn.messages)
+    assert turn.messages == open_chat(store).regenerate().messages
+
+
+def test_contents_that_are_not_what_they_are_filed_under_are_found_by_verify() -> None:
+    store = MemoryStore()
+    fill(store)
+    last = snapshots(store)[-1].version
+    assert snapshots(store)[-1].contents
+    lying = Altered(store, rewrite(lambda one: replace(one, contents=dict.fromkeys(one.contents, b"x")), version=last))
+    assert [place for place, _ in damages(lying)] == [f"checkpoint {last}"]
+
+
+def test_contents_that_are_long_stay_where_they_are() -> None:
+    store = MemoryStore()
+    chat = open_chat(store)
+    for number in range(4):
+        chat.ask(f"Question {number}?", attach=[Note(path=f"{number}.md", text=f"{number}" * 10 ** (number + 2))])
+        chat.reply("Read.")
+    sizes = {len(data) for snapshot in snapshots(store) for data in snapshot.contents.values()}
+    assert sizes
+    assert max(sizes) == 10**4
+    assert open_chat(store).ask("And now?").messages
+
+
+def test_only_the_newest_snapshot_has_a_log_that_says_much() -> None:
+    store = MemoryStore()
+    chat = open_chat(store)
+    chat.rename("A title. " * 999)
+    fill(store)
+    assert [snapshot.log is None for snapshot in snapshots(store)] == [True, True, False]
+    assert restored(store) == 12
+    assert damages(store) == []
