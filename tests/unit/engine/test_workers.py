@@ -113,6 +113,25 @@ def test_whoever_waits_for_a_thread_while_none_gets_on_is_told_that_the_store_is
     workers.close()
 
 
+def test_whoever_comes_later_is_told_so_in_time_as_well() -> None:
+    workers = Workers(patience=0.2)
+
+    async def come_one_after_the_other() -> None:
+        free = Event()
+        busy = _hold_all(workers, free)
+        waiting = []
+        for _ in range(3):
+            waiting.append(asyncio.create_task(workers.run(lambda: None)))
+            await asyncio.sleep(0.05)
+        ended = await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), FAR)
+        assert [type(one) for one in ended] == [StoreUnavailableError] * 3
+        free.set()
+        await asyncio.gather(*busy, return_exceptions=True)
+
+    asyncio.run(come_one_after_the_other())
+    workers.close()
+
+
 def test_whoever_waits_while_others_get_on_is_only_in_a_queue() -> None:
     workers = Workers(patience=0.1)
 
