@@ -392,3 +392,10 @@ def test_what_a_compaction_left_as_it_was_stays_whatever_it_costs() -> None:
     other = replace(QUARTERS, name="other")
     counted = plan_by_price(story.state, story.bind(turn), MARKED, measure=other, room=1e9, at=story.at)
     assert (counted.keep, counted.why) == (0, "another model counts otherwise")
+
+
+def test_prices_are_written_down_to_a_tenth_of_a_token() -> None:
+    placement = carrying().plan_turn(Turn(text="now"))
+    for price in (placement.cost, placement.other):
+        assert price is not None
+        assert price == round(price, 1)
