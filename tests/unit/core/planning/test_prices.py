@@ -427,3 +427,10 @@ def test_where_a_message_is_served_whole_or_not_at_all_what_was_seen_first_comes
     _, plans = slide(replace(STEPPED, marks=4))
     assert any(plan.keep is not None for plan in plans[3:])
     assert not any(plan.order for plan in plans)
+
+
+def test_prices_are_written_down_to_a_tenth_of_a_token() -> None:
+    placement = carrying().plan_turn(Turn(text="now"))
+    for price in (placement.cost, placement.other):
+        assert price is not None
+        assert price == round(price, 1)

@@ -24,6 +24,12 @@ def test_the_last_three_that_are_done_are_recent() -> None:
     ]
 
 
+def test_a_range_ends_with_the_last_message_of_its_stage_however_many_it_has() -> None:
+    desk = Desk().talk(4).finish()
+    (found,) = build_ranges(desk.session, path_of(desk))
+    assert (found.first, found.last) == ("m1", "m6")
+
+
 def test_void_ranges_and_stages_without_a_message_are_none() -> None:
     desk = Desk().finish().finish().rewind("plan")
     desk.submit().approve("at once")
