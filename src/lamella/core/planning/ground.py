@@ -95,7 +95,7 @@ def survey(
     }
     # A cache that keeps what was marked serves a message whole or not at all.
     heads = not profile.marks and turn.terms.history is History.FULL
-    order = _find_order(library, alive, attached, hazards, turn=state.turns) if heads else []
+    order = _find_order(library, alive, attached, hazards=hazards, turn=state.turns) if heads else []
     # What stands in the list of what left moves along with a cut: it is no gain.
     alive |= {name for name, one in state.standing.items() if one.form is Form.HANDLE and name in library}
     entries = [one for one in state.trail.entries if _lives(one, profile, at)]
@@ -122,15 +122,16 @@ def _find_order(
     library: Mapping[str, LibraryEntry],
     alive: Set[str],
     attached: Mapping[str, Artifact],
-    hazards: Hazards,
     *,
+    hazards: Hazards,
     turn: int,
 ) -> list[str]:
     """What lives, in the order it was first seen, and last of all what is due to leave."""
     texts = [name for name, one in attached.items() if one.kind not in (Kind.TOOL, Kind.IMAGE)]
     names = dict.fromkeys([*(name for name in library if name in alive), *texts])
     ages = {name: 1 if name in attached else turn + 1 - library[name].at for name in names}
-    return sorted(names, key=lambda name: hazards.is_due(ages[name]))
+    due = {age: hazards.is_due(age) for age in set(ages.values())}
+    return sorted(names, key=lambda name: due[ages[name]])
 
 
 def _is_leaving(entry: LibraryEntry, terms: Terms, *, turn: int) -> bool:

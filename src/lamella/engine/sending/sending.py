@@ -8,7 +8,7 @@ from asyncio import CancelledError
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import NamedTuple, Protocol
 
@@ -50,6 +50,7 @@ from lamella.errors import (
 )
 
 NO_LIMITS = TurnLimits()
+_PAUSE = timedelta(seconds=10)
 _UNPRICED = "No price is known of {model}: max_cost holds nothing back."
 
 
@@ -135,8 +136,11 @@ class _Opening(NamedTuple):
 
 async def _ask(chat: SendingChat, asked: Ask, post: Delivery) -> _Opening:
     started = post.clock.now()
-    cold = await post.workers.run(partial(_find_lapsed, chat, started))
-    begun = post.clock.now()
+    before = chat.standing[0].trail.at
+    # Told where prices decide; whoever asks on at once made no pause, and need not wait for it to be looked at.
+    paused = before is not None and started - before > _PAUSE
+    cold = await post.workers.run(partial(_find_lapsed, chat, started)) if paused else None
+    begun = post.clock.now() if paused else started
     turn = await wait_apart(lambda: chat.ask(asked, at=started), post.workers.run)
     return _Opening(turn, started, tell_seconds(begun, post.clock.now()), told=False, cold=cold)
 
