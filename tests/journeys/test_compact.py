@@ -122,7 +122,7 @@ def test_an_undo_gives_back_every_byte(url: str, tmp_path: Path) -> None:
 def test_an_undo_of_an_earlier_receipt_voids_all_after_it(url: str) -> None:
     first, second = (planned(url, "--to", share)["receipt"]["id"] for share in ("0.4", "0.2"))  # type: ignore[index]
     undone = json.loads(compact(url, "--undo", "--receipt", first, "--json").out)
-    assert undone == {"conversation": _key(url), "undone": [first, second]}
+    assert undone == {"lamella": 1, "conversation": _key(url), "undone": [first, second]}
     with lamella.open(url) as engine:
         assert engine.chat(CHAT).receipts() == ()
 

@@ -63,7 +63,7 @@ def test_what_is_set_in_a_chat_is_told_sent_and_kept(chat: Chat, home: Mapping[s
     )
     assert ran.out.splitlines()[:3] == [
         "temperature is 0.25 from the next message on.",
-        "instructions is Be brief. from the next message on.",
+        "instructions is Be brief. from the next message on, and is kept with it.",
         "temperature         this chat     0.25",
     ]
     assert sent(home) == {"system": "Be brief.", "temperature": 0.25, "effort": "low"}
@@ -72,6 +72,17 @@ def test_what_is_set_in_a_chat_is_told_sent_and_kept(chat: Chat, home: Mapping[s
     assert "instructions        this chat     Be brief.\n" in again.out
     assert "history             default       full\n" in again.out
     assert sent(home) == {"system": "", "temperature": 0.25, "effort": "low"}
+
+
+def test_what_is_set_waits_for_the_next_message_also_when_the_chat_is_left(chat: Chat, home: Mapping[str, str]) -> None:
+    chat("Hello?", "/set temperature 0.25", "/runner vault_qa")
+    assert sent(home)["temperature"] is None
+    again = chat("/set temperature", "/set runner", "/runner chat", "And now?")
+    assert again.out.splitlines()[:2] == [
+        "temperature         this chat     0.25",
+        "runner              this chat     vault_qa",
+    ]
+    assert sent(home)["temperature"] == 0.25
 
 
 @pytest.mark.parametrize(

@@ -85,7 +85,7 @@ def test_without_a_vault_only_files_of_this_sitting_are_followed(
     (notes / "plan.md").write_text("Low tide is at 15:20.\n")
     ran = talk("And now?", vault=False)
     assert "note: plan.md has another text here than was sent; attach it again to send that.\n" in ran.err
-    assert "note: plan.md:1-1 changed on disk since it was selected, and stays as it was sent;" in ran.err
+    assert "note: plan.md:1 changed on disk since it was selected, and stays as it was sent;" in ran.err
     assert "15:20" not in json.dumps(sent(home))
 
 

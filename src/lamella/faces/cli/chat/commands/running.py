@@ -13,6 +13,7 @@ def choose_runner(talk: TerminalChat, rest: str) -> None:
     """Show the ways of answering, or choose one from the next message on."""
     if rest:
         talk.stored.set({"runner": rest})
+        talk.stored.keep()
         tell(f"{show_line(rest)} answers from the next message on.")
         return
     for name, does in list_runners(RUNNERS).items():
