@@ -141,7 +141,11 @@ def _add_ages(
     ages: tuple[tuple[int, int], ...], seen: Iterable[int], left: Iterable[int]
 ) -> tuple[tuple[int, int], ...]:
     """The ages with more that was in the set at some, and left it at some."""
-    stayed, gone = Counter(map(find_age, seen)), Counter(map(find_age, left))
+    stayed, gone = Counter[int](), Counter[int]()
+    # Much may be attached, and little of it for as long: ages are few.
+    for more, to in ((seen, stayed), (left, gone)):
+        for age, times in Counter(more).items():
+            to[find_age(age)] += times
     return tuple([(one + stayed[at], other + gone[at]) for at, (one, other) in enumerate(ages)]) if stayed else ages
 
 
