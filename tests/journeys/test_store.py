@@ -73,6 +73,7 @@ def test_stats_count_what_is_there(run: Run, url: str) -> None:
     code, out, _ = run("store", "stats", "--store", url, "--json")
     assert code == 0
     assert json.loads(out) == {
+        "lamella": 1,
         "schema": 5,
         "conversations": 2,
         "erased": 1,
