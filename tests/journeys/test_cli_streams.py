@@ -131,7 +131,8 @@ def test_a_hand_on_ctrl_c_stops_it_in_two_lines(options: list[str]) -> None:
         out, err = process.communicate(timeout=SECONDS)
     assert process.returncode == 130
     assert err.decode() == "error: Stopped.\nhint: Run the command again to start over.\n"
-    told = {"error": {"code": "lamella_error", "message": "Stopped.", "hint": "Run the command again to start over."}}
+    error = {"code": "lamella_error", "message": "Stopped.", "hint": "Run the command again to start over."}
+    told = {"lamella": 1, "error": error}
     assert [json.loads(line) for line in out.splitlines()] == ([told] if options else [])
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -53,8 +54,8 @@ def printed(*words: str) -> str:
     return ran.out
 
 
-def written(body: object) -> str:
-    return json.dumps(body, ensure_ascii=False) + "\n"
+def written(body: Mapping[str, object]) -> str:
+    return json.dumps({"lamella": 1, **body}, ensure_ascii=False) + "\n"
 
 
 @pytest.mark.parametrize("example", ["walkthrough", "edits", "long"])

@@ -52,13 +52,15 @@ class _CountPage(dict[str, int]):
         if self._looked_for > _FEW and self._said:
             # Whoever tells a whole past looks up every message, once.
             self._texts, self._said = _join_texts(self._said), ()
-        tokens = self._texts.get(text) if self._texts else _find_text(self._said, text)
-        if tokens is not None:
-            return tokens
+        if text in self._texts:
+            return self._texts[text]
+        # Mostly something said since the last snapshot is looked for: it is at the end of what was kept, and in none.
         name = hash_text(text)
         tokens = self._known.get(name)
         if tokens is None and self._unread:
             tokens = self._look_up(name)
+        if tokens is None and self._said:
+            tokens = _find_text(self._said, text)
         if tokens is None:
             tokens = self._known[name] = self.fresh[name] = self.measure.count(text)
         self[text] = tokens

@@ -52,7 +52,7 @@ def name_artifact(artifact: Artifact) -> str:
 def _name_lines(artifact: Artifact) -> str:
     """Selected lines of a file as in ``plan.md:10-20``; empty for what is none."""
     source = artifact.source
-    if artifact.kind is not Kind.SELECTED_TEXT or source.path is None or source.lines is None:
+    if source.path is None or source.lines is None:
         return ""
     first, last = source.lines
     return f"{source.path}:{first}" if first == last else f"{source.path}:{first}-{last}"
