@@ -106,7 +106,7 @@ def _begin(first: Draft, path: Sequence[str], *, room: int) -> Course:
     if after is not None:
         first = replace(first, current=find_current(after, path))
     steps: list[Step] = []
-    trims = not first.span.since and first.excess > 0
+    trims = bool(first.state.talk.opening.blocks) and not first.span.since and first.excess > 0
     draft = _trim_wishes(first, steps, room=room) if trims else first
     return Course(first=first, draft=draft, names=_list_steps(first.chain, first.span), steps=tuple(steps))
 

@@ -46,7 +46,7 @@ def find_exact(text: str, *, former: bool = False) -> tuple[str, ...]:
     runs = [match for match in RUN.finditer(text) if "/" in match[0] or "." in match[0].rstrip(_AFTER_A_NAME)]
     found += _names(text, runs) if runs else ()
     found += _marked(text) if any(mark in text for mark in _MARKS) else ()
-    found += () if former else _spaced_paths(text)
+    found += _spaced_paths(text) if not former and ("/" in text or "\\" in text) else ()
     found.sort(key=lambda span: (span[0], -span[1]))
     kept: dict[str, None] = {}
     reached = 0
@@ -159,8 +159,6 @@ def _links(text: str) -> Iterator[_Span]:
 
 
 def _spaced_paths(text: str) -> list[_Span]:
-    if "/" not in text and "\\" not in text:
-        return []
     quoted = [match.span("path") for match in _QUOTED_PATH.finditer(text) if " " in match["path"]]
     return [*quoted, *(match.span() for match in _ESCAPED_PATH.finditer(text))] if "\\ " in text else quoted
 
