@@ -18,11 +18,10 @@ from lamella.errors import StoreUnavailableError
 
 Result = TypeVar("Result")
 
-# Those that wait for a commit do nothing else meanwhile, so that there are others who do: with 24 PostgreSQL gets a
-# third more turns done than with 16, and 32 do no more for sure. Each takes the interpreter from the loop now and then:
-# on a busy machine the 99th percentile of its gaps was 7 to 60 ms with 16, 11 to 25 with 24, 9 to 32 with 32
-# (2026-11-18).
-_THREADS = 24
+# Those that wait for a commit do nothing else meanwhile, so that there are others who do. Where a disk is slow more of
+# them help: PostgreSQL got a third more turns done with 24 than with 16. Where it is quick they only take the
+# interpreter from each other: SQLite got a tenth fewer done with 24, and with 20 as many as with 10 or 16 (2026-11-18).
+_THREADS = 20
 # A store gives up after this long, and so does whoever has not even come to it.
 _PATIENCE = 10.0
 

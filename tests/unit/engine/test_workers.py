@@ -13,7 +13,7 @@ from lamella.engine.workers import Workers
 from lamella.errors import ConflictError, StoreUnavailableError
 
 FAR = 30.0
-THREADS = 24
+THREADS = 20
 NAME: ContextVar[str] = ContextVar("name", default="nobody")
 
 
