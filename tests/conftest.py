@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import ClassVar, Concatenate, ParamSpec
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from lamella import Conversation, Turn
 from lamella.core.log.call import Cause, Movement
@@ -33,6 +34,10 @@ atexit.register(_OWN.cleanup)
 
 # Processes that tests start keep what they compile: most of them load the same modules.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# No property is about time: on a busy machine an example may take as long as it likes, and so may drawing it.
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
 
 # Shells start jobs in the background with signals ignored, and processes hand that on: those that tests start must hear
 # what they are sent.
