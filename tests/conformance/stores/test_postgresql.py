@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any, cast
 
 import psycopg
 import pytest
@@ -13,9 +14,12 @@ from tests.conformance.conftest import OpenStore
 from tests.conformance.stores.material import LATER, attach, say, split_schema, tamper, texts
 from tests.conformance.stores.proxy import Proxy
 
+from lamella.adapters.stores.checkpoints import find_checkpoints
+from lamella.adapters.stores.database import Database
 from lamella.adapters.stores.opening import open_store
 from lamella.adapters.stores.postgresql import PostgresDatabase
 from lamella.errors import LamellaError, SettingError, StoreUnavailableError
+from lamella.holdings import Checkpoint
 from lamella.ports import Store
 
 MINE = "application_name = 'lamella-test'"
@@ -323,3 +327,33 @@ def test_the_server_that_the_development_package_carries_will_do() -> None:
         assert store.append("c", attach(b"x", text="one"), expected=0) == 1
         assert list(store.verify()) == []
         store.close()
+
+
+class _Transacting:
+    """Looks up in a transaction that is under way, as far as reading checkpoints needs it."""
+
+    def __init__(self, connection: psycopg.Connection[tuple[Any, ...]]) -> None:
+        self._connection = connection
+
+    def query(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+        return self._connection.execute(sql.replace("?", "%s").encode(), values, binary=True).fetchall()
+
+
+def test_reading_checkpoints_looks_at_their_own_events_whatever_the_server_expects(address: str, kept: Store) -> None:
+    """Its figures are from before the conversation began: by these it has nearly no events."""
+    for name in (*"abde", "new"):
+        for version in (100, 200, 300):
+            kept.append(name, say(*map(str, range(version - 100, version))), expected=version - 100)
+            assert kept.keep_checkpoint(name, Checkpoint(version=version, data=b"x"))
+        if name == "e":
+            for table in ("events", "checkpoints", "conversations"):
+                tamper(address, f"ALTER TABLE {table} SET (autovacuum_enabled = off)")
+                tamper(address, f"ANALYZE {table}")
+    where, schema = split_schema(address)
+    with psycopg.connect(where) as connection:
+        connection.execute(f"SET search_path TO {schema}".encode())
+        found = find_checkpoints(cast(Database, _Transacting(connection)), "new")
+        counted = "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = 'events'"
+        [(read,)] = connection.execute(counted).fetchall()
+    assert [checkpoint.version for checkpoint in found] == [100, 200, 300]
+    assert read == 3
