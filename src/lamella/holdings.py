@@ -11,12 +11,12 @@ from lamella.core.log.records import Record
 class Checkpoint(Struct, frozen=True, kw_only=True):
     """What the first ``version`` events of a conversation come to, as bytes that only their writer reads.
 
-    ``before`` is what an earlier one holds once this is kept, if that is still there.
+    ``before`` are earlier ones as they are once this is kept, of those that are still there.
     """
 
     version: int
     data: bytes
-    before: "Checkpoint | None" = None
+    before: tuple["Checkpoint", ...] = ()
 
 
 class ChatListing(Struct, frozen=True, kw_only=True):

@@ -81,11 +81,11 @@ def test_one_is_kept_instead_of_others_or_they_stay(store: Store) -> None:
 def test_an_earlier_one_holds_less_once_the_next_is_kept_if_it_is_there(store: Store) -> None:
     fill(store)
     less = Checkpoint(version=2, data=b"less")
-    assert not store.keep_checkpoint("c", Checkpoint(version=2, data=b"late", before=less))
+    assert not store.keep_checkpoint("c", Checkpoint(version=2, data=b"late", before=(less,)))
     assert store.read_checkpoints("c")[1].data == b"2 " + ODD
     store.append("c", say("four"), expected=3)
     for before in (less, Checkpoint(version=9, data=b"never kept")):
-        assert store.keep_checkpoint("c", Checkpoint(version=4, data=b"x", before=before), instead_of=[3])
+        assert store.keep_checkpoint("c", Checkpoint(version=4, data=b"x", before=(before,)), instead_of=[3])
     now = [Checkpoint(version=1, data=b"1 " + ODD), less, Checkpoint(version=4, data=b"x")]
     assert list(store.read_checkpoints("c")) == now
 

@@ -30,11 +30,10 @@ def write_checkpoint(database: Database, transaction: Transaction, kept: Checkpo
         "DELETE FROM checkpoints WHERE conversation = ? AND version = ?",
         [(conversation, version) for version in kept.instead_of],
     )
-    if checkpoint.before is not None:
-        transaction.run(
-            "UPDATE checkpoints SET data = ? WHERE conversation = ? AND version = ?",
-            *(checkpoint.before.data, conversation, checkpoint.before.version),
-        )
+    transaction.run_each(
+        "UPDATE checkpoints SET data = ? WHERE conversation = ? AND version = ?",
+        [(one.data, conversation, one.version) for one in checkpoint.before],
+    )
     transaction.run(
         "INSERT INTO checkpoints (conversation, version, head, data) VALUES (?, ?, ?, ?)"
         " ON CONFLICT (conversation, version) DO UPDATE SET head = excluded.head, data = excluded.data",

@@ -117,9 +117,8 @@ class MemoryStore:
                 return False
             for version in instead_of:
                 kept.checkpoints.pop(version, None)
-            if checkpoint.before is not None and checkpoint.before.version in kept.checkpoints:
-                kept.checkpoints[checkpoint.before.version] = checkpoint.before
-            kept.checkpoints[checkpoint.version] = replace(checkpoint, before=None)
+            before = {one.version: one for one in checkpoint.before if one.version in kept.checkpoints}
+            kept.checkpoints |= {**before, checkpoint.version: replace(checkpoint, before=())}
             return True
 
     def read_checkpoints(self, conversation: str) -> Sequence[Checkpoint]:

@@ -1,6 +1,6 @@
 """Checkpoints: a snapshot of a conversation's log now and then, so that opening it folds only the newest events."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -39,6 +39,9 @@ GROWS_BY = 32
 _LONG = 2**16
 _TOGETHER = 2**20
 _SHORT = 2**11
+# Snapshots that are done are written anew without contents that stand nowhere any more once these are so many of all
+# their bytes: then each byte is written anew a few times at most, however long a conversation gets.
+_WORTH = 1 / 8
 _LEAVE = "a copy of the store leaves it behind"
 
 # What a branch came to, as bytes, and the contents that it names by hash.
@@ -71,12 +74,14 @@ class Checkpoints:
         # What came with the events since it began, but for those that it had when it was read.
         self._counts: list[bytes] = []
         self._last: Snapshot | None = None
-        # What is left of the one before it once that is not the newest any more.
+        # What is left of the one before it once that is not the newest any more, and how much all before it are.
         self._before: Checkpoint | None = None
+        self._size = 0
         # Those that lead nowhere, as far as is known; they would be read in vain at every opening.
         self._unused: tuple[int, ...] = ()
-        # Contents that those before the one that grows have, by hash; and all that were read, until they were used.
-        self._held: frozenset[str] = frozenset()
+        # Contents that those before the one that grows have, by hash, and how long they are; and all that were read,
+        # until they were used.
+        self._held: dict[str, int] = {}
         self.contents: Mapping[str, bytes] = {}
 
     def restore(self) -> RestoredLog:
@@ -93,11 +98,14 @@ class Checkpoints:
         self._start = self._kept = self._due = log.version
         self._counts, self._last, self._before = [], None, None
         self.contents = {name: data for snapshot in snapshots for name, data in snapshot.contents.items()}
-        self._held = frozenset(self.contents)
+        self._held = {name: len(data) for name, data in self.contents.items()}
+        sizes = {checkpoint.version: len(checkpoint.data) for checkpoint in kept if checkpoint.version in used}
+        self._size = sum(sizes.values())
         if snapshots and log.version - snapshots[-1].after < self._every:
             # It goes on growing: a conversation of short sittings would have one for each of them.
             self._start, self._last = snapshots[-1].after, snapshots[-1]
-            self._held = self._held.difference(snapshots[-1].contents)
+            self._held = {name: size for name, size in self._held.items() if name not in snapshots[-1].contents}
+            self._size -= sizes[snapshots[-1].version]
         elif snapshots:
             self._before = _lessen(snapshots[-1])
         counts = b"".join(snapshot.counts for snapshot in snapshots)
@@ -111,7 +119,7 @@ class Checkpoints:
                 # No checkpoint is left to go on from, and what was counted until now may be of what is gone.
                 self._start = self._kept = self._due = 0
                 self._counts, self._unused, self._last, self._before = [], (), None, None
-                self._held, self.contents = frozenset(), {}
+                self._held, self._size, self.contents = {}, 0, {}
             elif record.counts and are_whole(record.counts):
                 self._counts.append(record.counts)
 
@@ -131,7 +139,9 @@ class Checkpoints:
             self._kept, self._unused, self._before = log.version, (), None
             if log.version - self._start >= self._every:
                 self._start, self._counts, self._last = log.version, [], None
-                self._before, self._held = _lessen(snapshot), self._held.union(snapshot.contents)
+                self._before = _lessen(snapshot)
+                self._size += 0 if self._before is None else len(self._before.data)
+                self._held |= {name: len(data) for name, data in snapshot.contents.items()}
 
     def _save(self, log: Log, state: bytes, named: Mapping[str, str]) -> Snapshot | None:
         """Write the one that grows, in place of itself where it was written before; none if it was not kept."""
@@ -145,14 +155,38 @@ class Checkpoints:
         data = write_snapshot(snapshot)
         if data is None:
             return None
-        checkpoint = Checkpoint(version=log.version, data=data, before=self._before)
+        idle = self._find_idle(named) if state else {}
         grown = (self._kept,) if self._kept > self._start else ()
         try:
+            checkpoint = Checkpoint(version=log.version, data=data, before=self._lessen_all(idle))
             kept = self._store.keep_checkpoint(self._conversation, checkpoint, instead_of=(*self._unused, *grown))
         except LamellaError:
             # The events are written and acknowledged. Without a snapshot they are folded again, as they always can be.
             return None
-        return snapshot if kept else None
+        if not kept:
+            return None
+        self._held = {name: size for name, size in self._held.items() if name not in idle}
+        self._size -= sum(idle.values())
+        return snapshot
+
+    def _find_idle(self, named: Mapping[str, str]) -> dict[str, int]:
+        """Contents that earlier ones have and no state needs now, if they are worth the trouble, and how long they are.
+
+        After a compaction they would be read at every opening.
+        """
+        idle = {name: size for name, size in self._held.items() if name not in named}
+        return idle if sum(idle.values()) > _WORTH * self._size else {}
+
+    def _lessen_all(self, idle: Collection[str]) -> tuple[Checkpoint, ...]:
+        """Earlier ones that hold less from now on: the last of them, and those that have contents that are idle."""
+        fewer = {} if self._before is None else {self._before.version: self._before}
+        if not idle:
+            return tuple(fewer.values())
+        for one in self._store.read_checkpoints(self._conversation):
+            less = _leave_out(fewer.get(one.version, one), idle)
+            if one.version <= self._start and less is not one:
+                fewer[one.version] = less
+        return tuple(fewer.values())
 
 
 def _read(checkpoint: Checkpoint) -> Snapshot | None:
@@ -172,7 +206,17 @@ def _lessen(snapshot: Snapshot) -> Checkpoint | None:
     return Checkpoint(version=snapshot.version, data=data)
 
 
-def _choose(named: Mapping[str, str], held: frozenset[str]) -> dict[str, bytes]:
+def _leave_out(checkpoint: Checkpoint, idle: Collection[str]) -> Checkpoint:
+    """A checkpoint without some contents; one that cannot be read stays as it is."""
+    snapshot = _read(checkpoint)
+    if snapshot is None or snapshot.contents.keys().isdisjoint(idle):
+        return checkpoint
+    contents = {name: data for name, data in snapshot.contents.items() if name not in idle}
+    data = write_snapshot(replace(snapshot, contents=contents))
+    return checkpoint if data is None else replace(checkpoint, data=data)
+
+
+def _choose(named: Mapping[str, str], held: Collection[str]) -> dict[str, bytes]:
     """Of what a state names what is kept with it: no other snapshot has it, and it is not too long."""
     chosen: dict[str, bytes] = {}
     room = _TOGETHER

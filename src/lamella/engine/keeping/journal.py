@@ -1,6 +1,6 @@
 """The journal of a stored conversation: its log as the store has it, and turns and replies written there as events."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import NoReturn
 
@@ -15,6 +15,7 @@ from lamella.core.log.events.codec import (
 )
 from lamella.core.log.ids import Voice, message_id
 from lamella.core.log.log import Log
+from lamella.core.log.nodes import damaged
 from lamella.core.log.receipt import Receipt
 from lamella.core.log.records import Record, Written
 from lamella.core.log.turn import Turn
@@ -100,6 +101,18 @@ class StoredLog:
         found = {name: kept[name] for name in hashes if name in kept}
         missing = [name for name in hashes if name not in found] if found else hashes
         return {**found, **self._store.read_contents(self.log.conversation, missing)} if missing else found
+
+    def read_texts(self, hashes: Collection[str]) -> Mapping[str, str]:
+        """The texts of contents that the conversation held when it was read; an error where one is gone since."""
+        key, known = self.log.conversation, self.log.version
+        found = self._store.read_contents(key, list(hashes))
+        missing = next((name for name in hashes if name not in found), None)
+        if missing is not None:
+            more = len(self._store.load(key, after=known))
+            if more:
+                raise ConflictError(conversation=self.name, expected=known, found=known + more)
+            raise damaged(f"The content {missing} of {self.name}", KeyError("it"))
+        return {name: data.decode() for name, data in found.items()}
 
     def append_beside(self, written: Written) -> None:
         """Write down what stands in nobody's way, after whatever others wrote, which is not looked at here."""

@@ -3,9 +3,11 @@
 from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from lamella.core.artifacts.kinds import KINDS
 from lamella.core.artifacts.model import Artifact, ArtifactId, Image, Kind, Policy, Source
+from lamella.core.artifacts.unread import NOT_READ, Unread, UnreadArtifact
 from lamella.core.text.content import encode_text, hash_text
 
 Contents = Mapping[str, bytes]
@@ -104,12 +106,22 @@ def read_artifact(stored: StoredArtifact, contents: Contents) -> Artifact | None
     images = [_read_image(image, contents) for image in stored.images] if stored.images else []
     if None in images if kind is _IMAGE else stored.hash not in contents:
         return None
-    spec, source = KINDS[kind], stored.source
+    text = "" if kind is _IMAGE else contents[stored.hash].decode()
+    return _read(stored, contents, text=text, images=tuple(image for image in images if image is not None))
+
+
+def leave_unread(stored: StoredArtifact, contents: Contents, unread: Unread) -> UnreadArtifact:
+    """An artifact without pictures, whose text is read when it is asked for."""
+    return UnreadArtifact(**asdict(_read(stored, contents, text=NOT_READ)), unread=unread)
+
+
+def _read(stored: StoredArtifact, contents: Contents, *, text: str, images: tuple[Image, ...] = ()) -> Artifact:
+    spec, source = KINDS[stored.kind], stored.source
     return Artifact(
         id=stored.id,
-        kind=kind,
+        kind=stored.kind,
         title=stored.title,
-        text="" if kind is _IMAGE else contents[stored.hash].decode(),
+        text=text,
         hash=stored.hash,
         source=Source(
             path=source.path,
@@ -127,7 +139,7 @@ def read_artifact(stored: StoredArtifact, contents: Contents) -> Artifact | None
         recoverable=spec.recoverable,
         trust=spec.trust,
         policy=stored.policy,
-        images=tuple(image for image in images if image is not None),
+        images=images,
         has_images=stored.has_images,
         condensed=read_kept(stored.condensed, contents),
         outlined=stored.outlined,

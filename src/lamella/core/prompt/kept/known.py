@@ -1,11 +1,12 @@
 """What is known and what stands where, as it is kept: contents by their hashes, and blocks by what they show."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from lamella.core.artifacts.blocks import render_block
 from lamella.core.artifacts.kinds import KINDS, LATER_KIND
 from lamella.core.artifacts.model import Artifact, Kind
-from lamella.core.log.events.artifact import Contents, StoredArtifact, read_artifact, store_artifact
+from lamella.core.artifacts.unread import Unread
+from lamella.core.log.events.artifact import Contents, StoredArtifact, leave_unread, read_artifact, store_artifact
 from lamella.core.log.placement import Form
 from lamella.core.prompt.layers.library import LibraryEntry, Standing, make_standing
 from lamella.core.values import replace
@@ -26,13 +27,20 @@ class Shelves:
         self.artifacts: list[Artifact] = []
         self.pieces: list[str] = []
         self.kept: list[KeptPiece] = []
-        self._artifacts: dict[Artifact, int] = {}
+        self.stored: list[StoredArtifact] = []
+        self._artifacts: dict[StoredArtifact, int] = {}
         self._pieces: dict[str, int] = {}
 
     def name_artifact(self, artifact: Artifact) -> int:
-        """The number of an artifact."""
-        number = self._artifacts.setdefault(artifact, len(self.artifacts))
-        if number == len(self.artifacts):
+        """The number of an artifact; a ``ValueError`` where it would not be the same when it is read again."""
+        spec = KINDS[artifact.kind]
+        if (artifact.recoverable, artifact.trust) != (spec.recoverable, spec.trust):
+            raise ValueError(f"{artifact.id} is not what its kind makes of it")
+        # By all that it is but its text, which its hash stands for and which may not have been read.
+        stored = store_artifact(artifact)
+        number = self._artifacts.setdefault(stored, len(self.stored))
+        if number == len(self.stored):
+            self.stored.append(stored)
             self.artifacts.append(artifact)
         return number
 
@@ -51,7 +59,7 @@ class Shelves:
         artifact = self.name_artifact(one.artifact)
         for piece in one.pieces:
             if piece not in self._pieces:
-                self._add(piece, _find_block(piece, one.artifact, artifact))
+                self._add(piece, _find_block(piece, one, artifact))
         pieces = tuple([self._pieces[piece] for piece in one.pieces])
         return artifact, one.form, one.place, pieces, one.tokens, one.listed
 
@@ -60,32 +68,36 @@ class Shelves:
         return self.name_artifact(entry.artifact), entry.at, entry.form, entry.held, entry.listed
 
 
-def _find_block(piece: str, artifact: Artifact, number: int) -> KeptPiece:
+def _find_block(piece: str, one: Standing, number: int) -> KeptPiece:
     """A piece as what it shows, where that is a whole text: it is not written a second time."""
-    if len(piece) > len(artifact.text):
+    artifact = one.artifact
+    if one.form is Form.FULL and len(piece) > len(artifact.text):
         for kind in dict.fromkeys((artifact.kind, LATER_KIND[artifact.kind])):
             if render_block(artifact, kind=kind) == piece:
                 return number, kind
     return piece
 
 
-def pack_artifacts(artifacts: Iterable[Artifact]) -> tuple[StoredArtifact, ...] | None:
-    """Artifacts without their contents; none where one is not what its kind makes of it."""
-    packed: list[StoredArtifact] = []
-    for one in artifacts:
-        spec = KINDS[one.kind]
-        if (one.recoverable, one.trust) != (spec.recoverable, spec.trust):
-            return None
-        packed.append(store_artifact(one))
-    return tuple(packed)
+def find_waiting(stored: Sequence[StoredArtifact], kept: Iterable[KeptPiece]) -> frozenset[int]:
+    """The artifacts, by their indices, whose texts can wait until they are asked for: none of them stands whole."""
+    shown = {one[0] for one in kept if not isinstance(one, str)}
+    return frozenset([at for at, one in enumerate(stored) if at not in shown and not one.images])
 
 
-def unpack_artifacts(stored: Sequence[StoredArtifact], contents: Contents) -> list[Artifact]:
-    """Artifacts with their contents; a ``LookupError`` where something of them is gone."""
+def list_needed(stored: StoredArtifact, *, waits: bool) -> tuple[str, ...]:
+    """The contents of an artifact that are needed at once."""
+    return tuple([name for name in stored.hashes() if not (waits and name == stored.hash)])
+
+
+def unpack_artifacts(
+    stored: Sequence[StoredArtifact], contents: Contents, *, waiting: Collection[int] = (), unread: Unread
+) -> list[Artifact]:
+    """Artifacts with their contents, but for texts that wait; a ``LookupError`` where something of them is gone."""
     artifacts: list[Artifact] = []
-    for one in stored:
-        artifact = read_artifact(one, contents)
-        if artifact is None or not contents.keys() >= set(one.hashes()):
+    for at, one in enumerate(stored):
+        waits = at in waiting
+        artifact = leave_unread(one, contents, unread) if waits else read_artifact(one, contents)
+        if artifact is None or any(name not in contents for name in list_needed(one, waits=waits)):
             raise LookupError(one.id)
         artifacts.append(artifact)
     return artifacts

@@ -4,23 +4,26 @@ It is derived, and holds as long as it would be derived again: under the same re
 goes on from its last message, with the same compactions in force before that.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 
 from msgspec import DecodeError, Raw
 from msgspec.msgpack import Decoder, Encoder
 
 from lamella.core.artifacts.model import Kind
+from lamella.core.artifacts.unread import Unread
 from lamella.core.budget.counting import Measure
 from lamella.core.log.compactions import CompactionsInForce
 from lamella.core.log.events.artifact import Contents, StoredArtifact
+from lamella.core.log.placement import Form
 from lamella.core.log.terms import Terms
 from lamella.core.prompt.kept.known import (
     KeptEntry,
     KeptPiece,
     KeptStanding,
     Shelves,
-    pack_artifacts,
+    find_waiting,
+    list_needed,
     unpack_artifacts,
     unpack_library,
     unpack_pieces,
@@ -69,6 +72,9 @@ _ENCODER = Encoder(enc_hook=_write_odd)
 _DECODER = Decoder(tuple[_Grounds, int, str, Raw])
 _BODY_DECODER = Decoder(_Body, dec_hook=lambda _type, items: Series(items))
 
+# What gives the texts of contents by their hashes.
+ReadTexts = Callable[[Collection[str]], Mapping[str, str]]
+
 
 class KeptState:
     """A state after so many ``turns``, the last message of which is the ``head``, still packed."""
@@ -78,6 +84,7 @@ class KeptState:
         self.turns = turns
         self.head = head
         self._body: _Body = _BODY_DECODER.decode(body)
+        self._waiting = find_waiting(self._body[1], self._body[2])
 
     @property
     def model(self) -> str | None:
@@ -93,16 +100,21 @@ class KeptState:
         return self._grounds == _find_grounds(names[:end], committed, usual=usual, measure=measure)
 
     def hashes(self) -> tuple[str, ...]:
-        """Every content that it names."""
-        return tuple(dict.fromkeys(name for one in self._body[1] for name in one.hashes()))
+        """Every content that is needed for it."""
+        needed = [list_needed(one, waits=at in self._waiting) for at, one in enumerate(self._body[1])]
+        return tuple(dict.fromkeys([name for names in needed for name in names]))
 
     def unpack(
-        self, names: Sequence[str], texts: Sequence[str], contents: Contents
+        self, names: Sequence[str], texts: Sequence[str], contents: Contents, *, read_later: ReadTexts
     ) -> tuple[State, Mapping[str, int]] | None:
-        """The state, given what was said on its branch, and the tokens of its texts; none where a content is gone."""
+        """The state, given what was said on its branch, and the tokens of its texts; none where a content is gone.
+
+        Texts of which nothing stands but a line or an outline are read once they are asked for.
+        """
         state, stored, kept, weights, stood, known, shelved, standing, owns, talk = self._body
+        unread = Unread([stored[at].hash for at in self._waiting], read_later)
         try:
-            artifacts = unpack_artifacts(stored, contents)
+            artifacts = unpack_artifacts(stored, contents, waiting=self._waiting, unread=unread)
             pieces = unpack_pieces(kept, artifacts)
             stands = [unpack_standing(one, artifacts, pieces) for one in stood]
             library = unpack_library(known, artifacts)
@@ -155,17 +167,12 @@ def write_state(
 
 def _pack(state: State, names: Sequence[str], texts: Sequence[str], *, measure: Measure) -> _Body | None:
     shelves = Shelves()
-    stands: dict[Standing, int] = {}
-    stood: list[KeptStanding] = []
-    for one in (*state.shelf.values(), *state.standing.values()):
-        if stands.setdefault(one, len(stood)) == len(stood):
-            stood.append(shelves.pack_standing(one))
-            if unpack_standing(stood[-1], shelves.artifacts, shelves.pieces) != one:
-                return None
-    known = {name: shelves.pack_entry(entry) for name, entry in state.library.items()}
-    artifacts = pack_artifacts(shelves.artifacts)
-    if artifacts is None:
+    # By how they are kept: to look for an equal one might be to look at texts that nobody has read.
+    stood: dict[KeptStanding, int] = {}
+    shelf, standing = _number(state.shelf, shelves, stood), _number(state.standing, shelves, stood)
+    if shelf is None or standing is None:
         return None
+    known = {name: shelves.pack_entry(entry) for name, entry in state.library.items()}
     talk = pack_talk(state.talk.exchanges[:], names, texts, shelves=shelves)
     return (
         replace(
@@ -179,27 +186,35 @@ def _pack(state: State, names: Sequence[str], texts: Sequence[str], *, measure: 
             kept=None,
             talk=replace(state.talk, exchanges=Series()),
         ),
-        artifacts,
+        tuple(shelves.stored),
         tuple(shelves.kept),
         tuple([measure.count(piece) for piece in shelves.pieces]),
         tuple(stood),
         known,
-        _number(state.shelf, stands),
-        None if state.standing is state.shelf else _number(state.standing, stands),
+        shelf,
+        None if state.standing is state.shelf else standing,
         None if state.shelf_of is None else state.shelf_of is state.library,
         talk,
     )
 
 
-def _number(standing: Mapping[str, Standing], stands: Mapping[Standing, int]) -> dict[str, int]:
-    return {name: stands[one] for name, one in standing.items()}
+def _number(
+    standing: Mapping[str, Standing], shelves: Shelves, stood: dict[KeptStanding, int]
+) -> dict[str, int] | None:
+    """The number of what stands for each artifact; none where something would not be read as it is."""
+    numbers: dict[str, int] = {}
+    for name, one in standing.items():
+        kept = shelves.pack_standing(one)
+        if kept not in stood and unpack_standing(kept, shelves.artifacts, shelves.pieces) != one:
+            return None
+        numbers[name] = stood.setdefault(kept, len(stood))
+    return numbers
 
 
 def list_named(state: State) -> dict[str, str]:
-    """The texts that a state names by hash."""
-    known = [entry.artifact for entry in state.library.values()]
-    standing = [one.artifact for one in (*state.shelf.values(), *state.standing.values())]
-    return {one.hash: one.text for one in (*known, *standing) if one.kind is not Kind.IMAGE}
+    """The texts that a state names by hash and that stand whole."""
+    standing = [one for one in (*state.shelf.values(), *state.standing.values()) if one.form is Form.FULL]
+    return {one.artifact.hash: one.artifact.text for one in standing if one.artifact.kind is not Kind.IMAGE}
 
 
 def read_state(data: bytes) -> KeptState | None:

@@ -10,7 +10,7 @@ from lamella.core.log.nodes import Told, ToldPart, list_said, name_messages, spl
 from lamella.core.log.terms import Terms
 from lamella.core.log.tree import Nodes
 from lamella.core.log.turn import Turn, TurnRun
-from lamella.core.prompt.kept.state import list_named, read_state, write_state
+from lamella.core.prompt.kept.state import ReadTexts, list_named, read_state, write_state
 from lamella.core.prompt.state import State
 from lamella.engine.dialogue.past import Past
 from lamella.engine.keeping.checkpoints import NOTHING_KEPT, KeptBranch
@@ -28,6 +28,7 @@ class BranchReader:
         committed: CompactionsInForce,
         *,
         read_contents: ReadContents,
+        read_later: ReadTexts,
         usual: Terms,
         measure: Measure,
         know: Callable[[Mapping[str, int]], None],
@@ -35,6 +36,8 @@ class BranchReader:
         self._log = log
         self._committed = committed
         self._read_contents = read_contents
+        # What is left unread in a state holds on to this, and no collection finds that out: it knows no chat.
+        self._read_later = read_later
         self._usual = usual
         self._measure = measure
         # What takes in the tokens of texts that a state was kept with.
@@ -75,7 +78,8 @@ class BranchReader:
         packed = read_state(kept) if kept and stays else None
         if packed is None or not packed.holds(names, self._committed, usual=self._usual, measure=self._measure):
             return None
-        found = packed.unpack(names, texts, self._read_contents(packed.hashes()))
+        contents = self._read_contents(packed.hashes())
+        found = packed.unpack(names, texts, contents, read_later=self._read_later)
         if found is None:
             return None
         state, tokens = found

@@ -55,7 +55,9 @@ def keep(turns: list[Turn], *, at: int, usual: Terms = LIBRARY, committed: Compa
 def read(data: bytes, turns: list[Turn]) -> State:
     kept = read_state(data)
     assert kept is not None
-    found = kept.unpack(*said(turns), contents(turns))
+    held = contents(turns)
+    needed = {name: held[name] for name in kept.hashes()}
+    found = kept.unpack(*said(turns), needed, read_later=lambda hashes: {name: held[name].decode() for name in hashes})
     assert found is not None
     state, tokens = found
     assert tokens == {text: QUARTERS.count(text) for text in tokens}
@@ -134,7 +136,7 @@ def test_a_state_without_its_contents_is_none() -> None:
     kept = read_state(keep(turns, at=3))
     assert kept is not None
     assert set(kept.hashes()) <= set(contents(turns))
-    assert kept.unpack(*said(turns), {}) is None
+    assert kept.unpack(*said(turns), {}, read_later=lambda _: {}) is None
 
 
 def test_what_is_no_state_between_two_turns_of_the_branch_is_not_kept() -> None:

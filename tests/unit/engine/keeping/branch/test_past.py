@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 from tests.unit.core.compaction.talking import QUARTERS
-from tests.unit.engine.backends import Ticking
+from tests.unit.engine.backends import Ticking, make_backend
 from tests.unit.engine.keeping.test_checkpoints import Altered, damages, open_chat, restored, rewrite, snapshots
 
 from lamella import Note
@@ -19,6 +19,8 @@ from lamella.engine.chat import Chat
 from lamella.engine.keeping.branch.past import find_state
 from lamella.engine.keeping.checkpoints import NOTHING_KEPT
 from lamella.engine.keeping.conversations import Conversations
+from lamella.engine.keeping.stored import StoredChat
+from lamella.errors import ConflictError, StoreDamagedError
 from lamella.holdings import Checkpoint
 from lamella.ports import Store
 
@@ -31,10 +33,11 @@ class Noting(Altered):
     def __init__(self, store: Store, alter: Callable[[Checkpoint], Checkpoint | None] = lambda one: one) -> None:
         super().__init__(store, alter)
         self.asked: set[str] = set()
+        self.lost = False
 
     def read_contents(self, conversation: str, hashes: Sequence[str]) -> Mapping[str, bytes]:
         self.asked.update(hashes)
-        return super().read_contents(conversation, hashes)
+        return {} if self.lost else super().read_contents(conversation, hashes)
 
 
 def fill(store: Store, turns: int = 6) -> Chat:
@@ -174,3 +177,96 @@ def test_only_the_newest_snapshot_has_a_log_that_says_much() -> None:
     assert [snapshot.log is None for snapshot in snapshots(store)] == [True, True, False]
     assert restored(store) == 12
     assert damages(store) == []
+
+
+NOTES = {f"{number}.md": f"Note {number}. " * 50 for number in range(6)}
+
+
+def shrink(store: Store) -> Chat:
+    """A conversation with notes of which a compaction leaves their names, and turns after it."""
+    chat = open_chat(store, layout="in_place")
+    for path, text in NOTES.items():
+        chat.ask(f"What is in {path}?", attach=[Note(path=path, text=text)])
+        chat.reply("A note.")
+    chat.commit(chat.plan(to=0.001))
+    for number in range(5):
+        chat.ask(f"And {number}?")
+        chat.reply("That, too.")
+    return chat
+
+
+def test_texts_that_stand_nowhere_are_neither_kept_nor_read_until_they_are_asked_for() -> None:
+    store = MemoryStore()
+    shrink(store)
+    # The last turns are left as they are.
+    hashes = {hash_text(text) for text in list(NOTES.values())[:4]}
+    assert hashes.isdisjoint(name for snapshot in snapshots(store) for name in snapshot.contents)
+    assert damages(store) == []
+    noting = Noting(store)
+    chat = open_chat(noting)
+    for number in range(4):
+        # Often enough that the next checkpoints are kept.
+        chat.ask(f"And then {number}?")
+        chat.reply("That as well.")
+    assert hashes.isdisjoint(noting.asked)
+    turn = chat.ask("And the first once more?", attach=[Note(path="0.md", text=NOTES["0.md"])])
+    assert NOTES["0.md"] in turn.messages[-1].text
+
+
+def test_a_conversation_goes_on_from_unread_texts_as_from_read_ones() -> None:
+    store, same = MemoryStore(), MemoryStore()
+    shrink(store)
+    shrink(same)
+    one, other = open_chat(store), open_chat(Altered(same, without_state))
+    changed = Note(path="0.md", text=NOTES["0.md"].replace("0", "zero"))
+    for attach in ([], [changed], [Note(path="1.md", text=NOTES["1.md"])], []):
+        turns = [chat.ask("And?", attach=attach) for chat in (one, other)]
+        assert turns[0].messages == turns[1].messages
+        for chat in (one, other):
+            chat.reply("Yes.")
+    one.undo()
+    other.undo()
+    assert one.ask("All of it?").messages == other.ask("All of it?").messages
+
+
+def read_all(chat: StoredChat) -> list[str]:
+    state, _ = chat.standing
+    return [entry.artifact.text for entry in state.library.values()]
+
+
+def test_an_unread_text_that_somebody_else_erased_is_a_conflict() -> None:
+    store = MemoryStore()
+    shrink(store)
+    chat = StoredChat(make_backend(store), "chat")
+    assert chat.standing
+    Conversations(store, Ticking()).erase_artifact("chat", "0.md")
+    with pytest.raises(ConflictError):
+        read_all(chat)
+    chat.reload()
+    assert NOTES["0.md"] not in read_all(chat)
+
+
+def test_an_unread_text_that_is_lost_is_said_to_be() -> None:
+    store = MemoryStore()
+    shrink(store)
+    noting = Noting(store)
+    chat = StoredChat(make_backend(noting), "chat")
+    assert chat.standing
+    noting.lost = True
+    with pytest.raises(StoreDamagedError, match="content sha256:"):
+        read_all(chat)
+
+
+def test_checkpoints_stay_as_they_are_where_little_of_them_is_idle() -> None:
+    store = MemoryStore()
+    chat = open_chat(store, layout="in_place")
+    for number in range(8):
+        notes = [Note(path="a.md", text="Short.\n" * 20)] if not number else []
+        chat.ask("Long. " * 500, attach=notes, detach=["a.md"] if number == 4 else [])
+        chat.reply("Longer. " * 500)
+    chat.commit(chat.plan(to=0.1))
+    before = store.read_checkpoints("chat")[0]
+    for number in range(3):
+        chat.ask(f"And {number}?")
+        chat.reply("That, too.")
+    assert store.read_checkpoints("chat")[0] == before
