@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import islice
 from typing import NamedTuple, overload
 
 from msgspec import Struct
@@ -196,15 +197,24 @@ class ToldBranch(Sequence[Told]):
     def __getitem__(self, index: slice) -> list[Told]: ...
     def __getitem__(self, index: int | slice) -> Told | list[Told]:
         within = range(self._length)[index]
-        first = within if isinstance(within, int) else min(within, default=self._length)
+        if isinstance(within, int):
+            return self._pick(self.parts, self._length - 1 - within)
         # The last turns are what most people ask for.
-        told: list[Told] = []
-        for part in reversed(self.parts):
-            if self._length - len(told) <= first:
+        last = list(islice(reversed(self), self._length - min(within, default=self._length)))
+        return [last[self._length - 1 - at] for at in within]
+
+    def _pick(self, parts: Sequence[ToldPart], after: int) -> Told:
+        """The turn of parts that so many are after; no other is unpacked."""
+        for part in reversed(parts):
+            if after < _count_turns(part):
                 break
-            told[:0] = self._unfold(part)
-        before = self._length - len(told)
-        return told[within - before] if isinstance(within, int) else [told[at - before] for at in within]
+            after -= _count_turns(part)
+        if isinstance(part, Told):
+            return part
+        if isinstance(part, ToldSpan):
+            return self._pick(part.parts, after)
+        asked, said = [self._nodes[name] for name in part.names[-2 * after - 2 :][:2]]
+        return Told(message=asked, reply=said)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and list(self) == list(other)

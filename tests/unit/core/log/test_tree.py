@@ -65,6 +65,16 @@ def test_the_turns_of_a_run_are_those_that_were_folded() -> None:
         log.path()[6]
 
 
+@pytest.mark.parametrize("ends", [(8, 12), (7, 12), (5, 9), (12,), (4,)])
+def test_any_turn_of_a_branch_is_found_by_its_number(ends: tuple[int, ...]) -> None:
+    path = restore(*ends).path()
+    told = list(path)
+    assert [path[at] for at in range(len(path))] == told
+    assert [path[at - len(path)] for at in range(len(path))] == told
+    assert all(path[first:end] == told[first:end] for first in range(-8, 8) for end in range(-8, 8))
+    assert path[::-2] == told[::-2]
+
+
 def test_what_was_said_is_listed_alike_in_runs_and_turn_by_turn() -> None:
     log, folded = restore(7, 12), fold(RECORDS)
     names, texts = list_said(log.path())
