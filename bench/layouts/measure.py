@@ -1,7 +1,7 @@
 """The measure: what each strategy costs beside gluing, on seeds that nobody tuned on, and whether all is there."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from bench.layouts.caches import DEAR, MARKS, STEPS, Rates, count, open_cache
@@ -46,11 +46,12 @@ def measure_kind(kind: str, *, odd: bool = True) -> Sums:
         for name, requests in _list_fixed(workload, facts).items():
             _bill(sums, name, requests, (MARKS, STEPS, DEAR))
         for rates in (MARKS, STEPS, DEAR):
-            sums.add("limit", rates, find_limit(workload, rates))
+            sums.add("limit", rates, find_limit(workload.steps, workload.system, rates))
             played = play(workload, facts=facts, model=_MODELS[rates.name], layout="auto")
             _bill(sums, "auto", _watch(sums, workload, played), (rates,))
         hours = play(workload, facts=facts, model="bench-hours", layout="auto")
         _bill(sums, "auto, two lifetimes", (sent for sent, _ in hours), (MARKS,))
+        sums.add("limit, linger 2", MARKS, find_limit(_let_linger(workload.steps, 2), workload.system, MARKS))
         lingers = play(workload, facts=facts, model="bench-marks", layout="auto", linger=2)
         _bill(sums, "auto, linger 2", (sent for sent, _ in lingers), (MARKS,))
     return sums
@@ -99,19 +100,28 @@ def find_missing(turn: Turn, step: Step, said: list[str]) -> int:
     return missing + sum([one not in whole for one in said])
 
 
-def find_limit(workload: Workload, rates: Rates) -> float:
+def _let_linger(steps: Sequence[Step], turns: int) -> list[Step]:
+    """Steps in which what is attached stays so for some turns more, in the text that it had last."""
+    lasting: list[Step] = []
+    for at, step in enumerate(steps):
+        held = {path: text for one in steps[max(0, at - turns) : at + 1] for path, text in one.held.items()}
+        lasting.append(replace(step, held=held))
+    return lasting
+
+
+def find_limit(steps: Sequence[Step], system: str, rates: Rates) -> float:
     """What a cache that expires could cost at best: everything sent within its lifetime is read, wherever it stood.
 
     Of a file that changed the text before is read and the difference written, where that costs less.
     """
-    at, cost, seen, said = 0.0, 0.0, dict[str, float](), [workload.system]
+    at, cost, seen, said = 0.0, 0.0, dict[str, float](), [system]
     held: dict[str, str] = {}
 
     def pay(text: str) -> float:
         alive = text in seen and at - seen[text] <= rates.lifetime
         return count(text) * (rates.read if alive else rates.write)
 
-    for step in workload.steps:
+    for step in steps:
         at += step.pause
         said.append(step.text)
         given = [] if step.output is None else [step.output]
@@ -157,7 +167,10 @@ def _judge(verdicts: Verdicts, kind: str, sums: Sums) -> None:
     verdicts.at_most(f"layouts, {kind}, {DEAR.name}: auto over gluing", sums.ratio("auto", DEAR), _DEAR_BOUND)
     auto = sums.ratio("auto", MARKS)
     more = 0.08 if kind == "long chat" else 0.04
-    verdicts.at_most(f"layouts, {kind}: linger 2 costs more", sums.ratio("auto, linger 2", MARKS) - auto, more)
+    lingers = sums.ratio("auto, linger 2", MARKS)
+    # What stays longer is read for longer, wherever it stands: again so much, or so many times what that costs at best.
+    at_best = sums.ratio("limit, linger 2", MARKS) - sums.ratio("limit", MARKS)
+    verdicts.at_most(f"layouts, {kind}: linger 2 costs more", lingers - auto, max(more, times * at_best))
     less = -0.01 if kind == "long chat" else 0.0
     verdicts.at_most(f"layouts, {kind}: two lifetimes cost more", sums.ratio("auto, two lifetimes", MARKS) - auto, less)
 

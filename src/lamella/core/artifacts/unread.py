@@ -12,7 +12,7 @@ _read_field = vars(Artifact)["text"].__get__
 _BESIDE = tuple([name for name in Artifact.__struct_fields__ if name != "text"])
 
 
-class Unread:
+class UnreadTexts:
     """Texts by the hashes of their contents, all of which are read once somebody wants one."""
 
     def __init__(self, hashes: Collection[str], read: Callable[[Collection[str]], Mapping[str, str]]) -> None:
@@ -27,7 +27,7 @@ class Unread:
 class UnreadArtifact(Artifact, frozen=True, kw_only=True, gc=False):
     """An artifact as any other, and equal to it, whose text is read when it is asked for."""
 
-    unread: Unread
+    unread: UnreadTexts
 
     @property  # type: ignore[misc]  # it is found before the field that it stands for
     def text(self) -> str:

@@ -7,7 +7,7 @@ from tests.unit.core.compaction.talking import note
 
 from lamella.core.artifacts.blocks import render_block
 from lamella.core.artifacts.model import Policy
-from lamella.core.artifacts.unread import Unread, UnreadArtifact
+from lamella.core.artifacts.unread import UnreadArtifact, UnreadTexts
 from lamella.core.log.events.artifact import leave_unread, store_artifact
 from lamella.core.values import replace
 
@@ -19,7 +19,7 @@ class Shop:
 
     def __init__(self) -> None:
         self.asked: list[Collection[str]] = []
-        self.unread = Unread([one.hash for one in NOTES], self._read)
+        self.unread = UnreadTexts([one.hash for one in NOTES], self._read)
 
     def _read(self, hashes: Collection[str]) -> dict[str, str]:
         self.asked.append(hashes)

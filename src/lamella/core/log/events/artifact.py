@@ -7,7 +7,7 @@ from msgspec.structs import asdict
 
 from lamella.core.artifacts.kinds import KINDS
 from lamella.core.artifacts.model import Artifact, ArtifactId, Image, Kind, Policy, Source
-from lamella.core.artifacts.unread import NOT_READ, Unread, UnreadArtifact
+from lamella.core.artifacts.unread import NOT_READ, UnreadArtifact, UnreadTexts
 from lamella.core.text.content import encode_text, hash_text
 
 Contents = Mapping[str, bytes]
@@ -110,7 +110,7 @@ def read_artifact(stored: StoredArtifact, contents: Contents) -> Artifact | None
     return _read(stored, contents, text=text, images=tuple(image for image in images if image is not None))
 
 
-def leave_unread(stored: StoredArtifact, contents: Contents, unread: Unread) -> UnreadArtifact:
+def leave_unread(stored: StoredArtifact, contents: Contents, unread: UnreadTexts) -> UnreadArtifact:
     """An artifact without pictures, whose text is read when it is asked for."""
     return UnreadArtifact(**asdict(_read(stored, contents, text=NOT_READ)), unread=unread)
 

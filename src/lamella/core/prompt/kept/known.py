@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from lamella.core.artifacts.blocks import render_block
 from lamella.core.artifacts.kinds import KINDS, LATER_KIND
 from lamella.core.artifacts.model import Artifact, Kind
-from lamella.core.artifacts.unread import Unread
+from lamella.core.artifacts.unread import UnreadTexts
 from lamella.core.log.events.artifact import Contents, StoredArtifact, leave_unread, read_artifact, store_artifact
 from lamella.core.log.placement import Form
 from lamella.core.prompt.layers.library import LibraryEntry, Standing, make_standing
@@ -90,7 +90,7 @@ def list_needed(stored: StoredArtifact, *, waits: bool) -> tuple[str, ...]:
 
 
 def unpack_artifacts(
-    stored: Sequence[StoredArtifact], contents: Contents, *, waiting: Collection[int] = (), unread: Unread
+    stored: Sequence[StoredArtifact], contents: Contents, *, waiting: Collection[int] = (), unread: UnreadTexts
 ) -> list[Artifact]:
     """Artifacts with their contents, but for texts that wait; a ``LookupError`` where something of them is gone."""
     artifacts: list[Artifact] = []

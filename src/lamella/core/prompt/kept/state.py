@@ -11,7 +11,7 @@ from msgspec import DecodeError, Raw
 from msgspec.msgpack import Decoder, Encoder
 
 from lamella.core.artifacts.model import Kind
-from lamella.core.artifacts.unread import Unread
+from lamella.core.artifacts.unread import UnreadTexts
 from lamella.core.budget.counting import Measure
 from lamella.core.log.compactions import CompactionsInForce
 from lamella.core.log.events.artifact import Contents, StoredArtifact
@@ -112,7 +112,7 @@ class KeptState:
         Texts of which nothing stands but a line or an outline are read once they are asked for.
         """
         state, stored, kept, weights, stood, known, shelved, standing, owns, talk = self._body
-        unread = Unread([stored[at].hash for at in self._waiting], read_later)
+        unread = UnreadTexts([stored[at].hash for at in self._waiting], read_later)
         try:
             artifacts = unpack_artifacts(stored, contents, waiting=self._waiting, unread=unread)
             pieces = unpack_pieces(kept, artifacts)

@@ -6,7 +6,7 @@ import pytest
 from tests.unit.core.compaction.talking import QUARTERS, note
 
 from lamella.core.artifacts.model import Trust
-from lamella.core.artifacts.unread import Unread
+from lamella.core.artifacts.unread import UnreadTexts
 from lamella.core.log.events.artifact import store_artifact
 from lamella.core.log.placement import Form
 from lamella.core.prompt.kept.known import (
@@ -29,7 +29,7 @@ def read_nothing(hashes: Collection[str]) -> dict[str, str]:
     raise AssertionError(f"{hashes} were read")
 
 
-NOTHING_READ = Unread((), read_nothing)
+NOTHING_READ = UnreadTexts((), read_nothing)
 
 
 @pytest.mark.parametrize("form", [Form.FULL, Form.HANDLE, Form.PREVIEW])
