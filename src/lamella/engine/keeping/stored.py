@@ -322,6 +322,7 @@ class StoredChat(StagedChat, CommandedChat, RuledChat, PlannedChat, AccountedCha
         # Going where one is changes nothing: least of all are calls given up that wait there.
         if event.head != self._log.head:
             self._write(write_event(event, at=self._moment(at)))
+            self._keep_waiting(at)
 
     def _write(self, written: Written, *, title: str | None = None) -> None:
         self._append(written, title=title)
