@@ -111,6 +111,10 @@ class CommandedChat(ABC):
         left = self._settings.hold_waiting(self._log.left, self._running().standing[0].system, begins=not head)
         return [write_event(ForkEvent(head=head, left=left), at=self._moment(at))]
 
+    def _usual_model(self, dialogue: Dialogue) -> str | None:
+        """The model that settings name, where the branch has none yet."""
+        return self._configured.model if dialogue.model is None else None
+
     def has_message(self, message: str) -> bool:
         """Whether a message is anywhere in the conversation."""
         return message in self._log.nodes
