@@ -297,7 +297,7 @@ class StoredChat(StagedChat, CommandedChat, RuledChat, PlannedChat, AccountedCha
 
     def why(self, name: str) -> Reason:
         """Why an artifact or a message of the active branch is in the next request, or is not."""
-        return self._running().why(name, erased=find_erased(self._log.path()))
+        return self._running().why(name, erased=find_erased(self._log.path()), said=self._log.nodes)
 
     @property
     def standing(self) -> tuple[State, Terms]:
