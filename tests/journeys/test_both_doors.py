@@ -1,5 +1,6 @@
 """Both doors: what Python does with kept conversations the command line does, too, and the other way round."""
 
+import asyncio
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -133,6 +134,46 @@ def test_a_question_is_answered_again_by_another_model_in_either_door(url: str, 
     assert said(url) == ["What grows here?", "Garlic."]
 
 
+async def _resume(url: str) -> str:
+    async with lamella.open(url) as engine:
+        return "".join([event.text async for event in engine.chat("garden").resume()])
+
+
+@pytest.mark.parametrize("door", ["chats regenerate", "chats edit", "chats resume", "/resume", "/retry", "resume()"])
+def test_a_chat_that_never_had_a_model_is_answered_by_the_one_of_the_settings_at_every_door(
+    door: str, url: str, script: Script, home: Mapping[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with lamella.open(url) as engine:
+        chat = engine.chat("garden")
+        question = chat.ask("What grows here?").envelope.message_id
+        if door in ("chats regenerate", "chats edit"):
+            chat.reply("Beans.")
+    there = {**home, "LAMELLA_MODEL": script("Peas.")}
+    if door == "resume()":
+        monkeypatch.setenv("LAMELLA_MODEL", there["LAMELLA_MODEL"])
+        assert asyncio.run(_resume(url)) == "Peas."
+        return
+    text = (question, "And now?") if door == "chats edit" else ()
+    if door.startswith("/"):
+        ran = spawn("chat", "garden", "--store", url, stdin=f"{door}\n".encode(), environment=there)
+    else:
+        ran = spawn(*door.split(), "garden", *text, "--store", url, environment=there)
+    assert (ran.exit, "Peas." in ran.out) == (0, True), ran.err
+
+
+@pytest.mark.parametrize("left", ["without a model", "with one"])
+def test_a_question_that_waits_is_answered_by_another_model_that_is_named(left: str, url: str, tmp_path: Path) -> None:
+    own, other = (tmp_path / name for name in ("own.json", "other.json"))
+    own.write_text('["Peas."]', encoding="utf-8")
+    other.write_text('["Leeks."]', encoding="utf-8")
+    with lamella.open(url) as engine:
+        model = {} if left == "without a model" else {"model": f"scripted:{own}"}
+        engine.chat("garden", **model).ask("What grows here?")
+    ran = run("chats", "resume", "garden", "--model", f"scripted:{other}", "--store", url)
+    assert (ran.exit, ran.out) == (0, "Leeks.\n")
+    assert said(url) == ["What grows here?", "Leeks."]
+
+
 @pytest.mark.parametrize("words", [("edit", "nobody", "x", "y"), ("regenerate", "nobody"), ("remove", "nobody", "x")])
 def test_asking_again_begins_no_conversation(url: str, kept: str, words: tuple[str, ...]) -> None:
     ran = run("chats", *words, "--store", url)
@@ -212,8 +253,6 @@ async def _talk(chat: Chat) -> list[Event]:
 
 
 def test_sums_marks_and_what_an_edit_gives_are_there_in_python(url: str) -> None:
-    import asyncio
-
     async def talk() -> tuple[LedgerSums, list[str], list[str]]:
         provider = ScriptedProvider(Line(text="At noon."), Line(text="At six."))
         async with lamella.open(url, model="local", provider=provider) as engine:

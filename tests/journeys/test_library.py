@@ -214,3 +214,11 @@ def test_what_is_more_than_fits_is_said_when_it_is_attached(lamella: Run, vault:
     assert ran.exit == 0
     assert "note: That is more than fits." in ran.err
     assert "more than fits" not in lamella("detach", "talk", "huge.md").err
+
+
+def test_a_chat_that_is_not_there_is_told_before_a_file_that_is_not_there_either(lamella: Run) -> None:
+    ran = lamella("attach", "nobody", "nothing.md", "--json")
+    assert refusal(ran, code="bad_call") == "There is no conversation 'nobody'."
+    assert "chats list" in ran.err
+    ran = lamella("attach", "talk", "nothing.md", "--json")
+    assert refusal(ran, code="source_missing").startswith("There is no file nothing.md")

@@ -63,7 +63,7 @@ def test_what_is_set_in_a_chat_is_told_sent_and_kept(chat: Chat, home: Mapping[s
     )
     assert ran.out.splitlines()[:3] == [
         "temperature is 0.25 from the next message on.",
-        "instructions is Be brief. from the next message on, and is kept with it.",
+        "instructions is Be brief. from the next message on.",
         "temperature         this chat     0.25",
     ]
     assert sent(home) == {"system": "Be brief.", "temperature": 0.25, "effort": "low"}
@@ -83,6 +83,25 @@ def test_what_is_set_waits_for_the_next_message_also_when_the_chat_is_left(chat:
         "runner              this chat     vault_qa",
     ]
     assert sent(home)["temperature"] == 0.25
+
+
+def test_a_system_prompt_that_is_set_waits_for_the_next_message_also_when_the_chat_is_left(
+    chat: Chat, home: Mapping[str, str], tmp_path: Path
+) -> None:
+    words = tmp_path / "words.txt"
+    words.write_text("Be brief.")
+    chat("/set system You are a sailor.", f"/set instructions_file {words}")
+    words.unlink()
+    again = chat("/set system", "/set instructions", "Hello?")
+    assert again.out.splitlines()[:2] == [
+        "system              this chat     You are a sailor.",
+        "instructions        this chat     Be brief.",
+    ]
+    assert sent(home)["system"] == "You are a sailor.\n\nBe brief."
+    chat("/set system You are a cook.")
+    assert sent(home)["system"] == "You are a sailor.\n\nBe brief."
+    chat("And now?")
+    assert sent(home)["system"] == "You are a cook.\n\nBe brief."
 
 
 @pytest.mark.parametrize(

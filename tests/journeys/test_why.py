@@ -57,5 +57,18 @@ def test_what_was_erased_is_said_to_be_gone(url: str) -> None:
     assert (reason["in_prompt"], reason["why"]) == (False, "It was erased: nothing of it is left.")
 
 
+def test_a_message_that_the_branch_goes_on_without_is_no_attachment_that_was_forgotten(url: str) -> None:
+    with lamella.open(url) as engine:
+        chat = engine.chat("garden")
+        gone = chat.turns()[1].message.id
+        chat.delete(gone)
+    lines = run("why", "garden", gone, "--store", url).out.splitlines()
+    assert lines[1] == "It is a message that this branch goes on without: it is on another one."
+    assert not any("attach" in line for line in lines)
+    (back,) = [line.strip().removeprefix("go on from it: ") for line in lines if "go on from it" in line]
+    assert run(*back.split()[1:]).exit == 0
+    assert json.loads(run("why", "garden", gone, "--json", "--store", url).out)["in_prompt"] is True
+
+
 def test_a_conversation_that_is_not_there_is_refused(url: str) -> None:
     assert "nobody" in refusal(run("why", "nobody", "spec", "--json", "--store", url), code="bad_call")

@@ -162,7 +162,7 @@ class Chat(Discourse):
         self, turn: TurnView | None, toolbox: Toolbox | None, *, max_tokens: int | None, limits: TurnLimits
     ) -> AsyncGenerator[Event, None]:
         """Send a turn that waits, by default the one that does, with the calls that it was left with."""
-        waits, calls = await self._find_pool().workers.run(lambda: (turn or self._stored.waiting(), self._stored.calls))
+        waits, calls = await self._find_pool().workers.run(lambda: (turn or self._stored.take_up(), self._stored.calls))
         if waits is None or waits.envelope.message_id != self._stored.head:
             raise CallError("This turn waits for no answer.", hint="Ask something, or regenerate the last answer.")
         post = self._find_post(waits.envelope.model, max_tokens)

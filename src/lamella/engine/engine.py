@@ -123,10 +123,9 @@ class Engine:
                 f"There is a conversation {conversation!r} already.", hint="Choose another name, or go on in that one."
             )
         chat = self.chat(conversation, **settings)
-        if title is None:
-            chat.keep()
-        else:
+        if title is not None:
             chat.rename(title)
+        chat.keep()
         return chat
 
     def fit(self, model: str) -> Mapping[str, object]:

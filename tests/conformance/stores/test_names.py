@@ -168,6 +168,40 @@ def test_a_row_that_is_gone_is_made_again_from_the_events(url: str, two: Store) 
     _check_repaired(two, name="k1")
 
 
+FALSE_KEYS = {"another": "'false'", "of bytes": "x'00ff'", "none": "''"}
+
+
+@pytest.mark.parametrize("key", FALSE_KEYS)
+@pytest.mark.parametrize("before", ["as it was", "with a row made again beside it"])
+def test_a_row_under_a_false_key_goes_back_to_its_events(
+    tmp_path: Path, opened: OpenStore, key: str, before: str
+) -> None:
+    store = opened(f"sqlite:///{tmp_path / 'chats.db'}")
+    store.append("k1", say("one", "two", "three"), expected=0, title="3 events", name="garden")
+    store.append("k2", say("one"), expected=0, title="1 events", name="house")
+    with sqlite3.connect(tmp_path / "chats.db") as connection:
+        connection.execute(f"UPDATE conversations SET id = {FALSE_KEYS[key]} WHERE id = 'k1'")
+        if before != "as it was":
+            connection.execute(
+                "INSERT INTO conversations (id, name, version, head, title, created, updated)"
+                " SELECT 'k1', 'k1', version, head, title, created, updated FROM conversations WHERE name = 'garden'"
+            )
+    connection.close()
+    assert "k1" in {damage.conversation for damage in store.verify() if damage.derived}
+    _check_repaired(store, name="garden")
+    assert {one.conversation for one in store.list_conversations()} == {"k1", "k2"}
+
+
+def test_a_conversation_under_a_false_key_keeps_its_name_and_nothing_else_stays(url: str, two: Store) -> None:
+    tamper(url, "UPDATE conversations SET id = 'false' WHERE id = 'k1'")
+    assert [damage.what for damage in two.verify() if damage.conversation == "k1" and damage.derived] == [
+        "belong to no conversation",
+        "has 'false' for its key",
+    ]
+    _check_repaired(two, name="garden")
+    assert {one.conversation for one in two.list_conversations()} == {"k1", "k2"}
+
+
 DAMAGED = {
     "its last event is gone": "DELETE FROM events WHERE conversation = 'k1' AND seq = 3",
     "all events are gone": "DELETE FROM events WHERE conversation = 'k1'",

@@ -79,6 +79,25 @@ def test_what_waits_together_goes_to_the_server_and_back_once(store: Store, addr
     assert list(store.verify()) == []
 
 
+def test_who_read_a_conversation_goes_on_behind_it_as_who_wrote_it_does(
+    store: Store, address: str, proxy: Proxy, opened: OpenStore
+) -> None:
+    """Once to the server and back: where the conversation ends is not looked up again."""
+    reader = opened(address.replace(str(servers.shared().folder), str(proxy.folder)))
+    assert [record.at for record in reader.load("first")] == [AT]
+    before = proxy.asked
+    assert reader.append("first", say("two"), expected=1) == 2
+    assert proxy.asked - before == 1
+    # The other wrote the first event, and knows of no second one.
+    with pytest.raises(ConflictError):
+        store.append("first", say("lost"), expected=1)
+    assert store.append("first", say("three"), expected=2) == 3
+    with pytest.raises(ConflictError):
+        reader.append("first", say("lost"), expected=2)
+    assert texts(reader, "first") == ["one", "two", "three"]
+    assert list(store.verify()) == []
+
+
 def test_what_is_written_together_is_kept_to_the_letter(store: Store, address: str) -> None:
     odd = ["'quoted' \"twice\" \\ %s ?", "\u2028\u00e4\U0001f600\t\n", "\\u0041 {} [] null"]
     written = [counted(say(text, at=f"{AT} {text}"), bytes(range(256))) for text in odd]

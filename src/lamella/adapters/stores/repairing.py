@@ -10,6 +10,12 @@ from lamella.adapters.stores.verifying import HashChain, follow_events
 from lamella.core.log.records import Record
 from lamella.errors import StoreDamagedError
 
+# Hashes of events follow from the key, too: the last of one conversation is no other's.
+_HAS_NOTHING = "".join(
+    f" AND NOT EXISTS (SELECT 1 FROM {table} WHERE {table}.conversation = conversations.id)"
+    for table in ("events", "holdings", "checkpoints")
+)
+
 
 def derive_row(
     database: Database,
@@ -22,6 +28,7 @@ def derive_row(
     walked = follow_events(transaction, conversation)
     if walked.damages or not walked.records:
         raise _damaged(conversation)
+    called = _take_back(transaction, conversation, walked.head)
     _make_row(transaction, conversation, walked.records[0].at)
     found = transaction.rows(
         "SELECT name, version, head, erased FROM conversations WHERE id = ?" + database.lock_row, conversation
@@ -32,7 +39,7 @@ def derive_row(
     transaction.run(
         "UPDATE conversations SET name = ?, version = ?, head = ?, title = ?, created = ?, updated = ?, erased = NULL"
         " WHERE id = ?",
-        _find_name(transaction, conversation, name),
+        _find_name(transaction, conversation, called if called is not None and name in (None, conversation) else name),
         walked.seq,
         walked.head,
         clean_title(tell_title(walked.records)),
@@ -40,6 +47,16 @@ def derive_row(
         walked.records[-1].at,
         conversation,
     )
+
+
+def _take_back(transaction: Transaction, conversation: str, head: str) -> object:
+    """Remove rows under a false key, which have the last event and no other; the name that one of them had."""
+    rows = transaction.rows(
+        f"SELECT id, name FROM conversations WHERE head = ? AND id <> ?{_HAS_NOTHING}", *(head, conversation)
+    )
+    for key, _ in rows:
+        transaction.run("DELETE FROM conversations WHERE id = ?", key)
+    return next((name for _, name in rows), None)
 
 
 def _make_row(transaction: Transaction, conversation: str, at: str) -> None:

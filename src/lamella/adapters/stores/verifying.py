@@ -22,11 +22,19 @@ def verify_conversation(transaction: Transaction, conversation: str) -> list[Dam
     chain = follow_events(transaction, conversation)
     if erased is not None and (version == 0 or not chain.is_whole):
         return verify_tombstone(transaction, conversation)
+    if not chain.seq and (true := _find_true_key(transaction, head)) is not None:
+        return [_accuse_key(conversation, true)]
     chain.deny(erased)
     chain.end(version, head)
     if chain.is_whole:
         chain.compare(told)
     return [*chain.damages, *_verify_holdings(transaction, conversation, chain.records)]
+
+
+def _find_true_key(transaction: Transaction, head: object) -> str | None:
+    """The conversation whose last event a row without events has; keys are a part of what events are hashed with."""
+    rows = transaction.rows("SELECT conversation FROM events WHERE hash = ?", head) if is_text(head) else []
+    return next((key for (key,) in rows if is_key(key)), None)
 
 
 def follow_events(transaction: Transaction, conversation: str) -> "HashChain":
@@ -168,8 +176,8 @@ def verify_strays(transaction: Transaction) -> list[Damage]:
         " ORDER BY hash"
     )
     strays = [Damage(conversation=None, place=f"content {name}", what="held by no conversation") for (name,) in loose]
-    keys = [key for (key,) in transaction.rows("SELECT id FROM conversations") if not is_key(key)]
-    strays += [Damage(conversation=None, place="conversation", what=f"has {key!r} for its key") for key in keys]
+    rows = [row for row in transaction.rows("SELECT id, head FROM conversations") if not is_key(row[0])]
+    strays += [_accuse_key(key, _find_true_key(transaction, head)) for key, head in rows]
     for table in ("events", "holdings", "checkpoints"):
         rows = transaction.rows(
             f"SELECT DISTINCT conversation FROM {table} WHERE NOT EXISTS"
@@ -177,6 +185,11 @@ def verify_strays(transaction: Transaction) -> list[Damage]:
         )
         strays += [_accuse_stray(name, table) for (name,) in rows]
     return strays
+
+
+def _accuse_key(key: object, true: str | None) -> Damage:
+    """A row under a key that is none, or that its events do not have; they tell the true one."""
+    return Damage(conversation=true, place="conversation", what=f"has {key!r} for its key", derived=true is not None)
 
 
 def _accuse_stray(name: object, table: str) -> Damage:

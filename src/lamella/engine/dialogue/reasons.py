@@ -36,10 +36,14 @@ class RemedyKind(StrEnum):
     UNDO = "undo"
     SET = "set"
     RECALL = "recall"
+    SWITCH = "switch"
 
 
 class Remedy(Struct, frozen=True, kw_only=True):
-    """Something to do. ``what`` is what to attach or recall, the receipt to undo, or a setting with its value."""
+    """Something to do.
+
+    ``what`` is what to attach or recall, the receipt to undo, a setting with its value, or the message to go on from.
+    """
 
     do: RemedyKind
     what: str
@@ -74,14 +78,20 @@ class _Trace:
     dropped: list[int] = field(default_factory=list)
 
 
-def explain(name: str, past: Past, sent: Prompt, *, erased: Collection[str] = ()) -> Reason:
-    """Why what is called so is in a prompt or not; ``erased`` are ids whose contents are gone for good."""
+def explain(name: str, past: Past, sent: Prompt, *, erased: Collection[str] = (), said: Collection[str] = ()) -> Reason:
+    """Why what is called so is in a prompt or not.
+
+    ``erased`` are ids whose contents are gone for good, ``said`` are those of messages on every branch.
+    """
     traces = _trace(past)
     found = _match(name, traces, erased)
     trace = traces.get(found)
     segments = tuple(_find_segments(found, sent))
     if found in erased and not segments:
         why, remedies = "It was erased: nothing of it is left.", [Remedy(do=RemedyKind.ATTACH, what=found)]
+    elif trace is None and name in said:
+        why = "It is a message that this branch goes on without: it is on another one."
+        remedies = [Remedy(do=RemedyKind.SWITCH, what=name)]
     elif trace is None:
         why, remedies = (_tell_part(found), []) if segments else _tell_unknown(found, traces)
     elif segments:

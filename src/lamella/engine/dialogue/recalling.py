@@ -168,9 +168,9 @@ class SearchedDialogue(ABC):
         """The compactions that an undo would void."""
         return self._past.find_undone(receipt)
 
-    def why(self, name: str, *, erased: Collection[str] = ()) -> Reason:
+    def why(self, name: str, *, erased: Collection[str] = (), said: Collection[str] = ()) -> Reason:
         """Why an artifact or a message is in the request that waits, or in the next, or is not."""
-        return explain(name, self._past, self._look_ahead(), erased=erased)
+        return explain(name, self._past, self._look_ahead(), erased=erased, said=said)
 
     def _look_ahead(self) -> Prompt:
         """The request that waits for its reply, or the next one as far as it is known."""

@@ -3,9 +3,11 @@
 from collections.abc import Callable, Mapping
 from operator import attrgetter
 
+from msgspec import convert
+
 from lamella.core.log.events.changes import SettingsEvent
 from lamella.core.log.events.codec import write_event
-from lamella.core.log.events.message import NOTHING_SET, TurnSetup, read_lasting
+from lamella.core.log.events.message import NOTHING_SET, StoredSystem, TurnSetup, read_lasting
 from lamella.core.log.log import Log
 from lamella.core.log.records import Written
 from lamella.core.log.terms import SecretRule
@@ -67,13 +69,28 @@ class ChatSettings:
         settings = write_event(SettingsEvent(values=changed), at=written.records[0].at)
         return Written(records=(*settings.records, *written.records), contents=written.contents)
 
+    @property
+    def waits(self) -> bool:
+        """Whether a part of the system prompt waits for a turn that says it."""
+        return any(name in self.changed for name in PART_SETTINGS)
+
+    def hold_waiting(self, left: TurnSetup, system: SystemParts, *, begins: bool) -> TurnSetup:
+        """What holds for the next turn, with the parts that wait; else ``system`` is what the branch has."""
+        if begins and left is NOTHING_SET:
+            parts = self._rules.parts(PART_SETTINGS)
+        else:
+            parts = self.repeat(read_lasting(left)[0] or system)
+        # Notes that instructions draw in are read when the turn is asked.
+        stored = convert({**parts, "typed_instructions": parts.get("instructions", "")}, StoredSystem)
+        return replace(left, system=stored)
+
     def note_written(self) -> None:
         """They were; what belongs to the system prompt still waits for a turn that says it."""
         self.changed = {name: value for name, value in self.changed.items() if name in PART_SETTINGS}
 
     def asks_otherwise(self, before: Prompt) -> bool:
         """Whether a question would be asked by now under another system prompt, temperature or effort than before."""
-        if any(name in self.changed for name in PART_SETTINGS):
+        if self.waits:
             return True
         return _find_sampling(before.terms) != _find_sampling(self._rules.terms)
 

@@ -145,9 +145,7 @@ class StoredChat(StagedChat, CommandedChat, RuledChat, PlannedChat, AccountedCha
         left = find_lasting(self._log) if self._is_left else self._log.left
         if self._settings.changed or not self._log.head or left is not NOTHING_SET:
             asked = self._settings.hold(asked, left, begins=not self._log.head)
-        model = asked.model or self._chosen_model() or left.model
-        if model is None and self._running().model is None:
-            model = self._configured.model
+        model = asked.model or self._chosen_model() or left.model or self._usual_model(self._running())
         return asked if model == asked.model else replace(asked, model=model)
 
     def _chosen_model(self) -> str | None:
@@ -201,6 +199,7 @@ class StoredChat(StagedChat, CommandedChat, RuledChat, PlannedChat, AccountedCha
         dialogue = self._running()
         if not dialogue.waits or dialogue.last is None:
             raise miss_message(self._log, question, name=self.name)
+        model = model or self._usual_model(dialogue)
         if model not in (None, dialogue.model) or self._settings.asks_otherwise(dialogue.last):
             return self.edit(question, None, model=model, at=at)
         rewritten = self._log.rewritten
@@ -222,7 +221,8 @@ class StoredChat(StagedChat, CommandedChat, RuledChat, PlannedChat, AccountedCha
         original = read_message(node, contents, usual=self._configured.terms)
         dialogue = self._go_on_after(node.parent, edits=message)
         system = {**self._settings.repeat(original.system), **self._render_stage(node.parent)}
-        asked = ask_again(original, text=text, model=model or self._chosen_model(), system=system)
+        model = model or self._chosen_model() or original.model or self._usual_model(dialogue)
+        asked = ask_again(original, text=text, model=model, system=system)
         turn = dialogue.ask(asked, at=at, rewritten=Rewrite.HISTORY_EDITED)
         self._dialogue, self._settings.changed = dialogue, {}
         return turn
@@ -297,7 +297,7 @@ class StoredChat(StagedChat, CommandedChat, RuledChat, PlannedChat, AccountedCha
 
     def why(self, name: str) -> Reason:
         """Why an artifact or a message of the active branch is in the next request, or is not."""
-        return self._running().why(name, erased=find_erased(self._log.path()))
+        return self._running().why(name, erased=find_erased(self._log.path()), said=self._log.nodes)
 
     @property
     def standing(self) -> tuple[State, Terms]:
@@ -322,6 +322,7 @@ class StoredChat(StagedChat, CommandedChat, RuledChat, PlannedChat, AccountedCha
         # Going where one is changes nothing: least of all are calls given up that wait there.
         if event.head != self._log.head:
             self._write(write_event(event, at=self._moment(at)))
+            self._keep_waiting(at)
 
     def _write(self, written: Written, *, title: str | None = None) -> None:
         self._append(written, title=title)

@@ -287,14 +287,18 @@ def resume(
     *,
     chat: ChatName,
     vault: Annotated[Path | None, typer.Option(help="The folder of notes that its tools look in.")] = None,
+    model: _Model = None,
     max_tokens: _Answer = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Go on with a question that was left without an answer, by the runner it was asked with, and print the answer."""
+    """Go on with a question that was left without an answer, by the runner it was asked with, and print the answer.
+
+    Another model is asked it from its start.
+    """
     from lamella.faces.cli.rewriting import go_on  # only those who send need it
 
-    go_on(chat, vault=vault, answer_tokens=max_tokens, store=store, as_json=as_json)
+    go_on(chat, vault=vault, model=model, answer_tokens=max_tokens, store=store, as_json=as_json)
 
 
 @chats.command()

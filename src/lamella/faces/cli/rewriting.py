@@ -42,10 +42,18 @@ def answer_again(
     _send(options, lambda stored: stored.regenerate(message, model=model), as_json=as_json)
 
 
-def go_on(chat: str, *, vault: Path | None, answer_tokens: int | None, store: str | None, as_json: bool) -> None:
-    """Have the question answered that waits, from where it was left."""
-    options = ChatOptions(store=store, chat=chat, vault=vault, answer=answer_tokens, lasts=False)
-    _send(options, find_waiting, as_json=as_json)
+def go_on(
+    chat: str,
+    *,
+    vault: Path | None,
+    model: str | None,
+    answer_tokens: int | None,
+    store: str | None,
+    as_json: bool,
+) -> None:
+    """Have the question answered that waits, from where it was left; another model is asked it from its start."""
+    options = ChatOptions(store=store, chat=chat, model=model, vault=vault, answer=answer_tokens, lasts=False)
+    _send(options, lambda stored: find_waiting(stored, model), as_json=as_json)
 
 
 def _send(options: ChatOptions, open_turn: Callable[[StoredChat], Turn], *, as_json: bool) -> None:

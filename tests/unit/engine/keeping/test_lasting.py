@@ -62,6 +62,31 @@ def test_what_is_set_holds_from_the_next_turn_on_and_after_a_reload(url: str) ->
         assert (last.temperature, last.effort, last.messages[0].text) == (None, None, "Be brief.")
 
 
+@pytest.mark.parametrize("title", [None, "Herbs"])
+def test_a_system_prompt_that_was_kept_waits_for_the_first_turn(url: str, title: str | None) -> None:
+    with lamella.open(url) as engine:
+        engine.begin("demo", title=title, system=BASE, instructions="Be brief.")
+    with lamella.open(url) as engine:
+        assert engine.chat("demo").ask("One?").messages[0].text == f"{BASE}\n\nBe brief."
+
+
+@pytest.mark.parametrize("goes", [False, True])
+def test_a_system_prompt_that_was_kept_waits_for_the_next_turn_of_whatever_branch(url: str, *, goes: bool) -> None:
+    with lamella.open(url) as engine:
+        chat = engine.chat("demo", system=BASE, instructions="Be brief.")
+        asked = chat.ask("One?")
+        chat.reply("Yes.")
+        chat.set(system="You are a cook.")
+        chat.keep()
+        if goes:
+            chat.switch(asked.envelope.message_id)
+        live = request(chat.preview("Two?"))
+    with lamella.open(url) as engine:
+        again = request(engine.chat("demo").ask("Two?"))
+    assert again.messages[0].text == "You are a cook.\n\nBe brief."
+    assert again == live
+
+
 def test_a_conversation_that_exists_keeps_its_layout_where_nobody_chose_one(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,7 +7,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from lamella.adapters.files.reading import MAX_SETTINGS_BYTES, read_plain
 from lamella.adapters.providers.facts.models import BuiltInModels
@@ -22,6 +22,7 @@ from lamella.profiles import Lifetime, LifetimeClock, ModelProfile, PictureRule,
 _BUDGET_FIELDS = Budget.__struct_fields__
 # Of a window, the most that is kept for the answer where nobody says how much.
 _ANSWER_SHARE = 8
+_NUMBERS = tuple(part for kind in (int, float, Decimal) for part in (kind, kind | None))
 _CACHE_FIELDS = ("minimum", "granularity", "lifetime", "bills_writes", "invalidates")
 
 
@@ -32,6 +33,15 @@ def fit_reserve(window: int, *, usual: int = Budget().reserve) -> int:
 
 class _ProfilePart(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _check_number(cls, value: object, info: ValidationInfo) -> object:
+        """Refuses a switch where a number is meant: it would count as 1, and nothing fits a window of that."""
+        kind = cls.model_fields[info.field_name or ""].annotation
+        if isinstance(value, bool) and kind in _NUMBERS:
+            raise ValueError("Input should be a number.")
+        return value
 
 
 class LifetimeIn(_ProfilePart):
@@ -173,8 +183,9 @@ def parse_profiles(text: str, *, name: str) -> UserModels:
     except ValidationError as error:
         first = error.errors()[0]
         place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]).lstrip(".")
+        told = first["msg"].removeprefix("Value error, ").rstrip(".")
         raise SettingError(
-            f"{name}: {place}: {first['msg']}.", hint="See docs/providers.md for the fields of a profile."
+            f"{name}: {place}: {told}.", hint="See docs/providers.md for the fields of a profile."
         ) from error
     except (ValueError, ArithmeticError, RecursionError) as error:
         # Numbers of thousands of digits are no syntax error to the reader of TOML, and lists a thousand deep are none.

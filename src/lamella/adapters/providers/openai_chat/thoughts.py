@@ -34,9 +34,11 @@ class ThoughtSplitter:
 
     def _begin(self) -> Iterator[TextDelta | ReasoningDelta]:
         start = self._held.lstrip()
-        if start.startswith(_OPEN):
+        if len(self._held) - len(start) > _BLANKS:
+            self._step = self._speak
+        elif start.startswith(_OPEN):
             self._held, self._step = start[len(_OPEN) :], self._think
-        elif not _OPEN.startswith(start) or len(self._held) > _BLANKS:
+        elif not _OPEN.startswith(start):
             self._step = self._speak
         yield from ()
 

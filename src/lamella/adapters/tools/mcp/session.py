@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from lamella.adapters.providers.connection.bounds import Bounds, bound_answer, bound_opening
 from lamella.adapters.tools.mcp.listing import Told, clean_words
 from lamella.adapters.tools.mcp.output import ToolServerError, tell_output
 from lamella.errors import ExtraMissingError, tell_install
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 # How often a server is started again in one sitting.
 _STARTS_AGAIN = 1
 _PAGES = 50
+# How many seconds a server may take to end in order; the SDK ends programs that it started within four.
+_FAREWELL = 10
 _LISTED = 10_000
 _TOLD = 300
 
@@ -69,7 +72,10 @@ class ServerSession:
             if client is None:
                 # It has not answered yet, and may never: there is nothing to end in order.
                 self._give_up()
-            await asyncio.wait({task})
+            if not (await asyncio.wait({task}, timeout=_FAREWELL))[0]:
+                # It answers a goodbye without end.
+                self._give_up()
+                await asyncio.wait({task})
             # Looked at, so that nobody is told of it when it is collected.
             task.cancelled() or task.exception()
 
@@ -175,8 +181,10 @@ async def _open_url(spec: ServerSpec) -> AsyncIterator["Client"]:
     from mcp.client.streamable_http import streamable_http_client
 
     headers = {"Authorization": f"Bearer {spec.token}"} if spec.token else {}
+    # The SDK bounds an event, and nothing else. No redirect is followed: the token would go where the server says.
+    http = httpx2.AsyncClient(headers=headers, timeout=spec.seconds, event_hooks={"response": [bound_answer]})
     async with (
-        httpx2.AsyncClient(headers=headers, timeout=spec.seconds) as http,
+        bound_opening(http, Bounds(opening=spec.seconds)),
         Client(streamable_http_client(spec.url, http_client=http)) as client,
     ):
         yield client

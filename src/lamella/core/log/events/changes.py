@@ -28,7 +28,8 @@ class DeleteEvent(Struct, frozen=True, kw_only=True, gc=False):
 class ForkEvent(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """The conversation goes on from an earlier message.
 
-    A copy of another conversation goes on from where it is, under what holds there although no turn of it says so.
+    A copy of another conversation, and one whose system prompt was set since, goes on from where it is, under what
+    holds there although no turn of it says so.
     """
 
     head: str

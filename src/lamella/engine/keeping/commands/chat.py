@@ -8,8 +8,8 @@ from threading import RLock
 from lamella.core.artifacts.wanted import Wanted
 from lamella.core.log.branch import path_hashes, read_turns
 from lamella.core.log.events.attachment import AttachmentEvent
-from lamella.core.log.events.changes import SettingsEvent
-from lamella.core.log.events.codec import write_event
+from lamella.core.log.events.changes import ForkEvent, SettingsEvent
+from lamella.core.log.events.codec import join_written, write_event
 from lamella.core.log.log import Log
 from lamella.core.log.nodes import name_messages
 from lamella.core.log.records import Written
@@ -30,6 +30,7 @@ from lamella.engine.keeping.commands.events import list_command_hashes, read_com
 from lamella.engine.keeping.commands.telling import Said, write_said
 from lamella.engine.keeping.counting import CountingBook
 from lamella.engine.keeping.last_turn import find_runner
+from lamella.engine.keeping.lasting import ChatSettings
 from lamella.engine.locking import one_at_a_time
 from lamella.engine.memory import MemoryWatch
 from lamella.engine.sending.limits import TurnLimits
@@ -49,6 +50,7 @@ class CommandedChat(ABC):
     _world: World
     _configured: ChatRules
     _memory: MemoryWatch | None
+    _settings: ChatSettings
     _read: tuple[Sequence[AttachmentEvent], Ask] | None = None
 
     @property
@@ -94,7 +96,24 @@ class CommandedChat(ABC):
 
     def keep(self, *, at: datetime | None = None) -> None:
         """Write down what was set since, and that there is a conversation."""
-        self._append(write_event(SettingsEvent(values={}), at=self._moment(at)))
+        self._append(join_written(write_event(SettingsEvent(values={}), at=self._moment(at)), *self._list_waiting(at)))
+
+    def _keep_waiting(self, at: datetime | None) -> None:
+        """Write down the parts of the system prompt that wait for a turn: a branch that was gone to has its own."""
+        waiting = self._list_waiting(at)
+        if waiting:
+            self._append(join_written(*waiting))
+
+    def _list_waiting(self, at: datetime | None) -> list[Written]:
+        if not self._settings.waits:
+            return []
+        head = self._log.head
+        left = self._settings.hold_waiting(self._log.left, self._running().standing[0].system, begins=not head)
+        return [write_event(ForkEvent(head=head, left=left), at=self._moment(at))]
+
+    def _usual_model(self, dialogue: Dialogue) -> str | None:
+        """The model that settings name, where the branch has none yet."""
+        return self._configured.model if dialogue.model is None else None
 
     def has_message(self, message: str) -> bool:
         """Whether a message is anywhere in the conversation."""

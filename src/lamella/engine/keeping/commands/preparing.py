@@ -34,6 +34,22 @@ class PreparedChat(ABC):
     @abstractmethod
     def _go_on_after(self, message: str, *, edits: str | None = None) -> Dialogue: ...
 
+    @abstractmethod
+    def waiting(self) -> TurnView | None: ...
+
+    @abstractmethod
+    def regenerate(
+        self, message: str | None = None, *, model: str | None = None, at: datetime | None = None
+    ) -> TurnView: ...
+
+    def take_up(self, *, model: str | None = None) -> TurnView | None:
+        """The turn that waits, if one does, to be sent; for another model, and for the first, it is asked anew."""
+        turn = self.waiting()
+        if turn is None:
+            return None
+        held = turn.envelope.model
+        return turn if (model or held or self._configured.model) == held else self.regenerate(model=model)
+
     def complete(self, found: Ask, *, at: datetime | None = None) -> TurnView:
         """The question that waits, with what was found for it: results, passages, their sources, what is told of them.
 

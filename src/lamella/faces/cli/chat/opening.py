@@ -265,9 +265,12 @@ def _configure(configure: Configure, usual: Mapping[str, object], given: Mapping
     return configure({**usual, **given})
 
 
-def find_waiting(stored: StoredChat) -> Turn:
-    """The question that waits for its answer, with what its tools gave so far; an error if none does."""
-    turn = stored.waiting()
+def find_waiting(stored: StoredChat, model: str | None = None) -> Turn:
+    """The question that waits for its answer, with what its tools gave so far; an error if none does.
+
+    Another model is asked it from its start.
+    """
+    turn = stored.take_up(model=model)
     if turn is None:
         raise CallError("No question waits for its answer.", hint="Ask something, or have the last one answered again.")
     return turn

@@ -50,11 +50,16 @@ def attach(
     find_policy(policy)
     if not names and not select:
         raise UsageError("Nothing is named that is to be attached.", hint="As in lamella attach garden note.md.")
-    files = open_files(vault)
-    found: list[Attachment] = [one for name in check_names(names or ()) for one in files.find(name.removeprefix("@"))]
-    found += [files.select(name) for name in select or ()]
-    attached = tuple(with_policy(one, policy).attachment() for one in found)
-    do(chat, Ask(text=question or "", attach=attached), store=store, as_json=as_json, vault=vault)
+    named = check_names(names or ())
+
+    def find() -> Ask:
+        files = open_files(vault)
+        found: list[Attachment] = [one for name in named for one in files.find(name.removeprefix("@"))]
+        found += [files.select(name) for name in select or ()]
+        attached = tuple(with_policy(one, policy).attachment() for one in found)
+        return Ask(text=question or "", attach=attached)
+
+    do(chat, find, store=store, as_json=as_json, vault=vault)
 
 
 def refresh(

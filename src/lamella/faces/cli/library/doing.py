@@ -1,6 +1,6 @@
 """Doing something with the library of a conversation, and telling what that came to."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -21,17 +21,24 @@ def check_names(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def do(
-    chat: str, asked: Ask, *, store: str | None, as_json: bool, vault: Path | None = None, create: bool = False
+    chat: str,
+    asked: Ask | Callable[[], Ask],
+    *,
+    store: str | None,
+    as_json: bool,
+    vault: Path | None = None,
+    create: bool = False,
 ) -> None:
     """Give a command to a conversation, and tell what waits for its next turn then, and what that comes to.
 
-    One that is not there may be begun with it, where somebody would ``create`` it.
+    One that is not there may be begun with it, where somebody would ``create`` it. What has to be found first is found
+    once the conversation is.
     """
     nothing, now = Ask(text=""), datetime.now(UTC)
     with opened_chat(store, chat, vault=vault, create=create) as stored:
         with told_if_slow(f"Reading for {chat}"):
             before = stored.preview(nothing, at=now)
-            done = stored.command(asked)
+            done = stored.command(asked if isinstance(asked, Ask) else asked())
             after = stored.preview(nothing, at=now)
         if as_json:
             tell_json(view_commands(stored.id, done, before=before, after=after))

@@ -81,6 +81,12 @@ def test_every_fact_can_be_given_in_a_file() -> None:
         ('[[model]]\nmatch = "x"\nas_of = 2026-11-16\nminimum = -1', "model[0].minimum"),
         ('[[model]]\nmatch = "x"\nas_of = 2026-11-16\nclock = "moon"', "model[0].clock"),
         ('[[model]]\nmatch = ""\nas_of = 2026-11-16', "model[0].match"),
+        ('[[model]]\nmatch = "x"\nas_of = 2026-11-16\nwindow = true', "model[0].window: Input should be a number."),
+        ('[[model]]\nmatch = "x"\nas_of = 2026-11-16\nread = false', "model[0].read: Input should be a number."),
+        (
+            '[[model]]\nmatch = "x"\nas_of = 2026-11-16\nwindow = 8000\nreserve = 9000',
+            "own.toml: model[0]: A window of 8,000 tokens with a reserve of 9,000 leaves no room.",
+        ),
         ("[models]", "models"),
     ],
 )

@@ -15,6 +15,8 @@ CASES = [
     ("  Yes. ", "", "  Yes. "),
     ("<think>never closed</th", "never closed</th", ""),
     ("<think>a</think>b <think>c</think>", "a", "b <think>c</think>"),
+    (f"{' ' * 62}<think>a</think>b", "a", "b"),
+    (f"{' ' * 80}<think>a</think>b", "", f"{' ' * 80}<think>a</think>b"),
 ]
 
 

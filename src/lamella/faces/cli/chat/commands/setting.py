@@ -5,7 +5,6 @@ from collections.abc import Iterable
 
 from lamella.engine.checks import check_text
 from lamella.engine.dialogue.ask import Ask
-from lamella.engine.keeping.lasting import PART_SETTINGS
 from lamella.errors import UsageError
 from lamella.faces.cli.chat.input import choose_begun, choose_further
 from lamella.faces.cli.chat.talk import TerminalChat
@@ -103,11 +102,10 @@ def set_or_show(talk: TerminalChat, rest: str) -> None:
     if name == "summarizer" and isinstance(value, str):
         talk.opened.pool.name(value)
     talk.stored.set({name: value})
-    # It holds from the next message on, also where that is sent in another sitting; a system prompt is kept with it.
+    # It holds from the next message on, also where that is sent in another sitting.
     talk.stored.keep()
-    waits = ", and is kept with it" if name in PART_SETTINGS else ""
     warn_laxer({name: value}, talk.opened.opener.services)
-    tell(f"{name} is {_tell_value(talk, name)[1]} from the next message on{waits}.")
+    tell(f"{name} is {_tell_value(talk, name)[1]} from the next message on.")
 
 
 def list_settings(_talk: TerminalChat, begun: str) -> dict[str, str]:
