@@ -135,3 +135,29 @@ def test_a_request_after_a_compaction_marks_no_message_that_is_gone() -> None:
         compacted += turn.compaction is not None
         chat.reply("An answer. " * 40, at=at)
     assert compacted
+
+
+@pytest.mark.parametrize("under", [{"linger": 2}, {"attachments": "sticky"}], ids=["linger", "sticky"])
+def test_what_a_cut_took_out_and_a_setting_attaches_again_can_be_read_again(under: dict[str, object]) -> None:
+    through, anew = (Kept(closed=closed, layout="auto", model=MODEL, attachments="sticky") for closed in (False, True))
+    text = f"{LONG}The harbour has nine berths."
+    for kept in (through, anew):
+        kept.ask("Read this.", answer="Read. " * 900, attach=[Note(path="a.md", text=text)], at=START)
+        _set(kept, attachments="turn", linger=0)
+        kept.ask("Two?", answer="Yes.", fold=True, at=START + timedelta(seconds=30))
+        _set(kept, **under)
+        kept.ask("How many berths?", answer="Nine.", at=START + timedelta(seconds=60))
+        assert kept.chat.working_set == ("a.md",)
+        kept.ask("And now?", answer="Nine.", at=START + timedelta(seconds=90))
+    _, without, back, later = ["\n".join(message.text for message in turn.messages) for turn in through.turns]
+    assert text not in without
+    assert text in through.turns[2].messages[-1].text
+    assert [turn.why.partition(":")[0] for turn in through.turns[2:]] == ["appended", "appended"]
+    assert (back.count(text), later.count(text)) == (1, 1)
+    assert [turn.messages for turn in through.turns] == [turn.messages for turn in anew.turns]
+
+
+def _set(kept: Kept, **settings: object) -> None:
+    chat = kept.chat
+    chat.set(**settings)
+    chat.keep()
