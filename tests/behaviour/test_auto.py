@@ -2,11 +2,14 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from tests.behaviour.test_going_on import Kept
+from tests.unit.pictures import claim_size
 
-from lamella import Conversation, Note, ToolResult
+import lamella
+from lamella import ActiveNote, Conversation, Note, ToolResult
 
 START = datetime(2026, 11, 17, tzinfo=UTC)
 MODEL = "anthropic:claude-sonnet-5"
@@ -91,6 +94,32 @@ def test_a_known_note_that_is_attached_again_and_too_large_is_outlined_in_a_fold
     turn = chat.ask("And now?", attach=[Note(path="a.md", text="# One\n" + "Another line of it.\n" * 3_000)], fold=True)
     assert turn.tokens.total < 4_000
     assert any("a.md is sent as its outline" in warning for warning in turn.envelope.warnings)
+
+
+def test_a_note_with_pictures_that_came_as_less_than_its_text_is_no_hindrance_later(tmp_path: Path) -> None:
+    (tmp_path / "plan.png").write_bytes(claim_size(2, 2))
+    (tmp_path / "a.md").write_text("![[plan.png]]\n" + "A line of a long note.\n" * 900, encoding="utf-8")
+    chat = Conversation(layout="auto", window=2_000, reserve=0, vault=tmp_path, image_notes="handle")
+    chat.ask("Read this.", attach=[ActiveNote(path="a.md")])
+    chat.reply("Read.")
+    turn = chat.ask("And now?")
+    assert turn.why.startswith("appended")
+    assert [(one.id, one.form) for one in turn.envelope.layers[1].segments] == [("a.md", "summary")]
+
+
+def test_a_note_that_comes_back_by_a_setting_leaves_its_pictures_behind(tmp_path: Path) -> None:
+    (tmp_path / "plan.png").write_bytes(claim_size(2, 2))
+    (tmp_path / "a.md").write_text("![[plan.png]]\nThe harbour has nine berths.", encoding="utf-8")
+    with lamella.open("memory:", vault=tmp_path, summarizer="off") as engine:
+        chat = engine.chat("berths", layout="auto", linger=0)
+        chat.ask("Read this.", attach=[ActiveNote(path="a.md")], at=START)
+        chat.reply("Read. " * 900)
+        chat.ask("Two?", fold=True, at=START)
+        chat.reply("Yes.")
+        chat.set(linger=2)
+        asked = chat.ask("How many berths?", at=START).messages[-1]
+    assert "The harbour has nine berths." in asked.text
+    assert asked.images == ()
 
 
 @pytest.mark.parametrize("history", ["window", "strip"])

@@ -152,7 +152,8 @@ def is_readable(entry: LibraryEntry, standing: Standing, terms: Terms) -> bool:
     whole = standing.in_full and standing.artifact.hash == entry.artifact.hash
     # What the list of handles has no room for is counted in it.
     told = bool(standing.pieces) or standing.listed
-    return whole or (told and standing.form is carried_form(entry, terms))
+    # Where a handle is all that has to be there, what its turn showed of it may still stand.
+    return whole or (told and carried_form(entry, terms) in (standing.form, Form.HANDLE))
 
 
 def fold_shelf(

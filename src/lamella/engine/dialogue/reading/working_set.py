@@ -37,10 +37,11 @@ def bring_back(turn: Turn, state: State) -> Turn:
     """The turn with what it does not attach, is in the working set again, and stands as less than can be read.
 
     A turn may be asked under other terms than the one that took it out: things linger for longer, or stay attached.
+    Pictures of the note that was active go with the turn it was active in, and with no other.
     """
     but = {*turn.detach, *turn.drop, *(artifact.id for artifact in turn.attached)}
     back = [
-        entry.artifact
+        replace(entry.artifact, kind=LATER_KIND[entry.artifact.kind], images=())
         for name, entry in state.library.items()
         if name not in but
         and name in state.standing
