@@ -190,3 +190,22 @@ def _set(kept: Kept, **settings: object) -> None:
     chat = kept.chat
     chat.set(**settings)
     chat.keep()
+
+
+def test_what_a_deleted_turn_changed_changes_with_the_next_one_and_folds_it() -> None:
+    through, anew = (Kept(closed=closed, layout="auto", model=MODEL) for closed in (False, True))
+    for kept in (through, anew):
+        kept.ask("One?", answer="Yes. " * 900, attach=[Note(path="a.md", text=LONG)], at=START)
+        changed = kept.ask("Two?", answer="Yes.", system="Be terse.", at=START + timedelta(seconds=30))
+        kept.ask("Three?", answer="Yes.", at=START + timedelta(seconds=60))
+        kept.chat.delete(changed)
+        kept.regenerate(kept.chat.turns()[-1].message.id)
+        kept.chat.reply("No.")
+        kept.ask("And now?", at=START + timedelta(seconds=120))
+    again = through.turns[-2]
+    assert [turn.why.partition(":")[0] for turn in (*through.turns[2:3], again)] == [
+        "appended",
+        "the system prompt changed",
+    ]
+    assert again.messages[0].text == "Be terse."
+    assert [turn.messages for turn in through.turns] == [turn.messages for turn in anew.turns]
