@@ -209,3 +209,19 @@ def test_what_a_deleted_turn_changed_changes_with_the_next_one_and_folds_it() ->
     ]
     assert again.messages[0].text == "Be terse."
     assert [turn.messages for turn in through.turns] == [turn.messages for turn in anew.turns]
+
+
+def test_asked_again_after_an_undo_a_question_is_sent_as_it_is_told_later() -> None:
+    through, anew = (Kept(closed=closed, layout="auto", model=MODEL) for closed in (False, True))
+    for kept in (through, anew):
+        for number in range(4):
+            note = Note(path=f"{number}.md", text=f"{LONG}Note {number}.")
+            kept.ask(f"q{number}", answer="Yes. " * 300, attach=[note], at=START + timedelta(seconds=number))
+        assert kept.chat.compact(0.001) is not None
+        kept.ask("Under it?", answer="Yes.", at=START + timedelta(seconds=10))
+        kept.chat.undo()
+        kept.regenerate(kept.turns[2].envelope.message_id)
+        kept.chat.reply("No. " * 300)
+        kept.ask("And now?", at=START + timedelta(seconds=20))
+    assert through.turns[-2].messages == through.turns[2].messages
+    assert [turn.messages for turn in through.turns] == [turn.messages for turn in anew.turns]

@@ -9,6 +9,7 @@ from lamella.core.log.placement import Placement
 from lamella.core.log.terms import Layout
 from lamella.core.log.turn import Turn
 from lamella.core.prompt.advance import Planner
+from lamella.core.prompt.receipts import UNDONE
 from lamella.core.prompt.state import State
 from lamella.core.prompt.wishes import moves_rules
 from lamella.core.values import replace
@@ -65,6 +66,9 @@ def place_by_plan(state: State, turn: Turn) -> Placement:
     planned = None if turn.placement is None else replace(turn.placement, priced=True)
     if planned is not None and planned.keep == 0:
         return planned
+    if planned is not None and state.compacted == UNDONE:
+        # It is asked again as it is told from then on, where nobody knows any more that something was undone.
+        state = replace(state, compacted=None)
     # On another branch something else may go before it: what a turn changes that is deleted there changes with this.
     forced = find_forced(state, turn)
     if planned is not None and forced is None and not _was_compacted(state):
