@@ -2,11 +2,14 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from tests.behaviour.test_going_on import Kept
+from tests.unit.pictures import claim_size
 
-from lamella import Conversation, Note, ToolResult
+import lamella
+from lamella import ActiveNote, Conversation, Note, ToolResult
 
 START = datetime(2026, 11, 17, tzinfo=UTC)
 MODEL = "anthropic:claude-sonnet-5"
@@ -93,6 +96,32 @@ def test_a_known_note_that_is_attached_again_and_too_large_is_outlined_in_a_fold
     assert any("a.md is sent as its outline" in warning for warning in turn.envelope.warnings)
 
 
+def test_a_note_with_pictures_that_came_as_less_than_its_text_is_no_hindrance_later(tmp_path: Path) -> None:
+    (tmp_path / "plan.png").write_bytes(claim_size(2, 2))
+    (tmp_path / "a.md").write_text("![[plan.png]]\n" + "A line of a long note.\n" * 900, encoding="utf-8")
+    chat = Conversation(layout="auto", window=2_000, reserve=0, vault=tmp_path, image_notes="handle")
+    chat.ask("Read this.", attach=[ActiveNote(path="a.md")])
+    chat.reply("Read.")
+    turn = chat.ask("And now?")
+    assert turn.why.startswith("appended")
+    assert [(one.id, one.form) for one in turn.envelope.layers[1].segments] == [("a.md", "summary")]
+
+
+def test_a_note_that_comes_back_by_a_setting_leaves_its_pictures_behind(tmp_path: Path) -> None:
+    (tmp_path / "plan.png").write_bytes(claim_size(2, 2))
+    (tmp_path / "a.md").write_text("![[plan.png]]\nThe harbour has nine berths.", encoding="utf-8")
+    with lamella.open("memory:", vault=tmp_path, summarizer="off") as engine:
+        chat = engine.chat("berths", layout="auto", linger=0)
+        chat.ask("Read this.", attach=[ActiveNote(path="a.md")], at=START)
+        chat.reply("Read. " * 900)
+        chat.ask("Two?", fold=True, at=START)
+        chat.reply("Yes.")
+        chat.set(linger=2)
+        asked = chat.ask("How many berths?", at=START).messages[-1]
+    assert "The harbour has nine berths." in asked.text
+    assert asked.images == ()
+
+
 @pytest.mark.parametrize("history", ["window", "strip"])
 def test_what_a_fold_moves_stands_in_its_question_also_where_it_hides_turns(history: str) -> None:
     chat = Conversation(layout="auto", history=history, history_turns=2, attachments="sticky")
@@ -135,3 +164,64 @@ def test_a_request_after_a_compaction_marks_no_message_that_is_gone() -> None:
         compacted += turn.compaction is not None
         chat.reply("An answer. " * 40, at=at)
     assert compacted
+
+
+@pytest.mark.parametrize("under", [{"linger": 2}, {"attachments": "sticky"}], ids=["linger", "sticky"])
+def test_what_a_cut_took_out_and_a_setting_attaches_again_can_be_read_again(under: dict[str, object]) -> None:
+    through, anew = (Kept(closed=closed, layout="auto", model=MODEL, attachments="sticky") for closed in (False, True))
+    text = f"{LONG}The harbour has nine berths."
+    for kept in (through, anew):
+        kept.ask("Read this.", answer="Read. " * 900, attach=[Note(path="a.md", text=text)], at=START)
+        _set(kept, attachments="turn", linger=0)
+        kept.ask("Two?", answer="Yes.", fold=True, at=START + timedelta(seconds=30))
+        _set(kept, **under)
+        kept.ask("How many berths?", answer="Nine.", at=START + timedelta(seconds=60))
+        assert kept.chat.working_set == ("a.md",)
+        kept.ask("And now?", answer="Nine.", at=START + timedelta(seconds=90))
+    _, without, back, later = ["\n".join(message.text for message in turn.messages) for turn in through.turns]
+    assert text not in without
+    assert text in through.turns[2].messages[-1].text
+    assert [turn.why.partition(":")[0] for turn in through.turns[2:]] == ["appended", "appended"]
+    assert (back.count(text), later.count(text)) == (1, 1)
+    assert [turn.messages for turn in through.turns] == [turn.messages for turn in anew.turns]
+
+
+def _set(kept: Kept, **settings: object) -> None:
+    chat = kept.chat
+    chat.set(**settings)
+    chat.keep()
+
+
+def test_what_a_deleted_turn_changed_changes_with_the_next_one_and_folds_it() -> None:
+    through, anew = (Kept(closed=closed, layout="auto", model=MODEL) for closed in (False, True))
+    for kept in (through, anew):
+        kept.ask("One?", answer="Yes. " * 900, attach=[Note(path="a.md", text=LONG)], at=START)
+        changed = kept.ask("Two?", answer="Yes.", system="Be terse.", at=START + timedelta(seconds=30))
+        kept.ask("Three?", answer="Yes.", at=START + timedelta(seconds=60))
+        kept.chat.delete(changed)
+        kept.regenerate(kept.chat.turns()[-1].message.id)
+        kept.chat.reply("No.")
+        kept.ask("And now?", at=START + timedelta(seconds=120))
+    again = through.turns[-2]
+    assert [turn.why.partition(":")[0] for turn in (*through.turns[2:3], again)] == [
+        "appended",
+        "the system prompt changed",
+    ]
+    assert again.messages[0].text == "Be terse."
+    assert [turn.messages for turn in through.turns] == [turn.messages for turn in anew.turns]
+
+
+def test_asked_again_after_an_undo_a_question_is_sent_as_it_is_told_later() -> None:
+    through, anew = (Kept(closed=closed, layout="auto", model=MODEL) for closed in (False, True))
+    for kept in (through, anew):
+        for number in range(4):
+            note = Note(path=f"{number}.md", text=f"{LONG}Note {number}.")
+            kept.ask(f"q{number}", answer="Yes. " * 300, attach=[note], at=START + timedelta(seconds=number))
+        assert kept.chat.compact(0.001) is not None
+        kept.ask("Under it?", answer="Yes.", at=START + timedelta(seconds=10))
+        kept.chat.undo()
+        kept.regenerate(kept.turns[2].envelope.message_id)
+        kept.chat.reply("No. " * 300)
+        kept.ask("And now?", at=START + timedelta(seconds=20))
+    assert through.turns[-2].messages == through.turns[2].messages
+    assert [turn.messages for turn in through.turns] == [turn.messages for turn in anew.turns]

@@ -2,6 +2,7 @@
 
 import pytest
 from tests.conftest import Watched
+from tests.unit.engine.backends import make_chat
 
 from lamella import Note
 from lamella.core.log.call import Cause
@@ -39,3 +40,19 @@ def test_in_a_library_the_update_would_have_moved_the_prefix_without_a_compactio
     assert chat.compact(to=0.01) is not None
     movement = chat.ask("And now?").prefix.movement
     assert (movement.cause, movement.segment) == (Cause.ARTIFACT_UPDATED, "a.md")
+
+
+@pytest.mark.parametrize(("before", "now"), [("auto", "in_place"), ("in_place", "auto"), ("library", "in_place")])
+@pytest.mark.parametrize("by_hand", [True, False], ids=["by hand", "by itself"])
+def test_another_layout_explains_its_move_also_where_the_same_turn_is_compacted(
+    before: str, now: str, *, by_hand: bool
+) -> None:
+    chat = make_chat(layout=before, window=60_000 if by_hand else 2_600, reserve=0)
+    for number in range(3):
+        chat.ask(f"Question {number}?", attach=[Note(path=f"{number}.md", text=LONG)])
+        chat.reply(LONG)
+    if by_hand:
+        assert chat.compact(to=0.02) is not None
+    chat.set(layout=now)
+    prefix = chat.ask("And now?" if by_hand else f"And now? {LONG}").prefix
+    assert (prefix.movement.cause, prefix.triggered) == (Cause.LAYOUT_CHANGED, True)

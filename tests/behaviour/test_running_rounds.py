@@ -108,3 +108,20 @@ def test_what_was_attached_makes_room_for_the_last_call_of_its_turn_and_says_so(
     assert "- a.md\n</left_out>" in asked
     assert "Some words." not in asked
     assert any("only named: a.md" in warning for warning in turn.envelope.warnings)
+
+
+@pytest.mark.parametrize("before", ["library", "auto"])
+@pytest.mark.parametrize("now", ["library", "in_place", "auto"])
+def test_a_turn_in_another_layout_goes_on_when_its_rounds_have_to_make_room(before: str, now: str) -> None:
+    chat = lamella.open("memory:", summarizer="off").chat("book", layout=before, window=8_000, reserve=0)
+    for number in range(3):
+        note = Note(path=f"{number}.md", text=f"Note {number}.")
+        chat.ask(f"Question {number}?", attach=[note], tools=[read_page])
+        chat.reply(PAGE)
+    chat.set(layout=now)
+    chat.ask("Read the book.")
+    for number in range(8):
+        chat.reply(reply(number))
+        turn = chat.give([ToolOutput(call=f"c{number}", output=read_page(number))])
+        assert turn.tokens.total <= turn.tokens.limit
+    assert chat.receipts()

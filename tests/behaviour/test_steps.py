@@ -3,7 +3,7 @@
 import pytest
 from tests.conftest import Watched
 
-from lamella import Note
+from lamella import Conversation, Note
 
 LONG = "# Part one\n\n" + "first words " * 600
 
@@ -37,3 +37,17 @@ def test_an_acknowledgement_longer_than_that_line_goes(converse: type[Watched]) 
     assert receipt is not None
     assert [step.name for step in receipt.steps] == ["chitchat", "preview"]
     assert thanks not in [message.text for message in chat.ask("And now?").messages]
+
+
+def test_what_auto_has_listed_already_keeps_no_outline_and_no_handle_from_being_made() -> None:
+    chat = Conversation(layout="auto", window=8_000, reserve=0, attachments="sticky")
+    chat.ask("One?", attach=[Note(path="dead.md", text="A line of a dead note.\n" * 300)])
+    chat.reply("Yes.")
+    chat.ask("Two?", attach=[Note(path="alive.md", text="A line of a note that lives.\n" * 300)], detach=["dead.md"])
+    chat.reply("It is so. " * 40)
+    chat.ask("Three?")
+    chat.reply("Yes.")
+    folded = chat.preview("", fold=True).tokens
+    receipt = chat.compact(to=(folded.total - 100) / folded.limit)
+    assert receipt is not None
+    assert [(step.name, step.removed) for step in receipt.steps] == [("preview", ("alive.md",))]

@@ -12,6 +12,7 @@ from lamella.core.ledger.cache import CacheProfile
 from lamella.core.log.placement import Form
 from lamella.core.log.terms import History, Terms
 from lamella.core.log.turn import Turn
+from lamella.core.messages.headings import QUERY_LABEL
 from lamella.core.messages.model import Message
 from lamella.core.planning.habits import Hazards
 from lamella.core.prompt.advance import with_settings
@@ -51,7 +52,8 @@ class Survey(NamedTuple):
 
     ``wholes`` are the tokens of everything alive, shown anew; ``changed`` those of what has another text now, shown as
     an update of the copy that stands. What is ``leaving`` lingers for the last time. ``order`` has what lives, what is
-    due to leave last, where a cache serves a part of a message; it is empty elsewhere.
+    due to leave last, where a cache serves a part of a message; it is empty elsewhere. The ``label`` that tells a
+    question from what heads it takes so many tokens of the rest of each carrier; it is 0 where nothing can head one.
     """
 
     first: int
@@ -65,6 +67,7 @@ class Survey(NamedTuple):
     changed: Mapping[str, int]
     leaving: Set[str]
     order: Sequence[str]
+    label: int
 
     def find_head(self, carrier: Carrier) -> Sequence[tuple[str, int]]:
         """What can stay of the head of a message: up to what changed and is shown whole, which leaves its copy dead."""
@@ -114,6 +117,7 @@ def survey(
         changed={},
         leaving={name for name in alive - attached.keys() if _is_leaving(library[name], turn.terms, turn=state.turns)},
         order=order,
+        label=measure.count(QUERY_LABEL) if lasting else 0,
     )
     return _weigh_updates(ground, state, attached, measure=measure)
 

@@ -9,6 +9,7 @@ from lamella.core.log.placement import Placement
 from lamella.core.log.terms import Layout
 from lamella.core.log.turn import Turn
 from lamella.core.prompt.advance import Planner
+from lamella.core.prompt.receipts import UNDONE
 from lamella.core.prompt.state import State
 from lamella.core.prompt.wishes import moves_rules
 from lamella.core.values import replace
@@ -63,13 +64,18 @@ def place_by_plan(state: State, turn: Turn) -> Placement:
     """What was planned for the turn holds; where nothing was, or a compaction went before it, what has to fold does."""
     # What is written down of a plan says nothing of what every plan of this layout has.
     planned = None if turn.placement is None else replace(turn.placement, priced=True)
-    # On another branch something else may go before it.
-    goes_on = state.terms is not None and state.terms.layout is turn.terms.layout and not _was_compacted(state)
-    if planned is not None and (planned.keep == 0 or goes_on):
+    if planned is not None and planned.keep == 0:
         return planned
-    if state.kept is not None and find_forced(state, turn) is None:
+    if planned is not None and state.compacted == UNDONE:
+        # It is asked again as it is told from then on, where nobody knows any more that something was undone.
+        state = replace(state, compacted=None)
+    # On another branch something else may go before it: what a turn changes that is deleted there changes with this.
+    forced = find_forced(state, turn)
+    if planned is not None and forced is None and not _was_compacted(state):
+        return planned
+    if state.kept is not None and forced is None:
         return keep_kept(state, planned or _STAYS_PRICED)
-    why = find_forced(state, turn) or (find_wish(turn) if planned is None else None)
+    why = forced or (find_wish(turn) if planned is None else None)
     stays = planned or _STAYS_PRICED
     return stays if why is None else _fold_all(stays, why)
 

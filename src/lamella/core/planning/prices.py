@@ -193,8 +193,11 @@ def list_candidates(ground: Survey, asked_at: int) -> list[PricedCut]:
             saved = min(saved, hazards.wait_worth(read, write, behind=behind, going=going))
         head = ground.find_head(carrier)
         if head and carrier.start:
-            stand = total + sum([tokens - ground.wholes[name] + ground.changed.get(name, 0) for name, tokens in head])
-            candidates.append(_price(ground, carrier.start, asked_at=asked_at, total=stand, worth=saved, head=head))
+            # Behind what stays of the message stands the label that would have gone with all of it.
+            stand = total + min(carrier.rest, ground.label)
+            stand += sum([tokens - ground.wholes[name] + ground.changed.get(name, 0) for name, tokens in head])
+            less = saved - min(carrier.rest, ground.label) * hazards.rest_worth(read, write)
+            candidates.append(_price(ground, carrier.start, asked_at=asked_at, total=stand, worth=less, head=head))
         candidates.append(_price(ground, carrier.start, asked_at=asked_at, total=total, worth=saved))
     return candidates
 

@@ -13,7 +13,7 @@ from lamella.core.artifacts.model import Kind
 from lamella.core.log.placement import Form
 from lamella.core.messages.model import Message, Role
 from lamella.core.prompt.envelope import Envelope, hash_layers, hash_prefix
-from lamella.core.prompt.layers.library import carried_form
+from lamella.core.prompt.layers.library import is_readable
 from lamella.core.prompt.layers.model import (
     LAYER_ORDER,
     Layer,
@@ -308,17 +308,8 @@ def _check_working_set(envelope: Envelope, _before: Prompt | None) -> Iterable[s
         return
     shown = {segment.id for segment in prompt.shown[0]}
     for name in prompt.working_set:
-        if name not in shown and not _is_readable(prompt, name):
+        if name not in shown and not is_readable(prompt.library[name], prompt.standing[name], prompt.terms):
             yield f"{name} is attached and cannot be read in its current text"
-
-
-def _is_readable(prompt: Prompt, name: str) -> bool:
-    """Whether the current text of something stands in the request, or as much of it as a receipt or setting leaves."""
-    entry, standing = prompt.library[name], prompt.standing[name]
-    whole = standing.in_full and standing.artifact.hash == entry.artifact.hash
-    # What the list of handles has no room for is counted in it.
-    told = bool(standing.pieces) or standing.listed
-    return whole or (told and standing.form is carried_form(entry, prompt.terms))
 
 
 WORKING_SET = Law(

@@ -77,6 +77,9 @@ def is_triggered(before: Prompt | None, now: Prompt, movement: Movement) -> bool
     cause = movement.cause
     if before is None or cause in (Cause.NONE, Cause.RENDERER_CHANGED) or now.rewritten is not None:
         return True
+    if cause is Cause.LAYOUT_CHANGED and now.compacted is not None:
+        # What was compacted stands under the terms of this turn already: that they are others is not seen any more.
+        return True
     if cause in _OWN_TRIGGERS:
         return _OWN_TRIGGERS[cause] in now.triggers
     if now.triggers or now.compacted is not None:

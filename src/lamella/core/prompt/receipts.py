@@ -56,8 +56,10 @@ def fold_for_receipt(state: State, terms: Terms, measure: Measure) -> State:
     ]
     talk = replace(state.talk, exchanges=Series((*state.talk.exchanges[:start], *kept)))
     folded = fold_library(replace(state, talk=talk), terms, measure)
-    # Of the very first turn, too, some rounds may have been sent already.
-    return hide_earlier(replace(folded, epoch=state.epoch + 1), terms, measure)
+    # Of the very first turn, too, some rounds may have been sent already; and a turn under another layout, which is not
+    # seen to be another any more, may have begun an epoch before it was compacted.
+    begun = int(state.terms is not None and state.terms.layout is not terms.layout)
+    return hide_earlier(replace(folded, epoch=state.epoch + 1 + begun), terms, measure)
 
 
 def keep_before(state: State, since: str) -> State:

@@ -24,6 +24,7 @@ from lamella.core.prompt.prompt import RENDERER, Prompt
 from lamella.core.prompt.state import State
 from lamella.core.values import replace
 from lamella.engine.dialogue.answer import Answer
+from lamella.engine.dialogue.reading.working_set import bring_back
 from lamella.engine.dialogue.turn import LedgerPage, TurnView
 from lamella.engine.dialogue.world import SentTurn, World
 from lamella.engine.log_line import LOGGER, log_turn
@@ -128,10 +129,14 @@ class Accounts:
         return tariff
 
     def plan(self, state: State, turn: Turn, rules: Rules, *, at: datetime | None) -> Turn:
-        """The turn with where things stand in it, where prices decide that; else as it is."""
+        """The turn with where things stand in it, where prices decide that; else as it is.
+
+        What has to be readable again, although the cut of an earlier turn took it out, is attached to it.
+        """
         plan_ahead = AHEAD.get(turn.terms.layout)
         if plan_ahead is None:
             return turn
+        turn = bring_back(turn, state)
         budget, profile = rules.budget, self.find_tariff(turn.model or state.model).profile
         room, aim = budget.trigger * budget.limit, budget.target * budget.limit
         kept = self._kept[-1] if self._kept and at is not None else None

@@ -282,10 +282,11 @@ class StoredChat(StagedChat, CommandedChat, RuledChat, PlannedChat, AccountedCha
         """Void a compaction, by default the last, and all after it on this branch."""
         voided = self._next_dialogue().find_undone(receipt)
         self._stop(name_empty(self._log, self._log.head), at=at)
-        dialogue = self._running()
+        # The next turn reads and folds nothing again; but no checkpoint may have what was compacted until now.
+        dialogue, self._dialogue = self._running(), None
         self._append(write_event(UndoEvent(receipt=voided[0].id), at=self._moment(at)))
-        # It has the whole branch and what was sent last: neither is read and folded again for the next turn.
         dialogue.go_back(voided)
+        self._dialogue = dialogue
         if self._log.moves_by_undo():
             dialogue.mark_undone()
         return voided[0]

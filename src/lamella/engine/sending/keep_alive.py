@@ -18,11 +18,15 @@ from lamella.engine.sending.delivery import Delivery
 class RepeatingChat(Protocol):
     """A conversation whose last request can be sent again, and that knows whether it should be."""
 
+    is_kept_alive: bool
+
     @property
     def head(self) -> str: ...
 
     @property
     def keep_alives(self) -> int: ...
+
+    def reload(self) -> None: ...
 
     def find_keep_alive(self, *, at: datetime | None = None) -> KeepAlive | None: ...
 
@@ -36,10 +40,18 @@ async def keep_alive(chat: RepeatingChat, find_post: Callable[[str], Delivery], 
 
     It ends early where the next would not pay, where the cache lapsed before it could be sent, and once something was
     asked. ``find_post`` gives what sends to a model. ``once`` waits for nothing: whatever settings say, it is
-    sent if that is due by now.
+    sent if that is due by now. While it is done already nothing is.
     """
-    if once:
-        return await _keep_once(chat, find_post)
+    if chat.is_kept_alive:
+        return 0
+    chat.is_kept_alive = True
+    try:
+        return await (_keep_once(chat, find_post) if once else _keep(chat, find_post))
+    finally:
+        chat.is_kept_alive = False
+
+
+async def _keep(chat: RepeatingChat, find_post: Callable[[str], Delivery]) -> int:
     head, made = chat.head, 0
     while made < chat.keep_alives:
         request = chat.repeat_last()
@@ -51,7 +63,7 @@ async def keep_alive(chat: RepeatingChat, find_post: Callable[[str], Delivery], 
             break
         await post.sleep(max(0.0, (due.due_at - post.clock.now()).total_seconds()))
         # Whoever slept may have slept through it: a machine that was closed, for one.
-        if chat.head != head or await post.workers.run(partial(chat.find_keep_alive, at=post.clock.now())) is None:
+        if await post.workers.run(partial(_find_due, chat, post, head)) is None:
             break
         await _send(chat, request, post, head=head)
         made += 1
@@ -63,12 +75,18 @@ async def _keep_once(chat: RepeatingChat, find_post: Callable[[str], Delivery]) 
     request = chat.repeat_last()
     if request is None:
         return 0
-    post = find_post(request.model)
-    due = await post.workers.run(partial(chat.find_keep_alive, at=post.clock.now()))
+    post, head = find_post(request.model), chat.head
+    due = await post.workers.run(partial(_find_due, chat, post, head))
     if due is None or due.due_at > post.clock.now():
         return 0
-    await _send(chat, request, post, head=chat.head)
+    await _send(chat, request, post, head=head)
     return 1
+
+
+def _find_due(chat: RepeatingChat, post: Delivery, head: str) -> KeepAlive | None:
+    """When the next is due, if nothing was said since; others who have the conversation open may have kept it, too."""
+    chat.reload()
+    return chat.find_keep_alive(at=post.clock.now()) if chat.head == head else None
 
 
 async def _send(chat: RepeatingChat, request: Request, post: Delivery, *, head: str) -> None:

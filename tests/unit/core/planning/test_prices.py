@@ -247,6 +247,25 @@ def test_a_message_that_begins_with_what_goes_has_no_head() -> None:
     assert (placement.keep, placement.within) == (1, 0)
 
 
+def test_a_message_of_which_nothing_goes_is_not_cut() -> None:
+    story = Priced(CacheProfile(name="prefixes", read=0.1, write=1.0))
+    for number in range(7):
+        story.tell(f"q{number}")
+    story.tell("read", attaching(note("a.md", "Short.")))
+    placement = story.tell("two")
+    assert (placement.keep, placement.within) == (None, 0)
+    assert placement.why.startswith("appended")
+
+
+def test_the_label_behind_what_stays_of_a_message_is_no_gain_of_its_cut() -> None:
+    carrier = Carrier(1, (("dead.md", 300),), (("alive.md", 500),), 10, (("alive.md", 500),))
+    ground = BARE._replace(carriers=(carrier,), entries=(Held(2, None),), wholes={"alive.md": 500})
+    _, within, whole = list_candidates(ground, 3)
+    assert within.total == whole.total + BARE.label
+    lost = BARE.label * BARE.hazards.rest_worth(0.1, 1.0)
+    assert within.cost - within.expected == pytest.approx(whole.cost - whole.expected - lost)
+
+
 def test_where_a_cache_keeps_what_was_marked_a_message_goes_whole() -> None:
     story = heading(replace(STEPPED, marks=4))
     assert story.plan_turn(Turn(text="two", detach=("b.md",))).within == 0
@@ -303,6 +322,7 @@ BARE = Survey(
     changed={},
     leaving=frozenset(),
     order=(),
+    label=4,
 )
 
 

@@ -567,3 +567,20 @@ def test_a_snapshot_is_not_kept_of_events_that_are_not_written(store: MemoryStor
     checkpoints.keep(log, lambda: NOTHING_KEPT)
     assert versions(store) == []
     assert make_snapshot(log, after=0).version == 3
+
+
+def test_one_that_is_kept_with_an_undo_has_nothing_of_what_was_compacted(store: MemoryStore) -> None:
+    def talk(kept: Store, *, every: int) -> tuple[Chat, int]:
+        chat = open_chat(kept, every=every, window=20_000, reserve=0, layout="in_place")
+        converse(chat)
+        assert chat.compact(to=0.001) is not None
+        converse(chat, 1, begin=4)
+        chat.undo()
+        undone_at = len(kept.load("chat"))
+        converse(chat, 1, begin=5)
+        return chat, undone_at
+
+    through, undone_at = talk(MemoryStore(), every=NEVER)
+    talk(store, every=undone_at)
+    assert versions(store) == [undone_at]
+    assert open_chat(store).ask("And now?").messages == through.ask("And now?").messages

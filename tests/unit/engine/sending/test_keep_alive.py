@@ -201,6 +201,34 @@ def test_a_program_runs_it_beside_what_it_waits_for() -> None:
     assert asyncio.run(run()) == (0, ["answer"])
 
 
+def test_however_many_keep_it_no_more_than_two_are_sent() -> None:
+    sitting = begin(*[PONG] * 6, keep_alive=2)
+
+    async def keep() -> list[int]:
+        return await asyncio.gather(*[keep_alive(sitting.chat, sitting.post) for _ in range(3)])
+
+    assert asyncio.run(keep()) == [2, 0, 0]
+    assert len(sitting.provider.requests) == 2
+    # Who goes on keeping it is not kept from it later.
+    sitting.say("And now?")
+    assert sitting.keep() == 2
+
+
+def test_what_others_kept_or_asked_meanwhile_counts() -> None:
+    sitting = begin(*[PONG] * 4)
+    other = Sitting(*[PONG] * 4, store=sitting.store)
+    other.clock = sitting.clock
+    assert other.chat.head == sitting.chat.head
+    for _ in range(3):
+        sitting.clock.wait(DUE)
+        for one in (sitting, other):
+            asyncio.run(keep_alive(one.chat, one.post, once=True))
+    assert (len(sitting.provider.requests), len(other.provider.requests)) == (2, 0)
+    sitting.say("And now?")
+    sitting.clock.wait(DUE)
+    assert asyncio.run(keep_alive(other.chat, other.post, once=True)) == 0
+
+
 def test_more_than_two_are_refused() -> None:
     with pytest.raises(SettingError, match="keep_alive is 3"):
         Sitting(keep_alive=3)

@@ -33,7 +33,10 @@ def _shrinkable(draft: Draft) -> list[tuple[str, Standing]]:
     chain, library, span = draft.chain, draft.state.library, draft.span
     # A former text of what is attached now may be what leaves no room for it.
     held = frozenset(draft.turn.drop) if draft.resort else draft.held
-    shelved = [(name, entry) for name, entry in draft.state.shelf.items() if name not in held]
+    # What is dead where prices decide stands in the list already: there is nothing more to gain from it.
+    shown = draft.prompt.standing if draft.prompt.placement.priced else {}
+    left = {name for name, one in shown.items() if one.listed}
+    shelved = [(name, entry) for name, entry in draft.state.shelf.items() if name not in held and name not in left]
     if span is not WHOLE:
         shelved = [one for one in shelved if one[0] not in library or span.holds(library[one[0]].at)]
     return [

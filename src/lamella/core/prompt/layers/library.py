@@ -147,6 +147,15 @@ def carried_form(entry: LibraryEntry, terms: Terms) -> Form:
     return Form.FULL if carried or len(entry.artifact.text) <= PREVIEW_OVER else Form.PREVIEW
 
 
+def is_readable(entry: LibraryEntry, standing: Standing, terms: Terms) -> bool:
+    """Whether the current text of something stands in the request, or as much of it as a receipt or setting leaves."""
+    whole = standing.in_full and standing.artifact.hash == entry.artifact.hash
+    # What the list of handles has no room for is counted in it.
+    told = bool(standing.pieces) or standing.listed
+    # Where a handle is all that has to be there, what its turn showed of it may still stand.
+    return whole or (told and carried_form(entry, terms) in (standing.form, Form.HANDLE))
+
+
 def fold_shelf(
     library: Mapping[str, LibraryEntry],
     *,

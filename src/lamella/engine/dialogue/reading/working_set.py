@@ -7,8 +7,9 @@ from lamella.core.artifacts.kinds import KINDS, LATER_KIND
 from lamella.core.artifacts.model import Artifact, Kind, Policy
 from lamella.core.artifacts.wanted import Wanted
 from lamella.core.log.terms import Attachments, Terms
-from lamella.core.log.turn import SystemParts
+from lamella.core.log.turn import SystemParts, Turn
 from lamella.core.prompt.attached import drop_known, is_in_working_set
+from lamella.core.prompt.layers.library import is_readable
 from lamella.core.prompt.state import State
 from lamella.core.values import replace
 from lamella.engine.dialogue.ask import Ask
@@ -30,6 +31,24 @@ def list_working_set(state: State, terms: Terms) -> list[Artifact]:
     turn = state.turns + int(state.waits)
     known = [entry.artifact for entry in state.library.values() if is_in_working_set(entry, terms, turn=turn)]
     return [*known, *state.apart.values()] if terms.attachments is Attachments.STICKY else known
+
+
+def bring_back(turn: Turn, state: State) -> Turn:
+    """The turn with what it does not attach, is in the working set again, and stands as less than can be read.
+
+    A turn may be asked under other terms than the one that took it out: things linger for longer, or stay attached.
+    Pictures of the note that was active go with the turn it was active in, and with no other.
+    """
+    but = {*turn.detach, *turn.drop, *(artifact.id for artifact in turn.attached)}
+    back = [
+        replace(entry.artifact, kind=LATER_KIND[entry.artifact.kind], images=())
+        for name, entry in state.library.items()
+        if name not in but
+        and name in state.standing
+        and is_in_working_set(entry, turn.terms, turn=state.turns)
+        and not is_readable(entry, state.standing[name], turn.terms)
+    ]
+    return replace(turn, attached=(*turn.attached, *back)) if back else turn
 
 
 def list_present(state: State) -> list[Artifact]:

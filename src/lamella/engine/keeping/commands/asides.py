@@ -45,6 +45,8 @@ class AccountedChat(ABC):
     _kept: StoredLog
     _backend: Backend
     _configured: ChatRules
+    # Whether somebody is keeping the cache while nobody asks: one is enough.
+    is_kept_alive: bool = False
 
     @property
     @abstractmethod
