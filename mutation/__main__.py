@@ -16,7 +16,7 @@ CORE = Project(
     rooms=HERE / "src" / "lamella" / "core",
     tests="tests/unit/core",
     others=("tests/unit/core", "tests/behaviour", "tests/golden"),
-    modules=("hypothesis.strategies", "lamella.wiring"),
+    modules=("lamella.wiring",),
 )
 
 
