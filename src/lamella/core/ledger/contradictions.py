@@ -80,9 +80,9 @@ def _find_low_floor(seen: Sequence[Observation], profile: CacheProfile) -> Contr
 def _find_high_floor(seen: Sequence[Observation], profile: CacheProfile) -> Contradiction | None:
     """Nothing short came from the cache, and everything longer did."""
     misses, hits = _list_misses(seen, profile), [one for one in seen if one.read]
-    if len(misses) < _MISSES:
+    if len(misses) < _MISSES or not hits:
         return None
-    longest, least = max(one.before for one in misses), min((one.read for one in hits), default=0)
+    longest, least = max(one.before for one in misses), min(one.read for one in hits)
     if longest >= least:
         return None
     says = (
