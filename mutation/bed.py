@@ -5,7 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -67,14 +67,17 @@ class TestBed:
             raise BrokenSuiteError(f"{' '.join(there)} fails without a mutant (pytest ends with {code})")
         return Suite(tests=there, seconds=10 + round(4 * worked))
 
-    def try_mutant(self, mutant: Mutant, *, own: Suite | None, others: Suite | None) -> Fate:
-        """Put a mutant in, run its room's tests and then the others, and put back what stood there."""
+    def try_mutant(self, mutant: Mutant, *, own: Suite | None, others: Callable[[], Suite | None]) -> Fate:
+        """Put a mutant in, run its room's tests and then the others, and put back what stood there.
+
+        The others are asked for only where they are needed: to measure them takes longer than most trials.
+        """
         place = self._copy / mutant.path
         place.write_text(mutant.source, encoding="utf-8")
         try:
             if own is not None and self._run(self._nearest_first(own, place))[0]:
                 return Fate.OWN
-            if others is not None and self._run(others)[0]:
+            if (rest := others()) is not None and self._run(rest)[0]:
                 return Fate.OTHERS
             return Fate.SURVIVED
         finally:

@@ -8,7 +8,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from tempfile import TemporaryDirectory
 
-from mutation.bed import Fate, TestBed
+from mutation.bed import Fate, Suite, TestBed
 from mutation.mutants import Mutant, sample_mutants
 
 PROCESSES = 2
@@ -74,19 +74,27 @@ def try_room(project: Project, room: str, *, size: int, seed: int) -> RoomScore:
 
 def _try_all(beds: Sequence[TestBed], mutants: Sequence[Mutant], *, own: str, others: tuple[str, ...]) -> list[Fate]:
     first = beds[0].measure((own,))
-    second = beds[0].measure((*others, f"--ignore={own}"))
     free: SimpleQueue[TestBed] = SimpleQueue()
     for bed in beds:
         free.put(bed)
 
+    def measure_others() -> Suite | None:
+        bed = free.get()
+        try:
+            return bed.measure((*others, f"--ignore={own}"))
+        finally:
+            free.put(bed)
+
     def try_one(mutant: Mutant) -> Fate:
         bed = free.get()
         try:
-            return bed.try_mutant(mutant, own=first, others=second)
+            return bed.try_mutant(mutant, own=first, others=second.result)
         finally:
             free.put(bed)
 
     pool = ThreadPoolExecutor(max_workers=len(beds))
+    # The others are measured beside the first trials, most of which need none of them.
+    second = pool.submit(measure_others)
     try:
         return list(pool.map(try_one, mutants))
     finally:

@@ -36,7 +36,7 @@ def test_a_mutant_is_killed_by_its_own_tests_by_others_or_survives(
     mutant = put(tmp_path, old, new)
     own = Suite(tests=OWN.tests, seconds=2) if new == "number += 1" else OWN
     with TestBed(source=project.source, copy=tmp_path / "copy", project=tmp_path) as bed:
-        assert bed.try_mutant(mutant, own=own, others=OTHERS) is fate
+        assert bed.try_mutant(mutant, own=own, others=lambda: OTHERS) is fate
     assert (tmp_path / "src" / mutant.path).read_text() == (tmp_path / "copy" / mutant.path).read_text()
     assert old in (tmp_path / "src" / mutant.path).read_text()
 
