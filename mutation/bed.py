@@ -58,14 +58,17 @@ class TestBed:
 
     def measure(self, tests: Sequence[str]) -> Suite | None:
         """The tests with a bound on their work, from what they need without a mutant; none if there are none."""
-        there = tuple(test for test in tests if test.startswith("-") or (self._project / test).exists())
-        ready = any(not test.startswith("-") for test in there)
-        code, worked = self._run(Suite(tests=there)) if ready else (_NO_TESTS, 0.0)
+        there = self.list_there(tests)
+        code, worked = self._run(Suite(tests=there)) if there else (_NO_TESTS, 0.0)
         if code == _NO_TESTS:
             return None
         if code:
             raise BrokenSuiteError(f"{' '.join(there)} fails without a mutant (pytest ends with {code})")
         return Suite(tests=there, seconds=10 + round(4 * worked))
+
+    def list_there(self, tests: Sequence[str]) -> tuple[str, ...]:
+        """Of tests those that the project has."""
+        return tuple(test for test in tests if (self._project / test).exists())
 
     def try_mutant(self, mutant: Mutant, *, own: Suite | None, others: Callable[[], Suite | None]) -> Fate:
         """Put a mutant in, run its room's tests and then the others, and put back what stood there.
@@ -77,7 +80,7 @@ class TestBed:
         try:
             if own is not None and self._run(self._nearest_first(own, place))[0]:
                 return Fate.OWN
-            if (rest := others()) is not None and self._run(rest)[0]:
+            if (rest := others()) is not None and self._run(rest)[0] not in (0, _NO_TESTS):
                 return Fate.OTHERS
             return Fate.SURVIVED
         finally:
