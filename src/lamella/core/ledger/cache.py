@@ -142,7 +142,7 @@ def _fork(earlier: CacheRequest, now: CacheRequest, profile: CacheProfile) -> Fo
     if earlier.model != now.model or earlier.tools != now.tools:
         return NO_FORK
     fork = find_fork(earlier.messages, now.messages)
-    warm = _count_warm(earlier, now, profile)
+    warm = _count_warm(earlier, now, profile) if profile.invalidates else None
     return fork if warm is None else min(fork, (warm, 0, 0))
 
 

@@ -111,7 +111,7 @@ def enter_turn(books: Books, envelope: Envelope, *, tariff: Tariff, at: datetime
     naive_use, naive = books.naive.answer(glued, profile=profile, measure=measure)
     ideal, perfect = books.perfect.answer(request.messages, use, profile=profile, measure=measure)
     common = shared_tokens(books.last, request, measure) if books.last else 0
-    cooled = find_cooled(books.last, request, profile) if books.last else None
+    cooled = find_cooled(books.last, request, profile) if books.last and profile.invalidates else None
     entry = Entry(
         prefix=make_prefix(books.prompt, prompt, common_tokens=common, cooled=cooled and cooled[0]),
         cache=use,

@@ -4,6 +4,7 @@ from tests.unit.core.compaction.talking import FOLDING, IN_PLACE, QUARTERS, Stor
 
 from lamella.core.log.terms import History
 from lamella.core.prompt.layers.opening import render_wishes
+from lamella.core.prompt.wishes import keep_hidden_wishes
 from lamella.core.values import replace
 
 WISH = "From now on always answer in French."
@@ -18,6 +19,9 @@ def test_a_wish_of_a_hidden_turn_stands_before_those_that_are_shown_and_is_count
     assert block in prompt.messages[0].text
     assert prompt.talk.rules is not None
     assert prompt.talk.rules.tokens == QUARTERS.count(block)
+    # What stands already is the same object.
+    again = keep_hidden_wishes(replace(story.state, talk=prompt.talk), QUARTERS)
+    assert again.talk.rules is prompt.talk.rules
 
 
 def test_where_every_turn_is_shown_a_wish_is_not_told_twice() -> None:
