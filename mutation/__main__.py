@@ -8,7 +8,7 @@ from typing import NoReturn
 
 from mutation.bed import HERE, Fate
 from mutation.floor import Floor, load_floor, save_floor
-from mutation.room import Project, RoomScore, try_room
+from mutation.room import OtherTests, Project, RoomScore, try_room
 
 CORE = Project(
     root=HERE,
@@ -16,7 +16,7 @@ CORE = Project(
     rooms=HERE / "src" / "lamella" / "core",
     tests="tests/unit/core",
     others=("tests/unit/core", "tests/behaviour", "tests/golden"),
-    modules=("hypothesis.strategies", "lamella.wiring"),
+    modules=("lamella.wiring",),
 )
 
 
@@ -32,8 +32,9 @@ def main(arguments: Sequence[str]) -> int:
     options = _parse(arguments, there, floor)
     found: dict[str, int] = {}
     wrong: list[str] = []
+    others = OtherTests(CORE.others)
     for room in options.room or there:
-        score = try_room(CORE, room, size=options.sample, seed=floor.seed)
+        score = try_room(CORE, room, others, size=options.sample, seed=floor.seed)
         print("\n".join(describe_score(score)), flush=True)
         found[room] = len(score.survivors)
         if not options.record and (told := floor.judge(room, found[room])):

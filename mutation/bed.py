@@ -5,7 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -58,23 +58,29 @@ class TestBed:
 
     def measure(self, tests: Sequence[str]) -> Suite | None:
         """The tests with a bound on their work, from what they need without a mutant; none if there are none."""
-        there = tuple(test for test in tests if test.startswith("-") or (self._project / test).exists())
-        ready = any(not test.startswith("-") for test in there)
-        code, worked = self._run(Suite(tests=there)) if ready else (_NO_TESTS, 0.0)
+        there = self.list_there(tests)
+        code, worked = self._run(Suite(tests=there)) if there else (_NO_TESTS, 0.0)
         if code == _NO_TESTS:
             return None
         if code:
             raise BrokenSuiteError(f"{' '.join(there)} fails without a mutant (pytest ends with {code})")
         return Suite(tests=there, seconds=10 + round(4 * worked))
 
-    def try_mutant(self, mutant: Mutant, *, own: Suite | None, others: Suite | None) -> Fate:
-        """Put a mutant in, run its room's tests and then the others, and put back what stood there."""
+    def list_there(self, tests: Sequence[str]) -> tuple[str, ...]:
+        """Of tests those that the project has."""
+        return tuple(test for test in tests if (self._project / test).exists())
+
+    def try_mutant(self, mutant: Mutant, *, own: Suite | None, others: Callable[[], Suite | None]) -> Fate:
+        """Put a mutant in, run its room's tests and then the others, and put back what stood there.
+
+        The others are asked for only where they are needed: to measure them takes longer than most trials.
+        """
         place = self._copy / mutant.path
         place.write_text(mutant.source, encoding="utf-8")
         try:
             if own is not None and self._run(self._nearest_first(own, place))[0]:
                 return Fate.OWN
-            if others is not None and self._run(others)[0]:
+            if (rest := others()) is not None and self._run(rest)[0] not in (0, _NO_TESTS):
                 return Fate.OTHERS
             return Fate.SURVIVED
         finally:

@@ -8,7 +8,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from tempfile import TemporaryDirectory
 
-from mutation.bed import Fate, TestBed
+from mutation.bed import Fate, Suite, TestBed
 from mutation.mutants import Mutant, sample_mutants
 
 PROCESSES = 2
@@ -51,7 +51,25 @@ class RoomScore:
         return sorted(alive, key=lambda mutant: (mutant.path, mutant.line, mutant.change))
 
 
-def try_room(project: Project, room: str, *, size: int, seed: int) -> RoomScore:
+class OtherTests:
+    """The tests that are run after those of a room, measured once for all rooms: that takes as long as many trials."""
+
+    def __init__(self, tests: Sequence[str]) -> None:
+        self._tests = tests
+        self._seconds: int | None = None
+
+    def measure(self, bed: TestBed, *, own: str) -> Suite | None:
+        """The others without a room's own, with a bound on their work; none if there are none."""
+        without = f"--ignore={own}"
+        if self._seconds is None:
+            measured = bed.measure(self._tests)
+            if measured is None:
+                return None
+            self._seconds = measured.seconds
+        return Suite(tests=(*bed.list_there(self._tests), without), seconds=self._seconds)
+
+
+def try_room(project: Project, room: str, others: OtherTests, *, size: int, seed: int) -> RoomScore:
     """Try a sample of a room's mutants, two at a time, in copies that are gone afterwards."""
     mutants = sample_mutants(project.source, project.rooms / room, size=size, seed=seed)
     if not mutants:
@@ -68,25 +86,33 @@ def try_room(project: Project, room: str, *, size: int, seed: int) -> RoomScore:
             )
             for number in range(min(PROCESSES, len(mutants)))
         ]
-        fates = _try_all(beds, mutants, own=f"{project.tests}/{room}", others=project.others)
+        fates = _try_all(beds, mutants, own=f"{project.tests}/{room}", others=others)
     return RoomScore(room=room, fates=tuple(zip(mutants, fates, strict=True)))
 
 
-def _try_all(beds: Sequence[TestBed], mutants: Sequence[Mutant], *, own: str, others: tuple[str, ...]) -> list[Fate]:
+def _try_all(beds: Sequence[TestBed], mutants: Sequence[Mutant], *, own: str, others: OtherTests) -> list[Fate]:
     first = beds[0].measure((own,))
-    second = beds[0].measure((*others, f"--ignore={own}"))
     free: SimpleQueue[TestBed] = SimpleQueue()
     for bed in beds:
         free.put(bed)
 
+    def measure_others() -> Suite | None:
+        bed = free.get()
+        try:
+            return others.measure(bed, own=own)
+        finally:
+            free.put(bed)
+
     def try_one(mutant: Mutant) -> Fate:
         bed = free.get()
         try:
-            return bed.try_mutant(mutant, own=first, others=second)
+            return bed.try_mutant(mutant, own=first, others=second.result)
         finally:
             free.put(bed)
 
     pool = ThreadPoolExecutor(max_workers=len(beds))
+    # The others are measured beside the first trials, most of which need none of them.
+    second = pool.submit(measure_others)
     try:
         return list(pool.map(try_one, mutants))
     finally:

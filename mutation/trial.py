@@ -1,8 +1,8 @@
 """Trials: tests in processes of their own, which end by themselves whatever the fault in them does.
 
 ``python -m mutation.trial MODULES...`` imports the modules once, forgets those of their packages, and keeps what they
-need: pytest and all that is installed. Then it reads a line of JSON for each trial, runs it in a fork, and writes how
-it ended and how many seconds it worked.
+need: pytest, hypothesis and all that is installed. Then it reads a line of JSON for each trial, runs it in a fork, and
+writes how it ended and how many seconds it worked.
 """
 
 import importlib
@@ -13,12 +13,17 @@ import signal
 import sys
 from collections.abc import Sequence
 
+import hypothesis.strategies  # noqa: F401 - tests find it imported
 import pytest
+from hypothesis import Phase, settings
 
 # A fault may make a loop that never ends and keeps what it makes.
 MEMORY = 4 * 2**30
 # Work is counted and not time, since a busy machine would else pass for a fault; waiting for ever has an end as well.
 PATIENCE = 20
+# One example that fails is enough: to look for a smaller one takes longer than all the rest of a trial. And the same
+# examples each time, so that who survives is no chance.
+settings.register_profile("trial", phases=(Phase.explicit, Phase.generate), derandomize=True, database=None)
 
 
 def main(modules: Sequence[str]) -> None:
@@ -52,6 +57,7 @@ def _run(seconds: int, tests: Sequence[str]) -> None:
     nowhere = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(nowhere, stream)
+    settings.load_profile("trial")
     code = 1
     try:
         code = int(pytest.main(["-x", "-q", "--tb=no", "--assert=plain", "-p", "no:cacheprovider", *tests]))

@@ -132,7 +132,8 @@ FAMILIES = (
 def ask(*texts: str, after: int) -> CacheRequest:
     messages = tuple(Message(role=Role.USER, pieces=(text,), tokens=count(text)) for text in texts)
     total = sum(one.tokens + MEASURE.per_message for one in messages)
-    return CacheRequest(model="m", tools=(), messages=messages, total=total, at=START + timedelta(seconds=after))
+    at = START + timedelta(seconds=after)
+    return CacheRequest(model="m", tools=(), messages=messages, total=total, at=at, effort="", has_images=False)
 
 
 @pytest.mark.parametrize(("model", "minimum", "step", "lifetime", "fee"), FAMILIES)

@@ -73,9 +73,7 @@ def trim_wishes(draft: Draft, *, room: int) -> Step | None:
 def _find_said(exchanges: Sequence[Exchange], cues: Set[str], *, ended: Iterable[tuple[int, str]]) -> Wishes:
     """The wishes of questions that hold some which did not end since, each with the number of its turn."""
     turns = {one.user.segment.id: one.number + 1 for one in exchanges}
-    found = (
-        find_all_wishes({one.user.segment.id: one.user.original for one in exchanges}, cues=cues) if exchanges else {}
-    )
+    found = find_all_wishes({one.user.segment.id: one.user.original for one in exchanges}, cues=cues)
     said = {name: join_wishes([(turns[name], wish) for wish in every], ended=ended) for name, every in found.items()}
     return {name: every for name, every in said.items() if every}
 

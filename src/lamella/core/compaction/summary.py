@@ -13,7 +13,7 @@ from lamella.core.compaction.draft import Draft
 from lamella.core.log.placement import Form
 from lamella.core.log.receipt import Skip, Step, StepName
 from lamella.core.prompt.laws import legal_cuts
-from lamella.core.prompt.layers.model import Layer, LayerId, SegmentKind
+from lamella.core.prompt.layers.model import LayerId, SegmentKind, make_layer
 from lamella.core.prompt.layers.opening import NOTHING_LEFT_OUT, StandIn, render_stand_in
 from lamella.core.prompt.layers.strip import Exchange, list_strip
 from lamella.core.text.exact import list_exact
@@ -110,7 +110,7 @@ def _list_free(draft: Draft) -> Sequence[Exchange]:
 def _count_legal(draft: Draft, turns: int) -> int:
     """At most so many of the oldest turns, and only as many as leave the strip where its laws let it be cut."""
     segments = list_strip(draft.state.talk, first=0, opening=NOTHING_LEFT_OUT)
-    allowed = legal_cuts(Layer(id=LayerId.L4, segments=segments, pieces=(), hash="", tokens=0))
+    allowed = legal_cuts(make_layer(LayerId.L4, segments=segments, pieces=(), tokens=0))
     ends = {segment.id: index for index, segment in enumerate(segments, start=1)}
     legal = [n for n, one in enumerate(_list_free(draft)[:turns], start=1) if ends[one.replies[-1].id] in allowed]
     return legal[-1] if legal else 0

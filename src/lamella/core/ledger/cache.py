@@ -61,8 +61,8 @@ class CacheRequest(Struct, frozen=True, kw_only=True, gc=False):
     messages: tuple[Message, ...]
     total: int
     at: datetime | None
-    effort: str = ""
-    has_images: bool = False
+    effort: str
+    has_images: bool
 
 
 class CacheModel(Struct, frozen=True, kw_only=True, gc=False):
@@ -114,7 +114,7 @@ def shared_tokens(
 
     Nor does what the cache of a profile makes cold by a change that moves no byte.
     """
-    warm = _count_warm(before, now, profile) if profile.invalidates else None
+    warm = _count_warm(before, now, profile)
     if before.model != now.model or before.tools != now.tools or warm == 0:
         return 0
     shared = common_tokens(before.messages[:warm], now.messages[:warm], measure)

@@ -80,8 +80,10 @@ def _find_low_floor(seen: Sequence[Observation], profile: CacheProfile) -> Contr
 def _find_high_floor(seen: Sequence[Observation], profile: CacheProfile) -> Contradiction | None:
     """Nothing short came from the cache, and everything longer did."""
     misses, hits = _list_misses(seen, profile), [one for one in seen if one.read]
-    longest, least = max((one.before for one in misses), default=0), min((one.read for one in hits), default=0)
-    if len(misses) < _MISSES or longest >= least:
+    if len(misses) < _MISSES or not hits:
+        return None
+    longest, least = max(one.before for one in misses), min(one.read for one in hits)
+    if longest >= least:
         return None
     says = (
         f"nothing of up to {longest:,} tokens came from the cache, which should keep {max(profile.minimum, 1):,}; "
@@ -109,10 +111,11 @@ def _find_shorter_life(seen: Sequence[Observation], profile: CacheProfile) -> Co
         return None
     misses = [one for one in _list_misses(seen, profile) if one.pause is not None]
     served = [one.pause for one in seen if one.read and one.pause is not None]
-    longest = max(served, default=0.0)
-    if len(misses) < _MISSES or not served or min(one.pause or 0 for one in misses) <= longest:
+    if len(misses) < _MISSES or not served:
         return None
-    gone = min(one.pause or 0 for one in misses)
+    longest, gone = max(served), min(one.pause or 0 for one in misses)
+    if gone <= longest:
+        return None
     says = (
         f"nothing was left in the cache after {gone:,.0f} s, and it should keep it for {profile.lifetime:,} s; "
         f"after {longest:,.0f} s it was there"

@@ -2,7 +2,16 @@
 
 import pytest
 
-from lamella.core.artifacts.kinds import KINDS, LATER_KIND, BlockForm, Embeds, Medium, Promotion, kind_of_file
+from lamella.core.artifacts.kinds import (
+    KINDS,
+    LATER_KIND,
+    UNPARSED_KINDS,
+    BlockForm,
+    Embeds,
+    Medium,
+    Promotion,
+    kind_of_file,
+)
 from lamella.core.artifacts.model import Kind, Trust
 
 NOT_RECOVERABLE = {Kind.SELECTED_TEXT, Kind.WEB_SELECTION, Kind.IMAGE, Kind.UNKNOWN}
@@ -70,6 +79,38 @@ def test_archives_name_their_groups_in_the_order_of_the_rows() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("kind", "group", "medium", "fields"),
+    [
+        (Kind.NOTE, "Notes", "file", "path text"),
+        (Kind.ACTIVE_NOTE, "Notes", "file", "path text images"),
+        (Kind.PDF, "Files", "pdf", "path text"),
+        (Kind.OFFICE, "Files", "office", "path text"),
+        (Kind.CANVAS, "Files", "file", "path text"),
+        (Kind.CODE, "Files", "file", "path text"),
+        (Kind.CODEBASE, "Codebases", "codebase", "path query text"),
+        (Kind.URL, "URLs", "page", "url text"),
+        (Kind.YOUTUBE, "URLs", "video", "url text"),
+        (Kind.WEB_TAB, "Web Tabs", "page", "url text"),
+        (Kind.DATAVIEW, "Queries", "query", "path query text"),
+        (Kind.SELECTED_TEXT, "Selections", "none", "path url lines text"),
+        (Kind.WEB_SELECTION, "Selections", "none", "path url lines text"),
+        (Kind.PASSAGE, "Passages", "none", "path place text"),
+        (Kind.INSTRUCTION, "Instructions", "none", "path text"),
+        (Kind.TOOL, "Tools", "none", ""),
+        (Kind.IMAGE, "Images", "picture", "path url data media_type"),
+        (Kind.UNKNOWN, "Blocks", "none", "text"),
+        (Kind.TAG, "Tags", "tag", "tag text"),
+        (Kind.FOLDER, "Folders", "folder", "path text"),
+    ],
+)
+def test_a_kind_has_its_group_its_reader_and_what_transcripts_say_of_it(
+    kind: Kind, group: str, medium: str, fields: str
+) -> None:
+    row = KINDS[kind]
+    assert (row.group, row.medium.value, " ".join(row.fields)) == (group, medium, fields)
+
+
 def test_only_files_that_are_their_own_text_are_read_as_such() -> None:
     files = {kind for kind, row in KINDS.items() if row.medium is Medium.FILE}
     assert files == {Kind.NOTE, Kind.ACTIVE_NOTE, Kind.CANVAS, Kind.CODE}
@@ -115,6 +156,31 @@ def test_endings_are_a_full_stop_and_small_letters_and_each_leads_back_to_its_ki
     endings = [(ending, kind) for kind, row in KINDS.items() for ending in row.suffixes]
     assert [ending for ending, _ in endings if not ending[1:].isalpha() or ending != f".{ending[1:].lower()}"] == []
     assert [ending for ending, kind in endings if kind_of_file(f"Name{ending.upper()}") is not kind] == []
+
+
+def test_every_kind_of_file_is_known_by_these_endings() -> None:
+    endings = {kind: " ".join(row.suffixes) for kind, row in KINDS.items() if row.suffixes}
+    assert endings == {
+        Kind.NOTE: ".md .markdown .txt",
+        Kind.PDF: ".pdf",
+        Kind.OFFICE: ".docx .docm .xlsx .xlsm .xls .ods .pptx .pptm",
+        Kind.CANVAS: ".canvas",
+        Kind.CODE: (
+            ".bash .c .cfg .cpp .cs .css .csv .diff .go .h .hpp .html .ini .java .js .json .jsx .kt .log .lua .php .py "
+            ".rb .rs .rst .scala .sh .sql .swift .tex .toml .ts .tsv .tsx .xml .yaml .yml"
+        ),
+        Kind.IMAGE: ".png .jpg .jpeg .gif .webp",
+    }
+
+
+def test_what_becomes_of_pictures_and_of_artifacts_has_its_words() -> None:
+    assert [one.value for one in Embeds] == ["none", "linked", "sent"]
+    assert [one.value for one in Promotion] == ["as_itself", "as_note", "note_by_note", "never"]
+    assert frozenset({Kind.UNKNOWN}) == UNPARSED_KINDS
+    assert [kind for kind, row in KINDS.items() if row.trust is Trust.VAULT] == [
+        Kind.NOTE, Kind.ACTIVE_NOTE, Kind.PDF, Kind.OFFICE, Kind.CANVAS, Kind.CODE, Kind.CODEBASE, Kind.DATAVIEW,
+        Kind.PASSAGE, Kind.TAG, Kind.FOLDER,
+    ]  # fmt: skip
 
 
 def test_a_folder_and_a_tag_are_read_as_such_and_promoted_note_by_note() -> None:

@@ -81,6 +81,20 @@ def test_wishes_have_a_bound_the_newest_stay_and_the_rest_is_counted() -> None:
     assert names(plan(wished(), room=5).receipt) == ["expendable"]
 
 
+def test_wishes_of_a_larger_window_are_trimmed_before_anything_else_goes() -> None:
+    story = wished()
+    first = plan(story).receipt
+    assert first is not None
+    story.apply(first)
+    assert standing(story) == [WISH, NEWER]
+    room = story.rules.measure.count(render_wishes(((2, NEWER),), more=1))
+    again = plan(story, goal=story.tokens() - 1, room=room).receipt
+    assert names(again) == ["rules"]
+    assert again is not None
+    story.apply(again)
+    assert standing(story) == [NEWER]
+
+
 def test_exact_words_stand_or_are_one_recall_away() -> None:
     story = wished()
     receipt = plan(story, goal=story.tokens() - 250).receipt

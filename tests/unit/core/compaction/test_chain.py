@@ -20,6 +20,7 @@ from lamella.core.compaction.steps.messages import cut_expendable
 from lamella.core.log.receipt import STEP_ORDER, StepName
 from lamella.core.log.terms import Terms
 from lamella.core.prompt.prompt import Prompt
+from lamella.core.text.said.replies import find_gist
 from lamella.errors import SettingError
 
 # Long enough to be worth the line that says that messages are left out.
@@ -118,6 +119,17 @@ def test_a_step_that_goes_on_where_it_stopped_is_told_as_one() -> None:
     assert receipt.tokens_after <= goal
 
 
+def test_outlines_of_a_step_that_goes_on_keep_what_each_reply_came_to() -> None:
+    story = chat(4, words=200, rules=make_rules(ChainRules(steps=(StepName.REPLIES,))))
+    receipt = planned(story, goal=0, hard=0).receipt
+    assert receipt is not None
+    (step,) = receipt.steps
+    replies = {one.reply.id: one.reply.text for one in story.state.talk.exchanges}
+    # The last exchange is spared until nothing is.
+    assert list(step.removed) == list(replies)
+    assert list(step.gists) == [find_gist(text) for text in replies.values()]
+
+
 def test_each_step_begins_where_the_one_before_ended_and_frees_something() -> None:
     receipt = mixed().plan(goal=0).receipt
     assert receipt is not None
@@ -182,7 +194,7 @@ def test_the_question_of_now_and_the_last_exchange_are_never_taken() -> None:
     assert texts[-3].endswith(YES)
 
 
-def planned(story: Story, *, goal: int, as_is: Prompt | None = None) -> Plan:
+def planned(story: Story, *, goal: int, as_is: Prompt | None = None, hard: int | None = None) -> Plan:
     return plan_compaction(
         story.state,
         story.bind(NOW),
@@ -194,6 +206,7 @@ def planned(story: Story, *, goal: int, as_is: Prompt | None = None) -> Plan:
         goal=goal,
         path=story.path,
         automatic=False,
+        hard=hard,
     )
 
 

@@ -28,6 +28,23 @@ def test_a_short_summary_without_quotations_is_accepted() -> None:
     assert check("The user wants tabs; YAML keeps its spaces.") is None
 
 
+@pytest.mark.parametrize(
+    ("text", "accepted"),
+    [("It began on 2026-11-17T10:30.", True), ("It began on 2026-11-18T10:30.", False)],
+)
+def test_a_day_and_a_time_that_were_said_may_be_joined(text: str, accepted: bool) -> None:  # noqa: FBT001
+    said = ["We met on 2026-11-17, and began at 10:30."]
+    found = check_summary(text, replaced=said, users=said, tokens=5, replaced_tokens=50, max_tokens=50)
+    assert (found is None) is accepted
+
+
+@pytest.mark.parametrize("word", ["д\u0061л", "Д\u0041Л"])
+def test_a_word_in_letters_of_two_scripts_is_refused_in_either_case(word: str) -> None:
+    said = ["Да, дал. ДАЛ."]
+    found = check_summary(word, replaced=said, users=said, tokens=5, replaced_tokens=50, max_tokens=50)
+    assert found == f"The summary writes a word in letters of two scripts: “{word}”"
+
+
 @pytest.mark.parametrize("text", ["", "  \n\t ", "- \n- "])
 def test_a_blank_summary_is_refused(text: str) -> None:
     assert check(text) == "The summary is blank."

@@ -168,6 +168,7 @@ def test_an_error_also_names_what_stands_in_for_earlier_turns() -> None:
     with pytest.raises(BudgetExceededError) as error:
         fit(story, Turn(text="x" * 4_000))
     assert any(name.startswith("what stands in for earlier turns (") for name in error.value.protected)
+    assert not any(name.startswith("standing wishes") for name in error.value.protected)
 
 
 def test_a_turn_that_does_not_fit_leaves_the_conversation_as_it_was() -> None:

@@ -1,5 +1,6 @@
 """Summaries: the oldest turns only, bounded both ways, asked once, checked, and never said with the user's voice."""
 
+import re
 from typing import Any
 
 import pytest
@@ -388,9 +389,11 @@ def test_what_the_user_typed_stays_unless_whole_turns_are_asked_for() -> None:
     story = told()
     story.compact(summaries=_answers(story))
     assert "Question 0: why?" in story.sent()
+    assert re.search(r"\d earlier replies", story.sent())
     whole = told(whole_turns=True)
     receipt = whole.compact(summaries=_answers(whole))
     gone = removed(receipt, "summary")
     assert list(gone) == whole.path[: len(gone)]
     assert "Question 0: why?" not in whole.sent()
     assert "<left_out>" in whole.sent()
+    assert re.search(r"\d earlier turns", whole.sent())

@@ -45,7 +45,9 @@ def request(
     messages = tuple(message(text) for text in texts)
     total = sum(one.tokens for one in messages) + 3 * len(messages) + 3
     at = None if after is None else NOON + timedelta(seconds=after)
-    return CacheRequest(model=model, tools=tools, messages=messages, total=total, at=at, effort=effort)
+    return CacheRequest(
+        model=model, tools=tools, messages=messages, total=total, at=at, effort=effort, has_images=False
+    )
 
 
 def reads(profile: CacheProfile, *requests: CacheRequest) -> list[int]:
@@ -206,7 +208,7 @@ def test_a_request_reads_as_much_as_any_earlier_one_shares_with_it(requests: lis
     assert reads(OPEN, *requests) == served(requests, 0)
 
 
-@pytest.mark.parametrize("part", ["tools", "messages"])
+@pytest.mark.parametrize("part", ["tools", "system", "messages"])
 @given(requests=histories(times=st.none()))
 def test_so_it_does_where_a_change_of_effort_makes_some_of_it_cold(part: str, requests: list[CacheRequest]) -> None:
     profile = CacheProfile(name="p", invalidates=(("effort", part),))

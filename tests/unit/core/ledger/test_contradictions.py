@@ -38,6 +38,9 @@ FIXED = see((2_200, 1_500, 9.0), (2_600, 1_500, 9.0), (5_000, 1_500, 9.0))
         (SHORT, {"lifetime": 50}),
         (STEPS, {"granularity": 2_048}),
         (FIXED, {"implicit": False, "breakpoints": 0}),
+        # One token is something.
+        (see((700, 1, 20.0)), {"minimum": 1}),
+        (see((2_200, 1, 9.0), (2_600, 1, 9.0), (3_000, 1, 9.0)), {"implicit": False, "breakpoints": 0}),
     ],
 )
 def test_each_contradiction_names_the_fact_that_fits(seen: list[Observation], fitting: dict[str, object]) -> None:
@@ -72,6 +75,7 @@ def test_once_the_fact_is_known_nothing_is_said(seen: list[Observation], now: Ca
         see((3_000, 3_000, 50.0), (3_200, 0, None), (3_300, 0, 400.0)),
         # All is served, as far as counts can tell.
         see((3_000, 2_990, 20.0), (3_200, 3_150, 20.0), (3_400, 3_400, 20.0)),
+        see((2_000, 1_950, 9.0), (2_020, 1_950, 9.0), (2_040, 1_950, 9.0)),
         # Something else keeps the beginning warm.
         see((3_000, 1_100, 4_000.0)),
         see((2_200, 1_500, 9.0), (2_600, 1_500, 9.0)),
@@ -85,6 +89,14 @@ def test_a_longer_lifetime_that_can_be_asked_for_contradicts_nothing() -> None:
     lasting = replace(PROFILE, longer=(3_600.0, 2.0))
     assert find_contradictions(see((3_000, 2_990, 1_800.0)), lasting) == []
     assert facts(find_contradictions(LONG, lasting)) == {"lifetime": 4_000}
+
+
+def test_what_is_shorter_than_the_steps_that_a_cache_keeps_is_not_missed() -> None:
+    stepped = replace(PROFILE, minimum=1_200, granularity=1_000)
+    assert find_contradictions(see((1_500, 0, 20.0), (1_600, 0, 20.0), (3_000, 3_000, 20.0)), stepped) == []
+    assert facts(find_contradictions(see((2_000, 0, 20.0), (2_100, 0, 20.0), (3_000, 3_000, 20.0)), stepped)) == {
+        "minimum": 3_000
+    }
 
 
 def test_a_lifetime_that_nobody_documents_is_not_contradicted() -> None:

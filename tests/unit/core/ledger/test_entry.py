@@ -20,7 +20,7 @@ from lamella.core.ledger.entry import (
 )
 from lamella.core.log.call import CacheUse, Cause, Cost, Outcome, Timing
 from lamella.core.log.placement import Placement
-from lamella.core.log.terms import Rewrite
+from lamella.core.log.terms import Effort, Rewrite
 from lamella.core.log.turn import SystemParts, Turn
 from lamella.core.messages.delta import Diagnosis, Reply, StopReason
 from lamella.core.messages.usage import Usage
@@ -130,6 +130,18 @@ def test_a_move_that_nothing_on_record_explains_was_not_triggered() -> None:
     assert make_prefix(before, replace(edited, rewritten=Rewrite.HISTORY_EDITED)).triggered
 
 
+def test_what_cools_a_cache_and_moves_no_byte_is_told_unless_something_moved() -> None:
+    tariff = Tariff(profile=CacheProfile(name="p", invalidates=(("effort", "messages"),)))
+    for system, cause in ((None, Cause.NONE), (SystemParts(base="Be kind."), Cause.SYSTEM_CHANGED)):
+        story = Story()
+        _, books = enter_turn(Books(), asked(story, Turn(text="one")), tariff=tariff, at=NOON)
+        story.say("one", "yes, indeed", Turn(text="one"))
+        story.terms = replace(story.terms, reasoning_effort=Effort.LOW)
+        entry, _ = enter_turn(books, asked(story, Turn(text="two", system=system)), tariff=tariff, at=NOON)
+        assert entry.prefix.movement.cause is cause
+        assert (entry.prefix.movement.segment == "effort") is (cause is Cause.NONE)
+
+
 def test_a_call_is_kept_with_what_was_predicted_reported_judged_and_billed() -> None:
     story = Story()
     (entry,) = entries(story, Turn(text="one", model="m"))
@@ -176,7 +188,7 @@ def test_a_call_is_kept_with_what_was_predicted_reported_judged_and_billed() -> 
 
 
 def test_a_call_on_the_way_is_kept_with_what_it_was_for() -> None:
-    request = CacheRequest(model="m", tools=(), messages=(), total=7, at=NOON)
+    request = CacheRequest(model="m", tools=(), messages=(), total=7, at=NOON, effort="", has_images=False)
     usage = Usage(plain=5, read=2, write=0, output=3)
     reply = Reply(text="yes", stop=StopReason.END, usage=usage, id="r", diagnosis=Diagnosis(verdict="missed", missed=3))
     call = make_aside("summary", request, reply, tariff=TARIFF, predicted=None, timing=Timing(total=2.0), retries=1)
@@ -193,9 +205,10 @@ def test_what_a_plan_writes_for_longer_is_foreseen_beside_what_it_writes() -> No
     story.say("one", "yes, indeed")
     prompt = asked(story, Turn(text="two")).prompt
     profile = CacheProfile(name="p", bills_writes=True, marks=4)
-    short, long, held = (
+    short, long, held, partly = (
         foresee(replace(prompt, placement=Placement(served=served, lasting=lasting)), profile)
-        for served, lasting in ((None, None), (None, 1), (1, 1))
+        for served, lasting in ((None, None), (None, 1), (1, 1), (0, 1))
     )
     assert (short.lasting, held.lasting) == (0, 0)
     assert 0 < long.lasting == held.read < long.write == short.write == prompt.total
+    assert 0 < partly.lasting == long.lasting - partly.read < partly.write

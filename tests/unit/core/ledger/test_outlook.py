@@ -23,7 +23,8 @@ def price(use: CacheUse, at: datetime | None, *, output: int = 0) -> Decimal | N
 
 def request(*texts: str) -> CacheRequest:
     messages = tuple(Message(role=Role.USER, pieces=(text,), tokens=QUARTERS.count(text)) for text in texts)
-    return CacheRequest(model="m", tools=(), messages=messages, total=sum(one.tokens for one in messages), at=NOON)
+    total = sum(one.tokens for one in messages)
+    return CacheRequest(model="m", tools=(), messages=messages, total=total, at=NOON, effort="", has_images=False)
 
 
 RULES, OLD, NEW, SHORT = "rule" * 10, "said" * 100, "next" * 5, "line" * 20

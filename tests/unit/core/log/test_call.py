@@ -1,6 +1,6 @@
 """Calls: the words that stand in every store, and those that people read."""
 
-from lamella.core.log.call import Cause, Movement, Outcome, Verdict
+from lamella.core.log.call import Cause, Movement, Outcome, Trigger, Verdict
 
 WORDS = {
     "first": "first turn: nothing was cached yet",
@@ -31,6 +31,10 @@ def test_the_causes_are_the_words_that_stores_hold() -> None:
         "renderer_changed",
         "none",
     ]
+
+
+def test_what_may_move_a_prefix_has_the_words_that_stores_hold() -> None:
+    assert [one.value for one in Trigger] == ["system", "tools", "model", "terms", "drop", "fold", "rules"]
 
 
 def test_every_outcome_has_the_word_that_stores_hold_and_its_sentence() -> None:

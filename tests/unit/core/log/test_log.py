@@ -9,7 +9,7 @@ from lamella.core.artifacts.model import Kind, Source
 from lamella.core.log.branch import path_hashes, read_calls, read_turns
 from lamella.core.log.call import Call, Cause, Movement, Outcome, Verdict
 from lamella.core.log.events.changes import DeleteEvent, ForkEvent, RenameEvent, SettingsEvent, SwitchEvent
-from lamella.core.log.events.codec import write_erasure
+from lamella.core.log.events.codec import write_erasure, write_message, write_reply
 from lamella.core.log.events.compaction import CompactionEvent, UndoEvent
 from lamella.core.log.events.message import NOTHING_SET, TurnSetup
 from lamella.core.log.ids import Voice, message_id, turn_id
@@ -272,6 +272,24 @@ def test_a_question_after_an_undo_is_known_to_have_moved_where_something_was_sen
     assert not scribe.log.moved_by_undo(scribe.ask("later"))
 
 
+def test_what_was_undone_before_anything_was_sent_moved_nothing(scribe: Scribe) -> None:
+    scribe.do(RenameEvent(title="Plans"))
+    scribe.do(CompactionEvent(id="r", parent="", steps=(), skipped=(), tokens=(2, 1), target=1, automatic=True))
+    scribe.do(UndoEvent(receipt="r"))
+    assert not scribe.log.moved_by_undo(scribe.ask("q"))
+
+
+def test_what_a_question_had_when_it_was_asked_before_is_erased_with_it(scribe: Scribe) -> None:
+    note = make_artifact(Kind.NOTE, text="A", source=Source(path="a.md"))
+    system = SystemParts(instructions="Use A.", inlined=(note,), typed_instructions="Use {[[a]]}.")
+    question = scribe.ask("q", system=system)
+    scribe.reply("a1")
+    assert scribe.ask("q", edits=question, model="other") == question
+    scribe.reply("a2")
+    scribe.write(write_erasure("a.md", [note.hash], at=AT))
+    assert scribe.log.nodes[question].erased == (note.hash,)
+
+
 def test_a_question_is_found_as_the_active_branch_has_it_and_a_reply_is_none(scribe: Scribe) -> None:
     names = say(scribe, 2)
     found = scribe.log.find_question(names[2])
@@ -281,6 +299,35 @@ def test_a_question_is_found_as_the_active_branch_has_it_and_a_reply_is_none(scr
     assert scribe.log.find_question(names[2]) == found
     assert scribe.log.find_question(names[1]) is None
     assert scribe.log.find_question("nobody's") is None
+
+
+def test_each_answer_keeps_the_question_as_it_was_asked_for_it(scribe: Scribe) -> None:
+    question = scribe.ask("q", model="one")
+    first = scribe.reply("a1")
+    assert scribe.ask("q", edits=question, model="other") == question
+    second = scribe.reply("a2")
+    for head, model in ((first, "one"), (question, "one"), (second, "other"), (question, "other"), (first, "one")):
+        scribe.do(SwitchEvent(head=head))
+        assert read_turns(scribe.log.path(), {}, usual=Terms())[0].model == model
+        check(scribe)
+
+
+def test_an_answer_that_comes_late_ends_a_branch_of_its_own(scribe: Scribe) -> None:
+    names = say(scribe, 2)
+    late = message_id(CHAT, parent=names[0], role=Voice.REPLY, text="late")
+    scribe.write(write_reply("late", message_id=late, parent=names[0], at=AT, aside=True))
+    assert (scribe.log.head, scribe.log.branches()) == (names[-1], (late, names[-1]))
+    assert texts(scribe.log, late) == ["q1", "late"]
+    check(scribe)
+
+
+def test_a_question_that_waits_and_is_asked_on_with_what_was_found_ends_no_branch(scribe: Scribe) -> None:
+    names = say(scribe, 1)
+    scribe.ask("q2")
+    turn = Turn(text="q2", typed="q2", attached=(make_artifact(Kind.NOTE, text="A", source=Source(path="a.md")),))
+    more = turn_id(CHAT, names[-1], turn)
+    scribe.write(write_message(turn, message_id=more, parent=names[-1], at=AT))
+    assert scribe.log.branches() == (more,)
 
 
 def test_undoing_what_nothing_was_sent_under_moves_nothing(scribe: Scribe) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lamella.core.log.receipt import STEP_ORDER, find_voided
+from lamella.core.log.receipt import STEP_ORDER, Receipt, Skip, find_voided, make_receipt
 
 
 @pytest.mark.parametrize(
@@ -34,3 +34,22 @@ def test_the_steps_have_the_names_that_stores_hold_in_the_order_of_the_chain() -
         "recent_stages",
         "expendable",
     ]
+
+
+def receipt(*, since: str = "", parent: str = "m1") -> Receipt:
+    return make_receipt(
+        "chat", parent=parent, steps=(), skipped=(), tokens=(9, 5), target=6, automatic=True, since=since
+    )
+
+
+def test_a_receipt_is_named_by_where_it_stands_and_since_when() -> None:
+    made = [receipt(), receipt(since="m0"), receipt(since="m2"), receipt(parent="m2")]
+    assert len({one.id for one in made}) == 4
+    assert receipt().id == receipt().id
+
+
+def test_a_receipt_has_what_was_skipped_and_what_it_came_down_to() -> None:
+    skipped = (Skip(name=STEP_ORDER[0], why="nothing to take"),)
+    made = make_receipt("chat", parent="m1", steps=(), skipped=skipped, tokens=(9, 5), target=6, automatic=False)
+    assert (made.parent, made.skipped, made.automatic) == ("m1", skipped, False)
+    assert (made.tokens_before, made.tokens_after, made.target) == (9, 5, 6)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from lamella.core.log import records
 from lamella.core.log.records import EventKind, Record, Written
 
 STORED = [
@@ -49,3 +50,7 @@ def test_records_that_differ_in_their_counts_alone_are_not_unequal() -> None:
     one, other = (Record(kind=EventKind.REPLY, at="", body="{}", counts=counts) for counts in (b"", b"1"))
     assert one == other
     assert not one != other  # noqa: SIM202 - what is tested
+
+
+def test_what_a_record_is_of_is_found_beside_it() -> None:
+    assert [name for name in records.__all__ if not hasattr(records, name)] == []

@@ -17,7 +17,7 @@ from lamella.core.log.records import EventKind, Record
 from lamella.core.log.snapshot import join_snapshots, make_snapshot
 from lamella.core.log.terms import Terms
 from lamella.core.log.tree import Nodes, PackedNodes, find_runs, list_texts, pack_nodes
-from lamella.core.log.turn import list_turns
+from lamella.core.log.turn import Turn, TurnRun, list_turns
 from lamella.core.values import replace
 from lamella.errors import StoreDamagedError
 
@@ -108,6 +108,26 @@ def test_what_turns_brought_is_named_and_read_without_unpacking() -> None:
     assert [artifact.text for artifact in turn.attached] == ["Text."]
     (gone,) = list_turns(read_past(log.path(), {}, usual=Terms()))
     assert (gone.attached, gone.warnings) == ((), ("a.md was erased and is left out.",))
+
+
+@pytest.mark.parametrize(("attachments", "kind"), [("turn", TurnRun), ("sticky", Turn)])
+def test_a_turn_that_brought_what_stays_attached_is_read_apart_from_its_run(attachments: str, kind: type) -> None:
+    note = {"id": "a.md", "kind": "note", "title": "a", "hash": "sha256:a", "source": {"path": "a.md"}}
+    said: dict[str, object] = {"id": "q", "parent": "", "text": "With it?", "attached": [note]}
+    asked = write_raw(EventKind.MESSAGE, AT, **said, attachments=attachments).records
+    records = [*asked, *write_raw(EventKind.REPLY, AT, id="r", parent="q", text="Yes.").records]
+    log = restore(2, records=records)
+    assert runs_on(log) == [1]
+    (part,) = read_past(log.path(), {"sha256:a": b"Text."}, usual=Terms())
+    assert isinstance(part, kind)
+
+
+def test_messages_of_a_snapshot_equal_the_same_in_any_sequence_and_no_others() -> None:
+    nodes = [*fold(RECORDS).nodes.values()]
+    packed = PackedNodes(pack_nodes(nodes))
+    assert packed == nodes
+    assert packed != nodes[:-1]
+    assert packed != nodes[0]
 
 
 def test_a_question_that_says_more_than_its_terms_is_in_no_run() -> None:

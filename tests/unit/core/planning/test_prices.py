@@ -69,6 +69,13 @@ def test_a_cold_cache_folds_and_leaves_out_what_is_dead() -> None:
     assert placement.why.startswith("folded: the cache lapsed")
 
 
+def test_a_cold_cache_folds_where_that_costs_just_as_much_as_appending() -> None:
+    free = replace(MARKED, read=0.0, write=0.0)
+    cold, warm = (carrying(free).plan_turn(Turn(text="now"), pause=pause) for pause in (400, 60))
+    assert (cold.cost, cold.other, cold.keep) == (0.0, 0.0, 1)
+    assert (warm.cost, warm.other, warm.keep) == (0.0, 0.0, None)
+
+
 def test_without_a_lifetime_or_a_time_nothing_is_cold() -> None:
     forever = replace(MARKED, lifetime=None, read=0.0)
     assert carrying(forever).plan_turn(Turn(text="now"), pause=1e6).keep is None
@@ -240,6 +247,13 @@ def test_a_note_that_heads_a_message_and_changed_stays_and_is_told_by_a_differen
     again = story.tell("three", replace(attaching(note("c.md", LONG)), fold=True))
     assert (again.keep, again.within) == (1, 0)
     assert LONG + "One line more.\n" in story.last_sent[-1].text
+
+
+def test_a_cut_in_a_message_shows_what_heads_those_behind_it_again() -> None:
+    story = heading()
+    story.tell("two", attaching(note("c.md", "A short one."), note("d.md", "Another one.")))
+    placement = story.plan_turn(Turn(text="three", detach=("b.md",)))
+    assert (placement.keep, placement.within, placement.order) == (1, 1, ("c.md", "d.md"))
 
 
 def test_a_message_that_begins_with_what_goes_has_no_head() -> None:

@@ -3,11 +3,11 @@
 import pytest
 from tests.unit.core.compaction.talking import IN_PLACE, LIBRARY, QUARTERS, note, result
 
-from lamella.core.artifacts.make import make_tool_definition
+from lamella.core.artifacts.make import make_image, make_image_value, make_tool_definition
 from lamella.core.log.ids import Voice, message_id, turn_id
 from lamella.core.log.placement import Form, Placement
 from lamella.core.log.receipt import Step, StepName, make_receipt
-from lamella.core.log.terms import Rewrite, Terms
+from lamella.core.log.terms import Attachments, Rewrite, Terms
 from lamella.core.log.turn import SystemParts, Turn
 from lamella.core.messages.delta import ToolCall
 from lamella.core.messages.rounds import ToolOutput, ToolRound
@@ -20,6 +20,7 @@ from lamella.core.values import replace
 NEW = State(conversation="chat", measured_by=QUARTERS.name)
 CALL = ToolCall(id="c", name="search", arguments="{}")
 ROUND = ToolRound(text="Looking.", calls=(CALL,), outputs=(ToolOutput(call="c", output="found"),))
+PICTURE = make_image(make_image_value(b"x", media_type="image/png", width=4, height=5), title="plan")
 BOTH = pytest.mark.parametrize("terms", [LIBRARY, IN_PLACE], ids=["library", "in_place"])
 
 
@@ -154,6 +155,17 @@ def test_what_a_turn_drops_is_gone_and_said_and_what_it_cannot_drop_is_a_warning
     first, *others = waiting(asked).warnings
     assert first == "as typed"
     assert any("nowhere.md" in warning for warning in others)
+
+
+@BOTH
+def test_a_picture_that_sticks_is_sent_again_after_a_fold_until_it_is_detached(terms: Terms) -> None:
+    sticky = replace(terms, attachments=Attachments.STICKY)
+    for given, detach, sent in ((sticky, (), 1), (sticky, (PICTURE.id,), 0), (terms, (), 0)):
+        state = go(NEW, Turn(text="one", attached=(PICTURE,), reply="yes"), terms=given)
+        state = go(state, Turn(text="two", fold=True, detach=detach), terms=given)
+        assert waiting(state).question.images == PICTURE.images[:sent]
+        assert len(state.apart) == sent
+        assert waiting(state).conversation_id == "chat"
 
 
 def test_a_rewritten_history_is_said_in_the_prompt() -> None:

@@ -185,6 +185,16 @@ def test_another_mode_holds_from_the_next_epoch_on_and_full_shows_all_again() ->
     assert asked(story) == list(range(8))
 
 
+def test_nothing_stands_in_for_what_full_shows_again() -> None:
+    story = told(6, History.STRIP, layout=Layout.IN_PLACE).say("Question 6 folds", "Done.", FOLDING)
+    hides = story.state.talk
+    assert hides.stand_in is not None
+    story.terms = replace(story.terms, history=History.FULL, history_turns=None)
+    shown = story.say("Question 7 folds", "Done.", FOLDING).state.talk
+    assert shown.stand_in is None
+    assert shown.hidden == 0
+
+
 def test_a_turn_that_a_compaction_took_out_makes_no_older_one_show_again() -> None:
     for layout in Layout:
         story = told(20, History.WINDOW, 4, layout=layout, chain=ChainRules(steps=(StepName.EXPENDABLE,)))

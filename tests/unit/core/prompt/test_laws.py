@@ -7,6 +7,7 @@ from lamella import Envelope, LawBrokenError, Note, Selection, ToolResult
 from lamella.core.log.placement import Form, Placement
 from lamella.core.prompt.laws import LAWS, check_laws, find_breaches, legal_cuts
 from lamella.core.prompt.layers.model import Layer, LayerId, Segment, make_layer
+from lamella.core.prompt.layers.strip import Series
 from lamella.core.values import replace
 
 PROMOTES = pytest.mark.moves_prefix(reason="what was attached goes into the library")
@@ -105,6 +106,19 @@ def test_a_lost_selection_breaks_verbatim_unless_it_was_dropped(pair: tuple[Enve
     lost = with_segments(pair[1], LayerId.L2, note)
     assert broken(lost, pair[0]) == ["verbatim"]
     assert broken(replace(lost, prompt=replace(lost.prompt, dropped=(selection.id,))), pair[0]) == []
+
+
+def test_a_lost_message_breaks_verbatim_if_it_is_pinned(pair: tuple[Envelope, Envelope]) -> None:
+    first, second = pair
+    lost = replace(second.prompt.talk, exchanges=Series([]))
+    for pinned, talk, breaches in (
+        (frozenset({first.message_id}), lost, [f"{first.message_id} is pinned and is gone"]),
+        (frozenset({first.message_id}), second.prompt.talk, []),
+        (frozenset({"another"}), lost, []),
+    ):
+        forged = replace(second, prompt=replace(second.prompt, pinned=pinned, talk=talk))
+        found = [texts for law, texts in find_breaches(forged, before=first.prompt) if law.name == "verbatim"]
+        assert [text for texts in found for text in texts] == breaches
 
 
 def test_a_tool_result_away_from_its_turn_breaks_tool_pairs(pair: tuple[Envelope, Envelope]) -> None:

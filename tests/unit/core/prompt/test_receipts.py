@@ -207,6 +207,15 @@ def test_settling_changes_nothing_that_stands_where_it_says() -> None:
     assert settle(after, IN_PLACE, QUARTERS) == after
 
 
+def test_a_reply_that_says_nothing_leaves_no_line() -> None:
+    told = Story().say("one?", "").say("two?", "two.")
+    empty, said = (exchange.reply.id for exchange in told.state.talk.exchanges)
+    step = Step(name=StepName.EXPENDABLE, removed=(empty, said))
+    first, second = apply_step(told.state, step, QUARTERS).talk.exchanges
+    assert first.reply.text == ""
+    assert second.reply.text not in ("", "two.")
+
+
 def test_a_block_stands_in_for_what_left_and_keeps_what_it_tells() -> None:
     told = worked()
     gone = message_ids(told.state.talk.exchanges[0])

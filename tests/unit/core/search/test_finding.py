@@ -115,6 +115,16 @@ def test_a_score_is_what_the_formula_gives() -> None:
     assert whole == pytest.approx({"a": worth(2, 3) + bonus, "b": worth(1, 2) + bonus}, abs=1e-6)
 
 
+def test_a_message_that_is_named_beside_a_quoted_span_has_its_id_as_a_word_of_it() -> None:
+    passages = [passage("m1", "the budget", role="reply"), passage("m2", "nothing at all", role="reply")]
+    (found,) = search(Index(passages), 'm1 "budget"')
+    # One of two has each of both words, which stand once; on average they have two and a half.
+    rare = math.log(2)
+    worth = 2 * rare * 2.2 / (1 + 1.2 * (0.5 + 0.5 * 2 / 2.5))
+    assert found.passage.id == "m1"
+    assert found.score == pytest.approx(worth + 1 + 1.2 * 2.2 * 2 * rare, abs=1e-6)
+
+
 def test_nothing_is_found_among_nothing() -> None:
     assert search(Index([]), "budget") == ()
     assert search(Index([passage("a", "the budget")]), "budget", excluded={"a"}) == ()
@@ -218,6 +228,16 @@ def test_of_a_question_with_rare_words_the_common_ones_only_weigh_what_those_fin
     assert len(find("the plan", *talk, limit=5_000)) == 2_499
     # Words that all have are looked for all the same.
     assert find("the day 31 of", *talk)[0] == 31
+
+
+def test_a_thousand_passages_are_looked_at_for_all_rare_words_together() -> None:
+    talk = [word for word, having in (("alpha", 300), ("beta", 400), ("gamma", 500)) for _ in range(having)]
+    assert sorted(find("alpha beta gamma", *talk, limit=5_000)) == [*range(700)]
+    assert sorted(find("alpha gamma", *talk, limit=5_000)) == [*range(300), *range(700, 1_200)]
+
+
+def test_words_that_nobody_said_leave_room_for_one_that_somebody_did() -> None:
+    assert find(" ".join([*(f"nowhere{number}" for number in range(70)), "needle"]), "nothing", "a needle") == [1]
 
 
 def test_a_quoted_span_is_found_without_accents_left_out_and_in_any_case_and_space() -> None:

@@ -9,7 +9,7 @@ from lamella.attach import Note, Picture, ToolResult
 from lamella.core.artifacts.make import make_artifact, make_image, make_image_value, make_tool_result
 from lamella.core.artifacts.model import Artifact, Kind, Source
 from lamella.core.log.terms import Layout, Terms
-from lamella.core.log.turn import SystemParts, Turn
+from lamella.core.log.turn import RuleBook, SystemParts, Turn
 from lamella.core.messages.delta import ToolCall
 from lamella.core.messages.rounds import ToolOutput, ToolRound
 from lamella.core.planning.layouts import place
@@ -18,6 +18,7 @@ from lamella.core.prompt.layers.rounds import build_rounds
 from lamella.core.prompt.state import State
 from lamella.core.search.index import Passage
 from lamella.core.search.passages import find_in_full, list_passages, version_id
+from lamella.core.text.content import hash_text
 from lamella.engine.dialogue.turn import TurnView
 
 
@@ -52,6 +53,17 @@ def test_each_version_of_an_artifact_is_a_passage_and_the_same_version_is_one() 
     passages = list_passages(past, [f"m{number}" for number in range(6)])
     assert told(passages) == [("turn 1", "note", "a.md", "one"), ("turn 2", "note", "a.md", "two")]
     assert len({one.id for one in passages}) == 2
+
+
+def test_a_wish_that_was_added_by_hand_is_a_passage_under_a_name_of_its_own() -> None:
+    rules = RuleBook(added=((1, "Be brief."), (1, "Use metres.")))
+    passages = list_passages([Turn(text="Which?", rules=rules)], ("q1",))
+    assert told(passages) == [
+        ("turn 1", "user", "rule", "Be brief."),
+        ("turn 1", "user", "rule", "Use metres."),
+        ("turn 1", "user", "q1", "Which?"),
+    ]
+    assert [one.id for one in passages[:2]] == [version_id("rule", hash_text(one.text)) for one in passages[:2]]
 
 
 def test_what_has_no_text_is_no_passage() -> None:

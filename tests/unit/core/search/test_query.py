@@ -22,6 +22,12 @@ def test_of_a_very_long_query_the_beginning_gives_the_words() -> None:
     assert len(read_query("word " * MOST_CHARS + "last").words) == 1
 
 
+def test_a_word_before_the_space_that_a_long_span_is_cut_at_is_whole() -> None:
+    word = "b" * (MOST_CHARS - len("a  "))
+    assert find_clues(f"a {word} c") == [SpanClue(word=word)]
+    assert find_clues(f"a {word}bc") == [SpanClue(part=f"{word}b", core=word)]
+
+
 @pytest.mark.parametrize(
     ("span", "clues"),
     [

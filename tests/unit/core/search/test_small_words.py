@@ -13,7 +13,8 @@ def test_small_words_say_nothing_of_what_a_text_is_about() -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        " ".join(sorted(ENGLISH | INDONESIAN)),
+        "the of and to in is for that with are on as this be or",
+        "yang dan dengan untuk ini itu dari pada adalah tidak akan dalam ke di",
         "a an it its by from at about not there",
         "what which who when where why how do does did can was were has have had",
         "we i you my our your",

@@ -23,7 +23,19 @@ def test_there_is_one_letter_i(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("word", "folded"),
-    [("Ärger", "arger"), ("Łódź", "lodz"), ("STRASSE", "strasse"), ("ὁδός", "οδοσ"), ("naïve", "naive")],
+    [
+        ("Ärger", "arger"),
+        ("Łódź", "lodz"),
+        ("STRASSE", "strasse"),
+        ("ὁδός", "οδοσ"),
+        ("naïve", "naive"),
+        ("Đorđe", "dorde"),
+        ("Þórður", "thordur"),
+        ("Ærø", "aero"),
+        ("Œuvre", "oeuvre"),
+        ("Kap\u0131", "kapi"),
+        ("Groß", "gross"),
+    ],
 )
 def test_a_word_is_folded_to_what_it_is_without_accents(word: str, folded: str) -> None:
     assert fold(word) == folded
@@ -64,6 +76,7 @@ def test_a_word_that_begins_with_a_vowel_keeps_its_stem() -> None:
         ("Plain", []),
         ("UPPER", []),
         ("aB", []),
+        ("toDo", ["to", "do"]),
     ],
 )
 def test_names_have_parts_where_capitals_begin_words(word: str, parts: list[str]) -> None:

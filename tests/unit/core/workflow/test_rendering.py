@@ -37,6 +37,8 @@ def test_labels_are_in_the_language_of_the_workflow_and_in_english() -> None:
 def test_the_digest_stands_once_with_every_decision_that_counts() -> None:
     desk = Desk().finish("Desks it is.").finish("Two floors.").rewind("plan")
     text = shown(desk.session)
+    kept = "Keep to it, and say so where something contradicts it:"
+    assert text.count(f"## Digest\nWhat was decided in the stages that are done. {kept}\n- ") == 1
     assert text.count("## Digest") == 1
     assert text.count("- Idea: Desks it is.") == 1
     assert "Two floors." not in text

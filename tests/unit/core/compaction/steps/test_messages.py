@@ -52,6 +52,15 @@ def test_every_acknowledgement_goes_at_once_and_its_reply_stays() -> None:
     assert answer.text == "Answer zero.\n\n" + "\n\n".join(f"Answer {number}." for number in range(1, 9))
 
 
+def test_of_two_replies_the_one_with_code_stays_longer() -> None:
+    code, plain = "```\nrun this\n```\n" + "so it goes " * 40, "so it goes " * 42
+    for first, second, gone in ((code, plain, 1), (plain, code, 0)):
+        story = said(("One?", first), ("Two?", second), ("And?", "So."), chain=EXPENDABLE)
+        cut = cut_expendable(story.draft(goal=story.tokens() - 20))
+        assert cut is not None
+        assert cut.removed == (story.state.talk.exchanges[gone].reply.id,)
+
+
 def test_acknowledgements_are_taken_in_english_and_indonesian() -> None:
     story = said(
         ("Why?", "So."), ("ok", "Yes."), ("Terima kasih!", "Yes."), ("lanjut", "Yes."), ("sip", "Yes."), ("?", ".")

@@ -2,7 +2,7 @@
 
 from tests.unit.core.compaction.talking import QUARTERS, Story, attaching, note
 
-from lamella.core.artifacts.blocks import render_block
+from lamella.core.artifacts.blocks import render_block, render_unseen
 from lamella.core.artifacts.make import make_image, make_image_value
 from lamella.core.ledger.entry import glue_messages
 from lamella.core.log.turn import SystemParts, Turn
@@ -29,6 +29,14 @@ def test_who_glues_sends_what_was_typed_before_and_this_turns_attachments_in_ful
     ]
     assert question.pieces == (render_block(NOTE), QUERY_LABEL, "two")
     assert question.images == PICTURE.images
+
+
+def test_who_glues_sends_a_model_that_does_not_see_words_for_a_picture() -> None:
+    story = talked()
+    story.rules = replace(story.rules, measure=replace(QUARTERS, sees=False))
+    question = glue_messages(story.prompt(replace(attaching(NOTE, PICTURE), text="two")))[-1]
+    assert question.pieces == (render_block(NOTE), render_unseen(PICTURE), QUERY_LABEL, "two")
+    assert question.images == ()
 
 
 def test_who_glues_sends_a_first_turn_and_one_without_attachments_as_everybody_does() -> None:

@@ -29,6 +29,10 @@ def test_it_is_written_and_read_with_the_contents_that_it_names() -> None:
     assert referenced_artifacts(EVENT, "c.md") == ()
 
 
+def test_one_that_says_nothing_changes_nothing() -> None:
+    assert {getattr(AttachmentEvent(), name) for name in AttachmentEvent.__struct_fields__} == {()}
+
+
 def test_without_erased_contents_the_rest_is_still_attached() -> None:
     assert [ref.id for ref in EVENT.without({NOTE.hash}).attached] == ["b.md"]
     assert EVENT.without({"sha256:x"}) == EVENT

@@ -28,7 +28,7 @@ from lamella.core.log.events.message import (
 )
 from lamella.core.log.records import EventKind, Record, Written
 from lamella.core.log.terms import Terms
-from lamella.core.log.turn import SystemParts, Turn
+from lamella.core.log.turn import RuleBook, SystemParts, Turn
 from lamella.core.text.content import canonical_json, hash_bytes, hash_text
 from lamella.core.values import replace
 
@@ -176,6 +176,12 @@ def test_what_a_question_sets_from_then_on_is_read_without_its_contents() -> Non
     assert read_lasting(lasting) == (expected, (), "m")
     assert read_lasting(TurnSetup(model="new").over(lasting)) == (expected, (), "new")
     assert read_lasting(NOTHING_SET.over(NOTHING_SET)) == (None, None, None)
+
+
+def test_what_a_question_leaves_as_it_was_holds_on() -> None:
+    before = TurnSetup(tools=(), model="m", pinned=("m1",), rules=RuleBook(added=((1, "Be brief."),)))
+    assert NOTHING_SET.over(before) == before
+    assert before.over(TurnSetup(model="old", pinned=(), rules=RuleBook())) == before
 
 
 def test_what_belongs_to_an_artifact_is_found_wherever_an_event_names_it() -> None:

@@ -17,6 +17,12 @@ def test_an_event_is_read_back_as_it_was() -> None:
         assert read_event(record) == event
 
 
+def test_one_from_before_there_were_any_says_nothing() -> None:
+    silent = StageEvent()
+    assert (silent.action, silent.workflow) == (None, None)
+    assert (silent.after, silent.stage, silent.decision, dict(silent.fields)) == ("", "", "", {})
+
+
 def test_a_stage_is_called_in_the_language_of_its_workflow() -> None:
     assert FLOW.label(FLOW.stages[0]) == "Satu"
     assert WorkflowSpec(name="w", language="de").label(FLOW.stages[0]) == "One"

@@ -186,3 +186,14 @@ def test_the_layer_is_what_stands_wherever_it_stands() -> None:
     layer = build_library(standings, {})
     assert (layer.id, layer.text, layer.tokens) == (LayerId.L2, "onetwothree", 7)
     assert [segment.id for segment in layer.segments] == ["a.md", "b.md"]
+
+
+def test_the_list_of_handles_comes_last_in_its_own_order() -> None:
+    a, b, c = (
+        make_standing(note(f"{name}.md", name), form=Form.HANDLE, place="message:1", pieces=(name,), tokens=1)
+        for name in "abc"
+    )
+    a, c = replace(a, listed=True), replace(c, listed=True)
+    layer = build_library([a, b, c], {"c.md": c, "b.md": b, "a.md": a})
+    assert layer.text == "bca"
+    assert [segment.id for segment in layer.segments] == ["a.md", "b.md", "c.md"]

@@ -3,6 +3,7 @@
 from tests.unit.core.compaction.talking import QUARTERS, note, result
 from tests.unit.pictures import png
 
+from lamella.core.artifacts.blocks import render_refused
 from lamella.core.artifacts.make import make_artifact, make_image, make_image_value
 from lamella.core.artifacts.model import Kind, Source
 from lamella.core.log.ids import Voice
@@ -45,6 +46,12 @@ def test_what_stands_in_full_is_referred_to_and_adds_nothing() -> None:
         (segment,), pieces, added, _ = show(note("a.md", "A"), standing=stand("A", form))
         assert (segment.form, segment.text, added) == (Form.REFERENCE, "- a.md\n", ())
         assert pieces == ("Attached to this message; the text stands above:\n", "- a.md\n")
+
+
+def test_a_picture_that_a_model_does_not_take_goes_as_words_that_say_why() -> None:
+    strict = replace(QUARTERS, refuse=lambda there, image: "it is too wide")
+    _, pieces, _, images = show_turn([PICTURE], standing={}, place=HERE, measure=strict)
+    assert (pieces, images) == ((render_refused(PICTURE, "it is too wide"),), ())
 
 
 def test_what_stands_as_less_is_sent_whole_again() -> None:
