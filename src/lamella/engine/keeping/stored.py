@@ -372,14 +372,12 @@ class StoredChat(StagedChat, CommandedChat, RuledChat, PlannedChat, AccountedCha
         start = None if told else self._configured.model
         usual, measure = self._configured.terms, self._book.measure(find_model(told) or start)
         begin = partial(BranchReader, read_contents=self._contents, read_later=self._kept.read_texts)
-        know = partial(self._book.know, measure)
-        reader = begin(self._log, committed, usual=usual, measure=measure, know=know)
+        reader = begin(self._log, committed, usual=usual, measure=measure, know=partial(self._book.know, measure))
         past = reader.read(told, kept=self._kept.kept_state, find_time=self._find_time)
         waits = told[-1] if told and told[-1].pending is not None else None
-        rules = self._with_stages(self._configured.rules, told) if self._log.stages else self._configured.rules
         dialogue = Dialogue(
             replace(self._world, fetcher=self._find_fetcher(), recall_hints=self._configured.recall_hints),
-            replace(rules, measure=measure),
+            replace(self._with_stages(self._configured.rules, told), measure=measure),
             State(conversation=self.id, model=start),
             terms=usual,
             past=past,

@@ -71,6 +71,6 @@ class StagedChat(StagedWork):
         return frozenset(name for event in events for step in event.steps for name in step.removed if is_stage(name))
 
     def _with_stages(self, rules: Rules, told: Sequence[Told]) -> Rules:
-        """The rules with the stages of a branch."""
-        session = fold_session(self._log.staged(told))
+        """The rules with the stages of a branch, if it has some."""
+        session = fold_session(self._log.staged(told)) if self._log.stages else None
         return rules if session is None else with_stages(rules, session, name_messages(told))
