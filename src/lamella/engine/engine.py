@@ -123,9 +123,10 @@ class Engine:
                 f"There is a conversation {conversation!r} already.", hint="Choose another name, or go on in that one."
             )
         chat = self.chat(conversation, **settings)
-        if title is not None:
+        if title is None:
+            chat.keep()
+        else:
             chat.rename(title)
-        chat.keep()
         return chat
 
     def fit(self, model: str) -> Mapping[str, object]:

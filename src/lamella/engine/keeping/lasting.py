@@ -32,6 +32,8 @@ class ChatSettings:
     def __init__(self, configure: Callable[[Mapping[str, object]], ChatRules], given: Mapping[str, object]) -> None:
         self._configure = configure
         self.changed = dict(given)
+        # Whether parts of the system prompt are kept before a turn says them.
+        self.are_parts_kept = False
         # What was said of secrets here and now, which holds for as long as this is open.
         self._secrets = given.get("secrets")
 
@@ -71,8 +73,8 @@ class ChatSettings:
 
     @property
     def waits(self) -> bool:
-        """Whether a part of the system prompt waits for a turn that says it."""
-        return any(name in self.changed for name in PART_SETTINGS)
+        """Whether a part of the system prompt is kept for a turn that says it."""
+        return self.are_parts_kept and any(name in self.changed for name in PART_SETTINGS)
 
     def hold_waiting(self, left: TurnSetup, system: SystemParts, *, begins: bool) -> TurnSetup:
         """What holds for the next turn, with the parts that wait; else ``system`` is what the branch has."""
@@ -90,7 +92,7 @@ class ChatSettings:
 
     def asks_otherwise(self, before: Prompt) -> bool:
         """Whether a question would be asked by now under another system prompt, temperature or effort than before."""
-        if self.waits:
+        if any(name in self.changed for name in PART_SETTINGS):
             return True
         return _find_sampling(before.terms) != _find_sampling(self._rules.terms)
 

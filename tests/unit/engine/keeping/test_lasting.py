@@ -4,14 +4,16 @@ from pathlib import Path
 
 import pytest
 from msgspec import convert
-from tests.unit.engine.backends import make_chat
+from tests.unit.engine.backends import make_backend, make_chat
 
 import lamella
 from lamella.adapters.stores.memory import MemoryStore
 from lamella.core.log.events.codec import write_event
 from lamella.core.log.events.message import MessageEvent
 from lamella.core.messages.request import Request
+from lamella.engine.dialogue.ask import Ask
 from lamella.engine.keeping.lasting import PART_SETTINGS, ChatSettings
+from lamella.engine.keeping.stored import StoredChat
 from lamella.errors import SettingError
 
 BASE = "You are terse."
@@ -62,28 +64,29 @@ def test_what_is_set_holds_from_the_next_turn_on_and_after_a_reload(url: str) ->
         assert (last.temperature, last.effort, last.messages[0].text) == (None, None, "Be brief.")
 
 
-@pytest.mark.parametrize("title", [None, "Herbs"])
-def test_a_system_prompt_that_was_kept_waits_for_the_first_turn(url: str, title: str | None) -> None:
-    with lamella.open(url) as engine:
-        engine.begin("demo", title=title, system=BASE, instructions="Be brief.")
-    with lamella.open(url) as engine:
-        assert engine.chat("demo").ask("One?").messages[0].text == f"{BASE}\n\nBe brief."
+def test_a_system_prompt_that_was_set_for_it_waits_for_the_first_turn_and_one_that_only_fits_does_not() -> None:
+    store = MemoryStore()
+    chat = StoredChat(make_backend(store), "chat", {"system": "Fits."})
+    chat.keep()
+    assert not StoredChat(make_backend(store), "chat").preview(Ask(text="One?")).envelope.prompt.system.base
+    chat.set({"system": BASE, "instructions": "Be brief."})
+    chat.keep(system=True)
+    assert StoredChat(make_backend(store), "chat").ask(Ask(text="One?")).messages[0].text == f"{BASE}\n\nBe brief."
 
 
 @pytest.mark.parametrize("goes", [False, True])
-def test_a_system_prompt_that_was_kept_waits_for_the_next_turn_of_whatever_branch(url: str, *, goes: bool) -> None:
-    with lamella.open(url) as engine:
-        chat = engine.chat("demo", system=BASE, instructions="Be brief.")
-        asked = chat.ask("One?")
-        chat.reply("Yes.")
-        chat.set(system="You are a cook.")
-        chat.keep()
-        if goes:
-            chat.switch(asked.envelope.message_id)
-        live = request(chat.preview("Two?"))
-    with lamella.open(url) as engine:
-        again = request(engine.chat("demo").ask("Two?"))
-    assert again.messages[0].text == "You are a cook.\n\nBe brief."
+def test_a_system_prompt_that_was_kept_waits_for_the_next_turn_of_whatever_branch(*, goes: bool) -> None:
+    store = MemoryStore()
+    chat = StoredChat(make_backend(store), "chat", {"system": BASE, "instructions": "Be brief."})
+    asked = chat.ask(Ask(text="One?"))
+    chat.reply("Yes.")
+    chat.set({"system": "You are a cook."})
+    chat.keep(system=True)
+    if goes:
+        chat.switch(asked.envelope.message_id)
+    live = chat.preview(Ask(text="Two?")).messages
+    again = StoredChat(make_backend(store), "chat").ask(Ask(text="Two?")).messages
+    assert again[0].text == "You are a cook.\n\nBe brief."
     assert again == live
 
 
