@@ -168,7 +168,7 @@ def _judge(verdicts: Verdicts, kind: str, sums: Sums) -> None:
     auto = sums.ratio("auto", MARKS)
     more = 0.08 if kind == "long chat" else 0.04
     lingers = sums.ratio("auto, linger 2", MARKS)
-    # What stays longer is read for longer, wherever it stands: again so much, or so many times what that costs at best.
+    # What stays longer is read for longer, wherever it stands: held, too, against what that costs at best.
     at_best = sums.ratio("limit, linger 2", MARKS) - sums.ratio("limit", MARKS)
     verdicts.at_most(f"layouts, {kind}: linger 2 costs more", lingers - auto, max(more, times * at_best))
     less = -0.01 if kind == "long chat" else 0.0

@@ -353,7 +353,7 @@ def test_reading_checkpoints_looks_at_their_own_events_whatever_the_server_expec
     with psycopg.connect(where) as connection:
         connection.execute(f"SET search_path TO {schema}".encode())
         found = find_checkpoints(cast(Database, _Transacting(connection)), "new")
-        counted = "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = 'events'"
+        counted = "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relid = 'events'::regclass"
         [(read,)] = connection.execute(counted).fetchall()
     assert [checkpoint.version for checkpoint in found] == [100, 200, 300]
     assert read == 3

@@ -1,13 +1,13 @@
 """Artifacts whose text nobody has looked at yet: of what only a line stands for, hardly anybody does."""
 
 from collections.abc import Callable, Collection, Mapping
-from functools import cached_property
 
 from lamella.core.artifacts.model import Artifact
 from lamella.core.text.content import hash_text
 
 # What stands in place of the text. It is told by being this very object: a text may say the same.
 NOT_READ = "".join(["not ", "read"])
+# The field beneath the property. Whoever encodes such an artifact would find this there: it is stored by its hash.
 _read_field = vars(Artifact)["text"].__get__
 _BESIDE = tuple([name for name in Artifact.__struct_fields__ if name != "text"])
 
@@ -18,10 +18,14 @@ class UnreadTexts:
     def __init__(self, hashes: Collection[str], read: Callable[[Collection[str]], Mapping[str, str]]) -> None:
         self._hashes = hashes
         self._read = read
+        self._texts: Mapping[str, str] | None = None
 
-    @cached_property
+    @property
     def texts(self) -> Mapping[str, str]:
-        return self._read(self._hashes)
+        # Without a lock: one that all conversations share would be held while a store is waited for.
+        if self._texts is None:
+            self._texts = self._read(self._hashes)
+        return self._texts
 
 
 class UnreadArtifact(Artifact, frozen=True, kw_only=True, gc=False):

@@ -86,10 +86,7 @@ class Checkpoints:
 
     def restore(self) -> RestoredLog:
         """Read what was kept. Where it is damaged nothing was: the events tell all of it."""
-        try:
-            kept = self._store.read_checkpoints(self._conversation)
-        except StoreDamagedError:
-            kept = ()
+        kept = self._read_kept()
         found = {checkpoint.version: _read(checkpoint) for checkpoint in kept}
         whole = [snapshot for snapshot in found.values() if snapshot is not None]
         log, snapshots = join_snapshots(whole, Log(self._conversation))
@@ -111,6 +108,12 @@ class Checkpoints:
         counts = b"".join(snapshot.counts for snapshot in snapshots)
         state = snapshots[-1].state if snapshots else b""
         return RestoredLog(log=log, said=_list_counted(snapshots), counts=counts, state=state)
+
+    def _read_kept(self) -> Sequence[Checkpoint]:
+        try:
+            return self._store.read_checkpoints(self._conversation)
+        except StoreDamagedError:
+            return ()
 
     def take(self, records: Iterable[Record]) -> None:
         """Take in what came with events since: their token counts, and whether one of them erased something."""
@@ -182,7 +185,7 @@ class Checkpoints:
         fewer = {} if self._before is None else {self._before.version: self._before}
         if not idle:
             return tuple(fewer.values())
-        for one in self._store.read_checkpoints(self._conversation):
+        for one in self._read_kept():
             less = _leave_out(fewer.get(one.version, one), idle)
             if one.version <= self._start and less is not one:
                 fewer[one.version] = less

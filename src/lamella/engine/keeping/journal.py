@@ -15,7 +15,6 @@ from lamella.core.log.events.codec import (
 )
 from lamella.core.log.ids import Voice, message_id
 from lamella.core.log.log import Log
-from lamella.core.log.nodes import damaged
 from lamella.core.log.receipt import Receipt
 from lamella.core.log.records import Record, Written
 from lamella.core.log.turn import Turn
@@ -28,7 +27,7 @@ from lamella.engine.keeping.backend import Backend
 from lamella.engine.keeping.checkpoints import NOTHING_KEPT, Checkpoints, KeptBranch
 from lamella.engine.keeping.counting import CountingBook
 from lamella.engine.keeping.titles import read_title
-from lamella.errors import AnswerAsideError, ConflictError
+from lamella.errors import AnswerAsideError, ConflictError, StoreDamagedError
 
 
 class StoredLog:
@@ -111,7 +110,10 @@ class StoredLog:
             more = len(self._store.load(key, after=known))
             if more:
                 raise ConflictError(conversation=self.name, expected=known, found=known + more)
-            raise damaged(f"The content {missing} of {self.name}", KeyError("it"))
+            raise StoreDamagedError(
+                f"The content {missing} of {self.name} is missing.",
+                hint=lambda door: f"Use {door.verify_store()} to see what is damaged.",
+            )
         return {name: data.decode() for name, data in found.items()}
 
     def append_beside(self, written: Written) -> None:

@@ -32,8 +32,9 @@ class ChatSettings:
     def __init__(self, configure: Callable[[Mapping[str, object]], ChatRules], given: Mapping[str, object]) -> None:
         self._configure = configure
         self.changed = dict(given)
-        # Whether parts of the system prompt are kept before a turn says them.
-        self.are_parts_kept = False
+        # Parts of the system prompt that somebody set: they are kept before a turn says them. Those that a conversation
+        # is opened with are theirs to have who talk in it.
+        self._parts: set[str] = set()
         # What was said of secrets here and now, which holds for as long as this is open.
         self._secrets = given.get("secrets")
 
@@ -58,10 +59,12 @@ class ChatSettings:
         before, secrets = self.changed, self._secrets
         self.changed, self._secrets = {**self.changed, **settings}, settings.get("secrets", self._secrets)
         try:
-            return self.read(log)
+            rules = self.read(log)
         except LamellaError:
             self.changed, self._secrets = before, secrets
             raise
+        self._parts |= set(PART_SETTINGS).intersection(settings)
+        return rules
 
     def write(self, written: Written) -> Written:
         """What is written down, after the settings that were changed."""
@@ -74,7 +77,7 @@ class ChatSettings:
     @property
     def waits(self) -> bool:
         """Whether a part of the system prompt is kept for a turn that says it."""
-        return self.are_parts_kept and any(name in self.changed for name in PART_SETTINGS)
+        return not self._parts.isdisjoint(self.changed)
 
     def hold_waiting(self, left: TurnSetup, system: SystemParts, *, begins: bool) -> TurnSetup:
         """What holds for the next turn, with the parts that wait; else ``system`` is what the branch has."""

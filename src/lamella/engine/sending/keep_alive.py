@@ -85,6 +85,9 @@ async def _keep_once(chat: RepeatingChat, find_post: Callable[[str], Delivery]) 
 
 def _find_due(chat: RepeatingChat, post: Delivery, head: str) -> KeepAlive | None:
     """When the next is due, if nothing was said since; others who have the conversation open may have kept it, too."""
+    if chat.head != head:
+        # Under a turn that is on its way nothing is read anew.
+        return None
     chat.reload()
     return chat.find_keep_alive(at=post.clock.now()) if chat.head == head else None
 

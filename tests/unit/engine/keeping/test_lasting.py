@@ -70,8 +70,17 @@ def test_a_system_prompt_that_was_set_for_it_waits_for_the_first_turn_and_one_th
     chat.keep()
     assert not StoredChat(make_backend(store), "chat").preview(Ask(text="One?")).envelope.prompt.system.base
     chat.set({"system": BASE, "instructions": "Be brief."})
-    chat.keep(system=True)
+    chat.keep()
     assert StoredChat(make_backend(store), "chat").ask(Ask(text="One?")).messages[0].text == f"{BASE}\n\nBe brief."
+
+
+def test_a_system_prompt_that_a_program_sets_and_keeps_is_there_when_it_is_opened_again(url: str) -> None:
+    with lamella.open(url) as engine:
+        chat = engine.chat("set")
+        chat.set(system="You are a cook.")
+        chat.keep()
+    with lamella.open(url) as engine:
+        assert engine.chat("set").preview("One?").messages[0].text.startswith("You are a cook.")
 
 
 @pytest.mark.parametrize("goes", [False, True])
@@ -81,7 +90,7 @@ def test_a_system_prompt_that_was_kept_waits_for_the_next_turn_of_whatever_branc
     asked = chat.ask(Ask(text="One?"))
     chat.reply("Yes.")
     chat.set({"system": "You are a cook."})
-    chat.keep(system=True)
+    chat.keep()
     if goes:
         chat.switch(asked.envelope.message_id)
     live = chat.preview(Ask(text="Two?")).messages

@@ -169,6 +169,17 @@ def test_a_question_that_came_meanwhile_ends_it() -> None:
     assert (sitting.keep(), sitting.provider.requests) == (0, [])
 
 
+def test_under_a_question_that_was_asked_meanwhile_nothing_is_read_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    sitting = begin(PONG, keep_alive=2)
+
+    def ask() -> None:
+        sitting.chat.ask(Ask(text="Meanwhile?"), at=sitting.clock.now())
+
+    sitting.on_sleep = ask
+    monkeypatch.setattr(sitting.chat, "reload", lambda: pytest.fail("it was read anew"))
+    assert (sitting.keep(), sitting.provider.requests) == (0, [])
+
+
 def test_a_cache_that_lapsed_while_the_machine_slept_is_not_written_for_nobody() -> None:
     sitting = begin(PONG, keep_alive=2)
     sitting.on_sleep = lambda: sitting.clock.wait(LIFETIME)

@@ -67,14 +67,16 @@ class ServerSession:
     async def close(self) -> None:
         """End it; a server that does not end by itself is ended."""
         client, self._client, task, self._task = self._client, None, self._task, None
+        # Of this connection: while it ends another may begin.
+        give_up = self._give_up
         if task is not None:
             self._end.set()
             if client is None:
                 # It has not answered yet, and may never: there is nothing to end in order.
-                self._give_up()
+                give_up()
             if not (await asyncio.wait({task}, timeout=_FAREWELL))[0]:
                 # It answers a goodbye without end.
-                self._give_up()
+                give_up()
                 await asyncio.wait({task})
             # Looked at, so that nobody is told of it when it is collected.
             task.cancelled() or task.exception()

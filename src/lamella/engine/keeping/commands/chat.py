@@ -94,13 +94,8 @@ class CommandedChat(ABC):
     @abstractmethod
     def _hold_stage(self, asked: Ask, state: State) -> Ask: ...
 
-    def keep(self, *, system: bool = False, at: datetime | None = None) -> None:
-        """Write down what was set since, and that there is a conversation.
-
-        Parts of the ``system`` prompt, which wait for a turn that says them, are kept if somebody set them for it: what
-        fits a conversation that begins is theirs to have who talk in it.
-        """
-        self._settings.are_parts_kept |= system
+    def keep(self, *, at: datetime | None = None) -> None:
+        """Write down what was set since, and that there is a conversation."""
         self._append(join_written(write_event(SettingsEvent(values={}), at=self._moment(at)), *self._list_waiting(at)))
 
     def _keep_waiting(self, at: datetime | None) -> None:

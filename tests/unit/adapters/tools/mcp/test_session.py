@@ -149,3 +149,23 @@ def test_a_head_that_never_ends_is_given_up_and_so_is_the_answer_to_a_goodbye() 
             await with_server(Hostile(answer_until_called), use, seconds=1)
 
     asyncio.run(within())
+
+
+def test_a_connection_that_is_slow_to_end_takes_no_newer_one_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lamella.adapters.tools.mcp.session._FAREWELL", 0.6)
+
+    async def use(session: ServerSession) -> None:
+        await session.list_tools()
+        hung = asyncio.create_task(session.call("t", {}))
+        await asyncio.sleep(1.2)
+        # The first connection is ending by now. Nobody starts a third.
+        assert await session.list_tools()
+        with pytest.raises(ToolServerError, match="no answer within 1 seconds"):
+            await hung
+        assert await session.list_tools()
+
+    async def within() -> None:
+        async with asyncio.timeout(SECONDS):
+            await with_server(Hostile(answer_until_called), use, seconds=1)
+
+    asyncio.run(within())

@@ -270,3 +270,27 @@ def test_checkpoints_stay_as_they_are_where_little_of_them_is_idle() -> None:
         chat.ask(f"And {number}?")
         chat.reply("That, too.")
     assert store.read_checkpoints("chat")[0] == before
+
+
+def test_earlier_checkpoints_that_cannot_be_read_keep_no_new_one_away() -> None:
+    store = MemoryStore()
+    damaged = Unreadable(store)
+    shrink(damaged)
+    last = store.read_checkpoints("chat")[-1].version
+    damaged.unreadable = True
+    chat = open_chat(damaged, layout="in_place")
+    for number in range(4):
+        chat.ask(f"And then {number}?")
+        chat.reply("That as well.")
+    assert store.read_checkpoints("chat")[-1].version > last
+
+
+class Unreadable(Altered):
+    """A store whose checkpoints cannot be read while it is so."""
+
+    unreadable = False
+
+    def read_checkpoints(self, conversation: str) -> Sequence[Checkpoint]:
+        if self.unreadable:
+            raise StoreDamagedError("No page is whole.", hint="Look at them.")
+        return super().read_checkpoints(conversation)

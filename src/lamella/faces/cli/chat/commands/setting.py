@@ -5,7 +5,6 @@ from collections.abc import Iterable
 
 from lamella.engine.checks import check_text
 from lamella.engine.dialogue.ask import Ask
-from lamella.engine.keeping.lasting import PART_SETTINGS
 from lamella.errors import UsageError
 from lamella.faces.cli.chat.input import choose_begun, choose_further
 from lamella.faces.cli.chat.talk import TerminalChat
@@ -104,7 +103,7 @@ def set_or_show(talk: TerminalChat, rest: str) -> None:
         talk.opened.pool.name(value)
     talk.stored.set({name: value})
     # It holds from the next message on, also where that is sent in another sitting.
-    talk.stored.keep(system=name in PART_SETTINGS)
+    talk.stored.keep()
     warn_laxer({name: value}, talk.opened.opener.services)
     tell(f"{name} is {_tell_value(talk, name)[1]} from the next message on.")
 
