@@ -225,3 +225,15 @@ def test_asked_again_after_an_undo_a_question_is_sent_as_it_is_told_later() -> N
         kept.ask("And now?", at=START + timedelta(seconds=20))
     assert through.turns[-2].messages == through.turns[2].messages
     assert [turn.messages for turn in through.turns] == [turn.messages for turn in anew.turns]
+
+
+def test_a_note_that_changed_may_be_drawn_into_the_system_prompt_while_it_lingers(tmp_path: Path) -> None:
+    note = tmp_path / "Spec.md"
+    note.write_text("The harbour has nine berths.")
+    chat = Conversation(layout="auto", linger=2, vault=tmp_path)
+    chat.ask("Read this.", attach=[Note(path="Spec.md")], at=START)
+    chat.reply("Read.")
+    note.write_text("The harbour has ten berths.")
+    turn = chat.ask("And now?", system={"instructions": "Use {[[Spec]]}."}, at=START + timedelta(seconds=30))
+    assert "ten berths" in turn.messages[0].text
+    assert "nine berths" in turn.messages[-1].text

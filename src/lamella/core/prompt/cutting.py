@@ -63,7 +63,12 @@ def cut(
         # Where no turn that was shown stays as it is, it can be settled anew which are shown: before anything is given
         # its place in the question, which comes after them.
         now = hide_earlier(_forget_stand_in(now), terms, measure, told=told)
-    left = {name: entry for name, entry in state.library.items() if name not in standing}
+    shown = {artifact.id for artifact in attached}
+    left = {
+        name: entry
+        for name, entry in state.library.items()
+        if name not in standing or (name not in shown and _is_covered(entry, standing[name], terms, turn=state.turns))
+    }
     place = message_place(first + now.talk.length)
     # The list of what left that stays above takes of the room that all of it has.
     above = sum([one.tokens for one in standing.values() if one.listed])
@@ -143,6 +148,12 @@ def _stays(standing: Standing, end: int, head: Sequence[str]) -> bool:
         return False
     at = int(place.partition(":")[2])
     return at < end or (at == end and bool(standing.pieces) and standing.pieces[-1] in head)
+
+
+def _is_covered(entry: LibraryEntry, standing: Standing, terms: Terms, *, turn: int) -> bool:
+    """Whether something is attached in another text than instructions draw in: that is no copy of it."""
+    drawn_in = standing.place == SYSTEM_PLACE and standing.artifact.hash != entry.artifact.hash
+    return drawn_in and is_in_working_set(entry, terms, turn=turn)
 
 
 def _stand_again(
