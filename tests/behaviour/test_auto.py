@@ -192,6 +192,22 @@ def _set(kept: Kept, **settings: object) -> None:
     chat.keep()
 
 
+def test_a_hidden_call_that_another_model_counts_is_what_it_is_when_all_is_told_anew() -> None:
+    through, anew = (
+        Kept(closed=closed, layout="auto", model=MODEL, history="window", history_turns=1) for closed in (False, True)
+    )
+    for kept in (through, anew):
+        result = ToolResult(name="look", arguments={"n": 1}, output=LONG)
+        kept.ask("One?", answer="Yes.", results=[result], at=START)
+        kept.ask("Two?", answer="Yes.", system="Be brief.", at=START + timedelta(seconds=10))
+        kept.ask("Three?", answer="Yes.", system="Be clear.", at=START + timedelta(seconds=20))
+        kept.ask("Four?", answer="Yes.", model="openai:gpt-5", at=START + timedelta(seconds=30))
+        kept.ask("And now?", at=START + timedelta(seconds=40))
+    hidden = through.turns[-1].envelope.prompt.talk.exchanges[0]
+    assert hidden.sent.text == '<call look({"n":1})>\nOne?'
+    assert [turn.envelope for turn in through.turns] == [turn.envelope for turn in anew.turns]
+
+
 def test_what_a_deleted_turn_changed_changes_with_the_next_one_and_folds_it() -> None:
     through, anew = (Kept(closed=closed, layout="auto", model=MODEL) for closed in (False, True))
     for kept in (through, anew):
@@ -225,3 +241,15 @@ def test_asked_again_after_an_undo_a_question_is_sent_as_it_is_told_later() -> N
         kept.ask("And now?", at=START + timedelta(seconds=20))
     assert through.turns[-2].messages == through.turns[2].messages
     assert [turn.messages for turn in through.turns] == [turn.messages for turn in anew.turns]
+
+
+def test_a_note_that_changed_may_be_drawn_into_the_system_prompt_while_it_lingers(tmp_path: Path) -> None:
+    note = tmp_path / "Spec.md"
+    note.write_text("The harbour has nine berths.")
+    chat = Conversation(layout="auto", linger=2, vault=tmp_path)
+    chat.ask("Read this.", attach=[Note(path="Spec.md")], at=START)
+    chat.reply("Read.")
+    note.write_text("The harbour has ten berths.")
+    turn = chat.ask("And now?", system={"instructions": "Use {[[Spec]]}."}, at=START + timedelta(seconds=30))
+    assert "ten berths" in turn.messages[0].text
+    assert "nine berths" in turn.messages[-1].text

@@ -76,9 +76,11 @@ def tight_plans(draw: st.DrawFn, *, models: bool = True, layout: str | None = No
 
 
 @st.composite
-def tight_kept(draw: st.DrawFn, *, tree: bool = True, layout: str | None = None, turns: int = 4) -> Kept:
+def tight_kept(
+    draw: st.DrawFn, *, tree: bool = True, layout: str | None = None, turns: int = 4, auto: bool = True
+) -> Kept:
     """Any conversation that lasts in a window it may outgrow, compacted and undone by hand as well."""
-    kept = draw(kept_plans(tree=tree, layout=layout, turns=turns))
+    kept = draw(kept_plans(tree=tree, layout=layout, turns=turns, auto=auto))
     random = draw(st.randoms(use_true_random=False) | st.randoms(use_true_random=True))
     moves: list[Move] = []
     for move in kept.moves:

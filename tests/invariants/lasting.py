@@ -26,6 +26,8 @@ NAME = "lasting"
 # How far a compaction by hand goes: hardly, by half, as far as it can.
 _PARTS = (0.9, 0.5, 0.001)
 _START = datetime(2026, 3, 1, 12, tzinfo=UTC)
+# Minutes between two moves: caches live through some of them, and for an hour at most.
+_PAUSES = (1, 2, 1, 7, 1, 1, 90)
 
 
 class CountingSources:
@@ -108,6 +110,7 @@ class Lasting(Player):
         self.reads = 0
         self.turns: list[Turn] = []
         self._moved = 0
+        self._at = _START
         self.stored = self._open({**plan_settings(kept.plan), **dict(kept.settings)})
 
     def _open(self, settings: dict[str, object]) -> Chat:
@@ -140,8 +143,8 @@ class Lasting(Player):
 
     def move(self, move: Move) -> None:
         """One move, at a moment of its own."""
+        at = self._at = self._at + timedelta(minutes=_PAUSES[self._moved % len(_PAUSES)])
         self._moved += 1
-        at = _START + timedelta(minutes=self._moved)
         if move.step is not None:
             self.turns.append(self.ask_stored(move.step, self.items(move.step), self.dropped(move.step), at))
         elif move.deed is Deed.SETTINGS:

@@ -54,7 +54,7 @@ class Kept:
 _PLAIN = (Deed.REPLY, Deed.RENAME)
 _TEXTS = (*TYPED, "Another question.", "Yes.", "No.\r\n")
 _SETTINGS: tuple[tuple[str, tuple[object, ...]], ...] = (
-    ("layout", ("library", "in_place")),
+    ("layout", ("library", "in_place", "auto")),
     ("carry_forward", ("full", "preview")),
     ("image_notes", ("text", "handle")),
     ("attachments", ("turn", "sticky")),
@@ -62,34 +62,39 @@ _SETTINGS: tuple[tuple[str, tuple[object, ...]], ...] = (
 )
 
 
-def _settings(random: Random, *, models: bool) -> tuple[tuple[str, object], ...]:
-    choices: tuple[tuple[str, tuple[object, ...]], ...] = (*_SETTINGS, *((("model", MODELS),) if models else ()))
-    name, values = random.choice(choices)
-    return ((name, random.choice(values)),)
+def _settings(random: Random, *, auto: bool) -> tuple[tuple[str, object], ...]:
+    name, values = random.choice((*_SETTINGS, ("model", MODELS)))
+    return ((name, random.choice(values if auto else [value for value in values if value != "auto"])),)
 
 
-def _deed(random: Random, *, tree: bool, models: bool) -> Move:
+def _deed(random: Random, *, tree: bool, auto: bool) -> Move:
     deed = random.choice((*TREE, Deed.REPLY, Deed.RENAME, Deed.SETTINGS, Deed.SETTINGS) if tree else _PLAIN)
     return Move(
         deed=deed,
         pick=random.randrange(1_000),
         text=random.choice(_TEXTS),
-        settings=_settings(random, models=models) if deed is Deed.SETTINGS else (),
+        settings=_settings(random, auto=auto) if deed is Deed.SETTINGS else (),
     )
 
 
 @st.composite
-def kept_plans(draw: st.DrawFn, *, tree: bool = True, layout: str | None = None, turns: int = 6) -> Kept:
-    """Any conversation with what is done to it between its turns; it always ends in a turn."""
-    plan = draw(plans(layout=layout, turns=turns, sticky=True))
+def kept_plans(
+    draw: st.DrawFn, *, tree: bool = True, layout: str | None = None, turns: int = 6, auto: bool = True
+) -> Kept:
+    """Any conversation with what is done to it between its turns; it always ends in a turn.
+
+    Without ``auto`` where things stand follows from what was said alone, and from no time.
+    """
     random = draw(st.randoms(use_true_random=False) | st.randoms(use_true_random=True))
+    layout = layout or ("auto" if auto and random.randrange(2) else None)
+    plan = draw(plans(layout=layout, turns=turns, sticky=True))
     eager = random.choice((2, 3, 6))
     moves: list[Move] = []
     for step in plan.steps:
         moves.append(Move(step=step))
         if step.reply is not None:
             moves.append(Move(deed=Deed.REPLY, text=step.reply))
-        moves += [_deed(random, tree=tree, models=True) for _ in range(random.randrange(eager))]
+        moves += [_deed(random, tree=tree, auto=auto) for _ in range(random.randrange(eager))]
     moves.append(Move(step=Step(typed=("And now?",))))
     often = random.choice((1, 2, 4))
     return Kept(plan=plan, moves=tuple(moves), reopened=tuple(random.randrange(often) == 0 for _ in moves))

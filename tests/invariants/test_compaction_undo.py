@@ -41,7 +41,7 @@ def check_same_bytes(one: Turn, other: Turn) -> None:
 
 
 @TRIED
-@given(tight_kept())
+@given(tight_kept(auto=False))
 def test_once_every_compaction_is_undone_a_chat_sends_what_its_twin_sends_that_was_never_compacted(kept: Kept) -> None:
     with TemporaryDirectory() as one, TemporaryDirectory() as two:
         compacted = Roomy(kept, Path(one))
@@ -55,7 +55,7 @@ def test_once_every_compaction_is_undone_a_chat_sends_what_its_twin_sends_that_w
 
 
 @TRIED
-@given(tight_kept(tree=False))
+@given(tight_kept(tree=False, auto=False))
 def test_undoing_the_first_compaction_at_the_end_brings_every_byte_back(kept: Kept) -> None:
     compacting = (Deed.COMPACT, Deed.UNDO)
     with TemporaryDirectory() as one, TemporaryDirectory() as two:

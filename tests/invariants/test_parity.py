@@ -60,7 +60,7 @@ def test_a_chat_in_a_file_goes_on_as_one_that_never_stopped(kept: Kept) -> None:
 
 
 @TRIED
-@given(kept_plans(tree=False))
+@given(kept_plans(tree=False, auto=False))
 def test_a_chat_in_a_store_sends_what_a_conversation_in_memory_sends(kept: Kept) -> None:
     store = MemoryStore()
     with TemporaryDirectory() as one, TemporaryDirectory() as two:

@@ -9,11 +9,11 @@ from itertools import chain
 from lamella.core.artifacts.blocks import render_call_line, render_update
 from lamella.core.artifacts.kinds import LATER_KIND, promotes
 from lamella.core.artifacts.model import Artifact
-from lamella.core.budget.counting import Measure, count_pieces
+from lamella.core.budget.counting import Measure
 from lamella.core.log.placement import Form, Placement
 from lamella.core.log.terms import Attachments, Terms
 from lamella.core.prompt.attached import is_in_working_set
-from lamella.core.prompt.folding import hide_earlier, keep_tools, measure_again, stand_inlined
+from lamella.core.prompt.folding import hide_earlier, is_in_line, keep_in_line, keep_tools, measure_again, stand_inlined
 from lamella.core.prompt.layers.library import (
     LibraryEntry,
     Standing,
@@ -63,7 +63,12 @@ def cut(
         # Where no turn that was shown stays as it is, it can be settled anew which are shown: before anything is given
         # its place in the question, which comes after them.
         now = hide_earlier(_forget_stand_in(now), terms, measure, told=told)
-    left = {name: entry for name, entry in state.library.items() if name not in standing}
+    shown = {artifact.id for artifact in attached}
+    left = {
+        name: entry
+        for name, entry in state.library.items()
+        if name not in standing or (name not in shown and _is_covered(entry, standing[name], terms, turn=state.turns))
+    }
     place = message_place(first + now.talk.length)
     # The list of what left that stays above takes of the room that all of it has.
     above = sum([one.tokens for one in standing.values() if one.listed])
@@ -103,12 +108,7 @@ def _close(exchange: Exchange, measure: Measure) -> Exchange:
     if is_closed(exchange):
         return exchange
     stubs = [stub_in_line(tool, measure) for tool in exchange.tools]
-    if not stubs:
-        return keep_tools(exchange, (), measure)
-    # A line of its own needs no label behind it.
-    pieces = (*(piece for stub in stubs for piece in stub.pieces), *exchange.user.message.pieces)
-    sent = replace(exchange.user.message, pieces=pieces, tokens=count_pieces(pieces, measure.count), weights=())
-    return replace(exchange, sent=sent, tools=tuple(stubs))
+    return keep_in_line(exchange, stubs, measure) if stubs else keep_tools(exchange, (), measure)
 
 
 def _close_within(exchange: Exchange, closed: Exchange, measure: Measure, *, within: int) -> Exchange:
@@ -124,8 +124,7 @@ def is_closed(exchange: Exchange) -> bool:
     typed, sent = exchange.user.message, exchange.sent
     if sent is typed or not exchange.tools:
         return sent == typed
-    stubs = [tool for tool in exchange.tools if tool.form is Form.HANDLE]
-    return len(stubs) == len(exchange.tools) and len(sent.pieces) == len(stubs) + len(typed.pieces)
+    return is_in_line(exchange)
 
 
 def stub_in_line(tool: Standing, measure: Measure) -> Standing:
@@ -143,6 +142,12 @@ def _stays(standing: Standing, end: int, head: Sequence[str]) -> bool:
         return False
     at = int(place.partition(":")[2])
     return at < end or (at == end and bool(standing.pieces) and standing.pieces[-1] in head)
+
+
+def _is_covered(entry: LibraryEntry, standing: Standing, terms: Terms, *, turn: int) -> bool:
+    """Whether something is attached in another text than instructions draw in: that is no copy of it."""
+    drawn_in = standing.place == SYSTEM_PLACE and standing.artifact.hash != entry.artifact.hash
+    return drawn_in and is_in_working_set(entry, terms, turn=turn)
 
 
 def _stand_again(

@@ -5,7 +5,7 @@ from types import MappingProxyType
 
 from lamella.core.artifacts.blocks import render_tool_stub, render_update
 from lamella.core.artifacts.model import Artifact
-from lamella.core.budget.counting import Measure
+from lamella.core.budget.counting import Measure, count_pieces
 from lamella.core.log.ids import Voice
 from lamella.core.log.placement import Form, Placement
 from lamella.core.log.terms import History, Terms
@@ -180,6 +180,20 @@ def keep_tools(exchange: Exchange, tools: Sequence[Standing], measure: Measure) 
     return replace(exchange, sent=sent, tools=tuple(tools))
 
 
+def keep_in_line(exchange: Exchange, stubs: Sequence[Standing], measure: Measure) -> Exchange:
+    """The same with calls whose results are gone: a line of its own needs no label behind it."""
+    pieces = (*(piece for stub in stubs for piece in stub.pieces), *exchange.user.message.pieces)
+    sent = replace(exchange.user.message, pieces=pieces, tokens=count_pieces(pieces, measure.count), weights=())
+    return replace(exchange, sent=sent, tools=tuple(stubs))
+
+
+def is_in_line(exchange: Exchange) -> bool:
+    """Whether a question holds calls whose results are gone, and what was typed without a label."""
+    stubs = [tool for tool in exchange.tools if tool.form is Form.HANDLE]
+    there = len(exchange.sent.pieces) == len(stubs) + len(exchange.user.message.pieces)
+    return bool(stubs) and len(stubs) == len(exchange.tools) and there
+
+
 def stub_tool(tool: Standing, measure: Measure) -> Standing:
     """A tool result as the call that gets it back."""
     if tool.form is Form.HANDLE:
@@ -262,7 +276,9 @@ def _measure_exchange(exchange: Exchange, measure: Measure) -> Exchange:
         joined=tuple(_say_again(reply, Voice.REPLY, measure) for reply in exchange.joined),
     )
     # Exchanges of earlier epochs hold nothing in their questions but what tools left.
-    return join_answer(keep_tools(again, again.tools, measure), again.joined, count=count)
+    # Calls in lines stay so: of hidden ones nothing is closed any more.
+    keep = keep_in_line if is_in_line(exchange) else keep_tools
+    return join_answer(keep(again, again.tools, measure), again.joined, count=count)
 
 
 def _say_again(said: Said, voice: Voice, measure: Measure) -> Said:

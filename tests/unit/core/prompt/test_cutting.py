@@ -119,3 +119,11 @@ def test_an_exchange_is_closed_once_and_then_stays_the_same_object() -> None:
     assert all(map(is_closed, closed))
     again = cut(state, AUTO, QUARTERS, placement=Placement(keep=1), attached=())
     assert all(one is other for one, other in zip(again.talk.exchanges, closed, strict=True))
+
+
+@pytest.mark.parametrize("drawn", ["As it is in the vault.", "Text of a."], ids=["another text", "the same"])
+def test_what_is_attached_is_shown_beside_another_text_that_instructions_draw_in(drawn: str) -> None:
+    story = Story(terms=Terms(layout=Layout.AUTO, linger=2)).say("one", "yes", attaching(note("a.md", "Text of a.")))
+    system = SystemParts(instructions=f"Use this: {drawn}", inlined=(note("a.md", drawn),))
+    prompt = story.prompt(Turn(text="now", system=system))
+    assert sum([message.text.count("Text of a.") for message in prompt.messages]) == 1
