@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -169,15 +170,29 @@ def test_a_question_that_came_meanwhile_ends_it() -> None:
     assert (sitting.keep(), sitting.provider.requests) == (0, [])
 
 
-def test_under_a_question_that_was_asked_meanwhile_nothing_is_read_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+class Settled:
+    """A chat that must not be read anew."""
+
+    def __init__(self, chat: StoredChat) -> None:
+        self._chat = chat
+        self.is_kept_alive = False
+
+    def reload(self) -> None:
+        raise AssertionError("it was read anew")
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever a chat has
+        return getattr(self._chat, name)
+
+
+def test_under_a_question_that_was_asked_meanwhile_nothing_is_read_anew() -> None:
     sitting = begin(PONG, keep_alive=2)
 
     def ask() -> None:
         sitting.chat.ask(Ask(text="Meanwhile?"), at=sitting.clock.now())
 
     sitting.on_sleep = ask
-    monkeypatch.setattr(sitting.chat, "reload", lambda: pytest.fail("it was read anew"))
-    assert (sitting.keep(), sitting.provider.requests) == (0, [])
+    assert asyncio.run(keep_alive(Settled(sitting.chat), sitting.post)) == 0
+    assert sitting.provider.requests == []
 
 
 def test_a_cache_that_lapsed_while_the_machine_slept_is_not_written_for_nobody() -> None:

@@ -41,8 +41,9 @@ class ServerSpec(Struct, frozen=True, kw_only=True):
 class ServerSession:
     """The connection to one server. All of it happens in one loop; what fails is a ``ToolServerError``."""
 
-    def __init__(self, spec: ServerSpec) -> None:
+    def __init__(self, spec: ServerSpec, *, farewell: float = _FAREWELL) -> None:
         self.spec = spec
+        self._farewell = farewell
         self._left = 1 + _STARTS_AGAIN
         self._client: Client | None = None
         self._task: asyncio.Task[None] | None = None
@@ -74,7 +75,7 @@ class ServerSession:
             if client is None:
                 # It has not answered yet, and may never: there is nothing to end in order.
                 give_up()
-            if not (await asyncio.wait({task}, timeout=_FAREWELL))[0]:
+            if not (await asyncio.wait({task}, timeout=self._farewell))[0]:
                 # It answers a goodbye without end.
                 give_up()
                 await asyncio.wait({task})

@@ -107,7 +107,7 @@ async def answer_until_called(
 async def with_server(hostile: Hostile, use: Callable[[ServerSession], Awaitable[None]], *, seconds: float) -> None:
     server = await asyncio.start_server(hostile.serve, "127.0.0.1", 0)
     address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/mcp"
-    session = ServerSession(ServerSpec(name="it", url=address, seconds=seconds))
+    session = ServerSession(ServerSpec(name="it", url=address, seconds=seconds), farewell=0.6)
     try:
         await use(session)
     finally:
@@ -151,9 +151,7 @@ def test_a_head_that_never_ends_is_given_up_and_so_is_the_answer_to_a_goodbye() 
     asyncio.run(within())
 
 
-def test_a_connection_that_is_slow_to_end_takes_no_newer_one_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lamella.adapters.tools.mcp.session._FAREWELL", 0.6)
-
+def test_a_connection_that_is_slow_to_end_takes_no_newer_one_with_it() -> None:
     async def use(session: ServerSession) -> None:
         await session.list_tools()
         hung = asyncio.create_task(session.call("t", {}))
