@@ -6,6 +6,7 @@ from contextlib import suppress
 from lamella.core.artifacts.kinds import KINDS, LATER_KIND
 from lamella.core.artifacts.model import Artifact, Kind, Policy
 from lamella.core.artifacts.wanted import Wanted
+from lamella.core.log.placement import Form
 from lamella.core.log.terms import Attachments, Terms
 from lamella.core.log.turn import SystemParts, Turn
 from lamella.core.prompt.attached import drop_known, is_in_working_set
@@ -20,6 +21,8 @@ from lamella.ports import Sources
 # What leaves the prompt with a turn, what leaves the working set, and what is to be said of names that mean nothing.
 Leaving = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
 NOTHING_LEAVES: Leaving = ((), (), ())
+# Forms in which the newest text can be read off the request.
+_WHOLE = (Form.FULL, Form.UPDATE)
 _CHANGED = "{name} changed since it was last sent; its new text is sent now."
 _DIFFERS = "{name} has another text here than was sent; attach it again to send that."
 _REWORDED = "{name} changed on disk since it was selected, and stays as it was sent; attach it again to send that."
@@ -40,13 +43,20 @@ def bring_back(turn: Turn, state: State) -> Turn:
     Pictures of the note that was active go with the turn it was active in, and with no other.
     """
     but = {*turn.detach, *turn.drop, *(artifact.id for artifact in turn.attached)}
+    standing = state.standing
+    # Mostly all that is known stands as it is known; this is looked through for every turn.
+    less = [
+        (name, entry)
+        for name, entry in state.library.items()
+        if name in standing
+        and (standing[name].artifact is not entry.artifact or standing[name].segment.form not in _WHOLE)
+    ]
     back = [
         replace(entry.artifact, kind=LATER_KIND[entry.artifact.kind], images=())
-        for name, entry in state.library.items()
+        for name, entry in less
         if name not in but
-        and name in state.standing
         and is_in_working_set(entry, turn.terms, turn=state.turns)
-        and not is_readable(entry, state.standing[name], turn.terms)
+        and not is_readable(entry, standing[name], turn.terms)
     ]
     return replace(turn, attached=(*turn.attached, *back)) if back else turn
 
