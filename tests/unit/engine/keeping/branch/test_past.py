@@ -182,16 +182,26 @@ def test_only_the_newest_snapshot_has_a_log_that_says_much() -> None:
 NOTES = {f"{number}.md": f"Note {number}. " * 50 for number in range(6)}
 
 
-def shrink(store: Store) -> Chat:
-    """A conversation with notes of which a compaction leaves their names, and turns after it."""
+def attach_notes(store: Store) -> Chat:
+    """A conversation with a note for each turn."""
     chat = open_chat(store, layout="in_place")
     for path, text in NOTES.items():
         chat.ask(f"What is in {path}?", attach=[Note(path=path, text=text)])
         chat.reply("A note.")
-    chat.commit(chat.plan(to=0.001))
+    return chat
+
+
+def talk_on(chat: Chat) -> None:
     for number in range(5):
         chat.ask(f"And {number}?")
         chat.reply("That, too.")
+
+
+def shrink(store: Store) -> Chat:
+    """A conversation with notes of which a compaction leaves their names, and turns after it."""
+    chat = attach_notes(store)
+    chat.commit(chat.plan(to=0.001))
+    talk_on(chat)
     return chat
 
 
@@ -272,19 +282,6 @@ def test_checkpoints_stay_as_they_are_where_little_of_them_is_idle() -> None:
     assert store.read_checkpoints("chat")[0] == before
 
 
-def test_earlier_checkpoints_that_cannot_be_read_keep_no_new_one_away() -> None:
-    store = MemoryStore()
-    damaged = Unreadable(store)
-    shrink(damaged)
-    last = store.read_checkpoints("chat")[-1].version
-    damaged.unreadable = True
-    chat = open_chat(damaged, layout="in_place")
-    for number in range(4):
-        chat.ask(f"And then {number}?")
-        chat.reply("That as well.")
-    assert store.read_checkpoints("chat")[-1].version > last
-
-
 class Unreadable(Altered):
     """A store whose checkpoints cannot be read while it is so."""
 
@@ -294,3 +291,14 @@ class Unreadable(Altered):
         if self.unreadable:
             raise StoreDamagedError("No page is whole.", hint="Look at them.")
         return super().read_checkpoints(conversation)
+
+
+def test_earlier_checkpoints_that_cannot_be_read_keep_no_new_one_away() -> None:
+    store = MemoryStore()
+    damaged = Unreadable(store)
+    chat = attach_notes(damaged)
+    damaged.unreadable = True
+    chat.commit(chat.plan(to=0.001))
+    last = store.read_checkpoints("chat")[-1].version
+    talk_on(chat)
+    assert store.read_checkpoints("chat")[-1].version > last + 4
