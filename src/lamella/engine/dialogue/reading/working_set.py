@@ -6,7 +6,6 @@ from contextlib import suppress
 from lamella.core.artifacts.kinds import KINDS, LATER_KIND
 from lamella.core.artifacts.model import Artifact, Kind, Policy
 from lamella.core.artifacts.wanted import Wanted
-from lamella.core.log.placement import Form
 from lamella.core.log.terms import Attachments, Terms
 from lamella.core.log.turn import SystemParts, Turn
 from lamella.core.prompt.attached import drop_known, is_in_working_set
@@ -21,8 +20,6 @@ from lamella.ports import Sources
 # What leaves the prompt with a turn, what leaves the working set, and what is to be said of names that mean nothing.
 Leaving = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
 NOTHING_LEAVES: Leaving = ((), (), ())
-# Forms in which the newest text can be read off the request.
-_WHOLE = (Form.FULL, Form.UPDATE)
 _CHANGED = "{name} changed since it was last sent; its new text is sent now."
 _DIFFERS = "{name} has another text here than was sent; attach it again to send that."
 _REWORDED = "{name} changed on disk since it was selected, and stays as it was sent; attach it again to send that."
@@ -48,8 +45,7 @@ def bring_back(turn: Turn, state: State) -> Turn:
     less = [
         (name, entry)
         for name, entry in state.library.items()
-        if name in standing
-        and (standing[name].artifact is not entry.artifact or standing[name].segment.form not in _WHOLE)
+        if name in standing and (standing[name].artifact is not entry.artifact or not standing[name].in_full)
     ]
     back = [
         replace(entry.artifact, kind=LATER_KIND[entry.artifact.kind], images=())
