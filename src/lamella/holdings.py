@@ -11,11 +11,13 @@ from lamella.core.log.records import Record
 class Checkpoint(Struct, frozen=True, kw_only=True):
     """What the first ``version`` events of a conversation come to, as bytes that only their writer reads.
 
-    ``before`` are earlier ones as they are once this is kept, of those that are still there.
+    ``apart`` is what of it is read only where somebody asks for that. ``before`` are earlier ones as they are once this
+    is kept, of those that are still there.
     """
 
     version: int
     data: bytes
+    apart: bytes = b""
     before: tuple["Checkpoint", ...] = ()
 
 

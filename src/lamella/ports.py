@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from lamella.core.artifacts.kinds import KINDS, Medium
 from lamella.core.artifacts.model import Artifact, Kind
@@ -35,6 +35,8 @@ from lamella.holdings import (
     StoreStats,
 )
 from lamella.profiles import ModelProfile
+
+Result = TypeVar("Result")
 
 # Those of a conversation's contents that a store has, by their hashes.
 Held = Callable[[str, Sequence[str]], Mapping[str, bytes]]
@@ -242,8 +244,14 @@ class Store(Protocol):
         """
         ...
 
-    def read_checkpoints(self, conversation: str) -> Sequence[Checkpoint]:
-        """What was kept, oldest first, where the events it was made of are still those."""
+    def read_checkpoints(
+        self, conversation: str, read: Callable[[Checkpoint], Result], *, apart: bool = False
+    ) -> Sequence[Result]:
+        """What ``read`` makes of each that was kept, oldest first, where the events it was made of are still those.
+
+        It is given one after another, so that the bytes of all need not be held at once, and may be given some again;
+        it must not use the store. What is kept ``apart`` of them comes only where it is asked for.
+        """
         ...
 
     def read_contents(self, conversation: str, hashes: Sequence[str]) -> Mapping[str, bytes]:

@@ -9,7 +9,7 @@ from lamella.core.log.branch import path_hashes, read_turns
 from lamella.core.log.events.changes import DeleteEvent, ForkEvent, SwitchEvent
 from lamella.core.log.events.codec import write_erasure
 from lamella.core.log.log import Log
-from lamella.core.log.snapshot import join_snapshots, make_snapshot
+from lamella.core.log.snapshots.snapshot import join_snapshots, make_snapshot
 from lamella.core.log.terms import Terms
 from lamella.core.log.turn import SystemParts
 

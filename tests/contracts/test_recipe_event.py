@@ -21,7 +21,7 @@ from lamella.core.log.events.codec import read_event, write_event
 from lamella.core.log.events.stars import StarEvent
 from lamella.core.log.log import Log
 from lamella.core.log.records import EventKind
-from lamella.core.log.snapshot import make_snapshot, read_snapshot, write_snapshot
+from lamella.core.log.snapshots.snapshot import make_snapshot, read_snapshot, write_snapshot
 from lamella.core.log.turn import Turn
 from lamella.core.log.events.codec import join_written, write_message
 from lamella.errors import StoreDamagedError

@@ -25,7 +25,7 @@ from lamella.core.prompt.layers.library import LIST_TOKENS
 from lamella.core.text.outline import PREVIEW_OVER
 from lamella.engine.dialogue.recalling import ANSWER_CHARACTERS, FOUND_AT_MOST
 from lamella.engine.dialogue.summaries import AT_ONCE
-from lamella.engine.keeping.checkpoints import EVENTS, GROWS_BY
+from lamella.engine.keeping.checkpoints.checkpoints import EVENTS, GROWS_BY
 from lamella.engine.sending.delivery import ANSWER, RetryPolicy
 from lamella.engine.sending.tools import SECONDS, STEPS
 from lamella.faces.cli.app import make_app

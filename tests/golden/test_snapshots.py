@@ -2,13 +2,23 @@
 
 import json
 
-from tests.golden.snapshots.story import FOLDER, NAME, describe, fold, golden_file, read_events, take_snapshot
+from tests.golden.snapshots.story import (
+    FOLDER,
+    NAME,
+    describe,
+    fold,
+    golden_file,
+    read_events,
+    take_snapshot,
+    take_turns,
+)
 
 from lamella.core.log.events.message import MessageEvent
 from lamella.core.log.log import FORMAT, Log
 from lamella.core.log.nodes import Node
 from lamella.core.log.records import EventKind
-from lamella.core.log.snapshot import is_of_another_format, join_snapshots, read_snapshot
+from lamella.core.log.snapshots.columns import PackedNodes, set_apart
+from lamella.core.log.snapshots.snapshot import is_of_another_format, join_snapshots, read_apart, read_snapshot
 
 CHANGED = "a log folds or is written otherwise: raise FORMAT in core/log/log.py, then regenerate"
 
@@ -22,6 +32,15 @@ def test_what_this_format_has_written_is_read_as_the_log_that_its_events_fold_to
     assert snapshot == take_snapshot(read_events())
     log, _ = join_snapshots([snapshot] if snapshot else [], Log(NAME))
     assert log == fold(read_events())
+
+
+def test_what_this_format_has_kept_apart_is_read_as_its_messages() -> None:
+    data = bytes.fromhex(json.loads(golden_file().read_text(encoding="utf-8"))["apart"])
+    turns = take_turns()
+    kept, apart = set_apart(turns, {one.id for one in turns[::2]})
+    assert len(turns) >= 4
+    assert read_apart(data, (3, 9)) == apart
+    assert list(PackedNodes(kept.columns, lambda _: apart)) == turns
 
 
 def test_what_another_format_has_written_is_not_read() -> None:

@@ -17,7 +17,7 @@ from lamella.core.log.nodes import Told
 from lamella.core.values import replace
 from lamella.engine.chat import Chat
 from lamella.engine.keeping.backend import Backend
-from lamella.engine.keeping.checkpoints import EVENTS
+from lamella.engine.keeping.checkpoints.checkpoints import EVENTS
 from lamella.holdings import NoteList
 from lamella.ports import Catalog, Look, Reader, Sources, Store, Summarizer
 from lamella.wiring import open_backend

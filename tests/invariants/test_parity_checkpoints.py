@@ -6,6 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from hypothesis import given, settings
+from tests.checkpoints import list_checkpoints
 from tests.invariants.compacting import EAGER, ScriptedTurn, TightLasting, tight_kept
 from tests.invariants.lasting import NAME
 from tests.invariants.moves import Kept, kept_plans
@@ -18,8 +19,8 @@ from lamella.adapters.stores.opening import open_sqlite
 from lamella.core.log.events.codec import read_event
 from lamella.core.log.events.message import MessageEvent
 from lamella.core.log.log import Log
-from lamella.core.log.snapshot import join_snapshots, make_snapshot, read_snapshot, write_snapshot
-from lamella.engine.keeping.checkpoints import Checkpoints
+from lamella.core.log.snapshots.snapshot import join_snapshots, make_snapshot, read_snapshot, write_snapshot
+from lamella.engine.keeping.checkpoints.checkpoints import Checkpoints
 from lamella.engine.keeping.conversations import Conversations
 from lamella.ports import Store, Summarizer
 
@@ -129,7 +130,7 @@ def check_parity(player: type[TightLasting], kept: Kept, folder: Path, open_stor
     store = open_store()
     assert list(store.load(NAME)) == list(never.load(NAME))
     # A conversation of which nearly nothing fits has too few events for one.
-    assert store.read_checkpoints(NAME) or len(never.load(NAME)) < player.checkpoint_every
+    assert list_checkpoints(store, NAME) or len(never.load(NAME)) < player.checkpoint_every
     assert list(Conversations(store, SystemClock()).verify()) == []
     store.close()
 

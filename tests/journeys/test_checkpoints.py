@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests import warm
+from tests.checkpoints import list_checkpoints
 from tests.journeys.running import run
 from tests.journeys.test_erasure import file_bytes
 
@@ -18,8 +19,8 @@ from lamella import Note
 from lamella.adapters.clocks.system import SystemClock
 from lamella.adapters.stores.opening import open_store
 from lamella.core.log.log import Log
-from lamella.core.log.snapshot import read_snapshot
-from lamella.engine.keeping.checkpoints import EVENTS, Checkpoints
+from lamella.core.log.snapshots.snapshot import read_snapshot
+from lamella.engine.keeping.checkpoints.checkpoints import EVENTS, Checkpoints
 from lamella.engine.keeping.conversations import Conversations
 from lamella.engine.keeping.counting import list_counts
 from lamella.ports import Store
@@ -144,7 +145,7 @@ def test_a_writer_that_is_killed_between_an_event_and_its_checkpoint_loses_nothi
 def test_nothing_counted_of_an_erased_artifact_is_left_in_the_bytes_of_the_file(url: str, path: Path) -> None:
     fill(url)
     with closing(open_store(url)) as store:
-        found = read_snapshot(store.read_checkpoints(_key(store))[0].data)
+        found = read_snapshot(list_checkpoints(store, _key(store))[0].data)
         digests = [digest for digest, _, _ in list_counts([found.counts if found else b""])]
     before = file_bytes(path)
     assert digests
@@ -174,7 +175,7 @@ def test_a_checkpoint_that_comes_back_after_an_erasure_is_found(url: str, path: 
         (row,) = connection.execute("SELECT * FROM checkpoints").fetchall()
     run("chats", "delete", "mine", "--artifact", "secret.md", "--yes", "--store", url)
     with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("INSERT INTO checkpoints VALUES (?, ?, ?, ?)", row)
+        connection.execute("INSERT INTO checkpoints VALUES (?, ?, ?, ?, ?)", row)
     ran = run("store", "verify", "--erased", "mine", "--store", url)
     assert (ran.exit, "checkpoint 129: left after erasure" in ran.err) == (1, True)
     assert run("chats", "delete", "mine", "--artifact", "secret.md", "--yes", "--store", url).exit == 0

@@ -5,6 +5,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+from tests.checkpoints import list_checkpoints
 from tests.conformance.conftest import OpenStore, make_url
 from tests.conformance.stores.golden.dumps import golden_file, restore
 from tests.conformance.stores.material import LATER, attach, erasure, say, tamper
@@ -13,9 +14,9 @@ import lamella
 from lamella import Note
 from lamella.adapters.clocks.system import SystemClock
 from lamella.adapters.stores.schema import load_migrations
-from lamella.core.log.snapshot import read_snapshot
+from lamella.core.log.snapshots.snapshot import read_snapshot
 from lamella.core.text.content import hash_bytes
-from lamella.engine.keeping.checkpoints import EVENTS
+from lamella.engine.keeping.checkpoints.checkpoints import EVENTS
 from lamella.engine.keeping.conversations import Conversations
 from lamella.errors import CallError
 from lamella.holdings import Checkpoint
@@ -34,7 +35,7 @@ def fill(store: Store, name: str = "c", *, versions: int = 3) -> None:
 
 
 def versions(store: Store, name: str = "c") -> list[int]:
-    return [checkpoint.version for checkpoint in store.read_checkpoints(name)]
+    return [checkpoint.version for checkpoint in list_checkpoints(store, name)]
 
 
 def rows(url: str) -> object:
@@ -43,16 +44,16 @@ def rows(url: str) -> object:
 
 def test_checkpoints_are_given_back_as_they_were_oldest_first(store: Store) -> None:
     fill(store, versions=12)
-    assert list(store.read_checkpoints("c")) == [
+    assert list_checkpoints(store, "c") == [
         Checkpoint(version=version, data=b"%d " % version + ODD) for version in range(1, 13)
     ]
 
 
 def test_a_conversation_that_is_not_there_has_none_and_keeps_none(store: Store) -> None:
-    assert list(store.read_checkpoints("nobody")) == []
+    assert list_checkpoints(store, "nobody") == []
     assert not store.keep_checkpoint("nobody", Checkpoint(version=0, data=b"x"))
     assert not store.keep_checkpoint("nobody", Checkpoint(version=1, data=b"x"))
-    assert list(store.read_checkpoints("nobody")) == []
+    assert list_checkpoints(store, "nobody") == []
 
 
 @pytest.mark.parametrize("version", [0, 1, 3])
@@ -66,7 +67,7 @@ def test_one_that_is_kept_twice_is_there_once_as_it_was_kept_last(store: Store) 
     store.append("c", say("one"), expected=0)
     for data in (b"first", b"second"):
         assert store.keep_checkpoint("c", Checkpoint(version=1, data=data))
-    assert list(store.read_checkpoints("c")) == [Checkpoint(version=1, data=b"second")]
+    assert list_checkpoints(store, "c") == [Checkpoint(version=1, data=b"second")]
 
 
 def test_one_is_kept_instead_of_others_or_they_stay(store: Store) -> None:
@@ -82,12 +83,12 @@ def test_an_earlier_one_holds_less_once_the_next_is_kept_if_it_is_there(store: S
     fill(store)
     less = Checkpoint(version=2, data=b"less")
     assert not store.keep_checkpoint("c", Checkpoint(version=2, data=b"late", before=(less,)))
-    assert store.read_checkpoints("c")[1].data == b"2 " + ODD
+    assert list_checkpoints(store, "c")[1].data == b"2 " + ODD
     store.append("c", say("four"), expected=3)
     for before in (less, Checkpoint(version=9, data=b"never kept")):
         assert store.keep_checkpoint("c", Checkpoint(version=4, data=b"x", before=(before,)), instead_of=[3])
     now = [Checkpoint(version=1, data=b"1 " + ODD), less, Checkpoint(version=4, data=b"x")]
-    assert list(store.read_checkpoints("c")) == now
+    assert list_checkpoints(store, "c") == now
 
 
 def test_checkpoints_change_nothing_that_a_conversation_is(store: Store) -> None:
@@ -109,7 +110,7 @@ def test_a_name_that_no_conversation_can_have_is_refused(store: Store) -> None:
     with pytest.raises(CallError):
         store.keep_checkpoint("", Checkpoint(version=0, data=b"x"))
     with pytest.raises(CallError):
-        store.read_checkpoints("")
+        list_checkpoints(store, "")
 
 
 def test_erasing_a_content_removes_every_checkpoint_of_its_conversation(store: Store) -> None:
@@ -185,7 +186,7 @@ def test_one_that_is_no_bytes_in_a_file_is_given_as_none(tmp_path: Path, opened:
     fill(store, versions=1)
     for value in ("text", 7, 1.5):
         tamper(url, "UPDATE checkpoints SET data = ?", value)
-        (checkpoint,) = store.read_checkpoints("c")
+        (checkpoint,) = list_checkpoints(store, "c")
         assert read_snapshot(checkpoint.data) is None
 
 
@@ -203,7 +204,7 @@ def test_of_writers_at_once_none_keeps_one_of_events_that_are_not_all(url: str, 
 
     with ThreadPoolExecutor() as pool:
         list(pool.map(write, stores))
-    kept = stores[0].read_checkpoints("c")
+    kept = list_checkpoints(stores[0], "c")
     assert kept
     assert [int(checkpoint.data) for checkpoint in kept] == [checkpoint.version for checkpoint in kept]
     assert list(stores[0].verify()) == []
@@ -219,7 +220,7 @@ def test_a_store_from_before_checkpoints_keeps_them_once_it_is_migrated(
     assert store.stats().schema == len(load_migrations(dialect))
     assert versions(store, "boat") == []
     assert store.keep_checkpoint("boat", Checkpoint(version=1, data=ODD))
-    assert list(store.read_checkpoints("boat")) == [Checkpoint(version=1, data=ODD)]
+    assert list_checkpoints(store, "boat") == [Checkpoint(version=1, data=ODD)]
 
 
 def talk(url: str) -> str:
@@ -247,7 +248,7 @@ def test_a_chat_keeps_checkpoints_that_verify_agrees_with(url: str, opened: Open
 def test_a_damaged_one_is_named_by_verify_and_the_chat_opens(url: str, opened: OpenStore) -> None:
     key = talk(url)
     store = opened(url)
-    (checkpoint,) = store.read_checkpoints(key)
+    (checkpoint,) = list_checkpoints(store, key)
     tamper(url, "UPDATE checkpoints SET data = ?", checkpoint.data[:-1])
     found = [(damage.place, damage.what) for damage in Conversations(store, SystemClock()).verify()]
     assert found == [(f"checkpoint {EVENTS}", "cannot be read and is not used; the next one replaces it")]

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.checkpoints import list_checkpoints
 from tests.conformance.conftest import OpenStore, make_url
 from tests.conformance.stores.golden.dumps import FOLDER, dump, golden_file, restore
 from tests.conformance.stores.golden.story import BEGINS, CHECKPOINT, COUNTS, LINE, NAME, read_back, tell
@@ -14,6 +15,7 @@ from lamella.adapters.stores.postgresql import open_postgresql
 from lamella.adapters.stores.schema import load_migrations
 from lamella.adapters.stores.sqlite import SqliteDatabase
 from lamella.adapters.stores.store import SqlStore
+from lamella.core.values import replace
 from lamella.errors import LamellaError, SettingError, StoreDamagedError, StoreVersionError
 from lamella.ports import Store
 
@@ -48,7 +50,8 @@ def test_checkpoints_are_there_since_they_are_kept(
 ) -> None:
     url = make_url(dialect, tmp_path)
     restore(url, golden_file(dialect, version).read_text(encoding="utf-8"))
-    assert list(opened(url).read_checkpoints("boat")) == ([CHECKPOINT] if version > 2 else [])
+    kept = CHECKPOINT if version > 5 else replace(CHECKPOINT, apart=b"")
+    assert list_checkpoints(opened(url), "boat") == ([kept] if version > 2 else [])
 
 
 @pytest.mark.parametrize(("dialect", "version"), EVERY_VERSION)

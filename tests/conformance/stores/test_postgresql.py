@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, cast
@@ -15,7 +15,7 @@ from tests.conformance.stores.material import LATER, attach, say, split_schema, 
 from tests.conformance.stores.proxy import Proxy
 
 from lamella.adapters.stores.checkpoints import find_checkpoints
-from lamella.adapters.stores.database import Database
+from lamella.adapters.stores.database import Database, Result
 from lamella.adapters.stores.opening import open_store
 from lamella.adapters.stores.postgresql import PostgresDatabase
 from lamella.errors import LamellaError, SettingError, StoreUnavailableError
@@ -335,8 +335,8 @@ class _Transacting:
     def __init__(self, connection: psycopg.Connection[tuple[Any, ...]]) -> None:
         self._connection = connection
 
-    def query(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
-        return self._connection.execute(sql.replace("?", "%s").encode(), values, binary=True).fetchall()
+    def each(self, read: Callable[[tuple[Any, ...]], Result], sql: str, *values: object) -> list[Result]:
+        return [read(row) for row in self._connection.execute(sql.replace("?", "%s").encode(), values, binary=True)]
 
 
 def test_reading_checkpoints_looks_at_their_own_events_whatever_the_server_expects(address: str, kept: Store) -> None:
@@ -352,8 +352,9 @@ def test_reading_checkpoints_looks_at_their_own_events_whatever_the_server_expec
     where, schema = split_schema(address)
     with psycopg.connect(where) as connection:
         connection.execute(f"SET search_path TO {schema}".encode())
-        found = find_checkpoints(cast(Database, _Transacting(connection)), "new")
+        database = cast(Database, _Transacting(connection))
+        found = find_checkpoints(database, "new", lambda one: one.version, apart=False)
         counted = "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relid = 'events'::regclass"
         [(read,)] = connection.execute(counted).fetchall()
-    assert [checkpoint.version for checkpoint in found] == [100, 200, 300]
+    assert found == [100, 200, 300]
     assert read == 3

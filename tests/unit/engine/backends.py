@@ -11,7 +11,7 @@ from lamella.engine.chat import Chat
 from lamella.engine.keeping.backend import Backend
 from lamella.errors import StoreUnavailableError
 from lamella.holdings import ChatListing, Checkpoint, Damage, StoreStats
-from lamella.ports import Store
+from lamella.ports import Result, Store
 from lamella.wiring import open_backend
 
 
@@ -51,9 +51,11 @@ class Failing:
         self._check()
         return self._store.keep_checkpoint(conversation, checkpoint, instead_of=instead_of)
 
-    def read_checkpoints(self, conversation: str) -> Sequence[Checkpoint]:
+    def read_checkpoints(
+        self, conversation: str, read: Callable[[Checkpoint], Result], *, apart: bool = False
+    ) -> Sequence[Result]:
         self._check()
-        return self._store.read_checkpoints(conversation)
+        return self._store.read_checkpoints(conversation, read, apart=apart)
 
     def read_contents(self, conversation: str, hashes: Sequence[str]) -> Mapping[str, bytes]:
         self._check()

@@ -56,6 +56,13 @@ class Database(Protocol):
         """The rows of one statement, which needs no transaction around it."""
         ...
 
+    def each(self, read: Callable[[Row], Result], sql: str, *values: object) -> list[Result]:
+        """What ``read`` makes of each row of such a statement as it comes: none is held longer than that.
+
+        It may be given rows again, where the database went away meanwhile.
+        """
+        ...
+
     def read(self, work: Callable[[Transaction], Result]) -> Result:
         """Run work on one consistent state."""
         ...

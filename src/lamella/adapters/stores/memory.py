@@ -16,6 +16,7 @@ from lamella.adapters.stores.chain import (
     link_all,
     refuse_erased,
 )
+from lamella.adapters.stores.database import Result
 from lamella.adapters.stores.schema import load_migrations
 from lamella.adapters.stores.sharing.shelf import MemoryShelf
 from lamella.core.log.records import Record, Written
@@ -121,12 +122,15 @@ class MemoryStore:
             kept.checkpoints |= {**before, checkpoint.version: replace(checkpoint, before=())}
             return True
 
-    def read_checkpoints(self, conversation: str) -> Sequence[Checkpoint]:
+    def read_checkpoints(
+        self, conversation: str, read: Callable[[Checkpoint], Result], *, apart: bool = False
+    ) -> Sequence[Result]:
         """What was kept, oldest first."""
         check_name(conversation)
         with self._lock:
             kept = self._kept.get(conversation)
-            return tuple(kept.checkpoints.values()) if kept else ()
+            found = tuple(kept.checkpoints.values()) if kept else ()
+        return [read(one if apart else replace(one, apart=b"")) for one in found]
 
     def read_contents(self, conversation: str, hashes: Sequence[str]) -> Mapping[str, bytes]:
         """The contents this conversation holds."""

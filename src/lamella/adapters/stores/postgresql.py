@@ -161,6 +161,9 @@ class PostgresDatabase:
     def query(self, sql: str, *values: object) -> list[Row]:
         return self._insist(lambda connection: _PostgresTransaction(connection).rows(sql, *values))
 
+    def each(self, read: Callable[[Row], Result], sql: str, *values: object) -> list[Result]:
+        return self._insist(lambda connection: _read_each(connection, read, sql, values))
+
     def read(self, work: Callable[[Transaction], Result]) -> Result:
         begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
         return self._insist(lambda connection: _run(connection, begin, work), silence=_LONG)
@@ -269,6 +272,14 @@ def _run(connection: Connection, begin: str, work: Callable[[Transaction], Resul
             connection.execute("ROLLBACK")
         raise
     return result
+
+
+def _read_each(
+    connection: Connection, read: Callable[[Row], Result], sql: str, values: Sequence[object]
+) -> list[Result]:
+    # All rows at once would be in memory three times over: as they came, as a result, and as values.
+    with connection.cursor() as cursor:
+        return [read(row) for row in cursor.stream(_translate(sql), values, binary=True)]
 
 
 class _PostgresTransaction:

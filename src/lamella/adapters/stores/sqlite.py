@@ -90,11 +90,19 @@ class SqliteDatabase:
         return time.time() + self._patience
 
     def query(self, sql: str, *values: object) -> list[Row]:
+        return self._look_up(sqlite3.Cursor.fetchall, sql, values)
+
+    def each(self, read: Callable[[Row], Result], sql: str, *values: object) -> list[Result]:
+        return self._look_up(lambda rows: [read(row) for row in rows], sql, values)
+
+    def _look_up(
+        self, gather: Callable[[sqlite3.Cursor], list[Result]], sql: str, values: Sequence[object]
+    ) -> list[Result]:
         if self._path == MEMORY:
             with self._lock:
-                return self._run(sql, values)
+                return self._gather(gather, sql, values, self._connection)
         with self._looking_up:
-            return self._run(sql, values, self._open_reader())
+            return self._gather(gather, sql, values, self._open_reader())
 
     def _open_reader(self) -> sqlite3.Connection:
         if self._reader is None:
@@ -250,18 +258,26 @@ class SqliteDatabase:
             self._reader = self._connection
 
     def _run(self, sql: str, values: Sequence[object] = (), connection: sqlite3.Connection | None = None) -> list[Row]:
-        used = connection or self._connection
+        return self._gather(sqlite3.Cursor.fetchall, sql, values, connection or self._connection)
+
+    def _gather(
+        self,
+        gather: Callable[[sqlite3.Cursor], list[Result]],
+        sql: str,
+        values: Sequence[object],
+        connection: sqlite3.Connection,
+    ) -> list[Result]:
         try:
-            return used.execute(sql, values).fetchall()
+            return gather(connection.execute(sql, values))
         except sqlite3.Error as error:
             if not str(error).startswith(_UNDECODABLE):
                 raise self._explain(error) from error
         # One text that is no UTF-8 keeps nobody from the rows beside it; verifying finds what it should be.
-        used.text_factory = partial(str, encoding="utf-8", errors="replace")
+        connection.text_factory = partial(str, encoding="utf-8", errors="replace")
         try:
-            return used.execute(sql, values).fetchall()
+            return gather(connection.execute(sql, values))
         finally:
-            used.text_factory = str
+            connection.text_factory = str
 
     def _change(self, sql: str, values: Sequence[object]) -> int:
         try:

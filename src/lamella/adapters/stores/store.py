@@ -18,7 +18,7 @@ from lamella.adapters.stores.chain import FIRST, check_name, check_named, check_
 from lamella.adapters.stores.checkpoints import CheckpointWrite, find_checkpoints, write_checkpoint
 from lamella.adapters.stores.commits.batches import BatchedAppend
 from lamella.adapters.stores.commits.joined import AppendQueue, PlacedChange
-from lamella.adapters.stores.database import Database, Transaction, marks, split
+from lamella.adapters.stores.database import Database, Result, Transaction, marks, split
 from lamella.adapters.stores.erasing import bury
 from lamella.adapters.stores.repairing import derive_row
 from lamella.adapters.stores.rows import (
@@ -143,10 +143,12 @@ class SqlStore:
         kept = CheckpointWrite(conversation=conversation, checkpoint=checkpoint, instead_of=tuple(instead_of))
         return database.write(lambda transaction: write_checkpoint(database, transaction, kept))
 
-    def read_checkpoints(self, conversation: str) -> Sequence[Checkpoint]:
+    def read_checkpoints(
+        self, conversation: str, read: Callable[[Checkpoint], Result], *, apart: bool = False
+    ) -> Sequence[Result]:
         """What was kept, oldest first, where the events it was made of are still there."""
         check_name(conversation)
-        return find_checkpoints(self._opened(), conversation)
+        return find_checkpoints(self._opened(), conversation, read, apart=apart)
 
     def read_contents(self, conversation: str, hashes: Sequence[str]) -> Mapping[str, bytes]:
         """The contents this conversation holds, each checked against its hash."""

@@ -102,7 +102,7 @@ def _wish(rules: SummaryRules, writes: int) -> str:
 def texts_of(exchanges: Sequence[Exchange]) -> list[str]:
     """Everything said in some turns."""
     said = [one for exchange in exchanges for one in (exchange.user, exchange.reply, *exchange.joined)]
-    return [one.segment.text if one.whole is None else one.whole for one in said]
+    return [one.original for one in said]
 
 
 def key_of(exchanges: Sequence[Exchange], told: Sequence[str] = ()) -> str:

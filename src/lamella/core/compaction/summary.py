@@ -91,9 +91,8 @@ def _weigh_all(exchanges: Sequence[Exchange], draft: Draft) -> list[int]:
 def _weigh_originals(exchanges: Sequence[Exchange], measure: Measure) -> list[int]:
     """What all that was said in each turn weighs."""
     said = [(one.user, one.reply, *one.joined) for one in exchanges]
-    return [
-        sum([one.segment.tokens if one.whole is None else measure.count(one.whole) for one in every]) for every in said
-    ]
+    weigh = measure.count
+    return [sum([one.segment.tokens if one.whole is None else weigh(one.original) for one in every]) for every in said]
 
 
 def _list_free(draft: Draft) -> Sequence[Exchange]:

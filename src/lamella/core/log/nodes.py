@@ -15,6 +15,7 @@ from lamella.core.log.events.reply import CitedSource, ReplyEvent
 from lamella.core.log.events.rounds import StoredRound, list_hashes
 from lamella.core.log.ids import Voice, message_id, name_result
 from lamella.core.log.placement import Placement
+from lamella.core.messages.whole import TextShelf
 from lamella.core.values import replace
 from lamella.errors import StoreDamagedError
 
@@ -142,7 +143,7 @@ class ToldSpan:
     def __init__(
         self,
         names: Sequence[str],
-        texts: Sequence[str],
+        texts: Sequence[str | TextShelf],
         *,
         parent: str,
         model: str | None,
@@ -267,9 +268,9 @@ def split_told(told: Iterable[ToldPart], turns: int) -> tuple[list[ToldPart], li
     return before, rest
 
 
-def list_said(told: Iterable[ToldPart]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The ids of a branch's questions and replies in their order, and their texts."""
-    texts: list[str] = []
+def list_said(told: Iterable[ToldPart]) -> tuple[tuple[str, ...], tuple[str | TextShelf, ...]]:
+    """The ids of a branch's questions and replies in their order, and their texts, as far as these were read."""
+    texts: list[str | TextShelf] = []
     for part in list_spans(told):
         if not isinstance(part, Told):
             texts += part.texts

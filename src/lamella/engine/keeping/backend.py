@@ -8,7 +8,7 @@ from lamella.core.compaction.fitting import Rules
 from lamella.core.log.terms import Terms
 from lamella.engine.dialogue.summaries import AsideBook, SummaryFetcher
 from lamella.engine.dialogue.world import World
-from lamella.engine.keeping.checkpoints import EVENTS
+from lamella.engine.keeping.checkpoints.checkpoints import EVENTS
 from lamella.engine.memory import MemoryPart
 from lamella.engine.sending.limits import TurnLimits
 from lamella.ports import Clock, Store

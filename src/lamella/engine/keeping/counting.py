@@ -9,6 +9,7 @@ from struct import Struct
 from zlib import crc32
 
 from lamella.core.budget.counting import Measure
+from lamella.core.log.snapshots.columns import PackedNodes
 from lamella.core.text.content import hash_text
 from lamella.core.values import replace
 from lamella.ports import TokenCounter
@@ -24,8 +25,8 @@ _FEW = 32
 
 # The SHA-256 of a text, who counted, and how many tokens.
 Counted = tuple[bytes, int, int]
-# What messages say, and the tokens of each by one who counted, ``UNCOUNTED`` where that is not known.
-CountedTexts = tuple[Sequence[str], Sequence[int]]
+# Messages, and the tokens of what each says by one who counted, ``UNCOUNTED`` where that is not known.
+CountedTexts = tuple[PackedNodes, Sequence[int]]
 
 
 class _CountPage(dict[str, int]):
@@ -172,7 +173,8 @@ def _find_count(kept: bytes, name: str, measure: Measure) -> int | None:
 
 def _find_text(said: Sequence[CountedTexts], text: str) -> int | None:
     """The count of one message, the newest that says this, without reading all of them into a dictionary."""
-    for texts, tokens in reversed(said):
+    for nodes, tokens in reversed(said):
+        texts = nodes.columns.texts
         at = texts.index(text) if text in texts else len(tokens)
         if at < len(tokens) and tokens[at] != UNCOUNTED:
             return tokens[at]
@@ -182,8 +184,8 @@ def _find_text(said: Sequence[CountedTexts], text: str) -> int | None:
 def _join_texts(said: Sequence[CountedTexts]) -> dict[str, int]:
     """The counts of all messages by what they say."""
     joined: dict[str, int] = {}
-    for texts, tokens in said:
-        counted = zip(texts, tokens, strict=False)
+    for nodes, tokens in said:
+        counted = zip(nodes.texts, tokens, strict=False)
         joined.update(counted if UNCOUNTED not in tokens else [pair for pair in counted if pair[1] != UNCOUNTED])
     return joined
 

@@ -11,7 +11,7 @@ from lamella.core.log.log import Log
 from lamella.core.log.nodes import UNREADABLE, Node, damaged, derive_id
 from lamella.core.log.receipts import find_faulty_receipts
 from lamella.core.log.records import EventKind, Record
-from lamella.engine.keeping.checkpoints import find_damaged_checkpoints
+from lamella.engine.keeping.checkpoints.faults import find_damaged_checkpoints
 from lamella.engine.keeping.counting import are_whole
 from lamella.engine.keeping.names import miss_chat
 from lamella.engine.keeping.titles import read_title, tell_title
@@ -90,7 +90,7 @@ class Inspection:
     ) -> Iterator[Damage]:
         """Checkpoints derived again. Of those from before an erasure none should be there."""
         try:
-            kept = self._store.read_checkpoints(conversation)
+            kept = self._store.read_checkpoints(conversation, lambda one: one, apart=True)
             left = [checkpoint.version for checkpoint in kept if checkpoint.version <= erased_at]
             for version in left:
                 yield Damage(conversation=conversation, place=f"checkpoint {version}", what=_LEFT_CHECKPOINT)

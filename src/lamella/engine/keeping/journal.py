@@ -24,7 +24,8 @@ from lamella.core.values import replace
 from lamella.engine.dialogue.answer import Answer
 from lamella.engine.dialogue.world import LeftTurn
 from lamella.engine.keeping.backend import Backend
-from lamella.engine.keeping.checkpoints import NOTHING_KEPT, Checkpoints, KeptBranch
+from lamella.engine.keeping.checkpoints.checkpoints import Checkpoints
+from lamella.engine.keeping.checkpoints.earlier import NOTHING_KEPT, KeptBranch
 from lamella.engine.keeping.counting import CountingBook
 from lamella.engine.keeping.titles import read_title
 from lamella.errors import AnswerAsideError, ConflictError, StoreDamagedError

@@ -31,7 +31,7 @@ from lamella.engine.dialogue.recalling import Recaller
 from lamella.engine.dialogue.turn import TurnView, no_model
 from lamella.engine.keeping.backend import Backend
 from lamella.engine.keeping.branch.past import BranchReader, find_state
-from lamella.engine.keeping.checkpoints import NOTHING_KEPT, KeptBranch
+from lamella.engine.keeping.checkpoints.earlier import NOTHING_KEPT, KeptBranch
 from lamella.engine.keeping.commands.asides import AccountedChat
 from lamella.engine.keeping.commands.chat import CommandedChat
 from lamella.engine.keeping.commands.planning import PlannedChat

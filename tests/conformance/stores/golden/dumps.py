@@ -19,7 +19,7 @@ TABLES = {
     "events": (("conversation", "seq", "kind", "at", "body", "contents", "hash", "counts"), 2),
     "contents": (("hash", "data"), 1),
     "holdings": (("conversation", "hash"), 2),
-    "checkpoints": (("conversation", "version", "head", "data"), 2),
+    "checkpoints": (("conversation", "version", "head", "data", "apart"), 2),
     "shelf": (("name", "conversation", "text", "ends"), 1),
 }
 

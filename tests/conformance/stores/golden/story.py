@@ -14,8 +14,8 @@ SECRET = b"a page that was erased again"
 PICTURE = bytes(range(256))
 # Since version 2; a store is to give them back and never looks inside.
 COUNTS = bytes(range(44))
-# Since version 3, likewise.
-CHECKPOINT = Checkpoint(version=1, data=b"what one event comes to \x00\xff")
+# Since version 3, likewise; what is apart from it since version 6.
+CHECKPOINT = Checkpoint(version=1, data=b"what one event comes to \x00\xff", apart=b"and what is apart \x00\xff")
 # Since version 4; what was written before is called by its key.
 NAME = "the boat"
 # Since version 5: a line that lasts, until something is erased in its conversation.

@@ -12,7 +12,7 @@ from tests.unit.raw import write_raw
 from lamella.core.log.ids import Voice, message_id
 from lamella.core.log.log import FORMAT, Log
 from lamella.core.log.records import EventKind, Record
-from lamella.core.log.snapshot import (
+from lamella.core.log.snapshots.snapshot import (
     Snapshot,
     is_of_another_format,
     join_snapshots,

@@ -14,9 +14,10 @@ from lamella.core.log.events.reply import ReplyEvent
 from lamella.core.log.log import Log
 from lamella.core.log.nodes import Node, Told, ToldRun, list_parts, list_said, name_messages, split_told
 from lamella.core.log.records import EventKind, Record
-from lamella.core.log.snapshot import join_snapshots, make_snapshot
+from lamella.core.log.snapshots.columns import PackedNodes, find_runs, list_texts, pack_nodes
+from lamella.core.log.snapshots.snapshot import join_snapshots, make_snapshot
 from lamella.core.log.terms import Terms
-from lamella.core.log.tree import Nodes, PackedNodes, find_runs, list_texts, pack_nodes
+from lamella.core.log.tree import Nodes
 from lamella.core.log.turn import Turn, TurnRun, list_turns
 from lamella.core.values import replace
 from lamella.errors import StoreDamagedError

@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Sequence
 
 import pytest
 from msgspec import Raw, msgpack
+from tests.checkpoints import list_checkpoints
 from tests.unit.engine.backends import Failing, Ticking, make_backend, make_chat
 from tests.unit.engine.keeping.test_counting import Tallying
 
@@ -14,17 +15,19 @@ from lamella.core.log.events.artifact import StoredArtifact, StoredSource
 from lamella.core.log.log import FORMAT, Log
 from lamella.core.log.nodes import Node
 from lamella.core.log.records import EventKind, Record, Written
-from lamella.core.log.snapshot import Snapshot, join_snapshots, make_snapshot, read_snapshot, write_snapshot
-from lamella.core.log.tree import PackedNodes, pack_nodes
+from lamella.core.log.snapshots.columns import PackedNodes, pack_nodes
+from lamella.core.log.snapshots.snapshot import Snapshot, join_snapshots, make_snapshot, read_snapshot, write_snapshot
 from lamella.core.text.content import hash_text
 from lamella.core.values import replace
 from lamella.engine.chat import Chat
-from lamella.engine.keeping.checkpoints import EVENTS, GROWS_BY, NOTHING_KEPT, Checkpoints
+from lamella.engine.keeping.checkpoints.checkpoints import EVENTS, GROWS_BY, Checkpoints
+from lamella.engine.keeping.checkpoints.earlier import NOTHING_KEPT
+from lamella.engine.keeping.checkpoints.reading import read_checkpoint
 from lamella.engine.keeping.conversations import Conversations
 from lamella.engine.keeping.counting import list_counts, list_tokens
 from lamella.errors import ConflictError, StoreDamagedError, StoreUnavailableError
 from lamella.holdings import Checkpoint
-from lamella.ports import Store
+from lamella.ports import Result, Store
 
 FORTY = 10**40
 NEVER = 10**9
@@ -45,11 +48,11 @@ def converse(chat: Chat, turns: int = 4, *, begin: int = 0) -> None:
 
 
 def versions(store: Store) -> list[int]:
-    return [checkpoint.version for checkpoint in store.read_checkpoints("chat")]
+    return [checkpoint.version for checkpoint in list_checkpoints(store, "chat")]
 
 
 def snapshots(store: Store) -> list[Snapshot]:
-    found = [read_snapshot(checkpoint.data) for checkpoint in store.read_checkpoints("chat")]
+    found = [read_checkpoint(checkpoint) for checkpoint in list_checkpoints(store, "chat")]
     return [snapshot for snapshot in found if snapshot is not None]
 
 
@@ -81,9 +84,12 @@ class Altered(Failing):
         self.before_keeping()
         return super().keep_checkpoint(conversation, checkpoint, instead_of=instead_of)
 
-    def read_checkpoints(self, conversation: str) -> Sequence[Checkpoint]:
-        altered = (self.alter(checkpoint) for checkpoint in super().read_checkpoints(conversation))
-        return [checkpoint for checkpoint in altered if checkpoint is not None]
+    def read_checkpoints(
+        self, conversation: str, read: Callable[[Checkpoint], Result], *, apart: bool = False
+    ) -> Sequence[Result]:
+        kept = super().read_checkpoints(conversation, lambda one: one, apart=apart)
+        altered = (self.alter(checkpoint) for checkpoint in kept)
+        return [read(checkpoint) for checkpoint in altered if checkpoint is not None]
 
 
 def log_of(snapshot: Snapshot) -> Log:
@@ -510,7 +516,7 @@ def test_a_chat_that_is_open_during_an_erasure_keeps_nothing_counted_before(stor
 
 def test_checkpoints_that_an_erasure_left_behind_are_found(store: MemoryStore) -> None:
     converse_with_note(open_chat(store))
-    left = store.read_checkpoints("chat")
+    left = list_checkpoints(store, "chat")
     Conversations(store, Ticking()).erase_artifact("chat", "a.md")
     store._kept["chat"].checkpoints = {checkpoint.version: checkpoint for checkpoint in left}
     assert leftovers(store) == [("checkpoint 4", "left after erasure; erasing it again removes it")]
@@ -527,7 +533,9 @@ def test_an_erasure_is_proven_though_the_log_or_its_checkpoints_are_damaged(stor
     assert [place for place, _ in leftovers(store)] == ["checkpoints"]
 
     class Unreadable(Failing):
-        def read_checkpoints(self, conversation: str) -> Sequence[Checkpoint]:
+        def read_checkpoints(
+            self, conversation: str, read: Callable[[Checkpoint], Result], *, apart: bool = False
+        ) -> Sequence[Result]:
             raise StoreDamagedError("The table is damaged.", hint="Restore it.")
 
     assert leftovers(Unreadable(store)) == [("checkpoints", "The table is damaged.")]

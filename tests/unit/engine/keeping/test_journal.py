@@ -1,7 +1,7 @@
 """The journal: turns and replies as events, under the ids they will always have."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 import pytest
@@ -22,6 +22,7 @@ from lamella.engine.dialogue.world import LeftTurn
 from lamella.engine.keeping.journal import ChatJournal
 from lamella.errors import StoreUnavailableError
 from lamella.holdings import ChatListing, Checkpoint
+from lamella.ports import Result
 
 NOTE = make_artifact(Kind.NOTE, text="A", source=Source(path="a.md"))
 EMPTY = "an id that the runner gives to the empty reply"
@@ -125,9 +126,11 @@ class _LookedInto(MemoryStore):
         self.looks.append("name")
         return super().find_conversation(name)
 
-    def read_checkpoints(self, conversation: str) -> Sequence[Checkpoint]:
+    def read_checkpoints(
+        self, conversation: str, read: Callable[[Checkpoint], Result], *, apart: bool = False
+    ) -> Sequence[Result]:
         self.looks.append("checkpoints")
-        return super().read_checkpoints(conversation)
+        return super().read_checkpoints(conversation, read, apart=apart)
 
     def load(self, conversation: str, *, after: int = 0) -> Sequence[Record]:
         self.looks.append("events")

@@ -6,6 +6,7 @@ own, copies and archives keep it, and whoever runs the store sees it in every li
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
+from lamella.adapters.stores.database import Result
 from lamella.core.log.records import Record, Written
 from lamella.core.values import replace
 from lamella.errors import CallError
@@ -38,8 +39,10 @@ class OwnedStore:
         self._check(conversation)
         return self._store.keep_checkpoint(conversation, checkpoint, instead_of=instead_of)
 
-    def read_checkpoints(self, conversation: str) -> Sequence[Checkpoint]:
-        return self._store.read_checkpoints(conversation) if self._sees(conversation) else ()
+    def read_checkpoints(
+        self, conversation: str, read: Callable[[Checkpoint], Result], *, apart: bool = False
+    ) -> Sequence[Result]:
+        return self._store.read_checkpoints(conversation, read, apart=apart) if self._sees(conversation) else ()
 
     def read_contents(self, conversation: str, hashes: Sequence[str]) -> Mapping[str, bytes]:
         return self._store.read_contents(conversation, hashes) if self._sees(conversation) else {}

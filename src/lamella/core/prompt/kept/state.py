@@ -17,6 +17,7 @@ from lamella.core.log.compactions import CompactionsInForce
 from lamella.core.log.events.artifact import Contents, StoredArtifact
 from lamella.core.log.placement import Form
 from lamella.core.log.terms import Terms
+from lamella.core.messages.whole import KnownText, TextShelf
 from lamella.core.prompt.kept.known import (
     KeptEntry,
     KeptPiece,
@@ -63,14 +64,24 @@ _Body = tuple[
 
 
 def _write_odd(value: object) -> object:
+    if isinstance(value, KnownText):
+        return value.find("")
     if isinstance(value, Series | MappingProxyType):
         return dict(value) if isinstance(value, MappingProxyType) else list(value)
     raise TypeError(f"a {type(value).__name__} is not kept")
 
 
+def _read_odd(kind: type, value: object) -> object:
+    if kind is TextShelf and isinstance(value, str):
+        return KnownText(value)
+    if isinstance(value, list):
+        return Series(value)
+    raise ValueError(f"this is no {kind}")
+
+
 _ENCODER = Encoder(enc_hook=_write_odd)
 _DECODER = Decoder(tuple[_Grounds, int, str, Raw])
-_BODY_DECODER = Decoder(_Body, dec_hook=lambda _type, items: Series(items))
+_BODY_DECODER = Decoder(_Body, dec_hook=_read_odd)
 
 # What gives the texts of contents by their hashes.
 ReadTexts = Callable[[Collection[str]], Mapping[str, str]]
@@ -105,7 +116,7 @@ class KeptState:
         return tuple(dict.fromkeys([name for names in needed for name in names]))
 
     def unpack(
-        self, names: Sequence[str], texts: Sequence[str], contents: Contents, *, read_later: ReadTexts
+        self, names: Sequence[str], texts: Sequence[str | TextShelf], contents: Contents, *, read_later: ReadTexts
     ) -> tuple[State, Mapping[str, int]] | None:
         """The state, given what was said on its branch, and the tokens of its texts; none where a content is gone.
 
@@ -146,7 +157,7 @@ def _find_grounds(names: Sequence[str], committed: CompactionsInForce, *, usual:
 def write_state(
     state: State,
     names: Sequence[str],
-    texts: Sequence[str],
+    texts: Sequence[str | TextShelf],
     *,
     committed: CompactionsInForce,
     usual: Terms,
@@ -165,7 +176,7 @@ def write_state(
     return data if len(data) <= _LARGEST else b""
 
 
-def _pack(state: State, names: Sequence[str], texts: Sequence[str], *, measure: Measure) -> _Body | None:
+def _pack(state: State, names: Sequence[str], texts: Sequence[str | TextShelf], *, measure: Measure) -> _Body | None:
     shelves = Shelves()
     # By how they are kept: to look for an equal one might be to look at texts that nobody has read.
     stood: dict[KeptStanding, int] = {}
@@ -215,6 +226,12 @@ def list_named(state: State) -> dict[str, str]:
     """The texts that a state names by hash and that stand whole."""
     standing = [one for one in (*state.shelf.values(), *state.standing.values()) if one.form is Form.FULL]
     return {one.artifact.hash: one.artifact.text for one in standing if one.artifact.kind is not Kind.IMAGE}
+
+
+def list_standing(state: State) -> set[str]:
+    """The ids of the messages whose own words a state is made of."""
+    said = [one for exchange in state.talk.exchanges for one in (exchange.user, exchange.reply)]
+    return {one.segment.id for one in said if one.whole is None}
 
 
 def read_state(data: bytes) -> KeptState | None:

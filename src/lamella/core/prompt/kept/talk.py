@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from lamella.core.log.placement import Form
 from lamella.core.messages.model import Message, Role
+from lamella.core.messages.whole import KnownText, TextShelf
 from lamella.core.prompt.kept.known import Shelves
 from lamella.core.prompt.layers.strip import Exchange, make_exchanges
 from lamella.core.values import replace
@@ -29,7 +30,7 @@ _TYPED = -1
 def pack_talk(
     exchanges: Sequence[Exchange],
     names: Sequence[str],
-    texts: Sequence[str],
+    texts: Sequence[str | TextShelf],
     *,
     shelves: Shelves,
 ) -> KeptTalk:
@@ -52,11 +53,26 @@ def pack_talk(
     talk = numbers, places, tokens, attached, shorter, asked, dict[int, Exchange]()
     again = unpack_talk(talk, names, texts, pieces=shelves.pieces)
     # What is not told by this stands there as it is: a turn with rounds of tools, or one that another's reply joined.
-    odd = {at: one for at, (one, other) in enumerate(zip(exchanges, again, strict=True)) if one != other}
+    pairs = enumerate(zip(exchanges, again, strict=True))
+    odd = {at: _read_whole(one) for at, (one, other) in pairs if one != other and not _are_same(one, other)}
     for at in odd:
         shorter.pop(at, None)
         asked.pop(at, None)
     return numbers, places, tokens, attached, shorter, asked, odd
+
+
+def _are_same(one: Exchange, other: Exchange) -> bool:
+    """Whether turns are the same but for where all of their reply is found."""
+    if one.reply.whole is None or other.reply.whole is None:
+        return False
+    found = replace(other, reply=replace(other.reply, whole=one.reply.whole))
+    return one == found and one.reply.original == other.reply.original
+
+
+def _read_whole(exchange: Exchange) -> Exchange:
+    """A turn with all that was said in it at hand, where less of it stands."""
+    replies = [one if one.whole is None else replace(one, whole=KnownText(one.original)) for one in exchange.replies]
+    return replace(exchange, reply=replies[0], joined=tuple(replies[1:]))
 
 
 def _read_place(place: str | None) -> int:
@@ -69,7 +85,9 @@ def _pack_question(exchange: Exchange, shelves: Shelves) -> KeptQuestion:
     return pieces, sent.tokens, sent.weights
 
 
-def unpack_talk(talk: KeptTalk, names: Sequence[str], texts: Sequence[str], *, pieces: Sequence[str]) -> list[Exchange]:
+def unpack_talk(
+    talk: KeptTalk, names: Sequence[str], texts: Sequence[str | TextShelf], *, pieces: Sequence[str]
+) -> list[Exchange]:
     """The turns again."""
     numbers, places, tokens, attached, shorter, asked, odd = talk
     if numbers != tuple(range(len(numbers))):

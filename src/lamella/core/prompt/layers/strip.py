@@ -12,6 +12,7 @@ from lamella.core.budget.counting import Measure, count_pieces
 from lamella.core.log.ids import Voice
 from lamella.core.log.placement import Form
 from lamella.core.messages.model import Message, Role
+from lamella.core.messages.whole import KnownText, TextShelf, read_texts
 from lamella.core.prompt.layers.library import Standing
 from lamella.core.prompt.layers.model import Count, Layer, LayerId, Segment, make_layer, message_place
 from lamella.core.prompt.layers.opening import NOTHING_LEFT_OUT, Opening, StandIn, Wishes
@@ -30,13 +31,13 @@ Item = TypeVar("Item")
 class Said(Struct, frozen=True, kw_only=True, gc=False):
     """Typed text or a reply: its message, and its segment where it stands, both made once.
 
-    ``whole`` is all that was said, where less of it stands. ``turn`` is the number of its turn, counted from 1, where
+    ``whole`` has all that was said, where less of it stands. ``turn`` is the number of its turn, counted from 1, where
     it joined another.
     """
 
     message: Message
     segment: Segment
-    whole: str | None = None
+    whole: TextShelf | None = None
     turn: int | None = None
 
     @property
@@ -50,7 +51,7 @@ class Said(Struct, frozen=True, kw_only=True, gc=False):
     @property
     def original(self) -> str:
         """All that was said, whatever stands of it."""
-        return self.segment.text if self.whole is None else self.whole
+        return self.segment.text if self.whole is None else self.whole.find(self.segment.id)
 
 
 class Exchange(Struct, frozen=True, kw_only=True, gc=False):
@@ -183,13 +184,13 @@ def shorten(said: Said, text: str, *, form: Form, count: Count) -> Said:
     tokens = count(text)
     segment = replace(said.segment, form=form, text=text, tokens=tokens, recoverable=True)
     message = replace(said.message, pieces=(text,), tokens=tokens)
-    whole = said.segment.text if said.whole is None else said.whole
+    whole = KnownText(said.segment.text) if said.whole is None else said.whole
     return replace(said, message=message, segment=segment, whole=whole)
 
 
 def make_exchanges(
     names: Sequence[str],
-    texts: Sequence[str],
+    texts: Sequence[str | TextShelf],
     *,
     places: Iterable[int],
     numbers: Iterable[int],
@@ -201,11 +202,13 @@ def make_exchanges(
     Of some messages a ``shorter`` text stands there, by their index, in a form. ``tokens`` are those of what stands.
     """
     voices = cycle([(_ROLES[voice], _KINDS[voice]) for voice in (Voice.USER, Voice.REPLY)])
-    shown, forms, wholes = list(texts), [_FULL] * len(texts), list[str | None]([None]) * len(texts)
+    said, forms, wholes = list(texts), [_FULL] * len(texts), list[TextShelf | None]([None]) * len(texts)
     for at, (text, form) in shorter.items():
-        shown[at], forms[at], wholes[at] = text, form, texts[at]
+        whole = texts[at]
+        said[at], forms[at], wholes[at] = text, form, KnownText(whole) if isinstance(whole, str) else whole
+    shown = read_texts(names, said)
     columns = zip(names, shown, tokens, map(message_place, places), voices, forms, wholes, strict=False)
-    said = [
+    every = [
         Said(
             message=Message(role=role, pieces=(text,) if text else (), tokens=counted),
             segment=Segment(
@@ -215,7 +218,7 @@ def make_exchanges(
         )
         for name, text, counted, place, (role, kind), form, whole in columns
     ]
-    turns = zip(said[::2], said[1::2], numbers, strict=False)
+    turns = zip(every[::2], every[1::2], numbers, strict=False)
     return [Exchange(user=user, sent=user.message, tools=(), reply=reply, number=turn) for user, reply, turn in turns]
 
 

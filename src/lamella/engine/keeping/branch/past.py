@@ -10,10 +10,11 @@ from lamella.core.log.nodes import Told, ToldPart, list_said, name_messages, spl
 from lamella.core.log.terms import Terms
 from lamella.core.log.tree import Nodes
 from lamella.core.log.turn import Turn, TurnRun
-from lamella.core.prompt.kept.state import ReadTexts, list_named, read_state, write_state
+from lamella.core.messages.whole import TextShelf
+from lamella.core.prompt.kept.state import ReadTexts, list_named, list_standing, read_state, write_state
 from lamella.core.prompt.state import State
 from lamella.engine.dialogue.past import Past
-from lamella.engine.keeping.checkpoints import NOTHING_KEPT, KeptBranch
+from lamella.engine.keeping.checkpoints.earlier import NOTHING_KEPT, KeptBranch
 
 # What gives the contents of these hashes.
 ReadContents = Callable[[Sequence[str]], Mapping[str, bytes]]
@@ -71,7 +72,7 @@ class BranchReader:
         )
         return self._read_contents((*path_hashes(told), *committed_hashes(own)))
 
-    def _find_state(self, names: Sequence[str], texts: Sequence[str], kept: bytes) -> State | None:
+    def _find_state(self, names: Sequence[str], texts: Sequence[str | TextShelf], kept: bytes) -> State | None:
         """What was kept, if nothing it tells of was said again since, or asked otherwise."""
         nodes, asked = self._log.nodes, self._log.asked
         stays = isinstance(nodes, Nodes) and nodes.as_kept and asked.keys().isdisjoint(names)
@@ -94,4 +95,4 @@ def find_state(log: Log, state: State, *, usual: Terms, measure: Measure) -> Kep
     if not log.asked.keys().isdisjoint(names):
         return NOTHING_KEPT
     data = write_state(state, names, texts, committed=log.committed(told), usual=usual, measure=measure)
-    return (data, list_named(state)) if data else NOTHING_KEPT
+    return KeptBranch(data, list_named(state), list_standing(state)) if data else NOTHING_KEPT

@@ -12,7 +12,7 @@ from lamella.core.log.events.changes import DeleteEvent, SwitchEvent
 from lamella.core.log.events.codec import read_event, write_aside
 from lamella.core.log.log import Log
 from lamella.core.log.records import Written
-from lamella.core.log.snapshot import join_snapshots, make_snapshot, read_snapshot, write_snapshot
+from lamella.core.log.snapshots.snapshot import join_snapshots, make_snapshot, read_snapshot, write_snapshot
 from lamella.core.values import replace
 from lamella.errors import StoreDamagedError
 

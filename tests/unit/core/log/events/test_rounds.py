@@ -22,7 +22,7 @@ from lamella.core.log.events.rounds import (
 from lamella.core.log.ids import round_result_id
 from lamella.core.log.log import Log
 from lamella.core.log.nodes import find_results
-from lamella.core.log.snapshot import Snapshot, join_snapshots, make_snapshot, read_snapshot, write_snapshot
+from lamella.core.log.snapshots.snapshot import Snapshot, join_snapshots, make_snapshot, read_snapshot, write_snapshot
 from lamella.core.log.terms import Terms
 from lamella.core.messages.delta import NativeReply, Reply, StopReason, ToolCall
 from lamella.core.messages.rounds import ToolOutput, ToolRound

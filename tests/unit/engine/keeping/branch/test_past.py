@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 
 import pytest
+from tests.checkpoints import list_checkpoints
 from tests.unit.core.compaction.talking import QUARTERS
 from tests.unit.engine.backends import Ticking, make_backend
 from tests.unit.engine.keeping.test_checkpoints import Altered, damages, open_chat, restored, rewrite, snapshots
@@ -10,19 +11,19 @@ from tests.unit.engine.keeping.test_checkpoints import Altered, damages, open_ch
 from lamella import Note
 from lamella.adapters.stores.memory import MemoryStore
 from lamella.core.log.log import Log
-from lamella.core.log.snapshot import read_snapshot, write_snapshot
+from lamella.core.log.snapshots.snapshot import read_snapshot, write_snapshot
 from lamella.core.log.terms import Terms
 from lamella.core.prompt.state import State
 from lamella.core.text.content import hash_text
 from lamella.core.values import replace
 from lamella.engine.chat import Chat
 from lamella.engine.keeping.branch.past import find_state
-from lamella.engine.keeping.checkpoints import NOTHING_KEPT
+from lamella.engine.keeping.checkpoints.earlier import NOTHING_KEPT
 from lamella.engine.keeping.conversations import Conversations
 from lamella.engine.keeping.stored import StoredChat
 from lamella.errors import ConflictError, StoreDamagedError
 from lamella.holdings import Checkpoint
-from lamella.ports import Store
+from lamella.ports import Result, Store
 
 OLD = "Text 0.\n" * 9
 
@@ -275,11 +276,11 @@ def test_checkpoints_stay_as_they_are_where_little_of_them_is_idle() -> None:
         chat.ask("Long. " * 500, attach=notes, detach=["a.md"] if number == 4 else [])
         chat.reply("Longer. " * 500)
     chat.commit(chat.plan(to=0.1))
-    before = store.read_checkpoints("chat")[0]
+    before = list_checkpoints(store, "chat")[0]
     for number in range(3):
         chat.ask(f"And {number}?")
         chat.reply("That, too.")
-    assert store.read_checkpoints("chat")[0] == before
+    assert list_checkpoints(store, "chat")[0] == before
 
 
 class Unreadable(Altered):
@@ -287,10 +288,12 @@ class Unreadable(Altered):
 
     unreadable = False
 
-    def read_checkpoints(self, conversation: str) -> Sequence[Checkpoint]:
+    def read_checkpoints(
+        self, conversation: str, read: Callable[[Checkpoint], Result], *, apart: bool = False
+    ) -> Sequence[Result]:
         if self.unreadable:
             raise StoreDamagedError("No page is whole.", hint="Look at them.")
-        return super().read_checkpoints(conversation)
+        return super().read_checkpoints(conversation, read, apart=apart)
 
 
 def test_earlier_checkpoints_that_cannot_be_read_keep_no_new_one_away() -> None:
@@ -299,6 +302,6 @@ def test_earlier_checkpoints_that_cannot_be_read_keep_no_new_one_away() -> None:
     chat = attach_notes(damaged)
     damaged.unreadable = True
     chat.commit(chat.plan(to=0.001))
-    last = store.read_checkpoints("chat")[-1].version
+    last = list_checkpoints(store, "chat")[-1].version
     talk_on(chat)
-    assert store.read_checkpoints("chat")[-1].version > last + 4
+    assert list_checkpoints(store, "chat")[-1].version > last + 4

@@ -5,8 +5,8 @@ It is derived from the events and never believed over them: one that is damaged,
 wrote, is not used.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property, partial
 from zlib import crc32
 
 from msgspec import DecodeError, Raw, Struct
@@ -14,7 +14,8 @@ from msgspec.msgpack import Decoder, Encoder
 
 from lamella.core.log.log import FORMAT, Log
 from lamella.core.log.nodes import Node
-from lamella.core.log.tree import Columns, Nodes, PackedNodes, pack_nodes
+from lamella.core.log.snapshots.columns import NOTHING_APART, ApartColumns, Columns, PackedNodes, pack_nodes
+from lamella.core.log.tree import Nodes
 from lamella.core.values import replace
 
 _FAMILY = b"lamella log "
@@ -24,6 +25,9 @@ _HEADER = _FAMILY + b"%d\n" % FORMAT
 _DIGEST = 4
 # SQLite takes no value of more than 10**9 bytes, PostgreSQL none of more than 2**30.
 _LARGEST = 2**29
+
+# The place of a snapshot among the events: it comes after so many, and ends with so many.
+SnapshotPlace = tuple[int, int]
 
 
 class Snapshot(Struct, frozen=True, kw_only=True, dict=True, eq=False):
@@ -71,6 +75,7 @@ class Snapshot(Struct, frozen=True, kw_only=True, dict=True, eq=False):
 
 _ENCODER = Encoder()
 _DECODER = Decoder(tuple[int, int, str, Raw, Columns, dict[int, list[int]], bytes, bytes, dict[str, bytes]])
+_APART_DECODER = Decoder(tuple[SnapshotPlace, ApartColumns])
 _NOT_TOLD = _ENCODER.encode(None)
 _LOG_DECODER = Decoder(Log)
 
@@ -118,34 +123,73 @@ def write_snapshot(snapshot: Snapshot, *, largest: int = _LARGEST) -> bytes | No
         data = _ENCODER.encode((*head, snapshot.told, columns, *counted, snapshot.state, snapshot.contents))
     except (OverflowError, RecursionError, TypeError, ValueError):
         return None
-    return _HEADER + _digest(data) + data if len(data) <= largest else None
+    return _seal(data) if len(data) <= largest else None
+
+
+def write_apart(apart: ApartColumns, place: SnapshotPlace) -> bytes:
+    """What is kept apart from the snapshot at a place, as bytes; none where there is nothing."""
+    return b"" if apart == NOTHING_APART else _seal(_ENCODER.encode((place, apart)))
+
+
+def settle_log(snapshot: Snapshot) -> Snapshot:
+    """A snapshot as it is written: the log that it was made of goes on, and is one with its own."""
+    return replace(snapshot, told=Raw(_ENCODER.encode(snapshot.told))) if isinstance(snapshot.told, Log) else snapshot
+
+
+def _seal(data: bytes) -> bytes:
+    return _HEADER + _digest(data) + data
 
 
 def _digest(data: bytes | memoryview) -> bytes:
     return crc32(data).to_bytes(_DIGEST, "big")
 
 
-def read_snapshot(data: bytes) -> Snapshot | None:
-    """The snapshot that the bytes hold, or none where they are not whole or of another format."""
+def _unseal(data: bytes) -> memoryview | None:
+    """What was written, or none where it is not whole or of another format."""
     start = len(_HEADER) + _DIGEST
     written = memoryview(data)[start:]
-    if data[:start] != _HEADER + _digest(written):
+    return written if data[:start] == _HEADER + _digest(written) else None
+
+
+def read_snapshot(
+    data: bytes, *, find_apart: Callable[[SnapshotPlace, Columns], ApartColumns] | None = None
+) -> Snapshot | None:
+    """The snapshot that the bytes hold, or none where they are not whole or of another format.
+
+    What is kept apart from it is found by its place, once somebody asks for it. Nothing of it holds on to the bytes:
+    the next snapshot may take their place in memory.
+    """
+    written = _unseal(data)
+    if written is None:
         return None
     try:
         after, version, conversation, told, columns, tokens, counts, state, contents = _DECODER.decode(written)
     except (DecodeError, RecursionError, ValueError):
         return None
+    columns = columns._replace(rest=columns.rest.copy())
     return Snapshot(
         after=after,
         version=version,
         conversation=conversation,
-        told=None if bytes(told) == _NOT_TOLD else told,
-        nodes=PackedNodes(columns),
+        told=None if bytes(told) == _NOT_TOLD else told.copy(),
+        nodes=PackedNodes(columns, None if find_apart is None else partial(find_apart, (after, version))),
         tokens=tokens,
         counts=counts,
         state=state,
         contents=contents,
     )
+
+
+def read_apart(data: bytes, place: SnapshotPlace) -> ApartColumns | None:
+    """What was kept apart from the snapshot at a place, or none where the bytes are not whole or of another."""
+    written = _unseal(data)
+    if written is None:
+        return None
+    try:
+        found, apart = _APART_DECODER.decode(written)
+    except (DecodeError, RecursionError, ValueError):
+        return None
+    return apart if found == place else None
 
 
 def is_of_another_format(data: bytes) -> bool:

@@ -1,0 +1,9 @@
+"""Checkpoints for tests: as a store has them."""
+
+from lamella.holdings import Checkpoint
+from lamella.ports import Store
+
+
+def list_checkpoints(store: Store, conversation: str) -> list[Checkpoint]:
+    """Those of a conversation, with what is kept apart from them."""
+    return list(store.read_checkpoints(conversation, lambda one: one, apart=True))
