@@ -143,7 +143,9 @@ class KeptState:
             standing=shelf if standing is None else {name: stands[at] for name, at in standing.items()},
             talk=replace(state.talk, exchanges=Series(exchanges)),
         )
-        return unpacked, dict(zip(pieces, weights, strict=False))
+        # A question that is sent as more than what was typed is weighed by its pieces, of which that is one.
+        typed = [exchanges[at].user.segment for at in talk[5]]
+        return unpacked, dict(zip(pieces, weights, strict=False)) | {one.text: one.tokens for one in typed}
 
 
 def _find_grounds(names: Sequence[str], committed: CompactionsInForce, *, usual: Terms, measure: Measure) -> _Grounds:

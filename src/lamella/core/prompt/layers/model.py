@@ -93,10 +93,13 @@ class _Places(dict[int, str]):
     """One object per place, so that thousands of segments are told to stand where they stood without reading them."""
 
     def __missing__(self, index: int) -> str:
-        place = self[index] = f"message:{index}"
-        return place
+        # Many at a time: whoever opens a conversation needs those of thousands.
+        first = index - index % _TOGETHER
+        self.update({at: f"message:{at}" for at in range(first, first + _TOGETHER)})
+        return self[index]
 
 
+_TOGETHER = 256
 _PLACES = _Places()
 # The place of what stands in the message of this index.
 message_place: Callable[[int], str] = _PLACES.__getitem__
