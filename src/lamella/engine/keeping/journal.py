@@ -93,14 +93,13 @@ class StoredLog:
         self._checkpoints.keep(self.log, find_state)
 
     def read_contents(self, hashes: Sequence[str]) -> Mapping[str, bytes]:
-        """The contents of these hashes that the conversation holds: those that came with its checkpoints, and others.
+        """The contents of these hashes that the conversation holds."""
+        return self._store.read_contents(self.log.conversation, hashes) if hashes else {}
 
-        The former are given once: whoever opened a conversation has them from then on.
-        """
-        kept, self._checkpoints.contents = self._checkpoints.contents, {}
-        found = {name: kept[name] for name in hashes if name in kept}
-        missing = [name for name in hashes if name not in found] if found else hashes
-        return {**found, **self._store.read_contents(self.log.conversation, missing)} if missing else found
+    def take_blocks(self) -> Mapping[str, str]:
+        """The blocks that came with its checkpoints, once: whoever opened a conversation has them from then on."""
+        blocks, self._checkpoints.blocks = self._checkpoints.blocks, {}
+        return blocks
 
     def read_texts(self, hashes: Collection[str]) -> Mapping[str, str]:
         """The texts of contents that the conversation held when it was read; an error where one is gone since."""

@@ -371,8 +371,7 @@ class StoredChat(StagedChat, CommandedChat, RuledChat, PlannedChat, AccountedCha
         """A branch as it was left, from the log and the contents it names."""
         start = None if told else self._configured.model
         usual, measure = self._configured.terms, self._book.measure(find_model(told) or start)
-        begin = partial(BranchReader, read_contents=self._contents, read_later=self._kept.read_texts)
-        reader = begin(self._log, committed, usual=usual, measure=measure, know=partial(self._book.know, measure))
+        reader = BranchReader(self._kept, committed, usual=usual, measure=measure)
         past = reader.read(told, kept=self._kept.kept_state, find_time=self._find_time)
         waits = told[-1] if told and told[-1].pending is not None else None
         dialogue = Dialogue(
@@ -394,7 +393,7 @@ class StoredChat(StagedChat, CommandedChat, RuledChat, PlannedChat, AccountedCha
         return dialogue
 
     def _contents(self, hashes: Sequence[str]) -> Mapping[str, bytes]:
-        return self._kept.read_contents(hashes) if hashes else {}
+        return self._kept.read_contents(hashes)
 
     def _moment(self, at: datetime | None) -> str:
         return (at or self._backend.clock.now()).astimezone(UTC).isoformat().replace("+00:00", "Z")

@@ -36,7 +36,7 @@ class Snapshot(Struct, frozen=True, kw_only=True, dict=True, eq=False):
     ``told`` is the log of so many events, its ``version``, as bytes where it was read; of many snapshots only the
     newest is asked for it, and the others are left without. ``tokens`` are the messages' own, in their order, by who
     counted; ``counts`` are those of other texts. ``state`` is what the active branch came to, as bytes, where that is
-    known and this is the newest. ``contents`` are those by hash that states name and no snapshot before this one has.
+    known and this is the newest. ``blocks`` are those by hash that states name and no snapshot before this one has.
     """
 
     after: int
@@ -47,7 +47,7 @@ class Snapshot(Struct, frozen=True, kw_only=True, dict=True, eq=False):
     tokens: Mapping[int, Sequence[int]] = {}
     counts: bytes = b""
     state: bytes = b""
-    contents: Mapping[str, bytes] = {}
+    blocks: Mapping[str, str] = {}
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Snapshot) and self._said == other._said
@@ -59,7 +59,7 @@ class Snapshot(Struct, frozen=True, kw_only=True, dict=True, eq=False):
     @property
     def _said(self) -> tuple[object, ...]:
         placed = self.after, self.version, self.conversation, self.log, self.nodes
-        return *placed, self.tokens, self.counts, self.state, self.contents
+        return *placed, self.tokens, self.counts, self.state, self.blocks
 
     @cached_property
     def log(self) -> Log | None:
@@ -74,7 +74,7 @@ class Snapshot(Struct, frozen=True, kw_only=True, dict=True, eq=False):
 
 
 _ENCODER = Encoder()
-_DECODER = Decoder(tuple[int, int, str, Raw, Columns, dict[int, list[int]], bytes, bytes, dict[str, bytes]])
+_DECODER = Decoder(tuple[int, int, str, Raw, Columns, dict[int, list[int]], bytes, bytes, dict[str, str]])
 _APART_DECODER = Decoder(tuple[SnapshotPlace, ApartColumns])
 _NOT_TOLD = _ENCODER.encode(None)
 _LOG_DECODER = Decoder(Log)
@@ -120,7 +120,7 @@ def write_snapshot(snapshot: Snapshot, *, largest: int = _LARGEST) -> bytes | No
         columns = pack_nodes(snapshot.nodes)
         head = (snapshot.after, snapshot.version, snapshot.conversation)
         counted = (snapshot.tokens, snapshot.counts)
-        data = _ENCODER.encode((*head, snapshot.told, columns, *counted, snapshot.state, snapshot.contents))
+        data = _ENCODER.encode((*head, snapshot.told, columns, *counted, snapshot.state, snapshot.blocks))
     except (OverflowError, RecursionError, TypeError, ValueError):
         return None
     return _seal(data) if len(data) <= largest else None
@@ -163,7 +163,7 @@ def read_snapshot(
     if written is None:
         return None
     try:
-        after, version, conversation, told, columns, tokens, counts, state, contents = _DECODER.decode(written)
+        after, version, conversation, told, columns, tokens, counts, state, blocks = _DECODER.decode(written)
     except (DecodeError, RecursionError, ValueError):
         return None
     columns = columns._replace(rest=columns.rest.copy())
@@ -176,7 +176,7 @@ def read_snapshot(
         tokens=tokens,
         counts=counts,
         state=state,
-        contents=contents,
+        blocks=blocks,
     )
 
 

@@ -1,14 +1,15 @@
 """What is known and what stands where, as it is kept: contents by their hashes, and blocks by what they show."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from lamella.core.artifacts.blocks import render_block
 from lamella.core.artifacts.kinds import KINDS, LATER_KIND
-from lamella.core.artifacts.model import Artifact, Kind
-from lamella.core.artifacts.unread import UnreadTexts
+from lamella.core.artifacts.model import Artifact
+from lamella.core.artifacts.unread import UnreadArtifact, UnreadTexts
 from lamella.core.log.events.artifact import Contents, StoredArtifact, leave_unread, read_artifact, store_artifact
 from lamella.core.log.placement import Form
 from lamella.core.prompt.layers.library import LibraryEntry, Standing, make_standing
+from lamella.core.text.content import hash_text
 from lamella.core.values import replace
 
 # An artifact by its index, and what the library says of it.
@@ -16,8 +17,8 @@ KeptEntry = tuple[int, int, Form | None, bool | None, bool]
 # What stands for an artifact: its index, form and place, its pieces by their indices, its tokens, and whether it is
 # listed.
 KeptStanding = tuple[int, Form, str | None, tuple[int, ...], int, bool]
-# A piece of text: itself, or the artifact whose block it is, with the kind that it is shown as.
-KeptPiece = str | tuple[int, Kind]
+# A piece of text: itself, or the artifact whose block it is, and the hash of that.
+KeptPiece = str | tuple[int, str]
 
 
 class Shelves:
@@ -28,6 +29,7 @@ class Shelves:
         self.pieces: list[str] = []
         self.kept: list[KeptPiece] = []
         self.stored: list[StoredArtifact] = []
+        self.blocks: dict[str, str] = {}
         self._artifacts: dict[StoredArtifact, int] = {}
         self._pieces: dict[str, int] = {}
 
@@ -59,28 +61,43 @@ class Shelves:
         artifact = self.name_artifact(one.artifact)
         for piece in one.pieces:
             if piece not in self._pieces:
-                self._add(piece, _find_block(piece, one, artifact))
+                self._add(piece, self._put_block(piece, artifact) if _is_block(piece, one) else piece)
         pieces = tuple([self._pieces[piece] for piece in one.pieces])
         return artifact, one.form, one.place, pieces, one.tokens, one.listed
+
+    def _put_block(self, block: str, artifact: int) -> KeptPiece:
+        """A block by its hash: it is long, stands there for many turns, and need not be written with each state."""
+        name = hash_text(block)
+        self.blocks[name] = block
+        return artifact, name
 
     def pack_entry(self, entry: LibraryEntry) -> KeptEntry:
         """What the library says of an artifact."""
         return self.name_artifact(entry.artifact), entry.at, entry.form, entry.held, entry.listed
 
 
-def _find_block(piece: str, one: Standing, number: int) -> KeptPiece:
-    """A piece as what it shows, where that is a whole text: it is not written a second time."""
-    artifact = one.artifact
-    if one.form is Form.FULL and len(piece) > len(artifact.text):
-        for kind in dict.fromkeys((artifact.kind, LATER_KIND[artifact.kind])):
-            if render_block(artifact, kind=kind) == piece:
-                return number, kind
-    return piece
+def _is_block(piece: str, one: Standing) -> bool:
+    """Whether a piece shows a whole text."""
+    if one.form is not Form.FULL:
+        return False
+    # What nobody has read yet stood whole when it was kept, or it would have been read.
+    return isinstance(one.artifact, UnreadArtifact) or piece in _render_blocks(one.artifact)
 
 
-def find_waiting(stored: Sequence[StoredArtifact], kept: Iterable[KeptPiece]) -> frozenset[int]:
-    """The artifacts, by their indices, whose texts can wait until they are asked for: none of them stands whole."""
-    shown = {one[0] for one in kept if not isinstance(one, str)}
+def _render_blocks(artifact: Artifact) -> Iterator[str]:
+    """The blocks that can show all of it."""
+    for kind in dict.fromkeys((artifact.kind, LATER_KIND[artifact.kind])):
+        yield render_block(artifact, kind=kind)
+
+
+def find_waiting(
+    stored: Sequence[StoredArtifact], kept: Iterable[KeptPiece], blocks: Collection[str] = ()
+) -> frozenset[int]:
+    """The artifacts, by their indices, whose texts can wait until they are asked for.
+
+    None of them stands whole, or the block that shows it is there.
+    """
+    shown = {one[0] for one in kept if not isinstance(one, str) and one[1] not in blocks}
     return frozenset([at for at, one in enumerate(stored) if at not in shown and not one.images])
 
 
@@ -103,9 +120,17 @@ def unpack_artifacts(
     return artifacts
 
 
-def unpack_pieces(kept: Iterable[KeptPiece], artifacts: Sequence[Artifact]) -> list[str]:
-    """Pieces of text."""
-    return [one if isinstance(one, str) else render_block(artifacts[one[0]], kind=one[1]) for one in kept]
+def unpack_pieces(kept: Iterable[KeptPiece], artifacts: Sequence[Artifact], blocks: Mapping[str, str]) -> list[str]:
+    """Pieces of text; a ``LookupError`` where a block cannot be made again."""
+    return [one if isinstance(one, str) else blocks.get(one[1]) or _find_block(artifacts, *one) for one in kept]
+
+
+def _find_block(artifacts: Sequence[Artifact], number: int, name: str) -> str:
+    """The block of this hash, made anew from its artifact."""
+    found = next((block for block in _render_blocks(artifacts[number]) if hash_text(block) == name), None)
+    if found is None:
+        raise LookupError(name)
+    return found
 
 
 def unpack_library(kept: Mapping[str, KeptEntry], artifacts: Sequence[Artifact]) -> dict[str, LibraryEntry]:

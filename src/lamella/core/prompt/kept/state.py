@@ -10,12 +10,10 @@ from types import MappingProxyType
 from msgspec import DecodeError, Raw
 from msgspec.msgpack import Decoder, Encoder
 
-from lamella.core.artifacts.model import Kind
 from lamella.core.artifacts.unread import UnreadTexts
 from lamella.core.budget.counting import Measure
 from lamella.core.log.compactions import CompactionsInForce
 from lamella.core.log.events.artifact import Contents, StoredArtifact
-from lamella.core.log.placement import Form
 from lamella.core.log.terms import Terms
 from lamella.core.messages.whole import KnownText, TextShelf
 from lamella.core.prompt.kept.known import (
@@ -40,6 +38,7 @@ from lamella.core.values import replace
 # It is written anew with every snapshot that grows: one with megabytes of results in it is told again when it is
 # opened, in place of being written every sixteenth turn.
 _LARGEST = 2**20
+_NOTHING: tuple[bytes, Mapping[str, str]] = (b"", {})
 # What can be wrong with bytes that somebody else made, or with contents that are not there any more.
 _UNREADABLE = (DecodeError, LookupError, OverflowError, RecursionError, TypeError, ValueError)
 
@@ -95,7 +94,6 @@ class KeptState:
         self.turns = turns
         self.head = head
         self._body: _Body = _BODY_DECODER.decode(body)
-        self._waiting = find_waiting(self._body[1], self._body[2])
 
     @property
     def model(self) -> str | None:
@@ -110,23 +108,32 @@ class KeptState:
             return False
         return self._grounds == _find_grounds(names[:end], committed, usual=usual, measure=measure)
 
-    def hashes(self) -> tuple[str, ...]:
-        """Every content that is needed for it."""
-        needed = [list_needed(one, waits=at in self._waiting) for at, one in enumerate(self._body[1])]
+    def hashes(self, blocks: Collection[str] = ()) -> tuple[str, ...]:
+        """Every content that is needed for it where blocks of these hashes are there."""
+        waiting = find_waiting(*self._body[1:3], blocks)
+        needed = [list_needed(one, waits=at in waiting) for at, one in enumerate(self._body[1])]
         return tuple(dict.fromkeys([name for names in needed for name in names]))
 
     def unpack(
-        self, names: Sequence[str], texts: Sequence[str | TextShelf], contents: Contents, *, read_later: ReadTexts
+        self,
+        names: Sequence[str],
+        texts: Sequence[str | TextShelf],
+        contents: Contents,
+        *,
+        blocks: Mapping[str, str] = MappingProxyType({}),
+        read_later: ReadTexts,
     ) -> tuple[State, Mapping[str, int]] | None:
         """The state, given what was said on its branch, and the tokens of its texts; none where a content is gone.
 
-        Texts of which nothing stands but a line or an outline are read once they are asked for.
+        Texts of which nothing stands but a line or an outline, or a block that is there, are read once they are asked
+        for.
         """
         state, stored, kept, weights, stood, known, shelved, standing, owns, talk = self._body
-        unread = UnreadTexts([stored[at].hash for at in self._waiting], read_later)
+        waiting = find_waiting(stored, kept, blocks)
+        unread = UnreadTexts([stored[at].hash for at in waiting], read_later)
         try:
-            artifacts = unpack_artifacts(stored, contents, waiting=self._waiting, unread=unread)
-            pieces = unpack_pieces(kept, artifacts)
+            artifacts = unpack_artifacts(stored, contents, waiting=waiting, unread=unread)
+            pieces = unpack_pieces(kept, artifacts, blocks)
             stands = [unpack_standing(one, artifacts, pieces) for one in stood]
             library = unpack_library(known, artifacts)
             end = 2 * self.turns
@@ -164,22 +171,31 @@ def write_state(
     committed: CompactionsInForce,
     usual: Terms,
     measure: Measure,
-) -> bytes:
-    """A state between two turns of a branch, given what was said on it; nothing where it would not be read as it is."""
-    end = 2 * state.turns
+) -> tuple[bytes, Mapping[str, str]]:
+    """A state between two turns of a branch, given what was said on it, and the blocks that it names by their hashes.
+
+    Nothing where it would not be read as it is.
+    """
+    end, shelves = 2 * state.turns, Shelves()
     if state.waits or state.measured_by != measure.name or not end or names[end - 1 : end] != (state.head,):
-        return b""
+        return _NOTHING
     grounds = _find_grounds(names[:end], committed, usual=usual, measure=measure)
     try:
-        body = _pack(state, names[:end], texts[:end], measure=measure)
+        body = _pack(state, names[:end], texts[:end], shelves=shelves, measure=measure)
         data = b"" if body is None else _ENCODER.encode((grounds, state.turns, state.head, body))
     except _UNREADABLE:
-        return b""
-    return data if len(data) <= _LARGEST else b""
+        return _NOTHING
+    return (data, shelves.blocks) if data and len(data) <= _LARGEST else _NOTHING
 
 
-def _pack(state: State, names: Sequence[str], texts: Sequence[str | TextShelf], *, measure: Measure) -> _Body | None:
-    shelves = Shelves()
+def _pack(
+    state: State,
+    names: Sequence[str],
+    texts: Sequence[str | TextShelf],
+    *,
+    shelves: Shelves,
+    measure: Measure,
+) -> _Body | None:
     # By how they are kept: to look for an equal one might be to look at texts that nobody has read.
     stood: dict[KeptStanding, int] = {}
     shelf, standing = _number(state.shelf, shelves, stood), _number(state.standing, shelves, stood)
@@ -222,12 +238,6 @@ def _number(
             return None
         numbers[name] = stood.setdefault(kept, len(stood))
     return numbers
-
-
-def list_named(state: State) -> dict[str, str]:
-    """The texts that a state names by hash and that stand whole."""
-    standing = [one for one in (*state.shelf.values(), *state.standing.values()) if one.form is Form.FULL]
-    return {one.artifact.hash: one.artifact.text for one in standing if one.artifact.kind is not Kind.IMAGE}
 
 
 def list_standing(state: State) -> set[str]:

@@ -11,38 +11,23 @@ from lamella.core.log.terms import Terms
 from lamella.core.log.tree import Nodes
 from lamella.core.log.turn import Turn, TurnRun
 from lamella.core.messages.whole import TextShelf
-from lamella.core.prompt.kept.state import ReadTexts, list_named, list_standing, read_state, write_state
+from lamella.core.prompt.kept.state import list_standing, read_state, write_state
 from lamella.core.prompt.state import State
 from lamella.engine.dialogue.past import Past
 from lamella.engine.keeping.checkpoints.earlier import NOTHING_KEPT, KeptBranch
-
-# What gives the contents of these hashes.
-ReadContents = Callable[[Sequence[str]], Mapping[str, bytes]]
+from lamella.engine.keeping.journal import StoredLog
 
 
 class BranchReader:
     """Reads a branch of a log under the terms that its turns have where they say none."""
 
-    def __init__(
-        self,
-        log: Log,
-        committed: CompactionsInForce,
-        *,
-        read_contents: ReadContents,
-        read_later: ReadTexts,
-        usual: Terms,
-        measure: Measure,
-        know: Callable[[Mapping[str, int]], None],
-    ) -> None:
-        self._log = log
-        self._committed = committed
-        self._read_contents = read_contents
+    def __init__(self, kept: StoredLog, committed: CompactionsInForce, *, usual: Terms, measure: Measure) -> None:
         # What is left unread in a state holds on to this, and no collection finds that out: it knows no chat.
-        self._read_later = read_later
+        self._kept = kept
+        self._log = kept.log
+        self._committed = committed
         self._usual = usual
         self._measure = measure
-        # What takes in the tokens of texts that a state was kept with.
-        self._know = know
 
     def read(self, told: Sequence[Told], *, kept: bytes, find_time: Callable[[str], str | None]) -> Past:
         """Its past, from a state that was kept on, where that holds for it."""
@@ -70,7 +55,7 @@ class BranchReader:
         own = CompactionsInForce(
             before={name: before[name] for name in asked if name in before}, since=self._committed.since
         )
-        return self._read_contents((*path_hashes(told), *committed_hashes(own)))
+        return self._kept.read_contents((*path_hashes(told), *committed_hashes(own)))
 
     def _find_state(self, names: Sequence[str], texts: Sequence[str | TextShelf], kept: bytes) -> State | None:
         """What was kept, if nothing it tells of was said again since, or asked otherwise."""
@@ -79,12 +64,13 @@ class BranchReader:
         packed = read_state(kept) if kept and stays else None
         if packed is None or not packed.holds(names, self._committed, usual=self._usual, measure=self._measure):
             return None
-        contents = self._read_contents(packed.hashes())
-        found = packed.unpack(names, texts, contents, read_later=self._read_later)
+        blocks = self._kept.take_blocks()
+        contents = self._kept.read_contents(packed.hashes(blocks))
+        found = packed.unpack(names, texts, contents, blocks=blocks, read_later=self._kept.read_texts)
         if found is None:
             return None
         state, tokens = found
-        self._know(tokens)
+        self._kept.book.know(self._measure, tokens)
         return state
 
 
@@ -94,5 +80,5 @@ def find_state(log: Log, state: State, *, usual: Terms, measure: Measure) -> Kep
     names, texts = list_said(told)
     if not log.asked.keys().isdisjoint(names):
         return NOTHING_KEPT
-    data = write_state(state, names, texts, committed=log.committed(told), usual=usual, measure=measure)
-    return KeptBranch(data, list_named(state), list_standing(state)) if data else NOTHING_KEPT
+    data, blocks = write_state(state, names, texts, committed=log.committed(told), usual=usual, measure=measure)
+    return KeptBranch(data, blocks, list_standing(state)) if data else NOTHING_KEPT

@@ -8,7 +8,6 @@ from lamella.core.log.log import Log
 from lamella.core.log.records import EventKind, Record
 from lamella.core.log.snapshots.columns import keep_packed, list_texts
 from lamella.core.log.snapshots.snapshot import Snapshot, join_snapshots, make_snapshot, write_snapshot
-from lamella.core.text.content import encode_text
 from lamella.core.values import replace
 from lamella.engine.keeping.checkpoints.earlier import EarlierCheckpoints, KeptBranch
 from lamella.engine.keeping.checkpoints.reading import ApartReader, read_checkpoint
@@ -21,7 +20,7 @@ from lamella.ports import Store
 # folding these takes about as long as reading a snapshot of a quarter of a thousand.
 EVENTS = 128
 GROWS_BY = 32
-# So much of what a state names is kept with it, in characters: each content, and those of one snapshot. What is longer
+# So much of what a state names is kept with it, in characters: each block, and those of one snapshot. What is longer
 # takes as long to be read wherever it is.
 _LONG = 2**16
 _TOGETHER = 2**20
@@ -58,8 +57,8 @@ class Checkpoints:
         self._earlier = EarlierCheckpoints(self._store, self._conversation)
         # Those that lead nowhere, as far as is known; they would be read in vain at every opening.
         self._unused: tuple[int, ...] = ()
-        # Contents that were read, until they were used.
-        self.contents: Mapping[str, bytes] = {}
+        # Blocks that were read, until they were used.
+        self.blocks: Mapping[str, str] = {}
 
     def restore(self) -> RestoredLog:
         """Read what was kept. Where it is damaged nothing was: the events tell all of it."""
@@ -70,7 +69,7 @@ class Checkpoints:
         used = {snapshot.version for snapshot in snapshots}
         self._unused = tuple(version for version, _, _ in kept if version not in used)
         self._start = self._kept = self._due = log.version
-        self.contents = {name: data for snapshot in snapshots for name, data in snapshot.contents.items()}
+        self.blocks = {name: block for snapshot in snapshots for name, block in snapshot.blocks.items()}
         sizes = {version: size for version, size, _ in kept}
         for snapshot in snapshots:
             newest = snapshot is snapshots[-1]
@@ -132,8 +131,8 @@ class Checkpoints:
             last, self._last = self._last, None
             self._counts.insert(0, join_counts(last.tokens, list_texts(last.nodes), last.counts))
         tokens, counts = split_counts(b"".join(self._counts), list_texts(snapshot.nodes))
-        contents = _choose(branch.named, self._earlier.held())
-        return replace(snapshot, tokens=tokens, counts=counts, state=branch.state, contents=contents)
+        blocks = _choose(branch.blocks, self._earlier.held())
+        return replace(snapshot, tokens=tokens, counts=counts, state=branch.state, blocks=blocks)
 
     def _save(self, data: bytes, version: int, branch: KeptBranch) -> bool:
         """Write it, in place of itself where it was written before, and say whether it was kept."""
@@ -149,14 +148,14 @@ class Checkpoints:
         return kept
 
 
-def _choose(named: Mapping[str, str], held: Collection[str]) -> dict[str, bytes]:
-    """Of what a state names what is kept with it: no other snapshot has it, and it is not too long."""
-    chosen: dict[str, bytes] = {}
+def _choose(named: Mapping[str, str], held: Collection[str]) -> dict[str, str]:
+    """Of the blocks that a state names those that are kept with it: no other snapshot has them, none is too long."""
+    chosen: dict[str, str] = {}
     room = _TOGETHER
-    for name, text in named.items():
-        if name not in held and len(text) <= min(_LONG, room):
-            chosen[name] = encode_text(text)
-            room -= len(text)
+    for name, block in named.items():
+        if name not in held and len(block) <= min(_LONG, room):
+            chosen[name] = block
+            room -= len(block)
     return chosen
 
 

@@ -13,19 +13,19 @@ from lamella.ports import Store
 
 # A log that says no more is left in those that are not the newest: should that be damaged, events are folded from here.
 _SHORT = 2**11
-# They are written anew without contents and texts that stand nowhere any more once these are so many of all their
+# They are written anew without blocks and texts that stand nowhere any more once these are so many of all their
 # bytes: then each byte is written anew a few times at most, however long a conversation gets.
 _WORTH = 1 / 8
 
 
 class KeptBranch(NamedTuple):
-    """What a branch came to, as bytes, the contents that it names by hash, and the messages whose own words stand.
+    """What a branch came to, as bytes, the blocks that it names by hash, and the messages whose own words stand.
 
     The last are none where that is not known.
     """
 
     state: bytes
-    named: Mapping[str, str]
+    blocks: Mapping[str, str]
     standing: Collection[str] | None
 
 
@@ -33,10 +33,10 @@ NOTHING_KEPT = KeptBranch(b"", {}, None)
 
 
 class _Holding(NamedTuple):
-    """What one of them has: columns of messages, contents by hash and how long they are, and how long all of it is."""
+    """What one of them has: columns of messages, blocks by hash and how long they are, and how long all of it is."""
 
     columns: Columns
-    contents: Mapping[str, int]
+    blocks: Mapping[str, int]
     size: int
 
 
@@ -55,13 +55,13 @@ class EarlierCheckpoints:
     def put(self, snapshot: Snapshot, size: int, *, whole: bool) -> None:
         """Take in one of so many bytes that grows no more; a whole one still has what only the newest needs."""
         packed = keep_packed(snapshot.nodes)
-        self._holdings[snapshot.version] = _weigh(packed.columns, snapshot.contents, size)
+        self._holdings[snapshot.version] = _weigh(packed.columns, snapshot.blocks, size)
         if whole:
             self._whole = replace(settle_log(snapshot), nodes=packed)
 
     def held(self) -> set[str]:
-        """The hashes of contents that they have."""
-        return {name for one in self._holdings.values() for name in one.contents}
+        """The hashes of blocks that they have."""
+        return {name for one in self._holdings.values() for name in one.blocks}
 
     def lessen(self, branch: KeptBranch) -> tuple[Checkpoint, ...]:
         """Those that hold less from now on: the last of them, and all that have what stands nowhere, if that is much.
@@ -73,7 +73,7 @@ class EarlierCheckpoints:
         holdings = {**self._holdings, **{checkpoint.version: holding for checkpoint, holding in fewer}}.values()
         if branch.state and _weigh_idle(holdings, branch) > _WORTH * sum([one.size for one in holdings]):
             snapshots = {**self._read(), **snapshots}
-            fewer = _lessen_each(snapshots.values(), named=branch.named, standing=branch.standing)
+            fewer = _lessen_each(snapshots.values(), named=branch.blocks, standing=branch.standing)
         self._lessened = {checkpoint.version: holding for checkpoint, holding in fewer}
         return tuple([checkpoint for checkpoint, _ in fewer])
 
@@ -91,15 +91,15 @@ class EarlierCheckpoints:
         return {one.version: one for one in snapshots if one is not None}
 
 
-def _weigh(columns: Columns, contents: Mapping[str, bytes], size: int) -> _Holding:
-    return _Holding(columns, {name: len(data) for name, data in contents.items()}, size)
+def _weigh(columns: Columns, blocks: Mapping[str, str], size: int) -> _Holding:
+    return _Holding(columns, {name: len(block) for name, block in blocks.items()}, size)
 
 
 def _weigh_idle(holdings: Iterable[_Holding], branch: KeptBranch) -> int:
-    """How long contents and texts are that are held and that no state needs now."""
+    """How long blocks and texts are that are held and that no state needs now."""
     idle = 0
-    for columns, contents, _ in holdings:
-        idle += sum([size for name, size in contents.items() if name not in branch.named])
+    for columns, blocks, _ in holdings:
+        idle += sum([size for name, size in blocks.items() if name not in branch.blocks])
         if branch.standing is not None and columns.line is not None:
             said = zip(columns.names, columns.texts, strict=True)
             idle += sum([len(text) for name, text in said if text is not None and name not in branch.standing])
@@ -118,17 +118,17 @@ def _lessen(
 ) -> tuple[Checkpoint, _Holding] | None:
     """A checkpoint without what is asked of the newest alone, its log and the state that its branch came to.
 
-    It keeps no content but those that are ``named``, where that is told. None where it cannot be written or read.
+    It keeps no block but those that are ``named``, where that is told. None where it cannot be written or read.
     """
     try:
         nodes, apart = set_apart(snapshot.nodes, standing)
     except StoreDamagedError:
         return None
-    contents = {name: data for name, data in snapshot.contents.items() if named is None or name in named}
-    lessened = replace(snapshot, nodes=nodes, contents=contents, state=b"")
+    blocks = {name: block for name, block in snapshot.blocks.items() if named is None or name in named}
+    lessened = replace(snapshot, nodes=nodes, blocks=blocks, state=b"")
     whole, without = write_snapshot(lessened), write_snapshot(replace(lessened, told=None))
     if whole is None or without is None:
         return None
     data = whole if len(whole) - len(without) <= _SHORT else without
     kept = write_apart(apart, (snapshot.after, snapshot.version))
-    return Checkpoint(version=snapshot.version, data=data, apart=kept), _weigh(nodes.columns, contents, len(data))
+    return Checkpoint(version=snapshot.version, data=data, apart=kept), _weigh(nodes.columns, blocks, len(data))

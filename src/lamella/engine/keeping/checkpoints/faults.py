@@ -6,7 +6,7 @@ from lamella.core.log.log import Log
 from lamella.core.log.records import Record
 from lamella.core.log.snapshots.columns import keep_packed
 from lamella.core.log.snapshots.snapshot import is_of_another_format, make_snapshot
-from lamella.core.text.content import hash_bytes
+from lamella.core.text.content import hash_text
 from lamella.engine.keeping.checkpoints.reading import read_checkpoint
 from lamella.engine.keeping.counting import Counted, are_whole, list_counts, list_tokens
 from lamella.errors import StoreDamagedError
@@ -51,7 +51,7 @@ def _find_fault(checkpoint: Checkpoint, log: Log, counted: set[Counted] | None) 
         return _UNREADABLE
     if snapshot.log is not None:
         same = same and snapshot.log == derived.log and snapshot.log.branches() == log.branches()
-    if not same or any(hash_bytes(data) != name for name, data in snapshot.contents.items()):
+    if not same or any(hash_text(block) != name for name, block in snapshot.blocks.items()):
         return f"is not what its events come to; {_LEAVE}"
     counts = list_counts([snapshot.counts]) | list_tokens(snapshot.tokens, kept.texts)
     if counted is not None and not counts <= counted:

@@ -39,7 +39,8 @@ def test_what_stands_for_an_artifact_is_rendered_again_or_stands_there(form: For
     packed = shelves.pack_standing(one)
     assert [isinstance(piece, str) for piece in shelves.kept] == [one.form is not Form.FULL]
     artifacts = unpack_artifacts(shelves.stored, CONTENTS, unread=NOTHING_READ)
-    assert unpack_pieces(shelves.kept, artifacts) == shelves.pieces
+    assert unpack_pieces(shelves.kept, artifacts, {}) == shelves.pieces
+    assert unpack_pieces(shelves.kept, (), shelves.blocks) == shelves.pieces
     assert unpack_standing(packed, artifacts, shelves.pieces) == one
 
 

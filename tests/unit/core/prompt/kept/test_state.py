@@ -49,7 +49,7 @@ def contents(turns: list[Turn]) -> dict[str, bytes]:
 
 
 def keep(turns: list[Turn], *, at: int, usual: Terms = LIBRARY, committed: CompactionsInForce = NONE_IN_FORCE) -> bytes:
-    return write_state(tell(turns[:at]), *said(turns), committed=committed, usual=usual, measure=QUARTERS)
+    return write_state(tell(turns[:at]), *said(turns), committed=committed, usual=usual, measure=QUARTERS)[0]
 
 
 def read(data: bytes, turns: list[Turn]) -> State:
@@ -145,7 +145,7 @@ def test_what_is_no_state_between_two_turns_of_the_branch_is_not_kept() -> None:
     names, texts = said(turns)
 
     def write(one: State, names: tuple[str, ...] = names) -> bytes:
-        return write_state(one, names, texts, committed=NONE_IN_FORCE, usual=LIBRARY, measure=QUARTERS)
+        return write_state(one, names, texts, committed=NONE_IN_FORCE, usual=LIBRARY, measure=QUARTERS)[0]
 
     assert write(state)
     assert not write(replace(state, waits=True))
