@@ -41,6 +41,8 @@ class _CountPage(dict[str, int]):
         self.measure = measure
         self.fresh: dict[str, int] = {}
         self._said = said
+        # Those of them that were read into ``_texts`` as far as their texts were known then.
+        self._apart: Sequence[CountedTexts] = ()
         self._texts: dict[str, int] = {}
         self._known: dict[str, int] = {}
         self._looked_for = 0
@@ -50,9 +52,9 @@ class _CountPage(dict[str, int]):
 
     def __missing__(self, text: str) -> int:
         self._looked_for += 1
-        if self._looked_for > _FEW and self._said:
+        if self._looked_for > _FEW:
             # Whoever tells a whole past looks up every message, once.
-            self._texts, self._said = _join_texts(self._said), ()
+            self._join_said()
         if text in self._texts:
             return self._texts[text]
         # Mostly something said since the last snapshot is looked for: it is at the end of what was kept, and in none.
@@ -66,6 +68,14 @@ class _CountPage(dict[str, int]):
             tokens = self._known[name] = self.fresh[name] = self.measure.count(text)
         self[text] = tokens
         return tokens
+
+    def _join_said(self) -> None:
+        """Read the counts of messages into a dictionary; those of texts that nobody has read, once somebody has."""
+        read = [*self._said, *[one for one in self._apart if one[0].are_read]]
+        if read:
+            self._texts |= _join_texts(read)
+            self._apart = [one for one in (*self._said, *self._apart) if not one[0].are_read]
+            self._said = ()
 
     def learn(self, kept: Sequence[bytes]) -> None:
         """Take in what was kept."""
@@ -174,7 +184,7 @@ def _find_count(kept: bytes, name: str, measure: Measure) -> int | None:
 def _find_text(said: Sequence[CountedTexts], text: str) -> int | None:
     """The count of one message, the newest that says this, without reading all of them into a dictionary."""
     for nodes, tokens in reversed(said):
-        texts = nodes.columns.texts
+        texts = nodes.known_texts
         at = texts.index(text) if text in texts else len(tokens)
         if at < len(tokens) and tokens[at] != UNCOUNTED:
             return tokens[at]
@@ -185,8 +195,8 @@ def _join_texts(said: Sequence[CountedTexts]) -> dict[str, int]:
     """The counts of all messages by what they say."""
     joined: dict[str, int] = {}
     for nodes, tokens in said:
-        counted = zip(nodes.texts, tokens, strict=False)
-        joined.update(counted if UNCOUNTED not in tokens else [pair for pair in counted if pair[1] != UNCOUNTED])
+        counted = zip(nodes.known_texts, tokens, strict=False)
+        joined.update([(text, count) for text, count in counted if text is not None and count != UNCOUNTED])
     return joined
 
 

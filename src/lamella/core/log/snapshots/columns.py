@@ -87,6 +87,16 @@ class PackedNodes(Sequence[Node]):
         return tuple([apart[at] if text is None else text for at, text in enumerate(self.columns.texts)])
 
     @property
+    def are_read(self) -> bool:
+        """Whether all of their texts are at hand."""
+        return "texts" in vars(self) or None not in self.columns.texts
+
+    @property
+    def known_texts(self) -> Sequence[str | None]:
+        """What they say, as far as it was read."""
+        return self.texts if self.are_read else self.columns.texts
+
+    @property
     def rest(self) -> Raw:
         """Everything about them but ids, texts and numbers."""
         return self.columns.rest if bytes(self.columns.rest) != _NOTHING else self._apart_columns[1]
