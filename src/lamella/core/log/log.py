@@ -4,7 +4,7 @@ Editing, regenerating, deleting and forking never change what was written: each 
 readable. A branch is named by its last message.
 """
 
-from collections.abc import Iterable, MutableMapping, Sequence
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from functools import cached_property
 from typing import assert_never
 
@@ -47,7 +47,7 @@ from lamella.core.log.nodes import (
 from lamella.core.log.records import Record
 from lamella.core.log.stages import StageEntry, carry_stages, stages_on
 from lamella.core.log.terms import Rewrite
-from lamella.core.log.tree import find_path, number_messages
+from lamella.core.log.tree import MessageNumbers, find_path
 from lamella.core.values import replace
 
 # Members by name of their own: see docs/decisions/msgspec.md.
@@ -139,9 +139,9 @@ class Log(Struct, dict=True):
         answers = head is not None and head.parent == asked and head.number > at
         return self.path(self.head if answers else asked)
 
-    def _said_at(self, told: Sequence[Told]) -> dict[str, int]:
+    def _said_at(self, told: Sequence[Told]) -> Mapping[str, int]:
         """The messages of a branch in their order, each with when it was said last."""
-        return number_messages(self.nodes, name_messages(told))
+        return MessageNumbers(self.nodes, name_messages(told))
 
     def said(self) -> frozenset[str]:
         """The ids of all messages; a question whose answer was deleted stands with an empty one, which has its own."""

@@ -15,15 +15,15 @@ def stages_on(entries: Iterable[StageEntry], path: Mapping[str, int]) -> list[tu
 
     ``path`` says when each message was said: what was asked before an event does not go on from it.
     """
-    places = {name: at for at, name in enumerate(("", *path))}
-    numbers = tuple(path.values())
+    names = tuple(path)
+    places = {name: at for at, name in enumerate(("", *names))}
     found: list[tuple[int, StageEvent]] = []
     for number, event in entries:
         place = places.get(event.after)
-        if place is not None and (place == len(numbers) or numbers[place] >= number):
+        if place is not None and (place == len(names) or path[names[place]] >= number):
             # Questions and replies take turns: what was done after a question that was answered since, was done after
             # its answer, since a turn is never divided.
-            found.append((place + place % 2 if place < len(numbers) else place, event))
+            found.append((place + place % 2 if place < len(names) else place, event))
     # What was said again may stand after events that were later: a branch has them where they stand.
     return sorted(found, key=itemgetter(0))
 

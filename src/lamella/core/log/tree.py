@@ -60,20 +60,19 @@ class Nodes(MutableMapping[str, Node]):
     def since(self, version: int) -> list[Node]:
         """Those that were said last after so many events."""
         if version < self._until:
-            numbers = self.numbers()
-            return [self[name] for name in self if numbers[name] >= version]
+            return [self[name] for name in self if self.number(name) >= version]
         found = {name: node for name, node in list(self._live.items()) if node.number >= version}
         if self._kept.keys().isdisjoint(found):
             return list(found.values())
         return [found[name] for name in self if name in found]
 
-    def numbers(self) -> dict[str, int]:
-        """The number of every message, without unpacking any."""
-        numbers: dict[str, int] = {}
-        for part in self._parts:
-            numbers.update(zip(part.columns.names, part.columns.numbers, strict=True))
-        numbers.update({name: node.number for name, node in self._live.items()})
-        return numbers
+    def number(self, name: str) -> int:
+        """The number of a message, without unpacking it."""
+        node = self._live.get(name)
+        if node is not None:
+            return node.number
+        columns = self._kept[name].columns
+        return columns.numbers[columns.names.index(name)]
 
 
 def _list_runs(parts: Iterable[PackedNodes]) -> dict[str, ToldRun | ToldSpan]:
@@ -144,10 +143,18 @@ def _as_asked(question: Node, event: MessageEvent | None) -> Node:
     return question if event is None else replace(question, event=event)
 
 
-def number_messages(nodes: Mapping[str, Node], names: Iterable[str]) -> dict[str, int]:
-    """When messages were said last, in the order of their names."""
-    if isinstance(nodes, Nodes):
-        numbers, wanted = nodes.numbers(), tuple(names)
-        # Mostly there is one branch, and it has all of them.
-        return numbers if tuple(numbers) == wanted else {name: numbers[name] for name in wanted}
-    return {name: nodes[name].number for name in names}
+class MessageNumbers(Mapping[str, int]):
+    """When messages were said last, in the order of their names, looked up as it is asked for: of most it is not."""
+
+    def __init__(self, nodes: Mapping[str, Node], names: Sequence[str]) -> None:
+        self._nodes = nodes
+        self._names = names
+
+    def __getitem__(self, name: str) -> int:
+        return self._nodes.number(name) if isinstance(self._nodes, Nodes) else self._nodes[name].number
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)

@@ -169,7 +169,7 @@ def test_a_log_that_goes_on_snapshots_only_what_is_new() -> None:
 
 def test_numbers_and_texts_are_known_of_what_is_packed() -> None:
     nodes, folded = nodes_of(restore(12)), fold(RECORDS).nodes
-    assert nodes.numbers() == {name: node.number for name, node in folded.items()}
+    assert {name: nodes.number(name) for name in nodes} == {name: node.number for name, node in folded.items()}
     assert list(list_texts(snap(12).nodes)) == [node.text for node in folded.values()]
 
 

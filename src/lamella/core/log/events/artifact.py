@@ -1,9 +1,10 @@
 """Artifacts as events name them: everything but their contents, which hashes stand for."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from typing import TypeVar
 
 from msgspec import Struct
-from msgspec.structs import asdict
 
 from lamella.core.artifacts.kinds import KINDS
 from lamella.core.artifacts.model import Artifact, ArtifactId, Image, Kind, Policy, Source
@@ -11,6 +12,7 @@ from lamella.core.artifacts.unread import NOT_READ, UnreadArtifact, UnreadTexts
 from lamella.core.text.content import encode_text, hash_text
 
 Contents = Mapping[str, bytes]
+Made = TypeVar("Made", bound=Artifact)
 
 _IMAGE = Kind.IMAGE
 
@@ -107,17 +109,25 @@ def read_artifact(stored: StoredArtifact, contents: Contents) -> Artifact | None
     if None in images if kind is _IMAGE else stored.hash not in contents:
         return None
     text = "" if kind is _IMAGE else contents[stored.hash].decode()
-    return _read(stored, contents, text=text, images=tuple(image for image in images if image is not None))
+    shown = tuple([image for image in images if image is not None])
+    return _read(stored, contents, text=text, images=shown, make=Artifact)
 
 
 def leave_unread(stored: StoredArtifact, contents: Contents, unread: UnreadTexts) -> UnreadArtifact:
     """An artifact without pictures, whose text is read when it is asked for."""
-    return UnreadArtifact(**asdict(_read(stored, contents, text=NOT_READ)), unread=unread)
+    return _read(stored, contents, text=NOT_READ, make=partial(UnreadArtifact, unread=unread))
 
 
-def _read(stored: StoredArtifact, contents: Contents, *, text: str, images: tuple[Image, ...] = ()) -> Artifact:
+def _read(
+    stored: StoredArtifact,
+    contents: Contents,
+    *,
+    text: str,
+    images: tuple[Image, ...] = (),
+    make: Callable[..., Made],
+) -> Made:
     spec, source = KINDS[stored.kind], stored.source
-    return Artifact(
+    return make(
         id=stored.id,
         kind=stored.kind,
         title=stored.title,

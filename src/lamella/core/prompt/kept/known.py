@@ -114,7 +114,7 @@ def unpack_artifacts(
     for at, one in enumerate(stored):
         waits = at in waiting
         artifact = leave_unread(one, contents, unread) if waits else read_artifact(one, contents)
-        if artifact is None or any(name not in contents for name in list_needed(one, waits=waits)):
+        if artifact is None or not contents.keys() >= set(list_needed(one, waits=waits)):
             raise LookupError(one.id)
         artifacts.append(artifact)
     return artifacts
