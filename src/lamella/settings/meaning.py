@@ -8,7 +8,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
-from msgspec.structs import asdict, fields
+from msgspec.structs import asdict
 
 from lamella.core.artifacts.model import Kind
 from lamella.core.budget.thresholds import Budget
@@ -58,7 +58,7 @@ def make_rules(settings: Settings, world: "World") -> Rules:
 
 def make_terms(settings: Settings) -> Terms:
     """What the bytes of a conversation's requests follow from."""
-    values = {term.name: getattr(settings, term.name) for term in fields(Terms) if term.name != "cues"}
+    values = {name: getattr(settings, name) for name in Terms.__struct_fields__ if name != "cues"}
     values |= {name: _choose(name, values[name], choices) for name, choices in CHOICES.items()}
     return Terms(**values, cues=make_compaction(settings.compaction, settings.runner).own_cues)
 
@@ -107,7 +107,9 @@ def find_faults(settings: Settings) -> Iterator[tuple[tuple[str, ...], LamellaEr
         ("summarizer",): lambda: check_summarizer_name(settings.summarizer),
         ("runner",): lambda: check_runner(settings.runner),
         ("steps", *_MOST): lambda: make_limits(settings),
-        ("compaction",): lambda: [make_compaction(settings.compaction, runner) for runner in RUNNERS],
+        ("compaction",): lambda: [
+            make_compaction(settings.compaction, one) for one in (None, *settings.compaction.runners)
+        ],
     }
     for names, check in checks.items():
         try:
