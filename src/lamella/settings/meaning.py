@@ -88,6 +88,7 @@ def find_hint_rule(settings: Settings) -> bool:
 
 def find_faults(settings: Settings) -> Iterator[tuple[tuple[str, ...], LamellaError]]:
     """Whatever ``make_rules`` would refuse, each with the settings that it is about."""
+    compaction = settings.compaction
     checks: dict[tuple[str, ...], Callable[[], object]] = {
         _ROOM: lambda: Budget(window=settings.window, reserve=settings.reserve),
         **{(name,): partial(_choose, name, getattr(settings, name), choices) for name, choices in CHOICES.items()},
@@ -107,9 +108,7 @@ def find_faults(settings: Settings) -> Iterator[tuple[tuple[str, ...], LamellaEr
         ("summarizer",): lambda: check_summarizer_name(settings.summarizer),
         ("runner",): lambda: check_runner(settings.runner),
         ("steps", *_MOST): lambda: make_limits(settings),
-        ("compaction",): lambda: [
-            make_compaction(settings.compaction, one) for one in (None, *settings.compaction.runners)
-        ],
+        ("compaction",): lambda: [make_compaction(compaction, runner) for runner in (None, *compaction.runners)],
     }
     for names, check in checks.items():
         try:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 from msgspec import Raw, msgpack
 from tests.unit.core.log.scribe import Scribe
-from tests.unit.core.log.test_snapshot import AT, CHAT, RECORDS, fold, snap
+from tests.unit.core.log.snapshots.test_snapshot import AT, CHAT, RECORDS, fold, snap
 from tests.unit.raw import write_raw
 
 from lamella.core.log.branch import path_hashes, read_past, read_turns
