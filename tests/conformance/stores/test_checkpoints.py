@@ -91,6 +91,39 @@ def test_an_earlier_one_holds_less_once_the_next_is_kept_if_it_is_there(store: S
     assert list_checkpoints(store, "c") == now
 
 
+def test_what_is_apart_from_one_comes_only_where_it_is_asked_for(store: Store) -> None:
+    store.append("c", say("one"), expected=0)
+    kept = Checkpoint(version=1, data=b"at hand", apart=b"apart " + ODD)
+    assert store.keep_checkpoint("c", kept)
+    assert list(store.read_checkpoints("c", lambda one: one)) == [Checkpoint(version=1, data=b"at hand")]
+    assert list_checkpoints(store, "c") == [kept]
+    assert store.keep_checkpoint("c", Checkpoint(version=1, data=b"all of it"))
+    assert list_checkpoints(store, "c") == [Checkpoint(version=1, data=b"all of it")]
+
+
+def test_what_is_apart_from_an_earlier_one_is_kept_with_the_next(store: Store) -> None:
+    fill(store, versions=1)
+    store.append("c", say("two"), expected=1)
+    less = Checkpoint(version=1, data=b"less", apart=ODD)
+    assert store.keep_checkpoint("c", Checkpoint(version=2, data=b"x", before=(less,)))
+    assert list_checkpoints(store, "c") == [less, Checkpoint(version=2, data=b"x")]
+
+
+def test_each_is_read_as_it_comes_and_what_reading_raises_is_raised(store: Store) -> None:
+    fill(store)
+    assert list(store.read_checkpoints("c", lambda one: one.version)) == [1, 2, 3]
+
+    def read(checkpoint: Checkpoint) -> int:
+        raise ValueError(f"no use for {checkpoint.version}")
+
+    for _ in range(20):
+        with pytest.raises(ValueError, match="no use for 1"):
+            store.read_checkpoints("c", read)
+    # More often than there are connections: each was given back.
+    assert versions(store) == [1, 2, 3]
+    assert store.append("c", say("four"), expected=3) == 4
+
+
 def test_checkpoints_change_nothing_that_a_conversation_is(store: Store) -> None:
     store.append("c", say("one"), expected=0)
     before = (store.list_conversations(), list(store.load("c")), store.stats())
@@ -185,9 +218,10 @@ def test_one_that_is_no_bytes_in_a_file_is_given_as_none(tmp_path: Path, opened:
     store = opened(url)
     fill(store, versions=1)
     for value in ("text", 7, 1.5):
-        tamper(url, "UPDATE checkpoints SET data = ?", value)
+        tamper(url, "UPDATE checkpoints SET data = ?, apart = ?", value, value)
         (checkpoint,) = list_checkpoints(store, "c")
         assert read_snapshot(checkpoint.data) is None
+        assert checkpoint.apart == b""
 
 
 def test_of_writers_at_once_none_keeps_one_of_events_that_are_not_all(url: str, opened: OpenStore) -> None:
