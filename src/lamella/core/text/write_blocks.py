@@ -74,8 +74,10 @@ def _find_block(text: str, at: int, stop: int) -> tuple[str, str, str, int] | No
 
 def _read_block(text: str, at: int) -> tuple[str, str, str, int] | None:
     head = _HEAD.match(text, at)
-    end = text.find(_END, at) if head is not None else -1
-    while head is not None and end >= 0:
+    if head is None:
+        return None
+    end = text.find(_END, head.end())
+    while end >= 0:
         # A content may speak of both tags; together they end it.
         content = text[head.end() : end].rstrip()
         if content.endswith(_INNER_END):

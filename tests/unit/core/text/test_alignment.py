@@ -1,13 +1,12 @@
 """Which lines stay, for any two texts, in steps that grow with their length."""
 
-import sys
 from collections.abc import Callable
 from random import Random
-from types import FrameType
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.unit.core.text.steps import count_steps
 
 from lamella.core.text.alignment import find_changes
 
@@ -33,6 +32,12 @@ def test_lines_that_are_unique_hold_the_others_in_place() -> None:
     assert list(find_changes(old, new)) == [(5, 5, 5, 9)]
 
 
+def test_a_line_that_both_have_once_is_found_among_any_number_that_differ() -> None:
+    old, new = ([f"{word} {number}" for number in range(1_000)] for word in ("old", "new"))
+    changes = find_changes([*old, "both", *old], [*new, "both", *new])
+    assert list(changes) == [(0, 1_000, 0, 1_000), (1_001, 2_001, 1_001, 2_001)]
+
+
 def test_few_changes_among_lines_that_are_all_alike_are_found() -> None:
     old = ["x"] * 3_000
     new = ["first", *old[:1_500], "middle", *old[1_500:2_900], "last"]
@@ -41,24 +46,8 @@ def test_few_changes_among_lines_that_are_all_alike_are_found() -> None:
     assert sum(i_end - i for i, i_end, _, _ in changes) == 3_000 - 2_900
 
 
-def count_steps(pair: Pair) -> int:
-    """How many lines of the module are run."""
-    steps = 0
-
-    def trace(frame: FrameType, event: str, _: object) -> object:
-        nonlocal steps
-        if not frame.f_code.co_filename.endswith("alignment.py"):
-            return None
-        steps += event == "line"
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)  # type: ignore[arg-type]
-    try:
-        list(find_changes(*pair))
-    finally:
-        sys.settrace(before)
-    return steps
+def count_steps_of(pair: Pair) -> int:
+    return count_steps("alignment.py", lambda: list(find_changes(*pair)))
 
 
 def scatter(lines: list[str], share: int) -> Pair:
@@ -92,17 +81,41 @@ def of_few_words(size: int) -> Pair:
     return [str(random.randrange(9)) for _ in range(size)], [str(random.randrange(9)) for _ in range(size)]
 
 
-def nested(size: int) -> Pair:
-    """What is unique only between what was unique, again and again."""
+def in_pairs(size: int) -> Pair:
+    """No line is unique in both, and all of them move by one."""
     old = [str(number // 2) for number in range(size)]
     return old, [str(number // 2) for number in range(1, size + 1)]
 
 
+def nested_behind(size: int) -> Pair:
+    """1 0 2 1 3 2 and so on: 0 is unique, 1 only in what stands behind it, 2 only in what stands behind that."""
+    most = size // 4
+    numbers = [str(number) for at in range(most) for number in (at + 1, at)] + [str(most)]
+    old, new = ([word, *(line for number in numbers for line in (number, word))] for word in ("old", "new"))
+    return old, new
+
+
+def nested_before(size: int) -> Pair:
+    old, new = nested_behind(size)
+    return old[::-1], new[::-1]
+
+
 @pytest.mark.parametrize(
-    "make", [one_character, every_tenth_line, all_alike, moved, turned_round, of_few_words, nested]
+    "make",
+    [
+        one_character,
+        every_tenth_line,
+        all_alike,
+        moved,
+        turned_round,
+        of_few_words,
+        in_pairs,
+        nested_behind,
+        nested_before,
+    ],
 )
 def test_sixteen_times_the_lines_are_about_sixteen_times_the_steps(make: Callable[[int], Pair]) -> None:
-    small, large = (count_steps(make(size)) for size in (500, 8_000))
+    small, large = (count_steps_of(make(size)) for size in (500, 8_000))
     assert large <= 16 * 2 * small
     # A pass over a line is a few steps; the budget for what has no unique lines bounds the rest.
     assert large <= 150 * 2 * 8_000

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.unit.core.text.steps import count_steps
 from tests.unit.patching import apply_diff
 
 from lamella.core.text.changes import build_diff
@@ -17,6 +18,19 @@ def test_a_small_change_of_a_long_text_is_a_diff_that_shows_old_and_new() -> Non
     assert diff is not None
     assert "-line 100\n+changed" in diff
     assert len(diff) * 3 <= len("\n".join(new))
+
+
+def test_a_change_is_shown_with_the_two_lines_before_it_and_the_two_behind_it() -> None:
+    diff = build_diff("\n".join(LINES), "\n".join([*LINES[:100], "changed", *LINES[101:]]))
+    assert diff == "@@ -99,5 +99,5 @@\n line 98\n line 99\n-line 100\n+changed\n line 101\n line 102"
+
+
+def test_lines_that_are_far_from_all_changes_are_not_compared() -> None:
+    def count(around: int) -> int:
+        old = "\n".join(["same"] * around + ["old"] + ["same"] * around)
+        return count_steps("alignment.py", lambda: build_diff(old, old.replace("old", "new")))
+
+    assert 0 < count(20) == count(2_000)
 
 
 def test_a_rewritten_text_is_sent_whole() -> None:

@@ -12,6 +12,9 @@ TALK = ("The oven is in the bakery and it was cleaned by Maria.", "Which of them
     [
         ("Der Ofen wurde gereinigt und ist nicht mehr kalt.", "German"),
         ("Le four est dans la cave et les clés sont avec elle.", "French"),
+        ("Elle a vu le train sous le pont.", "French"),
+        ("Il treno è stato fermato e il ponte è stato chiuso.", "Italian"),
+        ("O pão não foi feito pela mãe, mas por ela.", "Portuguese"),
         ("Pengguna memiliki toko roti dan tutup pada hari Senin.", "Indonesian"),
         ("El horno está limpio y los panes son para las once.", "Spanish"),
         ("Het is een oven en hij werd niet door haar gebruikt.", "Dutch"),
