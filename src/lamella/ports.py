@@ -47,7 +47,6 @@ class TokenCounter(Protocol):
 
     def measure(self, model: str | None) -> Measure:
         """How this model counts: exactly where its vocabulary is known, else the best estimate with its error."""
-        ...
 
 
 class Reader(Protocol):
@@ -55,7 +54,6 @@ class Reader(Protocol):
 
     def read(self, wanted: Wanted) -> Artifact:
         """What is wanted, as it is now; a child of ``bad_input`` says why it cannot be had."""
-        ...
 
 
 class CodeReader(Protocol):
@@ -68,7 +66,6 @@ class CodeReader(Protocol):
 
         ``touched`` are paths that the conversation knows already.
         """
-        ...
 
 
 class Catalog(Protocol):
@@ -76,19 +73,15 @@ class Catalog(Protocol):
 
     def list_notes(self, kind: Kind, name: str) -> NoteList:
         """The notes in a folder or with a tag, and below it, and what is not among them although it is there."""
-        ...
 
     def find_note(self, name: str) -> Sequence[str]:
         """The paths a link can mean: the exact path, else every note of that name, else of that alias."""
-        ...
 
     def find_file(self, target: str, *, beside: str) -> str:
         """The path of the file that a note embeds: beside the note, else from the root, else of a unique name."""
-        ...
 
     def find_copies(self, artifact: Artifact) -> Sequence[str]:
         """The paths of files of its kind that have the very text of an artifact."""
-        ...
 
     def has_folder(self, path: str) -> bool: ...
 
@@ -148,18 +141,15 @@ class Retriever(Protocol):
 
         ``only`` names the files that can have changed. ``anew`` forgets everything first.
         """
-        ...
 
     def search(self, query: str, *, now: datetime, limit: int = 10) -> Sequence[NoteHit]:
         """The passages that fit best, best first: one of every note that fits before the second of any.
 
         ``now`` is what words such as "last week" are meant from, with its zone.
         """
-        ...
 
     def rank_notes(self, question: str, *, among: Sequence[str]) -> Sequence[str]:
         """All of these paths, those first that fit the question best; those that do not fit come last, in order."""
-        ...
 
     def close(self) -> None: ...
 
@@ -182,7 +172,6 @@ class PriceBook(Protocol):
 
     def price(self, model: str, use: CacheUse, at: datetime | None, *, output: int = 0) -> Decimal | None:
         """The cost in US dollars of input and so much output, or none where the model has no known price."""
-        ...
 
 
 class ProfileBook(Protocol):
@@ -227,14 +216,12 @@ class Store(Protocol):
         bring it; an event may name contents without bringing them if the conversation holds them already. An event
         of kind ``erasure`` removes the contents it names, unless the same append brings them.
         """
-        ...
 
     def load(self, conversation: str, *, after: int = 0) -> Sequence[Record]:
         """The events after a number of events, in order; none for a conversation that does not exist.
 
         Raises ``erased`` for one that was erased.
         """
-        ...
 
     def keep_checkpoint(self, conversation: str, checkpoint: Checkpoint, *, instead_of: Collection[int] = ()) -> bool:
         """Keep what all events up to now come to, and say whether it was kept: not if there are more by now.
@@ -242,7 +229,6 @@ class Store(Protocol):
         It is derived: copies leave it out, and any erasure in the conversation removes it. Those of the versions that
         it is kept ``instead_of`` are removed.
         """
-        ...
 
     def read_checkpoints(
         self, conversation: str, read: Callable[[Checkpoint], Result], *, apart: bool = False
@@ -252,29 +238,24 @@ class Store(Protocol):
         It is given one after another, so that the bytes of all need not be held at once, and may be given some again;
         it must not use the store. What is kept ``apart`` of them comes only where it is asked for.
         """
-        ...
 
     def read_contents(self, conversation: str, hashes: Sequence[str]) -> Mapping[str, bytes]:
         """The contents this conversation holds, by hash; what was erased is left out."""
-        ...
 
     def list_conversations(self) -> Sequence[ChatListing]:
         """Every conversation, the last changed first; erased ones as their tombstones.
 
         What is damaged in a row of the list is left out of it, and keeps no other row from being read.
         """
-        ...
 
     def find_conversation(self, name: str) -> ChatListing | None:
         """The conversation of that name, else of that key; none if there is none or it was erased."""
-        ...
 
     def erase_conversation(self, conversation: str, *, at: str) -> None:
         """Remove the events and all contents that no other conversation holds; a tombstone stays.
 
         One that is not there gets its tombstone too, so that no copy of it is taken in later.
         """
-        ...
 
     def erase_contents(self, conversation: str, hashes: Sequence[str], written: Written, *, expected: int) -> int:
         """Remove contents from one conversation; what others hold stays theirs.
@@ -282,22 +263,18 @@ class Store(Protocol):
         ``written`` has an event of kind ``erasure`` that lists the hashes in its ``contents``: that is how the log
         tells contents that were erased from contents that are missing.
         """
-        ...
 
     def verify(self, conversation: str | None = None) -> Iterator[Damage]:
         """Every hash derived again, for one conversation or all: what is damaged, precisely."""
-        ...
 
     def verify_erased(self, conversation: str) -> Iterator[Damage]:
         """What is left of an erased conversation, if anything."""
-        ...
 
     def repair(self, conversation: str, tell_title: Callable[[Sequence[Record]], str]) -> None:
         """Derive a conversation's row in the list again from its events, and its title by ``tell_title``.
 
         Raises ``store_damaged`` where events are damaged or missing: what they said nobody can derive.
         """
-        ...
 
     def stats(self) -> StoreStats: ...
 
@@ -321,11 +298,9 @@ class ChatProvider(Protocol):
         when, if the provider did), and of ``provider_error`` for everything else the provider does wrong. Deltas that
         came before an error stay true. Nothing is tried twice: whether to is the caller's decision.
         """
-        ...
 
     async def close(self) -> None:
         """Give back connections; the provider may be used again and opens new ones."""
-        ...
 
 
 @runtime_checkable
@@ -334,7 +309,6 @@ class Foresight(Protocol):
 
     async def foresee(self, request: Request) -> CacheUse | None:
         """What the cache would serve of a request if it were sent now; none where even it cannot be sure."""
-        ...
 
 
 class Archive(Protocol):
@@ -345,11 +319,9 @@ class Archive(Protocol):
 
         What the vault has just as it was is left to it.
         """
-        ...
 
     def load(self, path: Path, *, vault: Path | None = None, held: Held | None = None) -> Chronicle:
         """Read a conversation; ``held`` gives those of its contents that are there already."""
-        ...
 
 
 class Summarizer(Protocol):
@@ -357,7 +329,6 @@ class Summarizer(Protocol):
 
     def summarize(self, messages: Sequence[Message], *, max_tokens: int) -> str:
         """What the model answers to these messages, in about this many tokens at most."""
-        ...
 
 
 class MemoryBook(Protocol):
@@ -366,31 +337,24 @@ class MemoryBook(Protocol):
     @property
     def folder(self) -> Path:
         """Where it is kept."""
-        ...
 
     def read(self) -> Sequence[Fact]:
         """Every fact, then a line for each recent conversation; a child of ``bad_input`` says what is wrong."""
-        ...
 
     def add(self, text: str, *, kind: FactKind = FactKind.SAVED, chat: str = "") -> tuple[Fact, bool]:
         """One more line, and whether it is new; of a conversation by its key the one line that tells of it."""
-        ...
 
     def plan(self, text: str, *, kind: FactKind = FactKind.SAVED) -> NoteChange:
         """What adding a fact would change."""
-        ...
 
     def remove(self, which: str) -> Fact:
         """Take one out, by its number, its id, or words that only it has."""
-        ...
 
     def edit(self, which: str, text: str) -> Fact:
         """Another text in place of one, which is the user's from then on."""
-        ...
 
     def forget(self, chat: str) -> bool:
         """Take out what tells of a conversation, by its key; whether there was something."""
-        ...
 
 
 class Dialects(Protocol):
@@ -401,8 +365,6 @@ class Dialects(Protocol):
 
         Unless ``any_model``, one that is known to be of another maker is refused.
         """
-        ...
 
     def read(self, answer: object) -> Reply:
         """The reply in an SDK's own object, plain data, or a stream that has ended; an error if nobody knows it."""
-        ...

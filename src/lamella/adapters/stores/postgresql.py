@@ -162,7 +162,7 @@ class PostgresDatabase:
         return self._insist(lambda connection: _PostgresTransaction(connection).rows(sql, *values))
 
     def each(self, read: Callable[[Row], Result], sql: str, *values: object) -> list[Result]:
-        return self._insist(lambda connection: _read_each(connection, read, sql, values))
+        return self._insist(lambda connection: _PostgresTransaction(connection).each(read, sql, *values))
 
     def read(self, work: Callable[[Transaction], Result]) -> Result:
         begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
@@ -274,14 +274,6 @@ def _run(connection: Connection, begin: str, work: Callable[[Transaction], Resul
     return result
 
 
-def _read_each(
-    connection: Connection, read: Callable[[Row], Result], sql: str, values: Sequence[object]
-) -> list[Result]:
-    # All rows at once would be in memory three times over: as they came, as a result, and as values.
-    with connection.cursor() as cursor:
-        return [read(row) for row in cursor.stream(_translate(sql), values, binary=True)]
-
-
 class _PostgresTransaction:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -297,6 +289,11 @@ class _PostgresTransaction:
     def rows(self, sql: str, *values: object) -> list[Row]:
         # Bytes come as they are; as text they would come in hex digits, which takes several times as long.
         return self._connection.execute(_translate(sql), values, binary=True).fetchall()
+
+    def each(self, read: Callable[[Row], Result], sql: str, *values: object) -> list[Result]:
+        # All rows at once would be in memory three times over: as they came, as a result, and as values.
+        with self._connection.cursor() as cursor:
+            return [read(row) for row in cursor.stream(_translate(sql), values, binary=True)]
 
 
 @lru_cache(maxsize=128)

@@ -100,9 +100,9 @@ class SqliteDatabase:
     ) -> list[Result]:
         if self._path == MEMORY:
             with self._lock:
-                return self._gather(gather, sql, values, self._connection)
+                return self._gather(gather, sql, values)
         with self._looking_up:
-            return self._gather(gather, sql, values, self._open_reader())
+            return self._gather(gather, sql, values, connection=self._open_reader())
 
     def _open_reader(self) -> sqlite3.Connection:
         if self._reader is None:
@@ -258,26 +258,28 @@ class SqliteDatabase:
             self._reader = self._connection
 
     def _run(self, sql: str, values: Sequence[object] = (), connection: sqlite3.Connection | None = None) -> list[Row]:
-        return self._gather(sqlite3.Cursor.fetchall, sql, values, connection or self._connection)
+        return self._gather(sqlite3.Cursor.fetchall, sql, values, connection=connection)
 
     def _gather(
         self,
         gather: Callable[[sqlite3.Cursor], list[Result]],
         sql: str,
         values: Sequence[object],
-        connection: sqlite3.Connection,
+        *,
+        connection: sqlite3.Connection | None = None,
     ) -> list[Result]:
+        used = connection or self._connection
         try:
-            return gather(connection.execute(sql, values))
+            return gather(used.execute(sql, values))
         except sqlite3.Error as error:
             if not str(error).startswith(_UNDECODABLE):
                 raise self._explain(error) from error
         # One text that is no UTF-8 keeps nobody from the rows beside it; verifying finds what it should be.
-        connection.text_factory = partial(str, encoding="utf-8", errors="replace")
+        used.text_factory = partial(str, encoding="utf-8", errors="replace")
         try:
-            return gather(connection.execute(sql, values))
+            return gather(used.execute(sql, values))
         finally:
-            connection.text_factory = str
+            used.text_factory = str
 
     def _change(self, sql: str, values: Sequence[object]) -> int:
         try:

@@ -102,7 +102,7 @@ def _wish(rules: SummaryRules, writes: int) -> str:
 def texts_of(exchanges: Sequence[Exchange]) -> list[str]:
     """Everything said in some turns."""
     said = [one for exchange in exchanges for one in (exchange.user, exchange.reply, *exchange.joined)]
-    return [one.original for one in said]
+    return [one.segment.text if one.whole is None else one.whole[one.segment.id] for one in said]
 
 
 def key_of(exchanges: Sequence[Exchange], told: Sequence[str] = ()) -> str:

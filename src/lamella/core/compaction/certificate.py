@@ -116,7 +116,11 @@ def _count(found: dict[str, bool], stand: Collection[str]) -> tuple[int, int, in
 def _list_touched(before: State, named: Collection[str], path: frozenset[str]) -> list[_Touched]:
     exchanges = before.talk.exchanges
     said = [one for exchange in exchanges for one in (exchange.user, exchange.reply, *exchange.joined)]
-    touched = [(one.original, not path or one.segment.id in path) for one in said if one.segment.id in named]
+    touched = [
+        (one.segment.text if one.whole is None else one.whole[one.segment.id], not path or one.segment.id in path)
+        for one in said
+        if one.segment.id in named
+    ]
     # What came with a turn or was called for in it is found with the turn.
     tools = [tool.artifact for exchange in exchanges for tool in exchange.tools]
     touched += [(artifact.text, True) for artifact in tools if artifact.id in named]

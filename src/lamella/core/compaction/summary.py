@@ -90,9 +90,11 @@ def _weigh_all(exchanges: Sequence[Exchange], draft: Draft) -> list[int]:
 
 def _weigh_originals(exchanges: Sequence[Exchange], measure: Measure) -> list[int]:
     """What all that was said in each turn weighs."""
-    said = [(one.user, one.reply, *one.joined) for one in exchanges]
     weigh = measure.count
-    return [sum([one.segment.tokens if one.whole is None else weigh(one.original) for one in every]) for every in said]
+    return [
+        sum([one.segment.tokens if one.whole is None else weigh(one.original) for one in exchange.said])
+        for exchange in exchanges
+    ]
 
 
 def _list_free(draft: Draft) -> Sequence[Exchange]:

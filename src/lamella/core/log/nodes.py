@@ -15,7 +15,7 @@ from lamella.core.log.events.reply import CitedSource, ReplyEvent
 from lamella.core.log.events.rounds import StoredRound, list_hashes
 from lamella.core.log.ids import Voice, message_id, name_result
 from lamella.core.log.placement import Placement
-from lamella.core.messages.whole import TextShelf
+from lamella.core.messages.whole import WholeTexts
 from lamella.core.values import replace
 from lamella.errors import StoreDamagedError
 
@@ -143,7 +143,7 @@ class ToldSpan:
     def __init__(
         self,
         names: Sequence[str],
-        texts: Sequence[str | TextShelf],
+        texts: Sequence[str | WholeTexts],
         *,
         parent: str,
         model: str | None,
@@ -268,9 +268,9 @@ def split_told(told: Iterable[ToldPart], turns: int) -> tuple[list[ToldPart], li
     return before, rest
 
 
-def list_said(told: Iterable[ToldPart]) -> tuple[tuple[str, ...], tuple[str | TextShelf, ...]]:
+def list_said(told: Iterable[ToldPart]) -> tuple[tuple[str, ...], tuple[str | WholeTexts, ...]]:
     """The ids of a branch's questions and replies in their order, and their texts, as far as these were read."""
-    texts: list[str | TextShelf] = []
+    texts: list[str | WholeTexts] = []
     for part in list_spans(told):
         if not isinstance(part, Told):
             texts += part.texts

@@ -173,7 +173,7 @@ def shorten_replies(
         for said in (reply, *joined):
             text = None
             if said.segment.id in names and said.segment.form is not form:
-                whole = said.original
+                whole = said.segment.text if said.whole is None else said.whole[said.segment.id]
                 text = shorter(whole, said.turn or exchange.number + 1, gists.get(said.segment.id))
             replies.append(said if text is None else shorten(said, text, form=form, count=count))
         cut_down = replace(exchange, reply=replies[0])

@@ -52,7 +52,7 @@ class _CountPage(dict[str, int]):
 
     def __missing__(self, text: str) -> int:
         self._looked_for += 1
-        if self._looked_for > _FEW:
+        if self._looked_for > _FEW and (self._said or self._apart):
             # Whoever tells a whole past looks up every message, once.
             self._join_said()
         if text in self._texts:

@@ -32,7 +32,7 @@ def cut_chitchat(draft: Draft) -> Step | None:
         if index and bare and "?" not in asked.text and is_chitchat(asked.text, after=after, words=words):
             removed.append(asked.id)
         last = exchange.joined[-1] if exchange.joined else exchange.reply
-        after = last.original
+        after = last.segment.text if last.whole is None else last.whole[last.segment.id]
     return Step(name=StepName.CHITCHAT, removed=tuple(removed)) if removed else None
 
 
@@ -93,7 +93,7 @@ def _weigh_replies(ranked: Sequence[Exchange], draft: Draft) -> Iterator[tuple[s
 def _list_candidates(exchanges: Sequence[Exchange]) -> list[Candidate]:
     # Thousands of them are made in one plan: nothing is called for those that hold no code.
     said = [(one.user, one.reply, *one.joined) for one in exchanges]
-    texts = [[one.original for one in every] for every in said]
+    texts = [[one.segment.text if one.whole is None else one.whole[one.segment.id] for one in every] for every in said]
     coded = [[text for text in every if BEGINS_CODE.search(text)] for every in texts]
     return [
         Candidate(

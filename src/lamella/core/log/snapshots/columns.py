@@ -5,7 +5,7 @@ times, calls and hashes of requests sent long ago are read where they are asked 
 """
 
 import zlib
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from operator import attrgetter
 from typing import NamedTuple, cast, overload
@@ -19,7 +19,7 @@ from lamella.core.log.events.reply import ReplyEvent
 from lamella.core.log.events.terms import GivenTerms
 from lamella.core.log.nodes import Node, damaged
 from lamella.core.log.placement import Placement
-from lamella.core.messages.whole import TextShelf
+from lamella.core.messages.whole import WholeTexts
 from lamella.core.values import replace
 
 _ENCODER = Encoder()
@@ -102,7 +102,7 @@ class PackedNodes(Sequence[Node]):
         return self.columns.rest if bytes(self.columns.rest) != _NOTHING else self._apart_columns[1]
 
     @cached_property
-    def at_hand(self) -> tuple[str | TextShelf, ...]:
+    def at_hand(self) -> tuple[str | WholeTexts, ...]:
         """What they say, as far as it was read, and where the rest is found."""
         texts = self.columns.texts
         if None not in texts:
@@ -161,12 +161,25 @@ class PackedNodes(Sequence[Node]):
         return hash(self.columns.names)
 
 
-class _PackedTexts(TextShelf):
+class _PackedTexts(WholeTexts):
+    """Texts of packed messages by their ids. Only it is equal to itself: nothing is read to find that out."""
+
     def __init__(self, nodes: PackedNodes) -> None:
         self._nodes = nodes
 
-    def find(self, message: str) -> str:
-        return self._nodes.texts[self._nodes.columns.names.index(message)]
+    def __getitem__(self, name: str) -> str:
+        names = self._nodes.columns.names
+        if name not in names:
+            raise KeyError(name)
+        return self._nodes.texts[names.index(name)]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._nodes.columns.names)
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    __eq__, __hash__ = object.__eq__, object.__hash__
 
 
 def _list_inside(runs: Iterable[WrittenRun]) -> list[int]:

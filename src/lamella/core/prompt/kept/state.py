@@ -15,7 +15,7 @@ from lamella.core.budget.counting import Measure
 from lamella.core.log.compactions import CompactionsInForce
 from lamella.core.log.events.artifact import Contents, StoredArtifact
 from lamella.core.log.terms import Terms
-from lamella.core.messages.whole import KnownText, TextShelf
+from lamella.core.messages.whole import WholeTexts
 from lamella.core.prompt.kept.known import (
     KeptEntry,
     KeptPiece,
@@ -63,24 +63,14 @@ _Body = tuple[
 
 
 def _write_odd(value: object) -> object:
-    if isinstance(value, KnownText):
-        return value.find("")
     if isinstance(value, Series | MappingProxyType):
         return dict(value) if isinstance(value, MappingProxyType) else list(value)
     raise TypeError(f"a {type(value).__name__} is not kept")
 
 
-def _read_odd(kind: type, value: object) -> object:
-    if kind is TextShelf and isinstance(value, str):
-        return KnownText(value)
-    if isinstance(value, list):
-        return Series(value)
-    raise ValueError(f"this is no {kind}")
-
-
 _ENCODER = Encoder(enc_hook=_write_odd)
 _DECODER = Decoder(tuple[_Grounds, int, str, Raw])
-_BODY_DECODER = Decoder(_Body, dec_hook=_read_odd)
+_BODY_DECODER = Decoder(_Body, dec_hook=lambda _type, items: Series(items))
 
 # What gives the texts of contents by their hashes.
 ReadTexts = Callable[[Collection[str]], Mapping[str, str]]
@@ -117,7 +107,7 @@ class KeptState:
     def unpack(
         self,
         names: Sequence[str],
-        texts: Sequence[str | TextShelf],
+        texts: Sequence[str | WholeTexts],
         contents: Contents,
         *,
         blocks: Mapping[str, str] = MappingProxyType({}),
@@ -166,7 +156,7 @@ def _find_grounds(names: Sequence[str], committed: CompactionsInForce, *, usual:
 def write_state(
     state: State,
     names: Sequence[str],
-    texts: Sequence[str | TextShelf],
+    texts: Sequence[str | WholeTexts],
     *,
     committed: CompactionsInForce,
     usual: Terms,
@@ -191,7 +181,7 @@ def write_state(
 def _pack(
     state: State,
     names: Sequence[str],
-    texts: Sequence[str | TextShelf],
+    texts: Sequence[str | WholeTexts],
     *,
     shelves: Shelves,
     measure: Measure,

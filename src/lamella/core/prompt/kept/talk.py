@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from lamella.core.log.placement import Form
 from lamella.core.messages.model import Message, Role
-from lamella.core.messages.whole import KnownText, TextShelf
+from lamella.core.messages.whole import WholeTexts
 from lamella.core.prompt.kept.known import Shelves
 from lamella.core.prompt.layers.strip import Exchange, make_exchanges
 from lamella.core.values import replace
@@ -30,7 +30,7 @@ _TYPED = -1
 def pack_talk(
     exchanges: Sequence[Exchange],
     names: Sequence[str],
-    texts: Sequence[str | TextShelf],
+    texts: Sequence[str | WholeTexts],
     *,
     shelves: Shelves,
 ) -> KeptTalk:
@@ -71,7 +71,7 @@ def _are_same(one: Exchange, other: Exchange) -> bool:
 
 def _read_whole(exchange: Exchange) -> Exchange:
     """A turn with all that was said in it at hand, where less of it stands."""
-    replies = [one if one.whole is None else replace(one, whole=KnownText(one.original)) for one in exchange.replies]
+    replies = [one if one.whole is None else replace(one, whole={one.id: one.original}) for one in exchange.replies]
     return replace(exchange, reply=replies[0], joined=tuple(replies[1:]))
 
 
@@ -86,7 +86,7 @@ def _pack_question(exchange: Exchange, shelves: Shelves) -> KeptQuestion:
 
 
 def unpack_talk(
-    talk: KeptTalk, names: Sequence[str], texts: Sequence[str | TextShelf], *, pieces: Sequence[str]
+    talk: KeptTalk, names: Sequence[str], texts: Sequence[str | WholeTexts], *, pieces: Sequence[str]
 ) -> list[Exchange]:
     """The turns again."""
     numbers, places, tokens, attached, shorter, asked, odd = talk

@@ -12,7 +12,7 @@ from lamella.core.budget.counting import Measure, count_pieces
 from lamella.core.log.ids import Voice
 from lamella.core.log.placement import Form
 from lamella.core.messages.model import Message, Role
-from lamella.core.messages.whole import KnownText, TextShelf, read_texts
+from lamella.core.messages.whole import WholeTexts, read_texts
 from lamella.core.prompt.layers.library import Standing
 from lamella.core.prompt.layers.model import Count, Layer, LayerId, Segment, make_layer, message_place
 from lamella.core.prompt.layers.opening import NOTHING_LEFT_OUT, Opening, StandIn, Wishes
@@ -37,7 +37,7 @@ class Said(Struct, frozen=True, kw_only=True, gc=False):
 
     message: Message
     segment: Segment
-    whole: TextShelf | None = None
+    whole: WholeTexts | None = None
     turn: int | None = None
 
     @property
@@ -51,7 +51,7 @@ class Said(Struct, frozen=True, kw_only=True, gc=False):
     @property
     def original(self) -> str:
         """All that was said, whatever stands of it."""
-        return self.segment.text if self.whole is None else self.whole.find(self.segment.id)
+        return self.segment.text if self.whole is None else self.whole[self.segment.id]
 
 
 class Exchange(Struct, frozen=True, kw_only=True, gc=False):
@@ -184,13 +184,13 @@ def shorten(said: Said, text: str, *, form: Form, count: Count) -> Said:
     tokens = count(text)
     segment = replace(said.segment, form=form, text=text, tokens=tokens, recoverable=True)
     message = replace(said.message, pieces=(text,), tokens=tokens)
-    whole = KnownText(said.segment.text) if said.whole is None else said.whole
+    whole = {said.segment.id: said.segment.text} if said.whole is None else said.whole
     return replace(said, message=message, segment=segment, whole=whole)
 
 
 def make_exchanges(
     names: Sequence[str],
-    texts: Sequence[str | TextShelf],
+    texts: Sequence[str | WholeTexts],
     *,
     places: Iterable[int],
     numbers: Iterable[int],
@@ -202,10 +202,10 @@ def make_exchanges(
     Of some messages a ``shorter`` text stands there, by their index, in a form. ``tokens`` are those of what stands.
     """
     voices = cycle([(_ROLES[voice], _KINDS[voice]) for voice in (Voice.USER, Voice.REPLY)])
-    said, forms, wholes = list(texts), [_FULL] * len(texts), list[TextShelf | None]([None]) * len(texts)
+    said, forms, wholes = list(texts), [_FULL] * len(texts), list[WholeTexts | None]([None]) * len(texts)
     for at, (text, form) in shorter.items():
         whole = texts[at]
-        said[at], forms[at], wholes[at] = text, form, KnownText(whole) if isinstance(whole, str) else whole
+        said[at], forms[at], wholes[at] = text, form, {names[at]: whole} if isinstance(whole, str) else whole
     shown = read_texts(names, said)
     columns = zip(names, shown, tokens, map(message_place, places), voices, forms, wholes, strict=False)
     every = [

@@ -10,7 +10,7 @@ from lamella.core.log.nodes import Told, ToldPart, list_said, name_messages, spl
 from lamella.core.log.terms import Terms
 from lamella.core.log.tree import Nodes
 from lamella.core.log.turn import Turn, TurnRun
-from lamella.core.messages.whole import TextShelf
+from lamella.core.messages.whole import WholeTexts
 from lamella.core.prompt.kept.state import list_standing, read_state, write_state
 from lamella.core.prompt.state import State
 from lamella.engine.dialogue.past import Past
@@ -57,7 +57,7 @@ class BranchReader:
         )
         return self._kept.read_contents((*path_hashes(told), *committed_hashes(own)))
 
-    def _find_state(self, names: Sequence[str], texts: Sequence[str | TextShelf], kept: bytes) -> State | None:
+    def _find_state(self, names: Sequence[str], texts: Sequence[str | WholeTexts], kept: bytes) -> State | None:
         """What was kept, if nothing it tells of was said again since, or asked otherwise."""
         nodes, asked = self._log.nodes, self._log.asked
         stays = isinstance(nodes, Nodes) and nodes.as_kept and asked.keys().isdisjoint(names)

@@ -32,7 +32,7 @@ class KeptBranch(NamedTuple):
 NOTHING_KEPT = KeptBranch(b"", {}, None)
 
 
-class _Holding(NamedTuple):
+class _HeldParts(NamedTuple):
     """What one of them has: columns of messages, blocks by hash and how long they are, and how long all of it is."""
 
     columns: Columns
@@ -46,11 +46,11 @@ class EarlierCheckpoints:
     def __init__(self, store: Store, conversation: str) -> None:
         self._store = store
         self._conversation = conversation
-        self._holdings: dict[int, _Holding] = {}
+        self._holdings: dict[int, _HeldParts] = {}
         # The last of them, until it was left without what only the newest needs.
         self._whole: Snapshot | None = None
         # What they have once what was lessened last is kept.
-        self._lessened: dict[int, _Holding] = {}
+        self._lessened: dict[int, _HeldParts] = {}
 
     def put(self, snapshot: Snapshot, size: int, *, whole: bool) -> None:
         """Take in one of so many bytes that grows no more; a whole one still has what only the newest needs."""
@@ -91,11 +91,11 @@ class EarlierCheckpoints:
         return {one.version: one for one in snapshots if one is not None}
 
 
-def _weigh(columns: Columns, blocks: Mapping[str, str], size: int) -> _Holding:
-    return _Holding(columns, {name: len(block) for name, block in blocks.items()}, size)
+def _weigh(columns: Columns, blocks: Mapping[str, str], size: int) -> _HeldParts:
+    return _HeldParts(columns, {name: len(block) for name, block in blocks.items()}, size)
 
 
-def _weigh_idle(holdings: Iterable[_Holding], branch: KeptBranch) -> int:
+def _weigh_idle(holdings: Iterable[_HeldParts], branch: KeptBranch) -> int:
     """How long blocks and texts are that are held and that no state needs now."""
     idle = 0
     for columns, blocks, _ in holdings:
@@ -108,14 +108,14 @@ def _weigh_idle(holdings: Iterable[_Holding], branch: KeptBranch) -> int:
 
 def _lessen_each(
     snapshots: Iterable[Snapshot], *, named: Collection[str] | None, standing: Collection[str] | None
-) -> list[tuple[Checkpoint, _Holding]]:
+) -> list[tuple[Checkpoint, _HeldParts]]:
     found = [_lessen(one, named=named, standing=standing) for one in snapshots]
     return [one for one in found if one is not None]
 
 
 def _lessen(
     snapshot: Snapshot, *, named: Collection[str] | None, standing: Collection[str] | None
-) -> tuple[Checkpoint, _Holding] | None:
+) -> tuple[Checkpoint, _HeldParts] | None:
     """A checkpoint without what is asked of the newest alone, its log and the state that its branch came to.
 
     It keeps no block but those that are ``named``, where that is told. None where it cannot be written or read.

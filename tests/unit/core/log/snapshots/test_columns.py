@@ -24,7 +24,6 @@ from lamella.core.log.snapshots.snapshot import (
     write_apart,
     write_snapshot,
 )
-from lamella.core.messages.whole import TextShelf
 from lamella.core.values import replace
 
 TURNS = list(fold(RECORDS).nodes.values())
@@ -102,8 +101,11 @@ def test_a_branch_is_listed_and_its_texts_are_found_where_they_are() -> None:
     ]
     assert apart.asked == 0
     shelf = texts[1]
-    assert isinstance(shelf, TextShelf)
-    assert [shelf.find(node.id) for node in TURNS] == [node.text for node in TURNS]
+    assert not isinstance(shelf, str)
+    assert texts[3] is shelf
+    assert list(shelf) == [node.id for node in TURNS]
+    assert apart.asked == 0
+    assert dict(shelf) == {node.id: node.text for node in TURNS}
     assert apart.asked == 1
     assert log.path() == fold(RECORDS).path()
 

@@ -10,6 +10,7 @@ from lamella.adapters.stores.memory import MemoryStore
 from lamella.core.log.snapshots.columns import keep_packed
 from lamella.core.values import replace
 from lamella.engine.chat import Chat
+from lamella.engine.keeping.checkpoints.earlier import NOTHING_KEPT, EarlierCheckpoints
 from lamella.errors import StoreDamagedError
 from lamella.holdings import Checkpoint
 from lamella.ports import Result, Store
@@ -71,6 +72,10 @@ def test_what_does_not_stand_in_its_own_words_is_kept_apart_and_what_does_is_at_
     assert there.isdisjoint(REPLIES[:4])
     assert {"And 0?", "So it is."} <= there
     assert damages(store) == []
+
+
+def test_where_there_are_none_nothing_is_lessened() -> None:
+    assert EarlierCheckpoints(MemoryStore(), "chat").lessen(NOTHING_KEPT) == ()
 
 
 def test_before_anything_is_compacted_every_text_is_at_hand() -> None:
