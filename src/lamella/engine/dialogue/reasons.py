@@ -36,7 +36,7 @@ class RemedyKind(StrEnum):
     UNDO = "undo"
     SET = "set"
     RECALL = "recall"
-    SWITCH = "switch"
+    FORK = "fork"
 
 
 class Remedy(Struct, frozen=True, kw_only=True):
@@ -91,7 +91,7 @@ def explain(name: str, past: Past, sent: Prompt, *, erased: Collection[str] = ()
         why, remedies = "It was erased: nothing of it is left.", [Remedy(do=RemedyKind.ATTACH, what=found)]
     elif trace is None and name in said:
         why = "It is a message that this branch goes on without: it is on another one."
-        remedies = [Remedy(do=RemedyKind.SWITCH, what=name)]
+        remedies = [Remedy(do=RemedyKind.FORK, what=name)]
     elif trace is None:
         why, remedies = (_tell_part(found), []) if segments else _tell_unknown(found, traces)
     elif segments:

@@ -37,5 +37,5 @@ def _tell_remedy(chat: str, remedy: Remedy, *, store: str | None) -> str:
             return f"set: {remedy.what}"
         case RemedyKind.RECALL:
             return f"only read it: {name_command('recall', chat, remedy.what, store=store)}"
-        case RemedyKind.SWITCH:
+        case RemedyKind.FORK:
             return f"go on from it: {name_command('chats fork', chat, remedy.what, store=store)}"
