@@ -91,7 +91,7 @@ def test_a_chat_keeps_the_cache_while_nobody_types_where_settings_say_so(
     script = tmp_path / "replies.json"
     script.write_text(json.dumps(["Said.", "K"]), encoding="utf-8")
     file = tmp_path / "facts.toml"
-    known = f'[[model]]\nmatch = "{script}"\nas_of = 2026-11-17\nlifetime = 2\nread = 0.01\n'
+    known = f'[[model]]\nmatch = "{script}"\nas_of = 2026-11-17\nlifetime = 6\nread = 0.01\n'
     file.write_text(known, encoding="utf-8")
     url = f"sqlite:///{tmp_path}/chats.db"
     words = ["chat", "garden", "--store", url, "--model", f"scripted:{script}", "--set", "keep_alive=1"]

@@ -150,6 +150,7 @@ def test_an_archive_carries_key_and_name_and_both_conversations_of_a_name_stay(
 def _take_back_to_schema_3(path: Path) -> None:
     """A store as it was before there were names; only keys that people chose can be in it."""
     with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("ALTER TABLE checkpoints DROP COLUMN apart")
         connection.execute("DROP TABLE shelf")
         connection.execute("DROP INDEX conversations_by_name")
         connection.execute("ALTER TABLE conversations DROP COLUMN name")
