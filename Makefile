@@ -32,7 +32,7 @@ $(STAMP): requirements.lock requirements-model.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "error: $(PYTHON) is older than Python 3.11" >&2; echo "hint: make PYTHON=python3.12" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@echo "Installing requirements.lock into $(VENV) ..."
+	@echo "Installing requirements.lock into $(VENV): some 850 MB, for a minute or more ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes --requirement requirements-model.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
@@ -41,7 +41,7 @@ $(STAMP): requirements.lock requirements-model.lock pyproject.toml
 demo: $(STAMP)
 	@echo "Four questions about two notes of examples/vault, to a small model in this process, offline:"
 	@echo
-	@$(BIN)/lamella chat --vault examples/vault --strata --max-tokens 40 --store memory: --system "Answer in one short sentence, only from the notes." --set temperature=0 < examples/demo.txt
+	@LAMELLA_MEMORY=off $(BIN)/lamella chat --vault examples/vault --strata --max-tokens 40 --store memory: --system "Answer in one short sentence, only from the notes." --set temperature=0 < examples/demo.txt
 	@echo
 	@echo "Go on yourself:  .venv/bin/lamella chat --vault examples/vault"
 	@echo "A real model:    .venv/bin/lamella chat --vault examples/vault --model anthropic:claude-opus-5-5"
