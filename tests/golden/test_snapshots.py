@@ -39,7 +39,7 @@ def test_what_this_format_has_kept_apart_is_read_as_its_messages() -> None:
     turns = take_turns()
     kept, apart = set_apart(turns, {one.id for one in turns[::2]})
     assert len(turns) >= 4
-    assert read_apart(data, (3, 9)) == apart
+    assert read_apart(data, (NAME, 3, 9)) == apart
     assert list(PackedNodes(kept.columns, lambda _: apart)) == turns
 
 

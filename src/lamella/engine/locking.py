@@ -24,7 +24,7 @@ _Kind = TypeVar("_Kind", bound=type[Lockable])
 
 
 def one_at_a_time(*, except_for: Collection[str], properties: Collection[str] = ()) -> Callable[[_Kind], _Kind]:
-    """A class with each public method holding the lock of its object, but those that only read what is in memory.
+    """A class with each public method holding the lock of its object, but those that change nothing in memory.
 
     Most properties do only that; those that are named here do more.
     """

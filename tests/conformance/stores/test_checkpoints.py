@@ -109,7 +109,7 @@ def test_what_is_apart_from_an_earlier_one_is_kept_with_the_next(store: Store) -
     assert list_checkpoints(store, "c") == [less, Checkpoint(version=2, data=b"x")]
 
 
-def test_each_is_read_as_it_comes_and_what_reading_raises_is_raised(store: Store) -> None:
+def test_what_reading_one_raises_is_raised_and_the_store_goes_on(store: Store) -> None:
     fill(store)
     assert list(store.read_checkpoints("c", lambda one: one.version)) == [1, 2, 3]
 

@@ -71,4 +71,4 @@ def write_turns_apart() -> bytes:
     """What is kept apart of them where every second message stands."""
     turns = take_turns()
     _, apart = set_apart(turns, {one.id for one in turns[::2]})
-    return write_apart(apart, (3, 9))
+    return write_apart(apart, (NAME, 3, 9))

@@ -5,7 +5,6 @@ readable. A branch is named by its last message.
 """
 
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
-from functools import cached_property
 from typing import assert_never
 
 from msgspec import Struct, field
@@ -47,8 +46,8 @@ from lamella.core.log.nodes import (
 from lamella.core.log.records import Record
 from lamella.core.log.stages import StageEntry, carry_stages, stages_on
 from lamella.core.log.terms import Rewrite
-from lamella.core.log.tree import MessageNumbers, find_path
-from lamella.core.values import replace
+from lamella.core.log.tree import MessageNumbers, find_path, list_parents
+from lamella.core.values import FoundOnce, replace
 
 # Members by name of their own: see docs/decisions/msgspec.md.
 _USER, _REPLY = Voice.USER, Voice.REPLY
@@ -95,12 +94,12 @@ class Log(Struct, dict=True):
     stages: tuple[StageEntry, ...] = ()
     _leaves: dict[str, None] = {}
 
-    @cached_property
+    @FoundOnce
     def _followed(self) -> dict[str, tuple[str, ...]]:
         """The messages that others follow, each with those."""
         followed: dict[str, tuple[str, ...]] = {}
-        for name, node in self.nodes.items():
-            followed[node.parent] = (*followed.get(node.parent, ()), name)
+        for name, parent in list_parents(self.nodes):
+            followed[parent] = (*followed.get(parent, ()), name)
         return followed
 
     def extend(self, records: Iterable[Record]) -> None:

@@ -1,7 +1,6 @@
 """Messages of the tree: one event that says something is one node."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
 from itertools import islice
 from typing import NamedTuple, overload
 
@@ -16,7 +15,7 @@ from lamella.core.log.events.rounds import StoredRound, list_hashes
 from lamella.core.log.ids import Voice, message_id, name_result
 from lamella.core.log.placement import Placement
 from lamella.core.messages.whole import WholeTexts
-from lamella.core.values import replace
+from lamella.core.values import FoundOnce, replace
 from lamella.errors import StoreDamagedError
 
 # What reading an event that is not what it was can raise.
@@ -155,7 +154,7 @@ class ToldSpan:
         self.model = model
         self._read = read
 
-    @cached_property
+    @FoundOnce
     def parts(self) -> Sequence[Told | ToldRun]:
         """The turns, and runs of them."""
         return self._read()

@@ -66,6 +66,14 @@ class Nodes(MutableMapping[str, Node]):
             return list(found.values())
         return [found[name] for name in self if name in found]
 
+    def parents(self) -> dict[str, str]:
+        """Whom messages follow that were kept as whole turns, each after another, and not looked at since."""
+        parents: dict[str, str] = {}
+        for columns in [part.columns for part in self._parts]:
+            if columns.line is not None:
+                parents |= zip(columns.names, (columns.line[0], *columns.names), strict=False)
+        return {name: parent for name, parent in parents.items() if name not in self._live}
+
     def number(self, name: str) -> int:
         """The number of a message, without unpacking it."""
         node = self._live.get(name)
@@ -141,6 +149,13 @@ def find_path(
 def _as_asked(question: Node, event: MessageEvent | None) -> Node:
     """A question as it was asked for a reply, or for itself where it is open once more."""
     return question if event is None else replace(question, event=event)
+
+
+def list_parents(nodes: Mapping[str, Node]) -> Iterator[tuple[str, str]]:
+    """Every message with the one that it follows; whole turns of snapshots are not unpacked for that."""
+    kept = nodes.parents() if isinstance(nodes, Nodes) else {}
+    for name in nodes:
+        yield name, kept[name] if name in kept else nodes[name].parent
 
 
 class MessageNumbers(Mapping[str, int]):

@@ -13,8 +13,10 @@ from lamella.core.text.words import make_title
 
 def tell_title(log: Log) -> str:
     """The title of a conversation."""
+    if log.title:
+        return log.title
     first = next(iter(log.nodes.values()), None)
-    return log.title or ("" if first is None else make_title(first.typed))
+    return "" if first is None else make_title(first.typed)
 
 
 def read_title(records: Sequence[Record]) -> str | None:

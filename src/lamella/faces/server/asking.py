@@ -163,16 +163,14 @@ async def respond(asking: AskedTurn, run: Run, request: Request, *, stream: bool
     calls = await wait_with(request, _hear_calls(run))
     chat = asking.chat
     assert chat is not None, "a run that is over was begun in a chat"
-    return JSONResponse(
-        view_answered(
-            chat.id,
-            chat.find_turn(run.message or ""),
-            chat.ledger()[-1:],
-            calls=calls,
-            warnings=asking.warnings,
-            stopped=run.stopped,
-        )
-    )
+
+    def view() -> JSONResponse:
+        turn, ledger = chat.find_turn(run.message or ""), chat.ledger()[-1:]
+        body = view_answered(chat.id, turn, ledger, calls=calls, warnings=asking.warnings, stopped=run.stopped)
+        return JSONResponse(body)
+
+    # Turns from before the chat was opened are read from the store when they are looked at first.
+    return await asking.state.suite.pool.workers.run(view)
 
 
 async def _hear_calls(run: Run) -> list[ToolCall]:

@@ -202,7 +202,7 @@ def test_what_cannot_be_unpacked_is_damage() -> None:
     for packed in (b"", b"nothing that was packed"):
         with pytest.raises(StoreDamagedError):
             read(msgpack.encode((runs, apart, packed)))
-    with pytest.raises(StoreDamagedError):
+    with pytest.raises(StoreDamagedError, match="cannot be read: Expected"):
         read(b"nothing that was written")
 
 

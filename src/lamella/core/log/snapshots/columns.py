@@ -6,7 +6,6 @@ times, calls and hashes of requests sent long ago are read where they are asked 
 
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from functools import cached_property
 from operator import attrgetter
 from typing import NamedTuple, cast, overload
 
@@ -20,7 +19,7 @@ from lamella.core.log.events.terms import GivenTerms
 from lamella.core.log.nodes import Node, damaged
 from lamella.core.log.placement import Placement
 from lamella.core.messages.whole import WholeTexts
-from lamella.core.values import replace
+from lamella.core.values import FoundOnce, replace
 
 _ENCODER = Encoder()
 _NOTHING = _ENCODER.encode(None)
@@ -74,11 +73,11 @@ class PackedNodes(Sequence[Node]):
         self.columns = columns
         self._read_apart = read_apart
 
-    @cached_property
+    @FoundOnce
     def _apart_columns(self) -> ApartColumns:
         return NOTHING_APART if self._read_apart is None else self._read_apart(self.columns)
 
-    @cached_property
+    @FoundOnce
     def texts(self) -> tuple[str, ...]:
         """What all of them say."""
         if None not in self.columns.texts:
@@ -101,7 +100,7 @@ class PackedNodes(Sequence[Node]):
         """Everything about them but ids, texts and numbers."""
         return self.columns.rest if bytes(self.columns.rest) != _NOTHING else self._apart_columns[1]
 
-    @cached_property
+    @FoundOnce
     def at_hand(self) -> tuple[str | WholeTexts, ...]:
         """What they say, as far as it was read, and where the rest is found."""
         texts = self.columns.texts
@@ -110,7 +109,7 @@ class PackedNodes(Sequence[Node]):
         shelf = _PackedTexts(self)
         return tuple([shelf if text is None else text for text in texts])
 
-    @cached_property
+    @FoundOnce
     def _rest(self) -> WrittenRest:
         try:
             rest: WrittenRest = _REST_DECODER.decode(self.rest)
@@ -123,11 +122,11 @@ class PackedNodes(Sequence[Node]):
         """The runs among them."""
         return self._rest[0]
 
-    @cached_property
+    @FoundOnce
     def _apart(self) -> dict[int, Node]:
         return dict(zip(_list_apart(self.runs, len(self)), self._rest[1], strict=True))
 
-    @cached_property
+    @FoundOnce
     def _unpacked(self) -> dict[int, Node]:
         try:
             runs, _, packed = self._rest

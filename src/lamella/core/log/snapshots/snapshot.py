@@ -26,8 +26,8 @@ _DIGEST = 4
 # SQLite takes no value of more than 10**9 bytes, PostgreSQL none of more than 2**30.
 _LARGEST = 2**29
 
-# The place of a snapshot among the events: it comes after so many, and ends with so many.
-SnapshotPlace = tuple[int, int]
+# The place of a snapshot: whose events they are, after how many of them it comes, and with how many it ends.
+SnapshotPlace = tuple[str, int, int]
 
 
 class Snapshot(Struct, frozen=True, kw_only=True, dict=True, eq=False):
@@ -172,7 +172,7 @@ def read_snapshot(
         version=version,
         conversation=conversation,
         told=None if bytes(told) == _NOT_TOLD else told.copy(),
-        nodes=PackedNodes(columns, None if find_apart is None else partial(find_apart, (after, version))),
+        nodes=PackedNodes(columns, None if find_apart is None else partial(find_apart, (conversation, after, version))),
         tokens=tokens,
         counts=counts,
         state=state,
@@ -186,10 +186,10 @@ def read_apart(data: bytes, place: SnapshotPlace) -> ApartColumns | None:
     if written is None:
         return None
     try:
-        found, apart = _APART_DECODER.decode(written)
+        found, (texts, rest) = _APART_DECODER.decode(written)
     except (DecodeError, RecursionError, ValueError):
         return None
-    return apart if found == place else None
+    return (texts, rest.copy()) if found == place else None
 
 
 def is_of_another_format(data: bytes) -> bool:

@@ -80,7 +80,8 @@ def _is_block(piece: str, one: Standing) -> bool:
     """Whether a piece shows a whole text."""
     if one.form is not Form.FULL:
         return False
-    # What nobody has read yet stood whole when it was kept, or it would have been read.
+    # One that was left unread stood whole when it was kept, and is not read to find that out. A piece beside its block,
+    # such as a line before it, is kept as one then, and read again as it was.
     return isinstance(one.artifact, UnreadArtifact) or piece in _render_blocks(one.artifact)
 
 

@@ -93,6 +93,8 @@ def unpack_talk(
     if numbers != tuple(range(len(numbers))):
         said = [at for number in numbers for at in (2 * number, 2 * number + 1)]
         names, texts = [names[at] for at in said], [texts[at] for at in said]
+    # Turns that stand there as they are need no text of theirs, which may not have been read.
+    texts = texts if not odd else ["" if at // 2 in odd else text for at, text in enumerate(texts)]
     less = {2 * at + 1: one for at, one in shorter.items()}
     exchanges = make_exchanges(names, texts, places=places, numbers=numbers, tokens=tokens, shorter=less)
     for at in attached:

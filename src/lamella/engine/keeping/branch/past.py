@@ -59,12 +59,13 @@ class BranchReader:
 
     def _find_state(self, names: Sequence[str], texts: Sequence[str | WholeTexts], kept: bytes) -> State | None:
         """What was kept, if nothing it tells of was said again since, or asked otherwise."""
+        # Taken whether they are used or not: nobody else asks for them.
+        blocks = self._kept.take_blocks()
         nodes, asked = self._log.nodes, self._log.asked
         stays = isinstance(nodes, Nodes) and nodes.as_kept and asked.keys().isdisjoint(names)
         packed = read_state(kept) if kept and stays else None
         if packed is None or not packed.holds(names, self._committed, usual=self._usual, measure=self._measure):
             return None
-        blocks = self._kept.take_blocks()
         contents = self._kept.read_contents(packed.hashes(blocks))
         found = packed.unpack(names, texts, contents, blocks=blocks, read_later=self._kept.read_texts)
         if found is None:

@@ -10,7 +10,7 @@ from lamella.core.log.snapshots.columns import keep_packed, list_texts
 from lamella.core.log.snapshots.snapshot import Snapshot, join_snapshots, make_snapshot, write_snapshot
 from lamella.core.values import replace
 from lamella.engine.keeping.checkpoints.earlier import EarlierCheckpoints, KeptBranch
-from lamella.engine.keeping.checkpoints.reading import ApartReader, read_checkpoint
+from lamella.engine.keeping.checkpoints.reading import ApartReader
 from lamella.engine.keeping.counting import CountedTexts, are_whole, join_counts, split_counts
 from lamella.errors import LamellaError, StoreDamagedError
 from lamella.holdings import Checkpoint
@@ -84,10 +84,10 @@ class Checkpoints:
 
     def _read_kept(self) -> Sequence[tuple[int, int, Snapshot | None]]:
         """Version and length of each that was kept, and what it holds."""
-        find_apart = ApartReader(self._store, self._conversation).find
+        reader = ApartReader(self._store, self._conversation)
 
         def read(checkpoint: Checkpoint) -> tuple[int, int, Snapshot | None]:
-            return checkpoint.version, len(checkpoint.data), read_checkpoint(checkpoint, find_apart)
+            return checkpoint.version, len(checkpoint.data), reader.read(checkpoint)
 
         try:
             return self._store.read_checkpoints(self._conversation, read)
@@ -114,10 +114,14 @@ class Checkpoints:
             return
         # One that cannot be kept is not tried again at every event, and the next one goes on from where this did.
         self._due = log.version
-        branch = find_state()
-        snapshot = self._make(log, branch)
-        data = write_snapshot(snapshot)
-        if data is None or not self._save(data, log.version, branch):
+        try:
+            branch = find_state()
+            snapshot = self._make(log, branch)
+            data = write_snapshot(snapshot)
+            if data is None or not self._save(data, log.version, branch):
+                return
+        except LamellaError:
+            # The events are written and acknowledged. Without a snapshot they are folded again, as they always can be.
             return
         self._kept, self._unused = log.version, ()
         if log.version - self._start >= self._every:
@@ -131,18 +135,14 @@ class Checkpoints:
             last, self._last = self._last, None
             self._counts.insert(0, join_counts(last.tokens, list_texts(last.nodes), last.counts))
         tokens, counts = split_counts(b"".join(self._counts), list_texts(snapshot.nodes))
-        blocks = _choose(branch.blocks, self._earlier.held())
+        blocks = _choose(branch.blocks, self._earlier.list_blocks())
         return replace(snapshot, tokens=tokens, counts=counts, state=branch.state, blocks=blocks)
 
     def _save(self, data: bytes, version: int, branch: KeptBranch) -> bool:
         """Write it, in place of itself where it was written before, and say whether it was kept."""
         grown = (self._kept,) if self._kept > self._start else ()
-        try:
-            checkpoint = Checkpoint(version=version, data=data, before=self._earlier.lessen(branch))
-            kept = self._store.keep_checkpoint(self._conversation, checkpoint, instead_of=(*self._unused, *grown))
-        except LamellaError:
-            # The events are written and acknowledged. Without a snapshot they are folded again, as they always can be.
-            return False
+        checkpoint = Checkpoint(version=version, data=data, before=self._earlier.lessen(branch))
+        kept = self._store.keep_checkpoint(self._conversation, checkpoint, instead_of=(*self._unused, *grown))
         if kept:
             self._earlier.settle()
         return kept

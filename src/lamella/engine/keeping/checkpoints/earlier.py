@@ -1,12 +1,12 @@
 """Earlier checkpoints: what is left of those that grow no more, and what none of them needs to hold any longer."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from lamella.core.log.snapshots.columns import Columns, keep_packed, set_apart
 from lamella.core.log.snapshots.snapshot import Snapshot, settle_log, write_apart, write_snapshot
 from lamella.core.values import replace
-from lamella.engine.keeping.checkpoints.reading import read_checkpoint
+from lamella.engine.keeping.checkpoints.reading import ApartReader
 from lamella.errors import StoreDamagedError
 from lamella.holdings import Checkpoint
 from lamella.ports import Store
@@ -33,9 +33,13 @@ NOTHING_KEPT = KeptBranch(b"", {}, None)
 
 
 class _HeldParts(NamedTuple):
-    """What one of them has: columns of messages, blocks by hash and how long they are, and how long all of it is."""
+    """What one of them has: how long the texts of messages are, none where they are apart, its blocks, and all of it.
 
-    columns: Columns
+    Of messages from which nothing can be set apart nothing is told.
+    """
+
+    names: Sequence[str]
+    lengths: Sequence[int | None]
     blocks: Mapping[str, int]
     size: int
 
@@ -46,7 +50,7 @@ class EarlierCheckpoints:
     def __init__(self, store: Store, conversation: str) -> None:
         self._store = store
         self._conversation = conversation
-        self._holdings: dict[int, _HeldParts] = {}
+        self._held: dict[int, _HeldParts] = {}
         # The last of them, until it was left without what only the newest needs.
         self._whole: Snapshot | None = None
         # What they have once what was lessened last is kept.
@@ -55,54 +59,68 @@ class EarlierCheckpoints:
     def put(self, snapshot: Snapshot, size: int, *, whole: bool) -> None:
         """Take in one of so many bytes that grows no more; a whole one still has what only the newest needs."""
         packed = keep_packed(snapshot.nodes)
-        self._holdings[snapshot.version] = _weigh(packed.columns, snapshot.blocks, size)
+        self._held[snapshot.version] = _weigh(packed.columns, snapshot.blocks, size)
         if whole:
             self._whole = replace(settle_log(snapshot), nodes=packed)
 
-    def held(self) -> set[str]:
+    def list_blocks(self) -> set[str]:
         """The hashes of blocks that they have."""
-        return {name for one in self._holdings.values() for name in one.blocks}
+        return {name for one in self._held.values() for name in one.blocks}
 
     def lessen(self, branch: KeptBranch) -> tuple[Checkpoint, ...]:
         """Those that hold less from now on: the last of them, and all that have what stands nowhere, if that is much.
 
-        After a compaction that would be read at every opening.
+        After a compaction that would be read at every opening; after an undo, so would what is apart.
         """
         snapshots = {} if self._whole is None else {self._whole.version: self._whole}
         fewer = _lessen_each(snapshots.values(), named=None, standing=branch.standing)
-        holdings = {**self._holdings, **{checkpoint.version: holding for checkpoint, holding in fewer}}.values()
-        if branch.state and _weigh_idle(holdings, branch) > _WORTH * sum([one.size for one in holdings]):
-            snapshots = {**self._read(), **snapshots}
-            fewer = _lessen_each(snapshots.values(), named=branch.blocks, standing=branch.standing)
-        self._lessened = {checkpoint.version: holding for checkpoint, holding in fewer}
-        return tuple([checkpoint for checkpoint, _ in fewer])
+        self._lessened = {**self._held, **{one.version: parts for one, parts in fewer}}
+        held = self._lessened.values()
+        if not branch.state or _weigh_amiss(held, branch) <= _WORTH * sum([one.size for one in held]):
+            return tuple([one for one, _ in fewer])
+        kept = self._read()
+        reader = ApartReader(self._store, self._conversation)
+        read = {one.version: snapshot for one in kept.values() if (snapshot := reader.read(one)) is not None}
+        fewer = _lessen_each({**read, **snapshots}.values(), named=branch.blocks, standing=branch.standing)
+        # What could not be lessened, or is not there any more, would be tried again each time.
+        self._lessened = {one.version: parts for one, parts in fewer}
+        return tuple([one for one, _ in fewer if kept.get(one.version) != one])
 
     def settle(self) -> None:
         """What was lessened last is kept."""
-        self._holdings |= self._lessened
-        self._whole, self._lessened = None, {}
+        self._held, self._lessened, self._whole = self._lessened, {}, None
 
-    def _read(self) -> dict[int, Snapshot]:
+    def _read(self) -> dict[int, Checkpoint]:
         try:
-            found = self._store.read_checkpoints(self._conversation, lambda one: one, apart=True)
+            kept = self._store.read_checkpoints(self._conversation, lambda one: one, apart=True)
         except StoreDamagedError:
             return {}
-        snapshots = [read_checkpoint(one) for one in found if one.version in self._holdings]
-        return {one.version: one for one in snapshots if one is not None}
+        return {one.version: one for one in kept if one.version in self._held}
 
 
 def _weigh(columns: Columns, blocks: Mapping[str, str], size: int) -> _HeldParts:
-    return _HeldParts(columns, {name: len(block) for name, block in blocks.items()}, size)
+    sizes = {name: len(block) for name, block in blocks.items()}
+    if columns.line is None:
+        return _HeldParts((), (), sizes, size)
+    lengths = [None if text is None else len(text) for text in columns.texts]
+    return _HeldParts(columns.names, lengths, sizes, size)
 
 
-def _weigh_idle(holdings: Iterable[_HeldParts], branch: KeptBranch) -> int:
-    """How long blocks and texts are that are held and that no state needs now."""
-    idle = 0
-    for columns, blocks, _ in holdings:
-        idle += sum([size for name, size in blocks.items() if name not in branch.blocks])
-        if branch.standing is not None and columns.line is not None:
-            said = zip(columns.names, columns.texts, strict=True)
-            idle += sum([len(text) for name, text in said if text is not None and name not in branch.standing])
+def _weigh_amiss(held: Collection[_HeldParts], branch: KeptBranch) -> int:
+    """How long blocks and texts are that are at hand and that no state needs now, or the other way round.
+
+    A text that is apart is taken to be as long as those at hand are on average.
+    """
+    idle = sum([size for one in held for name, size in one.blocks.items() if name not in branch.blocks])
+    if branch.standing is None:
+        return idle
+    lengths = [length for one in held for length in one.lengths]
+    known = [length for length in lengths if length is not None]
+    usual = sum(known) // len(known) if known else 0
+    for names, sizes, _, _ in held:
+        for name, length in zip(names, sizes, strict=True):
+            if (length is None) is (name in branch.standing):
+                idle += usual if length is None else length
     return idle
 
 
@@ -130,5 +148,5 @@ def _lessen(
     if whole is None or without is None:
         return None
     data = whole if len(whole) - len(without) <= _SHORT else without
-    kept = write_apart(apart, (snapshot.after, snapshot.version))
+    kept = write_apart(apart, (snapshot.conversation, snapshot.after, snapshot.version))
     return Checkpoint(version=snapshot.version, data=data, apart=kept), _weigh(nodes.columns, blocks, len(data))

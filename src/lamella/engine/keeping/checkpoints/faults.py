@@ -48,7 +48,7 @@ def _find_fault(checkpoint: Checkpoint, log: Log, counted: set[Counted] | None) 
     try:
         same = kept == told and (kept.runs, kept.columns.line) == (told.runs, told.columns.line)
     except StoreDamagedError:
-        return _UNREADABLE
+        return "has something apart that cannot be read; its events tell it"
     if snapshot.log is not None:
         same = same and snapshot.log == derived.log and snapshot.log.branches() == log.branches()
     if not same or any(hash_text(block) != name for name, block in snapshot.blocks.items()):

@@ -303,8 +303,9 @@ async def _read_log(
     end: dict[str, object],
 ) -> Sequence[TellingEvent]:
     chat = await state.engine_of(caller).conversation(key)
-    told = await state.suite.pool.workers.run(lambda: chat.retell(message, place))
-    turn = chat.find_turn(message)
+    workers = state.suite.pool.workers
+    told = await workers.run(lambda: chat.retell(message, place))
+    turn = await workers.run(lambda: chat.find_turn(message))
     reply = None if turn.reply is None else turn.reply.id
     end.update(conversation=key, message=message, reply=reply, stopped=was_stopped(turn))
     return told

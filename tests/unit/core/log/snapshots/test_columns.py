@@ -1,17 +1,25 @@
 """Messages in columns: what is kept apart from them is read once somebody looks at more than ids and texts at hand."""
 
+from collections.abc import Callable
 from sys import getrefcount
 
+import pytest
 from tests.unit.core.log.scribe import Scribe
 from tests.unit.core.log.snapshots.test_snapshot import CHAT, RECORDS, fold
 
+from lamella.core.artifacts.model import ArtifactId, Kind
+from lamella.core.log.events.artifact import StoredArtifact, StoredSource
+from lamella.core.log.events.imprint import Imprint
+from lamella.core.log.events.message import MessageEvent
 from lamella.core.log.log import Log
 from lamella.core.log.nodes import Node, list_said
+from lamella.core.log.placement import Placement
 from lamella.core.log.snapshots.columns import (
     NOTHING_APART,
     ApartColumns,
     Columns,
     PackedNodes,
+    find_runs,
     keep_packed,
     list_texts,
     set_apart,
@@ -88,7 +96,7 @@ def test_turns_that_are_not_whole_keep_all_of_it() -> None:
     kept, apart = set_apart(TURNS[:5], set())
     assert apart == NOTHING_APART
     assert kept.columns == keep_packed(TURNS[:5]).columns
-    assert write_apart(apart, (0, 5)) == b""
+    assert write_apart(apart, ("chat", 0, 5)) == b""
 
 
 def test_a_branch_is_listed_and_its_texts_are_found_where_they_are() -> None:
@@ -121,24 +129,53 @@ def test_rounds_of_tools_come_back_too() -> None:
     assert list(apart.nodes) == nodes
 
 
+PLACED = Placement(priced=True)
+IMPRINT = Imprint(renderer=1, system="s", library="l", prefix="p", whole="w")
+NOTE = StoredArtifact(id=ArtifactId("a"), kind=Kind.NOTE, title="a", hash="h", source=StoredSource())
+OWN: dict[str, Callable[[MessageEvent, int], MessageEvent]] = {
+    "where things stand": lambda event, _: replace(event, placement=PLACED),
+    "where things stand at a price": lambda event, at: replace(event, placement=replace(PLACED, cost=float(at))),
+    "what was sent": lambda event, at: replace(event, imprint=replace(IMPRINT, whole=f"{at}")),
+    "what came along": lambda event, at: replace(event, attached=(replace(NOTE, hash=f"{at}"),)),
+}
+
+
+def change(node: Node, how: Callable[[MessageEvent, int], MessageEvent]) -> Node:
+    return replace(node, event=how(node.event, node.number)) if isinstance(node.event, MessageEvent) else node
+
+
+@pytest.mark.parametrize("own", OWN)
+def test_turns_are_one_run_whatever_each_has_of_its_own(own: str) -> None:
+    nodes = [change(node, OWN[own]) for node in TURNS]
+    (run,) = find_runs(nodes)
+    assert run[3] == 6
+    assert list(Apart(nodes).nodes) == nodes
+
+
+def test_turns_of_which_only_some_were_placed_are_no_run_with_the_others() -> None:
+    nodes = [*TURNS[:2], change(TURNS[2], OWN["where things stand"]), *TURNS[3:]]
+    assert [run[3] for run in find_runs(nodes)] == [1, 1, 4]
+
+
 def test_what_is_apart_is_of_one_place_and_whole_or_not_at_all() -> None:
     _, apart = set_apart(TURNS, STANDING)
-    data = write_apart(apart, (0, 12))
-    assert read_apart(data, (0, 12)) == apart
-    assert read_apart(data, (0, 11)) is None
-    assert read_apart(data, (1, 12)) is None
-    assert read_apart(data[:-1], (0, 12)) is None
-    assert read_apart(data + b"\0", (0, 12)) is None
-    assert read_apart(b"", (0, 12)) is None
+    data = write_apart(apart, ("chat", 0, 12))
+    assert read_apart(data, ("other", 0, 12)) is None
+    assert read_apart(data, ("chat", 0, 12)) == apart
+    assert read_apart(data, ("chat", 0, 11)) is None
+    assert read_apart(data, ("chat", 1, 12)) is None
+    assert read_apart(data[:-1], ("chat", 0, 12)) is None
+    assert read_apart(data + b"\0", ("chat", 0, 12)) is None
+    assert read_apart(b"", ("chat", 0, 12)) is None
 
 
 def test_a_snapshot_is_written_without_what_is_apart_and_reads_it_by_its_place() -> None:
     kept, apart = set_apart(TURNS, set())
     data = write_snapshot(replace(make_snapshot(fold(RECORDS), after=0), nodes=kept))
     assert data is not None
-    places: list[tuple[int, int]] = []
+    places: list[tuple[str, int, int]] = []
 
-    def find(place: tuple[int, int], _: Columns) -> ApartColumns:
+    def find(place: tuple[str, int, int], _: Columns) -> ApartColumns:
         places.append(place)
         return apart
 
@@ -146,7 +183,7 @@ def test_a_snapshot_is_written_without_what_is_apart_and_reads_it_by_its_place()
     assert snapshot is not None
     assert places == []
     assert list(snapshot.nodes) == TURNS
-    assert places == [(0, 12)]
+    assert places == [("chat", 0, 12)]
     assert all(node.text.encode() not in data for node in TURNS if len(node.text) > 1)
 
 

@@ -49,6 +49,11 @@ RECORDS = write_turns(6)
 FOLDED = fold(RECORDS)
 
 
+def test_a_snapshot_of_nothing_but_a_log_has_nothing_else() -> None:
+    made = make_snapshot(FOLDED, after=0)
+    assert (made.tokens, made.counts, made.state, made.blocks) == ({}, b"", b"", {})
+
+
 def snap(version: int, *, after: int = 0) -> Snapshot:
     """A snapshot of so many events, for who has those before, as it is read again."""
     data = write_snapshot(make_snapshot(fold(RECORDS[:version]), after=after))

@@ -34,10 +34,12 @@ NEVER = 10**9
 AT = "2026-03-01T12:00:00Z"
 
 
-def open_chat(store: Store, *, every: int = 4, counter: Tallying | None = None, **settings: object) -> Chat:
+def open_chat(
+    store: Store, *, every: int = 4, counter: Tallying | None = None, name: str = "chat", **settings: object
+) -> Chat:
     backend = make_backend(store)
     world = replace(backend.world, counter=counter or Tallying())
-    return Chat(replace(backend, world=world, checkpoint_every=every), "chat", settings)
+    return Chat(replace(backend, world=world, checkpoint_every=every), name, settings)
 
 
 def converse(chat: Chat, turns: int = 4, *, begin: int = 0) -> None:

@@ -1,16 +1,23 @@
 """Earlier checkpoints: what opening does not need is kept apart from them, and found by whoever asks for it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 
 import pytest
 from tests.checkpoints import list_checkpoints
+from tests.unit.engine.backends import Ticking, make_backend
 from tests.unit.engine.keeping.checkpoints.test_checkpoints import Altered, damages, open_chat, snapshots
 
+from lamella import Note, ToolResult
 from lamella.adapters.stores.memory import MemoryStore
+from lamella.core.log.records import Record
 from lamella.core.log.snapshots.columns import keep_packed
 from lamella.core.values import replace
 from lamella.engine.chat import Chat
 from lamella.engine.keeping.checkpoints.earlier import NOTHING_KEPT, EarlierCheckpoints
+from lamella.engine.keeping.conversations import Conversations
+from lamella.engine.keeping.journal import StoredLog
 from lamella.errors import StoreDamagedError
 from lamella.holdings import Checkpoint
 from lamella.ports import Result, Store
@@ -158,9 +165,159 @@ def test_where_the_events_say_something_else_by_now_that_is_told() -> None:
     chat = open_chat(store)
     chat.ask("Where were we?")
     store._kept["chat"].checkpoints.clear()
-    store._kept["chat"].records[4:8] = store._kept["chat"].records[:4]
-    with pytest.raises(StoreDamagedError):
+    other = MemoryStore()
+    talk_on(open_chat(other), 20)
+    store._kept["chat"].records[:] = other._kept["chat"].records[: len(store._kept["chat"].records)]
+    with pytest.raises(StoreDamagedError, match="its events say something else"):
         asked_and_said(chat)
+
+
+def test_of_another_conversation_nothing_is_taken_that_is_apart() -> None:
+    store, other = MemoryStore(), MemoryStore()
+    live = shrink(store)
+    chat = open_chat(other, name="other")
+    for number in range(8):
+        chat.ask(f"Question {number}?")
+        chat.reply(f"Secret {number}. " * 40)
+    chat.commit(chat.plan(to=0.001))
+    talk_on(chat)
+    foreign = {one.version: one.apart for one in list_checkpoints(other, "other")}
+    mixed = Watched(store, lambda one: replace(one, apart=foreign.get(one.version, b"")))
+    assert any(foreign.values())
+    assert asked_and_said(open_chat(mixed)) == asked_and_said(live)
+
+
+def test_what_another_process_set_apart_since_is_found() -> None:
+    store = MemoryStore()
+    live = talk(store, end=8)
+    late = open_chat(store)
+    late.ask("Where were we?")
+    late.reply("Here.")
+    live.reload()
+    # The texts that this chat has at hand go apart, and what was apart is there with more.
+    live.commit(live.plan(to=0.001))
+    talk_on(live)
+    assert [text for _, text in asked_and_said(late)[:8]] == REPLIES[:8]
+
+
+def test_what_is_apart_and_lacks_something_is_told_by_the_events() -> None:
+    store = MemoryStore()
+    talk(store, end=8)
+    before = {one.version: one.apart for one in list_checkpoints(store, "chat")}
+    chat = open_chat(store)
+    chat.commit(chat.plan(to=0.001))
+    talk_on(chat)
+    older = Watched(store, lambda one: replace(one, apart=before.get(one.version) or one.apart))
+    assert any(before.values())
+    assert asked_and_said(open_chat(older)) == asked_and_said(chat)
+
+
+def test_after_an_undo_what_stands_again_is_at_hand_again() -> None:
+    store = MemoryStore()
+    shrink(store)
+    chat = open_chat(store)
+    chat.undo()
+    talk_on(chat, 12)
+    assert set(REPLIES[:8]) <= at_hand(store)
+    watched = Watched(store)
+    open_chat(watched).ask("And now?")
+    assert watched.asked == 0
+
+
+def test_where_a_turn_with_tools_was_shortened_opening_reads_nothing_that_is_apart() -> None:
+    store = MemoryStore()
+    chat = open_chat(store)
+    for number in range(8):
+        chat.ask(f"Question {number}?", results=[ToolResult(name="look", output=f"Found {number}. " * 30)])
+        chat.reply(REPLIES[number])
+    chat.commit(chat.plan(to=0.001))
+    talk_on(chat)
+    watched = Watched(store)
+    again = open_chat(watched)
+    assert again.ask("And now?").messages
+    assert watched.asked == 0
+
+
+def test_events_are_folded_once_for_all_that_is_gone() -> None:
+    store = MemoryStore()
+    live = shrink(store)
+
+    class Counted(Watched):
+        loads = 0
+
+        def load(self, conversation: str, *, after: int = 0) -> Sequence[Record]:
+            self.loads += not after
+            return super().load(conversation, after=after)
+
+    counted = Counted(store, lambda one: replace(one, apart=b""))
+    assert asked_and_said(open_chat(counted)) == asked_and_said(live)
+    assert counted.loads == 1
+
+
+def test_conversations_wait_for_their_own_store_only() -> None:
+    """Each looks at what is apart in a thread of its own, while the other waits for its store in the middle of that."""
+    stores = [MemoryStore(), MemoryStore()]
+    lives = [shrink(store) for store in stores]
+    both = Barrier(2)
+
+    class Meeting(Watched):
+        def read_checkpoints(
+            self, conversation: str, read: Callable[[Checkpoint], Result], *, apart: bool = False
+        ) -> Sequence[Result]:
+            if apart:
+                both.wait(timeout=10)
+            return super().read_checkpoints(conversation, read, apart=apart)
+
+    chats = [open_chat(Meeting(store)) for store in stores]
+    with ThreadPoolExecutor() as pool:
+        assert list(pool.map(asked_and_said, chats)) == [asked_and_said(live) for live in lives]
+
+
+def test_what_is_apart_and_damaged_is_mended_with_the_next_that_is_written_anew() -> None:
+    store = MemoryStore()
+    shrink(store)
+    kept = store._kept["chat"].checkpoints
+    damaged = [one.version for one in kept.values() if one.apart]
+    kept |= {version: replace(kept[version], apart=b"x") for version in damaged}
+    assert [what for _, what in damages(store)] == [
+        "has something apart that cannot be read; its events tell it"
+    ] * len(damaged)
+    chat = open_chat(store)
+    chat.undo()
+    talk_on(chat, 12)
+    assert damages(store) == []
+
+
+def test_checkpoints_that_stay_as_they_are_are_not_written_again() -> None:
+    store = MemoryStore()
+    chat = shrink(store)
+    written: list[list[int]] = []
+
+    class Writing(Watched):
+        def keep_checkpoint(
+            self, conversation: str, checkpoint: Checkpoint, *, instead_of: Collection[int] = ()
+        ) -> bool:
+            written.append([one.version for one in checkpoint.before])
+            return super().keep_checkpoint(conversation, checkpoint, instead_of=instead_of)
+
+    del chat
+    talk_on(open_chat(Writing(store)), 12)
+    assert max(map(len, written)) <= 1
+
+
+def test_blocks_are_given_once_and_gone_with_an_erasure() -> None:
+    store = MemoryStore()
+    chat = open_chat(store)
+    chat.ask("What is in it?", attach=[Note(path="a.md", text="A long note. " * 40)])
+    chat.reply("A note.")
+    talk_on(chat, 6)
+    kept = StoredLog(make_backend(store), "chat")
+    assert kept.take_blocks()
+    assert kept.take_blocks() == {}
+    again = StoredLog(make_backend(store), "chat")
+    Conversations(store, Ticking()).erase_artifact("chat", "a.md")
+    again.reload()
+    assert again.take_blocks() == {}
 
 
 def test_what_is_apart_and_damaged_keeps_no_new_checkpoint_away() -> None:
