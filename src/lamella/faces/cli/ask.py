@@ -107,8 +107,7 @@ def ask_once(asked: Ask, options: ChatOptions, *, as_json: bool, view: View = la
     output = PlainOutput(quiet=as_json)
     with opened_to_talk(options, output.reading) as opened:
         if options.sends:
-            kept = opened.kept is not None
-            with told_where_it_waits(opened.stored, store=options.store, vault=options.vault, kept=kept):
+            with told_where_it_waits(opened, options):
                 _answer(opened, asked, output, view=view if as_json else None)
         else:
             _print_preview(opened.preview(asked), as_json=as_json)
