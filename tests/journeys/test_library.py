@@ -1,6 +1,7 @@
 """Attaching between turns from the shell: written down, found by the next command, shown, taken back, and exported."""
 
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -165,6 +166,24 @@ def test_what_is_wrong_is_told_and_changes_nothing(lamella: Run, vault: Path) ->
     bad = lamella("attach", "talk", "plan.md", "--policy", "glue", "--vault", str(vault), "--json")
     assert "glue" in refusal(bad, code="bad_setting")
     assert lamella("show", "talk", "--json").out == before
+
+
+def test_one_of_several_things_that_cannot_be_read_leaves_all_of_them_out_and_says_so(
+    lamella: Run, vault: Path
+) -> None:
+    page = "http://127.0.0.1:1/minutes"
+    environment = {**os.environ, "LAMELLA_PRIVATE_ADDRESSES": "127.0.0.1"}
+    words = ("attach", "talk", "list.md", page, "--vault", str(vault))
+    ran = spawn(*words, environment=environment)
+    error, hint = ran.err.splitlines()[-2:]
+    assert error.startswith(f"error: {page} cannot be reached: ")
+    assert error.endswith(". Nothing was attached.")
+    assert hint == "hint: Try again in a few minutes, or attach its text. The others can be attached without it."
+    again = spawn(*words, environment=environment).err
+    assert "hint: Try again after 20" in again
+    assert "list.md" not in lamella("show", "talk").out
+    alone = lamella("attach", "talk", "gone.md", "--vault", str(vault))
+    assert "Nothing was attached" not in alone.err
 
 
 @pytest.mark.parametrize("do", ["attach", "detach", "drop", "pin", "unpin", "refresh"])
