@@ -152,6 +152,13 @@ def test_what_is_refreshed_goes_with_its_new_text_and_what_is_gone_stays(lamella
     assert "15:20" in json.dumps(sends(lamella, "talk"))
 
 
+def test_what_only_a_vault_could_give_says_how_one_is_named(lamella: Run, vault: Path) -> None:
+    told = lamella("refresh", "talk").err.splitlines()
+    assert told[-1] == "hint: Name the folder that it is in, with --vault FOLDER."
+    assert "there is no vault to read it from." in told[-2]
+    assert "hint:" not in lamella("refresh", "talk", "--vault", str(vault)).err
+
+
 def test_what_is_wrong_is_told_and_changes_nothing(lamella: Run, vault: Path) -> None:
     before = lamella("show", "talk", "--json").out
     assert refusal(lamella("detach", "talk", "x.md", "--json"), code="bad_call") == "x.md is not attached."

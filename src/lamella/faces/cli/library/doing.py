@@ -10,7 +10,8 @@ from lamella.errors import BadInputError, UsageError
 from lamella.faces.cli.access import opened_chat
 from lamella.faces.cli.tables.library import print_done
 from lamella.faces.cli.terminal.progress import told_if_slow
-from lamella.faces.cli.terminal.telling import tell_json
+from lamella.faces.cli.terminal.telling import tell, tell_json
+from lamella.ports import NO_VAULT
 from lamella.views.library import view_commands
 
 
@@ -47,6 +48,8 @@ def do(
             tell_json(view_commands(stored.id, done, before=before, after=after))
         else:
             print_done(stored, done, before=before, after=after)
+            if any(line.endswith(NO_VAULT) for line in done.said):
+                tell("hint: Name the folder that it is in, with --vault FOLDER.", err=True)
 
 
 @contextmanager
