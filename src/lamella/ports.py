@@ -119,10 +119,14 @@ def is_fetched(kind: Kind) -> bool:
 Look = Callable[[], Sources]
 
 
+# What is said of something that only a vault could give; faces know by it to say how one is named.
+NO_VAULT = "there is no vault to read it from."
+
+
 def no_vault(name: str) -> SourceMissingError:
     """The error for what only a vault could give."""
     return SourceMissingError(
-        f"{name} has no text, and there is no vault to read it from.",
+        f"{name} has no text, and {NO_VAULT}",
         hint="Give the attachment its `text`, or name a `vault` folder.",
     )
 

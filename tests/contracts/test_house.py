@@ -2,10 +2,13 @@
 
 import os
 import re
+import shutil
 import subprocess
 import tomllib
+from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.contracts.places import DOCS, ROOT
 
 LOCK = (ROOT / "requirements.lock").read_text(encoding="utf-8")
@@ -120,3 +123,32 @@ def test_complexity_is_limited_by_the_linter_too() -> None:
     lint = _project()["tool"]["ruff"]["lint"]
     assert "C90" in lint["select"]
     assert lint["mccabe"]["max-complexity"] <= 8
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> Path:
+    """A folder in which nothing is set up yet."""
+    for name in ("Makefile", "requirements.lock", "requirements-model.lock", "pyproject.toml"):
+        shutil.copy(ROOT / name, tmp_path)
+    return tmp_path
+
+
+def _set_up(folder: Path, python: str) -> list[str]:
+    words = ("make", f"PYTHON={python}", "setup")
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 2
+    return done.stderr.splitlines()[:2]
+
+
+def test_setup_says_of_a_python_that_is_not_there_that_there_is_none(bare: Path) -> None:
+    assert _set_up(bare, "python9") == [
+        "error: there is no python9",
+        "hint: name one that is there: make PYTHON=python3.12",
+    ]
+
+
+def test_setup_says_of_an_old_python_that_it_is_old(bare: Path) -> None:
+    old = bare / "old"
+    old.write_text("#!/bin/sh\nexit 1\n", encoding="utf-8")
+    old.chmod(0o755)
+    assert _set_up(bare, "./old") == ["error: ./old is older than Python 3.11", "hint: make PYTHON=python3.12"]

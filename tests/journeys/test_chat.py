@@ -172,6 +172,15 @@ def test_the_commands_do_what_they_say(chat: Chat, script: Callable[..., str]) -
     assert "never sent" not in ran.err
 
 
+@pytest.mark.parametrize(("typed", "meant"), [("/hlep", "/help"), ("/Help", "/help"), ("/regen", "/regenerate")])
+def test_a_command_that_is_misspelt_is_told_with_the_one_that_was_meant(chat: Chat, typed: str, meant: str) -> None:
+    assert f"hint: Did you mean {meant}? See /help." in chat(typed).err
+
+
+def test_a_command_that_is_like_no_other_is_told_without_a_guess(chat: Chat) -> None:
+    assert "hint: See /help. A message may begin with // instead." in chat("/etc").err
+
+
 @pytest.mark.parametrize("command", ["/drop", "/pin", "/unpin"])
 def test_who_names_nothing_to_keep_or_drop_is_told_where_names_are(chat: Chat, command: str) -> None:
     ran = chat(command, "/show")

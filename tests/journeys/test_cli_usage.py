@@ -46,6 +46,11 @@ def test_words_that_make_no_sense_are_refused(good: str, words: list[str], what:
     assert what in refusal(ran, code="bad_usage")
 
 
+def test_what_may_be_chosen_stands_on_one_line_without_escapes() -> None:
+    message = refusal(run("completion", "--json"), code="bad_usage")
+    assert message == "Missing argument 'shell'. Choose from: bash, zsh, fish, powershell"
+
+
 OVERRIDES = {
     "no such layout": (["--layout", "sideways"], "bad_setting", "There is no layout 'sideways'."),
     "no layout at all": (["--layout", ""], "bad_setting", "There is no layout ''."),

@@ -215,6 +215,29 @@ def test_where_nothing_may_go_that_is_said(tmp_path: Path) -> None:
     assert message.endswith("and none of them may go.")
 
 
+@pytest.mark.parametrize("answers", [(), ("They grow.",)])
+def test_where_nothing_is_pinned_or_attached_talking_on_is_the_hint(tmp_path: Path, answers: tuple[str, ...]) -> None:
+    store = f"sqlite:///{tmp_path / 'chats.db'}"
+    with lamella.open(store) as engine:
+        chat = engine.chat(CHAT)
+        chat.ask("What of the beans?")
+        for answer in answers:
+            chat.reply(answer)
+    told = run("compact", CHAT, "--plan", "--to", "0.0001", "--store", store).err
+    assert "and none of them may go." in told
+    assert "the last turns always stay. There is something to compact once the talk is longer." in told
+
+
+def test_where_a_message_is_pinned_unpinning_is_the_hint(tmp_path: Path) -> None:
+    store = f"sqlite:///{tmp_path / 'chats.db'}"
+    with lamella.open(store) as engine:
+        chat = engine.chat(CHAT)
+        chat.ask("What of the beans?")
+        chat.reply("They grow.")
+    assert run("pin", CHAT, "turn:1", "--store", store).exit == 0
+    assert "Drop or unpin something." in run("compact", CHAT, "--plan", "--to", "0.0001", "--store", store).err
+
+
 def test_the_setting_of_the_store_is_used_where_none_is_named(url: str) -> None:
     ran = spawn("compact", CHAT, "--plan", "--to", "0.3", environment={"LAMELLA_STORE": url})
     assert (ran.exit, ran.err) == (0, "")

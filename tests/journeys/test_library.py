@@ -1,6 +1,7 @@
 """Attaching between turns from the shell: written down, found by the next command, shown, taken back, and exported."""
 
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -151,6 +152,13 @@ def test_what_is_refreshed_goes_with_its_new_text_and_what_is_gone_stays(lamella
     assert "15:20" in json.dumps(sends(lamella, "talk"))
 
 
+def test_what_only_a_vault_could_give_says_how_one_is_named(lamella: Run, vault: Path) -> None:
+    told = lamella("refresh", "talk").err.splitlines()
+    assert told[-1] == "hint: Name the folder that it is in, with --vault FOLDER."
+    assert "there is no vault to read it from." in told[-2]
+    assert "hint:" not in lamella("refresh", "talk", "--vault", str(vault)).err
+
+
 def test_what_is_wrong_is_told_and_changes_nothing(lamella: Run, vault: Path) -> None:
     before = lamella("show", "talk", "--json").out
     assert refusal(lamella("detach", "talk", "x.md", "--json"), code="bad_call") == "x.md is not attached."
@@ -165,6 +173,24 @@ def test_what_is_wrong_is_told_and_changes_nothing(lamella: Run, vault: Path) ->
     bad = lamella("attach", "talk", "plan.md", "--policy", "glue", "--vault", str(vault), "--json")
     assert "glue" in refusal(bad, code="bad_setting")
     assert lamella("show", "talk", "--json").out == before
+
+
+def test_one_of_several_things_that_cannot_be_read_leaves_all_of_them_out_and_says_so(
+    lamella: Run, vault: Path
+) -> None:
+    page = "http://127.0.0.1:1/minutes"
+    environment = {**os.environ, "LAMELLA_PRIVATE_ADDRESSES": "127.0.0.1"}
+    words = ("attach", "talk", "list.md", page, "--vault", str(vault))
+    ran = spawn(*words, environment=environment)
+    error, hint = ran.err.splitlines()[-2:]
+    assert error.startswith(f"error: {page} cannot be reached: ")
+    assert error.endswith(". Nothing was attached.")
+    assert hint == "hint: Try again in a few minutes, or attach its text. The others can be attached without it."
+    again = spawn(*words, environment=environment).err
+    assert "hint: Try again after 20" in again
+    assert "list.md" not in lamella("show", "talk").out
+    alone = lamella("attach", "talk", "gone.md", "--vault", str(vault))
+    assert "Nothing was attached" not in alone.err
 
 
 @pytest.mark.parametrize("do", ["attach", "detach", "drop", "pin", "unpin", "refresh"])

@@ -202,6 +202,11 @@ def test_runners_are_listed_chosen_and_refused_at_every_door(
         assert "There is no runner 'nobody'" in refused.err
 
 
+def test_a_question_for_a_runner_that_is_none_is_refused_before_a_model_is_opened(home: Mapping[str, str]) -> None:
+    refused = spawn("ask", "x", "--runner", "nobody", environment=home)
+    assert refused.err.splitlines()[0] == "error: There is no runner 'nobody' here."
+
+
 def test_an_agent_over_notes_with_the_model_that_ships_answers_plainly_and_says_so(
     tmp_path: Path, home: Mapping[str, str]
 ) -> None:

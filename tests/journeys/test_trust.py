@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.journeys.running import SECONDS, Ran, refusal, spawn_in
+from tests.journeys.running import COMMAND, SECONDS, Ran, refusal, spawn_in
 from tests.journeys.terminal import CTRL_D, ENTER, Terminal
 from tests.unit.adapters.providers.secrets.test_formats import MADE
 
@@ -301,6 +302,28 @@ def test_a_model_that_was_named_and_never_answered_is_not_trusted(desk: Desk, sc
     assert desk.run("ask", "hi", "--chat", "y", "--model", f"scripted:{other}").exit != 0, "it has nothing to say"
     assert not desk.trust_file.exists()
     assert "and you have not" in refusal(desk.run("ask", "hi", "--chat", "y", "--json"), code="untrusted")
+
+
+def test_the_command_to_go_on_with_names_a_model_that_would_be_refused_otherwise(desk: Desk) -> None:
+    model = "openai-compatible:http://127.0.0.1:1/v1#m"
+    left = desk.run("chat", "x", "--model", model, typed="hi\n")
+    assert left.err.splitlines()[-1] == f"Kept. Go on with: lamella chat x --model '{model}'"
+    refused = desk.run("chat", "x")
+    assert refused.exit == 2
+    assert refused.err.splitlines()[-1].endswith("/v1`. Or name it again, with --model NAME.")
+    again = desk.run("chat", "x", "--model", model, typed="/quit\n")
+    assert again.exit == 0, again.err
+
+
+def test_the_command_that_takes_up_a_stopped_question_names_such_a_model_too(desk: Desk, stranger: Stranger) -> None:
+    words = (*COMMAND, "ask", "hi", "--chat", "x", "--model", stranger.model)
+    environment = {**os.environ, **desk.environment}
+    with subprocess.Popen(words, cwd=desk.here, env=environment, stderr=subprocess.PIPE, text=True) as asking:
+        stranger.socket.settimeout(SECONDS)
+        with stranger.socket.accept()[0]:
+            asking.send_signal(signal.SIGINT)
+            _, told = asking.communicate(timeout=SECONDS)
+    assert told.endswith(f"The question is kept. Go on with: lamella chats resume x --model '{stranger.model}'\n")
 
 
 def test_a_model_chosen_in_a_chat_is_trusted_once_it_has_answered(desk: Desk, script: Callable[..., str]) -> None:

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
         save_transcript,
         write_request,
     )
-    from lamella.wiring.trust import FIELDS, add_trust, name_place, open_trust
+    from lamella.wiring.trust import FIELDS, add_trust, name_place, needs_name, open_trust
     from lamella.wiring.workflows import find_workflow, is_workflow_path, list_workflows, read_work, save_work
     from lamella.wiring.worlds import open_dialogue, open_world
 
@@ -111,6 +111,7 @@ __all__ = [
     "mask",
     "mask_keys",
     "name_place",
+    "needs_name",
     "needs_token",
     "open_archive",
     "open_backend",
@@ -208,7 +209,7 @@ if not TYPE_CHECKING:
             "save_transcript",
             "write_request",
         ),
-        "lamella.wiring.trust": ("FIELDS", "add_trust", "name_place", "open_trust"),
+        "lamella.wiring.trust": ("FIELDS", "add_trust", "name_place", "needs_name", "open_trust"),
         "lamella.wiring.running.workplaces": ("open_workplace", "open_writer"),
         "lamella.wiring.workflows": ("find_workflow", "is_workflow_path", "list_workflows", "read_work", "save_work"),
         "lamella.wiring.worlds": ("open_dialogue", "open_world"),

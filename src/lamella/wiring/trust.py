@@ -76,6 +76,15 @@ def check_model(model: str, *, named: bool, services: Services) -> None:
     _check("model", model, own=(model,) if named else (), services=services)
 
 
+def needs_name(model: str, services: Services) -> bool:
+    """Whether a model is refused, or asked about, as long as a conversation alone names it."""
+    try:
+        check_model(model, named=False, services=services)
+    except UntrustedError:
+        return True
+    return False
+
+
 def remember_model(model: str, *, named: bool, services: Services) -> None:
     """A model that was named and has answered is a yes for later, when a conversation alone names it.
 

@@ -23,6 +23,7 @@ class StopReason(StrEnum):
     REFUSED = "refused"
     WINDOW = "window"
     PAUSED = "paused"
+    CIRCLES = "circles"
     OTHER = "other"
 
 

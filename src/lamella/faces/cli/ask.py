@@ -13,6 +13,7 @@ from lamella.attach import Attachment, Unknown, find_policy
 from lamella.engine.checks import check_text
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.keeping.stored import StoredChat
+from lamella.engine.sending.job import find_runner
 from lamella.errors import SourceTooLargeError, TextError, UsageError
 from lamella.faces.cli.access import JsonOption, StoreOption
 from lamella.faces.cli.chat.attaching import attach_named, find_active, with_policy
@@ -35,6 +36,7 @@ from lamella.faces.cli.tables.replay import print_turn
 from lamella.faces.cli.terminal.console import make_console
 from lamella.faces.cli.terminal.stopping import told_where_it_waits
 from lamella.faces.cli.terminal.telling import tell, tell_json
+from lamella.runners.registry import RUNNERS
 from lamella.views.turns import view_turn
 from lamella.wiring import NamedFiles, open_files
 
@@ -92,6 +94,8 @@ def ask(
         )
     )
     find_policy(policy)
+    if runner is not None:
+        find_runner(runner, RUNNERS)
     text, piped = _read_question(question)
     files = open_files(vault)
     active = [find_active(active_note, files)] if active_note else []
@@ -107,8 +111,7 @@ def ask_once(asked: Ask, options: ChatOptions, *, as_json: bool, view: View = la
     output = PlainOutput(quiet=as_json)
     with opened_to_talk(options, output.reading) as opened:
         if options.sends:
-            kept = opened.kept is not None
-            with told_where_it_waits(opened.stored, store=options.store, vault=options.vault, kept=kept):
+            with told_where_it_waits(opened, options):
                 _answer(opened, asked, output, view=view if as_json else None)
         else:
             _print_preview(opened.preview(asked), as_json=as_json)

@@ -8,7 +8,14 @@ from lamella.engine.dialogue.proposal import EVERYTHING_SAID, PlanRange, Proposa
 from lamella.engine.keeping.stored import StoredChat
 from lamella.errors import CallError, UsageError
 from lamella.faces.cli.access import ChatName, JsonOption, StoreOption, name_command, opened_chat
-from lamella.faces.cli.tables.compaction import find_waiting, lower_share, print_planned, tell_planning, tell_stopped
+from lamella.faces.cli.tables.compaction import (
+    find_waiting,
+    hint_unmoved,
+    lower_share,
+    print_planned,
+    tell_planning,
+    tell_stopped,
+)
 from lamella.faces.cli.terminal.lines import tell_count
 from lamella.faces.cli.terminal.progress import told_if_slow
 from lamella.faces.cli.terminal.telling import tell, tell_json
@@ -90,7 +97,7 @@ def _nothing(stored: StoredChat, planned: Proposal) -> CallError:
         )
     return CallError(
         f"There is nothing to compact: {size}, and none of them may go.",
-        hint="The system prompt, pins, selections and the last exchange stay. Drop or unpin something.",
+        hint=hint_unmoved(stored),
     )
 
 

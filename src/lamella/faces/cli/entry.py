@@ -4,6 +4,7 @@ Only what every command needs is imported here; a command is imported when it is
 """
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
@@ -155,7 +156,8 @@ def _explain(error: BaseException) -> LamellaError:
         case Abort() | KeyboardInterrupt():
             return LamellaError("Stopped.", hint="Run the command again to start over.")
         case TyperException():
-            told = getattr(error, "format_message", error.__str__)()
+            # Choices are written on lines of their own, and a failure is told on one.
+            told = re.sub(r"\s*[\n\t]\s*", " ", getattr(error, "format_message", error.__str__)())
             context = getattr(error, "ctx", None)
             path = getattr(context, "command_path", "") or _PROGRAM
             inner = sorted(getattr(getattr(context, "command", None), "commands", ()))

@@ -63,7 +63,7 @@ def _send(options: ChatOptions, open_turn: Callable[[StoredChat], Turn], *, as_j
         output, named = PlainOutput(quiet=as_json), replace(options, chat=stored.name)
     with opened_to_talk(named, output.reading) as opened:
         tell_demo(opened.model)
-        with told_where_it_waits(opened.stored, store=options.store, vault=options.vault, kept=True):
+        with told_where_it_waits(opened, options):
             turn = asyncio.run(_follow(opened, open_turn, output))
         if as_json:
             tell_json(opened.view_answer(turn))

@@ -66,7 +66,7 @@ def test_a_reply_says_nothing_of_what_is_not_known_of_it() -> None:
 
 
 def test_why_an_answer_ended_is_stored_under_names_that_do_not_change() -> None:
-    stored = ["end", "length", "tools", "sequence", "refused", "window", "paused", "other"]
+    stored = ["end", "length", "tools", "sequence", "refused", "window", "paused", "circles", "other"]
     assert [reason.value for reason in StopReason] == stored
 
 

@@ -90,7 +90,7 @@ class LocalProvider:
         # What a warming has read by now stays in the cache, and the question goes on from there.
         for warming in self._warming:
             warming.set()
-        fold, refrain = CompletionFold(), Refrain()
+        fold, refrain, ended = CompletionFold(), Refrain(), None
         chunks = self._chunks(await self._built(request))
         try:
             async for chunk in chunks:
@@ -108,7 +108,8 @@ class LocalProvider:
         output: int | None = None
         for delta in fold.end():
             output = delta.output if isinstance(delta, Usage) else output
-            yield _tell_window(delta, output, request.answer)
+            told = _tell_window(delta, output, request.answer)
+            yield told if ended is None else _tell_circles(told)
 
     async def warm(self, messages: Sequence[Message], *, tools: tuple[ToolDefinition, ...] = ()) -> None:
         """Read messages in before there is a question. A question that comes meanwhile ends it."""
@@ -219,6 +220,11 @@ class LocalProvider:
             patience=0.0,
             window=self.profile.window,
         )
+
+
+def _tell_circles(delta: Delta) -> Delta:
+    """An answer that was ended because it went in circles did not end by itself."""
+    return replace(delta, reason=StopReason.CIRCLES) if isinstance(delta, Stop) else delta
 
 
 def _tell_window(delta: Delta, output: int | None, answer: int) -> Delta:

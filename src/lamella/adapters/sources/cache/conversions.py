@@ -101,7 +101,7 @@ def _find_hold(error: BadInputError, key: str) -> timedelta:
 def _recall(failure: KeptFailure, *, again: bool) -> BadInputError:
     """A failure as it is told once more: when it was, and how it is tried again."""
     error = _REMEMBERED.get(failure.code, SourceUnreadableError)
-    retry = "Refresh it to try again" if again else f"Refresh it, or try again after {_tell_moment(failure.until)}"
+    retry = "Refresh it to try again" if again else f"Try again after {_tell_moment(failure.until)}"
     told = f"{failure.message} That was found on {_tell_moment(failure.at)}."
     return error(told, hint=f"{retry}. {failure.hint.removeprefix(TRY_AGAIN)}")
 

@@ -5,7 +5,7 @@ from msgspec import Struct
 # Goes up when entries mean something else than before: older ones are then as if they were not there.
 SCHEMA = 1
 # What hints of a failure begin with that passes by itself; told once more, it says when instead.
-TRY_AGAIN = "Refresh it to try again, or attach its text."
+TRY_AGAIN = "Try again in a few minutes, or attach its text."
 
 
 class KeptFailure(Struct, frozen=True, kw_only=True):

@@ -3,6 +3,7 @@
 import zlib
 from collections.abc import Iterator
 
+from lamella.adapters.sources.cache.entry import TRY_AGAIN
 from lamella.errors import SourceUnreadableError
 
 # What is asked for, and all that is taken.
@@ -25,7 +26,7 @@ def inflate(chunks: Iterator[bytes], encoding: str, *, name: str) -> Iterator[by
         yield from _inflate(chunks, gzip=encoding != "deflate")
     except zlib.error as error:
         raise SourceUnreadableError(
-            f"{name} is sent compressed, and that is broken: {error}.", hint="Refresh it to try again."
+            f"{name} is sent compressed, and that is broken: {error}.", hint=TRY_AGAIN
         ) from error
 
 

@@ -9,7 +9,7 @@ from lamella.core.artifacts.wanted import Wanted
 from lamella.core.text.addresses import is_page
 from lamella.core.values import replace
 from lamella.errors import BadInputError, SourceMissingError, SourceUnreachableError
-from lamella.ports import Sources
+from lamella.ports import NO_VAULT, Sources
 
 # A note is somebody else's text: it does not decide how much of a disk is read for a turn.
 MOST = 100
@@ -61,5 +61,5 @@ def _find(target: str, note: Artifact, sources: Sources) -> str:
     if is_address(target):
         return target
     if sources.catalog is None:
-        raise SourceMissingError("there is no vault to read it from.", hint="Name a vault, or attach the picture.")
+        raise SourceMissingError(NO_VAULT, hint="Name a vault, or attach the picture.")
     return sources.catalog.find_file(target, beside=note.id)

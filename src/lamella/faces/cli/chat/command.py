@@ -149,5 +149,6 @@ def _leave(talk: TerminalChat, runner: asyncio.Runner, options: ChatOptions) -> 
     runner.run(opened.pool.close())
     if opened.stored.turns() and options.store != UNKEPT:
         with suppress(OSError):
-            again = name_command("chat", opened.stored.name, store=options.store, vault=options.vault)
+            model = opened.name_again()
+            again = name_command("chat", opened.stored.name, model=model, store=options.store, vault=options.vault)
             tell(f"Kept. Go on with: {again}", err=True)

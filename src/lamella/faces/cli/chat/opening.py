@@ -44,6 +44,8 @@ from lamella.wiring import (
     find_book,
     find_part,
     fit_window,
+    mask,
+    needs_name,
     open_backend,
     open_pool,
     open_workplace,
@@ -113,7 +115,12 @@ class OpenChat:
         try:
             return find()
         except UntrustedError as refused:
+            _offer_name(refused)
             return go_on_trusted(refused, find)
+
+    def name_again(self) -> str | None:
+        """The model, where whoever goes on has to name it again; a password in its address is not repeated."""
+        return mask(self.model) if needs_name(self.model, self.opener.services) else None
 
     def check_summarizer(self) -> None:
         """Have who writes summaries trusted, where that is a model which only somebody else's words name."""
@@ -263,6 +270,14 @@ def _close_place(place: Workplace | None) -> None:
 def _configure(configure: Configure, usual: Mapping[str, object], given: Mapping[str, object]) -> ChatRules:
     """What the settings of a conversation come to; what was written down for it comes before what is usual here."""
     return configure({**usual, **given})
+
+
+def _offer_name(refused: UntrustedError) -> None:
+    """Have a model's refusal say as well that it can be named, for this once; that is a yes as good as the other."""
+    advice = refused.advice
+    refused.hint = lambda door: (
+        f"{advice if isinstance(advice, str) else advice(door)} Or name it again, with {door.option('model')} NAME."
+    )
 
 
 def find_waiting(stored: StoredChat, model: str | None = None) -> Turn:

@@ -27,6 +27,7 @@ from lamella.faces.cli.tables.replay import print_turn
 from lamella.faces.cli.terminal.console import make_console
 from lamella.faces.cli.terminal.lines import show_line, show_lines, tell_time
 from lamella.faces.cli.terminal.telling import tell
+from lamella.settings.values import find_near
 from lamella.views.chats import view_branch
 from lamella.views.ledger import make_rows
 
@@ -63,11 +64,17 @@ def run_command(talk: TerminalChat, line: str) -> bool:
     command = COMMANDS.get(word)
     try:
         if command is None:
-            raise UsageError(f"There is no command {word}.", hint="See /help. A message may begin with // instead.")
+            raise _unknown(word)
         command.run(talk, rest.strip())
     except LamellaError as error:
         talk.tell_failure(error)
     return command is not None and command.asks
+
+
+def _unknown(word: str) -> UsageError:
+    near = find_near(word, COMMANDS)
+    meant = f"Did you mean {near}? " if near else ""
+    return UsageError(f"There is no command {word}.", hint=f"{meant}See /help. A message may begin with // instead.")
 
 
 def _list_there(command: str, talk: TerminalChat, begun: str) -> dict[str, str]:

@@ -13,6 +13,7 @@ from lamella.views.ledger import Call, find_answers, make_rows, sum_rows
 _ENDS: Mapping[str, str] = {
     "length": "The answer was cut: it is as long as --max-tokens allows.",
     "window": "The answer was cut: the window is full. /compact or `lamella compact` makes room.",
+    "circles": "The answer was cut: it went in circles. Ask in other words, or ask a larger model.",
     "refused": "The model declined to answer, or to go on.",
     "paused": "The model paused; ask it to go on.",
 }

@@ -59,7 +59,8 @@ def attach(
         attached = tuple(with_policy(one, policy).attachment() for one in found)
         return Ask(text=question or "", attach=attached)
 
-    do(chat, find, store=store, as_json=as_json, vault=vault)
+    several = len(named) + len(select or ()) > 1
+    do(chat, find, store=store, as_json=as_json, vault=vault, whole=several)
 
 
 def refresh(

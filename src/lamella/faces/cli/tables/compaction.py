@@ -7,7 +7,9 @@ from rich.console import Console
 from rich.text import Text
 
 from lamella import Receipt, Told
+from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.proposal import Proposal
+from lamella.engine.keeping.stored import StoredChat
 from lamella.faces.cli.terminal.console import make_console
 from lamella.faces.cli.terminal.lines import show_line, tell_count
 from lamella.faces.cli.terminal.telling import tell
@@ -27,6 +29,13 @@ _NAMED = ("preview", "handle", "tool_results")
 def lower_share(planned: Proposal) -> float:
     """A share of what fits that the next request is over: half of what it takes."""
     return max(planned.before.total / planned.before.limit / 2, 0.001)
+
+
+def hint_unmoved(stored: StoredChat) -> str:
+    """What to do where nothing may go: whatever is attached or pinned can be let go, the last exchange cannot."""
+    if stored.library() or stored.preview(Ask(text="")).envelope.prompt.pinned:
+        return "The system prompt, pins, selections and the last exchange stay. Drop or unpin something."
+    return "The system prompt and the last turns always stay. There is something to compact once the talk is longer."
 
 
 def find_waiting(told: Sequence[Told]) -> str | None:

@@ -61,6 +61,9 @@ class ShellDoor:
 class ChatDoor(ShellDoor):
     """What is typed in a chat, where it has a command of its own for the step."""
 
+    def option(self, name: str) -> str:
+        return "/model" if name == "model" else super().option(name)
+
     def go_to(self, name: str, head: str) -> str:
         return f"`/switch {head}`"
 

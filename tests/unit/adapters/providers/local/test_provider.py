@@ -70,7 +70,7 @@ def test_an_answer_that_goes_in_circles_is_ended_and_its_cache_is_known() -> Non
     circling = LocalProvider(options=replace(SMALL, window=512))
     question = user("Sing: row, row, row your boat, again and again without an end.")
     first = run(ask(circling, request(question, answer=400)))
-    assert first.reply.stop is StopReason.END
+    assert first.reply.stop is StopReason.CIRCLES
     assert first.forecast == first.reported
     assert 100 < (first.reply.usage.output or 0) < 300
     again = run(ask(circling, request(question, assistant(first.reply.text), user("And?"))))

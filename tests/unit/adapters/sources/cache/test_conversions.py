@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lamella.adapters.sources.cache.conversions import FILES, ConversionCache
-from lamella.adapters.sources.cache.entry import CacheEntry
+from lamella.adapters.sources.cache.entry import TRY_AGAIN, CacheEntry
 from lamella.adapters.sources.cache.folder import CacheFolder
 from lamella.errors import (
     BadInputError,
@@ -87,14 +87,14 @@ def test_a_failure_is_remembered_with_when_it_was_and_how_to_retry(desk: Desk) -
     desk.time += timedelta(minutes=5)
     with pytest.raises(SourceMissingError, match=r"There is no page\. That was found on 2026-11-18 12:00\.") as caught:
         desk.obtain()
-    assert caught.value.hint == "Refresh it, or try again after 2026-11-18 12:10. Check the address."
+    assert caught.value.hint == "Try again after 2026-11-18 12:10. Check the address."
     assert desk.reads == 1
     desk.gives = "mended"
     assert desk.obtain(fresh=True) == desk.obtain() == "mended"
 
 
 def test_a_failure_holds_for_a_while_for_its_limits_and_for_a_file_as_long_as_it_is_the_same(desk: Desk) -> None:
-    desk.gives = SourceUnreachableError("Nobody.", hint="Refresh it to try again, or attach its text.")
+    desk.gives = SourceUnreachableError("Nobody.", hint=TRY_AGAIN)
     for key in ("url:x", f"{FILES}x"):
         with pytest.raises(SourceUnreachableError):
             desk.obtain(key=key)

@@ -23,7 +23,10 @@ def test_a_call_of_which_nothing_is_known_tells_its_model_alone() -> None:
     assert tell_call(Call(model=None, verdict=VERDICT, usage=Usage())) == "no model"
 
 
-@pytest.mark.parametrize("stop", [StopReason.LENGTH, StopReason.WINDOW, StopReason.REFUSED, StopReason.PAUSED])
+@pytest.mark.parametrize(
+    "stop",
+    [StopReason.LENGTH, StopReason.WINDOW, StopReason.CIRCLES, StopReason.REFUSED, StopReason.PAUSED],
+)
 def test_an_answer_that_did_not_end_by_itself_says_so(stop: StopReason) -> None:
     assert tell_end(Call(model="local", verdict=VERDICT, usage=Usage(), stop=stop)) != ""
     assert set(status._ENDS) <= set(StopReason)

@@ -4,7 +4,14 @@ from lamella.engine.dialogue.proposal import PlanRange
 from lamella.errors import CallError, UsageError
 from lamella.faces.cli.chat.input import choose_begun
 from lamella.faces.cli.chat.talk import TerminalChat
-from lamella.faces.cli.tables.compaction import find_waiting, lower_share, print_planned, tell_planning, tell_stopped
+from lamella.faces.cli.tables.compaction import (
+    find_waiting,
+    hint_unmoved,
+    lower_share,
+    print_planned,
+    tell_planning,
+    tell_stopped,
+)
 from lamella.faces.cli.terminal.telling import tell
 from lamella.views.words import cut_words
 
@@ -19,10 +26,11 @@ def compact(talk: TerminalChat, rest: str) -> None:
     planned = talk.stored.plan(within, to=_share(share))
     tell_planning(planned)
     if planned.receipt is None:
+        lower = f"Aim lower, as in /compact {lower_share(planned):.2g}, or go on: there is room."
         raise CallError(
             f"There is nothing to gain: the next request has {planned.before.total:,} tokens, "
             f"and {planned.goal:,} are aimed at.",
-            hint=f"Aim lower, as in /compact {lower_share(planned):.2g}, or go on: there is room.",
+            hint=lower if planned.before.total <= planned.goal else hint_unmoved(talk.stored),
         )
     talk.stored.commit(planned)
     print_planned(talk.stored.name, planned, undo="/undo")
