@@ -51,7 +51,7 @@ class StoredLog:
 
     def _begin(self, key: str) -> None:
         self._checkpoints = Checkpoints(self._store, key, every=self._backend.checkpoint_every)
-        self.log = Log(key)
+        self.log, self._folds = Log(key), False
         # What the branch that was active in the newest checkpoint came to.
         self.kept_state = b""
         self.book = CountingBook(self._backend.world.counter)
@@ -64,6 +64,8 @@ class StoredLog:
 
     def reload(self) -> None:
         """Read what others wrote since. One that has not begun is theirs who began it under its name first."""
+        if self._folds:
+            self._open(self.log.conversation)
         if not self.log.version:
             begun = self._store.find_conversation(self.name)
             if begun is not None and begun.conversation != self.log.conversation:
@@ -87,7 +89,7 @@ class StoredLog:
         last = replace(written.records[-1], counts=counts)
         counted = replace(written, records=(*written.records[:-1], last))
         self._store.append(self.log.conversation, counted, expected=self.log.version, title=title, name=self.name)
-        self.log.extend(counted.records)
+        self._fold(counted.records)
         self.book.keep(counts)
         self._checkpoints.take(counted.records)
         self._checkpoints.keep(self.log, find_state)
@@ -130,8 +132,15 @@ class StoredLog:
                 continue
             return
 
-    def _take(self, records: Sequence[Record]) -> None:
+    def _fold(self, records: Sequence[Record]) -> None:
+        # To fold an event may be to look at an old message, which is read from the store then. Should that fail in the
+        # middle of it, nobody goes on with what is left.
+        self._folds = True
         self.log.extend(records)
+        self._folds = False
+
+    def _take(self, records: Sequence[Record]) -> None:
+        self._fold(records)
         self.book.learn([record.counts for record in records])
         self._checkpoints.take(records)
 

@@ -38,10 +38,10 @@ def _find_kept(told: Sequence[Told], log: Log) -> tuple[datetime, ...]:
 
 
 def _find_answer(told: Sequence[Told]) -> str | None:
-    """The provider's name for the last answer there is: of the last turn, or of the one before while that waits."""
-    for turn in reversed(told[-2:]):
+    """The provider's name for the last answer there is, before any questions that were left without one."""
+    for turn in reversed(told):
         calls = read_calls(turn)
-        if calls or turn.reply is not None:
+        if calls or (turn.reply is not None and turn.reply.text):
             return calls[-1].id if calls else None
     return None
 

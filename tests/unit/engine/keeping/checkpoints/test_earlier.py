@@ -11,6 +11,9 @@ from tests.unit.engine.keeping.checkpoints.test_checkpoints import Altered, dama
 
 from lamella import Note, ToolResult
 from lamella.adapters.stores.memory import MemoryStore
+from lamella.core.log.events.codec import write_reply
+from lamella.core.log.ids import Voice, message_id
+from lamella.core.log.log import Log
 from lamella.core.log.records import Record
 from lamella.core.log.snapshots.columns import keep_packed
 from lamella.core.values import replace
@@ -18,7 +21,7 @@ from lamella.engine.chat import Chat
 from lamella.engine.keeping.checkpoints.earlier import NOTHING_KEPT, EarlierCheckpoints
 from lamella.engine.keeping.conversations import Conversations
 from lamella.engine.keeping.journal import StoredLog
-from lamella.errors import StoreDamagedError
+from lamella.errors import StoreDamagedError, StoreUnavailableError
 from lamella.holdings import Checkpoint
 from lamella.ports import Result, Store
 
@@ -252,6 +255,36 @@ def test_events_are_folded_once_for_all_that_is_gone() -> None:
     counted = Counted(store, lambda one: replace(one, apart=b""))
     assert asked_and_said(open_chat(counted)) == asked_and_said(live)
     assert counted.loads == 1
+
+
+class Away(Watched):
+    """A store of which what is apart cannot be read while it is ``away``."""
+
+    away = False
+
+    def read_checkpoints(
+        self, conversation: str, read: Callable[[Checkpoint], Result], *, apart: bool = False
+    ) -> Sequence[Result]:
+        if self.away and apart:
+            raise StoreUnavailableError("The server is away.", hint="Try again.")
+        return super().read_checkpoints(conversation, read, apart=apart)
+
+
+def test_an_event_that_was_written_and_not_folded_is_folded_once() -> None:
+    store = MemoryStore()
+    first = shrink(store).turns()[0].message.id
+    away = Away(store)
+    kept = StoredLog(make_backend(away), "chat")
+    answer = message_id("chat", parent=first, role=Voice.REPLY, text="Another.")
+    away.away = True
+    with pytest.raises(StoreUnavailableError):
+        kept.append(write_reply("Another.", message_id=answer, parent=first, at="2026-03-01T12:00:00Z"))
+    away.away = False
+    kept.reload()
+    folded = Log("chat")
+    folded.extend(store.load("chat"))
+    assert answer in kept.log.nodes
+    assert kept.log == folded
 
 
 def test_conversations_wait_for_their_own_store_only() -> None:
