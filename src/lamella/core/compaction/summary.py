@@ -91,10 +91,12 @@ def _weigh_all(exchanges: Sequence[Exchange], draft: Draft) -> list[int]:
 def _weigh_originals(exchanges: Sequence[Exchange], measure: Measure) -> list[int]:
     """What all that was said in each turn weighs."""
     weigh = measure.count
-    return [
-        sum([one.segment.tokens if one.whole is None else weigh(one.original) for one in exchange.said])
-        for exchange in exchanges
+    said = [(one.user, one.reply, *one.joined) for one in exchanges]
+    weights = [
+        [one.segment.tokens if one.whole is None else weigh(one.whole[one.segment.id]) for one in every]
+        for every in said
     ]
+    return [sum(every) for every in weights]
 
 
 def _list_free(draft: Draft) -> Sequence[Exchange]:
