@@ -17,7 +17,7 @@ from lamella.core.log.records import EventKind, Record
 from lamella.core.log.snapshots.columns import PackedNodes, find_runs, list_texts, pack_nodes
 from lamella.core.log.snapshots.snapshot import join_snapshots, make_snapshot
 from lamella.core.log.terms import Terms
-from lamella.core.log.tree import Nodes
+from lamella.core.log.tree import Nodes, list_parents
 from lamella.core.log.turn import Turn, TurnRun, list_turns
 from lamella.core.values import replace
 from lamella.errors import StoreDamagedError
@@ -188,6 +188,7 @@ def test_whole_turns_that_follow_one_another_are_told_without_a_look_at_the_rest
     log, _ = join_snapshots([replace(snapshot, nodes=PackedNodes(columns))], Log(CHAT))
     assert list_said(log.path()) == list_said(told)
     assert len(log.path()) == len(told)
+    assert list(list_parents(log.nodes)) == [(name, node.parent) for name, node in fold(records).nodes.items()]
     with pytest.raises(StoreDamagedError):
         list(log.path())
 
