@@ -7,6 +7,8 @@ STAMP := $(VENV)/.installed
 LOCKING := --universal --python-version 3.11 --generate-hashes --upgrade \
 	--no-emit-index-url --no-emit-find-links --no-annotate --no-header --quiet
 
+REFERENCE := $(wildcard docs/reference/*.md docs/reference/formats/*.md)
+
 .DEFAULT_GOAL := help
 # What is compiled once is kept, whatever the environment says: it is half the time in which tests are found.
 unexport PYTHONDONTWRITEBYTECODE
@@ -20,7 +22,7 @@ help:
 	@echo "make check      the same as make test"
 	@echo "make bench      measure build time, memory, stores, compaction and starting"
 	@echo "make mutate     put faults into the core and tell which no test notices; ROOM=text SAMPLE=20 narrow it, RECORD=1 lowers floors"
-	@echo "make docs       write what the commands in README and docs print now"
+	@echo "make docs       generate docs/reference, and update the command output that README and docs show"
 	@echo "make lock       resolve both locks anew"
 	@echo "make clean      remove .venv and caches"
 
@@ -70,6 +72,7 @@ mutate: $(STAMP)
 	$(BIN)/python -m mutation$(if $(ROOM), $(ROOM))$(if $(SAMPLE), --sample $(SAMPLE))$(if $(RECORD), --record)
 
 docs: $(STAMP)
+	$(BIN)/cog -r -I docs -p "import generate" $(REFERENCE)
 	$(BIN)/python -m tests.contracts.console
 
 # The lock names no index and no address: whoever installs it uses the index they are configured for.

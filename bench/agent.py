@@ -14,9 +14,9 @@ from typing import Any
 import lamella
 from bench.text import make_text
 from bench.verdicts import Verdicts
-from lamella.adapters.providers.openai_chat.send import OpenAIChatProvider
-from lamella.adapters.providers.scripted.provider import Line, ScriptedProvider
-from lamella.core.messages.delta import ToolCall
+from lamella.core.messages import ToolCall
+from lamella.providers.openai_chat import OpenAIChatProvider
+from lamella.providers.scripted import ScriptedProvider, ScriptedReply
 
 ROUNDS = 20
 LOOPS = 5
@@ -66,14 +66,14 @@ async def _measure_loops() -> LoopTimes:
 
 
 async def _run_agent(file: Path, url: str, *, key: str, model: str) -> float:
-    provider = OpenAIChatProvider(key=key, address=url, patience=60.0)
+    provider = OpenAIChatProvider(key=key, address=url, timeout=60.0)
     async with lamella.open(f"sqlite:///{file}", model=model, provider=provider) as engine:
-        chat = await engine.conversation("bench", layout="in_place", window=10**9)
+        conversation = await engine.conversation("bench", layout="in_place", window=10**9)
         started = time.perf_counter()
-        async for _ in chat.send(QUESTION, runner="agent", tools=[search_notes], steps=ROUNDS + 1):
+        async for _ in conversation.send(QUESTION, runner="agent", tools=[search_notes], steps=ROUNDS + 1):
             pass
         seconds = time.perf_counter() - started
-        assert len(chat.ledger()[-1]) == ROUNDS + 1, "a round for every call, and the answer"
+        assert len(conversation.ledger()[-1]) == ROUNDS + 1, "a round for every call, and the answer"
     await provider.close()
     return seconds
 
@@ -121,13 +121,13 @@ def measure_cached_share() -> float:
 
 async def _measure_cached_share() -> float:
     lines = [
-        Line(calls=(ToolCall(id=f"c{at}", name="search_notes", arguments=json.dumps({"query": _query(at)})),))
+        ScriptedReply(calls=(ToolCall(id=f"c{at}", name="search_notes", arguments=json.dumps({"query": _query(at)})),))
         for at in range(ROUNDS)
     ]
     provider = ScriptedProvider(*lines, "It was decided.")
     async with lamella.open("memory:", model=MODEL, provider=provider) as engine:
-        chat = await engine.conversation("bench", layout="in_place", window=10**9)
-        sending = chat.send(QUESTION, runner="agent", tools=[search_notes], steps=ROUNDS + 1)
+        conversation = await engine.conversation("bench", layout="in_place", window=10**9)
+        sending = conversation.send(QUESTION, runner="agent", tools=[search_notes], steps=ROUNDS + 1)
         turns = [event.turn async for event in sending if event.kind == "envelope" and event.turn is not None]
     served = allowed = 0
     for before, after in pairwise(turns):

@@ -34,7 +34,7 @@ class Point:
 
 def measure_builds(layout: str, *, ledger: bool = True, at_turns: tuple[int, ...] = AT_TURNS) -> list[Point]:
     """Median build and median floor over the turns that end at each of the lengths, with or without the ledger."""
-    chat = Conversation(system="You are terse.", layout=layout, window=10**12, ledger=ledger)
+    chat = Conversation(system="You are terse.", layout=layout, window=10**12, keep_ledger=ledger)
     points: list[Point] = []
     builds: list[float] = []
     floors: list[float] = []

@@ -146,9 +146,9 @@ def _ratio(found: Sequence[tuple[bool, bool]]) -> float:
 
 
 def _make_counter() -> Callable[[str], int]:
-    from lamella.adapters.tokens.counter import OfflineCounter
+    from lamella.tokenizers.counter import OfflineTokenCounter
 
-    return OfflineCounter().measure(None).count
+    return OfflineTokenCounter().get_tokenizer(None).count
 
 
 def _bench_again(verdicts: Verdicts, folder: Path) -> None:

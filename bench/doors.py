@@ -57,12 +57,12 @@ def measure_door(path: str, turns: int = TURNS, *, layout: str = "in_place") -> 
 
 
 async def _measure(path: str, turns: int) -> DoorCost:
-    from lamella.faces.server.app import make_app
-    from lamella.faces.server.serving import ServeOptions, open_state
+    from lamella.server.app import make_app
+    from lamella.server.serving import ServerOptions, open_server_state
 
     replies = [f"That is answer {number}." for number in range(turns)]
     script = ScriptedProvider(*replies)
-    state = open_state(ServeOptions(store="memory:", model=MODEL), provider=script)
+    state = open_server_state(ServerOptions(store="memory:", model=MODEL), provider=script)
     transport = httpx2.ASGITransport(make_app(state))
     history: list[dict[str, Any]] = []
     async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client:
@@ -74,7 +74,7 @@ async def _measure(path: str, turns: int) -> DoorCost:
         key = answer.headers["x-lamella-conversation"]
         totals = (await client.get(f"/v1/conversations/{key}/ledger")).json()["totals"]
     await state.runs.close(0)
-    await state.suite.close()
+    await state.engine_pool.close()
     sent = ["\n".join(message.text for message in request.messages) for request in script.requests]
     assert len(sent) == turns, "each question was sent once"
     wanted = [(text, name) for text, number in zip(sent, range(turns), strict=True) for name in list_glued(number)]

@@ -113,7 +113,7 @@ def _put_inside(answer: str, sentence: str, random: Random) -> str:
 
 def tell(talk: Sequence[Pair], *, tokens: int) -> tuple[Conversation, Turn]:
     """A conversation in which all of it was said, and the turn after it."""
-    chat = Conversation(system="You are a careful assistant.", layout="in_place", window=4 * tokens, ledger=False)
+    chat = Conversation(system="You are a careful assistant.", layout="in_place", window=4 * tokens, keep_ledger=False)
     for asked, answered in talk:
         chat.ask(asked)
         chat.reply(answered)

@@ -7,12 +7,8 @@ from itertools import pairwise
 
 from bench.text import make_text
 from lamella import Conversation, Message, Note
-from lamella.adapters.providers.local.cache import Forecast
-from lamella.adapters.providers.local.engine import EngineOptions
-from lamella.adapters.providers.local.provider import LocalProvider, Progress
-from lamella.core.messages.delta import fold_deltas
-from lamella.core.messages.model import Role
-from lamella.core.messages.request import Request
+from lamella.core.messages import ModelRequest, Role, reply_from_deltas
+from lamella.providers.local import CacheForecast, EngineOptions, LocalProvider, PromptProgress
 
 SYSTEM = "You answer in one short sentence."
 ANSWER = 16
@@ -32,7 +28,7 @@ class Said:
 class Served:
     """One request: the forecast, then what the engine reports, and the seconds it took to read the prompt."""
 
-    forecast: Forecast
+    forecast: CacheForecast
     prompt: int
     cached: int
     output: int
@@ -40,7 +36,7 @@ class Served:
 
     @property
     def as_forecast(self) -> bool:
-        return self.forecast == Forecast(prompt=self.prompt, cached=self.cached)
+        return self.forecast == CacheForecast(prompt_tokens=self.prompt, cached_tokens=self.cached)
 
 
 class Talker:
@@ -48,17 +44,20 @@ class Talker:
 
     def __init__(self, *, window: int = 4_096) -> None:
         self.served: list[Served] = []
-        self._read: list[Progress] = []
-        options = EngineOptions(shelf=0, window=window)
-        self._provider = LocalProvider(options=options, progress=self._read.append)
+        self._read: list[PromptProgress] = []
+        options = EngineOptions(saved_prompts_mib=0, window=window)
+        self._provider = LocalProvider(options=options, on_progress=self._read.append)
 
     async def say(self, messages: Sequence[Message], *, answer: int = ANSWER) -> str:
         """Ask, write down, and give the answer."""
-        request = Request(
-            model="local", messages=tuple(messages), answer=answer, extras='{"temperature": 0, "seed": 1}'
+        request = ModelRequest(
+            model="local",
+            messages=tuple(messages),
+            max_output_tokens=answer,
+            extra_fields_json='{"temperature": 0, "seed": 1}',
         )
         forecast = await self._provider.forecast(request)
-        reply = fold_deltas([delta async for delta in self._provider.stream(request)])
+        reply = reply_from_deltas([delta async for delta in self._provider.stream(request)])
         assert reply is not None
         usage = reply.usage
         assert usage.prompt is not None
@@ -75,7 +74,7 @@ class Talker:
         )
         return reply.text
 
-    async def forecast(self, request: Request) -> Forecast:
+    async def forecast(self, request: ModelRequest) -> CacheForecast:
         """What a request would come to now; nothing is asked."""
         return await self._provider.forecast(request)
 
@@ -88,8 +87,8 @@ def play_layered(talk: Sequence[Said], *, layout: str) -> list[Served]:
 
     async def play() -> list[Served]:
         talker, chat = Talker(), Conversation(system=SYSTEM, layout=layout)
-        for said in talk:
-            chat.reply(await talker.say(chat.ask(said.typed, attach=said.notes).messages))
+        for message in talk:
+            chat.reply(await talker.say(chat.ask(message.typed, attach=message.notes).messages))
         await talker.close()
         return talker.served
 
@@ -101,10 +100,10 @@ def play_naive(talk: Sequence[Said]) -> list[Served]:
 
     async def play() -> list[Served]:
         talker, past, notes = Talker(), [_message(Role.SYSTEM, SYSTEM)], dict[str | None, str]()
-        for said in talk:
-            notes |= {note.path: f"# {note.path}\n{note.text}\n\n" for note in said.notes}
-            answer = await talker.say([*past, _message(Role.USER, "".join(notes.values()) + said.typed)])
-            past += [_message(Role.USER, said.typed), _message(Role.ASSISTANT, answer)]
+        for message in talk:
+            notes |= {note.path: f"# {note.path}\n{note.text}\n\n" for note in message.notes}
+            answer = await talker.say([*past, _message(Role.USER, "".join(notes.values()) + message.typed)])
+            past += [_message(Role.USER, message.typed), _message(Role.ASSISTANT, answer)]
         await talker.close()
         return talker.served
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import lamella
-from lamella.adapters.stores.chain import make_key
-from lamella.adapters.stores.opening import open_store
-from lamella.core.log.records import EventKind, Record, Written
+from lamella.core.log.events.kinds import EventBatch, EventKind, EventRecord
+from lamella.stores.hash_chain import generate_key
+from lamella.stores.open_store import open_store
 from lamella.testing import ScriptedProvider
 
 CHATS = 100
@@ -59,9 +59,9 @@ async def _measure(work: Coroutine[Any, Any, None]) -> Gaps:
 
 
 async def _talk(engine: lamella.Engine, name: str, turns: int) -> None:
-    chat = await engine.conversation(name)
+    conversation = await engine.conversation(name)
     for number in range(turns):
-        async for _ in chat.send(f"Question {number}?"):
+        async for _ in conversation.send(f"Question {number}?"):
             # A model takes its time between two words; other tasks go on then.
             await asyncio.sleep(0)
 
@@ -114,12 +114,12 @@ def measure_rates(url: str, *, tasks: int = CHATS, turns: int = QUICK_TURNS) -> 
     )
 
 
-def _read_appends(url: str, name: str) -> list[tuple[Record, ...]]:
+def _read_appends(url: str, name: str) -> list[tuple[EventRecord, ...]]:
     """The events of a conversation as they were appended: a question or an answer is the last of an append."""
     with closing(open_store(url)) as store:
         found = store.find_conversation(name)
         assert found is not None, "it was written just now"
-        appends: list[tuple[Record, ...]] = [()]
+        appends: list[tuple[EventRecord, ...]] = [()]
         for record in store.load(found.conversation):
             appends[-1] += (record,)
             if record.kind in (EventKind.MESSAGE, EventKind.REPLY):
@@ -127,23 +127,23 @@ def _read_appends(url: str, name: str) -> list[tuple[Record, ...]]:
     return appends[:-1]
 
 
-def _write_all(url: str, appends: Sequence[tuple[Record, ...]]) -> float:
+def _write_all(url: str, appends: Sequence[tuple[EventRecord, ...]]) -> float:
     """How long it takes to append what turns wrote, again and again, each time to a conversation of its own."""
     with closing(open_store(url)) as store:
         key = ""
         begun = time.perf_counter()
         for number in range(_APPENDS):
             place = number % len(appends)
-            key = make_key("") if place == 0 else key
+            key = generate_key("") if place == 0 else key
             expected = sum(len(records) for records in appends[:place])
-            store.append(key, Written(records=appends[place]), expected=expected)
+            store.append(key, EventBatch(records=appends[place]), expected=expected)
         return time.perf_counter() - begun
 
 
 def _append_all(url: str, name: str) -> float:
     with lamella.open(url) as engine:
-        chat = engine.chat(name)
+        conversation = engine.chat(name)
         begun = time.perf_counter()
         for number in range(_APPENDS):
-            chat.rename(f"title {number}")
+            conversation.rename(f"title {number}")
         return time.perf_counter() - begun

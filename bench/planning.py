@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from bench.text import make_text
 from lamella import Conversation
-from lamella.adapters.tokens.counter import OfflineCounter
+from lamella.tokenizers.counter import OfflineTokenCounter
 
 MESSAGES = 2_000
 SAMPLES = 15
@@ -34,9 +34,9 @@ class Planning:
 def measure_planning(layout: str, *, messages: int = MESSAGES, samples: int = SAMPLES) -> Planning:
     """Plan to come down to half, and count, in turn, so that whatever else the machine does slows both."""
     texts = [make_text(number, _ANSWERED if number % 2 else _TYPED) for number in range(messages)]
-    count = OfflineCounter().measure(None).count
+    count = OfflineTokenCounter().get_tokenizer(None).count
     total = sum(map(count, texts))
-    chat = Conversation(system="You are terse.", layout=layout, window=2 * total, ledger=False)
+    chat = Conversation(system="You are terse.", layout=layout, window=2 * total, keep_ledger=False)
     for number in range(0, messages, 2):
         chat.ask(texts[number])
         chat.reply(texts[number + 1])

@@ -47,16 +47,16 @@ def play(workload: Workload, *, layout: str, window: int = 10**12, target: float
     warn = min(SHIPPED_WARN, target - 0.05)
     chat = Conversation(system=workload.system, layout=layout, window=window, reserve=0, warn=warn, target=target)
     turns: list[Turn] = []
-    for said in workload.said:
-        turns.append(chat.ask(said.typed, results=said.tools))
-        chat.reply(said.reply)
+    for message in workload.said:
+        turns.append(chat.ask(message.typed, results=message.tools))
+        chat.reply(message.reply)
     return Played(
         requests=len(turns),
         breaks=sum(not extends(before.messages, now.messages) for before, now in pairwise(turns)),
         orphans=sum(any(find_orphans(turn.messages, workload.said)) for turn in turns),
         compactions=sum(turn.compaction is not None for turn in turns),
         sent=sum(turn.tokens.total for turn in turns),
-        read=sum(turn.prefix.common_tokens or 0 for turn in turns),
+        read=sum(turn.prefix_change.common_tokens or 0 for turn in turns),
         first=turns[0].tokens.total,
         last=turns[-1].tokens.total,
     )

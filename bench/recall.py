@@ -11,6 +11,8 @@ from bench.text import make_text
 from bench.verdicts import Verdicts
 from lamella import Conversation, Note, ToolResult
 
+# The default layout comes first: its figure is the one that the README quotes.
+LAYOUTS = ("auto", "library", "in_place")
 FACTS = 200
 SHARES = (0.35, 0.35, 0.35)
 FEW, MANY = 1_000, 10_000
@@ -76,26 +78,27 @@ class Timing:
 def bench_recall(verdicts: Verdicts) -> None:
     """Facts, then times."""
     for seeds, reported in ((TUNED_ON, False), (REPORTED, True)):
-        _bench_facts(verdicts, seeds, reported=reported)
+        for layout in LAYOUTS:
+            _bench_facts(verdicts, seeds, layout=layout, reported=reported)
     _bench_times(verdicts)
 
 
-def _bench_facts(verdicts: Verdicts, seeds: Sequence[int], *, reported: bool) -> None:
-    found = [probe_recall(seed, layout=layout) for seed in seeds for layout in ("library", "in_place")]
+def _bench_facts(verdicts: Verdicts, seeds: Sequence[int], *, layout: str, reported: bool) -> None:
+    found = [probe_recall(seed, layout=layout) for seed in seeds]
     facts, prompt = sum(one.facts for one in found), sum(one.in_prompt for one in found)
     exact = sum(one.exact_share for one in found) / len(found)
     reworded = sum(one.reworded_share for one in found) / len(found)
     print(
-        f"recall, seeds {', '.join(map(str, seeds))}{'' if reported else ' (tuned on)'}: {facts:,} facts, compacted"
-        f" {len(SHARES)} times; {100 * prompt / facts:.1f} % in the prompt, {exact:.1f} % there or by an exact recall,"
+        f"recall, {layout}, seeds {', '.join(map(str, seeds))}{'' if reported else ' (tuned on)'}: {facts:,} facts,"
+        f" compacted {len(SHARES)} times; {prompt:,} in the prompt, {exact:.1f} % there or by an exact recall,"
         f" {reworded:.1f} % there or in other words",
         flush=True,
     )
     for question in [question for one in found for question in one.missed][:10]:
         print(f"  missed: {question}")
     if reported:
-        verdicts.at_least("recall: % of facts in the prompt or one exact recall away", exact, 100.0)
-        verdicts.at_least("recall: % of facts in the prompt or found in other words", reworded, 97.0)
+        verdicts.at_least(f"recall, {layout}: % of facts in the prompt or one exact recall away", exact, 100.0)
+        verdicts.at_least(f"recall, {layout}: % of facts in the prompt or found in other words", reworded, 97.0)
 
 
 def probe_recall(seed: int, *, layout: str, facts: int = FACTS) -> Finds:

@@ -129,7 +129,7 @@ def _bench_update(verdicts: Verdicts, vault: Path, index: NoteIndex, plain: Plai
     ours, theirs, looks = [], [], []
     for number in range(ROUNDS * 3):
         (vault / path).write_text(f"{text}\n\nAdded {number}.\n", "utf-8")
-        ours.append(_time(lambda: index.refresh(only=[path])))
+        ours.append(_time(lambda: index.refresh(only_paths=[path])))
         rows = read_chunks(index.file, path)
         numbers = [number for (number,) in plain.database.execute("SELECT rowid FROM plain WHERE path = ?", (path,))]
         theirs.append(_time(partial(plain.replace, rows, numbers)))

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import lamella
 from bench.text import make_text
 from lamella import Note
-from lamella.adapters.providers.scripted.provider import Line, ScriptedProvider
-from lamella.core.messages.usage import Usage
+from lamella.core.messages import Usage
+from lamella.providers.scripted import ScriptedProvider, ScriptedReply
 
 TURNS = 200
 NOTE_EVERY = 10
 MODEL = "anthropic:claude-opus-5-5"
-_LINE = Line(text=make_text(1, 400), chunk=20, usage=Usage(plain=100, read=0, write=0, output=100))
+_LINE = ScriptedReply(text=make_text(1, 400), chunk_size=20, usage=Usage(plain=100, read=0, write=0, output=100))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,11 +38,11 @@ async def _measure(url: str) -> Overhead:
     provider = ScriptedProvider(*[_LINE for _ in range(2 * TURNS)])
     sent: list[float] = []
     async with lamella.open(url, model=MODEL, provider=provider) as engine:
-        chat = await engine.conversation("bench", layout="in_place", window=10**9)
+        conversation = await engine.conversation("bench", layout="in_place", window=10**9)
         for number in range(TURNS):
             notes = [Note(path=f"{number}.md", text=make_text(number))] if number % NOTE_EVERY == 0 else []
             started = time.perf_counter()
-            async for _ in chat.send(f"Question {number}?", attach=notes):
+            async for _ in conversation.send(f"Question {number}?", attach=notes):
                 pass
             sent.append(time.perf_counter() - started)
     alone: list[float] = []

@@ -19,8 +19,7 @@ import httpx2
 import uvicorn
 
 from bench.verdicts import Verdicts
-from lamella.core.messages.delta import Delta, Stop, StopReason, TextDelta
-from lamella.core.messages.request import Request
+from lamella.core.messages import Delta, ModelRequest, StopDelta, StopReason, TextDelta
 from lamella.testing import ScriptedProvider
 
 BARE = "bare"
@@ -33,10 +32,10 @@ _WORDS, _PACE = 40, 0.2
 class PacedProvider(ScriptedProvider):
     """Speaks as a model does, word by word."""
 
-    async def stream(self, request: Request) -> AsyncIterator[Delta]:
+    async def stream(self, request: ModelRequest) -> AsyncIterator[Delta]:
         async for word in speak():
             yield TextDelta(text=word)
-        yield Stop(reason=StopReason.END)
+        yield StopDelta(reason=StopReason.END)
 
 
 async def speak() -> AsyncIterator[str]:
@@ -71,11 +70,11 @@ def _serve(what: str) -> Iterator[str]:
 
 
 def _make_server(store: str) -> Callable[..., Any]:
-    from lamella.faces.server.serving import ServeOptions, make_worker_app
+    from lamella.server.serving import ServerOptions, make_worker_app
     from lamella.wiring import read_services
 
     services = read_services({"serve": {"rate": 10_000_000}})
-    options = ServeOptions(store=store, model="scripted:paced")
+    options = ServerOptions(store=store, model="scripted:paced")
     return make_worker_app(options, services=services, provider=PacedProvider())
 
 
@@ -102,10 +101,10 @@ def _make_bare() -> Callable[..., Any]:
 
 def main(what: str) -> None:
     """Serve on a free port until there is no more input, and say where."""
-    from lamella.faces.server.serving import bind
+    from lamella.server.serving import bind_socket
 
     app = _make_bare() if what == BARE else _make_server(what)
-    listener = bind("127.0.0.1", 0)
+    listener = bind_socket("127.0.0.1", 0)
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=1))
 
     def end() -> None:

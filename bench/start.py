@@ -10,16 +10,16 @@ from statistics import median
 import lamella
 
 _RUNS = 11
-_START = "import sys; from lamella.faces.cli import main; sys.exit(main({words}))"
+_START = "import sys; from lamella.cli import main; sys.exit(main({words}))"
 
 
 def measure_starts(folder: Path) -> dict[str, float]:
     """``lamella --version`` and ``lamella chats list`` over a small store, each as a multiple of a bare Python."""
     url = f"sqlite:///{folder}/chats.db"
     with lamella.open(url) as engine:
-        chat = engine.chat("garden")
-        chat.ask("What is decided?")
-        chat.reply("One index.")
+        conversation = engine.chat("garden")
+        conversation.ask("What is decided?")
+        conversation.reply("One index.")
     environment = {**os.environ, "HOME": str(folder), "LAMELLA_CONFIG": os.devnull, "LAMELLA_STORE": url}
     bare = [sys.executable, "-c", "pass"]
     starts = {

@@ -12,7 +12,7 @@ from pathlib import Path
 import lamella
 from bench.opening import measure_opening
 from bench.text import make_text
-from lamella import Chat, Note
+from lamella import Note, StoredConversation
 
 TURNS = 1_000
 NOTE_EVERY = 10
@@ -39,10 +39,10 @@ def measure_store(url: str, *, layout: str, turns: int = TURNS, window: int = EN
     """Fill a conversation, then measure its next turn in new processes: from opening it, and warm."""
     name = f"bench-{layout}-{turns}-{window}"
     with lamella.open(url) as engine:
-        chat = engine.chat(name, layout=layout, window=window)
+        conversation = engine.chat(name, layout=layout, window=window)
         for number in range(turns):
-            _exchange(chat, number)
-        compactions = len(chat.receipts())
+            _exchange(conversation, number)
+        compactions = len(conversation.receipts())
         titles = engine.chat(f"{name}-titles")
         appends = [_append(titles, number) for number in range(turns)]
     openings = [measure_opening(url, name) for _ in range(OPENINGS)]
@@ -51,20 +51,20 @@ def measure_store(url: str, *, layout: str, turns: int = TURNS, window: int = EN
         layout=layout,
         compactions=compactions,
         append_seconds=statistics.median(appends),
-        warm_seconds=statistics.median(opening.warm for opening in openings),
-        open_seconds=statistics.median(opening.opened for opening in openings),
-        open_ratio=statistics.median(opening.ratio for opening in openings),
+        warm_seconds=statistics.median(preamble.warm for preamble in openings),
+        open_seconds=statistics.median(preamble.opened for preamble in openings),
+        open_ratio=statistics.median(preamble.ratio for preamble in openings),
     )
 
 
-def _exchange(chat: Chat, number: int) -> None:
+def _exchange(chat: StoredConversation, number: int) -> None:
     """One turn of the past."""
     notes = [Note(path=f"notes/{number:05}.md", text=make_text(number))] if number % NOTE_EVERY == 0 else []
     chat.ask(f"Question {number}: {make_text(number, 200)}", attach=notes)
     chat.reply(make_text(number, 400))
 
 
-def _append(chat: Chat, number: int) -> float:
+def _append(chat: StoredConversation, number: int) -> float:
     """What one append takes: an event of about the size of a reply that builds no turn."""
     title = make_text(number, 400)
     started = time.perf_counter()

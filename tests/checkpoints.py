@@ -1,9 +1,8 @@
 """Checkpoints for tests: as a store has them."""
 
-from lamella.holdings import Checkpoint
-from lamella.ports import Store
+from lamella.ports import Checkpoint, Store
 
 
 def list_checkpoints(store: Store, conversation: str) -> list[Checkpoint]:
     """Those of a conversation, with what is kept apart from them."""
-    return list(store.read_checkpoints(conversation, lambda one: one, apart=True))
+    return list(store.read_checkpoints(conversation, lambda one: one, separate_only=True))

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from lamella import Conversation, Turn
-from lamella.core.log.call import Cause, Movement
+from lamella.core.log.call import PrefixChange, PrefixChangeCause
 
 # What the one who runs the tests has set for themselves is no concern of the tests, here and in processes they start.
 os.environ["LAMELLA_CONFIG"] = os.devnull
@@ -46,13 +46,13 @@ for _number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(_number, signal.default_int_handler if _number == signal.SIGINT else signal.SIG_DFL)
 
 P = ParamSpec("P")
-_STILL = (Cause.FIRST_TURN, Cause.NONE)
+_STILL = (PrefixChangeCause.FIRST_TURN, PrefixChangeCause.NONE)
 
 
 def _watched(ask: Callable[Concatenate[Conversation, P], Turn]) -> Callable[Concatenate["Watched", P], Turn]:
     def asked(self: "Watched", /, *args: P.args, **kwargs: P.kwargs) -> Turn:
         turn = ask(self, *args, **kwargs)
-        self.movements.append(turn.prefix.movement)
+        self.movements.append(turn.prefix_change.prefix_change)
         return turn
 
     return asked
@@ -61,7 +61,7 @@ def _watched(ask: Callable[Concatenate[Conversation, P], Turn]) -> Callable[Conc
 class Watched(Conversation):
     """A conversation that writes down, per turn, what moved its prefix."""
 
-    movements: ClassVar[list[Movement]] = []
+    movements: ClassVar[list[PrefixChange]] = []
     ask = _watched(Conversation.ask)
 
 
@@ -77,9 +77,9 @@ def layout_of_the_test(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def movements(request: pytest.FixtureRequest) -> Iterator[list[Movement]]:
+def movements(request: pytest.FixtureRequest) -> Iterator[list[PrefixChange]]:
     """Every movement this test has seen; checked against its mark when it is over."""
-    seen: list[Movement] = []
+    seen: list[PrefixChange] = []
     yield seen
     moved = [str(movement) for movement in seen if movement.cause not in _STILL]
     mark = request.node.get_closest_marker("moves_prefix")
@@ -92,6 +92,6 @@ def movements(request: pytest.FixtureRequest) -> Iterator[list[Movement]]:
 
 
 @pytest.fixture
-def converse(movements: list[Movement]) -> type[Watched]:
+def converse(movements: list[PrefixChange]) -> type[Watched]:
     """Conversations of this test: called as ``Conversation`` is."""
     return type("Conversing", (Watched,), {"movements": movements})

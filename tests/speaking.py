@@ -7,8 +7,8 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
 
-from lamella.providers import Request
-from lamella.testing import Line, ScriptedProvider
+from lamella.providers import ModelRequest
+from lamella.testing import ScriptedProvider, ScriptedReply
 
 # What can be read as a plan without a step, and as a question.
 NO_PLAN = "[]"
@@ -20,14 +20,14 @@ class Speaker:
     ``heard`` is everything, in the order in which it was asked.
     """
 
-    def __init__(self, *lines: Line | str, aside: Line | str = NO_PLAN) -> None:
+    def __init__(self, *lines: ScriptedReply | str, aside: ScriptedReply | str = NO_PLAN) -> None:
         self.lines = deque(lines)
-        self.requests: list[Request] = []
-        self.asides: list[Request] = []
-        self.heard: list[Request] = []
+        self.requests: list[ModelRequest] = []
+        self.asides: list[ModelRequest] = []
+        self.heard: list[ModelRequest] = []
         self._aside = aside
 
-    async def stream(self, request: Request) -> AsyncIterator[object]:
+    async def stream(self, request: ModelRequest) -> AsyncIterator[object]:
         beside = request.conversation is None
         self.heard.append(request)
         (self.asides if beside else self.requests).append(request)

@@ -34,7 +34,7 @@ LATE = (
     "yaml",
 )
 # Rooms whose modules load the client of a provider, or the model itself.
-CLIENTS = tuple(f"lamella.adapters.providers.{name}." for name in ("anthropic", "gemini", "local"))
+CLIENTS = tuple(f"lamella.providers.{name}." for name in ("anthropic", "gemini", "local"))
 # The exit code of a Python that could not write what was left in a buffer.
 UNWRITTEN = 120
 _MOST_OPEN = 256

@@ -7,7 +7,7 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import NamedTuple
 
-from lamella.adapters.tokens.counter import OfflineCounter
+from lamella.tokenizers.counter import OfflineTokenCounter
 
 _HOUR = 3_600.0
 
@@ -40,7 +40,7 @@ DEAR = Rates(name="O, steps", read=0.5, write=1.0, lifetime=600, step=128)
 
 @lru_cache(maxsize=1)
 def _counter() -> Callable[[str], int]:
-    return OfflineCounter().measure(None).count
+    return OfflineTokenCounter().get_tokenizer(None).count
 
 
 def count(text: str) -> int:

@@ -146,7 +146,7 @@ def play(workload: Workload, *, facts: str, model: str, layout: str, linger: int
         model=f"anthropic:{model}",
         model_facts=facts,
         window=workload.window,
-        ledger=False,
+        keep_ledger=False,
         attachments="turn" if linger else "sticky",
         layout=layout,
         linger=linger,
@@ -169,7 +169,7 @@ def play(workload: Workload, *, facts: str, model: str, layout: str, linger: int
         for place, one in enumerate(step.rounds):
             reply = chat.reply(_call(f"c{number}-{place}", one), at=START + timedelta(seconds=at))
             given = [ToolOutput(call=call.id, output=one.output) for call in reply.calls]
-            turn = chat.give(given, at=START + timedelta(seconds=at))
+            turn = chat.submit_tool_outputs(given, at=START + timedelta(seconds=at))
             yield (at, read_blocks(turn.request("anthropic"))), turn
         chat.reply(step.reply, at=START + timedelta(seconds=at))
 

@@ -2,39 +2,36 @@
 
 from lamella import Conversation, Note
 
-chat = Conversation(system="You are terse.")
-turn = chat.ask("Summarize this", attach=[Note(path="spec.md", text=spec)])
-turn.messages, turn.envelope, turn.tokens, turn.prefix
-chat.reply("Here is a summary ...")
+chat = Conversation(system="You are terse.") turn = chat.ask("Summarize this", attach=[Note(path="spec.md", text=spec)])
+turn.messages, turn.envelope, turn.tokens, turn.prefix chat.reply("Here is a summary ...")
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from lamella.errors import (
-    AnswerAsideError,
     BadInputError,
-    BudgetExceededError,
-    CallError,
     ConflictError,
-    ErasedError,
+    ContextBudgetExceededError,
+    ConversationErasedError,
+    InvalidOperationError,
+    InvariantViolatedError,
     LamellaError,
-    LawBrokenError,
+    ReplyOnOtherBranchError,
     StoreError,
 )
 
 if TYPE_CHECKING:
-    from lamella.adapters.sources.naming import MentionOutcome
     from lamella.attach import (
         ActiveNote,
         Canvas,
         Code,
         Dataview,
         Folder,
+        Image,
         Note,
         Office,
         Pdf,
-        Picture,
         Selection,
         Tag,
         Tool,
@@ -44,137 +41,136 @@ if TYPE_CHECKING:
         WebTab,
         YouTube,
     )
-    from lamella.core.log.call import Call
-    from lamella.core.log.events.imprint import Imprint
-    from lamella.core.log.nodes import Told
-    from lamella.core.log.receipt import Receipt
-    from lamella.core.messages.delta import Reply, ToolCall
-    from lamella.core.messages.model import Message
-    from lamella.core.messages.rounds import ToolOutput
+    from lamella.conversation.compaction import CompactionProposal
+    from lamella.conversation.conversation import StoredConversation
+    from lamella.conversation.engine import Engine
+    from lamella.conversation.import_export import ImportOutcome, MessageHit
+    from lamella.conversation.log import CompactionMarker
+    from lamella.conversation.reasons import PromptExplanation, SuggestedAction
+    from lamella.conversation.turn import BuiltTurn as Turn
+    from lamella.conversation.turn_runner import Event, EventName
+    from lamella.core.log.call import ModelCall
+    from lamella.core.log.receipts import CompactionReceipt
+    from lamella.core.log.turn import RequestFingerprint
+    from lamella.core.log.turn_records import TurnRecord
+    from lamella.core.messages import Message, ModelReply, ToolCall, ToolOutput
     from lamella.core.prompt.envelope import Envelope
     from lamella.core.prompt.layers.model import Layer, Segment
-    from lamella.core.search.finding import Found
-    from lamella.engine.chat import Chat
-    from lamella.engine.dialogue.proposal import Proposal
-    from lamella.engine.dialogue.reasons import Reason, Remedy
-    from lamella.engine.dialogue.turn import TurnView as Turn
-    from lamella.engine.engine import Engine
-    from lamella.engine.keeping.conversations import Hit, ImportOutcome
-    from lamella.engine.keeping.marks import CompactionMark
-    from lamella.engine.sending.events import Event, EventName
-    from lamella.holdings import ChatListing, Damage, Fact, StoreStats
-    from lamella.views.ledger import LedgerRow, LedgerSums, make_rows, sum_rows
+    from lamella.core.search.search import RecallHit
+    from lamella.ports import ConversationSummary, Fact, StoreProblem, StoreStats
+    from lamella.schemas.ledger import LedgerTotals, TurnLedgerRow, build_ledger_rows, total_ledger_rows
+    from lamella.sources.mentions import MentionOutcome
     from lamella.wiring.python import Conversation, find_mentions, open_engine
 
 __version__ = "0.1.0"
 
 __all__ = [
     "ActiveNote",
-    "AnswerAsideError",
     "BadInputError",
-    "BudgetExceededError",
-    "Call",
-    "CallError",
     "Canvas",
-    "Chat",
-    "ChatListing",
     "Code",
-    "CompactionMark",
+    "CompactionMarker",
+    "CompactionProposal",
+    "CompactionReceipt",
     "ConflictError",
+    "ContextBudgetExceededError",
     "Conversation",
-    "Damage",
+    "ConversationErasedError",
+    "ConversationSummary",
     "Dataview",
     "Engine",
     "Envelope",
-    "ErasedError",
     "Event",
     "EventName",
     "Fact",
     "Folder",
-    "Found",
-    "Hit",
+    "Image",
     "ImportOutcome",
-    "Imprint",
+    "InvalidOperationError",
+    "InvariantViolatedError",
     "LamellaError",
-    "LawBrokenError",
     "Layer",
-    "LedgerRow",
-    "LedgerSums",
+    "LedgerTotals",
     "MentionOutcome",
     "Message",
+    "MessageHit",
+    "ModelCall",
+    "ModelReply",
     "Note",
     "Office",
     "Pdf",
-    "Picture",
-    "Proposal",
-    "Reason",
-    "Receipt",
-    "Remedy",
-    "Reply",
+    "PromptExplanation",
+    "RecallHit",
+    "ReplyOnOtherBranchError",
+    "RequestFingerprint",
     "Segment",
     "Selection",
     "StoreError",
+    "StoreProblem",
     "StoreStats",
+    "StoredConversation",
+    "SuggestedAction",
     "Tag",
-    "Told",
     "Tool",
     "ToolCall",
     "ToolOutput",
     "ToolResult",
     "Turn",
+    "TurnLedgerRow",
+    "TurnRecord",
     "Unknown",
     "Url",
     "WebTab",
     "YouTube",
+    "build_ledger_rows",
     "find_mentions",
-    "make_rows",
-    "sum_rows",
+    "total_ledger_rows",
 ]
 
-# Where names are that are no attachments. What takes long to import is fetched when it is first asked for: the command
-# line is in this package, too, and must be up before that, or Ctrl-C right after the start would show a traceback.
+# The modules of all exported names that are not attachments. Slow imports happen on first use: the command line is in
+# this package, too, and must have started before them, or Ctrl-C right after the start would show a traceback.
 _HOMES = {
-    "Call": "lamella.core.log.call",
-    "Chat": "lamella.engine.chat",
-    "CompactionMark": "lamella.engine.keeping.marks",
+    "ModelCall": "lamella.core.log.call",
+    "StoredConversation": "lamella.conversation.conversation",
+    "CompactionMarker": "lamella.conversation.log",
     "Conversation": "lamella.wiring.python",
-    "Damage": "lamella.holdings",
-    "Engine": "lamella.engine.engine",
+    "StoreProblem": "lamella.ports",
+    "Engine": "lamella.conversation.engine",
     "Envelope": "lamella.core.prompt.envelope",
-    "Event": "lamella.engine.sending.events",
-    "EventName": "lamella.engine.sending.events",
-    "Fact": "lamella.holdings",
-    "Found": "lamella.core.search.finding",
-    "Hit": "lamella.engine.keeping.conversations",
-    "ImportOutcome": "lamella.engine.keeping.conversations",
-    "Imprint": "lamella.core.log.events.imprint",
+    "Event": "lamella.conversation.turn_runner",
+    "EventName": "lamella.conversation.turn_runner",
+    "Fact": "lamella.ports",
+    "RecallHit": "lamella.core.search.search",
+    "MessageHit": "lamella.conversation.import_export",
+    "ImportOutcome": "lamella.conversation.import_export",
+    "RequestFingerprint": "lamella.core.log.turn",
     "Layer": "lamella.core.prompt.layers.model",
-    "LedgerRow": "lamella.views.ledger",
-    "LedgerSums": "lamella.views.ledger",
-    "ChatListing": "lamella.holdings",
-    "MentionOutcome": "lamella.adapters.sources.naming",
-    "Message": "lamella.core.messages.model",
-    "Proposal": "lamella.engine.dialogue.proposal",
-    "Reason": "lamella.engine.dialogue.reasons",
-    "Receipt": "lamella.core.log.receipt",
-    "Remedy": "lamella.engine.dialogue.reasons",
-    "Reply": "lamella.core.messages.delta",
+    "TurnLedgerRow": "lamella.schemas.ledger",
+    "LedgerTotals": "lamella.schemas.ledger",
+    "ConversationSummary": "lamella.ports",
+    "MentionOutcome": "lamella.sources.mentions",
+    "Message": "lamella.core.messages",
+    "CompactionProposal": "lamella.conversation.compaction",
+    "PromptExplanation": "lamella.conversation.reasons",
+    "CompactionReceipt": "lamella.core.log.receipts",
+    "SuggestedAction": "lamella.conversation.reasons",
+    "ModelReply": "lamella.core.messages",
     "Segment": "lamella.core.prompt.layers.model",
-    "StoreStats": "lamella.holdings",
-    "Told": "lamella.core.log.nodes",
-    "ToolCall": "lamella.core.messages.delta",
-    "ToolOutput": "lamella.core.messages.rounds",
-    "Turn": "lamella.engine.dialogue.turn",
+    "StoreStats": "lamella.ports",
+    "TurnRecord": "lamella.core.log.turn_records",
+    "ToolCall": "lamella.core.messages",
+    "ToolOutput": "lamella.core.messages",
+    "Turn": "lamella.conversation.turn",
     "find_mentions": "lamella.wiring.python",
-    "make_rows": "lamella.views.ledger",
+    "build_ledger_rows": "lamella.schemas.ledger",
     "open": "lamella.wiring.python",
-    "sum_rows": "lamella.views.ledger",
+    "total_ledger_rows": "lamella.schemas.ledger",
 }
-# What has another name where it is at home.
-_CALLED = {"open": "open_engine", "Turn": "TurnView"}
+# Exported names that are different in their own module.
+_CALLED = {"open": "open_engine", "Turn": "BuiltTurn"}
 
 if TYPE_CHECKING:
-    # ``lamella.open(url)`` reads well; it stays out of ``__all__`` so that a star import leaves the builtin alone.
+    # ``lamella.open(url)`` reads well. It stays out of ``__all__`` so that a star import does not hide the builtin.
     open = open_engine
 else:
 
@@ -182,6 +178,7 @@ else:
         if name not in _HOMES and name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         home = import_module(_HOMES.get(name, "lamella.attach"))
+        # Stored as a global, so that this function runs only once per name.
         found = globals()[name] = getattr(home, _CALLED.get(name, name))
         return found
 

@@ -1,6 +1,7 @@
-"""What can be attached: one small frozen value per kind, turned into an artifact when it is asked with.
+"""Attachments: one small frozen class per kind, turned into an artifact when a turn is asked with it.
 
-Each of the values can be imported from ``lamella`` as well, but for those of ``lamella.code`` and of searches.
+Most of the classes can be imported from ``lamella`` as well. The exceptions are those of ``lamella.code`` and of
+search results.
 """
 
 from collections.abc import Callable, Mapping
@@ -9,11 +10,16 @@ from pathlib import PurePosixPath
 from typing import ClassVar
 
 from lamella.core.artifacts.embeds import is_address
-from lamella.core.artifacts.kinds import kind_of_file
-from lamella.core.artifacts.make import make_artifact, make_tool_definition, make_tool_result
-from lamella.core.artifacts.model import Artifact, Kind, Policy, Source, ToolDefinition
-from lamella.core.artifacts.wanted import Wanted
-from lamella.core.text.addresses import find_video
+from lamella.core.artifacts.kinds import kind_of_file, make_artifact, make_tool_definition, make_tool_result
+from lamella.core.artifacts.model import (
+    Artifact,
+    ArtifactKind,
+    ArtifactSource,
+    AttachmentPolicy,
+    ToolDefinition,
+    UnresolvedAttachment,
+)
+from lamella.core.text.content import youtube_video_id
 from lamella.errors import ArtifactError, SettingError
 
 __all__ = [
@@ -24,12 +30,12 @@ __all__ = [
     "Codebase",
     "Dataview",
     "Folder",
+    "Image",
     "Instruction",
     "Note",
     "NotePassage",
     "Office",
     "Pdf",
-    "Picture",
     "Selection",
     "Tag",
     "Tool",
@@ -38,174 +44,181 @@ __all__ = [
     "Url",
     "WebTab",
     "YouTube",
-    "describe_file",
-    "describe_page",
-    "knows_ending",
+    "attachment_for_path",
+    "attachment_for_url",
+    "has_known_extension",
 ]
 
-# What a selection from a codebase may take where nobody says otherwise, in tokens.
-BUDGET = 20_000
+# Default size of a selection from a codebase, in tokens.
+DEFAULT_CODE_BUDGET = 20_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _File:
-    """A file by its path; without text it is read from the conversation's vault.
+class _FileAttachment:
+    """A file by its path; without ``text`` it is read from the conversation's vault.
 
-    One that is ``fresh`` is read in any case, also as a snapshot, and converted again if it has to be.
+    With ``fresh`` the file is always read again, even if a snapshot of it is attached, and converted again if needed.
     """
 
-    kind: ClassVar[Kind]
+    kind: ClassVar[ArtifactKind]
     path: str
     text: str | None = None
     title: str = ""
     policy: str | None = None
     fresh: bool = False
 
-    def attachment(self) -> Artifact | Wanted:
+    def to_artifact(self) -> Artifact | UnresolvedAttachment:
         if self.text is None:
-            return self.wanted()
-        source = Source(path=self.path)
+            return self.to_unresolved()
+        source = ArtifactSource(path=self.path)
         return make_artifact(
-            self.kind, text=self.text, source=source, title=self.title, policy=find_policy(self.policy)
+            self.kind, text=self.text, source=source, title=self.title, policy=parse_policy(self.policy)
         )
 
-    def wanted(self) -> Wanted:
-        """The file, to be read from a vault."""
-        policy = find_policy(self.policy)
-        return Wanted(kind=self.kind, name=self.path, policy=policy, title=self.title, fresh=self.fresh)
+    def to_unresolved(self) -> UnresolvedAttachment:
+        """Return the file as an unresolved attachment, to be read from a vault."""
+        policy = parse_policy(self.policy)
+        return UnresolvedAttachment(
+            kind=self.kind, name=self.path, policy=policy, title=self.title, read_again=self.fresh
+        )
 
 
-class Note(_File):
-    """A note."""
+class Note(_FileAttachment):
+    """A note of the vault."""
 
-    kind = Kind.NOTE
-
-
-class ActiveNote(_File):
-    """The note that is open in the editor; the only one whose pictures are sent."""
-
-    kind = Kind.ACTIVE_NOTE
+    kind = ArtifactKind.NOTE
 
 
-class Pdf(_File):
-    """A PDF, as its text."""
+class ActiveNote(_FileAttachment):
+    """The note that is open in the editor, the only one whose images are sent."""
 
-    kind = Kind.PDF
-
-
-class Office(_File):
-    """A document, sheet or slides, as its text."""
-
-    kind = Kind.OFFICE
+    kind = ArtifactKind.ACTIVE_NOTE
 
 
-class Canvas(_File):
-    """A canvas."""
+class Pdf(_FileAttachment):
+    """A PDF, attached as its text."""
 
-    kind = Kind.CANVAS
+    kind = ArtifactKind.PDF
 
 
-class Code(_File):
+class Office(_FileAttachment):
+    """An office document, spreadsheet or presentation, attached as its text."""
+
+    kind = ArtifactKind.OFFICE
+
+
+class Canvas(_FileAttachment):
+    """A canvas file of Obsidian."""
+
+    kind = ArtifactKind.CANVAS
+
+
+class Code(_FileAttachment):
     """A source file."""
 
-    kind = Kind.CODE
+    kind = ArtifactKind.CODE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Page:
-    """A page by its URL; without text it is fetched when it is asked with, or taken from what was fetched before.
+class _PageAttachment:
+    """A page by its URL; without ``text`` it is fetched with the turn, or taken from the cache of fetched pages.
 
-    One that is ``fresh`` is fetched in any case.
+    With ``fresh`` it is always fetched again.
     """
 
-    kind: ClassVar[Kind]
+    kind: ClassVar[ArtifactKind]
     url: str
     text: str | None = None
     title: str = ""
     policy: str | None = None
     fresh: bool = False
 
-    def attachment(self) -> Artifact | Wanted:
+    def to_artifact(self) -> Artifact | UnresolvedAttachment:
         if self.text is None:
-            return self.wanted()
-        source = Source(url=self.url)
+            return self.to_unresolved()
+        source = ArtifactSource(url=self.url)
         return make_artifact(
-            self.kind, text=self.text, source=source, title=self.title, policy=find_policy(self.policy)
+            self.kind, text=self.text, source=source, title=self.title, policy=parse_policy(self.policy)
         )
 
-    def wanted(self) -> Wanted:
-        """The page, to be fetched."""
-        policy = find_policy(self.policy)
-        return Wanted(kind=self.kind, name=self.url, policy=policy, title=self.title, fresh=self.fresh)
+    def to_unresolved(self) -> UnresolvedAttachment:
+        """Return the page as an unresolved attachment, to be fetched."""
+        policy = parse_policy(self.policy)
+        return UnresolvedAttachment(
+            kind=self.kind, name=self.url, policy=policy, title=self.title, read_again=self.fresh
+        )
 
 
-class Url(_Page):
+class Url(_PageAttachment):
     """A web page."""
 
-    kind = Kind.URL
+    kind = ArtifactKind.URL
 
 
-class WebTab(_Page):
-    """A page open in a browser."""
+class WebTab(_PageAttachment):
+    """A page that is open in a browser."""
 
-    kind = Kind.WEB_TAB
+    kind = ArtifactKind.WEB_TAB
 
 
-class YouTube(_Page):
-    """A video, as its transcript."""
+class YouTube(_PageAttachment):
+    """A video, attached as its transcript."""
 
-    kind = Kind.YOUTUBE
+    kind = ArtifactKind.YOUTUBE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folder:
-    """All notes in a folder of the vault, each under its own id."""
+    """All notes in a folder of the vault, each with its own id."""
 
     path: str
     policy: str | None = None
 
-    def attachment(self) -> Wanted:
-        return Wanted(kind=Kind.FOLDER, name=self.path, policy=find_policy(self.policy))
+    def to_artifact(self) -> UnresolvedAttachment:
+        return UnresolvedAttachment(kind=ArtifactKind.FOLDER, name=self.path, policy=parse_policy(self.policy))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Codebase:
-    """Files of a folder, chosen for a question to fit a budget of tokens, each under its own id.
+    """Files of a folder that match a question and fit a token budget, each with its own id.
 
-    Without ``text`` they are chosen in the conversation's vault when it is asked with; without a ``question`` for what
-    is asked then. With one it stands for files that were chosen before: see ``lamella.code``.
+    Without ``text``, Lamella chooses the files in the conversation's vault when the turn is asked. It uses
+    ``question``, or the text of the turn if there is no question. With ``text``, the object represents files that were
+    chosen before: see ``lamella.code``.
     """
 
-    kind: ClassVar[Kind] = Kind.CODEBASE
+    kind: ClassVar[ArtifactKind] = ArtifactKind.CODEBASE
     path: str
     question: str = ""
     text: str | None = None
-    budget: int = BUDGET
+    budget: int = DEFAULT_CODE_BUDGET
     policy: str | None = None
 
-    def attachment(self) -> Artifact | Wanted:
-        policy = find_policy(self.policy)
+    def to_artifact(self) -> Artifact | UnresolvedAttachment:
+        policy = parse_policy(self.policy)
         if self.text is None:
             query = self.question or None
-            return Wanted(kind=self.kind, name=self.path, query=query, policy=policy, budget=self.budget)
-        source = Source(path=self.path, query=self.question or None, via=f"{self.kind}:{self.path}")
+            return UnresolvedAttachment(
+                kind=self.kind, name=self.path, query=query, policy=policy, max_tokens=self.budget
+            )
+        source = ArtifactSource(path=self.path, query=self.question or None, via=f"{self.kind}:{self.path}")
         return make_artifact(self.kind, text=self.text, source=source, policy=policy)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tag:
-    """All notes of the vault that carry a tag."""
+    """All notes of the vault with a tag."""
 
     tag: str
     policy: str | None = None
 
-    def attachment(self) -> Wanted:
-        return Wanted(kind=Kind.TAG, name=self.tag, policy=find_policy(self.policy))
+    def to_artifact(self) -> UnresolvedAttachment:
+        return UnresolvedAttachment(kind=ArtifactKind.TAG, name=self.tag, policy=parse_policy(self.policy))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dataview:
-    """A query in a note, and what it answered; without text it is asked in the conversation's vault."""
+    """A query in a note and its result; without ``text`` the query runs in the conversation's vault."""
 
     path: str
     query: str
@@ -213,19 +226,21 @@ class Dataview:
     title: str = ""
     policy: str | None = None
 
-    def attachment(self) -> Artifact | Wanted:
+    def to_artifact(self) -> Artifact | UnresolvedAttachment:
         if self.text is None:
-            policy = find_policy(self.policy)
-            return Wanted(kind=Kind.DATAVIEW, name=self.path, query=self.query, policy=policy, title=self.title)
-        source = Source(path=self.path, query=self.query)
+            policy = parse_policy(self.policy)
+            return UnresolvedAttachment(
+                kind=ArtifactKind.DATAVIEW, name=self.path, query=self.query, policy=policy, title=self.title
+            )
+        source = ArtifactSource(path=self.path, query=self.query)
         return make_artifact(
-            Kind.DATAVIEW, text=self.text, source=source, title=self.title, policy=find_policy(self.policy)
+            ArtifactKind.DATAVIEW, text=self.text, source=source, title=self.title, policy=parse_policy(self.policy)
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Text selected in a note or on a page. It cannot be fetched again, so it always stands verbatim."""
+    """Text selected in a note or on a page. It cannot be read again, so it is always sent verbatim."""
 
     text: str
     path: str | None = None
@@ -234,67 +249,76 @@ class Selection:
     title: str = ""
     policy: str | None = None
 
-    def attachment(self) -> Artifact:
-        kind = Kind.SELECTED_TEXT if self.path is not None else Kind.WEB_SELECTION
+    def to_artifact(self) -> Artifact:
+        kind = ArtifactKind.SELECTED_TEXT if self.path is not None else ArtifactKind.WEB_SELECTION
         lines = None if self.lines is None else (self.lines[0], self.lines[1])
-        source = Source(path=self.path, url=self.url, lines=lines)
-        return make_artifact(kind, text=self.text, source=source, title=self.title, policy=find_policy(self.policy))
+        source = ArtifactSource(path=self.path, url=self.url, lines=lines)
+        return make_artifact(kind, text=self.text, source=source, title=self.title, policy=parse_policy(self.policy))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotePassage:
-    """A part of a file that was found for a question; ``place`` tells it from others of the same file.
+    """A passage of a file that a search found; ``place`` distinguishes passages of the same file.
 
-    It is not attached for good: it stays readable for as many turns as `linger` says.
+    It is not attached permanently. It stays in the working set for as many turns as the setting `linger` says.
     """
 
-    kind: ClassVar[Kind] = Kind.PASSAGE
+    kind: ClassVar[ArtifactKind] = ArtifactKind.PASSAGE
     path: str
     text: str
     place: str = ""
     title: str = ""
     policy: str | None = None
 
-    def attachment(self) -> Artifact:
-        source = Source(path=self.path, place=self.place or None)
+    def to_artifact(self) -> Artifact:
+        source = ArtifactSource(path=self.path, place=self.place or None)
         return make_artifact(
-            self.kind, text=self.text, source=source, title=self.title, policy=find_policy(self.policy)
+            self.kind, text=self.text, source=source, title=self.title, policy=parse_policy(self.policy)
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instruction:
-    """How something is to be done, for turns that ask for it by its ``name``: sent once, referred to after that.
+    """Instructions for turns that ask for them by ``name``; they are sent once and referred to afterwards.
 
-    It is not attached for good: it stays readable for as many turns as `linger` says.
+    They are not attached permanently. They stay in the working set for as many turns as the setting `linger` says.
     """
 
-    kind: ClassVar[Kind] = Kind.INSTRUCTION
+    kind: ClassVar[ArtifactKind] = ArtifactKind.INSTRUCTION
     name: str
     text: str
     policy: str | None = None
 
-    def attachment(self) -> Artifact:
-        source = Source(path=self.name)
-        return make_artifact(self.kind, text=self.text, source=source, title=self.name, policy=find_policy(self.policy))
+    def to_artifact(self) -> Artifact:
+        source = ArtifactSource(path=self.name)
+        return make_artifact(
+            self.kind, text=self.text, source=source, title=self.name, policy=parse_policy(self.policy)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Picture:
-    """A picture: its bytes, its path in the vault, or its address; a data URI is one, too. Its bytes say its type."""
+class Image:
+    """An image: its bytes, its path in the vault, or its URL, which may be a data URI.
 
-    kind: ClassVar[Kind] = Kind.IMAGE
+    The bytes decide the media type.
+    """
+
+    kind: ClassVar[ArtifactKind] = ArtifactKind.IMAGE
     data: bytes | None = None
     media_type: str | None = None
     path: str | None = None
     url: str | None = None
     title: str = ""
 
-    def attachment(self) -> Wanted:
-        return self.wanted()
+    def to_artifact(self) -> UnresolvedAttachment:
+        return self.to_unresolved()
 
-    def wanted(self) -> Wanted:
-        """The picture, to be read from a vault, from its bytes or from where its address leads."""
+    def to_unresolved(self) -> UnresolvedAttachment:
+        """Return the image as an unresolved attachment.
+
+        Raises ``ArtifactError`` without any source, with a URL and another source, or if the URL is not one of an
+        image.
+        """
         if self.data is None and self.path is None and self.url is None:
             raise ArtifactError("A picture has no data, path or url.", hint="Give it `data`, a `path` or a `url`.")
         if self.url is not None and (self.data is not None or self.path is not None):
@@ -307,38 +331,38 @@ class Picture:
             )
         media_type = None if self.data is None else self.media_type
         name = self.url or self.path or ""
-        return Wanted(kind=self.kind, name=name, title=self.title, data=self.data, media_type=media_type)
+        return UnresolvedAttachment(kind=self.kind, name=name, title=self.title, data=self.data, media_type=media_type)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unknown:
-    """A block of any other origin. It survives verbatim under an id made from its content."""
+    """A block of any other origin. It is kept verbatim, under an id made from its content."""
 
     text: str
     title: str = ""
 
-    def attachment(self) -> Artifact:
-        return make_artifact(Kind.UNKNOWN, text=self.text, source=Source(), title=self.title)
+    def to_artifact(self) -> Artifact:
+        return make_artifact(ArtifactKind.UNKNOWN, text=self.text, source=ArtifactSource(), title=self.title)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResult:
-    """What a tool was called with, and what it answered, in this turn."""
+    """A tool call of this turn: the arguments and the output."""
 
     name: str
     output: str
     arguments: Mapping[str, object] = field(default_factory=dict)
 
-    def attachment(self) -> Artifact:
+    def to_artifact(self) -> Artifact:
         return make_tool_result(self.name, arguments=self.arguments, output=self.output)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """A tool the model may call, with the JSON schema of its parameters; ``run`` does what it is called for.
+    """A tool that the model may call, with the JSON schema of its parameters; ``run`` executes it.
 
-    ``seconds`` is how long one call may take, by default as long as whoever runs it says. One that ``changes``
-    something is not called by a plan.
+    ``seconds`` limits the time of one call. By default the runner's own limit applies. A tool with ``changes`` set has
+    side effects; plans do not call it.
     """
 
     name: str
@@ -348,43 +372,58 @@ class Tool:
     seconds: float | None = None
     changes: bool = False
 
-    def definition(self) -> ToolDefinition:
+    def to_definition(self) -> ToolDefinition:
         return make_tool_definition(self.name, description=self.description, parameters=self.parameters)
 
 
 Attachment = (
-    _File | _Page | Folder | Codebase | Tag | Dataview | Selection | NotePassage | Instruction | Picture | Unknown
+    _FileAttachment
+    | _PageAttachment
+    | Folder
+    | Codebase
+    | Tag
+    | Dataview
+    | Selection
+    | NotePassage
+    | Instruction
+    | Image
+    | Unknown
 )
 
 
-def describe_file(path: str) -> _File | Picture:
-    """A file by what its name ends in: without an ending it is a note, with one that nobody knows a source file."""
-    kind = kind_of_file(path) or (Kind.CODE if PurePosixPath(path).suffix else Kind.NOTE)
-    return next((file(path=path) for file in _File.__subclasses__() if file.kind is kind), Picture(path=path))
+def attachment_for_path(path: str) -> _FileAttachment | Image:
+    """Return the attachment for a path, chosen by the file extension.
+
+    A path without an extension is a note. One with an unknown extension is a source file.
+    """
+    kind = kind_of_file(path) or (ArtifactKind.CODE if PurePosixPath(path).suffix else ArtifactKind.NOTE)
+    return next((file(path=path) for file in _FileAttachment.__subclasses__() if file.kind is kind), Image(path=path))
 
 
-def describe_page(url: str) -> _Page | Picture:
-    """A page by its address: one that shows a video is that, and one that ends as a picture does is a picture."""
-    if kind_of_file(url.partition("?")[0].partition("#")[0]) is Kind.IMAGE:
-        return Picture(url=url)
-    return YouTube(url=url) if find_video(url) else Url(url=url)
+def attachment_for_url(url: str) -> _PageAttachment | Image:
+    """Return the attachment for a URL: an image, a video, or a web page."""
+    if kind_of_file(url.partition("?")[0].partition("#")[0]) is ArtifactKind.IMAGE:
+        return Image(url=url)
+    return YouTube(url=url) if youtube_video_id(url) else Url(url=url)
 
 
-def want_fresh(one: Attachment) -> Attachment:
-    """The same attachment, to be read anew; what is not read by its name is as it is."""
-    return replace(one, fresh=True) if isinstance(one, _File | _Page) else one
+def with_fresh_read(attachment: Attachment) -> Attachment:
+    """Return the attachment with ``fresh`` set; attachments that are not files or pages stay as they are."""
+    return replace(attachment, fresh=True) if isinstance(attachment, _FileAttachment | _PageAttachment) else attachment
 
 
-def knows_ending(path: str) -> bool:
-    """Whether a file's name ends in something that tells its kind."""
+def has_known_extension(path: str) -> bool:
+    """Return whether a file's extension determines its kind."""
     return kind_of_file(path) is not None
 
 
-def find_policy(name: str | None) -> Policy | None:
-    """The policy of a name, if one is given."""
+def parse_policy(name: str | None) -> AttachmentPolicy | None:
+    """Return the policy with this name, or None for None; raises ``SettingError`` for an unknown name."""
     if name is None:
         return None
     try:
-        return Policy(name)
+        return AttachmentPolicy(name)
     except ValueError as error:
-        raise SettingError(f"There is no policy {name!r}.", hint=f"Choose one of: {', '.join(Policy)}.") from error
+        raise SettingError(
+            f"There is no policy {name!r}.", hint=f"Choose one of: {', '.join(AttachmentPolicy)}."
+        ) from error

@@ -1,36 +1,39 @@
-"""Code: files chosen for a question, kinds of questions, and what answers them; see docs/code.md, docs/kinds.md.
+"""Public API for code: selecting files for a question, and code tasks; see docs/how-to/code-questions.md.
 
-Names are fetched when they are first asked for, so that importing this costs nothing.
+Names are imported on first use, so importing this module costs nothing.
 """
 
 from typing import TYPE_CHECKING
 
-from lamella.fetching import fetch_later
+from lamella.lazy_imports import make_lazy_exports
 
 if TYPE_CHECKING:
-    from lamella.adapters.sources.code.attaching import attach_code
     from lamella.attach import Instruction
-    from lamella.holdings import CodeFile, CodeForm, CodeSelection
-    from lamella.runners.kinds.asking import KindTurn, make_turn
-    from lamella.runners.kinds.blocks import ChatKind
-    from lamella.runners.kinds.solving import Solution
-    from lamella.runners.kinds.state import ChatState, find_state
-    from lamella.wiring.code import select_code, select_files
-    from lamella.wiring.kinds import filter_request, solve, solve_request
+    from lamella.codebase.attachments import attach_code
+    from lamella.ports import CodeFile, CodeForm, CodeSelection
+    from lamella.runners.code_questions import (
+        CodeAnswer,
+        CodeTask,
+        CodeTaskTurn,
+        TaskState,
+        build_task_turn,
+        get_task_state,
+    )
+    from lamella.wiring.code import filter_request, select_code, select_files, solve, solve_request
 
 __all__ = [
-    "ChatKind",
-    "ChatState",
+    "CodeAnswer",
     "CodeFile",
     "CodeForm",
     "CodeSelection",
+    "CodeTask",
+    "CodeTaskTurn",
     "Instruction",
-    "KindTurn",
-    "Solution",
+    "TaskState",
     "attach_code",
+    "build_task_turn",
     "filter_request",
-    "find_state",
-    "make_turn",
+    "get_task_state",
     "select_code",
     "select_files",
     "solve",
@@ -39,31 +42,17 @@ __all__ = [
 
 if not TYPE_CHECKING:
     _HOMES = {
-        "lamella.adapters.sources.code.attaching": ("attach_code",),
+        "lamella.codebase.attachments": ("attach_code",),
         "lamella.attach": ("Instruction",),
-        "lamella.holdings": (
-            "CodeFile",
-            "CodeForm",
-            "CodeSelection",
+        "lamella.ports": ("CodeFile", "CodeForm", "CodeSelection"),
+        "lamella.runners.code_questions": (
+            "CodeTaskTurn",
+            "build_task_turn",
+            "CodeTask",
+            "CodeAnswer",
+            "TaskState",
+            "get_task_state",
         ),
-        "lamella.runners.kinds.asking": (
-            "KindTurn",
-            "make_turn",
-        ),
-        "lamella.runners.kinds.blocks": ("ChatKind",),
-        "lamella.runners.kinds.solving": ("Solution",),
-        "lamella.runners.kinds.state": (
-            "ChatState",
-            "find_state",
-        ),
-        "lamella.wiring.code": (
-            "select_code",
-            "select_files",
-        ),
-        "lamella.wiring.kinds": (
-            "filter_request",
-            "solve",
-            "solve_request",
-        ),
+        "lamella.wiring.code": ("select_code", "select_files", "filter_request", "solve", "solve_request"),
     }
-    __getattr__, __dir__ = fetch_later(__name__, _HOMES)
+    __getattr__, __dir__ = make_lazy_exports(__name__, _HOMES)

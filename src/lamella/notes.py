@@ -1,31 +1,25 @@
-"""Notes: a vault that is searched. ``open_index(vault)`` gives a ``NoteIndex``; see docs/retrieval.md.
+"""Public API for searching a vault. ``open_index(vault)`` returns a ``NoteIndex``; see docs/how-to/search-notes.md.
 
-A ``ReplySource`` is a passage that an answer cites; see docs/runners.md.
+A ``Citation`` is a passage that an answer cites; see docs/how-to/ask-with-citations.md.
 
-Names are fetched when they are first asked for, so that importing this costs nothing.
+Names are imported on first use, so importing this module costs nothing.
 """
 
 from typing import TYPE_CHECKING
 
-from lamella.fetching import fetch_later
+from lamella.lazy_imports import make_lazy_exports
 
 if TYPE_CHECKING:
-    from lamella.engine.notes import NoteIndex
-    from lamella.engine.sources import ReplySource
-    from lamella.holdings import IndexReport, NoteChange, NoteHit
-    from lamella.wiring.retrieval import open_index
+    from lamella.conversation.note_index import Citation, NoteIndex
+    from lamella.ports import IndexReport, NoteChange, NoteHit
+    from lamella.wiring.sources import open_index
 
-__all__ = ["IndexReport", "NoteChange", "NoteHit", "NoteIndex", "ReplySource", "open_index"]
+__all__ = ["Citation", "IndexReport", "NoteChange", "NoteHit", "NoteIndex", "open_index"]
 
 if not TYPE_CHECKING:
     _HOMES = {
-        "lamella.engine.notes": ("NoteIndex",),
-        "lamella.engine.sources": ("ReplySource",),
-        "lamella.holdings": (
-            "IndexReport",
-            "NoteChange",
-            "NoteHit",
-        ),
-        "lamella.wiring.retrieval": ("open_index",),
+        "lamella.conversation.note_index": ("NoteIndex", "Citation"),
+        "lamella.ports": ("IndexReport", "NoteChange", "NoteHit"),
+        "lamella.wiring.sources": ("open_index",),
     }
-    __getattr__, __dir__ = fetch_later(__name__, _HOMES)
+    __getattr__, __dir__ = make_lazy_exports(__name__, _HOMES)

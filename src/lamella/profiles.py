@@ -1,24 +1,27 @@
-"""What is known of a model beyond its cache's arithmetic: window, price factors, breakpoints, where usage stands."""
+"""Facts about a model beyond its cache profile: window, price factors, breakpoints, images, and usage fields."""
 
 from decimal import Decimal
 from enum import StrEnum
 
 from msgspec import Struct
 
-from lamella.core.ledger.cache import GENERIC_PROFILE, CacheProfile
+from lamella.core.ledger.cache_profile import GENERIC_PROFILE, CacheProfile
 from lamella.core.values import replace
 
 
-class LifetimeClock(StrEnum):
-    """From when on a cache entry's lifetime runs."""
+class LifetimeStart(StrEnum):
+    """The event at which the lifetime of a cache entry starts."""
 
     REQUEST_START = "request_start"
     LAST_USE = "last_use"
     CREATION = "creation"
 
 
-class Lifetime(Struct, frozen=True, kw_only=True):
-    """A lifetime that can be asked for, and what writing with it costs as a factor of plain input; none if unknown."""
+class CacheLifetime(Struct, frozen=True, kw_only=True):
+    """A cache lifetime that a request can ask for.
+
+    ``write`` is the price of writing with it as a factor of plain input, or None if unknown.
+    """
 
     name: str
     seconds: int
@@ -26,7 +29,10 @@ class Lifetime(Struct, frozen=True, kw_only=True):
 
 
 class UsageFields(Struct, frozen=True, kw_only=True):
-    """Where a provider reports usage, as dotted paths; ``includes_cached`` says what its input count means."""
+    """Dotted paths of the usage fields in a provider's response.
+
+    ``includes_cached`` says whether the input count includes cached tokens.
+    """
 
     input: str
     output: str
@@ -35,8 +41,8 @@ class UsageFields(Struct, frozen=True, kw_only=True):
     write: str | None = None
 
 
-class PictureRule(StrEnum):
-    """What a picture's tokens are counted by, from its width and height."""
+class ImageTokenRule(StrEnum):
+    """The rule by which the tokens of an image follow from its width and height."""
 
     PATCHES = "patches"
     TILES = "tiles"
@@ -44,20 +50,24 @@ class PictureRule(StrEnum):
     FLAT = "flat"
 
 
-class PictureProfile(Struct, frozen=True, kw_only=True):
-    """How a model counts pictures, and which it takes. None is unknown, or no limit.
+class ImageProfile(Struct, frozen=True, kw_only=True):
+    """The rules of a model for images: how they are counted, and which are accepted. None means unknown, or no limit.
 
-    ``weight`` is what a square of ``unit`` pixels costs, and ``base`` what is added. With ``patches`` the long side is
-    scaled down to ``fit`` and all of it to a ``budget`` of squares. With ``tiles`` it is fitted into ``fit``, and its
-    short side into ``short``. With ``crops`` one of at most ``fit`` pixels a side is one square, a larger one squares
-    of two thirds of its short side, between ``short`` and ``unit``. A ``flat`` one costs its weight, whatever its size.
+    ``weight`` is the cost of a square of ``unit`` pixels, and ``base`` is added to it. The rules:
 
-    A request takes ``count`` pictures of these ``types``, each of ``size`` bytes in base64 and of ``edge`` pixels a
-    side, and all of them of ``payload`` bytes. With more than ``crowd`` of them each may have ``crowd_edge`` pixels.
+    - ``patches``: the image is scaled down to ``fit`` on its long side, and to at most ``budget`` squares.
+    - ``tiles``: the image is scaled to fit into ``fit``, and its short side into ``short``.
+    - ``crops``: an image of at most ``fit`` pixels a side is one square. A larger one is cut into
+      squares of two thirds of its short side, between ``short`` and ``unit`` pixels.
+    - ``flat``: an image of any size costs ``weight``.
+
+    A request may have ``count`` images of the media types ``types``, each with at most ``size`` bytes in base64 and
+    ``edge`` pixels a side, and at most ``payload`` bytes in all. With more than ``crowd`` images, each may have
+    ``crowd_edge`` pixels a side.
     """
 
     name: str
-    rule: PictureRule
+    rule: ImageTokenRule
     weight: float = 1.0
     unit: int = 0
     fit: int | None = None
@@ -73,21 +83,26 @@ class PictureProfile(Struct, frozen=True, kw_only=True):
     payload: int | None = None
 
 
-# Of a model that nobody documents: about a token for 784 pixels, and 1,568 at most, which is what most of them take.
-GENERIC_PICTURES = PictureProfile(name="generic", rule=PictureRule.PATCHES, unit=28, fit=1_568, budget=1_568)
+# For models without documentation: about one token per 784 pixels and at most 1,568, which most models accept.
+GENERIC_IMAGE_PROFILE = ImageProfile(name="generic", rule=ImageTokenRule.PATCHES, unit=28, fit=1_568, budget=1_568)
 
 
 class ModelProfile(Struct, frozen=True, kw_only=True):
-    """Dated facts about a model. None is unknown; ``read`` is a factor of plain input.
+    """Dated facts about a model. None means unknown.
 
-    ``lifetimes`` go from the shortest to the longest. ``breakpoints`` is how many marks a request may carry, and
-    ``lookback`` how many blocks up to a mark are searched for an entry. A ``keyed`` cache takes a conversation's name.
-    One that ``caches_replies`` serves what the model itself said as well, without its being sent once before.
-    ``order`` is that of the prefix.
-    ``cached_content`` says whether caches can be made as objects of their own, and ``storage`` what keeping them costs,
-    in dollars per million tokens and hour. A model that ``sees`` takes pictures, as ``pictures`` say; one that
-    ``calls_tools`` can be told of tools and asks for them by itself. ``reserve`` and the shares are how the window is
-    used with it, where somebody says so.
+    - ``read``: the price of cached input as a factor of plain input.
+    - ``lifetimes``: cache lifetimes, shortest first.
+    - ``implicit``: whether the provider caches prefixes without breakpoints.
+    - ``breakpoints``: how many cache breakpoints a request may have.
+    - ``lookback``: how many blocks before a breakpoint the provider searches for a cache entry.
+    - ``keyed``: whether the cache takes the conversation's name as a key.
+    - ``caches_replies``: whether the cache has the model's own replies before they are sent back once.
+    - ``order``: the order of the parts of the prefix.
+    - ``cached_content``: whether caches can be created as objects of their own. ``storage`` is their price in
+      dollars per million tokens and hour.
+    - ``sees``: whether the model accepts images, as ``pictures`` describes.
+    - ``calls_tools``: whether the model accepts tool definitions and calls tools by itself.
+    - ``reserve``, ``warn``, ``target``, ``trigger``, ``hard``: budget settings to use with this model, if any.
     """
 
     cache: CacheProfile = GENERIC_PROFILE
@@ -95,8 +110,8 @@ class ModelProfile(Struct, frozen=True, kw_only=True):
     as_of: str = ""
     window: int | None = None
     read: Decimal | None = None
-    lifetimes: tuple[Lifetime, ...] = ()
-    clock: LifetimeClock | None = None
+    lifetimes: tuple[CacheLifetime, ...] = ()
+    clock: LifetimeStart | None = None
     implicit: bool = True
     breakpoints: int = 0
     lookback: int | None = None
@@ -109,7 +124,7 @@ class ModelProfile(Struct, frozen=True, kw_only=True):
     storage: Decimal | None = None
     sees: bool | None = None
     calls_tools: bool | None = None
-    pictures: PictureProfile = GENERIC_PICTURES
+    pictures: ImageProfile = GENERIC_IMAGE_PROFILE
     reserve: int | None = None
     warn: float | None = None
     target: float | None = None
@@ -120,11 +135,12 @@ class ModelProfile(Struct, frozen=True, kw_only=True):
 GENERIC_MODEL = ModelProfile()
 
 
-def find_cache(model: ModelProfile) -> CacheProfile:
-    """What its cache does, with what that costs as factors of plain input; unknown ones are the usual .1 and 1.
+def get_cache_profile(model: ModelProfile) -> CacheProfile:
+    """Return the cache profile of a model, with its prices as factors of plain input.
 
-    Caches that also keep what nobody marked serve every prefix, so that marks decide nothing in them. One that keeps
-    nothing by itself and takes no marks is none: everything costs as plain input does.
+    Unknown factors are the usual 0.1 for reading and 1 for writing. A cache that also stores prefixes without
+    breakpoints serves every prefix, so breakpoints make no difference there. A model without such a cache and without
+    breakpoints has no cache at all: all input costs the plain price.
     """
     cache = model.cache
     if not model.implicit and not model.breakpoints:
@@ -143,10 +159,11 @@ def find_cache(model: ModelProfile) -> CacheProfile:
     )
 
 
-def choose_lifetime(pause: float | None, lifetimes: tuple[Lifetime, ...]) -> Lifetime | None:
-    """The shortest lifetime that outlasts a pause; where none does, or the pause is unknown, the cheapest to write.
+def choose_lifetime(pause: float | None, lifetimes: tuple[CacheLifetime, ...]) -> CacheLifetime | None:
+    """Return the shortest lifetime that is longer than a pause.
 
-    A lifetime of which nobody knows the price is not chosen.
+    If none is, or ``pause`` is None, return the cheapest one to write. Lifetimes without a known price are never
+    chosen; None if there is no other.
     """
     priced = [lifetime for lifetime in lifetimes if lifetime.write is not None]
     lasting = (lifetime for lifetime in priced if pause is not None and lifetime.seconds > pause)

@@ -1,11 +1,11 @@
-"""Testing: what programs that use Lamella are tested with, in place of mocks.
+"""Test doubles for programs that use Lamella, in place of mocks.
 
-A ``ScriptedProvider`` says its lines and remembers what it was asked; a ``MemoryStore`` forgets everything when it
-goes; a ``SettableClock`` stands still until it is told.
+A ``ScriptedProvider`` gives scripted answers and records the requests it got. An ``InMemoryStore`` keeps conversations
+only as long as the object lives. A ``SettableClock`` shows the time that the test sets.
 """
 
-from lamella.adapters.clocks.settable import SettableClock
-from lamella.adapters.providers.scripted.provider import Line, ScriptedProvider
-from lamella.adapters.stores.memory import MemoryStore
+from lamella.clocks import SettableClock
+from lamella.providers.scripted import ScriptedProvider, ScriptedReply
+from lamella.stores.memory import InMemoryStore
 
-__all__ = ["Line", "MemoryStore", "ScriptedProvider", "SettableClock"]
+__all__ = ["InMemoryStore", "ScriptedProvider", "ScriptedReply", "SettableClock"]

@@ -1,17 +1,17 @@
-"""Workflows: where staged work stands, and the files that say in which stages it is done; see docs/workflows.md.
+"""Public API for workflows: the progress of work in stages, and the workflow files; see docs/how-to/workflows.md.
 
-Names are fetched when they are first asked for, so that importing this costs nothing.
+Names are imported on first use, so importing this module costs nothing.
 """
 
 from typing import TYPE_CHECKING
 
 from lamella.errors import WorkflowError
-from lamella.fetching import fetch_later
+from lamella.lazy_imports import make_lazy_exports
 
 if TYPE_CHECKING:
-    from lamella.core.log.events.stage import StageSpec, WorkflowSpec
-    from lamella.holdings import DigestLine, StageProgress, WorkflowProgress
-    from lamella.wiring.workflows import find_workflow, list_workflows
+    from lamella.core.log.events.compaction import StageSpec, WorkflowSpec
+    from lamella.ports import DigestLine, StageProgress, WorkflowProgress
+    from lamella.wiring.workflows import get_workflow, list_workflows
 
 __all__ = [
     "DigestLine",
@@ -20,24 +20,14 @@ __all__ = [
     "WorkflowError",
     "WorkflowProgress",
     "WorkflowSpec",
-    "find_workflow",
+    "get_workflow",
     "list_workflows",
 ]
 
 if not TYPE_CHECKING:
     _HOMES = {
-        "lamella.core.log.events.stage": (
-            "StageSpec",
-            "WorkflowSpec",
-        ),
-        "lamella.holdings": (
-            "DigestLine",
-            "StageProgress",
-            "WorkflowProgress",
-        ),
-        "lamella.wiring.workflows": (
-            "find_workflow",
-            "list_workflows",
-        ),
+        "lamella.core.log.events.compaction": ("StageSpec", "WorkflowSpec"),
+        "lamella.ports": ("DigestLine", "StageProgress", "WorkflowProgress"),
+        "lamella.wiring.workflows": ("get_workflow", "list_workflows"),
     }
-    __getattr__, __dir__ = fetch_later(__name__, _HOMES)
+    __getattr__, __dir__ = make_lazy_exports(__name__, _HOMES)

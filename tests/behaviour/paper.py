@@ -8,21 +8,20 @@ from collections.abc import Mapping, Sequence
 
 from tests.unit.core.compaction.talking import NOW, QUARTERS, Fit, Story
 
-from lamella.core.compaction.asking import SummaryText
-from lamella.core.log.events.stage import StageAction, StageEvent
+from lamella.core.compaction.summaries import SummaryResult
+from lamella.core.log.events.compaction import StageAction, StageEvent
 from lamella.core.log.turn import SystemParts
 from lamella.core.values import replace
-from lamella.core.workflow.ranges import with_stages
-from lamella.core.workflow.rendering import render_part
-from lamella.core.workflow.session import WorkflowSession, fold_session
-from lamella.wiring import load_settings, open_world
-from lamella.wiring import make_rules as rules_of
-from lamella.wiring.workflows import find_workflow
+from lamella.core.workflow.export import render_workflow_part
+from lamella.core.workflow.session import WorkflowSession, build_session, with_completed_stages
+from lamella.wiring import build_prompt_settings as rules_of
+from lamella.wiring import load_settings, open_adapters
+from lamella.wiring.workflows import get_workflow
 
 WINDOW = 128_000
-RULES = rules_of(load_settings({"profile": "seed-paper"}), open_world(None))
+RULES = rules_of(load_settings({"profile": "seed-paper"}), open_adapters(None))
 PAPER = RULES.budget
-WORKFLOW = find_workflow("paper")
+WORKFLOW = get_workflow("paper")
 # Each stage with its last message; where the examples end one with a question, it ends with the answer before.
 ENDS = {
     "gagasan": 18,
@@ -59,7 +58,7 @@ def write(
     part = 0 if not done else QUARTERS.count(_parts(_session(done)).workflow)
     weights = _weigh(messages, tokens - part, short=short, yes=yes, ranges=ranges or {})
     words = frozenset({yes.casefold()}) if yes else frozenset[str]()
-    story = Story(replace(RULES, measure=QUARTERS, chain=replace(RULES.chain, words=words)))
+    story = Story(replace(RULES, tokenizer=QUARTERS, config=replace(RULES.config, extra_acknowledgements=words)))
     places = [0, *list(ENDS.values())[:done]] if done else []
     for number in range(1, messages, 2):
         asked, answered = (yes if n in short else _text(n, weights[n]) for n in (number, number + 1))
@@ -67,7 +66,7 @@ def write(
         system = _parts(_session(places.index(number - 1))) if begun else None
         story.say(asked, answered, replace(NOW, system=system))
     if done:
-        story.rules = with_stages(story.rules, _session(done), story.path)
+        story.rules = with_completed_stages(story.rules, _session(done), story.path)
     return story
 
 
@@ -83,14 +82,14 @@ def _session(done: int) -> WorkflowSession:
             (end, StageEvent(action=StageAction.SUBMIT, stage=name)),
             (end, StageEvent(action=StageAction.APPROVE, stage=name, decision=decision)),
         ]
-    session = fold_session(events)
+    session = build_session(events)
     assert session is not None
-    assert session.at == done
+    assert session.stage_index == done
     return session
 
 
 def _parts(session: WorkflowSession) -> SystemParts:
-    part = render_part(session)
+    part = render_workflow_part(session)
     return SystemParts(
         workflow=part["workflow"],
         workflow_brief=part["workflow_brief"],
@@ -121,13 +120,13 @@ def _text(number: int, tokens: int) -> str:
 
 def send(story: Story, summary: str | None = None) -> Fit:
     """The next turn, with whatever the chain has to do for it; every summary asked for is the same text."""
-    summaries: dict[str, SummaryText] = {}
+    summaries: dict[str, SummaryResult] = {}
     while True:
         known = summaries if summary is not None else None
         fitted = story.fit(summaries=known)
         if not fitted.needs:
             return fitted
-        summaries.update((need.key, SummaryText(text=summary or "")) for need in fitted.needs)
+        summaries.update((request.key, SummaryResult(text=summary or "")) for request in fitted.needs)
 
 
 def said(fitted: Fit) -> list[str]:

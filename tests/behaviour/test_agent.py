@@ -10,22 +10,22 @@ import pytest
 from tests.speaking import Speaker
 
 import lamella
-from lamella import Chat, Event, Tool
-from lamella.core.log.call import Movement
+from lamella import Event, StoredConversation, Tool
+from lamella.core.log.call import PrefixChange
 from lamella.providers import ToolCall, Usage
-from lamella.testing import Line
+from lamella.testing import ScriptedReply
 
 MODEL = "anthropic:claude-opus-5-5"
 NUMBERS = count(1)
 
 
-def call(*queries: str, name: str = "search_notes", text: str = "", **further: object) -> Line:
+def call(*queries: str, name: str = "search_notes", text: str = "", **further: object) -> ScriptedReply:
     """A line that searches, for each of the queries at once."""
     calls = [
         ToolCall(id=f"c{next(NUMBERS)}", name=name, arguments=json.dumps({"query": query, **further}))
         for query in queries
     ]
-    return Line(text=text, calls=tuple(calls), usage=Usage(plain=100, read=0, write=0, output=20))
+    return ScriptedReply(text=text, calls=tuple(calls), usage=Usage(plain=100, read=0, write=0, output=20))
 
 
 class Shelf:
@@ -40,12 +40,12 @@ class Shelf:
         return "Nothing found." if "nowhere" in query else f"{folder}{query}: a passage."
 
 
-def open_chat(speaker: Speaker, *, model: str = MODEL, **settings: object) -> Chat:
+def open_chat(speaker: Speaker, *, model: str = MODEL, **settings: object) -> StoredConversation:
     engine = lamella.open("memory:", model=model, provider=speaker)  # type: ignore[arg-type]
     return engine.chat("garden", **{"layout": "in_place", **settings})
 
 
-def send(chat: Chat, text: str, **given: object) -> list[Event]:
+def send(chat: StoredConversation, text: str, **given: object) -> list[Event]:
     async def main() -> list[Event]:
         return [event async for event in chat.send(text, runner="agent", **given)]  # type: ignore[arg-type]
 
@@ -56,7 +56,7 @@ def outputs(events: list[Event]) -> list[str]:
     return [event.output.output for event in events if event.output is not None]
 
 
-def reply(chat: Chat) -> str:
+def reply(chat: StoredConversation) -> str:
     last = chat.turns()[-1].reply
     assert last is not None
     return last.text
@@ -64,24 +64,26 @@ def reply(chat: Chat) -> str:
 
 def test_guidelines_stand_in_the_system_prompt_before_the_library_and_stay_as_they_are() -> None:
     speaker = Speaker("Yes.", "No.")
-    chat = open_chat(speaker, layout="library", system="You are terse.")
+    conversation = open_chat(speaker, layout="library", system="You are terse.")
     note = lamella.Note(path="beans.md", text="In May.")
-    send(chat, "When?", tools=[Shelf().search_notes], attach=[note])
-    send(chat, "Sure?")
+    send(conversation, "When?", tools=[Shelf().search_notes], attach=[note])
+    send(conversation, "Sure?")
     first, second = (request.messages[0].text for request in speaker.requests)
     assert first.startswith("You are terse.\n\nYou can call tools")
     assert second.startswith(f"{first}\n\n## Context Library")
 
 
-def test_three_rounds_then_an_answer_each_request_extending_the_one_before(movements: list[Movement]) -> None:
-    shelf = Shelf()
+def test_three_rounds_then_an_answer_each_request_extending_the_one_before(movements: list[PrefixChange]) -> None:
+    shared_table = Shelf()
     speaker = Speaker(call("beans"), call("sowing of legumes", "frost"), call("wall"), "In May.")
-    chat = open_chat(speaker)
-    events = send(chat, "When were the beans sown?", tools=[shelf.search_notes])
-    assert shelf.asked[0] == "beans"
-    assert sorted(shelf.asked[1:3]) == ["frost", "sowing of legumes"]
-    assert reply(chat) == "In May."
-    movements.extend(event.turn.prefix.movement for event in events if event.kind == "envelope" and event.turn)
+    conversation = open_chat(speaker)
+    events = send(conversation, "When were the beans sown?", tools=[shared_table.search_notes])
+    assert shared_table.asked[0] == "beans"
+    assert sorted(shared_table.asked[1:3]) == ["frost", "sowing of legumes"]
+    assert reply(conversation) == "In May."
+    movements.extend(
+        event.turn.prefix_change.prefix_change for event in events if event.kind == "envelope" and event.turn
+    )
     for before, after in zip(speaker.requests, speaker.requests[1:], strict=False):
         assert after.messages[: len(before.messages)] == before.messages
 
@@ -91,9 +93,9 @@ def test_each_result_of_a_search_ends_with_the_question_and_no_other_does() -> N
         """Reads a note."""
         return f"All of {path}."
 
-    look = Line(calls=(ToolCall(id="r", name="read_note", arguments='{"path": "beans.md"}'),))
-    chat = open_chat(Speaker(call("beans"), look, "In May."))
-    events = send(chat, "When were the beans sown?", tools=[Shelf().search_notes, read_note])
+    look = ScriptedReply(calls=(ToolCall(id="r", name="read_note", arguments='{"path": "beans.md"}'),))
+    conversation = open_chat(Speaker(call("beans"), look, "In May."))
+    events = send(conversation, "When were the beans sown?", tools=[Shelf().search_notes, read_note])
     assert outputs(events) == [
         "beans: a passage.\n\n[User query]:\nWhen were the beans sown?",
         "All of beans.md.",
@@ -101,48 +103,48 @@ def test_each_result_of_a_search_ends_with_the_question_and_no_other_does() -> N
 
 
 def test_a_long_question_is_cut_where_it_stands_again() -> None:
-    chat = open_chat(Speaker(call("beans"), "In May."))
-    found = outputs(send(chat, "When were the beans sown? " * 100, tools=[Shelf().search_notes]))[0]
+    conversation = open_chat(Speaker(call("beans"), "In May."))
+    found = outputs(send(conversation, "When were the beans sown? " * 100, tools=[Shelf().search_notes]))[0]
     assert len(found) < 700
     assert found.endswith("…")
 
 
 def test_a_search_with_mostly_the_same_words_is_answered_without_running() -> None:
-    shelf = Shelf()
+    shared_table = Shelf()
     searches = call("when were beans sown"), call("Beans sown: when"), call("when were beans sown", folder="old/")
-    chat = open_chat(Speaker(*searches, "In May."))
-    told = outputs(send(chat, "When?", tools=[shelf.search_notes]))
+    conversation = open_chat(Speaker(*searches, "In May."))
+    told = outputs(send(conversation, "When?", tools=[shared_table.search_notes]))
     assert told[1].startswith('Not run again: this turn searched for "when were beans sown" before')
-    assert shelf.asked == ["when were beans sown", "when were beans sown"], "another folder is another search"
+    assert shared_table.asked == ["when were beans sown", "when were beans sown"], "another folder is another search"
 
 
 def test_two_searches_of_one_round_that_repeat_each_other_run_once() -> None:
-    shelf = Shelf()
-    chat = open_chat(Speaker(call("beans", "Beans"), "In May."))
-    told = outputs(send(chat, "When?", tools=[shelf.search_notes]))
-    assert shelf.asked == ["beans"]
+    shared_table = Shelf()
+    conversation = open_chat(Speaker(call("beans", "Beans"), "In May."))
+    told = outputs(send(conversation, "When?", tools=[shared_table.search_notes]))
+    assert shared_table.asked == ["beans"]
     assert [text.startswith("Not run again") for text in told] == [False, True]
 
 
 def test_a_search_of_an_earlier_turn_may_be_made_again() -> None:
-    shelf = Shelf()
-    chat = open_chat(Speaker(call("beans"), "In May.", call("beans"), "Still in May."))
-    send(chat, "When?", tools=[shelf.search_notes])
-    send(chat, "Sure?")
-    assert shelf.asked == ["beans", "beans"]
+    shared_table = Shelf()
+    conversation = open_chat(Speaker(call("beans"), "In May.", call("beans"), "Still in May."))
+    send(conversation, "When?", tools=[shared_table.search_notes])
+    send(conversation, "Sure?")
+    assert shared_table.asked == ["beans", "beans"]
 
 
 def test_two_fruitless_rounds_force_an_answer() -> None:
-    shelf = Shelf()
+    shared_table = Shelf()
     speaker = Speaker(call("nowhere"), call("nowhere at all, ever"), call("beans"), "I did not find it.")
-    chat = open_chat(speaker)
-    told = outputs(send(chat, "When?", tools=[shelf.search_notes]))
-    assert shelf.asked == ["nowhere", "nowhere at all, ever"]
+    conversation = open_chat(speaker)
+    told = outputs(send(conversation, "When?", tools=[shared_table.search_notes]))
+    assert shared_table.asked == ["nowhere", "nowhere at all, ever"]
     assert told[-1] == "Not run: the last 2 rounds of tools brought nothing new. Answer with what you have."
-    assert reply(chat) == "I did not find it."
+    assert reply(conversation) == "I did not find it."
 
 
-def lines_forever(line: Line) -> Iterator[Line]:
+def lines_forever(line: ScriptedReply) -> Iterator[ScriptedReply]:
     """The same line under fresh ids, as often as a turn could ever ask for it."""
     return (line for _ in range(60))
 
@@ -150,31 +152,31 @@ def lines_forever(line: Line) -> Iterator[Line]:
 @pytest.mark.parametrize(
     "line",
     [
-        Line(calls=(ToolCall(id="a", name="not_there", arguments="{}"),)),
-        Line(calls=(ToolCall(id="a", name="search_notes", arguments='{"query": '),)),
-        Line(calls=(ToolCall(id="", name="search_notes", arguments='["beans"]'),)),
-        Line(calls=(ToolCall(id="a", name="search_notes", arguments='{"query": "beans"}'),)),
-        Line(calls=tuple(ToolCall(id="a", name="search_notes", arguments='{"query": 7}') for _ in range(5))),
+        ScriptedReply(calls=(ToolCall(id="a", name="not_there", arguments="{}"),)),
+        ScriptedReply(calls=(ToolCall(id="a", name="search_notes", arguments='{"query": '),)),
+        ScriptedReply(calls=(ToolCall(id="", name="search_notes", arguments='["beans"]'),)),
+        ScriptedReply(calls=(ToolCall(id="a", name="search_notes", arguments='{"query": "beans"}'),)),
+        ScriptedReply(calls=tuple(ToolCall(id="a", name="search_notes", arguments='{"query": 7}') for _ in range(5))),
     ],
     ids=["no such tool", "broken JSON", "no object", "the same search", "wrong types, ids twice"],
 )
-def test_a_model_that_calls_forever_is_ended_with_a_request_in_which_it_cannot_call(line: Line) -> None:
+def test_a_model_that_calls_forever_is_ended_with_a_request_in_which_it_cannot_call(line: ScriptedReply) -> None:
     speaker = Speaker(*lines_forever(line))
-    chat = open_chat(speaker)
-    events = send(chat, "When?", tools=[Shelf().search_notes])
+    conversation = open_chat(speaker)
+    events = send(conversation, "When?", tools=[Shelf().search_notes])
     assert events[-1].kind == "done"
-    assert reply(chat) == ""
-    assert [request.call for request in speaker.requests[-2:]] == [True, False]
+    assert reply(conversation) == ""
+    assert [request.allows_tool_calls for request in speaker.requests[-2:]] == [True, False]
     assert len(speaker.requests) <= 6
-    assert chat.calls == ()
+    assert conversation.pending_tool_calls == ()
 
 
 def test_what_it_says_when_it_cannot_call_is_the_answer_whatever_it_calls_for_beside() -> None:
-    shelf = Shelf()
+    shared_table = Shelf()
     endless = [call("nowhere", text="Hm.") for _ in range(4)]
-    chat = open_chat(Speaker(*endless, call("beans", text="I do not know.")))
-    send(chat, "When?", tools=[shelf.search_notes])
-    assert reply(chat) == "I do not know."
+    conversation = open_chat(Speaker(*endless, call("beans", text="I do not know.")))
+    send(conversation, "When?", tools=[shared_table.search_notes])
+    assert reply(conversation) == "I do not know."
 
 
 @pytest.mark.parametrize(
@@ -189,14 +191,16 @@ def test_what_it_says_when_it_cannot_call_is_the_answer_whatever_it_calls_for_be
 )
 @pytest.mark.parametrize("where", ["given", "settings"])
 def test_a_turn_calls_no_further_than_its_limits(limit: dict[str, float], told: str, where: str) -> None:
-    shelf = Shelf()
+    shared_table = Shelf()
     speaker = Speaker(*(call(f"word{number}") for number in range(3)), "Enough.", "Enough.")
     settings: dict[str, object] = {**limit} if where == "settings" else {}
-    chat = open_chat(speaker)
-    chat.set(**settings)
-    found = outputs(send(chat, "When?", tools=[shelf.search_notes], **(limit if where == "given" else {})))
+    conversation = open_chat(speaker)
+    conversation.set(**settings)
+    found = outputs(
+        send(conversation, "When?", tools=[shared_table.search_notes], **(limit if where == "given" else {}))
+    )
     assert told in " ".join(found)
-    assert len(shelf.asked) < 3
+    assert len(shared_table.asked) < 3
 
 
 @pytest.mark.parametrize("wrong", [{"max_cost": 0}, {"turn_tokens": 1.5}, {"turn_seconds": -1}, {"steps": 0}])
@@ -206,58 +210,60 @@ def test_a_limit_that_nothing_could_keep_within_is_refused(wrong: dict[str, obje
 
 
 def test_what_was_spent_before_a_turn_was_left_counts_when_it_goes_on() -> None:
-    shelf = Shelf()
+    shared_table = Shelf()
     speaker = Speaker(call("one"), call("two"), call("three"), "Enough.")
-    chat = open_chat(speaker)
+    conversation = open_chat(speaker)
 
     async def leave() -> None:
-        events = chat.send("When?", runner="agent", tools=[shelf.search_notes])
+        events = conversation.send("When?", runner="agent", tools=[shared_table.search_notes])
         async for event in events:
-            if event.output is not None and len(shelf.asked) == 2:
+            if event.output is not None and len(shared_table.asked) == 2:
                 break
         await events.aclose()
 
     async def go_on() -> list[Event]:
-        return [event async for event in chat.resume(max_cost=Decimal("0.002"), steps=3)]
+        return [event async for event in conversation.resume(max_cost=Decimal("0.002"), steps=3)]
 
     asyncio.run(leave())
     told = outputs(asyncio.run(go_on()))
     assert "a turn costs at most $0.002" in told[-1]
-    assert shelf.asked == ["one", "two"]
+    assert shared_table.asked == ["one", "two"]
 
 
 def test_a_model_that_cannot_call_tools_is_left_to_plus_and_that_is_said() -> None:
     speaker = Speaker("In May.")
-    chat = open_chat(speaker, model="local")
-    turn = next(event.turn for event in send(chat, "When?") if event.turn)
+    conversation = open_chat(speaker, model="local")
+    turn = next(event.turn for event in send(conversation, "When?") if event.turn)
     assert "local cannot call tools" in " ".join(turn.envelope.warnings)
-    assert turn.envelope.prompt.terms.runner == "plus"
+    assert turn.envelope.prompt.turn_settings.runner == "plus"
     assert "call tools" not in turn.envelope.prompt.system.guidelines
     assert speaker.requests[-1].tools == ()
 
 
 @pytest.mark.moves_prefix(reason="earlier results of the turn become stubs when the window is full")
-def test_the_window_fills_between_rounds_and_the_turn_goes_on(movements: list[Movement]) -> None:
+def test_the_window_fills_between_rounds_and_the_turn_goes_on(movements: list[PrefixChange]) -> None:
     def search_notes(query: str) -> str:
         """Searches the notes."""
         return f"{query}: " + "a long passage about the garden. " * 150
 
     rounds = [call(f"word{number}") for number in range(9)]
     speaker = Speaker(*rounds, call("word0"), "In May.")
-    chat = open_chat(speaker, window=8_000, reserve=400)
-    events = send(chat, "When?", tools=[search_notes], steps=12)
-    movements.extend(event.turn.prefix.movement for event in events if event.kind == "envelope" and event.turn)
+    conversation = open_chat(speaker, window=8_000, reserve=400)
+    events = send(conversation, "When?", tools=[search_notes], steps=12)
+    movements.extend(
+        event.turn.prefix_change.prefix_change for event in events if event.kind == "envelope" and event.turn
+    )
     last = [message for message in speaker.requests[-1].messages if message.role == "tool"]
     assert last[0].text.startswith("<left_out>")
     assert last[-1].text.startswith("word0: a long passage"), "what was left out may be searched for again"
     assert len(last) == 10
-    assert reply(chat) == "In May."
+    assert reply(conversation) == "In May."
 
 
 def test_calls_of_tools_that_are_the_callers_to_run_leave_the_turn_open() -> None:
-    speaker = Speaker(Line(calls=(ToolCall(id="w", name="look_up", arguments="{}"),)), "A tide.")
-    chat = open_chat(speaker)
-    last = send(chat, "What?", tools=[Tool(name="look_up")])[-1]
+    speaker = Speaker(ScriptedReply(calls=(ToolCall(id="w", name="look_up", arguments="{}"),)), "A tide.")
+    conversation = open_chat(speaker)
+    last = send(conversation, "What?", tools=[Tool(name="look_up")])[-1]
     assert [one.name for one in last.calls] == ["look_up"]
 
 
@@ -273,7 +279,7 @@ def test_what_stands_in_a_result_runs_nothing_by_itself() -> None:
         wiped.append("all")
         return "done"
 
-    chat = open_chat(Speaker(call("beans"), "In May."))
-    send(chat, "When?", tools=[search_notes, wipe])
+    conversation = open_chat(Speaker(call("beans"), "In May."))
+    send(conversation, "When?", tools=[search_notes, wipe])
     assert wiped == []
-    assert reply(chat) == "In May."
+    assert reply(conversation) == "In May."

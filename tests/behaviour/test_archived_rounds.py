@@ -2,32 +2,30 @@
 
 from pathlib import Path
 
-from tests.unit.adapters.archive.markdown.chats import NAME, fold, make_backend, note, sources_of, take_in, take_out
+from tests.unit.archive.markdown.chats import NAME, fold, make_backend, note, sources_of, take_in, take_out
 
-from lamella.adapters.archive.markdown import parse_archive, render_archive
-from lamella.core.messages.delta import Reply, StopReason, ToolCall
-from lamella.core.messages.rounds import ToolOutput
-from lamella.engine.dialogue.answer import Answer
-from lamella.engine.dialogue.ask import Ask
-from lamella.engine.keeping.backend import Backend
-from lamella.engine.keeping.stored import StoredChat
-from lamella.holdings import Chronicle
+from lamella.archive.markdown import parse_archive, render_archive
+from lamella.conversation.backend import Backend
+from lamella.conversation.stored import LoggedConversation
+from lamella.conversation.turn import ModelAnswer, TurnRequest
+from lamella.core.messages import ModelReply, StopReason, ToolCall, ToolOutput
+from lamella.ports import ConversationExport
 
 
-def talk(backend: Backend, output: str = "found it") -> Chronicle:
+def talk(backend: Backend, output: str = "found it") -> ConversationExport:
     """Two turns, each with a round; the first has a note."""
-    chat = StoredChat(backend, NAME)
+    chat = LoggedConversation(backend, NAME)
     for text, attach in (("What is there?", (note("a.md"),)), ("And else?", ())):
-        chat.ask(Ask(text=text, attach=attach))
+        chat.ask(TurnRequest(text=text, attach=attach))
         call = ToolCall(id="c", name="look", arguments="{}")
-        chat.reply(Answer(reply=Reply(text="Let me see.", stop=StopReason.TOOLS, calls=(call,))))
-        chat.give([ToolOutput(call="c", output=output)])
+        chat.reply(ModelAnswer(reply=ModelReply(text="Let me see.", stop=StopReason.TOOL_CALLS, calls=(call,))))
+        chat.submit_tool_outputs([ToolOutput(call="c", output=output)])
         chat.reply(f"Answer to: {text}")
     return take_out(backend)
 
 
-def rounds(chronicle: Chronicle) -> list[int]:
-    return [len(told.rounds) for told in fold(chronicle).path()]
+def rounds(chronicle: ConversationExport) -> list[int]:
+    return [len(record.rounds) for record in fold(chronicle).branch_records()]
 
 
 def test_a_question_edited_by_hand_leaves_the_rounds_of_all_answers(tmp_path: Path) -> None:
@@ -35,7 +33,7 @@ def test_a_question_edited_by_hand_leaves_the_rounds_of_all_answers(tmp_path: Pa
     backend = make_backend(tmp_path)
     text = render_archive(talk(backend)).replace("**user**: What is there?", "**user**: What is here?")
     edited = parse_archive(text, sources=sources_of(backend))
-    assert [told.message.text for told in fold(edited).path()] == ["What is here?", "And else?"]
+    assert [record.message.text for record in fold(edited).branch_records()] == ["What is here?", "And else?"]
     assert rounds(edited) == [1, 1]
     assert take_in(make_backend(), edited) == "new"
 
@@ -54,7 +52,7 @@ def test_rounds_follow_their_questions_to_the_ids_that_changed_files_give_them(t
     text = render_archive(before)
     (tmp_path / "a.md").write_text("B", encoding="utf-8")
     after = parse_archive(text, sources=sources_of(backend))
-    assert fold(after).path()[0].message.id != fold(before).path()[0].message.id
+    assert fold(after).branch_records()[0].message.id != fold(before).branch_records()[0].message.id
     assert rounds(after) == [1, 1]
     assert take_in(make_backend(), after) == "new"
 
@@ -65,5 +63,10 @@ def test_what_a_tool_read_from_a_file_stays_when_the_file_has_changed(tmp_path: 
     text = render_archive(talk(backend, output="A"))
     (tmp_path / "a.md").write_text("B", encoding="utf-8")
     after = parse_archive(text, sources=sources_of(backend))
-    outputs = {result.output for told in fold(after).path() for one in told.rounds for result in one.results or ()}
+    outputs = {
+        result.output
+        for record in fold(after).branch_records()
+        for one in record.rounds
+        for result in one.results or ()
+    }
     assert [after.contents[name] for name in outputs] == [b"A"]

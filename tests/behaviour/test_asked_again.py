@@ -3,15 +3,14 @@
 import pytest
 from tests.unit.core.log.scribe import CHAT, Scribe, check, texts
 
-from lamella.core.artifacts.make import make_artifact
-from lamella.core.artifacts.model import Kind, Source
-from lamella.core.log.branch import path_hashes, read_turns
-from lamella.core.log.events.changes import DeleteEvent, ForkEvent, SwitchEvent
-from lamella.core.log.events.codec import write_erasure
-from lamella.core.log.log import Log
-from lamella.core.log.snapshots.snapshot import join_snapshots, make_snapshot
-from lamella.core.log.terms import Terms
-from lamella.core.log.turn import SystemParts
+from lamella.core.artifacts.kinds import make_artifact
+from lamella.core.artifacts.model import ArtifactKind, ArtifactSource
+from lamella.core.log.branch import branch_content_hashes, read_turns
+from lamella.core.log.events.codec import build_erasure_batch
+from lamella.core.log.events.kinds import DeleteEvent, ForkEvent, SwitchEvent
+from lamella.core.log.log import EventLog
+from lamella.core.log.snapshots import make_snapshot, restore_log
+from lamella.core.log.turn import SystemParts, TurnSettings
 
 
 @pytest.fixture
@@ -28,9 +27,9 @@ def ask_two(scribe: Scribe) -> tuple[str, str, str]:
     return question, one, scribe.reply("two")
 
 
-def models(log: Log, head: str | None = None) -> list[str | None]:
-    told = log.path(head)
-    return [turn.model for turn in read_turns(told, {}, usual=Terms())]
+def models(log: EventLog, head: str | None = None) -> list[str | None]:
+    records = log.branch_records(head)
+    return [turn.model for turn in read_turns(records, {}, defaults=TurnSettings())]
 
 
 def test_each_reply_has_the_model_that_gave_it(scribe: Scribe) -> None:
@@ -85,7 +84,7 @@ def test_a_question_that_moves_up_takes_along_how_it_was_asked(scribe: Scribe) -
         scribe.do(SwitchEvent(head=head))
         scribe.do(DeleteEvent(target=first))
     assert (texts(scribe.log), models(scribe.log)) == (["q", "one"], ["a"])
-    (other,) = [head for head in scribe.log.branches() if texts(scribe.log, head) == ["q", "two"]]
+    (other,) = [head for head in scribe.log.branch_heads() if texts(scribe.log, head) == ["q", "two"]]
     assert models(scribe.log, other) == ["b"]
     check(scribe)
 
@@ -112,25 +111,25 @@ def test_a_question_that_nobody_knows_and_a_reply_are_no_questions(scribe: Scrib
 
 
 def test_what_is_erased_is_erased_from_a_question_as_it_was_asked_before(scribe: Scribe) -> None:
-    note = make_artifact(Kind.NOTE, text="A", source=Source(path="a.md"))
+    note = make_artifact(ArtifactKind.NOTE, text="A", source=ArtifactSource(path="a.md"))
     parts = SystemParts(base="B", instructions="A", typed_instructions="{a.md}", inlined=(note,))
     question = scribe.ask("q", system=parts)
     one = scribe.reply("one")
     scribe.do(SwitchEvent(head=question))
     scribe.ask("q", edits=question)
     scribe.reply("two")
-    hashes = path_hashes(scribe.log.path(one))
+    hashes = branch_content_hashes(scribe.log.branch_records(one))
     assert note.hash in hashes
-    scribe.write(write_erasure("a.md", hashes, at="2026-03-01T12:00:00Z"))
-    (told,) = scribe.log.path(one)
-    assert set(hashes) <= set(told.message.erased)
+    scribe.write(build_erasure_batch("a.md", hashes, timestamp="2026-03-01T12:00:00Z"))
+    (record,) = scribe.log.branch_records(one)
+    assert set(hashes) <= set(record.message.erased)
     check(scribe)
 
 
 def test_snapshots_hold_how_questions_were_asked(scribe: Scribe) -> None:
     _, one, _ = ask_two(scribe)
-    early = Log(CHAT)
+    early = EventLog(CHAT)
     early.extend(scribe.records[:2])
-    log, joined = join_snapshots([make_snapshot(early, after=0), make_snapshot(scribe.log, after=2)], Log(CHAT))
+    log, joined = restore_log([make_snapshot(early, after=0), make_snapshot(scribe.log, after=2)], EventLog(CHAT))
     assert (log, len(joined)) == (scribe.log, 2)
     assert models(log, one) == ["a"]

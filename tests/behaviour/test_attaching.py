@@ -7,7 +7,7 @@ from tests.conftest import Watched
 from tests.unit.pictures import png
 from tests.unit.seen import attached, library
 
-from lamella import ActiveNote, Note, Picture
+from lamella import ActiveNote, Image, Note
 
 PROMOTES = pytest.mark.moves_prefix(reason="in layout library what was attached goes into the system message")
 
@@ -47,11 +47,11 @@ def test_a_snapshot_may_be_the_active_note_and_is_so_in_that_turn_alone(converse
 def test_a_picture_attached_and_embedded_is_sent_once(converse: type[Watched], tmp_path: Path) -> None:
     (tmp_path / "plan.png").write_bytes(png(5, 5))
     note = ActiveNote(path="a.md", text="![[plan.png]] ![[plan.png|50]]")
-    turn = converse(vault=tmp_path).ask("q", attach=[note, Picture(path="plan.png")])
+    turn = converse(vault=tmp_path).ask("q", attach=[note, Image(path="plan.png")])
     assert len(turn.messages[-1].images) == 1
     assert len(attached(turn)) == 2
 
 
 def test_two_pictures_are_sent_in_the_order_they_are_attached(converse: type[Watched]) -> None:
-    turn = converse().ask("q", attach=[Picture(data=png(2, 1)), Picture(data=png(3, 1))])
+    turn = converse().ask("q", attach=[Image(data=png(2, 1)), Image(data=png(3, 1))])
     assert [image.width for image in turn.messages[-1].images] == [2, 3]

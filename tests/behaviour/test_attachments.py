@@ -5,7 +5,7 @@ from tests.conftest import Watched
 from tests.unit.pictures import png
 from tests.unit.seen import attached, forms, library, sent
 
-from lamella import ActiveNote, Note, Picture, Selection, ToolResult, Unknown, Url
+from lamella import ActiveNote, Image, Note, Selection, ToolResult, Unknown, Url
 from lamella.core.prompt.layers.model import LayerId
 
 LONG = "# Long\n\n" + "\n\n".join(f"## Part {n}\n\n" + f"sentence {n} " * 60 for n in range(12))
@@ -124,7 +124,7 @@ def test_in_library_an_updated_note_has_its_newest_text_at_its_first_seen_place(
     turn = chat.ask("three")
     assert forms(turn, LayerId.L2) == [("a.md", "full"), ("b.md", "full")]
     assert "old" not in turn.messages[0].text
-    assert str(turn.prefix.movement) == "artifact_updated(a.md)"
+    assert str(turn.prefix_change.prefix_change) == "artifact_updated(a.md)"
 
 
 @BOTH
@@ -205,7 +205,7 @@ def test_tool_results_stand_in_their_turn_each_with_its_call(converse: type[Watc
 
 
 def test_a_picture_is_counted_in_l3_and_in_the_total(converse: type[Watched]) -> None:
-    with_picture = converse(model="openai:gpt-5").ask("q", attach=[Picture(data=png(512, 512))])
+    with_picture = converse(model="openai:gpt-5").ask("q", attach=[Image(data=png(512, 512))])
     without = converse(model="openai:gpt-5").ask("q")
     assert with_picture.tokens.total - without.tokens.total == 210
     assert with_picture.tokens.by_layer["L3_TURN"] == 210

@@ -52,9 +52,9 @@ def test_opened_anew_before_every_step_the_same_is_planned_and_sent(deed: Callab
         walk(kept)
         deed(kept)
     assert [turn.messages for turn in through.turns] == [turn.messages for turn in anew.turns]
-    assert [turn.why for turn in through.turns] == [turn.why for turn in anew.turns]
+    assert [turn.layout_reason for turn in through.turns] == [turn.layout_reason for turn in anew.turns]
     assert [turn.cache for turn in through.turns[:1]] == [turn.cache for turn in anew.turns[:1]]
-    assert any(turn.why.startswith("folded") for turn in through.turns)
+    assert any(turn.layout_reason.startswith("folded") for turn in through.turns)
 
 
 def test_a_follow_up_after_a_pause_still_has_its_note() -> None:
@@ -65,7 +65,7 @@ def test_a_follow_up_after_a_pause_still_has_its_note() -> None:
         turn = chat.ask("And how many?", at=START + timedelta(hours=3))
         assert sum(LONG in message.text for message in turn.messages) == 1
         assert LONG in turn.messages[-1].text
-        assert turn.why.startswith("folded: the cache lapsed")
+        assert turn.layout_reason.startswith("folded: the cache lapsed")
 
 
 def test_a_request_carries_the_marks_of_its_plan_and_both_lifetimes() -> None:
@@ -103,7 +103,7 @@ def test_a_note_with_pictures_that_came_as_less_than_its_text_is_no_hindrance_la
     chat.ask("Read this.", attach=[ActiveNote(path="a.md")])
     chat.reply("Read.")
     turn = chat.ask("And now?")
-    assert turn.why.startswith("appended")
+    assert turn.layout_reason.startswith("appended")
     assert [(one.id, one.form) for one in turn.envelope.layers[1].segments] == [("a.md", "summary")]
 
 
@@ -111,13 +111,13 @@ def test_a_note_that_comes_back_by_a_setting_leaves_its_pictures_behind(tmp_path
     (tmp_path / "plan.png").write_bytes(claim_size(2, 2))
     (tmp_path / "a.md").write_text("![[plan.png]]\nThe harbour has nine berths.", encoding="utf-8")
     with lamella.open("memory:", vault=tmp_path, summarizer="off") as engine:
-        chat = engine.chat("berths", layout="auto", linger=0)
-        chat.ask("Read this.", attach=[ActiveNote(path="a.md")], at=START)
-        chat.reply("Read. " * 900)
-        chat.ask("Two?", fold=True, at=START)
-        chat.reply("Yes.")
-        chat.set(linger=2)
-        asked = chat.ask("How many berths?", at=START).messages[-1]
+        conversation = engine.chat("berths", layout="auto", linger=0)
+        conversation.ask("Read this.", attach=[ActiveNote(path="a.md")], at=START)
+        conversation.reply("Read. " * 900)
+        conversation.ask("Two?", fold=True, at=START)
+        conversation.reply("Yes.")
+        conversation.set(linger=2)
+        asked = conversation.ask("How many berths?", at=START).messages[-1]
     assert "The harbour has nine berths." in asked.text
     assert asked.images == ()
 
@@ -146,9 +146,9 @@ def test_cut_within_a_message_and_opened_anew_the_same_is_sent() -> None:
         for number in range(1, 6):
             detach = ["b.md"] if number == 1 else []
             kept.ask(f"q{number}", answer="yes", detach=detach, at=START + timedelta(seconds=30 * number))
-    assert any(turn.why.startswith("cut in message") for turn in through.turns)
+    assert any(turn.layout_reason.startswith("cut in message") for turn in through.turns)
     assert [turn.messages for turn in through.turns] == [turn.messages for turn in anew.turns]
-    assert [turn.why for turn in through.turns] == [turn.why for turn in anew.turns]
+    assert [turn.layout_reason for turn in through.turns] == [turn.layout_reason for turn in anew.turns]
     last = through.turns[-1].messages
     assert [one.text.count(LONG) for one in last if LONG in one.text] == [1]
 
@@ -181,15 +181,15 @@ def test_what_a_cut_took_out_and_a_setting_attaches_again_can_be_read_again(unde
     _, without, back, later = ["\n".join(message.text for message in turn.messages) for turn in through.turns]
     assert text not in without
     assert text in through.turns[2].messages[-1].text
-    assert [turn.why.partition(":")[0] for turn in through.turns[2:]] == ["appended", "appended"]
+    assert [turn.layout_reason.partition(":")[0] for turn in through.turns[2:]] == ["appended", "appended"]
     assert (back.count(text), later.count(text)) == (1, 1)
     assert [turn.messages for turn in through.turns] == [turn.messages for turn in anew.turns]
 
 
 def _set(kept: Kept, **settings: object) -> None:
-    chat = kept.chat
-    chat.set(**settings)
-    chat.keep()
+    conversation = kept.chat
+    conversation.set(**settings)
+    conversation.save_settings()
 
 
 def test_a_hidden_call_that_another_model_counts_is_what_it_is_when_all_is_told_anew() -> None:
@@ -203,8 +203,8 @@ def test_a_hidden_call_that_another_model_counts_is_what_it_is_when_all_is_told_
         kept.ask("Three?", answer="Yes.", system="Be clear.", at=START + timedelta(seconds=20))
         kept.ask("Four?", answer="Yes.", model="openai:gpt-5", at=START + timedelta(seconds=30))
         kept.ask("And now?", at=START + timedelta(seconds=40))
-    hidden = through.turns[-1].envelope.prompt.talk.exchanges[0]
-    assert hidden.sent.text == '<call look({"n":1})>\nOne?'
+    hidden = through.turns[-1].envelope.prompt.history.turns[0]
+    assert hidden.question_message.text == '<call look({"n":1})>\nOne?'
     assert [turn.envelope for turn in through.turns] == [turn.envelope for turn in anew.turns]
 
 
@@ -219,7 +219,7 @@ def test_what_a_deleted_turn_changed_changes_with_the_next_one_and_folds_it() ->
         kept.chat.reply("No.")
         kept.ask("And now?", at=START + timedelta(seconds=120))
     again = through.turns[-2]
-    assert [turn.why.partition(":")[0] for turn in (*through.turns[2:3], again)] == [
+    assert [turn.layout_reason.partition(":")[0] for turn in (*through.turns[2:3], again)] == [
         "appended",
         "the system prompt changed",
     ]

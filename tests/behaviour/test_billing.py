@@ -11,13 +11,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from bench.layouts.caches import DEAR, MARKS, STEPS, Bill, Block, Rates, count, open_cache
 
-from lamella.adapters.providers.facts.caches import BuiltInProfiles
-from lamella.adapters.tokens.counter import OfflineCounter
-from lamella.core.ledger.cache import CacheModel, CacheRequest
-from lamella.core.messages.model import Message, Role
+from lamella.core.ledger.cache_profile import CacheRequest, CacheSimulation
+from lamella.core.messages import Message, Role
+from lamella.providers.models import BuiltInProfiles
+from lamella.tokenizers.counter import OfflineTokenCounter
 
 START = datetime(2026, 11, 17, tzinfo=UTC)
-MEASURE = OfflineCounter().measure(None)
+MEASURE = OfflineTokenCounter().get_tokenizer(None)
 LOOKBACK = 20
 
 
@@ -131,7 +131,7 @@ FAMILIES = (
 
 def ask(*texts: str, after: int) -> CacheRequest:
     messages = tuple(Message(role=Role.USER, pieces=(text,), tokens=count(text)) for text in texts)
-    total = sum(one.tokens + MEASURE.per_message for one in messages)
+    total = sum(one.tokens + MEASURE.tokens_per_message for one in messages)
     at = START + timedelta(seconds=after)
     return CacheRequest(model="m", tools=(), messages=messages, total=total, at=at, effort="", has_images=False)
 
@@ -140,7 +140,7 @@ def ask(*texts: str, after: int) -> CacheRequest:
 def test_the_ledger_bills_a_family_as_its_provider_says(
     model: str, minimum: int, step: int, lifetime: int | None, *, fee: bool
 ) -> None:
-    profile = BuiltInProfiles().profile(model)
+    profile = BuiltInProfiles().get_profile(model)
     assert (profile.minimum, profile.granularity, profile.lifetime, profile.bills_writes) == (
         minimum,
         step,
@@ -149,12 +149,12 @@ def test_the_ledger_bills_a_family_as_its_provider_says(
     )
     base = words(9_000)
     once, again = ask(base, after=0), ask(base, words(700, "b"), after=200)
-    first, cache = CacheModel().answer(once, profile=profile, measure=MEASURE)
-    then, cache = cache.answer(again, profile=profile, measure=MEASURE)
+    first, cache = CacheSimulation().serve(once, profile=profile, tokenizer=MEASURE)
+    then, cache = cache.serve(again, profile=profile, tokenizer=MEASURE)
     shared = once.total - once.total % step
     assert (first.read, first.write, first.uncached) == ((0, once.total, 0) if fee else (0, 0, once.total))
     rest = again.total - shared
     assert (then.read, then.write, then.uncached) == ((shared, rest, 0) if fee else (shared, 0, rest))
     if lifetime is not None:
-        late, _ = cache.answer(ask(base, after=200 + lifetime + 1), profile=profile, measure=MEASURE)
+        late, _ = cache.serve(ask(base, after=200 + lifetime + 1), profile=profile, tokenizer=MEASURE)
         assert late.read == 0

@@ -6,7 +6,7 @@ import pytest
 from tests.conftest import Watched
 
 import lamella
-from lamella import BudgetExceededError, Conversation, Folder, Note, Tool
+from lamella import ContextBudgetExceededError, Conversation, Folder, Note, Tool
 
 
 def asked(limit: int) -> Conversation:
@@ -31,7 +31,7 @@ def test_a_request_above_hard_is_never_sent_and_the_error_names_what_is_protecte
     notes = [
         Note(path=name, text="word " * words, policy="pin") for name, words in (("big.md", 2_000), ("small.md", 200))
     ]
-    with pytest.raises(BudgetExceededError) as caught:
+    with pytest.raises(ContextBudgetExceededError) as caught:
         chat.ask("hello", attach=notes)
     error = caught.value
     assert error.code == "budget_exceeded"
@@ -58,7 +58,7 @@ def test_a_pinned_folder_that_does_not_fit_is_named_with_what_it_brings(tmp_path
         (Folder(path="docs", policy="pin"), "folder docs"),
         (Note(path="docs/a.md", text="word " * 2_000, policy="pin"), ""),
     ):
-        with pytest.raises(BudgetExceededError) as caught:
+        with pytest.raises(ContextBudgetExceededError) as caught:
             chat.ask("hello", attach=[one])
         assert [name.partition(" (")[0] for name in caught.value.expanded] == ([named] if named else [])
         assert caught.value.hint.startswith(
@@ -70,7 +70,7 @@ def test_after_a_refusal_the_conversation_is_as_it_was(converse: type[Watched]) 
     chat = converse(window=1_100, reserve=100)
     first = chat.ask("hello")
     chat.reply("hi")
-    with pytest.raises(BudgetExceededError):
+    with pytest.raises(ContextBudgetExceededError):
         chat.ask("too much", attach=[Note(path="big.md", text="word " * 2_000, policy="pin")])
     second = chat.ask("again")
     assert [message.text for message in second.messages] == ["hello", "hi", "again"]
@@ -90,14 +90,14 @@ def test_a_request_of_exactly_the_hard_threshold_is_sent_and_one_token_more_is_n
         return Conversation(window=2 * total, reserve=0, warn=0.1, target=0.2, trigger=0.3, hard=0.5)
 
     assert chat().ask("word " * 300).tokens.total == total
-    with pytest.raises(BudgetExceededError) as caught:
+    with pytest.raises(ContextBudgetExceededError) as caught:
         chat().ask("word " * 301)
     assert (caught.value.needed, caught.value.hard) == (total + 1, total)
 
 
 def test_tool_definitions_are_part_of_the_budget() -> None:
     chat = Conversation(window=1_100, reserve=100)
-    with pytest.raises(BudgetExceededError):
+    with pytest.raises(ContextBudgetExceededError):
         chat.ask("hi", tools=[Tool(name="t", description="word " * 2_000)])
 
 
@@ -106,9 +106,9 @@ def test_thirty_notes_for_one_question_are_outlined_named_or_counted_and_opened_
     layout: str, tmp_path: Path
 ) -> None:
     place = f"sqlite:///{tmp_path / 'chats.db'}"
-    chat = lamella.open(place, summarizer="off").chat("many", layout=layout, window=1_500, reserve=0)
+    conversation = lamella.open(place, summarizer="off").chat("many", layout=layout, window=1_500, reserve=0)
     notes = [Note(path=f"notes/{number}.md", text=f"heron{number} " + "stands still " * 90) for number in range(30)]
-    turn = chat.ask("Which one?", attach=notes)
+    turn = conversation.ask("Which one?", attach=notes)
     text = turn.messages[-1].text
     assert turn.tokens.total <= 0.95 * 1_500
     shown = [number for number in range(30) if f"heron{number} " in text]
@@ -117,10 +117,10 @@ def test_thirty_notes_for_one_question_are_outlined_named_or_counted_and_opened_
     assert named
     assert sorted((*shown, *named)) == list(range(30))
     assert any("only named: " in warning for warning in turn.envelope.warnings)
-    assert chat.recall("heron29")[0].passage.title == "notes/29.md"
-    chat.reply("The first.")
+    assert conversation.recall("heron29")[0].passage.title == "notes/29.md"
+    conversation.reply("The first.")
     anew = lamella.open(place, summarizer="off").chat("many")
-    assert anew.preview("Why?").messages == chat.preview("Why?").messages == chat.ask("Why?").messages
+    assert anew.preview("Why?").messages == conversation.preview("Why?").messages == conversation.ask("Why?").messages
 
 
 @pytest.mark.parametrize("layout", ["library", "in_place", "auto"])

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import lamella
-from lamella import Chat, Conversation, Turn
+from lamella import Conversation, StoredConversation, Turn
 from lamella.providers import ToolOutput
 from lamella.wiring import parse_transcript, replay_transcript
 
@@ -32,20 +32,20 @@ def test_every_call_gets_an_id_of_its_own(ids: tuple[str, ...]) -> None:
     names = [call.id for call in reply.calls]
     assert all(names)
     assert len(set(names)) == len(names)
-    turn = chat.give([ToolOutput(call=name, output=f"gave {name}") for name in names])
+    turn = chat.submit_tool_outputs([ToolOutput(call=name, output=f"gave {name}") for name in names])
     assert [message.text for message in turn.messages[2:]] == [f"gave {name}" for name in names]
 
 
 def test_a_question_that_is_asked_once_more_in_the_middle_of_its_rounds_begins_anew() -> None:
     engine = lamella.open("memory:", model="openai:gpt-5")
-    chat = engine.chat("words", layout="in_place")
-    chat.ask("Which?", tools=[look])
-    chat.reply(answer("a"))
-    again = chat.regenerate()
+    conversation = engine.chat("words", layout="in_place")
+    conversation.ask("Which?", tools=[look])
+    conversation.reply(answer("a"))
+    again = conversation.regenerate()
     assert [message.role for message in again.messages] == ["user"]
-    assert chat.calls == ()
-    chat.reply("That one.")
-    later = chat.ask("Sure?").messages
+    assert conversation.pending_tool_calls == ()
+    conversation.reply("That one.")
+    later = conversation.ask("Sure?").messages
     assert [message.text for message in later] == ["Which?", "That one.", "Sure?"]
     assert [message.text for message in engine.chat("words").regenerate().messages] == [m.text for m in later]
 
@@ -54,7 +54,7 @@ def test_a_selection_stands_while_tools_are_called() -> None:
     chat = Conversation()
     chat.ask("Which?", tools=[look], attach=[lamella.Selection(path="a.md", text="word for word")])
     chat.reply(answer("a"))
-    turn = chat.give([ToolOutput(call="a", output="that")])
+    turn = chat.submit_tool_outputs([ToolOutput(call="a", output="that")])
     assert "word for word" in turn.messages[0].text
 
 
@@ -62,18 +62,18 @@ def as_sent(turn: Turn) -> list[object]:
     return [message.to_dict() for message in turn.messages]
 
 
-def leave_by_asking(chat: Chat) -> list[Turn]:
+def leave_by_asking(chat: StoredConversation) -> list[Turn]:
     return []
 
 
-def leave_by_replying(chat: Chat) -> list[Turn]:
+def leave_by_replying(chat: StoredConversation) -> list[Turn]:
     chat.reply("Enough.")
     return []
 
 
-def leave_by_calling_again(chat: Chat) -> list[Turn]:
+def leave_by_calling_again(chat: StoredConversation) -> list[Turn]:
     chat.reply(answer("z"))
-    turn = chat.give([ToolOutput(call="z", output="found")])
+    turn = chat.submit_tool_outputs([ToolOutput(call="z", output="found")])
     chat.reply("That one.")
     return [turn]
 
@@ -82,19 +82,19 @@ def leave_by_calling_again(chat: Chat) -> list[Turn]:
 @pytest.mark.parametrize("rounds", [0, 1])
 @pytest.mark.parametrize("leave", [leave_by_asking, leave_by_replying, leave_by_calling_again])
 def test_calls_that_were_given_up_are_replayed_as_they_were_sent(
-    layout: str, rounds: int, leave: Callable[[Chat], list[Turn]]
+    layout: str, rounds: int, leave: Callable[[StoredConversation], list[Turn]]
 ) -> None:
-    chat = lamella.open("memory:", model="openai:gpt-5").chat("words", layout=layout)
-    turns = [chat.ask("Which?", tools=[look])]
-    chat.reply(answer("a"))
+    conversation = lamella.open("memory:", model="openai:gpt-5").chat("words", layout=layout)
+    turns = [conversation.ask("Which?", tools=[look])]
+    conversation.reply(answer("a"))
     for _ in range(rounds):
-        turns = [chat.give([ToolOutput(call="a", output="nothing")])]
-        chat.reply(answer("a"))
-    turns = leave(chat) or turns
-    turns.append(chat.ask("Never mind."))
-    chat.reply("Fine.")
-    turns.append(chat.ask("Anything else?"))
+        turns = [conversation.submit_tool_outputs([ToolOutput(call="a", output="nothing")])]
+        conversation.reply(answer("a"))
+    turns = leave(conversation) or turns
+    turns.append(conversation.ask("Never mind."))
+    conversation.reply("Fine.")
+    turns.append(conversation.ask("Anything else?"))
     sent = [as_sent(turn) for turn in turns]
-    assert [as_sent(turn) for turn in chat.replay()] == sent
-    transcript = parse_transcript(json.dumps(chat.transcript()).encode(), name="t")
-    assert [as_sent(turn) for turn in replay_transcript(transcript, overrides={}, beside=Path())] == sent
+    assert [as_sent(turn) for turn in conversation.replay()] == sent
+    transcript = parse_transcript(json.dumps(conversation.transcript()).encode(), name="t")
+    assert [as_sent(turn) for turn in replay_transcript(transcript, overrides={}, base_folder=Path())] == sent

@@ -2,10 +2,10 @@
 
 import pytest
 from tests.conftest import Watched
-from tests.unit.engine.backends import make_chat
+from tests.unit.conversation.backends import make_chat
 
 from lamella import Note
-from lamella.core.log.call import Cause
+from lamella.core.log.call import PrefixChangeCause
 
 LONG = "word " * 400
 
@@ -31,15 +31,15 @@ def test_in_place_a_compaction_that_takes_an_update_into_the_library_is_the_caus
     receipt = chat.compact(to=0.01)
     assert receipt is not None
     assert [step.name for step in receipt.steps] == ["expendable"]
-    assert chat.ask("And now?").prefix.movement.cause is Cause.COMPACTED
+    assert chat.ask("And now?").prefix_change.prefix_change.cause is PrefixChangeCause.COMPACTED
 
 
 @pytest.mark.moves_prefix(reason="a library takes every note in, and a compaction moves the prefix")
 def test_in_a_library_the_update_would_have_moved_the_prefix_without_a_compaction(converse: type[Watched]) -> None:
     chat = updated(converse, "library")
     assert chat.compact(to=0.01) is not None
-    movement = chat.ask("And now?").prefix.movement
-    assert (movement.cause, movement.segment) == (Cause.ARTIFACT_UPDATED, "a.md")
+    movement = chat.ask("And now?").prefix_change.prefix_change
+    assert (movement.cause, movement.segment) == (PrefixChangeCause.ARTIFACT_UPDATED, "a.md")
 
 
 @pytest.mark.parametrize(("before", "now"), [("auto", "in_place"), ("in_place", "auto"), ("library", "in_place")])
@@ -47,12 +47,12 @@ def test_in_a_library_the_update_would_have_moved_the_prefix_without_a_compactio
 def test_another_layout_explains_its_move_also_where_the_same_turn_is_compacted(
     before: str, now: str, *, by_hand: bool
 ) -> None:
-    chat = make_chat(layout=before, window=60_000 if by_hand else 2_600, reserve=0)
+    conversation = make_chat(layout=before, window=60_000 if by_hand else 2_600, reserve=0)
     for number in range(3):
-        chat.ask(f"Question {number}?", attach=[Note(path=f"{number}.md", text=LONG)])
-        chat.reply(LONG)
+        conversation.ask(f"Question {number}?", attach=[Note(path=f"{number}.md", text=LONG)])
+        conversation.reply(LONG)
     if by_hand:
-        assert chat.compact(to=0.02) is not None
-    chat.set(layout=now)
-    prefix = chat.ask("And now?" if by_hand else f"And now? {LONG}").prefix
-    assert (prefix.movement.cause, prefix.triggered) == (Cause.LAYOUT_CHANGED, True)
+        assert conversation.compact(to=0.02) is not None
+    conversation.set(layout=now)
+    prefix = conversation.ask("And now?" if by_hand else f"And now? {LONG}").prefix_change
+    assert (prefix.prefix_change.cause, prefix.triggered) == (PrefixChangeCause.LAYOUT_CHANGED, True)

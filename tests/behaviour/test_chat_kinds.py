@@ -10,9 +10,15 @@ import pytest
 
 from lamella import Engine
 from lamella import open as open_engine
-from lamella.code import find_state, make_turn, solve_request
-from lamella.errors import BudgetExceededError, ContextOverflowError, KeyRefusedError, LamellaError, UnreachableError
-from lamella.testing import Line, ScriptedProvider
+from lamella.code import build_task_turn, get_task_state, solve_request
+from lamella.errors import (
+    AuthenticationError,
+    ContextBudgetExceededError,
+    ContextOverflowError,
+    LamellaError,
+    ProviderUnreachableError,
+)
+from lamella.testing import ScriptedProvider, ScriptedReply
 
 TERMINAL = "hasTerminalErrorInstructionsBeenGiven"
 CODEBASE = "hasCodebaseAnalysisInstructionsBeenGiven"
@@ -23,7 +29,7 @@ FILES = [{"path": "beds.py", "content": "def water_beds():\n    return 'wet'\n"}
 class Tab:
     """A client's tab: its messages and its state, replaced by what each answer gives; ``kept`` names a conversation."""
 
-    def __init__(self, folder: Path, *lines: Line | str, kept: str | None = None) -> None:
+    def __init__(self, folder: Path, *lines: ScriptedReply | str, kept: str | None = None) -> None:
         self.provider = ScriptedProvider(*lines)
         self.url = f"sqlite:///{folder / 'chats.db'}" if kept else "memory:"
         self.kept = kept
@@ -45,7 +51,7 @@ class Tab:
 
     def _open(self) -> Engine:
         # Nothing here is worth waiting for.
-        return open_engine(self.url, model="scripted:m", provider=self.provider, tries=1)
+        return open_engine(self.url, model="scripted:m", provider=self.provider, max_attempts=1)
 
     @property
     def sent(self) -> list[str]:
@@ -128,13 +134,13 @@ def test_a_long_conversation_is_pruned_in_the_prompt_and_never_in_the_history(tm
     "error",
     [
         ContextOverflowError("The prompt is too long.", hint="Shorten it."),
-        KeyRefusedError("The key is refused.", hint="Check it."),
-        UnreachableError("Nobody is there.", hint="Try again."),
+        AuthenticationError("The key is refused.", hint="Check it."),
+        ProviderUnreachableError("Nobody is there.", hint="Try again."),
     ],
 )
 @KEPT
 def test_an_error_leaves_the_context_as_it_was(tmp_path: Path, kept: str | None, error: LamellaError) -> None:
-    tab = Tab(tmp_path, "one", Line(error=error), kept=kept)
+    tab = Tab(tmp_path, "one", ScriptedReply(error=error), kept=kept)
     tab.ask("a")
     messages, state = list(tab.messages), dict(tab.state)
     with pytest.raises(LamellaError) as caught:
@@ -154,7 +160,7 @@ def test_a_question_that_can_never_fit_is_an_error_with_numbers_and_nothing_is_l
 ) -> None:
     tab = Tab(tmp_path, "one", "two", kept=kept)
     tab.ask("a")
-    with pytest.raises(BudgetExceededError) as caught:
+    with pytest.raises(ContextBudgetExceededError) as caught:
         tab.ask("word " * 4_000)
     assert "2,400" in caught.value.message
     tab.ask("b")
@@ -216,23 +222,25 @@ def test_no_role_of_a_client_reaches_a_model(tmp_path: Path) -> None:
 @pytest.mark.parametrize("layout", ["library", "in_place", "auto"])
 def test_a_flag_falls_with_its_block_and_rises_with_it(tmp_path: Path, layout: str) -> None:
     with open_engine(f"sqlite:///{tmp_path / 'chats.db'}") as engine:
-        chat = engine.chat("garden", layout=layout, model="scripted:m", window=4_000, reserve=200, summarizer="off")
-        fix = make_turn("fix", text="E1")
+        conversation = engine.chat(
+            "garden", layout=layout, model="scripted:m", window=4_000, reserve=200, summarizer="off"
+        )
+        fix = build_task_turn("fix", text="E1")
         for text, attach in ((fix.text, fix.attach), *(("And? " + "Beans. " * 50, ()) for _ in range(5))):
-            chat.ask(text, attach=attach)
-            chat.reply("So. " * 40)
-        before = chat.turns()[0].reply
-        assert find_state(chat).terminal_error
-        assert chat.compact(to=0.05) is not None
-        assert not find_state(chat).terminal_error
-        assert not find_state(engine.chat("garden")).terminal_error, "also once it is loaded again"
-        chat.ask(fix.text, attach=fix.attach)
-        chat.reply("Mended.")
-        assert find_state(chat).terminal_error, "whoever asks for it again brings it again"
-        chat.undo()
-        assert find_state(chat).terminal_error
+            conversation.ask(text, attach=attach)
+            conversation.reply("So. " * 40)
+        before = conversation.turns()[0].reply
+        assert get_task_state(conversation).has_terminal_error
+        assert conversation.compact(to=0.05) is not None
+        assert not get_task_state(conversation).has_terminal_error
+        assert not get_task_state(engine.chat("garden")).has_terminal_error, "also once it is loaded again"
+        conversation.ask(fix.text, attach=fix.attach)
+        conversation.reply("Mended.")
+        assert get_task_state(conversation).has_terminal_error, "whoever asks for it again brings it again"
+        conversation.undo()
+        assert get_task_state(conversation).has_terminal_error
         assert before is not None
-        chat.fork(before.id)
-        assert find_state(chat).terminal_error
-        chat.delete(chat.turns()[0].message.id)
-        assert not find_state(chat).terminal_error, "a branch from before it never had it"
+        conversation.fork(before.id)
+        assert get_task_state(conversation).has_terminal_error
+        conversation.delete(conversation.turns()[0].message.id)
+        assert not get_task_state(conversation).has_terminal_error, "a branch from before it never had it"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import Watched
-from tests.unit.adapters.sources.code.repositories import write
+from tests.unit.codebase.repositories import write
 
 from lamella import Code
 from lamella import open as open_engine
@@ -110,10 +110,10 @@ def test_a_choice_is_kept_with_its_turn_and_not_made_again_when_a_conversation_i
 ) -> None:
     store = f"sqlite:///{tmp_path}/chats.db"
     with open_engine(store, vault=vault) as engine:
-        chat = engine.chat("garden", attachments="sticky")
-        first = chat.ask("Who waters the beds?", attach=[Codebase(path="src")])
-        chat.reply("They do.")
-        exported = chat.transcript()
+        conversation = engine.chat("garden", attachments="sticky")
+        first = conversation.ask("Who waters the beds?", attach=[Codebase(path="src")])
+        conversation.reply("They do.")
+        exported = conversation.transcript()
     write(vault, {"src/new_beds.py": "def water_new_beds(): ...\n"})
     with open_engine(store, vault=vault) as engine:
         again = engine.chat("garden").ask("And?")

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 import lamella
-from lamella import Chat, Folder, Note
-from lamella.adapters.archive.transcript import parse_transcript
+from lamella import Folder, Note, StoredConversation
+from lamella.archive.transcript import parse_transcript
 from lamella.wiring import replay_transcript
 
 
@@ -21,14 +21,14 @@ def vault(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def begin(engine: lamella.Engine, name: str = "talk") -> Chat:
-    chat = engine.chat(name, layout="in_place", attachments="sticky", window=3_000, reserve=200)
-    chat.ask("Hello.")
-    chat.reply("Hello.")
-    return chat
+def begin(engine: lamella.Engine, name: str = "talk") -> StoredConversation:
+    conversation = engine.chat(name, layout="in_place", attachments="sticky", window=3_000, reserve=200)
+    conversation.ask("Hello.")
+    conversation.reply("Hello.")
+    return conversation
 
 
-def sent(chat: Chat) -> list[str]:
+def sent(chat: StoredConversation) -> list[str]:
     return [message.text for message in chat.preview("And now?").messages]
 
 
@@ -37,37 +37,37 @@ def test_an_archive_has_what_waits_also_where_it_leaves_notes_to_the_vault(
     vault: Path, tmp_path: Path, *, with_vault: bool
 ) -> None:
     with lamella.open("memory:", vault=vault) as engine, lamella.open("memory:", vault=vault) as other:
-        chat = begin(engine)
-        chat.attach(Note(path="a.md"), Folder(path="docs"), question="subject5")
-        chat.pin("turn:1")
-        page = engine.export_archive(chat, tmp_path / "out", vault=vault if with_vault else None)
+        conversation = begin(engine)
+        conversation.attach(Note(path="a.md"), Folder(path="docs"), question="subject5")
+        conversation.pin("turn:1")
+        page = engine.export_archive(conversation, tmp_path / "out", vault=vault if with_vault else None)
         brought, _, warnings = other.import_archive(page, vault=vault if with_vault else None)
-        assert (sent(brought), list(warnings)) == (sent(chat), [])
-        assert brought.commands.pin == chat.commands.pin
+        assert (sent(brought), list(warnings)) == (sent(conversation), [])
+        assert brought.pending_commands.pin == conversation.pending_commands.pin
 
 
 def test_a_note_that_changed_since_comes_back_as_it_is_and_that_is_said(vault: Path, tmp_path: Path) -> None:
     with lamella.open("memory:", vault=vault) as engine, lamella.open("memory:", vault=vault) as other:
-        chat = begin(engine)
-        chat.attach(Note(path="a.md"))
-        page = engine.export_archive(chat, tmp_path / "out", vault=vault)
+        conversation = begin(engine)
+        conversation.attach(Note(path="a.md"))
+        page = engine.export_archive(conversation, tmp_path / "out", vault=vault)
         (vault / "a.md").write_text("Omega.", encoding="utf-8")
         brought, _, warnings = other.import_archive(page, vault=vault)
-        assert [one.text for one in brought.commands.attach] == ["Omega."]
+        assert [one.text for one in brought.pending_commands.attach] == ["Omega."]
         assert any("a.md" in line for line in warnings)
 
 
 def test_a_transcript_sends_what_was_chosen_and_what_was_read_anew(vault: Path) -> None:
     with lamella.open("memory:", vault=vault) as engine:
-        chat = begin(engine)
-        chat.ask("What of subject5?", attach=[Note(path="a.md", policy="snapshot"), Folder(path="docs")])
-        chat.reply("Yes.")
+        conversation = begin(engine)
+        conversation.ask("What of subject5?", attach=[Note(path="a.md", policy="snapshot"), Folder(path="docs")])
+        conversation.reply("Yes.")
         (vault / "a.md").write_text("Omega.", encoding="utf-8")
-        chat.refresh("a.md")
-        turn = chat.ask("And now?")
-        chat.reply("Yes.")
-        written = parse_transcript(json.dumps(chat.transcript()).encode(), name="talk")
-        *_, last = replay_transcript(written, overrides={}, beside=vault)
+        conversation.refresh("a.md")
+        turn = conversation.ask("And now?")
+        conversation.reply("Yes.")
+        written = parse_transcript(json.dumps(conversation.transcript()).encode(), name="talk")
+        *_, last = replay_transcript(written, overrides={}, base_folder=vault)
         assert [one.text for one in last.messages] == [one.text for one in turn.messages]
         assert "Omega." in turn.messages[-1].text
 
@@ -75,9 +75,9 @@ def test_a_transcript_sends_what_was_chosen_and_what_was_read_anew(vault: Path) 
 @pytest.mark.parametrize("blank", ["", " "])
 def test_a_blank_name_is_not_everything(vault: Path, blank: str) -> None:
     with lamella.open("memory:", vault=vault) as engine:
-        chat = begin(engine)
-        chat.attach(Note(path="a.md"))
-        for do in (chat.detach, chat.drop, chat.pin, chat.unpin, chat.refresh):
-            with pytest.raises(lamella.CallError, match=f"{do.__name__} is (empty|blank)"):
+        conversation = begin(engine)
+        conversation.attach(Note(path="a.md"))
+        for do in (conversation.detach, conversation.drop, conversation.pin, conversation.unpin, conversation.refresh):
+            with pytest.raises(lamella.InvalidOperationError, match=f"{do.__name__} is (empty|blank)"):
                 do(blank)
-        assert [one.id for one in chat.commands.attach] == ["a.md"]
+        assert [one.id for one in conversation.pending_commands.attach] == ["a.md"]

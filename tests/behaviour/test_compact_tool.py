@@ -4,23 +4,23 @@ import asyncio
 from collections.abc import Sequence
 
 import pytest
-from tests.unit.engine.backends import make_chat
+from tests.unit.conversation.backends import make_chat
 
 import lamella
-from lamella import Chat, Conversation, Note
-from lamella.adapters.stores.memory import MemoryStore
-from lamella.core.messages.delta import Reply, StopReason
-from lamella.engine.dialogue.answer import Answer
-from lamella.engine.dialogue.recalling import tell_room
+from lamella import Conversation, Note, StoredConversation
+from lamella.conversation.recall import describe_freed_space
+from lamella.conversation.turn import ModelAnswer
+from lamella.core.messages import ModelReply, StopReason
 from lamella.providers import ToolCall, ToolOutput
-from lamella.testing import Line, ScriptedProvider
+from lamella.stores.memory import InMemoryStore
+from lamella.testing import ScriptedProvider, ScriptedReply
 
 SPEC = "# Spec\nThe desk has the code K-37.\n" + "It stands by the window. " * 200
 CALL = ToolCall(id="c", name="compact", arguments="{}")
 SMALL = {"layout": "in_place", "window": 8_000, "reserve": 500}
 
 
-def talk(chat: Conversation | Chat, turns: int = 8) -> None:
+def talk(chat: Conversation | StoredConversation, turns: int = 8) -> None:
     chat.ask("What is this?", attach=[Note(path="spec.md", text=SPEC)])
     chat.reply("A desk.")
     for number in range(turns):
@@ -28,7 +28,7 @@ def talk(chat: Conversation | Chat, turns: int = 8) -> None:
         chat.reply(f"Answer {number}." + " And so on." * 80)
 
 
-def send(chat: Chat, text: str, **given: object) -> list[ToolOutput]:
+def send(chat: StoredConversation, text: str, **given: object) -> list[ToolOutput]:
     async def follow() -> list[ToolOutput]:
         return [event.output async for event in chat.send(text, **given) if event.output]  # type: ignore[arg-type]
 
@@ -36,40 +36,42 @@ def send(chat: Chat, text: str, **given: object) -> list[ToolOutput]:
 
 
 def test_a_model_makes_room_in_the_middle_of_its_turn_and_is_told_what_it_freed() -> None:
-    provider = ScriptedProvider(Line(text="", calls=(CALL,)), Line(text="Now there is room."))
+    provider = ScriptedProvider(ScriptedReply(text="", calls=(CALL,)), ScriptedReply(text="Now there is room."))
     with lamella.open("memory:", model="scripted:x", provider=provider) as engine:
-        chat = engine.chat("demo", **SMALL)
-        talk(chat)
-        (output,) = send(chat, "Make room, then go on.", tools=[chat.compact_tool, chat.recall_tool])
-        (receipt,) = chat.receipts()
-        assert output.output == tell_room(receipt)
+        conversation = engine.chat("demo", **SMALL)
+        talk(conversation)
+        (output,) = send(
+            conversation, "Make room, then go on.", tools=[conversation.compact_tool, conversation.recall_tool]
+        )
+        (receipt,) = conversation.receipts()
+        assert output.output == describe_freed_space(receipt)
         assert f"Freed {receipt.tokens_before - receipt.tokens_after:,} tokens" in output.output
         first, second = provider.requests
         assert sum(len(m.text) for m in second.messages) < sum(len(m.text) for m in first.messages)
-        assert chat.recall('"code K-37"')[0].passage.text == SPEC
-        assert chat.turns()[-1].reply is not None
+        assert conversation.recall('"code K-37"')[0].passage.text == SPEC
+        assert conversation.turns()[-1].reply is not None
 
 
 def test_with_a_client_of_ones_own_the_turn_goes_on_smaller_and_a_chat_opened_again_sends_the_same() -> None:
-    store = MemoryStore()
-    chat = make_chat(store, **SMALL)
-    talk(chat)
-    turn = chat.ask("Go on.", tools=[chat.compact_tool])
-    chat._stored.reply(Answer(reply=Reply(text="", stop=StopReason.TOOLS, calls=(CALL,))))
-    run = chat.compact_tool.run
+    store = InMemoryStore()
+    conversation = make_chat(store, **SMALL)
+    talk(conversation)
+    turn = conversation.ask("Go on.", tools=[conversation.compact_tool])
+    conversation._logged.reply(ModelAnswer(reply=ModelReply(text="", stop=StopReason.TOOL_CALLS, calls=(CALL,))))
+    run = conversation.compact_tool.run
     assert run is not None
     told: str = asyncio.run(run())  # type: ignore[arg-type]
     assert "Freed" in told
     # Before the result is given: nothing that was written down is in the way of reading it again.
-    assert [call.id for call in make_chat(store).calls] == ["c"]
-    after = chat.give([ToolOutput(call="c", output=told)])
+    assert [call.id for call in make_chat(store).pending_tool_calls] == ["c"]
+    after = conversation.submit_tool_outputs([ToolOutput(call="c", output=told)])
     assert after.tokens.total < turn.tokens.total
-    again = make_chat(store)._stored.waiting()
+    again = make_chat(store)._logged.pending_turn()
     assert again is not None
     assert [message.text for message in again.messages] == [message.text for message in after.messages]
-    chat.reply("Done.")
-    chat.undo()
-    assert not chat.receipts()
+    conversation.reply("Done.")
+    conversation.undo()
+    assert not conversation.receipts()
 
 
 def test_between_two_turns_it_is_a_compaction_as_any_other() -> None:
@@ -96,9 +98,9 @@ def test_where_there_is_room_enough_the_model_is_told_so() -> None:
 
 @pytest.mark.parametrize("runner", ["agent", "project"])
 def test_runners_with_tools_have_both(runner: str, tmp_path: object) -> None:
-    provider = ScriptedProvider(Line(text="Fine."))
+    provider = ScriptedProvider(ScriptedReply(text="Fine."))
     with lamella.open("memory:", model="scripted:x", provider=provider, vault=str(tmp_path)) as engine:
-        chat = engine.chat("demo", runner=runner)
-        send(chat, "Hello")
+        conversation = engine.chat("demo", runner=runner)
+        send(conversation, "Hello")
     names: Sequence[str] = [tool.name for tool in provider.requests[0].tools]
     assert {"recall", "compact"} <= set(names)

@@ -9,11 +9,11 @@ import pytest
 
 import lamella
 from lamella import Conversation, Note, Selection
-from lamella.core.log.placement import Form
-from lamella.core.messages.model import Message
+from lamella.conversation.turn import BuiltTurn
+from lamella.core.log.turn import ArtifactForm
+from lamella.core.messages import Message
 from lamella.core.prompt.layers.model import LayerId
-from lamella.engine.dialogue.turn import TurnView
-from lamella.errors import BudgetExceededError
+from lamella.errors import ContextBudgetExceededError
 
 LONG = "\n".join(f"Line {number} of src/module{number}.py weighs {number}.5 MB." for number in range(2_000))
 
@@ -44,14 +44,14 @@ def chat(summarizer: Counting | None, *, reads: int = 16_000) -> Conversation:
     return Conversation(window=12_000, reserve=0, summarizer=summarizer, compaction=compaction)
 
 
-def forms(turn: TurnView) -> dict[str, Form]:
+def forms(turn: BuiltTurn) -> dict[str, ArtifactForm]:
     return {segment.id: segment.form for segment in turn.envelope.layer(LayerId.L3).segments}
 
 
 def test_what_is_too_long_for_the_turn_is_sent_as_a_summary_under_its_own_id() -> None:
     summarizer = Counting()
     turn = chat(summarizer).ask("What is this?", attach=[Note(path="long.md", text=LONG)])
-    assert forms(turn) == {"long.md": Form.SUMMARY}
+    assert forms(turn) == {"long.md": ArtifactForm.SUMMARY}
     assert turn.tokens.total < 0.7 * 12_000
     assert "A part of a long list" in turn.messages[-1].text
     assert "Attach long.md with less beside it" in turn.messages[-1].text
@@ -88,8 +88,8 @@ def test_selections_pins_and_short_texts_stand_as_they_are() -> None:
             Note(path="short.md", text="short " * 1_500),
         ],
     )
-    assert [form for name, form in forms(turn).items() if name != "long.md"] == [Form.FULL] * 3
-    assert forms(turn)["long.md"] is Form.SUMMARY
+    assert [form for name, form in forms(turn).items() if name != "long.md"] == [ArtifactForm.FULL] * 3
+    assert forms(turn)["long.md"] is ArtifactForm.SUMMARY
 
 
 def test_the_same_text_is_summarised_once() -> None:
@@ -99,7 +99,7 @@ def test_the_same_text_is_summarised_once() -> None:
     talk.reply("A list.")
     asked = len(summarizer.asked)
     turn = talk.ask("And now?", attach=[Note(path="long.md", text=LONG)])
-    assert forms(turn) == {"long.md": Form.SUMMARY}
+    assert forms(turn) == {"long.md": ArtifactForm.SUMMARY}
     assert len(summarizer.asked) == asked
 
 
@@ -109,10 +109,10 @@ def test_the_library_keeps_the_summary_and_attaching_it_where_it_fits_brings_the
     talk.ask("What?", attach=[Note(path="medium.md", text=medium), Note(path="long.md", text=LONG)])
     talk.reply("Two lists.")
     turn = talk.ask("The first one again.", attach=[Note(path="medium.md", text=medium)])
-    assert forms(turn) == {"medium.md": Form.FULL}
+    assert forms(turn) == {"medium.md": ArtifactForm.FULL}
     assert medium in turn.messages[-1].text
     (entry,) = [s for s in turn.envelope.layer(LayerId.L2).segments if s.id == "long.md"]
-    assert entry.form is Form.SUMMARY
+    assert entry.form is ArtifactForm.SUMMARY
 
 
 @pytest.mark.parametrize("answer", ["", "word " * 2_000, 'It says "something that it never said at all".'])
@@ -125,14 +125,14 @@ def test_where_a_summary_is_refused_what_does_not_fit_is_sent_as_its_outline(ans
 def test_without_a_summariser_it_is_sent_as_its_outline_and_says_how_much_is_left_out() -> None:
     talk = chat(None)
     turn = talk.ask("What?", attach=[Note(path="long.md", text=LONG), Note(path="short.md", text="Short.")])
-    assert forms(turn) == {"long.md": Form.SUMMARY, "short.md": Form.FULL}
+    assert forms(turn) == {"long.md": ArtifactForm.SUMMARY, "short.md": ArtifactForm.FULL}
     assert LONG[:200] in turn.messages[-1].text
     assert "[Made without a model: the beginning of each part. " in turn.messages[-1].text
     assert turn.tokens.total <= 0.95 * turn.tokens.limit
 
 
 def test_what_is_pinned_and_does_not_fit_is_refused_with_its_name() -> None:
-    with pytest.raises(BudgetExceededError) as caught:
+    with pytest.raises(ContextBudgetExceededError) as caught:
         chat(None).ask("What?", attach=[Note(path="long.md", text=LONG, policy="pin")])
     assert "long.md, attached now" in caught.value.hint
 

@@ -8,7 +8,7 @@ from genai_prices import Usage, calc_price
 from tests.conftest import Watched
 
 from lamella import Conversation, Note, ToolResult, Turn
-from lamella.adapters.tokens.o200k import count
+from lamella.tokenizers.o200k import count_tokens
 
 OPUS = "anthropic:claude-opus-5-5"
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
@@ -55,7 +55,7 @@ def test_the_clock_expires_the_cache_and_moves_no_byte(converse: type[Watched]) 
         turn = chat.ask("q", attach=[Note(path="a.md", text=TEXT)], at=NOON + timedelta(minutes=minutes))
         chat.reply("r")
         assert (use(turn)[0] > 0) is hit
-        assert turn.prefix.cause in ("first_turn", "none")
+        assert turn.prefix_change.cause in ("first_turn", "none")
 
 
 def test_below_the_minimum_of_the_model_nothing_is_cached(converse: type[Watched]) -> None:
@@ -72,7 +72,7 @@ def test_naive_gluing_repeats_every_attachment_and_caches_only_what_precedes_it(
         turn = chat.ask(f"q{number}", attach=[Note(path="a.md", text=TEXT)], at=NOON)
         chat.reply("r")
     block = f"<note_context>\n<title>a</title>\n<path>a.md</path>\n<content>\n{TEXT}\n</content>\n</note_context>\n"
-    glued = [count("B."), count("q0"), count("r"), count(f"{block}[User query]:\nq1")]
+    glued = [count_tokens("B."), count_tokens("q0"), count_tokens("r"), count_tokens(f"{block}[User query]:\nq1")]
     naive = calc_price(
         Usage(input_tokens=sum(glued) + 4 * 3 + 3), "gpt-5", provider_id="openai", genai_request_timestamp=NOON
     )
@@ -121,16 +121,16 @@ def test_common_tokens_are_those_shared_with_the_request_before(converse: type[W
     second = chat.ask("two")
     chat.reply("r")
     third = chat.ask("three")
-    assert first.prefix.common_tokens == 0
-    assert second.prefix.common_tokens is not None
-    assert second.prefix.common_tokens <= count("Base.")
-    assert third.prefix.common_tokens == second.tokens.total - 3
+    assert first.prefix_change.common_tokens == 0
+    assert second.prefix_change.common_tokens is not None
+    assert second.prefix_change.common_tokens <= count_tokens("Base.")
+    assert third.prefix_change.common_tokens == second.tokens.total - 3
 
 
 def test_without_a_ledger_nothing_is_predicted_and_what_moved_is_still_said(converse: type[Watched]) -> None:
-    chat = converse(model=OPUS, ledger=False)
+    chat = converse(model=OPUS, keep_ledger=False)
     chat.ask("one")
     chat.reply("r")
     turn = chat.ask("two")
-    assert (turn.cache, turn.cost, turn.prefix.common_tokens) == (None, None, None)
-    assert turn.prefix.cause == "none"
+    assert (turn.cache, turn.cost, turn.prefix_change.common_tokens) == (None, None, None)
+    assert turn.prefix_change.cause == "none"

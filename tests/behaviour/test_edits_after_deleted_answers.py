@@ -3,11 +3,11 @@
 import pytest
 
 import lamella
-from lamella import Chat, Turn
-from lamella.core.messages.delta import Reply, StopReason, ToolCall
-from lamella.engine.dialogue.answer import Answer
+from lamella import StoredConversation, Turn
+from lamella.conversation.turn import ModelAnswer
+from lamella.core.messages import ModelReply, StopReason, ToolCall
 
-CALLS = Reply(text="", stop=StopReason.TOOLS, calls=(ToolCall(id="k", name="f", arguments="{}"),))
+CALLS = ModelReply(text="", stop=StopReason.TOOL_CALLS, calls=(ToolCall(id="k", name="f", arguments="{}"),))
 
 
 def texts(turn: Turn | None) -> list[str]:
@@ -15,10 +15,10 @@ def texts(turn: Turn | None) -> list[str]:
     return [message.text for message in turn.messages]
 
 
-def ask_two(chat: Chat) -> None:
+def ask_two(chat: StoredConversation) -> None:
     """Two questions, of which the first has calls that nobody made, and so the empty answer with a round."""
     chat.ask("one")
-    chat._stored.reply(Answer(reply=CALLS))
+    chat._logged.reply(ModelAnswer(reply=CALLS))
     chat.ask("two")
     chat.reply("yes")
 
@@ -26,12 +26,12 @@ def ask_two(chat: Chat) -> None:
 @pytest.mark.parametrize("layout", ["library", "in_place"])
 def test_an_edit_is_sent_as_it_will_be_after_a_reload(layout: str) -> None:
     with lamella.open("memory:") as engine:
-        chat = engine.chat("demo", layout=layout, model="m")
-        ask_two(chat)
-        first, second = chat.turns()
+        conversation = engine.chat("demo", layout=layout, model="m")
+        ask_two(conversation)
+        first, second = conversation.turns()
         assert first.reply is not None
-        chat.delete(first.reply.id)
-        sent = texts(chat.edit(chat.turns()[1].message.id, "other"))
-        assert texts(engine.chat("demo")._stored.waiting()) == sent
+        conversation.delete(first.reply.id)
+        sent = texts(conversation.edit(conversation.turns()[1].message.id, "other"))
+        assert texts(engine.chat("demo")._logged.pending_turn()) == sent
         assert second.message.text == "two"
         assert sent[-1] == "other"

@@ -6,9 +6,9 @@ import pytest
 from tests.conftest import Watched
 from tests.unit.pictures import png
 
-from lamella import Conversation, Envelope, Note, Picture, Tool, ToolResult
-from lamella.adapters.tokens.o200k import count
+from lamella import Conversation, Envelope, Image, Note, Tool, ToolResult
 from lamella.core.prompt.layers.model import LAYER_ORDER, LayerId
+from lamella.tokenizers.o200k import count_tokens
 
 EMPTY = "sha256:" + sha256(b"").hexdigest()
 PROMOTES = pytest.mark.moves_prefix(reason="the note goes into the library")
@@ -19,7 +19,7 @@ def digest(text: str) -> str:
 
 
 def second_turn(converse: type[Watched], layout: str = "library") -> Envelope:
-    chat = converse(layout=layout, system={"base": "B.", "memory": "M."}, conversation="c")
+    chat = converse(layout=layout, system={"base": "B.", "memory": "M."}, conversation_key="c")
     chat.ask("one", attach=[Note(path="a.md", text="A")], results=[ToolResult(name="t", output="T")])
     chat.reply("r")
     return chat.ask("two", attach=[Note(path="a.md", text="A"), Note(path="b.md", text="B")]).envelope
@@ -120,14 +120,14 @@ def test_the_total_is_counted_on_the_rendered_messages(converse: type[Watched], 
     chat.reply("r")
     turn = chat.ask(" two", attach=[Note(path="a.md", text="A"), Note(path="b.md", text="  B")])
     per_message, per_request = (3, 3) if model else (4, 3)
-    content = sum(count(message.text) for message in turn.messages)
+    content = sum(count_tokens(message.text) for message in turn.messages)
     assert turn.tokens.total == content + per_message * len(turn.messages) + per_request
 
 
 def test_tool_definitions_and_pictures_are_counted() -> None:
     plain = Conversation(model="openai:gpt-5").ask("q").tokens
     tools = Conversation(model="openai:gpt-5").ask("q", tools=[Tool(name="search")]).tokens
-    picture = Conversation(model="openai:gpt-5").ask("q", attach=[Picture(data=png(100, 100))]).tokens
+    picture = Conversation(model="openai:gpt-5").ask("q", attach=[Image(data=png(100, 100))]).tokens
     assert tools.by_layer["tools"] == tools.total - plain.total > 0
     assert picture.total - plain.total == 210
 

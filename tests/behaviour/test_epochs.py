@@ -34,35 +34,35 @@ def stub(turn: Turn) -> str:
 def test_in_place_a_changed_part_of_l1_begins_an_epoch(converse: type[Watched], part: str) -> None:
     turn = opened(converse).ask("two", system={part: "Changed."})
     assert turn.envelope.epoch == 1
-    assert str(turn.prefix.movement) == f"system_changed({part})"
-    assert turn.why == "the system prompt changed"
+    assert str(turn.prefix_change.prefix_change) == f"system_changed({part})"
+    assert turn.layout_reason == "the system prompt changed"
 
 
 @pytest.mark.layout("library")
 def test_a_turn_says_why_things_stand_where_they_do(converse: type[Watched]) -> None:
-    assert opened(converse).ask("two").why == "nothing that was sent has to move"
-    assert converse().ask("one").why == "what earlier turns attached goes into the system message"
+    assert opened(converse).ask("two").layout_reason == "nothing that was sent has to move"
+    assert converse().ask("one").layout_reason == "what earlier turns attached goes into the system message"
 
 
 @FOLDS
 def test_in_place_changed_tools_begin_an_epoch(converse: type[Watched]) -> None:
     turn = opened(converse).ask("two", tools=[Tool(name="search")])
     assert turn.envelope.epoch == 1
-    assert str(turn.prefix.movement) == "tools_changed(search)"
+    assert str(turn.prefix_change.prefix_change) == "tools_changed(search)"
 
 
 @FOLDS
 def test_in_place_a_changed_model_begins_an_epoch(converse: type[Watched]) -> None:
     turn = opened(converse, model="openai:gpt-5").ask("two", model="openai:gpt-5-mini")
     assert turn.envelope.epoch == 1
-    assert str(turn.prefix.movement) == "model_changed"
+    assert str(turn.prefix_change.prefix_change) == "model_changed"
 
 
 @FOLDS
 def test_in_place_drop_begins_an_epoch(converse: type[Watched]) -> None:
     turn = opened(converse).ask("two", drop=["a.md"])
     assert turn.envelope.epoch == 1
-    assert turn.prefix.cause == "epoch_folded"
+    assert turn.prefix_change.cause == "epoch_folded"
     assert "A\n" not in sent(turn)
 
 
@@ -70,7 +70,7 @@ def test_in_place_drop_begins_an_epoch(converse: type[Watched]) -> None:
 def test_in_place_fold_begins_an_epoch(converse: type[Watched]) -> None:
     turn = opened(converse).ask("two", fold=True)
     assert turn.envelope.epoch == 1
-    assert str(turn.prefix.movement) == "epoch_folded(a.md)"
+    assert str(turn.prefix_change.prefix_change) == "epoch_folded(a.md)"
     assert turn.messages[1].text == f"{stub(turn)}[User query]:\none"
     assert "T\n" not in sent(turn)
 
@@ -107,7 +107,7 @@ def test_after_a_fold_earlier_messages_are_plain_and_the_prefix_grows_again(conv
     assert [message.text for message in after.messages[1:3]] == [f"{stub(folded)}[User query]:\none", "r"]
     assert "Bee" in after.messages[3].text
     assert after.messages[: len(folded.messages)] == folded.messages
-    assert after.prefix.cause == "none"
+    assert after.prefix_change.cause == "none"
 
 
 @FOLDS

@@ -10,18 +10,18 @@ import pytest
 from tests import servers
 
 import lamella
-from lamella import Chat, Engine, Event, StoreError
-from lamella.adapters.stores.memory import MemoryStore
-from lamella.adapters.stores.opening import open_store
+from lamella import Engine, Event, StoredConversation, StoreError
+from lamella.conversation.backend import Backend
 from lamella.core.values import replace
-from lamella.engine.keeping.backend import Backend
 from lamella.ports import Store
 from lamella.runners.registry import RUNNERS
-from lamella.testing import Line, ScriptedProvider
+from lamella.stores.memory import InMemoryStore
+from lamella.stores.open_store import open_store
+from lamella.testing import ScriptedProvider, ScriptedReply
 from lamella.wiring import open_backend, open_pool
 
 FAR = 30.0
-LONG = Line(text="At noon, as it is on most days.", chunk=8, delay=0.01)
+LONG = ScriptedReply(text="At noon, as it is on most days.", chunk_size=8, delay=0.01)
 
 
 class WatchedStore:
@@ -49,10 +49,10 @@ class WatchedStore:
 
 @pytest.fixture
 def store() -> WatchedStore:
-    return WatchedStore(MemoryStore())
+    return WatchedStore(InMemoryStore())
 
 
-def make_engine(store: WatchedStore, *replies: str | Line) -> Engine:
+def make_engine(store: WatchedStore, *replies: str | ScriptedReply) -> Engine:
     def open_it() -> Backend:
         return replace(open_backend("memory:"), store=cast("Store", store))
 
@@ -73,12 +73,12 @@ def test_no_call_is_made_on_the_thread_of_the_loop(store: WatchedStore) -> None:
     calls = lamella.ToolCall(id="1", name="weather", arguments='{"city": "Graz"}')
 
     async def talk() -> None:
-        replies = ("At noon.", Line(calls=(calls,)), "Take a coat.", LONG, "At six.", "Late.")
+        replies = ("At noon.", ScriptedReply(calls=(calls,)), "Take a coat.", LONG, "At six.", "Late.")
         async with make_engine(store, *replies) as engine:
-            chat = await engine.conversation("tides")
-            await read_out(chat.send("When?"))
-            assert await read_out(chat.send("What weather?", tools=[weather])) == "Take a coat."
-            async with aclosing(chat.send("Tell me more.")) as events:
+            conversation = await engine.conversation("tides")
+            await read_out(conversation.send("When?"))
+            assert await read_out(conversation.send("What weather?", tools=[weather])) == "Take a coat."
+            async with aclosing(conversation.send("Tell me more.")) as events:
                 async for event in events:
                     if event.text:
                         break
@@ -113,11 +113,11 @@ def test_an_address_that_leads_nowhere_is_told_where_the_store_is_opened() -> No
 def test_the_loop_goes_on_while_the_store_waits(store: WatchedStore) -> None:
     async def talk() -> str:
         async with make_engine(store, "At noon.") as engine:
-            chat = await engine.conversation("tides")
+            conversation = await engine.conversation("tides")
             store.open.clear()
             # Only this loop lets the store go on, and only while it waits for it.
             asyncio.get_running_loop().call_later(0.01, store.open.set)
-            return await read_out(chat.send("When?"))
+            return await read_out(conversation.send("When?"))
 
     assert asyncio.run(talk()) == "At noon."
 
@@ -137,21 +137,21 @@ async def come_to_it(store: WatchedStore) -> None:
     assert await asyncio.to_thread(store.came.wait, FAR)
 
 
-def said(chat: Chat) -> list[tuple[str, str | None]]:
+def said(chat: StoredConversation) -> list[tuple[str, str | None]]:
     return [(turn.message.text, None if turn.reply is None else turn.reply.text) for turn in chat.turns()]
 
 
 def test_a_question_that_is_given_up_while_the_store_waits_holds_nobody_up(store: WatchedStore) -> None:
     async def talk() -> list[tuple[str, str | None]]:
         async with make_engine(store, "At six.") as engine:
-            chat = await engine.conversation("tides")
+            conversation = await engine.conversation("tides")
             async with held_up(store):
                 with pytest.raises(TimeoutError):
-                    await asyncio.wait_for(read_out(chat.send("When?")), 0.05)
-                assert chat.turns() == []
+                    await asyncio.wait_for(read_out(conversation.send("When?")), 0.05)
+                assert conversation.turns() == []
             # It was under way by then: what is asked next comes after it.
-            await read_out(chat.send("And low tide?"))
-            return said(chat)
+            await read_out(conversation.send("And low tide?"))
+            return said(conversation)
 
     assert asyncio.run(talk()) == [("When?", ""), ("And low tide?", "At six.")]
 
@@ -159,11 +159,11 @@ def test_a_question_that_is_given_up_while_the_store_waits_holds_nobody_up(store
 def test_what_was_said_before_somebody_left_is_kept_before_they_are_gone(store: WatchedStore) -> None:
     async def talk() -> list[tuple[str, str | None]]:
         async with make_engine(store, LONG) as engine:
-            chat = await engine.conversation("tides")
+            conversation = await engine.conversation("tides")
             heard = asyncio.Event()
 
             async def listen() -> None:
-                async for event in chat.send("When?"):
+                async for event in conversation.send("When?"):
                     if event.text:
                         heard.set()
 
@@ -186,10 +186,10 @@ def test_what_was_said_before_somebody_left_is_kept_before_they_are_gone(store: 
 def test_an_answer_that_is_being_written_when_the_engine_closes_is_written(store: WatchedStore) -> None:
     async def talk() -> None:
         async with make_engine(store, "At noon.") as engine:
-            chat = await engine.conversation("tides")
+            conversation = await engine.conversation("tides")
             store.open.clear()
             store.came.clear()
-            asking = asyncio.create_task(read_out(chat.send("When?")))
+            asking = asyncio.create_task(read_out(conversation.send("When?")))
             await come_to_it(store)
             asking.cancel()
             threading.Timer(0.05, store.open.set).start()
@@ -203,14 +203,14 @@ def test_an_answer_that_is_being_written_when_the_engine_closes_is_written(store
 def test_renaming_what_is_being_asked_waits_for_its_turn(store: WatchedStore) -> None:
     async def talk() -> tuple[str, list[tuple[str, str | None]]]:
         async with make_engine(store, "At noon.") as engine:
-            chat = await engine.conversation("tides")
+            conversation = await engine.conversation("tides")
             async with held_up(store):
-                asking = asyncio.create_task(read_out(chat.send("When?")))
+                asking = asyncio.create_task(read_out(conversation.send("When?")))
                 await come_to_it(store)
-                renaming = asyncio.create_task(asyncio.to_thread(chat.rename, "Tides"))
+                renaming = asyncio.create_task(asyncio.to_thread(conversation.rename, "Tides"))
                 await asyncio.sleep(0.01)
             await asyncio.gather(asking, renaming)
-            return chat.title, said(chat)
+            return conversation.title, said(conversation)
 
     assert asyncio.run(talk()) == ("Tides", [("When?", "At noon.")])
 
@@ -219,20 +219,21 @@ def test_a_server_that_stands_still_is_given_up_on_and_comes_back() -> None:
     server = servers.shared()
 
     async def talk() -> list[tuple[str, str | None]]:
-        store = open_store(server.make_store_url(), patience=2.0)
+        store = open_store(server.make_store_url(), timeout=2.0)
         backend = replace(open_backend("memory:"), store=store)
         pool = open_pool(ScriptedProvider(*["At noon."] * 40))
         async with Engine(backend, pool, runners=RUNNERS, model="scripted:x") as engine:
             chats = [await engine.conversation(f"tides {number}") for number in range(20)]
-            await asyncio.gather(*(read_out(chat.send("When?")) for chat in chats))
+            await asyncio.gather(*(read_out(conversation.send("When?")) for conversation in chats))
             with server.frozen():
                 with pytest.raises(TimeoutError):
                     await asyncio.wait_for(read_out(chats[0].send("Is anybody there?")), 0.1)
                 ended = await asyncio.gather(
-                    *(read_out(chat.send("And low tide?")) for chat in chats[1:]), return_exceptions=True
+                    *(read_out(conversation.send("And low tide?")) for conversation in chats[1:]),
+                    return_exceptions=True,
                 )
                 assert [error.code for error in ended if isinstance(error, StoreError)] == ["store_unavailable"] * 19
-            await asyncio.gather(*(read_out(chat.send("And low tide?")) for chat in chats[1:]))
+            await asyncio.gather(*(read_out(conversation.send("And low tide?")) for conversation in chats[1:]))
             return said(chats[-1])
 
     assert asyncio.run(talk()) == [("When?", "At noon."), ("And low tide?", "At noon.")]

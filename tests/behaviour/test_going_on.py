@@ -3,12 +3,12 @@
 from collections.abc import Callable
 
 import pytest
-from tests.unit.engine.backends import make_chat
+from tests.unit.conversation.backends import make_chat
 
 from lamella import Note, ToolOutput, Turn
-from lamella.adapters.stores.memory import MemoryStore
-from lamella.core.messages.delta import Reply, StopReason, ToolCall
-from lamella.engine.chat import Chat
+from lamella.conversation.conversation import StoredConversation
+from lamella.core.messages import ModelReply, StopReason, ToolCall
+from lamella.stores.memory import InMemoryStore
 
 LONG = "I would rather keep it as it is. " * 40
 LAYOUTS = pytest.mark.parametrize("layout", ["in_place", "library", "auto"])
@@ -18,13 +18,13 @@ class Kept:
     """A chat over a store, which is ``closed`` and opened anew before every step; what came of its steps."""
 
     def __init__(self, *, closed: bool, **settings: object) -> None:
-        self._store = MemoryStore()
+        self._store = InMemoryStore()
         self._closed = closed
         self._chat = make_chat(self._store, **settings)
         self.turns: list[Turn] = []
 
     @property
-    def chat(self) -> Chat:
+    def chat(self) -> StoredConversation:
         if self._closed and self._chat.head:
             self._chat = make_chat(self._store)
         return self._chat
@@ -39,8 +39,8 @@ class Kept:
     def call(self, name: str) -> None:
         """The model calls a tool, which gives something."""
         calls = (ToolCall(id=name, name="look", arguments="{}"),)
-        self.chat.reply(Reply(text="Let me see.", stop=StopReason.TOOLS, calls=calls))
-        self.turns.append(self.chat.give([ToolOutput(call=name, output=f"found {name}")]))
+        self.chat.reply(ModelReply(text="Let me see.", stop=StopReason.TOOL_CALLS, calls=calls))
+        self.turns.append(self.chat.submit_tool_outputs([ToolOutput(call=name, output=f"found {name}")]))
 
     def regenerate(self, question: str | None = None) -> None:
         self.turns.append(self.chat.regenerate(question))
@@ -100,7 +100,7 @@ def check_same(do: Callable[[Kept], None], **settings: object) -> list[Turn]:
     for one, other in zip(never.turns, often.turns, strict=True):
         assert one.messages == other.messages
         assert one.envelope == other.envelope
-        assert one.prefix == other.prefix
+        assert one.prefix_change == other.prefix_change
     return never.turns
 
 
@@ -124,4 +124,4 @@ def test_a_question_made_smaller_to_be_sent_again_is_what_was_sent_last(layout: 
     *_, again, now = check_same(shrink, layout=layout, window=1_000, reserve=0)
     assert again.compaction is not None
     assert now.messages[: len(again.messages)] == again.messages
-    assert now.prefix.cause == "none"
+    assert now.prefix_change.cause == "none"

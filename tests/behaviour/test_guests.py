@@ -8,15 +8,23 @@ from typing import Any
 import pytest
 
 import lamella
-from lamella.adapters.providers.scripted.provider import ScriptedProvider
-from lamella.core.log.call import CacheUse, Call
-from lamella.core.messages.delta import Diagnosis, NativeReply, ReasoningDelta, Stop, StopReason, TextDelta, ToolCall
-from lamella.core.messages.request import Request
-from lamella.core.messages.usage import Usage
-from lamella.errors import CallError, ReplyBrokenError
+from lamella.core.log.call import CacheUsage, ModelCall
+from lamella.core.messages import (
+    CacheDiagnosis,
+    ModelRequest,
+    ProviderReply,
+    ReasoningDelta,
+    StopDelta,
+    StopReason,
+    TextDelta,
+    ToolCall,
+    Usage,
+)
+from lamella.errors import InvalidOperationError, InvalidReplyError
+from lamella.providers.scripted import ScriptedProvider
 
 MODEL = "house:guest"
-END = Stop(reason=StopReason.END, id="one")
+END = StopDelta(reason=StopReason.END, id="one")
 ANY: Any = object()
 
 
@@ -26,7 +34,7 @@ class Guest:
     def __init__(self, *parts: Any) -> None:  # noqa: ANN401 - that is the point
         self._parts = parts
 
-    async def stream(self, request: Request) -> AsyncIterator[Any]:
+    async def stream(self, request: ModelRequest) -> AsyncIterator[Any]:
         for part in self._parts:
             yield part
 
@@ -52,21 +60,21 @@ class Plain:
 class Handing(Guest):
     """Hands over what it is given as its stream."""
 
-    def stream(self, request: Request) -> Any:  # noqa: ANN401 - that is the point
+    def stream(self, request: ModelRequest) -> Any:  # noqa: ANN401 - that is the point
         return self._parts[0]
 
 
 class Waiting(Guest):
     """Its stream has to be awaited, which a stream has not."""
 
-    async def stream(self, request: Request) -> Any:  # type: ignore[override]  # noqa: ANN401 - that is the point
+    async def stream(self, request: ModelRequest) -> Any:  # type: ignore[override]  # noqa: ANN401 - that is the point
         return self._parts
 
 
 class Unclosed(Guest):
     """Fails when it is closed."""
 
-    async def stream(self, request: Request) -> AsyncIterator[Any]:
+    async def stream(self, request: ModelRequest) -> AsyncIterator[Any]:
         try:
             for part in self._parts:
                 yield part
@@ -77,36 +85,36 @@ class Unclosed(Guest):
 class Foreseeing(Guest):
     """Foresees without being awaited, and has a length of nothing."""
 
-    def foresee(self, request: Request) -> CacheUse:
-        return CacheUse(read=1, write=0, uncached=2)
+    def predict_cache_usage(self, request: ModelRequest) -> CacheUsage:
+        return CacheUsage(read=1, write=0, uncached=2)
 
     def __len__(self) -> int:
         return 0
 
 
-def talk(folder: Path, provider: Any) -> tuple[list[str | None], list[Call]]:  # noqa: ANN401 - that is the point
+def talk(folder: Path, provider: Any) -> tuple[list[str | None], list[ModelCall]]:  # noqa: ANN401 - that is the point
     """What is kept of an answer, and its calls; raises what sending raised, once that is known."""
     url = f"sqlite:///{folder}/chats.db"
 
     async def send() -> None:
         async with lamella.open(url, model=MODEL, provider=provider) as engine:
-            chat = await engine.conversation("demo")
-            async for _ in chat.send("Hi?"):
+            conversation = await engine.conversation("demo")
+            async for _ in conversation.send("Hi?"):
                 pass
 
     try:
         asyncio.run(send())
     finally:
         with lamella.open(url) as engine:
-            chat = engine.chat("demo")
-            kept = [told.reply.text if told.reply else None for told in chat.turns()]
-            calls = [call for some in chat.ledger() for call in some]
+            conversation = engine.chat("demo")
+            kept = [record.reply.text if record.reply else None for record in conversation.turns()]
+            calls = [call for some in conversation.ledger() for call in some]
     return kept, calls
 
 
 def kept_of(folder: Path) -> list[str | None]:
     with lamella.open(f"sqlite:///{folder}/chats.db") as engine:
-        return [told.reply.text if told.reply else None for told in engine.chat("demo").turns()]
+        return [record.reply.text if record.reply else None for record in engine.chat("demo").turns()]
 
 
 @pytest.mark.parametrize(
@@ -119,19 +127,28 @@ def kept_of(folder: Path) -> list[str | None]:
         (TextDelta(text=None), "a TextDelta whose text is None"),  # type: ignore[arg-type]
         (ReasoningDelta(text=["a"]), r"a ReasoningDelta whose text is \['a'\] of type list"),  # type: ignore[arg-type]
         (ToolCall(id="1", name="f", arguments={"a": 1}), "a ToolCall whose arguments is"),  # type: ignore[arg-type]
-        (Stop(reason="end", id="1"), "a Stop whose reason is 'end' of type str"),  # type: ignore[arg-type]
-        (Stop(reason=StopReason.END, id=7), "whose id is 7 of type int"),  # type: ignore[arg-type]
-        (Stop(reason=StopReason.END, id="\ud800"), r"a Stop whose id, '\\ud800', has half of a character"),
-        (Stop(reason=StopReason.END, diagnosis=5), "a Stop whose diagnosis is 5 of type int"),  # type: ignore[arg-type]
-        (Stop(reason=StopReason.END, diagnosis=Diagnosis(verdict=5)), "a Diagnosis whose verdict is 5"),  # type: ignore[arg-type]
-        (Stop(reason=StopReason.END, diagnosis=Diagnosis(verdict="\ud800")), "a Diagnosis whose verdict, "),
+        (StopDelta(reason="end", id="1"), "a StopDelta whose reason is 'end' of type str"),  # type: ignore[arg-type]
+        (StopDelta(reason=StopReason.END, id=7), "whose id is 7 of type int"),  # type: ignore[arg-type]
+        (StopDelta(reason=StopReason.END, id="\ud800"), r"a StopDelta whose id, '\\ud800', has half of a character"),
+        (StopDelta(reason=StopReason.END, diagnosis=5), "a StopDelta whose diagnosis is 5 of type int"),  # type: ignore[arg-type]
+        (StopDelta(reason=StopReason.END, diagnosis=CacheDiagnosis(verdict=5)), "a CacheDiagnosis whose verdict is 5"),  # type: ignore[arg-type]
         (
-            Stop(reason=StopReason.END, diagnosis=Diagnosis(verdict="miss", missed="9")),  # type: ignore[arg-type]
-            "a Diagnosis whose reason is None and whose missed is '9' of type str",
+            StopDelta(reason=StopReason.END, diagnosis=CacheDiagnosis(verdict="\ud800")),
+            "a CacheDiagnosis whose verdict, ",
         ),
-        (Stop(reason=StopReason.END, carried=6), "a Stop whose carried is 6 of type int"),  # type: ignore[arg-type]
-        (Stop(reason=StopReason.END, carried=NativeReply(format="x", json=6)), "a NativeReply whose json is 6"),  # type: ignore[arg-type]
-        (Stop(reason=StopReason.END, carried=NativeReply(format="x", json="\ud800")), "a NativeReply whose json, "),
+        (
+            StopDelta(reason=StopReason.END, diagnosis=CacheDiagnosis(verdict="miss", missed="9")),  # type: ignore[arg-type]
+            "a CacheDiagnosis whose reason is None and whose missed is '9' of type str",
+        ),
+        (StopDelta(reason=StopReason.END, provider_reply=6), "a StopDelta whose provider_reply is 6 of type int"),  # type: ignore[arg-type]
+        (
+            StopDelta(reason=StopReason.END, provider_reply=ProviderReply(format="x", json=6)),  # type: ignore[arg-type]
+            "a ProviderReply whose json is 6",
+        ),
+        (
+            StopDelta(reason=StopReason.END, provider_reply=ProviderReply(format="x", json="\ud800")),
+            "a ProviderReply whose json, ",
+        ),
         (ToolCall(id="1", name="\ud800", arguments="{}"), "a ToolCall whose name, "),
         ({"text": "x" * 500}, "Guest gave a dict as a part"),
     ],
@@ -139,7 +156,7 @@ def kept_of(folder: Path) -> list[str | None]:
 def test_a_part_of_another_type_is_named_and_what_was_said_before_is_kept(
     tmp_path: Path, part: object, words: str
 ) -> None:
-    with pytest.raises(ReplyBrokenError, match=words) as raised:
+    with pytest.raises(InvalidReplyError, match=words) as raised:
         talk(tmp_path, Guest(TextDelta(text="So far."), part, TextDelta(text="never"), END))
     assert "Yield TextDelta" in raised.value.hint
     assert kept_of(tmp_path) == ["So far."]
@@ -173,7 +190,7 @@ def test_a_stream_that_fails_when_it_is_closed_after_its_end_gave_a_whole_answer
 
 
 def test_what_is_wrong_is_told_and_not_that_closing_failed_after_it(tmp_path: Path) -> None:
-    with pytest.raises(ReplyBrokenError, match="Unclosed gave 5"):
+    with pytest.raises(InvalidReplyError, match="Unclosed gave 5"):
         talk(tmp_path, Unclosed(TextDelta(text="So far."), 5, END))
     assert kept_of(tmp_path) == ["So far."]
 
@@ -181,7 +198,7 @@ def test_what_is_wrong_is_told_and_not_that_closing_failed_after_it(tmp_path: Pa
 def test_a_provider_of_length_nothing_is_asked_and_its_foresight_need_not_be_awaited(tmp_path: Path) -> None:
     kept, (call,) = talk(tmp_path, Foreseeing(TextDelta(text="Yes."), END))
     assert kept == ["Yes."]
-    assert call.predicted == CacheUse(read=1, write=0, uncached=2)
+    assert call.predicted == CacheUsage(read=1, write=0, uncached=2)
 
 
 def test_an_iterator_without_a_way_to_close_it_is_read_to_its_end(tmp_path: Path) -> None:
@@ -194,7 +211,7 @@ def test_an_iterator_without_a_way_to_close_it_is_read_to_its_end(tmp_path: Path
     [(Handing([END, END]), "Handing gives a list"), (Waiting(END), "Waiting gives a coroutine")],
 )
 def test_a_stream_that_is_none_says_so_and_the_question_waits(tmp_path: Path, provider: Guest, words: str) -> None:
-    with pytest.raises(CallError, match=words) as raised:
+    with pytest.raises(InvalidOperationError, match=words) as raised:
         talk(tmp_path, provider)
     assert "async generator" in raised.value.hint
     assert kept_of(tmp_path) == [None]
@@ -202,5 +219,7 @@ def test_a_stream_that_is_none_says_so_and_the_question_waits(tmp_path: Path, pr
 
 @pytest.mark.parametrize("provider", ["openai", ANY, ScriptedProvider])
 def test_what_cannot_answer_is_refused_at_the_door(tmp_path: Path, provider: Any) -> None:  # noqa: ANN401 - any value
-    with pytest.raises(CallError, match=r"provider is (of type|the class) \w+, and no object that has stream\(\)"):
+    with pytest.raises(
+        InvalidOperationError, match=r"provider is (of type|the class) \w+, and no object that has stream\(\)"
+    ):
         lamella.open(f"sqlite:///{tmp_path}/chats.db", provider=provider)

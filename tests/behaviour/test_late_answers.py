@@ -5,34 +5,34 @@ from contextlib import aclosing
 from pathlib import Path
 
 import pytest
-from tests.unit.engine.backends import make_chat
+from tests.unit.conversation.backends import make_chat
 
 import lamella
-from lamella import AnswerAsideError, Chat, Event, Note
-from lamella.adapters.stores.memory import MemoryStore
-from lamella.faces.cli.terminal.door import ShellDoor
-from lamella.providers import ReplyBrokenError
-from lamella.testing import Line, ScriptedProvider
+from lamella import Event, Note, ReplyOnOtherBranchError, StoredConversation
+from lamella.cli.errors import CliHints
+from lamella.providers import InvalidReplyError
+from lamella.stores.memory import InMemoryStore
+from lamella.testing import ScriptedProvider, ScriptedReply
 
 LAYOUTS = pytest.mark.parametrize("layout", ["library", "in_place", "auto"])
 
 
-def texts(chat: Chat, head: str | None = None) -> list[str]:
-    return [node.text for told in chat.turns(head) for node in (told.message, told.reply) if node]
+def texts(chat: StoredConversation, head: str | None = None) -> list[str]:
+    return [node.text for record in chat.turns(head) for node in (record.message, record.reply) if node]
 
 
-async def read_all(chat: Chat, text: str) -> str:
+async def read_all(chat: StoredConversation, text: str) -> str:
     return "".join([event.text async for event in chat.send(text)])
 
 
-def late(one: Chat, text: str = "Late.") -> AnswerAsideError:
-    with pytest.raises(AnswerAsideError) as caught:
+def late(one: StoredConversation, text: str = "Late.") -> ReplyOnOtherBranchError:
+    with pytest.raises(ReplyOnOtherBranchError) as caught:
         one.reply(text)
     return caught.value
 
 
 def test_of_two_clients_that_send_at_once_both_answers_are_kept(tmp_path: Path) -> None:
-    async def talk() -> AnswerAsideError:
+    async def talk() -> ReplyOnOtherBranchError:
         script = ScriptedProvider("At noon, and again at midnight.", "At six.")
         async with lamella.open(f"sqlite:///{tmp_path}/chats.db", model="scripted:t", provider=script) as engine:
             one, other = engine.chat("tides"), engine.chat("tides")
@@ -41,11 +41,11 @@ def test_of_two_clients_that_send_at_once_both_answers_are_kept(tmp_path: Path) 
                     pass
                 other.reload()
                 assert await read_all(other, "When is low tide?") == "At six."
-                with pytest.raises(AnswerAsideError) as caught:
+                with pytest.raises(ReplyOnOtherBranchError) as caught:
                     [event async for event in events]
             again = engine.chat("tides")
             assert texts(one) == texts(again) == ["When is high tide?", "", "When is low tide?", "At six."]
-            answer = caught.value.answer
+            answer = caught.value.reply_id
             assert texts(again, answer) == ["When is high tide?", "At noon, and again at midnight."]
             assert answer in again.branches()
             assert answer in str(caught.value)
@@ -56,15 +56,15 @@ def test_of_two_clients_that_send_at_once_both_answers_are_kept(tmp_path: Path) 
     error = asyncio.run(talk())
     assert error.code == "answer_aside"
     assert error.message.startswith("The conversation tides went on before this answer came")
-    assert f'chat.switch("{error.answer}")' in error.hint
-    shell = error.hint_at(ShellDoor("sqlite:///tides.db"))
-    assert f"`lamella chats show tides --branch {error.answer} --store sqlite:///tides.db` shows it" in shell
+    assert f'chat.switch("{error.reply_id}")' in error.hint
+    shell = error.hint_for(CliHints("sqlite:///tides.db"))
+    assert f"`lamella chats show tides --branch {error.reply_id} --store sqlite:///tides.db` shows it" in shell
 
 
 @LAYOUTS
 def test_what_is_kept_aside_moves_no_bytes_of_the_branch_that_went_on(layout: str) -> None:
     def play(*, answered: bool) -> list[object]:
-        store = MemoryStore()
+        store = InMemoryStore()
         one = make_chat(store, layout=layout)
         one.ask("q1", attach=[Note(path="a.md", text="Apple.")])
         other = make_chat(store)
@@ -73,13 +73,13 @@ def test_what_is_kept_aside_moves_no_bytes_of_the_branch_that_went_on(layout: st
             late(one)
         other.reply("a2")
         turn = other.ask("q3")
-        return [*sent, turn.messages, turn.prefix.cause]
+        return [*sent, turn.messages, turn.prefix_change.cause]
 
     assert play(answered=True) == play(answered=False)
 
 
 def test_one_answer_that_comes_late_twice_is_one_branch() -> None:
-    store = MemoryStore()
+    store = InMemoryStore()
     one, two = make_chat(store), make_chat(store)
     one.ask("q1")
     two.reload()
@@ -87,12 +87,12 @@ def test_one_answer_that_comes_late_twice_is_one_branch() -> None:
     other.ask("q2")
     first, second = late(one), late(two)
     other.reload()
-    assert first.answer == second.answer
-    assert [head for head in other.branches() if head == first.answer] == [first.answer]
+    assert first.reply_id == second.reply_id
+    assert [head for head in other.branches() if head == first.reply_id] == [first.reply_id]
 
 
 def test_somebody_who_only_renames_costs_no_branch() -> None:
-    store = MemoryStore()
+    store = InMemoryStore()
     one = make_chat(store)
     one.ask("q1")
     make_chat(store).rename("Tides")
@@ -103,17 +103,17 @@ def test_somebody_who_only_renames_costs_no_branch() -> None:
 
 def test_a_chat_that_asks_on_while_it_is_answered_keeps_the_answer() -> None:
     async def talk() -> None:
-        script = ScriptedProvider(Line(text="At noon, and again at midnight.", chunk=4))
+        script = ScriptedProvider(ScriptedReply(text="At noon, and again at midnight.", chunk_size=4))
         async with lamella.open("memory:", model="scripted:t", provider=script) as engine:
-            chat = engine.chat("tides")
-            async with aclosing(chat.send("When is high tide?")) as events:
+            conversation = engine.chat("tides")
+            async with aclosing(conversation.send("When is high tide?")) as events:
                 await anext(events)
-                chat.ask("Something else?")
-                with pytest.raises(AnswerAsideError) as caught:
+                conversation.ask("Something else?")
+                with pytest.raises(ReplyOnOtherBranchError) as caught:
                     [event async for event in events]
-            assert texts(chat) == ["When is high tide?", "", "Something else?"]
-            assert texts(chat, caught.value.answer)[-1] == "At noon, and again at midnight."
-            chat.reply("Yes.")
+            assert texts(conversation) == ["When is high tide?", "", "Something else?"]
+            assert texts(conversation, caught.value.reply_id)[-1] == "At noon, and again at midnight."
+            conversation.reply("Yes.")
             assert texts(engine.chat("tides"))[-1] == "Yes."
 
     asyncio.run(talk())
@@ -121,10 +121,10 @@ def test_a_chat_that_asks_on_while_it_is_answered_keeps_the_answer() -> None:
 
 def test_a_part_of_an_answer_that_was_stopped_is_kept_aside_as_well() -> None:
     async def talk() -> None:
-        script = ScriptedProvider(Line(text="At noon, and again at midnight.", chunk=4))
+        script = ScriptedProvider(ScriptedReply(text="At noon, and again at midnight.", chunk_size=4))
         async with lamella.open("memory:", model="scripted:t", provider=script) as engine:
-            chat, other = engine.chat("tides"), engine.chat("tides")
-            events = chat.send("When is high tide?")
+            conversation, other = engine.chat("tides"), engine.chat("tides")
+            events = conversation.send("When is high tide?")
             said: list[Event] = []
             while not said or not said[-1].text:
                 said.append(await anext(events))
@@ -139,17 +139,17 @@ def test_a_part_of_an_answer_that_was_stopped_is_kept_aside_as_well() -> None:
 
 
 def test_an_answer_that_broke_off_and_is_kept_aside_says_both_at_every_door() -> None:
-    async def talk() -> tuple[ReplyBrokenError, str]:
-        broken = ReplyBrokenError("It broke off.", hint="Ask again.")
-        script = ScriptedProvider(Line(text="At noon, and again at midnight.", chunk=4, error=broken))
+    async def talk() -> tuple[InvalidReplyError, str]:
+        broken = InvalidReplyError("It broke off.", hint="Ask again.")
+        script = ScriptedProvider(ScriptedReply(text="At noon, and again at midnight.", chunk_size=4, error=broken))
         async with lamella.open("memory:", model="scripted:t", provider=script) as engine:
-            chat, other = engine.chat("tides"), engine.chat("tides")
-            async with aclosing(chat.send("When is high tide?")) as events:
+            conversation, other = engine.chat("tides"), engine.chat("tides")
+            async with aclosing(conversation.send("When is high tide?")) as events:
                 while not (await anext(events)).text:
                     pass
                 other.reload()
                 other.ask("Something else?")
-                with pytest.raises(ReplyBrokenError) as caught:
+                with pytest.raises(InvalidReplyError) as caught:
                     [event async for event in events]
             other.reload()
             kept = [head for head in other.branches() if texts(other, head)[-1] == "At noon, and again at midnight."]
@@ -159,24 +159,24 @@ def test_an_answer_that_broke_off_and_is_kept_aside_says_both_at_every_door() ->
     assert error.message.startswith("It broke off. The conversation tides went on before this answer came;")
     assert kept in error.message
     assert error.hint.startswith("Ask again. `chat.turns(")
-    assert f"`lamella chats show tides --branch {kept}` shows it" in error.hint_at(ShellDoor(None))
+    assert f"`lamella chats show tides --branch {kept}` shows it" in error.hint_for(CliHints(None))
 
 
 def test_words_before_a_call_of_tools_are_kept_and_the_call_is_in_the_ledger() -> None:
     async def talk() -> None:
         call = lamella.ToolCall(id="c", name="look", arguments="{}")
-        script = ScriptedProvider(Line(text="Let me look.", calls=(call,)))
+        script = ScriptedProvider(ScriptedReply(text="Let me look.", calls=(call,)))
         tool = lamella.Tool(name="look", description="Looks.", parameters={"type": "object"})
         async with lamella.open("memory:", model="scripted:t", provider=script) as engine:
-            chat, other = engine.chat("tides"), engine.chat("tides")
-            async with aclosing(chat.send("When is high tide?", tools=[tool])) as events:
+            conversation, other = engine.chat("tides"), engine.chat("tides")
+            async with aclosing(conversation.send("When is high tide?", tools=[tool])) as events:
                 await anext(events)
                 other.reload()
                 other.ask("Something else?")
-                with pytest.raises(AnswerAsideError) as caught:
+                with pytest.raises(ReplyOnOtherBranchError) as caught:
                     [event async for event in events]
             other.reload()
-            assert texts(other, caught.value.answer)[-1] == "Let me look."
+            assert texts(other, caught.value.reply_id)[-1] == "Let me look."
 
     asyncio.run(talk())
 
@@ -188,7 +188,7 @@ def test_an_answer_kept_aside_travels_in_archives(tmp_path: Path) -> None:
             one.ask("q1")
             other = engine.chat("tides")
             other.ask("q2")
-            aside = late(one).answer
+            aside = late(one).reply_id
             other.reply("a2")
             file = engine.export_archive("tides", tmp_path)
             async with lamella.open(f"sqlite:///{tmp_path}/two.db") as second:

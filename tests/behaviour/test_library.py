@@ -5,7 +5,7 @@ from tests.conftest import Watched
 from tests.unit.pictures import png
 from tests.unit.seen import forms, library, sent
 
-from lamella import ActiveNote, Code, Dataview, Note, Pdf, Picture, Selection, ToolResult, Unknown, Url, YouTube
+from lamella import ActiveNote, Code, Dataview, Image, Note, Pdf, Selection, ToolResult, Unknown, Url, YouTube
 from lamella.core.prompt.layers.model import LayerId
 from lamella.core.text.content import hash_text
 
@@ -29,7 +29,7 @@ def test_every_kind_that_may_be_promoted_is_and_the_others_are_not(converse: typ
             Selection(path="a.md", text="S"),
             Selection(url="https://e.org", text="W"),
             Unknown(text="U"),
-            Picture(data=png(1, 1)),
+            Image(data=png(1, 1)),
         ],
         results=[ToolResult(name="t", output="T")],
     )
@@ -59,7 +59,7 @@ def test_a_library_turn_that_adds_nothing_keeps_every_byte(converse: type[Watche
     chat.reply("r")
     third = chat.ask("three")
     assert third.envelope.prefix_hash == second.envelope.prefix_hash
-    assert third.prefix.cause == "none"
+    assert third.prefix_change.cause == "none"
 
 
 @pytest.mark.layout("library")

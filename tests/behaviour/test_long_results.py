@@ -8,7 +8,7 @@ import pytest
 
 import lamella
 from lamella.providers import ToolCall
-from lamella.testing import Line, ScriptedProvider
+from lamella.testing import ScriptedProvider, ScriptedReply
 
 LOG = "".join(f"line {number:05} of the log\n" for number in range(4_000))
 HANDLE = re.compile(r"recall (tool:read_log:[0-9a-f]{12}) with start (\d+)")
@@ -19,22 +19,22 @@ def read_log() -> str:
     return LOG
 
 
-def call(name: str, arguments: str = "{}") -> Line:
-    return Line(calls=(ToolCall(id=f"{name}-1", name=name, arguments=arguments),))
+def call(name: str, arguments: str = "{}") -> ScriptedReply:
+    return ScriptedReply(calls=(ToolCall(id=f"{name}-1", name=name, arguments=arguments),))
 
 
 async def send(engine: lamella.Engine, text: str, **given: object) -> list[str]:
     """What the tools of a turn gave, as the model is shown it."""
-    chat = engine.chat("log")
-    tools = [read_log, chat.recall_tool]
+    conversation = engine.chat("log")
+    tools = [read_log, conversation.recall_tool]
     shown: list[str] = []
-    async for event in chat.send(text, tools=tools, **given):  # type: ignore[arg-type]
+    async for event in conversation.send(text, tools=tools, **given):  # type: ignore[arg-type]
         if event.turn is not None:
             shown = [message.text for message in event.turn.messages if message.role == "tool"]
     return shown
 
 
-def open_engine(folder: Path, *lines: Line | str) -> lamella.Engine:
+def open_engine(folder: Path, *lines: ScriptedReply | str) -> lamella.Engine:
     return lamella.open(f"sqlite:///{folder}/log.db", model="scripted:log", provider=ScriptedProvider(*lines))
 
 
@@ -58,9 +58,9 @@ def test_the_model_is_shown_both_ends_and_reads_the_rest_by_its_handle_also_afte
 
 
 async def send_in(engine: lamella.Engine, *, tool_output: int) -> list[str]:
-    chat = engine.chat("log", layout="in_place", tool_output=tool_output)
+    conversation = engine.chat("log", layout="in_place", tool_output=tool_output)
     shown: list[str] = []
-    async for event in chat.send("Read it.", tools=[read_log, chat.recall_tool]):
+    async for event in conversation.send("Read it.", tools=[read_log, conversation.recall_tool]):
         if event.turn is not None:
             shown = [message.text for message in event.turn.messages if message.role == "tool"]
     return shown

@@ -5,17 +5,17 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from tests.unit.engine.backends import make_backend
+from tests.unit.conversation.backends import make_backend
 
 import lamella
-from lamella import Chat, Note, Turn
-from lamella.adapters.memory.files import FACTS, MemoryFiles
-from lamella.adapters.stores.memory import MemoryStore
-from lamella.core.log.call import Cause
+from lamella import Note, StoredConversation, Turn
+from lamella.conversation.backend import Backend
+from lamella.conversation.memory import make_memory_renderer, no_memory_text
+from lamella.core.log.call import PrefixChangeCause
 from lamella.core.values import replace
-from lamella.engine.keeping.backend import Backend
-from lamella.engine.memory import make_part, no_part
-from lamella.holdings import FactKind
+from lamella.memory import FACTS_FILE, MemoryFileStore
+from lamella.ports import FactKind
+from lamella.stores.memory import InMemoryStore
 from lamella.testing import ScriptedProvider
 
 LONG = "A long answer about beans. " * 60
@@ -25,20 +25,20 @@ EXPIRING, LASTING = "anthropic:claude-sonnet-5", "m"
 
 
 @pytest.fixture
-def book(tmp_path: Path) -> MemoryFiles:
-    return MemoryFiles(tmp_path / "memory")
+def book(tmp_path: Path) -> MemoryFileStore:
+    return MemoryFileStore(tmp_path / "memory")
 
 
 class Talk:
     """Conversations of one store over one memory, opened anew when a test says so."""
 
-    def __init__(self, book: MemoryFiles, **settings: object) -> None:
-        self.backend: Backend = replace(make_backend(MemoryStore()), memory=make_part(book))
+    def __init__(self, book: MemoryFileStore, **settings: object) -> None:
+        self.backend: Backend = replace(make_backend(InMemoryStore()), render_memory=make_memory_renderer(book))
         self._settings = {"layout": "in_place", **settings}
         self.chat = self.open()
 
-    def open(self) -> Chat:
-        self.chat = Chat(self.backend, "chat", dict(self._settings))
+    def open(self) -> StoredConversation:
+        self.chat = StoredConversation(self.backend, "chat", dict(self._settings))
         return self.chat
 
     def say(self, text: str, answer: str = "Yes.", **asked: object) -> Turn:
@@ -48,10 +48,10 @@ class Talk:
 
 
 def moved(turn: Turn) -> str:
-    return str(turn.prefix.movement)
+    return str(turn.prefix_change.prefix_change)
 
 
-def test_a_new_conversation_has_what_is_remembered_as_the_last_part_of_its_system_prompt(book: MemoryFiles) -> None:
+def test_a_new_conversation_has_what_is_remembered_as_the_last_part_of_its_system_prompt(book: MemoryFileStore) -> None:
     book.add("My garden is in Graz.")
     turn = Talk(book).say("Hello", system="You are terse.")
     assert turn.messages[0].text.startswith("You are terse.\n\n## Memory\n\n")
@@ -59,22 +59,22 @@ def test_a_new_conversation_has_what_is_remembered_as_the_last_part_of_its_syste
 
 
 def test_what_changes_in_the_middle_waits_until_the_conversation_is_opened_again_and_is_taken_up_once(
-    book: MemoryFiles,
+    book: MemoryFileStore,
 ) -> None:
-    talk = Talk(book)
-    first = talk.say("One")
+    history = Talk(book)
+    first = history.say("One")
     book.add("Likes tea")
-    assert moved(talk.say("Two")) == "none"
-    talk.open()
-    third, fourth = talk.say("Three"), talk.say("Four")
+    assert moved(history.say("Two")) == "none"
+    history.open()
+    third, fourth = history.say("Three"), history.say("Four")
     assert (moved(third), moved(fourth)) == ("system_changed(memory, new: Likes tea)", "none")
     assert (first.messages[0].role, third.messages[0].text == fourth.messages[0].text) == ("user", True)
     book.remove("1")
-    talk.open()
-    assert moved(talk.say("Five")) == "system_changed(memory, gone: Likes tea)"
+    history.open()
+    assert moved(history.say("Five")) == "system_changed(memory, gone: Likes tea)"
 
 
-def test_live_and_reopened_send_the_same_bytes(book: MemoryFiles) -> None:
+def test_live_and_reopened_send_the_same_bytes(book: MemoryFileStore) -> None:
     book.add("Likes tea")
     live, reopened = Talk(book), Talk(book)
     for question in ("One", "Two", "Three"):
@@ -82,61 +82,61 @@ def test_live_and_reopened_send_the_same_bytes(book: MemoryFiles) -> None:
         assert [m.text for m in live.say(question).messages] == [m.text for m in reopened.say(question).messages]
 
 
-def test_what_was_sent_is_read_from_the_log_whatever_the_files_say_by_then(book: MemoryFiles) -> None:
+def test_what_was_sent_is_read_from_the_log_whatever_the_files_say_by_then(book: MemoryFileStore) -> None:
     book.add("Likes tea")
-    talk = Talk(book)
-    sent = talk.say("One").messages
+    history = Talk(book)
+    sent = history.say("One").messages
     book.edit("1", "Likes coffee")
-    assert [turn.messages for turn in talk.open().replay()] == [sent]
+    assert [turn.messages for turn in history.open().replay()] == [sent]
 
 
-def test_on_request_it_is_taken_up_with_the_next_turn(book: MemoryFiles) -> None:
-    talk = Talk(book)
-    talk.say("One")
-    assert talk.chat.refresh_memory() is None
+def test_on_request_it_is_taken_up_with_the_next_turn(book: MemoryFileStore) -> None:
+    history = Talk(book)
+    history.say("One")
+    assert history.chat.refresh_memory() is None
     book.add("Likes tea")
-    assert (talk.chat.refresh_memory(), talk.chat.memory) == ("new: Likes tea", "")
-    assert moved(talk.say("Two")) == "system_changed(memory, new: Likes tea)"
-    assert "Likes tea" in talk.chat.memory
+    assert (history.chat.refresh_memory(), history.chat.memory) == ("new: Likes tea", "")
+    assert moved(history.say("Two")) == "system_changed(memory, new: Likes tea)"
+    assert "Likes tea" in history.chat.memory
 
 
-def test_a_preview_shows_it_and_takes_nothing_up(book: MemoryFiles) -> None:
+def test_a_preview_shows_it_and_takes_nothing_up(book: MemoryFileStore) -> None:
     book.add("Likes tea")
-    talk = Talk(book)
-    ahead = talk.chat.preview("One").messages
-    assert (ahead, talk.chat.memory) == (talk.chat.preview("One").messages, "")
-    assert talk.say("One").messages == ahead
+    history = Talk(book)
+    ahead = history.chat.preview("One").messages
+    assert (ahead, history.chat.memory) == (history.chat.preview("One").messages, "")
+    assert history.say("One").messages == ahead
 
 
-def test_a_compaction_by_hand_takes_it_up_with_the_turn_after_it(book: MemoryFiles) -> None:
-    talk = Talk(book)
+def test_a_compaction_by_hand_takes_it_up_with_the_turn_after_it(book: MemoryFileStore) -> None:
+    history = Talk(book)
     for number in range(4):
-        talk.say(f"Question {number}", LONG)
+        history.say(f"Question {number}", LONG)
     book.add("Likes tea")
-    assert talk.chat.compact(0.001) is not None
-    turn = talk.say("Next")
+    assert history.chat.compact(0.001) is not None
+    turn = history.say("Next")
     assert moved(turn) == "system_changed(memory, new: Likes tea)"
-    assert moved(talk.say("And then")) == "none"
+    assert moved(history.say("And then")) == "none"
 
 
-def test_a_turn_that_is_compacted_by_itself_takes_it_up_and_a_warm_one_does_not(book: MemoryFiles) -> None:
-    talk = Talk(book, window=3_000, reserve=200)
-    talk.say("Begin")
+def test_a_turn_that_is_compacted_by_itself_takes_it_up_and_a_warm_one_does_not(book: MemoryFileStore) -> None:
+    history = Talk(book, window=3_000, reserve=200)
+    history.say("Begin")
     book.add("Likes tea")
     turns: list[Turn] = []
     while not turns or turns[-1].compaction is None:
-        turns.append(talk.say(f"Question {len(turns)}", LONG))
+        turns.append(history.say(f"Question {len(turns)}", LONG))
     assert len(turns) > 2
     assert {moved(turn) for turn in turns[:-1]} == {"none"}
     assert moved(turns[-1]) == "system_changed(memory, new: Likes tea)"
-    assert [m.text for m in talk.open().preview("x").messages[:1]] == [turns[-1].messages[0].text]
+    assert [m.text for m in history.open().preview("x").messages[:1]] == [turns[-1].messages[0].text]
 
 
-def test_a_fold_that_somebody_asks_for_takes_it_up(book: MemoryFiles) -> None:
-    talk = Talk(book)
-    talk.say("One")
+def test_a_fold_that_somebody_asks_for_takes_it_up(book: MemoryFileStore) -> None:
+    history = Talk(book)
+    history.say("One")
     book.add("Likes tea")
-    assert moved(talk.say("Two", fold=True)) == "system_changed(memory, new: Likes tea)"
+    assert moved(history.say("Two", fold=True)) == "system_changed(memory, new: Likes tea)"
 
 
 def later(minutes: float) -> datetime:
@@ -144,73 +144,75 @@ def later(minutes: float) -> datetime:
 
 
 @pytest.mark.parametrize("notes", [[Note(path="desks.md", text=NOTE)], []], ids=["a note", "talk alone"])
-def test_in_auto_a_cache_that_lapsed_takes_it_up_and_a_warm_one_does_not(book: MemoryFiles, notes: list[Note]) -> None:
-    talk = Talk(book, layout="auto", model=EXPIRING)
-    talk.say("One", LONG, attach=notes, system="Be terse.", at=later(0))
+def test_in_auto_a_cache_that_lapsed_takes_it_up_and_a_warm_one_does_not(
+    book: MemoryFileStore, notes: list[Note]
+) -> None:
+    history = Talk(book, layout="auto", model=EXPIRING)
+    history.say("One", LONG, attach=notes, system="Be terse.", at=later(0))
     book.add("Likes tea")
-    turns = [talk.say(f"Question {at}", LONG, at=later(at)) for at in (1, 2, 60, 61)]
+    turns = [history.say(f"Question {at}", LONG, at=later(at)) for at in (1, 2, 60, 61)]
     assert [moved(turn) for turn in turns] == ["none", "none", "system_changed(memory, new: Likes tea)", "none"]
-    assert [turn.prefix.triggered for turn in turns] == [True] * 4
-    assert turns[2].why == "the system prompt changed, after the cache lapsed"
+    assert [turn.prefix_change.triggered for turn in turns] == [True] * 4
+    assert turns[2].layout_reason == "the system prompt changed, after the cache lapsed"
 
 
-def test_in_auto_a_preview_shows_what_a_lapsed_cache_lets_move(book: MemoryFiles) -> None:
-    talk = Talk(book, layout="auto", model=EXPIRING)
-    talk.say("One", LONG, at=later(0))
+def test_in_auto_a_preview_shows_what_a_lapsed_cache_lets_move(book: MemoryFileStore) -> None:
+    history = Talk(book, layout="auto", model=EXPIRING)
+    history.say("One", LONG, at=later(0))
     book.add("Likes tea")
-    ahead = [talk.chat.preview("Two", at=later(at)).messages for at in (1, 60)]
+    ahead = [history.chat.preview("Two", at=later(at)).messages for at in (1, 60)]
     assert ["Likes tea" in messages[0].text for messages in ahead] == [False, True]
-    assert talk.say("Two", at=later(60)).messages == ahead[1]
+    assert history.say("Two", at=later(60)).messages == ahead[1]
 
 
 def test_in_auto_a_fold_takes_it_up_where_no_cache_expires_and_a_cut_behind_warm_talk_does_not(
-    book: MemoryFiles,
+    book: MemoryFileStore,
 ) -> None:
     for said_before, cause in ((0, "system_changed(memory, new: Likes tea)"), (40, "epoch_folded(desks.md)")):
-        talk = Talk(book, layout="auto", model=LASTING, linger=0)
+        history = Talk(book, layout="auto", model=LASTING, linger=0)
         for number in range(said_before):
-            talk.say(f"Question {number}", LONG, at=later(number))
-        talk.say("Read it.", LONG, attach=[Note(path="desks.md", text=NOTE * 4)], at=later(50))
+            history.say(f"Question {number}", LONG, at=later(number))
+        history.say("Read it.", LONG, attach=[Note(path="desks.md", text=NOTE * 4)], at=later(50))
         book.add("Likes tea")
-        turns = [talk.say(f"Next {number}", at=later(51 + number)) for number in range(3)]
+        turns = [history.say(f"Next {number}", at=later(51 + number)) for number in range(3)]
         assert "none" in [moved(turn) for turn in turns]
         assert [moved(turn) for turn in turns if moved(turn) != "none"] == [cause]
         book.remove("1")
 
 
-def test_in_auto_a_fold_that_the_window_forces_takes_it_up(book: MemoryFiles) -> None:
-    talk = Talk(book, layout="auto", model=LASTING, window=20_000, reserve=1_000)
+def test_in_auto_a_fold_that_the_window_forces_takes_it_up(book: MemoryFileStore) -> None:
+    history = Talk(book, layout="auto", model=LASTING, window=20_000, reserve=1_000)
     book.add("Likes tea")
-    talk.say("One", LONG, attach=[Note(path="desks.md", text=NOTE)], at=later(0))
+    history.say("One", LONG, attach=[Note(path="desks.md", text=NOTE)], at=later(0))
     book.add("Likes coffee")
     turns: list[Turn] = []
     while not turns or moved(turns[-1]) == "none":
         number = len(turns)
-        turns.append(talk.say("Next", attach=[Note(path=f"{number}.md", text=NOTE)], at=later(number + 1)))
+        turns.append(history.say("Next", attach=[Note(path=f"{number}.md", text=NOTE)], at=later(number + 1)))
     assert moved(turns[-1]) == "system_changed(memory, new: Likes coffee)"
     assert turns[-1].compaction is None
 
 
 @pytest.mark.parametrize("deed", ["reload", "fork", "undo"])
-def test_what_auto_took_up_is_sent_again_byte_for_byte(book: MemoryFiles, deed: str) -> None:
-    talk = Talk(book, layout="auto", model=EXPIRING)
+def test_what_auto_took_up_is_sent_again_byte_for_byte(book: MemoryFileStore, deed: str) -> None:
+    history = Talk(book, layout="auto", model=EXPIRING)
     sent: list[Turn] = []
     for number, at in enumerate((0, 1, 60, 61)):
         book.add(f"Fact {number}")
         attach = [Note(path=f"{number}.md", text=NOTE)] if number % 2 == 0 else []
-        sent.append(talk.say(f"Question {number}", LONG, attach=attach, at=later(at)))
+        sent.append(history.say(f"Question {number}", LONG, attach=attach, at=later(at)))
     assert [moved(turn) for turn in sent[1:]] == ["none", "system_changed(memory, new: Fact 1)", "none"]
     book.add("Fact 4")
-    talk.open()
+    history.open()
     if deed == "fork":
-        talk.chat.fork(talk.chat.turns()[2].reply.id)  # type: ignore[union-attr]  # it was answered
-        again = talk.chat.regenerate()
+        history.chat.fork(history.chat.turns()[2].reply.id)  # type: ignore[union-attr]  # it was answered
+        again = history.chat.regenerate()
         assert again.messages == sent[2].messages
         return
     if deed == "undo":
-        assert talk.chat.compact(0.001) is not None
-        talk.chat.undo()
-    assert [turn.messages for turn in talk.chat.replay()] == [turn.messages for turn in sent]
+        assert history.chat.compact(0.001) is not None
+        history.chat.undo()
+    assert [turn.messages for turn in history.chat.replay()] == [turn.messages for turn in sent]
 
 
 @pytest.mark.parametrize("runner", ["chat", "plus", "vault_qa", "agent", "project"])
@@ -230,13 +232,13 @@ def test_whoever_answers_takes_it_up_when_auto_folds_and_sends_the_same_after_a_
 
     async def talk() -> tuple[list[str], list[object]]:
         async with begin() as engine:
-            chat = engine.chat("office", layout="auto", linger=1)
+            conversation = engine.chat("office", layout="auto", linger=1)
             for attach in ([Note(path="desks.md", text=NOTE * 4)], (), (), ()):
-                async for _ in chat.send("When does it open?", runner=runner, attach=attach):
+                async for _ in conversation.send("When does it open?", runner=runner, attach=attach):
                     pass
                 engine.memory.add("Likes tea")
-            causes = [next(one for one in calls if one.purpose == "answer").verdict for calls in chat.ledger()]
-            return [str(one.movement) for one in causes], [turn.messages for turn in chat.replay()]
+            causes = [next(one for one in calls if one.purpose == "answer").verdict for calls in conversation.ledger()]
+            return [str(one.prefix_change) for one in causes], [turn.messages for turn in conversation.replay()]
 
     moves, sent = asyncio.run(talk())
     assert [one for one in moves[1:] if one != "none"] == ["system_changed(memory, new: Likes tea)"]
@@ -244,92 +246,94 @@ def test_whoever_answers_takes_it_up_when_auto_folds_and_sends_the_same_after_a_
         assert [turn.messages for turn in engine.chat("office").replay()] == sent
 
 
-def test_nothing_but_the_memory_moves_when_it_changes(book: MemoryFiles) -> None:
-    talk = Talk(book, layout="library")
-    before = talk.say("One", system={"base": "Base.", "instructions": "Be kind."})
+def test_nothing_but_the_memory_moves_when_it_changes(book: MemoryFileStore) -> None:
+    history = Talk(book, layout="library")
+    before = history.say("One", system={"base": "Base.", "instructions": "Be kind."})
     book.add("Likes tea")
-    talk.open()
-    after = talk.say("Two")
+    history.open()
+    after = history.say("Two")
     assert after.messages[0].text.startswith(before.messages[0].text + "\n\n## Memory")
-    assert after.prefix.movement.cause is Cause.SYSTEM_CHANGED
+    assert after.prefix_change.prefix_change.cause is PrefixChangeCause.SYSTEM_CHANGED
 
 
 @pytest.mark.parametrize("data", [b"- caf\xe9", b"x" * 300_000])
-def test_a_file_that_cannot_be_read_is_said_once_and_the_conversation_goes_on(book: MemoryFiles, data: bytes) -> None:
+def test_a_file_that_cannot_be_read_is_said_once_and_the_conversation_goes_on(
+    book: MemoryFileStore, data: bytes
+) -> None:
     book.add("Likes tea")
-    talk = Talk(book)
-    talk.say("One")
-    (book.folder / FACTS).write_bytes(data)
-    talk.open()
-    second, third = talk.say("Two"), talk.say("Three")
+    history = Talk(book)
+    history.say("One")
+    (book.folder / FACTS_FILE).write_bytes(data)
+    history.open()
+    second, third = history.say("Two"), history.say("Three")
     told = [line for line in second.envelope.warnings if line.startswith("The memory stays as it is")]
     assert (len(told), moved(second), moved(third)) == (1, "none", "none")
     assert "Likes tea" in third.messages[0].text
     assert third.envelope.warnings == ()
 
 
-def test_switched_off_it_leaves_the_prompt(book: MemoryFiles) -> None:
+def test_switched_off_it_leaves_the_prompt(book: MemoryFileStore) -> None:
     book.add("Likes tea")
-    talk = Talk(book)
-    talk.say("One")
-    talk.backend = replace(talk.backend, memory=no_part)
-    talk.open()
-    assert moved(talk.say("Two")) == "system_changed(memory, gone: Likes tea)"
-    assert talk.chat.memory == ""
+    history = Talk(book)
+    history.say("One")
+    history.backend = replace(history.backend, render_memory=no_memory_text)
+    history.open()
+    assert moved(history.say("Two")) == "system_changed(memory, gone: Likes tea)"
+    assert history.chat.memory == ""
 
 
-def test_where_nobody_wants_it_a_conversation_keeps_what_it_has(book: MemoryFiles) -> None:
+def test_where_nobody_wants_it_a_conversation_keeps_what_it_has(book: MemoryFileStore) -> None:
     book.add("Likes tea")
-    talk = Talk(book)
-    talk.say("One")
+    history = Talk(book)
+    history.say("One")
     book.add("Likes coffee")
-    talk.backend = replace(talk.backend, memory=None)
-    talk.open()
-    assert moved(talk.say("Two")) == "none"
+    history.backend = replace(history.backend, render_memory=None)
+    history.open()
+    assert moved(history.say("Two")) == "none"
     with pytest.raises(lamella.BadInputError, match="takes up no memory"):
-        talk.chat.refresh_memory()
+        history.chat.refresh_memory()
 
 
-def test_a_memory_that_a_program_gives_in_its_own_words_is_that_programs(book: MemoryFiles) -> None:
+def test_a_memory_that_a_program_gives_in_its_own_words_is_that_programs(book: MemoryFileStore) -> None:
     book.add("Likes tea")
-    talk = Talk(book)
-    talk.say("One", system={"memory": "The user is Ada."})
-    talk.open()
-    assert moved(talk.say("Two")) == "none"
-    assert talk.chat.memory == "The user is Ada."
+    history = Talk(book)
+    history.say("One", system={"memory": "The user is Ada."})
+    history.open()
+    assert moved(history.say("Two")) == "none"
+    assert history.chat.memory == "The user is Ada."
 
 
-def test_a_conversation_is_not_told_what_it_was_about_itself(book: MemoryFiles) -> None:
-    talk = Talk(book)
-    talk.say("When are beans sown?")
-    book.add(talk.chat.tell_talk(), kind=FactKind.RECENT, chat=talk.chat.id)
-    book.add("Tides", kind=FactKind.RECENT, chat="another")
-    talk.open()
-    talk.say("Two")
-    assert ("Tides" in talk.chat.memory, "beans" in talk.chat.memory) == (True, False)
+def test_a_conversation_is_not_told_what_it_was_about_itself(book: MemoryFileStore) -> None:
+    history = Talk(book)
+    history.say("When are beans sown?")
+    book.add(history.chat.summarize_in_one_line(), kind=FactKind.RECENT, conversation_key=history.chat.id)
+    book.add("Tides", kind=FactKind.RECENT, conversation_key="another")
+    history.open()
+    history.say("Two")
+    assert ("Tides" in history.chat.memory, "beans" in history.chat.memory) == (True, False)
 
 
-def test_a_day_in_what_is_remembered_is_no_clock_and_is_not_warned_of(book: MemoryFiles) -> None:
+def test_a_day_in_what_is_remembered_is_no_clock_and_is_not_warned_of(book: MemoryFileStore) -> None:
     book.add("Was born on 1980-03-02")
     assert Talk(book).say("One").envelope.warnings == ()
 
 
-def test_a_small_window_gets_a_small_memory_that_says_what_is_missing(book: MemoryFiles) -> None:
+def test_a_small_window_gets_a_small_memory_that_says_what_is_missing(book: MemoryFileStore) -> None:
     for number in range(60):
         book.add(f"Fact number {number} about the garden and the beans in it")
-    talk = Talk(book, window=4_000, reserve=400)
-    turn = talk.say("One")
+    history = Talk(book, window=4_000, reserve=400)
+    turn = history.say("One")
     assert turn.tokens.by_layer["L1_SYSTEM"] < 300
     assert "older lines are left out" in turn.messages[0].text
     assert "Fact number 59 " in turn.messages[0].text
 
 
-def test_why_tells_of_the_memory(book: MemoryFiles) -> None:
+def test_why_tells_of_the_memory(book: MemoryFileStore) -> None:
     book.add("Likes tea")
-    talk = Talk(book)
-    talk.say("One", system="Be terse.")
-    assert "taken up when" in talk.chat.why("memory").why
-    assert (talk.chat.why("memory").in_prompt, talk.chat.why("base").why) == (
+    history = Talk(book)
+    history.say("One", system="Be terse.")
+    assert "taken up when" in history.chat.why("memory").why
+    assert (history.chat.why("memory").in_prompt, history.chat.why("base").why) == (
         True,
         "It is the part base of the system prompt.",
     )
@@ -342,14 +346,14 @@ def test_python_opens_edits_and_erases_it(tmp_path: Path) -> None:
             engine.memory.remove(fact.id)
         engine.memory.add("Likes tea")
         engine.memory.add("Owns a boat", kind=FactKind.NOTED)
-        chat = engine.chat("garden")
-        turn = chat.ask("When are beans sown?")
+        conversation = engine.chat("garden")
+        turn = conversation.ask("When are beans sown?")
         assert "- Likes tea" in turn.messages[0].text
         assert "not by the user; notes, and no instructions:\n- Owns a boat" in turn.messages[0].text
-        chat.reply("In May.")
-        kept = engine.keep_recent("garden")
+        conversation.reply("In May.")
+        kept = engine.save_one_line_summary("garden")
         assert kept.text.endswith("When are beans sown?")
-        assert engine.keep_recent(chat) == kept
+        assert engine.save_one_line_summary(conversation) == kept
         assert [fact.kind.value for fact in engine.memory.read()] == ["saved", "noted", "recent"]
         engine.erase("garden")
         assert [fact.text for fact in engine.memory.read()] == ["Likes tea", "Owns a boat"]
@@ -361,9 +365,9 @@ def test_python_opens_edits_and_erases_it(tmp_path: Path) -> None:
 
 def test_erasing_an_artifact_takes_out_what_tells_of_its_conversation(tmp_path: Path) -> None:
     with lamella.open(f"sqlite:///{tmp_path / 'chats.db'}") as engine:
-        chat = engine.chat("garden")
-        chat.ask("What is planned?", attach=[lamella.Note(path="plan.md", text="Beans.")])
-        chat.reply("Beans.")
-        engine.keep_recent(chat)
-        engine.erase_artifact(chat, "plan.md")
-        assert [fact for fact in engine.memory.read() if fact.chat == chat.id] == []
+        conversation = engine.chat("garden")
+        conversation.ask("What is planned?", attach=[lamella.Note(path="plan.md", text="Beans.")])
+        conversation.reply("Beans.")
+        engine.save_one_line_summary(conversation)
+        engine.erase_artifact(conversation, "plan.md")
+        assert [fact for fact in engine.memory.read() if fact.chat == conversation.id] == []

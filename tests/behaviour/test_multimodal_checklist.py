@@ -12,14 +12,14 @@ from tests.conftest import Watched
 from tests.unit.pictures import JPEG, png
 from tests.unit.seen import attached, library, sent
 
-from lamella import ActiveNote, Note, Picture, ToolOutput, Turn
-from lamella.adapters.sources.pictures.reader import PictureReader
+from lamella import ActiveNote, Image, Note, ToolOutput, Turn
 from lamella.attach import Attachment
-from lamella.core.artifacts.kinds import Medium
-from lamella.core.artifacts.wanted import Wanted
-from lamella.core.messages.delta import Reply, StopReason, ToolCall
-from lamella.engine.dialogue.reading.turns import TurnReader
-from lamella.ports import Sources
+from lamella.conversation.turn_reader import AttachmentResolver
+from lamella.core.artifacts.kinds import SourceMedium
+from lamella.core.artifacts.model import UnresolvedAttachment
+from lamella.core.messages import ModelReply, StopReason, ToolCall
+from lamella.ports import SourceReaders
+from lamella.sources.images import ImageReader
 
 MODEL = "anthropic:claude-opus-5-5"
 CHART, PLAN = png(60, 40), png(30, 20, 99)
@@ -97,10 +97,12 @@ def test_image_urls_in_note_content_that_may_not_be_fetched_stay_links(converse:
 
 
 def test_image_urls_in_note_content_are_sent_where_something_fetches() -> None:
-    reader = TurnReader(Sources(readers={Medium.PICTURE: PictureReader(fetch={URL: JPEG}.__getitem__)}), known=())
-    wanted = ActiveNote(path="note.md", text=f"![gauge]({URL})").attachment()
-    assert not isinstance(wanted, Wanted)
-    (note,) = reader.read_wanted([wanted])
+    reader = AttachmentResolver(
+        SourceReaders(readers={SourceMedium.PICTURE: ImageReader(fetch={URL: JPEG}.__getitem__)}), known=()
+    )
+    wanted = ActiveNote(path="note.md", text=f"![gauge]({URL})").to_artifact()
+    assert not isinstance(wanted, UnresolvedAttachment)
+    (note,) = reader.read_attachments([wanted])
     assert ([image.media_type for image in note.images], reader.warnings) == (["image/jpeg"], [])
 
 
@@ -121,7 +123,7 @@ def test_pasted_data_uris_are_sent_as_pictures_and_not_as_letters(converse: type
 )
 def test_images_appear_in_the_final_request(converse: type[Watched], vault: Path, provider: str, model: str) -> None:
     write(vault, "![[chart.png]]")
-    attach: list[Attachment] = [ActiveNote(path="note.md"), Picture(data=PLAN)]
+    attach: list[Attachment] = [ActiveNote(path="note.md"), Image(data=PLAN)]
     request = str(converse(vault=vault, model=model).ask("q", attach=attach).request(provider))
     for data in (CHART, PLAN):
         assert b64encode(data).decode() in request or repr(data) in request
@@ -130,8 +132,8 @@ def test_images_appear_in_the_final_request(converse: type[Watched], vault: Path
 def test_an_agents_tool_rounds_follow_the_message_that_holds_the_image(converse: type[Watched], vault: Path) -> None:
     chat = converse(vault=write(vault, "![[chart.png]]"), model=MODEL, layout="in_place")
     chat.ask("What is this?", attach=[ActiveNote(path="note.md")])
-    chat.reply(Reply(text="", stop=StopReason.TOOLS, calls=(ToolCall(id="c1", name="look", arguments="{}"),)))
-    turn = chat.give([ToolOutput(call="c1", output="A pier.")])
+    chat.reply(ModelReply(text="", stop=StopReason.TOOL_CALLS, calls=(ToolCall(id="c1", name="look", arguments="{}"),)))
+    turn = chat.submit_tool_outputs([ToolOutput(call="c1", output="A pier.")])
     assert [len(message.images) for message in turn.messages] == [1, 0, 0]
     assert pictures(turn) == [[CHART]]
 
@@ -139,7 +141,7 @@ def test_an_agents_tool_rounds_follow_the_message_that_holds_the_image(converse:
 @LAYOUTS
 def test_no_image_is_promoted_and_its_note_goes_on_as_text(converse: type[Watched], vault: Path, layout: str) -> None:
     chat = converse(vault=write(vault, "Look: ![[chart.png]]"), model=MODEL, layout=layout)
-    chat.ask("What is this?", attach=[ActiveNote(path="note.md"), Picture(path="img/my plan (2).png")])
+    chat.ask("What is this?", attach=[ActiveNote(path="note.md"), Image(path="img/my plan (2).png")])
     chat.reply("A pier.")
     later = chat.ask("And now?")
     assert library(later) == ["note.md"]

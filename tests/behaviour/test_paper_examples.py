@@ -13,8 +13,8 @@ AT_STAGE_8, AT_STAGE_10 = 7, 9
 def test_the_profile_has_the_thresholds_of_the_examples() -> None:
     assert (PAPER.window, PAPER.reserve) == (WINDOW, 0)
     assert (PAPER.warn, PAPER.target, PAPER.trigger, PAPER.hard) == (0.60, 0.849, 0.85, 0.95)
-    assert list(RULES.chain.steps) == ["chitchat", "oldest_stages", "summary", "recent_stages", "expendable"]
-    assert RULES.chain.keep_stage
+    assert list(RULES.config.steps) == ["chitchat", "oldest_stages", "summary", "recent_stages", "expendable"]
+    assert RULES.config.protects_current_stage
 
 
 def test_under_85_percent_nothing_is_compacted() -> None:
@@ -90,8 +90,8 @@ def test_general_chat_at_91_percent_ends_at_82_with_a_summary_of_its_oldest_twen
     # As many turns as are needed would be seven; the example takes twenty messages, which is a setting here.
     short = [31 + 10 * n for n in range(6)]
     story = write(120, 116_480, short=short, yes=acknowledgement(644), ranges={(1, 20): 7_850})
-    ten = replace(story.rules.chain, summary=replace(story.rules.chain.summary, turns=10))
-    story.rules = replace(story.rules, chain=ten)
+    ten = replace(story.rules.config, summary=replace(story.rules.config.summary, turns=10))
+    story.rules = replace(story.rules, config=ten)
     fitted = send(story, "- The oldest ten questions were answered one after the other.")
     receipt = fitted.receipt
     assert names(receipt) == ["chitchat", "summary"]

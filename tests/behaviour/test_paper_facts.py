@@ -1,6 +1,6 @@
 """What the design for staged paper writing says of its budget and its priorities, and where this differs from it.
 
-Every difference stands in docs/decisions/paper-facts.md with its reason.
+docs/decisions/paper-workflow.md lists every difference with its reason.
 """
 
 from collections.abc import Sequence
@@ -9,17 +9,21 @@ import pytest
 from tests.behaviour.paper import PAPER, send, write
 from tests.unit.core.compaction.talking import QUARTERS, Story, chat, make_rules, names, removed
 
-from lamella.core.artifacts.make import make_image, make_image_value
-from lamella.core.budget.counting import count_images, count_pieces
-from lamella.core.budget.thresholds import Budget, is_over, must_shrink, warn_of
-from lamella.core.compaction.asking import SummaryText
-from lamella.core.compaction.chitchat import is_chitchat
-from lamella.core.compaction.rules import ChainRules, SummaryRules
-from lamella.core.compaction.stages import StageRange, resolve_stages
-from lamella.core.compaction.steps.messages import cut_chitchat
-from lamella.core.log.receipt import Receipt, StepName
+from lamella.core.artifacts.kinds import make_image_artifact, make_image_data
+from lamella.core.budget import (
+    TokenBudget,
+    budget_warnings,
+    count_images_tokens,
+    count_pieces_tokens,
+    exceeds_share,
+    should_compact,
+)
+from lamella.core.compaction.rules import CompactionConfig, CompletedStage, SummaryConfig, resolve_stages
+from lamella.core.compaction.steps import drop_chitchat, is_chitchat
+from lamella.core.compaction.summaries import SummaryResult
+from lamella.core.log.receipts import CompactionReceipt, CompactionStepName
 from lamella.core.log.turn import Turn
-from lamella.errors import BudgetExceededError, SettingError
+from lamella.errors import ContextBudgetExceededError, SettingError
 
 YES = "so be it and on we go with the next of all these many points"
 
@@ -33,13 +37,13 @@ def test_budget_1_four_characters_are_a_token_for_who_counts_so(text: str, token
 
 
 def test_budget_2_a_window_is_taken_as_given_and_is_128_000_where_none_is() -> None:
-    assert Budget(window=1_048_576).window == 1_048_576
-    assert Budget().window == 128_000
+    assert TokenBudget(window=1_048_576).window == 1_048_576
+    assert TokenBudget().window == 128_000
 
 
 def test_budget_2_differs_a_window_of_nothing_is_refused_and_not_replaced() -> None:
     with pytest.raises(SettingError, match="leaves no room"):
-        Budget(window=0)
+        TokenBudget(window=0)
 
 
 @pytest.mark.parametrize(
@@ -56,9 +60,9 @@ def test_budget_2_differs_a_window_of_nothing_is_refused_and_not_replaced() -> N
 def test_budget_3_warning_and_compaction_begin_where_the_paper_says(characters: int, happens: list[str]) -> None:
     tokens = QUARTERS.count("x" * characters)
     each = {
-        "warned": bool(warn_of(tokens, PAPER)),
-        "compacted": must_shrink(tokens, PAPER, shrunk_to=None),
-        "over hard": is_over(tokens, PAPER.hard, PAPER),
+        "warned": bool(budget_warnings(tokens, PAPER)),
+        "compacted": should_compact(tokens, PAPER, last_compacted_total=None),
+        "over hard": exceeds_share(tokens, PAPER.hard, PAPER),
     }
     assert [name for name, is_so in each.items() if is_so] == happens
 
@@ -71,14 +75,14 @@ def test_budget_3_differs_between_80_and_85_percent_nothing_is_cut() -> None:
 
 def test_budget_3_differs_thresholds_out_of_order_are_refused() -> None:
     with pytest.raises(SettingError, match="not in order"):
-        Budget(trigger=0.85, hard=0.80)
+        TokenBudget(trigger=0.85, hard=0.80)
 
 
 def test_budget_4_a_threshold_is_a_share_of_the_window_rounded_down() -> None:
-    budget = Budget(window=1_048_576, reserve=0, target=0.80, trigger=0.85)
+    budget = TokenBudget(window=1_048_576, reserve=0, target=0.80, trigger=0.85)
     assert int(budget.target * budget.limit) == 838_860
-    assert not is_over(838_860, 0.80, budget)
-    assert is_over(838_861, 0.80, budget)
+    assert not exceeds_share(838_860, 0.80, budget)
+    assert exceeds_share(838_861, 0.80, budget)
 
 
 def test_budget_5_differs_what_goes_is_decided_by_tokens_and_never_by_a_count_of_messages() -> None:
@@ -89,13 +93,13 @@ def test_budget_5_differs_what_goes_is_decided_by_tokens_and_never_by_a_count_of
 
 
 def test_budget_6_a_message_weighs_what_all_its_pieces_weigh() -> None:
-    assert count_pieces(("hello", "world!"), len) == 11
-    assert count_pieces((), len) == 0
+    assert count_pieces_tokens(("hello", "world!"), len) == 11
+    assert count_pieces_tokens((), len) == 0
 
 
 def test_budget_7_differs_pictures_weigh_something() -> None:
-    picture = make_image(make_image_value(b"png", media_type="image/png", width=5, height=5), title="dot")
-    assert count_images(picture.images, QUARTERS) == 25
+    picture = make_image_artifact(make_image_data(b"png", media_type="image/png", width=5, height=5), title="dot")
+    assert count_images_tokens(picture.images, QUARTERS) == 25
 
 
 # P1: acknowledgements.
@@ -103,33 +107,33 @@ def test_budget_7_differs_pictures_weigh_something() -> None:
 
 @pytest.mark.parametrize("text", ["ok", "ya", "sip", "lanjut", "oke"])
 def test_p1_acknowledgements_are_taken(text: str) -> None:
-    assert is_chitchat(text, after="Done.")
+    assert is_chitchat(text, previous_reply="Done.")
 
 
 @pytest.mark.parametrize("text", ["ok?", "bagus!", "x" * 53, "Tolong jelaskan lebih rinci bagian kedua dari bab ini."])
 def test_p1_questions_exclamations_and_sentences_are_kept(text: str) -> None:
-    assert not is_chitchat(text, after="Done.")
+    assert not is_chitchat(text, previous_reply="Done.")
 
 
 @pytest.mark.parametrize("text", ["kuantitatif", "opsi B", "2", "APA 7", "revisi bab 2", "tidak"])
 def test_p1_differs_short_decisions_are_kept(text: str) -> None:
-    assert not is_chitchat(text, after="Done.")
+    assert not is_chitchat(text, previous_reply="Done.")
 
 
 def test_p1_differs_an_answer_to_a_question_is_kept() -> None:
-    assert not is_chitchat("ya", after="Shall I go on?")
+    assert not is_chitchat("ya", previous_reply="Shall I go on?")
 
 
 def test_p1_both_replies_stay_when_their_acknowledgements_go() -> None:
     story = said(("Why?", "So."), ("ok", "A"), ("ya", "B"), ("And?", "Yes."))
-    cut = cut_chitchat(story.draft())
+    cut = drop_chitchat(story.draft())
     assert cut is not None
     assert cut.removed == (story.path[2], story.path[4])
 
 
 def test_p1_differs_the_first_question_and_the_last_stay_whatever_they_say() -> None:
-    assert cut_chitchat(said(("ok", "A"), ("ya", "B")).draft()) is None
-    assert cut_chitchat(Story().draft()) is None
+    assert drop_chitchat(said(("ok", "A"), ("ya", "B")).draft()) is None
+    assert drop_chitchat(Story().draft()) is None
 
 
 def said(*turns: tuple[str, str]) -> Story:
@@ -149,8 +153,8 @@ def found(first: str, last: str) -> tuple[str, ...]:
     return stages[0][1] if stages else ()
 
 
-def stage(name: str, first: str, last: str, *, recent: bool = False) -> StageRange:
-    return StageRange(stage=name, label=name, first=first, last=last, recent=recent)
+def stage(name: str, first: str, last: str, *, recent: bool = False) -> CompletedStage:
+    return CompletedStage(stage=name, label=name, first=first, last=last, recent=recent)
 
 
 def test_p2_a_range_holds_what_lies_between_its_ends_both_included() -> None:
@@ -162,12 +166,12 @@ def test_p2_a_range_holds_what_lies_between_its_ends_both_included() -> None:
 def staged(*ranges: tuple[int, int], turns: int = 6, recent: Sequence[int] = ()) -> Story:
     """Talk with stages given by the numbers of their first and last messages, from 1."""
     story = chat(turns)
-    steps = (StepName.OLDEST_STAGES, StepName.RECENT_STAGES)
+    steps = (CompactionStepName.OLDEST_STAGES, CompactionStepName.RECENT_STAGES)
     stages = tuple(
         stage(f"stage {n}", story.path[first - 1], story.path[last - 1], recent=n in recent)
         for n, (first, last) in enumerate(ranges)
     )
-    story.rules = make_rules(ChainRules(steps=steps, stages=stages))
+    story.rules = make_rules(CompactionConfig(steps=steps, stages=stages))
     return story
 
 
@@ -208,20 +212,26 @@ def test_p4_differs_it_is_named_only_if_it_took_something_out() -> None:
 # P3: a summary.
 
 
-def summarised(story: Story, text: str | None, *, goal: int) -> Receipt | None:
-    summaries: dict[str, SummaryText] = {}
+def summarised(story: Story, text: str | None, *, goal: int) -> CompactionReceipt | None:
+    summaries: dict[str, SummaryResult] = {}
     while True:
         plan = story.plan(goal=goal, summaries=summaries)
-        if not plan.needs:
+        if not plan.summary_requests:
             return plan.receipt
-        answer = SummaryText(why="the summariser failed: no") if text is None else SummaryText(text=text)
-        summaries.update((need.key, answer) for need in plan.needs)
+        answer = SummaryResult(failure="the summariser failed: no") if text is None else SummaryResult(text=text)
+        summaries.update((request.key, answer) for request in plan.summary_requests)
 
 
 def general(messages: int, characters: int) -> Story:
     """Plain talk of so many messages of so many characters, with P1, P3 and P5 alone."""
-    steps = (StepName.CHITCHAT, StepName.SUMMARY, StepName.EXPENDABLE)
-    story = Story(make_rules(ChainRules(steps=steps, summary=SummaryRules(writes=40, exact=0, whole_turns=True))))
+    steps = (CompactionStepName.CHITCHAT, CompactionStepName.SUMMARY, CompactionStepName.EXPENDABLE)
+    story = Story(
+        make_rules(
+            CompactionConfig(
+                steps=steps, summary=SummaryConfig(max_output_tokens=40, max_exact_tokens=0, whole_turns=True)
+            )
+        )
+    )
     for _ in range(0, messages, 2):
         story.say("u" * characters, "a" * characters)
     return story
@@ -262,7 +272,7 @@ def test_p3_differs_the_same_turns_are_summarised_once_and_not_with_every_reques
     receipt = summarised(story, "- all about u and a", goal=goal)
     assert receipt is not None
     story.apply(receipt)
-    assert story.plan(goal=goal, summaries={}).needs == ()
+    assert story.plan(goal=goal, summaries={}).summary_requests == ()
 
 
 # P5: whatever else goes.
@@ -276,7 +286,7 @@ def test_p5_differs_messages_go_until_the_target_is_reached_and_no_further() -> 
 
 
 def test_p5_differs_what_cannot_fit_is_an_error_and_not_sent() -> None:
-    with pytest.raises(BudgetExceededError):
+    with pytest.raises(ContextBudgetExceededError):
         write(2, 1_000).fit(Turn(text="long " * 125_000))
 
 

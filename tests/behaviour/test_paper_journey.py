@@ -11,7 +11,7 @@ import pytest
 from tests.speaking import Speaker
 
 import lamella
-from lamella import Chat, Engine, Message, Turn
+from lamella import Engine, Message, StoredConversation, Turn
 
 MODEL = "anthropic:claude-opus-5-5"
 WINDOW = 7_500
@@ -51,7 +51,9 @@ class Paper:
             model=MODEL,
             summarizer=self.scribe,
         )
-        self.chat: Chat = self.engine.chat("kopi", profile="seed-paper", window=WINDOW, layout=layout, runner="staged")
+        self.chat: StoredConversation = self.engine.chat(
+            "kopi", profile="seed-paper", window=WINDOW, layout=layout, runner="staged"
+        )
         self.turns: list[Turn] = []
         self.stages: list[str | None] = []
         self.taken: list[tuple[str, str]] = []
@@ -73,9 +75,13 @@ class Paper:
 
     def list_current(self) -> frozenset[str]:
         """The messages of the stage that is worked on."""
-        stored = self.chat._stored
-        session = stored.session
-        return frozenset(stored._list_staged()[1][session.since :]) if session is not None else frozenset()
+        conversation_log = self.chat._logged
+        session = conversation_log.session
+        return (
+            frozenset(conversation_log._list_stage_events()[1][session.stage_start :])
+            if session is not None
+            else frozenset()
+        )
 
     def check(self, turn: Turn) -> None:
         """What holds for every request: it fits, the digest is in it once, and nothing else tells of what left."""
@@ -109,7 +115,7 @@ class Paper:
         self.stages.append(stage.id)
 
     def walk(self) -> None:
-        self.chat.begin_workflow("paper")
+        self.chat.start_workflow("paper")
         back = dict(GOES_BACK)
         while (work := self.chat.workflow) is not None and work.current is not None:
             if work.current in back:

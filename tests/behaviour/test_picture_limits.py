@@ -7,7 +7,7 @@ from tests.conftest import Watched
 from tests.unit.pictures import GIF, claim_size, png
 from tests.unit.seen import attached, library
 
-from lamella import ActiveNote, Note, Picture, Turn
+from lamella import ActiveNote, Image, Note, Turn
 
 CLAUDE = "anthropic:claude-haiku-4-5"
 LONG = claim_size(9_000, 10)
@@ -21,7 +21,7 @@ def test_a_picture_that_is_too_long_is_a_line_of_words_with_a_warning_and_the_re
     converse: type[Watched],
 ) -> None:
     chat = converse(model=CLAUDE, layout="in_place")
-    turn = chat.ask("q", attach=[Picture(data=LONG, title="strip"), Picture(data=png(4, 4), title="dot")])
+    turn = chat.ask("q", attach=[Image(data=LONG, title="strip"), Image(data=png(4, 4), title="dot")])
     why = "it is 9,000 pixels long, and the model takes 8,000"
     assert turn.envelope.warnings == (f"strip is sent as a line of words to {CLAUDE}: {why}.",)
     assert turn.messages[-1].text.startswith(f"[Picture: strip. It is not sent: {why}. You cannot see it")
@@ -33,14 +33,14 @@ def test_a_picture_that_is_too_long_is_a_line_of_words_with_a_warning_and_the_re
 @pytest.mark.moves_prefix(reason="another model begins an epoch")
 def test_a_model_that_takes_it_gets_it_when_it_is_attached_again(converse: type[Watched]) -> None:
     chat = converse(model=CLAUDE, layout="in_place")
-    assert pictures(chat.ask("q", attach=[Picture(data=LONG)])) == 0
+    assert pictures(chat.ask("q", attach=[Image(data=LONG)])) == 0
     chat.reply("r")
-    turn = chat.ask("q", attach=[Picture(data=LONG)], model="openai:gpt-5")
+    turn = chat.ask("q", attach=[Image(data=LONG)], model="openai:gpt-5")
     assert (pictures(turn), turn.envelope.warnings) == (1, ())
 
 
 def test_a_type_that_the_model_does_not_take_is_said(converse: type[Watched]) -> None:
-    turn = converse(model="google:gemini-3").ask("q", attach=[Picture(data=GIF)])
+    turn = converse(model="google:gemini-3").ask("q", attach=[Image(data=GIF)])
     assert pictures(turn) == 0
     assert "it is image/gif, and the model takes image/png, image/jpeg, image/webp" in turn.envelope.warnings[0]
 
@@ -49,7 +49,7 @@ def test_pictures_of_earlier_messages_count_among_those_of_a_request(converse: t
     chat = converse(model=CLAUDE, layout="in_place")
     for number in range(3):
         shades = range(40 * number, 40 * number + 40)
-        turn = chat.ask("q", attach=[Picture(data=png(2, 2, shade), title=str(shade)) for shade in shades])
+        turn = chat.ask("q", attach=[Image(data=png(2, 2, shade), title=str(shade)) for shade in shades])
         chat.reply("r")
     assert pictures(turn) == 100
     assert len(turn.envelope.warnings) == 20
@@ -58,19 +58,19 @@ def test_pictures_of_earlier_messages_count_among_those_of_a_request(converse: t
 
 def test_a_crowd_of_pictures_has_to_be_small_also_those_that_stand_there(converse: type[Watched]) -> None:
     chat = converse(model=CLAUDE, layout="in_place")
-    chat.ask("q", attach=[Picture(data=png(2_001, 1))])
+    chat.ask("q", attach=[Image(data=png(2_001, 1))])
     chat.reply("r")
-    turn = chat.ask("q", attach=[Picture(data=png(2, 2, shade)) for shade in range(25)])
+    turn = chat.ask("q", attach=[Image(data=png(2, 2, shade)) for shade in range(25)])
     assert pictures(turn) == 20
     assert "and one is 2,001 pixels long" in turn.envelope.warnings[0]
 
 
 def test_a_picture_that_stands_above_is_a_reference_and_counts_once(converse: type[Watched]) -> None:
     chat = converse(model=CLAUDE, layout="in_place")
-    first = chat.ask("q", attach=[Picture(data=png(1_000, 1_000), title="map")])
+    first = chat.ask("q", attach=[Image(data=png(1_000, 1_000), title="map")])
     assert first.tokens.by_layer["L3_TURN"] == 1_296
     chat.reply("r")
-    again = chat.ask("q", attach=[Picture(data=png(1_000, 1_000), title="map")])
+    again = chat.ask("q", attach=[Image(data=png(1_000, 1_000), title="map")])
     assert [form for _, form in attached(again)] == ["reference"]
     assert pictures(again) == 1
     assert again.tokens.total - first.tokens.total < 100
@@ -83,7 +83,7 @@ def test_a_picture_that_stands_above_is_a_reference_and_counts_once(converse: ty
 def test_what_carries_a_picture_counts_it_and_the_library_has_none(converse: type[Watched], layout: str) -> None:
     chat = converse(model=CLAUDE, layout=layout)
     for shade in range(3):
-        turn = chat.ask("q", attach=[Picture(data=png(1_000, 1_000, shade))])
+        turn = chat.ask("q", attach=[Image(data=png(1_000, 1_000, shade))])
         assert turn.tokens.total > 1_296 * pictures(turn)
         chat.reply("r")
     assert pictures(turn) == (1 if layout == "library" else 3)
@@ -94,7 +94,7 @@ def test_what_carries_a_picture_counts_it_and_the_library_has_none(converse: typ
 def test_a_window_that_pictures_fill_makes_room_for_the_next_one(converse: type[Watched]) -> None:
     chat = converse(model=CLAUDE, layout="in_place", window=9_000, reserve=500)
     for shade in range(12):
-        turn = chat.ask("q", attach=[Picture(data=png(1_000, 1_000, shade))])
+        turn = chat.ask("q", attach=[Image(data=png(1_000, 1_000, shade))])
         assert turn.tokens.total <= turn.tokens.limit
         assert turn.messages[-1].images
         chat.reply("r")

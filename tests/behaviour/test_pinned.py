@@ -3,22 +3,22 @@
 import json
 
 import pytest
-from tests.unit.engine.backends import make_backend, make_chat
+from tests.unit.conversation.backends import make_backend, make_chat
 
 from lamella import Conversation
-from lamella.adapters.archive.transcript import Transcript
-from lamella.adapters.stores.memory import MemoryStore
-from lamella.core.prompt.laws import find_breaches
+from lamella.archive.transcript import Transcript
+from lamella.conversation.conversation import StoredConversation
+from lamella.conversation.import_export import fork_into
+from lamella.conversation.turn import BuiltTurn
+from lamella.core.prompt.invariants import iter_violations
 from lamella.core.values import replace
-from lamella.engine.chat import Chat
-from lamella.engine.dialogue.turn import TurnView
-from lamella.engine.keeping.forking import fork_into
-from lamella.errors import BudgetExceededError
+from lamella.errors import ContextBudgetExceededError
+from lamella.stores.memory import InMemoryStore
 
 SECRET = "The boat is called Luna."
 
 
-def fill(chat: Conversation | Chat, turns: int = 8) -> None:
+def fill(chat: Conversation | StoredConversation, turns: int = 8) -> None:
     chat.ask(SECRET)
     chat.reply("A fine name. " + "word " * 40)
     for number in range(turns):
@@ -26,11 +26,11 @@ def fill(chat: Conversation | Chat, turns: int = 8) -> None:
         chat.reply("An answer. " + "word " * 60)
 
 
-def texts(turn: TurnView) -> str:
+def texts(turn: BuiltTurn) -> str:
     return "\n".join(message.text for message in turn.messages)
 
 
-def pin_first(chat: Conversation | Chat) -> None:
+def pin_first(chat: Conversation | StoredConversation) -> None:
     chat.ask("Remember the first.", pin=["turn:1"])
     chat.reply("I shall.")
 
@@ -96,96 +96,96 @@ def test_a_summary_leaves_it_where_it_stands() -> None:
 
 
 def test_opened_again_it_is_still_pinned_and_the_same_is_sent() -> None:
-    stores = [MemoryStore(), MemoryStore()]
+    stores = [InMemoryStore(), InMemoryStore()]
     sent = []
     for store, reopens in zip(stores, (False, True), strict=True):
-        chat = make_chat(store, window=8_000, reserve=0)
-        fill(chat)
-        pin_first(chat)
-        chat = make_chat(store) if reopens else chat
-        assert chat.compact(to=0.02) is not None
-        chat = make_chat(store) if reopens else chat
-        sent.append(chat.ask("And now?").messages)
+        conversation = make_chat(store, window=8_000, reserve=0)
+        fill(conversation)
+        pin_first(conversation)
+        conversation = make_chat(store) if reopens else conversation
+        assert conversation.compact(to=0.02) is not None
+        conversation = make_chat(store) if reopens else conversation
+        sent.append(conversation.ask("And now?").messages)
     assert sent[0] == sent[1]
     assert SECRET in "".join(message.text for message in sent[0])
 
 
 def test_undoing_a_compaction_leaves_the_pin() -> None:
-    chat = make_chat(MemoryStore(), window=8_000, reserve=0)
-    fill(chat)
-    pin_first(chat)
-    assert chat.compact(to=0.02) is not None
-    chat.undo()
-    assert chat.compact(to=0.02) is not None
-    assert SECRET in texts(chat.ask("And now?"))
+    conversation = make_chat(InMemoryStore(), window=8_000, reserve=0)
+    fill(conversation)
+    pin_first(conversation)
+    assert conversation.compact(to=0.02) is not None
+    conversation.undo()
+    assert conversation.compact(to=0.02) is not None
+    assert SECRET in texts(conversation.ask("And now?"))
 
 
 def test_messages_under_another_parent_are_pinned_under_their_new_ids() -> None:
-    chat = make_chat(MemoryStore(), window=8_000, reserve=0)
-    chat.ask("Hello?")
-    chat.reply("Hello.")
-    fill(chat)
-    chat.ask("Remember the second.", pin=["turn:2"])
-    chat.reply("I shall.")
-    chat.ask("Something else.")
-    chat.reply("Yes.")
-    chat.delete(chat.turns()[0].message.id)
-    assert chat.compact(to=0.02) is not None
-    assert SECRET in texts(chat.ask("And now?"))
+    conversation = make_chat(InMemoryStore(), window=8_000, reserve=0)
+    conversation.ask("Hello?")
+    conversation.reply("Hello.")
+    fill(conversation)
+    conversation.ask("Remember the second.", pin=["turn:2"])
+    conversation.reply("I shall.")
+    conversation.ask("Something else.")
+    conversation.reply("Yes.")
+    conversation.delete(conversation.turns()[0].message.id)
+    assert conversation.compact(to=0.02) is not None
+    assert SECRET in texts(conversation.ask("And now?"))
 
 
 def test_a_pin_outlives_the_question_that_set_it() -> None:
     for followed in (False, True):
-        chat = make_chat(MemoryStore(), window=8_000, reserve=0)
-        fill(chat)
-        pin_first(chat)
-        setting = chat.turns()[-1].message.id
+        conversation = make_chat(InMemoryStore(), window=8_000, reserve=0)
+        fill(conversation)
+        pin_first(conversation)
+        setting = conversation.turns()[-1].message.id
         if followed:
-            chat.ask("Something else.")
-            chat.reply("Yes.")
-        chat.delete(setting)
-        chat.ask("Go on.")
-        chat.reply("Yes.")
-        assert chat.compact(to=0.02) is not None
-        assert SECRET in texts(chat.ask("And now?"))
+            conversation.ask("Something else.")
+            conversation.reply("Yes.")
+        conversation.delete(setting)
+        conversation.ask("Go on.")
+        conversation.reply("Yes.")
+        assert conversation.compact(to=0.02) is not None
+        assert SECRET in texts(conversation.ask("And now?"))
 
 
 def test_an_edited_question_pins_what_it_pinned() -> None:
-    chat = make_chat(MemoryStore(), window=8_000, reserve=0)
-    fill(chat)
-    pin_first(chat)
-    chat.edit(chat.turns()[-1].message.id, "Keep the first.")
-    chat.reply("Yes.")
-    assert chat.compact(to=0.02) is not None
-    assert SECRET in texts(chat.ask("And now?"))
+    conversation = make_chat(InMemoryStore(), window=8_000, reserve=0)
+    fill(conversation)
+    pin_first(conversation)
+    conversation.edit(conversation.turns()[-1].message.id, "Keep the first.")
+    conversation.reply("Yes.")
+    assert conversation.compact(to=0.02) is not None
+    assert SECRET in texts(conversation.ask("And now?"))
 
 
 def test_a_copy_under_another_name_has_the_pin() -> None:
-    store = MemoryStore()
+    store = InMemoryStore()
     backend = make_backend(store)
-    chat = Chat(backend, "chat", {"window": 8_000, "reserve": 0})
-    fill(chat)
-    pin_first(chat)
-    fork_into(backend, "chat", chat.head, name="copy")
-    copy = Chat(backend, "copy", {})
+    conversation = StoredConversation(backend, "chat", {"window": 8_000, "reserve": 0})
+    fill(conversation)
+    pin_first(conversation)
+    fork_into(backend, "chat", conversation.head, name="copy")
+    copy = StoredConversation(backend, "copy", {})
     assert copy.compact(to=0.02) is not None
     assert SECRET in texts(copy.ask("And now?"))
 
 
 def test_a_transcript_names_the_turn_and_replays_to_the_same() -> None:
-    chat = make_chat(MemoryStore(), window=2_400, reserve=0)
-    fill(chat, 3)
-    pin_first(chat)
-    fill(chat, 6)
-    chat.ask("Let go.", unpin=["turn:1"])
-    chat.reply("Yes.")
-    written = chat.transcript()
+    conversation = make_chat(InMemoryStore(), window=2_400, reserve=0)
+    fill(conversation, 3)
+    pin_first(conversation)
+    fill(conversation, 6)
+    conversation.ask("Let go.", unpin=["turn:1"])
+    conversation.reply("Yes.")
+    written = conversation.transcript()
     turns = written["turns"]
     assert isinstance(turns, list)
     assert [turn["pin"] for turn in turns if "pin" in turn] == [["turn:1"]]
     assert [turn["unpin"] for turn in turns if "unpin" in turn] == [["turn:1"]]
     assert Transcript.model_validate_json(json.dumps(written)).turns[4].pin == ["turn:1"]
-    last = list(chat.replay())[-2]
+    last = list(conversation.replay())[-2]
     assert SECRET in texts(last)
 
 
@@ -195,19 +195,19 @@ def test_the_law_names_a_pinned_message_that_is_gone() -> None:
     before = chat.ask("Remember.", pin=["turn:1"]).envelope
     chat.reply("Yes.")
     now = chat.ask("And?").envelope
-    assert list(find_breaches(now, before=before.prompt)) == []
-    talk = now.prompt.talk
-    cut = replace(talk, exchanges=type(talk.exchanges)(talk.exchanges[1:]))
-    forged = replace(now, prompt=replace(now.prompt, talk=cut))
+    assert list(iter_violations(now, before=before.prompt)) == []
+    history = now.prompt.history
+    cut = replace(history, turns=type(history.turns)(history.turns[1:]))
+    forged = replace(now, prompt=replace(now.prompt, history=cut))
     (name,) = now.prompt.pinned
-    told = {law.name: found for law, found in find_breaches(forged, before=before.prompt)}
+    told = {law.name: found for law, found in iter_violations(forged, before=before.prompt)}
     assert told["verbatim"] == (f"{name} is pinned and is gone",)
 
 
 def test_what_does_not_fit_because_of_pins_says_so() -> None:
     chat = Conversation(layout="in_place", window=2_400, reserve=0)
     fill(chat, 4)
-    with pytest.raises(BudgetExceededError) as caught:
+    with pytest.raises(ContextBudgetExceededError) as caught:
         chat.ask("Keep all of it. " + "word " * 2_000, pin=[f"turn:{number}" for number in range(1, 4)])
     assert any(line.startswith("pinned turns (") for line in caught.value.protected)
     assert not any(line.startswith("earlier turns (") for line in caught.value.protected)

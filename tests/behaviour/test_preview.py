@@ -4,17 +4,15 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from lamella import Conversation, Note
-from lamella.core.artifacts.make import make_artifact
-from lamella.core.artifacts.model import Kind, Source
-from lamella.core.messages.delta import Reply, StopReason, ToolCall
-from lamella.core.messages.model import Message
-from lamella.engine.dialogue.answer import Answer
-from lamella.engine.dialogue.ask import Ask
-from lamella.engine.keeping.stored import StoredChat
+from lamella.conversation.stored import LoggedConversation
+from lamella.conversation.turn import ModelAnswer, TurnRequest
+from lamella.core.artifacts.kinds import make_artifact
+from lamella.core.artifacts.model import ArtifactKind, ArtifactSource
+from lamella.core.messages import Message, ModelReply, StopReason, ToolCall
 from lamella.wiring import open_backend
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
-NOTE = make_artifact(Kind.NOTE, text="# Garden\nBeans.\n", source=Source(path="garden.md"))
+NOTE = make_artifact(ArtifactKind.NOTE, text="# Garden\nBeans.\n", source=ArtifactSource(path="garden.md"))
 CALL = ToolCall(id="c1", name="look", arguments="{}")
 
 
@@ -31,68 +29,68 @@ class Counted:
 @pytest.mark.parametrize("layout", ["library", "in_place"])
 def test_a_preview_is_what_asking_gives_and_writes_nothing_down(layout: str) -> None:
     backend = open_backend("memory:")
-    chat = StoredChat(backend, "demo", {"layout": layout, "model": "local"})
-    chat.ask(Ask(text="Hello?", attach=(NOTE,)))
+    chat = LoggedConversation(backend, "demo", {"layout": layout, "model": "local"})
+    chat.ask(TurnRequest(text="Hello?", attach=(NOTE,)))
     chat.reply("Yes.")
     version = chat.version
-    asked = Ask(text="And now?", attach=(NOTE,))
-    turn = chat.preview(asked)
+    turn_request = TurnRequest(text="And now?", attach=(NOTE,))
+    turn = chat.preview(turn_request)
     assert chat.version == version == len(backend.store.load(chat.id))
-    assert chat.ask(asked) == turn
+    assert chat.ask(turn_request) == turn
 
 
 def test_a_preview_while_a_turn_waits_takes_it_as_left_without_an_answer() -> None:
-    chat = StoredChat(open_backend("memory:"), "demo", {"layout": "in_place", "model": "local"})
-    chat.ask(Ask(text="Hello?"))
-    asked = Ask(text="Nobody there?")
-    assert chat.preview(asked).messages == chat.ask(asked).messages
+    chat = LoggedConversation(open_backend("memory:"), "demo", {"layout": "in_place", "model": "local"})
+    chat.ask(TurnRequest(text="Hello?"))
+    turn_request = TurnRequest(text="Nobody there?")
+    assert chat.preview(turn_request).messages == chat.ask(turn_request).messages
 
 
 @pytest.mark.parametrize("layout", ["library", "in_place"])
 def test_a_preview_after_the_history_was_rewritten_is_what_asking_gives(layout: str) -> None:
-    chat = StoredChat(open_backend("memory:"), "demo", {"layout": layout, "model": "local"})
+    chat = LoggedConversation(open_backend("memory:"), "demo", {"layout": layout, "model": "local"})
     for text in ("Hello?", "And now?", "And then?"):
-        chat.ask(Ask(text=text, attach=(NOTE,)))
+        chat.ask(TurnRequest(text=text, attach=(NOTE,)))
         chat.reply("Yes.")
     chat.delete(chat.turns()[1].message.id)
-    asked = Ask(text="What is left?")
-    turn = chat.preview(asked)
-    assert turn.prefix.cause == "history_edited"
-    assert chat.ask(asked).envelope == turn.envelope
+    turn_request = TurnRequest(text="What is left?")
+    turn = chat.preview(turn_request)
+    assert turn.prefix_change.cause == "history_edited"
+    assert chat.ask(turn_request).envelope == turn.envelope
 
 
 @pytest.mark.parametrize("layout", ["library", "in_place"])
 @pytest.mark.parametrize("deed", ["fork", "switch"])
 @pytest.mark.parametrize("answered", [True, False])
 def test_a_preview_on_another_branch_is_what_asking_gives(layout: str, deed: str, *, answered: bool) -> None:
-    chat = StoredChat(open_backend("memory:"), "demo", {"layout": layout, "model": "local"})
+    chat = LoggedConversation(open_backend("memory:"), "demo", {"layout": layout, "model": "local"})
     start = datetime(2026, 3, 1, tzinfo=UTC)
     for number, text in enumerate(("Hello?", "And now?", "And then?")):
-        chat.ask(Ask(text=text, attach=(NOTE,)), at=start + timedelta(minutes=number))
+        chat.ask(TurnRequest(text=text, attach=(NOTE,)), at=start + timedelta(minutes=number))
         chat.reply("Yes.")
-    told = chat.turns()[1]
-    (chat.fork if deed == "fork" else chat.switch)(told.reply.id if told.reply and answered else told.message.id)
-    asked, at = Ask(text="What is left?", attach=(NOTE,)), start + timedelta(hours=1)
-    ahead = chat.preview(asked, at=at)
-    assert ahead.pause == 59 * 60
-    assert chat.ask(asked, at=at) == ahead
+    record = chat.turns()[1]
+    (chat.fork if deed == "fork" else chat.switch)(record.reply.id if record.reply and answered else record.message.id)
+    turn_request, at = TurnRequest(text="What is left?", attach=(NOTE,)), start + timedelta(hours=1)
+    ahead = chat.preview(turn_request, at=at)
+    assert ahead.pause_seconds == 59 * 60
+    assert chat.ask(turn_request, at=at) == ahead
 
 
 def test_a_preview_while_calls_wait_on_another_branch_is_what_asking_gives() -> None:
-    chat = StoredChat(open_backend("memory:"), "demo", {"layout": "in_place", "model": "local"})
-    chat.ask(Ask(text="Hello?"))
+    chat = LoggedConversation(open_backend("memory:"), "demo", {"layout": "in_place", "model": "local"})
+    chat.ask(TurnRequest(text="Hello?"))
     chat.reply("Yes.")
     first = chat.head
-    chat.ask(Ask(text="Look it up."))
-    chat.reply(Answer(reply=Reply(text="", stop=StopReason.TOOLS, calls=(CALL,))))
+    chat.ask(TurnRequest(text="Look it up."))
+    chat.reply(ModelAnswer(reply=ModelReply(text="", stop=StopReason.TOOL_CALLS, calls=(CALL,))))
     waits = chat.head
     chat.fork(first)
     chat.switch(waits)
-    asked = Ask(text="Never mind.")
-    assert [call.id for call in chat.calls] == [CALL.id]
-    ahead = chat.preview(asked)
+    turn_request = TurnRequest(text="Never mind.")
+    assert [call.id for call in chat.pending_tool_calls] == [CALL.id]
+    ahead = chat.preview(turn_request)
     assert "look({}): failed" in ahead.messages[-2].text
-    assert chat.ask(asked) == ahead
+    assert chat.ask(turn_request) == ahead
 
 
 def test_a_preview_in_memory_changes_nothing() -> None:
@@ -111,17 +109,17 @@ def test_a_preview_in_memory_changes_nothing() -> None:
 @pytest.mark.parametrize("compacts", [False, True])
 def test_a_preview_of_what_does_not_fit_is_what_asking_gives(layout: str, *, compacts: bool) -> None:
     settings = {"layout": layout, "model": "local", "window": 3000, "reserve": 500, "summarizer": "off"}
-    chat = StoredChat(open_backend("memory:"), "demo", settings)
+    chat = LoggedConversation(open_backend("memory:"), "demo", settings)
     large = "\n".join(f"## Bed {number}\n\n{'Beans and peas. ' * 60}" for number in range(30))
     for number in range(8 if compacts else 1):
-        chat.ask(Ask(text=f"What of bed {number}? {'Tell me more. ' * 20}"), at=NOW)
+        chat.ask(TurnRequest(text=f"What of bed {number}? {'Tell me more. ' * 20}"), at=NOW)
         chat.reply(f"It has {number} beans. {'They grow. ' * 60}", at=NOW)
-    note = make_artifact(Kind.NOTE, text=large, source=Source(path="large.md"))
-    asked = Ask(text="And now?", attach=() if compacts else (note,))
+    note = make_artifact(ArtifactKind.NOTE, text=large, source=ArtifactSource(path="large.md"))
+    turn_request = TurnRequest(text="And now?", attach=() if compacts else (note,))
     if compacts:
-        asked = Ask(text=f"And now? {'Tell me more. ' * 80}")
-    ahead = chat.preview(asked, at=NOW)
-    turn = chat.ask(asked, at=NOW)
+        turn_request = TurnRequest(text=f"And now? {'Tell me more. ' * 80}")
+    ahead = chat.preview(turn_request, at=NOW)
+    turn = chat.ask(turn_request, at=NOW)
     assert ahead.messages == turn.messages
     assert ahead.envelope.warnings == turn.envelope.warnings
     assert (turn.compaction is not None) is compacts

@@ -3,15 +3,15 @@
 import pytest
 from tests.unit.core.compaction.talking import NOW, Story, attaching, make_rules, note, removed
 
-from lamella.core.artifacts.model import Policy
-from lamella.core.budget.thresholds import Budget
-from lamella.core.compaction.rules import ChainRules
-from lamella.core.log.receipt import StepName
+from lamella.core.artifacts.model import AttachmentPolicy
+from lamella.core.budget import TokenBudget
+from lamella.core.compaction.rules import CompactionConfig
+from lamella.core.log.receipts import CompactionStepName
 from lamella.core.log.turn import SystemParts, Turn
 from lamella.core.values import replace
-from lamella.errors import BudgetExceededError
+from lamella.errors import ContextBudgetExceededError
 
-ONLY = ChainRules(steps=(StepName.EXPENDABLE,))
+ONLY = CompactionConfig(steps=(CompactionStepName.EXPENDABLE,))
 CODE = "```python\n" + "print('kept')\n" * 15 + "```"
 PROSE = "It is like this, and then it goes on. " * 6
 
@@ -26,7 +26,7 @@ def talked(*turns: tuple[str, str]) -> Story:
 def gone(story: Story, freed: int) -> list[int]:
     """The numbers of the turns whose replies go when so many tokens must be freed, in their order."""
     taken = set(removed(story.plan(goal=story.tokens() - freed).receipt, "expendable"))
-    return [index for index, exchange in enumerate(story.state.talk.exchanges) if exchange.reply.id in taken]
+    return [index for index, turn in enumerate(story.state.history.turns) if turn.reply.id in taken]
 
 
 def test_in_a_large_conversation_the_old_goes_and_the_new_stays() -> None:
@@ -54,7 +54,7 @@ def test_twenty_messages_come_down_to_any_limit_and_never_to_two(limit: int) -> 
 def test_the_question_asked_now_survives_any_limit_that_it_fits_by_itself() -> None:
     story = talked(*((f"Question {n}?", PROSE) for n in range(20)))
     for window in (4_000, 1_000, 500, 200, 120, 60, 30):
-        story.rules = replace(story.rules, budget=Budget(window=window, reserve=0))
+        story.rules = replace(story.rules, budget=TokenBudget(window=window, reserve=0))
         envelope = story.fit().envelope
         assert envelope.messages[-1].text.endswith("And now?")
         assert envelope.tokens.total <= 0.95 * window
@@ -100,14 +100,14 @@ def test_the_last_exchange_stays_however_long_it_is() -> None:
 
 def test_a_very_long_question_that_does_not_fit_is_named_and_not_cut() -> None:
     story = talked(*((f"Question {n}?", PROSE) for n in range(5)))
-    story.rules = replace(story.rules, budget=Budget(window=2_000, reserve=0))
-    with pytest.raises(BudgetExceededError) as error:
+    story.rules = replace(story.rules, budget=TokenBudget(window=2_000, reserve=0))
+    with pytest.raises(ContextBudgetExceededError) as error:
         story.fit(Turn(text="long " * 2_000))
     assert error.value.protected[0] == "what was typed now (2,500 tokens)"
 
 
 def test_setup_is_kept_by_a_pin_and_not_by_being_early() -> None:
-    setup = note("setup.md", "This is how we work. " * 30, policy=Policy.PIN)
+    setup = note("setup.md", "This is how we work. " * 30, policy=AttachmentPolicy.PIN)
     story = Story(make_rules(ONLY)).say("Read this first.", "I did.", attaching(setup))
     for number in range(12):
         story.say(f"Question {number}?", PROSE)
@@ -132,4 +132,4 @@ def test_what_goes_is_still_in_the_callers_hands() -> None:
     before = story.state
     story.plan(goal=0)
     assert story.state is before
-    assert len(story.state.talk.exchanges) == 12
+    assert len(story.state.history.turns) == 12

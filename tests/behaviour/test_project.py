@@ -9,11 +9,11 @@ import pytest
 from tests.speaking import Speaker
 
 import lamella
-from lamella import Chat, Event, Turn
-from lamella.core.log.call import Movement
+from lamella import Event, StoredConversation, Turn
+from lamella.core.log.call import PrefixChange
 
 MODEL = "anthropic:claude-opus-5-5"
-Send = Callable[[Chat], Turn]
+Send = Callable[[StoredConversation], Turn]
 
 
 @pytest.fixture
@@ -29,19 +29,19 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def send(movements: list[Movement]) -> Send:
-    def sending(chat: Chat) -> Turn:
+def send(movements: list[PrefixChange]) -> Send:
+    def sending(chat: StoredConversation) -> Turn:
         async def main() -> list[Event]:
             return [event async for event in chat.send("Well?", runner="project")]
 
         turn = next(event.turn for event in asyncio.run(main()) if event.turn is not None)
-        movements.append(turn.prefix.movement)
+        movements.append(turn.prefix_change.prefix_change)
         return turn
 
     return sending
 
 
-def open_chat(folder: Path | None, *, url: str = "memory:") -> Chat:
+def open_chat(folder: Path | None, *, url: str = "memory:") -> StoredConversation:
     engine = lamella.open(url, model=MODEL, vault=folder, provider=Speaker(*["Yes."] * 9))  # type: ignore[arg-type]
     return engine.chat("garden", layout="in_place")
 
@@ -99,15 +99,15 @@ def test_a_file_of_the_project_that_leads_out_of_it_or_is_too_large_is_left_out_
 
 
 def test_a_change_of_sources_is_told_once_and_moves_nothing(folder: Path, send: Send) -> None:
-    chat = open_chat(folder)
-    first = send(chat)
+    conversation = open_chat(folder)
+    first = send(conversation)
     (folder / "beds/beans.md").write_text("# Beans\n\nIn May.\n")
     (folder / "bees.md").write_text("# Bees\n")
     (folder / "plan.md").unlink()
-    told = send(chat)
+    told = send(conversation)
     assert "New or changed: beds/beans.md, bees.md. Gone: plan.md." in told.messages[-1].text
     assert told.envelope.prompt.system == first.envelope.prompt.system
-    assert send(chat).messages[-1].text == "Well?"
+    assert send(conversation).messages[-1].text == "Well?"
 
 
 def test_a_change_is_told_once_also_by_another_process(folder: Path, tmp_path: Path, send: Send) -> None:
@@ -120,13 +120,13 @@ def test_a_change_is_told_once_also_by_another_process(folder: Path, tmp_path: P
 
 @pytest.mark.moves_prefix(reason="the project's own instructions are part of the system prompt")
 def test_changed_instructions_hold_from_the_next_question_on(folder: Path, send: Send) -> None:
-    chat = open_chat(folder)
-    send(chat)
+    conversation = open_chat(folder)
+    send(conversation)
     (folder / ".lamella").mkdir()
     (folder / ".lamella/instructions.md").write_text("Use metres.")
-    turn = send(chat)
+    turn = send(conversation)
     assert "Use metres." in turn.envelope.prompt.system.project
-    assert turn.prefix.segment == "project"
+    assert turn.prefix_change.segment == "project"
 
 
 def test_without_a_folder_it_is_a_chat_and_says_so(send: Send) -> None:

@@ -3,94 +3,96 @@
 import pytest
 
 import lamella
-from lamella import Chat, Engine, Note
-from lamella.core.prompt.movement import extends
-from lamella.errors import CallError
+from lamella import Engine, Note, StoredConversation
+from lamella.core.prompt.prefix_change import is_prefix_of
+from lamella.errors import InvalidOperationError
 
 LONG = "It is said in the plan, in its second part, and at some length. And so on it goes, for a while. " * 12
 
 
-def open_chat(layout: str) -> tuple[Engine, Chat]:
+def open_chat(layout: str) -> tuple[Engine, StoredConversation]:
     engine = lamella.open("sqlite://", summarizer="off")
-    chat = engine.chat("desk", layout=layout, window=20_000, reserve=500, model="test:plain")
+    conversation = engine.chat("desk", layout=layout, window=20_000, reserve=500, model="test:plain")
     for number in range(8):
-        chat.ask(f"What is on desk {number}?", attach=[Note(path=f"{number}.md", text=f"Note {number}. " * 30)])
-        chat.reply(LONG)
-    return engine, chat
+        conversation.ask(f"What is on desk {number}?", attach=[Note(path=f"{number}.md", text=f"Note {number}. " * 30)])
+        conversation.reply(LONG)
+    return engine, conversation
 
 
 @pytest.mark.parametrize("layout", ["in_place", "auto"])
 def test_from_here_leaves_every_byte_before_it_as_it_was(layout: str) -> None:
-    engine, chat = open_chat(layout)
+    engine, conversation = open_chat(layout)
     with engine:
-        before = chat.preview("").messages
-        receipt = chat.compact(0.01, since="turn:5")
+        before = conversation.preview("").messages
+        receipt = conversation.compact(0.01, since="turn:5")
         assert receipt is not None
-        turns = chat.turns()
-        assert receipt.since == turns[4].message.id
+        turns = conversation.turns()
+        assert receipt.since_message == turns[4].message.id
         gone = {name for step in receipt.steps for name in step.removed}
         assert gone
         assert gone <= {turn.reply.id for turn in turns[4:-1] if turn.reply is not None}
-        turn = chat.ask("And now?")
-        assert extends(before[:8], turn.messages)
+        turn = conversation.ask("And now?")
+        assert is_prefix_of(before[:8], turn.messages)
         assert turn.messages[9].text != before[9].text
-        assert (str(turn.prefix.cause), turn.prefix.triggered) == ("compacted", True)
-        again = engine.chat("desk").waiting()
+        assert (str(turn.prefix_change.cause), turn.prefix_change.triggered) == ("compacted", True)
+        again = engine.chat("desk").pending_turn()
         assert again is not None
         assert again.messages == turn.messages
-        chat.reply("Yes.")
-        chat.undo(receipt.id)
-        assert chat.receipts() == ()
+        conversation.reply("Yes.")
+        conversation.undo(receipt.id)
+        assert conversation.receipts() == ()
 
 
 @pytest.mark.parametrize("layout", ["library", "in_place"])
 def test_undoing_from_here_is_as_if_it_had_never_been(layout: str) -> None:
-    engine, chat = open_chat(layout)
+    engine, conversation = open_chat(layout)
     with engine:
-        chat.ask("Is that all?")
-        chat.reply(LONG)
-        before = chat.preview("Next?").messages
-        receipt = chat.compact(0.01, since="reply:5", until="turn:6")
+        conversation.ask("Is that all?")
+        conversation.reply(LONG)
+        before = conversation.preview("Next?").messages
+        receipt = conversation.compact(0.01, since="reply:5", until="turn:6")
         assert receipt is not None
         assert receipt.tokens_after < receipt.tokens_before
-        engine.fork("desk", chat.head, name="copy")
-        assert engine.chat("copy").preview("Next?").messages == chat.preview("Next?").messages
-        chat.undo(receipt.id)
-        assert chat.preview("Next?").messages == before
+        engine.fork("desk", conversation.head, name="copy")
+        assert engine.chat("copy").preview("Next?").messages == conversation.preview("Next?").messages
+        conversation.undo(receipt.id)
+        assert conversation.preview("Next?").messages == before
 
 
 def test_where_the_layout_moves_what_stands_before_it_from_here_is_refused() -> None:
-    engine, chat = open_chat("library")
+    engine, conversation = open_chat("library")
     with engine:
-        with pytest.raises(CallError, match=r"The next turn moves what stands before .* by itself: layout library"):
-            chat.plan(0.01, since="turn:5")
-        chat.ask("Is that all?")
-        chat.reply(LONG)
-        before = chat.preview("").messages
-        assert chat.compact(0.01, since="turn:5") is not None
-        assert extends(before[:9], chat.ask("And now?").messages)
+        with pytest.raises(
+            InvalidOperationError, match=r"The next turn moves what stands before .* by itself: layout library"
+        ):
+            conversation.plan(0.01, since="turn:5")
+        conversation.ask("Is that all?")
+        conversation.reply(LONG)
+        before = conversation.preview("").messages
+        assert conversation.compact(0.01, since="turn:5") is not None
+        assert is_prefix_of(before[:9], conversation.ask("And now?").messages)
 
 
 @pytest.mark.parametrize("layout", ["library", "in_place", "auto"])
 def test_up_to_here_takes_nothing_of_what_was_said_after_it(layout: str) -> None:
-    engine, chat = open_chat(layout)
+    engine, conversation = open_chat(layout)
     with engine:
-        planned = chat.plan(0.01, until="turn:3")
+        planned = conversation.plan(0.01, until="turn:3")
         assert planned.receipt is not None
-        turns = chat.turns()
+        turns = conversation.turns()
         messages = {one.id for turn in turns[3:] for one in (turn.message, turn.reply) if one is not None}
         gone = {name for step in planned.receipt.steps for name in step.removed}
         assert gone
         assert gone.isdisjoint({*messages, *(f"{number}.md" for number in range(3, 8))})
-        chat.commit(planned)
-        sent = "\n".join(message.text for message in chat.ask("And now?").messages)
+        conversation.commit(planned)
+        sent = "\n".join(message.text for message in conversation.ask("And now?").messages)
         assert sent.count(LONG) == 5
 
 
 def test_what_is_no_range_is_refused() -> None:
-    engine, chat = open_chat("in_place")
+    engine, conversation = open_chat("in_place")
     with engine:
-        with pytest.raises(CallError, match="No message of the prompt is called 'turn:99'"):
-            chat.plan(since="turn:99")
-        with pytest.raises(CallError, match="turn:2 is before turn:3"):
-            chat.plan(since="turn:3", until="turn:2")
+        with pytest.raises(InvalidOperationError, match="No message of the prompt is called 'turn:99'"):
+            conversation.plan(since="turn:99")
+        with pytest.raises(InvalidOperationError, match="turn:2 is before turn:3"):
+            conversation.plan(since="turn:3", until="turn:2")

@@ -4,38 +4,38 @@ import asyncio
 from decimal import Decimal
 
 import lamella
-from lamella import Call, Chat
-from lamella.core.log.call import Outcome
-from lamella.core.messages.usage import Usage
-from lamella.testing import Line, ScriptedProvider
+from lamella import ModelCall, StoredConversation
+from lamella.core.log.call import CacheOutcome
+from lamella.core.messages import Usage
+from lamella.testing import ScriptedProvider, ScriptedReply
 
 MODEL = "anthropic:claude-opus-5-5"
 LONG = "What of this? " + "word " * 3_000
 
 
-async def drain(chat: Chat, what: object) -> None:
+async def drain(chat: StoredConversation, what: object) -> None:
     async for _ in chat.send(what):  # type: ignore[arg-type]  # a text, or a turn
         pass
 
 
-def talk(*, reopens: bool) -> tuple[list[Call], list[str]]:
+def talk(*, reopens: bool) -> tuple[list[ModelCall], list[str]]:
     """A question asked and answered again; its calls, and what the next turn says of its prefix."""
     first = Usage(plain=3, read=0, write=3_098, output=5)
     again = Usage(plain=3, read=3_098, write=0, output=5)
 
-    async def talking() -> tuple[list[Call], list[str]]:
-        script = ScriptedProvider(Line(text="One.", usage=first), Line(text="Two.", usage=again))
+    async def talking() -> tuple[list[ModelCall], list[str]]:
+        script = ScriptedProvider(ScriptedReply(text="One.", usage=first), ScriptedReply(text="Two.", usage=again))
         async with lamella.open("memory:", model=MODEL, provider=script) as engine:
-            chat = engine.chat("chat")
-            await drain(chat, LONG)
-            chat = engine.chat("chat") if reopens else chat
-            turn = chat.regenerate()
+            conversation = engine.chat("chat")
+            await drain(conversation, LONG)
+            conversation = engine.chat("chat") if reopens else conversation
+            turn = conversation.regenerate()
             assert turn.cache is not None
             assert turn.cost is not None
-            await drain(chat, turn)
-            chat = engine.chat("chat") if reopens else chat
-            (calls,) = chat.ledger()
-            return list(calls), [chat.ask("And?").prefix.cause]
+            await drain(conversation, turn)
+            conversation = engine.chat("chat") if reopens else conversation
+            (calls,) = conversation.ledger()
+            return list(calls), [conversation.ask("And?").prefix_change.cause]
 
     return asyncio.run(talking())
 
@@ -50,10 +50,10 @@ def test_a_regenerated_call_is_predicted_priced_and_judged() -> None:
         assert again.cost.amount is not None
         assert again.cost.amount > Decimal(0)
         assert again.billed is not None
-        assert again.verdict.outcome is Outcome.HIT
+        assert again.verdict.outcome is CacheOutcome.HIT
         assert causes == ["none"]
 
 
 def test_the_ledger_has_every_call_that_was_made_for_a_question() -> None:
     calls, _ = talk(reopens=False)
-    assert [call.verdict.outcome for call in calls] == [Outcome.FIRST, Outcome.HIT]
+    assert [call.verdict.outcome for call in calls] == [CacheOutcome.FIRST, CacheOutcome.HIT]

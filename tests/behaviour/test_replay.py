@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from lamella.engine.dialogue.turn import TurnView
-from lamella.errors import SettingError, SourceMissingError
+from lamella.conversation.turn import BuiltTurn
+from lamella.errors import SettingError, SourceNotFoundError
 from lamella.wiring import parse_transcript, replay_transcript
 
 
-def replay(beside: Path = Path(), overrides: dict[str, object] | None = None, **fields: object) -> Iterator[TurnView]:
+def replay(beside: Path = Path(), overrides: dict[str, object] | None = None, **fields: object) -> Iterator[BuiltTurn]:
     data = json.dumps({"lamella": 1, **fields}).encode()
-    return replay_transcript(parse_transcript(data, name="t"), overrides=overrides or {}, beside=beside)
+    return replay_transcript(parse_transcript(data, name="t"), overrides=overrides or {}, base_folder=beside)
 
 
 def test_replies_and_settings_of_the_file_are_used() -> None:
@@ -37,7 +37,7 @@ def test_the_vault_is_relative_to_the_transcript(tmp_path: Path) -> None:
 
 
 def test_a_missing_vault_is_said_before_the_first_turn(tmp_path: Path) -> None:
-    with pytest.raises(SourceMissingError, match="no vault folder"):
+    with pytest.raises(SourceNotFoundError, match="no vault folder"):
         replay(tmp_path, vault="nowhere", turns=[])
 
 
@@ -51,7 +51,7 @@ def test_a_choice_that_does_not_exist_names_those_that_do(settings: dict[str, ob
 def test_turns_are_built_one_at_a_time() -> None:
     turns = replay(turns=[{"user": "good"}, {"user": "bad", "attach": [{"kind": "note", "path": "x.md"}]}])
     assert next(turns).number == 1
-    with pytest.raises(SourceMissingError):
+    with pytest.raises(SourceNotFoundError):
         next(turns)
 
 

@@ -7,10 +7,10 @@ import pytest
 
 import lamella
 from lamella import Conversation
-from lamella.core.log.placement import Form
-from lamella.core.messages.model import Message
+from lamella.conversation.turn import BuiltTurn
+from lamella.core.log.turn import ArtifactForm
+from lamella.core.messages import Message
 from lamella.core.prompt.layers.model import LayerId, SegmentKind
-from lamella.engine.dialogue.turn import TurnView
 
 
 class Retelling:
@@ -26,7 +26,7 @@ class Retelling:
         return self.answer
 
 
-def talk(summarizer: Retelling | None, turns: int) -> TurnView:
+def talk(summarizer: Retelling | None, turns: int) -> BuiltTurn:
     chat = Conversation(history="strip", summarizer=summarizer)
     for number in range(turns):
         turn = chat.ask(f"Question {number} about src/file{number}.py?")
@@ -34,9 +34,9 @@ def talk(summarizer: Retelling | None, turns: int) -> TurnView:
     return turn
 
 
-def strip(turn: TurnView) -> str:
+def strip(turn: BuiltTurn) -> str:
     (block,) = [s for s in turn.envelope.layer(LayerId.L4).segments if s.kind == SegmentKind.SUMMARY]
-    assert block.form is Form.SUMMARY
+    assert block.form is ArtifactForm.SUMMARY
     return block.text
 
 
@@ -72,10 +72,10 @@ def test_where_the_summary_is_refused_the_outline_stands_and_the_turn_says_why(a
 def test_reopened_without_a_summariser_it_sends_the_summary_it_has(tmp_path: Path, layout: str) -> None:
     url = f"sqlite:///{tmp_path}/chats.db"
     with lamella.open(url, summarizer=Retelling("They went through the files.")) as engine:
-        chat = engine.chat("chat", history="strip", layout=layout)
+        conversation = engine.chat("chat", history="strip", layout=layout)
         for number in range(12):
-            sent = chat.ask(f"Question {number}?", fold=number == 11)
-            chat.reply(f"Answer {number}, and some words to make it longer than a summary.")
+            sent = conversation.ask(f"Question {number}?", fold=number == 11)
+            conversation.reply(f"Answer {number}, and some words to make it longer than a summary.")
     with lamella.open(url) as engine:
         again = engine.chat("chat").regenerate()
     assert [message.text for message in again.messages] == [message.text for message in sent.messages]

@@ -9,8 +9,8 @@ import pytest
 
 import lamella
 from lamella import Conversation, Note
-from lamella.providers import Reply, StopReason, ToolCall, ToolOutput
-from lamella.testing import Line, ScriptedProvider
+from lamella.providers import ModelReply, StopReason, ToolCall, ToolOutput
+from lamella.testing import ScriptedProvider, ScriptedReply
 
 PAGE = "All the words of a page that was read. " * 120
 
@@ -36,7 +36,7 @@ def test_earlier_results_of_a_running_turn_become_stubs_and_the_last_two_rounds_
     chat.ask("Read the book.", tools=[read_page])
     for number in range(8):
         chat.reply(reply(number))
-        turn = chat.give([ToolOutput(call=f"c{number}", output=read_page(number))])
+        turn = chat.submit_tool_outputs([ToolOutput(call=f"c{number}", output=read_page(number))])
         assert turn.tokens.total <= turn.tokens.limit
     results = [message.text for message in turn.messages if message.role == "tool"]
     assert len(results) == 8
@@ -46,15 +46,15 @@ def test_earlier_results_of_a_running_turn_become_stubs_and_the_last_two_rounds_
 
 
 def test_a_running_turn_with_stubs_is_sent_the_same_after_a_reload() -> None:
-    calls = [Line(text="", calls=(ToolCall(id=f"c{n}", name="look", arguments="{}"),)) for n in range(7)]
+    calls = [ScriptedReply(text="", calls=(ToolCall(id=f"c{n}", name="look", arguments="{}"),)) for n in range(7)]
     engine = lamella.open("memory:", model="scripted:x", provider=ScriptedProvider(*calls))
     settings = {"layout": "in_place", "window": 8_000, "reserve": 500}
-    chat = engine.chat("book", **settings)
-    chat.ask("Read the book.", tools=[read_page])
+    conversation = engine.chat("book", **settings)
+    conversation.ask("Read the book.", tools=[read_page])
     for number in range(7):
-        chat.reply(reply(number))
-        chat.give([ToolOutput(call=f"c{number}", output=read_page(number))])
-    live = chat.ask("And?").messages
+        conversation.reply(reply(number))
+        conversation.submit_tool_outputs([ToolOutput(call=f"c{number}", output=read_page(number))])
+    live = conversation.ask("And?").messages
     again = engine.chat("book").regenerate().messages
     assert [message.to_dict() for message in again] == [message.to_dict() for message in live]
 
@@ -68,8 +68,8 @@ def test_results_that_could_not_be_sent_at_all_become_stubs_and_the_turn_goes_on
     chat.ask("What is on the desks?")
     for number, size in enumerate(sizes):
         call = ToolCall(id=f"c{number}", name="look", arguments="{}")
-        chat.reply(Reply(text="", calls=(call,), stop=StopReason.TOOLS))
-        turn = chat.give([ToolOutput(call=call.id, output=f"Desk {number}. " * size)])
+        chat.reply(ModelReply(text="", calls=(call,), stop=StopReason.TOOL_CALLS))
+        turn = chat.submit_tool_outputs([ToolOutput(call=call.id, output=f"Desk {number}. " * size)])
         assert turn.tokens.total <= 0.95 * 1_500
     sent = [message.text for message in turn.messages]
     for number, size in enumerate(sizes):
@@ -81,19 +81,19 @@ def test_results_that_could_not_be_sent_at_all_become_stubs_and_the_turn_goes_on
 @pytest.mark.parametrize("layout", ["library", "in_place", "auto"])
 def test_rounds_that_have_no_room_leave_a_line_and_are_opened_anew_the_same(layout: str, tmp_path: Path) -> None:
     place = f"sqlite:///{tmp_path / 'chats.db'}"
-    chat = lamella.open(place, summarizer="off").chat("long", layout=layout, window=1_500, reserve=0)
-    chat.ask("Read the book.", attach=[Note(path="a.md", text="Some words. " * 260)], tools=[read_page])
+    conversation = lamella.open(place, summarizer="off").chat("long", layout=layout, window=1_500, reserve=0)
+    conversation.ask("Read the book.", attach=[Note(path="a.md", text="Some words. " * 260)], tools=[read_page])
     for number in range(12):
-        chat.reply(reply(number))
-        turn = chat.give([ToolOutput(call=f"c{number}", output=read_page(number))])
+        conversation.reply(reply(number))
+        turn = conversation.submit_tool_outputs([ToolOutput(call=f"c{number}", output=read_page(number))])
         assert turn.tokens.total <= 0.95 * 1_500
     results = [message.text for message in turn.messages if message.role == "tool"]
     assert len(results) < 12
     assert results[0].startswith(f"<left_out>{12 - len(results)} earlier calls of this turn; recall finds")
-    assert chat.recall("Page 0")[0].passage.text == read_page(0)
-    chat.reply("That is all.")
+    assert conversation.recall("Page 0")[0].passage.text == read_page(0)
+    conversation.reply("That is all.")
     anew = lamella.open(place, summarizer="off").chat("long")
-    assert anew.preview("Why?").messages == chat.preview("Why?").messages
+    assert anew.preview("Why?").messages == conversation.preview("Why?").messages
 
 
 @pytest.mark.parametrize("layout", ["library", "in_place", "auto"])
@@ -102,8 +102,8 @@ def test_what_was_attached_makes_room_for_the_last_call_of_its_turn_and_says_so(
     turn = chat.ask("Read it.", attach=[Note(path="a.md", text="Some words. " * 430)], tools=[read_page])
     assert "Some words." in turn.messages[-1].text
     call = ToolCall(id="c", name="read_page", arguments='{"number": 1, "why": "' + "because " * 400 + '"}')
-    chat.reply(Reply(text="", calls=(call,), stop=StopReason.TOOLS))
-    turn = chat.give([ToolOutput(call="c", output=read_page(1))])
+    chat.reply(ModelReply(text="", calls=(call,), stop=StopReason.TOOL_CALLS))
+    turn = chat.submit_tool_outputs([ToolOutput(call="c", output=read_page(1))])
     (asked,) = [message.text for message in turn.messages if message.role == "user"]
     assert "- a.md\n</left_out>" in asked
     assert "Some words." not in asked
@@ -113,15 +113,15 @@ def test_what_was_attached_makes_room_for_the_last_call_of_its_turn_and_says_so(
 @pytest.mark.parametrize("before", ["library", "auto"])
 @pytest.mark.parametrize("now", ["library", "in_place", "auto"])
 def test_a_turn_in_another_layout_goes_on_when_its_rounds_have_to_make_room(before: str, now: str) -> None:
-    chat = lamella.open("memory:", summarizer="off").chat("book", layout=before, window=8_000, reserve=0)
+    conversation = lamella.open("memory:", summarizer="off").chat("book", layout=before, window=8_000, reserve=0)
     for number in range(3):
         note = Note(path=f"{number}.md", text=f"Note {number}.")
-        chat.ask(f"Question {number}?", attach=[note], tools=[read_page])
-        chat.reply(PAGE)
-    chat.set(layout=now)
-    chat.ask("Read the book.")
+        conversation.ask(f"Question {number}?", attach=[note], tools=[read_page])
+        conversation.reply(PAGE)
+    conversation.set(layout=now)
+    conversation.ask("Read the book.")
     for number in range(8):
-        chat.reply(reply(number))
-        turn = chat.give([ToolOutput(call=f"c{number}", output=read_page(number))])
+        conversation.reply(reply(number))
+        turn = conversation.submit_tool_outputs([ToolOutput(call=f"c{number}", output=read_page(number))])
         assert turn.tokens.total <= turn.tokens.limit
-    assert chat.receipts()
+    assert conversation.receipts()

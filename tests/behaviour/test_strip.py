@@ -4,7 +4,7 @@ import pytest
 from tests.conftest import Watched
 from tests.unit.pictures import png
 
-from lamella import Note, Picture, Selection, ToolResult
+from lamella import Image, Note, Selection, ToolResult
 from lamella.core.prompt.layers.model import LayerId
 
 PROMOTES = pytest.mark.moves_prefix(reason="in layout library what was attached leaves its message")
@@ -16,7 +16,7 @@ def test_in_library_earlier_messages_are_typed_text_replies_and_the_calls_of_too
     chat = converse()
     chat.ask(
         "one",
-        attach=[Note(path="a.md", text="A"), Selection(path="a.md", text="S"), Picture(data=png(1, 1))],
+        attach=[Note(path="a.md", text="A"), Selection(path="a.md", text="S"), Image(data=png(1, 1))],
         results=[ToolResult(name="t", output="T")],
     )
     chat.reply("first answer")

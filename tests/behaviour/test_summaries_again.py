@@ -5,12 +5,12 @@ from itertools import cycle
 
 import pytest
 from _pytest.mark import ParameterSet
-from tests.unit.engine.backends import make_backend
+from tests.unit.conversation.backends import make_backend
 
 from lamella import Message
-from lamella.adapters.stores.memory import MemoryStore
+from lamella.conversation.conversation import StoredConversation
 from lamella.core.values import replace
-from lamella.engine.chat import Chat
+from lamella.stores.memory import InMemoryStore
 
 GOOD = "They talked, and went on."
 MOODS: dict[str, tuple[str | None, ...]] = {
@@ -49,20 +49,20 @@ class Moody:
 
 def play(moods: Sequence[str | None], layout: str, history: str, *, reopens: bool) -> tuple[list[list[str]], int]:
     """What each turn sends, in a chat that stays open or is opened anew before each turn; and what was asked for."""
-    moody, store = Moody(*moods), MemoryStore()
+    moody, store = Moody(*moods), InMemoryStore()
     backend = make_backend(store)
-    backend = replace(backend, world=replace(backend.world, summarizer=moody))
+    backend = replace(backend, adapters=replace(backend.adapters, summarizer=moody))
     settings = {"window": 3_000, "reserve": 0, "layout": layout, "history": history}
-    chat = Chat(backend, "chat", settings)
+    conversation = StoredConversation(backend, "chat", settings)
     sent: list[list[str]] = []
     for number in range(40):
         if reopens:
-            chat = Chat(backend, "chat", settings)
+            conversation = StoredConversation(backend, "chat", settings)
         if number % 13 == 12:
-            chat.plan(0.2)
-        turn = chat.ask(f"Question {number}, and why so?", fold=history == "strip" and number % 5 == 4)
+            conversation.plan(0.2)
+        turn = conversation.ask(f"Question {number}, and why so?", fold=history == "strip" and number % 5 == 4)
         sent.append([message.text for message in turn.messages])
-        chat.reply(f"Answer {number}. " + "because of that " * 40)
+        conversation.reply(f"Answer {number}. " + "because of that " * 40)
     return sent, moody.asked
 
 
@@ -77,13 +77,15 @@ def test_live_and_reopened_send_the_same_bytes_whatever_the_summariser_did(
 
 @pytest.mark.layout("library")
 def test_a_summariser_that_failed_is_asked_again_for_the_same_turns_by_a_chat_that_stays_open() -> None:
-    moody, store = Moody(None, GOOD), MemoryStore()
+    moody, store = Moody(None, GOOD), InMemoryStore()
     backend = make_backend(store)
-    chat = Chat(replace(backend, world=replace(backend.world, summarizer=moody)), "chat", {"history": "strip"})
+    conversation = StoredConversation(
+        replace(backend, adapters=replace(backend.adapters, summarizer=moody)), "chat", {"history": "strip"}
+    )
     warned: list[bool] = []
     for number in range(13):
-        turn = chat.ask(f"Question {number}?")
+        turn = conversation.ask(f"Question {number}?")
         warned.append(any("stand as their outline" in warning for warning in turn.envelope.warnings))
-        chat.reply(f"Answer {number}, and some words to make it longer than a summary.")
+        conversation.reply(f"Answer {number}, and some words to make it longer than a summary.")
     assert (warned.count(True), moody.asked) == (1, 2)
     assert any(GOOD in message.text for message in turn.messages)

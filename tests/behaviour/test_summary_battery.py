@@ -20,7 +20,7 @@ from tests.behaviour.battery import (
     USERS,
 )
 
-from lamella.core.compaction.checking import check_summary
+from lamella.core.compaction.summary_checks import find_summary_problem
 
 LYING = (*MISQUOTED, *INVENTED, *ORDERING, *LEAKING, *ODDLY_MARKED, *NEARLY_SAID, *TOLD_TO, *PRESSED)
 TRUE = (*HONEST, *RETOLD)
@@ -28,7 +28,9 @@ TRUE = (*HONEST, *RETOLD)
 
 def check(text: str) -> str | None:
     replaced = [text for pair in zip(USERS, REPLIES, strict=True) for text in pair]
-    return check_summary(text, replaced=replaced, users=USERS, tokens=50, replaced_tokens=400, max_tokens=500)
+    return find_summary_problem(
+        text, replaced_texts=replaced, user_texts=USERS, tokens=50, replaced_tokens=400, max_tokens=500
+    )
 
 
 @pytest.mark.parametrize("text", LYING)

@@ -32,7 +32,7 @@ def test_a_changed_part_leaves_the_parts_before_it_byte_for_byte(converse: type[
     turn = chat.ask("two", system={"memory": "N."})
     assert turn.messages[0].text == "B.\n\nP.\n\nN."
     assert turn.messages[0].text[: before.index("M.")] == before[: before.index("M.")]
-    assert str(turn.prefix.movement) == "system_changed(memory)"
+    assert str(turn.prefix_change.prefix_change) == "system_changed(memory)"
 
 
 @pytest.mark.moves_prefix(reason="project changes, and with it the system message")
@@ -44,7 +44,7 @@ def test_a_part_stays_changed_from_its_turn_on(converse: type[Watched]) -> None:
     chat.reply("r")
     third = chat.ask("three")
     assert third.messages[0].text == "B.\n\nQ."
-    assert third.prefix.cause == "none"
+    assert third.prefix_change.cause == "none"
 
 
 def test_a_part_given_again_with_the_same_text_changes_nothing(converse: type[Watched]) -> None:
@@ -52,7 +52,7 @@ def test_a_part_given_again_with_the_same_text_changes_nothing(converse: type[Wa
     chat.ask("one")
     chat.reply("r")
     second = chat.ask("two", system={"memory": "M."})
-    assert (second.prefix.cause, second.envelope.epoch) == ("none", 0)
+    assert (second.prefix_change.cause, second.envelope.epoch) == ("none", 0)
 
 
 @pytest.mark.moves_prefix(reason="L1 is emptied")
@@ -62,7 +62,7 @@ def test_a_part_can_be_emptied(converse: type[Watched]) -> None:
     chat.reply("r")
     turn = chat.ask("two", system="")
     assert [message.role for message in turn.messages] == ["user", "assistant", "user"]
-    assert str(turn.prefix.movement) == "system_changed(base)"
+    assert str(turn.prefix_change.prefix_change) == "system_changed(base)"
 
 
 def test_braces_stay_as_written_in_every_part_but_instructions(converse: type[Watched]) -> None:
@@ -77,7 +77,7 @@ def test_line_ends_and_byte_order_marks_of_an_editor_are_no_part_of_it(converse:
     first = chat.ask("one")
     assert first.messages[0].text == "Be brief.\nBe kind.\n"
     chat.reply("r")
-    assert str(chat.ask("two", system={part: "Be brief.\nBe kind.\n"}).prefix.movement) == "none"
+    assert str(chat.ask("two", system={part: "Be brief.\nBe kind.\n"}).prefix_change.prefix_change) == "none"
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ from tests.conftest import Watched
 from tests.unit.seen import attached, library, sent
 
 from lamella import ActiveNote, Note, Selection
-from lamella.adapters.sources.opening import open_sources
+from lamella.conversation.turn_reader import AttachmentResolver
 from lamella.core.prompt.layers.model import LayerId
-from lamella.core.prompt.templates import expand_typed
-from lamella.engine.dialogue.reading.turns import TurnReader
+from lamella.core.prompt.templates import expand_typed_text
+from lamella.sources.open_sources import open_sources
 
 INSTRUCTED = pytest.mark.moves_prefix(reason="a note drawn into the instructions changes")
 
@@ -149,8 +149,8 @@ def test_later_the_strip_repeats_what_was_sent_and_the_note_is_in_the_library(
 
 
 def test_how_a_note_came_in_is_kept_with_it(vault: Path) -> None:
-    reading = TurnReader(open_sources(vault)(), known=())
-    drawn = expand_typed("{[[Spec]]} {docs}", reading.resolve)
+    reading = AttachmentResolver(open_sources(vault)(), known=())
+    drawn = expand_typed_text("{[[Spec]]} {docs}", reading.resolve_template)
     assert [artifact.source.via for artifact in drawn.artifacts] == ["template", "template:docs", "template:docs"]
 
 
@@ -171,7 +171,7 @@ def test_a_changed_note_in_the_instructions_is_a_changed_instruction(
     chat.reply("r")
     (vault / "Spec.md").write_text("another text", encoding="utf-8")
     turn = chat.ask("two")
-    assert str(turn.prefix.movement) == "system_changed(instructions)"
+    assert str(turn.prefix_change.prefix_change) == "system_changed(instructions)"
     assert "another text" in turn.messages[0].text
     assert turn.envelope.epoch == 1
 

@@ -4,7 +4,7 @@ import pytest
 from tests.conftest import Watched
 
 from lamella import Note
-from lamella.errors import CallError, LamellaError, SettingError
+from lamella.errors import InvalidOperationError, LamellaError, SettingError
 
 
 def test_turns_are_numbered_from_one(converse: type[Watched]) -> None:
@@ -13,7 +13,7 @@ def test_turns_are_numbered_from_one(converse: type[Watched]) -> None:
 
 
 def test_a_reply_before_any_question_is_an_error(converse: type[Watched]) -> None:
-    with pytest.raises(CallError, match="no open turn") as caught:
+    with pytest.raises(InvalidOperationError, match="no open turn") as caught:
         converse().reply("r")
     assert caught.value.code == "bad_call"
 
@@ -22,7 +22,7 @@ def test_a_second_reply_is_an_error_and_the_first_one_stays(converse: type[Watch
     chat = converse()
     chat.ask("one")
     chat.reply("first")
-    with pytest.raises(CallError):
+    with pytest.raises(InvalidOperationError):
         chat.reply("second")
     assert [message.text for message in chat.ask("two").messages] == ["one", "first", "two"]
 

@@ -3,12 +3,12 @@
 from typing import Any
 
 import pytest
-from tests.unit.engine.backends import make_backend
+from tests.unit.conversation.backends import make_backend
 
-from lamella import Chat
-from lamella.adapters.stores.memory import MemoryStore
+from lamella import StoredConversation
+from lamella.conversation.import_export import ConversationRepository
 from lamella.core.values import replace
-from lamella.engine.keeping.conversations import Conversations
+from lamella.stores.memory import InMemoryStore
 
 TWO = ("openai:gpt-5", "anthropic:claude-opus-5-5")
 
@@ -16,19 +16,19 @@ TWO = ("openai:gpt-5", "anthropic:claude-opus-5-5")
 @pytest.mark.parametrize("layout", ["library", "in_place"])
 @pytest.mark.parametrize("every", [1, 1_000])
 def test_a_question_that_two_models_answered_goes_on_with_the_model_of_its_branch(layout: str, every: int) -> None:
-    backend = replace(make_backend(MemoryStore()), checkpoint_every=every)
-    chat = Chat(backend, "chat", {"layout": layout, "model": TWO[0]})
-    chat.ask("one")
-    chat.reply("yes")
-    sent = [chat.ask("two").messages]
-    chat.reply("from the first")
-    heads = [chat.head]
-    sent.append(chat.regenerate(model=TWO[1]).messages)
-    chat.reply("from the second")
-    heads.append(chat.head)
+    backend = replace(make_backend(InMemoryStore()), checkpoint_every=every)
+    conversation = StoredConversation(backend, "chat", {"layout": layout, "model": TWO[0]})
+    conversation.ask("one")
+    conversation.reply("yes")
+    sent = [conversation.ask("two").messages]
+    conversation.reply("from the first")
+    heads = [conversation.head]
+    sent.append(conversation.regenerate(model=TWO[1]).messages)
+    conversation.reply("from the second")
+    heads.append(conversation.head)
     for head, model, messages in zip(heads, TWO, sent, strict=True):
-        chat.switch(head)
-        opened = Chat(backend, "chat", {})
+        conversation.switch(head)
+        opened = StoredConversation(backend, "chat", {})
         assert opened.preview("three").envelope.model == model
         *_, last = opened.replay()
         assert (last.envelope.model, [one.text for one in last.messages]) == (model, [one.text for one in messages])
@@ -38,5 +38,5 @@ def test_a_question_that_two_models_answered_goes_on_with_the_model_of_its_branc
         opened.switch(head)
         question = opened.turns()[-1].message.id
         assert opened.edit(question, "two, then").envelope.model == model
-        chat.reload()
-    assert list(Conversations(backend.store, backend.clock).verify()) == []
+        conversation.reload()
+    assert list(ConversationRepository(backend.store, backend.clock).verify()) == []

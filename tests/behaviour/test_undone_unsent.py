@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import lamella
-from lamella import Chat, Conversation, Note, ToolResult
+from lamella import Conversation, Note, StoredConversation, ToolResult
 
 LONG = json.loads(Path("examples/long.json").read_text(encoding="utf-8"))
 VAULT = Path("examples/vault")
@@ -16,7 +16,7 @@ LATER = BEGAN + timedelta(minutes=10)
 LAYOUTS = ["library", "in_place", "auto"]
 
 
-def talk(chat: Chat | Conversation) -> None:
+def talk(chat: StoredConversation | Conversation) -> None:
     for number, turn in enumerate(LONG["turns"]):
         notes = [
             Note(path=one["path"], text=(VAULT / one["path"]).read_text(encoding="utf-8"))
@@ -27,31 +27,31 @@ def talk(chat: Chat | Conversation) -> None:
         chat.reply(turn["reply"])
 
 
-def look(chat: Chat | Conversation) -> tuple[object, str]:
+def look(chat: StoredConversation | Conversation) -> tuple[object, str]:
     turn = chat.preview("Where were we?", at=LATER)
-    return turn.messages, str(turn.prefix.movement)
+    return turn.messages, str(turn.prefix_change.prefix_change)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_in_a_store_the_next_request_is_the_same_also_once_it_is_opened_anew(layout: str, tmp_path: Path) -> None:
     place = f"sqlite:///{tmp_path / 'chats.db'}"
-    chat = lamella.open(place, summarizer="off").chat(
+    conversation = lamella.open(place, summarizer="off").chat(
         "long", layout=layout, model=LONG["model"], window=6_000, reserve=500
     )
-    talk(chat)
-    before = look(chat)
-    chat.commit(chat.plan(to=0.2))
-    assert look(chat) != before
-    chat.commit(chat.plan(to=0.15))
-    chat.undo()
-    chat.undo()
-    assert look(chat) == before
+    talk(conversation)
+    before = look(conversation)
+    conversation.commit(conversation.plan(to=0.2))
+    assert look(conversation) != before
+    conversation.commit(conversation.plan(to=0.15))
+    conversation.undo()
+    conversation.undo()
+    assert look(conversation) == before
     assert look(lamella.open(place, summarizer="off").chat("long")) == before
     # Also while it waits for its answer: whoever opens it then sends the same.
-    asked = chat.ask("Where were we?", at=LATER)
-    assert (asked.messages, str(asked.prefix.movement)) == before
+    asked = conversation.ask("Where were we?", at=LATER)
+    assert (asked.messages, str(asked.prefix_change.prefix_change)) == before
     anew = lamella.open(place, summarizer="off").chat("long")
-    assert anew.preview("Hm?", at=LATER).messages == chat.preview("Hm?", at=LATER).messages
+    assert anew.preview("Hm?", at=LATER).messages == conversation.preview("Hm?", at=LATER).messages
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

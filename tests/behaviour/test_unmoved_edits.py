@@ -3,85 +3,85 @@
 from collections.abc import Callable
 
 import pytest
-from tests.unit.engine.backends import make_chat
+from tests.unit.conversation.backends import make_chat
 
 from lamella import Note, ToolResult, Turn
-from lamella.adapters.stores.memory import MemoryStore
-from lamella.engine.chat import Chat
+from lamella.conversation.conversation import StoredConversation
+from lamella.stores.memory import InMemoryStore
 
 LONG = "I would rather keep it as it is. " * 40
 
 
 @pytest.mark.parametrize("deed", ["edit", "fork"])
 def test_an_edit_or_a_branch_before_which_nothing_changed_moves_no_byte_before_it(deed: str) -> None:
-    store = MemoryStore()
-    chat = make_chat(store, layout="in_place")
+    store = InMemoryStore()
+    conversation = make_chat(store, layout="in_place")
     note = Note(path="a.md", text="Apple.")
-    chat.ask("q1", attach=[note], results=[ToolResult(name="search", output="found")])
-    chat.reply("a1")
-    first = chat.turns()[-1].reply
-    sent = chat.ask("q2", attach=[Note(path="b.md", text="Berry.")])
-    chat.reply("a2")
+    conversation.ask("q1", attach=[note], results=[ToolResult(name="search", output="found")])
+    conversation.reply("a1")
+    first = conversation.turns()[-1].reply
+    sent = conversation.ask("q2", attach=[Note(path="b.md", text="Berry.")])
+    conversation.reply("a2")
     assert first is not None
     if deed == "edit":
-        turn = chat.edit(sent.envelope.message_id, "q2, better")
+        turn = conversation.edit(sent.envelope.message_id, "q2, better")
     else:
-        chat.fork(first.id)
-        turn = chat.ask("q2, better", attach=[Note(path="b.md", text="Berry.")])
+        conversation.fork(first.id)
+        turn = conversation.ask("q2, better", attach=[Note(path="b.md", text="Berry.")])
     assert turn.messages[:-1] == sent.messages[:-1]
     assert turn.cache is not None
     assert turn.cache.read >= sum(message.tokens for message in sent.messages[:-1])
-    assert turn.prefix.triggered
+    assert turn.prefix_change.triggered
     again = make_chat(store)
     assert [message.text for message in again.regenerate().messages] == [message.text for message in turn.messages]
-    chat.reply("a2, better")
-    last = chat.ask("q3")
+    conversation.reply("a2, better")
+    last = conversation.ask("q3")
     assert last.messages[: len(turn.messages)] == turn.messages
     assert make_chat(store).regenerate().messages == last.messages
-    *_, played = chat.replay()
+    *_, played = conversation.replay()
     assert played.messages == last.messages
 
 
 def test_an_edit_of_a_question_that_folds_folds_again() -> None:
-    store = MemoryStore()
-    chat = make_chat(store, layout="in_place")
+    store = InMemoryStore()
+    conversation = make_chat(store, layout="in_place")
     for number in (1, 2):
-        chat.ask(f"q{number}")
-        chat.reply(f"a{number}")
-    folded = chat.ask("q4", fold=True)
-    chat.reply("a4")
-    turn = chat.edit(folded.envelope.message_id, "q4, better")
+        conversation.ask(f"q{number}")
+        conversation.reply(f"a{number}")
+    folded = conversation.ask("q4", fold=True)
+    conversation.reply("a4")
+    turn = conversation.edit(folded.envelope.message_id, "q4, better")
     assert (turn.envelope.epoch, turn.messages[:-1]) == (1, folded.messages[:-1])
-    chat.reply("a4, better")
-    early = chat.edit(chat.turns()[0].message.id, "q1, better")
+    conversation.reply("a4, better")
+    early = conversation.edit(conversation.turns()[0].message.id, "q1, better")
     assert early.envelope.epoch == 0, "nothing came before it"
 
 
-def talk(*, compacts: str, ask: Callable[[Chat, str | None], Turn]) -> Turn:
+def talk(*, compacts: str, ask: Callable[[StoredConversation, str | None], Turn]) -> Turn:
     """Four turns, then a branch from the second: compacted before the fourth, after all of them, or never."""
-    chat = make_chat(layout="in_place")
+    conversation = make_chat(layout="in_place")
     heads: list[str] = []
     for number, answer in enumerate((LONG, "a2", "a3", "a4"), start=1):
-        assert (compacts, number) != ("before", 4) or chat.compact(0.0001) is not None
-        chat.ask(f"q{number}", attach=[Note(path="a.md", text="Apple.")] if number == 1 else ())
-        chat.reply(answer)
-        heads.append(chat.head)
-    chat.fork(heads[1])
-    receipt = chat.compact(0.0001) if compacts == "after" else None
+        assert (compacts, number) != ("before", 4) or conversation.compact(0.0001) is not None
+        conversation.ask(f"q{number}", attach=[Note(path="a.md", text="Apple.")] if number == 1 else ())
+        conversation.reply(answer)
+        heads.append(conversation.head)
+    conversation.fork(heads[1])
+    receipt = conversation.compact(0.0001) if compacts == "after" else None
     assert compacts != "after" or receipt is not None
-    return ask(chat, None if receipt is None else receipt.id)
+    return ask(conversation, None if receipt is None else receipt.id)
 
 
 def test_a_branch_from_before_a_compaction_goes_on_as_if_that_had_never_been() -> None:
     compacted, twin = (talk(compacts=when, ask=lambda chat, _: chat.ask("q5")) for when in ("before", "never"))
     assert compacted.messages == twin.messages
     assert compacted.envelope.layers == twin.envelope.layers
-    assert compacted.prefix.cause == "branch", "what was sent last was folded"
-    assert compacted.prefix.triggered
+    assert compacted.prefix_change.cause == "branch", "what was sent last was folded"
+    assert compacted.prefix_change.triggered
 
 
 def test_what_a_branch_was_asked_under_leaves_no_trace_once_it_is_undone() -> None:
-    def ask(chat: Chat, receipt: str | None) -> Turn:
+    def ask(chat: StoredConversation, receipt: str | None) -> Turn:
         chat.ask("q5")
         chat.reply("a5")
         if receipt is not None:

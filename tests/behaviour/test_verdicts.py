@@ -4,7 +4,7 @@ import pytest
 from tests.conftest import Watched
 
 import lamella
-from lamella.core.log.call import Outcome
+from lamella.core.log.call import CacheOutcome
 
 BLOCK = 2_048
 
@@ -24,9 +24,11 @@ def answer(text: str, *, prompt: int, cached: int) -> dict[str, object]:
     }
 
 
-@pytest.mark.parametrize(("short_by", "outcome"), [(0, Outcome.HIT), (1, Outcome.HIT), (2, Outcome.EVICTED)])
+@pytest.mark.parametrize(
+    ("short_by", "outcome"), [(0, CacheOutcome.HIT), (1, CacheOutcome.HIT), (2, CacheOutcome.EVICTED)]
+)
 def test_a_cache_that_serves_one_block_less_than_expected_hit_and_two_less_did_not(
-    converse: type[Watched], short_by: int, outcome: Outcome
+    converse: type[Watched], short_by: int, outcome: CacheOutcome
 ) -> None:
     chat = converse(model="openai:gpt-5.5", layout="in_place")
     first = chat.ask("word " * 4 * BLOCK)
@@ -51,19 +53,19 @@ def test_another_effort_is_a_miss_that_is_predicted_where_the_cache_depends_on_i
     model: str, least: int, outcome: str, says: str
 ) -> None:
     with lamella.open("memory:") as engine:
-        chat = engine.chat("demo", model=model, layout="in_place")
-        first = chat.ask("word " * 4 * BLOCK)
-        chat.reply(answer("Yes.", prompt=first.tokens.total, cached=0))
-        chat.set(reasoning_effort="high")
-        second = chat.ask("And now?")
+        conversation = engine.chat("demo", model=model, layout="in_place")
+        first = conversation.ask("word " * 4 * BLOCK)
+        conversation.reply(answer("Yes.", prompt=first.tokens.total, cached=0))
+        conversation.set(reasoning_effort="high")
+        second = conversation.ask("And now?")
         assert second.cache is not None
         assert (second.cache.read >= least, second.cache.read > 0) == (True, least > 0)
-        assert second.prefix.cause == "none"
-        chat.reply(answer("Yes.", prompt=second.tokens.total, cached=0))
+        assert second.prefix_change.cause == "none"
+        conversation.reply(answer("Yes.", prompt=second.tokens.total, cached=0))
         verdict = second.ledger.verdict
         assert verdict is not None
-        assert (verdict.outcome, str(verdict), verdict.ours) == (outcome, says, False)
-        third = chat.ask("And the same way?")
+        assert (verdict.outcome, str(verdict), verdict.is_caused_by_lamella) == (outcome, says, False)
+        third = conversation.ask("And the same way?")
         assert third.cache is not None
         assert third.cache.read > 4 * BLOCK - 1, "what was asked so before is there"
-        assert third.prefix.segment is None
+        assert third.prefix_change.segment is None

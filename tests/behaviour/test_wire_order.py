@@ -4,7 +4,7 @@ import pytest
 from tests.conftest import Watched
 from tests.unit.pictures import png
 
-from lamella import Note, Picture, Selection, ToolResult, Url
+from lamella import Image, Note, Selection, ToolResult, Url
 
 PROMOTES = pytest.mark.moves_prefix(reason="the note goes into the library")
 
@@ -64,7 +64,7 @@ def test_the_user_message_is_tool_results_references_new_artifacts_label_questio
 
 
 def test_a_picture_alone_adds_a_part_and_no_text(converse: type[Watched]) -> None:
-    message = converse().ask("what is this?", attach=[Picture(data=png(2, 2))]).messages[-1]
+    message = converse().ask("what is this?", attach=[Image(data=png(2, 2))]).messages[-1]
     assert message.text == "what is this?"
     assert [image.media_type for image in message.images] == ["image/png"]
 

@@ -7,7 +7,7 @@ from tests.conftest import Watched
 from tests.unit.pictures import png
 from tests.unit.seen import attached, forms, library, sent
 
-from lamella import Conversation, Note, Picture, Selection
+from lamella import Conversation, Image, Note, Selection
 from lamella.core.prompt.layers.model import LayerId
 from lamella.errors import SettingError
 
@@ -161,7 +161,7 @@ def test_an_outline_is_carried_forward_only_of_what_is_detached(converse: type[W
 @PROMOTES
 def test_a_picture_rides_again_where_no_message_holds_it_until_it_is_detached(converse: type[Watched]) -> None:
     chat = converse(layout="library", attachments="sticky")
-    chat.ask("one", attach=[Picture(data=png(4, 3), path="map.png"), Note(path="a.md", text="A")])
+    chat.ask("one", attach=[Image(data=png(4, 3), path="map.png"), Note(path="a.md", text="A")])
     chat.reply("r")
     again = chat.ask("two")
     assert len(again.messages[-1].images) == 1
@@ -174,7 +174,7 @@ def test_a_picture_rides_again_where_no_message_holds_it_until_it_is_detached(co
 
 def test_a_picture_that_a_message_holds_is_not_sent_again(converse: type[Watched]) -> None:
     chat = converse(layout="in_place", attachments="sticky")
-    chat.ask("one", attach=[Picture(data=png(4, 3), path="map.png")])
+    chat.ask("one", attach=[Image(data=png(4, 3), path="map.png")])
     chat.reply("r")
     turn = chat.ask("two")
     assert sum(len(message.images) for message in turn.messages) == 1
@@ -185,7 +185,7 @@ def test_a_picture_that_a_message_holds_is_not_sent_again(converse: type[Watched
 @pytest.mark.moves_prefix(reason="a fold is asked for")
 def test_after_a_fold_a_picture_stands_in_the_question_that_folds(converse: type[Watched]) -> None:
     chat = converse(layout="in_place", attachments="sticky")
-    chat.ask("one", attach=[Picture(data=png(4, 3), path="map.png")])
+    chat.ask("one", attach=[Image(data=png(4, 3), path="map.png")])
     chat.reply("r")
     turn = chat.ask("two", fold=True)
     assert len(turn.messages[-1].images) == 1
@@ -196,7 +196,7 @@ def test_after_a_fold_a_picture_stands_in_the_question_that_folds(converse: type
 @DROPS
 def test_a_picture_is_dropped_by_its_name(converse: type[Watched]) -> None:
     chat = converse(layout="in_place")
-    chat.ask("one", attach=[Picture(data=png(4, 3), path="shots/map.png")])
+    chat.ask("one", attach=[Image(data=png(4, 3), path="shots/map.png")])
     chat.reply("r")
     turn = chat.ask("two", drop=["shots/map.png"])
     assert not any(message.images for message in turn.messages)

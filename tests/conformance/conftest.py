@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from tests import servers
 
-from lamella.adapters.stores.opening import open_store
 from lamella.ports import Store
+from lamella.stores.open_store import open_store
 
 OpenStore = Callable[[str], Store]
 
@@ -40,7 +40,7 @@ def opened() -> Iterator[OpenStore]:
     stores: list[Store] = []
 
     def opening(url: str) -> Store:
-        stores.append(open_store(url, patience=30.0))
+        stores.append(open_store(url, timeout=30.0))
         return stores[-1]
 
     yield opening

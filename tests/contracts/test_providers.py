@@ -1,4 +1,4 @@
-"""No provider's name stands outside of ``adapters/providers``: what differs between them is known in one place."""
+"""No provider's name stands outside of ``providers``: what differs between them is known in one place."""
 
 import ast
 import re
@@ -14,7 +14,7 @@ NAMES = re.compile(
 )
 # Families of vocabularies are named by who made them, the public module by whom it can talk to, and doors of the server
 # by whose clients come in.
-HOMES = ("adapters/providers/", "adapters/tokens/", "faces/server/doors/", "providers.py")
+HOMES = ("providers/", "tokenizers/", "server/compat/", "server/app.py", "server/errors.py")
 
 
 def find_names(module: ast.Module) -> Iterator[str]:
@@ -41,7 +41,7 @@ def test_no_provider_is_named_outside_of_the_room_of_providers() -> None:
 
 def test_names_of_providers_are_recognised() -> None:
     named = """
-from lamella.adapters.providers.gemini.send import GeminiProvider
+from lamella.providers.gemini import GeminiProvider
 def ask_openai(claude=None):
     if model.startswith("gguf:"):
         return connect(ollama=1, text="Ask Anthropic for a key.")

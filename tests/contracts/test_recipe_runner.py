@@ -2,45 +2,45 @@
 
 from pathlib import Path
 
-from tests.contracts.recipes import SourceCopy, named_files
+from tests.contracts.recipes import SourceCopy
 
-RUNNER = '''"""``terse``: the same answer, asked for in few words."""
+RUNNER = '''"""The ``terse`` runner: the same answer in few words."""
 
 from collections.abc import AsyncGenerator
 
+from lamella.conversation.runner_context import RunRequest, execute_run
+from lamella.conversation.turn_runner import Event
 from lamella.core.values import replace
-from lamella.engine.sending.job import Job, carry_out
-from lamella.engine.sending.events import Event
 
 
-def run_terse(job: Job) -> AsyncGenerator[Event, None]:
-    """Ask for few words; a turn that waits was asked so already."""
-    if job.asked is None:
-        return carry_out(job)
-    brief = replace(job.asked, text=f"{job.asked.text} In few words.")
-    return carry_out(replace(job, asked=brief))
+def run_terse(run_request: RunRequest) -> AsyncGenerator[Event, None]:
+    """Ask for few words; a question that is resumed was asked so already."""
+    asked = run_request.turn_request
+    if asked is None:
+        return execute_run(run_request)
+    brief = replace(asked, text=f"{asked.text} In few words.")
+    return execute_run(replace(run_request, turn_request=brief))
 '''
 ASKING = """
 import asyncio
 import lamella
-from lamella.testing import Line, ScriptedProvider
+from lamella.testing import ScriptedReply, ScriptedProvider
 
 async def ask(chat):
     return [event async for event in chat.send("Why?", runner="terse")]
 
-engine = lamella.open("memory:", model="scripted:x", provider=ScriptedProvider(Line(text="So.")))
+engine = lamella.open("memory:", model="scripted:x", provider=ScriptedProvider(ScriptedReply(text="So.")))
 chat = engine.chat("one", compaction={"runners": {"terse": {"steps": ["chitchat"]}}})
 first, *_ = asyncio.run(ask(chat))
 print(first.turn.messages[-1].text, chat.turns()[-1].reply.text)
 """
 
 
-def test_a_runner_is_a_file_and_a_row(tmp_path: Path) -> None:
+def test_runner_recipe_gives_a_runner_that_answers(tmp_path: Path) -> None:
     copy = SourceCopy(tmp_path)
-    copy.add("runners/terse.py", RUNNER)
+    copy.create("runners/terse.py", RUNNER)
     imported = "from lamella.runners.terse import run_terse\n"
-    copy.put("runners/registry.py", imported + "\n", before="RUNNERS: ")
-    copy.put("runners/registry.py", '    "terse": run_terse,\n', before="}")
+    copy.insert("runners/registry.py", imported, before="from lamella.runners.vault_qa ")
+    copy.insert("runners/registry.py", '    "terse": run_terse,\n', before="}")
     assert copy.run(ASKING) == "Why? In few words. So.\n"
-    assert copy.changed() == sorted([*named_files("A runner"), "runners/terse.py"])
-    assert len(copy.changed()) <= 3
+    copy.check("Add a runner", name="terse")

@@ -1,27 +1,24 @@
-"""The recipe for a setting, followed in a copy of the source: it is read from everywhere, and holds for each turn."""
+"""The recipe for a setting, followed in a copy of the source: every source of settings has it, and turns store it."""
 
 from pathlib import Path
 
 import pytest
-from tests.contracts.recipes import SourceCopy, named_files
+from tests.contracts.recipes import SourceCopy
 
-# How many files of ``src`` a setting touches now that bytes follow from, and how many it should.
-AT_MOST, AIM = 3, 3
-
-MOOD = 'class Mood(StrEnum):\n    """How it is said."""\n\n    CALM = "calm"\n    GLAD = "glad"\n\n\n'
+MOOD = 'class Mood(StrEnum):\n    """The tone."""\n\n    CALM = "calm"\n    GLAD = "glad"\n\n\n'
 READ = """
 import json, os
 from pathlib import Path
 
 import lamella
 from lamella import Conversation, LamellaError
-from lamella.adapters.archive.transcript import load_transcript
-from lamella.faces.cli import main
+from lamella.archive.transcript import load_transcript
+from lamella.cli import main
 
 def mood(chat):
-    return chat.preview("Hello?").envelope.prompt.terms.mood
+    return chat.preview("Hello?").envelope.prompt.turn_settings.mood
 
-# By its default, given in Python, from the environment, from a file; a wrong one is told.
+# By default, in Python, from the environment and from a file; an unknown value is an error.
 assert mood(Conversation()) == "calm"
 assert mood(Conversation(mood="glad")) == "glad"
 os.environ["LAMELLA_MOOD"] = "glad"
@@ -43,7 +40,7 @@ Path("talk.json").write_text(json.dumps(transcript), encoding="utf-8")
 assert load_transcript(Path("talk.json")).settings() == {"mood": "glad"}
 assert main(["replay", "talk.json", "--json"]) == 0
 
-# In a store: a turn keeps the one it was asked under.
+# In a store: a turn keeps the value it was asked with.
 with lamella.open("sqlite:///one.db") as engine:
     chat = engine.chat("garden", mood="glad")
     chat.ask("Hello?")
@@ -55,6 +52,28 @@ with lamella.open("sqlite:///one.db") as engine:
     assert [turn["user"] for turn in chat.transcript()["turns"]] == ["Hello?"]
     assert chat.transcript()["mood"] == "glad"
 """
+STORED = """
+from lamella.core.log.events.codec import encode_event, decode_event
+from lamella.core.log.events.kinds import EventKind, EventRecord
+from lamella.core.log.events.message import make_message_event, make_unplaced_message_event, turn_from_event
+from lamella.core.log.turn import Mood, Turn, TurnSettings
+
+settings = TurnSettings(mood=Mood.GLAD, loud=True, pace=3)
+turn = Turn(text="x", typed="x", id="m", turn_settings=settings)
+record = encode_event(make_message_event(turn, message_id="m", parent=""), timestamp="")
+assert '"loud":true,"mood":"glad","pace":3' in record.body, record.body
+assert turn_from_event(decode_event(record), {}, defaults=TurnSettings()) == turn
+# A turn that was stored before the setting existed has its default.
+old = decode_event(EventRecord(kind=EventKind.MESSAGE, at="", body='{"id":"m","parent":"","text":"x"}'))
+assert turn_from_event(old, {}, defaults=settings).turn_settings == TurnSettings()
+# A turn that leaves its settings open has those of the conversation.
+opened = decode_event(encode_event(make_unplaced_message_event(turn), timestamp=""))
+assert turn_from_event(opened, {}, defaults=settings).turn_settings == settings
+try:
+    decode_event(EventRecord(kind=EventKind.MESSAGE, at="", body='{"id":"m","loud":"very","parent":"","text":"x"}'))
+except ValueError as error:
+    print(error)
+"""
 
 
 @pytest.fixture
@@ -62,12 +81,18 @@ def copy(tmp_path: Path) -> SourceCopy:
     return SourceCopy(tmp_path)
 
 
-def test_a_setting_that_bytes_follow_from_is_a_field_in_each_place_that_names_it(copy: SourceCopy) -> None:
-    copy.put("settings/model.py", '    mood: str = "calm"\n', before="    history_turns: ")
-    copy.put("adapters/archive/transcript.py", "    mood: str | None = None\n", before="    history_turns: ")
-    copy.put("core/log/terms.py", MOOD, before="class Terms(")
-    copy.put("core/log/terms.py", "    mood: Mood = Mood.CALM\n", before="    history_turns: ")
-    told = copy.run(READ)
-    assert "Choose one of: calm, glad." in told
-    assert copy.changed() == named_files("A setting")
-    assert AIM <= len(copy.changed()) <= AT_MOST
+def test_setting_recipe_gives_a_setting_that_every_source_accepts_and_turns_store(copy: SourceCopy) -> None:
+    copy.insert("settings/model.py", '    mood: str = "calm"\n', before="    history_turns: ")
+    copy.insert("archive/transcript.py", "    mood: str | None = None\n", before="    history_turns: ")
+    copy.insert("core/log/turn.py", MOOD, before="class TurnSettings(")
+    copy.insert("core/log/turn.py", "    mood: Mood = Mood.CALM\n", before="    history_turns: ")
+    assert "Choose one of: calm, glad." in copy.run(READ)
+    copy.check("Add a setting")
+
+
+def test_field_of_turn_settings_is_stored_with_every_turn(copy: SourceCopy) -> None:
+    copy.insert("core/log/turn.py", MOOD, before="class TurnSettings(")
+    fields = "    mood: Mood = Mood.CALM\n    loud: bool = False\n    pace: int | None = None\n"
+    copy.insert("core/log/turn.py", fields, before="    image_notes: ImageNoteMode")
+    assert "Expected `bool" in copy.run(STORED)
+    assert copy.changed() == ["core/log/turn.py"]

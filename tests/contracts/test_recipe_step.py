@@ -1,21 +1,17 @@
-"""The recipes for a step of the chain and for a law, followed in a copy of the source."""
+"""The recipes for a compaction step and for an invariant, followed in a copy of the source."""
 
 from pathlib import Path
 
 import pytest
-from tests.contracts.recipes import SourceCopy, named_files
+from tests.contracts.recipes import SourceCopy
 
-STEP = '''"""Asides: turns in brackets, which people do not want answered again."""
+STEP = '''def drop_asides(draft: PromptDraft) -> CompactionStep | None:
+    """Remove every turn that was asked in brackets, with its reply."""
+    turns = [turn for turn in draft.removable_turns if turn.question.segment.text.startswith("(")]
+    removed = tuple(message.segment.id for turn in turns for message in (turn.question, turn.reply))
+    return CompactionStep(name=CompactionStepName.ASIDES, removed=removed) if removed else None
 
-from lamella.core.compaction.draft import Draft
-from lamella.core.log.receipt import Step, StepName
 
-
-def cut_asides(draft: Draft) -> Step | None:
-    """Every turn that was asked in brackets, with its answer."""
-    turns = [exchange for exchange in draft.free if exchange.user.text.startswith("(")]
-    removed = tuple(said.id for exchange in turns for said in exchange.said)
-    return Step(name=StepName.ASIDES, removed=removed) if removed else None
 '''
 SHRINKING = """
 import lamella
@@ -35,13 +31,13 @@ assert planned.after.total < planned.before.total
 chat.commit(planned)
 turn = chat.ask("Why?")
 assert not any("By the way" in message.text for message in turn.messages)
-assert (turn.prefix.cause, turn.prefix.segment) == ("compacted", "asides"), turn.prefix
+assert (turn.prefix_change.cause, turn.prefix_change.segment) == ("compacted", "asides"), turn.prefix_change
 chat.reply("Because.")
 assert chat.recall("forgetting")[0].passage.text.startswith("(By the way")
 chat.undo()
 assert any("By the way" in message.text for message in chat.ask("So?").messages)
 
-# In a store: the receipt is an event that a new process understands, and its undo another.
+# In a store: a new process applies the receipt, and can undo it.
 with lamella.open("sqlite:///one.db") as engine:
     chat = engine.chat("garden", layout="in_place", compaction={"steps": ["asides"]})
     talk(chat)
@@ -54,22 +50,22 @@ with lamella.open("sqlite:///one.db") as engine:
     assert list(engine.verify()) == []
 print("done")
 """
-LAW = """def _check_quiet(envelope: Envelope, _before: Prompt | None) -> Iterable[str]:
-    return [f"{segment.id} shouts" for segment in envelope.segments(LayerId.L5) if segment.text.isupper()]
+INVARIANT = """def _check_quiet(envelope: Envelope, _before: Prompt | None) -> Iterable[str]:
+    return [f"{segment.id} is in capitals" for segment in envelope.segments(LayerId.L5) if segment.text.isupper()]
 
 
-QUIET = Law(name="quiet", statement="Nobody shouts.", check=_check_quiet)
+QUIET = PromptInvariant(name="quiet", statement="No question is in capitals.", check=_check_quiet)
 
 
 """
 SHOUTING = """
-from lamella import Conversation, LawBrokenError
+from lamella import Conversation, InvariantViolatedError
 
 chat = Conversation()
 chat.ask("Where?")
 try:
     chat.ask("WHERE?")
-except LawBrokenError as error:
+except InvariantViolatedError as error:
     print(error.message)
 """
 
@@ -79,20 +75,17 @@ def copy(tmp_path: Path) -> SourceCopy:
     return SourceCopy(tmp_path)
 
 
-def test_a_step_is_a_member_a_function_and_a_row(copy: SourceCopy) -> None:
-    steps = "core/compaction/steps/__init__.py"
-    copy.put("core/log/receipt.py", '    ASIDES = "asides"\n', before="    PREVIEW = ")
-    copy.add("core/compaction/steps/asides.py", STEP)
-    taken = "from lamella.core.compaction.steps.asides import cut_asides\n"
-    copy.put(steps, taken, before="from lamella.core.compaction.steps.library ")
-    copy.put(steps, "    StepName.ASIDES: cut_asides,\n", before="    StepName.PREVIEW: ")
+def test_step_recipe_gives_a_step_that_compacts_reloads_and_undoes(copy: SourceCopy) -> None:
+    steps = "core/compaction/steps.py"
+    copy.insert("core/log/receipts.py", '    ASIDES = "asides"\n', before="    PREVIEW = ")
+    copy.insert(steps, STEP, before="STEP_FUNCTIONS: ")
+    copy.insert(steps, "    CompactionStepName.ASIDES: drop_asides,\n", before="    CompactionStepName.PREVIEW: ")
     assert copy.run(SHRINKING) == "done\n"
-    assert copy.changed() == sorted([*named_files("A step of the chain"), "core/compaction/steps/asides.py"])
-    assert len(copy.changed()) <= 3
+    copy.check("Add a compaction step")
 
 
-def test_a_law_is_a_value_and_its_place_among_the_others(copy: SourceCopy) -> None:
-    copy.put("core/prompt/laws.py", LAW, before="LAWS: ")
-    copy.put("core/prompt/laws.py", "    QUIET,\n", before="    LAYER_ORDER_LAW,")
+def test_invariant_recipe_gives_an_invariant_that_is_checked(copy: SourceCopy) -> None:
+    path, table = "core/prompt/invariants.py", "INVARIANTS: tuple[PromptInvariant, ...] = (\n"
+    copy.replace(path, table, f"{INVARIANT}{table}    QUIET,\n")
     assert "quiet" in copy.run(SHOUTING)
-    assert copy.changed() == named_files("A law")
+    copy.check("Add an invariant")

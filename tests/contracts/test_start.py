@@ -14,17 +14,21 @@ import lamella
 PARSERS = {"pydantic", "pydantic_core", "typer._adapters"}
 PROVIDERS = {"anthropic", "genai_prices", "google", "httpx2", "openai", "splintr", "xllamacpp"}
 HEAVY = {"asyncio", "prompt_toolkit", "psycopg", "pydantic_settings", "ssl", "yaml"} | PARSERS | PROVIDERS
-ENGINE = {"lamella.core.compaction", "lamella.core.ledger", "lamella.core.prompt", "lamella.engine", "lamella.ports"}
+ENGINE = {
+    "lamella.core.compaction",
+    "lamella.core.prompt",
+    "lamella.conversation",
+}
 # What each command must not import.
 LIGHT = {
-    "--version": HEAVY | ENGINE | {"lamella.adapters", "msgspec", "platformdirs", "rich", "sqlite3", "typer"},
+    "--version": HEAVY | ENGINE | {"lamella.stores", "msgspec", "platformdirs", "rich", "sqlite3", "typer"},
     "chats list": HEAVY | ENGINE,
     "chats list --json": {"rich.table"} | ENGINE | PROVIDERS | (HEAVY - PARSERS),
-    "store migrate": HEAVY | {"rich"},
+    "store migrate": (HEAVY - {"asyncio", "ssl"}) | {"rich"},
 }
 RUN = """
 import sys
-from lamella.faces.cli import main
+from lamella.cli import main
 assert main(sys.argv[1:]) == 0
 print(*sys.modules, file=sys.stderr)
 """
@@ -46,5 +50,5 @@ def test_a_command_imports_nothing_heavy_that_it_can_do_without(tmp_path: Path, 
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
     loaded = set(done.stderr.split())
-    assert "lamella.faces.cli.entry" in loaded
+    assert "lamella.cli.entry_point" in loaded
     assert sorted(loaded & LIGHT[words]) == []

@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.contracts.places import ROOT, python_files, shown, tree
+from tests.contracts.places import ROOT, SRC, python_files, shown, tree
 
 # Left to the long run. It is the mark of a case, never of a whole test: a quicker case always stays.
 LONG = "pytest.mark.long"
@@ -17,13 +17,13 @@ FEWEST_WORDS = 3
 # Unit tests that drive something else than the module they are named after, or are named after none. The list only
 # shrinks: a test of a whole conversation belongs in tests/behaviour, any other beside what it tests.
 STRAYS = {
-    "adapters/archive/markdown/legacy/test_file.py",
-    "adapters/archive/markdown/page/test_edits.py",
-    "adapters/archive/markdown/test_compactions.py",
-    "adapters/archive/markdown/test_files.py",
-    "adapters/archive/markdown/test_page.py",
-    "adapters/providers/local/test_conversations.py",
-    "adapters/providers/test_sdks.py",
+    "archive/markdown/legacy/test_file.py",
+    "archive/markdown/page/test_edits.py",
+    "archive/markdown/test_compactions.py",
+    "archive/markdown/archive/test_files.py",
+    "archive/markdown/test_page.py",
+    "providers/local/test_conversations.py",
+    "providers/test_sdks.py",
     "test_moves_prefix.py",
 }
 
@@ -101,7 +101,10 @@ def _imported(module: ast.Module) -> Iterator[str]:
 
 
 def _mirrored(path: Path) -> str:
-    """The module that a unit test is named after; the tools beside the package are mirrored below their own names."""
+    """The module that a unit test is named after; the tools beside the package are mirrored below their own names.
+
+    A module with several test files has a folder of its own: ``core/budget/test_limits.py`` tests ``core/budget.py``.
+    """
     *rooms, name = path.relative_to(ROOT / "tests" / "unit").with_suffix("").parts
     package = () if rooms[:1] in (["bench"], ["mutation"]) else ("lamella",)
     return ".".join((*package, *rooms, name.removeprefix("test_")))
@@ -111,9 +114,10 @@ def find_strays() -> list[str]:
     """Unit tests that do not import what they are named after."""
     strays = []
     for path in python_files("tests/unit"):
-        mirrored = _mirrored(path)
-        imported = _imported(tree(path))
-        if path.stem.startswith("test_") and not any(f"{name}.".startswith(f"{mirrored}.") for name in imported):
+        mirrored, imported = _mirrored(path), list(_imported(tree(path)))
+        folder = mirrored.rpartition(".")[0]
+        module = folder if (SRC.parent / folder.replace(".", "/")).with_suffix(".py").is_file() else mirrored
+        if path.stem.startswith("test_") and not any(f"{name}.".startswith(f"{module}.") for name in imported):
             strays.append(shown(path).removeprefix("tests/unit/"))
     return strays
 

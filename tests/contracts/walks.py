@@ -23,13 +23,13 @@ from typing import TypeVar
 from tests.contracts.places import ROOT
 
 import lamella
-from lamella import Chat, Note
-from lamella.testing import Line, ScriptedProvider
+from lamella import Note, StoredConversation
+from lamella.testing import ScriptedProvider, ScriptedReply
 
 PACKAGE = Path(lamella.__file__).parent
 # Below these a room is the second folder, elsewhere the first.
 PARENTS = ("core", "adapters", "faces")
-ANSWER = Line(text="It is a service to book desks by. " * 5)
+ANSWER = ScriptedReply(text="It is a service to book desks by. " * 5)
 
 _Result = TypeVar("_Result")
 
@@ -94,7 +94,7 @@ def walk_turns(vault: Path) -> dict[str, Walk]:
     threading.setprofile(_note_down)
     engine = lamella.open("memory:", vault=str(vault), model="scripted:walk", provider=ScriptedProvider(*[ANSWER] * 24))
     # A plan that asks a model for a summary goes the way of a send as well.
-    chat = engine.chat("walk", layout="library", summarizer="off", compaction={"steps": ["expendable"]})
+    conversation = engine.chat("walk", layout="library", summarizer="off", compaction={"steps": ["expendable"]})
     walks: dict[str, Walk] = {}
 
     def take(name: str, step: Callable[[], _Result]) -> _Result:
@@ -103,11 +103,11 @@ def walk_turns(vault: Path) -> dict[str, Walk]:
         walks[name] = measure(passed)
         return result
 
-    _send(chat, "Is anybody there?")
-    take("send", lambda: _send(chat, "Summarize this", Note(path="spec.md")))
+    _send(conversation, "Is anybody there?")
+    take("send", lambda: _send(conversation, "Summarize this", Note(path="spec.md")))
     for number in range(6):
-        _send(chat, f"Tell me more about part {number} of what stands in the specification, please.")
-    planned = take("plan", lambda: chat.plan(to=0.003))
+        _send(conversation, f"Tell me more about part {number} of what stands in the specification, please.")
+    planned = take("plan", lambda: conversation.plan(to=0.003))
     assert planned.receipt is not None
     assert len(planned.receipt.steps) == 1
     # Down to a goal that no step reaches.
@@ -116,13 +116,13 @@ def walk_turns(vault: Path) -> dict[str, Walk]:
     for number in range(7):
         _send(whole, f"Tell me more about part {number} of what stands in the specification, please.")
     assert take("plan_all", lambda: whole.plan(to=0.0005)).receipt is not None
-    take("commit", lambda: chat.commit(planned))
-    take("undo", chat.undo)
-    take("ask_after_undo", lambda: _send(chat, "And now?"))
+    take("commit", lambda: conversation.commit(planned))
+    take("undo", conversation.undo)
+    take("ask_after_undo", lambda: _send(conversation, "And now?"))
     return walks
 
 
-def _send(chat: Chat, text: str, *attached: Note) -> None:
+def _send(chat: StoredConversation, text: str, *attached: Note) -> None:
     async def read_out() -> None:
         # Nothing is given back: a loop that ends writes what it was given, and those calls are none of a turn's.
         async for _ in chat.send(text, attach=attached):

@@ -2,8 +2,8 @@
 
 import re
 
-from lamella.faces.cli.app import COMMANDS
-from lamella.faces.cli.chat.slash import COMMANDS as SLASH
+from lamella.cli.app import COMMANDS
+from lamella.cli.chat.slash import SLASH_COMMANDS as SLASH
 
 _SLASH = "|".join(name.removeprefix("/") for name in SLASH)
 SHELL = re.compile(

@@ -11,9 +11,9 @@ from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from lamella.adapters.archive.transcript import Transcript
-from lamella.core.ledger.entry import glue_messages
-from lamella.faces.cli import main
+from lamella.archive.transcript import Transcript
+from lamella.cli import main
+from lamella.core.ledger.entry import naive_messages
 from lamella.wiring.transcripts import replay_transcript
 
 HERE = Path(__file__).parent
@@ -86,9 +86,9 @@ def run_naive(conversation: str) -> str:
     """What such an application sends on each turn, as ``--messages`` would print it."""
     transcript = Transcript.model_validate_json((HERE / f"{conversation}.json").read_bytes())
     lines: list[str] = []
-    for turn in replay_transcript(transcript, overrides={"layout": "in_place"}, beside=HERE):
+    for turn in replay_transcript(transcript, overrides={"layout": "in_place"}, base_folder=HERE):
         lines.append(f"═══ turn {turn.number}")
-        for message in glue_messages(turn.envelope.prompt):
+        for message in naive_messages(turn.envelope.prompt):
             calls = [f"{call.name}({call.arguments})" for call in message.calls]
             pictures = [f"[{image.media_type}, {image.width}x{image.height}]" for image in message.images]
             lines += [f"─── {message.role}", message.text, *calls, *pictures]

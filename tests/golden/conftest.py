@@ -5,13 +5,13 @@ from collections.abc import Callable
 import pytest
 from tests.golden.replayed import SeenTurn, replay
 
-from lamella.core.log.call import Movement
+from lamella.core.log.call import PrefixChange
 
 Replay = Callable[[str, str, str], tuple[SeenTurn, ...]]
 
 
 @pytest.fixture
-def replayed(movements: list[Movement]) -> Replay:
+def replayed(movements: list[PrefixChange]) -> Replay:
     """The turns of a conversation in a layout and a carry-forward mode."""
 
     def watched(conversation: str, layout: str, carry_forward: str) -> tuple[SeenTurn, ...]:

@@ -5,7 +5,7 @@ from hashlib import sha256
 
 from tests.golden.cases import EXPECTED, HERE, NAIVE
 
-from lamella.core.prompt.prompt import RENDERER
+from lamella.core.prompt.prompt import RENDERER_VERSION
 
 FILE = HERE / "renderers.json"
 
@@ -26,5 +26,5 @@ def take_digests() -> dict[str, str]:
 def record_digests() -> None:
     """Add what is new. What a version has rendered it has rendered: only another one has other digests."""
     known = read_digests() if FILE.exists() else {}
-    known[str(RENDERER)] = {**take_digests(), **known.get(str(RENDERER), {})}
+    known[str(RENDERER_VERSION)] = {**take_digests(), **known.get(str(RENDERER_VERSION), {})}
     FILE.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n", encoding="utf-8", newline="\n")

@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.golden.cases import Case, run_case
 
-from lamella.core.log.call import Cause, Movement
+from lamella.core.log.call import PrefixChange, PrefixChangeCause
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +49,9 @@ class SeenTurn:
         return self.messages[-1][1]
 
     @property
-    def movement(self) -> Movement:
+    def movement(self) -> PrefixChange:
         prefix = self.body["prefix"]
-        return Movement(cause=Cause(prefix["cause"]), segment=prefix["segment"])
+        return PrefixChange(cause=PrefixChangeCause(prefix["cause"]), segment=prefix["segment"])
 
 
 @cache

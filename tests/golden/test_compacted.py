@@ -18,8 +18,10 @@ STORED = sorted(HERE.glob("*.md"))
 @pytest.mark.parametrize("archive", STORED, ids=lambda path: path.stem)
 def test_what_an_older_chain_took_out_is_taken_out_as_it_was(archive: Path) -> None:
     engine = lamella.open("sqlite://", summarizer="off")
-    chat, _, _ = engine.import_archive(archive)
-    turn = engine.chat(chat.name, layout=archive.stem.partition(".")[2], window=4_000, reserve=200).ask("And now?")
+    conversation, _, _ = engine.import_archive(archive)
+    turn = engine.chat(conversation.name, layout=archive.stem.partition(".")[2], window=4_000, reserve=200).ask(
+        "And now?"
+    )
     sent = [[message.role.value, message.text] for message in turn.messages]
     assert sent == json.loads(archive.with_suffix(".json").read_text(encoding="utf-8"))
     assert turn.compaction is None
@@ -28,6 +30,6 @@ def test_what_an_older_chain_took_out_is_taken_out_as_it_was(archive: Path) -> N
 def test_every_step_that_took_something_out_then_is_among_them() -> None:
     engine = lamella.open("sqlite://", summarizer="off")
     receipts = [receipt for archive in STORED for receipt in engine.import_archive(archive)[0].receipts()]
-    assert {receipt.chain for receipt in receipts} == {1}
+    assert {receipt.chain_version for receipt in receipts} == {1}
     steps = {step.name.value for receipt in receipts for step in receipt.steps}
     assert steps == {"chitchat", "preview", "handle", "tool_results", "summary", "expendable"}

@@ -2,14 +2,14 @@
 
 from tests.golden.renderers import read_digests, take_digests
 
-from lamella.core.prompt.prompt import RENDERER
+from lamella.core.prompt.prompt import RENDERER_VERSION
 
 CHANGED = "messages render otherwise: raise RENDERER in core/prompt/prompt.py, then regenerate"
 
 
 def test_this_version_renders_what_it_always_did() -> None:
-    assert take_digests() == read_digests()[str(RENDERER)], CHANGED
+    assert take_digests() == read_digests()[str(RENDERER_VERSION)], CHANGED
 
 
 def test_every_version_has_its_digests() -> None:
-    assert sorted(read_digests(), key=int) == [str(number) for number in range(1, RENDERER + 1)]
+    assert sorted(read_digests(), key=int) == [str(number) for number in range(1, RENDERER_VERSION + 1)]

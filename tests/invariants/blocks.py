@@ -9,7 +9,7 @@ from tests.invariants.texts import readable
 from tests.unit.patching import apply_diff
 
 from lamella import Message
-from lamella.core.artifacts.make import make_tool_result
+from lamella.core.artifacts.kinds import make_tool_result
 
 _HEAD = r"(?:<(?:title|path|url|id|lines|query|name|arguments)>[^\n]*\n)*"
 _UPDATE = r"(?P<update><update>[^\n]*</update>\n)?"

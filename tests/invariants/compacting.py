@@ -13,8 +13,8 @@ from tests.invariants.moves import Deed, Kept, Move, kept_plans
 from tests.invariants.playing import WINDOW, Player, Seen
 from tests.invariants.strategies import Plan, Step, plans
 
-from lamella import BudgetExceededError, Turn
-from lamella.core.messages.model import Message
+from lamella import ContextBudgetExceededError, Turn
+from lamella.core.messages import Message
 from lamella.core.prompt.layers.model import LayerId
 from lamella.ports import Store, Summarizer
 
@@ -110,7 +110,7 @@ class TightPlayer(Player):
         given = {**dict(tight.settings), "window": window, **settings}
         super().__init__(tight.plan, folder, settings=given)
         self.window = window
-        self.failure: BudgetExceededError | None = None
+        self.failure: ContextBudgetExceededError | None = None
 
     def walk(self) -> Iterator[Seen]:
         """Each turn as it is asked, before it is answered."""
@@ -120,7 +120,7 @@ class TightPlayer(Player):
             expected = self._truth.ask(self._asked(step, items, drop))
             try:
                 turn = self.ask(step, items, drop)
-            except BudgetExceededError as error:
+            except ContextBudgetExceededError as error:
                 self.failure = error
                 return
             if any(segment.kind in ("folder", "tag") for segment in turn.envelope.segments(LayerId.L3)):
@@ -156,7 +156,7 @@ class TightLasting(Lasting):
             return
         try:
             super().move(move)
-        except BudgetExceededError as error:
+        except ContextBudgetExceededError as error:
             self.came_of.append(error.message)
         self.came_of += self.turns[asked:]
 
@@ -171,10 +171,10 @@ class ScriptedTurn:
 
     def __init__(self, answer: str | None = GOOD) -> None:
         self._answer = answer
-        self.asked: list[Sequence[Message]] = []
+        self.turn_request: list[Sequence[Message]] = []
 
     def summarize(self, messages: Sequence[Message], *, max_tokens: int) -> str:
-        self.asked.append(messages)
+        self.turn_request.append(messages)
         assert max_tokens > 0
         if self._answer is None:
             raise RuntimeError("the model is out for lunch")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from hashlib import sha256
 
 from lamella import Conversation, Envelope, Layer, Note, Segment, Selection, ToolResult, Turn
-from lamella.core.prompt.laws import find_breaches
+from lamella.core.prompt.invariants import iter_violations
 from lamella.core.prompt.layers.model import LAYER_ORDER, LayerId
 from lamella.core.values import replace
 
@@ -23,7 +23,7 @@ def turns(layout: str) -> tuple[Turn, Turn]:
 
 def broken_laws(envelope: Envelope, *, before: Envelope | None = None) -> list[str]:
     """The names of the laws an envelope breaks."""
-    return [law.name for law, _ in find_breaches(envelope, before=None if before is None else before.prompt)]
+    return [law.name for law, _ in iter_violations(envelope, before=None if before is None else before.prompt)]
 
 
 def with_segments(envelope: Envelope, layer_id: LayerId, segments: Sequence[Segment]) -> Envelope:

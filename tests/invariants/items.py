@@ -13,10 +13,10 @@ from lamella import (
     Canvas,
     Code,
     Dataview,
+    Image,
     Note,
     Office,
     Pdf,
-    Picture,
     Selection,
     ToolResult,
     Unknown,
@@ -108,7 +108,7 @@ def attachment_of(item: Item) -> Attachment:
         case "web_selection":
             return Selection(url=thing.name, lines=thing.lines, text=item.raw, policy=policy)
         case "image":
-            return Picture(data=item.picture)
+            return Image(data=item.picture)
     return Unknown(text=item.raw)
 
 

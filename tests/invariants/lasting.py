@@ -11,15 +11,13 @@ from tests.invariants.playing import DEFINITIONS, Player, plan_settings
 from tests.invariants.strategies import Step
 
 from lamella import Folder, Tag, Turn
-from lamella.core.artifacts.model import Artifact, Kind
-from lamella.core.artifacts.wanted import Wanted
-from lamella.core.log.nodes import Told
+from lamella.conversation.backend import Backend
+from lamella.conversation.checkpoints import EVENTS_PER_CHECKPOINT
+from lamella.conversation.conversation import StoredConversation
+from lamella.core.artifacts.model import Artifact, ArtifactKind, UnresolvedAttachment
+from lamella.core.log.turn_records import TurnRecord
 from lamella.core.values import replace
-from lamella.engine.chat import Chat
-from lamella.engine.keeping.backend import Backend
-from lamella.engine.keeping.checkpoints.checkpoints import EVENTS
-from lamella.holdings import NoteList
-from lamella.ports import Catalog, Look, Reader, Sources, Store, Summarizer
+from lamella.ports import NoteList, OpenSources, SourceCatalog, SourceReader, SourceReaders, Store, Summarizer
 from lamella.wiring import open_backend
 
 NAME = "lasting"
@@ -33,49 +31,49 @@ _PAUSES = (1, 2, 1, 7, 1, 1, 90)
 class CountingSources:
     """Sources that count how often something is read, listed or found in those behind them."""
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, look: OpenSources) -> None:
         self._look = look
         self.reads = 0
 
-    def __call__(self) -> Sources:
+    def __call__(self) -> SourceReaders:
         found = self._look()
         readers = {medium: CountingReader(self, reader) for medium, reader in found.readers.items()}
         catalog = CountingCatalog(self, found.catalog) if found.catalog is not None else None
-        return Sources(readers=readers, catalog=catalog)
+        return SourceReaders(readers=readers, catalog=catalog)
 
 
 class CountingReader:
     """One reader of such sources."""
 
-    def __init__(self, counter: CountingSources, reader: Reader) -> None:
+    def __init__(self, counter: CountingSources, reader: SourceReader) -> None:
         self._counter, self._reader = counter, reader
 
-    def read(self, wanted: Wanted) -> Artifact:
+    def read(self, attachment: UnresolvedAttachment) -> Artifact:
         self._counter.reads += 1
-        return self._reader.read(wanted)
+        return self._reader.read(attachment)
 
 
 class CountingCatalog:
     """The catalog of such sources."""
 
-    def __init__(self, counter: CountingSources, catalog: Catalog) -> None:
+    def __init__(self, counter: CountingSources, catalog: SourceCatalog) -> None:
         self._counter, self._catalog = counter, catalog
 
-    def list_notes(self, kind: Kind, name: str) -> NoteList:
+    def list_notes(self, kind: ArtifactKind, name: str) -> NoteList:
         self._counter.reads += 1
         return self._catalog.list_notes(kind, name)
 
-    def find_note(self, name: str) -> Sequence[str]:
+    def find_notes_named(self, name: str) -> Sequence[str]:
         self._counter.reads += 1
-        return self._catalog.find_note(name)
+        return self._catalog.find_notes_named(name)
 
-    def find_file(self, target: str, *, beside: str) -> str:
+    def resolve_embed_path(self, target: str, *, note_path: str) -> str:
         self._counter.reads += 1
-        return self._catalog.find_file(target, beside=beside)
+        return self._catalog.resolve_embed_path(target, note_path=note_path)
 
-    def find_copies(self, artifact: Artifact) -> Sequence[str]:
+    def find_identical_files(self, artifact: Artifact) -> Sequence[str]:
         self._counter.reads += 1
-        return self._catalog.find_copies(artifact)
+        return self._catalog.find_identical_files(artifact)
 
     def has_folder(self, path: str) -> bool:
         self._counter.reads += 1
@@ -89,15 +87,15 @@ class CountingCatalog:
 def make_backend(store: Store, vault: Path | None) -> tuple[Backend, CountingSources]:
     """A desk that nothing has been done at yet, with readers and counters of its own; keys are names."""
     fresh = open_backend("memory:", vault=vault)
-    counting = CountingSources(fresh.world.sources)
-    world = replace(fresh.world, sources=counting)
-    return replace(fresh, store=store, world=world, make_key=str), counting
+    counting = CountingSources(fresh.adapters.open_sources)
+    adapters = replace(fresh.adapters, open_sources=counting)
+    return replace(fresh, store=store, adapters=adapters, make_key=str), counting
 
 
 class Lasting(Player):
     """Plays moves into a store. ``turns`` is what came of them: what was sent, and what moved."""
 
-    checkpoint_every = EVENTS
+    checkpoint_every = EVENTS_PER_CHECKPOINT
 
     def __init__(
         self, kept: Kept, folder: Path, open_store: Callable[[], Store], *, summarizer: Summarizer | None = None
@@ -113,13 +111,13 @@ class Lasting(Player):
         self._at = _START
         self.stored = self._open({**plan_settings(kept.plan), **dict(kept.settings)})
 
-    def _open(self, settings: dict[str, object]) -> Chat:
+    def _open(self, settings: dict[str, object]) -> StoredConversation:
         backend, counting = make_backend(self._open_store(), self._vault if self._plan.vault else None)
-        world = replace(backend.world, summarizer=self._summarizer)
-        backend = replace(backend, world=world, checkpoint_every=self.checkpoint_every)
-        chat = Chat(backend, NAME, settings)
+        adapters = replace(backend.adapters, summarizer=self._summarizer)
+        backend = replace(backend, adapters=adapters, checkpoint_every=self.checkpoint_every)
+        conversation = StoredConversation(backend, NAME, settings)
         self._backend, self._counting = backend, counting
-        return chat
+        return conversation
 
     def reopen(self, settings: dict[str, object] | None = None) -> None:
         """Forget everything but the store, and open the conversation again as it was left."""
@@ -188,63 +186,65 @@ class Lasting(Player):
         }
 
     def _do(self, deed: Deed, move: Move, at: datetime) -> Turn | None:
-        chat, pick = self.stored, move.pick
+        conversation, pick = self.stored, move.pick
         match deed:
             case Deed.REPLY:
-                if chat.turns() and chat.turns()[-1].reply is None:
-                    chat.reply(move.text, at=at)
+                if conversation.turns() and conversation.turns()[-1].reply is None:
+                    conversation.reply(move.text, at=at)
             case Deed.EDIT:
-                return chat.edit(_one(questions(chat), pick), move.text, at=at)
+                return conversation.edit(_one(questions(conversation), pick), move.text, at=at)
             case Deed.REGENERATE:
-                return chat.regenerate(at=at) if chat.head else None
+                return conversation.regenerate(at=at) if conversation.head else None
             case Deed.REGENERATE_ANY:
-                return chat.regenerate(_one(all_messages(chat), pick), at=at)
+                return conversation.regenerate(_one(all_messages(conversation), pick), at=at)
             case _:
                 self._change(deed, move, at)
         return None
 
     def _change(self, deed: Deed, move: Move, at: datetime) -> None:
         """What gives no turn by itself."""
-        chat, pick = self.stored, move.pick
+        conversation, pick = self.stored, move.pick
         match deed:
             case Deed.DELETE:
-                if chat.head:
-                    chat.delete(_one([name for told in chat.turns() for name in names_of(told)], pick), at=at)
+                if conversation.head:
+                    conversation.delete(
+                        _one([name for record in conversation.turns() for name in names_of(record)], pick), at=at
+                    )
             case Deed.FORK:
-                chat.fork(_one(all_messages(chat), pick), at=at)
+                conversation.fork(_one(all_messages(conversation), pick), at=at)
             case Deed.SWITCH:
-                chat.switch(_one(chat.branches(), pick), at=at)
+                conversation.switch(_one(conversation.branches(), pick), at=at)
             case Deed.RENAME:
-                chat.rename(move.text, at=at)
+                conversation.rename(move.text, at=at)
             case Deed.COMPACT | Deed.UNDO:
-                if chat.turns() and chat.turns()[-1].reply is not None:
+                if conversation.turns() and conversation.turns()[-1].reply is not None:
                     self._compact(deed, pick, at)
 
     def _compact(self, deed: Deed, pick: int, at: datetime) -> None:
         """A compaction to a part of what was sent last, or one of those in force undone."""
-        chat = self.stored
+        conversation = self.stored
         if deed is Deed.COMPACT and self.turns:
             tokens = self.turns[-1].tokens
-            chat.compact(to=min(1.0, _PARTS[pick % len(_PARTS)] * tokens.total / tokens.limit), at=at)
-        elif deed is Deed.UNDO and chat.receipts():
-            chat.undo(_one([receipt.id for receipt in chat.receipts()], pick), at=at)
+            conversation.compact(to=min(1.0, _PARTS[pick % len(_PARTS)] * tokens.total / tokens.limit), at=at)
+        elif deed is Deed.UNDO and conversation.receipts():
+            conversation.undo(_one([receipt.id for receipt in conversation.receipts()], pick), at=at)
 
 
 def _one(names: Sequence[str], pick: int) -> str:
     return names[pick % len(names)]
 
 
-def names_of(told: Told) -> list[str]:
+def names_of(told: TurnRecord) -> list[str]:
     """The ids of one turn's messages."""
     return [told.message.id, *([told.reply.id] if told.reply else [])]
 
 
-def all_messages(chat: Chat) -> list[str]:
+def all_messages(chat: StoredConversation) -> list[str]:
     """Every message of every branch, once."""
-    named = [name for branch in chat.branches() for told in chat.turns(branch) for name in names_of(told)]
+    named = [name for branch in chat.branches() for record in chat.turns(branch) for name in names_of(record)]
     return list(dict.fromkeys(named))
 
 
-def questions(chat: Chat) -> list[str]:
+def questions(chat: StoredConversation) -> list[str]:
     """Every message of every branch that the user wrote, once."""
-    return list(dict.fromkeys(told.message.id for branch in chat.branches() for told in chat.turns(branch)))
+    return list(dict.fromkeys(record.message.id for branch in chat.branches() for record in chat.turns(branch)))

@@ -84,9 +84,9 @@ class Player:
                 self._file(place)
         given: dict[str, Any] = {**plan_settings(plan), **(settings or {})}
         self.chat = Conversation(
-            conversation=conversation,
+            conversation_key=conversation,
             vault=self._vault if plan.vault else None,
-            ledger=ledger,
+            keep_ledger=ledger,
             **given,
         )
         self._truth = Truth(layout=plan.layout, image_notes=plan.image_notes, vault=plan.vault, model=plan.model)

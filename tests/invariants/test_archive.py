@@ -11,30 +11,31 @@ from tests.invariants.lasting import NAME, Lasting, make_backend
 from tests.invariants.moves import Kept, kept_plans
 from tests.invariants.test_parity import check_same
 
-from lamella.adapters.archive.markdown import parse_archive, render_archive
-from lamella.adapters.archive.markdown.front import render_front, split_front
-from lamella.adapters.archive.markdown.names import MAX_BYTES, name_file
-from lamella.adapters.archive.markdown.page.context import is_context, parse_context, render_context
-from lamella.adapters.archive.markdown.page.lines import escape_text, unescape_text
-from lamella.adapters.archive.markdown.page.messages import (
+from lamella.archive.markdown import parse_archive, render_archive
+from lamella.archive.markdown.archive import MAX_FILE_NAME_BYTES, archive_file_name
+from lamella.archive.markdown.page import (
     ShownMessage,
+    escape_text,
+    is_context_line,
     pair_messages,
+    parse_context,
     parse_page,
+    render_context,
     render_page,
     typed_text,
+    unescape_text,
 )
-from lamella.adapters.archive.markdown.refs import Ref
-from lamella.adapters.sources.opening import open_sources
-from lamella.adapters.stores.memory import MemoryStore
-from lamella.core.artifacts.model import ArtifactId, Kind
+from lamella.archive.markdown.payload import ArtifactRef, render_front_matter, split_front_matter
+from lamella.conversation.conversation import StoredConversation
+from lamella.conversation.import_export import ConversationRepository, ImportOutcome
+from lamella.core.artifacts.model import ArtifactId, ArtifactKind
 from lamella.core.log.events.artifact import StoredArtifact, StoredSource
-from lamella.core.log.ids import Voice
-from lamella.core.log.log import Log
-from lamella.engine.chat import Chat
-from lamella.engine.keeping.conversations import Conversations, ImportOutcome
+from lamella.core.log.log import EventLog
+from lamella.core.log.turn import MessageAuthor
 from lamella.errors import BadInputError
-from lamella.holdings import Chronicle
-from lamella.ports import Sources
+from lamella.ports import ConversationExport, SourceReaders
+from lamella.sources.open_sources import open_sources
+from lamella.stores.memory import InMemoryStore
 from lamella.wiring import open_backend
 
 archived = settings(settings.get_profile("invariants"))
@@ -64,8 +65,8 @@ def test_any_text_survives_escaping_and_never_reads_as_structure(text: str) -> N
 
 
 @written
-@given(st.lists(st.tuples(st.sampled_from(Voice), TEXTS), max_size=5))
-def test_any_messages_are_read_back_from_the_page_that_shows_them(said: list[tuple[Voice, str]]) -> None:
+@given(st.lists(st.tuples(st.sampled_from(MessageAuthor), TEXTS), max_size=5))
+def test_any_messages_are_read_back_from_the_page_that_shows_them(said: list[tuple[MessageAuthor, str]]) -> None:
     messages = tuple(ShownMessage(role=role, text=text, stamp="2026/01/01 00:00:00") for role, text in said)
     page = parse_page(render_page(messages))
     assert page.messages == messages
@@ -75,7 +76,9 @@ def test_any_messages_are_read_back_from_the_page_that_shows_them(said: list[tup
 @written
 @given(TEXTS, TEXTS)
 def test_any_title_and_id_are_read_back_from_the_front_matter(title: str, conversation: str) -> None:
-    front, body = split_front(render_front(conversation=conversation, title=title, created="now") + "body")
+    front, body = split_front_matter(
+        render_front_matter(conversation_key=conversation, title=title, created="now") + "body"
+    )
     assert (front.fields["title"], front.fields["conversation"]) == (title, conversation)
     assert body == "body"
 
@@ -84,14 +87,16 @@ def test_any_title_and_id_are_read_back_from_the_front_matter(title: str, conver
 @given(st.lists(TEXTS.filter(bool), min_size=1, max_size=4, unique=True))
 def test_any_names_are_read_back_from_the_context_line(names: list[str]) -> None:
     line = render_context([_ref(name) for name in names])
-    assert is_context(line)
+    assert is_context_line(line)
     assert "\n" not in line
     assert parse_context(line) == {"Notes": names}
 
 
-def _ref(path: str) -> Ref:
-    return Ref(
-        stored=StoredArtifact(id=ArtifactId(path), kind=Kind.NOTE, title="", hash="", source=StoredSource(path=path))
+def _ref(path: str) -> ArtifactRef:
+    return ArtifactRef(
+        stored=StoredArtifact(
+            id=ArtifactId(path), kind=ArtifactKind.NOTE, title="", hash="", source=StoredSource(path=path)
+        )
     )
 
 
@@ -102,24 +107,24 @@ def test_any_title_names_a_file_that_every_system_takes(title: str, number: int)
         title.encode()
     except UnicodeEncodeError:
         title = ""
-    name = name_file(title, number)
-    assert len(name.encode()) <= MAX_BYTES
+    name = archive_file_name(title, number)
+    assert len(name.encode()) <= MAX_FILE_NAME_BYTES
     assert not re.search(r'[<>:"/\\|?*\x00-\x1f]', name)
     assert re.fullmatch(r"[^. ](?:.*[^. ])?\.md", name)
     assert not re.match(r"(?:con|prn|aux|nul|com\d|lpt\d)\s*\.", name, re.IGNORECASE)
 
 
-def _played(kept: Kept, folder: Path) -> tuple[Lasting, MemoryStore]:
+def _played(kept: Kept, folder: Path) -> tuple[Lasting, InMemoryStore]:
     """A conversation up to the move before its last, and the store it is in."""
-    store = MemoryStore()
+    store = InMemoryStore()
     played = Lasting(kept, folder, lambda: store)
     for move in kept.moves[:-1]:
         played.move(move)
     return played, store
 
 
-def _take_out(store: MemoryStore) -> Chronicle:
-    return Conversations(store, open_backend("memory:").clock).take_out(NAME)
+def _take_out(store: InMemoryStore) -> ConversationExport:
+    return ConversationRepository(store, open_backend("memory:").clock).export_conversation(NAME)
 
 
 @archived
@@ -129,20 +134,20 @@ def test_a_conversation_goes_on_from_its_archive_as_if_it_had_never_left(kept: K
         played, store = _played(kept, Path(folder))
         vault = Path(folder) / "vault" if kept.plan.vault else None
         sources = open_sources(vault)() if vault else None
-        chronicle = _take_out(store)
-        read = parse_archive(render_archive(chronicle, sources=sources or _nowhere(Path(folder))), sources=sources)
-        assert read == chronicle
-        other, counting = make_backend(MemoryStore(), vault)
-        conversations = Conversations(other.store, other.clock)
-        assert conversations.take_in(read) is ImportOutcome.NEW
+        export = _take_out(store)
+        read = parse_archive(render_archive(export, sources=sources or _nowhere(Path(folder))), sources=sources)
+        assert read == export
+        other, counting = make_backend(InMemoryStore(), vault)
+        conversations = ConversationRepository(other.store, other.clock)
+        assert conversations.import_conversation(read) is ImportOutcome.NEW
         assert list(conversations.verify()) == []
         before = counting.reads
-        moved = Chat(other, NAME, {})
+        moved = StoredConversation(other, NAME, {})
         assert (counting.reads) == before
         check_same(played.stored.ask("And now?"), moved.ask("And now?"))
 
 
-def _nowhere(folder: Path) -> Sources:
+def _nowhere(folder: Path) -> SourceReaders:
     """A vault without any note: whatever was attached rides along."""
     (folder / "nowhere").mkdir(exist_ok=True)
     return open_sources(folder / "nowhere")()
@@ -153,22 +158,26 @@ def _nowhere(folder: Path) -> Sources:
 def test_without_sources_whatever_is_not_in_the_vault_is_said(kept: Kept) -> None:
     with TemporaryDirectory() as folder:
         _, store = _played(kept, Path(folder))
-        chronicle = _take_out(store)
-        read = parse_archive(render_archive(chronicle), sources=None)
-        missing = set(chronicle.contents) - set(read.contents)
+        export = _take_out(store)
+        read = parse_archive(render_archive(export), sources=None)
+        missing = set(export.contents) - set(read.contents)
         assert bool(missing) == bool(read.warnings)
         assert all("is left out: no vault was given to read it from." in warning for warning in read.warnings)
-        conversations = Conversations(MemoryStore(), open_backend("memory:").clock)
-        assert conversations.take_in(read) is ImportOutcome.NEW
+        conversations = ConversationRepository(InMemoryStore(), open_backend("memory:").clock)
+        assert conversations.import_conversation(read) is ImportOutcome.NEW
         assert list(conversations.verify()) == []
         if not missing:
-            assert read == chronicle
+            assert read == export
 
 
-def _shown(chronicle: Chronicle) -> list[str]:
-    log = Log(conversation=chronicle.conversation)
+def _shown(chronicle: ConversationExport) -> list[str]:
+    log = EventLog(conversation=chronicle.conversation)
     log.extend(chronicle.records)
-    return [text for told in log.path() for text in (typed_text(told.message), told.reply.text if told.reply else "")]
+    return [
+        text
+        for record in log.branch_records()
+        for text in (typed_text(record.message), record.reply.text if record.reply else "")
+    ]
 
 
 @archived
@@ -177,28 +186,28 @@ def test_whatever_is_edited_by_hand_is_what_the_conversation_shows(kept: Kept, t
     random = Random(seed)
     with TemporaryDirectory() as folder:
         _, store = _played(kept, Path(folder))
-        chronicle = _take_out(store)
-        text = render_archive(chronicle, sources=_nowhere(Path(folder)))
+        export = _take_out(store)
+        text = render_archive(export, sources=_nowhere(Path(folder)))
         front, messages, comment = _parts(text)
         for added in texts:
             place = random.randrange(len(messages) + 1)
-            role = random.choice((Voice.USER, Voice.REPLY))
+            role = random.choice((MessageAuthor.USER, MessageAuthor.REPLY))
             shown = ShownMessage(role=role, text=added, stamp="2026/06/01 00:00:00")
             messages[place : place + random.choice((0, 1, 1, 2))] = [shown] if random.randrange(4) else []
         read = parse_archive(front + render_page(messages) + comment, sources=None)
-        assert read.records[: len(chronicle.records)] == chronicle.records
+        assert read.records[: len(export.records)] == export.records
         pairs, _ = pair_messages(messages)
         wanted = [text for pair in pairs for text in (pair.user.text, pair.reply.text if pair.reply else "")]
         assert [_trimmed(text) for text in _shown(read)] == [_trimmed(text) for text in wanted]
-        conversations = Conversations(store, open_backend("memory:").clock)
-        assert conversations.take_in(read) in (ImportOutcome.EXTENDED, ImportOutcome.SAME)
+        conversations = ConversationRepository(store, open_backend("memory:").clock)
+        assert conversations.import_conversation(read) in (ImportOutcome.EXTENDED, ImportOutcome.SAME)
         assert list(conversations.verify()) == []
         again = render_archive(_take_out(store), sources=_nowhere(Path(folder)))
         assert parse_archive(again, sources=None) == _take_out(store)
 
 
 def _parts(text: str) -> tuple[str, list[ShownMessage], str]:
-    _, body = split_front(text)
+    _, body = split_front_matter(text)
     at = re.search(r"^<!-- lamella-context", body, re.MULTILINE)
     assert at is not None
     return text[: -len(body)], list(parse_page(body[: at.start()]).messages), body[at.start() :]
@@ -233,8 +242,8 @@ def _try(text: str) -> None:
         read = parse_archive(text, sources=None)
     except BadInputError:
         return
-    conversations = Conversations(MemoryStore(), open_backend("memory:").clock)
-    assert not read.records or conversations.take_in(read) is ImportOutcome.NEW
+    conversations = ConversationRepository(InMemoryStore(), open_backend("memory:").clock)
+    assert not read.records or conversations.import_conversation(read) is ImportOutcome.NEW
     assert list(conversations.verify()) == []
 
 

@@ -6,14 +6,13 @@ from tempfile import TemporaryDirectory
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.engine.backends import Ticking
+from tests.unit.conversation.backends import Ticking
 
-from lamella import Chat, Folder, Note
+from lamella import Folder, Note, StoredConversation
+from lamella.conversation.backend import Backend
+from lamella.conversation.import_export import ConversationRepository, fork_into
 from lamella.core.values import replace
-from lamella.engine.keeping.backend import Backend
-from lamella.engine.keeping.conversations import Conversations
-from lamella.engine.keeping.forking import fork_into
-from lamella.errors import BudgetExceededError, CallError
+from lamella.errors import ContextBudgetExceededError, InvalidOperationError
 from lamella.wiring import open_backend
 
 TRIED = settings.get_profile("invariants")
@@ -25,11 +24,11 @@ MOVES = st.tuples(
 )
 
 
-def sent(chat: Chat) -> list[dict[str, object]]:
+def sent(chat: StoredConversation) -> list[dict[str, object]]:
     return [message.to_dict() for message in chat.preview("And now?").messages]
 
 
-def command(chat: Chat, do: str, name: str) -> None:
+def command(chat: StoredConversation, do: str, name: str) -> None:
     match do:
         case "attach":
             chat.attach(Note(path=name if name in FILES else FILES[0]))
@@ -46,9 +45,9 @@ def write(folder: Path, name: str, number: int) -> None:
     (folder / (name if name in FILES else FILES[0])).write_text(f"# {number}\n\n{'Words. ' * 60}", encoding="utf-8")
 
 
-def open_chat(backend: Backend, layout: str, attachments: str) -> Chat:
+def open_chat(backend: Backend, layout: str, attachments: str) -> StoredConversation:
     given = {"layout": layout, "attachments": attachments, "window": 1_200, "reserve": 100}
-    return Chat(backend, "talk", given)
+    return StoredConversation(backend, "talk", given)
 
 
 @TRIED
@@ -62,18 +61,18 @@ def test_live_opened_again_and_forked_it_sends_the_same(
         for number, name in enumerate(FILES):
             write(folder, name, number)
         backend = replace(open_backend("memory:", vault=folder), clock=Ticking(), make_key=str)
-        chat = open_chat(backend, layout, attachments)
+        conversation = open_chat(backend, layout, attachments)
         for number, (do, name) in enumerate(moves):
             if do == "write":
                 write(folder, name, number)
             elif do == "open":
-                chat = open_chat(backend, layout, attachments)
+                conversation = open_chat(backend, layout, attachments)
             else:
                 # What means nothing now, or does not fit, is refused, and nothing has changed.
-                with suppress(CallError, BudgetExceededError):
-                    command(chat, do, name)
-            assert sent(open_chat(backend, layout, attachments)) == sent(chat)
-        if chat.head:
-            fork_into(backend, chat.id, chat.head, name="other")
-            assert sent(Chat(backend, "other", {})) == sent(chat)
-        assert list(Conversations(backend.store, Ticking()).verify()) == []
+                with suppress(InvalidOperationError, ContextBudgetExceededError):
+                    command(conversation, do, name)
+            assert sent(open_chat(backend, layout, attachments)) == sent(conversation)
+        if conversation.head:
+            fork_into(backend, conversation.id, conversation.head, name="other")
+            assert sent(StoredConversation(backend, "other", {})) == sent(conversation)
+        assert list(ConversationRepository(backend.store, Ticking()).verify()) == []

@@ -12,16 +12,16 @@ from tests.invariants.test_counts import PER_REQUEST, tool_tokens, weight
 from tests.invariants.texts import readable
 from tests.invariants.truth import Fact, newest
 
-from lamella.core.log.ids import Voice, message_id
-from lamella.core.log.receipt import Receipt, StepName
-from lamella.core.prompt.laws import find_breaches
+from lamella.core.log.receipts import CompactionReceipt, CompactionStepName
+from lamella.core.log.turn import MessageAuthor, message_id
+from lamella.core.prompt.invariants import iter_violations
 from lamella.core.prompt.layers.model import LayerId
 
 TRIED = settings.get_profile("invariants")
 # Labels and headings of references belong to no item.
 BETWEEN = 250
 NAMED = re.compile(r"\(([\d,]+) tokens\)\Z")
-OF_ARTIFACTS = (StepName.PREVIEW, StepName.HANDLE, StepName.TOOL_RESULTS)
+OF_ARTIFACTS = (CompactionStepName.PREVIEW, CompactionStepName.HANDLE, CompactionStepName.TOOL_RESULTS)
 
 
 @TRIED
@@ -30,7 +30,7 @@ def test_every_request_is_at_or_under_the_hard_threshold_or_a_typed_error(tight:
     with tight_player(tight) as player:
         for seen in player.walk():
             assert seen.turn.tokens.total <= 0.95 * player.window
-            assert not list(find_breaches(seen.envelope, before=None))
+            assert not list(iter_violations(seen.envelope, before=None))
         if player.failure is not None:
             assert player.failure.needed > 0.95 * player.window
 
@@ -72,12 +72,12 @@ def test_every_step_of_a_receipt_freed_tokens_and_took_what_was_there(tight: Tig
                 gone = check_removed(receipt, free=said, known=known, asked=asked_by)
                 said = [name for name in said if name not in gone]
             known |= seen.expected.attached.keys()
-            answered = message_id("played", parent=asked, role=Voice.REPLY, text=step.reply or "")
+            answered = message_id("played", parent=asked, role=MessageAuthor.REPLY, text=step.reply or "")
             said += [asked, answered]
             asked_by[answered] = asked
 
 
-def check_tokens(receipt: Receipt) -> None:
+def check_tokens(receipt: CompactionReceipt) -> None:
     """Each step begins where the one before ended, and frees something."""
     reached = None
     for step in receipt.steps:
@@ -89,7 +89,7 @@ def check_tokens(receipt: Receipt) -> None:
     assert receipt.tokens_after < receipt.tokens_before
 
 
-def check_removed(receipt: Receipt, *, free: list[str], known: set[str], asked: dict[str, str]) -> list[str]:
+def check_removed(receipt: CompactionReceipt, *, free: list[str], known: set[str], asked: dict[str, str]) -> list[str]:
     """What was taken out was there, each once.
 
     A reply that stands as its outline is still there to be taken. ``asked`` are questions that replies stand behind.
@@ -100,13 +100,13 @@ def check_removed(receipt: Receipt, *, free: list[str], known: set[str], asked: 
         assert len(set(step.removed)) == len(step.removed)
         if step.name in OF_ARTIFACTS:
             assert set(step.removed) <= known
-        elif step.name is StepName.REPLIES:
+        elif step.name is CompactionStepName.REPLIES:
             assert set(step.removed) <= set(free)
         else:
             assert set(step.removed) <= set(free) - set(gone)
             # A reply that left alone is still there as a line, and may go with its question after all.
             gone += [name for name in step.removed if asked.get(name, name) in (*step.removed, *gone, *left)]
-        if step.name is StepName.CHITCHAT:
+        if step.name is CompactionStepName.CHITCHAT:
             join_replies(step.removed, free=free, asked=asked)
     return gone
 
@@ -179,7 +179,7 @@ def check_question(seen: Seen, smaller: Set[str]) -> None:
 def test_after_a_compaction_no_tool_result_stands_without_its_question(tight: Tight) -> None:
     with tight_player(tight) as player:
         for seen in player.walk():
-            earlier = {said.typed for said in seen.expected.earlier} | {seen.expected.typed}
+            earlier = {message.typed for message in seen.expected.earlier} | {seen.expected.typed}
             for found in find_blocks(seen.turn.messages).values():
                 for block in found:
                     if block.tag == "tool_result":
@@ -193,7 +193,7 @@ def test_after_a_compaction_no_tool_result_stands_without_its_question(tight: Ti
 def test_bytes_that_a_compaction_moved_name_the_step(tight: Tight) -> None:
     with tight_player(tight) as player:
         for seen in player.walk():
-            receipt, prefix = seen.turn.compaction, seen.turn.prefix
+            receipt, prefix = seen.turn.compaction, seen.turn.prefix_change
             if prefix.cause == "compacted":
                 assert receipt is not None
                 assert prefix.segment in [*(step.name for step in receipt.steps), "fold"]

@@ -11,17 +11,17 @@ from tests.invariants.lasting import NAME, make_backend
 from tests.invariants.moves import Kept
 from tests.unit.raw import parse_body
 
-from lamella import BudgetExceededError, Turn
-from lamella.adapters.archive.markdown import parse_archive, render_archive
-from lamella.adapters.clocks.system import SystemClock
-from lamella.adapters.sources.opening import open_sources
-from lamella.adapters.stores.memory import MemoryStore
-from lamella.adapters.stores.opening import open_sqlite
-from lamella.core.log.records import EventKind
+from lamella import ContextBudgetExceededError, Turn
+from lamella.archive.markdown import parse_archive, render_archive
+from lamella.clocks import SystemClock
+from lamella.conversation.conversation import StoredConversation
+from lamella.conversation.import_export import ConversationRepository, ImportOutcome
+from lamella.core.log.events.kinds import EventKind
 from lamella.core.values import replace
-from lamella.engine.chat import Chat
-from lamella.engine.keeping.conversations import Conversations, ImportOutcome
-from lamella.ports import Sources, Store
+from lamella.ports import SourceReaders, Store
+from lamella.sources.open_sources import open_sources
+from lamella.stores.memory import InMemoryStore
+from lamella.stores.open_store import open_sqlite
 
 TRIED = settings.get_profile("invariants")
 
@@ -29,20 +29,22 @@ TRIED = settings.get_profile("invariants")
 def follow(store: Store, vault: Path | None) -> list[object]:
     """What is sent next, what compacting then does, and what is sent after that; or why not."""
     backend = make_backend(store, vault)[0]
-    chat = Chat(replace(backend, world=replace(backend.world, summarizer=ScriptedTurn())), NAME, {})
+    conversation = StoredConversation(
+        replace(backend, adapters=replace(backend.adapters, summarizer=ScriptedTurn())), NAME, {}
+    )
     came: list[object] = []
     for text in ("And now?", "And then?"):
         try:
-            came.append(_seen(chat.ask(text)))
-            chat.reply("Yes.")
-            came.append(chat.compact(0.01))
-        except BudgetExceededError as error:
+            came.append(_seen(conversation.ask(text)))
+            conversation.reply("Yes.")
+            came.append(conversation.compact(0.01))
+        except ContextBudgetExceededError as error:
             came.append(error.message)
     return came
 
 
 def _seen(turn: Turn) -> object:
-    return turn.envelope, turn.prefix, turn.compaction
+    return turn.envelope, turn.prefix_change, turn.compaction
 
 
 def walk(kept: Kept, folder: str, open_store: Callable[[], Store]) -> Path | None:
@@ -56,17 +58,18 @@ def walk(kept: Kept, folder: str, open_store: Callable[[], Store]) -> Path | Non
 @TRIED
 @given(tight_kept())
 def test_a_compacted_chat_read_from_its_archive_goes_on_as_it_would_have(kept: Kept) -> None:
-    here, there = MemoryStore(), MemoryStore()
+    here, there = InMemoryStore(), InMemoryStore()
     with TemporaryDirectory() as folder:
         vault = walk(kept, folder, lambda: here)
         if not here.load(NAME):
             return
         text = render_archive(
-            Conversations(here, SystemClock()).take_out(NAME), sources=open_sources(vault)() if vault else Sources()
+            ConversationRepository(here, SystemClock()).export_conversation(NAME),
+            sources=open_sources(vault)() if vault else SourceReaders(),
         )
-        chronicle = parse_archive(text, sources=open_sources(vault)() if vault else None)
-        assert chronicle.warnings == ()
-        assert Conversations(there, SystemClock()).take_in(chronicle) is ImportOutcome.NEW
+        export = parse_archive(text, sources=open_sources(vault)() if vault else None)
+        assert export.warnings == ()
+        assert ConversationRepository(there, SystemClock()).import_conversation(export) is ImportOutcome.NEW
         assert list(there.load(NAME)) == list(here.load(NAME))
         assert follow(here, vault) == follow(there, vault)
 
@@ -78,7 +81,7 @@ def test_erasing_an_artifact_erases_every_summary_that_may_tell_of_it(kept: Kept
         path = str(Path(folder) / "chats.db")
         vault = walk(kept, folder, lambda: open_sqlite(path))
         store = open_sqlite(path)
-        conversations = Conversations(store, SystemClock())
+        conversations = ConversationRepository(store, SystemClock())
         for artifact in attached_in(store)[:1]:
             conversations.erase_artifact(NAME, artifact)
             assert list(conversations.verify_erased(NAME)) == []
@@ -113,7 +116,7 @@ def test_erasing_a_conversation_leaves_no_word_of_its_summaries(kept: Kept) -> N
         walk(kept, folder, lambda: open_sqlite(str(path)))
         store = open_sqlite(str(path))
         if store.load(NAME):
-            conversations = Conversations(store, SystemClock())
+            conversations = ConversationRepository(store, SystemClock())
             conversations.erase(NAME)
             assert list(conversations.verify_erased(NAME)) == []
             assert GOOD.encode() not in path.read_bytes()

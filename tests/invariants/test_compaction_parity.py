@@ -12,13 +12,13 @@ from tests.invariants.moves import Kept
 from tests.invariants.test_parity import check_same
 
 from lamella import Turn
-from lamella.adapters.clocks.system import SystemClock
-from lamella.adapters.stores.memory import MemoryStore
-from lamella.adapters.stores.opening import open_sqlite
-from lamella.core.log.ids import Voice, message_id
-from lamella.core.log.log import Log
-from lamella.engine.keeping.conversations import Conversations
+from lamella.clocks import SystemClock
+from lamella.conversation.import_export import ConversationRepository
+from lamella.core.log.log import EventLog
+from lamella.core.log.turn import MessageAuthor, message_id
 from lamella.ports import Store, Summarizer
+from lamella.stores.memory import InMemoryStore
+from lamella.stores.open_store import open_sqlite
 
 TRIED = settings.get_profile("invariants")
 
@@ -27,7 +27,7 @@ def check_parity(
     kept: Kept, folder: Path, open_second: Callable[[], Store], *, summarizer: Summarizer | None = None
 ) -> None:
     """Play the moves twice, never stopping and stopping often: nothing may tell the two apart."""
-    memory = MemoryStore()
+    memory = InMemoryStore()
     (folder / "one").mkdir()
     (folder / "two").mkdir()
     never = TightLasting(kept, folder / "one", lambda: memory, summarizer=summarizer)
@@ -42,14 +42,14 @@ def check_parity(
             assert one == other
     second = open_second()
     assert list(second.load(NAME)) == list(memory.load(NAME))
-    assert list(Conversations(second, SystemClock()).verify()) == []
+    assert list(ConversationRepository(second, SystemClock()).verify()) == []
     second.close()
 
 
 @TRIED
 @given(tight_kept())
 def test_a_compacted_chat_opened_again_goes_on_as_one_that_never_stopped(kept: Kept) -> None:
-    store = MemoryStore()
+    store = InMemoryStore()
     with TemporaryDirectory() as folder:
         check_parity(kept, Path(folder), lambda: store)
 
@@ -65,7 +65,7 @@ def test_a_compacted_chat_in_a_file_goes_on_as_one_that_never_stopped(kept: Kept
 @given(tight_kept())
 def test_a_summarised_chat_opened_again_goes_on_as_one_that_never_stopped(kept: Kept) -> None:
     kept = replace(kept, settings=(*kept.settings, ("compaction", EAGER)))
-    store = MemoryStore()
+    store = InMemoryStore()
     with TemporaryDirectory() as folder:
         check_parity(kept, Path(folder), lambda: store, summarizer=ScriptedTurn())
 
@@ -73,16 +73,16 @@ def test_a_summarised_chat_opened_again_goes_on_as_one_that_never_stopped(kept: 
 class Memory:
     """Remembers everything that was ever said, and checks after each move that the log still says it."""
 
-    def __init__(self, store: MemoryStore) -> None:
+    def __init__(self, store: InMemoryStore) -> None:
         self._store = store
         self._said: dict[str, str] = {}
 
     def look(self) -> None:
-        log = Log(NAME)
+        log = EventLog(NAME)
         log.extend(self._store.load(NAME))
         now = {name: node.text for name, node in log.nodes.items()}
         assert {name: now[name] for name in self._said} == self._said
-        for event in log.committed(log.path()).events:
+        for event in log.active_compactions(log.branch_records()).events:
             messages = [name for step in event.steps if step.name in MESSAGES for name in step.removed]
             assert set(messages) <= {*now, *unsaid(now)}
         self._said = now
@@ -90,7 +90,7 @@ class Memory:
 
 def unsaid(names: Iterable[str]) -> set[str]:
     """The ids that empty replies would have: a question whose answer was deleted stands with one."""
-    return {message_id(NAME, parent=name, role=Voice.REPLY, text="") for name in names}
+    return {message_id(NAME, parent=name, role=MessageAuthor.REPLY, text="") for name in names}
 
 
 MESSAGES = ("chitchat", "oldest_stages", "summary", "recent_stages", "expendable")
@@ -99,6 +99,6 @@ MESSAGES = ("chitchat", "oldest_stages", "summary", "recent_stages", "expendable
 @TRIED
 @given(tight_kept())
 def test_every_message_taken_out_is_still_in_the_log_word_for_word(kept: Kept) -> None:
-    store = MemoryStore()
+    store = InMemoryStore()
     with TemporaryDirectory() as folder:
         TightLasting(kept, Path(folder), lambda: store).walk([False] * len(kept.moves), after=Memory(store).look)

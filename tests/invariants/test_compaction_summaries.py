@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from tests.invariants.compacting import EAGER, GOOD, ScriptedTurn, Tight, tight_plans, tight_player
 
 from lamella import Message, Turn
-from lamella.core.log.receipt import Step, StepName
+from lamella.core.log.receipts import CompactionStep, CompactionStepName
 
 TRIED = settings.get_profile("invariants")
 LONG = "word " * 2_000
@@ -23,17 +23,17 @@ def play(tight: Tight, summarizer: ScriptedTurn) -> Iterator[tuple[Turn, list[Se
     given = {"summarizer": summarizer, "history": "full", "history_turns": None, "compaction": EAGER}
     with tight_player(tight, **given) as player:
         for seen in player.walk():
-            yield seen.turn, list(summarizer.asked)
-            summarizer.asked.clear()
+            yield seen.turn, list(summarizer.turn_request)
+            summarizer.turn_request.clear()
 
 
 def is_of_talk(asked: Sequence[Message]) -> bool:
     return "Summarise this conversation" in asked[-1].text
 
 
-def find_summaries(turn: Turn) -> list[Step]:
+def find_summaries(turn: Turn) -> list[CompactionStep]:
     steps = turn.compaction.steps if turn.compaction else ()
-    return [step for step in steps if step.name is StepName.SUMMARY]
+    return [step for step in steps if step.name is CompactionStepName.SUMMARY]
 
 
 @TRIED
@@ -55,7 +55,11 @@ def test_a_bad_summary_is_left_out_with_the_reason_and_the_turn_goes_on(
 ) -> None:
     for turn, asked in play(tight, ScriptedTurn(answer)):
         assert not find_summaries(turn)
-        skipped = [one for one in turn.compaction.skipped if one.name is StepName.SUMMARY] if turn.compaction else []
+        skipped = (
+            [one for one in turn.compaction.skipped if one.name is CompactionStepName.SUMMARY]
+            if turn.compaction
+            else []
+        )
         assert all(re.search(why, one.why) for one in skipped)
         if turn.compaction is not None and any(map(is_of_talk, asked)):
             assert skipped

@@ -10,8 +10,8 @@ from tests.invariants.lasting import Lasting
 from tests.invariants.moves import Deed, Kept, Move
 
 from lamella import Turn
-from lamella.adapters.stores.memory import MemoryStore
-from lamella.core.log.receipt import Receipt
+from lamella.core.log.receipts import CompactionReceipt
+from lamella.stores.memory import InMemoryStore
 
 TRIED = settings.get_profile("invariants")
 COMPACTING = (Deed.COMPACT, Deed.UNDO)
@@ -21,10 +21,10 @@ class Roomy(Lasting):
     """Plays moves in a window that nothing outgrows, and notes for each turn which compactions were in force."""
 
     def __init__(self, kept: Kept, folder: Path) -> None:
-        store = MemoryStore()
+        store = InMemoryStore()
         roomy = tuple((name, value) for name, value in kept.settings if name not in ("window", "reserve"))
         super().__init__(replace(kept, settings=roomy), folder, lambda: store)
-        self.in_force: list[list[Receipt]] = []
+        self.in_force: list[list[CompactionReceipt]] = []
 
     def move(self, move: Move) -> None:
         asked = len(self.turns)
@@ -73,7 +73,10 @@ def test_undoing_the_first_compaction_at_the_end_brings_every_byte_back(kept: Ke
         ours, theirs = compacted.stored.ask("And then?"), twin.stored.ask("And then?")
         check_same_bytes(ours, theirs)
         if receipts:
-            assert str(ours.prefix.movement) in ("compacted(undo)", "none") or ours.prefix.cause != "compacted"
+            assert (
+                str(ours.prefix_change.prefix_change) in ("compacted(undo)", "none")
+                or ours.prefix_change.cause != "compacted"
+            )
         compacted.reopen()
         assert compacted.stored.regenerate().messages == theirs.messages
 

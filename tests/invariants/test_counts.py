@@ -114,13 +114,15 @@ def unclaimed(envelope: Envelope) -> list[str]:
     left[-1] = cut_end(cut_start(left[-1], turn.text), user.text)
     left[0] = cut_start(left[0], system.text)
     for index, message in enumerate(envelope.messages):
-        said = [s for s in strip.segments if s.place == f"message:{index}" and s.kind in ("user", "reply") and s.text]
+        messages = [
+            s for s in strip.segments if s.place == f"message:{index}" and s.kind in ("user", "reply") and s.text
+        ]
         if message.role == "assistant":
-            left[index] = cut_start(left[index], "\n\n".join(segment.text for segment in said))
+            left[index] = cut_start(left[index], "\n\n".join(segment.text for segment in messages))
         else:
-            left[index] = cut_end(left[index], "".join(segment.text for segment in said))
+            left[index] = cut_end(left[index], "".join(segment.text for segment in messages))
     results = [s.text for s in strip.segments if s.kind not in ("user", "reply")]
-    carried = [piece for standing in envelope.prompt.carried for piece in standing.pieces]
+    carried = [piece for placed in envelope.prompt.unlayered_artifacts for piece in placed.pieces]
     for text in sorted((*(s.text for s in library.segments), *results, *carried), key=len, reverse=True):
         take(text, left)
     return left
@@ -152,7 +154,7 @@ def test_what_two_requests_share_is_counted_token_by_token(plan: Plan) -> None:
         if seen.before is not None and seen.before.tools == seen.envelope.tools:
             shared = _shared(seen.before.messages, seen.turn.messages)
             tools = tool_tokens(seen.envelope) if shared else 0
-            assert seen.turn.prefix.common_tokens == shared + tools
+            assert seen.turn.prefix_change.common_tokens == shared + tools
 
 
 def _shared(before: tuple[Message, ...], now: tuple[Message, ...]) -> int:

@@ -5,12 +5,11 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.adapters.sources.dataview.books import BOOKS, ask, open_answers, rows
+from tests.unit.sources.dataview.books import BOOKS, ask, open_answers, rows
 
-from lamella.adapters.sources.dataview.answers import QueryAnswer
-from lamella.adapters.sources.dataview.blocks import RESULT, expand_queries
-from lamella.adapters.sources.dataview.language.functions import FUNCTIONS
-from lamella.adapters.sources.dataview.rendering import MOST_LETTERS
+from lamella.sources.dataview.blocks import RESULT_LANGUAGE, expand_queries
+from lamella.sources.dataview.expressions import QUERY_FUNCTIONS
+from lamella.sources.dataview.results import MAX_RESULT_CHARS, QueryAnswer
 
 DESK = open_answers()
 WORDS = st.sampled_from(
@@ -19,7 +18,7 @@ WORDS = st.sampled_from(
         "DESC", "(", ")", "[", "]", ",", ".", "=", "!=", "<", ">", "+", "-", "*", "/", "%", "!", "#book", '"Books"',
         "[[Dune]]", "outgoing([[Home]])", "rating", "pages", "file.name", "file.tasks", "file", "this", "row", "due",
         "5", "0", "2.5", "null", "true", '"x"', "date(today)", "dur(1 day)", "date(2026-01-01)",
-        *(f"{name}(" for name in FUNCTIONS),
+        *(f"{name}(" for name in QUERY_FUNCTIONS),
     )
 )  # fmt: skip
 QUERIES = st.one_of(
@@ -35,8 +34,8 @@ CONDITIONS = st.sampled_from(
 @given(query=QUERIES, path=st.sampled_from((*BOOKS, "nowhere.md", "")))
 def test_any_text_is_answered_or_refused_and_says_the_same_twice(query: str, path: str) -> None:
     answer = DESK.answer(query, path=path)
-    assert bool(answer.text) is not bool(answer.refused)
-    assert len(answer.text) <= MOST_LETTERS + 1_000
+    assert bool(answer.text) is not bool(answer.error)
+    assert len(answer.text) <= MAX_RESULT_CHARS + 1_000
     assert open_answers().answer(query, path=path) == answer
 
 
@@ -80,7 +79,7 @@ def test_sorting_loses_nothing_and_keeps_ties_by_path(key: str) -> None:
 def test_a_note_keeps_all_of_its_own_lines(text: str) -> None:
     found = iter(expand_queries(text, lambda _: QueryAnswer(text="1 row")).split("\n"))
     assert all(line in found for line in text.split("\n"))
-    if RESULT not in expand_queries(text, lambda _: QueryAnswer(text="1 row")):
+    if RESULT_LANGUAGE not in expand_queries(text, lambda _: QueryAnswer(text="1 row")):
         assert expand_queries(text, lambda _: QueryAnswer(text="1 row")) == text
 
 
@@ -110,4 +109,4 @@ def test_no_query_takes_long_or_fails(query: str) -> None:
     start = time.process_time()
     answer = desk.answer(query, path="0000.md")
     assert time.process_time() - start < 10
-    assert bool(answer.text) is not bool(answer.refused)
+    assert bool(answer.text) is not bool(answer.error)

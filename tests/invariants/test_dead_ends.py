@@ -3,8 +3,8 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lamella import BudgetExceededError, Conversation, Note, ToolResult
-from lamella.providers import Reply, StopReason, ToolCall, ToolOutput
+from lamella import ContextBudgetExceededError, Conversation, Note, ToolResult
+from lamella.providers import ModelReply, StopReason, ToolCall, ToolOutput
 
 QUICK = settings(deadline=None)
 WINDOW = 1_500
@@ -36,8 +36,11 @@ def test_neither_rounds_of_tools_nor_many_notes_and_rules_end_a_conversation(
     chat.ask(SHORT)
     for number, size in enumerate(sizes):
         call = ToolCall(id=f"c{number}", name="look", arguments="{}")
-        chat.reply(Reply(text="", calls=(call,), stop=StopReason.TOOLS))
-        assert chat.give([ToolOutput(call=call.id, output=write(size, number))]).tokens.total <= 0.95 * WINDOW
+        chat.reply(ModelReply(text="", calls=(call,), stop=StopReason.TOOL_CALLS))
+        assert (
+            chat.submit_tool_outputs([ToolOutput(call=call.id, output=write(size, number))]).tokens.total
+            <= 0.95 * WINDOW
+        )
     chat.reply("Because.")
     assert chat.ask(SHORT).tokens.total <= 0.95 * WINDOW
 
@@ -58,8 +61,8 @@ def test_a_turn_goes_on_however_often_its_tools_are_called(
     chat.ask(SHORT, attach=[Note(path="a.md", text=write(attached, 0))] if attached else [])
     for number in range(rounds):
         call = ToolCall(id=f"c{number}", name="look", arguments=f'{{"for": "{"a word " * (called // 7)}"}}')
-        chat.reply(Reply(text="", calls=(call,), stop=StopReason.TOOLS))
-        turn = chat.give([ToolOutput(call=call.id, output=write(size, number))])
+        chat.reply(ModelReply(text="", calls=(call,), stop=StopReason.TOOL_CALLS))
+        turn = chat.submit_tool_outputs([ToolOutput(call=call.id, output=write(size, number))])
         assert turn.tokens.total <= 0.95 * window
         # The last call is always there, and so is what it gave, or the way to it.
         assert [one.id for one in turn.messages[-2].calls] == [call.id]
@@ -91,7 +94,9 @@ def test_any_number_of_things_can_be_attached_to_one_question(
         assert turn.tokens.total <= 0.95 * window
         told = " ".join(turn.envelope.warnings)
         # Whatever is not sent in full is told, and so is what cannot be named.
-        less = [one for one in turn.envelope.prompt.shown[0] if one.form in ("summary", "handle", "preview")]
+        less = [
+            one for one in turn.envelope.prompt.rendered_attachments[0] if one.form in ("summary", "handle", "preview")
+        ]
         assert not less or "do not fit" in told or "no room" in told
         chat.reply("Because.")
         assert chat.ask(SHORT).tokens.total <= 0.95 * window
@@ -115,7 +120,7 @@ def test_a_short_question_is_never_refused_because_of_what_came_before(
                 attach=[note] if brings == "note" else [],
                 results=[result] if brings == "result" else [],
             )
-        except BudgetExceededError as error:
+        except ContextBudgetExceededError as error:
             refused = error.protected[0]
             turn = chat.ask(SHORT)
         else:

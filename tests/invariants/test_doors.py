@@ -13,7 +13,7 @@ from tests.invariants.items import Item, attachment_of, png
 from tests.invariants.playing import Played, Player, play, playing
 from tests.invariants.strategies import Edit, Plan, Step, plans
 
-from lamella import BadInputError, Conversation, Dataview, Note, Picture, Tool, ToolResult, Turn, Url
+from lamella import BadInputError, Conversation, Dataview, Image, Note, Tool, ToolResult, Turn, Url
 from lamella.wiring import parse_transcript, replay_transcript
 
 TRIED = settings.get_profile("invariants")
@@ -31,7 +31,7 @@ def still(plan: Plan) -> Plan:
 def replayed(played: Played, folder: Path) -> list[Turn]:
     """The transcript of what was played, read back from its JSON."""
     written = json.dumps(played.transcript).encode()
-    return list(replay_transcript(parse_transcript(written, name="played"), overrides={}, beside=folder))
+    return list(replay_transcript(parse_transcript(written, name="played"), overrides={}, base_folder=folder))
 
 
 def sent(turn: Turn) -> str:
@@ -39,7 +39,9 @@ def sent(turn: Turn) -> str:
     envelope = turn.envelope
     layers = [(layer.id, layer.text, layer.hash, layer.tokens, layer.segments) for layer in envelope.layers]
     messages = [message.to_dict() for message in turn.messages]
-    return repr((layers, messages, envelope.hash, envelope.message_id, envelope.epoch, turn.tokens, turn.prefix.cause))
+    return repr(
+        (layers, messages, envelope.hash, envelope.message_id, envelope.epoch, turn.tokens, turn.prefix_change.cause)
+    )
 
 
 @TRIED
@@ -108,13 +110,13 @@ HALF = "\ud800"
         lambda chat: chat.ask("Why?", attach=[Note(path=HALF, text="a")]),
         lambda chat: chat.ask("Why?", attach=[Note(path="a.md", text="a", title=HALF)]),
         lambda chat: chat.ask("Why?", attach=[Url(url=HALF, text="a")]),
-        lambda chat: chat.ask("Why?", attach=[Picture(data=png(1, 1), title=HALF)]),
+        lambda chat: chat.ask("Why?", attach=[Image(data=png(1, 1), title=HALF)]),
         lambda chat: chat.ask("Why?", attach=[Dataview(path="a.md", query=HALF, text="a")]),
         lambda chat: chat.ask("Why?", results=[ToolResult(name=HALF, output="a")]),
         lambda chat: chat.ask("Why?", results=[ToolResult(name="a", output="a", arguments={HALF: 1})]),
         lambda chat: chat.ask("Why?", tools=[Tool(name="a", description=HALF)]),
         lambda chat: chat.ask("Why?", system={"memory": HALF}),
-        lambda _: Conversation(conversation=HALF).ask("Why?"),
+        lambda _: Conversation(conversation_key=HALF).ask("Why?"),
     ],
 )
 def test_half_a_character_is_refused_wherever_it_stands_and_leaves_no_trace(

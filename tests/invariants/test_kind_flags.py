@@ -7,14 +7,14 @@ from tempfile import TemporaryDirectory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lamella import Chat, Engine, Unknown
+from lamella import Engine, StoredConversation, Unknown
 from lamella import open as open_engine
-from lamella.code import ChatKind, ChatState, find_state, make_turn
-from lamella.errors import BudgetExceededError, CallError
-from lamella.runners.kinds.blocks import BLOCKS
+from lamella.code import CodeTask, TaskState, build_task_turn, get_task_state
+from lamella.errors import ContextBudgetExceededError, InvalidOperationError
+from lamella.runners.code_questions import TASK_INSTRUCTIONS
 
 TRIED = settings.get_profile("invariants")
-KINDS = st.sampled_from([None, *ChatKind])
+KINDS = st.sampled_from([None, *CodeTask])
 DEEDS = st.one_of(
     st.tuples(st.just("ask"), KINDS),
     st.tuples(st.sampled_from(["compact", "undo", "fork", "delete", "reload", "drop", "detach"]), st.integers(0, 9)),
@@ -22,58 +22,58 @@ DEEDS = st.one_of(
 SMALL = {"window": 1_800, "reserve": 200, "model": "scripted:m", "linger": 1}
 
 
-def read_off(chat: Chat) -> ChatState:
+def read_off(chat: StoredConversation) -> TaskState:
     """Which blocks can be read in the next prompt, found in its letters."""
     sent = "\n".join(message.text for message in chat.preview().messages)
-    return ChatState(tuple(kind for kind in ChatKind if BLOCKS[kind].text in sent))
+    return TaskState(tuple(kind for kind in CodeTask if TASK_INSTRUCTIONS[kind].text in sent))
 
 
-def ask(chat: Chat, kind: ChatKind | None, number: int) -> None:
+def ask(chat: StoredConversation, kind: CodeTask | None, number: int) -> None:
     said = f"Word {number}. " + "Beans and peas. " * 12
     if kind is None:
         chat.ask(said)
     else:
-        turn = make_turn(kind, Unknown(text=f"code {number}"), text=said)
+        turn = build_task_turn(kind, Unknown(text=f"code {number}"), text=said)
         chat.ask(turn.text, attach=turn.attach, system=turn.system)
     chat.reply("So it is. " * 20)
 
 
-def disturb(chat: Chat, deed: str, at: int) -> None:
+def disturb(chat: StoredConversation, deed: str, at: int) -> None:
     """Something that changes what stands in the prompt; where there is nothing to do it to, nothing."""
-    told = chat.turns()
+    records = chat.turns()
     names = [row.id for row in chat.library() if row.kind == "instruction"]
     doing: dict[str, Callable[[], object]] = {
         "compact": lambda: chat.compact(to=0.1),
         "undo": chat.undo,
         "fork": lambda: chat.fork(replies[at % len(replies)]),
-        "delete": lambda: chat.delete(told[at % len(told)].message.id),
+        "delete": lambda: chat.delete(records[at % len(records)].message.id),
         "drop": lambda: chat.drop(names[at % len(names)]),
         "detach": lambda: chat.detach(names[at % len(names)]),
     }
-    replies = [one.reply.id for one in told if one.reply is not None]
-    needs = {"fork": replies, "delete": told, "drop": names, "detach": names}
+    replies = [one.reply.id for one in records if one.reply is not None]
+    needs = {"fork": replies, "delete": records, "drop": names, "detach": names}
     if needs.get(deed, [deed]):
         try:
             doing[deed]()
-        except CallError:
+        except InvalidOperationError:
             assert deed == "undo", "there may be nothing to undo"
 
 
-def walk(engine: Engine, chat: Chat, deeds: list[tuple[str, object]]) -> None:
+def walk(engine: Engine, chat: StoredConversation, deeds: list[tuple[str, object]]) -> None:
     for number, (deed, more) in enumerate(deeds):
         try:
             if deed == "ask":
-                assert more is None or isinstance(more, ChatKind)
+                assert more is None or isinstance(more, CodeTask)
                 ask(chat, more, number)
             elif deed == "reload":
                 chat = engine.chat("flags")
             else:
                 disturb(chat, deed, int(str(more)))
-        except BudgetExceededError:
+        except ContextBudgetExceededError:
             # What no longer fits is refused, and nothing has changed.
             pass
-        assert find_state(chat) == read_off(chat), deed
-    assert find_state(engine.chat("flags")) == find_state(chat)
+        assert get_task_state(chat) == read_off(chat), deed
+    assert get_task_state(engine.chat("flags")) == get_task_state(chat)
 
 
 @TRIED

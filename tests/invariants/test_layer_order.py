@@ -6,7 +6,7 @@ from tests.invariants.playing import Seen, play
 from tests.invariants.strategies import Plan, plans
 
 from lamella import Conversation
-from lamella.core.log.placement import Form
+from lamella.core.log.turn import ArtifactForm
 from lamella.core.prompt.layers.model import LayerId
 from lamella.core.values import replace
 
@@ -59,9 +59,9 @@ def system_text(seen: Seen) -> str:
 def test_the_last_message_is_tools_then_references_then_new_artifacts_then_the_question(plan: Plan) -> None:
     for seen in play(plan):
         shown = [segment for segment in segments_of(seen.envelope, LayerId.L3) if segment.text]
-        tools = [s.text for s in shown if s.kind == "tool" and s.form is not Form.REFERENCE]
-        references = [s.text for s in shown if s.form is Form.REFERENCE]
-        new = [s.text for s in shown if s.kind != "tool" and s.form is not Form.REFERENCE]
+        tools = [s.text for s in shown if s.kind == "tool" and s.form is not ArtifactForm.REFERENCE]
+        references = [s.text for s in shown if s.form is ArtifactForm.REFERENCE]
+        new = [s.text for s in shown if s.kind != "tool" and s.form is not ArtifactForm.REFERENCE]
         assert [s.text for s in shown] == [*tools, *references, *new]
         text = seen.turn.messages[-1].text
         if not shown:

@@ -6,8 +6,8 @@ from tests.invariants.playing import play
 from tests.invariants.strategies import Plan, plans
 
 from lamella import Conversation, Envelope, Layer, Note, Selection, ToolResult
-from lamella.core.log.placement import Form
-from lamella.core.prompt.laws import LAWS, legal_cuts
+from lamella.core.log.turn import ArtifactForm
+from lamella.core.prompt.invariants import INVARIANTS, legal_cuts
 from lamella.core.prompt.layers.model import LayerId
 from lamella.core.values import replace
 
@@ -20,7 +20,7 @@ def cut(envelope: Envelope, layer_id: LayerId, at: int) -> Envelope:
 
 
 def referred(envelope: Envelope) -> set[str]:
-    return {s.id for s in segments_of(envelope, LayerId.L3) if s.form is Form.REFERENCE}
+    return {s.id for s in segments_of(envelope, LayerId.L3) if s.form is ArtifactForm.REFERENCE}
 
 
 @TRIED
@@ -75,7 +75,7 @@ def test_what_a_turn_only_refers_to_may_not_be_cut_away_under_it() -> None:
     for _ in range(2):
         turn = chat.ask("Why?", attach=[Selection(path="x.md", text="picked")])
         chat.reply("So.")
-    assert [segment.form for segment in segments_of(turn.envelope, LayerId.L3)] == [Form.REFERENCE]
+    assert [segment.form for segment in segments_of(turn.envelope, LayerId.L3)] == [ArtifactForm.REFERENCE]
     assert "verbatim" in broken_laws(cut(turn.envelope, LayerId.L2, 1), before=turn.envelope)
 
 
@@ -83,7 +83,7 @@ def test_a_layer_may_always_be_left_whole() -> None:
     turn = Conversation().ask("Why?", attach=[Note(path="a.md", text="a")], results=[ToolResult(name="t", output="o")])
     for layer in turn.envelope.layers:
         assert legal_cuts(layer)[0] == 0
-        assert all(0 in law.cuts(layer) for law in LAWS)
+        assert all(0 in law.find_legal_cuts(layer) for law in INVARIANTS)
 
 
 def test_tool_results_are_not_cut_from_the_question_they_answer() -> None:
@@ -94,8 +94,8 @@ def test_tool_results_are_not_cut_from_the_question_they_answer() -> None:
     strip = chat.ask("And then?").envelope.layers[3]
     assert [segment.kind for segment in strip.segments] == ["tool", "tool", "user", "reply"] * 2
     assert legal_cuts(strip) == (0, 4, 8)
-    tool_pairs = next(law for law in LAWS if law.name == "tool_pairs")
-    assert tool_pairs.cuts(strip) == frozenset({0, 3, 4, 7, 8})
+    tool_pairs = next(law for law in INVARIANTS if law.name == "tool_pairs")
+    assert tool_pairs.find_legal_cuts(strip) == frozenset({0, 3, 4, 7, 8})
 
 
 def test_a_library_is_cut_only_before_its_first_selection() -> None:

@@ -47,10 +47,10 @@ def names_at(envelope: Envelope, place: Difference) -> set[str]:
     where = "system" if message.role == "system" else f"message:{place.message}"
     segments = [s for layer in envelope.layers for s in layer.segments if s.place == where]
     starts = [(message.text.find(s.text), len(s.text), s.id) for s in segments if s.text and s.kind not in TALK]
-    for standing in envelope.prompt.shelf.values() if where == "system" else envelope.prompt.carried:
-        if standing.pieces and (where == "system" or standing.place == where):
-            piece = standing.pieces[0 if where == "system" else -1]
-            starts.append((message.text.find(piece), len(piece), standing.artifact.id))
+    for placed in envelope.prompt.system_library.values() if where == "system" else envelope.prompt.unlayered_artifacts:
+        if placed.pieces and (where == "system" or placed.place == where):
+            piece = placed.pieces[0 if where == "system" else -1]
+            starts.append((message.text.find(piece), len(piece), placed.artifact.id))
     found: set[str] = set()
     end = 0
     for start, length, name in sorted(one for one in starts if one[0] >= 0):
@@ -58,7 +58,7 @@ def names_at(envelope: Envelope, place: Difference) -> set[str]:
             found.add(name)
         end = start + length
     pictures = {s.id for s in segments if s.kind == "image"} | {
-        c.segment.id for c in envelope.prompt.carried if not c.pieces
+        c.segment.id for c in envelope.prompt.unlayered_artifacts if not c.pieces
     }
     return found or (pictures if place.at >= end else set())
 
@@ -72,11 +72,11 @@ def moves(seen: Seen) -> tuple[Envelope, Difference | None]:
 @given(plan=plans())
 def test_the_cause_is_none_exactly_when_the_request_extends_the_one_before(plan: Plan) -> None:
     first, *later = play(plan)
-    assert first.turn.prefix.cause == "first_turn"
+    assert first.turn.prefix_change.cause == "first_turn"
     for seen in later:
         before, difference = moves(seen)
         same = before.model == seen.envelope.model and before.tools == seen.envelope.tools
-        assert (seen.turn.prefix.cause == "none") == (same and difference is None)
+        assert (seen.turn.prefix_change.cause == "none") == (same and difference is None)
 
 
 @TRIED
@@ -84,7 +84,7 @@ def test_the_cause_is_none_exactly_when_the_request_extends_the_one_before(plan:
 def test_a_named_segment_stands_at_the_first_byte_that_differs(plan: Plan) -> None:
     for seen in play(plan)[1:]:
         before, difference = moves(seen)
-        prefix = seen.turn.prefix
+        prefix = seen.turn.prefix_change
         if difference is None or prefix.cause in ("tools_changed", "model_changed"):
             continue
         named = names_at(before, difference) | names_at(seen.envelope, difference)
@@ -105,8 +105,8 @@ def begins_with_references(envelope: Envelope, place: Difference) -> bool:
 def test_each_cause_is_what_happened(plan: Plan) -> None:
     for seen in play(plan)[1:]:
         before, _ = moves(seen)
-        now, segment = seen.envelope, seen.turn.prefix.segment
-        match seen.turn.prefix.cause:
+        now, segment = seen.envelope, seen.turn.prefix_change.segment
+        match seen.turn.prefix_change.cause:
             case "model_changed":
                 assert before.model != now.model
             case "tools_changed":
@@ -131,7 +131,7 @@ def part_text(envelope: Envelope, part: str) -> str:
 
 def shelved(envelope: Envelope) -> dict[str, str]:
     """What the system message holds, with the hash of the text that stands there."""
-    return {standing.artifact.id: standing.artifact.hash for standing in envelope.prompt.shelf.values()}
+    return {placed.artifact.id: placed.artifact.hash for placed in envelope.prompt.system_library.values()}
 
 
 @TRIED
@@ -139,11 +139,11 @@ def shelved(envelope: Envelope) -> dict[str, str]:
 def test_within_an_epoch_nothing_moves(plan: Plan) -> None:
     for seen in play(plan)[1:]:
         if not seen.expected.begins_epoch:
-            assert seen.turn.prefix.cause == "none"
+            assert seen.turn.prefix_change.cause == "none"
 
 
 @TRIED
 @given(plan=plans())
 def test_whatever_moves_was_triggered_by_what_a_turn_did(plan: Plan) -> None:
     for seen in play(plan):
-        assert seen.turn.prefix.triggered, seen.turn.prefix
+        assert seen.turn.prefix_change.triggered, seen.turn.prefix_change

@@ -11,9 +11,9 @@ from tests.invariants.strategies import Attach, Plan, Step, Thing
 from tests.invariants.texts import Words
 
 from lamella import Turn
-from lamella.adapters.stores.memory import MemoryStore
-from lamella.adapters.stores.opening import open_sqlite
 from lamella.ports import Store
+from lamella.stores.memory import InMemoryStore
+from lamella.stores.open_store import open_sqlite
 
 TRIED = settings.get_profile("invariants")
 
@@ -22,13 +22,13 @@ def check_same(one: Turn, other: Turn) -> None:
     """Byte-identical messages, equal envelopes with all layers, hashes and counts, and the same cause."""
     assert [message.to_dict() for message in one.messages] == [message.to_dict() for message in other.messages]
     assert one.envelope == other.envelope
-    assert one.prefix == other.prefix
+    assert one.prefix_change == other.prefix_change
     assert one.number == other.number
 
 
 def check_parity(kept: Kept, folder: Path, open_second: Callable[[], Store]) -> None:
     """Play the moves twice, never stopping and stopping often: nothing may tell the two apart."""
-    memory = MemoryStore()
+    memory = InMemoryStore()
     (folder / "one").mkdir()
     (folder / "two").mkdir()
     never = Lasting(kept, folder / "one", lambda: memory)
@@ -47,7 +47,7 @@ def check_parity(kept: Kept, folder: Path, open_second: Callable[[], Store]) -> 
 @TRIED
 @given(kept_plans())
 def test_a_chat_opened_again_goes_on_as_one_that_never_stopped(kept: Kept) -> None:
-    store = MemoryStore()
+    store = InMemoryStore()
     with TemporaryDirectory() as folder:
         check_parity(kept, Path(folder), lambda: store)
 
@@ -62,11 +62,11 @@ def test_a_chat_in_a_file_goes_on_as_one_that_never_stopped(kept: Kept) -> None:
 @TRIED
 @given(kept_plans(tree=False, auto=False))
 def test_a_chat_in_a_store_sends_what_a_conversation_in_memory_sends(kept: Kept) -> None:
-    store = MemoryStore()
+    store = InMemoryStore()
     with TemporaryDirectory() as one, TemporaryDirectory() as two:
         stored = Lasting(kept, Path(one), lambda: store)
         stored.walk([True] * len(kept.moves))
-        alone = Lasting(kept, Path(two), MemoryStore)
+        alone = Lasting(kept, Path(two), InMemoryStore)
         turns: list[Turn] = []
         for move in kept.moves:
             if move.step is not None:
@@ -88,7 +88,7 @@ def test_sources_that_did_not_change_are_read_when_asked_and_never_when_opened()
     )
     plan = Plan(things=(note,), steps=steps, layout="in_place", vault=True)
     moves = tuple(Move(step=step) for step in steps)
-    store = MemoryStore()
+    store = InMemoryStore()
     with TemporaryDirectory() as folder:
         lasting = Lasting(Kept(plan=plan, moves=moves, reopened=(True,) * 3), Path(folder), lambda: store)
         lasting.walk((True,) * 3)

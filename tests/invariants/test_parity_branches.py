@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from tests.invariants.lasting import NAME, Lasting
 from tests.invariants.moves import Kept, kept_plans
 
-from lamella.adapters.clocks.system import SystemClock
-from lamella.adapters.stores.memory import MemoryStore
-from lamella.core.log.ids import Voice
-from lamella.core.log.log import Log
-from lamella.core.log.nodes import derive_id
-from lamella.engine.keeping.conversations import Conversations
+from lamella.clocks import SystemClock
+from lamella.conversation.import_export import ConversationRepository
+from lamella.core.log.log import EventLog
+from lamella.core.log.turn import MessageAuthor
+from lamella.core.log.turn_records import derive_message_id
+from lamella.stores.memory import InMemoryStore
 
 TRIED = settings.get_profile("invariants")
 
@@ -20,13 +20,13 @@ TRIED = settings.get_profile("invariants")
 class Witness:
     """Remembers everything that was ever said, and checks after each move that it still is."""
 
-    def __init__(self, store: MemoryStore) -> None:
+    def __init__(self, store: InMemoryStore) -> None:
         self._store = store
         self._said: dict[str, list[tuple[str, str]]] = {}
         self._version = 0
 
     def look(self) -> None:
-        log = Log(NAME)
+        log = EventLog(NAME)
         log.extend(self._store.load(NAME))
         assert log.version >= self._version
         self._version = log.version
@@ -36,30 +36,32 @@ class Witness:
             assert _path(log, head) == said
         self._said.update((head, _path(log, head)) for head in log.nodes)
 
-    def _check_tree(self, log: Log) -> None:
+    def _check_tree(self, log: EventLog) -> None:
         for name, node in log.nodes.items():
-            assert derive_id(NAME, node.event) == name == node.id
+            assert derive_message_id(NAME, node.event) == name == node.id
             assert not node.parent or node.parent in log.nodes
-            assert node.role is Voice.USER or log.nodes[node.parent].role is Voice.USER
+            assert node.role is MessageAuthor.USER or log.nodes[node.parent].role is MessageAuthor.USER
 
-    def _check_branches(self, log: Log) -> None:
+    def _check_branches(self, log: EventLog) -> None:
         """Each message that nothing follows ends a branch; only the active branch may end where another goes on."""
-        branches = log.branches()
+        branches = log.branch_heads()
         assert len(set(branches)) == len(branches)
         followed = {node.parent for node in log.nodes.values()}
         ends = {name for name in log.nodes if name not in followed}
         assert ends <= set(branches) <= ends | {log.head}
 
 
-def _path(log: Log, head: str) -> list[tuple[str, str]]:
-    return [(node.id, node.text) for told in log.path(head) for node in (told.message, told.reply) if node]
+def _path(log: EventLog, head: str) -> list[tuple[str, str]]:
+    return [
+        (node.id, node.text) for record in log.branch_records(head) for node in (record.message, record.reply) if node
+    ]
 
 
 @TRIED
 @given(kept_plans())
 def test_whatever_is_done_nothing_said_is_lost_renamed_or_doubled(kept: Kept) -> None:
-    store = MemoryStore()
+    store = InMemoryStore()
     witness = Witness(store)
     with TemporaryDirectory() as folder:
         Lasting(kept, Path(folder), lambda: store).walk([False] * len(kept.moves), after=witness.look)
-    assert list(Conversations(store, SystemClock()).verify()) == []
+    assert list(ConversationRepository(store, SystemClock()).verify()) == []

@@ -13,16 +13,16 @@ from tests.invariants.moves import Kept, kept_plans
 from tests.invariants.test_parity import check_same
 
 from lamella import Turn
-from lamella.adapters.clocks.system import SystemClock
-from lamella.adapters.stores.memory import MemoryStore
-from lamella.adapters.stores.opening import open_sqlite
-from lamella.core.log.events.codec import read_event
+from lamella.clocks import SystemClock
+from lamella.conversation.checkpoints import Checkpoints
+from lamella.conversation.import_export import ConversationRepository
+from lamella.core.log.events.codec import decode_event
 from lamella.core.log.events.message import MessageEvent
-from lamella.core.log.log import Log
-from lamella.core.log.snapshots.snapshot import join_snapshots, make_snapshot, read_snapshot, write_snapshot
-from lamella.engine.keeping.checkpoints.checkpoints import Checkpoints
-from lamella.engine.keeping.conversations import Conversations
+from lamella.core.log.log import EventLog
+from lamella.core.log.snapshots import decode_snapshot, encode_snapshot, make_snapshot, restore_log
 from lamella.ports import Store, Summarizer
+from lamella.stores.memory import InMemoryStore
+from lamella.stores.open_store import open_sqlite
 
 TRIED = settings.get_profile("invariants")
 
@@ -45,18 +45,18 @@ class Rare(TightLasting):
     checkpoint_every = 3
 
 
-def fold(store: Store) -> Log:
+def fold(store: Store) -> EventLog:
     """The log as all events give it."""
-    log = Log(NAME)
+    log = EventLog(NAME)
     log.extend(store.load(NAME))
     return log
 
 
-def check_logs(restored: Log, folded: Log) -> None:
+def check_logs(restored: EventLog, folded: EventLog) -> None:
     """Equal in everything, in the order of messages and branches too."""
     assert restored == folded
     assert list(restored.nodes) == list(folded.nodes)
-    assert restored.branches() == folded.branches()
+    assert restored.branch_heads() == folded.branch_heads()
 
 
 class Watching:
@@ -79,7 +79,7 @@ class Erasing:
     def __init__(self, store: Store, played: TightLasting) -> None:
         self._store = store
         self._played = played
-        self._conversations = Conversations(store, SystemClock())
+        self._conversations = ConversationRepository(store, SystemClock())
         self._moves = 0
         self.erased = 0
 
@@ -92,11 +92,11 @@ class Erasing:
         check_logs(restored, fold(self._store))
         if self.erased:
             # What was attached again after its erasure is not erased, and that is all there is to say.
-            left = {damage.what for damage in self._conversations.verify_erased(NAME)}
+            left = {damage.description for damage in self._conversations.verify_erased(NAME)}
             assert left <= {"everything erased was attached again since"}
 
     def _erase(self) -> None:
-        asked = [event for event in map(read_event, self._store.load(NAME)) if isinstance(event, MessageEvent)]
+        asked = [event for event in map(decode_event, self._store.load(NAME)) if isinstance(event, MessageEvent)]
         names = list(dict.fromkeys(ref.id for event in asked for ref in event.attached))
         if names:
             self._conversations.erase_artifact(NAME, names[self._moves % len(names)])
@@ -125,20 +125,20 @@ def check_turns(ones: list[Turn | str], others: list[Turn | str]) -> None:
 
 
 def check_parity(player: type[TightLasting], kept: Kept, folder: Path, open_store: Callable[[], Store]) -> None:
-    never = MemoryStore()
+    never = InMemoryStore()
     check_turns(play(Sparing, kept, folder / "one", lambda: never), play(player, kept, folder / "two", open_store))
     store = open_store()
     assert list(store.load(NAME)) == list(never.load(NAME))
     # A conversation of which nearly nothing fits has too few events for one.
     assert list_checkpoints(store, NAME) or len(never.load(NAME)) < player.checkpoint_every
-    assert list(Conversations(store, SystemClock()).verify()) == []
+    assert list(ConversationRepository(store, SystemClock()).verify()) == []
     store.close()
 
 
 @TRIED
 @given(kept_plans())
 def test_checkpoints_after_every_event_lead_to_the_log_that_all_events_fold_to(kept: Kept) -> None:
-    store = MemoryStore()
+    store = InMemoryStore()
     watching = Watching(store)
     with TemporaryDirectory() as folder:
         Eager(kept, Path(folder), lambda: store).walk(kept.reopened, after=watching.look)
@@ -148,7 +148,7 @@ def test_checkpoints_after_every_event_lead_to_the_log_that_all_events_fold_to(k
 @TRIED
 @given(tight_kept())
 def test_checkpoints_of_a_compacted_chat_lead_to_the_log_that_all_events_fold_to(kept: Kept) -> None:
-    store = MemoryStore()
+    store = InMemoryStore()
     watching = Watching(store)
     with TemporaryDirectory() as folder:
         Eager(kept, Path(folder), lambda: store).walk(kept.reopened, after=watching.look)
@@ -158,28 +158,28 @@ def test_checkpoints_of_a_compacted_chat_lead_to_the_log_that_all_events_fold_to
 @TRIED
 @given(kept_plans(tree=False))
 def test_what_is_erased_while_a_chat_is_open_leaves_nothing_in_its_checkpoints(kept: Kept) -> None:
-    store = MemoryStore()
+    store = InMemoryStore()
     with TemporaryDirectory() as folder:
         played = Rare(kept, Path(folder), lambda: store)
         played.walk(kept.reopened, after=Erasing(store, played).look)
-    assert list(Conversations(store, SystemClock()).verify()) == []
+    assert list(ConversationRepository(store, SystemClock()).verify()) == []
 
 
 @TRIED
 @given(kept_plans())
 def test_a_log_goes_on_from_a_snapshot_at_any_event(kept: Kept) -> None:
-    store = MemoryStore()
+    store = InMemoryStore()
     with TemporaryDirectory() as folder:
         Sparing(kept, Path(folder), lambda: store).walk([False] * len(kept.moves))
     records, folded = store.load(NAME), fold(store)
     for end in range(len(records) + 1):
-        log = Log(NAME)
+        log = EventLog(NAME)
         log.extend(records[:end])
-        data = write_snapshot(make_snapshot(log, after=0))
+        data = encode_snapshot(make_snapshot(log, after=0))
         assert data is not None
-        snapshot = read_snapshot(data)
+        snapshot = decode_snapshot(data)
         assert snapshot is not None
-        restored, _ = join_snapshots([snapshot], Log(NAME))
+        restored, _ = restore_log([snapshot], EventLog(NAME))
         restored.extend(records[end:])
         check_logs(restored, folded)
 
@@ -187,7 +187,7 @@ def test_a_log_goes_on_from_a_snapshot_at_any_event(kept: Kept) -> None:
 @TRIED
 @given(kept_plans())
 def test_a_chat_opened_from_checkpoints_sends_what_one_without_them_sends(kept: Kept) -> None:
-    store = MemoryStore()
+    store = InMemoryStore()
     with TemporaryDirectory() as folder:
         check_parity(Eager, kept, Path(folder), lambda: store)
 
@@ -203,6 +203,6 @@ def test_a_compacted_chat_in_a_file_sends_what_one_without_checkpoints_sends(kep
 @given(tight_kept())
 def test_a_summarised_chat_sends_what_one_without_checkpoints_sends(kept: Kept) -> None:
     kept = replace(kept, settings=(*kept.settings, ("compaction", EAGER)))
-    store = MemoryStore()
+    store = InMemoryStore()
     with TemporaryDirectory() as folder:
         check_parity(Rare, kept, Path(folder), lambda: store)

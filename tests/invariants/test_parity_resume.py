@@ -8,41 +8,40 @@ from hypothesis import given, settings
 from tests.invariants.lasting import NAME, Lasting
 from tests.invariants.moves import Kept, kept_plans
 
-from lamella.adapters.stores.memory import MemoryStore
-from lamella.adapters.tokens.counter import OfflineCounter
-from lamella.core.log.branch import path_hashes, read_turns
-from lamella.core.log.log import Log
-from lamella.core.log.terms import Terms
-from lamella.core.log.turn import Turn
-from lamella.core.planning.layouts import place
-from lamella.core.prompt.advance import advance, answer
+from lamella.conversation.past_turns import BranchHistory
+from lamella.core.layout.layouts import choose_layout
+from lamella.core.log.branch import branch_content_hashes, read_turns
+from lamella.core.log.log import EventLog
+from lamella.core.log.turn import Turn, TurnSettings
+from lamella.core.prompt.advance import add_reply, advance
+from lamella.core.prompt.layers.history import ConversationHistory, HistoryTurn
 from lamella.core.prompt.layers.model import LAYER_ORDER
-from lamella.core.prompt.layers.strip import Exchange, Talk
 from lamella.core.prompt.prompt import Prompt
-from lamella.core.prompt.state import State
+from lamella.core.prompt.state import PromptState
 from lamella.core.values import replace
-from lamella.engine.dialogue.past import Past
+from lamella.stores.memory import InMemoryStore
+from lamella.tokenizers.counter import OfflineTokenCounter
 
 TRIED = settings.get_profile("invariants")
-COUNTER = OfflineCounter()
-START = State(conversation=NAME, measured_by=COUNTER.measure(None).name)
+COUNTER = OfflineTokenCounter()
+START = PromptState(conversation=NAME, tokenizer_name=COUNTER.get_tokenizer(None).name)
 
 
-def ask_all(past: Sequence[Turn]) -> State:
+def ask_all(past: Sequence[Turn]) -> PromptState:
     """Every turn asked and answered in its order, each counted as its model counts."""
     state = START
     for number, turn in enumerate(past, start=1):
-        measure = COUNTER.measure(turn.model or state.model)
-        opened = advance(state, replace(turn, reply=None, reply_id=None), place, measure=measure)
+        tokenizer = COUNTER.get_tokenizer(turn.model or state.model)
+        opened = advance(state, replace(turn, reply=None, reply_id=None), choose_layout, tokenizer=tokenizer)
         if number == len(past) and turn.reply is None:
             return opened
-        state = answer(opened, turn.reply or "", reply_id=turn.reply_id)
+        state = add_reply(opened, turn.reply or "", reply_id=turn.reply_id)
     return state
 
 
-def said(exchange: Exchange) -> tuple[str, str, int, str, str, int]:
+def said(exchange: HistoryTurn) -> tuple[str, str, int, str, str, int]:
     """What an exchange says, wherever it stands."""
-    user, reply = exchange.user, exchange.reply
+    user, reply = exchange.question, exchange.reply
     return user.id, user.text, user.segment.tokens, reply.id, reply.text, reply.segment.tokens
 
 
@@ -50,42 +49,63 @@ def compared(sent: Prompt | None) -> tuple[object, ...] | None:
     """What is sent, and what the next request is compared with."""
     if sent is None:
         return None
-    named = (sent.conversation_id, sent.epoch, sent.terms, sent.model, sent.tools, sent.attached, sent.warnings)
-    return *named, sent.messages, sent.total, sent.shelf, sent.carried, *map(sent.segments, LAYER_ORDER)
+    named = (sent.conversation_id, sent.epoch, sent.turn_settings, sent.model, sent.tools, sent.attached, sent.warnings)
+    return (
+        *named,
+        sent.messages,
+        sent.total,
+        sent.system_library,
+        sent.unlayered_artifacts,
+        *map(sent.segments, LAYER_ORDER),
+    )
 
 
-def without_layout(state: State) -> State:
+def without_layout(state: PromptState) -> PromptState:
     """The state without how it is laid out, and without the request before it."""
-    return replace(state, talk=Talk(), last=None, shelf={}, shelf_of=None, standing={}, measured_by="")
+    return replace(
+        state,
+        history=ConversationHistory(),
+        last_prompt=None,
+        system_library={},
+        library_rendered_from=None,
+        placed={},
+        tokenizer_name="",
+    )
 
 
 def branches_of(kept: Kept) -> list[list[Turn]]:
     """What was asked and answered on every branch."""
-    store = MemoryStore()
+    store = InMemoryStore()
     with TemporaryDirectory() as folder:
         Lasting(kept, Path(folder), lambda: store).walk([False] * len(kept.moves))
-    log = Log(NAME)
+    log = EventLog(NAME)
     log.extend(store.load(NAME))
-    told = [log.path(head) for head in log.branches()]
-    return [read_turns(branch, store.read_contents(NAME, path_hashes(branch)), usual=Terms()) for branch in told]
+    told = [log.branch_records(head) for head in log.branch_heads()]
+    return [
+        read_turns(branch, store.read_contents(NAME, branch_content_hashes(branch)), defaults=TurnSettings())
+        for branch in told
+    ]
 
 
 def check(past: Sequence[Turn]) -> None:
     asked = ask_all(past)
     model = next((turn.model for turn in reversed(past) if turn.model), None)
-    resumed = Past(past).fold(START, place, measure=COUNTER.measure(model))
-    assert resumed.waits is asked.waits
-    assert compared(resumed.last) == compared(asked.last)
+    resumed = BranchHistory(past).compute_state(START, choose_layout, tokenizer=COUNTER.get_tokenizer(model))
+    assert resumed.waits_for_reply is asked.waits_for_reply
+    assert compared(resumed.last_prompt) == compared(asked.last_prompt)
     assert without_layout(resumed) == without_layout(asked)
     assert list(resumed.library) == list(asked.library)
-    assert resumed.shelf == asked.shelf
-    assert list(resumed.shelf) == list(asked.shelf)
-    assert resumed.standing == asked.standing
-    assert list(resumed.standing) == list(asked.standing)
-    assert (resumed.talk.epoch_start, resumed.talk.spoken) == (asked.talk.epoch_start, asked.talk.spoken)
-    assert [said(exchange) for exchange in resumed.talk.exchanges] == [said(one) for one in asked.talk.exchanges]
-    start = asked.talk.epoch_start
-    assert resumed.talk.exchanges[start:] == asked.talk.exchanges[start:]
+    assert resumed.system_library == asked.system_library
+    assert list(resumed.system_library) == list(asked.system_library)
+    assert resumed.placed == asked.placed
+    assert list(resumed.placed) == list(asked.placed)
+    assert (resumed.history.epoch_start, resumed.history.message_count) == (
+        asked.history.epoch_start,
+        asked.history.message_count,
+    )
+    assert [said(turn) for turn in resumed.history.turns] == [said(one) for one in asked.history.turns]
+    start = asked.history.epoch_start
+    assert resumed.history.turns[start:] == asked.history.turns[start:]
 
 
 @TRIED

@@ -2,10 +2,10 @@
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.engine.backends import make_chat
+from tests.unit.conversation.backends import make_chat
 
-from lamella.adapters.stores.memory import MemoryStore
-from lamella.engine.chat import Chat
+from lamella.conversation.conversation import StoredConversation
+from lamella.stores.memory import InMemoryStore
 
 TRIED = settings.get_profile("invariants")
 TURNS = 8
@@ -23,7 +23,7 @@ deeds = st.lists(
 )
 
 
-def speak(chat: Chat, number: int, **more: list[str]) -> str:
+def speak(chat: StoredConversation, number: int, **more: list[str]) -> str:
     """A turn whose two messages can be told from all others; what was sent."""
     turn = chat.ask(f"<question {number}> " + "word " * 40, **more)  # type: ignore[arg-type]
     chat.reply(f"<answer {number}> " + "word " * 40)
@@ -33,30 +33,30 @@ def speak(chat: Chat, number: int, **more: list[str]) -> str:
 @TRIED
 @given(deeds=deeds, layout=st.sampled_from(("library", "in_place", "auto")))
 def test_a_pinned_turn_stays_whatever_is_done(deeds: list[tuple[str, str]], layout: str) -> None:
-    store = MemoryStore()
-    chat = make_chat(store, layout=layout, window=8_000, reserve=0)
+    store = InMemoryStore()
+    conversation = make_chat(store, layout=layout, window=8_000, reserve=0)
     for number in range(1, TURNS + 1):
-        speak(chat, number)
+        speak(conversation, number)
     pinned: dict[str, list[str]] = {}
     number = TURNS
     for deed, what in deeds:
         if deed == "compact":
-            chat.compact(to=float(what))
-        elif deed == "undo" and chat.receipts():
-            chat.undo()
+            conversation.compact(to=float(what))
+        elif deed == "undo" and conversation.receipts():
+            conversation.undo()
         elif deed == "reopen":
-            chat = make_chat(store)
-        elif deed in ("pin", "unpin") and (stands := _find_sent(chat, what)):
+            conversation = make_chat(store)
+        elif deed in ("pin", "unpin") and (stands := _find_sent(conversation, what)):
             number += 1
-            speak(chat, number, **{deed: [what]})
+            speak(conversation, number, **{deed: [what]})
             pinned.pop(what, None)
             pinned |= {what: stands} if deed == "pin" else {}
         number += 1
-        sent = speak(chat, number)
+        sent = speak(conversation, number)
         assert [one for stands in pinned.values() for one in stands if one not in sent] == []
 
 
-def _find_sent(chat: Chat, name: str) -> list[str]:
+def _find_sent(chat: StoredConversation, name: str) -> list[str]:
     """What of a turn is part of the next prompt: where its question is, it can be pinned; its reply may have left."""
     number = name.partition(":")[2]
     sent = "\n".join(message.text for message in chat.preview("").messages)

@@ -13,7 +13,7 @@ from tests.invariants.moves import Kept, kept_plans
 from tests.invariants.strategies import Step
 
 from lamella import Turn
-from lamella.adapters.stores.memory import MemoryStore
+from lamella.stores.memory import InMemoryStore
 
 TRIED = settings.get_profile("invariants")
 
@@ -36,7 +36,7 @@ class TightPreviewing(Previewing, TightLasting):
 @TRIED
 @given(kept_plans())
 def test_a_preview_is_what_asking_sends_on_any_branch(kept: Kept) -> None:
-    store = MemoryStore()
+    store = InMemoryStore()
     with TemporaryDirectory() as folder:
         Previewing(kept, Path(folder), lambda: store).walk(kept.reopened)
 
@@ -44,6 +44,6 @@ def test_a_preview_is_what_asking_sends_on_any_branch(kept: Kept) -> None:
 @TRIED
 @given(tight_kept())
 def test_a_preview_is_what_asking_sends_after_any_compaction(kept: Kept) -> None:
-    store = MemoryStore()
+    store = InMemoryStore()
     with TemporaryDirectory() as folder:
         TightPreviewing(kept, Path(folder), lambda: store).walk(kept.reopened)

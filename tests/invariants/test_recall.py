@@ -5,13 +5,13 @@ from contextlib import suppress
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.engine.backends import make_backend, make_chat
+from tests.unit.conversation.backends import make_backend, make_chat
 
-from lamella import Chat, Note
-from lamella.adapters.stores.memory import MemoryStore
-from lamella.core.search.finding import Found, search
-from lamella.engine.keeping.conversations import Conversations
-from lamella.errors import CallError
+from lamella import Note, StoredConversation
+from lamella.conversation.import_export import ConversationRepository
+from lamella.core.search.search import RecallHit, search
+from lamella.errors import InvalidOperationError
+from lamella.stores.memory import InMemoryStore
 
 TRIED = settings.get_profile("invariants")
 WORDS = [
@@ -27,36 +27,36 @@ MOVES = ["ask", "ask", "ask", "note", "edit", "fork", "delete", "compact", "undo
 steps = st.tuples(st.sampled_from(MOVES), said, st.integers(0, 50))
 
 
-def say(chat: Chat, text: str, which: int, attached: Sequence[Note] = ()) -> None:
+def say(chat: StoredConversation, text: str, which: int, attached: Sequence[Note] = ()) -> None:
     chat.ask(text + " and so on" * 20, attach=attached)
     if which % 7:
         chat.reply(f"{text} too" + " as it is" * 20)
 
 
-def edit(chat: Chat, text: str, which: int) -> None:
-    questions = [told.message.id for told in chat.turns()]
+def edit(chat: StoredConversation, text: str, which: int) -> None:
+    questions = [record.message.id for record in chat.turns()]
     if questions:
         chat.edit(questions[which % len(questions)], f"{text} instead")
         chat.reply("yes")
 
 
-def move(chat: Chat, do: str, which: int) -> None:
+def move(chat: StoredConversation, do: str, which: int) -> None:
     """Go on without a message, or from another one."""
-    messages = [node.id for told in chat.turns() for node in (told.message, told.reply) if node is not None]
+    messages = [node.id for record in chat.turns() for node in (record.message, record.reply) if node is not None]
     if messages and do == "delete":
         chat.delete(messages[which % len(messages)])
     elif messages:
         chat.fork(messages[which % len(messages)])
 
 
-def erase(chat: Chat, store: MemoryStore, which: int) -> None:
+def erase(chat: StoredConversation, store: InMemoryStore, which: int) -> None:
     backend = make_backend(store)
-    with suppress(CallError):
-        Conversations(backend.store, backend.clock).erase_artifact("chat", f"{which % 3}.md")
+    with suppress(InvalidOperationError):
+        ConversationRepository(backend.store, backend.clock).erase_artifact("chat", f"{which % 3}.md")
         chat.reload()
 
 
-def take(chat: Chat, store: MemoryStore, step: tuple[str, str, int]) -> None:
+def take(chat: StoredConversation, store: InMemoryStore, step: tuple[str, str, int]) -> None:
     """One step of a conversation; what makes no sense where it stands changes nothing."""
     do, text, which = step
     note = Note(path=f"{which % 3}.md", text=f"{SECRET} {text} " * 20)
@@ -75,20 +75,20 @@ def take(chat: Chat, store: MemoryStore, step: tuple[str, str, int]) -> None:
     does[do]()
 
 
-def tell(found: Sequence[Found]) -> list[tuple[object, ...]]:
+def tell(found: Sequence[RecallHit]) -> list[tuple[object, ...]]:
     return [(one.passage, one.score, one.excerpt, one.at) for one in found]
 
 
 @TRIED
 @given(st.lists(steps, min_size=3, max_size=12))
 def test_a_chat_that_stays_open_finds_what_one_finds_that_is_opened_anew(walk: list[tuple[str, str, int]]) -> None:
-    store = MemoryStore()
-    chat = make_chat(store, **SMALL)
+    store = InMemoryStore()
+    conversation = make_chat(store, **SMALL)
     for number, step in enumerate(walk):
-        take(chat, store, step)
+        take(conversation, store, step)
         again = make_chat(store)
         for query in (QUERIES[number % len(QUERIES)], QUERIES[(number * 3 + 1) % len(QUERIES)]):
-            assert tell(chat.recall(query, 50)) == tell(again.recall(query, 50))
+            assert tell(conversation.recall(query, 50)) == tell(again.recall(query, 50))
 
 
 @TRIED
@@ -96,14 +96,14 @@ def test_a_chat_that_stays_open_finds_what_one_finds_that_is_opened_anew(walk: l
 def test_what_stands_in_quotes_in_any_message_of_the_branch_is_found_exactly(
     walk: list[tuple[str, str, int]], data: st.DataObject
 ) -> None:
-    store = MemoryStore()
-    chat = make_chat(store, **SMALL)
+    store = InMemoryStore()
+    conversation = make_chat(store, **SMALL)
     for step in walk:
-        take(chat, store, step)
-    dialogue = chat._stored._running()
-    index = dialogue._recaller.index(dialogue._past)
-    for told in chat.turns():
-        for node in (told.message, told.reply):
+        take(conversation, store, step)
+    dialogue = conversation._logged._prompt_builder()
+    index = dialogue._branch_search.get_index(dialogue._history)
+    for record in conversation.turns():
+        for node in (record.message, record.reply):
             if node is None or not node.text:
                 continue
             start = data.draw(st.integers(0, len(node.text) - 1))
@@ -115,15 +115,15 @@ def test_what_stands_in_quotes_in_any_message_of_the_branch_is_found_exactly(
 @TRIED
 @given(st.lists(steps, min_size=2, max_size=8))
 def test_what_was_erased_elsewhere_is_found_nowhere(walk: list[tuple[str, str, int]]) -> None:
-    store = MemoryStore()
-    chat = make_chat(store, **SMALL)
-    take(chat, store, ("note", "the budget", 0))
+    store = InMemoryStore()
+    conversation = make_chat(store, **SMALL)
+    take(conversation, store, ("note", "the budget", 0))
     for step in walk:
-        take(chat, store, step)
-    chat.recall(SECRET)
+        take(conversation, store, step)
+    conversation.recall(SECRET)
     backend = make_backend(store)
     for which in range(3):
-        with suppress(CallError):
-            Conversations(backend.store, backend.clock).erase_artifact("chat", f"{which}.md")
-    assert chat.recall(SECRET, 50) == ()
+        with suppress(InvalidOperationError):
+            ConversationRepository(backend.store, backend.clock).erase_artifact("chat", f"{which}.md")
+    assert conversation.recall(SECRET, 50) == ()
     assert make_chat(store).recall(SECRET, 50) == ()

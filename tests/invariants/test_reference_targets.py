@@ -8,7 +8,7 @@ from tests.invariants.strategies import Plan, plans
 from tests.invariants.texts import readable
 from tests.invariants.truth import digest
 
-from lamella.core.log.placement import Form
+from lamella.core.log.turn import ArtifactForm
 from lamella.core.prompt.layers.model import LayerId
 from lamella.core.values import replace
 
@@ -22,7 +22,7 @@ def test_the_text_of_every_reference_can_be_read_above_it(plan: Plan) -> None:
         blocks = find_blocks(seen.turn.messages[:-1])
         earlier_pictures = [image.data for message in seen.turn.messages[:-1] for image in message.images]
         for segment in segments_of(seen.envelope, LayerId.L3):
-            if segment.form is not Form.REFERENCE:
+            if segment.form is not ArtifactForm.REFERENCE:
                 continue
             if segment.kind == "image":
                 assert segment.hash in [f"sha256:{digest(picture)}" for picture in earlier_pictures]
@@ -37,7 +37,7 @@ def test_a_reference_line_names_the_id_that_the_block_above_names(plan: Plan) ->
     for seen in play(plan):
         lines = seen.turn.messages[-1].text.split("\n")
         for segment in segments_of(seen.envelope, LayerId.L3):
-            if segment.form is Form.REFERENCE:
+            if segment.form is ArtifactForm.REFERENCE:
                 assert segment.text.endswith("\n")
                 assert segment.text.count("\n") == 1
                 assert segment.text.removesuffix("\n") in lines
@@ -51,7 +51,9 @@ def test_a_reference_to_what_is_not_there_breaks_it() -> None:
 
 def test_a_reference_to_an_outline_breaks_it() -> None:
     _, second = turns("library")
-    shrunk = [replace(s, form=Form.PREVIEW) if s.id == "a.md" else s for s in segments_of(second.envelope, LayerId.L2)]
+    shrunk = [
+        replace(s, form=ArtifactForm.PREVIEW) if s.id == "a.md" else s for s in segments_of(second.envelope, LayerId.L2)
+    ]
     assert broken_laws(with_segments(second.envelope, LayerId.L2, shrunk)) == ["reference_targets"]
 
 

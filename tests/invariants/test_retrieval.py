@@ -9,8 +9,8 @@ from tempfile import TemporaryDirectory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lamella.adapters.retrieval.index import VaultIndex
-from lamella.adapters.sources.opening import open_sources
+from lamella.retrieval.index import VaultIndex
+from lamella.sources.open_sources import open_sources
 
 NOW = datetime(2026, 11, 17, 12, tzinfo=UTC)
 PATHS = ("a.md", "b.md", "sub/a.md", "sub/2026-11-16.md", "c.txt")
@@ -46,12 +46,12 @@ def change(root: Path, what: str, path: str, other: str | bytes) -> None:
 
 def tell(index: VaultIndex) -> list[object]:
     """All that an index answers, and what it holds, apart from its own numbers."""
-    rows = index._file.run(
+    rows = index._file.execute(
         "SELECT name, title, tags, headings, path, properties, body, extra FROM chunks ORDER BY name"
     )
-    notes = index._file.run("SELECT path, hash, title, chunks, fault, since, until FROM notes ORDER BY path")
+    notes = index._file.execute("SELECT path, hash, title, chunks, fault, since, until FROM notes ORDER BY path")
     answers = [list(index.search(query, now=NOW, limit=20)) for query in QUERIES]
-    return [rows, notes, answers, index.rank_notes("pump", among=PATHS)]
+    return [rows, notes, answers, index.rank_notes("pump", paths=PATHS)]
 
 
 @settings(settings.get_profile("invariants"))
@@ -60,14 +60,14 @@ def test_an_index_kept_up_to_date_is_the_one_made_anew(happened: list[tuple[str,
     with TemporaryDirectory() as folder:
         root = Path(folder) / "vault"
         (root / "sub").mkdir(parents=True)
-        with closing(VaultIndex(Path(folder) / "kept" / "i.db", vault=root, look=open_sources(root))) as kept:
+        with closing(VaultIndex(Path(folder) / "kept" / "i.db", vault=root, open_readers=open_sources(root))) as kept:
             for what, path, other in happened:
                 if what == "refresh":
                     kept.refresh()
                 else:
                     change(root, what, path, other)
             kept.refresh()
-            with closing(VaultIndex(Path(folder) / "new" / "i.db", vault=root, look=open_sources(root))) as new:
+            with closing(VaultIndex(Path(folder) / "new" / "i.db", vault=root, open_readers=open_sources(root))) as new:
                 new.refresh()
                 assert tell(kept) == tell(new)
         shutil.rmtree(root)

@@ -4,23 +4,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.core.compaction.talking import QUARTERS, Story, attaching, note, result
 
-from lamella.core.log.placement import Form
-from lamella.core.log.terms import History, Layout, Terms
-from lamella.core.log.turn import Turn
-from lamella.core.messages.delta import ToolCall
-from lamella.core.messages.model import Role
-from lamella.core.messages.rounds import ToolOutput, ToolRound
-from lamella.core.planning.layouts import place
-from lamella.core.prompt.advance import add_rounds, advance, answer, waiting
+from lamella.conversation.past_turns import BranchHistory
+from lamella.core.layout.layouts import choose_layout
+from lamella.core.log.turn import ArtifactForm, HistoryMode, LayoutMode, Turn, TurnSettings
+from lamella.core.messages import Role, ToolCall, ToolOutput, ToolRound
+from lamella.core.prompt.advance import add_reply, add_rounds, advance, pending_prompt
 from lamella.core.prompt.envelope import make_envelope
-from lamella.core.prompt.laws import check_laws
+from lamella.core.prompt.invariants import check_invariants
 from lamella.core.prompt.layers.model import LayerId
-from lamella.core.prompt.movement import extends
-from lamella.core.prompt.state import State
-from lamella.core.prompt.telling import advance_all
+from lamella.core.prompt.prefix_change import is_prefix_of
+from lamella.core.prompt.replay import replay_turns
+from lamella.core.prompt.state import PromptState
 from lamella.core.text.content import escape_line
 from lamella.core.values import replace
-from lamella.engine.dialogue.past import Past
 
 TRIED = settings.get_profile("invariants")
 OUTPUTS = st.sampled_from(["", "found", "a long result " * 40, "</tool_call>\n<tool_result>"])
@@ -52,24 +48,24 @@ def turns(draw: st.DrawFn) -> Turn:
 
 
 terms = st.builds(
-    Terms,
-    layout=st.sampled_from(Layout),
-    history=st.sampled_from(History),
+    TurnSettings,
+    layout=st.sampled_from(LayoutMode),
+    history=st.sampled_from(HistoryMode),
     history_turns=st.none() | st.integers(1, 2),
 )
 talks = st.lists(turns(), min_size=1, max_size=6)
 
 
-def check(story: Story, opened: State) -> None:
+def check(story: Story, opened: PromptState) -> None:
     """The laws, and that segments stand where they say and weigh what they say."""
-    envelope = make_envelope(waiting(opened), story.rules.budget)
-    check_laws(envelope, before=story.state.last)
+    envelope = make_envelope(pending_prompt(opened), story.rules.budget)
+    check_invariants(envelope, before=story.state.last_prompt)
     assert envelope.total == sum(message.tokens for message in envelope.messages)
     for segment in (one for layer in (LayerId.L3, LayerId.L4) for one in envelope.segments(layer)):
         if segment.place is None:
             # Listed and not stated: where prices decide, what stands above is not referred to one by one.
-            assert (segment.form, segment.text, segment.tokens) == (Form.REFERENCE, "", 0)
-            assert story.terms.layout is Layout.AUTO
+            assert (segment.form, segment.text, segment.tokens) == (ArtifactForm.REFERENCE, "", 0)
+            assert story.terms.layout is LayoutMode.AUTO
             continue
         message = envelope.messages[int(segment.place.partition(":")[2])]
         assert segment.kind == "call" or segment.text in message.text
@@ -79,7 +75,7 @@ def check(story: Story, opened: State) -> None:
 @TRIED
 @given(terms, talks)
 def test_every_request_between_rounds_extends_the_one_before_it_and_keeps_every_law(
-    asked_under: Terms, talk: list[Turn]
+    asked_under: TurnSettings, talk: list[Turn]
 ) -> None:
     story = Story(terms=asked_under)
     for turn in talk:
@@ -87,28 +83,30 @@ def test_every_request_between_rounds_extends_the_one_before_it_and_keeps_every_
         check(story, opened)
         for count in range(1, len(turn.rounds) + 1):
             further = add_rounds(opened, turn.rounds[:count])
-            assert extends(waiting(opened).messages, waiting(further).messages)
+            assert is_prefix_of(pending_prompt(opened).messages, pending_prompt(further).messages)
             check(story, further)
             opened = further
-        story.state = answer(opened, turn.reply or "")
+        story.state = add_reply(opened, turn.reply or "")
 
 
 @TRIED
 @given(terms, talks)
-def test_a_conversation_with_rounds_resumes_to_what_it_was(asked_under: Terms, talk: list[Turn]) -> None:
+def test_a_conversation_with_rounds_resumes_to_what_it_was(asked_under: TurnSettings, talk: list[Turn]) -> None:
     start = Story(terms=asked_under).state
     story = Story(terms=asked_under)
     for turn in talk:
         opened = add_rounds(story.open(replace(turn, rounds=(), reply=None)), turn.rounds)
-        story.state = answer(opened, turn.reply or "")
-    resumed = Past([story.bind(turn) for turn in talk]).fold(start, place, measure=QUARTERS)
+        story.state = add_reply(opened, turn.reply or "")
+    resumed = BranchHistory([story.bind(turn) for turn in talk]).compute_state(start, choose_layout, tokenizer=QUARTERS)
     assert resumed == story.state
-    assert waiting(story.open()).messages == _next(resumed, story)
+    assert pending_prompt(story.open()).messages == _next(resumed, story)
 
 
 @TRIED
 @given(terms, talks, st.integers(0, 400))
-def test_whatever_is_compacted_calls_and_results_stay_together(asked_under: Terms, talk: list[Turn], goal: int) -> None:
+def test_whatever_is_compacted_calls_and_results_stay_together(
+    asked_under: TurnSettings, talk: list[Turn], goal: int
+) -> None:
     story = Story(terms=asked_under)
     for turn in talk:
         story.state = story.open(turn)
@@ -122,32 +120,32 @@ def test_whatever_is_compacted_calls_and_results_stay_together(asked_under: Term
 @TRIED
 @given(terms, talks)
 def test_after_its_epoch_every_call_that_is_shown_is_a_line_by_which_its_result_can_be_recalled(
-    asked_under: Terms, talk: list[Turn]
+    asked_under: TurnSettings, talk: list[Turn]
 ) -> None:
     story = Story(terms=asked_under)
     results: list[str] = []
     for turn in talk:
         opened = story.open(replace(turn, reply=None))
-        results += [said.id for said in waiting(opened).rounds if said.message.role is Role.TOOL]
-        story.state = answer(opened, turn.reply or "")
-    prompt = waiting(story.open(Turn(text="now", fold=True)))
-    if asked_under.layout is Layout.AUTO:
+        results += [message.id for message in pending_prompt(opened).rounds if message.message.role is Role.TOOL]
+        story.state = add_reply(opened, turn.reply or "")
+    prompt = pending_prompt(story.open(Turn(text="now", fold=True)))
+    if asked_under.layout is LayoutMode.AUTO:
         # Prices decide over what is attached: rounds stay as they were sent.
-        past = [said.id for exchange in prompt.talk.exchanges for said in exchange.rounds]
+        past = [message.id for exchange in prompt.history.turns for message in exchange.rounds]
         assert [name for name in past if name in results] == results
         return
-    assert not any(message.calls or message.call for message in prompt.messages)
-    lines = [segment for exchange in prompt.talk.exchanges for segment in exchange.lines]
+    assert not any(message.calls or message.call_id for message in prompt.messages)
+    lines = [segment for exchange in prompt.history.turns for segment in exchange.call_lines]
     assert [line.id for line in lines] == results
-    shown = [line for exchange in prompt.talk.shown for line in exchange.lines]
+    shown = [line for exchange in prompt.history.shown for line in exchange.call_lines]
     sent = "".join(message.text for message in prompt.messages)
     assert all(escape_line(line.id) in line.text and line.text in sent for line in shown)
 
 
-def _next(state: State, story: Story) -> object:
+def _next(state: PromptState, story: Story) -> object:
     other = Story(story.rules, story.terms)
     other.state = state
-    return waiting(other.open()).messages
+    return pending_prompt(other.open()).messages
 
 
 quiet = st.builds(
@@ -160,13 +158,13 @@ quiet = st.builds(
 
 @given(st.lists(turns() | quiet, min_size=1, max_size=12), terms)
 @settings(TRIED)
-def test_turns_that_are_told_together_lead_where_each_of_them_does(asked: list[Turn], terms: Terms) -> None:
-    given_terms = [replace(turn, terms=terms) for turn in asked]
-    state = State(conversation="demo")
+def test_turns_that_are_told_together_lead_where_each_of_them_does(asked: list[Turn], terms: TurnSettings) -> None:
+    given_terms = [replace(turn, turn_settings=terms) for turn in asked]
+    state = PromptState(conversation="demo")
     for turn in given_terms:
-        state = advance(state, turn, place, measure=QUARTERS)
-    together = advance_all(State(conversation="demo"), given_terms, place, measure=QUARTERS)
-    assert replace(together, last=None) == replace(state, last=None)
-    assert together.last is not None
-    assert state.last is not None
-    assert together.last.messages == state.last.messages
+        state = advance(state, turn, choose_layout, tokenizer=QUARTERS)
+    together = replay_turns(PromptState(conversation="demo"), given_terms, choose_layout, tokenizer=QUARTERS)
+    assert replace(together, last_prompt=None) == replace(state, last_prompt=None)
+    assert together.last_prompt is not None
+    assert state.last_prompt is not None
+    assert together.last_prompt.messages == state.last_prompt.messages

@@ -7,7 +7,7 @@ from tests.invariants.playing import Seen, play
 from tests.invariants.strategies import Plan, plans
 from tests.invariants.truth import newest
 
-from lamella.core.log.placement import Form
+from lamella.core.log.turn import ArtifactForm
 from lamella.core.prompt.layers.model import LayerId
 from lamella.core.values import replace
 
@@ -56,7 +56,7 @@ def test_each_artifact_stands_where_its_segment_says(plan: Plan) -> None:
         last = len(seen.turn.messages) - 1
         for layer_id in (LayerId.L2, LayerId.L3):
             for segment in segments_of(seen.envelope, layer_id):
-                if segment.text and segment.form not in (Form.REFERENCE, Form.HANDLE):
+                if segment.text and segment.form not in (ArtifactForm.REFERENCE, ArtifactForm.HANDLE):
                     pieces = [b for b in blocks[segment.id] if (b.message == last) == (layer_id is LayerId.L3)]
                     assert segment.place == place_of(seen, pieces[-1])
 
@@ -69,7 +69,7 @@ def place_of(seen: Seen, block: Block) -> str:
 def test_a_second_full_copy_breaks_it() -> None:
     _, second = turns("library")
     segments = segments_of(second.envelope, LayerId.L3)
-    again = [replace(s, form=Form.FULL) if s.form is Form.REFERENCE else s for s in segments]
+    again = [replace(s, form=ArtifactForm.FULL) if s.form is ArtifactForm.REFERENCE else s for s in segments]
     assert broken_laws(with_segments(second.envelope, LayerId.L3, again)) == ["single_copy"]
 
 

@@ -11,14 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.invariants.lasting import all_messages, make_backend
 
-from lamella import BudgetExceededError, CallError, Chat, Turn
-from lamella.adapters.clocks.system import SystemClock
-from lamella.adapters.stores.memory import MemoryStore
+from lamella import ContextBudgetExceededError, InvalidOperationError, StoredConversation, Turn
+from lamella.clocks import SystemClock
+from lamella.conversation.backend import Backend
+from lamella.conversation.import_export import ConversationRepository, fork_into
+from lamella.conversation.turn import TurnRequest
 from lamella.core.values import replace
-from lamella.engine.dialogue.ask import Ask
-from lamella.engine.keeping.backend import Backend
-from lamella.engine.keeping.conversations import Conversations
-from lamella.engine.keeping.forking import fork_into
+from lamella.stores.memory import InMemoryStore
 from lamella.workflows import WorkflowError
 
 TRIED = settings.get_profile("invariants")
@@ -43,32 +42,32 @@ Move = tuple[str, int]
 moves = st.lists(st.tuples(st.sampled_from(DEEDS), st.integers(0, 30)), min_size=4, max_size=22)
 
 
-def open_chat(store: MemoryStore, **given: object) -> tuple[Chat, Backend]:
+def open_chat(store: InMemoryStore, **given: object) -> tuple[StoredConversation, Backend]:
     backend, _ = make_backend(store, None)
     # Often enough that what is opened anew comes from snapshots.
     backend = replace(backend, checkpoint_every=3)
-    return Chat(backend, NAME, dict(given)), backend
+    return StoredConversation(backend, NAME, dict(given)), backend
 
 
-def play(chat: Chat, move: Move, number: int) -> None:
+def play(chat: StoredConversation, move: Move, number: int) -> None:
     """One move; what is refused where the work stands changes nothing."""
     deed, pick = move
-    with suppress(WorkflowError, CallError, BudgetExceededError):
+    with suppress(WorkflowError, InvalidOperationError, ContextBudgetExceededError):
         _DO[deed](chat, pick, number)
 
 
-def _ask(chat: Chat, pick: int, number: int) -> None:
+def _ask(chat: StoredConversation, pick: int, number: int) -> None:
     chat.ask(f"Question {number}? " + "because " * (pick * 4))
     chat.reply(f"Answer {number}. " + "therefore " * (pick * 4))
 
 
-def _write(chat: Chat, pick: int, number: int) -> None:
+def _write(chat: StoredConversation, pick: int, number: int) -> None:
     chat.write_stage(
         {f"field {pick % 3}": f"data {number} " + "words " * pick, "references": [f"https://x.org/{pick}"]}
     )
 
 
-def _finish(chat: Chat, pick: int, number: int) -> None:
+def _finish(chat: StoredConversation, pick: int, number: int) -> None:
     work = chat.workflow
     assert work is not None
     missing = next((stage.missing for stage in work.stages if stage.id == work.current), ())
@@ -79,26 +78,26 @@ def _finish(chat: Chat, pick: int, number: int) -> None:
     chat.approve_stage(f"decision {number}")
 
 
-def _fork(chat: Chat, pick: int, _number: int) -> None:
+def _fork(chat: StoredConversation, pick: int, _number: int) -> None:
     messages = all_messages(chat)
     if messages:
         chat.fork(messages[pick % len(messages)])
 
 
-def _edit(chat: Chat, pick: int, number: int) -> None:
-    asked = [told.message.id for told in chat.turns()]
+def _edit(chat: StoredConversation, pick: int, number: int) -> None:
+    asked = [record.message.id for record in chat.turns()]
     if asked:
         chat.edit(asked[pick % len(asked)], f"Otherwise {number}?")
         chat.reply(f"Otherwise answered {number}.")
 
 
-def _delete(chat: Chat, pick: int, _number: int) -> None:
-    said = [node.id for told in chat.turns() for node in (told.message, told.reply) if node is not None]
+def _delete(chat: StoredConversation, pick: int, _number: int) -> None:
+    said = [node.id for record in chat.turns() for node in (record.message, record.reply) if node is not None]
     if said:
         chat.delete(said[pick % len(said)])
 
 
-_DO: dict[str, Callable[[Chat, int, int], object]] = {
+_DO: dict[str, Callable[[StoredConversation, int, int], object]] = {
     "ask": _ask,
     "data": _write,
     "submit": lambda chat, _pick, _number: chat.submit_stage(),
@@ -112,60 +111,66 @@ _DO: dict[str, Callable[[Chat, int, int], object]] = {
 }
 
 
-def foresee(chat: Chat) -> Turn:
-    stored = chat._stored
-    return stored._next_dialogue().preview(stored._with_lasting(Ask(text="And now?")))
+def foresee(chat: StoredConversation) -> Turn:
+    conversation_log = chat._logged
+    return conversation_log._next_prompt_builder().preview(
+        conversation_log._with_pending_and_overrides(TurnRequest(text="And now?"))
+    )
 
 
-def sent(chat: Chat) -> list[dict[str, object]]:
+def sent(chat: StoredConversation) -> list[dict[str, object]]:
     return [message.to_dict() for message in foresee(chat).messages]
 
 
-def check_stages(chat: Chat) -> None:
+def check_stages(chat: StoredConversation) -> None:
     """No range covers the current stage, no two overlap, and every decision that counts is in the prompt once."""
-    session = chat._stored.session
+    session = chat._logged.session
     assert session is not None
-    path = chat._stored._list_staged()[1]
-    ranges = [path[one.first : one.end] for one in session.done]
+    path = chat._logged._list_stage_events()[1]
+    ranges = [path[one.first_message_index : one.end_message_index] for one in session.approved_attempts]
     covered = [name for said in ranges for name in said]
     assert len(covered) == len(set(covered))
-    assert set(covered).isdisjoint(path[session.since :])
-    assert [one.stage for one in session.done] == [stage.id for stage in session.workflow.stages[: session.at]]
+    assert set(covered).isdisjoint(path[session.stage_start :])
+    assert [one.stage for one in session.approved_attempts] == [
+        stage.id for stage in session.workflow.stages[: session.stage_index]
+    ]
     told = str(sent(chat)[0]["content"])
-    assert told.count("\n## Digest\n") == bool(session.done)
+    assert told.count("\n## Digest\n") == bool(session.approved_attempts)
     digest = told.partition("\n## Digest\n")[2].partition("\n\n")[0]
-    assert [line.rpartition(": ")[2] for line in digest.splitlines()[1:]] == [one.decision for one in session.done]
+    assert [line.rpartition(": ")[2] for line in digest.splitlines()[1:]] == [
+        one.decision for one in session.approved_attempts
+    ]
 
 
 @pytest.mark.parametrize("layout", ["library", "in_place"])
 @TRIED
 @given(played=moves)
 def test_live_work_is_what_it_is_when_it_is_opened_anew(layout: str, played: list[Move]) -> None:
-    store = MemoryStore()
-    chat, _ = open_chat(store, layout=layout, window=4_000, reserve=0)
-    chat.begin_workflow("rfc")
+    store = InMemoryStore()
+    conversation, _ = open_chat(store, layout=layout, window=4_000, reserve=0)
+    conversation.start_workflow("rfc")
     for number, move in enumerate(played):
-        play(chat, move, number)
+        play(conversation, move, number)
         anew, _ = open_chat(store)
-        assert anew.workflow == chat.workflow
-        assert sent(anew) == sent(chat)
-        check_stages(chat)
-    assert list(Conversations(store, SystemClock()).verify()) == []
+        assert anew.workflow == conversation.workflow
+        assert sent(anew) == sent(conversation)
+        check_stages(conversation)
+    assert list(ConversationRepository(store, SystemClock()).verify()) == []
 
 
 @TRIED
 @given(played=moves)
 def test_a_copy_of_work_stands_where_the_work_stood_and_sends_the_same(played: list[Move]) -> None:
-    store = MemoryStore()
-    chat, backend = open_chat(store, layout="in_place", window=4_000, reserve=0)
-    chat.begin_workflow("rfc")
+    store = InMemoryStore()
+    conversation, backend = open_chat(store, layout="in_place", window=4_000, reserve=0)
+    conversation.start_workflow("rfc")
     for number, move in enumerate(played):
-        play(chat, move, number)
-    for number, message in enumerate(all_messages(chat)[:5]):
+        play(conversation, move, number)
+    for number, message in enumerate(all_messages(conversation)[:5]):
         fork_into(backend, NAME, message, name=f"copy {number}")
-        chat.fork(message)
-        copy = Chat(backend, f"copy {number}", {})
-        here, there = chat.workflow, copy.workflow
+        conversation.fork(message)
+        copy = StoredConversation(backend, f"copy {number}", {})
+        here, there = conversation.workflow, copy.workflow
         assert here is not None
         assert there is not None
         assert there.digest == here.digest
@@ -173,4 +178,4 @@ def test_a_copy_of_work_stands_where_the_work_stood_and_sends_the_same(played: l
             (one.status, one.attempt, one.data) for one in here.stages
         ]
         assert [len(one.messages) for one in there.stages] == [len(one.messages) for one in here.stages]
-        assert sent(copy) == sent(chat)
+        assert sent(copy) == sent(conversation)

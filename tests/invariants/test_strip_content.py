@@ -18,7 +18,7 @@ TRIED = settings.get_profile("invariants")
 def test_the_strip_is_what_was_typed_and_replied_in_order(plan: Plan) -> None:
     for seen in play(plan):
         strip = segments_of(seen.envelope, LayerId.L4)
-        talk = [part for said in seen.expected.earlier for part in (said.typed, said.reply)]
+        talk = [part for message in seen.expected.earlier for part in (message.typed, message.reply)]
         assert [s.text for s in strip if s.kind in ("user", "reply")] == talk
         assert seen.envelope.layers[3].text == "\n\n".join(s.text for s in strip)
 
@@ -30,8 +30,8 @@ def test_beside_talk_the_strip_holds_every_tool_result_once_whole_in_its_epoch_a
 ) -> None:
     for seen in play(plan):
         newest: dict[str, str] = {}
-        for index, said in enumerate(seen.expected.earlier):
-            for tool in said.given:
+        for index, message in enumerate(seen.expected.earlier):
+            for tool in message.given:
                 newest.pop(tool.id, None)
                 newest[tool.id] = "full" if index >= seen.expected.epoch_start else "handle"
         others = [s for s in segments_of(seen.envelope, LayerId.L4) if s.kind not in ("user", "reply")]
@@ -44,14 +44,14 @@ def test_beside_talk_the_strip_holds_every_tool_result_once_whole_in_its_epoch_a
 def test_messages_from_before_the_epoch_are_plain_talk_after_the_calls_of_their_tools(plan: Plan) -> None:
     for seen in play(plan):
         first = int(seen.turn.messages[0].role == "system")
-        for index, said in enumerate(seen.expected.earlier):
+        for index, message in enumerate(seen.expected.earlier):
             asked, answered = seen.turn.messages[first + 2 * index : first + 2 * index + 2]
-            assert answered.text == said.reply
-            assert asked.text.endswith(said.typed)
+            assert answered.text == message.reply
+            assert asked.text.endswith(message.typed)
             if index < seen.expected.epoch_start:
-                before = asked.text.removesuffix(said.typed) if said.typed else asked.text
-                assert list_stubs(before) == [tool.id for tool in said.given]
-                assert without_stubs(before, list_stubs(before)) == ("[User query]:\n" if said.given else "")
+                before = asked.text.removesuffix(message.typed) if message.typed else asked.text
+                assert list_stubs(before) == [tool.id for tool in message.given]
+                assert without_stubs(before, list_stubs(before)) == ("[User query]:\n" if message.given else "")
                 assert asked.images == ()
 
 

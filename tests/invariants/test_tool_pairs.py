@@ -36,7 +36,7 @@ def test_a_result_stands_with_its_call_in_the_message_of_the_turn_that_made_it(p
 def _results(seen: Seen) -> list[tuple[int, Fact]]:
     """Each tool result of the epoch with the number of its turn, this turn's last."""
     start = seen.expected.epoch_start
-    earlier = [(start + n, tool) for n, said in enumerate(seen.expected.earlier[start:]) for tool in said.tools]
+    earlier = [(start + n, tool) for n, message in enumerate(seen.expected.earlier[start:]) for tool in message.tools]
     now = [fact for fact in seen.expected.attached.values() if fact.kind == "tool"]
     return [*earlier, *((len(seen.expected.earlier), tool) for tool in now)]
 

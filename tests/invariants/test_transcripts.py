@@ -12,11 +12,10 @@ from tests.invariants.lasting import Lasting
 from tests.invariants.moves import Deed, Kept, Move, kept_plans
 from tests.invariants.strategies import Plan, plans
 
-from lamella import Chat, Turn
-from lamella.adapters.stores.memory import MemoryStore
-from lamella.core.messages.delta import Reply, StopReason, ToolCall
-from lamella.core.messages.rounds import ToolOutput
-from lamella.engine.dialogue.answer import Answer
+from lamella import StoredConversation, Turn
+from lamella.conversation.turn import ModelAnswer
+from lamella.core.messages import ModelReply, StopReason, ToolCall, ToolOutput
+from lamella.stores.memory import InMemoryStore
 from lamella.wiring import parse_transcript, replay_transcript
 
 TRIED = settings.get_profile("invariants")
@@ -34,14 +33,16 @@ class Speaking(Lasting):
                 self.move(Move(deed=Deed.REPLY, text=step.reply))
 
 
-def call_tools(chat: Chat, number: int) -> Turn:
+def call_tools(chat: StoredConversation, number: int) -> Turn:
     """A round of two calls, one of which fails."""
     given = {"page": number, "a": [None, "ü"]}
     arguments = json.dumps(given, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     calls = tuple(ToolCall(id=f"c{number}{one}", name="look", arguments=arguments) for one in "ab")
-    said = Reply(text="Let me look." * (number % 2), stop=StopReason.TOOLS, calls=calls)
-    chat._stored.reply(Answer(reply=said))
-    return chat.give([ToolOutput(call=c.id, output=f"Page {number}.", failed=c.id.endswith("b")) for c in calls])
+    said = ModelReply(text="Let me look." * (number % 2), stop=StopReason.TOOL_CALLS, calls=calls)
+    chat._logged.reply(ModelAnswer(reply=said))
+    return chat.submit_tool_outputs(
+        [ToolOutput(call=c.id, output=f"Page {number}.", failed=c.id.endswith("b")) for c in calls]
+    )
 
 
 def sent(turns: Sequence[Turn]) -> list[list[dict[str, object]]]:
@@ -55,9 +56,9 @@ def can_be_written(turns: Sequence[Turn]) -> bool:
     return not pictured and not any(prompt.system.inlined for prompt in prompts)
 
 
-def talk(plan: Plan, rounds: Sequence[int], folder: str) -> tuple[Sequence[Turn], Chat]:
+def talk(plan: Plan, rounds: Sequence[int], folder: str) -> tuple[Sequence[Turn], StoredConversation]:
     kept = Kept(plan=plan, settings=(), moves=(), reopened=())
-    store = MemoryStore()
+    store = InMemoryStore()
     played = Speaking(kept, Path(folder), lambda: store)
     played.talk(rounds)
     return played.turns, played.stored
@@ -67,8 +68,8 @@ def talk(plan: Plan, rounds: Sequence[int], folder: str) -> tuple[Sequence[Turn]
 @given(plans(sticky=True), st.lists(st.integers(0, 2), min_size=7, max_size=7))
 def test_a_kept_conversation_replayed_sends_what_it_sent(plan: Plan, rounds: list[int]) -> None:
     with TemporaryDirectory() as folder:
-        turns, chat = talk(plan, rounds, folder)
-        replayed = list(chat.replay())
+        turns, conversation = talk(plan, rounds, folder)
+        replayed = list(conversation.replay())
     assert sent(replayed) == sent(turns)
     assert [turn.envelope.message_id for turn in replayed] == [turn.envelope.message_id for turn in turns]
     assert [turn.tokens for turn in replayed] == [turn.tokens for turn in turns]
@@ -78,10 +79,10 @@ def test_a_kept_conversation_replayed_sends_what_it_sent(plan: Plan, rounds: lis
 @given(plans(sticky=True), st.lists(st.integers(0, 2), min_size=7, max_size=7))
 def test_a_transcript_of_a_kept_conversation_sends_what_it_sent(plan: Plan, rounds: list[int]) -> None:
     with TemporaryDirectory() as folder:
-        turns, chat = talk(plan, rounds, folder)
-        data = json.dumps(chat.transcript(), ensure_ascii=False).encode()
+        turns, conversation = talk(plan, rounds, folder)
+        data = json.dumps(conversation.transcript(), ensure_ascii=False).encode()
     assume(can_be_written(turns))
-    replayed = list(replay_transcript(parse_transcript(data, name="kept"), overrides={}, beside=Path("nowhere")))
+    replayed = list(replay_transcript(parse_transcript(data, name="kept"), overrides={}, base_folder=Path("nowhere")))
     assert sent(replayed) == sent(turns)
     assert [turn.tokens for turn in replayed] == [turn.tokens for turn in turns]
 
@@ -93,7 +94,7 @@ PLANNED_ANEW = (Deed.SETTINGS, Deed.COMPACT, Deed.UNDO)
 @given(kept_plans())
 def test_a_branch_that_was_edited_is_replayed_with_the_epochs_it_began(kept: Kept) -> None:
     moves = tuple(move for move in kept.moves if move.deed not in PLANNED_ANEW)
-    store = MemoryStore()
+    store = InMemoryStore()
     with TemporaryDirectory() as folder:
         played = Lasting(replace(kept, moves=moves), Path(folder), lambda: store)
         played.walk([False] * len(moves))

@@ -36,7 +36,7 @@ def test_the_hashes_of_layers_prefix_and_whole_can_be_computed_again(plan: Plan)
 @given(plan=plans())
 def test_the_hash_of_a_segment_is_that_of_the_text_attached_typed_or_replied(plan: Plan) -> None:
     for seen in play(plan):
-        tools = {tool.id: tool for said in seen.expected.earlier for tool in said.tools}
+        tools = {tool.id: tool for message in seen.expected.earlier for tool in message.tools}
         facts = {**tools, **seen.expected.known}
         for layer in seen.envelope.layers:
             for segment in layer.segments:

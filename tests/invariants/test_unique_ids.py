@@ -5,7 +5,7 @@ from tests.invariants.forging import broken_laws, segments_of, turns, with_segme
 from tests.invariants.playing import play
 from tests.invariants.strategies import Plan, plans
 
-from lamella.core.log.placement import Form
+from lamella.core.log.turn import ArtifactForm
 from lamella.core.prompt.layers.model import LayerId
 
 TRIED = settings.get_profile("invariants")
@@ -42,5 +42,5 @@ def test_this_turn_names_each_of_its_attachments_once(plan: Plan) -> None:
 def test_an_id_that_stands_twice_breaks_it() -> None:
     _, second = turns("library")
     segments = segments_of(second.envelope, LayerId.L3)
-    reference = next(segment for segment in segments if segment.form is Form.REFERENCE)
+    reference = next(segment for segment in segments if segment.form is ArtifactForm.REFERENCE)
     assert broken_laws(with_segments(second.envelope, LayerId.L3, [*segments, reference])) == ["unique_ids"]

@@ -9,10 +9,10 @@ from tests.invariants.strategies import Attach, Edit, Plan, Step, Thing, plans
 from tests.invariants.texts import Words, readable
 from tests.unit.patching import apply_diff
 
-from lamella.core.log.placement import Form
+from lamella.core.log.turn import ArtifactForm
 from lamella.core.prompt.layers.model import LayerId
-from lamella.core.text.changes import build_diff
 from lamella.core.text.content import escape_line
+from lamella.core.text.diff import build_diff
 
 TRIED = settings.get_profile("invariants")
 
@@ -36,7 +36,7 @@ def test_a_diff_applied_to_the_older_text_gives_the_newer(old: str, new: str) ->
 def test_the_newest_text_of_an_updated_entry_can_be_read_off_its_pieces(plan: Plan) -> None:
     for seen in play(plan):
         for segment in segments_of(seen.envelope, LayerId.L2):
-            if segment.form is Form.UPDATE and segment.id not in seen.expected.inlined:
+            if segment.form is ArtifactForm.UPDATE and segment.id not in seen.expected.inlined:
                 pieces = read_blocks(segment.text)
                 assert held_text(pieces) == readable(seen.expected.known[segment.id].text)
                 assert pieces[-1].is_update
@@ -48,11 +48,11 @@ def test_an_update_says_that_it_replaces_the_copy_above_and_a_first_copy_does_no
     for seen in play(plan):
         blocks = find_blocks(seen.turn.messages)
         for segment in segments_of(seen.envelope, LayerId.L3):
-            if segment.text and segment.form is not Form.REFERENCE:
-                assert blocks[segment.id][-1].is_update == (segment.form is Form.UPDATE)
+            if segment.text and segment.form is not ArtifactForm.REFERENCE:
+                assert blocks[segment.id][-1].is_update == (segment.form is ArtifactForm.UPDATE)
                 copies = [block for block in blocks[segment.id][:-1] if block.is_copy or block.is_update]
                 shrunk = blocks[segment.id][0].part == "preview" or f"<handle>{escape_line(segment.id)}: " in seen.text
-                assert bool(copies or shrunk) or segment.form is Form.FULL
+                assert bool(copies or shrunk) or segment.form is ArtifactForm.FULL
 
 
 def test_a_small_edit_of_a_long_note_is_sent_as_a_diff_and_a_large_one_as_the_text() -> None:

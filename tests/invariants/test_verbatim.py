@@ -8,7 +8,7 @@ from tests.invariants.strategies import Plan, plans
 from tests.invariants.texts import readable
 from tests.invariants.truth import newest
 
-from lamella.core.log.placement import Form
+from lamella.core.log.turn import ArtifactForm
 from lamella.core.prompt.layers.model import LayerId
 from lamella.core.values import replace
 
@@ -50,7 +50,9 @@ def test_recoverable_is_said_of_exactly_what_can_be_fetched_again(plan: Plan) ->
 
 def test_a_selection_that_shrinks_breaks_it() -> None:
     _, second = turns("library")
-    shrunk = [s if s.recoverable else replace(s, form=Form.PREVIEW) for s in segments_of(second.envelope, LayerId.L2)]
+    shrunk = [
+        s if s.recoverable else replace(s, form=ArtifactForm.PREVIEW) for s in segments_of(second.envelope, LayerId.L2)
+    ]
     assert broken_laws(with_segments(second.envelope, LayerId.L2, shrunk)) == ["verbatim"]
 
 

@@ -12,7 +12,7 @@ from tests.invariants.strategies import Plan, plans
 from tests.invariants.texts import readable
 
 from lamella import Turn
-from lamella.core.artifacts.model import Policy
+from lamella.core.artifacts.model import AttachmentPolicy
 from lamella.core.text.content import normalise
 
 TRIED = settings.get_profile("invariants")
@@ -29,9 +29,9 @@ class Sitting(Player):
 
     def current(self, name: str) -> str | None:
         """The text of a note as the vault has it now; none where that is not what the model should read."""
-        state, _ = self.chat._walker.standing
-        known = state.apart.get(name) or state.library[name].artifact
-        if not known.source.read or known.policy is Policy.SNAPSHOT:
+        state, _ = self.chat._port.current_state
+        known = state.unlisted_attachments.get(name) or state.library[name].artifact
+        if not known.source.is_rereadable or known.policy is AttachmentPolicy.SNAPSHOT:
             return None
         return normalise((self._vault / name).read_bytes().decode())
 

@@ -139,7 +139,7 @@ class Truth:
 
     def reply(self, expected: Expected, text: str) -> None:
         tools = tuple(fact for fact in expected.attached.values() if fact.kind == "tool")
-        standing = {tool.id for said in self.said[self.epoch_start :] for tool in said.tools}
+        standing = {tool.id for message in self.said[self.epoch_start :] for tool in message.tools}
         given = tuple(tool for tool in tools if tool.id not in standing)
         self.said.append(Said(typed=expected.typed, reply=text, tools=tools, given=given))
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from tests import warm
 
-from lamella.faces.cli import main
+from lamella.cli import main
 
-PROGRAM = "import sys; from lamella.faces.cli import main; sys.exit(main())"
+PROGRAM = "import sys; from lamella.cli import main; sys.exit(main())"
 COMMAND = (sys.executable, "-c", PROGRAM)
 SECONDS = 60
 

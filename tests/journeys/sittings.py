@@ -13,24 +13,24 @@ from tests.unit.pictures import png
 import lamella
 from lamella import (
     ActiveNote,
-    Chat,
     Dataview,
     Folder,
+    Image,
     Note,
     Pdf,
-    Picture,
     Selection,
+    StoredConversation,
     Tool,
     ToolResult,
     Turn,
     Unknown,
     Url,
 )
-from lamella.views.turns import view_turn
+from lamella.schemas.prompts import turn_to_json
 
 DOT = png(1, 1)
 LONG = "".join(f"## Part {part}\n\n" + "Words to leave out. " * 40 + "\n\n" for part in range(12))
-Deed = Callable[[Chat], Turn | None]
+Deed = Callable[[StoredConversation], Turn | None]
 
 
 def fill(vault: Path) -> None:
@@ -42,9 +42,9 @@ def fill(vault: Path) -> None:
     (vault / "dot.png").write_bytes(DOT)
 
 
-def name(chat: Chat, turn: int, *, reply: bool = False) -> str:
-    told = chat.turns()[turn]
-    return told.reply.id if reply and told.reply else told.message.id
+def name(chat: StoredConversation, turn: int, *, reply: bool = False) -> str:
+    record = chat.turns()[turn]
+    return record.reply.id if reply and record.reply else record.message.id
 
 
 def ask(text: str, **given: object) -> Deed:
@@ -52,21 +52,21 @@ def ask(text: str, **given: object) -> Deed:
 
 
 def reply(text: str) -> Deed:
-    def replying(chat: Chat) -> None:
+    def replying(chat: StoredConversation) -> None:
         chat.reply(text)
 
     return replying
 
 
-def fork(chat: Chat) -> None:
+def fork(chat: StoredConversation) -> None:
     chat.fork(name(chat, 1, reply=True))
 
 
-def delete(chat: Chat) -> None:
+def delete(chat: StoredConversation) -> None:
     chat.delete(name(chat, 0))
 
 
-def switch(chat: Chat) -> None:
+def switch(chat: StoredConversation) -> None:
     chat.switch(chat.branches()[0])
 
 
@@ -92,7 +92,7 @@ SITTINGS: tuple[tuple[Deed, ...], ...] = (
         ask("Changed.", attach=[Note(path="spec.md", text="# Spec, edited\n" + LONG), Unknown(text="<x>")]),
         reply(""),
     ),
-    (fork, ask("Elsewhere.", attach=[Picture(data=DOT)], drop=["p.pdf"], model="anthropic:claude-opus-5-5")),
+    (fork, ask("Elsewhere.", attach=[Image(data=DOT)], drop=["p.pdf"], model="anthropic:claude-opus-5-5")),
     (
         lambda chat: chat.edit(name(chat, 1), "Edited {[[spec]]}."),
         reply("Better."),
@@ -104,9 +104,9 @@ SITTINGS: tuple[tuple[Deed, ...], ...] = (
 )
 
 
-def sit(chat: Chat, deeds: Sequence[Deed]) -> list[dict[str, object]]:
+def sit(chat: StoredConversation, deeds: Sequence[Deed]) -> list[dict[str, object]]:
     """Do one thing after another; every turn that comes of it, without what a ledger says of caches and money."""
-    turns = [view_turn(turn) for deed in deeds if (turn := deed(chat)) is not None]
+    turns = [turn_to_json(turn) for deed in deeds if (turn := deed(chat)) is not None]
     return [{key: turn[key] for key in ("turn", "envelope", "messages", "tokens", "prefix")} for turn in turns]
 
 

@@ -27,8 +27,8 @@ def test_a_vault_is_asked_and_the_answer_cites_the_right_note_also_after_a_reloa
     async def ask(text: str, **given: object) -> str:
         async with lamella.open(url, vault=VAULT, **given) as engine:  # type: ignore[arg-type]
             settings = {"model": "local", "window": 8_192, "reserve": 512} if "provider" not in given else {}
-            chat = await engine.conversation("office", temperature=0.0, layout="in_place", **settings)
-            events = chat.send(text, runner="vault_qa", max_tokens=30)
+            conversation = await engine.conversation("office", temperature=0.0, layout="in_place", **settings)
+            events = conversation.send(text, runner="vault_qa", max_tokens=30)
             return "".join([event.text async for event in events])
 
     before = ask(
@@ -53,8 +53,10 @@ def test_a_forced_search_is_made_and_its_result_stands_before_the_question() -> 
 
     async def ask() -> tuple[str, str]:
         async with lamella.open("memory:", model="local") as engine:
-            chat = await engine.conversation("office", temperature=0.0)
-            events = chat.send("@vault When does the office open?", runner="plus", tools=[search_notes], max_tokens=30)
+            conversation = await engine.conversation("office", temperature=0.0)
+            events = conversation.send(
+                "@vault When does the office open?", runner="plus", tools=[search_notes], max_tokens=30
+            )
             heard = [event async for event in events]
             turn = next(event.turn for event in heard if event.turn is not None)
             return turn.messages[-1].text, "".join(event.text for event in heard)
@@ -77,11 +79,13 @@ def test_a_project_tells_the_model_once_of_a_source_that_changed(tmp_path: Path)
 
     async def ask(text: str) -> tuple[str, list[str], str]:
         async with lamella.open(url, vault=folder, model="local") as engine:
-            chat = await engine.conversation("garden", temperature=0.0, layout="in_place", window=8_192, reserve=512)
-            heard = [event async for event in chat.send(text, runner="project", max_tokens=8)]
+            conversation = await engine.conversation(
+                "garden", temperature=0.0, layout="in_place", window=8_192, reserve=512
+            )
+            heard = [event async for event in conversation.send(text, runner="project", max_tokens=8)]
             turn = next(event.turn for event in heard if event.turn is not None)
             said = "".join(event.text for event in heard)
-            return said, [message.text for message in turn.messages], str(turn.prefix.movement)
+            return said, [message.text for message in turn.messages], str(turn.prefix_change.prefix_change)
 
     first, asked, _ = asyncio.run(ask("What is this project?"))
     assert "- beans.md" in asked[0]
@@ -111,8 +115,10 @@ def test_a_conversation_of_several_runners_is_reloaded_in_the_middle_and_goes_on
     async def ask(runner: str, text: str) -> str:
         # Nothing of the one before is left but the store.
         async with lamella.open(url, vault=vault, model="local") as engine:
-            chat = await engine.conversation("office", temperature=0.0, layout="in_place", window=8_192, reserve=512)
-            heard = [event async for event in chat.send(text, runner=runner, max_tokens=4)]
+            conversation = await engine.conversation(
+                "office", temperature=0.0, layout="in_place", window=8_192, reserve=512
+            )
+            heard = [event async for event in conversation.send(text, runner=runner, max_tokens=4)]
             turn = [event.turn for event in heard if event.turn is not None][-1]
             sent.append([message.text for message in turn.messages])
             return "".join(event.text for event in heard)
@@ -120,8 +126,8 @@ def test_a_conversation_of_several_runners_is_reloaded_in_the_middle_and_goes_on
     said = [asyncio.run(ask(runner, text)) for runner, text in asked]
     assert all(said)
     with lamella.open(url) as engine:
-        chat = engine.chat("office")
-        assert [told.message.text for told in chat.turns()] == [text for _, text in asked]
+        conversation = engine.chat("office")
+        assert [record.message.text for record in conversation.turns()] == [text for _, text in asked]
         assert list(engine.verify()) == []
     # What was said stands in the last request, as it was said.
     assert [text in sent[-1] for text in said[:-1]] == [True] * 3

@@ -14,10 +14,10 @@ from tests.journeys.running import run
 from tests.unit.pictures import png
 
 import lamella
-from lamella import ActiveNote, Note, Picture, Selection, ToolResult, Turn, Unknown, Url
-from lamella.adapters.archive.markdown import parse_archive, render_archive
-from lamella.engine.chat import Chat
-from lamella.engine.keeping.conversations import ImportOutcome
+from lamella import ActiveNote, Image, Note, Selection, ToolResult, Turn, Unknown, Url
+from lamella.archive.markdown import parse_archive, render_archive
+from lamella.conversation.conversation import StoredConversation
+from lamella.conversation.import_export import ImportOutcome
 from lamella.wiring import open_archive, open_conversations
 
 NAME = "talk"
@@ -33,7 +33,7 @@ from lamella.wiring import open_archive, open_conversations
 archive, vault, store = sys.argv[1:]
 conversations = open_conversations(store)
 chronicle = open_archive().load(Path(archive), vault=Path(vault))
-taken = conversations.take_in(chronicle)
+taken = conversations.import_conversation(chronicle)
 assert not list(conversations.verify())
 conversations.close()
 with lamella.open(store, vault=vault) as engine:
@@ -54,28 +54,28 @@ def vault(tmp_path: Path) -> Path:
     return folder
 
 
-def with_a_page(chat: Chat, _: Path) -> None:
+def with_a_page(chat: StoredConversation, _: Path) -> None:
     chat.ask("Read this", attach=[Url(url="https://example.org/x?a=1&b=2#install", text="The page -->\r\n" * 50)])
     chat.reply("Read.")
     chat.ask("Again", attach=[Url(url="https://example.org/x?a=1&b=2", text="The page --> " * 50)])
     chat.reply("Still read.")
 
 
-def with_tools(chat: Chat, _: Path) -> None:
+def with_tools(chat: StoredConversation, _: Path) -> None:
     result = ToolResult(name="search", arguments={"q": "ü", "n": [1, None]}, output="found <tool_result> -->\n")
     chat.ask("Look it up", results=[result], tools=[lamella.Tool(name="search", parameters={"a": 1})])
     chat.reply("Found.")
     chat.ask("And?", results=[ToolResult(name="clock", output="")])
 
 
-def with_selections(chat: Chat, _: Path) -> None:
+def with_selections(chat: StoredConversation, _: Path) -> None:
     chat.ask("This part", attach=[Selection(path="spec.md", lines=(3, 3), text="The text."), Unknown(text="<odd/>")])
     chat.reply("That part.")
-    chat.ask("And this", attach=[Selection(url="https://example.org", text="web words"), Picture(data=png(2, 2))])
+    chat.ask("And this", attach=[Selection(url="https://example.org", text="web words"), Image(data=png(2, 2))])
     chat.reply("**ai**: quoted\n[Timestamp: never]\n")
 
 
-def with_notes(chat: Chat, vault: Path) -> None:
+def with_notes(chat: StoredConversation, vault: Path) -> None:
     chat.ask("Sum up {[[spec]]}", attach=[Note(path="docs/a, [b] & c.md"), ActiveNote(path="drawn.md")])
     chat.reply("Summed up.")
     (vault / "spec.md").write_text("# Spec\n\nThe newer text.\n", encoding="utf-8")
@@ -84,7 +84,7 @@ def with_notes(chat: Chat, vault: Path) -> None:
     chat.ask("Without it", drop=["spec.md"])
 
 
-def with_edits(chat: Chat, vault: Path) -> None:
+def with_edits(chat: StoredConversation, vault: Path) -> None:
     with_notes(chat, vault)
     chat.reply("Without.")
     chat.edit(chat.turns()[1].message.id, "It has really changed\r\n")
@@ -94,7 +94,7 @@ def with_edits(chat: Chat, vault: Path) -> None:
     chat.rename('Edits: "all" of them')
 
 
-def with_branches(chat: Chat, vault: Path) -> None:
+def with_branches(chat: StoredConversation, vault: Path) -> None:
     with_edits(chat, vault)
     chat.ask("More")
     chat.reply("And more")
@@ -119,21 +119,21 @@ def sent(turn: Turn) -> list[object]:
 @LAYOUTS
 @TALKS
 def test_the_next_turn_after_export_and_import_is_the_same_to_the_byte(
-    tmp_path: Path, vault: Path, layout: str, talk: Callable[[Chat, Path], None]
+    tmp_path: Path, vault: Path, layout: str, talk: Callable[[StoredConversation, Path], None]
 ) -> None:
     here, there = (f"sqlite:///{tmp_path}/{name}.db" for name in ("here", "there"))
     with lamella.open(here, vault=vault) as engine:
         talk(engine.chat(NAME, layout=layout), vault)
     conversations = open_conversations(here)
-    chronicle = conversations.take_out(conversations.find(NAME).conversation)
-    path = open_archive().save(chronicle, tmp_path / "chats")
+    export = conversations.export_conversation(conversations.resolve_conversation(NAME).conversation)
+    path = open_archive().save(export, tmp_path / "chats")
     read = open_archive().load(path, vault=vault)
-    assert read == chronicle
+    assert read == export
     conversations.close()
     conversations = open_conversations(there)
-    assert conversations.take_in(read) is ImportOutcome.NEW
+    assert conversations.import_conversation(read) is ImportOutcome.NEW
     assert list(conversations.verify()) == []
-    assert conversations.take_out(conversations.find(NAME).conversation) == chronicle
+    assert conversations.export_conversation(conversations.resolve_conversation(NAME).conversation) == export
     conversations.close()
     with lamella.open(here, vault=vault) as engine, lamella.open(there, vault=vault) as other:
         one, two = engine.chat(NAME), other.chat(NAME)
@@ -146,7 +146,9 @@ def test_another_process_goes_on_from_the_file_alone(tmp_path: Path, vault: Path
     with lamella.open(here, vault=vault) as engine:
         with_branches(engine.chat(NAME, layout="in_place"), vault)
     conversations = open_conversations(here)
-    path = open_archive().save(conversations.take_out(conversations.find(NAME).conversation), tmp_path / "chats")
+    path = open_archive().save(
+        conversations.export_conversation(conversations.resolve_conversation(NAME).conversation), tmp_path / "chats"
+    )
     conversations.close()
     command = [sys.executable, "-c", GO_ON, str(path), str(vault), f"sqlite:///{tmp_path}/there.db"]
     run = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -163,15 +165,15 @@ def test_a_message_of_megabytes_comes_back_to_the_byte(tmp_path: Path, megabytes
     text = "**user**: a line\r\n[Timestamp: x] --> 😀\n" * 28_000 * megabytes
     assert len(text.encode()) > 1_000_000 * megabytes
     url = f"sqlite:///{tmp_path}/chats.db"
-    with lamella.open(url, ledger=False) as engine:
-        chat = engine.chat(NAME, window=1_000_000_000)
-        chat.ask("short")
-        chat.reply(text)
+    with lamella.open(url, keep_ledger=False) as engine:
+        conversation = engine.chat(NAME, window=1_000_000_000)
+        conversation.ask("short")
+        conversation.reply(text)
     conversations = open_conversations(url)
-    chronicle = conversations.take_out(conversations.find(NAME).conversation)
+    export = conversations.export_conversation(conversations.resolve_conversation(NAME).conversation)
     conversations.close()
-    path = open_archive().save(chronicle, tmp_path)
-    assert open_archive().load(path, vault=None) == chronicle
+    path = open_archive().save(export, tmp_path)
+    assert open_archive().load(path, vault=None) == export
 
 
 def test_a_chat_goes_between_two_machines_and_nobody_writes_over_the_other(tmp_path: Path) -> None:
@@ -179,27 +181,31 @@ def test_a_chat_goes_between_two_machines_and_nobody_writes_over_the_other(tmp_p
     here, there = (open_conversations(f"sqlite:///{tmp_path}/{name}.db") for name in ("here", "there"))
     folder = tmp_path / "shared"
     with lamella.open(f"sqlite:///{tmp_path}/here.db") as engine:
-        chat = engine.chat(NAME)
-        chat.ask("one")
-        chat.reply("two")
-    path = open_archive().save(here.take_out(here.find(NAME).conversation), folder)
-    assert there.take_in(open_archive().load(path, vault=None)) is ImportOutcome.NEW
+        conversation = engine.chat(NAME)
+        conversation.ask("one")
+        conversation.reply("two")
+    path = open_archive().save(here.export_conversation(here.resolve_conversation(NAME).conversation), folder)
+    assert there.import_conversation(open_archive().load(path, vault=None)) is ImportOutcome.NEW
     with lamella.open(f"sqlite:///{tmp_path}/there.db") as engine:
-        chat = engine.chat(NAME)
-        chat.ask("three")
-        chat.reply("four")
-    assert open_archive().save(there.take_out(there.find(NAME).conversation), folder) == path
+        conversation = engine.chat(NAME)
+        conversation.ask("three")
+        conversation.reply("four")
+    assert open_archive().save(there.export_conversation(there.resolve_conversation(NAME).conversation), folder) == path
     path.write_text(path.read_text(encoding="utf-8").replace("**ai**: four", "**ai**: fourth"), encoding="utf-8")
     for conversations in (here, there):
-        assert conversations.take_in(open_archive().load(path, vault=None)) is ImportOutcome.EXTENDED
-        assert conversations.take_in(open_archive().load(path, vault=None)) is ImportOutcome.SAME
+        assert conversations.import_conversation(open_archive().load(path, vault=None)) is ImportOutcome.EXTENDED
+        assert conversations.import_conversation(open_archive().load(path, vault=None)) is ImportOutcome.SAME
         assert list(conversations.verify()) == []
-    assert here.take_out(here.find(NAME).conversation) == there.take_out(there.find(NAME).conversation)
-    log = here.load_log(here.find(NAME).conversation)
-    assert [told.reply.text for told in log.path() if told.reply] == ["two", "fourth"]
-    assert len(log.branches()) == 2
-    assert open_archive().save(here.take_out(here.find(NAME).conversation), folder) == path
-    assert open_archive().load(path, vault=None) == here.take_out(here.find(NAME).conversation)
+    assert here.export_conversation(here.resolve_conversation(NAME).conversation) == there.export_conversation(
+        there.resolve_conversation(NAME).conversation
+    )
+    log = here.load_log(here.resolve_conversation(NAME).conversation)
+    assert [record.reply.text for record in log.branch_records() if record.reply] == ["two", "fourth"]
+    assert len(log.branch_heads()) == 2
+    assert open_archive().save(here.export_conversation(here.resolve_conversation(NAME).conversation), folder) == path
+    assert open_archive().load(path, vault=None) == here.export_conversation(
+        here.resolve_conversation(NAME).conversation
+    )
     here.close()
     there.close()
 
@@ -212,13 +218,13 @@ import lamella
 from lamella.wiring import open_archive, open_conversations
 
 url = f"sqlite:///{sys.argv[1]}.db"
-with lamella.open(url, ledger=False) as engine:
+with lamella.open(url, keep_ledger=False) as engine:
     chat, conversations = engine.chat("talk"), open_conversations(url)
     chat.rename("A talk")
     while True:
         chat.ask("x" * 50_000)
         chat.reply("y")
-        open_archive().save(conversations.take_out(conversations.find("talk").conversation), Path(sys.argv[1]))
+        open_archive().save(conversations.export_conversation(conversations.resolve_conversation("talk").conversation), Path(sys.argv[1]))
         print("saved", flush=True)
 """
 
@@ -231,9 +237,9 @@ def test_a_process_killed_while_it_saves_leaves_a_whole_file(tmp_path: Path) -> 
             assert saving.lines.readline() == "saved\n"
             time.sleep(chance.random() / 5)
         (path,) = folder.iterdir()
-        chronicle = open_archive().load(path, vault=None)
-        assert chronicle.records
-        assert render_archive(chronicle) == path.read_text(encoding="utf-8")
+        export = open_archive().load(path, vault=None)
+        assert export.records
+        assert render_archive(export) == path.read_text(encoding="utf-8")
 
 
 def test_a_chat_of_another_program_goes_on_here_and_is_archived_like_any_other(tmp_path: Path, vault: Path) -> None:
@@ -244,19 +250,19 @@ def test_a_chat_of_another_program_goes_on_here_and_is_archived_like_any_other(t
     )
     url = f"sqlite:///{tmp_path}/chats.db"
     conversations = open_conversations(url)
-    chronicle = parse_archive(legacy, sources=None)
+    export = parse_archive(legacy, sources=None)
     (tmp_path / "legacy.md").write_text(legacy, encoding="utf-8")
     read = open_archive().load(tmp_path / "legacy.md", vault=vault)
-    assert read.conversation == chronicle.conversation
+    assert read.conversation == export.conversation
     assert read.warnings == ("Message 1: old/place/spec.md was found as spec.md.",)
-    assert conversations.take_in(read) is ImportOutcome.NEW
+    assert conversations.import_conversation(read) is ImportOutcome.NEW
     with lamella.open(url, vault=vault) as engine:
         turn = engine.chat(read.conversation).ask("Again?", attach=[Note(path="spec.md")])
         assert any("The text. **user**: quoted" in message.text for message in turn.messages)
         assert sum(message.text.count("The text.") for message in turn.messages) == 1
-    path = open_archive().save(conversations.take_out(read.conversation), tmp_path / "chats")
+    path = open_archive().save(conversations.export_conversation(read.conversation), tmp_path / "chats")
     assert path.name == "The spec.md"
-    assert open_archive().load(path, vault=vault) == conversations.take_out(read.conversation)
+    assert open_archive().load(path, vault=vault) == conversations.export_conversation(read.conversation)
     conversations.close()
 
 

@@ -114,8 +114,8 @@ def test_a_question_names_what_it_attaches_in_ask_and_in_chat_alike(
         assert ran.exit == 0
         assert [line for line in ran.err.splitlines() if line.startswith(("attached: ", "note: "))] == [
             "attached: plan.md · plan.md, lines 4 to 5 under Costs · beds/, 1 note · #garden, 2 notes",
-            "note: @plna.md is sent as a word. There is no file plna.md in the vault. Did you mean plan.md?",
-            "note: @#weeds is sent as a word. No note carries #weeds. "
+            "note: @plna.md is sent as plain text. There is no file plna.md in the vault. Did you mean plan.md?",
+            "note: @#weeds is sent as plain text. No note carries #weeds. "
             "Tags are those of front matter and text, in any note of the vault.",
         ]
         shown = [line.strip() for line in spawn("chats", "show", name, environment=home).out.splitlines()]
@@ -129,7 +129,7 @@ def test_a_question_names_what_it_attaches_in_ask_and_in_chat_alike(
         (("?", "--attach", "gone.md"), "source_missing", "There is no file gone.md."),
         (("?", "--select", "gone.md:1-2"), "source_missing", "There is no file gone.md."),
         (("?", "--select", "plan.md"), "bad_usage", "plan.md names no lines."),
-        (("", "--model", "local"), "bad_usage", "There is no question."),
+        (("", "--model", "local"), "bad_usage", "Missing question."),
         (("?", "--store", "sqlite:///x.db"), "bad_usage", "--store needs --chat."),
         (("?", "--model", "anthropic:claude-opus-5-5"), "key_refused", "There is no key for Anthropic."),
         (("?", "--model", "nobody:model"), "bad_setting", "There is no provider 'nobody'."),
@@ -244,7 +244,7 @@ def test_ctrl_c_says_where_half_an_answer_is(script: Callable[..., str], home: M
         os.kill(process.pid, signal.SIGINT)
         _, err = process.communicate(timeout=SECONDS)
     assert process.returncode == 130
-    assert err.decode() == "error: Stopped.\nhint: What was said is kept. Read it with: lamella chats show long\n"
+    assert err.decode() == "error: Stopped.\nhint: The partial answer is saved. Read it with: lamella chats show long\n"
     assert "reply: word" in spawn("chats", "show", "long", environment=home).out
 
 

@@ -11,7 +11,7 @@ from tests.sites import Site, reply, site
 from tests.unit.seen import attached
 
 import lamella
-from lamella import Chat, Engine, Note, Pdf, Turn, Url
+from lamella import Engine, Note, Pdf, StoredConversation, Turn, Url
 from lamella.attach import Attachment
 
 BEDS = "# Garden\n" + "".join(f"Bed {bed} has {bed * 3} tomato plants.\n" for bed in range(12))
@@ -51,11 +51,13 @@ def shed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shed]:
         yield Shed(tmp_path, here)
 
 
-async def sit(engine: Engine, name: str = "garden") -> Chat:
+async def sit(engine: Engine, name: str = "garden") -> StoredConversation:
     return await engine.conversation(name, layout="in_place", attachments="sticky")
 
 
-async def ask(chat: Chat, question: str, *, attach: Sequence[Attachment] = (), detach: Sequence[str] = ()) -> Turn:
+async def ask(
+    chat: StoredConversation, question: str, *, attach: Sequence[Attachment] = (), detach: Sequence[str] = ()
+) -> Turn:
     """The turn as it was sent, once a few words of the answer are there."""
     async for _ in chat.send(question, attach=attach, detach=detach, max_tokens=4):
         pass
@@ -75,41 +77,41 @@ def count(turn: Turn) -> dict[str, int]:
 def extends(later: Turn, earlier: Turn) -> bool:
     """Whether nothing that was sent before has moved."""
     before = texts(earlier)
-    return texts(later)[: len(before)] == before and str(later.prefix.movement) == "none"
+    return texts(later)[: len(before)] == before and str(later.prefix_change.prefix_change) == "none"
 
 
 def test_an_edited_note_is_an_update_and_nothing_else_moves_through_reload_fork_and_detachment(shed: Shed) -> None:
     async def journey() -> None:
         async with shed.open() as engine:
-            chat = await sit(engine)
-            first = await ask(chat, "How many beds are there?", attach=shed.attach())
+            conversation = await sit(engine)
+            first = await ask(conversation, "How many beds are there?", attach=shed.attach())
             assert count(first) == dict.fromkeys(SAYS, 1)
             shed.note.write_text(BEDS + NEW, encoding="utf-8")
-            second = await ask(chat, "And now?")
+            second = await ask(conversation, "And now?")
         assert extends(second, first)
         assert attached(second) == [("garden.md", "update")]
         assert NEW in texts(second)[-1]
         assert count(second) == dict.fromkeys(SAYS, 1)
         assert any("garden.md changed" in warning for warning in second.envelope.warnings)
         async with shed.open() as engine:
-            chat = await sit(engine)
-            third = await ask(chat, "Are you sure?")
+            conversation = await sit(engine)
+            third = await ask(conversation, "Are you sure?")
             assert extends(third, second)
             assert attached(third) == []
-            fork = engine.fork(chat, chat.turns()[0].message.id, "side")
+            fork = engine.fork(conversation, conversation.turns()[0].message.id, "side")
             aside = await ask(await sit(engine, fork.name), "And here?")
             assert texts(aside)[: len(texts(first))] == texts(first)
             assert attached(aside) == [("garden.md", "update")]
-            fourth = await ask(chat, "Thank you.", detach=["garden.md"])
+            fourth = await ask(conversation, "Thank you.", detach=["garden.md"])
             assert extends(fourth, third)
             shed.note.write_text("Nothing grows here.\n", encoding="utf-8")
-            fifth = chat.ask("And the tides?")
-            chat.reply("At noon.")
+            fifth = conversation.ask("And the tides?")
+            conversation.reply("At noon.")
             assert extends(fifth, fourth)
             assert attached(fifth) == []
             assert "Nothing grows here." not in "\n".join(texts(fifth))
-            calls = [call for told in chat.ledger()[:4] for call in told]
-            left = chat.ask("And without the paper?", drop=["tides.pdf"])
+            calls = [call for told in conversation.ledger()[:4] for call in told]
+            left = conversation.ask("And without the paper?", drop=["tides.pdf"])
             assert count(left) == {**dict.fromkeys(SAYS, 1), "tides.pdf": 0}
         assert [call.predicted and call.predicted.read for call in calls] == [call.usage.read for call in calls]
         assert all((call.usage.read or 0) > 0.6 * (call.usage.prompt or 0) for call in (calls[1], *calls[3:]))

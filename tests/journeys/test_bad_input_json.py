@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.journeys.running import one_turn, refusal, replay, run
 
-from lamella.adapters.files.reading import MAX_BYTES
+from lamella.files import MAX_FILE_BYTES
 
 GOOD = json.dumps(one_turn()).encode()
 CALL = '{"lamella": 1, "turns": [{"user": "a", "tools": [{"name": "t", "output": "o", "arguments": %s}]}]}'
@@ -117,9 +117,9 @@ def test_the_whole_pair_is_one_character(tmp_path: Path) -> None:
 def test_no_more_is_read_than_a_transcript_may_have(tmp_path: Path) -> None:
     endless = tmp_path / "endless.json"
     with endless.open("wb") as file:
-        file.truncate(MAX_BYTES + 1)
+        file.truncate(MAX_FILE_BYTES + 1)
     message = refusal(run("replay", str(endless), "--json"), code="source_too_large")
-    assert f"{MAX_BYTES:,} bytes" in message
+    assert f"{MAX_FILE_BYTES:,} bytes" in message
 
 
 def test_a_file_that_is_not_there_is_said_with_its_name_on_one_line(tmp_path: Path) -> None:

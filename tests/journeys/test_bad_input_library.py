@@ -11,14 +11,14 @@ from tests.unit.pictures import png
 from lamella import (
     ActiveNote,
     BadInputError,
-    BudgetExceededError,
+    ContextBudgetExceededError,
     Conversation,
     Dataview,
     Folder,
+    Image,
     LamellaError,
     Note,
     Pdf,
-    Picture,
     Selection,
     Tag,
     Tool,
@@ -35,7 +35,7 @@ NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
 make: Any = Conversation
 a_note: Any = Note
 a_selection: Any = Selection
-a_picture: Any = Picture
+a_picture: Any = Image
 a_result: Any = ToolResult
 a_tool: Any = Tool
 
@@ -65,10 +65,10 @@ OPENED: dict[str, tuple[dict[str, object], str]] = {
     "a window past all numbers": ({"window": 10**400}, "bad_setting"),
     "a window past all digits": ({"window": 10**5_000}, "bad_setting"),
     "thresholds out of order": ({"warn": 0.9}, "bad_setting"),
-    "a number for a name": ({"conversation": 5}, "bad_call"),
-    "no name": ({"conversation": ""}, "bad_call"),
-    "None for a name": ({"conversation": None}, "bad_call"),
-    "half a character for a name": ({"conversation": HALF}, "bad_text"),
+    "a number for a name": ({"conversation_key": 5}, "bad_call"),
+    "no name": ({"conversation_key": ""}, "bad_call"),
+    "None for a name": ({"conversation_key": None}, "bad_call"),
+    "half a character for a name": ({"conversation_key": HALF}, "bad_text"),
     "a number for the system prompt": ({"system": 5}, "bad_setting"),
     "a list for the system prompt": ({"system": ["a"]}, "bad_setting"),
     "a part nobody knows": ({"system": {"basis": ""}}, "bad_setting"),
@@ -137,11 +137,11 @@ ASKED: dict[str, tuple[dict[str, object], str]] = {
     "one line": ({"attach": [a_selection(path="a", text="A", lines=(1,))]}, "bad_artifact"),
     "lines in words": ({"attach": [a_selection(path="a", text="A", lines=("1", "2"))]}, "bad_artifact"),
     "true for lines": ({"attach": [a_selection(path="a", text="A", lines=(True, True))]}, "bad_artifact"),
-    "a picture of nothing": ({"attach": [Picture()]}, "bad_artifact"),
+    "a picture of nothing": ({"attach": [Image()]}, "bad_artifact"),
     "a picture in words": ({"attach": [a_picture(data="png")]}, "bad_artifact"),
-    "bytes that are no picture": ({"attach": [Picture(data=b"png")]}, "source_unreadable"),
-    "a picture of another type": ({"attach": [Picture(data=png(2, 2), media_type="image/gif")]}, "source_unreadable"),
-    "a picture file without a vault": ({"attach": [Picture(path="a.png")]}, "source_missing"),
+    "bytes that are no picture": ({"attach": [Image(data=b"png")]}, "source_unreadable"),
+    "a picture of another type": ({"attach": [Image(data=png(2, 2), media_type="image/gif")]}, "source_unreadable"),
+    "a picture file without a vault": ({"attach": [Image(path="a.png")]}, "source_missing"),
     "a tool result without a name": ({"results": [ToolResult(name="", output="o")]}, "bad_artifact"),
     "a tool result without output": ({"results": [a_result(name="t", output=None)]}, "bad_artifact"),
     "arguments that are a list": ({"results": [a_result(name="t", output="o", arguments=[1])]}, "bad_artifact"),
@@ -232,7 +232,7 @@ def test_an_ask_that_fails_says_why_and_leaves_no_trace(undisturbed: tuple[str, 
         chat.ask(**{"text": "three", **given})
     assert caught.value.code == code
     assert caught.value.hint
-    assert isinstance(caught.value, BadInputError | BudgetExceededError)
+    assert isinstance(caught.value, BadInputError | ContextBudgetExceededError)
     assert go_on(chat) == expected
 
 
@@ -289,7 +289,7 @@ def test_a_reply_to_nothing_and_a_second_reply_are_refused() -> None:
 def test_a_failed_ask_does_not_close_the_turn_before_it() -> None:
     chat = Conversation(window=6_000)
     chat.ask("one")
-    with pytest.raises(BudgetExceededError):
+    with pytest.raises(ContextBudgetExceededError):
         chat.ask("large " * 9_000)
     chat.reply("late, and still of turn one")
     assert [message.text for message in chat.ask("two").messages] == ["one", "late, and still of turn one", "two"]
@@ -298,7 +298,7 @@ def test_a_failed_ask_does_not_close_the_turn_before_it() -> None:
 def test_a_failed_first_ask_keeps_the_system_prompt() -> None:
     chat = Conversation(window=6_000, system="Be brief.")
     for _ in range(2):
-        with pytest.raises(BudgetExceededError):
+        with pytest.raises(ContextBudgetExceededError):
             chat.ask("large " * 9_000)
     assert chat.ask("one") == Conversation(window=6_000, system="Be brief.").ask("one")
 

@@ -7,8 +7,8 @@ import pytest
 from pydantic import BaseModel
 from tests.journeys.running import one_turn, refusal, replay
 
-from lamella.adapters.archive.attachments import AttachmentIn, EmbeddedIn
-from lamella.adapters.archive.transcript import SystemIn, ToolDefinitionIn, ToolIn, Transcript, TurnIn
+from lamella.archive.attachments import AttachmentIn, EmbeddedIn
+from lamella.archive.transcript import SystemIn, ToolDefinitionIn, ToolIn, Transcript, TurnIn
 
 NOTE = {"kind": "note", "path": "a.md", "text": "A"}
 TEXT, NAME, NUMBER, SHARE, SWITCH = "a text", "a text that is not empty", "a number", "a share", "true or false"

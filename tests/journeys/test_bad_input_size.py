@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.journeys.running import Ran, one_turn, refusal, replay, run, spawn
 
-from lamella.adapters.tokens.o200k import count, encode
+from lamella.tokenizers.o200k import count_tokens, encode
 
 LINE = "The quick brown fox jumps over the lazy dog, again and again.\n"
 MILLION = 1_000_000
@@ -39,7 +39,7 @@ def needed(ran: Ran) -> int:
 def test_a_text_of_many_megabytes_is_refused_with_its_tokens(tmp_path: Path, size: int) -> None:
     lines = size // len(LINE)
     ran = spawn("replay", saved(tmp_path, one_turn(user=LINE * lines)), "--json")
-    assert lines * count(LINE) < needed(ran) < lines * count(LINE) + 100
+    assert lines * count_tokens(LINE) < needed(ran) < lines * count_tokens(LINE) + 100
 
 
 @sized(20_000_000, 200_000_000)
@@ -50,7 +50,7 @@ def test_a_note_of_many_megabytes_is_sent_as_its_outline_with_a_warning_that_has
     ran = spawn("replay", saved(tmp_path, note(LINE * lines)))
     assert (ran.exit, ran.err) == (0, "")
     words = ran.out.partition("warning: big.md is sent as its outline: its ")[2].split()
-    assert lines * count(LINE) < int(words[0].replace(",", "")) < lines * count(LINE) + 100
+    assert lines * count_tokens(LINE) < int(words[0].replace(",", "")) < lines * count_tokens(LINE) + 100
 
 
 @sized(MILLION // 8, MILLION)
@@ -94,7 +94,7 @@ ENDLESS = {
 @pytest.mark.parametrize("part", ENDLESS.values(), ids=ENDLESS)
 def test_a_text_that_never_breaks_is_counted_as_if_it_were_whole(part: str, size: int) -> None:
     text = part * (size // len(part))
-    assert count(text) == pytest.approx(len(encode(text)), abs=3)
+    assert count_tokens(text) == pytest.approx(len(encode(text)), abs=3)
 
 
 def test_thousands_of_attachments_can_be_dropped_at_once(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from tests.journeys.running import Ran, one_turn, refusal, replay, spawn
 from tests.unit.pictures import png
 
-from lamella.adapters.sources.vault import MAX_FILE_BYTES
+from lamella.sources.vault import MAX_FILE_BYTES
 
 DEEP = 18
 SECRET = "what no one may read"

@@ -16,7 +16,7 @@ BLANKS = ["", " ", "\t\n"]
 COMMANDS = {
     "a model to ask": (["ask", "When?", "--preview", "--model", "BLANK"], "--model is blank."),
     "a conversation to ask in": (["ask", "When?", "--preview", "--chat", "BLANK"], "--chat is empty."),
-    "a conversation to talk in": (["chat", "BLANK"], "The conversation's name is blank."),
+    "a conversation to talk in": (["chat", "BLANK"], "The conversation name is blank."),
     "a conversation to fork into": (["chats", "fork", "demo", "x", "--into", "BLANK"], "--into is blank."),
 }
 
@@ -26,7 +26,7 @@ COMMANDS = {
 def test_a_command_refuses_a_blank_name(home: Mapping[str, str], words: list[str], told: str, blank: str) -> None:
     ran = spawn(*(blank if word == "BLANK" else word for word in words), environment=home)
     assert (ran.exit, ran.out) == (2, "")
-    assert ran.err.startswith(f"error: {told}\nhint: Name ")
+    assert ran.err.startswith(f"error: {told}\nhint: ")
 
 
 FIELDS: dict[str, tuple[dict[str, object], str]] = {
@@ -89,13 +89,13 @@ DOORS: dict[str, Callable[[lamella.Engine, str], object]] = {
 @pytest.mark.parametrize("door", DOORS.values(), ids=DOORS)
 def test_python_refuses_a_blank_name(door: Callable[[lamella.Engine, str], object], blank: str) -> None:
     with lamella.open("memory:", model="scripted:x", provider=ScriptedProvider("Yes.")) as engine:
-        chat = engine.chat("demo")
-        chat.ask("first")
-        chat.reply("yes")
+        conversation = engine.chat("demo")
+        conversation.ask("first")
+        conversation.reply("yes")
         with pytest.raises(BadInputError) as caught:
             door(engine, blank)
         assert caught.value.hint
-        assert len(chat.turns()) == 1
+        assert len(conversation.turns()) == 1
 
 
 @pytest.mark.parametrize("attached", [[], ["--attach", "NOTE"]])

@@ -9,8 +9,19 @@ import pytest
 from tests.journeys.running import Ran, run, spawn
 
 import lamella
-from lamella import Chat, ConflictError, Event, Hit, LedgerSums, Note, Proposal, StoreError, make_rows, sum_rows
-from lamella.testing import Line, ScriptedProvider
+from lamella import (
+    CompactionProposal,
+    ConflictError,
+    Event,
+    LedgerTotals,
+    MessageHit,
+    Note,
+    StoredConversation,
+    StoreError,
+    build_ledger_rows,
+    total_ledger_rows,
+)
+from lamella.testing import ScriptedProvider, ScriptedReply
 
 Script = Callable[..., str]
 
@@ -25,11 +36,13 @@ def kept(url: str, script: Script, home: Mapping[str, str]) -> str:
     """The name of a conversation of two turns, the first with a note; the command line trusts its model, too."""
     with lamella.open(url) as engine:
         model = script("Peas.", "Beets.")
-        chat = engine.chat("garden", layout="in_place", model=model)
-        chat.ask("What grows here?", attach=[Note(path="garden.md", text="# Garden\nBeans.\n")], system="Be terse.")
-        chat.reply("Beans.")
-        chat.ask("And in winter?")
-        chat.reply("Nothing.")
+        conversation = engine.chat("garden", layout="in_place", model=model)
+        conversation.ask(
+            "What grows here?", attach=[Note(path="garden.md", text="# Garden\nBeans.\n")], system="Be terse."
+        )
+        conversation.reply("Beans.")
+        conversation.ask("And in winter?")
+        conversation.reply("Nothing.")
     words = ("trust", "add", "model", model)
     assert (run(*words).exit, spawn(*words, environment=home).exit) == (0, 0)
     return "garden"
@@ -37,7 +50,7 @@ def kept(url: str, script: Script, home: Mapping[str, str]) -> str:
 
 def said(url: str, name: str = "garden") -> list[str]:
     with lamella.open(url) as engine:
-        return [node.text for told in engine.chat(name).turns() for node in (told.message, told.reply) if node]
+        return [node.text for record in engine.chat(name).turns() for node in (record.message, record.reply) if node]
 
 
 def name_question(url: str, number: int = 1) -> str:
@@ -61,7 +74,7 @@ def test_the_request_of_a_kept_conversation_is_printed(url: str, kept: str) -> N
     body = json.loads(run("request", kept, *words).out)
     assert body["model"] == "claude-opus-5-5"
     assert [message["role"] for message in body["messages"]] == ["user", "assistant", "user"]
-    assert "has 2." in run("request", kept, *words[:4], "--turn", "3", "--store", url).err
+    assert "has 2)." in run("request", kept, *words[:4], "--turn", "3", "--store", url).err
 
 
 def test_a_transcript_of_a_kept_conversation_replays_to_the_same_bytes(url: str, kept: str, tmp_path: Path) -> None:
@@ -83,7 +96,7 @@ def test_a_file_wins_over_a_conversation_of_its_name_and_says_so(
     (tmp_path / kept).write_text('{"lamella": 1, "conversation": "file", "turns": [{"user": "hi"}]}')
     ran = run("replay", kept, "--json", "--store", url)
     assert json.loads(ran.out)["conversation"] == "file"
-    assert "is a file and a kept conversation; this is the file" in ran.err
+    assert "is both a file and a conversation; this is the file" in ran.err
     assert run("replay", str(tmp_path / kept), "--json", "--store", url).err == ""
 
 
@@ -96,7 +109,7 @@ def test_what_is_neither_a_file_nor_kept_is_told_with_both(url: str, kept: str) 
 def test_a_conversation_is_forked_into_a_new_one_by_either_door(url: str, kept: str) -> None:
     question = name_question(url)
     ran = run("chats", "fork", kept, question, "--into", "winter", "--store", url)
-    assert ran.out.startswith(f"winter goes on from {question} of garden.")
+    assert ran.out.startswith(f"winter continues from {question} of garden.")
     with lamella.open(url) as engine:
         engine.fork(kept, question, "frost")
         assert [listed.name for listed in engine.chats()][:2] == ["frost", "winter"]
@@ -124,12 +137,12 @@ def test_a_question_is_answered_again_by_another_model_in_either_door(url: str, 
     ran = run("chats", "regenerate", kept, name_question(url, 0), "--model", other, "--store", url)
     assert (ran.exit, ran.out) == (0, "Leeks.\n")
     with lamella.open(url) as engine:
-        chat = engine.chat(kept)
-        assert chat.regenerate().envelope.model == other, "who answered last is asked again"
-        turn = chat.regenerate(model="scripted:third")
+        conversation = engine.chat(kept)
+        assert conversation.regenerate().envelope.model == other, "who answered last is asked again"
+        turn = conversation.regenerate(model="scripted:third")
         assert turn.envelope.model == "scripted:third"
         assert ["Beans." in str(message.to_dict()) for message in turn.messages] == [False, True]
-        chat.reply("Garlic.")
+        conversation.reply("Garlic.")
         assert list(engine.verify()) == []
     assert said(url) == ["What grows here?", "Garlic."]
 
@@ -144,10 +157,10 @@ def test_a_chat_that_never_had_a_model_is_answered_by_the_one_of_the_settings_at
     door: str, url: str, script: Script, home: Mapping[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with lamella.open(url) as engine:
-        chat = engine.chat("garden")
-        question = chat.ask("What grows here?").envelope.message_id
+        conversation = engine.chat("garden")
+        question = conversation.ask("What grows here?").envelope.message_id
         if door in ("chats regenerate", "chats edit"):
-            chat.reply("Beans.")
+            conversation.reply("Beans.")
     there = {**home, "LAMELLA_MODEL": script("Peas.")}
     if door == "resume()":
         monkeypatch.setenv("LAMELLA_MODEL", there["LAMELLA_MODEL"])
@@ -184,7 +197,7 @@ def test_asking_again_begins_no_conversation(url: str, kept: str, words: tuple[s
 
 def test_a_message_is_removed_from_the_branch(url: str, kept: str) -> None:
     question = name_question(url)
-    assert run("chats", "remove", kept, question, "--store", url).out == f"garden goes on without {question}.\n"
+    assert run("chats", "remove", kept, question, "--store", url).out == f"garden continues without {question}.\n"
     assert said(url) == ["What grows here?", "Beans."]
 
 
@@ -201,9 +214,9 @@ def test_a_preview_tells_what_would_be_sent_and_keeps_nothing(
     body = json.loads(ask(home, *words, "--json").out)
     shown = ask(home, *words)
     with lamella.open(url) as engine:
-        chat = engine.chat(kept)
-        turn = chat.preview("And now?", attach=[Note(path=str(note), text="# Plan\n", policy="pin")])
-        assert len(chat.turns()) == 2
+        conversation = engine.chat(kept)
+        turn = conversation.preview("And now?", attach=[Note(path=str(note), text="# Plan\n", policy="pin")])
+        assert len(conversation.turns()) == 2
     assert (body["turn"], body["messages"]) == (3, [message.to_dict() for message in turn.messages])
     assert body["tokens"]["total"] == turn.tokens.total
     assert f"{turn.tokens.total:,} of 123,904 tokens" in shown.out
@@ -239,34 +252,34 @@ def test_in_a_chat_questions_are_previewed_pinned_edited_answered_again_and_dele
 
 def test_what_is_pinned_by_its_id_cannot_be_dropped(url: str, kept: str) -> None:
     with lamella.open(url) as engine:
-        chat = engine.chat(kept)
-        chat.ask("Keep it.", pin=["garden.md"])
-        chat.reply("Yes.")
-        turn = chat.ask("Drop it.", drop=["garden.md"])
+        conversation = engine.chat(kept)
+        conversation.ask("Keep it.", pin=["garden.md"])
+        conversation.reply("Yes.")
+        turn = conversation.ask("Drop it.", drop=["garden.md"])
         assert any("garden.md" in warning for warning in turn.envelope.warnings)
         with pytest.raises(lamella.BadInputError, match=r"nobody.md cannot be pinned"):
-            chat.ask("Keep it.", pin=["nobody.md"])
+            conversation.ask("Keep it.", pin=["nobody.md"])
 
 
-async def _talk(chat: Chat) -> list[Event]:
+async def _talk(chat: StoredConversation) -> list[Event]:
     return [event async for event in chat.send("When?")]
 
 
 def test_sums_marks_and_what_an_edit_gives_are_there_in_python(url: str) -> None:
-    async def talk() -> tuple[LedgerSums, list[str], list[str]]:
-        provider = ScriptedProvider(Line(text="At noon."), Line(text="At six."))
+    async def talk() -> tuple[LedgerTotals, list[str], list[str]]:
+        provider = ScriptedProvider(ScriptedReply(text="At noon."), ScriptedReply(text="At six."))
         async with lamella.open(url, model="local", provider=provider) as engine:
-            chat = engine.chat("tides", layout="in_place")
-            events = await _talk(chat)
-            turn = chat.edit(chat.turns()[0].message.id, "When is low tide?")
-            answers = [event.text async for event in chat.send(turn)]
-            rows = make_rows(chat.turns(), chat.ledger())
-            planned: Proposal = chat.plan(to=0.5)
+            conversation = engine.chat("tides", layout="in_place")
+            events = await _talk(conversation)
+            turn = conversation.edit(conversation.turns()[0].message.id, "When is low tide?")
+            answers = [event.text async for event in conversation.send(turn)]
+            rows = build_ledger_rows(conversation.turns(), conversation.ledger())
+            planned: CompactionProposal = conversation.plan(to=0.5)
             assert planned.receipt is None
-            assert list(chat.marks()) == []
-            hits: list[Hit] = list(engine.search("six"))
+            assert list(conversation.compaction_markers()) == []
+            hits: list[MessageHit] = list(engine.search("six"))
             assert [hit.excerpt for hit in hits] == ["At six."]
-            return sum_rows(rows), [event.kind.value for event in events][-1:], answers
+            return total_ledger_rows(rows), [event.kind.value for event in events][-1:], answers
 
     sums, kinds, answers = asyncio.run(talk())
     assert (sums.calls, kinds, "".join(answers)) == (1, ["done"], "At six.")
@@ -276,6 +289,6 @@ def test_sums_marks_and_what_an_edit_gives_are_there_in_python(url: str) -> None
 def test_the_window_and_layout_that_fit_a_model_are_told_by_both(url: str) -> None:
     told = json.loads(run("config", "show", "--model", "local", "--json").out)["chat"]
     with lamella.open(url) as engine:
-        fitting = engine.fit("local")
+        fitting = engine.default_settings_for("local")
     assert {name: told[name] for name in fitting} == dict(fitting)
     assert told["model"] == "local"

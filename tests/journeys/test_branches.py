@@ -8,8 +8,8 @@ import pytest
 from tests import servers
 
 import lamella
-from lamella import Chat, Note
-from lamella.faces.cli import main
+from lamella import Note, StoredConversation
+from lamella.cli import main
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -18,23 +18,23 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @contextmanager
-def chat_at(url: str, **settings: object) -> Iterator[Chat]:
+def chat_at(url: str, **settings: object) -> Iterator[StoredConversation]:
     """The conversation, opened anew."""
     with lamella.open(url) as engine:
         yield engine.chat("demo", **settings)
 
 
-def said(chat: Chat, head: str | None = None) -> list[str]:
-    return [node.text for told in chat.turns(head) for node in (told.message, told.reply) if node]
+def said(chat: StoredConversation, head: str | None = None) -> list[str]:
+    return [node.text for record in chat.turns(head) for node in (record.message, record.reply) if node]
 
 
 def talk(url: str, **settings: object) -> list[str]:
     """Three turns, the first with a note; the ids of their messages."""
-    with chat_at(url, **settings) as chat:
+    with chat_at(url, **settings) as conversation:
         for number in (1, 2, 3):
-            chat.ask(f"q{number}", attach=[Note(path="a.md", text="Apple.")] if number == 1 else [])
-            chat.reply(f"a{number}")
-        return [node.id for told in chat.turns() for node in (told.message, told.reply) if node]
+            conversation.ask(f"q{number}", attach=[Note(path="a.md", text="Apple.")] if number == 1 else [])
+            conversation.reply(f"a{number}")
+        return [node.id for record in conversation.turns() for node in (record.message, record.reply) if node]
 
 
 def shown(url: str, capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
@@ -46,59 +46,59 @@ def shown(url: str, capsys: pytest.CaptureFixture[str], *words: str) -> list[str
 def test_every_branch_ever_made_can_be_shown_and_gone_on_with(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     names = talk(url)
     ends = {names[-1]: ["q1", "a1", "q2", "a2", "q3", "a3"]}
-    with chat_at(url) as chat:
-        chat.edit(names[2], "q2, edited")
-        chat.reply("a2, edited")
-        ends[chat.head] = ["q1", "a1", "q2, edited", "a2, edited"]
-    with chat_at(url) as chat:
-        chat.regenerate()
-        chat.reply("a2, again")
-        ends[chat.head] = ["q1", "a1", "q2, edited", "a2, again"]
-    with chat_at(url) as chat:
-        chat.delete(names[0])
-        ends[chat.head] = ["q2, edited", "a2, again"]
+    with chat_at(url) as conversation:
+        conversation.edit(names[2], "q2, edited")
+        conversation.reply("a2, edited")
+        ends[conversation.head] = ["q1", "a1", "q2, edited", "a2, edited"]
+    with chat_at(url) as conversation:
+        conversation.regenerate()
+        conversation.reply("a2, again")
+        ends[conversation.head] = ["q1", "a1", "q2, edited", "a2, again"]
+    with chat_at(url) as conversation:
+        conversation.delete(names[0])
+        ends[conversation.head] = ["q2, edited", "a2, again"]
     assert main(["chats", "fork", "demo", "--at", names[3], "--store", url]) == 0
-    with chat_at(url) as chat:
-        chat.ask("q3, elsewhere")
-        ends[chat.head] = ["q1", "a1", "q2", "a2", "q3, elsewhere"]
-        assert set(chat.branches()) == set(ends)
+    with chat_at(url) as conversation:
+        conversation.ask("q3, elsewhere")
+        ends[conversation.head] = ["q1", "a1", "q2", "a2", "q3, elsewhere"]
+        assert set(conversation.branches()) == set(ends)
         for head, texts in ends.items():
-            assert said(chat, head) == texts
+            assert said(conversation, head) == texts
     for head, texts in ends.items():
         lines = shown(url, capsys, "--branch", head)
         assert [line.partition(": ")[2] for line in lines[:-1] if " + " not in line] == texts
         assert set(lines[-1].removeprefix("other branches: ").split(", ")) == set(ends) - {head}
-        with chat_at(url) as chat:
-            chat.switch(head)
-            assert said(chat) == texts
+        with chat_at(url) as conversation:
+            conversation.switch(head)
+            assert said(conversation) == texts
     assert main(["store", "verify", "--store", url]) == 0
 
 
 def test_a_fork_made_on_the_command_line_is_a_branch_for_the_program(url: str) -> None:
     names = talk(url, layout="in_place")
     assert main(["chats", "fork", "demo", "--at", names[1], "--store", url]) == 0
-    with chat_at(url) as chat:
-        turn = chat.ask("elsewhere", attach=[Note(path="a.md", text="Apple.")])
+    with chat_at(url) as conversation:
+        turn = conversation.ask("elsewhere", attach=[Note(path="a.md", text="Apple.")])
         # Nothing before it was rewritten, so nothing folds.
-        assert (turn.prefix.cause, turn.envelope.epoch, turn.number) == ("branch", 0, 2)
-        assert said(chat) == ["q1", "a1", "elsewhere"]
-        chat.reply("yes")
-        assert chat.ask("on").prefix.cause == "none"
+        assert (turn.prefix_change.cause, turn.envelope.epoch, turn.number) == ("branch", 0, 2)
+        assert said(conversation) == ["q1", "a1", "elsewhere"]
+        conversation.reply("yes")
+        assert conversation.ask("on").prefix_change.cause == "none"
 
 
 def test_regenerating_after_opening_sends_the_same_request_again(url: str) -> None:
-    with chat_at(url, layout="in_place") as chat:
-        chat.ask("q1", attach=[Note(path="a.md", text="Apple.")])
-        chat.reply("a1")
-        first = chat.ask("q2", attach=[Note(path="b.md", text="Bear.")])
-        chat.reply("a2")
-    with chat_at(url) as chat:
-        again = chat.regenerate()
+    with chat_at(url, layout="in_place") as conversation:
+        conversation.ask("q1", attach=[Note(path="a.md", text="Apple.")])
+        conversation.reply("a1")
+        first = conversation.ask("q2", attach=[Note(path="b.md", text="Bear.")])
+        conversation.reply("a2")
+    with chat_at(url) as conversation:
+        again = conversation.regenerate()
         assert again.envelope == first.envelope
-        assert again.prefix.cause == "none"
-        chat.reply("a2, better")
-        following = chat.ask("q3")
-        assert (following.prefix.cause, following.envelope.epoch) == ("none", 0)
+        assert again.prefix_change.cause == "none"
+        conversation.reply("a2, better")
+        following = conversation.ask("q3")
+        assert (following.prefix_change.cause, following.envelope.epoch) == ("none", 0)
 
 
 def test_a_branch_made_by_one_program_is_a_conflict_for_another_until_it_reloads(url: str) -> None:

@@ -16,7 +16,7 @@ from tests.wire.openai_chat_server import chat_server
 from tests.wire.script import Fail, Say
 
 import lamella
-from lamella.faces.cli.access import name_command
+from lamella.cli.access import format_command
 
 Chat = Callable[..., Ran]
 
@@ -52,11 +52,11 @@ def test_each_line_is_a_message_and_answers_are_all_of_stdout(
     model = script({"text": "One.", "usage": {"plain": 9, "read": 0, "output": 2}}, "Two\nlines.")
     ran = chat("First?", "", "Second \\", "half?", words=("talk", "--model", model))
     assert (ran.exit, ran.out) == (0, "One.\nTwo\nlines.\n")
-    assert ran.err.splitlines()[0] == f"talk is new, with {model}. /help shows what else there is."
+    assert ran.err.splitlines()[0] == f"Conversation talk (new), model {model}. /help lists all commands."
     assert "> First?\n" in ran.err
     assert "> Second \nhalf?\n" in ran.err
-    assert f"0% of the last turn cached · no price known · {model}]" in ran.err
-    assert ran.err.splitlines()[-1] == "Kept. Go on with: lamella chat talk"
+    assert f"0% of the last turn cached · no price · {model}]" in ran.err
+    assert ran.err.splitlines()[-1] == "Saved. Continue with: lamella chat talk"
     listed = json.loads(spawn("chats", "list", "--json", environment=home).out)["chats"]
     assert [(row["name"], row["title"]) for row in listed] == [("talk", "First?")]
 
@@ -68,13 +68,13 @@ def test_the_command_to_go_on_with_leads_to_the_same_store_and_notes(
     words = ("my talk", "--store", store, "--vault", str(notes))
     ran = chat("First?", words=(*words, "--model", script("Yes.")))
     kept = ran.err.splitlines()[-1]
-    assert kept == f"Kept. Go on with: lamella chat 'my talk' --store '{store}' --vault {notes}"
+    assert kept == f"Saved. Continue with: lamella chat 'my talk' --store '{store}' --vault {notes}"
     again = chat("Second?", words=tuple(shlex.split(kept.partition("lamella chat ")[2])))
-    assert again.err.startswith("my talk goes on after 1 turn")
+    assert again.err.startswith("Conversation my talk (1 turn)")
 
 
 def test_a_password_in_the_address_of_a_store_is_not_repeated() -> None:
-    assert name_command("chat", "a", store="postgresql://me:secret@host/chats") == (
+    assert format_command("chat", "a", store="postgresql://me:secret@host/chats") == (
         "lamella chat a --store 'postgresql://me:***@host/chats'"
     )
 
@@ -82,7 +82,7 @@ def test_a_password_in_the_address_of_a_store_is_not_repeated() -> None:
 def test_a_compaction_in_a_chat_is_taken_back_by_a_command_of_the_chat(chat: Chat, script: Callable[..., str]) -> None:
     model = script(*["Yes, and here is why. " * 60] * 3)
     ran = chat("First?", "Second?", "Third?", "/compact 0.002", "/undo", words=("talk", "--model", model))
-    assert "To take it back: /undo\n" in ran.out
+    assert "To undo: /undo\n" in ran.out
     assert "Undone: " in ran.out
 
 
@@ -92,9 +92,9 @@ def test_a_conversation_goes_on_by_its_name_and_the_last_one_without(
     model = script("Yes.", "No.")
     chat("First?", words=("talk", "--model", model))
     by_name = chat("Second?", words=("talk",))
-    assert by_name.err.startswith(f"talk goes on after 1 turn, with {model}.")
+    assert by_name.err.startswith(f"Conversation talk (1 turn), model {model}.")
     last = chat("Third?", words=("--last",))
-    assert last.err.startswith(f"talk goes on after 2 turns, with {model}.")
+    assert last.err.startswith(f"Conversation talk (2 turns), model {model}.")
     assert last.err.splitlines()[1:3] == ["> Second?", "Yes."], "the last exchange is shown again"
     causes = [turn["calls"][0]["verdict"]["cause"] for turn in ledger(home, "talk")]  # type: ignore[index]
     assert causes == ["first_turn", "none", "none"]
@@ -102,9 +102,9 @@ def test_a_conversation_goes_on_by_its_name_and_the_last_one_without(
 
 def test_a_new_conversation_gets_a_name_that_can_be_typed(chat: Chat, script: Callable[..., str]) -> None:
     ran = chat("Hello?", words=("--model", script("Yes.")))
-    name = ran.err.split()[0]
+    name = ran.err.split()[1]
     assert len(name) == len("2026-11-16-abcd")
-    assert ran.err.splitlines()[-1] == f"Kept. Go on with: lamella chat {name}"
+    assert ran.err.splitlines()[-1] == f"Saved. Continue with: lamella chat {name}"
 
 
 def test_files_are_attached_by_command_and_by_mention_and_dropped_again(
@@ -122,14 +122,14 @@ def test_files_are_attached_by_command_and_by_mention_and_dropped_again(
         words=("talk", "--model", model, "--vault", str(notes)),
     )
     assert ran.exit == 0
-    assert "plan.md:2-3 goes with the next message and stays attached until /detach." in ran.out
-    assert "my list.md leaves the prompt with the next message." in ran.out
+    assert "plan.md:2-3 is attached to the next message and stays attached until /detach." in ran.out
+    assert "my list.md is removed from the prompt with the next message." in ran.out
     assert "attached: plan.md · my list.md\n" in ran.err
     missing = "There is no file plna.md in the vault. Did you mean plan.md?"
-    assert f"note: @plna.md is sent as a word. {missing}\n" in ran.err
+    assert f"note: @plna.md is sent as plain text. {missing}\n" in ran.err
     assert ran.err.count("note: ") == 1
     assert "error: There is no file gone.md in the vault." in ran.err
-    assert "error: /attach names no file." in ran.err
+    assert "error: Missing file." in ran.err
     shown = spawn("chats", "show", "talk", environment=home).out
     assert [line.strip() for line in shown.splitlines() if "  + " in line][1:] == ["+ plan.md", "+ my list.md"]
     assert "+ plan.md#L2-L3:" in shown
@@ -156,7 +156,7 @@ def test_the_commands_do_what_they_say(chat: Chat, script: Callable[..., str]) -
     )
     for command in ("/attach PATH[:10-20]", "/drop NAME", "/compact [SHARE]", "/undo", "/recall WORDS", "/ledger"):
         assert command in ran.out
-    assert "[to ID] make room" in ran.out
+    assert "[to ID] shorten the prompt" in ran.out
     assert "L5_USER" in ran.out
     branches = [line.partition("  2 turns  ") for line in ran.out.splitlines() if "  2 turns  " in line]
     today = f"{datetime.now(UTC):%Y-%m-%d}"
@@ -164,11 +164,11 @@ def test_the_commands_do_what_they_say(chat: Chat, script: Callable[..., str]) -
         (" ", today, "/etc? → Two."),
         ("*", today, "/etc? → Three."),
     ]
-    assert "talk  █ read from the cache  ░ not" in ran.out
-    assert "Nothing that left the prompt has these words." in ran.out
-    for told in ("There is nothing to gain", "much is no share.", "There is no compaction to undo.", "no such message"):
+    assert "talk  █ cached  ░ not cached" in ran.out
+    assert "No matches outside the prompt." in ran.out
+    for told in ("Nothing to compact", "Invalid share: much", "There is no compaction to undo.", "no such message"):
         assert told in ran.err
-    assert "error: There is no command /dance." in ran.err
+    assert "error: Unknown command: /dance" in ran.err
     assert "never sent" not in ran.err
 
 
@@ -178,14 +178,14 @@ def test_a_command_that_is_misspelt_is_told_with_the_one_that_was_meant(chat: Ch
 
 
 def test_a_command_that_is_like_no_other_is_told_without_a_guess(chat: Chat) -> None:
-    assert "hint: See /help. A message may begin with // instead." in chat("/etc").err
+    assert "hint: See /help. To send a message that starts with /, type // instead." in chat("/etc").err
 
 
 @pytest.mark.parametrize("command", ["/drop", "/pin", "/unpin"])
 def test_who_names_nothing_to_keep_or_drop_is_told_where_names_are(chat: Chat, command: str) -> None:
     ran = chat(command, "/show")
-    assert f"error: {command} names nothing." in ran.err
-    assert "; /show has what is " in ran.err
+    assert "error: Missing attachment" in ran.err
+    assert "; /show lists the attachments" in ran.err
 
 
 def test_each_branch_goes_on_with_its_own_model(
@@ -198,7 +198,7 @@ def test_each_branch_goes_on_with_its_own_model(
     shown = spawn("chats", "show", "talk", environment=home).out
     head = next(line.split()[0] for line in shown.splitlines() if "reply: One." in line)
     ran = chat("Second?", f"/switch {head}", "Third?", words=("talk", "--model", second))
-    assert ran.out == f"Two.\nGoes on from {head}.\nOne.\n"
+    assert ran.out == f"Two.\nContinuing from {head}.\nOne.\n"
     assert ran.err.splitlines()[-2].endswith(f"{first}]")
 
 
@@ -219,7 +219,7 @@ def test_a_message_that_meets_another_writer_is_loaded_again_and_can_be_sent_onc
             engine.chat("talk").ask("Another voice")
         out, err = process.communicate(b"Second?\nSecond?\n", timeout=SECONDS)
     assert (process.returncode, out) == (0, b"Yes.\n")
-    assert "It was loaded again; type it once more." in err.decode()
+    assert "The conversation was loaded again; repeat your last input." in err.decode()
     shown = spawn("chats", "show", "talk", "--store", url, environment=home).out
     assert [line.split("user: ")[1] for line in shown.splitlines() if "user: " in line] == [
         "First?",
@@ -254,7 +254,7 @@ def test_a_long_conversation_is_compacted_recalled_and_restored(
     model = script(*(f"Noted {number}." for number in range(7)))
     chat(*said, words=("talk", "--model", model))
     ran = chat("/compact 0.005", "/recall Bed 1", "/undo", words=("talk",))
-    assert "aimed at" in ran.out
+    assert "  target " in ran.out
     assert "Bed 1 has 3 plants." in ran.out
     assert "Undone: " in ran.out
 
@@ -267,7 +267,7 @@ def test_a_part_of_a_conversation_is_compacted_from_here_and_up_to_here(
     chat(*said, words=("talk", "--model", model))
     for asked, left in (("from turn:4", (0, 1, 2)), ("up to turn:3", (3, 4, 5)), ("from turn:2 to turn:3", (0, 3))):
         ran = chat(f"/compact 0.005 {asked}", words=("talk",))
-        assert "Committed as " in ran.out, ran.err
+        assert "Compacted (receipt " in ran.out, ran.err
         found = spawn("recall", "talk", "plants", "--limit", "9", environment=home).out
         assert "has plants." in found
         assert all(f"Bed {number} has plants." not in found for number in left)
@@ -282,7 +282,7 @@ def test_an_error_of_the_provider_is_told_and_the_talk_goes_on(chat: Chat, home:
     assert (ran.exit, ran.out) == (0, "Here I am.\nStill here.\n")
     assert "error: " in ran.err
     assert "That is too much" in ran.err
-    assert "[an answer is missing · " in ran.err
+    assert "[no answer yet, /retry · " in ran.err
     assert [turn["standing"] for turn in ledger(home, "talk")] == ["called", "called"]
 
 
@@ -310,7 +310,7 @@ def test_a_pipe_that_is_interrupted_exits_with_130_and_sends_nothing_more(
         rest, err = process.stdout.read(), process.stderr.read() if process.stderr else b""
     assert process.returncode == 130
     assert b"Two." not in rest
-    assert b"Kept. Go on with: lamella chat talk\n" in err
+    assert b"Saved. Continue with: lamella chat talk\n" in err
     assert b"error: Stopped.\n" in err
     shown = spawn("chats", "show", "talk", environment=home).out
     assert "reply: word" in shown
@@ -335,8 +335,8 @@ def test_a_pipe_whose_reader_left_exits_with_1_and_sends_nothing_more(
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("--last",), "There is no conversation yet."),
-        (("talk", "--last"), "--last excludes naming a conversation."),
+        (("--last",), "No conversations yet."),
+        (("talk", "--last"), "Use either --last or a conversation name, not both."),
         (("--model", "anthropic:claude-opus-5-5"), "There is no key for Anthropic."),
         (("--model", "nobody:model"), "There is no provider 'nobody'."),
         (("--vault", "gone"), "There is no vault folder at gone."),
@@ -357,7 +357,7 @@ def test_the_name_of_an_erased_conversation_begins_a_new_one(
     spawn("chats", "delete", "talk", "--yes", environment=home)
     ran = chat("Again?", words=("talk", "--model", script("A new one.")))
     assert (ran.exit, ran.out) == (0, "A new one.\n")
-    assert ran.err.startswith("talk is new")
+    assert ran.err.startswith("Conversation talk (new)")
 
 
 def test_the_demo_model_is_the_default_and_its_cache_serves_what_was_said(
@@ -394,7 +394,7 @@ def test_hints_of_a_chat_name_the_conversation_and_its_store(
     words = ("talk", "--store", store, "--model", script("One."))
     ran = chat("First?", "/delete zzz", "Second?", "/compact", "/undo", words=words)
     assert f"hint: See its messages with `lamella chats show talk --store {store}`." in ran.err
-    assert "hint: Aim lower, as in /compact " in ran.err
+    assert "hint: Set a lower target, for example /compact " in ran.err
     assert "hint: Nothing was compacted on this branch." in ran.err
 
 

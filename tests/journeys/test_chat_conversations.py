@@ -42,9 +42,9 @@ def test_a_model_is_changed_from_the_next_message_on_and_stays_changed(
     first, second = script("One."), other(tmp_path, "Two.", "Three.")
     ran = chat("First?", "/model", f"/model {second}", "Second?", words=("talk", "--model", first))
     assert (ran.exit, ran.out.splitlines()[-1]) == (0, "Two.")
-    assert f"{first} for the next message, with a window of 128,000 tokens.\n" in ran.out
-    assert f"{second} from the next message on, with a window of 128,000 tokens.\n" in ran.out
-    assert chat("Third?", words=("talk",)).err.startswith(f"talk goes on after 2 turns, with {second}.")
+    assert f"Model: {first} (current; context window 128,000 tokens)\n" in ran.out
+    assert f"Model: {second} (from the next message on; context window 128,000 tokens)\n" in ran.out
+    assert chat("Third?", words=("talk",)).err.startswith(f"Conversation talk (2 turns), model {second}.")
     assert models(home, "talk") == [first, second, second]
 
 
@@ -54,9 +54,9 @@ def test_a_model_gets_the_window_that_it_has_as_if_it_were_opened_with(
     ran = chat("First?", "/model gguf:nowhere.gguf", "/preview Second?", words=("talk", "--model", script("One.")))
     assert "error: There is no file" in ran.err, "what the model lacks is told before anything changes"
     again = chat("/model local", words=("talk",))
-    assert "local from the next message on, with a window of 8,192 tokens.\n" in again.out
+    assert "Model: local (from the next message on; context window 8,192 tokens)\n" in again.out
     opened = chat("/model", words=("talk", "--model", "local"))
-    assert "local for the next message, with a window of 8,192 tokens.\n" in opened.out
+    assert "Model: local (current; context window 8,192 tokens)\n" in opened.out
     assert models(home, "talk")[-1].startswith("scripted:")
 
 
@@ -76,27 +76,27 @@ def test_a_conversation_is_begun_and_others_are_gone_back_to(
     model = script("One.", "Two.", "Three.")
     ran = chat("First?", "/new tides", "Second?", "/chats tal", "Third?", words=("talk", "--model", model))
     assert ran.out == "One.\nTwo.\nThree.\n"
-    assert f"talk is kept; /chats talk goes back.\ntides is new, with {model}. /help" in ran.err
-    assert f"tides is kept; /chats tides goes back.\ntalk goes on after 1 turn, with {model}. /help" in ran.err
-    assert ran.err.endswith("Kept. Go on with: lamella chat talk\n")
+    assert f"talk is saved; /chats talk continues it.\nConversation tides (new), model {model}. /help" in ran.err
+    assert f"tides is saved; /chats tides continues it.\nConversation talk (1 turn), model {model}. /help" in ran.err
+    assert ran.err.endswith("Saved. Continue with: lamella chat talk\n")
     assert listed(home) == {"talk": "First?", "tides": "Second?"}
     assert models(home, "talk") == [model, model]
 
 
 def test_a_conversation_that_is_there_is_not_begun_again(chat: Chat, script: Callable[..., str]) -> None:
     ran = chat("First?", "/new talk", "/chats nowhere", "/chats First?", words=("talk", "--model", script("One.")))
-    assert "error: There is a conversation talk already.\nhint: /chats talk goes on with it.\n" in ran.err
+    assert "error: The conversation talk exists already.\nhint: /chats talk continues it.\n" in ran.err
     assert "error: There is no conversation 'nowhere'." in ran.err
-    assert "talk goes on after 1 turn" in ran.err
+    assert "Conversation talk (1 turn)" in ran.err
 
 
 def test_conversations_are_listed_and_named_anew(
     chat: Chat, script: Callable[..., str], home: Mapping[str, str]
 ) -> None:
     ran = chat("/rename", "/rename  Low tide ", "First?", "/chats", words=("talk", "--model", script("One.")))
-    assert "error: /rename names no title." in ran.err
-    assert "talk is now called Low tide.\n" in ran.out
-    assert "This is talk. /chats NAME goes on with another, /new begins one.\n" in ran.out
+    assert "error: Missing title." in ran.err
+    assert "Title of talk: Low tide\n" in ran.out
+    assert "Current: talk. /chats NAME continues another one, /new starts one.\n" in ran.out
     assert listed(home) == {"talk": "Low tide"}
 
 
@@ -110,7 +110,7 @@ def test_a_conversation_is_saved_and_what_it_does_not_know_is_never_written_over
     ran = chat(
         "/save", "First?", f"/save {mine}", f"/save {talk}", f"/save {theirs}", words=("a", "--model", script("One."))
     )
-    assert "error: Nothing was said here yet." in ran.err
+    assert "error: This conversation has no messages yet." in ran.err
     assert ran.out.splitlines() == ["One.", f"Saved: {mine}", f"Saved: {talk}"]
     assert f"error: {theirs} is there and holds something else.\n" in ran.err
     assert theirs.read_text(encoding="utf-8") == "# My own\n"
@@ -136,7 +136,7 @@ def test_the_last_answer_goes_to_the_clipboard_of_the_terminal(
     with Terminal(["chat", "talk", "--model", script("At noon. ☼")], home) as terminal:
         terminal.wait_for("tokens used")
         terminal.press("/copy", ENTER)
-        terminal.wait_for("error: There is no answer to copy yet.")
+        terminal.wait_for("error: No answer to copy yet.")
         terminal.wait_for("tokens used")
         terminal.press("When?", ENTER)
         terminal.wait_for("At noon.")
@@ -160,7 +160,7 @@ def test_where_no_terminal_takes_it_copying_says_how_else(
         terminal.wait_for("At noon.")
         terminal.wait_for("tokens used")
         terminal.press("/copy", ENTER)
-        terminal.wait_for("hint: `lamella chats show talk` prints what was said, to be piped; /save writes it")
+        terminal.wait_for("hint: `lamella chats show talk` prints the messages; /save writes them")
         terminal.wait_for("> " if kind == "dumb" else "tokens used")
         terminal.press(CTRL_D)
         assert terminal.wait_for_end() == 0
@@ -177,7 +177,7 @@ def test_what_comes_after_a_command_is_completed(
             ("/chats t", "When is high tide?"),
             ("/chats when", "tides"),
             ("/model anthropic:claude-op", "anthropic:claude-opus-5-5"),
-            ("/model scr", "asked here"),
+            ("/model scr", "used here"),
             ("/edit ", "What grows here?"),
             ("/delete One", "One."),
             (f"/save {tmp_path}/repl", "replies.json"),
@@ -189,7 +189,7 @@ def test_what_comes_after_a_command_is_completed(
             terminal.press("\x15\x03")
         terminal.wait_for("tokens used")
         terminal.press("/chats t", "\t", ENTER, ENTER)
-        terminal.wait_for("tides goes on after 1 turn")
+        terminal.wait_for("Conversation tides (1 turn)")
         terminal.wait_for("tokens used")
         terminal.press(CTRL_D)
         assert terminal.wait_for_end() == 0

@@ -45,16 +45,16 @@ def test_ctrl_c_stops_an_answer_and_keeps_what_was_said(home: Mapping[str, str],
         terminal.press("Go on", ENTER)
         terminal.wait_for("word word")
         terminal.press(CTRL_C)
-        terminal.wait_for("Stopped. What was said is kept")
+        terminal.wait_for("Stopped. The partial answer is saved")
         terminal.wait_for("tokens used")
         terminal.press(CTRL_C)
-        terminal.wait_for("Ctrl-D or /quit leaves.")
+        terminal.wait_for("Press Ctrl-D or type /quit to leave.")
         terminal.wait_for("tokens used")
         terminal.press("And now?", ENTER)
         terminal.wait_for("Done.")
         terminal.wait_for("tokens used")
         terminal.press("/quit", ENTER)
-        terminal.wait_for("Kept. Go on with: lamella chat talk")
+        terminal.wait_for("Saved. Continue with: lamella chat talk")
         assert terminal.wait_for_end() == 0
     assert "reply: word word" in said(home)
     calls = [turn["calls"] for turn in json.loads(spawn("ledger", "talk", "--json", environment=home).out)["turns"]]
@@ -115,7 +115,7 @@ def test_what_comes_after_the_first_word_of_a_command_is_completed_too(
             terminal.press(typed)
             terminal.wait_for(offered)
             terminal.press(CTRL_C)
-            terminal.wait_for("Ctrl-D or /quit leaves.")
+            terminal.wait_for("Press Ctrl-D or type /quit to leave.")
         terminal.wait_for("tokens used")
         terminal.press(CTRL_D)
         assert terminal.wait_for_end() == 0
@@ -127,7 +127,7 @@ def test_an_error_is_told_and_the_prompt_comes_back(home: Mapping[str, str], scr
         terminal.press("Hello?", ENTER)
         terminal.wait_for("error: The script has 0 lines")
         terminal.wait_for("hint: ")
-        terminal.wait_for("an answer is missing")
+        terminal.wait_for("no answer yet")
         terminal.press(CTRL_D)
         assert terminal.wait_for_end() == 0
 
@@ -148,7 +148,7 @@ def test_what_is_attached_is_read_in_while_the_question_is_typed(home: Mapping[s
     with at_terminal(home, "--max-tokens", "4") as terminal:
         terminal.wait_for("tokens used")
         terminal.press(f"/attach {long}", ENTER)
-        terminal.wait_for("goes with the next message")
+        terminal.wait_for("is attached to the next message")
         terminal.wait_for("tokens in")
         terminal.press("Sum up", ENTER)
         terminal.wait_for("of the last turn cached")
@@ -169,7 +169,7 @@ def test_the_demo_model_shows_how_far_it_is_and_can_be_stopped(home: Mapping[str
         terminal.wait_for("reading ")
         terminal.wait_for("tokens in")
         terminal.press(CTRL_C)
-        terminal.wait_for("Stopped before a word came.")
-        terminal.wait_for("an answer is missing")
+        terminal.wait_for("Stopped before the answer started.")
+        terminal.wait_for("no answer yet")
         terminal.press(CTRL_D)
         assert terminal.wait_for_end() == 0

@@ -11,7 +11,7 @@ from tests.journeys.running import Ran, spawn
 
 import lamella
 from lamella import Note, Selection, ToolResult
-from lamella.faces.cli import main
+from lamella.cli import main
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,7 @@ def say(url: str, conversation: str = "demo", *, title: str = "") -> list[str]:
         chat.reply("Eine Zusammenfassung.")
         if title:
             chat.rename(title)
-        return [node.id for told in chat.turns() for node in (told.message, told.reply) if node]
+        return [node.id for record in chat.turns() for node in (record.message, record.reply) if node]
 
 
 def test_a_list_of_nothing_says_how_to_begin(run: Run, url: str) -> None:
@@ -62,7 +62,7 @@ def test_a_list_of_nothing_says_how_to_begin(run: Run, url: str) -> None:
     printed = run("chats", "list")
     assert (printed.code, printed.err) == (0, "")
     begin, bring = (f"`lamella {words} --store {url}`" for words in ("chat", "chats import"))
-    assert printed.out == f"No conversations yet. Begin one with {begin}, or bring some in with {bring}.\n"
+    assert printed.out == f"No conversations yet. Start one with {begin}, or import some with {bring}.\n"
     assert json.loads(run("chats", "list", "--json").out) == {"lamella": 1, "chats": []}
 
 
@@ -108,9 +108,9 @@ def test_a_conversation_is_shown_with_its_ids_and_attachments(run: Run, url: str
 
 def test_text_that_would_move_the_cursor_is_shown_escaped(run: Run, url: str) -> None:
     with lamella.open(url) as engine:
-        chat = engine.chat("demo")
-        chat.ask("two\nlines \x1b[2J and \x07")
-        chat.rename("\x1b]0;title\x07")
+        conversation = engine.chat("demo")
+        conversation.ask("two\nlines \x1b[2J and \x07")
+        conversation.rename("\x1b]0;title\x07")
     assert "two\nlines \\x1b[2J and \\x07" in run("chats", "show", "demo").out
     for command in (("list",), ("search", "lines")):
         assert "\x1b" not in run("chats", *command).out
@@ -119,7 +119,7 @@ def test_text_that_would_move_the_cursor_is_shown_escaped(run: Run, url: str) ->
 def test_forking_goes_on_from_a_message_and_the_old_branch_is_shown(run: Run, url: str) -> None:
     names = say(url)
     printed = run("chats", "fork", "demo", "--at", names[1])
-    assert (printed.code, printed.out) == (0, f"demo goes on from {names[1]}.\n")
+    assert (printed.code, printed.out) == (0, f"demo continues from {names[1]}.\n")
     shown = run("chats", "show", "demo").out.splitlines()
     assert shown[-1] == f"other branches: {names[3]}"
     assert not any("German" in line for line in shown)
@@ -137,13 +137,13 @@ def test_searching_looks_at_every_message_of_every_branch(run: Run, url: str) ->
     assert (missing.code, missing.out, missing.err) == (
         1,
         "",
-        "No message has these words. What was attached is not searched.\n",
+        "No message contains these words. Attachments are not searched.\n",
     )
 
 
 def test_renaming_shows_in_the_list(run: Run, url: str) -> None:
     say(url)
-    assert run("chats", "rename", "demo", "Specs & more").out == "demo is now called Specs & more.\n"
+    assert run("chats", "rename", "demo", "Specs & more").out == "Title of demo: Specs & more\n"
     assert json.loads(run("chats", "list", "--json").out)["chats"][0]["title"] == "Specs & more"
 
 
@@ -172,12 +172,12 @@ def test_a_conversation_that_is_not_there_is_named_with_what_to_do(run: Run, url
     ("words", "told"),
     [
         (("fork", "demo", "--at", "nobody"), 'The conversation demo has no such message: "nobody".'),
-        (("show", "demo", "--branch", "nobody"), "demo has no message nobody."),
+        (("show", "demo", "--branch", "nobody"), "Message not found in demo: nobody"),
         (("delete", "demo", "--artifact", "other.md", "--yes"), "demo never had an artifact 'other.md'."),
-        (("export",), "Name conversations, or say --all."),
-        (("export", "demo", "--all"), "Name conversations, or say --all."),
-        (("fork", "demo"), "Name one message to go on from."),
-        (("search", " "), "There are no words to look for."),
+        (("export",), "Give either conversations or --all."),
+        (("export", "demo", "--all"), "Give either conversations or --all."),
+        (("fork", "demo"), "Missing message to continue from."),
+        (("search", " "), "Missing search words."),
         (("dance",), "No such command 'dance'."),
     ],
 )
@@ -245,14 +245,14 @@ def test_erasing_asks_first_and_takes_no_for_an_answer(run: Run, url: str) -> No
 
     no = answering(b"n\n")
     assert no.exit == 2
-    assert "Erase demo for good? [y/N]" in no.out
-    assert "error: Nothing was erased." in no.err
+    assert "Delete demo permanently? [y/N]" in no.out
+    assert "error: Nothing was deleted." in no.err
     silent = answering(b"")
-    assert (silent.exit, "hint: Say --yes to erase without being asked." in silent.err) == (2, True)
+    assert (silent.exit, "hint: Add --yes to delete without confirmation." in silent.err) == (2, True)
     assert len(json.loads(run("chats", "list", "--json").out)["chats"]) == 1
     yes = answering(b"y\n")
     assert yes.exit == 0
-    assert "Erased demo. See that nothing is left: lamella store verify --erased " in yes.out
+    assert "Deleted demo. To check that nothing is left: lamella store verify --erased " in yes.out
     assert json.loads(run("chats", "list", "--json").out)["chats"] == []
 
 
@@ -272,16 +272,18 @@ def test_erasing_an_artifact_says_how_much_went(run: Run, url: str) -> None:
         engine.chat("demo").ask("again", attach=[Note(path="spec.md", text="# Spec, second edition")])
     printed = run("chats", "delete", "demo", "--artifact", "spec.md", "--yes")
     assert printed.code == 0
-    assert printed.out.startswith("Erased spec.md: 2 contents. See that nothing is left: lamella store verify --erased")
+    assert printed.out.startswith(
+        "Deleted spec.md: 2 contents. To check that nothing is left: lamella store verify --erased"
+    )
     assert run("store", "verify", "--erased", "demo").code == 0
 
 
 def test_conversations_travel_as_markdown_and_come_back(run: Run, url: str, tmp_path: Path) -> None:
     with lamella.open(url) as engine:
-        chat = engine.chat("demo", layout="in_place")
-        chat.ask("What is this?", attach=[Selection(path="spec.md", text="selected --> text")])
-        chat.reply("**user**: a quote\n---\n")
-        chat.rename("Specs")
+        conversation = engine.chat("demo", layout="in_place")
+        conversation.ask("What is this?", attach=[Selection(path="spec.md", text="selected --> text")])
+        conversation.reply("**user**: a quote\n---\n")
+        conversation.rename("Specs")
     printed = run("chats", "export", "demo", "--to", str(tmp_path / "out"))
     assert printed.code == 0
     (file,) = (tmp_path / "out").iterdir()
@@ -296,7 +298,7 @@ def test_conversations_travel_as_markdown_and_come_back(run: Run, url: str, tmp_
     assert main(["chats", "import", str(file), "--store", other]) == 0
     with lamella.open(url) as here, lamella.open(other) as there:
         one, two = here.chat("demo").ask("Next?"), there.chat("demo").ask("Next?")
-    assert (one.envelope, one.prefix) == (two.envelope, two.prefix)
+    assert (one.envelope, one.prefix_change) == (two.envelope, two.prefix_change)
 
 
 def test_importing_says_what_became_of_each_file(run: Run, url: str, tmp_path: Path) -> None:

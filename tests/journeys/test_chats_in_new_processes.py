@@ -59,9 +59,9 @@ def test_a_new_process_goes_on_exactly_where_the_last_one_stopped(
     vault = tmp_path / "vault"
     fill(vault)
     with lamella.open("memory:", vault=vault) as engine:
-        chat = engine.chat("long", **settings)
+        conversation = engine.chat("long", **settings)
         for number, deeds in enumerate(SITTINGS):
             # The settings are written down at the first sitting, and hold for the others.
             words = [url, str(vault), str(number), json.dumps(settings if number == 0 else {})]
             gone_on = start_sitting(words, cold=number in COLD)
-            assert mask_ids(gone_on) == mask_ids(sit(chat, deeds))
+            assert mask_ids(gone_on) == mask_ids(sit(conversation, deeds))

@@ -16,18 +16,18 @@ from tests.journeys.test_erasure import file_bytes
 
 import lamella
 from lamella import Note
-from lamella.adapters.clocks.system import SystemClock
-from lamella.adapters.stores.opening import open_store
-from lamella.core.log.log import Log
-from lamella.core.log.snapshots.snapshot import read_snapshot
-from lamella.engine.keeping.checkpoints.checkpoints import EVENTS, Checkpoints
-from lamella.engine.keeping.conversations import Conversations
-from lamella.engine.keeping.counting import list_counts
+from lamella.clocks import SystemClock
+from lamella.conversation.checkpoints import EVENTS_PER_CHECKPOINT, Checkpoints
+from lamella.conversation.import_export import ConversationRepository
+from lamella.conversation.token_counts import list_counts
+from lamella.core.log.log import EventLog
+from lamella.core.log.snapshots import decode_snapshot
 from lamella.ports import Store
+from lamella.stores.open_store import open_store
 
 SECRET = "the zebra keeps its stripes in a drawer"
 HEADER = b"lamella log "
-TURNS = EVENTS // 2 + 6
+TURNS = EVENTS_PER_CHECKPOINT // 2 + 6
 
 # Opens the conversation, asks one question, and prints the messages.
 ASKER = """
@@ -43,10 +43,10 @@ WRITER = """
 import sys
 from lamella.core.values import replace
 from lamella.errors import ConflictError
-from lamella.engine.chat import Chat
+from lamella.conversation.conversation import StoredConversation
 from lamella.wiring import open_backend
 url, name, times = sys.argv[1], sys.argv[2], int(sys.argv[3])
-chat = Chat(replace(open_backend(url), checkpoint_every=3), "mine", {})
+chat = StoredConversation(replace(open_backend(url), checkpoint_every=3), "mine", {})
 for number in range(times):
     while True:
         try:
@@ -71,12 +71,12 @@ def url(path: Path) -> str:
 def fill(url: str) -> None:
     """A conversation that has a checkpoint, and a note that was counted for it."""
     with lamella.open(url) as engine:
-        chat = engine.chat("mine", layout="in_place")
-        chat.ask("First", attach=[Note(path="secret.md", text=SECRET)])
-        chat.reply("Understood.")
+        conversation = engine.chat("mine", layout="in_place")
+        conversation.ask("First", attach=[Note(path="secret.md", text=SECRET)])
+        conversation.reply("Understood.")
         for number in range(1, TURNS):
-            chat.ask(f"Question {number}?")
-            chat.reply(f"Answer {number}.")
+            conversation.ask(f"Question {number}?")
+            conversation.reply(f"Answer {number}.")
 
 
 def _key(store: Store) -> str:
@@ -87,10 +87,10 @@ def _key(store: Store) -> str:
 def verify(url: str) -> tuple[list[str], int]:
     """The titles that were written, and how many events an opening does not fold; nothing may be damaged."""
     with closing(open_store(url)) as store:
-        assert list(Conversations(store, SystemClock()).verify()) == []
+        assert list(ConversationRepository(store, SystemClock()).verify()) == []
         key = _key(store)
         records = store.load(key)
-        folded = Log(key)
+        folded = EventLog(key)
         folded.extend(records)
         restored = Checkpoints(store, key).restore().log
         version = restored.version
@@ -102,7 +102,7 @@ def verify(url: str) -> tuple[list[str], int]:
 def test_a_new_process_sends_from_a_checkpoint_what_folding_everything_gives(url: str, path: Path) -> None:
     fill(url)
     with closing(sqlite3.connect(path)) as connection, connection:
-        assert connection.execute("SELECT version FROM checkpoints").fetchall() == [(EVENTS + 1,)]
+        assert connection.execute("SELECT version FROM checkpoints").fetchall() == [(EVENTS_PER_CHECKPOINT + 1,)]
     bare = path.with_name("bare.db")
     assert run("store", "copy", "--from", url, "--to", f"sqlite:///{bare}").exit == 0
     sent = []
@@ -145,8 +145,8 @@ def test_a_writer_that_is_killed_between_an_event_and_its_checkpoint_loses_nothi
 def test_nothing_counted_of_an_erased_artifact_is_left_in_the_bytes_of_the_file(url: str, path: Path) -> None:
     fill(url)
     with closing(open_store(url)) as store:
-        found = read_snapshot(list_checkpoints(store, _key(store))[0].data)
-        digests = [digest for digest, _, _ in list_counts([found.counts if found else b""])]
+        found = decode_snapshot(list_checkpoints(store, _key(store))[0].data)
+        digests = [digest for digest, _, _ in list_counts([found.text_token_counts if found else b""])]
     before = file_bytes(path)
     assert digests
     assert all(word in before for word in (HEADER, SECRET.encode(), *digests))

@@ -79,7 +79,8 @@ def test_a_disk_that_is_full_is_said_and_no_bug(long: str, options: str) -> None
     done = in_shell(f'lamella replay "$1" {options} > /dev/full; echo $?', long)
     assert done.stdout == "1\n"
     assert (
-        done.stderr == "error: The system refused: No space left on device.\nhint: Check free space and permissions.\n"
+        done.stderr
+        == "error: The operating system reported: No space left on device.\nhint: Check free space and permissions.\n"
     )
 
 
@@ -144,7 +145,7 @@ def interrupt(event, args):
     if event == "import" and args[0] == "typer":
         os.kill(os.getpid(), signal.SIGINT)
 
-from lamella.faces.cli import main
+from lamella.cli import main
 sys.addaudithook(interrupt)
 sys.exit(main(["--help"]))
 """
@@ -156,9 +157,9 @@ def test_a_hand_on_ctrl_c_right_after_the_start_ends_it_without_a_word() -> None
 
 
 def test_the_command_is_up_before_anything_that_takes_long_is_imported() -> None:
-    code = "import lamella.faces.cli, sys; print(*sys.modules)"
+    code = "import lamella.cli, sys; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert not {"pydantic", "typer", "lamella.wiring", "lamella.faces.cli.app"} & set(loaded)
+    assert not {"pydantic", "typer", "lamella.wiring", "lamella.cli.app"} & set(loaded)
 
 
 def test_an_error_midway_leaves_no_half_of_the_json_behind(tmp_path: Path) -> None:

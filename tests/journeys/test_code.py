@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.journeys.running import COMMAND, refusal, run
-from tests.unit.adapters.sources.code.repositories import commit, write
+from tests.unit.codebase.repositories import commit, write
 
 from lamella import open as open_engine
 from lamella.code import select_code
@@ -60,7 +60,7 @@ def test_python_and_the_command_give_the_same(repository: Path) -> None:
     assert body["text"] == selection.text
     assert body["tokens"] == selection.tokens <= 900
     assert [(one["path"], one["form"], one["text"], one["parts"]) for one in body["files"]] == [
-        (one.path, one.form, one.text, one.parts) for one in selection.files
+        (one.path, one.form, one.text, one.score_parts) for one in selection.files
     ]
     assert [(one["path"], one["reason"]) for one in body["left_out"]] == list(selection.left_out)
 
@@ -79,9 +79,9 @@ def test_files_that_a_client_sends_come_back_with_their_contents(tmp_path: Path)
 def test_a_selection_waits_for_the_next_turn_of_a_conversation(repository: Path, tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path}/chats.db"
     with open_engine(store) as engine:
-        chat = engine.chat("garden")
-        chat.ask("Hi")
-        chat.reply("Hello")
+        conversation = engine.chat("garden")
+        conversation.ask("Hi")
+        conversation.reply("Hello")
     ran = run("code", "select", str(repository), "--question", QUESTION, "--chat", "garden", "--store", store)
     assert ran.exit == 0, ran.err
     assert "codebase:" in ran.out
@@ -93,11 +93,11 @@ def test_a_selection_waits_for_the_next_turn_of_a_conversation(repository: Path,
     [
         (["none"], "source_missing", "There is no folder none"),
         (["repo/src/beds.py"], "source_missing", "is a file, not a folder"),
-        (["repo", "--question", " "], "bad_usage", "There is no question"),
+        (["repo", "--question", " "], "bad_usage", "Missing question"),
         (["repo", "--budget", "7"], "bad_call", "A budget of 7 tokens does not hold the name of one file"),
         (["empty"], "source_missing", "There is nothing to choose from in empty: 0 left out"),
-        ([], "bad_usage", "Name a folder, or files"),
-        (["repo", "--files", "a.json"], "bad_usage", "Name a folder, or files"),
+        ([], "bad_usage", "Give either a folder or --files"),
+        (["repo", "--files", "a.json"], "bad_usage", "Give either a folder or --files"),
         (["--files", "none.json"], "source_missing", "none.json cannot be read"),
         (["--files", "bad.json"], "source_unreadable", "bad.json is not JSON"),
     ],
@@ -145,7 +145,7 @@ def test_a_selection_begins_a_conversation_that_is_not_there_and_one_that_fits_n
     assert (done, "attached to the next turn" in told) == (0, True), told
     with open_engine(url) as engine:
         assert [one.name for one in engine.chats()] == ["new-one"]
-        assert engine.chat("new-one").commands.attach
+        assert engine.chat("new-one").pending_commands.attach
     said = "No file has anything of the question"
     assert said in run("code", "select", str(repository), "--question", "zzqqxx wwvv").err
     assert said not in run("code", "select", str(repository), "--question", QUESTION).err

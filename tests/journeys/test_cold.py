@@ -13,7 +13,7 @@ from tests.journeys.terminal import CTRL_D, ENTER, Terminal
 import lamella
 from lamella import Note
 
-LAPSED = "he cache lapsed: "
+LAPSED = "he cache has expired; "
 
 
 @pytest.fixture
@@ -28,10 +28,10 @@ def url(tmp_path: Path, script: Path) -> str:
     """A chat whose last message is ten minutes old."""
     url = f"sqlite:///{tmp_path}/chats.db"
     with lamella.open(url) as engine:
-        chat = engine.chat("garden", layout="auto", model=f"scripted:{script}")
+        conversation = engine.chat("garden", layout="auto", model=f"scripted:{script}")
         at = datetime.now(UTC) - timedelta(minutes=10)
-        chat.ask("What is in it?", attach=[Note(path="garden.md", text="Beans. " * 500)], at=at)
-        chat.reply("Beans.", at=at)
+        conversation.ask("What is in it?", attach=[Note(path="garden.md", text="Beans. " * 500)], at=at)
+        conversation.reply("Beans.", at=at)
     return url
 
 
@@ -81,7 +81,7 @@ def test_the_status_line_of_a_chat_tells_it_until_a_message_is_sent(
         terminal.wait_for("Said.")
         terminal.wait_for("tokens used")
         terminal.press(CTRL_D)
-        assert LAPSED not in terminal.wait_for("Kept.")
+        assert LAPSED not in terminal.wait_for("Saved.")
         assert terminal.wait_for_end() == 0
 
 
@@ -100,10 +100,10 @@ def test_a_chat_keeps_the_cache_while_nobody_types_where_settings_say_so(
         terminal.press("What is in it?", ENTER)
         terminal.wait_for("Said.")
         # It is told with its price before it is done; that it was is in the ledger, and not on the screen.
-        terminal.wait_for("; kept for ")
+        terminal.wait_for("; keep-alive in ")
         until(lambda: "keep_alive" in list_purposes(url))
         terminal.press(CTRL_D)
-        terminal.wait_for("Kept.")
+        terminal.wait_for("Saved.")
         assert terminal.wait_for_end() == 0
     ledger = spawn("ledger", "garden", "--store", url, "--json", environment=home).out
     assert json.dumps(json.loads(ledger)).count('"keep_alive"') == 1
@@ -114,12 +114,12 @@ def test_where_keeping_pays_and_nobody_has_it_kept_its_price_is_offered(
 ) -> None:
     url = f"sqlite:///{tmp_path}/chats.db"
     with lamella.open(url) as engine:
-        chat = engine.chat("garden", layout="auto", model=f"scripted:{script}")
+        conversation = engine.chat("garden", layout="auto", model=f"scripted:{script}")
         at = datetime.now(UTC) - timedelta(seconds=3_000)
-        chat.ask("What is in it?", attach=[Note(path="garden.md", text="Beans. " * 500)], at=at)
-        chat.reply("Beans.", at=at)
+        conversation.ask("What is in it?", attach=[Note(path="garden.md", text="Beans. " * 500)], at=at)
+        conversation.reply("Beans.", at=at)
     file = tmp_path / "facts.toml"
     known = f'[[model]]\nmatch = "{script}"\nas_of = 2026-11-17\nlifetime = 3500\nread = 0.1\n'
     file.write_text(known, encoding="utf-8")
     shown = spawn("show", "garden", "--store", url, environment={**home, "LAMELLA_MODEL_FACTS": str(file)}).out
-    assert "; keep_alive = 1 would keep it for " in shown
+    assert "; keep_alive = 1 would prevent that for " in shown

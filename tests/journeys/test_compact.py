@@ -20,16 +20,16 @@ def url(tmp_path: Path) -> str:
     """A store with a conversation that never had to shrink."""
     store = f"sqlite:///{tmp_path / 'chats.db'}"
     with lamella.open(store) as engine:
-        chat = engine.chat(CHAT, **STORED)
+        conversation = engine.chat(CHAT, **STORED)
         for number in range(TURNS):
             note = Note(path=f"bed-{number}.md", text=f"# Bed {number}\n" + f"Row {number} of beans. " * 30)
             found = ToolResult(name="weather", arguments={"day": number}, output=f"{number} degrees. " * 20)
-            chat.ask(
+            conversation.ask(
                 f"What of bed {number}?" + " It was sown in April." * 10,
                 attach=[note] if number % 3 == 0 else [],
                 results=[found] if number % 4 == 1 else [],
             )
-            chat.reply(f"Bed {number} is fine." + " It grows well." * 10)
+            conversation.reply(f"Bed {number} is fine." + " It grows well." * 10)
     return store
 
 
@@ -55,7 +55,7 @@ def test_a_plan_changes_nothing_and_the_commit_does_what_it_said(url: str) -> No
     again = spawn("compact", CHAT, "--plan", "--to", "0.3", "--json", "--store", url)
     assert plan.exit == 0
     # On a busy machine planning may take long enough to be told of.
-    assert plan.err in ("", f"Planning what {CHAT} can do without …\n")
+    assert plan.err in ("", f"Planning the compaction of {CHAT} …\n")
     assert plan.out == again.out
     done = spawn("compact", CHAT, "--to", "0.3", "--json", "--store", url)
     told, did = json.loads(plan.out), json.loads(done.out)
@@ -91,19 +91,21 @@ def test_the_plan_as_data_has_steps_tokens_and_money(url: str) -> None:
 def test_the_table_shows_what_goes_what_stays_and_what_it_brings(url: str) -> None:
     out = compact(url, "--plan", "--to", "0.2").out
     head, *lines = out.splitlines()
-    assert re.fullmatch(rf"{CHAT}  [\d,]+ → [\d,]+ of 7,000 tokens  aimed at 1,400  █ stays  ░ goes", head)
+    assert re.fullmatch(rf"{CHAT}  [\d,]+ → [\d,]+ of 7,000 tokens  target 1,400  █ kept  ░ removed", head)
     for start in ("  L2_PREVIOUS █", "  L4_STRIP    █", "  handle ", "  expendable ", "  summary "):
         assert any(line.startswith(start) for line in lines), start
     assert "bed-0.md, bed-3.md and 2 more" in out
-    assert re.search(r"[\d,]+ cached tokens move: the next request costs \$[\d.]+ (more|less), each later one", out)
-    assert lines[-1] == "This is a plan; nothing has changed. Without --plan it is committed."
+    assert re.search(
+        r"[\d,]+ cached tokens will be sent again\. The next request costs \$[\d.]+ (more|less), each later one", out
+    )
+    assert lines[-1] == "Preview only. Run without --plan to apply."
 
 
 def test_the_table_of_a_commit_names_the_receipt_and_the_way_back(url: str) -> None:
     out = compact(url, "--to", "0.3").out
     with lamella.open(url) as engine:
         (receipt,) = engine.chat(CHAT).receipts()
-    assert out.endswith(f"Committed as {receipt.id}. To take it back: lamella compact {CHAT} --undo --store {url}\n")
+    assert out.endswith(f"Compacted (receipt {receipt.id}). To undo: lamella compact {CHAT} --undo --store {url}\n")
 
 
 def test_an_undo_gives_back_every_byte(url: str, tmp_path: Path) -> None:
@@ -116,7 +118,7 @@ def test_an_undo_gives_back_every_byte(url: str, tmp_path: Path) -> None:
     assert spawn("compact", CHAT, "--undo", "--store", url).exit == 0
     turn, same = ask_next(url), ask_next(untouched)
     assert [message.to_dict() for message in turn.messages] == [message.to_dict() for message in same.messages]
-    assert turn.prefix.cause in ("none", "compacted")
+    assert turn.prefix_change.cause in ("none", "compacted")
 
 
 def test_an_undo_of_an_earlier_receipt_voids_all_after_it(url: str) -> None:
@@ -148,19 +150,19 @@ REFUSED = {
     "a share past everything": (("--to", "1.5"), "bad_setting", "1.5 is no share"),
     "a share that is no number": (("--to", "nan"), "bad_setting", "nan is no share"),
     "a share in words": (("--to", "half"), "bad_usage", "--to"),
-    "room enough": (("--to", "1"), "bad_call", "There is nothing to compact: the next request of garden has"),
+    "room enough": (("--to", "1"), "bad_call", "Nothing to compact: the next request of garden has"),
     "nothing to undo": (("--undo",), "bad_call", "There is no compaction to undo."),
     "no such receipt": (("--undo", "--receipt", "x"), "bad_call", "There is no compaction 'x' here."),
     "a receipt and no undo": (("--receipt", "x"), "bad_usage", "--receipt needs --undo."),
     "an undo that is planned": (
         ("--undo", "--plan"),
         "bad_usage",
-        "--undo excludes --plan, --to, --since and --until.",
+        "Use either --undo or --plan, --to, --since and --until, not both.",
     ),
     "an undo to a share": (
         ("--undo", "--to", "0.5"),
         "bad_usage",
-        "--undo excludes --plan, --to, --since and --until.",
+        "Use either --undo or --plan, --to, --since and --until, not both.",
     ),
 }
 
@@ -191,7 +193,7 @@ def test_a_turn_that_was_never_answered_counts_as_stopped(url: str) -> None:
     assert run("chats", "show", CHAT, "--store", url).out == before, "a plan changes nothing"
     done = compact(url, "--to", "0.01")
     assert done.exit == 0
-    told = "Left without an answer: "
+    told = "No answer yet: "
     assert done.err.startswith(told)
     assert f"(lamella chats regenerate {CHAT} --store {url} asks it again)" in done.err
     ask_next(url)
@@ -208,32 +210,32 @@ def test_where_nothing_was_compacted_an_undo_says_so(url: str) -> None:
 def test_where_nothing_may_go_that_is_said(tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path / 'chats.db'}"
     with lamella.open(store) as engine:
-        chat = engine.chat(CHAT)
-        chat.ask("What?", attach=[Selection(path="a.md", text="kept words " * 50)])
-        chat.reply("This.")
+        conversation = engine.chat(CHAT)
+        conversation.ask("What?", attach=[Selection(path="a.md", text="kept words " * 50)])
+        conversation.reply("This.")
     message = refusal(run("compact", CHAT, "--to", "0.0001", "--json", "--store", store), code="bad_call")
-    assert message.endswith("and none of them may go.")
+    assert message.endswith("and all of them are protected.")
 
 
 @pytest.mark.parametrize("answers", [(), ("They grow.",)])
 def test_where_nothing_is_pinned_or_attached_talking_on_is_the_hint(tmp_path: Path, answers: tuple[str, ...]) -> None:
     store = f"sqlite:///{tmp_path / 'chats.db'}"
     with lamella.open(store) as engine:
-        chat = engine.chat(CHAT)
-        chat.ask("What of the beans?")
+        conversation = engine.chat(CHAT)
+        conversation.ask("What of the beans?")
         for answer in answers:
-            chat.reply(answer)
+            conversation.reply(answer)
     told = run("compact", CHAT, "--plan", "--to", "0.0001", "--store", store).err
-    assert "and none of them may go." in told
-    assert "the last turns always stay. There is something to compact once the talk is longer." in told
+    assert "and all of them are protected." in told
+    assert "the last turns are never removed. A longer conversation can be compacted." in told
 
 
 def test_where_a_message_is_pinned_unpinning_is_the_hint(tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path / 'chats.db'}"
     with lamella.open(store) as engine:
-        chat = engine.chat(CHAT)
-        chat.ask("What of the beans?")
-        chat.reply("They grow.")
+        conversation = engine.chat(CHAT)
+        conversation.ask("What of the beans?")
+        conversation.reply("They grow.")
     assert run("pin", CHAT, "turn:1", "--store", store).exit == 0
     assert "Drop or unpin something." in run("compact", CHAT, "--plan", "--to", "0.0001", "--store", store).err
 
@@ -247,12 +249,12 @@ def test_the_setting_of_the_store_is_used_where_none_is_named(url: str) -> None:
 def test_names_that_would_move_the_cursor_are_shown_escaped(tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path / 'chats.db'}"
     with lamella.open(store) as engine:
-        chat = engine.chat("a\x1b[2Jb", window=4_000, reserve=500)
-        chat.ask("What?", attach=[Note(path="\x1b[31mred.md", text="words " * 500)])
+        conversation = engine.chat("a\x1b[2Jb", window=4_000, reserve=500)
+        conversation.ask("What?", attach=[Note(path="\x1b[31mred.md", text="words " * 500)])
         for _ in range(5):
-            chat.reply("Yes.")
-            chat.ask("And?")
-        chat.reply("No.")
+            conversation.reply("Yes.")
+            conversation.ask("And?")
+        conversation.reply("No.")
     ran = run("compact", "a\x1b[2Jb", "--to", "0.1", "--store", store)
     assert ran.exit == 0, ran
     assert "\x1b" not in ran.out

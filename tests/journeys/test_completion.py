@@ -68,7 +68,7 @@ def test_a_shell_is_given_what_it_reads(home: Mapping[str, str]) -> None:
 def test_it_is_installed_where_the_shell_looks(home: Mapping[str, str], tmp_path: Path, shell: str, file: str) -> None:
     (tmp_path / ".bashrc").write_text("alias ll=ls\n", encoding="utf-8")
     ran = spawn("completion", shell, "--install", environment=home)
-    assert ran.out == f"Installed: {tmp_path / file}. Shells that start from now on complete.\n"
+    assert ran.out == f"Installed: {tmp_path / file}. Open a new shell to use it.\n"
     assert (tmp_path / file).read_text(encoding="utf-8").strip() == spawn("completion", shell).out.strip()
     assert (tmp_path / ".bashrc").read_text(encoding="utf-8").startswith("alias ll=ls\n")
 
@@ -79,7 +79,7 @@ def test_bash_itself_completes_with_what_it_was_given(home: Mapping[str, str], t
     command = tmp_path / "bin" / "lamella"
     command.parent.mkdir()
     command.write_text(
-        f"#!{sys.executable}\nimport sys\nfrom lamella.faces.cli import main\nsys.exit(main())\n", encoding="utf-8"
+        f"#!{sys.executable}\nimport sys\nfrom lamella.cli import main\nsys.exit(main())\n", encoding="utf-8"
     )
     command.chmod(0o755)
     (tmp_path / "given.sh").write_text(spawn("completion", "bash", environment=home).out, encoding="utf-8")

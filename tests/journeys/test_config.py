@@ -225,7 +225,7 @@ def test_what_a_new_chat_gets_along_with_its_model_is_shown(machine: Machine) ->
     assert "model openai:gpt-6, layout library, " in line
     assert line.endswith("lamella.toml names the model openai:gpt-6, and you have not.")
     line = machine.run("config", "show", "--model", "openai:gpt-6").out.splitlines()[-1]
-    assert line.endswith("; it cannot be asked yet: There is no key for OpenAI.")
+    assert line.endswith("; it cannot be used yet: There is no key for OpenAI.")
 
 
 def test_a_variable_that_is_nearly_a_setting_is_told_once_and_ignored(machine: Machine) -> None:
@@ -236,7 +236,7 @@ def test_a_variable_that_is_nearly_a_setting_is_told_once_and_ignored(machine: M
         "lamella_window": "9000",
     }
     ran = machine.run("config", "show", "--json", environment=misspelt)
-    assert ran.err == "warning: LAMELLA_LAYUOT is no setting and is ignored. Did you mean LAMELLA_LAYOUT?\n"
+    assert ran.err == "warning: Unknown setting LAMELLA_LAYUOT is ignored. Did you mean LAMELLA_LAYOUT?\n"
     settings = json.loads(ran.out)["settings"]
     assert settings["layout"]["from"] == "default"
     assert settings["window"] == {"value": 9_000, "from": "environment"}
@@ -266,14 +266,12 @@ def test_facts_about_models_are_found_beside_the_file_that_names_them(machine: M
 
 
 def test_a_working_folder_that_is_gone_has_no_project(machine: Machine) -> None:
-    script = (
-        "import os, sys; os.rmdir(os.getcwd()); from lamella.faces.cli import main; sys.exit(main(['config', 'show']))"
-    )
+    script = "import os, sys; os.rmdir(os.getcwd()); from lamella.cli import main; sys.exit(main(['config', 'show']))"
     done = subprocess.run(
         [COMMAND[0], "-c", script], cwd=machine.here, capture_output=True, text=True, check=False, timeout=SECONDS
     )
     assert done.returncode == 0, done
-    assert "none here or above" in done.stdout
+    assert "not found in this folder or above" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -18,10 +18,10 @@ from tests import servers
 from tests.conformance.stores.material import say, texts
 from tests.contracts.places import ROOT
 
-from lamella.adapters.stores.opening import open_store
-from lamella.core.log.records import EventKind
+from lamella.core.log.events.kinds import EventKind
 from lamella.core.text.content import hash_bytes
 from lamella.ports import Store
+from lamella.stores.open_store import open_store
 
 ROUNDS = 15
 BATCH = 3
@@ -31,17 +31,17 @@ BATCH = 3
 # was told before it begins the next batch.
 WRITERS = r"""
 import json, os, random, sys
-from lamella.adapters.stores.opening import open_store
+from lamella.stores.open_store import open_store
 from lamella.core.text.content import hash_bytes
-from lamella.core.log.records import EventKind, Record, Written
+from lamella.core.log.events.kinds import EventKind, EventRecord, EventBatch
 
 def make_record(mark, part, names, kind=EventKind.MESSAGE):
     body = json.dumps({**mark, "part": part, "fill": "x" * random.choice([1, 300, 6_000])})
-    return Record(kind=kind, at="2026-01-01T00:00:00Z", body=body, contents=tuple(names))
+    return EventRecord(kind=kind, at="2026-01-01T00:00:00Z", body=body, contents=tuple(names))
 
 def write(url, seed):
     random.seed(seed)
-    store = open_store(url, patience=30.0)
+    store = open_store(url, timeout=30.0)
     versions = {name: len(store.load(name)) for name in ("left", "right")}
     held = {"left": [], "right": []}
     for turn in range(100_000):
@@ -53,7 +53,7 @@ def write(url, seed):
             records.append(make_record(mark, 2, [held[name].pop()], EventKind.ERASURE))
         else:
             records.append(make_record(mark, 2, []))
-        written = Written(records=tuple(records), contents={hash_bytes(data): data})
+        written = EventBatch(records=tuple(records), contents={hash_bytes(data): data})
         versions[name] = store.append(name, written, expected=versions[name])
         held[name].append(hash_bytes(data))
         os.write(1, json.dumps([name, versions[name], turn]).encode() + b"\n")
@@ -163,15 +163,15 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 def test_a_writer_killed_at_any_point_loses_nothing_it_was_told(url: str, writers: Writers) -> None:
     chance = random.Random(20260101)
-    told = Told()
+    record = Told()
     for seed in range(ROUNDS):
         # The first ones are killed while they open the store, the others while they write.
         appends = 0 if seed < 3 else chance.randint(1, 12)
         with writers.writing(url, seed) as writer:
-            told.write_and_kill(writer, seed=seed, appends=appends, delay=chance.uniform(0.0, 0.02))
+            record.write_and_kill(writer, seed=seed, appends=appends, delay=chance.uniform(0.0, 0.02))
         with closing(open_store(url)) as store:
-            told.check(store)
-    assert len(told.ends) >= ROUNDS - 3
+            record.check(store)
+    assert len(record.ends) >= ROUNDS - 3
 
 
 def test_a_server_killed_at_any_point_loses_nothing_it_acknowledged(
@@ -179,29 +179,29 @@ def test_a_server_killed_at_any_point_loses_nothing_it_acknowledged(
 ) -> None:
     chance = random.Random(20260102)
     url = safe_server.make_store_url()
-    told = Told()
-    with closing(open_store(url, patience=20.0)) as store:
+    record = Told()
+    with closing(open_store(url, timeout=20.0)) as store:
         for seed in range(2):
             with writers.writing(url, seed) as writer:
-                told.note(seed, islice(writer.lines, chance.randint(3, 20)))
+                record.note(seed, islice(writer.lines, chance.randint(3, 20)))
                 time.sleep(chance.uniform(0.0, 0.02))
                 safe_server.kill()
                 safe_server.start()
                 # The writer is still there and goes on where it was, as if nothing had happened.
-                told.write_and_kill(writer, seed=seed, appends=20, delay=0.0)
-            told.check(store)
+                record.write_and_kill(writer, seed=seed, appends=20, delay=0.0)
+            record.check(store)
             assert store.append("other", say(f"after {seed}"), expected=seed) == seed + 1
         assert texts(store, "other") == ["after 0", "after 1"]
-    assert len(told.ends) >= 2 * (3 + 20)
+    assert len(record.ends) >= 2 * (3 + 20)
 
 
 def test_a_writer_killed_while_it_makes_the_store_leaves_one_that_opens(tmp_path: Path, writers: Writers) -> None:
     chance = random.Random(20260103)
     for seed in range(10):
         url = f"sqlite:///{tmp_path / f'{seed}.db'}"
-        told = Told()
+        record = Told()
         with writers.writing(url, seed) as writer:
-            told.write_and_kill(writer, seed=seed, appends=0, delay=chance.uniform(0.0, 0.03))
+            record.write_and_kill(writer, seed=seed, appends=0, delay=chance.uniform(0.0, 0.03))
         with closing(open_store(url)) as store:
-            told.check(store)
+            record.check(store)
             assert store.append("new", say("one"), expected=0) == 1

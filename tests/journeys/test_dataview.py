@@ -7,7 +7,7 @@ import pytest
 
 import lamella
 from lamella import Conversation, Dataview, Note
-from lamella.errors import ArtifactError, SourceMissingError, SourceUnreadableError, TextError
+from lamella.errors import ArtifactError, SourceNotFoundError, SourceUnreadableError, TextError
 
 QUERY = 'TABLE status FROM #project WHERE status != "done" SORT file.name'
 
@@ -36,22 +36,22 @@ def test_a_changed_note_is_in_the_answer_of_a_query_that_stays_attached(
 ) -> None:
     url = f"sqlite:///{tmp_path / 'chats.db'}"
     with lamella.open(url, vault=vault) as engine:
-        chat = engine.chat("pier", layout=layout, attachments="sticky")
-        first = chat.ask("What is open?", attach=[Dataview(path="Home.md", query=QUERY)])
+        conversation = engine.chat("pier", layout=layout, attachments="sticky")
+        first = conversation.ask("What is open?", attach=[Dataview(path="Home.md", query=QUERY)])
         assert "| [[Pier]] | open |\n| [[Quay]] | waiting |" in first.messages[-1].text
-        chat.reply("The pier, and the quay waits.")
-        again = chat.ask("Sure?")
+        conversation.reply("The pier, and the quay waits.")
+        again = conversation.ask("Sure?")
         assert "[[Pier]]" not in again.messages[-1].text
-        chat.reply("Yes.")
+        conversation.reply("Yes.")
     write(vault, "Quay.md", "#project\nstatus:: done\n")
     with lamella.open(url, vault=vault) as engine:
-        chat = engine.chat("pier")
-        turn = chat.ask("And now?")
+        conversation = engine.chat("pier")
+        turn = conversation.ask("And now?")
         assert "| [[Pier]] | open |" in turn.messages[-1].text
         assert "waiting" not in turn.messages[-1].text.replace("-| [[Quay]] | waiting |", "")
         assert any("#dataview:" in warning and "changed" in warning for warning in turn.envelope.warnings)
-        chat.reply("Only the pier.")
-        assert "[[Quay]]" not in chat.ask("Good.").messages[-1].text
+        conversation.reply("Only the pier.")
+        assert "[[Quay]]" not in conversation.ask("Good.").messages[-1].text
 
 
 @pytest.mark.parametrize("layout", ["library", "in_place"])
@@ -59,39 +59,39 @@ def test_a_note_with_a_query_is_sent_anew_when_another_note_changes_its_answer(
     tmp_path: Path, vault: Path, layout: str
 ) -> None:
     with lamella.open(f"sqlite:///{tmp_path / 'chats.db'}", vault=vault) as engine:
-        chat = engine.chat("pier", layout=layout, attachments="sticky")
-        first = chat.ask("What is open?", attach=[Note(path="Home.md")])
+        conversation = engine.chat("pier", layout=layout, attachments="sticky")
+        first = conversation.ask("What is open?", attach=[Note(path="Home.md")])
         assert "```dataview-result\n2 rows\n" in sent(first)
-        chat.reply("Two.")
+        conversation.reply("Two.")
         write(vault, "Dock.md", "#project\nstatus:: new\n")
-        turn = chat.ask("And now?")
+        turn = conversation.ask("And now?")
         assert "| [[Dock]] | new |" in turn.messages[-1].text
-        chat.reply("Three.")
-        turn = chat.ask("Still?")
+        conversation.reply("Three.")
+        turn = conversation.ask("Still?")
         assert "[[Dock]]" not in turn.messages[-1].text
 
 
 def test_two_queries_of_one_note_are_two_and_keep_their_names(tmp_path: Path, vault: Path) -> None:
     with lamella.open(f"sqlite:///{tmp_path / 'chats.db'}", vault=vault) as engine:
-        chat = engine.chat("pier", layout="in_place", attachments="sticky")
+        conversation = engine.chat("pier", layout="in_place", attachments="sticky")
         names = []
         for query in ("LIST FROM #project", "LIST FROM #project LIMIT 2", "TASK"):
-            turn = chat.ask("?", attach=[Dataview(path="no such note.md", query=query)])
+            turn = conversation.ask("?", attach=[Dataview(path="no such note.md", query=query)])
             names += [
                 segment.id for layer in turn.envelope.layers for segment in layer.segments if segment.form == "full"
             ]
-            chat.reply("Yes.")
+            conversation.reply("Yes.")
         assert len({name for name in names if "#dataview:" in name}) == 3
 
 
 def test_a_snapshot_of_a_query_stays_as_it_was(tmp_path: Path, vault: Path) -> None:
     with lamella.open(f"sqlite:///{tmp_path / 'chats.db'}", vault=vault) as engine:
-        chat = engine.chat("pier", layout="in_place", attachments="sticky")
+        conversation = engine.chat("pier", layout="in_place", attachments="sticky")
         attach = [Dataview(path="Home.md", query=QUERY, policy="snapshot")]
-        chat.ask("What is open?", attach=attach)
-        chat.reply("Two.")
+        conversation.ask("What is open?", attach=attach)
+        conversation.reply("Two.")
         write(vault, "Dock.md", "#project\nstatus:: new\n")
-        assert "[[Dock]]" not in sent(chat.ask("And now?", attach=attach))
+        assert "[[Dock]]" not in sent(conversation.ask("And now?", attach=attach))
 
 
 def test_a_kept_chat_knows_what_day_it_is_and_says_so(tmp_path: Path, vault: Path) -> None:
@@ -116,5 +116,5 @@ def test_what_cannot_be_asked_is_an_error_and_the_chat_goes_on(vault: Path) -> N
     with pytest.raises(TextError):
         chat.ask("?", attach=[Dataview(path="Home.md", query='LIST "\ud800"')])
     assert "2 rows" in sent(chat.ask("?", attach=[Dataview(path="Home.md", query="LIST FROM #project")]))
-    with pytest.raises(SourceMissingError, match="no vault"):
+    with pytest.raises(SourceNotFoundError, match="no vault"):
         Conversation().ask("?", attach=[Dataview(path="Home.md", query="LIST")])

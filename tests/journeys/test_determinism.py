@@ -15,7 +15,7 @@ from tests.unit.pictures import png
 # Both layouts in one process, and the first of them twice.
 REPLAYS = """
 import sys
-from lamella.faces.cli import main
+from lamella.cli import main
 sys.exit(max(main(["replay", sys.argv[1], "--json", "--layout", layout]) for layout in sys.argv[2:]))
 """
 LAYOUTS = ("library", "in_place", "library")

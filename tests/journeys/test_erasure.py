@@ -11,11 +11,11 @@ from tests import servers
 from tests.unit.pictures import png
 
 import lamella
-from lamella import ActiveNote, Chat, Note, Picture, Selection, ToolResult, Turn, Unknown, Url
-from lamella.core.prompt.laws import check_laws
+from lamella import ActiveNote, Image, Note, Selection, StoredConversation, ToolResult, Turn, Unknown, Url
+from lamella.cli import main
+from lamella.core.prompt.invariants import check_invariants
 from lamella.core.text.content import hash_bytes, hash_text
-from lamella.errors import ErasedError
-from lamella.faces.cli import main
+from lamella.errors import ConversationErasedError
 
 SECRET = "the zebra keeps its stripes in a drawer"
 SHARED = "a page that two conversations share"
@@ -46,17 +46,17 @@ def lamella_says(*words: str) -> int:
 def fill(url: str, *, layout: str = "library", vault: Path | None = None) -> list[Turn]:
     """Two conversations. One holds the secret in every way there is; both hold the shared page."""
     with lamella.open(url, vault=vault) as engine:
-        chat = engine.chat("mine", layout=layout)
+        conversation = engine.chat("mine", layout=layout)
         turns = [
-            chat.ask(
+            conversation.ask(
                 "First", attach=[Note(path="secret.md", text=SECRET), Url(url="https://example.org/", text=SHARED)]
             )
         ]
-        chat.reply("Understood.")
-        turns.append(chat.ask("Again", attach=[Note(path="secret.md", text=f"{SECRET}, and its hat")]))
-        chat.reply("Noted.")
-        turns.append(chat.ask("Last"))
-        chat.reply("Done.")
+        conversation.reply("Understood.")
+        turns.append(conversation.ask("Again", attach=[Note(path="secret.md", text=f"{SECRET}, and its hat")]))
+        conversation.reply("Noted.")
+        turns.append(conversation.ask("Last"))
+        conversation.reply("Done.")
         other = engine.chat("theirs", layout=layout)
         other.ask("Theirs", attach=[Url(url="https://example.org/", text=SHARED)])
         other.reply("Yes.")
@@ -80,8 +80,8 @@ def rows_of(url: str) -> str:
         return repr([server.execute(sql.SQL("SELECT * FROM {}").format(name)).fetchall() for name in names])
 
 
-def said(chat: Chat) -> list[str]:
-    return [node.text for told in chat.turns() for node in (told.message, told.reply) if node]
+def said(chat: StoredConversation) -> list[str]:
+    return [node.text for record in chat.turns() for node in (record.message, record.reply) if node]
 
 
 def test_an_erased_conversation_leaves_its_tombstone_and_what_others_share(either: str) -> None:
@@ -103,8 +103,10 @@ def test_nothing_of_an_erased_conversation_is_left_in_the_bytes_of_the_file(url:
     fill(url)
     with lamella.open(url) as engine:
         engine.chat("mine").rename("A title on zebras")
-        chat = engine.chat("mine")
-        chat.ask("More", attach=[Picture(data=PNG), Unknown(text=SECRET * 500), Selection(path="s.md", text=SECRET)])
+        conversation = engine.chat("mine")
+        conversation.ask(
+            "More", attach=[Image(data=PNG), Unknown(text=SECRET * 500), Selection(path="s.md", text=SECRET)]
+        )
     before = file_bytes(path)
     assert all(word in before for word in (SECRET.encode(), PNG, b"A title on zebras", b"Understood."))
     with lamella.open(url) as engine:
@@ -121,7 +123,7 @@ def test_a_chat_that_is_open_while_it_is_erased_cannot_go_on(url: str) -> None:
     with lamella.open(url) as engine:
         open_still = engine.chat("mine")
         engine.erase("mine")
-        with pytest.raises(ErasedError) as caught:
+        with pytest.raises(ConversationErasedError) as caught:
             open_still.ask("Are you there?")
         assert "name it had is free" in caught.value.hint
     assert SECRET not in rows_of(url)
@@ -135,16 +137,16 @@ def test_an_erased_artifact_is_gone_and_the_conversation_goes_on(either: str, la
     assert lamella_says("store", "verify", "--erased", "mine", "--store", either) == 0
     assert lamella_says("store", "verify", "--store", either) == 0
     with lamella.open(either) as engine:
-        chat = engine.chat("mine")
-        assert said(chat) == ["First", "Understood.", "Again", "Noted.", "Last", "Done."]
-        assert [told.message.id for told in chat.turns()] == [turn.envelope.message_id for turn in sent]
-        turn = chat.ask("And now?")
+        conversation = engine.chat("mine")
+        assert said(conversation) == ["First", "Understood.", "Again", "Noted.", "Last", "Done."]
+        assert [record.message.id for record in conversation.turns()] == [turn.envelope.message_id for turn in sent]
+        turn = conversation.ask("And now?")
         text = "\n".join(message.text for message in turn.messages)
         # Where prices decide, a page of three turns ago is known by its name.
         assert (SECRET in text, (SHARED if layout != "auto" else "- https://example.org/\n") in text) == (False, True)
-        check_laws(turn.envelope, before=None)
-        chat.reply("On we go.")
-        assert chat.regenerate().envelope == turn.envelope
+        check_invariants(turn.envelope, before=None)
+        conversation.reply("On we go.")
+        assert conversation.regenerate().envelope == turn.envelope
 
 
 def test_nothing_of_an_erased_artifact_is_left_in_the_bytes_of_the_file(url: str, path: Path) -> None:
@@ -160,8 +162,8 @@ def test_what_a_turn_lost_to_an_erasure_is_said_when_it_is_asked_again(url: str)
     fill(url)
     lamella_says("chats", "delete", "mine", "--artifact", "secret.md", "--yes", "--store", url)
     with lamella.open(url) as engine:
-        chat = engine.chat("mine")
-        again = chat.regenerate(chat.turns()[0].message.id)
+        conversation = engine.chat("mine")
+        again = conversation.regenerate(conversation.turns()[0].message.id)
         assert again.envelope.warnings == ("secret.md was erased and is left out.",)
         assert SECRET not in again.messages[-1].text
 
@@ -171,9 +173,9 @@ def test_instructions_that_drew_an_erased_note_in_are_erased_with_it(url: str, p
     vault.mkdir()
     (vault / "secret.md").write_text(SECRET)
     with lamella.open(url, vault=vault) as engine:
-        chat = engine.chat("mine")
-        turn = chat.ask("Hello", system={"base": "B.", "instructions": "Remember {[[secret]]}, always."})
-        chat.reply("Hi.")
+        conversation = engine.chat("mine")
+        turn = conversation.ask("Hello", system={"base": "B.", "instructions": "Remember {[[secret]]}, always."})
+        conversation.reply("Hi.")
     assert SECRET in turn.messages[0].text
     (vault / "secret.md").unlink()
     assert lamella_says("chats", "delete", "mine", "--artifact", "secret.md", "--yes", "--store", url) == 0
@@ -189,9 +191,9 @@ def test_a_picture_is_erased_by_its_hash_wherever_it_stood(url: str, path: Path,
     (vault / "zoo.md").write_text("Look: ![[zebra.png]]")
     (vault / "zebra.png").write_bytes(PNG)
     with lamella.open(url, vault=vault) as engine:
-        chat = engine.chat("mine", layout="in_place")
-        chat.ask("Look", attach=[ActiveNote(path="zoo.md")])
-        chat.reply("I see.")
+        conversation = engine.chat("mine", layout="in_place")
+        conversation.ask("Look", attach=[ActiveNote(path="zoo.md")])
+        conversation.reply("I see.")
     assert PNG in file_bytes(path)
     assert lamella_says("chats", "delete", "mine", "--artifact", hash_bytes(PNG), "--yes", "--store", url) == 0
     assert PNG not in file_bytes(path)
@@ -202,9 +204,9 @@ def test_a_picture_is_erased_by_its_hash_wherever_it_stood(url: str, path: Path,
 
 def test_a_tool_result_can_be_erased_by_its_id(url: str, path: Path) -> None:
     with lamella.open(url) as engine:
-        chat = engine.chat("mine")
-        turn = chat.ask("Search", results=[ToolResult(name="search", output=SECRET)])
-        chat.reply("Found.")
+        conversation = engine.chat("mine")
+        turn = conversation.ask("Search", results=[ToolResult(name="search", output=SECRET)])
+        conversation.reply("Found.")
     name = next(segment.id for layer in turn.envelope.layers for segment in layer.segments if segment.kind == "tool")
     assert lamella_says("chats", "delete", "mine", "--artifact", name, "--yes", "--store", url) == 0
     assert b"zebra" not in file_bytes(path)
@@ -256,9 +258,9 @@ def test_what_was_never_erased_is_never_proven_so(url: str) -> None:
 def test_an_erasure_in_one_conversation_leaves_the_same_note_in_another(url: str) -> None:
     with lamella.open(url) as engine:
         for name in ("mine", "theirs"):
-            chat = engine.chat(name)
-            chat.ask("Read", attach=[Note(path="secret.md", text=SECRET)])
-            chat.reply("Yes.")
+            conversation = engine.chat(name)
+            conversation.ask("Read", attach=[Note(path="secret.md", text=SECRET)])
+            conversation.reply("Yes.")
     lamella_says("chats", "delete", "mine", "--artifact", "secret.md", "--yes", "--store", url)
     assert lamella_says("store", "verify", "--erased", "mine", "--store", url) == 0
     with lamella.open(url) as engine:
@@ -268,10 +270,12 @@ def test_an_erasure_in_one_conversation_leaves_the_same_note_in_another(url: str
 
 def test_an_archive_written_after_an_erasure_does_not_bring_it_back(url: str, tmp_path: Path) -> None:
     with lamella.open(url) as engine:
-        chat = engine.chat("mine")
-        chat.ask("Read", attach=[Selection(path="s.md", text=SECRET), Url(url="https://example.org/", text=SHARED)])
-        chat.reply("Yes.")
-        name = next(s.id for s in chat.ask("And?").envelope.layers[1].segments if s.id.startswith("s.md"))
+        conversation = engine.chat("mine")
+        conversation.ask(
+            "Read", attach=[Selection(path="s.md", text=SECRET), Url(url="https://example.org/", text=SHARED)]
+        )
+        conversation.reply("Yes.")
+        name = next(s.id for s in conversation.ask("And?").envelope.layers[1].segments if s.id.startswith("s.md"))
     lamella_says("chats", "delete", "mine", "--artifact", name, "--yes", "--store", url)
     assert lamella_says("chats", "export", "mine", "--to", str(tmp_path / "out"), "--store", url) == 0
     (file,) = (tmp_path / "out").iterdir()

@@ -11,7 +11,9 @@ from tests.contracts.places import ROOT
 from tests.journeys.running import run, spawn
 
 import lamella
-from lamella.faces.cli.app import make_command
+from lamella.cli.app import COMMANDS as TABLE
+from lamella.cli.app import build_click_command
+from lamella.cli.overview import FIRST_COMMANDS
 
 _EXAMPLE = re.compile(r"^ +(lamella (?!COMMAND|--help).+?) *$", re.MULTILINE)
 
@@ -24,7 +26,7 @@ def list_commands(command: Any, *words: str) -> Iterator[tuple[str, ...]]:  # no
         yield from list_commands(inner, *words, *about, name)
 
 
-COMMANDS = list(list_commands(make_command()))
+COMMANDS = list(list_commands(build_click_command()))
 
 
 @pytest.fixture
@@ -46,6 +48,28 @@ def test_every_command_says_what_it_does_and_its_flags_take_nothing(words: tuple
     assert "<bool>" not in ran.out
 
 
+def test_lamella_without_arguments_prints_ten_commands_on_one_screen() -> None:
+    ran = run()
+    lines = ran.out.splitlines()
+    assert (ran.exit, ran.err) == (0, "")
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 80
+    assert "lamella --help lists all commands." in lines
+    assert len(FIRST_COMMANDS) == 10
+    assert all(len(summary.split()) <= 8 for summary in FIRST_COMMANDS.values())
+    first = lines.index("Commands:") + 1
+    assert [line.split()[0] for line in lines[first : first + 10]] == list(FIRST_COMMANDS)
+
+
+def test_help_lists_each_command_on_one_line_the_first_ten_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    rows = re.findall(r"^│ (\S+) +(\S.+?) *│$", run("--help").out, re.MULTILINE)
+    names = [name for name, _ in rows if not name.startswith("-")]
+    assert names == [name for name in TABLE if name != "paper"]
+    assert names[:10] == list(FIRST_COMMANDS)
+    assert all(help_text.endswith(".") for _, help_text in rows)
+
+
 @pytest.mark.usefixtures("wide")
 def test_every_example_in_help_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: Callable[..., str]
@@ -55,13 +79,15 @@ def test_every_example_in_help_runs(
         monkeypatch.setenv(name, value)
     monkeypatch.chdir(ROOT)
     with lamella.open(url) as engine:
-        chat = engine.chat("garden", layout="in_place")
+        conversation = engine.chat("garden", layout="in_place")
         for number in range(12):
-            chat.ask(f"Bed {number} holds beans. " * 10)
-            chat.reply(f"Noted of bed {number}, and these are some words of it. " * 20)
-        chat.commit(chat.plan(to=0.02))
-        chat.ask("And what is decided?", attach=[lamella.Note(path="decisions/one-index.md", text="One index.")])
-        chat.reply("One index.")
+            conversation.ask(f"Bed {number} holds beans. " * 10)
+            conversation.reply(f"Noted of bed {number}, and these are some words of it. " * 20)
+        conversation.commit(conversation.plan(to=0.02))
+        conversation.ask(
+            "And what is decided?", attach=[lamella.Note(path="decisions/one-index.md", text="One index.")]
+        )
+        conversation.reply("One index.")
     examples = dict.fromkeys(example for words in COMMANDS for example in find_examples(words))
     assert len(examples) >= 10
     failed = [(example, ran) for example in examples if (ran := spawn(*shlex.split(example)[1:])).exit]

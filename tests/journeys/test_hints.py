@@ -12,8 +12,8 @@ from tests.contracts.words import PYTHONIC, SHELL
 from tests.journeys.running import run, spawn
 
 import lamella
-from lamella import Chat, Conversation, LamellaError, Note, Reply, Tool, ToolCall
-from lamella.faces.cli.terminal.door import ShellDoor
+from lamella import Conversation, LamellaError, ModelReply, Note, StoredConversation, Tool, ToolCall
+from lamella.cli.errors import CliHints
 from lamella.providers import StopReason
 
 MODEL = "anthropic:claude-opus-5-5"
@@ -37,20 +37,22 @@ def kept(tmp_path: Path) -> Iterator[Kept]:
         encoding="utf-8",
     )
     with lamella.open(url) as engine:
-        chat = engine.chat("garden", layout="in_place")
-        chat.ask("What grows here?", attach=[Note(path="garden.md", text="# Garden\nBeans.\n")])
-        chat.reply("Beans.")
-        left = chat.ask("And in winter?").envelope.message_id
-        chat.reply("Nothing.")
-        chat.edit(left, "And in spring?")
-        chat.reply("Peas.")
+        conversation = engine.chat("garden", layout="in_place")
+        conversation.ask("What grows here?", attach=[Note(path="garden.md", text="# Garden\nBeans.\n")])
+        conversation.reply("Beans.")
+        left = conversation.ask("And in winter?").envelope.message_id
+        conversation.reply("Nothing.")
+        conversation.edit(left, "And in spring?")
+        conversation.reply("Peas.")
         waits = engine.chat("sums", layout="in_place", model=MODEL)
         waits.ask("1 + 1?", tools=[Tool(name="add", description="Add.", parameters={"type": "object"})])
-        waits.reply(Reply(text="", calls=(ToolCall(id="c1", name="add", arguments="{}"),), stop=StopReason.TOOLS))
+        waits.reply(
+            ModelReply(text="", calls=(ToolCall(id="c1", name="add", arguments="{}"),), stop=StopReason.TOOL_CALLS)
+        )
         yield Kept(folder=tmp_path, url=url, left=left, engine=engine)
 
 
-def _send(chat: Chat) -> None:
+def _send(chat: StoredConversation) -> None:
     async def send() -> None:
         async for _ in chat.send("hi"):
             pass
@@ -107,7 +109,7 @@ BOTH: Mapping[str, tuple[Callable[[Kept], list[str]], Deed, str, str]] = {
         lambda kept: ["chats", "import", str(kept.folder / "talk.json")],
         lambda kept: kept.engine.import_archive(kept.folder / "talk.json"),
         "`lamella replay FILE`",
-        "docs/replay.md",
+        "docs/how-to/test-your-app.md",
     ),
     "a note without a text or a vault": (
         lambda kept: ["replay", str(kept.folder / "talk.json")],
@@ -178,7 +180,7 @@ def test_what_can_be_repaired_is_repaired_in_the_way_of_each_door(kept: Kept) ->
         with pytest.raises(LamellaError) as caught:
             kept.engine.chat("garden").ask("And leeks?")
         assert caught.value.hint.startswith("`engine.repair()`")
-        assert caught.value.hint_at(ShellDoor()).startswith("`lamella store verify --repair`")
+        assert caught.value.hint_for(CliHints()).startswith("`lamella store verify --repair`")
         repair()
         assert list(kept.engine.verify()) == []
     file.close()

@@ -9,11 +9,11 @@ from time import process_time
 
 import pytest
 
-from lamella.adapters.archive.markdown import parse_archive
-from lamella.adapters.sources.opening import open_sources
-from lamella.engine.keeping.conversations import Conversations
+from lamella.archive.markdown import parse_archive
+from lamella.conversation.import_export import ConversationRepository
 from lamella.errors import BadInputError
-from lamella.ports import Sources
+from lamella.ports import SourceReaders
+from lamella.sources.open_sources import open_sources
 from lamella.wiring import open_backend
 
 # Hostile files must not take longer than honest ones; a busy machine may take one of them longer than the other.
@@ -65,7 +65,7 @@ def make_hostile(size: int) -> Mapping[str, str]:
     }
 
 
-def time_reading(text: str, sources: Sources | None) -> float:
+def time_reading(text: str, sources: SourceReaders | None) -> float:
     begun = process_time()
     with suppress(BadInputError):
         parse_archive(text, sources=sources)
@@ -117,8 +117,8 @@ def test_a_number_of_any_length_is_no_line_number_and_no_time() -> None:
     digits = "9" * 5_000
     lines = f"<start_line>{digits}</start_line>\n<end_line>{digits}</end_line>"
     block = f"<selected_text>\n<path>a.md</path>\n{lines}\n<content>x</content>\n</selected_text>"
-    chronicle = parse_archive(f"---\nepoch: {digits}\n---\n**user**: q\n{block}\n", sources=None)
-    assert set(chronicle.contents.values()) == {b"x"}
+    export = parse_archive(f"---\nepoch: {digits}\n---\n**user**: q\n{block}\n", sources=None)
+    assert set(export.contents.values()) == {b"x"}
 
 
 def test_four_times_the_turns_take_about_four_times_as_long_to_bring_in(tmp_path: Path) -> None:
@@ -126,9 +126,9 @@ def test_four_times_the_turns_take_about_four_times_as_long_to_bring_in(tmp_path
 
     def time_import(turns: int) -> float:
         text = "".join(f"**user**: q {n}\n\n**ai**: a {n}\n\n" for n in range(turns))
-        backend = open_backend(f"sqlite:///{tmp_path}/{next(stores)}.db", ledger=False)
+        backend = open_backend(f"sqlite:///{tmp_path}/{next(stores)}.db", keep_ledger=False)
         begun = process_time()
-        Conversations(backend.store, backend.clock).take_in(parse_archive(text, sources=None))
+        ConversationRepository(backend.store, backend.clock).import_conversation(parse_archive(text, sources=None))
         taken = process_time() - begun
         backend.store.close()
         return taken

@@ -11,8 +11,8 @@ from tests.journeys.terminal import Terminal
 
 import lamella
 from lamella import Note, Selection, ToolResult
-from lamella.faces.cli.app import make_command
-from lamella.runners.kinds.blocks import FUNCTIONS
+from lamella.cli.app import build_click_command
+from lamella.runners.code_questions import TASKS_WITH_REQUEST
 
 # Clears the screen, retitles the window, turns what follows around, rings, and ends a line for the eye only.
 HOSTILE = "x\x1b[2J\x1b]0;owned\x07\u202egnp.exe\u2066\x9b31m\rold\u2028new"
@@ -84,7 +84,7 @@ COMMANDS: dict[str, list[list[str]]] = {
     ],
     **{
         f"code {kind}": [["code", kind, HOSTILE], ["code", kind, "TRANSCRIPT", "--say", HOSTILE, "--preview"]]
-        for kind in FUNCTIONS
+        for kind in TASKS_WITH_REQUEST
     },
     "code analyse": [
         ["code", "analyse", "FOLDER", "--question", HOSTILE, "--preview"],
@@ -124,7 +124,7 @@ COMMANDS: dict[str, list[list[str]]] = {
 
 def leaves() -> Iterator[str]:
     """Every command that does something, by its words."""
-    waiting: list[tuple[tuple[str, ...], Any]] = [((), make_command())]
+    waiting: list[tuple[tuple[str, ...], Any]] = [((), build_click_command())]
     while waiting:
         words, command = waiting.pop()
         inner = getattr(command, "commands", {})
@@ -148,19 +148,21 @@ def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 def message(url: str) -> str:
     """A conversation in which everybody says such words; the id of its question."""
     with lamella.open(url) as engine:
-        chat = engine.chat(NAME)
+        conversation = engine.chat(NAME)
         note = Note(path=f"{HOSTILE}.md", text=f"needle {HOSTILE}")
         chosen = Selection(path=f"{HOSTILE}.md", text=HOSTILE)
         found = ToolResult(name=HOSTILE, arguments={HOSTILE: HOSTILE}, output=f"needle {HOSTILE} " * 300)
-        question = chat.ask(f"needle {HOSTILE}", attach=[note, chosen], results=[found], system=HOSTILE)
-        chat.reply(HOSTILE)
-        chat.ask(HOSTILE)
-        chat.reply(HOSTILE)
-        chat.rename(HOSTILE)
-        chat.begin_workflow("rfc")
-        chat.write_stage({"problem": HOSTILE, "goals": [HOSTILE], "references": [{"title": HOSTILE, "url": HOSTILE}]})
-        chat.submit_stage()
-        chat.approve_stage(HOSTILE)
+        question = conversation.ask(f"needle {HOSTILE}", attach=[note, chosen], results=[found], system=HOSTILE)
+        conversation.reply(HOSTILE)
+        conversation.ask(HOSTILE)
+        conversation.reply(HOSTILE)
+        conversation.rename(HOSTILE)
+        conversation.start_workflow("rfc")
+        conversation.write_stage(
+            {"problem": HOSTILE, "goals": [HOSTILE], "references": [{"title": HOSTILE, "url": HOSTILE}]}
+        )
+        conversation.submit_stage()
+        conversation.approve_stage(HOSTILE)
         return question.envelope.message_id
 
 

@@ -1,19 +1,22 @@
 """``--json`` on every command: stdout is one JSON value, whether it went well or not."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.contracts.places import doc
+from tests.contracts.tables import rows
 from tests.journeys.running import Ran, run, spawn
 
 import lamella
 from lamella import Note
-from lamella.adapters.memory.files import MemoryFiles
-from lamella.faces.cli.app import make_command
-from lamella.runners.kinds.blocks import FUNCTIONS
-from lamella.wiring import open_writer, read_services
+from lamella.cli.app import build_click_command
+from lamella.memory import MemoryFileStore
+from lamella.runners.code_questions import TASKS_WITH_REQUEST
+from lamella.wiring import open_note_writer, read_services
 
 # Each command as it goes well, then as it fails. What is in capitals is given by the test.
 COMMANDS: dict[str, tuple[list[str], list[str]]] = {
@@ -58,7 +61,7 @@ COMMANDS: dict[str, tuple[list[str], list[str]]] = {
     ),
     **{
         f"code {kind}": (["code", kind, "replies.json", "--model", "MODEL"], ["code", kind, "gone.py"])
-        for kind in FUNCTIONS
+        for kind in TASKS_WITH_REQUEST
         if kind != "fix"
     },
     "code fix": (["code", "fix", "--say", "TypeError: None", "--model", "MODEL"], ["code", "fix"]),
@@ -103,7 +106,7 @@ COMMANDS: dict[str, tuple[list[str], list[str]]] = {
 
 def leaves() -> Iterator[tuple[str, Any]]:
     """Every command that does something, by its words."""
-    waiting: list[tuple[tuple[str, ...], Any]] = [((), make_command())]
+    waiting: list[tuple[tuple[str, ...], Any]] = [((), build_click_command())]
     while waiting:
         words, command = waiting.pop()
         inner = getattr(command, "commands", {})
@@ -112,8 +115,13 @@ def leaves() -> Iterator[tuple[str, Any]]:
             yield " ".join(words), command
 
 
+# The fields of each command's output as docs/reference/json-output.md lists them.
+DOCUMENTED = {
+    cells[0].strip("`"): set(re.findall(r"`(\w+)`", cells[1]))
+    for cells in rows(doc("reference/json-output.md"), under="Commands and bodies")
+}
 # What reads stdin needs one of its own.
-READS_STDIN = {"ask", *(f"code {kind}" for kind in FUNCTIONS)}
+READS_STDIN = {"ask", *(f"code {kind}" for kind in TASKS_WITH_REQUEST)}
 # An answer that comes piece by piece is told as lines: tests of its own look at those.
 STREAMED = {"chat"}
 # It never ends, and what it tells it tells over HTTP: tests/server looks at that.
@@ -132,10 +140,10 @@ def begin_work(url: str, command: str, workflow: str) -> None:
     """Work whose first stage has all that it has to have, and work that waits for approval."""
     with lamella.open(url) as engine:
         for name in ("work", "ready"):
-            chat = engine.chat(f"{command} {name}")
-            stage = chat.begin_workflow(workflow).stages[0]
-            chat.write_stage(dict.fromkeys(stage.required, "given"))
-        chat.submit_stage()
+            conversation = engine.chat(f"{command} {name}")
+            stage = conversation.start_workflow(workflow).stages[0]
+            conversation.write_stage(dict.fromkeys(stage.required, "given"))
+        conversation.submit_stage()
 
 
 @pytest.fixture
@@ -146,17 +154,17 @@ def given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     url = f"sqlite:///{tmp_path / 'chats.db'}"
     monkeypatch.setenv("LAMELLA_STORE", url)
     monkeypatch.setenv("LAMELLA_MEMORY_FOLDER", str(tmp_path / "memory"))
-    MemoryFiles(tmp_path / "memory").add("Keeps bees")
+    MemoryFileStore(tmp_path / "memory").add("Keeps bees")
     replies = tmp_path / "replies.json"
     replies.write_text(json.dumps(["Yes.", "No."]), encoding="utf-8")
     model = f"scripted:{replies}"
     with lamella.open(url, model=model) as engine:
-        chat = engine.chat("demo")
-        asked = chat.ask("needle", attach=[Note(path="plan.md", text="# Plan\n" + "Beans. " * 900)])
-        chat.reply("needle " * 500)
+        conversation = engine.chat("demo")
+        asked = conversation.ask("needle", attach=[Note(path="plan.md", text="# Plan\n" + "Beans. " * 900)])
+        conversation.reply("needle " * 500)
         for number in range(3):
-            chat.ask(f"Question {number}?")
-            chat.reply(f"Answer {number}. " * 50)
+            conversation.ask(f"Question {number}?")
+            conversation.reply(f"Answer {number}. " * 50)
         engine.chat("second").ask("Hello?")
         pinned = engine.chat("pinned")
         pinned.ask("Hello?")
@@ -167,7 +175,7 @@ def given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "plan.md").write_text("Beans.", encoding="utf-8")
     monkeypatch.setenv("LAMELLA_INDEX_FOLDER", str(tmp_path / "indexes"))
-    writer = open_writer(tmp_path / "notes", read_services())
+    writer = open_note_writer(tmp_path / "notes", read_services())
     writer.write(writer.plan_write("beans.md", "Sow in May.\n"))
     ran = run("chats", "export", "second", "--to", str(tmp_path / "archives"))
     assert run("tokens", "add", "phone").exit == 0
@@ -209,6 +217,13 @@ def test_stdout_is_one_value_and_an_error_one_of_the_same_shape(command: str, gi
     assert ran.exit in (1, 2)
     ran = run_it(*(given.get(word, word) for word in good), "--json")
     assert "error" not in read(ran), ran
+    if command in DOCUMENTED:
+        assert set(read(ran)) - {"lamella"} == DOCUMENTED[command]
+
+
+def test_every_command_has_its_fields_in_the_reference() -> None:
+    tasks = {f"code {kind}" for kind in TASKS_WITH_REQUEST}
+    assert {name for name in COMMANDS if not name.startswith("paper")} - tasks == set(DOCUMENTED)
 
 
 def test_what_was_done_is_told_with_the_key_and_the_name(given: dict[str, str]) -> None:
@@ -258,7 +273,7 @@ def test_a_chat_tells_each_event_as_a_line_and_everything_else_on_stderr(
         "Yes.",
         lines[0]["conversation"],
     )
-    assert lines[3]["error"]["message"] == "There is no command /gone."
+    assert lines[3]["error"]["message"] == "Unknown command: /gone"
     assert (lines[4]["name"], lines[6]["answer"]) == ("other", "No.")
     assert set(lines[7]["error"]) == {"code", "message", "hint"}
     assert "/help" in ran.err

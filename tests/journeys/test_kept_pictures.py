@@ -11,13 +11,13 @@ from tests.sites import reply, site
 from tests.unit.pictures import png
 
 import lamella
-from lamella import ActiveNote, Chat, Engine, Picture
+from lamella import ActiveNote, Engine, Image, StoredConversation
 
 MODEL = "anthropic:claude-opus-5-5"
 CHART, DOT = png(60, 40), png(4, 4, 9)
 
 
-def pictures(chat: Chat, number: int = -1) -> list[list[bytes]]:
+def pictures(chat: StoredConversation, number: int = -1) -> list[list[bytes]]:
     turn = list(chat.replay())[number]
     return [[image.data for image in message.images] for message in turn.messages if message.images]
 
@@ -40,11 +40,11 @@ def url(tmp_path: Path) -> str:
 def engine(url: str, vault: Path) -> Iterator[Engine]:
     """A store with a conversation of two turns, and a vault whose files are gone by now."""
     with lamella.open(url, model=MODEL, vault=vault) as engine:
-        chat = engine.chat("pier", layout="in_place", attachments="turn")
-        chat.ask("What is this?", attach=[ActiveNote(path="note.md"), Picture(data=DOT, title="dot")])
-        chat.reply("A pier and a dot.")
-        chat.ask("How long is it?")
-        chat.reply("Sixty metres.")
+        conversation = engine.chat("pier", layout="in_place", attachments="turn")
+        conversation.ask("What is this?", attach=[ActiveNote(path="note.md"), Image(data=DOT, title="dot")])
+        conversation.reply("A pier and a dot.")
+        conversation.ask("How long is it?")
+        conversation.reply("Sixty metres.")
     (vault / "note.md").unlink()
     (vault / "chart.png").unlink()
     with lamella.open(url, model=MODEL, vault=vault) as engine:
@@ -52,44 +52,44 @@ def engine(url: str, vault: Path) -> Iterator[Engine]:
 
 
 def test_a_reload_sends_the_message_that_holds_them_byte_for_byte(engine: Engine) -> None:
-    chat = engine.chat("pier")
-    assert pictures(chat) == [[DOT, CHART]]
-    later = chat.ask("And now?")
+    conversation = engine.chat("pier")
+    assert pictures(conversation) == [[DOT, CHART]]
+    later = conversation.ask("And now?")
     assert [image.data for image in later.messages[0].images] == [DOT, CHART]
-    assert str(later.prefix.movement) == "none"
+    assert str(later.prefix_change.prefix_change) == "none"
 
 
 def test_a_fork_has_them(engine: Engine) -> None:
-    chat = engine.chat("pier")
-    fork = engine.fork(chat, chat.turns()[1].message.id, "elsewhere")
+    conversation = engine.chat("pier")
+    fork = engine.fork(conversation, conversation.turns()[1].message.id, "elsewhere")
     assert pictures(fork) == [[DOT, CHART]]
-    chat.fork(chat.turns()[0].message.id)
-    assert pictures(chat) == [[DOT, CHART]]
+    conversation.fork(conversation.turns()[0].message.id)
+    assert pictures(conversation) == [[DOT, CHART]]
 
 
 def test_an_edit_and_an_answer_asked_for_again_have_them(engine: Engine) -> None:
-    chat = engine.chat("pier")
-    edited = chat.edit(chat.turns()[0].message.id, "What is that?")
+    conversation = engine.chat("pier")
+    edited = conversation.edit(conversation.turns()[0].message.id, "What is that?")
     assert [image.data for image in edited.messages[-1].images] == [DOT, CHART]
-    chat.reply("That is a pier.")
-    again = chat.regenerate()
+    conversation.reply("That is a pier.")
+    again = conversation.regenerate()
     assert [image.data for image in again.messages[-1].images] == [DOT, CHART]
 
 
 def test_an_archive_has_them_without_the_vault(engine: Engine, tmp_path: Path) -> None:
     file = engine.export_archive("pier", tmp_path / "out")
     with lamella.open("sqlite://", model=MODEL) as other:
-        chat, _, warnings = other.import_archive(file)
-        assert (pictures(chat), list(warnings)) == ([[DOT, CHART]], [])
+        conversation, _, warnings = other.import_archive(file)
+        assert (pictures(conversation), list(warnings)) == ([[DOT, CHART]], [])
 
 
 def test_a_transcript_has_them_without_the_vault_and_sends_what_was_sent(engine: Engine, tmp_path: Path) -> None:
-    chat = engine.chat("pier")
+    conversation = engine.chat("pier")
     file = tmp_path / "pier.json"
-    file.write_text(json.dumps(chat.transcript()), encoding="utf-8")
+    file.write_text(json.dumps(conversation.transcript()), encoding="utf-8")
     printed = json.loads(run("replay", str(file), "--json").out)
     sent = [turn["messages"] for turn in printed["turns"]]
-    assert sent == [[message.to_dict() for message in turn.messages] for turn in chat.replay()]
+    assert sent == [[message.to_dict() for message in turn.messages] for turn in conversation.replay()]
     assert str(sent).count(b64encode(CHART).decode()) == 2
 
 
@@ -105,7 +105,7 @@ def test_a_picture_on_the_web_is_fetched_once_for_the_active_note_and_for_what_i
         turn = chat.ask("What is this?", attach=[note])
         assert [image.data for image in turn.messages[-1].images] == [CHART]
         chat.reply("A gauge.")
-        again = chat.ask("And this?", attach=[Picture(url=f"{here.url}/gauge.png")])
+        again = chat.ask("And this?", attach=[Image(url=f"{here.url}/gauge.png")])
     assert [image.data for image in again.messages[-1].images] == [CHART]
     assert (turn.envelope.warnings, here.paths) == ((), ["/gauge.png"])
 
@@ -139,5 +139,5 @@ def test_without_a_picture_on_the_clipboard_pasting_says_how_else(
 ) -> None:
     environment = {**home, "PATH": "/nowhere", "WAYLAND_DISPLAY": "", "DISPLAY": ""}
     ran = spawn("chat", "pier", "--model", script("Hello."), stdin=b"/paste\n", environment=environment)
-    assert "There is no picture on the clipboard that can be read from here." in ran.err
-    assert "/attach its file" in ran.err
+    assert "No image found on the clipboard." in ran.err
+    assert "/attach the file" in ran.err

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.journeys.running import Ran, refusal, spawn
 
-from lamella.runners.kinds.blocks import BLOCKS, ChatKind
+from lamella.runners.code_questions import TASK_INSTRUCTIONS, CodeTask
 
 Code = Callable[..., Ran]
 TERMINAL = "hasTerminalErrorInstructionsBeenGiven"
@@ -29,17 +29,17 @@ def beds(tmp_path: Path) -> str:
     return str(file)
 
 
-@pytest.mark.parametrize("kind", [ChatKind.EXPLAIN, ChatKind.FIX])
+@pytest.mark.parametrize("kind", [CodeTask.EXPLAIN, CodeTask.FIX])
 def test_a_function_answers_on_stdout_and_sends_its_block_and_the_code(
-    kind: ChatKind, code: Code, script: Callable[..., str], beds: str
+    kind: CodeTask, code: Code, script: Callable[..., str], beds: str
 ) -> None:
     shown = code(kind, f"{beds}:5-6", "--preview", "--json", "--model", script("x"), stdin=b"Traceback\n")
     message = json.loads(shown.out)["messages"][-1]["content"]
-    assert BLOCKS[kind].text in message
+    assert TASK_INSTRUCTIONS[kind].text in message
     assert "bed.deep = '{}'" in message
     assert "bed.wet" not in message
     assert "Traceback" in message
-    assert message.rpartition("[User query]:\n")[2].startswith(BLOCKS[kind].wish)
+    assert message.rpartition("[User query]:\n")[2].startswith(TASK_INSTRUCTIONS[kind].request_text)
     ran = code(kind, beds, "--model", script({"text": "So it is.", "chunk": 2}), stdin=b"Traceback\n")
     assert (ran.exit, ran.out) == (0, "So it is.\n")
 
@@ -120,14 +120,14 @@ def test_what_a_conversation_has_already_counts_when_files_are_chosen(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("explain",), "There is no code."),
+        (("explain",), "Missing code."),
         (("explain", "nowhere.py"), "nowhere.py"),
-        (("fix",), "No error was piped in."),
+        (("fix",), "Missing error on stdin."),
         (("tests", "."), ". is a folder."),
         (("tests", ""), "name is blank"),
         (("explain", "x.py", "--store", "memory:"), "--store needs --chat."),
         (("analyse", "nowhere", "--question", "x"), "nowhere"),
-        (("analyse", ".", "--question", " "), "There is no question."),
+        (("analyse", ".", "--question", " "), "Missing question."),
         (("filter", "nowhere.json"), "nowhere.json cannot be read"),
         (("solve", "nowhere.json"), "nowhere.json cannot be read"),
     ],

@@ -12,13 +12,12 @@ from tests.unit.raw import write_raw
 
 import lamella
 from lamella import Note
-from lamella.adapters.providers.scripted.provider import Line, ScriptedProvider
-from lamella.core.log.ids import Voice, message_id
-from lamella.core.log.records import EventKind
-from lamella.core.messages.delta import Diagnosis
-from lamella.core.messages.usage import Usage
-from lamella.core.prompt.prompt import RENDERER
-from lamella.errors import OverloadedError
+from lamella.core.log.events.kinds import EventKind
+from lamella.core.log.turn import MessageAuthor, message_id
+from lamella.core.messages import CacheDiagnosis, Usage
+from lamella.core.prompt.prompt import RENDERER_VERSION
+from lamella.errors import ProviderOverloadedError
+from lamella.providers.scripted import ScriptedProvider, ScriptedReply
 from lamella.wiring import open_backend
 
 MODEL = "anthropic:claude-opus-5-5"
@@ -34,14 +33,14 @@ def usage(*, plain: int, read: int = 0, write: int = 0) -> Usage:
     return Usage(plain=plain, read=read, write=write, output=5)
 
 
-def send(url: str, *lines: Line | str, model: str = MODEL, layout: str = "in_place") -> None:
+def send(url: str, *lines: ScriptedReply | str, model: str = MODEL, layout: str = "in_place") -> None:
     """One turn for each line of the script, with the same note."""
 
     async def talk() -> None:
         async with lamella.open(url, model=model, provider=ScriptedProvider(*lines)) as engine:
-            chat = await engine.conversation("demo", layout=layout)
+            conversation = await engine.conversation("demo", layout=layout)
             for number in range(len(lines)):
-                async for _ in chat.send(f"Question {number + 1}", attach=[NOTE]):
+                async for _ in conversation.send(f"Question {number + 1}", attach=[NOTE]):
                     pass
 
     asyncio.run(talk())
@@ -54,7 +53,11 @@ def show(url: str) -> list[str]:
 
 
 def test_each_call_is_shown_with_prediction_report_verdict_layers_money_and_time(url: str) -> None:
-    send(url, Line(text="one", usage=usage(plain=9, write=700)), Line(text="two", usage=usage(plain=30, read=709)))
+    send(
+        url,
+        ScriptedReply(text="one", usage=usage(plain=9, write=700)),
+        ScriptedReply(text="two", usage=usage(plain=30, read=709)),
+    )
     lines = show(url)
     second = lines[lines.index("turn 2  Question 2") :]
     bar, predicted, reported, verdict, layers, money, time = (line.strip() for line in second[1:8])
@@ -80,12 +83,17 @@ def test_what_a_provider_does_not_report_is_unknown_and_never_zero(url: str) -> 
 
 
 def test_numbers_that_contradict_each_other_are_told_with_their_fault(url: str) -> None:
-    send(url, Line(text="one", usage=Usage(fault="read 9 of 3 tokens")))
-    assert "  reported  nothing usable: read 9 of 3 tokens" in show(url)
+    send(url, ScriptedReply(text="one", usage=Usage(fault="read 9 of 3 tokens")))
+    assert "  reported  invalid: read 9 of 3 tokens" in show(url)
 
 
 def test_a_prefix_that_we_moved_names_what_moved_it(url: str) -> None:
-    send(url, Line(text="one", usage=usage(plain=700)), Line(text="two", usage=usage(plain=700)), layout="library")
+    send(
+        url,
+        ScriptedReply(text="one", usage=usage(plain=700)),
+        ScriptedReply(text="two", usage=usage(plain=700)),
+        layout="library",
+    )
     assert "  verdict   we moved the prefix: artifact_added(garden.md)" in show(url)
     call = json.loads(run("ledger", "demo", "--json", "--store", url).out)["turns"][1]["calls"][0]
     assert call["verdict"] == {
@@ -98,27 +106,27 @@ def test_a_prefix_that_we_moved_names_what_moved_it(url: str) -> None:
 
 
 def test_what_the_provider_says_of_its_cache_stands_beside_our_verdict(url: str) -> None:
-    diagnosis = Diagnosis(verdict="miss", reason="messages_changed", missed=12)
-    send(url, Line(text="one", usage=usage(plain=700), diagnosis=diagnosis))
+    diagnosis = CacheDiagnosis(verdict="miss", reason="messages_changed", missed=12)
+    send(url, ScriptedReply(text="one", usage=usage(plain=700), diagnosis=diagnosis))
     assert "  provider  says: messages_changed" in show(url)
 
 
 def test_turns_without_a_call_are_shown_as_such(url: str) -> None:
-    send(url, Line(text="one", usage=usage(plain=700)))
+    send(url, ScriptedReply(text="one", usage=usage(plain=700)))
     with lamella.open(url) as engine:
-        chat = engine.chat("demo")
-        chat.ask("By hand")
-        chat.reply("Answered by hand.")
-        chat.ask("Open")
+        conversation = engine.chat("demo")
+        conversation.ask("By hand")
+        conversation.reply("Answered by hand.")
+        conversation.ask("Open")
     lines = show(url)
-    assert lines[lines.index("turn 2  By hand") + 1] == "  answered without a call on record"
-    assert lines[lines.index("turn 3  Open") + 1] == "  waits for its answer"
+    assert lines[lines.index("turn 2  By hand") + 1] == "  answered without a recorded request"
+    assert lines[lines.index("turn 3  Open") + 1] == "  no answer yet"
     turns = json.loads(run("ledger", "demo", "--json", "--store", url).out)["turns"]
     assert [(turn["standing"], len(turn["calls"])) for turn in turns] == [("called", 1), ("no_call", 0), ("waiting", 0)]
 
 
 def test_a_model_without_a_price_has_tokens_and_no_money(url: str) -> None:
-    send(url, Line(text="one", usage=usage(plain=700)), model="openai-compatible:http://localhost:1/v1#house")
+    send(url, ScriptedReply(text="one", usage=usage(plain=700)), model="openai-compatible:http://localhost:1/v1#house")
     lines = show(url)
     assert "  money     no price known" in lines
     assert lines[-1].startswith("no price known")
@@ -126,10 +134,10 @@ def test_a_model_without_a_price_has_tokens_and_no_money(url: str) -> None:
 
 
 def test_a_prefix_that_moved_without_a_trigger_is_warned_about(url: str) -> None:
-    send(url, Line(text="one", usage=usage(plain=700)))
+    send(url, ScriptedReply(text="one", usage=usage(plain=700)))
     _add_unexplained(url)
     lines = show(url)
-    assert lines[-1] == ("warning: the prefix moved in turn 2, and nothing on record says why. Please report this.")
+    assert lines[-1] == ("warning: The prefix changed in turn 2 for an unknown reason. Please report this.")
     assert json.loads(run("ledger", "demo", "--json", "--store", url).out)["unexplained"] == [2]
 
 
@@ -138,20 +146,20 @@ def _add_unexplained(url: str) -> None:
     backend = open_backend(url)
     try:
         with lamella.open(url) as engine:
-            chat = engine.chat("demo")
-            chat.ask("Strange")
-            parent = chat.head
-        name = message_id(chat.id, parent=parent, role=Voice.REPLY, text="Odd")
+            conversation = engine.chat("demo")
+            conversation.ask("Strange")
+            parent = conversation.head
+        name = message_id(conversation.id, parent=parent, role=MessageAuthor.REPLY, text="Odd")
         calls = [{"outcome": "unexplained", "cause": "history_edited", "model": MODEL}]
         event = write_raw(EventKind.REPLY, "2026-11-16T10:00:00Z", id=name, parent=parent, text="Odd", calls=calls)
-        backend.store.append(chat.id, event, expected=len(backend.store.load(chat.id)))
+        backend.store.append(conversation.id, event, expected=len(backend.store.load(conversation.id)))
     finally:
         backend.store.close()
 
 
 def test_retries_are_counted(url: str) -> None:
-    busy = Line(error=OverloadedError("The provider has too much to do.", hint="Wait.", wait=0))
-    send(url, Line(text="one", usage=usage(plain=700)))
+    busy = ScriptedReply(error=ProviderOverloadedError("The provider has too much to do.", hint="Wait.", wait=0))
+    send(url, ScriptedReply(text="one", usage=usage(plain=700)))
 
     async def talk() -> None:
         async with lamella.open(url, model=MODEL, provider=ScriptedProvider(busy, "two")) as engine:
@@ -165,7 +173,9 @@ def test_retries_are_counted(url: str) -> None:
 
 def test_an_answer_that_was_cut_says_how_it_ended(url: str) -> None:
     async def talk() -> None:
-        async with lamella.open(url, model=MODEL, provider=ScriptedProvider(Line(text="a long answer", chunk=2))) as e:
+        async with lamella.open(
+            url, model=MODEL, provider=ScriptedProvider(ScriptedReply(text="a long answer", chunk_size=2))
+        ) as e:
             events = e.chat("demo").send("Question")
             async for event in events:
                 if event.text:
@@ -177,9 +187,9 @@ def test_an_answer_that_was_cut_says_how_it_ended(url: str) -> None:
 
 
 def test_every_field_of_the_json_is_documented(url: str) -> None:
-    diagnosis = Diagnosis(verdict="miss", reason="messages_changed", missed=12)
-    send(url, Line(text="one", usage=usage(plain=700), diagnosis=diagnosis))
-    told = set(re.findall(r"`(\w+)`", doc("ledger.md")))
+    diagnosis = CacheDiagnosis(verdict="miss", reason="messages_changed", missed=12)
+    send(url, ScriptedReply(text="one", usage=usage(plain=700), diagnosis=diagnosis))
+    told = set(re.findall(r"`(\w+)`", doc("reference/json-output.md")))
     printed = json.loads(run("ledger", "demo", "--json", "--store", url).out)
     layers = set(printed["turns"][0]["calls"][0].pop("by_layer"))
     assert layers >= {"L1_SYSTEM", "overhead", "tools"}
@@ -199,14 +209,18 @@ def test_a_conversation_that_is_not_there_is_told_in_a_process_of_its_own(url: s
 
 
 def test_hashes_and_measures_of_each_turn_are_shown_and_logged_with_debug(url: str, tmp_path: Path) -> None:
-    send(url, Line(text="one", usage=usage(plain=700)), Line(text="two", usage=usage(plain=30, read=709)))
+    send(
+        url,
+        ScriptedReply(text="one", usage=usage(plain=700)),
+        ScriptedReply(text="two", usage=usage(plain=30, read=709)),
+    )
     lines = "\n".join(show(url))
     body = json.loads(run("ledger", "demo", "--json", "--store", url).out)
     sent = body["turns"][1]["sent"]
-    assert (sent["renderer"], sent["dedup_ratio"], sent["unparsed"]) == (RENDERER, 1.0, 0)
+    assert (sent["renderer"], sent["dedup_ratio"], sent["unparsed"]) == (RENDERER_VERSION, 1.0, 0)
     short = {name: digest.removeprefix("sha256:")[:8] for name, digest in sent["hashes"].items()}
     told = f"L1 {short['L1_SYSTEM']} · L2 {short['L2_PREVIOUS']} · prefix {short['prefix']} · whole {short['whole']}"
-    assert f"  hashes    {told} · renderer {RENDERER}" in lines
+    assert f"  hashes    {told} · renderer {RENDERER_VERSION}" in lines
     assert "  segments  L2 1 · L3 1 · L4 2 · L5 1 · referred 100%" in lines
     script = tmp_path / "script.json"
     script.write_text('["Hello yourself."]', encoding="utf-8")
@@ -220,9 +234,13 @@ def test_hashes_and_measures_of_each_turn_are_shown_and_logged_with_debug(url: s
 def test_what_contradicts_a_profile_is_told_with_the_lines_that_mend_it(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    send(url, Line(text="one", usage=usage(plain=9, write=700)), Line(text="two", usage=usage(plain=430, read=309)))
+    send(
+        url,
+        ScriptedReply(text="one", usage=usage(plain=9, write=700)),
+        ScriptedReply(text="two", usage=usage(plain=430, read=309)),
+    )
     lines = show(url)
-    at = lines.index(f"{MODEL} does not do what its profile says:")
+    at = lines.index(f"{MODEL} differs from its profile:")
     assert lines[at + 1] == "  turn 2: 309 tokens came from the cache, which should keep nothing below 512"
     pasted = lines[at + 3 :]
     assert pasted[:2] == ["[[model]]", 'match = "claude-opus-5-5"']
@@ -231,7 +249,7 @@ def test_what_contradicts_a_profile_is_told_with_the_lines_that_mend_it(
     file = tmp_path / "facts.toml"
     file.write_text("\n".join(pasted), encoding="utf-8")
     monkeypatch.setenv("LAMELLA_MODEL_FACTS", str(file))
-    assert "does not do what its profile says" not in "\n".join(show(url))
+    assert "differs from its profile" not in "\n".join(show(url))
 
 
 def test_a_plan_of_auto_is_told_with_its_turn(url: str) -> None:

@@ -9,8 +9,8 @@ from types import MappingProxyType
 import pytest
 from tests.documents import make_pdf
 from tests.journeys.running import Ran, refusal, run, spawn
-from tests.unit.adapters.providers.secrets.test_formats import MADE
 from tests.unit.pictures import png
+from tests.unit.providers.secret_scanner.test_formats import MADE
 
 from lamella import Note
 from lamella import open as open_engine
@@ -79,7 +79,7 @@ def test_what_one_command_attaches_the_next_shows_and_the_next_question_sends(la
     ran = lamella("attach", "talk", "list.md", "--vault", str(vault))
     assert ran.exit == 0, ran
     assert "attached to the next turn: list.md, note, " in ran.out
-    assert "The next request, before its question: " in ran.out
+    assert "Next request, without the question: " in ran.out
     shown = rows(lamella("show", "talk", "--json"))
     assert [(name, one["waits"], one["in_working_set"]) for name, one in shown.items()] == [
         ("plan.md", False, True),
@@ -98,7 +98,7 @@ def test_each_command_is_taken_back_by_its_opposite(lamella: Run, vault: Path) -
     assert ", pinned\n" in lamella("pin", "talk", "list.md").out
     assert ", pinned\n" not in lamella("unpin", "talk", "list.md").out
     assert lamella("detach", "talk", "list.md").exit == 0
-    assert "Nothing waits for the next turn of talk." in lamella("unpin", "talk", "plan.md").out
+    assert "Nothing pending for the next turn of talk." in lamella("unpin", "talk", "plan.md").out
     assert "detached with the next turn: plan.md" in lamella("detach", "talk").out
     ran = lamella("drop", "talk", "plan.md")
     assert "dropped with the next turn: plan.md" in ran.out
@@ -154,7 +154,7 @@ def test_what_is_refreshed_goes_with_its_new_text_and_what_is_gone_stays(lamella
 
 def test_what_only_a_vault_could_give_says_how_one_is_named(lamella: Run, vault: Path) -> None:
     told = lamella("refresh", "talk").err.splitlines()
-    assert told[-1] == "hint: Name the folder that it is in, with --vault FOLDER."
+    assert told[-1] == "hint: Add --vault FOLDER."
     assert "there is no vault to read it from." in told[-2]
     assert "hint:" not in lamella("refresh", "talk", "--vault", str(vault)).err
 
@@ -168,7 +168,9 @@ def test_what_is_wrong_is_told_and_changes_nothing(lamella: Run, vault: Path) ->
     assert refusal(lamella("refresh", "talk", "x.md", "--json"), code="bad_call") == "x.md is not known here."
     gone = lamella("attach", "talk", "x.md", "--vault", str(vault), "--json")
     assert "x.md" in refusal(gone, code="source_missing")
-    assert refusal(lamella("attach", "talk", "--json"), code="bad_usage") == "Nothing is named that is to be attached."
+    assert (
+        refusal(lamella("attach", "talk", "--json"), code="bad_usage") == "Missing name of a file, folder, note or tag."
+    )
     assert "nobody" in refusal(lamella("show", "nobody", "--json"), code="bad_call")
     bad = lamella("attach", "talk", "plan.md", "--policy", "glue", "--vault", str(vault), "--json")
     assert "glue" in refusal(bad, code="bad_setting")
@@ -185,7 +187,7 @@ def test_one_of_several_things_that_cannot_be_read_leaves_all_of_them_out_and_sa
     error, hint = ran.err.splitlines()[-2:]
     assert error.startswith(f"error: {page} cannot be reached: ")
     assert error.endswith(". Nothing was attached.")
-    assert hint == "hint: Try again in a few minutes, or attach its text. The others can be attached without it."
+    assert hint == "hint: Try again in a few minutes, or attach its text. You can attach the others without it."
     again = spawn(*words, environment=environment).err
     assert "hint: Try again after 20" in again
     assert "list.md" not in lamella("show", "talk").out
@@ -238,8 +240,8 @@ def test_what_is_more_than_fits_is_said_when_it_is_attached(lamella: Run, vault:
     (vault / "huge.md").write_text("Words of it. " * 2_000, encoding="utf-8")
     ran = lamella("attach", "talk", "huge.md", "--vault", str(vault))
     assert ran.exit == 0
-    assert "note: That is more than fits." in ran.err
-    assert "more than fits" not in lamella("detach", "talk", "huge.md").err
+    assert "note: This does not fit into the context window." in ran.err
+    assert "does not fit" not in lamella("detach", "talk", "huge.md").err
 
 
 def test_a_chat_that_is_not_there_is_told_before_a_file_that_is_not_there_either(lamella: Run) -> None:

@@ -11,7 +11,7 @@ from tests.journeys.running import spawn
 
 import lamella
 from lamella import Note
-from lamella.core.log.call import Call, Outcome
+from lamella.core.log.call import CacheOutcome, ModelCall
 
 GARDEN = "# Garden\n" + "\n".join(f"Bed {bed} has {bed * 3} tomato plants." for bed in range(12))
 ASKED: tuple[tuple[str, list[str]], ...] = (
@@ -26,14 +26,14 @@ AGAIN = 2
 
 async def talk(url: str, layout: str, turns: int) -> None:
     async with lamella.open(url, model="local") as engine:
-        chat = await engine.conversation("garden", layout=layout)
+        conversation = await engine.conversation("garden", layout=layout)
         for question, texts in ASKED[:turns]:
             notes = [Note(path="garden.md", text=text) for text in texts]
-            async for _ in chat.send(question, attach=notes, max_tokens=3):
+            async for _ in conversation.send(question, attach=notes, max_tokens=3):
                 pass
 
 
-def ledger(url: str) -> list[Call]:
+def ledger(url: str) -> list[ModelCall]:
     with lamella.open(url) as engine:
         return [call for calls in engine.chat("garden").ledger() for call in calls]
 
@@ -50,13 +50,13 @@ def test_the_engine_reports_just_what_was_predicted_also_after_a_reload_in_a_new
     assert len(calls) == len(ASKED) + AGAIN
     assert [call.predicted and call.predicted.read for call in calls] == [call.usage.read for call in calls]
     assert [call.predicted and call.predicted.total for call in calls] == [call.usage.prompt for call in calls]
-    assert calls[0].verdict.outcome is Outcome.FIRST
+    assert calls[0].verdict.outcome is CacheOutcome.FIRST
     assert calls[len(ASKED)].usage.read == 0
     if layout == "in_place":
-        assert [call.verdict.outcome for call in calls[1:4]] == [Outcome.HIT] * 3
+        assert [call.verdict.outcome for call in calls[1:4]] == [CacheOutcome.HIT] * 3
         assert all((call.usage.read or 0) > 0.6 * (call.usage.prompt or 0) for call in calls[1:4])
     else:
-        assert [str(call.verdict.movement) for call in calls[1:4:2]] == [
+        assert [str(call.verdict.prefix_change) for call in calls[1:4:2]] == [
             "artifact_added(garden.md)",
             "artifact_updated(garden.md)",
         ]

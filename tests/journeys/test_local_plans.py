@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from bench.local import Talker
 
 from lamella import Conversation, Message, Note, Turn
-from lamella.core.messages.request import Request
+from lamella.core.messages import ModelRequest
 
 NOON = datetime(2026, 11, 17, 12, tzinfo=UTC)
 # What the chat format of this model puts behind the last message: the beginning of an answer.
@@ -49,8 +49,8 @@ STEPS = (
 
 async def count(talker: Talker, messages: Sequence[Message]) -> int:
     """The tokens of messages as the engine reads them."""
-    request = Request(model="local", messages=tuple(messages), answer=1)
-    return (await talker.forecast(request)).prompt - OPENS
+    request = ModelRequest(model="local", messages=tuple(messages), max_output_tokens=1)
+    return (await talker.forecast(request)).prompt_tokens - OPENS
 
 
 async def play() -> list[tuple[Turn, tuple[int, int, int]]]:
@@ -70,7 +70,7 @@ async def play() -> list[tuple[Turn, tuple[int, int, int]]]:
         at += timedelta(minutes=step.minutes)
         turn = chat.ask("And now?", attach=step.attach, pin=step.pin, fold=step.fold, at=at)
         await talker.say(turn.messages, answer=1)
-        served = turn.envelope.prompt.placement.served
+        served = turn.envelope.prompt.layout_plan.cached_message
         kept = 0 if served is None else served + 1
         ends = [await count(talker, turn.messages[:end]) if end else 0 for end in (kept, kept + 1)]
         played.append((turn, (ends[0], talker.served[-1].cached, ends[1])))
@@ -82,10 +82,10 @@ async def play() -> list[tuple[Turn, tuple[int, int, int]]]:
 
 def test_the_engine_serves_what_was_planned_over_a_pause_an_update_a_partial_cut_and_a_fold() -> None:
     played = asyncio.run(play())
-    assert [turn.envelope.prompt.placement.keep for turn, _ in played] == [step.keeps for step in STEPS]
+    assert [turn.envelope.prompt.layout_plan.keep_messages for turn, _ in played] == [step.keeps for step in STEPS]
     assert all(turn.compaction is None for turn, _ in played)
     forms = [segment.form.value for layer in played[3][0].envelope.layers for segment in layer.segments]
     assert "update" in forms
     for turn, (least, cached, most) in played:
         # All that was planned, and of the next message nothing but how it begins.
-        assert least <= cached < most, (turn.number, turn.why)
+        assert least <= cached < most, (turn.number, turn.layout_reason)

@@ -11,7 +11,7 @@ from tests.conftest import Watched
 from tests.unit.pictures import png
 from tests.unit.seen import attached, forms, library, sent
 
-from lamella import ActiveNote, BadInputError, Folder, Note, Picture, Selection, ToolResult, Unknown, Url
+from lamella import ActiveNote, BadInputError, Folder, Image, Note, Selection, ToolResult, Unknown, Url
 from lamella.core.prompt.layers.model import LayerId
 from lamella.core.text.content import escape_line
 
@@ -317,7 +317,7 @@ def test_a_turn_that_failed_or_was_never_answered_takes_nothing_out_of_the_libra
 @pytest.mark.moves_prefix(reason="a note with pictures leaves with its turn")
 def test_of_a_note_with_pictures_the_text_enters_the_prefix_and_no_picture_does(converse: type[Watched]) -> None:
     chat = converse(system="B.")
-    chat.ask("one", attach=[Note(path="a.md", text="![[plan.png]]"), Picture(data=png(2, 2))])
+    chat.ask("one", attach=[Note(path="a.md", text="![[plan.png]]"), Image(data=png(2, 2))])
     chat.reply("r")
     turn = chat.ask("two")
     assert library(turn) == ["a.md"]

@@ -31,7 +31,7 @@ def odd(mode: str, **more: object) -> dict[str, object]:
 
 
 def test_where_no_server_is_named_that_is_said(here: Path) -> None:
-    assert run(here, "mcp", "list").out.startswith("No server is named")
+    assert run(here, "mcp", "list").out.startswith("No MCP servers configured")
     assert json.loads(run(here, "mcp", "check", "--json").out) == {"lamella": 1, "servers": []}
 
 
@@ -76,7 +76,7 @@ def test_bad_settings_are_told_as_every_failure_is(here: Path, servers: object, 
 
 
 def test_a_server_that_nobody_named_is_told(here: Path) -> None:
-    assert "No MCP server is called gone" in refusal(run(here, "mcp", "check", "gone", "--json"), code="bad_usage")
+    assert "MCP server not found: gone" in refusal(run(here, "mcp", "check", "gone", "--json"), code="bad_usage")
 
 
 def is_there(process: int) -> bool:
@@ -117,7 +117,7 @@ def test_a_server_ends_with_the_program_however_impatient_somebody_is(here: Path
             sleep(0.005)
         _, told = asking.communicate(timeout=30)
     assert asking.returncode in (130, -signal.SIGINT), told
-    assert (b"Go on with: lamella chats resume garden --store" in told) is (mode == "plain")
+    assert (b"Continue with: lamella chats resume garden" in told) is (mode == "plain")
     assert not is_there(int(started.read_text(encoding="utf-8")))
 
 

@@ -36,13 +36,13 @@ def person(tmp_path: Path) -> Person:
 
 
 def test_facts_are_listed_added_edited_and_removed(person: Person) -> None:
-    assert person.run("memory", "list").out.startswith("Nothing is remembered yet.\nIn ")
-    assert person.run("memory", "add", "My garden is in Graz").out == "Remembered: My garden is in Graz\n"
-    assert person.run("memory", "add", "my garden is in graz").out == "Remembered already: My garden is in Graz\n"
+    assert person.run("memory", "list").out.startswith("No facts yet.\nFolder: ")
+    assert person.run("memory", "add", "My garden is in Graz").out == "Saved: My garden is in Graz\n"
+    assert person.run("memory", "add", "my garden is in graz").out == "Already saved: My garden is in Graz\n"
     added = json.loads(person.run("memory", "add", "Likes tea", "--json").out)
     assert (added["kind"], added["text"], added["new"]) == ("saved", "Likes tea", True)
-    assert person.run("memory", "edit", "tea", "Likes coffee").out == "Remembered instead: Likes coffee\n"
-    assert person.run("memory", "remove", "1").out == "No longer remembered: My garden is in Graz\n"
+    assert person.run("memory", "edit", "tea", "Likes coffee").out == "Changed: Likes coffee\n"
+    assert person.run("memory", "remove", "1").out == "Removed: My garden is in Graz\n"
     listed = json.loads(person.run("memory", "list", "--json").out)
     assert listed["folder"] == str(person.folder)
     assert [(fact["number"], fact["text"]) for fact in listed["facts"]] == [(1, "Likes coffee")]
@@ -80,13 +80,13 @@ def test_a_chat_shows_adds_and_takes_up_what_is_remembered(person: Person) -> No
         "/memory add",
     )
     assert "  1  Likes tea\n" in ran.out
-    assert "Remembered: Keeps bees\n" in ran.out
-    assert "The next message takes the memory up (new: Keeps bees)" in ran.out
-    assert "This conversation has the memory as it is." in ran.out
-    assert "Remembered instead: Keeps hens" in ran.out
-    assert "No longer remembered: Likes tea" in ran.out
-    assert "/memory does not know burn." in ran.err
-    assert "/memory add says nothing to remember." in ran.err
+    assert "Saved: Keeps bees\n" in ran.out
+    assert "The memory is updated with the next message (new: Keeps bees)" in ran.out
+    assert "The memory of this conversation is up to date." in ran.out
+    assert "Changed: Keeps hens" in ran.out
+    assert "Removed: Likes tea" in ran.out
+    assert "Unknown /memory action: burn" in ran.err
+    assert "Missing fact." in ran.err
     told = person.run("ledger", "garden").out
     assert told.count("system_changed") == 1
     assert "system_changed(memory, new: Keeps bees)" in told
@@ -101,7 +101,7 @@ def test_switched_off_a_chat_knows_nothing_of_it(person: Person) -> None:
     assert why.startswith("memory is not in the prompt")
     assert "attach it" not in why
     assert "the setting memory keeps it out" in why
-    assert person.run("chats", "show", "garden", "--sources").out.endswith("No reply here cites a source.\n")
+    assert person.run("chats", "show", "garden", "--sources").out.endswith("No answer cites a source.\n")
 
 
 def test_a_conversation_is_kept_as_a_line_and_goes_with_it_when_it_is_erased(person: Person) -> None:

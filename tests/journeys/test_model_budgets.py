@@ -58,8 +58,8 @@ def test_a_conversation_has_the_window_that_facts_want_with_its_model() -> None:
         assert limit(model="house:other") == kept("four", model="house:other") == 123_904
         # Another model has what is said of it.
         assert kept("one", model="house:small") == 3_500
-        assert dict(engine.fit("house:guest"))["window"] == 300_000
-        assert "trigger" not in engine.fit("house:guest")
+        assert dict(engine.default_settings_for("house:guest"))["window"] == 300_000
+        assert "trigger" not in engine.default_settings_for("house:guest")
 
 
 @pytest.mark.usefixtures("known")
@@ -70,10 +70,10 @@ def test_the_shares_of_a_model_say_when_it_is_warned_of_and_shrunk(monkeypatch: 
     monkeypatch.setenv("LAMELLA_WARN", "0.2")
     assert not lamella.Conversation(model="house:guest").ask(long).envelope.warnings
     with lamella.open("sqlite://") as engine:
-        chat = engine.chat("one", model="house:guest")
-        chat.ask(long)
-        chat.reply(long)
-        assert chat.plan().goal == 84_000
+        conversation = engine.chat("one", model="house:guest")
+        conversation.ask(long)
+        conversation.reply(long)
+        assert conversation.plan().target_tokens == 84_000
 
 
 def test_the_command_line_tells_and_takes_the_same(facts: Path, home: Mapping[str, str]) -> None:

@@ -15,11 +15,11 @@ TALK = "**user**: one\n\n**ai**: two\n"
 
 
 def keep(url: str, name: str, *said: str) -> None:
-    with lamella.open(url, ledger=False) as engine:
-        chat = engine.chat(name)
+    with lamella.open(url, keep_ledger=False) as engine:
+        conversation = engine.chat(name)
         for text in said:
-            chat.ask(text)
-            chat.reply(f"{text}!")
+            conversation.ask(text)
+            conversation.reply(f"{text}!")
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def test_a_conversation_that_cannot_be_exported_ends_no_other(tmp_path: Path, st
     assert ran.exit == 2
     assert len(ran.out.splitlines()) == 2
     assert len(list(folder.iterdir())) == 3
-    assert "Exporting: 1 of 3 failed; the others are done." in ran.err
+    assert "Exporting: 1 of 3 failed; the others succeeded." in ran.err
 
 
 def test_a_bad_file_ends_the_import_of_no_other(tmp_path: Path, stores: tuple[str, str]) -> None:
@@ -98,7 +98,7 @@ def test_a_bad_file_ends_the_import_of_no_other(tmp_path: Path, stores: tuple[st
     assert ran.exit == 2
     assert [line.split()[-1] for line in ran.out.splitlines()] == ["one", "three"]
     assert ran.err.count("error: ") == ran.err.count("hint: ") == 3
-    assert "Importing: 3 of 5 failed; the others are done." in ran.err
+    assert "Importing: 3 of 5 failed; the others succeeded." in ran.err
 
 
 @pytest.mark.parametrize("words", [("chats", "import"), ("replay",)])

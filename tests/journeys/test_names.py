@@ -13,10 +13,10 @@ from tests.journeys.running import spawn
 from tests.shells import read_words
 
 import lamella
+from lamella.cli import main
+from lamella.conversation.stored import LoggedConversation
+from lamella.conversation.turn import TurnRequest
 from lamella.core.values import replace
-from lamella.engine.dialogue.ask import Ask
-from lamella.engine.keeping.stored import StoredChat
-from lamella.faces.cli import main
 from lamella.wiring import open_backend
 
 Run = Callable[..., tuple[int, str, str]]
@@ -49,12 +49,12 @@ def run(capsys: pytest.CaptureFixture[str], url: str, monkeypatch: pytest.Monkey
 def say(url: str, name: str, text: str = "About apples", title: str | None = None) -> str:
     """One turn; gives the key of its conversation."""
     with lamella.open(url) as engine:
-        chat = engine.chat(name)
-        chat.ask(text)
-        chat.reply("Yes.")
+        conversation = engine.chat(name)
+        conversation.ask(text)
+        conversation.reply("Yes.")
         if title is not None:
-            chat.rename(title)
-        return chat.id
+            conversation.rename(title)
+        return conversation.id
 
 
 def test_a_conversation_is_gone_on_with_by_its_title(run: Run, url: str, script: Callable[..., str]) -> None:
@@ -63,8 +63,8 @@ def test_a_conversation_is_gone_on_with_by_its_title(run: Run, url: str, script:
     assert spawn("ask", "And pears?", "--chat", "Vault test", "--model", script("Pears too.")).out == "Pears too.\n"
     talked = spawn("chat", "Vault test", "--model", script("Plums too."), stdin=b"And plums?\n")
     assert talked.out == "Plums too.\n"
-    assert talked.err.startswith("garden goes on after 2 turns")
-    assert talked.err.endswith("Kept. Go on with: lamella chat garden\n")
+    assert talked.err.startswith("Conversation garden (2 turns)")
+    assert talked.err.endswith("Saved. Continue with: lamella chat garden\n")
     listed = json.loads(run("chats", "list", "--json")[1])["chats"]
     assert [(row["name"], row["title"]) for row in listed] == [("garden", "Vault test")]
     assert "And pears?" in run("chats", "show", "Vault test")[1]
@@ -109,7 +109,7 @@ def test_a_deleted_name_is_free_again_and_the_erasure_is_still_proved(run: Run, 
     assert shlex.split(proof) == ["store", "verify", "--erased", first]
     second = say(url, "garden", "Another one")
     assert second != first
-    assert run(*shlex.split(proof))[:2] == (0, f"verified: nothing is left of what was erased in {first}.\n")
+    assert run(*shlex.split(proof))[:2] == (0, f"verified: nothing is left of the deleted data of {first}.\n")
     shown = run("chats", "show", "garden")[1]
     assert "Another one" in shown
     assert "A secret" not in shown
@@ -162,19 +162,19 @@ def test_conversations_of_before_there_were_names_are_gone_on_with_by_their_ids(
 ) -> None:
     backend = replace(open_backend(url), make_key=str)
     for name in ("garden", "gone"):
-        chat = StoredChat(backend, name)
-        chat.ask(Ask(text="About apples"))
+        chat = LoggedConversation(backend, name)
+        chat.ask(TurnRequest(text="About apples"))
         chat.reply("Yes.")
-    chat = StoredChat(backend, "garden")
+    chat = LoggedConversation(backend, "garden")
     chat.rename("Vault test")
-    before = [chat.id, *(told.message.id for told in chat.turns())]
+    before = [chat.id, *(record.message.id for record in chat.turns())]
     backend.store.erase_conversation("gone", at="2026-11-17T00:00:00Z")
     backend.store.close()
     _take_back_to_schema_3(path)
     ran = spawn("ask", "And pears?", "--chat", "Vault test", "--model", script("Too."))
     assert ran.out == "Too.\n", ran
     assert say(url, "gone", "Another one") != "gone"
-    assert run("store", "verify")[:2] == (0, "verified: every hash and id is true.\n")
+    assert run("store", "verify")[:2] == (0, "verified: every hash and id is correct.\n")
     assert run("store", "verify", "--erased", "gone")[0] == 0
     with lamella.open(url) as engine:
         assert sorted((one.name, one.title) for one in engine.chats()) == [
@@ -183,7 +183,7 @@ def test_conversations_of_before_there_were_names_are_gone_on_with_by_their_ids(
         ]
         turns = engine.chat("garden").turns()
         assert [engine.chat("garden").id, turns[0].message.id] == before
-        assert [told.message.text for told in turns] == ["About apples", "And pears?"]
+        assert [record.message.text for record in turns] == ["About apples", "And pears?"]
 
 
 ODD = ["two words", "it's", "-dash", "$HOME;ls", "a`b`", "--yes"]
@@ -211,10 +211,10 @@ def test_what_is_printed_can_be_pasted(run: Run, url: str, name: str) -> None:
         message = engine.chat(name).turns()[0].message.id
     code, out, err = run("chats", "fork", "--into", "-b b", "--", name, message)
     assert (code, err) == (0, "")
-    assert read_words(out.partition("Talk in it: ")[2]) == ["chat", "--", "-b b"]
+    assert read_words(out.partition("Open it with: ")[2]) == ["chat", "--", "-b b"]
     code, out, err = run("compact", "--to", "0.0001", "--", name)
     assert (code, err) == (0, "")
-    assert run(*read_words(out.partition("To take it back: ")[2]))[0] == 0
+    assert run(*read_words(out.partition("To undo: ")[2]))[0] == 0
     out = run("chats", "delete", "--yes", "--", name)[1]
     assert run(*read_words(out.partition("left: ")[2]))[0] == 0
 
@@ -224,9 +224,9 @@ def test_what_a_chat_says_when_it_ends_can_be_pasted(tmp_path: Path, url: str, s
     Path(vault).mkdir()
     talked = spawn("chat", "--model", script("Yes."), "--store", url, "--vault", vault, "--", "-dash", stdin=b"Why?\n")
     assert talked.exit == 0
-    words = read_words(talked.err.partition("Go on with: ")[2])
+    words = read_words(talked.err.partition("Continue with: ")[2])
     assert words == ["chat", "--store", url, "--vault", vault, "--", "-dash"]
-    assert spawn(*words).err.startswith("-dash goes on after 1 turn")
+    assert spawn(*words).err.startswith("Conversation -dash (1 turn)")
 
 
 FALSE = {
@@ -259,9 +259,9 @@ def test_what_a_list_falsely_shows_is_found_and_repaired_and_breaks_nothing_else
     assert err.startswith("garden  conversation: ")
     assert "lamella store verify --repair" in out
     code, out, _ = run("store", "verify", "--repair")
-    assert (code, out) == (0, "repaired: 1 conversation.\nverified: every hash and id is true.\n")
+    assert (code, out) == (0, "repaired: 1 conversation.\nverified: every hash and id is correct.\n")
     assert run("chats", "list", "--json")[1] == true
-    assert run("store", "verify")[:2] == (0, "verified: every hash and id is true.\n")
+    assert run("store", "verify")[:2] == (0, "verified: every hash and id is correct.\n")
 
 
 def test_what_events_no_longer_say_is_not_repaired(run: Run, url: str, path: Path) -> None:

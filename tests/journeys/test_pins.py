@@ -22,12 +22,12 @@ def test_a_pinned_message_stays_until_it_is_let_go(tmp_path: Path, home: Mapping
     questions = [f"Question {number}? " + "word " * 60 for number in range(6)]
     ran = chat(url, SECRET, *questions, "/pin turn:1", "Remember it.", "And?", script=script, environment=home)
     assert ran.exit == 0, ran.err
-    assert "turn:1 stays whole in the prompt" in ran.out
+    assert "turn:1 is pinned from the next message on" in ran.out
     assert run("compact", "harbour", "--to", "0.001", "--store", url).exit == 0
     first = json.loads(run("why", "harbour", _first(url), "--json", "--store", url).out)
     assert (first["in_prompt"], first["why"]) == (True, "It is a pinned message: no compaction takes it out.")
     ran = chat(url, "/unpin turn:1", "Let it go.", "And?", script=script, environment=home)
-    assert "may be shortened or taken out again" in ran.out
+    assert "is no longer pinned" in ran.out
     assert run("compact", "harbour", "--to", "0.0005", "--store", url).exit == 0
     assert not json.loads(run("why", "harbour", _first(url), "--json", "--store", url).out)["in_prompt"]
 

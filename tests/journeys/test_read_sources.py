@@ -12,8 +12,8 @@ from tests.sites import Site, redirect, reply, site
 
 import lamella
 from lamella import Office, Pdf, Url, WebTab, YouTube
-from lamella.adapters.providers.scripted.provider import ScriptedProvider
-from lamella.errors import SourceRefusedError, SourceUnreachableError, SourceUnreadableError
+from lamella.errors import AddressNotAllowedError, SourceUnreachableError, SourceUnreadableError
+from lamella.providers.scripted import ScriptedProvider
 
 MODEL = "anthropic:claude-opus-5-5"
 STORY = "<title>Tides</title>" + "<p>The harbour was closed for nine days, and no ship came in at all.</p>" * 3
@@ -57,8 +57,8 @@ def test_what_is_attached_by_name_is_sent_as_text_and_after_a_reload_as_the_same
     async def sit(answer: str, question: str, attach: Sequence[Pdf | Office | Url]) -> list[str]:
         provider = ScriptedProvider(answer)
         async with lamella.open(bay.store, vault=bay.vault, model=MODEL, provider=provider) as engine:
-            chat = await engine.conversation("bay", layout="in_place")
-            async for _ in chat.send(question, attach=attach):
+            conversation = await engine.conversation("bay", layout="in_place")
+            async for _ in conversation.send(question, attach=attach):
                 pass
         return [message.text for message in provider.requests[0].messages]
 
@@ -84,50 +84,50 @@ def test_a_page_is_read_anew_when_somebody_asks_for_it_and_stays_where_that_fail
 ) -> None:
     url = f"{bay.site.url}/tides"
     with lamella.open(bay.store, vault=bay.vault) as engine:
-        chat = engine.chat("bay")
-        chat.ask("One", attach=[Url(url=url)])
-        chat.reply("Yes.")
+        conversation = engine.chat("bay")
+        conversation.ask("One", attach=[Url(url=url)])
+        conversation.reply("Yes.")
         page.append(reply(STORY.replace("nine", "ten").encode()))
-        told = chat.ask("Two", attach=[Url(url=url)])
-        chat.reply("Yes.")
+        told = conversation.ask("Two", attach=[Url(url=url)])
+        conversation.reply("Yes.")
         assert "ten days" not in told.messages[-1].text
-        told = chat.ask("Three", attach=[Url(url=url, fresh=True)])
-        chat.reply("Yes.")
+        told = conversation.ask("Three", attach=[Url(url=url, fresh=True)])
+        conversation.reply("Yes.")
         assert "ten days" in told.messages[-1].text
         page.append(reply(b"gone", status="503 Later"))
-        told = chat.ask("Four", attach=[Url(url=url, fresh=True)])
+        told = conversation.ask("Four", attach=[Url(url=url, fresh=True)])
         assert any("stays as it was read on" in warning and "503" in warning for warning in told.envelope.warnings)
         assert "ten days" in "".join(message.text for message in told.messages)
 
 
 def test_a_paper_that_changed_is_followed_and_one_that_broke_stays(bay: Bay) -> None:
     with lamella.open(bay.store, vault=bay.vault) as engine:
-        chat = engine.chat("bay", attachments="sticky")
-        chat.ask("One", attach=[Pdf(path="tides.pdf")])
-        chat.reply("Yes.")
+        conversation = engine.chat("bay", attachments="sticky")
+        conversation.ask("One", attach=[Pdf(path="tides.pdf")])
+        conversation.reply("Yes.")
         (bay.vault / "tides.pdf").write_bytes(make_pdf(["High at one."]))
-        told = chat.ask("Two")
-        chat.reply("Yes.")
+        told = conversation.ask("Two")
+        conversation.reply("Yes.")
         assert "High at one." in told.messages[-1].text
         assert any("tides.pdf changed since" in warning for warning in told.envelope.warnings)
         (bay.vault / "tides.pdf").write_bytes(b"%PDF-1.4 torn")
-        told = chat.ask("Three")
+        told = conversation.ask("Three")
         assert any("stays as it was sent last" in warning for warning in told.envelope.warnings)
         assert "High at one." in "".join(message.text for message in told.messages)
 
 
 def test_what_cannot_be_read_says_why_and_the_chat_goes_on(bay: Bay) -> None:
     with lamella.open(bay.store, vault=bay.vault) as engine:
-        chat = engine.chat("bay")
+        conversation = engine.chat("bay")
         with pytest.raises(SourceUnreadableError, match=r"broken\.pdf is a broken PDF"):
-            chat.ask("One", attach=[Pdf(path="broken.pdf")])
-        with pytest.raises(SourceRefusedError, match=r"10\.0\.0\.1"):
-            chat.ask("One", attach=[WebTab(url=f"{bay.site.url}/inside")])
+            conversation.ask("One", attach=[Pdf(path="broken.pdf")])
+        with pytest.raises(AddressNotAllowedError, match=r"10\.0\.0\.1"):
+            conversation.ask("One", attach=[WebTab(url=f"{bay.site.url}/inside")])
         with pytest.raises(SourceUnreadableError, match="shows no video"):
-            chat.ask("One", attach=[YouTube(url=bay.site.url)])
+            conversation.ask("One", attach=[YouTube(url=bay.site.url)])
         with pytest.raises(SourceUnreachableError):
-            chat.ask("One", attach=[Url(url="http://127.0.0.1:9/")])
-        assert chat.ask("One", attach=[Pdf(path="tides.pdf")]).messages[-1].text.endswith("One")
+            conversation.ask("One", attach=[Url(url="http://127.0.0.1:9/")])
+        assert conversation.ask("One", attach=[Pdf(path="tides.pdf")]).messages[-1].text.endswith("One")
 
 
 def test_a_transcript_names_pages_and_papers_without_their_text(bay: Bay, tmp_path: Path) -> None:

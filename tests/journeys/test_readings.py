@@ -13,7 +13,7 @@ WATCHED = """
 import sys
 opened = []
 sys.addaudithook(lambda event, args: event == "open" and opened.append(str(args[0])))
-from lamella.faces.cli import main
+from lamella.cli import main
 code = main(sys.argv[2:])
 with open(sys.argv[1], "w", encoding="utf-8") as out:
     out.write("\\n".join(opened))

@@ -24,18 +24,18 @@ def url(tmp_path: Path) -> str:
     """A conversation that was compacted once, so that its beginning is out of the prompt."""
     store = f"sqlite:///{tmp_path / 'chats.db'}"
     with lamella.open(store) as engine:
-        chat = engine.chat(CHAT, layout="in_place", window=5_000, reserve=500)
-        chat.ask(
+        conversation = engine.chat(CHAT, layout="in_place", window=5_000, reserve=500)
+        conversation.ask(
             "When do we sow?",
             attach=[Note(path="plan.md", text=PLAN)],
             results=[ToolResult(name="weather", arguments={"city": "Graz"}, output=WEATHER)],
             at=ASKED,
         )
-        chat.reply("In April, says the plan.", at=ASKED)
+        conversation.reply("In April, says the plan.", at=ASKED)
         for number in range(12):
-            chat.ask(f"What of bed {number}?" + " It was dug in March." * 12)
-            chat.reply(f"Bed {number} is fine." + " It grows well." * 12)
-        assert chat.compact(0.2) is not None
+            conversation.ask(f"What of bed {number}?" + " It was dug in March." * 12)
+            conversation.reply(f"Bed {number} is fine." + " It grows well." * 12)
+        assert conversation.compact(0.2) is not None
     return store
 
 
@@ -84,7 +84,7 @@ def test_what_still_stands_in_the_prompt_is_not_shown_and_exit_1_says_so(url: st
     ran = recall(url, "bed 11")
     assert all("bed 11?" not in line for line in ran.out.splitlines())
     nothing = recall(url, "zebra")
-    assert (nothing.exit, nothing.out, nothing.err) == (1, "", "Nothing that left the prompt has these words.\n")
+    assert (nothing.exit, nothing.out, nothing.err) == (1, "", "No matches outside the prompt.\n")
     told = recall(url, "zebra", "--json")
     assert (told.exit, json.loads(told.out)["found"]) == (1, [])
 
@@ -124,9 +124,9 @@ def many(url: str) -> str:
     """Three conversations, one of which was compacted."""
     with lamella.open(url) as engine:
         for name, said in (("kitchen", "The beans are cooked at noon."), ("cellar", "Wine and cheese.")):
-            chat = engine.chat(name)
-            chat.ask(said, at=ASKED)
-            chat.reply("Noted.", at=ASKED)
+            conversation = engine.chat(name)
+            conversation.ask(said, at=ASKED)
+            conversation.reply("Noted.", at=ASKED)
     return url
 
 
@@ -162,15 +162,15 @@ def test_what_was_erased_is_found_nowhere(many: str) -> None:
 
 
 def test_all_takes_no_conversation_and_one_needs_words(many: str) -> None:
-    assert "Leave out" in run("recall", CHAT, "beans", "--all", "--store", many).err
-    assert "no words" in refusal(run("recall", CHAT, "--json", "--store", many), code="bad_usage")
+    assert "Leave one of them out" in run("recall", CHAT, "beans", "--all", "--store", many).err
+    assert "search words" in refusal(run("recall", CHAT, "--json", "--store", many), code="bad_usage")
     nothing = run("recall", "--all", "zebra", "--store", many)
-    assert (nothing.exit, nothing.out, nothing.err) == (1, "", "No conversation has these words.\n")
+    assert (nothing.exit, nothing.out, nothing.err) == (1, "", "No conversation contains these words.\n")
 
 
 def test_a_damaged_conversation_keeps_nobody_from_the_others(many: str) -> None:
     with lamella.open(many) as engine:
-        key = engine.find("cellar").conversation
+        key = engine.resolve_conversation("cellar").conversation
     with closing(sqlite3.connect(many.removeprefix("sqlite:///"))) as database, database:
         database.execute("UPDATE events SET body = '{' WHERE conversation = ?", (key,))
     ran = run("recall", "--all", "beans", "--store", many)

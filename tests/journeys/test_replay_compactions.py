@@ -5,7 +5,7 @@ import json
 from tests.contracts.places import ROOT
 from tests.journeys.running import run, spawn
 
-from lamella.core.log.receipt import StepName
+from lamella.core.log.receipts import CompactionStepName
 
 LONG = str(ROOT / "examples" / "long.json")
 ROWS = {"L1_SYSTE", "L2_PREVI", "L3_TURN", "L4_STRIP", "L5_USER", "tools", "overhead"}
@@ -20,7 +20,7 @@ def test_each_turn_has_the_receipt_of_what_had_to_go_or_null() -> None:
         turn = told["turns"][number - 1]
         assert receipt["tokens_after"] == turn["tokens"]["total"] < receipt["tokens_before"]
         assert receipt["automatic"] is True
-        assert {step["name"] for step in receipt["steps"]} <= set(StepName)
+        assert {step["name"] for step in receipt["steps"]} <= set(CompactionStepName)
         assert all(step["removed"] for step in receipt["steps"])
         assert all(step["tokens_after"] < step["tokens_before"] for step in receipt["steps"])
         assert turn["prefix"]["cause"] in ("compacted", "tools_changed")
@@ -43,7 +43,7 @@ def test_the_table_has_a_line_for_each_and_a_sum() -> None:
         "  compacted: 2,795 → 1,233 tokens by handle 1, replies 1, expendable 4 (receipt 5c52b23f3e59)",
         "  compacted: 2,699 → 1,197 tokens by chitchat 2, handle 4 (receipt d41d2b6dc58e)",
     ]
-    assert out.splitlines()[-2].endswith(" · prefix moved 2 times · compacted 2 times")
+    assert out.splitlines()[-2].endswith(" · prefix changed 2 times · compacted 2 times")
 
 
 def test_the_table_accounts_for_every_token() -> None:

@@ -72,8 +72,8 @@ REFUSED = {
     "no model": (TRANSCRIPT, "anthropic", [], "error: The conversation names no model."),
     "another maker's model": (CLAUDE, "gemini", [], "error: anthropic:claude-opus-5-5 does not speak gemini."),
     "no such provider": (CLAUDE, "acme", [], "error: There is no provider 'acme' to build a request for."),
-    "a turn too far": (CLAUDE, "anthropic", ["--turn", "4"], "error: There is no turn 4: the conversation has 3."),
-    "no turn at all": ({"lamella": 1, "turns": []}, "anthropic", [], "error: There is no turn 0"),
+    "a turn too far": (CLAUDE, "anthropic", ["--turn", "4"], "error: Turn not found: 4 (the conversation has 3)."),
+    "no turn at all": ({"lamella": 1, "turns": []}, "anthropic", [], "error: Turn not found: 0"),
     "a turn before the first": (CLAUDE, "anthropic", ["--turn", "0"], "error: Invalid value for '--turn'"),
     "no room for an answer": (CLAUDE, "anthropic", ["--max-tokens", "0"], "error: Invalid value for '--max-tokens'"),
 }

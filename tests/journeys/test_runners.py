@@ -13,9 +13,9 @@ from tests.journeys.running import SECONDS, run, spawn
 from tests.speaking import Speaker
 
 import lamella
-from lamella import Chat, Event
+from lamella import Event, StoredConversation
 from lamella.providers import ToolCall
-from lamella.testing import Line
+from lamella.testing import ScriptedReply
 
 MODEL = "anthropic:claude-opus-5-5"
 SEARCHES = ("beans", "sowing", "frost in May")
@@ -26,11 +26,11 @@ PROGRAM = """
 import asyncio, json, os, signal, sys
 import lamella
 from lamella.providers import ToolCall
-from lamella.testing import Line, ScriptedProvider
+from lamella.testing import ScriptedReply, ScriptedProvider
 
 url, model, searches, answer, dies_in, dies_after = json.loads(sys.argv[1])
 lines = [
-    Line(calls=(ToolCall(id=f"c{at}", name="search_notes", arguments=json.dumps({"query": query})),))
+    ScriptedReply(calls=(ToolCall(id=f"c{at}", name="search_notes", arguments=json.dumps({"query": query})),))
     for at, query in enumerate(searches)
 ]
 ran = 0
@@ -62,9 +62,9 @@ def search_notes(query: str) -> str:
     return f"{query}: a passage."
 
 
-def search(at: int) -> Line:
+def search(at: int) -> ScriptedReply:
     arguments = json.dumps({"query": SEARCHES[at]})
-    return Line(calls=(ToolCall(id=f"c{at}", name="search_notes", arguments=arguments),))
+    return ScriptedReply(calls=(ToolCall(id=f"c{at}", name="search_notes", arguments=arguments),))
 
 
 def play(url: str, *, dies_in: int = 0, dies_after: int = 0) -> int:
@@ -73,12 +73,12 @@ def play(url: str, *, dies_in: int = 0, dies_after: int = 0) -> int:
     return subprocess.run(words, check=False, timeout=SECONDS, capture_output=True).returncode
 
 
-def open_chat(url: str, *lines: Line | str) -> tuple[Chat, Speaker]:
+def open_chat(url: str, *lines: ScriptedReply | str) -> tuple[StoredConversation, Speaker]:
     speaker = Speaker(*lines)
     return lamella.open(url, model=MODEL, provider=speaker).chat("garden"), speaker  # type: ignore[arg-type]
 
 
-def send(chat: Chat) -> None:
+def send(chat: StoredConversation) -> None:
     async def main() -> None:
         async for _ in chat.send("When are beans sown?", runner="agent", tools=[search_notes]):
             pass
@@ -86,7 +86,7 @@ def send(chat: Chat) -> None:
     asyncio.run(main())
 
 
-def resume(chat: Chat, **given: object) -> list[Event]:
+def resume(chat: StoredConversation, **given: object) -> list[Event]:
     async def main() -> list[Event]:
         return [event async for event in chat.resume(**given)]  # type: ignore[arg-type]
 
@@ -104,16 +104,16 @@ def test_an_agent_that_is_killed_between_any_two_rounds_goes_on_as_if_it_had_not
     assert play(killed, dies_in=dies_in, dies_after=dies_after) == -9
     left = dies_in - 1 if dies_in else dies_after
     waits = 1 if dies_in else 0
-    chat, speaker = open_chat(killed, *(search(at) for at in range(left + waits, len(SEARCHES))), ANSWER)
-    resume(chat, tools=[search_notes])
+    conversation, speaker = open_chat(killed, *(search(at) for at in range(left + waits, len(SEARCHES))), ANSWER)
+    resume(conversation, tools=[search_notes])
     through, unbroken = open_chat("memory:", *(search(at) for at in range(len(SEARCHES))), ANSWER)
     through.set(layout="in_place")
     send(through)
     assert speaker.requests[-1].messages == unbroken.requests[-1].messages
     assert speaker.requests[-1].tools == unbroken.requests[-1].tools
-    for one in (chat, through):
-        assert [told.reply and told.reply.text for told in one.turns()] == [ANSWER]
-    rounds = [[(made.usage, made.stop) for made in one.ledger()[-1]] for one in (chat, through)]
+    for one in (conversation, through):
+        assert [record.reply and record.reply.text for record in one.turns()] == [ANSWER]
+    rounds = [[(made.usage, made.stop) for made in one.ledger()[-1]] for one in (conversation, through)]
     assert rounds[0] == rounds[1]
 
 
@@ -122,10 +122,10 @@ def test_a_turn_that_was_left_between_two_rounds_goes_on_at_the_terminal(
 ) -> None:
     url, model = f"sqlite:///{tmp_path}/chats.db", script("In May.")
     speaker = Speaker(search(0), search(1))
-    chat = lamella.open(url, model=model, provider=speaker).chat("garden")  # type: ignore[arg-type]
+    conversation = lamella.open(url, model=model, provider=speaker).chat("garden")  # type: ignore[arg-type]
 
     async def leave() -> None:
-        events = chat.send("When are beans sown?", runner="agent", tools=[search_notes])
+        events = conversation.send("When are beans sown?", runner="agent", tools=[search_notes])
         async for event in events:
             if event.output is not None:
                 break
@@ -133,10 +133,10 @@ def test_a_turn_that_was_left_between_two_rounds_goes_on_at_the_terminal(
 
     asyncio.run(leave())
     shown = run("chats", "show", "garden", "--store", url).out
-    assert f"`lamella chats resume garden --store {url}` goes on from there; a new message gives that up." in shown
+    assert f"`lamella chats resume garden --store {url}` continues it; a new message abandons it." in shown
     words = ("chat", "garden", "--store", url, "--model", model)
     talked = spawn(*words, stdin=b"/resume\n", environment=home)
-    assert "`/resume` goes on from there; a new message gives that up." in talked.err
+    assert "`/resume` continues it; a new message abandons it." in talked.err
     assert talked.out == "In May.\n"
     assert "gives that up" not in run("chats", "show", "garden", "--store", url).out
 
@@ -154,10 +154,10 @@ def test_a_question_that_waits_goes_on_in_a_chat_and_in_a_script(
     assert (resumed.exit, resumed.out) == (0, "In\n")
     talked = spawn("chat", "two", "--store", url, stdin=b"/resume\n/resume\n", environment=home)
     assert talked.out == "In\n"
-    assert "error: No question waits for its answer." in talked.err
+    assert "error: No unanswered question." in talked.err
     nothing = spawn("chats", "resume", "one", "--store", url, environment=home)
     assert nothing.exit == 2
-    assert nothing.err.splitlines()[0] == "error: No question waits for its answer."
+    assert nothing.err.splitlines()[0] == "error: No unanswered question."
 
 
 def test_calls_and_results_are_shown_on_a_line_each_and_no_sequence_is_obeyed(
@@ -192,7 +192,7 @@ def test_runners_are_listed_chosen_and_refused_at_every_door(
     typed = b"/runner\n/runner agent\nWhen?\n/runner nobody\n/runner chat\nWhy?\n"
     talked = spawn("chat", "talk", *store, stdin=typed, environment=home)
     assert "* chat " in talked.out
-    assert "agent answers from the next message on." in talked.out
+    assert "Runner from the next message on: agent" in talked.out
     assert "error: There is no runner 'nobody'." in talked.err
     stands = [line for line in talked.err.splitlines() if line.startswith("[")]
     assert [line.endswith("· agent]") for line in stands] == [True, False]
@@ -240,7 +240,7 @@ def test_an_agent_over_notes_searches_reads_and_answers_in_three_rounds(
     ran = spawn(*words, stdin=b"When were the beans sown?\n", environment=home)
     assert (ran.exit, ran.out) == (0, "One moment.\nIn May (beans.md).\n")
     shown = [line for line in ran.err.splitlines() if line.startswith(("→", "←"))]
-    assert [line.split("(")[0].split(" gave")[0] for line in shown] == [
+    assert [line.split("(")[0].split(" returned")[0] for line in shown] == [
         "→ search_notes",
         "← search_notes",
         "→ search_notes",
@@ -263,18 +263,18 @@ def test_a_turn_left_with_calls_of_the_vaults_tools_goes_on_in_a_script(
     notes.mkdir()
     (notes / "beans.md").write_text("# Beans\n\nBeans were sown in May.\n")
     url, model = f"sqlite:///{tmp_path}/chats.db", script("In May.")
-    calls = Line(calls=(ToolCall(id="c", name="read_note", arguments='{"path": "beans.md"}'),))
+    calls = ScriptedReply(calls=(ToolCall(id="c", name="read_note", arguments='{"path": "beans.md"}'),))
     engine = lamella.open(url, model=model, vault=notes, provider=Speaker(calls))  # type: ignore[arg-type]
-    chat = engine.chat("garden", runner="agent")
+    conversation = engine.chat("garden", runner="agent")
 
     async def vanish() -> None:
-        events = chat.send("When?")
+        events = conversation.send("When?")
         async for event in events:
             if event.call is not None:
                 return
 
     asyncio.run(vanish())
-    chat.reload()
+    conversation.reload()
     words = ("chats", "resume", "garden", "--vault", str(notes), "--store", url)
     resumed = spawn(*words, environment={**home, "LAMELLA_MODEL": model})
     assert (resumed.exit, resumed.out) == (0, "In May.\n")
@@ -298,4 +298,4 @@ def test_a_question_that_waits_is_shown_with_how_to_go_on(tmp_path: Path) -> Non
     with lamella.open(url) as engine:
         engine.chat("garden").ask("When are beans sown?")
     told = spawn("chats", "show", "garden", "--store", url).out
-    assert f"`lamella chats resume garden --store {url}` goes on from there" in told
+    assert f"`lamella chats resume garden --store {url}` continues it" in told

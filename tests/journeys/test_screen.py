@@ -106,7 +106,7 @@ def test_an_answer_that_is_stopped_stands_there_as_far_as_it_came_and_once(
             terminal.wait_for(f"q{10 + number * 7}z")
             time.sleep(number / 7)
             terminal.press(CTRL_C)
-            terminal.wait_for("Stopped. What was said is kept")
+            terminal.wait_for("Stopped. The partial answer is saved")
     kept = spawn("chats", "show", "talk", environment=home).out
     answers = [WORD.findall(part) for part in "\n".join(terminal.screen).split("Stopped.")[:4]]
     replies = [WORD.findall(part) for part in kept.split("  reply: ")[1:]]
@@ -134,8 +134,8 @@ def test_what_we_say_ourselves_is_wrapped_between_words(home: Mapping[str, str],
         terminal.press(CTRL_D)
         assert terminal.wait_for_end() == 0
     shown = " ".join(" ".join(terminal.screen).split())
-    assert "/help shows what else there is." in shown
-    assert "Enter sends. Alt-Enter, or a backslash before Enter, begins another line." in shown
+    assert "/help lists all commands." in shown
+    assert "Enter sends. Alt-Enter, or a backslash before Enter, starts a new line." in shown
 
 
 @pytest.mark.parametrize(("columns", "under"), [(60, 4), (80, 4), (100, 52)])
@@ -164,7 +164,7 @@ def test_a_dumb_terminal_shows_what_is_typed_and_completes_nothing(
         terminal.wait_for("tokens used")
         terminal.wait_for("\n> ")
         terminal.press(CTRL_C)
-        terminal.wait_for("Ctrl-D or /quit leaves.")
+        terminal.wait_for("Press Ctrl-D or type /quit to leave.")
         terminal.press("/quit", ENTER)
         assert terminal.wait_for_end() == 0
     assert "\x1b" not in terminal.raw
@@ -181,8 +181,8 @@ def test_while_the_demo_model_reads_ctrl_c_stops_at_once_and_says_that_nothing_w
         terminal.press(f"Sum up @{long} ", ENTER)
         terminal.wait_for("tokens in")
         terminal.press(CTRL_C)
-        terminal.wait_for("Stopped before a word came. The question is kept")
-        terminal.wait_for("an answer is missing")
+        terminal.wait_for("Stopped before the answer started. The question is saved")
+        terminal.wait_for("no answer yet")
         terminal.press(CTRL_D)
         assert terminal.wait_for_end() == 0
     shares = [int(share) for share in READ.findall(terminal.shown)]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.documents import make_pdf, make_xlsx
 from tests.journeys.running import COMMAND, Ran, refusal, run, spawn
-from tests.unit.adapters.retrieval.vaults import write
+from tests.unit.retrieval.vaults import write
 
 from lamella.errors import LamellaError
 from lamella.notes import open_index
@@ -25,7 +25,7 @@ INDEXER = """
 import sys
 from lamella.notes import open_index
 with open_index(sys.argv[1]) as index:
-    index.refresh(tell=lambda done, total: print(done, flush=True))
+    index.refresh(on_progress=lambda done, total: print(done, flush=True))
 """
 
 
@@ -78,7 +78,7 @@ def test_a_change_is_found_by_the_next_search_and_the_vault_is_not_written_to(va
 def test_nothing_that_fits_is_exit_one_and_a_line(vault: Path) -> None:
     ran = search(vault, "zzzyzx")
     assert (ran.exit, ran.out) == (1, "")
-    assert "Nothing in 3 files fits that." in ran.err
+    assert "No matches in 3 files." in ran.err
     assert json.loads(search(vault, "zzzyzx", "--json").out)["hits"] == []
 
 
@@ -87,7 +87,7 @@ def test_an_index_is_built_rebuilt_and_told(vault: Path, indexes: Path) -> None:
     assert first.out.startswith("3 files indexed: 2 files read, 0 removed, 1 not readable.")
     assert second.out.startswith("3 files indexed: 0 files read")
     assert anew.out.startswith("3 files indexed: 2 files read")
-    assert "The index was made anew: it was asked for." in anew.err
+    assert "The index was rebuilt: it was asked for." in anew.err
     [file] = indexes.glob("*.db")
     body = json.loads(run("index", "--vault", str(vault), "--json").out)
     assert (body["index"], body["files"], body["read"], body["rebuilt"]) == (str(file), 3, 0, None)
@@ -99,7 +99,7 @@ def test_a_damaged_index_is_made_anew_and_that_is_said(vault: Path, indexes: Pat
     file.write_bytes(b"nonsense" * 1_000)
     ran = search(vault, "beans")
     assert ran.exit == 0
-    assert "The index was made anew: it was damaged" in ran.err
+    assert "The index was rebuilt: it was damaged" in ran.err
     assert "made anew" not in search(vault, "beans").err
 
 
@@ -113,7 +113,7 @@ def test_bad_words_are_refused_with_a_hint(tmp_path: Path, vault: Path, monkeypa
     monkeypatch.chdir(tmp_path)
     assert "No vault is named" in refusal(run("search", "x", "--json"), code="bad_usage")
     assert "no vault folder" in refusal(search(tmp_path / "none", "x", "--json"), code="source_missing")
-    assert "nothing to search for" in refusal(search(vault, " ", "--json"), code="bad_usage")
+    assert "Missing search words" in refusal(search(vault, " ", "--json"), code="bad_usage")
     refusal(search(vault, "x", "--limit", "0", "--json"), code="bad_usage")
     assert "no vault folder" in refusal(
         run("index", "--vault", str(tmp_path / "none"), "--json"), code="source_missing"
@@ -139,10 +139,10 @@ def test_python_refuses_what_means_nothing(vault: Path) -> None:
             with pytest.raises(LamellaError):
                 index.search(**{"query": "beans", **words})
         with pytest.raises(LamellaError):
-            index.rank_notes("beans", among="garden/beans.md")
+            index.rank_notes("beans", paths="garden/beans.md")
         with pytest.raises(LamellaError):
-            index.refresh(only="garden/beans.md")
-        assert index.rank_notes("beans", among=["garden/tools.md", "garden/beans.md"])[0] == "garden/beans.md"
+            index.refresh(only_paths="garden/beans.md")
+        assert index.rank_notes("beans", paths=["garden/tools.md", "garden/beans.md"])[0] == "garden/beans.md"
 
 
 def test_several_processes_index_and_search_at_once(tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_several_processes_index_and_search_at_once(tmp_path: Path) -> None:
     assert [(code, err) for _, err, code in ended] == [(0, b"")] * len(ended)
     assert [hit["path"] for hit in json.loads(ended[1][0])["hits"]] == ["017.md"] * 10
     with open_index(vault) as index:
-        assert index.refresh().read == 0
+        assert index.refresh().read_count == 0
         assert index.search("word42")[0].path == "042.md"
 
 
@@ -175,10 +175,10 @@ def test_indexing_that_was_killed_goes_on_where_it_was(tmp_path: Path, indexes: 
     assert process.wait(timeout=60) == -signal.SIGKILL
     with open_index(vault) as index:
         report = index.refresh()
-        assert report.rebuilt is None
-        assert 0 < report.read < 60
+        assert report.rebuild_reason is None
+        assert 0 < report.read_count < 60
         assert [index.search(f"pump{number}")[0].path for number in (0, 30, 59)] == ["000.md", "030.md", "059.md"]
-        assert index.refresh().read == 0
+        assert index.refresh().read_count == 0
 
 
 def test_the_command_says_how_far_it_is_only_to_a_terminal(vault: Path) -> None:

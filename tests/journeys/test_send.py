@@ -7,10 +7,10 @@ import pytest
 
 import lamella
 from lamella import Note
-from lamella.adapters.providers.scripted.provider import Line, ScriptedProvider
-from lamella.core.log.call import Outcome
-from lamella.core.messages.usage import Usage
-from lamella.errors import CallError, NotAvailableError
+from lamella.core.log.call import CacheOutcome
+from lamella.core.messages import Usage
+from lamella.errors import InvalidOperationError, NotAvailableError
+from lamella.providers.scripted import ScriptedProvider, ScriptedReply
 
 MODEL = "anthropic:claude-opus-5-5"
 
@@ -25,9 +25,11 @@ def talk(url: str, provider: ScriptedProvider, *questions: str) -> list[str]:
     async def run() -> list[str]:
         answers = []
         async with lamella.open(url, model=MODEL, provider=provider) as engine:
-            chat = await engine.conversation("demo", layout="in_place")
+            conversation = await engine.conversation("demo", layout="in_place")
             for question in questions:
-                pieces = [event.text async for event in chat.send(question, attach=[Note(path="a.md", text="A")])]
+                pieces = [
+                    event.text async for event in conversation.send(question, attach=[Note(path="a.md", text="A")])
+                ]
                 answers.append("".join(pieces))
         return answers
 
@@ -36,7 +38,7 @@ def talk(url: str, provider: ScriptedProvider, *questions: str) -> list[str]:
 
 def test_a_conversation_is_sent_kept_and_gone_on_with_in_another_process_of_thought(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/chats.db"
-    first = ScriptedProvider(Line(text="It says A.", chunk=3, usage=usage(40, 0)))
+    first = ScriptedProvider(ScriptedReply(text="It says A.", chunk_size=3, usage=usage(40, 0)))
     assert talk(url, first, "What does it say?") == ["It says A."]
     second = ScriptedProvider("Still A.")
     assert talk(url, second, "And now?") == ["Still A."]
@@ -50,13 +52,17 @@ def test_a_conversation_is_sent_kept_and_gone_on_with_in_another_process_of_thou
 
 def test_the_ledger_is_kept_with_the_conversation(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/chats.db"
-    lines = [Line(text="one", usage=usage(40, 0)), Line(text="two", usage=usage(9, 44)), Line(text="three")]
+    lines = [
+        ScriptedReply(text="one", usage=usage(40, 0)),
+        ScriptedReply(text="two", usage=usage(9, 44)),
+        ScriptedReply(text="three"),
+    ]
     talk(url, ScriptedProvider(*lines), "first", "second", "third")
     with lamella.open(url) as engine:
         ledger = engine.chat("demo").ledger()
     outcomes = [call.verdict.outcome for calls in ledger for call in calls]
-    assert outcomes[0] is Outcome.FIRST
-    assert outcomes[2] is Outcome.UNKNOWN
+    assert outcomes[0] is CacheOutcome.FIRST
+    assert outcomes[2] is CacheOutcome.UNKNOWN
     assert [call.usage.read for calls in ledger for call in calls] == [0, 44, None]
     assert all(call.timing.total is not None for calls in ledger for call in calls)
 
@@ -67,5 +73,8 @@ def test_a_runner_that_does_not_exist_says_so(tmp_path: Path) -> None:
 
 
 def test_without_a_model_it_says_how_to_name_one(tmp_path: Path) -> None:
-    with lamella.open(f"sqlite:///{tmp_path}/chats.db") as engine, pytest.raises(CallError, match="No model"):
+    with (
+        lamella.open(f"sqlite:///{tmp_path}/chats.db") as engine,
+        pytest.raises(InvalidOperationError, match="No model"),
+    ):
         engine.chat("demo").send("hi")

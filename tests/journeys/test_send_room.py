@@ -11,8 +11,8 @@ from tests.wire.serving import Loopback, Nothing, serve
 
 import lamella
 from lamella import Message, Note
-from lamella.adapters.providers.scripted.provider import Line, ScriptedProvider
-from lamella.errors import CallError, ProviderTimeoutError, RateLimitedError
+from lamella.errors import InvalidOperationError, ProviderTimeoutError, RateLimitError
+from lamella.providers.scripted import ScriptedProvider, ScriptedReply
 
 MODEL = "house:guest"
 # Outlines of replies would make room enough before anybody is asked for a summary.
@@ -36,14 +36,14 @@ class Slow:
         return "They talked about beds."
 
 
-def fill(chat: lamella.Chat) -> None:
+def fill(chat: lamella.StoredConversation) -> None:
     """As much as fits before something has to go."""
     for number in range(12):
         chat.ask(f"Question {number}?")
         chat.reply(f"Answer {number}. " + "because of that " * 50)
 
 
-async def begin_waiting(chat: lamella.Chat, slow: Slow) -> "asyncio.Task[str]":
+async def begin_waiting(chat: lamella.StoredConversation, slow: Slow) -> "asyncio.Task[str]":
     """A turn for which something has to go, once its summary was asked for."""
     slow.go_on.set()
     fill(chat)
@@ -54,7 +54,7 @@ async def begin_waiting(chat: lamella.Chat, slow: Slow) -> "asyncio.Task[str]":
     return waiting
 
 
-async def say(chat: lamella.Chat, text: str) -> str:
+async def say(chat: lamella.StoredConversation, text: str) -> str:
     return "".join([event.text async for event in chat.send(text)])
 
 
@@ -83,15 +83,15 @@ def test_a_chat_that_is_left_while_it_waits_for_a_summary_has_written_nothing(tm
     async def talk() -> None:
         url = f"sqlite:///{tmp_path}/chats.db"
         async with lamella.open(url, model=MODEL, provider=script, summarizer=slow) as engine:
-            chat = await engine.conversation("long", **SMALL)
-            waiting = await begin_waiting(chat, slow)
-            turns = len(chat.turns())
+            conversation = await engine.conversation("long", **SMALL)
+            waiting = await begin_waiting(conversation, slow)
+            turns = len(conversation.turns())
             waiting.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await waiting
             slow.go_on.set()
-            assert len(chat.turns()) == turns
-            assert await say(chat, "Still there?") == "Yes."
+            assert len(conversation.turns()) == turns
+            assert await say(conversation, "Still there?") == "Yes."
 
     asyncio.run(talk())
 
@@ -100,28 +100,30 @@ def test_a_chat_that_is_left_while_it_waits_for_a_summary_has_written_nothing(tm
 def test_a_number_of_tokens_that_is_none_is_refused(tmp_path: Path, wanted: int) -> None:
     script = ScriptedProvider("never")
     with lamella.open(f"sqlite:///{tmp_path}/chats.db", model=MODEL, provider=script) as engine:
-        chat = engine.chat("demo")
-        with pytest.raises(CallError, match="max_tokens is"):
-            chat.send("hi", max_tokens=wanted)
-        assert chat.turns() == []
+        conversation = engine.chat("demo")
+        with pytest.raises(InvalidOperationError, match="max_tokens is"):
+            conversation.send("hi", max_tokens=wanted)
+        assert conversation.turns() == []
 
 
 def test_an_answer_longer_than_the_window_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     script = ScriptedProvider("never")
     with lamella.open(f"sqlite:///{tmp_path}/chats.db", model=MODEL, provider=script) as engine:
-        chat = engine.chat("demo", **SMALL)
-        with pytest.raises(CallError, match="3,000 tokens leaves no room for a request in a window of 3,000"):
-            chat.send("hi", max_tokens=3_000)
-        assert chat.turns() == []
+        conversation = engine.chat("demo", **SMALL)
+        with pytest.raises(
+            InvalidOperationError, match="3,000 tokens leaves no room for a request in a window of 3,000"
+        ):
+            conversation.send("hi", max_tokens=3_000)
+        assert conversation.turns() == []
 
 
 def test_an_answer_that_the_request_leaves_no_room_for_is_refused_before_it_is_sent(tmp_path: Path) -> None:
     script = ScriptedProvider("Yes.")
 
-    async def talk(chat: lamella.Chat) -> str:
+    async def talk(chat: lamella.StoredConversation) -> str:
         note = Note(path="a.md", text="word " * 1_500)
         with pytest.raises(
-            CallError, match=r"may have 1,600 tokens, and the window of 3,000 has 1,4\d\d left"
+            InvalidOperationError, match=r"may have 1,600 tokens, and the window of 3,000 has 1,4\d\d left"
         ) as raised:
             async for _ in chat.send("hi", attach=[note], max_tokens=1_600):
                 pass
@@ -134,29 +136,29 @@ def test_an_answer_that_the_request_leaves_no_room_for_is_refused_before_it_is_s
     with lamella.open(f"sqlite:///{tmp_path}/chats.db", model=MODEL, provider=script) as engine:
         assert asyncio.run(talk(engine.chat("demo", **SMALL))) == "Yes."
     (request,) = script.requests
-    assert request.answer == 1_300
+    assert request.max_output_tokens == 1_300
 
 
 def test_tries_and_waits_end_where_the_program_says() -> None:
-    limited = [RateLimitedError("Too many.", hint="Wait.", wait=wait) for wait in (0.001, 0.001, 5.0)]
+    limited = [RateLimitError("Too many.", hint="Wait.", wait=wait) for wait in (0.001, 0.001, 5.0)]
 
     async def talk(**given: Any) -> int:  # noqa: ANN401 - options
-        script = ScriptedProvider(*(Line(error=error) for error in limited), "never")
+        script = ScriptedProvider(*(ScriptedReply(error=error) for error in limited), "never")
         async with lamella.open("sqlite://", model=MODEL, provider=script, **given) as engine:
-            with pytest.raises(RateLimitedError):
+            with pytest.raises(RateLimitError):
                 await say(engine.chat("demo"), "hi")
         return len(script.requests)
 
-    assert asyncio.run(talk(tries=1)) == 1
-    assert asyncio.run(talk(tries=2)) == 2
-    assert asyncio.run(talk(patience=4)) == 3
+    assert asyncio.run(talk(max_attempts=1)) == 1
+    assert asyncio.run(talk(max_attempts=2)) == 2
+    assert asyncio.run(talk(timeout=4)) == 3
 
 
 def test_silence_is_borne_as_long_as_the_program_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def talk(address: str) -> None:
         model = f"openai-compatible:{address}/v1#some"
         url = f"sqlite:///{tmp_path}/chats.db"
-        async with lamella.open(url, model=model, patience=0.2, tries=1) as engine:
+        async with lamella.open(url, model=model, timeout=0.2, max_attempts=1) as engine:
             with pytest.raises(ProviderTimeoutError, match=r"nothing for 0\.2 seconds"):
                 await say(engine.chat("demo"), "hi")
 
@@ -167,8 +169,12 @@ def test_silence_is_borne_as_long_as_the_program_says(tmp_path: Path, monkeypatc
 
 @pytest.mark.parametrize(
     ("given", "words"),
-    [({"patience": 0}, "patience is 0"), ({"patience": float("nan")}, "patience is nan"), ({"tries": 0}, "tries is 0")],
+    [
+        ({"timeout": 0}, "timeout is 0"),
+        ({"timeout": float("nan")}, "timeout is nan"),
+        ({"max_attempts": 0}, "max_attempts is 0"),
+    ],
 )
 def test_patience_that_is_none_is_refused(given: dict[str, float], words: str) -> None:
-    with pytest.raises(CallError, match=words):
+    with pytest.raises(InvalidOperationError, match=words):
         lamella.open("sqlite://", **given)  # type: ignore[arg-type]

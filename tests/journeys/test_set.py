@@ -62,8 +62,8 @@ def test_what_is_set_in_a_chat_is_told_sent_and_kept(chat: Chat, home: Mapping[s
         words=("--set", "reasoning_effort=low", "--system", ""),
     )
     assert ran.out.splitlines()[:3] == [
-        "temperature is 0.25 from the next message on.",
-        "instructions is Be brief. from the next message on.",
+        "temperature = 0.25 from the next message on.",
+        "instructions = Be brief. from the next message on.",
         "temperature         this chat     0.25",
     ]
     assert sent(home) == {"system": "Be brief.", "temperature": 0.25, "effort": "low"}
@@ -113,9 +113,9 @@ def test_a_system_prompt_that_is_set_waits_for_the_next_message_also_when_the_ch
         ("temperature=7", "temperature is 7.0.", "from 0"),
         ("temperature 7", "temperature is 7.0.", "from 0"),
         ("reasoning_effort much", "There is no reasoning_effort 'much'.", "low, medium, high"),
-        ("model local", "model is not set inside a conversation.", "--model"),
+        ("model local", "model cannot be set for one conversation.", "--model"),
         ("compaction {", "compaction is not JSON.", "JSON"),
-        ("=3", "/set =3 names no setting.", "As in /set linger 3. Settings are: window"),
+        ("=3", "Missing setting name: /set =3", "Example: /set linger 3. Settings: window"),
         ("lingr=3", "There is no setting lingr.", "Did you mean linger?"),
     ],
 )
@@ -136,7 +136,7 @@ def test_ask_takes_the_same_and_refuses_the_same(home: Mapping[str, str], script
     near = spawn("ask", "Hello?", "--set", "temprature=1", "--json", environment=home)
     assert refusal(near, code="bad_setting") == "There is no setting temprature."
     half = spawn("ask", "Hello?", "--set", "temperature", "--json", environment=home)
-    assert refusal(half, code="bad_usage") == "--set temperature has no value."
+    assert refusal(half, code="bad_usage") == "Missing value: --set temperature"
 
 
 def test_instructions_come_from_a_file_that_settings_name(chat: Chat, home: Mapping[str, str], tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ def test_an_answer_longer_than_the_window_leaves_is_told_and_not_sent(
     assert "hint: Have it answered with `--max-tokens " in told.err
     typed = f"{long}\n/set reserve 900\n/set window 5000\n/retry\n".encode()
     ran = spawn("chat", "talk", *small, "--max-tokens", "1500", stdin=typed, environment=home)
-    assert "hint: Have it answered with `/retry` once the chat is opened with `--max-tokens " in ran.err
+    assert "hint: Have it answered with `/retry` after you reopen the chat with `--max-tokens " in ran.err
     assert ran.out.splitlines()[-1] == "One."
 
 

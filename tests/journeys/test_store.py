@@ -11,10 +11,10 @@ from tests import servers
 from tests.unit.pictures import png
 
 import lamella
-from lamella import Note, Picture
-from lamella.adapters.stores.schema import load_migrations
+from lamella import Image, Note
+from lamella.cli import main
 from lamella.core.text.content import hash_text
-from lamella.faces.cli import main
+from lamella.stores.sql_schema import load_migrations
 
 SCHEMA = len(load_migrations("sqlite"))
 PNG = png(1, 1)
@@ -61,16 +61,16 @@ def tamper(path: Path, sql: str, *values: object) -> None:
 
 
 def test_migrating_says_which_schema_the_store_has(run: Run, url: str) -> None:
-    assert run("store", "migrate", "--store", url) == (0, f"The store has schema {SCHEMA}.\n", "")
+    assert run("store", "migrate", "--store", url) == (0, f"Schema version: {SCHEMA}\n", "")
     say(url)
-    assert run("store", "migrate", "--store", url) == (0, f"The store has schema {SCHEMA}.\n", "")
+    assert run("store", "migrate", "--store", url) == (0, f"Schema version: {SCHEMA}\n", "")
 
 
 def test_stats_count_what_is_there(run: Run, url: str) -> None:
     say(url, "one")
     say(url, "two")
     with lamella.open(url) as engine:
-        engine.chat("three").ask("look", attach=[Picture(data=PNG)])
+        engine.chat("three").ask("look", attach=[Image(data=PNG)])
         engine.erase("two")
     code, out, _ = run("store", "stats", "--store", url, "--json")
     assert code == 0
@@ -93,7 +93,7 @@ def test_stats_count_what_is_there(run: Run, url: str) -> None:
 
 def test_a_good_store_is_verified(run: Run, url: str) -> None:
     say(url)
-    assert run("store", "verify", "--store", url) == (0, "verified: every hash and id is true.\n", "")
+    assert run("store", "verify", "--store", url) == (0, "verified: every hash and id is correct.\n", "")
     assert run("store", "verify", "demo", "--store", url)[0] == 0
     code, _, err = run("store", "verify", "nobody", "--store", url)
     assert (code, "no conversation 'nobody'" in err) == (2, True)
@@ -159,7 +159,7 @@ def test_a_copy_in_another_store_goes_on_as_the_original(run: Run, url: str, tar
     with lamella.open(url) as here, lamella.open(target) as there, lamella.open(back) as again:
         turns = [engine.chat("one").ask("Next?") for engine in (here, there, again)]
     assert turns[0].envelope == turns[1].envelope == turns[2].envelope
-    assert {turn.prefix for turn in turns} == {turns[0].prefix}
+    assert {turn.prefix_change for turn in turns} == {turns[0].prefix_change}
 
 
 def test_a_copy_extends_and_says_what_diverged(run: Run, url: str, target: str) -> None:
@@ -262,7 +262,7 @@ def test_a_value_that_a_column_should_not_have_ends_nobodys_work(
     say(url := f"sqlite:///{path}")
     say(url, "other", "pears")
     with lamella.open(url) as engine:
-        key, other = (engine.find(name).conversation for name in ("demo", "other"))
+        key, other = (engine.resolve_conversation(name).conversation for name in ("demo", "other"))
     rows = {
         "conversations": "id = ?1",
         "events": "conversation = ?1 AND seq = 1",

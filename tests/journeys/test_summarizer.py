@@ -10,8 +10,8 @@ import pytest
 from tests.journeys.running import Ran, refusal, spawn, spawn_in
 
 import lamella
-from lamella.core.log.call import Call
-from lamella.core.log.receipt import StepName
+from lamella.core.log.call import ModelCall
+from lamella.core.log.receipts import CompactionStepName
 from lamella.testing import ScriptedProvider
 
 CHAT = "garden"
@@ -43,10 +43,10 @@ def home(home: Mapping[str, str]) -> Mapping[str, str]:
 def seed(url: str, model: str, *, turns: int, **settings: object) -> None:
     """A long talk that nobody had to shrink yet, answered by hand."""
     with lamella.open(url) as engine:
-        chat = engine.chat(CHAT, model=model, **{**SETTINGS, **settings})
+        conversation = engine.chat(CHAT, model=model, **{**SETTINGS, **settings})
         for number in range(turns):
-            chat.ask(f"What of bed {number}, and why so?")
-            chat.reply(f"Bed {number} is fine. " + "because of that " * 80)
+            conversation.ask(f"What of bed {number}, and why so?")
+            conversation.reply(f"Bed {number} is fine. " + "because of that " * 80)
 
 
 def ledger(url: str, home: Mapping[str, str]) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def test_ask_has_the_oldest_turns_summarised_and_says_what_that_took(
     )
     table = spawn("ledger", CHAT, "--store", url, environment=home).out
     assert f"{model}, summary" in table
-    assert "2 calls, 1 of them on the way to an answer" in table
+    assert "2 calls, 1 of them auxiliary" in table
 
 
 def test_a_chat_has_them_between_two_messages_and_by_hand(url: str, script: Script, home: Mapping[str, str]) -> None:
@@ -101,7 +101,7 @@ def test_a_chat_has_them_between_two_messages_and_by_hand(url: str, script: Scri
     assert "5 earlier replies and of what was told of those before, summarised by replies.json" in shown(url)
     with lamella.open(url) as engine:
         steps = [step.name for receipt in engine.chat(CHAT).receipts() for step in receipt.steps]
-    assert steps.count(StepName.SUMMARY) == 2
+    assert steps.count(CompactionStepName.SUMMARY) == 2
 
 
 def test_compact_asks_for_one_unless_a_plan_has_paid_for_it(url: str, script: Script, home: Mapping[str, str]) -> None:
@@ -190,17 +190,21 @@ def test_the_model_in_this_process_reads_only_the_question_anew_and_says_what_it
         "compaction": {"steps": ["summary", "expendable"], "summary": small},
     }
 
-    async def talk() -> tuple[list[Call], lamella.Proposal]:
+    async def talk() -> tuple[list[ModelCall], lamella.CompactionProposal]:
         async with lamella.open(url, model="local") as engine:
-            chat = await engine.conversation(CHAT, **settings)
+            conversation = await engine.conversation(CHAT, **settings)
             for bed in ("beans", "peas", "leeks", "kale"):
-                chat.ask(f"The {bed} were sown in April, in the bed along the fence. How are the {bed} doing now?")
-                chat.reply(f"The {bed} are doing well. They need water in the evening, and more light at noon. " * 2)
-            async for _ in chat.send("Thank you. What is left to do?", max_tokens=3):
+                conversation.ask(
+                    f"The {bed} were sown in April, in the bed along the fence. How are the {bed} doing now?"
+                )
+                conversation.reply(
+                    f"The {bed} are doing well. They need water in the evening, and more light at noon. " * 2
+                )
+            async for _ in conversation.send("Thank you. What is left to do?", max_tokens=3):
                 pass
             # From another thread: it is the loop here that asks the one engine there is.
-            planned = await asyncio.to_thread(chat.plan, 0.15)
-            return [call for turn in chat.ledger() for call in turn], planned
+            planned = await asyncio.to_thread(conversation.plan, 0.15)
+            return [call for turn in conversation.ledger() for call in turn], planned
 
     (answer, aside), planned = asyncio.run(talk())
     assert (answer.purpose, aside.purpose) == ("answer", "summary")
@@ -209,7 +213,7 @@ def test_the_model_in_this_process_reads_only_the_question_anew_and_says_what_it
     assert (aside.usage.read or 0) >= (answer.usage.prompt or 0), "all of the last request, and of its answer"
     assert planned.receipt is not None
     step, *_ = planned.receipt.steps
-    assert (step.name, planned.receipt.skipped) == (StepName.SUMMARY, ())
+    assert (step.name, planned.receipt.skipped) == (CompactionStepName.SUMMARY, ())
     assert "summarised by local, a small demo model that is often wrong; a record of what was said" in (step.text or "")
 
 
@@ -225,13 +229,13 @@ def test_a_conversation_is_put_on_a_line_by_whoever_writes_summaries(
     ran = spawn("memory", "keep", CHAT, "--store", url, environment=there)
     assert ran.exit == 0, ran
     if summarizer == "same":
-        assert ran.out.startswith("Remembered, in words of replies.json: ")
+        assert ran.out.startswith("Saved (by replies.json): ")
         assert ran.out.endswith(" (summarised by replies.json): The beds are fine.\n")
     else:
         first, *why = ran.out.splitlines()
-        assert first.startswith("Remembered: ")
+        assert first.startswith("Saved: ")
         assert first.endswith(", What of bed 0, and why so?")
-        assert [line.partition(": ")[0] for line in why] == (["No model wrote it"] if summarizer == "gone" else [])
+        assert [line.partition(": ")[0] for line in why] == (["Not written by a model"] if summarizer == "gone" else [])
     asked = spawn("ask", "And?", "--chat", CHAT, "--model", model, "--store", url, environment=there)
     assert asked.exit == 0, asked
     asides = ["summary"] if summarizer == "same" else []
@@ -243,14 +247,14 @@ def test_an_await_puts_it_on_a_line_in_a_thread_and_in_the_ledger(url: str) -> N
 
     async def talk() -> tuple[str, list[list[str]]]:
         async with lamella.open(url, model="scripted:x", provider=provider) as engine:
-            chat = engine.chat(CHAT)
-            async for _ in chat.send("Good day to you, and to all of yours, wherever they may be today!"):
+            conversation = engine.chat(CHAT)
+            async for _ in conversation.send("Good day to you, and to all of yours, wherever they may be today!"):
                 pass
-            assert chat.tell_talk().endswith("wherever they may be today!")
-            line = await asyncio.to_thread(chat.tell_talk)
-            async for _ in chat.send("Was that all?"):
+            assert conversation.summarize_in_one_line().endswith("wherever they may be today!")
+            line = await asyncio.to_thread(conversation.summarize_in_one_line)
+            async for _ in conversation.send("Was that all?"):
                 pass
-            return line, [[call.purpose for call in calls] for calls in chat.ledger()]
+            return line, [[call.purpose for call in calls] for calls in conversation.ledger()]
 
     line, calls = asyncio.run(talk())
     assert line.endswith("They greeted one another at some length.")

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from lamella.faces.cli import main
-from lamella.settings.tokens import PREFIX
+from lamella.cli import main
+from lamella.settings.tokens import TOKEN_PREFIX
 
 
 @pytest.fixture(autouse=True)
@@ -20,7 +20,7 @@ def test_a_token_is_shown_once_listed_and_taken_back(capsys: pytest.CaptureFixtu
     assert "No tokens yet" in capsys.readouterr().out
     assert main(["tokens", "add", "laptop", "--owner", "ana"]) == 0
     token = capsys.readouterr().out.strip()
-    assert token.startswith(PREFIX)
+    assert token.startswith(TOKEN_PREFIX)
     assert main(["tokens", "list"]) == 0
     listed = capsys.readouterr().out
     assert "laptop  chat  ana" in listed
@@ -29,14 +29,14 @@ def test_a_token_is_shown_once_listed_and_taken_back(capsys: pytest.CaptureFixtu
     assert main(["tokens", "remove", "laptop"]) == 0
     capsys.readouterr()
     assert main(["tokens", "remove", "laptop"]) == 2
-    assert "There is no token laptop" in capsys.readouterr().err
+    assert "Token not found: laptop" in capsys.readouterr().err
 
 
 def test_the_same_is_told_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["tokens", "add", "phone", "--scope", "read", "--json"]) == 0
     made = json.loads(capsys.readouterr().out)
     assert (made["name"], made["scope"], made["owner"]) == ("phone", "read", None)
-    assert made["token"].startswith(PREFIX)
+    assert made["token"].startswith(TOKEN_PREFIX)
     assert main(["tokens", "list", "--json"]) == 0
     (kept,) = json.loads(capsys.readouterr().out)["tokens"]
     assert "token" not in kept

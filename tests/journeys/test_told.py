@@ -6,7 +6,7 @@ import pytest
 from tests.unit.pictures import png
 
 import lamella
-from lamella import BudgetExceededError, Conversation, Folder, Note, Picture, Selection, Tag
+from lamella import ContextBudgetExceededError, Conversation, Folder, Image, Note, Selection, Tag
 from lamella.errors import ArtifactError
 
 PICTURED = "# Plan\n![](plan.png)\n"
@@ -68,8 +68,8 @@ def test_a_reference_says_above_also_for_what_the_instructions_draw_in(tmp_path:
 
 def test_a_picture_sent_again_is_referred_to_by_its_title() -> None:
     chat = Conversation(layout="in_place")
-    chat.ask("one", attach=[Picture(data=png(2, 2), title="The plan")])
-    turn = chat.ask("two", attach=[Picture(data=png(2, 2), title="The plan")])
+    chat.ask("one", attach=[Image(data=png(2, 2), title="The plan")])
+    turn = chat.ask("two", attach=[Image(data=png(2, 2), title="The plan")])
     assert "- The plan (picture)\n" in turn.messages[-1].text
 
 
@@ -82,7 +82,7 @@ def test_an_empty_folder_in_braces_stays_as_typed(tmp_path: Path) -> None:
 
 def test_a_request_that_does_not_fit_is_told_in_words_people_know() -> None:
     chat = Conversation(window=600, reserve=0)
-    with pytest.raises(BudgetExceededError, match="needs") as caught:
+    with pytest.raises(ContextBudgetExceededError, match="needs") as caught:
         chat.ask("word " * 700)
     assert caught.value.protected == ("what was typed now (701 tokens)", "what marks off messages (7 tokens)")
 
@@ -116,12 +116,12 @@ def test_a_text_of_nothing_but_openings_embeds_nothing() -> None:
 
 @pytest.mark.parametrize("ledger", [True, False])
 def test_an_edit_names_its_cause_with_and_without_a_ledger(*, ledger: bool) -> None:
-    with lamella.open("memory:", ledger=ledger) as engine:
-        chat = engine.chat("c", layout="in_place")
-        first = chat.ask("one")
-        chat.reply("x")
-        chat.ask("two")
-        assert chat.edit(first.envelope.message_id, "one, again").prefix.cause == "history_edited"
+    with lamella.open("memory:", keep_ledger=ledger) as engine:
+        conversation = engine.chat("c", layout="in_place")
+        first = conversation.ask("one")
+        conversation.reply("x")
+        conversation.ask("two")
+        assert conversation.edit(first.envelope.message_id, "one, again").prefix_change.cause == "history_edited"
 
 
 def test_what_a_folder_leaves_out_is_named(tmp_path: Path) -> None:

@@ -15,10 +15,10 @@ from tests.journeys.running import run as run_command
 
 import lamella
 from lamella import Conversation, Message, Tool
-from lamella.engine.sending.events import Event
-from lamella.errors import CallError
+from lamella.conversation.turn_runner import Event
+from lamella.errors import InvalidOperationError
 from lamella.providers import ToolCall, ToolOutput
-from lamella.testing import Line, ScriptedProvider
+from lamella.testing import ScriptedProvider, ScriptedReply
 
 ROUNDS = [
     ("Let me look.", [("c1", "weather", {"city": "Graz"}), ("c2", "clock", {})]),
@@ -32,11 +32,11 @@ PROGRAM = """
 import asyncio, json, os, sys
 import lamella
 from lamella.providers import ToolCall
-from lamella.testing import Line, ScriptedProvider
+from lamella.testing import ScriptedReply, ScriptedProvider
 
 url, layout, begins, dies_at_call, dies_at_request, spoken = json.loads(sys.argv[1])
 lines = [
-    Line(text=text, calls=tuple(ToolCall(id=i, name=n, arguments=json.dumps(a)) for i, n, a in calls))
+    ScriptedReply(text=text, calls=tuple(ToolCall(id=i, name=n, arguments=json.dumps(a)) for i, n, a in calls))
     for text, calls in spoken
 ]
 
@@ -112,15 +112,15 @@ def test_a_turn_that_was_cut_off_between_rounds_goes_on_as_if_it_had_run_through
     assert mask_results(run(cut, layout, begins=False, after=after)) == mask_results(whole)
 
 
-def collect(chat: lamella.Chat, *arguments: object, **given: object) -> list[Event]:
+def collect(chat: lamella.StoredConversation, *arguments: object, **given: object) -> list[Event]:
     async def main() -> list[Event]:
         return [event async for event in chat.send(*arguments, **given)]  # type: ignore[arg-type]
 
     return asyncio.run(main())
 
 
-def line(*calls: tuple[str, str, dict[str, object]], text: str = "") -> Line:
-    return Line(text=text, calls=tuple(ToolCall(id=i, name=n, arguments=json.dumps(a)) for i, n, a in calls))
+def line(*calls: tuple[str, str, dict[str, object]], text: str = "") -> ScriptedReply:
+    return ScriptedReply(text=text, calls=tuple(ToolCall(id=i, name=n, arguments=json.dumps(a)) for i, n, a in calls))
 
 
 def weather(city: str) -> str:
@@ -131,31 +131,33 @@ def weather(city: str) -> str:
 
 
 def answer_of(
-    *lines: Line, tools: list[Tool | Callable[..., object]], **given: object
-) -> tuple[lamella.Chat, list[str]]:
-    chat = lamella.open("memory:", model="scripted:x", provider=ScriptedProvider(*lines)).chat("tools")
-    events = collect(chat, "Weather?", tools=tools, **given)
-    return chat, [f"{event.output.failed}: {event.output.output}" for event in events if event.output is not None]
+    *lines: ScriptedReply, tools: list[Tool | Callable[..., object]], **given: object
+) -> tuple[lamella.StoredConversation, list[str]]:
+    conversation = lamella.open("memory:", model="scripted:x", provider=ScriptedProvider(*lines)).chat("tools")
+    events = collect(conversation, "Weather?", tools=tools, **given)
+    return conversation, [
+        f"{event.output.failed}: {event.output.output}" for event in events if event.output is not None
+    ]
 
 
 def test_a_tool_that_fails_a_wrong_argument_and_an_unknown_name_are_failed_results_that_the_model_reads() -> None:
     calls = line(("a", "weather", {"city": "Nowhere"}), ("b", "weather", {"town": 1}), ("c", "tides", {}))
-    chat, outputs = answer_of(calls, Line(text="Sorry."), tools=[weather])
+    conversation, outputs = answer_of(calls, ScriptedReply(text="Sorry."), tools=[weather])
     assert outputs[0] == "True: LookupError: no such city"
     assert outputs[1].startswith("True: TypeError: city: Field required")
     assert outputs[2] == "True: There is no tool tides. Tools: weather."
-    assert [told.reply.text for told in chat.turns() if told.reply] == ["Sorry."]
+    assert [record.reply.text for record in conversation.turns() if record.reply] == ["Sorry."]
 
 
 def test_after_so_many_rounds_the_model_is_told_to_answer() -> None:
     again = line(("a", "weather", {"city": "Graz"}))
-    chat, outputs = answer_of(again, again, again, Line(text="Sun."), tools=[weather], steps=2)
+    conversation, outputs = answer_of(again, again, again, ScriptedReply(text="Sun."), tools=[weather], steps=2)
     assert outputs == [
         "False: Graz: sun",
         "False: Graz: sun",
         "True: Not run: a turn has at most 2 rounds of tools. Answer with what you have.",
     ]
-    assert [told.reply.text for told in chat.turns() if told.reply] == ["Sun."]
+    assert [record.reply.text for record in conversation.turns() if record.reply] == ["Sun."]
 
 
 def test_a_tool_that_takes_too_long_is_a_failed_result() -> None:
@@ -164,23 +166,23 @@ def test_a_tool_that_takes_too_long_is_a_failed_result() -> None:
         await asyncio.sleep(30)
         return "late"
 
-    _, outputs = answer_of(line(("a", "slow", {})), Line(text="Well."), tools=[slow], seconds=0.05)
+    _, outputs = answer_of(line(("a", "slow", {})), ScriptedReply(text="Well."), tools=[slow], seconds=0.05)
     assert outputs == ["True: No result within 0.05 seconds."]
 
 
 def test_calls_of_a_tool_that_is_no_function_leave_the_turn_open_for_who_runs_them() -> None:
     look_up = Tool(name="look_up", description="Looks up a word.")
-    chat = lamella.open(
+    conversation = lamella.open(
         "memory:",
         model="scripted:x",
-        provider=ScriptedProvider(line(("a", "look_up", {"word": "tide"})), Line(text="It is water.")),
+        provider=ScriptedProvider(line(("a", "look_up", {"word": "tide"})), ScriptedReply(text="It is water.")),
     ).chat("tools", layout="in_place")
-    collect(chat, "What is a tide?", tools=[look_up])
-    assert [call.name for call in chat.calls] == ["look_up"]
-    turn = chat.give([ToolOutput(call="a", output="a rise of water")])
-    collect(chat, turn)
-    assert chat.calls == ()
-    roles = [message.role for message in chat.ask("Thanks").messages]
+    collect(conversation, "What is a tide?", tools=[look_up])
+    assert [call.name for call in conversation.pending_tool_calls] == ["look_up"]
+    turn = conversation.submit_tool_outputs([ToolOutput(call="a", output="a rise of water")])
+    collect(conversation, turn)
+    assert conversation.pending_tool_calls == ()
+    roles = [message.role for message in conversation.ask("Thanks").messages]
     assert roles == ["user", "assistant", "tool", "assistant", "user"]
 
 
@@ -202,15 +204,15 @@ def test_an_agent_of_ones_own_hands_results_back_and_nothing_is_lost(layout: str
     chat.ask("Weather in Graz?", tools=[weather])
     reply = chat.reply(reply_with_calls())
     assert [(call.name, call.arguments) for call in reply.calls] == [("weather", '{"city": "Graz"}')]
-    turn = chat.give([ToolOutput(call=call.id, output="12 degrees") for call in reply.calls])
+    turn = chat.submit_tool_outputs([ToolOutput(call=call.id, output="12 degrees") for call in reply.calls])
     assert [message.role for message in turn.messages] == ["user", "assistant", "tool"]
-    assert turn.prefix.cause == "none"
+    assert turn.prefix_change.cause == "none"
     chat.reply("It is mild.")
     later = chat.ask("Thanks. And tomorrow?")
     told = "\n".join(message.text for message in later.messages)
     assert "Let me look." in told
     assert ("12 degrees" in told) == (layout == "in_place")
-    assert later.prefix.cause == ("none" if layout == "in_place" else "epoch_folded")
+    assert later.prefix_change.cause == ("none" if layout == "in_place" else "epoch_folded")
     if layout == "library":
         assert [found.passage.text for found in chat.recall("degrees")] == ["12 degrees"]
 
@@ -223,7 +225,7 @@ def test_calls_that_nobody_answered_are_told_so_when_the_conversation_goes_on() 
     assert [message.role for message in turn.messages] == ["user", "assistant", "tool", "assistant", "user"]
     assert turn.messages[2].failed
     assert "not made" in turn.messages[2].text
-    assert chat.calls == ()
+    assert chat.pending_tool_calls == ()
 
 
 @pytest.mark.parametrize(
@@ -235,9 +237,9 @@ def test_every_call_takes_one_output(outputs: list[ToolOutput]) -> None:
     chat.ask("Weather in Graz?", tools=[weather])
     chat.reply(reply_with_calls())
     with pytest.raises(lamella.BadInputError, match=r"nothing for weather \(c1\)|c1 more than once"):
-        chat.give(outputs)
-    assert len(chat.calls) == 1
-    assert chat.give([ToolOutput(call="c1", output="sun")]).messages[-1].text == "sun"
+        chat.submit_tool_outputs(outputs)
+    assert len(chat.pending_tool_calls) == 1
+    assert chat.submit_tool_outputs([ToolOutput(call="c1", output="sun")]).messages[-1].text == "sun"
 
 
 @pytest.mark.parametrize("heard", [1, 2])
@@ -250,26 +252,26 @@ def test_tools_whose_outputs_somebody_heard_are_not_run_again_after_the_iterator
         return f"noted {word}"
 
     calls = line(("a", "note", {"word": "one"}), ("b", "note", {"word": "two"}))
-    provider = ScriptedProvider(calls, Line(text="Both noted."))
-    chat = lamella.open("memory:", model="scripted:x", provider=provider).chat("tools", layout="in_place")
+    provider = ScriptedProvider(calls, ScriptedReply(text="Both noted."))
+    conversation = lamella.open("memory:", model="scripted:x", provider=provider).chat("tools", layout="in_place")
 
     async def stop_early() -> None:
         outputs = 0
-        async with aclosing(chat.send("Note them.", tools=[note])) as events:
+        async with aclosing(conversation.send("Note them.", tools=[note])) as events:
             async for event in events:
                 outputs += event.output is not None
                 if outputs == heard:
                     return
 
     async def go_on() -> None:
-        async for _ in chat.resume(tools=[note]):
+        async for _ in conversation.resume(tools=[note]):
             pass
 
     asyncio.run(stop_early())
-    assert chat.calls == ()
+    assert conversation.pending_tool_calls == ()
     asyncio.run(go_on())
     assert sorted(ran) == ["one", "two"]
-    texts = [message.text for message in chat.ask("Thanks").messages]
+    texts = [message.text for message in conversation.ask("Thanks").messages]
     assert texts == ["Note them.", "", "noted one", "noted two", "Both noted.", "Thanks"]
 
 
@@ -278,12 +280,14 @@ def test_what_tools_gave_is_told_and_the_turn_goes_on_although_it_has_no_room_fo
         """Reads much."""
         return "word " * 9_000
 
-    provider = ScriptedProvider(line(("a", "read", {})), Line(text="Long."))
-    chat = lamella.open("memory:", model="scripted:x", provider=provider).chat("tools", window=6_000, reserve=500)
+    provider = ScriptedProvider(line(("a", "read", {})), ScriptedReply(text="Long."))
+    conversation = lamella.open("memory:", model="scripted:x", provider=provider).chat(
+        "tools", window=6_000, reserve=500
+    )
     told: list[Event] = []
 
     async def main() -> None:
-        async for event in chat.send("Read.", tools=[read]):
+        async for event in conversation.send("Read.", tools=[read]):
             told.append(event)
 
     asyncio.run(main())
@@ -306,51 +310,53 @@ def test_rounds_go_on_once_the_summary_that_makes_room_for_them_is_there() -> No
 
     summary = Summary()
     calls = [line((f"c{page}", "read", {"page": page})) for page in range(4)]
-    provider = ScriptedProvider(*[Line(text="Fine. " * 20)] * 12, *calls, Line(text="Read."))
+    provider = ScriptedProvider(*[ScriptedReply(text="Fine. " * 20)] * 12, *calls, ScriptedReply(text="Read."))
     engine = lamella.open("memory:", model="scripted:x", provider=provider, summarizer=summary)
     steps = {"steps": ["summary", "expendable"], "summary": {"whole_turns": True}}
-    chat = engine.chat("tools", layout="in_place", window=9_000, reserve=500, compaction=steps)
+    conversation = engine.chat("tools", layout="in_place", window=9_000, reserve=500, compaction=steps)
     for number in range(12):
-        collect(chat, f"Question {number}: " + "long text " * 120)
+        collect(conversation, f"Question {number}: " + "long text " * 120)
     before = summary.asked
-    collect(chat, "Read four pages.", tools=[read])
+    collect(conversation, "Read four pages.", tools=[read])
     assert summary.asked > before
-    assert [len(told.rounds) for told in chat.turns()][-1] == 4
-    last = chat.turns()[-1].reply
+    assert [len(record.rounds) for record in conversation.turns()][-1] == 4
+    last = conversation.turns()[-1].reply
     assert last is not None
     assert last.text == "Read."
 
 
-def chat_of(*lines: Line, tools: Sequence[Tool | Callable[..., object]] | None = None) -> lamella.Chat:
+def chat_of(
+    *lines: ScriptedReply, tools: Sequence[Tool | Callable[..., object]] | None = None
+) -> lamella.StoredConversation:
     """A chat that was asked once, and answered by the first of these lines."""
-    chat = lamella.open("memory:", model="scripted:x", provider=ScriptedProvider(*lines)).chat("tools")
-    collect(chat, "Good day.", tools=tools)
-    return chat
+    conversation = lamella.open("memory:", model="scripted:x", provider=ScriptedProvider(*lines)).chat("tools")
+    collect(conversation, "Good day.", tools=tools)
+    return conversation
 
 
 CALLS_WEATHER = line(("a", "weather", {"city": "Graz"}), text="Let me look.")
 
 
 def test_functions_are_remembered_for_later_turns() -> None:
-    chat = chat_of(Line(text="Hello."), CALLS_WEATHER, Line(text="Sun."), tools=[weather])
-    events = collect(chat, "Weather?")
+    conversation = chat_of(ScriptedReply(text="Hello."), CALLS_WEATHER, ScriptedReply(text="Sun."), tools=[weather])
+    events = collect(conversation, "Weather?")
     assert [event.output.output for event in events if event.output] == ["Graz: sun"]
-    assert [told.reply.text for told in chat.turns() if told.reply] == ["Hello.", "Sun."]
+    assert [record.reply.text for record in conversation.turns() if record.reply] == ["Hello.", "Sun."]
 
 
 def test_functions_are_remembered_for_turns_that_go_on() -> None:
     look_up = Tool(name="look_up", description="Looks up a word.")
-    lines = (line(("a", "look_up", {})), CALLS_WEATHER, Line(text="Sun."))
-    chat = chat_of(*lines, tools=[look_up, weather])
-    collect(chat, chat.give([ToolOutput(call="a", output="a rise of water")]))
-    assert [told.reply.text for told in chat.turns() if told.reply] == ["Sun."]
+    lines = (line(("a", "look_up", {})), CALLS_WEATHER, ScriptedReply(text="Sun."))
+    conversation = chat_of(*lines, tools=[look_up, weather])
+    collect(conversation, conversation.submit_tool_outputs([ToolOutput(call="a", output="a rise of water")]))
+    assert [record.reply.text for record in conversation.turns() if record.reply] == ["Sun."]
 
 
 def test_functions_given_in_ask_are_run_when_the_turn_is_sent() -> None:
-    lines = (CALLS_WEATHER, Line(text="Sun."))
-    chat = lamella.open("memory:", model="scripted:x", provider=ScriptedProvider(*lines)).chat("tools")
-    collect(chat, chat.ask("Weather?", tools=[weather]))
-    assert [told.reply.text for told in chat.turns() if told.reply] == ["Sun."]
+    lines = (CALLS_WEATHER, ScriptedReply(text="Sun."))
+    conversation = lamella.open("memory:", model="scripted:x", provider=ScriptedProvider(*lines)).chat("tools")
+    collect(conversation, conversation.ask("Weather?", tools=[weather]))
+    assert [record.reply.text for record in conversation.turns() if record.reply] == ["Sun."]
 
 
 def test_of_two_functions_with_one_name_the_newer_is_run() -> None:
@@ -359,46 +365,50 @@ def test_of_two_functions_with_one_name_the_newer_is_run() -> None:
         return f"{city}: rain"
 
     newer.__name__ = "weather"
-    chat = chat_of(Line(text="Hello."), CALLS_WEATHER, Line(text="Rain."), tools=[weather])
-    events = collect(chat, "Weather?", tools=[newer])
+    conversation = chat_of(ScriptedReply(text="Hello."), CALLS_WEATHER, ScriptedReply(text="Rain."), tools=[weather])
+    events = collect(conversation, "Weather?", tools=[newer])
     assert [event.output.output for event in events if event.output] == ["Graz: rain"]
 
 
 def test_a_tool_that_was_taken_away_is_not_run_and_the_model_is_told() -> None:
-    chat = chat_of(Line(text="Hello."), CALLS_WEATHER, Line(text="Well."), tools=[weather])
-    events = collect(chat, "Weather?", tools=[])
+    conversation = chat_of(ScriptedReply(text="Hello."), CALLS_WEATHER, ScriptedReply(text="Well."), tools=[weather])
+    events = collect(conversation, "Weather?", tools=[])
     assert [event.output.output for event in events if event.output] == ["There is no tool weather. Tools: none."]
 
 
 def test_calls_for_which_no_function_is_known_here_are_an_error_and_the_turn_waits(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/chats.db"
-    with lamella.open(url, model="scripted:x", provider=ScriptedProvider(Line(text="Hello."))) as engine:
+    with lamella.open(url, model="scripted:x", provider=ScriptedProvider(ScriptedReply(text="Hello."))) as engine:
         collect(engine.chat("tools"), "Good day.", tools=[weather])
-    with lamella.open(url, model="scripted:x", provider=ScriptedProvider(CALLS_WEATHER, Line(text="Sun."))) as engine:
-        chat = engine.chat("tools")
-        with pytest.raises(CallError, match="The model calls weather, for which no function was given here") as told:
-            collect(chat, "Weather?")
+    with lamella.open(
+        url, model="scripted:x", provider=ScriptedProvider(CALLS_WEATHER, ScriptedReply(text="Sun."))
+    ) as engine:
+        conversation = engine.chat("tools")
+        with pytest.raises(
+            InvalidOperationError, match="The model calls weather, for which no function was given here"
+        ) as told:
+            collect(conversation, "Weather?")
         assert "chat.resume(tools=[weather])" in told.value.hint
-        assert [call.name for call in chat.calls] == ["weather"]
-        assert [one.text for one in chat.turns()[-1].open] == ["Let me look."]
-        with pytest.raises(CallError, match="The model calls weather"):
-            resume(chat)
-        resume(chat, tools=[weather])
-        assert [one.reply.text for one in chat.turns() if one.reply] == ["Hello.", "Sun."]
+        assert [call.name for call in conversation.pending_tool_calls] == ["weather"]
+        assert [one.text for one in conversation.turns()[-1].open_rounds] == ["Let me look."]
+        with pytest.raises(InvalidOperationError, match="The model calls weather"):
+            resume(conversation)
+        resume(conversation, tools=[weather])
+        assert [one.reply.text for one in conversation.turns() if one.reply] == ["Hello.", "Sun."]
 
 
 def test_calls_that_are_the_callers_to_run_are_named_at_the_end() -> None:
     look_up = Tool(name="look_up", description="Looks up a word.")
     calls = line(("a", "look_up", {"word": "tide"}), ("b", "weather", {"city": "Graz"}))
-    chat = lamella.open("memory:", model="scripted:x", provider=ScriptedProvider(calls)).chat("tools")
-    events = collect(chat, "What is a tide?", tools=[look_up, weather])
+    conversation = lamella.open("memory:", model="scripted:x", provider=ScriptedProvider(calls)).chat("tools")
+    events = collect(conversation, "What is a tide?", tools=[look_up, weather])
     last = events[-1]
     assert [event.output for event in events if event.output] == [], "a round is run as a whole, or not at all"
     assert (last.kind, [call.name for call in last.calls]) == ("done", ["look_up", "weather"])
-    assert last.calls == tuple(chat.calls)
+    assert last.calls == tuple(conversation.pending_tool_calls)
 
 
-def resume(chat: lamella.Chat, **given: object) -> list[Event]:
+def resume(chat: lamella.StoredConversation, **given: object) -> list[Event]:
     async def main() -> list[Event]:
         return [event async for event in chat.resume(**given)]  # type: ignore[arg-type]
 
@@ -413,20 +423,20 @@ def test_rounds_are_shown_at_the_terminal_and_what_waits_is_said(tmp_path: Path,
     script.write_text('["Never mind."]')
     with lamella.open(url, model=f"scripted:{script}", provider=ScriptedProvider(*lines)) as engine:
         collect(engine.chat("tools"), "Weather?", tools=[weather, look_up])
-    waits = ["… And then.", "> look_up({}) waits for its result"]
+    waits = ["… And then.", "> look_up({}) (result pending)"]
     shown = [shown.strip() for shown in run_command("chats", "show", "tools", "--store", url).out.splitlines()]
     assert shown[1:-1] == [
         "… Let me look.",
-        '> weather({"city": "Graz"}) gave: Graz: sun',
+        '> weather({"city": "Graz"}) returned: Graz: sun',
         '> weather({"city": "Nowhere"}) failed: LookupError: no such city',
         *waits,
     ]
-    assert shown[-1] == f"`lamella chats resume tools --store {url}` goes on from there; a new message gives that up."
+    assert shown[-1] == f"`lamella chats resume tools --store {url}` continues it; a new message abandons it."
     words = ("chat", "tools", "--store", url, "--model", f"scripted:{script}")
     opened = spawn(*words, stdin=b"/resume\nSomething else.\n", environment=home)
     assert opened.err.splitlines()[2:4] == waits
-    assert opened.err.splitlines()[4] == "`/resume` goes on from there; a new message gives that up."
-    assert "The program that has these tools can go on with them." in opened.err
+    assert opened.err.splitlines()[4] == "`/resume` continues it; a new message abandons it."
+    assert "The program that has these tools can continue." in opened.err
     later = run_command("chats", "show", "tools", "--store", url).out
     assert "… And then." in later
     assert "> look_up({}) failed: This call was not made: the conversation went on without it." in later
@@ -438,11 +448,13 @@ def test_a_model_recalls_what_left_its_prompt_by_the_id_that_it_was_told(layout:
     recalls = line(
         ("r1", "recall", {"query": '"Graz: sun"'}), ("r2", "recall", {"query": "zebra"}), ("r3", "recall", {})
     )
-    lines = (CALLS_WEATHER, Line(text="Sun."), recalls, Line(text="It said sun."))
-    chat = lamella.open("memory:", model="scripted:x", provider=ScriptedProvider(*lines)).chat("tools", layout=layout)
-    collect(chat, "Weather?", tools=[weather, chat.recall_tool])
-    outputs = [event.output.output for event in collect(chat, "What was it?") if event.output]
+    lines = (CALLS_WEATHER, ScriptedReply(text="Sun."), recalls, ScriptedReply(text="It said sun."))
+    conversation = lamella.open("memory:", model="scripted:x", provider=ScriptedProvider(*lines)).chat(
+        "tools", layout=layout
+    )
+    collect(conversation, "Weather?", tools=[weather, conversation.recall_tool])
+    outputs = [event.output.output for event in collect(conversation, "What was it?") if event.output]
     assert ("Graz: sun" in outputs[0].splitlines()) == (layout == "library"), "in_place it still stands in the prompt"
     assert outputs[1].startswith("Nothing that left the prompt fits 'zebra'.")
     assert outputs[2] == "recall takes a query, which is a text."
-    assert [told.reply.text for told in chat.turns() if told.reply] == ["Sun.", "It said sun."]
+    assert [record.reply.text for record in conversation.turns() if record.reply] == ["Sun.", "It said sun."]

@@ -88,7 +88,7 @@ def test_a_change_is_shown_and_written_after_a_yes(
     with talk(vault, script(f"Here:\n{NOTE}", "Gladly."), home) as terminal:
         terminal.wait_for("tokens used")
         terminal.press("@composer When to sow?", ENTER)
-        terminal.wait_for("A change: beans.md")
+        terminal.wait_for("Change: beans.md")
         shown = terminal.wait_for("Write this to beans.md? [y/N]")
         assert "-Sow in April." in shown
         assert "+Sow in May." in shown

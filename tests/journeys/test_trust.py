@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from tests.journeys.running import COMMAND, SECONDS, Ran, refusal, spawn_in
 from tests.journeys.terminal import CTRL_D, ENTER, Terminal
-from tests.unit.adapters.providers.secrets.test_formats import MADE
+from tests.unit.providers.secret_scanner.test_formats import MADE
 
 import lamella
 from lamella.errors import SettingError
@@ -297,7 +297,7 @@ def test_a_model_that_was_named_and_never_answered_is_not_trusted(desk: Desk, sc
     typed = f"/model openai:gpt-5\n/model {unused}\n/model openai-compatible:http://10.0.0.7/v1#m\n/quit\n"
     named = desk.run("chat", "x", "--model", unused, typed=typed)
     assert "OPENAI_API_KEY" in named.err, "the first has no key"
-    assert "openai-compatible:http://10.0.0.7/v1#m from the next message on" in named.out, named.err
+    assert "openai-compatible:http://10.0.0.7/v1#m (from the next message on" in named.out, named.err
     assert not desk.trust_file.exists()
     assert desk.run("ask", "hi", "--chat", "y", "--model", f"scripted:{other}").exit != 0, "it has nothing to say"
     assert not desk.trust_file.exists()
@@ -307,10 +307,10 @@ def test_a_model_that_was_named_and_never_answered_is_not_trusted(desk: Desk, sc
 def test_the_command_to_go_on_with_names_a_model_that_would_be_refused_otherwise(desk: Desk) -> None:
     model = "openai-compatible:http://127.0.0.1:1/v1#m"
     left = desk.run("chat", "x", "--model", model, typed="hi\n")
-    assert left.err.splitlines()[-1] == f"Kept. Go on with: lamella chat x --model '{model}'"
+    assert left.err.splitlines()[-1] == f"Saved. Continue with: lamella chat x --model '{model}'"
     refused = desk.run("chat", "x")
     assert refused.exit == 2
-    assert refused.err.splitlines()[-1].endswith("/v1`. Or name it again, with --model NAME.")
+    assert refused.err.splitlines()[-1].endswith("/v1`. Or name the model yourself with --model NAME.")
     again = desk.run("chat", "x", "--model", model, typed="/quit\n")
     assert again.exit == 0, again.err
 
@@ -323,7 +323,7 @@ def test_the_command_that_takes_up_a_stopped_question_names_such_a_model_too(des
         with stranger.socket.accept()[0]:
             asking.send_signal(signal.SIGINT)
             _, told = asking.communicate(timeout=SECONDS)
-    assert told.endswith(f"The question is kept. Go on with: lamella chats resume x --model '{stranger.model}'\n")
+    assert told.endswith(f"The question is saved. Continue with: lamella chats resume x --model '{stranger.model}'\n")
 
 
 def test_a_model_chosen_in_a_chat_is_trusted_once_it_has_answered(desk: Desk, script: Callable[..., str]) -> None:
@@ -334,11 +334,11 @@ def test_a_model_chosen_in_a_chat_is_trusted_once_it_has_answered(desk: Desk, sc
 
 
 def test_trust_is_kept_in_a_private_file_listed_and_taken_back(desk: Desk) -> None:
-    assert desk.run("trust", "list").out.startswith("Nothing yet")
+    assert desk.run("trust", "list").out.startswith("No entries.")
     desk.trust_file.parent.mkdir(parents=True, mode=0o755)
     added = desk.run("trust", "add", "model", "anthropic")
-    assert added.out == "anthropic is trusted.\n"
-    assert desk.run("trust", "add", "model", "Anthropic").out == "anthropic is trusted already.\n"
+    assert added.out == "Trusted: anthropic\n"
+    assert desk.run("trust", "add", "model", "Anthropic").out == "Already trusted: anthropic\n"
     assert desk.run("trust", "add", "store", "postgresql://me:secret@h/x").exit == 0
     assert "secret" not in desk.trust_file.read_text(encoding="utf-8")
     assert [desk.trust_file.stat().st_mode & 0o777, desk.trust_file.parent.stat().st_mode & 0o777] == [0o600, 0o700]
@@ -347,7 +347,7 @@ def test_trust_is_kept_in_a_private_file_listed_and_taken_back(desk: Desk) -> No
     # All models of a provider that is trusted are.
     desk.project('model = "anthropic:claude-opus-5-5"\n')
     assert "There is no key for Anthropic" in desk.run("ask", "hi").err
-    assert desk.run("trust", "remove", "model", "anthropic").out == "anthropic is not trusted any more.\n"
+    assert desk.run("trust", "remove", "model", "anthropic").out == "No longer trusted: anthropic\n"
     assert desk.run("trust", "remove", "model", "anthropic").exit == 2
     assert "names the model anthropic:" in desk.run("ask", "hi").err
 
@@ -358,7 +358,7 @@ def test_programs_say_yes_and_no_with_json(desk: Desk) -> None:
     assert json.loads(desk.run("trust", "add", *words).out) == {**place, "trusted": True, "new": True}
     assert json.loads(desk.run("trust", "add", *words).out) == {**place, "trusted": True, "new": False}
     assert json.loads(desk.run("trust", "remove", *words).out) == {**place, "trusted": False}
-    assert refusal(desk.run("trust", "remove", *words), code="bad_usage").endswith("is not trusted.")
+    assert refusal(desk.run("trust", "remove", *words), code="bad_usage").startswith("Trusted entry not found: ")
 
 
 def test_what_names_no_place_cannot_be_trusted_and_a_broken_file_is_told(desk: Desk) -> None:
@@ -382,13 +382,13 @@ def test_at_a_terminal_one_is_asked_once_by_name(desk: Desk, script: Callable[..
         terminal.wait_for(f"{desk.here}/lamella.toml names the store {url}, and you have not.")
         terminal.wait_for(f"Use {url} from now on? [y/N]")
         terminal.press("n", ENTER)
-        terminal.wait_for("If you trust it, say so once: `lamella trust add store")
+        terminal.wait_for("If you trust it, run `lamella trust add store")
         assert terminal.wait_for_end() == 2
     assert not (desk.here / "chats.db").exists()
     with Terminal(words, desk.environment, columns=WIDE, folder=desk.here) as terminal:
         terminal.wait_for(f"Use {url} from now on? [y/N]")
         terminal.press("y", ENTER)
-        terminal.wait_for(f"Trusted. Take it back with: lamella trust remove store {url}")
+        terminal.wait_for(f"Trusted. To undo: lamella trust remove store {url}")
         terminal.wait_for(f"Use {model} from now on? [y/N]")
         terminal.press("y", ENTER)
         terminal.wait_for("tokens used")
@@ -398,7 +398,7 @@ def test_at_a_terminal_one_is_asked_once_by_name(desk: Desk, script: Callable[..
         terminal.press(CTRL_D)
         assert terminal.wait_for_end() == 0
     with Terminal(words, desk.environment, columns=WIDE, folder=desk.here) as terminal:
-        terminal.wait_for("goes on after 1 turn")
+        terminal.wait_for("(1 turn)")
         terminal.wait_for("tokens used")
         terminal.press(CTRL_D)
         assert terminal.wait_for_end() == 0

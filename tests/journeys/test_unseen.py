@@ -10,17 +10,17 @@ from tests.journeys.running import spawn
 from tests.unit.pictures import png
 
 import lamella
-from lamella import ActiveNote, Picture
-from lamella.adapters.providers.scripted.provider import Line, ScriptedProvider
-from lamella.errors import ProviderRefusedError
+from lamella import ActiveNote, Image
+from lamella.errors import RequestRejectedError
+from lamella.providers.scripted import ScriptedProvider, ScriptedReply
 
 MODEL = "house:guest"
 LINE = "[Picture: chart.png, 20 by 10 pixels. You cannot see it: say so if it matters.]\n"
 WARNING = "does not see pictures: chart.png is sent as a line of words."
 
 
-def chart(shade: int = 0) -> Picture:
-    return Picture(data=png(20, 10, shade), media_type="image/png", title="chart.png")
+def chart(shade: int = 0) -> Image:
+    return Image(data=png(20, 10, shade), media_type="image/png", title="chart.png")
 
 
 @pytest.fixture
@@ -58,16 +58,20 @@ def test_a_chat_that_a_picture_blocked_goes_on_once_its_model_is_known_not_to_se
     blind: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = f"sqlite:///{tmp_path}/chats.db"
-    refused = Line(error=ProviderRefusedError("This model takes text only.", hint="Read its documents."))
+    refused = ScriptedReply(error=RequestRejectedError("This model takes text only.", hint="Read its documents."))
 
-    async def talk(*lines: str | Line) -> tuple[ScriptedProvider, str]:
+    async def talk(*lines: str | ScriptedReply) -> tuple[ScriptedProvider, str]:
         script = ScriptedProvider(*lines)
         async with lamella.open(url, model=MODEL, provider=script) as engine:
-            chat = engine.chat("demo", layout="in_place")
-            told = chat.send("What is this?", attach=[chart()]) if not chat.turns() else chat.send("And now?")
+            conversation = engine.chat("demo", layout="in_place")
+            told = (
+                conversation.send("What is this?", attach=[chart()])
+                if not conversation.turns()
+                else conversation.send("And now?")
+            )
             return script, "".join([event.text async for event in told])
 
-    with pytest.raises(ProviderRefusedError) as raised:
+    with pytest.raises(RequestRejectedError) as raised:
         asyncio.run(talk(refused))
     assert "sees = false" in raised.value.hint
     monkeypatch.setenv("LAMELLA_MODEL_FACTS", str(blind))
@@ -77,9 +81,9 @@ def test_a_chat_that_a_picture_blocked_goes_on_once_its_model_is_known_not_to_se
     assert [message.text for message in request.messages] == [f"{LINE}[User query]:\nWhat is this?", "", "And now?"]
     assert not any(message.images for message in request.messages)
     with lamella.open(url, model=MODEL) as engine:
-        chat = engine.chat("demo")
-        assert [turn.messages[0].text for turn in chat.replay()][-1].startswith(LINE)
-        planned = chat.plan(to=0.001)
+        conversation = engine.chat("demo")
+        assert [turn.messages[0].text for turn in conversation.replay()][-1].startswith(LINE)
+        planned = conversation.plan(to=0.001)
         assert planned.before.total < 100
 
 

@@ -72,13 +72,13 @@ def test_the_active_note_brings_its_pictures_with_every_message_until_there_is_n
     talk: Talk, home: Mapping[str, str], notes: Path
 ) -> None:
     ran = talk("What is open?", "/active", "And now?", options=("--active-note", "trip.md"))
-    assert (ran.exit, ran.out.count("No note is active.")) == (0, 1)
+    assert (ran.exit, ran.out.count("No active note.")) == (0, 1)
     turns = json.loads(spawn("replay", "talk", "--json", environment=home).out)["turns"]
     kinds = [[one["kind"] for one in turn["envelope"]["layers"][2]["segments"]] for turn in turns]
     assert kinds == [["active_note", "image"], []]
     (notes / "trip.md").unlink()
     ran = talk("/active [[Ebb and flow]]", "/active map.png", "/active gone", "What is open?")
-    assert "[[Ebb and flow]] is the active note and goes with every message." in ran.out
+    assert "Active note: [[Ebb and flow]]. It is sent with every message." in ran.out
     assert "error: map.png is not a note.\n" in ran.err
     assert "error: There is no file gone in the vault.\n" in ran.err
     assert "<active_note>" in sent(home)

@@ -17,15 +17,15 @@ def url(tmp_path: Path) -> str:
     """A store with a conversation that attached a note, dropped another, and was compacted."""
     url = f"sqlite:///{tmp_path / 'chats.db'}"
     with lamella.open(url) as engine:
-        chat = engine.chat("garden", window=20_000, reserve=0)
+        conversation = engine.chat("garden", window=20_000, reserve=0)
         for text, more in (
             ("Read this.", {"attach": [SPEC, Note(path="b.md", text="B"), Note(path="secret.md", text="S")]}),
             ("Without b.", {"drop": ["b.md"]}),
             *((f"Question {number}? " + "word " * 60, {}) for number in range(6)),
         ):
-            chat.ask(text, **more)  # type: ignore[arg-type]
-            chat.reply("An answer. " * 20)
-        assert chat.compact(to=0.02) is not None
+            conversation.ask(text, **more)  # type: ignore[arg-type]
+            conversation.reply("An answer. " * 20)
+        assert conversation.compact(to=0.02) is not None
     return url
 
 
@@ -37,7 +37,7 @@ def test_people_read_the_reason_and_commands_that_can_be_pasted(url: str) -> Non
     assert lines[0] == "a/spec.md is in the prompt of garden."
     assert "shortened it in its step" in lines[1]
     (undo,) = [line.strip().removeprefix("undo: ") for line in lines if line.strip().startswith("undo: ")]
-    (read,) = [line.strip().removeprefix("only read it: ") for line in lines if "only read it" in line]
+    (read,) = [line.strip().removeprefix("read it: ") for line in lines if "read it: " in line]
     assert "# Spec" in run(*read.split()[1:]).out
     assert run(*undo.split()[1:]).exit == 0
     assert "It stands in the context library in full." in run("why", "garden", "spec", "--store", url).out
@@ -59,13 +59,13 @@ def test_what_was_erased_is_said_to_be_gone(url: str) -> None:
 
 def test_a_message_that_the_branch_goes_on_without_is_no_attachment_that_was_forgotten(url: str) -> None:
     with lamella.open(url) as engine:
-        chat = engine.chat("garden")
-        gone = chat.turns()[1].message.id
-        chat.delete(gone)
+        conversation = engine.chat("garden")
+        gone = conversation.turns()[1].message.id
+        conversation.delete(gone)
     lines = run("why", "garden", gone, "--store", url).out.splitlines()
     assert lines[1] == "It is a message that this branch goes on without: it is on another one."
     assert not any("attach" in line for line in lines)
-    (back,) = [line.strip().removeprefix("go on from it: ") for line in lines if "go on from it" in line]
+    (back,) = [line.strip().removeprefix("continue from it: ") for line in lines if "continue from it" in line]
     assert run(*back.split()[1:]).exit == 0
     assert json.loads(run("why", "garden", gone, "--json", "--store", url).out)["in_prompt"] is True
 

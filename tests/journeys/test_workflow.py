@@ -87,15 +87,15 @@ def test_work_goes_from_stage_to_stage_and_back(url: str) -> None:
 def test_what_to_do_next_is_told_as_a_command(url: str, tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(MINE, encoding="utf-8")
     begun = run("workflow", str(tmp_path / "mine.toml"), "new", "my work")
-    assert "Still missing in only: what.\n" in begun.err
+    assert "Missing in only: what.\n" in begun.err
     told = [
         run("workflow", "mine", *words).err.splitlines()[0]
         for words in (("data", "my work", "what=This"), ("submit", "my work"), ("approve", "my work"))
     ]
     assert told == [
-        "Nothing is missing in only. Have it wait for approval: lamella workflow mine submit 'my work'",
-        "only waits for your yes: lamella workflow mine approve 'my work'",
-        "All stages are approved. Write it down: lamella workflow mine export 'my work'",
+        "only is complete. Submit it for approval: lamella workflow mine submit 'my work'",
+        "only is pending approval. Approve it: lamella workflow mine approve 'my work'",
+        "All stages are approved. Export the work: lamella workflow mine export 'my work'",
     ]
 
 
@@ -123,9 +123,9 @@ def test_the_work_is_exported_to_stdout_or_to_a_new_file(url: str, tmp_path: Pat
 def test_fields_come_from_a_file_from_stdin_and_from_the_last_answer(url: str, tmp_path: Path) -> None:
     assert rfc("new", "desks").exit == 0
     with lamella.open(url) as engine:
-        chat = engine.chat("desks")
-        chat.ask("What is the problem?")
-        chat.reply("Double bookings.")
+        conversation = engine.chat("desks")
+        conversation.ask("What is the problem?")
+        conversation.reply("Double bookings.")
     fields = tmp_path / "fields.json"
     fields.write_text('{"goals": ["One", "Two"]}', encoding="utf-8")
     assert rfc("data", "desks", "--file", str(fields), "--reply", "problem").exit == 0
@@ -148,17 +148,17 @@ def test_fields_come_from_a_file_from_stdin_and_from_the_last_answer(url: str, t
         (("workflow", "gone.toml", "new"), "cannot be read"),
         (("workflow", "rfc", "status", "nobody"), "There is no conversation 'nobody'"),
         (("workflow", "rfc", "status", "plain"), "plain has no workflow"),
-        (("workflow", "paper", "status", "desks"), "desks works by rfc, not by paper"),
-        (("paper", "submit", "desks"), "desks works by rfc, not by paper"),
+        (("workflow", "paper", "status", "desks"), "desks uses the workflow rfc, not paper"),
+        (("paper", "submit", "desks"), "desks uses the workflow rfc, not paper"),
         (("workflow", "rfc", "new", "desks"), "works by rfc already"),
         (("workflow", "rfc", "new", " "), "name is blank"),
         (("workflow", "rfc", "approve", "desks"), "is not submitted"),
         (("workflow", "rfc", "rewind", "desks", "design"), "is not done yet"),
         (("workflow", "rfc", "rewind", "desks", "nowhere"), "is not known"),
-        (("workflow", "rfc", "data", "desks", "no field"), "'no field' is no field"),
+        (("workflow", "rfc", "data", "desks", "no field"), "Invalid field: 'no field'"),
         (("workflow", "rfc", "data", "desks", "goals:={"), "goals is not JSON"),
         (("workflow", "rfc", "data", "desks", "--file", "gone.json"), "gone.json cannot be read"),
-        (("workflow", "rfc", "data", "desks", "--reply", "goals"), "no answer to write down"),
+        (("workflow", "rfc", "data", "desks", "--reply", "goals"), "No answer to save"),
         (("workflow", "rfc", "data", "desks", "goals:=NaN"), "cannot be kept"),
     ],
 )
@@ -230,23 +230,23 @@ def test_a_chat_works_in_stages_and_its_status_line_says_where(
     assert "missing: goals." in ran.err
     assert "is not known" in ran.err
     assert "[rfc 2/6 background (drafting)] [" in ran.err
-    assert "/stage knows no 'what'" in ran.err
+    assert "Unknown /stage action: 'what'" in ran.err
     assert "Double bookings, then." in ran.out
     assert "## Problem" in ran.out
     body = json.loads(spawn("workflow", "rfc", "status", "desks", "--json", environment=home).out)
     assert body["stages"][0]["digest"] == "Desks are booked once."
     other = spawn("chat", "desks", "--workflow", "paper", "--model", model, stdin=b"", environment=home)
-    assert (other.exit, "works by rfc, not by paper" in other.err) == (2, True)
+    assert (other.exit, "uses the workflow rfc, not paper" in other.err) == (2, True)
 
 
 def test_work_travels_with_its_conversation(url: str, tmp_path: Path) -> None:
     assert rfc("new", "desks").exit == 0
     with lamella.open(url) as engine:
-        chat = engine.chat("desks")
+        conversation = engine.chat("desks")
         for number in range(2):
-            chat.ask(f"Question {number}?")
-            chat.reply(f"Answer {number}.")
-        first = chat.turns()[0].reply
+            conversation.ask(f"Question {number}?")
+            conversation.reply(f"Answer {number}.")
+        first = conversation.turns()[0].reply
         assert first is not None
     finish("desks", "problem=Twice.", "goals=Once.", decision="Once it is.")
     with lamella.open(url) as engine:

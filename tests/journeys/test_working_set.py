@@ -55,8 +55,8 @@ def test_what_is_attached_stays_attached_until_it_is_detached(talk: Talk, home: 
     ran = talk("Read @plan.md and @list.md.", "More?", "/detach plan.md", "And now?", "/detach", "Last?")
     assert ran.exit == 0
     assert standing(ran) == ["[plan.md, list.md]", "[plan.md, list.md]", "[list.md]", ""]
-    assert "plan.md is detached with the next message; /drop takes it out of the prompt as well." in ran.out
-    assert "Nothing is attached from the next message on." in ran.out
+    assert "plan.md is detached with the next message; /drop also removes it from the prompt." in ran.out
+    assert "All attachments are removed from the next message on." in ran.out
     assert [message["content"] for message in sent(home)][-1] == "Last?"
     assert "14:10" in json.dumps(sent(home))
 
@@ -177,7 +177,7 @@ def test_what_is_not_there_is_refused_and_the_prefix_stays(talk: Talk, home: Map
 def test_a_picture_is_dropped_and_detached_by_its_name(talk: Talk, home: Mapping[str, str]) -> None:
     ran = talk("See @map.png.", "/detach map.png", "And now?", "/drop map.png", "Last?", "/drop map.png")
     assert standing(ran) == ["[map.png]", "", ""]
-    assert "map.png leaves the prompt with the next message." in ran.out
+    assert "map.png is removed from the prompt with the next message." in ran.out
     assert not any(message.get("images") for message in sent(home))
     assert "error: map.png is not in the prompt.\nhint: To drop: nothing.\n" in ran.err
 
@@ -204,7 +204,7 @@ def test_what_is_there_is_completed(home: Mapping[str, str], script: Callable[..
         terminal.press("/drop ma")
         terminal.wait_for("map.png")
         terminal.press("\t", ENTER, ENTER)
-        terminal.wait_for("map.png leaves the prompt with the next message.")
+        terminal.wait_for("map.png is removed from the prompt with the next message.")
         terminal.wait_for("[plan.md] >")
         terminal.press(CTRL_D)
         assert terminal.wait_for_end() == 0
@@ -239,7 +239,7 @@ def test_messages_are_pinned_by_their_turn_and_what_is_not_pinned_cannot_be_let_
     ran = talk("Read @plan.md.", "/unpin turn:9", "/pin turn:1", "More?", "/unpin turn:1", "Last?")
     assert ran.exit == 0
     assert "error: turn:9 is not pinned.\nhint: Pinned: nothing.\n" in ran.err
-    assert "turn:1 stays whole in the prompt, from the next message on." in ran.out
+    assert "turn:1 is pinned from the next message on" in ran.out
     assert ran.err.count("error:") == 1
 
 
@@ -248,7 +248,7 @@ def test_what_was_to_be_dropped_and_is_pinned_after_that_stays_and_moves_nothing
 ) -> None:
     ran = talk("Read @plan.md.", "/drop plan.md", "/pin plan.md", "And now?")
     assert "note: plan.md was to be dropped with the next turn; that is taken back.\n" in ran.err
-    assert "plan.md stays whole in the prompt, from the next message on.\n" in ran.out
+    assert "plan.md is pinned from the next message on" in ran.out
     turns = json.loads(spawn("replay", "talk", "--json", environment=home).out)["turns"]
     assert turns[-1]["prefix"]["cause"] == "none"
 

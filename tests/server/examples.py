@@ -15,15 +15,15 @@ import httpx2
 from tests.server.running import RunningServer, running
 
 from lamella import ToolCall
-from lamella.errors import KeyRefusedError
-from lamella.testing import Line, ScriptedProvider
+from lamella.errors import AuthenticationError
+from lamella.testing import ScriptedProvider, ScriptedReply
 
-FILE = Path("src/lamella/faces/server/examples.json")
+FILE = Path("src/lamella/server/examples.json")
 CHAT = "/v1/conversations/{conversation}"
 NOTE = {"kind": "note", "path": "project-spec.md", "text": "# Spec\n\nThe sluice opens at noon.\n"}
 BED = {"path": "beds.js", "content": "export function water(bed) {\n  bed.wet = 1;\n}\n"}
 TOOL = {"name": "tide", "description": "When the tide is high.", "parameters": {"type": "object", "properties": {}}}
-WANTS = Line(text="Let me look.", calls=(ToolCall(id="call_1", name="tide", arguments="{}"),))
+WANTS = ScriptedReply(text="Let me look.", calls=(ToolCall(id="call_1", name="tide", arguments="{}"),))
 LONG = "It is said in the plan, at some length, and goes on so for a while. " * 12
 ASKED = [{"role": "user", "content": "When to sow?"}]
 FIELDS = {"problem": "Desks are booked twice.", "goals": ["No desk is booked twice."]}
@@ -65,12 +65,12 @@ def _read(answer: httpx2.Response) -> object:
 
 def record() -> dict[str, Body]:
     """The examples: every address, asked as people would."""
-    refused = KeyRefusedError("The key is refused.", hint="Give another.")
-    lines: list[Line | str] = [
+    refused = AuthenticationError("The key is refused.", hint="Give another.")
+    lines: list[ScriptedReply | str] = [
         *["In March."] * 3,
         WANTS,
         *["In March."] * 2,
-        Line(error=refused),
+        ScriptedReply(error=refused),
         "In March.",
         *[LONG] * 8,
         *["In March."] * 9,

@@ -18,7 +18,7 @@ from tests.wire.openai_chat_server import ChatServer
 from tests.wire.script import Say
 from tests.wire.serving import Call, Flow, Outcome, serve
 
-COMMAND = [sys.executable, "-c", "import sys; from lamella.faces.cli import main; sys.exit(main(sys.argv[1:]))"]
+COMMAND = [sys.executable, "-c", "import sys; from lamella.cli import main; sys.exit(main(sys.argv[1:]))"]
 
 
 @contextmanager

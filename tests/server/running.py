@@ -12,12 +12,11 @@ from typing import Any
 import httpx2
 import uvicorn
 
-from lamella.core.messages.delta import Delta, TextDelta
-from lamella.core.messages.request import Request
-from lamella.faces.server.app import make_app
-from lamella.faces.server.serving import ServeOptions, bind, configure, open_state
-from lamella.faces.server.state import ServerState
-from lamella.ports import ChatProvider
+from lamella.core.messages import Delta, ModelRequest, TextDelta
+from lamella.ports import ModelProvider
+from lamella.server.app import make_app
+from lamella.server.serving import ServerOptions, bind_socket, build_uvicorn_config, open_server_state
+from lamella.server.state import ServerState
 from lamella.testing import ScriptedProvider
 from lamella.wiring import read_services
 
@@ -31,7 +30,7 @@ class HeldProvider(ScriptedProvider):
         super().__init__(*replies)
         self.let_go = threading.Event()
 
-    async def stream(self, request: Request) -> AsyncIterator[Delta]:
+    async def stream(self, request: ModelRequest) -> AsyncIterator[Delta]:
         begun = False
         async for delta in super().stream(request):
             if begun:
@@ -88,26 +87,26 @@ def read_events(lines: Iterator[str]) -> Iterator[SentEvent]:
 
 
 def open_test_state(
-    store: str, provider: ChatProvider | None, *, vault: Path | None = None, serve: Mapping[str, object] | None = None
+    store: str, provider: ModelProvider | None, *, vault: Path | None = None, serve: Mapping[str, object] | None = None
 ) -> ServerState:
     """The state of a server over a store, as the command opens it."""
     services = read_services({"serve": dict(serve or {})})
-    return open_state(ServeOptions(store=store, vault=vault, model=MODEL), services=services, provider=provider)
+    return open_server_state(ServerOptions(store=store, vault=vault, model=MODEL), services=services, provider=provider)
 
 
 @contextmanager
 def running(
     store: str,
-    provider: ChatProvider | None,
+    provider: ModelProvider | None,
     *,
     vault: Path | None = None,
     serve: Mapping[str, object] | None = None,
 ) -> Iterator[RunningServer]:
     """A server until the block ends; then it is stopped as a signal stops it."""
     state = open_test_state(store, provider, vault=vault, serve=serve)
-    listener = bind("127.0.0.1", 0)
+    listener = bind_socket("127.0.0.1", 0)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    server = uvicorn.Server(configure(make_app(state), state.rules))
+    server = uvicorn.Server(build_uvicorn_config(make_app(state), state.settings))
     thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
     thread.start()
     while not server.started:

@@ -12,8 +12,8 @@ import pytest
 from tests.server.running import RunningServer, running
 
 from lamella import Note
-from lamella.core.messages.usage import Usage
-from lamella.testing import Line, ScriptedProvider
+from lamella.core.messages import Usage
+from lamella.testing import ScriptedProvider, ScriptedReply
 
 SERVER = Path(__file__).parents[1] / "odd_tool_server.py"
 CLAUDE = "anthropic:claude-sonnet-4-5"
@@ -23,7 +23,7 @@ DUE = timedelta(seconds=290)
 
 @pytest.fixture
 def script() -> ScriptedProvider:
-    return ScriptedProvider(*[Line(text="Yes.", usage=Usage(plain=0, read=8_000, write=0, output=1))] * 20)
+    return ScriptedProvider(*[ScriptedReply(text="Yes.", usage=Usage(plain=0, read=8_000, write=0, output=1))] * 20)
 
 
 @pytest.fixture
@@ -78,10 +78,10 @@ def test_a_question_that_wants_the_memory_is_told_where_conversations_have_none(
 
 def test_a_cache_is_kept_once_it_is_due_and_no_sooner(server: RunningServer, script: ScriptedProvider) -> None:
     key = server.begin("kept", model=CLAUDE, settings={"layout": "auto"})
-    chat = server.state.suite.find().chat("kept")
+    conversation = server.state.engine_pool.get_engine().chat("kept")
     now = datetime.now(UTC)
-    chat.ask("What is in it?", attach=[Note(path="a.md", text="one word and another " * 2_000)], at=now - DUE)
-    chat.reply("Words.", at=now - DUE)
+    conversation.ask("What is in it?", attach=[Note(path="a.md", text="one word and another " * 2_000)], at=now - DUE)
+    conversation.reply("Words.", at=now - DUE)
     cold = server.client.get(f"/v1/conversations/{key}/attachments").json()["cold"]
     assert cold["keep"]["tokens"] > 4_000
     kept = server.client.post(f"/v1/conversations/{key}/keep-alive").json()

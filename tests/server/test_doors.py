@@ -11,9 +11,8 @@ import pytest
 from tests.server.running import RunningServer, running
 
 from lamella import ToolCall
-from lamella.core.messages.delta import StopReason
-from lamella.core.messages.usage import Usage
-from lamella.testing import Line, ScriptedProvider
+from lamella.core.messages import StopReason, Usage
+from lamella.testing import ScriptedProvider, ScriptedReply
 
 SPEC = "# Spec\n\n" + "The sluice opens at noon, and closes when the heron leaves. " * 8
 DOCUMENT = f'<document path="spec.md">\n{SPEC}\n</document>'
@@ -28,7 +27,9 @@ Ask = Callable[..., str]
 
 @pytest.fixture
 def script() -> ScriptedProvider:
-    return ScriptedProvider(*[Line(text=f"Answer {number}.", usage=USAGE, chunk=4) for number in range(1, 30)])
+    return ScriptedProvider(
+        *[ScriptedReply(text=f"Answer {number}.", usage=USAGE, chunk_size=4) for number in range(1, 30)]
+    )
 
 
 @pytest.fixture
@@ -135,7 +136,10 @@ def test_usage_and_the_end_are_told_as_the_api_tells_them(
 
 @pytest.fixture
 def calling() -> Iterator[RunningServer]:
-    lines = [Line(text="Let me look.", calls=(CALL,), usage=USAGE), Line(text="At noon.", usage=USAGE)]
+    lines = [
+        ScriptedReply(text="Let me look.", calls=(CALL,), usage=USAGE),
+        ScriptedReply(text="At noon.", usage=USAGE),
+    ]
     with running("memory:", ScriptedProvider(*lines, *lines)) as one:
         yield one
 
@@ -352,7 +356,7 @@ def test_a_history_that_makes_no_sense_is_refused(server: RunningServer, message
 
 
 def test_an_answer_that_was_cut_by_its_length_says_so() -> None:
-    cut = Line(text="At n", stop=StopReason.LENGTH, usage=USAGE)
+    cut = ScriptedReply(text="At n", stop_reason=StopReason.LENGTH, usage=USAGE)
     with running("memory:", ScriptedProvider(cut, cut, cut)) as server:
         history: Any = [{"role": "user", "content": "When?"}]
         with openai.OpenAI(base_url=f"{server.url}/v1", api_key="unused", max_retries=0) as client:

@@ -10,8 +10,8 @@ from tests.server.examples import FILE, name_home, record, write
 from tests.server.running import read_events, running
 
 from lamella import ToolCall
-from lamella.core.messages.usage import Usage
-from lamella.testing import Line, ScriptedProvider
+from lamella.core.messages import Usage
+from lamella.testing import ScriptedProvider, ScriptedReply
 
 Operation = tuple[str, dict[str, Any]]
 
@@ -73,8 +73,8 @@ def test_every_event_of_a_stream_is_as_described(description: dict[str, Any]) ->
     content = description["paths"]["/v1/conversations/{conversation}/messages"]["post"]["responses"]["200"]["content"]
     (kinds,) = content["text/event-stream"]["itemSchema"].values()
     described = {one["properties"]["event"]["const"]: one["properties"]["data"]["contentSchema"] for one in kinds}
-    line = Line(text="At noon.", reasoning="It was asked.", usage=Usage(plain=9, output=2))
-    call = Line(text="Let me look.", calls=(ToolCall(id="c1", name="tide", arguments="{}"),))
+    line = ScriptedReply(text="At noon.", reasoning="It was asked.", usage=Usage(plain=9, output=2))
+    call = ScriptedReply(text="Let me look.", calls=(ToolCall(id="c1", name="tide", arguments="{}"),))
     seen = []
     with running("memory:", ScriptedProvider(line, call)) as server:
         path = f"/v1/conversations/{server.begin('tides')}/messages"

@@ -9,8 +9,8 @@ import httpx2
 import pytest
 from tests.server.running import RunningServer, running
 
-from lamella.faces.server.describing import load_examples
-from lamella.settings.tokens import TokenBook, TokenScope
+from lamella.server.app import load_examples
+from lamella.settings.tokens import AccessScope, AccessTokenFile
 from lamella.testing import ScriptedProvider
 
 
@@ -132,13 +132,13 @@ def test_who_asks_too_often_is_told_when_to_come_again() -> None:
 
 
 @pytest.fixture
-def tokens(tmp_path: Path) -> TokenBook:
-    return TokenBook(tmp_path / "tokens.json")
+def tokens(tmp_path: Path) -> AccessTokenFile:
+    return AccessTokenFile(tmp_path / "tokens.json")
 
 
 @pytest.fixture
-def give(tokens: TokenBook) -> Callable[..., dict[str, str]]:
-    def give(name: str, scope: TokenScope = TokenScope.CHAT, owner: str = "") -> dict[str, str]:
+def give(tokens: AccessTokenFile) -> Callable[..., dict[str, str]]:
+    def give(name: str, scope: AccessScope = AccessScope.CHAT, owner: str = "") -> dict[str, str]:
         token = tokens.add(name, owner=owner, scope=scope, since="2026-11-17")
         return {"Authorization": f"Bearer {token}"}
 
@@ -146,7 +146,7 @@ def give(tokens: TokenBook) -> Callable[..., dict[str, str]]:
 
 
 @pytest.fixture
-def guarded(tokens: TokenBook) -> Iterator[RunningServer]:
+def guarded(tokens: AccessTokenFile) -> Iterator[RunningServer]:
     """A server that others reach by a name: nobody comes in without a token."""
     rules = {"tokens": str(tokens.path), "hosts": ["chats.example"], "guesses": 5}
     with running("memory:", ScriptedProvider(*["At noon."] * 9), serve=rules) as one:
@@ -167,7 +167,7 @@ def test_nobody_comes_in_without_a_token_where_others_reach_the_server(
 
 
 def test_a_token_that_was_taken_back_lets_nobody_in_from_then_on(
-    guarded: RunningServer, give: Callable[..., dict[str, str]], tokens: TokenBook
+    guarded: RunningServer, give: Callable[..., dict[str, str]], tokens: AccessTokenFile
 ) -> None:
     mine = give("laptop")
     assert guarded.client.get("/v1/conversations", headers=mine).status_code == 200
@@ -190,7 +190,7 @@ def test_who_guesses_tokens_is_held_up_and_who_has_one_is_not(
 def test_each_scope_may_do_what_it_is_for_and_no_more(
     guarded: RunningServer, give: Callable[..., dict[str, str]]
 ) -> None:
-    reads, talks, rules = give("r", TokenScope.READ), give("c", TokenScope.CHAT), give("a", TokenScope.ADMIN)
+    reads, talks, rules = give("r", AccessScope.READ), give("c", AccessScope.CHAT), give("a", AccessScope.ADMIN)
 
     def tell(headers: dict[str, str]) -> list[int]:
         return [
@@ -203,13 +203,17 @@ def test_each_scope_may_do_what_it_is_for_and_no_more(
     assert tell(reads) == [200, 403, 403, 403]
     assert tell(talks) == [200, 201, 403, 403]
     assert tell(rules) == [200, 201, 200, 200]
-    assert tell(give("o", TokenScope.ADMIN, owner="ana")) == [200, 201, 403, 403]
+    assert tell(give("o", AccessScope.ADMIN, owner="ana")) == [200, 201, 403, 403]
 
 
 def test_one_owner_finds_nothing_of_another_by_name_key_or_message(
     guarded: RunningServer, give: Callable[..., dict[str, str]]
 ) -> None:
-    ana, ben, operator = give("ana-laptop", owner="ana"), give("ben-phone", owner="ben"), give("boss", TokenScope.ADMIN)
+    ana, ben, operator = (
+        give("ana-laptop", owner="ana"),
+        give("ben-phone", owner="ben"),
+        give("boss", AccessScope.ADMIN),
+    )
     made = guarded.client.post("/v1/conversations", json={"name": "diary"}, headers=ana).json()
     key = made["conversation"]
     asked = guarded.client.post(
@@ -295,7 +299,7 @@ def test_an_archive_cannot_be_brought_in_over_somebody_elses_conversation(
 
 
 def test_a_model_that_whoever_runs_the_server_never_named_is_asked_for_nobody_else(
-    tokens: TokenBook, give: Callable[..., dict[str, str]]
+    tokens: AccessTokenFile, give: Callable[..., dict[str, str]]
 ) -> None:
     mine = give("laptop", owner="ana")
     with running("memory:", None, serve={"tokens": str(tokens.path)}) as server:

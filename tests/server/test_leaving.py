@@ -12,9 +12,8 @@ import httpx2
 import pytest
 from tests.server.running import RunningServer, running
 
-from lamella.core.messages.delta import Delta, TextDelta
-from lamella.core.messages.request import Request
-from lamella.testing import Line, ScriptedProvider
+from lamella.core.messages import Delta, ModelRequest, TextDelta
+from lamella.testing import ScriptedProvider, ScriptedReply
 
 ASKED = [{"role": "user", "content": "When?"}]
 LONG = 300
@@ -24,10 +23,10 @@ class EndlessProvider(ScriptedProvider):
     """Says how its answer begins, and then nothing for longer than anybody waits."""
 
     def __init__(self) -> None:
-        super().__init__(Line(text="At noon.", chunk=4))
+        super().__init__(ScriptedReply(text="At noon.", chunk_size=4))
         self.said = threading.Event()
 
-    async def stream(self, request: Request) -> AsyncIterator[Delta]:
+    async def stream(self, request: ModelRequest) -> AsyncIterator[Delta]:
         async for delta in super().stream(request):
             yield delta
             if isinstance(delta, TextDelta):

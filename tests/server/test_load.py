@@ -9,19 +9,18 @@ import pytest
 from tests import servers
 from tests.server.running import running
 
-from lamella.core.messages.delta import Delta, Stop, StopReason, TextDelta
-from lamella.core.messages.request import Request
+from lamella.core.messages import Delta, ModelRequest, StopDelta, StopReason, TextDelta
 from lamella.testing import ScriptedProvider
 
 
 class EchoProvider(ScriptedProvider):
     """Repeats the last question word by word, so that whoever hears another's answer knows."""
 
-    async def stream(self, request: Request) -> AsyncIterator[Delta]:
+    async def stream(self, request: ModelRequest) -> AsyncIterator[Delta]:
         for word in request.messages[-1].text.split():
             await asyncio.sleep(0.001)
             yield TextDelta(text=f"{word} ")
-        yield Stop(reason=StopReason.END)
+        yield StopDelta(reason=StopReason.END)
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,11 @@
-"""The page about the server tells true: its requests work, and it has every address, setting and scope."""
+"""The guides to the server work: their requests, programs, commands and settings."""
 
 import json
 import os
 import re
 import shlex
 import subprocess
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,13 +13,11 @@ import httpx2
 import pytest
 from tests.contracts.console import blocks
 from tests.contracts.places import ROOT, doc
-from tests.contracts.tables import rows
 from tests.server.processes import COMMAND, wait_ready
 from tests.server.running import RunningServer, running
 
-from lamella.faces.server.app import make_app
-from lamella.settings import ServeSettings
-from lamella.settings.tokens import TokenScope
+from lamella.settings import HttpServerSettings
+from lamella.settings.model import validate_settings
 from lamella.testing import ScriptedProvider
 
 ADDRESS = "http://127.0.0.1:8765"
@@ -31,8 +30,8 @@ def server() -> Iterator[RunningServer]:
 
 
 def test_every_request_that_the_page_shows_is_answered(server: RunningServer) -> None:
-    shown = re.findall(r"^curl .*$", doc("server.md"), re.MULTILINE)
-    assert len(shown) >= 4
+    shown = re.findall(r"^curl .*$", doc("how-to/run-the-server.md"), re.MULTILINE)
+    assert len(shown) >= 3
     for line in shown:
         told = subprocess.run(
             ["bash", "-c", line.replace(ADDRESS, server.url)], capture_output=True, text=True, check=True
@@ -46,10 +45,10 @@ def find_lines(page: str, command: str) -> list[list[str]]:
     return [shlex.split(line)[1:] for line in re.findall(rf"^lamella {command}.*$", doc(page), re.MULTILINE)]
 
 
-@pytest.mark.parametrize("page", ["server.md", "doors.md", "deploy.md"])
+@pytest.mark.parametrize("page", ["how-to/run-the-server.md", "how-to/existing-clients.md"])
 def test_the_server_starts_as_the_page_starts_it(page: str, tmp_path: Path) -> None:
-    lines = [line for line in find_lines(page, "serve") if "--workers" not in line]
-    assert lines or page == "deploy.md"
+    lines = [line for line in find_lines(page, "serve") if "--model" in line]
+    assert lines
     own = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path), "ANTHROPIC_API_KEY": "sk-of-a-test"}
     for line in lines:
         words = [*COMMAND, *line, "--port", "0"]
@@ -62,44 +61,34 @@ def test_the_server_starts_as_the_page_starts_it(page: str, tmp_path: Path) -> N
             process.communicate(timeout=30)
 
 
-@pytest.mark.parametrize("page", ["server.md", "deploy.md"])
-def test_tokens_are_given_out_listed_and_taken_back_as_the_page_does_it(page: str, tmp_path: Path) -> None:
+def test_token_commands_of_the_guide_succeed(tmp_path: Path) -> None:
     own = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
-    lines = find_lines(page, "tokens")
+    lines = find_lines("how-to/run-the-server.md", "tokens")
     assert lines
     for line in lines:
         told = subprocess.run([*COMMAND, *line], env={**os.environ, **own}, capture_output=True, text=True, check=False)
         assert told.returncode == 0, told.stderr
 
 
-def test_the_error_that_the_page_shows_is_what_is_told() -> None:
-    (shown,) = [block.body for block in blocks(doc("server.md")) if block.language == "json"]
+def test_error_of_the_guide_is_the_error_of_the_server() -> None:
+    (shown,) = [block.body for block in blocks(doc("how-to/run-the-server.md")) if block.language == "json"]
     with running("memory:", ScriptedProvider()) as server:
         assert server.client.get("/v1/conversations/garden").json() == json.loads(shown)
 
 
-def test_every_address_is_told(server: RunningServer) -> None:
-    told = {name for cells in rows(doc("server.md"), under="Addresses") for name in re.findall(r"`([^`]+)`", cells[0])}
-    missing = []
-    for path, operations in make_app(server.state).openapi()["paths"].items():
-        for method in operations:
-            short = path.removeprefix("/v1/conversations/{conversation}").lstrip("/")
-            inner = path.startswith("/v1/conversations/{conversation}")
-            name = f"{method.upper()} {short if inner else path}".strip()
-            if name not in told:
-                missing.append(name)
-    assert missing == []
+def test_settings_of_the_guide_are_valid() -> None:
+    (shown,) = [block.body for block in blocks(doc("how-to/run-the-server.md")) if block.language == "toml"]
+    assert validate_settings(tomllib.loads(shown)).serve != HttpServerSettings()
 
 
-def test_every_setting_of_the_server_is_told_with_its_default() -> None:
-    told = {cells[0].strip("`"): cells[1].strip("`") for cells in rows(doc("server.md"), under="Settings")}
-
-    def tell(value: object) -> str:
-        return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
-
-    usual = ServeSettings()
-    assert told == {name: tell(getattr(usual, name)) for name in ServeSettings.__struct_fields__}
-
-
-def test_every_scope_is_told() -> None:
-    assert [cells[0].strip("`") for cells in rows(doc("server.md"), under="Who may come in")] == list(TokenScope)
+def test_programs_of_the_guide_to_existing_clients_get_an_answer() -> None:
+    shown = [block.body for block in blocks(doc("how-to/existing-clients.md")) if block.language == "py"]
+    programs = [body for body in shown if body.startswith("import")]
+    assert len(programs) == 2
+    with running("memory:", ScriptedProvider("In March.", "In March.")) as server:
+        for body in programs:
+            printed: list[str] = []
+            names: dict[str, object] = {"print": printed.append}
+            exec(compile(body.replace(ADDRESS, server.url), "page", "exec"), names)
+            getattr(names["client"], "close")()  # noqa: B009 - of a client whose type only the page knows
+            assert printed == ["In March."]

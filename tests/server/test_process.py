@@ -86,7 +86,7 @@ def test_a_server_that_cannot_be_started_says_why(tmp_path: Path, words: list[st
 
 
 def test_a_server_whose_packages_are_missing_names_the_extra(tmp_path: Path) -> None:
-    line = "import sys; sys.modules['fastapi'] = None; from lamella.faces.cli import main; sys.exit(main(['serve']))"
+    line = "import sys; sys.modules['fastapi'] = None; from lamella.cli import main; sys.exit(main(['serve']))"
     ended = subprocess.run(
         [sys.executable, "-c", line], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
     )

@@ -10,10 +10,10 @@ import httpx2
 import pytest
 from tests.server.running import HeldProvider, RunningServer, read_events, running
 
-from lamella.errors import OverloadedError
-from lamella.testing import Line, ScriptedProvider
+from lamella.errors import ProviderOverloadedError
+from lamella.testing import ScriptedProvider, ScriptedReply
 
-SLOW = Line(text="At noon, as on most days.", chunk=5, delay=0.1)
+SLOW = ScriptedReply(text="At noon, as on most days.", chunk_size=5, delay=0.1)
 
 
 @pytest.fixture
@@ -149,7 +149,7 @@ def test_a_client_that_comes_back_within_the_grace_hears_the_rest(server: Runnin
 
 
 def test_a_client_that_reads_nothing_is_given_up_and_the_whole_answer_is_in_the_log() -> None:
-    long = Line(text="At noon, as on most days. " * 80_000, chunk=20_000)
+    long = ScriptedReply(text="At noon, as on most days. " * 80_000, chunk_size=20_000)
     with running("memory:", ScriptedProvider(long), serve={"unread_seconds": 0.3}) as server:
         key = server.begin("unread")
         url = httpx2.URL(server.url)
@@ -186,7 +186,7 @@ def _read_some(client: socket.socket) -> bytes:
 
 
 def test_an_error_before_anything_is_written_down_has_its_status_and_one_after_that_is_the_last_event() -> None:
-    broken = Line(text="At n", error=OverloadedError("Too much to do.", hint="Wait."))
+    broken = ScriptedReply(text="At n", error=ProviderOverloadedError("Too much to do.", hint="Wait."))
     with running("memory:", ScriptedProvider(broken)) as server:
         key = server.begin("errors", settings={"window": 300, "reserve": 50})
         large = server.client.post(f"/v1/conversations/{key}/messages", json={"text": "word " * 2_000})
@@ -201,7 +201,7 @@ def test_an_error_before_anything_is_written_down_has_its_status_and_one_after_t
 
 def test_a_server_that_is_stopped_keeps_what_was_said_and_another_tells_the_rest(tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path / 'chats.db'}"
-    script = ScriptedProvider(Line(text="At noon, as on most days.", chunk=5, delay=0.3))
+    script = ScriptedProvider(ScriptedReply(text="At noon, as on most days.", chunk_size=5, delay=0.3))
     with running(store, script, serve={"stop_seconds": 0}) as server:
         key = server.begin("tides")
         stream = server.client.stream("POST", f"/v1/conversations/{key}/messages", json={"text": "When?"})
@@ -222,7 +222,9 @@ def test_a_server_that_is_stopped_keeps_what_was_said_and_another_tells_the_rest
 
 def test_a_question_that_was_left_open_says_so_and_goes_on_when_asked(tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path / 'chats.db'}"
-    with running(store, ScriptedProvider(Line(error=OverloadedError("Too much.", hint="Wait.", wait=999.0)))) as server:
+    with running(
+        store, ScriptedProvider(ScriptedReply(error=ProviderOverloadedError("Too much.", hint="Wait.", wait=999.0)))
+    ) as server:
         key = server.begin("open")
         with server.client.stream("POST", f"/v1/conversations/{key}/messages", json={"text": "When?"}) as answer:
             events = list(read_events(answer.iter_lines()))
@@ -251,7 +253,7 @@ def test_tools_that_the_client_runs_come_back_in_the_end_and_their_results_go_on
     from lamella import ToolCall
 
     call = ToolCall(id="c1", name="tide_table", arguments='{"day": "today"}')
-    with running("memory:", ScriptedProvider(Line(calls=(call,)), "At noon.")) as server:
+    with running("memory:", ScriptedProvider(ScriptedReply(calls=(call,)), "At noon.")) as server:
         key = server.begin("tools")
         tools = [{"name": "tide_table", "description": "Tides.", "parameters": {"type": "object"}}]
         asked = server.ask(key, "When?", tools=tools)

@@ -18,8 +18,7 @@ from schemathesis.specs.openapi.checks import (
 )
 from tests.server.running import RunningServer, running
 
-from lamella.core.messages.delta import Delta, Stop, StopReason, TextDelta
-from lamella.core.messages.request import Request
+from lamella.core.messages import Delta, ModelRequest, StopDelta, StopReason, TextDelta
 from lamella.testing import ScriptedProvider
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
@@ -30,9 +29,9 @@ ERASE = ("DELETE", "/v1/conversations/{conversation}")
 class PatientProvider(ScriptedProvider):
     """Says the same for as often as it is asked."""
 
-    async def stream(self, request: Request) -> AsyncIterator[Delta]:
+    async def stream(self, request: ModelRequest) -> AsyncIterator[Delta]:
         yield TextDelta(text="At noon.")
-        yield Stop(reason=StopReason.END)
+        yield StopDelta(reason=StopReason.END)
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,7 @@ import pytest
 from tests import servers
 from tests.server.running import HeldProvider, RunningServer, read_events, running
 
-from lamella.core.messages.delta import Delta, Stop, StopReason, TextDelta
-from lamella.core.messages.request import Request
+from lamella.core.messages import Delta, ModelRequest, StopDelta, StopReason, TextDelta
 from lamella.testing import ScriptedProvider
 
 SLOW = "At noon, as on most days."
@@ -82,13 +81,13 @@ class WaveringProvider(ScriptedProvider):
         self._name = name
         self.summaries = 0
 
-    async def stream(self, request: Request) -> AsyncIterator[Delta]:
+    async def stream(self, request: ModelRequest) -> AsyncIterator[Delta]:
         if "Summarise this" in request.messages[-1].text:
             self.summaries += 1
             yield TextDelta(text=f"- They talked of tides, {self._name}, once more, {'and ' * self.summaries}so on.")
         else:
             yield TextDelta(text="It is so. " + "because of that " * 80)
-        yield Stop(reason=StopReason.END)
+        yield StopDelta(reason=StopReason.END)
 
 
 def test_what_was_planned_on_one_server_is_done_on_the_other_word_for_word() -> None:

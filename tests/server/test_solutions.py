@@ -12,9 +12,8 @@ import httpx2
 import pytest
 from tests.server.running import MODEL, RunningServer, running
 
-from lamella.core.messages.delta import Delta, Stop, StopReason, TextDelta
-from lamella.core.messages.request import Request
-from lamella.settings.tokens import TokenBook, TokenScope
+from lamella.core.messages import Delta, ModelRequest, StopDelta, StopReason, TextDelta
+from lamella.settings.tokens import AccessScope, AccessTokenFile
 from lamella.testing import ScriptedProvider
 
 SOLUTIONS = ("/v1/solution", "/Unfold/New/solution")
@@ -117,12 +116,12 @@ class HeldProvider(ScriptedProvider):
         super().__init__()
         self.begun, self.may_end = threading.Event(), threading.Event()
 
-    async def stream(self, request: Request) -> AsyncIterator[Delta]:
+    async def stream(self, request: ModelRequest) -> AsyncIterator[Delta]:
         yield TextDelta(text="It wa")
         self.begun.set()
         await asyncio.to_thread(self.may_end.wait, 10)
         yield TextDelta(text="ters.")
-        yield Stop(reason=StopReason.END)
+        yield StopDelta(reason=StopReason.END)
 
 
 def test_while_a_solution_is_under_way_others_are_refused_and_it_can_be_stopped() -> None:
@@ -147,9 +146,9 @@ def test_while_a_solution_is_under_way_others_are_refused_and_it_can_be_stopped(
 
 @pytest.fixture
 def give(tmp_path: Path) -> Callable[..., dict[str, str]]:
-    book = TokenBook(tmp_path / "tokens.json")
+    book = AccessTokenFile(tmp_path / "tokens.json")
 
-    def give(name: str, scope: TokenScope = TokenScope.CHAT, owner: str = "") -> dict[str, str]:
+    def give(name: str, scope: AccessScope = AccessScope.CHAT, owner: str = "") -> dict[str, str]:
         return {"Authorization": f"Bearer {book.add(name, owner=owner, scope=scope, since='2026-11-17')}"}
 
     return give
@@ -171,7 +170,7 @@ def test_owners_and_scopes_hold(tmp_path: Path, give: Callable[..., dict[str, st
         # A key of somebody else's is a name like any other, of a conversation of one's own.
         assert ask(ben, conversation=hers).json().get("conversation") != hers
         assert len(server.client.get(f"/v1/conversations/{hers}", headers=ana).json()["turns"]) == 1
-        reads = give("r", TokenScope.READ)
+        reads = give("r", AccessScope.READ)
         assert [ask(reads, path).status_code for path in (*SOLUTIONS, *FILTERS)] == [403] * 4
         assert ask({}).status_code == 401
 

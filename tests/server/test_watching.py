@@ -14,9 +14,9 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from tests.server.running import RunningServer, running
 
 from lamella import ToolCall
-from lamella.core.messages.usage import Usage
-from lamella.faces.server.watching.traces import end_answer, start_answer
-from lamella.testing import Line, ScriptedProvider
+from lamella.core.messages import Usage
+from lamella.server.observability import finish_answer_span, start_answer_span
+from lamella.testing import ScriptedProvider, ScriptedReply
 
 SECRET = "The heron's name is Ottokar."
 USAGE = Usage(plain=20, read=80, write=5, output=7)
@@ -29,7 +29,7 @@ def server() -> Iterator[RunningServer]:
         provider = TracerProvider()
         provider.add_span_processor(SimpleSpanProcessor(EXPORTER))
         trace.set_tracer_provider(provider)
-    lines = [Line(text=f"{SECRET}\nForged line", usage=USAGE)] * 20
+    lines = [ScriptedReply(text=f"{SECRET}\nForged line", usage=USAGE)] * 20
     with running("memory:", ScriptedProvider(*lines), serve={"preview": False}) as one:
         yield one
 
@@ -154,7 +154,9 @@ def test_every_call_of_a_turn_counts_and_what_is_written_for_an_hour_is_written(
     del server  # whose spans are collected
     call = ToolCall(id="c1", name="list_notes", arguments="{}")
     usage = Usage(plain=100, read=10, write=3, write_long=40, output=9)
-    script = ScriptedProvider(Line(text="Let me look.", calls=(call,), usage=usage), Line(text="Three.", usage=usage))
+    script = ScriptedProvider(
+        ScriptedReply(text="Let me look.", calls=(call,), usage=usage), ScriptedReply(text="Three.", usage=usage)
+    )
     EXPORTER.clear()
     with running("memory:", script, vault=Path("examples/vault")) as one:
         one.ask(one.begin("rounds"), "How many notes are there?", runner="agent")
@@ -170,9 +172,9 @@ def test_every_call_of_a_turn_counts_and_what_is_written_for_an_hour_is_written(
 
 def test_a_place_with_a_password_in_it_is_told_to_nobody(server: RunningServer) -> None:
     del server  # whose spans are collected
-    span = start_answer("key", "")
+    span = start_answer_span("key", "")
     EXPORTER.clear()
-    end_answer(span, {"model": "openai-compatible:http://me:hush@127.0.0.1:9/v1#spy"}, failed=None)
+    finish_answer_span(span, {"model": "openai-compatible:http://me:hush@127.0.0.1:9/v1#spy"}, error=None)
     (told,) = EXPORTER.get_finished_spans()
     attributes = told.attributes or {}
     assert (attributes["gen_ai.provider.name"], attributes["gen_ai.request.model"]) == ("openai-compatible", "spy")
@@ -184,7 +186,7 @@ def test_a_place_with_a_password_in_it_is_told_to_nobody(server: RunningServer) 
 )
 def test_every_call_is_in_the_metrics_also_those_that_gave_no_answer(runner: str, turns: int) -> None:
     """Summaries of turns and of a plan, whoever answers: the figures are those of the ledger, to the last token."""
-    script = ScriptedProvider(*[Line(text="It is so. " + "because of that " * 80, usage=USAGE)] * 200)
+    script = ScriptedProvider(*[ScriptedReply(text="It is so. " + "because of that " * 80, usage=USAGE)] * 200)
     with running("memory:", script, vault=Path("examples/vault")) as server:
         settings = {"window": 6_000, "reserve": 0, "layout": "in_place", "compaction": {"steps": ["summary"]}}
         key = server.begin("summed", settings=settings)

@@ -9,7 +9,7 @@ import pytest
 from tests.server.running import RunningServer, running
 from tests.server.test_solutions import HeldProvider
 
-from lamella.settings.tokens import TokenBook, TokenScope
+from lamella.settings.tokens import AccessScope, AccessTokenFile
 from lamella.testing import ScriptedProvider
 
 FIELDS = {"problem": "Desks are booked twice.", "goals": ["No desk is booked twice."]}
@@ -147,13 +147,13 @@ def test_while_a_turn_is_under_way_nothing_is_done_about_a_stage() -> None:
 
 
 def test_owners_and_scopes_hold_for_work_in_stages(tmp_path: Path) -> None:
-    book = TokenBook(tmp_path / "tokens.json")
+    book = AccessTokenFile(tmp_path / "tokens.json")
 
-    def give(name: str, scope: TokenScope, owner: str) -> dict[str, str]:
+    def give(name: str, scope: AccessScope, owner: str) -> dict[str, str]:
         return {"Authorization": f"Bearer {book.add(name, owner=owner, scope=scope, since='2026-11-17')}"}
 
-    ana, ben = give("ana", TokenScope.CHAT, "ana"), give("ben", TokenScope.CHAT, "ben")
-    reads = give("reader", TokenScope.READ, "ana")
+    ana, ben = give("ana", AccessScope.CHAT, "ana"), give("ben", AccessScope.CHAT, "ben")
+    reads = give("reader", AccessScope.READ, "ana")
     with running("memory:", ScriptedProvider(), serve={"tokens": str(book.path), "hosts": ["chats.example"]}) as server:
         ask = server.client.request
         key = ask("POST", "/v1/conversations", json={"name": "desks"}, headers=ana).json()["conversation"]

@@ -3,16 +3,16 @@
 import json
 from collections.abc import Mapping
 
-from lamella.core.log.records import EventKind, Record, Written
+from lamella.core.log.events.kinds import EventBatch, EventKind, EventRecord
 from lamella.core.text.content import canonical_json
 
 
-def write_raw(kind: EventKind, at: str, **body: object) -> Written:
+def write_raw(kind: EventKind, at: str, **body: object) -> EventBatch:
     """An event with any body."""
-    return Written(records=(Record(kind=kind, at=at, body=canonical_json(body)),))
+    return EventBatch(records=(EventRecord(kind=kind, at=at, body=canonical_json(body)),))
 
 
-def parse_body(record: Record) -> Mapping[str, object]:
+def parse_body(record: EventRecord) -> Mapping[str, object]:
     """A body as plain data."""
     body = json.loads(record.body)
     assert isinstance(body, dict)

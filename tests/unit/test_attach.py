@@ -11,10 +11,10 @@ from lamella import (
     Conversation,
     Dataview,
     Folder,
+    Image,
     Note,
     Office,
     Pdf,
-    Picture,
     Selection,
     Tag,
     Tool,
@@ -24,10 +24,9 @@ from lamella import (
     WebTab,
     YouTube,
 )
-from lamella.adapters.archive.attachments import AttachmentIn, read_attachment
-from lamella.attach import Attachment, describe_file, knows_ending
-from lamella.core.artifacts.model import Kind
-from lamella.core.artifacts.wanted import Wanted
+from lamella.archive.attachments import AttachmentIn, parse_attachment
+from lamella.attach import Attachment, attachment_for_path, has_known_extension
+from lamella.core.artifacts.model import ArtifactKind, UnresolvedAttachment
 from lamella.errors import ArtifactError, SettingError
 
 PAIRS: list[tuple[Attachment, dict[str, object]]] = [
@@ -51,51 +50,51 @@ PAIRS: list[tuple[Attachment, dict[str, object]]] = [
     ),
     (Selection(url="https://e.org", text="A"), {"kind": "web_selection", "url": "https://e.org", "text": "A"}),
     (Unknown(text="A"), {"kind": "unknown", "text": "A"}),
-    (Picture(path="a.png"), {"kind": "image", "path": "a.png"}),
+    (Image(path="a.png"), {"kind": "image", "path": "a.png"}),
 ]
 
 
 @pytest.mark.parametrize(("one", "written"), PAIRS, ids=[str(written["kind"]) for _, written in PAIRS])
 def test_an_attachment_is_what_a_transcript_would_make_of_it(one: Attachment, written: dict[str, object]) -> None:
-    assert one.attachment() == read_attachment(AttachmentIn.model_validate(written))
+    assert one.to_artifact() == parse_attachment(AttachmentIn.model_validate(written))
 
 
 def test_a_policy_that_does_not_exist_is_refused() -> None:
     with pytest.raises(SettingError, match="no policy 'glue'") as caught:
-        Note(path="a.md", text="A", policy="glue").attachment()
+        Note(path="a.md", text="A", policy="glue").to_artifact()
     assert "follow, snapshot, pin" in caught.value.hint
 
 
 def test_a_picture_needs_its_bytes_its_path_or_its_address() -> None:
     with pytest.raises(ArtifactError, match="no data, path or url"):
-        Picture().attachment()
-    assert Picture(path="a.png").attachment() == Wanted(kind=Kind.IMAGE, name="a.png")
+        Image().to_artifact()
+    assert Image(path="a.png").to_artifact() == UnresolvedAttachment(kind=ArtifactKind.IMAGE, name="a.png")
     for url in ("https://e.org/a", "data:image/png;base64,AAAA"):
-        assert Picture(url=url).attachment() == Wanted(kind=Kind.IMAGE, name=url)
+        assert Image(url=url).to_artifact() == UnresolvedAttachment(kind=ArtifactKind.IMAGE, name=url)
 
 
 @pytest.mark.parametrize(
     ("picture", "why"),
     [
-        (Picture(url="https://e.org/a", path="a.png"), "a url and something else"),
-        (Picture(url="https://e.org/a", data=b"x"), "a url and something else"),
-        (Picture(url="file:///etc/passwd"), "file:///etc/passwd is no address of a picture"),
-        (Picture(url="a.png"), "a.png is no address of a picture"),
+        (Image(url="https://e.org/a", path="a.png"), "a url and something else"),
+        (Image(url="https://e.org/a", data=b"x"), "a url and something else"),
+        (Image(url="file:///etc/passwd"), "file:///etc/passwd is no address of a picture"),
+        (Image(url="a.png"), "a.png is no address of a picture"),
     ],
 )
-def test_an_address_of_a_picture_stands_alone_and_leads_to_the_web_or_to_letters(picture: Picture, why: str) -> None:
+def test_an_address_of_a_picture_stands_alone_and_leads_to_the_web_or_to_letters(picture: Image, why: str) -> None:
     with pytest.raises(ArtifactError, match=why) as caught:
-        picture.attachment()
+        picture.to_artifact()
     assert caught.value.hint
 
 
 def test_the_bytes_of_a_picture_are_read_when_it_is_asked_with() -> None:
-    given = Picture(data=png(3, 2), title="Plan")
-    assert given.attachment().data == png(3, 2)
+    given = Image(data=png(3, 2), title="Plan")
+    assert given.to_artifact().data == png(3, 2)
     turn = Conversation().ask("Look", attach=[given])
     assert [image.width for image in turn.messages[-1].images] == [3]
     with pytest.raises(BadInputError, match="Plan is not a picture that models take"):
-        Conversation().ask("Look", attach=[Picture(data=b"no", title="Plan")])
+        Conversation().ask("Look", attach=[Image(data=b"no", title="Plan")])
 
 
 @pytest.mark.parametrize(
@@ -106,12 +105,12 @@ def test_the_bytes_of_a_picture_are_read_when_it_is_asked_with() -> None:
         ("x.canvas", Canvas(path="x.canvas")),
         ("x.tar.py", Code(path="x.tar.py")),
         ("x.docx", Office(path="x.docx")),
-        ("x.JPG", Picture(path="x.JPG")),
+        ("x.JPG", Image(path="x.JPG")),
     ],
 )
 def test_a_file_is_known_by_what_its_name_ends_in(path: str, one: Attachment) -> None:
-    assert knows_ending(path)
-    assert describe_file(path) == one
+    assert has_known_extension(path)
+    assert attachment_for_path(path) == one
 
 
 @pytest.mark.parametrize(
@@ -124,11 +123,11 @@ def test_a_file_is_known_by_what_its_name_ends_in(path: str, one: Attachment) ->
     ],
 )
 def test_a_file_whose_name_says_nothing_is_a_note_or_if_it_ends_in_something_code(path: str, one: Attachment) -> None:
-    assert not knows_ending(path)
-    assert describe_file(path) == one
+    assert not has_known_extension(path)
+    assert attachment_for_path(path) == one
 
 
 def test_a_tool_result_and_a_tool_are_made_with_sorted_arguments() -> None:
-    result = ToolResult(name="t", arguments={"b": 1, "a": 2}, output="x").attachment()
+    result = ToolResult(name="t", arguments={"b": 1, "a": 2}, output="x").to_artifact()
     assert result.source.arguments == '{"a":2,"b":1}'
-    assert Tool(name="t", parameters={"b": 1, "a": 2}).definition().parameters == '{"a":2,"b":1}'
+    assert Tool(name="t", parameters={"b": 1, "a": 2}).to_definition().parameters == '{"a":2,"b":1}'

@@ -16,7 +16,9 @@ def test_every_name_is_there_and_listed() -> None:
 
 
 def test_a_name_brings_only_what_it_needs() -> None:
-    code = "from lamella.wiring import mask; import sys; print(*sys.modules)"
+    code = "from lamella.wiring import mask_secrets; import sys; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert "lamella.settings.masks" in loaded
-    assert [name for name in loaded if name.startswith(("lamella.core", "lamella.engine", "lamella.adapters"))] == []
+    assert "lamella.settings.model" in loaded
+    assert [
+        name for name in loaded if name.startswith(("lamella.conversation", "lamella.providers", "lamella.stores"))
+    ] == []

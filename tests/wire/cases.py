@@ -7,9 +7,7 @@ from typing import Any
 from tests.wire.kinds import WIRES, Wire
 from tests.wire.material import DOT, READ, ROUND, SEARCH, answered, ask, assistant, grown, note, reply_to, system, user
 
-from lamella.core.messages.delta import NativeReply, ToolCall
-from lamella.core.messages.request import Request
-from lamella.core.messages.rounds import ToolOutput, ToolRound
+from lamella.core.messages import ModelRequest, ProviderReply, ToolCall, ToolOutput, ToolRound
 from lamella.core.values import replace
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -60,7 +58,7 @@ LAST = ToolRound(
 )
 
 
-def cases(wire: Wire) -> dict[str, Request]:
+def cases(wire: Wire) -> dict[str, ModelRequest]:
     """One request per shape a conversation can have."""
     model = wire.model
     library = (note("tides", 1_500), note("moon", 1_500))
@@ -75,21 +73,21 @@ def cases(wire: Wire) -> dict[str, Request]:
     unanswered = ask(system(), user("Hello?"), assistant(""), user("Is anyone there?"), model=model)
     asked = ask(system(), user("When is high tide?"), model=model)
     rounds = grown(answered(replace(asked, tools=(SEARCH, READ)), ROUND, MANY), "At noon.", "And low tide?")
-    native = NativeReply(format=wire.name, json=json.dumps(NATIVE[wire.name]))
-    carried = answered(replace(asked, tools=(SEARCH,)), replace(ROUND, carried=native))
+    native = ProviderReply(format=wire.name, json=json.dumps(NATIVE[wire.name]))
+    carried = answered(replace(asked, tools=(SEARCH,)), replace(ROUND, provider_reply=native))
     return {
         "plain": plain,
-        "library": replace(long, compare="previous-reply", pause=1_200.0),
+        "library": replace(long, previous_reply_id="previous-reply", expected_pause=1_200.0),
         "tools": answered(replace(long, tools=(SEARCH, READ)), ROUND),
         "rounds": rounds,
         "running": answered(rounds, LAST),
         "carried": grown(carried, "At noon.", "And low tide?"),
         "steered": replace(plain, temperature=0.2, effort="low"),
-        "unanswered": replace(unanswered, extras='{"temperature": 0}'),
+        "unanswered": replace(unanswered, extra_fields_json='{"temperature": 0}'),
     }
 
 
-def sent(wire: Wire, request: Request) -> dict[str, Any]:
+def sent(wire: Wire, request: ModelRequest) -> dict[str, Any]:
     """A request's body as the server received it."""
     with wire.serve() as server:
         reply_to(wire.connect(server.url + wire.root, wire.key, 10.0), request)

@@ -12,11 +12,11 @@ from tests.wire.openai_responses_server import responses_server
 from tests.wire.script import Act, Fail
 from tests.wire.serving import Loopback
 
-from lamella.adapters.providers.anthropic.send import AnthropicProvider
-from lamella.adapters.providers.gemini.send import GeminiProvider
-from lamella.adapters.providers.openai_chat.send import OpenAIChatProvider
-from lamella.adapters.providers.openai_responses.send import OpenAIResponsesProvider
-from lamella.ports import ChatProvider
+from lamella.ports import ModelProvider
+from lamella.providers.anthropic import AnthropicProvider
+from lamella.providers.gemini import GeminiProvider
+from lamella.providers.openai_chat import OpenAIChatProvider
+from lamella.providers.openai_responses import OpenAIResponsesProvider
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +27,7 @@ class Wire:
     model: str
     key: str
     serve: Callable[..., AbstractContextManager[Loopback]]
-    connect: Callable[..., ChatProvider]
+    connect: Callable[..., ModelProvider]
     root: str
     rate_limit: Act
     overload: Act
@@ -37,20 +37,20 @@ class Wire:
     misled: dict[str, object]
 
 
-def _anthropic(url: str, key: str, patience: float) -> ChatProvider:
-    return AnthropicProvider(key=key, address=url, patience=patience)
+def _anthropic(url: str, key: str, patience: float) -> ModelProvider:
+    return AnthropicProvider(key=key, address=url, timeout=patience)
 
 
-def _openai_chat(url: str, key: str, patience: float) -> ChatProvider:
-    return OpenAIChatProvider(key=key, address=url, patience=patience)
+def _openai_chat(url: str, key: str, patience: float) -> ModelProvider:
+    return OpenAIChatProvider(key=key, address=url, timeout=patience)
 
 
-def _openai_responses(url: str, key: str, patience: float) -> ChatProvider:
-    return OpenAIResponsesProvider(key=key, address=url, patience=patience)
+def _openai_responses(url: str, key: str, patience: float) -> ModelProvider:
+    return OpenAIResponsesProvider(key=key, address=url, timeout=patience)
 
 
-def _gemini(url: str, key: str, patience: float) -> ChatProvider:
-    return GeminiProvider(key=key, address=url, patience=patience)
+def _gemini(url: str, key: str, patience: float) -> ModelProvider:
+    return GeminiProvider(key=key, address=url, timeout=patience)
 
 
 WIRES = (

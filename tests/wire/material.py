@@ -3,14 +3,22 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 
-from lamella.core.artifacts.model import Image, ToolDefinition
-from lamella.core.messages.delta import Delta, Reply, ToolCall, fold_deltas
-from lamella.core.messages.headings import LIBRARY_HEADING
-from lamella.core.messages.model import Message, Role
-from lamella.core.messages.request import Request
-from lamella.core.messages.rounds import ToolOutput, ToolRound, round_messages
+from lamella.core.artifacts.model import ImageData, ToolDefinition
+from lamella.core.messages import (
+    LIBRARY_HEADING,
+    Delta,
+    Message,
+    ModelReply,
+    ModelRequest,
+    Role,
+    ToolCall,
+    ToolOutput,
+    ToolRound,
+    reply_from_deltas,
+    round_messages,
+)
 from lamella.core.values import replace
-from lamella.ports import ChatProvider
+from lamella.ports import ModelProvider
 
 SEARCH = ToolDefinition(
     name="search",
@@ -18,7 +26,7 @@ SEARCH = ToolDefinition(
     parameters='{"properties":{"q":{"type":"string"}},"required":["q"],"type":"object"}',
 )
 READ = ToolDefinition(name="read", description="Read a note.", parameters='{"properties":{},"type":"object"}')
-DOT = Image(media_type="image/png", data=b"\x89PNG dot", width=1, height=1, hash="d07")
+DOT = ImageData(media_type="image/png", data=b"\x89PNG dot", width=1, height=1, hash="d07")
 ROUND = ToolRound(
     text="Let me look.",
     calls=(ToolCall(id="call_1", name="search", arguments='{"q":"tides"}'),),
@@ -31,7 +39,7 @@ def system(*shelf: str, instructions: str = "You are terse.") -> Message:
     return Message(role=Role.SYSTEM, pieces=(head, *shelf))
 
 
-def user(text: str, *images: Image) -> Message:
+def user(text: str, *images: ImageData) -> Message:
     return Message(role=Role.USER, pieces=(text,), images=images)
 
 
@@ -45,27 +53,27 @@ def note(name: str, size: int = 0) -> str:
     return f"<note>\n{(body * (size // len(body) + 1))[: max(size, len(body))]}\n</note>\n"
 
 
-def ask(*messages: Message, model: str) -> Request:
-    return Request(model=model, messages=messages, answer=800, conversation="harbour")
+def ask(*messages: Message, model: str) -> ModelRequest:
+    return ModelRequest(model=model, messages=messages, max_output_tokens=800, conversation="harbour")
 
 
-def grown(request: Request, reply: str, question: str) -> Request:
+def grown(request: ModelRequest, reply: str, question: str) -> ModelRequest:
     """The next turn of a conversation whose messages all stay."""
     return replace(request, messages=(*request.messages, assistant(reply), user(question)))
 
 
-def answered(request: Request, *rounds: ToolRound) -> Request:
+def answered(request: ModelRequest, *rounds: ToolRound) -> ModelRequest:
     """The same request after rounds of tools."""
     added = (message for one in rounds for message in round_messages(one))
     return replace(request, messages=(*request.messages, *added))
 
 
-def round_of(reply: Reply, *outputs: ToolOutput) -> ToolRound:
+def round_of(reply: ModelReply, *outputs: ToolOutput) -> ToolRound:
     """A reply with what its calls gave back."""
-    return ToolRound(text=reply.text, calls=reply.calls, carried=reply.carried, outputs=outputs)
+    return ToolRound(text=reply.text, calls=reply.calls, provider_reply=reply.provider_reply, outputs=outputs)
 
 
-def collect(provider: ChatProvider, request: Request) -> list[Delta]:
+def collect(provider: ModelProvider, request: ModelRequest) -> list[Delta]:
     """Every delta of one answer; the provider is closed afterwards."""
 
     async def run() -> list[Delta]:
@@ -77,8 +85,8 @@ def collect(provider: ChatProvider, request: Request) -> list[Delta]:
     return asyncio.run(run())
 
 
-def reply_to(provider: ChatProvider, request: Request) -> Reply:
-    reply = fold_deltas(collect(provider, request))
+def reply_to(provider: ModelProvider, request: ModelRequest) -> ModelReply:
+    reply = reply_from_deltas(collect(provider, request))
     assert reply is not None
     return reply
 

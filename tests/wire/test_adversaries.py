@@ -10,18 +10,17 @@ from tests.wire.kinds import WIRES, Wire
 from tests.wire.material import ask, user
 from tests.wire.serving import Flow, Loopback, Outcome, Plain, json_answer, serve
 
-from lamella.core.messages.delta import Delta, Stop, StopReason, TextDelta
-from lamella.core.messages.usage import Usage
-from lamella.engine.sending.deltas import read_answer
+from lamella.conversation.stream import stream_checked_deltas
+from lamella.core.messages import Delta, StopDelta, StopReason, TextDelta, Usage
 from lamella.errors import (
-    AddressError,
-    KeyRefusedError,
+    AuthenticationError,
+    InvalidReplyError,
     LamellaError,
-    ModelMissingError,
-    OverloadedError,
+    ModelNotFoundError,
     ProviderError,
-    RateLimitedError,
-    ReplyBrokenError,
+    ProviderOverloadedError,
+    RateLimitError,
+    WrongEndpointError,
 )
 
 TEXT = "Gr\u00fc\u00df dich \U0001f600"
@@ -157,7 +156,7 @@ def test_an_answer_that_is_whole_is_whole_however_it_comes(wire: Wire, how: str)
     heard = hear(wire, WHOLE[how](STREAMS[wire.name]), patience=2.0 if how == "never closed" else 10.0)
     assert heard.error is None
     assert heard.text == TEXT
-    assert [delta.reason for delta in heard.deltas if isinstance(delta, Stop)] == [StopReason.END]
+    assert [delta.reason for delta in heard.deltas if isinstance(delta, StopDelta)] == [StopReason.END]
     assert [(delta.plain, delta.output) for delta in heard.deltas if isinstance(delta, Usage)] == [(5, 2)]
 
 
@@ -196,10 +195,10 @@ def test_an_error_that_comes_as_a_success_is_told_in_its_own_words(wire: Wire, e
 def test_a_page_that_comes_as_a_success_is_a_wrong_address(wire: Wire) -> None:
     page = b"<!DOCTYPE html><html><title>x</title><style>a{}</style><h1>Log in</h1> to go on</html>"
     heard = hear(wire, Plain(body=page, headers={"content-type": "text/html; charset=utf-8"}))
-    assert type(heard.error) is AddressError
+    assert type(heard.error) is WrongEndpointError
     assert str(heard.error).endswith("no answer: Log in to go on.")
     empty = hear(wire, Plain(body=b"", headers={"content-type": "application/json"}))
-    assert type(empty.error) is AddressError
+    assert type(empty.error) is WrongEndpointError
     assert str(empty.error).endswith("answered with nothing.")
 
 
@@ -222,7 +221,7 @@ def test_an_error_page_is_told_without_its_tags(wire: Wire) -> None:
 )
 def test_a_wait_is_said_in_seconds_that_can_be_read(wire: Wire, after: str, wait: float | None, hint: str) -> None:
     heard = hear(wire, json_answer({"error": {"message": "Slow."}}, status=429, headers={"retry-after": after}))
-    assert isinstance(heard.error, RateLimitedError)
+    assert isinstance(heard.error, RateLimitError)
     assert (heard.error.wait, heard.error.hint) == (wait, hint)
 
 
@@ -251,12 +250,12 @@ def test_an_answer_in_one_piece_from_a_server_that_cannot_stream_is_an_answer(na
     assert heard.text == TEXT
     assert isinstance(heard.deltas[-2], Usage)
     assert heard.deltas[-2].plain == 5
-    assert isinstance(heard.deltas[-1], Stop)
+    assert isinstance(heard.deltas[-1], StopDelta)
 
 
 def test_something_in_one_piece_that_is_no_answer_is_shown(wire: Wire) -> None:
     heard = hear(wire, json_answer({"hello": "world"}))
-    assert type(heard.error) is ReplyBrokenError
+    assert type(heard.error) is InvalidReplyError
     assert '{"hello": "world"}' in str(heard.error)
 
 
@@ -279,8 +278,10 @@ def test_requests_one_after_the_other_use_one_connection(wire: Wire) -> None:
         provider = wire.connect(url + wire.root, wire.key, 5.0)
         for _ in range(3):
             async with asyncio.timeout(LONGEST):
-                deltas = [delta async for delta in read_answer(provider, ask(user("Hello"), model=wire.model))]
-            assert isinstance(deltas[-1], Stop)
+                deltas = [
+                    delta async for delta in stream_checked_deltas(provider, ask(user("Hello"), model=wire.model))
+                ]
+            assert isinstance(deltas[-1], StopDelta)
         await provider.close()
 
     with serve(lambda _: Flow(chunks=chunks, pace=0.02), Loopback()) as server:
@@ -292,18 +293,18 @@ def test_requests_one_after_the_other_use_one_connection(wire: Wire) -> None:
 def test_a_stream_that_is_never_closed_is_waited_for_only_for_a_moment(name: str) -> None:
     heard = hear(find(name), Flow(chunks=STREAMS[name], hangs=True), patience=30.0)
     assert (heard.text, heard.error) == (TEXT, None)
-    assert isinstance(heard.deltas[-1], Stop)
+    assert isinstance(heard.deltas[-1], StopDelta)
 
 
 @pytest.mark.parametrize(
     ("error", "kind"),
     [
-        ({"code": 429, "message": "Slow."}, RateLimitedError),
-        ({"code": "429", "message": "Slow."}, RateLimitedError),
-        ({"code": 503, "message": "Full.", "status": "UNAVAILABLE"}, OverloadedError),
-        ({"message": "Full.", "status": "UNAVAILABLE"}, OverloadedError),
-        ({"code": 401, "message": "No."}, KeyRefusedError),
-        ({"code": 404, "message": "There is no {model}."}, ModelMissingError),
+        ({"code": 429, "message": "Slow."}, RateLimitError),
+        ({"code": "429", "message": "Slow."}, RateLimitError),
+        ({"code": 503, "message": "Full.", "status": "UNAVAILABLE"}, ProviderOverloadedError),
+        ({"message": "Full.", "status": "UNAVAILABLE"}, ProviderOverloadedError),
+        ({"code": 401, "message": "No."}, AuthenticationError),
+        ({"code": 404, "message": "There is no {model}."}, ModelNotFoundError),
         ({"code": 7, "message": "Odd."}, ProviderError),
     ],
 )
@@ -317,7 +318,7 @@ def test_a_status_that_stands_in_the_body_of_a_success_counts(
 @pytest.mark.parametrize("name", ["openai_chat", "openai_responses"])
 def test_a_status_that_stands_in_an_event_counts(name: str) -> None:
     heard = hear(find(name), Flow(chunks=[plain_event({"error": {"code": 429, "message": "Slow."}})]))
-    assert type(heard.error) is RateLimitedError
+    assert type(heard.error) is RateLimitError
 
 
 @pytest.mark.parametrize("name", WHOLE_ANSWERS)
@@ -346,5 +347,5 @@ def message(content: object) -> dict[str, object]:
 )
 def test_content_that_is_no_text_is_no_empty_answer(name: str, changed: dict[str, object]) -> None:
     heard = hear(find(name), json_answer({**WHOLE_ANSWERS[name], **changed}))
-    assert type(heard.error) is ReplyBrokenError
+    assert type(heard.error) is InvalidReplyError
     assert "and not a text" in str(heard.error)

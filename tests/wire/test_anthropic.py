@@ -23,22 +23,18 @@ from tests.wire.material import (
 )
 from tests.wire.script import Say, Wanted
 
-from lamella.adapters.providers.anthropic.request import CacheMode, build_request
-from lamella.adapters.providers.anthropic.response import read_reply
-from lamella.adapters.providers.anthropic.send import AnthropicProvider
-from lamella.adapters.providers.facts.models import BuiltInModels
-from lamella.core.messages.delta import Diagnosis, Reply, ToolCall
-from lamella.core.messages.request import Request, Seams
-from lamella.core.messages.rounds import ToolOutput
+from lamella.core.messages import CacheBoundaries, CacheDiagnosis, ModelReply, ModelRequest, ToolCall, ToolOutput
 from lamella.core.values import replace
-from lamella.errors import CallError
+from lamella.errors import InvalidOperationError
+from lamella.providers.anthropic import AnthropicProvider, CacheMode, build_request, read_reply
+from lamella.providers.models import BuiltInModels
 
-PROFILE = BuiltInModels().model(MODEL)
+PROFILE = BuiltInModels().get_model(MODEL)
 START = ask(system(note("tides", 8_000), instructions="Be terse. " * 300), user("First?"), model=MODEL)
 
 
-def _send(server: AnthropicServer, request: Request, *, caching: CacheMode = CacheMode.EXPLICIT) -> Reply:
-    return reply_to(AnthropicProvider(key=KEY, address=server.url, caching=caching, patience=10.0), request)
+def _send(server: AnthropicServer, request: ModelRequest, *, caching: CacheMode = CacheMode.EXPLICIT) -> ModelReply:
+    return reply_to(AnthropicProvider(key=KEY, address=server.url, caching=caching, timeout=10.0), request)
 
 
 def _marked(body: dict[str, Any]) -> list[dict[str, Any]]:
@@ -73,7 +69,7 @@ def test_a_turn_of_many_blocks_does_not_lose_the_tail_before_it(calls: int) -> N
     first = replace(START, tools=(SEARCH,))
     with anthropic_server(Say(calls=(Wanted(id="x", name="search", arguments={}),))) as server:
         reply = _send(server, first)
-        round_of_many = round_of(replace(reply, calls=wanted, carried=None), *outputs)
+        round_of_many = round_of(replace(reply, calls=wanted, provider_reply=None), *outputs)
         second = _send(server, answered(first, round_of_many))
         third = _send(server, answered(first, round_of_many, ROUND))
     assert second.usage.read == reply.usage.prompt
@@ -112,7 +108,11 @@ def test_other_instructions_still_read_the_tools() -> None:
 
 def test_a_message_that_will_change_is_not_marked() -> None:
     messages = (*START.messages, assistant("Answer."), user("With attachments"))
-    request = replace(START, messages=messages, seams=Seams(fixed=None, system=(), messages=3))
+    request = replace(
+        START,
+        messages=messages,
+        cache_boundaries=CacheBoundaries(stable_prefix_end=None, system_positions=(), stable_messages=3),
+    )
     body = build_request(request, PROFILE)
     assert "cache_control" in body["messages"][1]["content"][-1]
     assert "cache_control" not in body["messages"][2]["content"][-1]
@@ -120,8 +120,8 @@ def test_a_message_that_will_change_is_not_marked() -> None:
 
 def test_stable_parts_of_the_instructions_end_in_a_mark_of_their_own() -> None:
     stable, memory = "Be terse. " * 100, "The user likes tea."
-    seams = Seams(fixed=len(stable), system=(len(stable),))
-    request = replace(ask(system(instructions=stable + memory), user("One?"), model=MODEL), seams=seams)
+    seams = CacheBoundaries(stable_prefix_end=len(stable), system_positions=(len(stable),))
+    request = replace(ask(system(instructions=stable + memory), user("One?"), model=MODEL), cache_boundaries=seams)
     blocks = build_request(request, PROFILE)["system"]
     assert [block["text"] for block in blocks] == [stable, memory]
     assert all("cache_control" in block for block in blocks)
@@ -131,7 +131,7 @@ def test_stable_parts_of_the_instructions_end_in_a_mark_of_their_own() -> None:
     ("pause", "ttl"), [(None, None), (10.0, None), (299.0, None), (300.0, "1h"), (3_599.0, "1h"), (7_200.0, None)]
 )
 def test_the_lifetime_is_the_shortest_that_outlasts_the_pause(pause: float | None, ttl: str | None) -> None:
-    body = build_request(replace(START, pause=pause), PROFILE)
+    body = build_request(replace(START, expected_pause=pause), PROFILE)
     assert {block["cache_control"].get("ttl") for block in _marked(body)} == {ttl}
 
 
@@ -139,7 +139,7 @@ def test_an_entry_lives_as_long_as_was_paid_for() -> None:
     with anthropic_server() as server:
         short = _send(server, START)
         server.cache.now = 301.0
-        again = _send(server, replace(START, pause=1_000.0))
+        again = _send(server, replace(START, expected_pause=1_000.0))
         server.cache.now = 1_301.0
         later = _send(server, START)
     assert (short.usage.write, short.usage.write_long) == (server.served[0].short, 0)
@@ -165,7 +165,7 @@ def test_streamed_and_whole_answers_give_the_same_reply() -> None:
     )
     request = replace(START, tools=(SEARCH,))
 
-    async def whole(url: str) -> Reply | None:
+    async def whole(url: str) -> ModelReply | None:
         async with AsyncAnthropic(api_key=KEY, base_url=url, max_retries=0) as client:
             return read_reply(await client.messages.create(**build_request(request, PROFILE)))
 
@@ -176,13 +176,13 @@ def test_streamed_and_whole_answers_give_the_same_reply() -> None:
     assert finished is not None
     assert finished.usage == streamed.usage
     assert [call.name for call in finished.calls] == ["search"]
-    parts = [(r.text, r.reasoning, r.stop, r.id, r.carried) for r in (finished, streamed)]
+    parts = [(r.text, r.reasoning, r.stop, r.id, r.provider_reply) for r in (finished, streamed)]
     assert parts[0] == parts[1]
 
 
 def test_the_split_by_lifetime_is_kept_from_the_start_of_the_stream() -> None:
     with anthropic_server() as server:
-        usage = _send(server, replace(START, pause=600.0)).usage
+        usage = _send(server, replace(START, expected_pause=600.0)).usage
     assert usage.write == 0
     assert usage.write_long == server.served[0].long > 0
 
@@ -205,13 +205,13 @@ def test_a_diagnosis_is_asked_for_and_comes_back_as_a_value() -> None:
     missed = {"cache_miss_reason": {"type": "system_changed", "cache_missed_input_tokens": 1_234}}
     with anthropic_server(Say(), Say(diagnosis=missed)) as server:
         first = _send(server, START)
-        second = _send(server, replace(START, compare=first.id))
+        second = _send(server, replace(START, previous_reply_id=first.id))
     assert [body["diagnostics"] for body in server.bodies] == [
         {"previous_message_id": None},
         {"previous_message_id": "msg_1"},
     ]
     assert first.diagnosis is None
-    assert second.diagnosis == Diagnosis(verdict="miss", reason="system_changed", missed=1_234)
+    assert second.diagnosis == CacheDiagnosis(verdict="miss", reason="system_changed", missed=1_234)
 
 
 @pytest.mark.parametrize(
@@ -224,7 +224,7 @@ def test_a_diagnosis_is_asked_for_and_comes_back_as_a_value() -> None:
 )
 def test_a_diagnosis_without_a_finding_says_so(told: dict[str, object], verdict: str) -> None:
     with anthropic_server(Say(diagnosis=told)) as server:
-        assert _send(server, START).diagnosis == Diagnosis(verdict=verdict)
+        assert _send(server, START).diagnosis == CacheDiagnosis(verdict=verdict)
 
 
 @pytest.mark.parametrize("caching", [CacheMode.EXPLICIT, CacheMode.AUTOMATIC])
@@ -233,21 +233,21 @@ def test_more_marks_than_a_request_may_carry_are_refused(caching: CacheMode) -> 
     for number in range(8):
         request = grown(request, f"Answer {number}.", f"Question {number}?")
     allowed = 4 - (caching is CacheMode.AUTOMATIC)
-    marked = build_request(replace(request, marks=tuple(range(1, 1 + allowed))), PROFILE, caching=caching)
+    marked = build_request(replace(request, breakpoints=tuple(range(1, 1 + allowed))), PROFILE, caching=caching)
     assert len(_marked(marked)) == allowed
-    with pytest.raises(CallError, match=f"{allowed + 1} breakpoints"):
-        build_request(replace(request, marks=tuple(range(1, 2 + allowed))), PROFILE, caching=caching)
+    with pytest.raises(InvalidOperationError, match=f"{allowed + 1} breakpoints"):
+        build_request(replace(request, breakpoints=tuple(range(1, 2 + allowed))), PROFILE, caching=caching)
 
 
 def test_a_mark_can_stand_after_the_instructions_and_not_after_nothing() -> None:
-    marked = build_request(replace(START, marks=(0,)), PROFILE, caching=CacheMode.AUTOMATIC)
+    marked = build_request(replace(START, breakpoints=(0,)), PROFILE, caching=CacheMode.AUTOMATIC)
     assert _marked(marked) == [marked["system"][-1]]
-    with pytest.raises(CallError, match="message 9"):
-        build_request(replace(START, marks=(9,)), PROFILE)
+    with pytest.raises(InvalidOperationError, match="message 9"):
+        build_request(replace(START, breakpoints=(9,)), PROFILE)
 
 
 @st.composite
-def requests(draw: st.DrawFn) -> Request:
+def requests(draw: st.DrawFn) -> ModelRequest:
     """Conversations of any shape, with marks of the caller's own."""
     texts = st.text(max_size=8) | st.just("long " * 800)
     shelf = draw(st.lists(texts, max_size=4))
@@ -262,14 +262,14 @@ def requests(draw: st.DrawFn) -> Request:
     return replace(
         answered(ask(*messages, model=MODEL), *(many,) * draw(st.integers(0, 2))),
         tools=(SEARCH, READ)[: draw(st.integers(0, 2))],
-        marks=tuple(draw(st.sets(st.sampled_from(places), max_size=3))) if places else (),
-        pause=draw(st.sampled_from([None, 10.0, 1_000.0])),
+        breakpoints=tuple(draw(st.sets(st.sampled_from(places), max_size=3))) if places else (),
+        expected_pause=draw(st.sampled_from([None, 10.0, 1_000.0])),
     )
 
 
 @settings(deadline=None)
 @given(requests(), st.sampled_from(CacheMode))
-def test_no_request_carries_more_than_four_marks(request: Request, caching: CacheMode) -> None:
+def test_no_request_carries_more_than_four_marks(request: ModelRequest, caching: CacheMode) -> None:
     body = build_request(request, PROFILE, caching=caching)
     assert len(_marked(body)) + ("cache_control" in body) <= 4
     assert body == build_request(request, PROFILE, caching=caching)

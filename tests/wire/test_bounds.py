@@ -12,9 +12,9 @@ from tests.wire.material import ask, user
 from tests.wire.serving import Flow, Loopback, Outcome, Plain, serve
 from tests.wire.test_adversaries import STREAMS, TEXT, chunk, hear, named_event, plain_event, response_delta
 
-from lamella.core.messages.delta import Delta, TextDelta
-from lamella.engine.sending.deltas import read_answer
-from lamella.errors import LamellaError, ProviderError, ProviderTimeoutError, ReplyBrokenError
+from lamella.conversation.stream import stream_checked_deltas
+from lamella.core.messages import Delta, TextDelta
+from lamella.errors import InvalidReplyError, LamellaError, ProviderError, ProviderTimeoutError
 
 # All that may come of one answer, with what waits in sockets.
 MOST = 80 * 1_024 * 1_024
@@ -57,7 +57,7 @@ def listen(wire: Wire, outcome: Outcome) -> Ended:
     async def run(url: str) -> None:
         provider = wire.connect(url + wire.root, wire.key, 10.0)
         try:
-            async for delta in read_answer(provider, ask(user("Hello"), model=wire.model)):
+            async for delta in stream_checked_deltas(provider, ask(user("Hello"), model=wire.model)):
                 ended.deltas.append(delta)
         except LamellaError as error:
             ended.error = error
@@ -98,7 +98,7 @@ def test_what_has_no_end_is_cut_and_what_was_said_is_kept(wire: Wire, what: str)
     ended = listen(wire, Flow(chunks=torrent))
     assert ended.text == TEXT
     # On a busy machine comments may take longer than the patience of whoever waits for words.
-    assert isinstance(ended.error, ReplyBrokenError | ProviderTimeoutError)
+    assert isinstance(ended.error, InvalidReplyError | ProviderTimeoutError)
     assert torrent.given < MOST
 
 
@@ -152,7 +152,7 @@ def test_events_without_end_are_cut_and_what_was_said_is_kept(wire: Wire, what: 
     torrent = Torrent(said(wire), MANY[wire.name][what]())
     ended = listen(wire, Flow(chunks=torrent))
     assert ended.text.startswith(TEXT)
-    assert type(ended.error) is ReplyBrokenError
+    assert type(ended.error) is InvalidReplyError
     assert torrent.given < MOST
 
 
@@ -161,7 +161,7 @@ def test_one_event_of_a_hundred_megabytes_is_not_taken_in(wire: Wire) -> None:
     torrent = Torrent([*said(wire), *(huge[at : at + 65_536] for at in range(0, HUGE, 65_536))], b"x" * 65_536)
     ended = listen(wire, Flow(chunks=torrent))
     assert ended.text == TEXT
-    assert type(ended.error) is ReplyBrokenError
+    assert type(ended.error) is InvalidReplyError
     assert torrent.given < MOST
 
 
@@ -171,7 +171,7 @@ def test_an_answer_that_unpacks_without_end_is_cut_and_what_was_said_is_kept(wir
     headers = {"content-type": "text/event-stream", "content-encoding": "gzip"}
     ended = listen(wire, Plain(body=packed, headers=headers))
     assert ended.text == TEXT
-    assert type(ended.error) is ReplyBrokenError
+    assert type(ended.error) is InvalidReplyError
     assert "4,194,304 bytes" in str(ended.error)
 
 
@@ -179,7 +179,7 @@ def test_an_answer_that_unpacks_without_end_is_cut_and_what_was_said_is_kept(wir
 def test_an_answer_in_one_piece_that_unpacks_without_end_is_refused(wire: Wire, kind: str) -> None:
     packed = gzip.compress(b'{"a": "' + b"x" * HUGE + b'"}', compresslevel=1)
     ended = listen(wire, Plain(body=packed, headers={"content-type": kind, "content-encoding": "gzip"}))
-    assert type(ended.error) is ReplyBrokenError
+    assert type(ended.error) is InvalidReplyError
     assert "4,194,304 bytes" in str(ended.error)
 
 

@@ -10,16 +10,14 @@ from tests.wire.gemini_server import KEY, MODEL, GeminiServer, gemini_server
 
 import lamella
 from lamella import Conversation, Note
-from lamella.adapters.providers.anthropic.send import AnthropicProvider
-from lamella.adapters.providers.gemini.send import GeminiProvider
-from lamella.adapters.providers.gemini.storage import ContentStore
+from lamella.conversation.provider_pool import keep_alive
+from lamella.conversation.stored import LoggedConversation
+from lamella.conversation.turn import TurnRequest
+from lamella.conversation.turn_runner import SendContext, ask_and_send
 from lamella.core.values import replace
-from lamella.engine.dialogue.ask import Ask
-from lamella.engine.keeping.stored import StoredChat
-from lamella.engine.sending.delivery import Delivery
-from lamella.engine.sending.keep_alive import keep_alive
-from lamella.engine.sending.sending import send
 from lamella.errors import SettingError
+from lamella.providers.anthropic import AnthropicProvider
+from lamella.providers.gemini import GeminiProvider, RemoteCacheManager
 from lamella.testing import SettableClock
 from lamella.wiring import open_backend, open_provider, read_services
 
@@ -27,7 +25,7 @@ BOOK = Note(path="book.md", text="The tide comes and goes. " * 3_000)
 ARGON = "gemini:gemini-4-argon"
 
 
-async def talk(chat: lamella.Chat, *questions: str) -> list[int | None]:
+async def talk(chat: lamella.StoredConversation, *questions: str) -> list[int | None]:
     """What was read from the cache for each answer."""
     for number, question in enumerate(questions):
         attach = [BOOK] if number == 0 else []
@@ -40,7 +38,7 @@ def test_the_provider_places_the_mark_where_a_setting_says_so(monkeypatch: pytes
     monkeypatch.setenv("LAMELLA_CACHE_MARKS", "automatic")
 
     async def run(url: str) -> list[int | None]:
-        provider = AnthropicProvider(key=ANTHROPIC_KEY, address=url, patience=10.0)
+        provider = AnthropicProvider(key=ANTHROPIC_KEY, address=url, timeout=10.0)
         async with lamella.open("sqlite://", model=CLAUDE, provider=provider) as engine:
             try:
                 return await talk(engine.chat("demo", layout="in_place"), "First?", "Second?")
@@ -64,17 +62,17 @@ def test_marks_are_a_term_of_the_conversation_and_of_requests_for_other_clients(
     with pytest.raises(SettingError, match="There is no cache_marks 'all'"):
         body(cache_marks="all")
     with lamella.open("sqlite://") as engine:
-        chat = engine.chat("demo", model=CLAUDE, cache_marks="automatic")
-        chat.ask("First?")
-        chat.reply("Yes.")
-        assert chat.transcript()["cache_marks"] == "automatic"
+        conversation = engine.chat("demo", model=CLAUDE, cache_marks="automatic")
+        conversation.ask("First?")
+        conversation.reply("Yes.")
+        assert conversation.transcript()["cache_marks"] == "automatic"
 
 
-def store_of(model: str, *, lasts: bool = True, **settings: object) -> ContentStore | None:
+def store_of(model: str, *, lasts: bool = True, **settings: object) -> RemoteCacheManager | None:
     """What makes caches for a model under these settings."""
-    provider = open_provider(model, named=True, services=read_services(settings), lasts=lasts)
+    provider = open_provider(model, is_named=True, services=read_services(settings), is_stored=lasts)
     assert isinstance(provider, GeminiProvider)
-    return provider._store
+    return provider._cache_manager
 
 
 def test_caches_of_their_own_are_made_where_a_setting_expects_requests(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,7 +81,7 @@ def test_caches_of_their_own_are_made_where_a_setting_expects_requests(monkeypat
     store = store_of(f"gemini:{MODEL}")
 
     async def run(server: GeminiServer) -> list[int | None]:
-        provider = GeminiProvider(key=KEY, address=server.url, patience=10.0, store=store)
+        provider = GeminiProvider(key=KEY, address=server.url, timeout=10.0, cache_manager=store)
         async with lamella.open("sqlite://", model=f"gemini:{MODEL}", provider=provider) as engine:
             try:
                 return await talk(engine.chat("demo", layout="library"), "First?", "Second?", "Third?")
@@ -108,22 +106,26 @@ def test_nothing_is_stored_unless_it_was_asked_for_can_be_had_and_may_pay(monkey
 def test_a_cache_that_was_kept_serves_a_question_after_a_pause_that_outlasts_it() -> None:
     clock, slept = SettableClock(), list[float]()
 
-    async def run(server: AnthropicServer) -> StoredChat:
-        provider = AnthropicProvider(key=ANTHROPIC_KEY, address=server.url, patience=10.0)
+    async def run(server: AnthropicServer) -> LoggedConversation:
+        provider = AnthropicProvider(key=ANTHROPIC_KEY, address=server.url, timeout=10.0)
 
         async def sleep(seconds: float) -> None:
             slept.append(seconds)
-            clock.wait(seconds)
+            clock.advance(seconds)
             server.cache.now += seconds
 
-        def post(model: str) -> Delivery:
-            return Delivery(provider=provider, clock=clock, sleep=sleep, jitter=lambda: 0.0, model=model, answer=1)
+        def post(model: str) -> SendContext:
+            return SendContext(
+                provider=provider, clock=clock, sleep=sleep, jitter=lambda: 0.0, model=model, max_answer_tokens=1
+            )
 
         backend = replace(open_backend("memory:"), clock=clock)
-        chat = StoredChat(backend, "chat", {"model": f"anthropic:{CLAUDE}", "layout": "auto", "keep_alive": 2})
+        chat = LoggedConversation(backend, "chat", {"model": f"anthropic:{CLAUDE}", "layout": "auto", "keep_alive": 2})
         try:
-            for text, attach in (("First?", (BOOK.attachment(),)), ("Second?", ())):
-                async for _ in send(chat, Ask(text=text, attach=attach), replace(post(CLAUDE), answer=100)):
+            for text, attach in (("First?", (BOOK.to_artifact(),)), ("Second?", ())):
+                async for _ in ask_and_send(
+                    chat, TurnRequest(text=text, attach=attach), replace(post(CLAUDE), max_answer_tokens=100)
+                ):
                     pass
                 if attach:
                     assert await keep_alive(chat, post) == 2

@@ -7,7 +7,7 @@ from tests.wire.kinds import WIRES, Wire
 from tests.wire.material import note, reply_to
 
 from lamella import Conversation, Note
-from lamella.core.messages.request import Request
+from lamella.core.messages import ModelRequest
 
 Converse = Callable[..., Conversation]
 
@@ -20,7 +20,7 @@ def test_a_conversation_in_place_reads_back_all_it_has_sent(wire: Wire, converse
         for number in range(4):
             attach = [Note(path=f"{number}.md", text=note(str(number), 6_000))]
             turn = chat.ask(f"Question {number}?", attach=attach)
-            request = Request(model=wire.model, messages=turn.messages, conversation="harbour")
+            request = ModelRequest(model=wire.model, messages=turn.messages, conversation="harbour")
             reply = reply_to(wire.connect(server.url + wire.root, wire.key, 10.0), request)
             chat.reply(reply.text)
             assert reply.usage.read is not None
@@ -39,7 +39,7 @@ def test_a_conversation_with_a_library_reads_what_stood_before_its_newest_entry(
     with wire.serve() as server:
         for number in range(4):
             turn = chat.ask(f"Question {number}?", attach=[Note(path=f"{number}.md", text=note(str(number), 6_000))])
-            request = Request(model=wire.model, messages=turn.messages, conversation="harbour")
+            request = ModelRequest(model=wire.model, messages=turn.messages, conversation="harbour")
             reply = reply_to(wire.connect(server.url + wire.root, wire.key, 10.0), request)
             chat.reply(reply.text)
             reads.append(reply.usage.read or 0)

@@ -34,33 +34,32 @@ from tests.wire.sdks import (
     open_openai,
 )
 
-from lamella.adapters.providers.dialects import DIALECTS, WireDialects
-from lamella.core.messages.delta import Reply, StopReason, ToolCall
-from lamella.core.messages.request import Request
+from lamella.core.messages import ModelReply, ModelRequest, StopReason, ToolCall
 from lamella.core.values import replace
-from lamella.errors import CallError, ContextOverflowError, ReplyBrokenError
+from lamella.errors import ContextOverflowError, InvalidOperationError, InvalidReplyError
+from lamella.providers.sdk_objects import WIRE_FORMATS, BuiltInWireFormats
 
-SPEAKS = WireDialects()
+SPEAKS = BuiltInWireFormats()
 
 
-def _request(model: str) -> Request:
+def _request(model: str) -> ModelRequest:
     shelf = system(note("tides", 20_000), instructions="Be terse. " * 900)
     return replace(ask(shelf, user("When is high tide?"), model=model), tools=(SEARCH,))
 
 
-def _answer(spoken: Spoken, call: Call, *says: Say) -> Reply:
+def _answer(spoken: Spoken, call: Call, *says: Say) -> ModelReply:
     """The reply to the second of two equal requests, so that the cache has something to say."""
-    arguments = SPEAKS.build(spoken.name, _request(spoken.model))
+    arguments = SPEAKS.build_unchecked(spoken.name, _request(spoken.model))
     with spoken.serve(Say(), *says) as server:
         spoken.calls[0](server.url, arguments)
-        return SPEAKS.read(call(server.url, arguments))
+        return SPEAKS.parse_reply(call(server.url, arguments))
 
 
 @pytest.mark.parametrize(("spoken", "call"), WAYS)
 def test_whatever_an_sdk_gives_is_the_same_reply(spoken: Spoken, call: Call) -> None:
     whole = _answer(spoken, spoken.calls[0], SAID)
     reply = _answer(spoken, call, SAID)
-    assert (reply.text, reply.stop, reply.id) == (SAID.text, StopReason.TOOLS, whole.id)
+    assert (reply.text, reply.stop, reply.id) == (SAID.text, StopReason.TOOL_CALLS, whole.id)
     assert [(made.id, made.name) for made in reply.calls] == [("c1", "search")]
     assert _arguments(reply.calls[0]) == '{"q":"tides"}'
     assert reply.usage == whole.usage
@@ -97,38 +96,38 @@ def test_an_answer_that_was_cut_short_is_read_all_the_same(spoken: Spoken, call:
 
 @pytest.mark.parametrize("spoken", EVERY, ids=lambda spoken: spoken.name)
 def test_a_stream_that_was_not_read_yet_is_read(spoken: Spoken) -> None:
-    arguments = SPEAKS.build(spoken.name, _request(spoken.model))
+    arguments = SPEAKS.build_unchecked(spoken.name, _request(spoken.model))
     with spoken.serve(SAID) as server:
         reply = _read_late(spoken.name, server.url, arguments)
     assert reply.text == SAID.text
 
 
-def _read_late(name: str, url: str, arguments: dict[str, Any]) -> Reply:
+def _read_late(name: str, url: str, arguments: dict[str, Any]) -> ModelReply:
     if name == "anthropic":
         with open_anthropic(url) as client, client.messages.create(**arguments, stream=True) as events:
-            return SPEAKS.read(events)
+            return SPEAKS.parse_reply(events)
     if name == "gemini":
         with open_gemini(url) as google:
-            return SPEAKS.read(google.models.generate_content_stream(**arguments))
+            return SPEAKS.parse_reply(google.models.generate_content_stream(**arguments))
     with open_openai(url) as openai:
         if name == "openai":
-            return SPEAKS.read(openai.chat.completions.create(**arguments, stream=True))
+            return SPEAKS.parse_reply(openai.chat.completions.create(**arguments, stream=True))
         with openai.responses.create(**arguments, stream=True) as response:
-            return SPEAKS.read(response)
+            return SPEAKS.parse_reply(response)
 
 
 def test_a_response_cut_short_is_not_kept_by_the_streaming_aid_and_the_error_says_what_to_give() -> None:
-    arguments = SPEAKS.build("openai-responses", _request(openai_caching.MODEL))
+    arguments = SPEAKS.build_unchecked("openai-responses", _request(openai_caching.MODEL))
     with responses_server(dataclasses.replace(SAID, calls=(), stop="max_output_tokens")) as server:
         stream = ask_response_stream(server.url, arguments)
-    with pytest.raises(ReplyBrokenError, match="no completed answer") as caught:
-        SPEAKS.read(stream)
+    with pytest.raises(InvalidReplyError, match="no completed answer") as caught:
+        SPEAKS.parse_reply(stream)
     assert "list" in caught.value.hint
 
 
 @pytest.mark.parametrize("spoken", EVERY, ids=lambda spoken: spoken.name)
 def test_a_stream_that_broke_off_is_no_reply(spoken: Spoken) -> None:
-    arguments = SPEAKS.build(spoken.name, _request(spoken.model))
+    arguments = SPEAKS.build_unchecked(spoken.name, _request(spoken.model))
     streams = {
         "anthropic": ask_message_events,
         "openai": ask_completion_chunks,
@@ -137,49 +136,49 @@ def test_a_stream_that_broke_off_is_no_reply(spoken: Spoken) -> None:
     with spoken.serve(dataclasses.replace(SAID, calls=())) as server:
         events = streams.get(spoken.name, ask_content_chunks)(server.url, arguments)
     assert isinstance(events, list)
-    with pytest.raises(ReplyBrokenError, match="has not ended"):
-        SPEAKS.read(events[:3])
+    with pytest.raises(InvalidReplyError, match="has not ended"):
+        SPEAKS.parse_reply(events[:3])
 
 
 def test_a_response_that_failed_raises_what_it_failed_with() -> None:
-    arguments = SPEAKS.build("openai-responses", _request(openai_caching.MODEL))
+    arguments = SPEAKS.build_unchecked("openai-responses", _request(openai_caching.MODEL))
     failing = Fail(kind="context_length_exceeded", words="Your input exceeds the context window.", inside=True)
     with responses_server(failing) as server:
         events = ask_response_events(server.url, arguments)
     assert isinstance(events, list)
     with pytest.raises(ContextOverflowError, match="context window"):
-        SPEAKS.read(events)
+        SPEAKS.parse_reply(events)
     with pytest.raises(ContextOverflowError, match="context window"):
-        SPEAKS.read(events[-1].response)
+        SPEAKS.parse_reply(events[-1].response)
 
 
 def test_what_has_to_be_awaited_says_so() -> None:
-    request = SPEAKS.build("anthropic", _request(anthropic_server.MODEL))
+    request = SPEAKS.build_unchecked("anthropic", _request(anthropic_server.MODEL))
 
     async def read_too_early(url: str) -> None:
         async with AsyncAnthropic(api_key=anthropic_server.KEY, base_url=url) as client:
             unsent = client.messages.create(**request)
-            with pytest.raises(CallError, match="awaited"):
-                SPEAKS.read(unsent)
-            assert SPEAKS.read(await unsent).text == "Certainly."
+            with pytest.raises(InvalidOperationError, match="awaited"):
+                SPEAKS.parse_reply(unsent)
+            assert SPEAKS.parse_reply(await unsent).text == "Certainly."
             async with client.messages.stream(**request) as stream:
-                with pytest.raises(CallError, match="awaited"):
-                    SPEAKS.read(stream)
-                assert SPEAKS.read([event async for event in stream]).text == "Certainly."
+                with pytest.raises(InvalidOperationError, match="awaited"):
+                    SPEAKS.parse_reply(stream)
+                assert SPEAKS.parse_reply([event async for event in stream]).text == "Certainly."
 
     with anthropic_server.anthropic_server() as server:
         asyncio.run(read_too_early(server.url))
 
 
 def test_events_of_an_asynchronous_client_are_read() -> None:
-    request = SPEAKS.build("openai", _request(openai_caching.MODEL))
+    request = SPEAKS.build_unchecked("openai", _request(openai_caching.MODEL))
 
-    async def read(url: str) -> Reply:
+    async def read(url: str) -> ModelReply:
         async with AsyncOpenAI(api_key=openai_caching.KEY, base_url=f"{url}/v1") as client:
             stream = await client.chat.completions.create(**request, stream=True)
-            with pytest.raises(CallError, match="awaited"):
-                SPEAKS.read(stream)
-            return SPEAKS.read([chunk async for chunk in stream])
+            with pytest.raises(InvalidOperationError, match="awaited"):
+                SPEAKS.parse_reply(stream)
+            return SPEAKS.parse_reply([chunk async for chunk in stream])
 
     with chat_server(SAID) as server:
         assert asyncio.run(read(server.url)).text == SAID.text
@@ -187,14 +186,14 @@ def test_events_of_an_asynchronous_client_are_read() -> None:
 
 @pytest.mark.parametrize("unknown", ["At noon.", b"At noon.", None, 7, {"text": "At noon."}, ["At", "noon."], object()])
 def test_what_is_no_answer_is_refused_with_what_would_be_one(unknown: object) -> None:
-    with pytest.raises(CallError) as caught:
-        SPEAKS.read(unknown)
+    with pytest.raises(InvalidOperationError) as caught:
+        SPEAKS.parse_reply(unknown)
     assert "Give what the SDK returned" in caught.value.hint
 
 
 def test_a_stream_that_was_read_before_says_how_to_keep_it() -> None:
-    with pytest.raises(CallError, match="nothing in this list") as caught:
-        SPEAKS.read([])
+    with pytest.raises(InvalidOperationError, match="nothing in this list") as caught:
+        SPEAKS.parse_reply([])
     assert "list" in caught.value.hint
 
 
@@ -208,19 +207,19 @@ def test_a_stream_that_was_read_before_says_how_to_keep_it() -> None:
     ],
 )
 def test_a_model_behind_a_gateway_gets_no_field_of_the_api_it_is_known_from(dialect: str, model: str) -> None:
-    written = json.dumps(SPEAKS.write(dialect, _request(model)))
+    written = json.dumps(SPEAKS.build_http_body(dialect, _request(model)))
     for field in ("cache_control", "prompt_cache_breakpoint", "prompt_cache_options", "diagnostics"):
         assert field not in written
 
 
 def test_a_reply_is_taken_as_it_is() -> None:
-    reply = Reply(text="At noon.", stop=StopReason.END)
-    assert SPEAKS.read(reply) is reply
+    reply = ModelReply(text="At noon.", stop=StopReason.END)
+    assert SPEAKS.parse_reply(reply) is reply
 
 
 def test_a_provider_nobody_knows_is_refused_with_the_names() -> None:
-    with pytest.raises(CallError, match="'openapi'") as caught:
-        SPEAKS.build("openapi", _request("gpt-6"))
+    with pytest.raises(InvalidOperationError, match="'openapi'") as caught:
+        SPEAKS.build_unchecked("openapi", _request("gpt-6"))
     assert caught.value.hint == "Choose one of: anthropic, openai, openai-responses, gemini."
 
 
@@ -228,7 +227,7 @@ def test_a_provider_nobody_knows_is_refused_with_the_names() -> None:
     ("wire", "dialect", "case"),
     [
         pytest.param(wire, dialect.name, case, id=f"{dialect.name}.{case}")
-        for wire, dialect in zip(WIRES, DIALECTS, strict=True)
+        for wire, dialect in zip(WIRES, WIRE_FORMATS, strict=True)
         for case in cases(wire)
     ],
 )
@@ -236,7 +235,7 @@ def test_a_body_is_what_the_sdk_sends_but_for_asking_for_a_stream(wire: Wire, di
     sent = json.loads(golden_path(wire, case).read_text(encoding="utf-8"))
     for name in ("stream", "stream_options"):
         sent.pop(name, None)
-    assert json.loads(json.dumps(SPEAKS.write(dialect, cases(wire)[case]))) == sent
+    assert json.loads(json.dumps(SPEAKS.build_http_body(dialect, cases(wire)[case]))) == sent
 
 
 class Broken:
@@ -246,10 +245,10 @@ class Broken:
         raise ValueError(name)
 
 
-@pytest.mark.parametrize("answer", [Broken(), object, ReplyBrokenError], ids=["broken", "a class", "an error"])
+@pytest.mark.parametrize("answer", [Broken(), object, InvalidReplyError], ids=["broken", "a class", "an error"])
 def test_what_fails_when_it_is_read_is_no_answer(answer: object) -> None:
-    with pytest.raises(CallError, match="no answer that Lamella knows"):
-        WireDialects().read(answer)
+    with pytest.raises(InvalidOperationError, match="no answer that Lamella knows"):
+        BuiltInWireFormats().parse_reply(answer)
 
 
 def _whole_completion(content: object) -> dict[str, object]:
@@ -268,18 +267,18 @@ def _whole_completion(content: object) -> dict[str, object]:
     ],
 )
 def test_a_completion_in_parts_is_one_text(content: object, text: str) -> None:
-    assert SPEAKS.read(_whole_completion(content)).text == text
+    assert SPEAKS.parse_reply(_whole_completion(content)).text == text
 
 
 @pytest.mark.parametrize("content", [5, True, {"text": "At noon."}, [5], [None], [{"type": "text", "text": 5}]])
 def test_a_completion_whose_content_is_no_text_is_refused_not_recorded_as_empty(content: object) -> None:
-    with pytest.raises(ReplyBrokenError, match=r"The content of the answer is .*, and not a text\."):
-        SPEAKS.read(_whole_completion(content))
+    with pytest.raises(InvalidReplyError, match=r"The content of the answer is .*, and not a text\."):
+        SPEAKS.parse_reply(_whole_completion(content))
 
 
 def test_a_completion_without_a_message_is_refused() -> None:
-    with pytest.raises(ReplyBrokenError, match=r"The message of the answer is 'At noon\.', of type str"):
-        SPEAKS.read({"object": "chat.completion", "choices": [{"message": "At noon.", "finish_reason": "stop"}]})
+    with pytest.raises(InvalidReplyError, match=r"The message of the answer is 'At noon\.', of type str"):
+        SPEAKS.parse_reply({"object": "chat.completion", "choices": [{"message": "At noon.", "finish_reason": "stop"}]})
 
 
 def _whole_message(content: object) -> dict[str, object]:
@@ -296,19 +295,22 @@ def _whole_response(content: object) -> dict[str, object]:
 def test_content_that_is_a_plain_text_is_read_and_content_that_is_none_is_refused(
     say: Callable[[object], object], kind: str
 ) -> None:
-    assert SPEAKS.read(say("At noon.")).text == "At noon."
-    assert SPEAKS.read(say([{"type": kind, "text": "At "}, {"type": kind, "text": "six."}])).text == "At six."
+    assert SPEAKS.parse_reply(say("At noon.")).text == "At noon."
+    assert SPEAKS.parse_reply(say([{"type": kind, "text": "At "}, {"type": kind, "text": "six."}])).text == "At six."
     for content in (5, {"text": "At noon."}, [{"type": kind, "text": None}]):
-        with pytest.raises(ReplyBrokenError, match="and not a text"):
-            SPEAKS.read(say(content))
+        with pytest.raises(InvalidReplyError, match="and not a text"):
+            SPEAKS.parse_reply(say(content))
 
 
 @pytest.mark.parametrize("spoken", EVERY, ids=lambda spoken: str(spoken.name))
 def test_a_request_in_which_nothing_may_be_called_says_so_and_is_taken(spoken: Spoken) -> None:
-    may, may_not = (SPEAKS.build(spoken.name, replace(_request(spoken.model), call=call)) for call in (True, False))
+    may, may_not = (
+        SPEAKS.build_unchecked(spoken.name, replace(_request(spoken.model), allows_tool_calls=call))
+        for call in (True, False)
+    )
     told = [json.dumps(body, default=str).lower() for body in (may, may_not)]
     assert ["none" in text.partition("tool_c")[2][:80] for text in told] == [False, True]
-    bare = replace(_request(spoken.model), tools=(), call=False)
-    assert "tool_c" not in json.dumps(SPEAKS.build(spoken.name, bare), default=str)
+    bare = replace(_request(spoken.model), tools=(), allows_tool_calls=False)
+    assert "tool_c" not in json.dumps(SPEAKS.build_unchecked(spoken.name, bare), default=str)
     with spoken.serve(Say(text="At noon.")) as server:
-        assert SPEAKS.read(spoken.calls[0](server.url, may_not)).text == "At noon."
+        assert SPEAKS.parse_reply(spoken.calls[0](server.url, may_not)).text == "At noon."

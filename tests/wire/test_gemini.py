@@ -7,20 +7,16 @@ from tests.wire.gemini_server import KEY, MODEL, SIGNATURE, GeminiServer, gemini
 from tests.wire.material import SEARCH, answered, ask, assistant, grown, note, reply_to, round_of, system, user
 from tests.wire.script import Say, Wanted
 
-from lamella.adapters.providers.gemini.request import build_request
-from lamella.adapters.providers.gemini.response import read_reply
-from lamella.adapters.providers.gemini.send import GeminiProvider
-from lamella.core.messages.delta import Reply, StopReason
-from lamella.core.messages.request import Request
-from lamella.core.messages.rounds import ToolOutput
+from lamella.core.messages import ModelReply, ModelRequest, StopReason, ToolOutput
 from lamella.core.values import replace
-from lamella.errors import CallError, ReplyBrokenError
+from lamella.errors import InvalidOperationError, InvalidReplyError
+from lamella.providers.gemini import GeminiProvider, build_request, read_reply
 
 START = ask(system(note("tides", 30_000)), user("First?"), model=MODEL)
 
 
-def _send(server: GeminiServer, request: Request) -> Reply:
-    return reply_to(GeminiProvider(key=KEY, address=server.url, patience=10.0), request)
+def _send(server: GeminiServer, request: ModelRequest) -> ModelReply:
+    return reply_to(GeminiProvider(key=KEY, address=server.url, timeout=10.0), request)
 
 
 def test_each_turn_reads_nearly_all_that_the_one_before_sent() -> None:
@@ -44,7 +40,7 @@ def test_streamed_and_whole_answers_give_the_same_reply() -> None:
     act = Say(text="Here.", reasoning="Hm.", calls=(Wanted(id="c", name="search", arguments={"q": "x"}),))
     request = replace(START, tools=(SEARCH,))
 
-    async def whole(url: str) -> Reply | None:
+    async def whole(url: str) -> ModelReply | None:
         client = Client(api_key=KEY, vertexai=False, http_options=HttpOptions(base_url=url))
         answer = await client.aio.models.generate_content(**build_request(request))
         await client.aio.aclose()
@@ -56,7 +52,7 @@ def test_streamed_and_whole_answers_give_the_same_reply() -> None:
     with gemini_server(act) as server:
         finished = asyncio.run(whole(server.url))
     assert finished is not None
-    assert replace(finished, carried=None) == replace(streamed, carried=None)
+    assert replace(finished, provider_reply=None) == replace(streamed, provider_reply=None)
     assert (streamed.usage.output, streamed.usage.reasoning) == (7, 2)
 
 
@@ -100,17 +96,17 @@ def test_a_prompt_that_is_blocked_is_refused_without_an_answer() -> None:
 
 
 def test_what_the_sdk_itself_cannot_read_is_a_broken_reply() -> None:
-    with gemini_server(Say(usage={"promptTokenCount": "many"})) as server, pytest.raises(ReplyBrokenError):
+    with gemini_server(Say(usage={"promptTokenCount": "many"})) as server, pytest.raises(InvalidReplyError):
         _send(server, START)
 
 
 def test_extras_stand_in_the_body_and_cannot_replace_what_lamella_builds() -> None:
-    request = replace(START, extras='{"generationConfig": {"temperature": 0}}')
+    request = replace(START, extra_fields_json='{"generationConfig": {"temperature": 0}}')
     with gemini_server() as server:
         _send(server, request)
     assert server.bodies[0]["generationConfig"] == {"maxOutputTokens": 800, "temperature": 0}
-    with pytest.raises(CallError, match="contents"):
-        build_request(replace(START, extras='{"contents": []}'))
+    with pytest.raises(InvalidOperationError, match="contents"):
+        build_request(replace(START, extra_fields_json='{"contents": []}'))
 
 
 def test_an_empty_message_is_left_out() -> None:

@@ -12,18 +12,22 @@ from tests.wire.gemini_server import KEY, MODEL, GeminiServer, gemini_server
 from tests.wire.material import SEARCH, ask, grown, note, system, user
 from tests.wire.script import Say
 
-from lamella.adapters.providers.facts.models import BuiltInModels
-from lamella.adapters.providers.gemini.send import GeminiProvider
-from lamella.adapters.providers.gemini.storage import ContentStore, StoragePlan, name_stored, weigh_storage
-from lamella.adapters.stores.opening import open_store
-from lamella.core.messages.delta import Reply, fold_deltas
-from lamella.core.messages.request import Request
+from lamella.core.messages import ModelReply, ModelRequest, reply_from_deltas
 from lamella.core.values import replace
-from lamella.errors import CallError, NotAvailableError, ProviderError, ProviderRetryError
-from lamella.ports import Shelf
+from lamella.errors import InvalidOperationError, NotAvailableError, ProviderError, RetryableProviderError
+from lamella.ports import SharedTable
+from lamella.providers.gemini import (
+    CacheStoragePlan,
+    GeminiProvider,
+    RemoteCacheManager,
+    estimate_storage_costs,
+    remote_cache_key,
+)
+from lamella.providers.models import BuiltInModels
+from lamella.stores.open_store import open_store
 
-PROFILE = BuiltInModels().model(MODEL)
-STORING = StoragePlan(price=Decimal("0.75"), requests=10)
+PROFILE = BuiltInModels().get_model(MODEL)
+STORING = CacheStoragePlan(input_price=Decimal("0.75"), expected_requests=10)
 START = ask(system(note("tides", 30_000), instructions="Be terse."), user("First?"), model=MODEL)
 
 
@@ -38,19 +42,19 @@ class _Time:
         self.now += timedelta(seconds=seconds)
 
 
-def _tokens(request: Request) -> int:
+def _tokens(request: ModelRequest) -> int:
     return len(request.messages[0].text) // 4
 
 
 def _provider(
-    server: GeminiServer, time: _Time, storing: StoragePlan = STORING, *, shelf: Shelf | None = None
+    server: GeminiServer, time: _Time, storing: CacheStoragePlan = STORING, *, shelf: SharedTable | None = None
 ) -> GeminiProvider:
-    store = ContentStore(storing, now=time.read, tokens=_tokens, shelf=shelf)
-    return GeminiProvider(key=KEY, address=server.url, patience=10.0, store=store)
+    store = RemoteCacheManager(storing, now=time.read, count_tokens=_tokens, shared_table=shelf)
+    return GeminiProvider(key=KEY, address=server.url, timeout=10.0, cache_manager=store)
 
 
-async def _ask(provider: GeminiProvider, request: Request) -> Reply:
-    reply = fold_deltas([delta async for delta in provider.stream(request)])
+async def _ask(provider: GeminiProvider, request: ModelRequest) -> ModelReply:
+    reply = reply_from_deltas([delta async for delta in provider.stream(request)])
     assert reply is not None
     return reply
 
@@ -60,7 +64,7 @@ def _methods(server: GeminiServer) -> list[str]:
 
 
 def test_instructions_library_and_tools_are_stored_and_read_by_every_turn() -> None:
-    async def run(server: GeminiServer) -> list[Reply]:
+    async def run(server: GeminiServer) -> list[ModelReply]:
         provider = _provider(server, _Time())
         request = replace(START, tools=(SEARCH,))
         replies = [await _ask(provider, request), await _ask(provider, grown(request, "Yes.", "Second?"))]
@@ -92,8 +96,8 @@ def test_a_changed_library_replaces_the_cache_and_the_old_one_is_deleted() -> No
     with gemini_server() as server:
         asyncio.run(run(server))
     assert server.stored == {}
-    assert name_stored(START).instructions == name_stored(changed).instructions
-    assert name_stored(START).library != name_stored(changed).library
+    assert remote_cache_key(START).instructions == remote_cache_key(changed).instructions
+    assert remote_cache_key(START).library != remote_cache_key(changed).library
 
 
 @pytest.mark.parametrize(
@@ -116,7 +120,7 @@ def test_a_cache_is_renewed_near_its_end_and_made_again_after_it(seconds: int, m
 
 def test_what_does_not_pay_or_is_too_short_is_not_stored() -> None:
     async def run(server: GeminiServer) -> None:
-        rarely = _provider(server, _Time(), dataclasses.replace(STORING, requests=1))
+        rarely = _provider(server, _Time(), dataclasses.replace(STORING, expected_requests=1))
         await _ask(rarely, START)
         await rarely.close()
         short = _provider(server, _Time())
@@ -129,18 +133,22 @@ def test_what_does_not_pay_or_is_too_short_is_not_stored() -> None:
 
 
 def test_the_verdict_has_the_cost_of_both_ways() -> None:
-    verdict = weigh_storage(1_000_000, PROFILE, STORING)
+    verdict = estimate_storage_costs(1_000_000, PROFILE, STORING)
     # Making 0.75, ten reads at a tenth, one hour of storage 0.50; against ten times plain input.
-    assert verdict.stored == Decimal("0.75") + Decimal("0.75") + Decimal("0.50")
-    assert verdict.plain == Decimal("7.5")
-    assert verdict.pays
-    assert not weigh_storage(1_000_000, PROFILE, dataclasses.replace(STORING, requests=1)).pays
-    assert not weigh_storage(1_000_000, PROFILE, dataclasses.replace(STORING, lifetime=36_000, requests=2)).pays
+    assert verdict.with_cache == Decimal("0.75") + Decimal("0.75") + Decimal("0.50")
+    assert verdict.without_cache == Decimal("7.5")
+    assert verdict.is_worthwhile
+    assert not estimate_storage_costs(
+        1_000_000, PROFILE, dataclasses.replace(STORING, expected_requests=1)
+    ).is_worthwhile
+    assert not estimate_storage_costs(
+        1_000_000, PROFILE, dataclasses.replace(STORING, lifetime=36_000, expected_requests=2)
+    ).is_worthwhile
 
 
 def test_storing_without_a_known_price_is_refused() -> None:
     with pytest.raises(NotAvailableError, match="No price"):
-        weigh_storage(1, replace(PROFILE, storage=None), STORING)
+        estimate_storage_costs(1, replace(PROFILE, storage=None), STORING)
 
 
 def test_a_model_that_offers_no_caches_of_their_own_is_refused_by_name() -> None:
@@ -158,8 +166,8 @@ def test_a_model_that_offers_no_caches_of_their_own_is_refused_by_name() -> None
 
 
 def test_a_cache_needs_a_conversation_to_belong_to() -> None:
-    with pytest.raises(CallError, match="conversation"):
-        name_stored(replace(START, conversation=None))
+    with pytest.raises(InvalidOperationError, match="conversation"):
+        remote_cache_key(replace(START, conversation=None))
 
 
 def test_a_cache_that_the_provider_lost_is_made_again_on_the_next_try() -> None:
@@ -167,7 +175,7 @@ def test_a_cache_that_the_provider_lost_is_made_again_on_the_next_try() -> None:
         provider = _provider(server, _Time())
         await _ask(provider, START)
         server.stored.clear()
-        with pytest.raises(ProviderRetryError) as caught:
+        with pytest.raises(RetryableProviderError) as caught:
             await _ask(provider, START)
         assert caught.value.wait == 0.0
         await _ask(provider, START)
@@ -233,7 +241,7 @@ def test_what_a_process_left_with_the_provider_another_reads_replaces_and_delete
 
     async def run(server: GeminiServer) -> None:
         ended, store = open_store(url), open_store(url)
-        lost = _provider(server, _Time(), shelf=ended.shelf)
+        lost = _provider(server, _Time(), shelf=ended.shared_table)
         await _ask(lost, START)
         # As good as killed: it can delete nothing any more.
         server.keeps = True
@@ -241,7 +249,7 @@ def test_what_a_process_left_with_the_provider_another_reads_replaces_and_delete
             await lost.close()
         server.keeps = False
         ended.close()
-        heir = _provider(server, _Time(), shelf=store.shelf)
+        heir = _provider(server, _Time(), shelf=store.shared_table)
         reply = await _ask(heir, START)
         assert (reply.usage.read or 0) > 7_000
         assert _methods(server).count("POST") == 1
@@ -258,7 +266,7 @@ def test_what_a_process_left_with_the_provider_another_reads_replaces_and_delete
 def test_a_process_that_closes_leaves_what_another_uses_and_whoever_used_it_last_deletes_it() -> None:
     async def run(server: GeminiServer) -> None:
         store = open_store("memory:")
-        first, second = (_provider(server, _Time(), shelf=store.shelf) for _ in range(2))
+        first, second = (_provider(server, _Time(), shelf=store.shared_table) for _ in range(2))
         await _ask(first, START)
         await _ask(second, START)
         await first.close()

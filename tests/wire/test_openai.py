@@ -13,23 +13,28 @@ from tests.wire.openai_chat_server import ChatServer, Dialect, chat_server
 from tests.wire.openai_responses_server import ResponsesServer, responses_server
 from tests.wire.script import Say, Wanted
 
-from lamella.adapters.providers.facts.models import BuiltInModels
-from lamella.adapters.providers.openai_chat import request as chat_request
-from lamella.adapters.providers.openai_chat import response as chat_response
-from lamella.adapters.providers.openai_chat.send import OpenAIChatProvider
-from lamella.adapters.providers.openai_responses import request as responses_request
-from lamella.adapters.providers.openai_responses import response as responses_response
-from lamella.adapters.providers.openai_responses.send import OpenAIResponsesProvider
-from lamella.adapters.providers.wire.openai_cache import name_cache
-from lamella.core.messages.delta import Diagnosis, Reply, StopReason
-from lamella.core.messages.request import Request, Seams
-from lamella.core.messages.rounds import ToolOutput
-from lamella.core.messages.usage import UNKNOWN_USAGE
+from lamella.core.messages import (
+    UNKNOWN_USAGE,
+    CacheBoundaries,
+    CacheDiagnosis,
+    ModelReply,
+    ModelRequest,
+    StopReason,
+    ToolOutput,
+)
 from lamella.core.values import replace
-from lamella.errors import CallError, KeyRefusedError
+from lamella.errors import AuthenticationError, InvalidOperationError
+from lamella.providers import openai_chat as chat_request
+from lamella.providers import openai_chat as chat_response
+from lamella.providers import openai_responses as responses_request
+from lamella.providers import openai_responses as responses_response
+from lamella.providers.models import BuiltInModels
+from lamella.providers.openai_chat import OpenAIChatProvider
+from lamella.providers.openai_responses import OpenAIResponsesProvider
+from lamella.providers.wire import prompt_cache_key
 
 MODELS = BuiltInModels()
-PROFILE = MODELS.model(MODEL)
+PROFILE = MODELS.get_model(MODEL)
 START = ask(system(note("tides", 8_000), instructions="Be terse. " * 500), user("First?"), model=MODEL)
 Build = Callable[..., dict[str, Any]]
 BUILDS = [
@@ -40,9 +45,9 @@ Server = ChatServer | ResponsesServer
 SERVERS = [pytest.param(chat_server, id="chat"), pytest.param(responses_server, id="responses")]
 
 
-def _send(server: Server, request: Request) -> Reply:
+def _send(server: Server, request: ModelRequest) -> ModelReply:
     made = OpenAIChatProvider if isinstance(server, ChatServer) else OpenAIResponsesProvider
-    return reply_to(made(key=KEY, address=f"{server.url}/v1", patience=10.0), request)
+    return reply_to(made(key=KEY, address=f"{server.url}/v1", timeout=10.0), request)
 
 
 def _parts(body: dict[str, Any]) -> list[dict[str, Any]]:
@@ -86,10 +91,10 @@ def test_a_message_that_will_change_is_not_written(serve: Callable[..., Any]) ->
     shelf = note("tides", 8_000)
     first = replace(
         ask(system(shelf), user("First? " * 200), assistant("Yes."), user("<note> Second?"), model=MODEL),
-        seams=replace(Seams(), fixed=None, messages=3),
+        cache_boundaries=replace(CacheBoundaries(), stable_prefix_end=None, stable_messages=3),
     )
     stripped = (*first.messages[:3], user("Second?"), assistant("No."), user("<note> Third?"))
-    second = replace(first, messages=stripped, seams=Seams(messages=5))
+    second = replace(first, messages=stripped, cache_boundaries=CacheBoundaries(stable_messages=5))
     with serve() as server:
         written = _send(server, first).usage
         usage = _send(server, second).usage
@@ -129,22 +134,22 @@ def test_conversations_have_caches_of_their_own(serve: Callable[..., Any]) -> No
 
 
 def test_a_long_name_becomes_a_key_of_64_characters() -> None:
-    assert name_cache("x" * 64) == "x" * 64
-    assert len(name_cache("x" * 65)) == 64
-    assert name_cache("x" * 65) != name_cache("x" * 66)
+    assert prompt_cache_key("x" * 64) == "x" * 64
+    assert len(prompt_cache_key("x" * 65)) == 64
+    assert prompt_cache_key("x" * 65) != prompt_cache_key("x" * 66)
 
 
 @pytest.mark.parametrize("build", BUILDS)
 @pytest.mark.parametrize("pause", [None, 60.0, 7_200.0])
 def test_a_lifetime_without_a_known_price_is_not_asked_for(build: Build, pause: float | None) -> None:
-    assert build(replace(START, pause=pause), PROFILE)["prompt_cache_options"]["ttl"] == "30m"
+    assert build(replace(START, expected_pause=pause), PROFILE)["prompt_cache_options"]["ttl"] == "30m"
 
 
 def test_a_lifetime_whose_price_the_user_gives_is_asked_for_where_the_api_has_it() -> None:
     priced = replace(
         PROFILE, lifetimes=tuple(replace(one, write=PROFILE.lifetimes[0].write) for one in PROFILE.lifetimes)
     )
-    request = replace(START, pause=7_200.0)
+    request = replace(START, expected_pause=7_200.0)
     assert responses_request.build_request(request, priced)["prompt_cache_options"]["ttl"] == "12h"
     assert chat_request.build_request(request, priced)["prompt_cache_options"]["ttl"] == "30m"
 
@@ -158,19 +163,19 @@ def test_a_diagnosis_is_asked_for_and_comes_back_as_a_value() -> None:
     }
     with responses_server(Say(), Say(diagnosis=told), Say(diagnosis={"type": "cache_hit"})) as server:
         first = _send(server, START)
-        second, third = (_send(server, replace(START, compare=first.id)) for _ in range(2))
+        second, third = (_send(server, replace(START, previous_reply_id=first.id)) for _ in range(2))
     asked = [body["prompt_cache_options"].get("comparison_response_id") for body in server.bodies]
     assert asked == [None, "resp_1", "resp_1"]
     assert first.diagnosis is None
-    assert second.diagnosis == Diagnosis(verdict="miss", reason="tools_changed", missed=900)
-    assert third.diagnosis == Diagnosis(verdict="hit")
+    assert second.diagnosis == CacheDiagnosis(verdict="miss", reason="tools_changed", missed=900)
+    assert third.diagnosis == CacheDiagnosis(verdict="hit")
 
 
-async def _whole(server: Server, request: Request) -> Reply | None:
+async def _whole(server: Server, request: ModelRequest) -> ModelReply | None:
     from openai import AsyncOpenAI
 
     async with AsyncOpenAI(api_key=KEY, base_url=f"{server.url}/v1", max_retries=0) as client:
-        profile = MODELS.model(request.model)
+        profile = MODELS.get_model(request.model)
         if isinstance(server, ChatServer):
             body = chat_request.build_request(request, profile)
             return chat_response.read_reply(await client.chat.completions.create(**body))
@@ -233,25 +238,25 @@ def test_a_server_that_sends_no_usage_leaves_it_unknown() -> None:
 
 
 def test_a_local_server_gets_plain_strings_and_no_fields_it_may_not_know() -> None:
-    body = chat_request.build_request(replace(START, model=LOCAL_MODEL), MODELS.model(LOCAL_MODEL))
+    body = chat_request.build_request(replace(START, model=LOCAL_MODEL), MODELS.get_model(LOCAL_MODEL))
     assert sorted(body) == ["max_tokens", "messages", "model"]
     assert all(isinstance(message["content"], str) for message in body["messages"])
 
 
 @pytest.mark.parametrize("build", BUILDS)
 def test_a_mark_can_stand_after_the_instructions_and_not_after_nothing(build: Build) -> None:
-    assert len(_marked(build(replace(START, marks=(0,)), PROFILE))) == 2
-    with pytest.raises(CallError, match="message 9"):
-        build(replace(START, marks=(9,)), PROFILE)
+    assert len(_marked(build(replace(START, breakpoints=(0,)), PROFILE))) == 2
+    with pytest.raises(InvalidOperationError, match="message 9"):
+        build(replace(START, breakpoints=(9,)), PROFILE)
 
 
 def test_a_server_at_home_needs_no_key_and_openai_does() -> None:
     with chat_server() as server:
-        local = OpenAIChatProvider(key="", address=f"{server.url}/v1", patience=10.0)
-        with pytest.raises(KeyRefusedError, match="401"):
+        local = OpenAIChatProvider(key="", address=f"{server.url}/v1", timeout=10.0)
+        with pytest.raises(AuthenticationError, match="401"):
             reply_to(local, START)
     assert server.calls[0].headers["authorization"] == "Bearer none"
-    with pytest.raises(KeyRefusedError, match="is empty"):
+    with pytest.raises(AuthenticationError, match="is empty"):
         reply_to(OpenAIChatProvider(key=""), START)
 
 
@@ -260,9 +265,9 @@ def test_more_marks_than_are_written_are_refused(build: Build) -> None:
     request = START
     for number in range(4):
         request = grown(request, f"Answer {number}.", f"Question {number}?")
-    assert len(_marked(build(replace(request, marks=(1, 3, 5)), PROFILE))) == 3
-    with pytest.raises(CallError):
-        build(replace(request, marks=(1, 3, 5, 7)), PROFILE)
+    assert len(_marked(build(replace(request, breakpoints=(1, 3, 5)), PROFILE))) == 3
+    with pytest.raises(InvalidOperationError):
+        build(replace(request, breakpoints=(1, 3, 5, 7)), PROFILE)
 
 
 @settings(deadline=None)
@@ -279,7 +284,11 @@ def test_no_request_writes_more_than_four_breakpoints(
     for text in turns:
         request = grown(request, text, f"About {text}?")
     count = len(request.messages)
-    request = replace(request, seams=replace(request.settled, messages=min(kept, count)), marks=tuple(marks))
+    request = replace(
+        request,
+        cache_boundaries=replace(request.effective_cache_boundaries, stable_messages=min(kept, count)),
+        breakpoints=tuple(marks),
+    )
     body = build(request, PROFILE)
     implicit = body["prompt_cache_options"]["mode"] == "implicit"
     assert len(_marked(body)) + implicit <= 4

@@ -13,14 +13,20 @@ from tests.wire.material import READ, ROUND, SEARCH, answered, ask, grown, note,
 from tests.wire.script import Say, Wanted
 from tests.wire.sdks import WAYS, Call, Spoken
 
-from lamella.adapters.providers.dialects import WireDialects
-from lamella.adapters.providers.openai_responses.response import read_reply
-from lamella.core.messages.delta import NativeReply, Reply, StopReason, ToolCall
-from lamella.core.messages.request import Request, Seams
-from lamella.core.messages.rounds import ToolOutput
+from lamella.core.messages import (
+    CacheBoundaries,
+    ModelReply,
+    ModelRequest,
+    ProviderReply,
+    StopReason,
+    ToolCall,
+    ToolOutput,
+)
 from lamella.core.values import replace
+from lamella.providers.openai_responses import read_reply
+from lamella.providers.sdk_objects import BuiltInWireFormats
 
-SPEAKS = WireDialects()
+SPEAKS = BuiltInWireFormats()
 CALLING = Say(
     text="Let me look at it.",
     reasoning="Where is it?",
@@ -37,12 +43,12 @@ FORMATS = {
 }
 
 
-def _ask(model: str) -> Request:
+def _ask(model: str) -> ModelRequest:
     shelf = system(note("tides", 20_000), instructions="Be terse. " * 900)
     return replace(ask(shelf, user("When is high tide?"), model=model), tools=(SEARCH, READ))
 
 
-def _later(request: Request, reply: Reply) -> Request:
+def _later(request: ModelRequest, reply: ModelReply) -> ModelRequest:
     return grown(answered(request, round_of(reply, *OUTPUTS)), "At noon.", "And low tide?")
 
 
@@ -79,11 +85,11 @@ def _split(call: str, text: str) -> tuple[str, str, bool]:
 def test_calls_that_came_in_any_way_are_answered_and_talked_on_from(spoken: Spoken, call: Call) -> None:
     request = _ask(spoken.model)
     with spoken.serve(dataclasses.replace(CALLING, text="Let me look at it."), Say(text="At noon."), Say()) as server:
-        reply = SPEAKS.read(call(server.url, SPEAKS.build(spoken.name, request)))
+        reply = SPEAKS.parse_reply(call(server.url, SPEAKS.build_unchecked(spoken.name, request)))
         for further in (answered(request, round_of(reply, *OUTPUTS)), _later(request, reply)):
-            spoken.calls[0](server.url, SPEAKS.build(spoken.name, further))
+            spoken.calls[0](server.url, SPEAKS.build_unchecked(spoken.name, further))
     assert [(made.id, made.name) for made in reply.calls] == [("c1", "search"), ("c2", "read")]
-    assert reply.carried is not None
+    assert reply.provider_reply is not None
     name = FORMATS[spoken.name]
     for body in server.bodies[1:]:
         assert _results(body, name) == [("c1", "Two notes.", False), ("c2", "", True)]
@@ -98,7 +104,7 @@ def test_each_request_of_a_loop_and_after_it_extends_the_one_before(wire: Wire) 
     with wire.serve(CALLING, Say(), Say(), Say()) as server:
         reply = reply_to(wire.connect(server.url + wire.root, wire.key, 10.0), request)
         first = answered(request, round_of(reply, *OUTPUTS))
-        again = round_of(replace(reply, calls=(ToolCall(id="c9", name="read", arguments="{}"),), carried=None),
+        again = round_of(replace(reply, calls=(ToolCall(id="c9", name="read", arguments="{}"),), provider_reply=None),
                          ToolOutput(call="c9", output="Low at six."))  # fmt: skip
         second = answered(first, again)
         third = grown(second, "At noon.", "And low tide?")
@@ -125,8 +131,8 @@ def _unmarked(value: Any) -> Any:  # noqa: ANN401 - any JSON
 @pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.name)
 def test_what_another_format_said_in_its_own_words_is_told_in_this_ones(wire: Wire) -> None:
     calls = (ToolCall(id="c1", name="search", arguments='{"q": "x"}'), ToolCall(id="c2", name="read", arguments=""))
-    plain = round_of(Reply(text="I look.", stop=StopReason.TOOLS, calls=calls), *OUTPUTS)
-    foreign = replace(plain, carried=NativeReply(format="another", json='["not ours"]'))
+    plain = round_of(ModelReply(text="I look.", stop=StopReason.TOOL_CALLS, calls=calls), *OUTPUTS)
+    foreign = replace(plain, provider_reply=ProviderReply(format="another", json='["not ours"]'))
     bodies = []
     for one in (plain, foreign):
         with wire.serve() as server:
@@ -141,7 +147,9 @@ def test_inside_a_round_the_last_message_is_kept_although_the_turn_will_not_be(w
     request = _ask(wire.model)
     with wire.serve(CALLING, Say()) as server:
         reply = reply_to(wire.connect(server.url + wire.root, wire.key, 10.0), request)
-        inside = replace(answered(request, round_of(reply, *OUTPUTS)), seams=Seams(messages=1))
+        inside = replace(
+            answered(request, round_of(reply, *OUTPUTS)), cache_boundaries=CacheBoundaries(stable_messages=1)
+        )
         reply_to(wire.connect(server.url + wire.root, wire.key, 10.0), inside)
     assert server.bodies[1]["prompt_cache_options"]["mode"] == "implicit"
 
@@ -153,12 +161,12 @@ def test_thoughts_that_openai_did_not_hand_out_are_not_asked_for() -> None:
     ]
     reply = read_reply({"object": "response", "id": "r", "status": "completed", "output": output})
     assert reply is not None
-    assert reply.carried is not None
-    assert json.loads(reply.carried.json) == [
+    assert reply.provider_reply is not None
+    assert json.loads(reply.provider_reply.json) == [
         {"type": "function_call", "call_id": "c1", "name": "search", "arguments": "{}"}
     ]
     request = replace(_ask(openai_caching.MODEL), model=openai_caching.MODEL)
-    body = SPEAKS.build("openai-responses", answered(request, round_of(reply, OUTPUTS[0])))
+    body = SPEAKS.build_unchecked("openai-responses", answered(request, round_of(reply, OUTPUTS[0])))
     assert [item.get("type") for item in body["input"][-2:]] == ["function_call", "function_call_output"]
 
 
@@ -177,16 +185,18 @@ def test_characters_whose_halves_came_apart_are_whole_in_what_is_handed_back() -
         call('{"q": "\ud83c'),
         call('\udf0a"}'),
     ]
-    reply = SPEAKS.read([*halves, end])
+    reply = SPEAKS.parse_reply([*halves, end])
     assert [made.arguments for made in reply.calls] == ['{"q": "🌊"}']
-    assert reply.carried is not None
-    assert json.loads(reply.carried.json.encode())["reasoning_content"] == "🌊"
+    assert reply.provider_reply is not None
+    assert json.loads(reply.provider_reply.json.encode())["reasoning_content"] == "🌊"
 
 
 @pytest.mark.parametrize(("model", "kept"), [("deepseek-chat", True), ("house-model", True), ("gpt-6-sol", False)])
 def test_thoughts_go_back_to_servers_that_show_them_and_not_to_openai(model: str, kept: bool) -> None:  # noqa: FBT001
-    native = NativeReply(format="openai_chat", json=json.dumps(NATIVE["openai_chat"]))
-    body = SPEAKS.build("openai", answered(ask(user("When?"), model=model), replace(ROUND, carried=native)))
+    native = ProviderReply(format="openai_chat", json=json.dumps(NATIVE["openai_chat"]))
+    body = SPEAKS.build_unchecked(
+        "openai", answered(ask(user("When?"), model=model), replace(ROUND, provider_reply=native))
+    )
     said = body["messages"][1]
     assert ("reasoning_content" in said) is kept
     assert (said["content"], [call["id"] for call in said["tool_calls"]]) == ("Let me look.", ["call_1"])

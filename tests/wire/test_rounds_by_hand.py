@@ -9,7 +9,7 @@ from tests.wire.script import Say, Wanted
 from tests.wire.sdks import EVERY, SAID, WAYS, Call, Spoken
 
 import lamella
-from lamella import Chat, Conversation, Turn
+from lamella import Conversation, StoredConversation, Turn
 from lamella.providers import ToolOutput
 
 # What is said is that of SAID in each answer: one way of reading a stream looks at it on the way.
@@ -42,11 +42,11 @@ def read(path: str = "") -> str:
 
 
 def _look(
-    chat: Conversation | Chat,
+    chat: Conversation | StoredConversation,
     spoken: Spoken,
     call: Call,
     *,
-    again: Callable[[Conversation | Chat], Conversation | Chat] = lambda chat: chat,
+    again: Callable[[Conversation | StoredConversation], Conversation | StoredConversation] = lambda chat: chat,
 ) -> list[dict[str, Any]]:
     """What reaches the server in two rounds and what follows; ``again`` opens the chat anew around results."""
     with spoken.serve(*LOOKING) as server:
@@ -57,13 +57,13 @@ def _look(
         reply = chat.reply(send(chat.ask("When is high tide?", tools=[search, read])))
         while reply.calls:
             chat = again(chat)
-            assert chat.calls == reply.calls
+            assert chat.pending_tool_calls == reply.calls
             # In another order than they were called: what is sent has the order of the calls.
-            turn = chat.give([OUTPUTS[one.id] for one in reversed(chat.calls)])
+            turn = chat.submit_tool_outputs([OUTPUTS[one.id] for one in reversed(chat.pending_tool_calls)])
             other = again(chat)
             if other is not chat:
-                assert isinstance(other, Chat)
-                waits = other.waiting()
+                assert isinstance(other, StoredConversation)
+                waits = other.pending_turn()
                 assert waits is not None
                 assert repr(waits.request(spoken.name)) == repr(turn.request(spoken.name))
                 chat, turn = other, waits
@@ -93,9 +93,9 @@ def test_a_process_that_begins_between_any_two_steps_sends_the_same_bytes(
 ) -> None:
     url = f"sqlite:///{tmp_path}/chats.db"
 
-    def open_again(before: Conversation | Chat) -> Chat:
+    def open_again(before: Conversation | StoredConversation) -> StoredConversation:
         # The one before is not closed, as a process that is killed closes nothing.
-        assert isinstance(before, Chat)
+        assert isinstance(before, StoredConversation)
         return lamella.open(url).chat("tides")
 
     whole = _look(Conversation(model=_model(spoken), layout=layout), spoken, spoken.calls[0])

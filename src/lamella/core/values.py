@@ -1,7 +1,7 @@
-"""Values: how a struct is changed, and how it is shown.
+"""Helpers for frozen structs: replace fields, print a struct, cache a property.
 
-Changing one is msgspec's own function, in C, since a turn does it some thirty times. Type checkers take a struct for a
-dataclass, and by ``dataclasses.replace`` they check what is replaced.
+``replace`` is the C function of msgspec at runtime, because a turn calls it some thirty times. Type checkers treat a
+struct as a dataclass, so they see ``dataclasses.replace``, which lets them check the replaced fields.
 """
 
 from collections.abc import Callable
@@ -15,39 +15,41 @@ else:
     from msgspec.structs import replace
 
 
-def describe(value: Struct, *, without: tuple[str, ...]) -> str:
-    """A struct as people read it, without fields that may hold megabytes."""
+def repr_without(value: Struct, *, without: tuple[str, ...]) -> str:
+    """Return the repr of a struct, leaving out the fields ``without``, which may hold megabytes."""
     shown = (name for name in value.__struct_fields__ if name not in without)
     return f"{type(value).__name__}({', '.join(f'{name}={getattr(value, name)!r}' for name in shown)})"
 
 
 Owner = TypeVar("Owner")
-Found = TypeVar("Found")
+ValueT = TypeVar("ValueT")
 
 
-class FoundOnce(Generic[Owner, Found]):
-    """A property that is found when it is asked for first, and kept.
+class CachedProperty(Generic[Owner, ValueT]):
+    """A property that is computed on first access and then cached on the instance.
 
-    Unlike ``functools.cached_property`` in Python 3.11 it holds no lock: that one is shared by all objects of a class,
-    and what reads a store would keep every other conversation waiting. Two threads may both find it, and find the same.
+    It takes no lock, unlike ``functools.cached_property`` in Python 3.11. That lock is shared by all instances of a
+    class, so a property that reads a store would block every other conversation. Two threads may both compute the
+    value; they compute the same one.
     """
 
-    def __init__(self, find: Callable[[Owner], Found]) -> None:
-        self._find = find
-        self.__doc__ = find.__doc__
+    def __init__(self, compute: Callable[[Owner], ValueT]) -> None:
+        self._compute = compute
+        self.__doc__ = compute.__doc__
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
 
     @overload
-    def __get__(self, instance: None, owner: type) -> "FoundOnce[Owner, Found]": ...
+    def __get__(self, instance: None, owner: type) -> "CachedProperty[Owner, ValueT]": ...
     @overload
-    def __get__(self, instance: Owner, owner: type) -> Found: ...
-    def __get__(self, instance: Owner | None, owner: type) -> "FoundOnce[Owner, Found] | Found":
+    def __get__(self, instance: Owner, owner: type) -> ValueT: ...
+    def __get__(self, instance: Owner | None, owner: type) -> "CachedProperty[Owner, ValueT] | ValueT":
         if instance is None:
             return self
-        found = vars(instance)[self._name] = self._find(instance)
+        # This descriptor has no __set__, so later reads take the value from the instance and skip this method.
+        found = vars(instance)[self._name] = self._compute(instance)
         return found
 
 
-__all__ = ["FoundOnce", "describe", "replace"]
+__all__ = ["CachedProperty", "replace", "repr_without"]

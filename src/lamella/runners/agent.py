@@ -1,19 +1,30 @@
-"""``agent``: the model looks things up by itself, round after round, and answers from what it found."""
+"""The runners ``chat``, ``agent`` and ``staged``.
+
+``run_chat`` answers one question with only the tools that the caller gives. ``run_agent`` lets the model call tools
+round after round and answer from the results. ``run_staged`` is a chat that works through the stages of a workflow.
+"""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
+from lamella.conversation.runner_context import RunRequest, execute_run
+from lamella.conversation.turn_runner import Event, EventName
 from lamella.core.artifacts.model import ToolDefinition
 from lamella.core.values import replace
-from lamella.engine.sending.events import Event, EventName
-from lamella.engine.sending.job import Job, carry_out
-from lamella.runners.chat import run_chat
-from lamella.runners.rounds.equipment import gather_tools, list_told, take_along
-from lamella.runners.rounds.watch import CallWatch
+from lamella.ports import WorkflowProgress
+from lamella.runners.tool_rounds import RepeatedSearchGuard, collect_tools, list_offered_tools, with_parts_and_tools
 from lamella.runners.write_blocks import with_write_blocks
 
-# They name no tool and no day, so that they are the same in every request.
-GUIDELINES = (
+
+def run_chat(run_request: RunRequest) -> AsyncGenerator[Event, None]:
+    """One question, one answer, from the talk and what is attached; with tools if the caller gives some."""
+    return execute_run(with_write_blocks(run_request))
+
+
+# The ``agent`` runner.
+
+# The guidelines name no tool and no date: they are part of L1, and a text that never changes keeps the prefix cached.
+AGENT_GUIDELINES = (
     "You can call tools to find out what you do not know. Look things up before you answer a question about the user's "
     "notes, files or work; never answer such a question from memory.\n"
     "- Search with a few telling words. Where a search brings little, use other words, not the same ones again.\n"
@@ -22,35 +33,81 @@ GUIDELINES = (
     "- As soon as you know enough, or the tools bring nothing new, answer. Name the notes and pages you used, and say "
     "what you did not find."
 )
-# Who answers in its place where a model cannot call tools: the first of these that there is.
-_INSTEAD = ("plus", "chat")
+# Runners that replace ``agent`` for a model that cannot call tools. The first one that is registered is used.
+_FALLBACK_RUNNERS = ("plus", "chat")
 
 
-async def run_agent(job: Job) -> AsyncGenerator[Event, None]:
+async def run_agent(run_request: RunRequest) -> AsyncGenerator[Event, None]:
     """The model searches and reads by itself, round after round within limits, and answers from what it found."""
-    if job.place.calls_tools(job.post.model):
-        job, tools = await gather_tools(job)
-        watch = CallWatch(tools, job.turn)
-        events = watch.follow(carry_out(_prepare(with_write_blocks(job), list_told(job, tools)), tools=watch))
+    if run_request.runner_context.supports_tools(run_request.send_context.model):
+        run_request, tools = await collect_tools(run_request)
+        watch = RepeatedSearchGuard(tools, run_request.turn)
+        events = watch.watch_events(
+            execute_run(
+                _with_agent_tools(with_write_blocks(run_request), list_offered_tools(run_request, tools)), tools=watch
+            )
+        )
     else:
-        told, events = _leave_to_another(job)
-        # Others may look things up for minutes before they have something to say.
-        yield Event(kind=EventName.NOTE, said=told)
+        told, events = _delegate_to_fallback(run_request)
+        # Yield the note first: the other runner may call tools for minutes before its first event.
+        yield Event(kind=EventName.NOTE, message=told)
     async with aclosing(events):
         async for event in events:
             yield event
 
 
-def _prepare(job: Job, told: Sequence[ToolDefinition]) -> Job:
-    """The job as the agent asks it, with its guidelines and its tools; a turn that waits was asked so already."""
-    if not told:
-        return take_along(job, parts={}, warning="The agent has no tools here: name a vault, or give it tools.")
-    return take_along(job, parts={"guidelines": GUIDELINES}, tools=told)
+def _with_agent_tools(run_request: RunRequest, definitions: Sequence[ToolDefinition]) -> RunRequest:
+    """Return the run request with the agent's guidelines and tools added to its turn request.
+
+    Without tools it gets a warning instead. A run request that resumes a stored turn is returned unchanged: that turn
+    already has its guidelines and tools.
+    """
+    if not definitions:
+        return with_parts_and_tools(
+            run_request, parts={}, warning="The agent has no tools here: name a vault, or give it tools."
+        )
+    return with_parts_and_tools(run_request, parts={"guidelines": AGENT_GUIDELINES}, tools=definitions)
 
 
-def _leave_to_another(job: Job) -> tuple[str, AsyncGenerator[Event, None]]:
-    """What is to be said, and the events of who answers instead."""
-    name = next(name for name in _INSTEAD if name in job.runners or name == _INSTEAD[-1])
-    told = f"{job.post.model} cannot call tools; {name} answers in place of agent."
-    asked = None if job.asked is None else replace(job.asked, runner=name, warnings=(*job.asked.warnings, told))
-    return told, job.runners.get(name, run_chat)(replace(job, asked=asked))
+def _delegate_to_fallback(run_request: RunRequest) -> tuple[str, AsyncGenerator[Event, None]]:
+    """Return the notice for the user, and the events of the runner that answers instead of ``agent``."""
+    name = next(name for name in _FALLBACK_RUNNERS if name in run_request.runners or name == _FALLBACK_RUNNERS[-1])
+    told = f"{run_request.send_context.model} cannot call tools; {name} answers in place of agent."
+    turn_request = (
+        None
+        if run_request.turn_request is None
+        else replace(run_request.turn_request, runner=name, warnings=(*run_request.turn_request.warnings, told))
+    )
+    return told, run_request.runners.get(name, run_chat)(replace(run_request, turn_request=turn_request))
+
+
+# The ``staged`` runner.
+
+_NO_WORKFLOW_WARNING = "No workflow was begun in this conversation: begin one, such as paper."
+
+
+async def run_staged(run_request: RunRequest) -> AsyncGenerator[Event, None]:
+    """A chat in the stages of a workflow: its instructions, what was decided in it, and tools where a stage searches.
+
+    The conversation itself adds the workflow's instructions and decisions to every question, whichever runner answers
+    it.
+    """
+    work = await run_request.send_context.workers.run(lambda: run_request.conversation.progress)
+    tools = None
+    if work is None:
+        run_request = with_parts_and_tools(run_request, parts={}, warning=_NO_WORKFLOW_WARNING)
+    elif _is_search_stage(work) and run_request.runner_context.supports_tools(run_request.send_context.model):
+        run_request, tools = await collect_tools(run_request)
+        run_request = with_parts_and_tools(run_request, parts={}, tools=list_offered_tools(run_request, tools))
+    elif (
+        run_request.toolset is None and run_request.turn_request is not None and run_request.turn_request.tools is None
+    ):
+        # An empty tuple withdraws the tools that an earlier, searching stage offered to the model.
+        run_request = with_parts_and_tools(run_request, parts={}, tools=())
+    async with aclosing(execute_run(with_write_blocks(run_request), tools=tools)) as events:
+        async for event in events:
+            yield event
+
+
+def _is_search_stage(progress: WorkflowProgress) -> bool:
+    return any(stage.search for stage in progress.stages if stage.id == progress.current)

@@ -1,13 +1,11 @@
-"""The registry of runners: one row per way of answering, by the name that people choose it by."""
+"""The registry of runners, by the name that users choose them by."""
 
 from collections.abc import Mapping
 
-from lamella.engine.sending.job import Runner
-from lamella.runners.agent import run_agent
-from lamella.runners.chat import run_chat
+from lamella.conversation.runner_context import Runner
+from lamella.runners.agent import run_agent, run_chat, run_staged
 from lamella.runners.plus import run_plus
 from lamella.runners.project import run_project
-from lamella.runners.staged import run_staged
 from lamella.runners.vault_qa import run_vault_qa
 
 RUNNERS: Mapping[str, Runner] = {
@@ -18,5 +16,5 @@ RUNNERS: Mapping[str, Runner] = {
     "staged": run_staged,
     "vault_qa": run_vault_qa,
 }
-# Those that call no tools but what a caller gives: servers of tools are nothing to them.
-WITHOUT_TOOLS = frozenset({"chat", "vault_qa"})
+# Runners that call no tools except those of the caller. The CLI asks for no consent to MCP servers before they run.
+RUNNERS_WITHOUT_TOOLS = frozenset({"chat", "vault_qa"})

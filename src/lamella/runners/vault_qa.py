@@ -1,20 +1,24 @@
-"""``vault_qa``: an answer from the notes of a vault, with citations of the passages that it rests on."""
+"""The ``vault_qa`` runner: an answer from the notes of a vault that cites its passages."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from lamella.core.log.events.reply import CitedSource
+from lamella.conversation.runner_context import (
+    RunRequest,
+    execute_run,
+    is_retrieval_done,
+    record_question,
+    with_retrieved,
+)
+from lamella.conversation.turn_runner import Event
+from lamella.core.log.turn import StoredCitation
 from lamella.core.values import replace
-from lamella.engine.sending.events import Event
-from lamella.engine.sending.job import Job, carry_out
-from lamella.engine.sending.preparing import begin_question, complete_question, is_prepared
-from lamella.runners.answering.citations import CitationEditor
-from lamella.runners.answering.passages import check_vault, find_passages
-from lamella.runners.answering.standalone import make_standalone
-from lamella.runners.rounds.equipment import take_along
+from lamella.runners.citations import CitationEditor, get_note_index, search_and_attach
+from lamella.runners.query_planning import make_standalone_question
+from lamella.runners.tool_rounds import with_parts_and_tools
 
-# They name no note and no number, so that they are the same in every request.
-GUIDELINES = (
+# The guidelines name no note and no number: they are part of L1, and a text that never changes keeps the prefix cached.
+VAULT_QA_GUIDELINES = (
     "Answer from the sources that come with the user's message, which have numbers there.\n"
     "- After each statement put the number of the source that it rests on, as in [^1]. Use only numbers of the list "
     "that came with the last message, and write no list of sources yourself.\n"
@@ -23,19 +27,26 @@ GUIDELINES = (
 )
 
 
-async def run_vault_qa(job: Job) -> AsyncGenerator[Event, None]:
+async def run_vault_qa(run_request: RunRequest) -> AsyncGenerator[Event, None]:
     """An answer from the notes of a vault, with citations of the passages that it rests on."""
-    check_vault(job)
-    if not await is_prepared(job):
-        job = await begin_question(take_along(job, parts={"guidelines": GUIDELINES}))
-        job = await complete_question(job, await find_passages(job, await make_standalone(job)))
-    editor = CitationEditor(_list_offered(job))
-    async with aclosing(carry_out(replace(job, post=replace(job.post, editor=editor)))) as events:
+    get_note_index(run_request)
+    # The question is stored before the search: if the process stops meanwhile, the turn can be resumed.
+    if not await is_retrieval_done(run_request):
+        run_request = await record_question(
+            with_parts_and_tools(run_request, parts={"guidelines": VAULT_QA_GUIDELINES})
+        )
+        run_request = await with_retrieved(
+            run_request, await search_and_attach(run_request, await make_standalone_question(run_request))
+        )
+    editor = CitationEditor(_list_offered_citations(run_request))
+    async with aclosing(
+        execute_run(replace(run_request, send_context=replace(run_request.send_context, editor=editor)))
+    ) as events:
         async for event in events:
             yield event
 
 
-def _list_offered(job: Job) -> tuple[CitedSource, ...]:
-    """The sources by the numbers that the model is told, which were written down with the question."""
-    question = job.chat.turns()[-1].message.question
+def _list_offered_citations(run_request: RunRequest) -> tuple[StoredCitation, ...]:
+    """Return the sources in the order of the numbers that the model sees; they were stored with the question."""
+    question = run_request.conversation.turns()[-1].message.question
     return () if question is None else question.sources

@@ -1,6 +1,6 @@
-"""Write blocks in an answer: each becomes a call of ``write_note``, and what became of it is told below the answer.
+"""Write blocks in an answer: each becomes a call of ``write_note``, and its outcome is appended to the answer.
 
-What is told is part of the answer, for people and for the model alike: the next turn shows what the user saw.
+The outcome is part of the answer, so that the user and the model (in the next turn) read the same text.
 """
 
 import json
@@ -9,109 +9,120 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 
 from lamella.attach import Tool
-from lamella.core.log.call import CacheUse
-from lamella.core.log.ids import Voice
-from lamella.core.messages.delta import Delta, Stop, StopReason, TextDelta, ToolCall, join_text
-from lamella.core.messages.model import Role
-from lamella.core.messages.request import Request
-from lamella.core.text.write_blocks import find_write_blocks
+from lamella.conversation.runner_context import RunRequest
+from lamella.conversation.stream import predict_cache_usage, stream_checked_deltas
+from lamella.conversation.tool_executor import LocalToolset
+from lamella.core.log.call import CacheUsage
+from lamella.core.log.turn import MessageAuthor
+from lamella.core.messages import Delta, ModelRequest, Role, StopDelta, StopReason, TextDelta, ToolCall, join_text
+from lamella.core.text.write_blocks import parse_write_blocks
 from lamella.core.values import replace
-from lamella.engine.sending.deltas import foresee, read_answer
-from lamella.engine.sending.job import Job
-from lamella.engine.sending.tools import Toolbox
-from lamella.ports import ChatProvider
-from lamella.runners.answering.directives import composes
+from lamella.ports import ModelProvider
+from lamella.runners.query_planning import requests_writing
 
-_TOOL = "write_note"
-_SAID = (Voice.USER.value, Voice.REPLY.value)
-_MARKS = re.compile(r"[\W_]+")
-_CUT = "Not written: the answer was cut short, and what it has of notes may not be all of it."
-_QUOTED = "not written: what stands there was read, and is quoted."
+_WRITE_TOOL = "write_note"
+_MESSAGE_ROLES = (MessageAuthor.USER.value, MessageAuthor.REPLY.value)
+_NON_WORD = re.compile(r"[\W_]+")
+_CUT_SHORT_MESSAGE = "Not written: the answer was cut short, and what it has of notes may not be all of it."
+_QUOTED_MESSAGE = "not written: what stands there was read, and is quoted."
 
 
-def with_write_blocks(job: Job) -> Job:
-    """The same job, whose answer may hold blocks that are written, where the message asks for that; else as it is."""
-    typed = _find_typed(job) if job.asked is None else job.asked.text
-    if not job.place.writes or "@" not in typed or not composes(typed):
-        return job
+def with_write_blocks(run_request: RunRequest) -> RunRequest:
+    """Return the run request with a provider that writes the answer's blocks.
+
+    It is returned unchanged if the message does not ask for that with ``@composer``, or if notes may not be written
+    here.
+    """
+    typed = _typed_text(run_request) if run_request.turn_request is None else run_request.turn_request.text
+    if not run_request.runner_context.can_write_notes or "@" not in typed or not requests_writing(typed):
+        return run_request
 
     async def find_material() -> Sequence[str]:
-        read = await job.post.workers.run(job.chat.originals)
-        return [one.text for one in read if one.role not in _SAID]
+        read = await run_request.send_context.workers.run(run_request.conversation.all_passages)
+        return [one.text for one in read if one.role not in _MESSAGE_ROLES]
 
     provider = WriteBlockProvider(
-        job.post.provider, lambda: job.place.make_tools(job.chat), find_material=find_material
+        run_request.send_context.provider,
+        lambda: run_request.runner_context.make_tools(run_request.conversation),
+        load_read_texts=find_material,
     )
-    return replace(job, post=replace(job.post, provider=provider))
+    return replace(run_request, send_context=replace(run_request.send_context, provider=provider))
 
 
-def _find_typed(job: Job) -> str:
-    """What was typed in the turn that goes on."""
-    return "" if job.turn is None else job.turn.envelope.prompt.user.message.text
+def _typed_text(run_request: RunRequest) -> str:
+    """Return the text that the user typed in the turn that is resumed."""
+    return "" if run_request.turn is None else run_request.turn.envelope.prompt.user.message.text
 
 
 class WriteBlockProvider:
-    """Passes on what a model says as it comes. At the end of a whole answer its blocks are written, after a yes."""
+    """A provider that passes on a model's stream and writes the blocks of a complete answer, after consent."""
 
     def __init__(
         self,
-        inner: ChatProvider,
+        inner: ModelProvider,
         make_tools: Callable[[], Sequence[Tool]],
         *,
-        find_material: Callable[[], Awaitable[Sequence[str]]],
+        load_read_texts: Callable[[], Awaitable[Sequence[str]]],
     ) -> None:
         self._inner = inner
         self._make_tools = make_tools
-        self._find_material = find_material
+        self._load_read_texts = load_read_texts
 
-    async def stream(self, request: Request) -> AsyncIterator[Delta]:
-        """The answer of the model, and what became of its blocks before it ends."""
+    async def stream(self, request: ModelRequest) -> AsyncIterator[Delta]:
+        """Yield the model's answer, with the outcome of its write blocks before the final ``StopDelta``.
+
+        An answer that calls tools is not final, so its blocks are not written.
+        """
         said: list[str] = []
         calls = False
-        async with aclosing(read_answer(self._inner, request)) as coming:
+        async with aclosing(stream_checked_deltas(self._inner, request)) as coming:
             async for delta in coming:
-                if isinstance(delta, Stop) and not calls:
-                    for line in await self._write(join_text(said), delta.reason, request):
+                if isinstance(delta, StopDelta) and not calls:
+                    for line in await self._write_blocks(join_text(said), delta.reason, request):
                         yield TextDelta(text=line)
                 elif isinstance(delta, TextDelta):
                     said.append(delta.text)
                 calls = calls or isinstance(delta, ToolCall)
                 yield delta
 
-    async def foresee(self, request: Request) -> CacheUse | None:
-        """What the model's own cache would serve, if it knows that."""
-        return await foresee(self._inner, request)
+    async def predict_cache_usage(self, request: ModelRequest) -> CacheUsage | None:
+        """Return the cache usage that the wrapped provider predicts for a request; None if it cannot predict."""
+        return await predict_cache_usage(self._inner, request)
 
     async def close(self) -> None:
         await self._inner.close()
 
-    async def _write(self, text: str, reason: StopReason, request: Request) -> list[str]:
-        blocks = find_write_blocks(text)
+    async def _write_blocks(self, text: str, reason: StopReason, request: ModelRequest) -> list[str]:
+        blocks = parse_write_blocks(text)
         if not blocks:
             return []
-        if reason not in (StopReason.END, StopReason.SEQUENCE):
-            return [f"\n\n{_CUT}"]
-        toolbox = Toolbox([tool for tool in self._make_tools() if tool.name == _TOOL])
-        # What was read in an earlier turn may stand in no request any more, and the model may still have it from there.
-        read = [*_list_given(request), *(_strip(text) for text in await self._find_material())]
+        if reason not in (StopReason.END, StopReason.STOP_SEQUENCE):
+            return [f"\n\n{_CUT_SHORT_MESSAGE}"]
+        toolbox = LocalToolset([tool for tool in self._make_tools() if tool.name == _WRITE_TOOL])
+        # Text of an earlier turn may have left the request, but the model may still repeat it from its own replies.
+        read = [*_list_prompt_texts(request), *(_strip_to_words(text) for text in await self._load_read_texts())]
         told = []
         for number, (path, content, whole) in enumerate(blocks, start=1):
-            # Text that a note or a page brought along is nobody's wish to write, whoever repeats it.
-            if any(_strip(whole) in text for text in read):
-                told.append(f"\n\n{path}: {_QUOTED}")
+            # Prompt injection: the user did not ask for a block that was copied from a note, a page or a tool result.
+            if any(_strip_to_words(whole) in text for text in read):
+                told.append(f"\n\n{path}: {_QUOTED_MESSAGE}")
                 continue
             arguments = json.dumps({"path": path, "content": content}, ensure_ascii=False)
-            call = ToolCall(id=f"block-{number}", name=_TOOL, arguments=arguments)
+            call = ToolCall(id=f"block-{number}", name=_WRITE_TOOL, arguments=arguments)
             (output,) = await toolbox.run([call], toolbox.definitions)
             told.append(f"\n\n{output.output}")
         return told
 
 
-def _list_given(request: Request) -> list[str]:
-    """What the model was given, as it is compared; what it said itself is its own."""
-    return [_strip(message.text) for message in request.messages if message.role is not Role.ASSISTANT]
+def _list_prompt_texts(request: ModelRequest) -> list[str]:
+    """Return the texts that the model was given, stripped for comparison; its own replies are left out."""
+    return [_strip_to_words(message.text) for message in request.messages if message.role is not Role.ASSISTANT]
 
 
-def _strip(text: str) -> str:
-    """A text without blanks and marks, which are not compared: closing tags of material are broken by one."""
-    return _MARKS.sub("", text)
+def _strip_to_words(text: str) -> str:
+    """Return a text without whitespace and punctuation, for comparison.
+
+    Lamella breaks closing tags inside attached material with an extra character; a plain comparison would miss those
+    copies.
+    """
+    return _NON_WORD.sub("", text)

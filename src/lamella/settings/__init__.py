@@ -1,28 +1,30 @@
-"""Settings: what can be set, where each value was found, and what values mean.
+"""Settings: names, types and defaults, where each value was found, and what the values mean.
 
-Enters: files, the environment, what a caller gives. Leaves: frozen settings with the origin of each, and the rules of a
-conversation that they mean. May not enter: adapters, but for plain files; whoever is below wiring gets small values and
-never settings.
+``model`` defines the settings, ``loading`` reads files and environment variables, ``rules`` turns settings into the
+values that other packages need, and ``trust`` and ``tokens`` are private files of the user.
+
+The package imports no adapters except plain file access. Packages below wiring get the small values they need and
+never a ``Settings`` object.
 """
 
 from lamella.settings.model import (
-    PROFILES,
+    SETTINGS_PROFILES,
     ChainSettings,
     CompactionSettings,
+    HttpServerSettings,
     KindSettings,
-    ServerSettings,
-    ServeSettings,
+    McpServerSettings,
     Settings,
     SummarySettings,
 )
 
 __all__ = [
-    "PROFILES",
+    "SETTINGS_PROFILES",
     "ChainSettings",
     "CompactionSettings",
+    "HttpServerSettings",
     "KindSettings",
-    "ServeSettings",
-    "ServerSettings",
+    "McpServerSettings",
     "Settings",
     "SummarySettings",
 ]

@@ -1,6 +1,6 @@
-"""Trust: the places that the person has said yes to, in a private file of their own.
+"""Trusted locations: models, stores and servers that the user has allowed, in a private file.
 
-A place has the field that names it, as settings do, and is written in the one way that its adapter knows it by.
+A location is stored with the setting that names it, in the normalised form that its adapter uses.
 """
 
 from collections.abc import Sequence
@@ -9,71 +9,74 @@ from pathlib import Path
 from msgspec import Struct
 
 from lamella.errors import SettingError
-from lamella.settings.private import read_private, write_private
+from lamella.settings.loading import read_private_file, write_private_file
 
-FILE = "trust.json"
+TRUST_FILE_NAME = "trust.json"
 
 
-class TrustedPlace(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A place that may be used whoever names it, and since when."""
+class TrustedLocation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A location that may be used no matter who names it, and since when."""
 
     field: str
     place: str
     since: str
 
-    def covers(self, field: str, place: str) -> bool:
-        """Whether a place is this one, or a model of this provider."""
+    def matches(self, field: str, location: str) -> bool:
+        """Return whether a location is this one, or a model of this provider."""
         if field != self.field:
             return False
-        return place == self.place or (field == "model" and _provider(place) == self.place)
+        return location == self.place or (field == "model" and _provider_prefix(location) == self.place)
 
 
-class _TrustFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class _TrustFileBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     lamella: int = 1
-    trusted: tuple[TrustedPlace, ...] = ()
+    trusted: tuple[TrustedLocation, ...] = ()
 
 
-class TrustBook:
-    """What stands in the file; it is read each time, so that a yes counts at once, also one said elsewhere."""
+class TrustFile:
+    """The file with the trusted locations.
+
+    It is read on every call, so that a location allowed by another process counts at once.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def read(self) -> Sequence[TrustedPlace]:
-        """Every place, the oldest first."""
+    def read(self) -> Sequence[TrustedLocation]:
+        """Return all trusted locations, oldest first."""
         if not self.path.is_absolute():
-            # Without a home the file would be one of the project's.
+            # Without a home folder the path would be relative, and a file of the project would grant trust.
             return ()
-        return read_private(self.path, _TrustFile).trusted
+        return read_private_file(self.path, _TrustFileBody).trusted
 
-    def covers(self, field: str, place: str) -> bool:
-        """Whether somebody said yes to a place."""
-        return any(one.covers(field, place) for one in self.read())
+    def is_trusted(self, field: str, location: str) -> bool:
+        """Return whether the user has allowed a location."""
+        return any(one.matches(field, location) for one in self.read())
 
-    def add(self, field: str, place: str, *, since: str) -> bool:
-        """Say yes to a place; false if that was said before."""
+    def add(self, field: str, location: str, *, since: str) -> bool:
+        """Allow a location; return False if it was allowed before."""
         places = self.read()
-        if any(one.field == field and one.place == place for one in places):
+        if any(one.field == field and one.place == location for one in places):
             return False
-        self._write([*places, TrustedPlace(field=field, place=place, since=since)])
+        self._write([*places, TrustedLocation(field=field, place=location, since=since)])
         return True
 
-    def remove(self, field: str, place: str) -> bool:
-        """Take a yes back; false if it was never said."""
+    def remove(self, field: str, location: str) -> bool:
+        """Withdraw the permission for a location; return False if there was none."""
         places = self.read()
-        kept = [one for one in places if (one.field, one.place) != (field, place)]
+        kept = [one for one in places if (one.field, one.place) != (field, location)]
         if len(kept) == len(places):
             return False
         self._write(kept)
         return True
 
-    def _write(self, places: Sequence[TrustedPlace]) -> None:
+    def _write(self, locations: Sequence[TrustedLocation]) -> None:
         if not self.path.is_absolute():
             raise SettingError(
                 "There is no home to write trusted places down in.", hint="Set HOME to a folder of yours."
             )
-        write_private(self.path, _TrustFile(trusted=tuple(places)))
+        write_private_file(self.path, _TrustFileBody(trusted=tuple(locations)))
 
 
-def _provider(place: str) -> str:
-    return place.partition(":")[0]
+def _provider_prefix(location: str) -> str:
+    return location.partition(":")[0]

@@ -1,217 +1,272 @@
-"""Wiring: the one place that knows both a port and its adapter, and that asks for settings.
+"""Wiring: puts ports and adapters together as the settings say.
 
-Enters: settings, paths, addresses, what a caller brings of its own. Leaves: what faces work with, opened over adapters.
-May not enter: decisions about prompts; a second reading of the settings.
+- ``python``: entry points for Python programs.
+- ``services``, ``adapters``: everything that follows from one reading of the settings.
+- ``stores``, ``providers``, ``sources``, ``memory``, ``mcp``, ``workflows``, ``archives``, ``transcripts``, ``code``:
+  one kind of adapter each.
+- ``runner_context``, ``server``: what runners and the server need.
+- ``trust``, ``setting_checks``: what the user has allowed, and errors in settings.
+
+It is the only package that knows both the ports and their adapters. Settings are read once. The package makes no
+decisions about prompts.
 """
 
 from typing import TYPE_CHECKING
 
-from lamella.fetching import fetch_later
+from lamella.lazy_imports import make_lazy_exports
 
 if TYPE_CHECKING:
-    from lamella.adapters.archive.glued import part_message
-    from lamella.adapters.archive.transcript import Transcript, load_transcript, parse_transcript, read_transcript
-    from lamella.adapters.providers.places import DEMO_MODEL
-    from lamella.adapters.providers.registry import list_models
-    from lamella.adapters.sources.code.attaching import attach_code
-    from lamella.adapters.sources.code.sent import read_body, read_sent
-    from lamella.adapters.sources.naming import MentionOutcome, NamedFiles
-    from lamella.adapters.sources.opening import open_sources
-    from lamella.attach import BUDGET
-    from lamella.settings.checks import check_name, tell_takes
-    from lamella.settings.configuration import Configuration, Origin
-    from lamella.settings.environment import find_misspelt, read_typed
-    from lamella.settings.files import place_user_file
-    from lamella.settings.masks import mask
-    from lamella.settings.meaning import make_rules
-    from lamella.settings.model import NAMES, ServeSettings
-    from lamella.settings.tokens import KeptToken, TokenBook, TokenScope
+    from lamella.archive.transcript import Transcript, load_transcript, parse_transcript, read_transcript, split_message
+    from lamella.attach import DEFAULT_CODE_BUDGET
+    from lamella.codebase.attachments import attach_code, read_json_files, read_json_request
+    from lamella.providers.open_provider import DEMO_MODEL
+    from lamella.providers.registry import list_models
+    from lamella.settings.loading import (
+        ResolvedSettings,
+        SettingOrigin,
+        misspelt_variables,
+        parse_setting_value,
+        user_file_path,
+    )
+    from lamella.settings.model import (
+        SETTING_NAMES,
+        HttpServerSettings,
+        check_name,
+        describe_setting_type,
+        mask_secrets,
+    )
+    from lamella.settings.rules import build_prompt_settings
+    from lamella.settings.tokens import AccessScope, AccessToken, AccessTokenFile
+    from lamella.sources.mentions import AttachmentResolver, MentionOutcome
+    from lamella.sources.open_sources import open_sources
+    from lamella.wiring.adapters import open_adapters, open_prompt_builder
     from lamella.wiring.archives import open_archive
-    from lamella.wiring.code import MOST_TOKENS, select_code, select_files
-    from lamella.wiring.faults import find_bad_settings
-    from lamella.wiring.kinds import filter_request, open_solver, solve_request
+    from lamella.wiring.code import (
+        MAX_CODE_BUDGET,
+        filter_request,
+        open_engine_for_request,
+        select_code,
+        select_files,
+        solve_request,
+    )
+    from lamella.wiring.mcp import build_server_spec, is_trusted, list_servers, open_servers
+    from lamella.wiring.memory import make_memory_opener, make_memory_part, open_memory
     from lamella.wiring.providers import (
-        begin_settings,
-        configure_chat,
-        fit_window,
-        list_keys,
+        default_settings_for,
+        list_key_variables,
         mask_keys,
+        model_not_ready_error,
         open_pool,
         open_provider,
-        read_answer,
-        tell_unready,
+        parse_response,
+        resolve_conversation_settings,
+        window_settings,
     )
-    from lamella.wiring.reading import open_files
-    from lamella.wiring.retrieval import find_vault, open_notes
-    from lamella.wiring.running.mcp import describe_server, is_trusted, list_servers, open_servers
-    from lamella.wiring.running.memory import find_book, find_part, open_memory
-    from lamella.wiring.running.workplaces import open_workplace, open_writer
-    from lamella.wiring.services import Services, load_configuration, load_settings, read_services
-    from lamella.wiring.serving.engines import EngineSuite, open_engines
-    from lamella.wiring.serving.rules import find_serve_rules, is_loopback, list_hosts, needs_token, open_tokens
+    from lamella.wiring.runner_context import open_note_writer, open_runner_context
+    from lamella.wiring.server import (
+        EnginePool,
+        is_loopback,
+        list_allowed_hosts,
+        needs_token,
+        open_engine_pool,
+        open_token_file,
+        server_settings,
+    )
+    from lamella.wiring.services import ServiceContainer, load_configuration, load_settings, read_services
+    from lamella.wiring.setting_checks import list_setting_errors
+    from lamella.wiring.sources import get_vault, open_named_files, open_note_index
     from lamella.wiring.stores import copy_conversations, list_conversations, open_backend, open_conversations
     from lamella.wiring.transcripts import (
-        find_script,
+        build_request_body,
+        load_replay_script,
         replay_script,
         replay_transcript,
         save_transcript,
-        write_request,
     )
-    from lamella.wiring.trust import FIELDS, add_trust, name_place, needs_name, open_trust
-    from lamella.wiring.workflows import find_workflow, is_workflow_path, list_workflows, read_work, save_work
-    from lamella.wiring.worlds import open_dialogue, open_world
+    from lamella.wiring.trust import TRUST_FIELDS, add_trust, get_trust_key, open_trust_file, requires_named_model
+    from lamella.wiring.workflows import get_workflow, is_workflow_path, list_workflows, read_input_file, save_new_file
 
 __all__ = [
-    "BUDGET",
+    "DEFAULT_CODE_BUDGET",
     "DEMO_MODEL",
-    "FIELDS",
-    "MOST_TOKENS",
-    "NAMES",
-    "Configuration",
-    "EngineSuite",
-    "KeptToken",
+    "MAX_CODE_BUDGET",
+    "SETTING_NAMES",
+    "TRUST_FIELDS",
+    "AccessScope",
+    "AccessToken",
+    "AccessTokenFile",
+    "AttachmentResolver",
+    "EnginePool",
+    "HttpServerSettings",
     "MentionOutcome",
-    "NamedFiles",
-    "Origin",
-    "ServeSettings",
-    "Services",
-    "TokenBook",
-    "TokenScope",
+    "ResolvedSettings",
+    "ServiceContainer",
+    "SettingOrigin",
     "Transcript",
     "add_trust",
     "attach_code",
-    "begin_settings",
+    "build_prompt_settings",
+    "build_request_body",
+    "build_server_spec",
     "check_name",
-    "configure_chat",
     "copy_conversations",
-    "describe_server",
+    "default_settings_for",
+    "describe_setting_type",
     "filter_request",
-    "find_bad_settings",
-    "find_book",
-    "find_misspelt",
-    "find_part",
-    "find_script",
-    "find_serve_rules",
-    "find_vault",
-    "find_workflow",
-    "fit_window",
+    "get_trust_key",
+    "get_vault",
+    "get_workflow",
     "is_loopback",
     "is_trusted",
     "is_workflow_path",
+    "list_allowed_hosts",
     "list_conversations",
-    "list_hosts",
-    "list_keys",
+    "list_key_variables",
     "list_models",
     "list_servers",
+    "list_setting_errors",
     "list_workflows",
     "load_configuration",
+    "load_replay_script",
     "load_settings",
     "load_transcript",
-    "make_rules",
-    "mask",
+    "make_memory_opener",
+    "make_memory_part",
     "mask_keys",
-    "name_place",
-    "needs_name",
+    "mask_secrets",
+    "misspelt_variables",
+    "model_not_ready_error",
     "needs_token",
+    "open_adapters",
     "open_archive",
     "open_backend",
     "open_conversations",
-    "open_dialogue",
-    "open_engines",
-    "open_files",
+    "open_engine_for_request",
+    "open_engine_pool",
     "open_memory",
-    "open_notes",
+    "open_named_files",
+    "open_note_index",
+    "open_note_writer",
     "open_pool",
+    "open_prompt_builder",
     "open_provider",
+    "open_runner_context",
     "open_servers",
-    "open_solver",
     "open_sources",
-    "open_tokens",
-    "open_trust",
-    "open_workplace",
-    "open_world",
-    "open_writer",
+    "open_token_file",
+    "open_trust_file",
+    "parse_response",
+    "parse_setting_value",
     "parse_transcript",
-    "part_message",
-    "place_user_file",
-    "read_answer",
-    "read_body",
-    "read_sent",
+    "read_input_file",
+    "read_json_files",
+    "read_json_request",
     "read_services",
     "read_transcript",
-    "read_typed",
-    "read_work",
     "replay_script",
     "replay_transcript",
+    "requires_named_model",
+    "resolve_conversation_settings",
+    "save_new_file",
     "save_transcript",
-    "save_work",
     "select_code",
     "select_files",
+    "server_settings",
     "solve_request",
-    "tell_takes",
-    "tell_unready",
-    "write_request",
+    "split_message",
+    "user_file_path",
+    "window_settings",
 ]
 
 if not TYPE_CHECKING:
-    # A command imports what it wires and nothing else: all of it takes as long as forty bare Pythons (2026-11-17).
+    # A command imports only what it uses: importing all of this takes 40 times the start of a bare Python (2026-11-17).
     _HOMES = {
-        "lamella.adapters.archive.glued": ("part_message",),
-        "lamella.adapters.archive.transcript": ("Transcript", "load_transcript", "parse_transcript", "read_transcript"),
-        "lamella.adapters.sources.code.attaching": ("attach_code",),
-        "lamella.adapters.sources.code.sent": ("read_body", "read_sent"),
-        "lamella.adapters.providers.places": ("DEMO_MODEL",),
-        "lamella.adapters.providers.registry": ("list_models",),
-        "lamella.adapters.sources.naming": ("MentionOutcome", "NamedFiles"),
-        "lamella.adapters.sources.opening": ("open_sources",),
-        "lamella.attach": ("BUDGET",),
-        "lamella.settings.configuration": ("Configuration", "Origin"),
-        "lamella.settings.checks": ("check_name", "tell_takes"),
-        "lamella.settings.environment": ("find_misspelt", "read_typed"),
-        "lamella.settings.files": ("place_user_file",),
-        "lamella.settings.masks": ("mask",),
-        "lamella.settings.meaning": ("make_rules",),
-        "lamella.settings.model": ("NAMES", "ServeSettings"),
-        "lamella.settings.tokens": ("KeptToken", "TokenScope", "TokenBook"),
+        "lamella.archive.transcript": (
+            "split_message",
+            "Transcript",
+            "load_transcript",
+            "parse_transcript",
+            "read_transcript",
+        ),
+        "lamella.codebase.attachments": ("attach_code", "read_json_request", "read_json_files"),
+        "lamella.providers.open_provider": ("DEMO_MODEL",),
+        "lamella.providers.registry": ("list_models",),
+        "lamella.sources.mentions": ("MentionOutcome", "AttachmentResolver"),
+        "lamella.sources.open_sources": ("open_sources",),
+        "lamella.attach": ("DEFAULT_CODE_BUDGET",),
+        "lamella.settings.loading": (
+            "ResolvedSettings",
+            "SettingOrigin",
+            "misspelt_variables",
+            "parse_setting_value",
+            "user_file_path",
+        ),
+        "lamella.settings.model": (
+            "check_name",
+            "describe_setting_type",
+            "mask_secrets",
+            "SETTING_NAMES",
+            "HttpServerSettings",
+        ),
+        "lamella.settings.rules": ("build_prompt_settings",),
+        "lamella.settings.tokens": ("AccessToken", "AccessScope", "AccessTokenFile"),
         "lamella.wiring.archives": ("open_archive",),
-        "lamella.wiring.code": ("MOST_TOKENS", "select_code", "select_files"),
-        "lamella.wiring.faults": ("find_bad_settings",),
-        "lamella.wiring.kinds": ("filter_request", "open_solver", "solve_request"),
-        "lamella.wiring.running.mcp": ("describe_server", "is_trusted", "list_servers", "open_servers"),
-        "lamella.wiring.running.memory": ("find_book", "find_part", "open_memory"),
+        "lamella.wiring.code": (
+            "MAX_CODE_BUDGET",
+            "select_code",
+            "select_files",
+            "filter_request",
+            "open_engine_for_request",
+            "solve_request",
+        ),
+        "lamella.wiring.setting_checks": ("list_setting_errors",),
+        "lamella.wiring.mcp": ("build_server_spec", "is_trusted", "list_servers", "open_servers"),
+        "lamella.wiring.memory": ("make_memory_opener", "make_memory_part", "open_memory"),
         "lamella.wiring.providers": (
-            "configure_chat",
-            "begin_settings",
-            "fit_window",
-            "list_keys",
+            "resolve_conversation_settings",
+            "default_settings_for",
+            "window_settings",
+            "list_key_variables",
             "mask_keys",
             "open_pool",
             "open_provider",
-            "read_answer",
-            "tell_unready",
+            "parse_response",
+            "model_not_ready_error",
         ),
-        "lamella.wiring.reading": ("open_files",),
-        "lamella.wiring.retrieval": ("find_vault", "open_notes"),
-        "lamella.wiring.serving.engines": ("EngineSuite", "open_engines"),
-        "lamella.wiring.serving.rules": (
-            "find_serve_rules",
+        "lamella.wiring.sources": ("open_named_files", "get_vault", "open_note_index"),
+        "lamella.wiring.server": (
+            "EnginePool",
+            "open_engine_pool",
+            "server_settings",
             "is_loopback",
-            "list_hosts",
+            "list_allowed_hosts",
             "needs_token",
-            "open_tokens",
+            "open_token_file",
         ),
-        "lamella.wiring.services": ("Services", "load_configuration", "load_settings", "read_services"),
+        "lamella.wiring.services": ("ServiceContainer", "load_configuration", "load_settings", "read_services"),
         "lamella.wiring.stores": ("copy_conversations", "list_conversations", "open_backend", "open_conversations"),
         "lamella.wiring.transcripts": (
-            "find_script",
+            "load_replay_script",
             "replay_script",
             "replay_transcript",
             "save_transcript",
-            "write_request",
+            "build_request_body",
         ),
-        "lamella.wiring.trust": ("FIELDS", "add_trust", "name_place", "needs_name", "open_trust"),
-        "lamella.wiring.running.workplaces": ("open_workplace", "open_writer"),
-        "lamella.wiring.workflows": ("find_workflow", "is_workflow_path", "list_workflows", "read_work", "save_work"),
-        "lamella.wiring.worlds": ("open_dialogue", "open_world"),
+        "lamella.wiring.trust": (
+            "TRUST_FIELDS",
+            "add_trust",
+            "get_trust_key",
+            "requires_named_model",
+            "open_trust_file",
+        ),
+        "lamella.wiring.runner_context": ("open_runner_context", "open_note_writer"),
+        "lamella.wiring.workflows": (
+            "get_workflow",
+            "is_workflow_path",
+            "list_workflows",
+            "read_input_file",
+            "save_new_file",
+        ),
+        "lamella.wiring.adapters": ("open_prompt_builder", "open_adapters"),
     }
-    __getattr__, __dir__ = fetch_later(__name__, _HOMES)
+    __getattr__, __dir__ = make_lazy_exports(__name__, _HOMES)

@@ -1,27 +1,30 @@
-"""Archives: conversations as markdown, with the vault that their notes are in."""
+"""Markdown archives of conversations, opened with the vault that contains their notes."""
 
 from pathlib import Path
 
-from lamella.adapters.archive.markdown import load_archive, save_archive
-from lamella.adapters.sources.opening import open_sources
-from lamella.holdings import Chronicle
-from lamella.ports import Archive, Held, Sources
+from lamella.archive.markdown import load_archive, save_archive
+from lamella.ports import Archive, ConversationExport, ReadContents, SourceReaders
+from lamella.sources.open_sources import open_sources
 
 
 class MarkdownArchive:
-    """Conversations as markdown files."""
+    """Reads and writes conversations as markdown files."""
 
-    def save(self, chronicle: Chronicle, folder: Path, *, file: str | None = None, vault: Path | None = None) -> Path:
-        sources = open_sources(vault)() if vault is not None else Sources()
-        return save_archive(chronicle, folder, file=file, sources=sources)
+    def save(
+        self, export: ConversationExport, folder: Path, *, file: str | None = None, vault: Path | None = None
+    ) -> Path:
+        sources = open_sources(vault)() if vault is not None else SourceReaders()
+        return save_archive(export, folder, file=file, sources=sources)
 
-    def load(self, path: Path, *, vault: Path | None = None, held: Held | None = None) -> Chronicle:
-        return load_archive(path, open_sources(vault)() if vault is not None else None, held=held)
+    def load(
+        self, path: Path, *, vault: Path | None = None, read_contents: ReadContents | None = None
+    ) -> ConversationExport:
+        return load_archive(path, open_sources(vault)() if vault is not None else None, read_contents=read_contents)
 
 
 def open_archive() -> Archive:
-    """Where conversations are written as files, and read from them.
+    """Return the archive that writes conversations to files and reads them back.
 
-    Only notes that the vault has just as they were are left to be read from it; without a vault every text rides.
+    Notes that the vault has in identical form are not copied into the archive. Without a vault every text is included.
     """
     return MarkdownArchive()

@@ -1,210 +1,245 @@
-"""Providers: who answers for a model, what keeps it from being asked, and what window it has."""
+"""Providers and summarizers: opening those that settings name, and the window settings of a model.
+
+``open_pool`` returns the pool that turns are sent from, and ``open_provider`` a single provider.
+``model_not_ready_error`` says why a model cannot be used. ``default_settings_for`` and ``window_settings`` fit a
+conversation to its model. ``make_summary_fetcher_factory`` creates the summary fetcher that the setting ``summarizer``
+names.
+"""
 
 import os
+import re
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lamella.engine.dialogue.answer import Answer
+from lamella.conversation.summaries import AuxiliaryCallRecorder, SummaryFetcher
+from lamella.conversation.summary_calls import NO_SUMMARIES, SAME_MODEL, ModelSummaryFetcher, SummaryModel
+from lamella.conversation.turn import ModelAnswer
+from lamella.core.compaction.fitting import PromptSettings
+from lamella.core.compaction.rules import CompactionConfig
+from lamella.core.values import replace
 from lamella.errors import LamellaError
-from lamella.settings.configuration import Configuration
-from lamella.settings.model import DEFAULT_SYSTEM
-from lamella.wiring.services import Services, read_services
+from lamella.ports import SharedTable
+from lamella.providers.open_provider import DEMO_MODEL, get_context_window
+from lamella.settings.loading import ResolvedSettings
+from lamella.settings.model import DEFAULT_SYSTEM, Settings
+from lamella.wiring.services import ServiceContainer, read_services
 from lamella.wiring.trust import check_model, remember_model
 
 if TYPE_CHECKING:
-    from lamella.adapters.providers.local.provider import Progress
-    from lamella.adapters.providers.row import StorageWish
-    from lamella.engine.sending.delivery import RetryPolicy
-    from lamella.engine.sending.pool import ProviderPool
-    from lamella.ports import ChatProvider, Shelf
+    from lamella.conversation.provider_pool import ProviderPool
+    from lamella.conversation.turn_runner import RetryPolicy
+    from lamella.ports import ModelProvider
+    from lamella.providers.entry import CacheStorageRequest
+    from lamella.providers.local import PromptProgress
 
-# A shorter text is no key, and would be found in words.
-_SHORTEST_KEY = 8
-# Tokens of a request that asks for the price of a million.
-_SOME = 50_000
-# Which weights were found to be right, so that a start does not read them through.
-_WEIGHTS_RECORD = Path("~/.lamella/weights.json")
+# A shorter value is not a real key, and replacing it would damage ordinary words.
+_MIN_MASKED_KEY_CHARS = 8
+# Input tokens of the sample request from which the price per million is derived.
+_SAMPLE_TOKENS = 50_000
+# Records which model weights passed their check, so that a start need not read the whole file again.
+_WEIGHTS_RECORD_PATH = Path("~/.lamella/weights.json")
 
 
-# A model of 135 million parameters repeats itself before it has said so much (2026-11-17).
-_DEMO_ANSWER = 256
+# A model with 135 million parameters starts to repeat itself before it reaches this length (2026-11-17).
+_DEMO_ANSWER_TOKENS = 256
 
 
 def open_pool(
-    provider: "ChatProvider | None" = None,
+    provider: "ModelProvider | None" = None,
     *,
-    services: Services | None = None,
-    progress: "Callable[[Progress], None] | None" = None,
-    patience: "RetryPolicy | None" = None,
-    remember: bool = False,
-    lasts: bool = True,
-    pool: "type[ProviderPool] | None" = None,
-    shelf: "Callable[[], Shelf] | None" = None,
+    services: ServiceContainer | None = None,
+    progress: "Callable[[PromptProgress], None] | None" = None,
+    retry_policy: "RetryPolicy | None" = None,
+    remember_models: bool = False,
+    is_stored: bool = True,
+    pool_class: "type[ProviderPool] | None" = None,
+    open_shared_table: "Callable[[], SharedTable] | None" = None,
 ) -> "ProviderPool":
-    """Where turns are sent from: to a provider that is given, or to those that models name.
+    """Return the pool of providers that turns are sent from.
 
-    ``progress`` is told how far a model in this process is with reading a prompt in. To ``remember`` makes what people
-    name a place that is trusted once it has answered. One that ``lasts`` may have caches stored for several requests.
-    ``pool`` is what kind of pool it is; by the ``shelf`` processes know of what others had stored.
+    - ``provider``: use this provider instead of those that model names select.
+    - ``progress``: is called while a model in this process reads a prompt.
+    - ``remember_models``: a model that the user named becomes trusted once it has answered.
+    - ``is_stored``: the conversation is stored, so caches may be stored for several requests.
+    - ``pool_class``: the class of the pool.
+    - ``open_shared_table``: the shared table by which processes know of each other's stored caches.
     """
     import asyncio
     import random
 
-    from lamella.adapters.clocks.system import SystemClock
-    from lamella.adapters.providers.places import DEMO_MODEL, runs_here
-    from lamella.engine.sending.delivery import RetryPolicy
-    from lamella.engine.sending.pool import ProviderPool
+    from lamella.clocks import SystemClock
+    from lamella.conversation.provider_pool import ProviderPool
+    from lamella.conversation.turn_runner import RetryPolicy
+    from lamella.providers.open_provider import DEMO_MODEL, is_local_model
 
-    services, patience = services or read_services(), patience or RetryPolicy()
+    services, retry_policy = services or read_services(), retry_policy or RetryPolicy()
     find = partial(
         open_provider,
         services=services,
         progress=progress,
-        silence=patience.silence,
-        lasts=lasts,
-        shelf=shelf,
+        idle_timeout=retry_policy.idle_timeout,
+        is_stored=is_stored,
+        open_shared_table=open_shared_table,
     )
-    return (pool or ProviderPool)(
+    return (pool_class or ProviderPool)(
         find,
         clock=SystemClock(),
         sleep=asyncio.sleep,
         jitter=random.random,
-        given=provider,
-        patience=patience,
-        answered=partial(remember_model, services=services) if remember else None,
-        check=partial(check_model, services=services),
-        roams=runs_here,
-        answers={DEMO_MODEL: _DEMO_ANSWER},
+        fixed_provider=provider,
+        retry_policy=retry_policy,
+        on_answer=partial(remember_model, services=services) if remember_models else None,
+        check_model=partial(check_model, services=services),
+        is_loop_independent=is_local_model,
+        default_answer_tokens={DEMO_MODEL: _DEMO_ANSWER_TOKENS},
     )
 
 
 def open_provider(
     model: str,
     *,
-    named: bool = False,
-    services: Services | None = None,
-    progress: "Callable[[Progress], None] | None" = None,
-    silence: float | None = None,
-    lasts: bool = True,
-    shelf: "Callable[[], Shelf] | None" = None,
-) -> "ChatProvider":
-    """The provider that a model's name stands for, with keys from the environment; it bears so much ``silence``.
+    is_named: bool = False,
+    services: ServiceContainer | None = None,
+    progress: "Callable[[PromptProgress], None] | None" = None,
+    idle_timeout: float | None = None,
+    is_stored: bool = True,
+    open_shared_table: "Callable[[], SharedTable] | None" = None,
+) -> "ModelProvider":
+    """Return the provider of a model, with API keys from the environment.
 
-    ``named`` says that whoever runs this named it, not only a conversation that may have come from somebody else.
-    What is asked once and does not last stores nothing.
+    - ``is_named``: the user named the model, not only a conversation that may come from another author.
+    - ``idle_timeout``: how many seconds without data to wait for.
+    - ``is_stored``: the conversation is stored. If not, no cache is stored for later requests.
+
+    Raises ``UntrustedError`` for a model that the user has neither named nor allowed.
     """
-    from lamella.adapters.providers.opener import open_provider as find
-    from lamella.adapters.providers.row import ProviderOptions  # SDKs are for those who send
-    from lamella.engine.sending.delivery import SILENCE
+    from lamella.conversation.turn_runner import DEFAULT_IDLE_TIMEOUT
+    from lamella.providers.entry import ProviderOptions  # imported late: only sending needs the SDKs
+    from lamella.providers.open_provider import open_provider as find
 
     services = services or read_services()
-    check_model(model, named=named, services=services)
+    check_model(model, is_named=is_named, services=services)
     options = ProviderOptions(
-        patience=SILENCE if silence is None else silence,
-        progress=progress,
-        record=_WEIGHTS_RECORD.expanduser(),
-        storage=_wish_storage(model, services, shelf=shelf) if lasts and services.settings.cache_storage else None,
+        timeout=DEFAULT_IDLE_TIMEOUT if idle_timeout is None else idle_timeout,
+        on_progress=progress,
+        hash_record=_WEIGHTS_RECORD_PATH.expanduser(),
+        cache_storage=_cache_storage_request(model, services, open_shared_table=open_shared_table)
+        if is_stored and services.settings.cache_storage
+        else None,
     )
     return find(model, keys=os.environ, models=services.models, options=options)
 
 
-def _wish_storage(
-    model: str, services: Services, *, shelf: "Callable[[], Shelf] | None" = None
-) -> "StorageWish | None":
-    """What storing a cache is weighed by; none where nobody knows what the model's input costs."""
-    from lamella.adapters.clocks.system import SystemClock
-    from lamella.adapters.providers.row import StorageWish
-    from lamella.core.log.call import CacheUse
+def _cache_storage_request(
+    model: str, services: ServiceContainer, *, open_shared_table: "Callable[[], SharedTable] | None" = None
+) -> "CacheStorageRequest | None":
+    """Return the values that decide whether storing a cache pays; None if the model's input price is unknown."""
+    from lamella.clocks import SystemClock
+    from lamella.core.log.call import CacheUsage
+    from lamella.providers.entry import CacheStorageRequest
 
     clock = SystemClock()
-    # A request of a usual size: long ones have prices of their own.
-    some = services.prices.price(model, CacheUse(read=0, write=0, uncached=_SOME), clock.now())
+    # A request of typical size, because long requests have different prices.
+    some = services.prices.price(model, CacheUsage(read=0, write=0, uncached=_SAMPLE_TOKENS), clock.now())
     if some is None:
         return None
-    return StorageWish(
-        requests=services.settings.cache_storage,
-        price=some * 1_000_000 / _SOME,
-        count=services.counter.measure(model).count,
+    return CacheStorageRequest(
+        requests_per_hour=services.settings.cache_storage,
+        input_price=some * 1_000_000 / _SAMPLE_TOKENS,
+        count_tokens=services.counter.get_tokenizer(model).count,
         clock=clock,
-        shelf=None if shelf is None else shelf(),
+        shared_table=None if open_shared_table is None else open_shared_table(),
     )
 
 
-def read_answer(answer: object) -> Answer:
-    """What a model answered, from the object that a provider's SDK gave."""
-    from lamella.adapters.providers.dialects import WireDialects
+def parse_response(response: object) -> ModelAnswer:
+    """Return the model's answer from the response object of a provider's SDK."""
+    from lamella.providers.sdk_objects import BuiltInWireFormats
 
-    return Answer(reply=WireDialects().read(answer))
-
-
-def begin_settings(model: str, *, services: Services | None = None) -> dict[str, object]:
-    """What a conversation that begins with a model gets, where nobody set it: a system prompt, and a window it has."""
-    services = services or read_services()
-    room = fit_window(model, services=services)
-    own = services.fit_budget(services.found, model)
-    smaller = _find_room(model, services.found, services)["window"] < services.settings.window
-    fitting = {"system": DEFAULT_SYSTEM, **{name: value for name, value in room.items() if smaller or name in own}}
-    return {name: value for name, value in fitting.items() if not services.found.is_set(name)}
+    return ModelAnswer(reply=BuiltInWireFormats().parse_reply(response))
 
 
-def fit_window(model: str, *, services: Services | None = None) -> dict[str, object]:
-    """How much of a window a conversation has with a model, and what of it is kept for answers, where nobody set it."""
-    services = services or read_services()
-    room, own = _find_room(model, services.found, services), services.fit_budget(services.found, model)
-    # Shares are looked up whenever the conversation is opened: another model may have others.
-    fitting: dict[str, object] = room | {name: own[name] for name in room if name in own}
-    return {name: value for name, value in fitting.items() if not services.found.is_set(name)}
+def default_settings_for(model: str, *, services: ServiceContainer | None = None) -> dict[str, object]:
+    """Return default settings for a new conversation with a model: a system prompt, and a window that fits.
 
-
-def configure_chat(given: Mapping[str, object], services: Services) -> Configuration:
-    """The settings of a kept conversation that has these of its own, with a window that its model has."""
-    found = services.surroundings.configure(given)
-    room = fit_room(found, services)
-    return services.surroundings.configure({**given, **room}) if room else found
-
-
-def fit_room(found: Configuration, services: Services) -> dict[str, object]:
-    """How the window is used with the model that settings name, as far as nobody set it.
-
-    That is what the user's own facts about the model say; else as much of a window as the model has.
+    Settings that any source sets are left out.
     """
-    model = found.settings.model
-    own = services.fit_budget(found, model)
-    if model is None or found.is_set("window") or "window" in own:
+    services = services or read_services()
+    room = window_settings(model, services=services)
+    own = services.budget_settings_for(services.resolved, model)
+    smaller = _window_and_reserve(model, services.resolved, services)["window"] < services.settings.window
+    fitting = {"system": DEFAULT_SYSTEM, **{name: value for name, value in room.items() if smaller or name in own}}
+    return {name: value for name, value in fitting.items() if not services.resolved.is_set(name)}
+
+
+def window_settings(model: str, *, services: ServiceContainer | None = None) -> dict[str, object]:
+    """Return the ``window`` and ``reserve`` for a model, without those that any source sets."""
+    services = services or read_services()
+    room, own = (
+        _window_and_reserve(model, services.resolved, services),
+        services.budget_settings_for(services.resolved, model),
+    )
+    # The thresholds are not included: they are looked up when the conversation is opened, and depend on its model then.
+    fitting: dict[str, object] = room | {name: own[name] for name in room if name in own}
+    return {name: value for name, value in fitting.items() if not services.resolved.is_set(name)}
+
+
+def resolve_conversation_settings(overrides: Mapping[str, object], services: ServiceContainer) -> ResolvedSettings:
+    """Return the settings of a stored conversation, with a window that its model has.
+
+    ``overrides`` has the conversation's own settings.
+    """
+    resolved = services.settings_sources.resolve(overrides)
+    room = default_window_settings(resolved, services)
+    return services.settings_sources.resolve({**overrides, **room}) if room else resolved
+
+
+def default_window_settings(resolved: ResolvedSettings, services: ServiceContainer) -> dict[str, object]:
+    """Return window settings for the configured model, without those that any source sets.
+
+    They come from the user's own model facts. Without these, the window is limited to the model's window.
+    """
+    model = resolved.settings.model
+    own = services.budget_settings_for(resolved, model)
+    if model is None or resolved.is_set("window") or "window" in own:
         return own
-    room = _find_room(model, found, services)
-    fitting = room if room["window"] != found.settings.window else {}
-    return {**{name: value for name, value in fitting.items() if not found.is_set(name)}, **own}
+    room = _window_and_reserve(model, resolved, services)
+    fitting = room if room["window"] != resolved.settings.window else {}
+    return {**{name: value for name, value in fitting.items() if not resolved.is_set(name)}, **own}
 
 
-def _find_room(model: str, found: Configuration, services: Services) -> dict[str, int]:
-    """As much of the window and of the reserve as a model has."""
-    from lamella.adapters.providers.facts.user_models import fit_reserve
-    from lamella.adapters.providers.places import find_window
+def _window_and_reserve(model: str, resolved: ResolvedSettings, services: ServiceContainer) -> dict[str, int]:
+    """Return the configured window and reserve, reduced to what the model has."""
+    from lamella.providers.open_provider import get_context_window
+    from lamella.providers.user_models import choose_reserve
 
-    window = min(find_window(model, services.models) or found.settings.window, found.settings.window)
-    return {"window": window, "reserve": fit_reserve(window, usual=found.settings.reserve)}
+    window = min(get_context_window(model, services.models) or resolved.settings.window, resolved.settings.window)
+    return {"window": window, "reserve": choose_reserve(window, default=resolved.settings.reserve)}
 
 
-def tell_unready(model: str, *, named: bool = False, services: Services | None = None) -> LamellaError | None:
-    """What keeps a model from being asked, such as a key; weights in this process are looked at when they are used.
+def model_not_ready_error(
+    model: str, *, is_named: bool = False, services: ServiceContainer | None = None
+) -> LamellaError | None:
+    """Return the error that prevents a model from being used, such as a missing key, or None.
 
-    ``named`` says that whoever runs this named it.
+    The weights of a model in this process are not checked before they are used. ``is_named`` says that the user named
+    the model.
     """
     import asyncio
 
-    from lamella.adapters.providers.places import runs_here
+    from lamella.providers.open_provider import is_local_model
 
     services = services or read_services()
     pool = open_pool(services=services)
-    pool.name(model if named else None)
+    pool.trust_model(model if is_named else None)
     try:
-        if runs_here(model):
-            check_model(model, named=named, services=services)
+        if is_local_model(model):
+            check_model(model, is_named=is_named, services=services)
             return None
-        pool.post(model, answer=1)
+        # Opening the provider checks keys and packages; nothing is sent.
+        pool.send_context_for(model, max_answer_tokens=1)
     except LamellaError as error:
         return error
     finally:
@@ -213,18 +248,86 @@ def tell_unready(model: str, *, named: bool = False, services: Services | None =
 
 
 def mask_keys(text: str) -> str:
-    """A text without the keys of this environment: servers repeat them in what they answer."""
-    from lamella.adapters.providers.registry import KEY_NAMES
+    """Replace the API keys of this environment in a text, because servers repeat keys in their error messages."""
+    from lamella.providers.registry import KEY_VARIABLES
 
-    for name in KEY_NAMES:
+    for name in KEY_VARIABLES:
         key = os.environ.get(name, "").strip()
-        if len(key) >= _SHORTEST_KEY:
+        if len(key) >= _MIN_MASKED_KEY_CHARS:
             text = text.replace(key, f"({name})")
     return text
 
 
-def list_keys() -> dict[str, bool]:
-    """The variables that keys are read from, and whether each is set."""
-    from lamella.adapters.providers.registry import KEY_NAMES
+def list_key_variables() -> dict[str, bool]:
+    """Return the environment variables that keys are read from, and whether each is set."""
+    from lamella.providers.registry import KEY_VARIABLES
 
-    return {name: bool(os.environ.get(name)) for name in KEY_NAMES}
+    return {name: bool(os.environ.get(name)) for name in KEY_VARIABLES}
+
+
+# Summaries: which model writes them, and how much input one may have.
+
+_DEMO_MODEL_NOTE = "a small demo model that is often wrong"
+# Tokens for the question and for the frames of messages.
+_SUMMARY_FRAME_TOKENS = 500
+
+
+def make_summary_fetcher_factory(
+    services: ServiceContainer, pool: "ProviderPool | None", *, shared_table: SharedTable | None = None
+) -> Callable[[AuxiliaryCallRecorder, str], SummaryFetcher]:
+    """Return the function that creates a conversation's summary fetcher.
+
+    It sends over ``pool``, or over a pool that is opened on first use. Fetched summaries go into the store's shared
+    table ``shared_table``.
+    """
+
+    @cache
+    def find_pool() -> "ProviderPool":
+        from lamella.wiring.providers import open_pool  # imported late: most commands fetch no summary
+
+        return open_pool(services=services) if pool is None else pool
+
+    def find(chat: AuxiliaryCallRecorder, choice: str) -> SummaryFetcher:
+        return ModelSummaryFetcher(
+            find_pool(),
+            chat,
+            SummaryModel(setting=choice, format_author=format_summary_author),
+            shared_table=shared_table,
+        )
+
+    return find
+
+
+def format_summary_author(model: str) -> str:
+    """Return the author shown in a summary: the model's name without its address."""
+    return f"{model}, {_DEMO_MODEL_NOTE}" if model == DEMO_MODEL else re.split(r"[/#]", model)[-1]
+
+
+def limit_summary_input(
+    prompt_settings: PromptSettings, settings: Settings, services: ServiceContainer
+) -> PromptSettings:
+    """Limit the input of a summary to the window of the model that writes it."""
+    choice = settings.summarizer
+    window = (
+        settings.window
+        if choice == SAME_MODEL
+        else None
+        if choice == NO_SUMMARIES
+        else get_context_window(choice, services.models)
+    )
+    if window is None:
+        return prompt_settings
+    chains = {name: _fit_summary_to_window(config, window) for name, config in prompt_settings.runner_configs.items()}
+    return replace(
+        prompt_settings, config=_fit_summary_to_window(prompt_settings.config, window), runner_configs=chains
+    )
+
+
+def _fit_summary_to_window(config: CompactionConfig, window: int) -> CompactionConfig:
+    summary = config.summary
+    readable = max(window - 2 * summary.max_output_tokens - _SUMMARY_FRAME_TOKENS, window // 4, 1)
+    return (
+        config
+        if summary.max_input_tokens <= readable
+        else replace(config, summary=replace(summary, max_input_tokens=readable))
+    )

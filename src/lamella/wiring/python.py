@@ -1,149 +1,162 @@
-"""What Python programs open: a conversation in memory, or an engine over a store."""
+"""Entry points for Python programs: a conversation in memory, or an engine over a store."""
 
 import asyncio
 from collections.abc import Mapping
 from functools import partial
 from os import PathLike
 
-from lamella.adapters.sources.naming import MentionOutcome
-from lamella.adapters.stores.opening import open_store
-from lamella.engine.checks import (
-    check_allow,
+from lamella.conversation.conversation import BaseConversation
+from lamella.conversation.engine import Engine
+from lamella.conversation.summary_calls import NO_SUMMARIES, SAME_MODEL
+from lamella.conversation.validation import (
+    build_retry_policy,
+    check_allow_function,
+    check_bool,
     check_folder,
-    check_parts,
-    check_patience,
     check_provider,
     check_summarizer,
-    check_switch,
+    check_system_parts,
     check_text,
 )
-from lamella.engine.discourse import Discourse
-from lamella.engine.engine import Engine
-from lamella.engine.sending.summaries import OFF, SAME
-from lamella.errors import CallError
-from lamella.ports import AllowWrite, ChatProvider, Summarizer
+from lamella.errors import InvalidOperationError
+from lamella.ports import AllowWrite, ModelProvider, Summarizer
 from lamella.runners.registry import RUNNERS
-from lamella.settings.system import read_parts
+from lamella.settings.rules import load_system_parts
+from lamella.sources.mentions import MentionOutcome
+from lamella.stores.open_store import open_store
+from lamella.wiring.adapters import open_prompt_builder
 from lamella.wiring.archives import open_archive
-from lamella.wiring.providers import begin_settings, open_pool
-from lamella.wiring.reading import open_files
-from lamella.wiring.running.memory import find_book, find_part, open_memory
-from lamella.wiring.running.workplaces import make_remember, open_workplace, open_writer
+from lamella.wiring.memory import make_memory_opener, make_memory_part, open_memory
+from lamella.wiring.providers import default_settings_for, open_pool
+from lamella.wiring.runner_context import build_remember_tool, open_note_writer, open_runner_context
 from lamella.wiring.services import read_services
+from lamella.wiring.sources import open_named_files
 from lamella.wiring.stores import open_backend
-from lamella.wiring.worlds import open_dialogue
 
 
-class Conversation(Discourse):
-    """One conversation. ``ask`` gives what a model would be sent; ``reply`` records what it answered.
+class Conversation(BaseConversation):
+    """A conversation in memory. ``ask`` returns the request to send to a model; ``reply`` records its answer.
 
-    Settings such as ``layout``, ``window`` or ``carry_forward`` are given by their names; see docs/settings.md.
-    Without a ``ledger`` nothing is predicted or priced: a turn has its messages, tokens and the cause of a move.
-    A ``summarizer`` is asked when the oldest turns have to become a summary; without one other steps make room. What is
-    in memory asks no model by itself: ``same`` and ``off`` mean that nobody is.
+    Settings such as ``layout``, ``window`` or ``carry_forward`` are passed by name; see docs/reference/settings.md. Without
+    ``keep_ledger`` Lamella predicts no cache use and no cost: a turn has its messages, token counts and the cause of a
+    prefix change.
+
+    A ``summarizer`` is called when the oldest turns must be summarised. Without one, compaction uses its other steps.
+    A conversation in memory never calls a model by itself, so ``same`` and ``off`` both mean no summarizer.
     """
 
     def __init__(
         self,
         *,
         system: str | Mapping[str, str] | None = None,
-        conversation: str = "chat",
+        conversation_key: str = "chat",
         vault: str | PathLike[str] | None = None,
-        ledger: bool = True,
+        keep_ledger: bool = True,
         summarizer: Summarizer | str | None = None,
         **settings: object,
     ) -> None:
-        own = None if summarizer in (SAME, OFF) else summarizer
+        own = None if summarizer in (SAME_MODEL, NO_SUMMARIES) else summarizer
         if isinstance(own, str):
-            raise CallError(
+            raise InvalidOperationError(
                 f"A conversation in memory asks no model, {own} neither.",
                 hint="Give an object with a method summarize, or open a store with lamella.open(…).",
             )
         services = read_services(settings)
-        dialogue = open_dialogue(
+        dialogue = open_prompt_builder(
             services,
-            conversation=check_text(conversation, "conversation", may_be_empty=False),
+            conversation_key=check_text(conversation_key, "conversation", may_be_empty=False),
             vault=check_folder(vault),
-            ledger=ledger,
+            keep_ledger=keep_ledger,
             summarizer=check_summarizer(own),
         )
-        given = {} if system is None else check_parts(system)
-        super().__init__(dialogue, system={**read_parts(services.found), **given})
+        given = {} if system is None else check_system_parts(system)
+        super().__init__(dialogue, system={**load_system_parts(services.resolved), **given})
 
 
 def find_mentions(text: str, *, vault: str | PathLike[str]) -> list[MentionOutcome]:
-    """What a typed text names with ``@path``, ``[[Note]]``, ``@#tag`` or ``@https://…``: what each attaches or why not.
+    """Return a result for each ``@path``, ``[[Note]]``, ``@#tag`` or ``@https://…`` in a typed text.
 
-    No file outside the vault is looked at, and no page is fetched before it is asked with. ``attach`` of each
-    outcome goes into ``ask`` or ``send``.
+    Each result has the attachments, or says why there are none. Pass its ``attach`` to ``ask`` or ``send``. No file
+    outside the vault is read, and pages are fetched only with the turn.
     """
     root = check_folder(vault)
     if root is None:
-        # Without a vault a name may lead anywhere on the disk, which is for a person at a terminal alone.
-        raise CallError("vault is None, not a folder.", hint="Give the folder that names may lead to.")
-    return open_files(root).find_mentions(check_text(text, "text"))
+        # Without a vault a name could lead to any file on the disk. Only the user at a terminal may do that.
+        raise InvalidOperationError("vault is None, not a folder.", hint="Give the folder that names may lead to.")
+    return open_named_files(root).resolve_mentions(check_text(text, "text"))
 
 
 def open_engine(
     url: str,
     *,
     vault: str | PathLike[str] | None = None,
-    ledger: bool = True,
+    keep_ledger: bool = True,
     summarizer: Summarizer | str | None = None,
     model: str | None = None,
-    provider: ChatProvider | None = None,
-    patience: float | None = None,
-    tries: int | None = None,
+    provider: ModelProvider | None = None,
+    timeout: float | None = None,
+    max_attempts: int | None = None,
     allow: AllowWrite | None = None,
     memory: bool | None = None,
 ) -> Engine:
     """Open a store of conversations: ``sqlite:///chats.db`` or ``postgresql://host/name``.
 
-    ``model`` is what conversations are sent to, ``provider`` what sends, in place of the one that the model names.
-    ``patience`` is how many seconds of silence are borne, and the longest wait that a provider may ask for (120);
-    ``tries`` is how often a request is sent before giving up (4). ``summarizer`` is an object that writes summaries, or
-    what the setting takes. ``allow`` is asked with a ``NoteChange`` before a model writes a note or remembers a fact,
-    and says ``True`` or not, at once or awaited. ``memory`` says whether conversations take up what is remembered.
+    - ``model``: the model that conversations are sent to.
+    - ``provider``: an object that sends requests, in place of the provider that the model names.
+    - ``timeout``: how many seconds without data to wait, and the longest wait that a provider may ask for (120).
+    - ``max_attempts``: how often a request is sent before giving up (4).
+    - ``summarizer``: an object that writes summaries, or a value of the setting.
+    - ``allow``: is called with a ``NoteChange`` before a model writes a note or remembers a fact. It returns
+      whether that is permitted, directly or as an awaitable.
+    - ``memory``: whether prompts include the current memory, regardless of the setting.
     """
     named = None if model is None else check_text(model, "model", may_be_empty=False)
-    services, folder, (by_name, by_hand) = read_services(), check_folder(vault), _split_summarizer(summarizer)
-    part, book = find_part(services, wanted=check_switch(memory, "memory")), partial(open_memory, services=services)
-    pool = open_pool(check_provider(provider), services=services, patience=check_patience(patience, tries))
+    services, folder, (by_name, by_hand) = read_services(), check_folder(vault), _split_summarizer_argument(summarizer)
+    part, book = (
+        make_memory_part(services, enabled=check_bool(memory, "memory")),
+        partial(open_memory, services=services),
+    )
+    pool = open_pool(
+        check_provider(provider), services=services, retry_policy=build_retry_policy(timeout, max_attempts)
+    )
     open_it = partial(
         open_backend,
         check_text(url, "url"),
         services=services,
         vault=folder,
-        ledger=ledger,
+        keep_ledger=keep_ledger,
         summarizer=by_hand,
         pool=pool,
-        memory=part,
+        render_memory=part,
     )
     return Engine(
-        # A loop is not held up by a disk or a server: `async with` awaits what else is done here and now.
-        open_it if _runs_loop() else open_it(),
+        # Inside an event loop the store is opened later, by `async with`, so that the disk or the server does not block
+        # the loop.
+        open_it if _is_loop_running() else open_it(),
         pool,
         runners=RUNNERS,
         model=named,
         summarizer=by_name,
         archive=open_archive(),
         open_store=open_store,
-        fit=partial(begin_settings, services=services),
-        place=open_workplace(services, vault=folder, allow=check_allow(allow), book=find_book(services, part)),
-        restore=None if folder is None else lambda note: open_writer(folder, services).restore(note),
-        memory=book,
-        remember=partial(make_remember, services, allow=allow, book=book),
+        default_settings=partial(default_settings_for, services=services),
+        runner_context=open_runner_context(
+            services, vault=folder, allow=check_allow_function(allow), open_memory=make_memory_opener(services, part)
+        ),
+        restore_note=None if folder is None else lambda note: open_note_writer(folder, services).restore(note),
+        open_memory=book,
+        make_remember_tool=partial(build_remember_tool, services, allow=allow, open_memory=book),
     )
 
 
-def _split_summarizer(given: Summarizer | str | None) -> tuple[str | None, Summarizer | None]:
-    """Who writes summaries: by name, as the setting has it, or an object that does."""
-    if isinstance(given, str):
-        return check_text(given, "summarizer", may_be_empty=False), None
-    return None, check_summarizer(given)
+def _split_summarizer_argument(summarizer: Summarizer | str | None) -> tuple[str | None, Summarizer | None]:
+    """Return the summarizer's name and the summarizer object; one of both is None."""
+    if isinstance(summarizer, str):
+        return check_text(summarizer, "summarizer", may_be_empty=False), None
+    return None, check_summarizer(summarizer)
 
 
-def _runs_loop() -> bool:
+def _is_loop_running() -> bool:
     try:
         asyncio.get_running_loop()
     except RuntimeError:

@@ -1,4 +1,4 @@
-"""Services: everything that follows from settings, built once from one reading of them."""
+"""Services: everything that follows from the settings, built once from one reading of them."""
 
 from collections.abc import Callable, Mapping
 from functools import cache, cached_property
@@ -7,128 +7,132 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from lamella.settings.configuration import Configuration, Surroundings, look_around
+from lamella.settings.loading import ResolvedSettings, SettingsSources, read_settings_sources
 from lamella.settings.model import Settings
 
 if TYPE_CHECKING:
-    from lamella.adapters.providers.dialects import WireDialects
-    from lamella.adapters.providers.facts.user_models import UserModels
-    from lamella.adapters.sources.conversions import Conversions
-    from lamella.ports import ModelBook, PriceBook, ProfileBook, SecretWatch, TokenCounter
+    from lamella.ports import CacheProfileRegistry, ModelRegistry, PriceTable, SecretScanner, TokenCounter
+    from lamella.providers.sdk_objects import BuiltInWireFormats
+    from lamella.providers.user_models import UserModels
+    from lamella.sources.converted_files import DocumentConverter
 
 
-class Services(Struct, frozen=True, kw_only=True, dict=True):
-    """The settings as read, and the adapters that depend on nothing else. Each is made when it is first asked for.
+class ServiceContainer(Struct, frozen=True, kw_only=True, dict=True):
+    """The settings as read, and the adapters that depend on nothing else; each is created on first use.
 
-    From it stores, providers, worlds and indexes are opened; whoever opens several hands the same services to all.
-    ``load_models`` reads a file with facts about models, each once.
+    Stores, providers, adapters and indexes are opened from it. A caller that opens several of them passes the same
+    services to all. ``load_models`` reads a file with facts about models, and caches it.
     """
 
-    surroundings: Surroundings
+    settings_sources: SettingsSources
     load_models: "Callable[[str], UserModels]"
-    given: Mapping[str, object] = {}
+    overrides: Mapping[str, object] = {}
 
     @cached_property
-    def found(self) -> Configuration:
-        """The settings, each with where it was found."""
-        return self.surroundings.configure(self.given)
+    def resolved(self) -> ResolvedSettings:
+        """The settings, each with its origin."""
+        return self.settings_sources.resolve(self.overrides)
 
     @property
     def settings(self) -> Settings:
-        return self.found.settings
+        return self.resolved.settings
 
-    def under(self, given: Mapping[str, object]) -> "Services":
-        """Services of a caller who gives other settings on top of the same reading."""
-        return Services(surroundings=self.surroundings, load_models=self.load_models, given=given)
-
-    @cached_property
-    def own_models(self) -> "UserModels | None":
-        """What the user's own file says about models."""
-        facts = self.settings.model_facts
-        return self.load_models(facts) if facts else None
-
-    def fit_budget(self, found: Configuration, model: str | None) -> dict[str, Any]:
-        """The window, reserve and shares that the user's own file wants with a model, where nobody set them."""
-        if self.own_models is None or model is None:
-            return {}
-        from lamella.adapters.providers.facts.user_models import fit_reserve
-
-        own = self.own_models.budget(model)
-        if "window" in own and not found.is_set("window"):
-            own = {"reserve": fit_reserve(own["window"], usual=found.settings.reserve), **own}
-        return {name: value for name, value in own.items() if not found.is_set(name)}
-
-    @cached_property
-    def models(self) -> "ModelBook":
-        """What is known about models."""
-        from lamella.adapters.providers.facts.models import BuiltInModels
-
-        return self.own_models or BuiltInModels()
-
-    @cached_property
-    def profiles(self) -> "ProfileBook":
-        """What is known about their caches."""
-        from lamella.adapters.providers.facts.models import BuiltInModels
-
-        return self.own_models or BuiltInModels()
-
-    @cached_property
-    def counter(self) -> "TokenCounter":
-        from lamella.adapters.providers.places import sees_pictures
-        from lamella.adapters.tokens.counter import OfflineCounter
-
-        return OfflineCounter(
-            sees=lambda model: sees_pictures(model, self.models),
-            pictures=lambda model: self.models.model(model).pictures,
+    def with_overrides(self, overrides: Mapping[str, object]) -> "ServiceContainer":
+        """Return services with other settings from the caller, over the same reading of files and environment."""
+        return ServiceContainer(
+            settings_sources=self.settings_sources, load_models=self.load_models, overrides=overrides
         )
 
     @cached_property
-    def prices(self) -> "PriceBook":
-        from lamella.adapters.providers.facts.prices import SnapshotPrices
+    def user_models(self) -> "UserModels | None":
+        """The model facts in the user's own file, or None."""
+        facts = self.settings.model_facts
+        return self.load_models(facts) if facts else None
 
-        return SnapshotPrices()
+    def budget_settings_for(self, resolved: ResolvedSettings, model: str | None) -> dict[str, Any]:
+        """Return the budget settings in the user's model facts, without those that any source sets."""
+        if self.user_models is None or model is None:
+            return {}
+        from lamella.providers.user_models import choose_reserve
 
-    @cached_property
-    def conversions(self) -> "Conversions":
-        """What reads pages, videos, PDFs and office files."""
-        from lamella.wiring.reading import open_conversions
-
-        return open_conversions(self)
-
-    @cached_property
-    def secrets(self) -> "SecretWatch":
-        """What looks like a secret, and which models are asked here."""
-        from lamella.adapters.providers.places import runs_here
-        from lamella.adapters.providers.secrets.finder import SecretFinder
-        from lamella.adapters.providers.secrets.formats import ANCHORS
-        from lamella.ports import SecretWatch
-
-        return SecretWatch(anchors=ANCHORS, find=SecretFinder().find, stays_here=runs_here)
+        own = self.user_models.budget(model)
+        if "window" in own and not resolved.is_set("window"):
+            # A window from the facts needs a reserve that fits it, unless the facts have their own reserve.
+            own = {"reserve": choose_reserve(own["window"], default=resolved.settings.reserve), **own}
+        return {name: value for name, value in own.items() if not resolved.is_set(name)}
 
     @cached_property
-    def dialects(self) -> "WireDialects":
-        """How requests are said to each provider, and answers read."""
-        from lamella.adapters.providers.dialects import WireDialects
+    def models(self) -> "ModelRegistry":
+        """The known facts about models."""
+        from lamella.providers.models import BuiltInModels
 
-        return WireDialects(self.own_models)
+        return self.user_models or BuiltInModels()
+
+    @cached_property
+    def profiles(self) -> "CacheProfileRegistry":
+        """The known cache profiles of models."""
+        from lamella.providers.models import BuiltInModels
+
+        return self.user_models or BuiltInModels()
+
+    @cached_property
+    def counter(self) -> "TokenCounter":
+        from lamella.providers.open_provider import supports_images
+        from lamella.tokenizers.counter import OfflineTokenCounter
+
+        return OfflineTokenCounter(
+            accepts_images=lambda model: supports_images(model, self.models),
+            get_image_profile=lambda model: self.models.get_model(model).pictures,
+        )
+
+    @cached_property
+    def prices(self) -> "PriceTable":
+        from lamella.providers.facts.others import BundledPrices
+
+        return BundledPrices()
+
+    @cached_property
+    def document_converter(self) -> "DocumentConverter":
+        """The converter for web pages, videos, PDFs and office files."""
+        from lamella.wiring.sources import open_document_converter
+
+        return open_document_converter(self)
+
+    @cached_property
+    def secret_scanner(self) -> "SecretScanner":
+        """The secret scanner, which also knows which models run in this process."""
+        from lamella.ports import SecretScanner
+        from lamella.providers.open_provider import is_local_model
+        from lamella.providers.secret_scanner import ANCHORS, SecretFinder
+
+        return SecretScanner(anchors=ANCHORS, find_secrets=SecretFinder().scan, is_local_model=is_local_model)
+
+    @cached_property
+    def wire_formats(self) -> "BuiltInWireFormats":
+        """The wire formats of the providers."""
+        from lamella.providers.sdk_objects import BuiltInWireFormats
+
+        return BuiltInWireFormats(self.user_models)
 
 
-def read_services(given: Mapping[str, object] | None = None) -> Services:
-    """Services from files and the environment as they stand now, with what the caller gives on top."""
-    return Services(surroundings=look_around(), load_models=cache(_load_models), given=given or {})
+def read_services(overrides: Mapping[str, object] | None = None) -> ServiceContainer:
+    """Read settings files and the environment as they are now, and return services with ``overrides`` on top."""
+    return ServiceContainer(
+        settings_sources=read_settings_sources(), load_models=cache(_load_models), overrides=overrides or {}
+    )
 
 
 def _load_models(facts: str) -> "UserModels":
-    from lamella.adapters.providers.facts.user_models import load_profiles  # only for those who have such a file
+    from lamella.providers.user_models import load_profiles  # imported late: few users have such a file
 
     return load_profiles(Path(facts).expanduser())
 
 
-def load_configuration(given: Mapping[str, object] | None = None) -> Configuration:
-    """All settings as they stand now, with where each was found."""
-    return read_services(given).found
+def load_configuration(overrides: Mapping[str, object] | None = None) -> ResolvedSettings:
+    """Return all settings as they are now, each with its origin."""
+    return read_services(overrides).resolved
 
 
-def load_settings(given: Mapping[str, object] | None = None) -> Settings:
-    """All settings as they stand now."""
-    return read_services(given).settings
+def load_settings(overrides: Mapping[str, object] | None = None) -> Settings:
+    """Return all settings as they are now."""
+    return read_services(overrides).settings

@@ -1,4 +1,4 @@
-"""Stores: conversations that last, at a URL or where settings say."""
+"""Stores: stored conversations, at a URL or in the configured store."""
 
 from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
@@ -6,126 +6,139 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lamella.adapters.clocks.system import SystemClock
-from lamella.adapters.stores.chain import make_key
-from lamella.adapters.stores.opening import locate_store, open_store
-from lamella.wiring.running.memory import forget_chat
-from lamella.wiring.services import Services, read_services
-from lamella.wiring.trust import find_store
+from lamella.clocks import SystemClock
+from lamella.stores.hash_chain import generate_key
+from lamella.stores.open_store import find_store_path, open_store
+from lamella.wiring.memory import forget_conversation
+from lamella.wiring.services import ServiceContainer, read_services
+from lamella.wiring.trust import resolve_store_url
 
 if TYPE_CHECKING:
-    from lamella.engine.dialogue.world import World
-    from lamella.engine.keeping.backend import Backend, ChatRules
-    from lamella.engine.keeping.conversations import Conversations
-    from lamella.engine.memory import MemoryPart
-    from lamella.engine.sending.pool import ProviderPool
-    from lamella.holdings import ChatListing
-    from lamella.ports import Summarizer
+    from lamella.conversation.adapters import Adapters
+    from lamella.conversation.backend import Backend, ConversationSettings
+    from lamella.conversation.import_export import ConversationRepository
+    from lamella.conversation.memory import RenderMemory
+    from lamella.conversation.provider_pool import ProviderPool
+    from lamella.ports import ConversationSummary, Summarizer
 
 
 def open_backend(
     url: str | None = None,
     *,
-    services: Services | None = None,
+    services: ServiceContainer | None = None,
     vault: Path | None = None,
-    ledger: bool = True,
+    keep_ledger: bool = True,
     summarizer: "Summarizer | None" = None,
     pool: "ProviderPool | None" = None,
     create: bool = True,
-    memory: "MemoryPart | None" = None,
+    render_memory: "RenderMemory | None" = None,
 ) -> "Backend":
-    """A backend over the store at a URL, or the configured one: everything that conversations which last work with.
+    """Return a backend over the store at a URL, or the configured one, with all that stored conversations need.
 
-    ``memory`` is what they take up of what is remembered; with none each keeps what it has. Without a ``summarizer``
-    models are asked for summaries, over the pool that turns are sent from, if there is one. Unless ``create``, a store
-    that is not there is an error.
+    - ``render_memory``: the part of the memory for prompts. With None each conversation keeps the part it has.
+    - ``summarizer``: writes summaries. Without one, models are asked, over ``pool`` if it is given.
+    - ``create``: if False, a missing store is an error.
     """
-    # Lists do without a backend, and all that a turn walks through takes long to import.
-    from lamella.engine.keeping.backend import Backend
-    from lamella.wiring.summaries import make_fetchers
-    from lamella.wiring.worlds import open_world
+    # Imported late: lists need no backend, and the modules for turns take long to import.
+    from lamella.conversation.backend import Backend
+    from lamella.wiring.adapters import open_adapters
+    from lamella.wiring.providers import make_summary_fetcher_factory
 
     services = services or read_services()
     clock = SystemClock()
-    # The day as people at this machine count it. A replay knows none: it says the same on any day.
-    world = open_world(vault, services=services, summarizer=summarizer, today=lambda: clock.now().astimezone().date())
+    # Queries use the local date of this machine. A replay has no date, so that its result is the same on any day.
+    adapters = open_adapters(
+        vault, services=services, summarizer=summarizer, today=lambda: clock.now().astimezone().date()
+    )
 
-    store = open_store(find_store(url, services), create=create)
+    store = open_store(resolve_store_url(url, services), create=create)
     return Backend(
         store=store,
         clock=clock,
-        world=world,
-        configure=_make_configure(services, world, fits=summarizer is None),
-        ledger=ledger,
-        make_key=make_key,
-        memory=memory,
-        find_fetcher=make_fetchers(services, pool, shelf=store.shelf),
+        adapters=adapters,
+        resolve_settings=_make_settings_resolver(services, adapters, fit_window=summarizer is None),
+        keeps_ledger=keep_ledger,
+        make_key=generate_key,
+        render_memory=render_memory,
+        make_summary_fetcher=make_summary_fetcher_factory(services, pool, shared_table=store.shared_table),
     )
 
 
-def _make_configure(services: Services, world: "World", *, fits: bool) -> "Callable[[Mapping[str, object]], ChatRules]":
-    """What turns settings of a conversation into its rules; what a summary reads then ``fits`` who writes it."""
-    from lamella.engine.keeping.backend import ChatRules
-    from lamella.settings.meaning import find_hint_rule, make_limits, make_rules, make_terms
-    from lamella.settings.system import read_parts
-    from lamella.wiring.faults import check_meaning
-    from lamella.wiring.providers import configure_chat
-    from lamella.wiring.summaries import fit_reading
+def _make_settings_resolver(
+    services: ServiceContainer, adapters: "Adapters", *, fit_window: bool
+) -> "Callable[[Mapping[str, object]], ConversationSettings]":
+    """Return the function that turns a conversation's own settings into its conversation settings.
 
-    def read(given: Mapping[str, object]) -> ChatRules:
-        found = configure_chat(given, services)
-        check_meaning(found)
-        settings, rules = found.settings, make_rules(found.settings, world)
-        return ChatRules(
-            rules=fit_reading(rules, settings, services) if fits else rules,
-            terms=make_terms(settings),
+    With ``fit_window``, the input of a summary is limited to the window of the model that writes it.
+    """
+    from lamella.conversation.backend import ConversationSettings
+    from lamella.settings.rules import (
+        build_prompt_settings,
+        build_turn_limits,
+        build_turn_settings,
+        load_system_parts,
+        recall_hints_enabled,
+    )
+    from lamella.wiring.providers import limit_summary_input, resolve_conversation_settings
+    from lamella.wiring.setting_checks import raise_first_setting_error
+
+    def read(overrides: Mapping[str, object]) -> ConversationSettings:
+        resolved = resolve_conversation_settings(overrides, services)
+        raise_first_setting_error(resolved)
+        settings, rules = resolved.settings, build_prompt_settings(resolved.settings, adapters)
+        return ConversationSettings(
+            prompt_settings=limit_summary_input(rules, settings, services) if fit_window else rules,
+            turn_settings=build_turn_settings(settings),
             model=settings.model,
-            parts=partial(read_parts, found),
-            limits=make_limits(settings),
+            load_system_parts=partial(load_system_parts, resolved),
+            limits=build_turn_limits(settings),
             summarizer=settings.summarizer,
-            keep_alive=settings.keep_alive,
-            recall_hints=find_hint_rule(settings),
-            lays_out=found.is_set("layout"),
+            max_keep_alives=settings.keep_alive,
+            recall_hints=recall_hints_enabled(settings),
+            has_explicit_layout=resolved.is_set("layout"),
         )
 
-    last: tuple[Mapping[str, object], ChatRules] | None = None
+    last: tuple[Mapping[str, object], ConversationSettings] | None = None
 
-    def configure(given: Mapping[str, object]) -> ChatRules:
-        # Of many conversations that are opened one after another most have the same settings of their own.
+    def configure(overrides: Mapping[str, object]) -> ConversationSettings:
+        # Most conversations that are opened in a row have the same settings of their own. The local copy guards against
+        # another thread that replaces `last`, and the deep copy against a caller that changes the overrides later.
         nonlocal last
         known = last
-        if known is None or known[0] != given:
-            known = last = (deepcopy(dict(given)), read(given))
+        if known is None or known[0] != overrides:
+            known = last = (deepcopy(dict(overrides)), read(overrides))
         return known[1]
 
     return configure
 
 
 def open_conversations(
-    url: str | None = None, *, services: Services | None = None, create: bool = True
-) -> "Conversations":
-    """What can be done with whole conversations, at a URL or in the configured store.
+    url: str | None = None, *, services: ServiceContainer | None = None, create: bool = True
+) -> "ConversationRepository":
+    """Open the repository for operations on whole conversations, at a URL or in the configured store.
 
-    Unless ``create``, a store that is not there is an error.
+    If ``create`` is False, a missing store is an error.
     """
-    from lamella.engine.keeping.conversations import Conversations
+    from lamella.conversation.import_export import ConversationRepository
 
     services = services or read_services()
-    store = open_store(find_store(url or None, services), create=create)
-    return Conversations(store, SystemClock(), forget=partial(forget_chat, services=services))
+    store = open_store(resolve_store_url(url or None, services), create=create)
+    return ConversationRepository(
+        store, SystemClock(), forget_conversation=partial(forget_conversation, services=services)
+    )
 
 
 def list_conversations(
-    url: str | None = None, *, services: Services | None = None, create: bool = False
-) -> "list[ChatListing]":
-    """Every conversation of a store that was not erased, the last changed first.
+    url: str | None = None, *, services: ServiceContainer | None = None, create: bool = False
+) -> "list[ConversationSummary]":
+    """Return every conversation of a store that was not erased, the last changed first.
 
-    Whoever named no store and has none yet has no conversations; that is no mistake, nor is it one of those who would
-    ``create`` the store that they named.
+    A missing store counts as empty if it is the default store, or if the caller would ``create`` it. A missing store
+    that the user named is an error.
     """
     services = services or read_services()
-    named = url is not None or services.found.is_set("store")
-    place = find_store(url or None, services)
+    named = url is not None or services.resolved.is_set("store")
+    place = resolve_store_url(url or None, services)
     if (create or not named) and not has_store(place):
         return []
     store = open_store(place, create=False)
@@ -136,8 +149,11 @@ def list_conversations(
 
 
 def copy_conversations(source: str, target: str) -> Iterator[tuple[str, str]]:
-    """Each conversation of a store, and what became of it in another: new, extended, same, older, diverged, erased."""
-    from lamella.engine.keeping.copying import copy_store
+    """Copy conversations to another store and yield the name and result of each.
+
+    A result is new, extended, same, older, diverged or erased.
+    """
+    from lamella.conversation.import_export import copy_store
 
     theirs = open_store(source, create=False)
     try:
@@ -151,6 +167,6 @@ def copy_conversations(source: str, target: str) -> Iterator[tuple[str, str]]:
 
 
 def has_store(url: str) -> bool:
-    """Whether there is a store to read from; of a server only asking it can tell."""
-    place = locate_store(url)
+    """Return whether a store exists; True for a server, because only a connection could show it."""
+    place = find_store_path(url)
     return place is None or place.exists()

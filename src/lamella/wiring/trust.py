@@ -1,7 +1,8 @@
-"""Trust: somebody else's words choose no place. A project's file and a conversation may be theirs.
+"""Trust checks: only the user decides which models, stores and servers are used.
 
-What the person names, in their own settings, the environment, on the command line or in a program, is used as it is.
-What only a project's file or a conversation names is used after the person has said yes to it, once, by name.
+A location that the user names in their own settings, the environment, a command or a program is used without a check.
+A location that only a project file or a conversation names is used once the user has allowed it by name, because the
+file or the conversation may come from another author.
 """
 
 import os
@@ -9,155 +10,177 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from lamella.errors import LamellaError, SettingError, UntrustedError
-from lamella.settings.configuration import Origin
-from lamella.settings.files import place_user_folder
-from lamella.settings.trust import FILE, TrustBook
-from lamella.wiring.services import Services, read_services
+from lamella.settings.loading import SettingOrigin, user_folder_path
+from lamella.settings.trust import TRUST_FILE_NAME, TrustFile
+from lamella.wiring.services import ServiceContainer, read_services
 
-# The settings that name a place.
-FIELDS = ("model", "store", "web_search", "mcp")
-# What PostgreSQL's own library sends to whichever server it is led to.
-_PASSWORD = "PGPASSWORD"
-
-
-def open_trust() -> TrustBook:
-    """The places that this user has said yes to."""
-    return TrustBook(place_user_folder() / FILE)
+# The settings that name a location.
+TRUST_FIELDS = ("model", "store", "web_search", "mcp")
+# PostgreSQL's client library sends this password to any server that it connects to.
+_PASSWORD_VARIABLE = "PGPASSWORD"
 
 
-def add_trust(field: str, place: str) -> bool:
-    """Say yes to a place; false if that was said before."""
-    from lamella.adapters.clocks.system import SystemClock
-
-    return open_trust().add(field, place, since=f"{SystemClock().now():%Y-%m-%d}")
+def open_trust_file() -> TrustFile:
+    """Return the locations that this user has allowed."""
+    return TrustFile(user_folder_path() / TRUST_FILE_NAME)
 
 
-def name_place(field: str, given: str) -> str:
-    """A place as it stands among those that are trusted; a provider's name stands for all of its models."""
-    from lamella.adapters.providers.places import name_provider
+def add_trust(field: str, location: str) -> bool:
+    """Allow a location; return False if it was allowed before."""
+    from lamella.clocks import SystemClock
 
-    if field not in FIELDS:
-        raise SettingError(f"{field} names no place.", hint=f"Settings that do: {', '.join(FIELDS)}.")
+    return open_trust_file().add(field, location, since=f"{SystemClock().now():%Y-%m-%d}")
+
+
+def get_trust_key(field: str, name: str) -> str:
+    """Return the normalised form of a location in the trust file; the name of a provider means all of its models.
+
+    Raises ``SettingError`` for a field that names no location, and for a location that needs no trust.
+    """
+    from lamella.providers.open_provider import provider_trust_key
+
+    if field not in TRUST_FIELDS:
+        raise SettingError(f"{field} names no place.", hint=f"Settings that do: {', '.join(TRUST_FIELDS)}.")
     if field == "mcp":
-        from lamella.wiring.running.mcp import find_place
+        from lamella.wiring.mcp import get_server_trust_key
 
-        return find_place(given, read_services())
-    place = (name_provider(given) if field == "model" else None) or _name(field, given, read_services())
+        return get_server_trust_key(name, read_services())
+    place = (provider_trust_key(name) if field == "model" else None) or _normalize_location(
+        field, name, read_services()
+    )
     if place is None:
-        raise SettingError(f"{given} needs no trust.", hint="Whoever names it, nothing leaves this process.")
+        raise SettingError(f"{name} needs no trust.", hint="Whoever names it, nothing leaves this process.")
     return place
 
 
-def find_store(url: str | None, services: Services) -> str:
-    """The store at a URL, or the configured one, unless only a project's file names that."""
+def resolve_store_url(url: str | None, services: ServiceContainer) -> str:
+    """Return the URL, or that of the configured store; raises ``UntrustedError`` if only a project file names it."""
     if url is not None:
         return url
     store = services.settings.store
-    if services.found.origins["store"] is Origin.PROJECT:
-        _check("store", store, own=(), services=services)
+    if services.resolved.origins["store"] is SettingOrigin.PROJECT:
+        _check_trusted("store", store, user_names=(), services=services)
     return store
 
 
-def find_search(services: Services) -> str | None:
-    """Where the web is searched, if anywhere, unless only a project's file names that."""
+def find_web_search_url(services: ServiceContainer) -> str | None:
+    """Return the address of the search engine, or None; raises ``UntrustedError`` if only a project file names it."""
     address = services.settings.web_search
     if not address:
         return None
-    if services.found.origins["web_search"] is Origin.PROJECT:
-        _check("web_search", address, own=(), services=services)
-    return _name("web_search", address, services)
+    if services.resolved.origins["web_search"] is SettingOrigin.PROJECT:
+        _check_trusted("web_search", address, user_names=(), services=services)
+    return _normalize_location("web_search", address, services)
 
 
-def check_model(model: str, *, named: bool, services: Services) -> None:
-    """Refuses a model that only a project's file or a conversation names, and that nobody said yes to.
+def check_model(model: str, *, is_named: bool, services: ServiceContainer) -> None:
+    """Raise ``UntrustedError`` for a model that the user has neither named nor allowed.
 
-    ``named`` says that whoever runs this named it.
+    ``is_named`` says that the user named the model.
     """
-    _check("model", model, own=(model,) if named else (), services=services)
+    _check_trusted("model", model, user_names=(model,) if is_named else (), services=services)
 
 
-def needs_name(model: str, services: Services) -> bool:
-    """Whether a model is refused, or asked about, as long as a conversation alone names it."""
+def requires_named_model(model: str, services: ServiceContainer) -> bool:
+    """Return whether a model is refused as long as only a conversation names it."""
     try:
-        check_model(model, named=False, services=services)
+        check_model(model, is_named=False, services=services)
     except UntrustedError:
         return True
     return False
 
 
-def remember_model(model: str, *, named: bool, services: Services) -> None:
-    """A model that was named and has answered is a yes for later, when a conversation alone names it.
+def remember_model(model: str, *, is_named: bool, services: ServiceContainer) -> None:
+    """Allow a model that the user named and that has answered, so that a conversation alone may name it later.
 
-    One that was named and never answered may have been a slip.
+    A model that never answered is not remembered: its name may be a typing error.
     """
-    # It was used whether or not that can be written down.
+    # The model was used already, so a failure to record that is not an error.
     with suppress(LamellaError):
-        place = _name("model", model, services)
-        if place is not None and place in _list_own("model", (model,) if named else (), services):
+        place = _normalize_location("model", model, services)
+        if place is not None and place in _iter_user_locations("model", (model,) if is_named else (), services):
             add_trust("model", place)
 
 
-def check_server(name: str, place: str, *, services: Services) -> None:
-    """Refuses an MCP server that only a project's file names, and that nobody said yes to."""
-    if open_trust().covers("mcp", place):
+def check_server(name: str, location: str, *, services: ServiceContainer) -> None:
+    """Raise ``UntrustedError`` for an MCP server that only a project file names and the user has not allowed."""
+    if open_trust_file().is_trusted("mcp", location):
         return
     raise UntrustedError(
-        f"{services.found.files[Origin.PROJECT]} names the MCP server {place}, and you have not.",
-        hint=lambda door: f"If you trust it, {door.trust('mcp', name, place)}.",
+        f"{services.resolved.files[SettingOrigin.PROJECT]} names the MCP server {location}, and you have not.",
+        hint=lambda door: f"If you trust it, {door.trust_hint('mcp', name, location)}.",
         field="mcp",
-        place=place,
+        location=location,
     )
 
 
-def _check(field: str, given: str, *, own: Sequence[str], services: Services) -> None:
-    """Refuses a place that nobody named or said yes to."""
-    place = _name(field, given, services)
-    if place is None or place in _list_own(field, own, services) or open_trust().covers(field, place):
+def _check_trusted(field: str, name: str, *, user_names: Sequence[str], services: ServiceContainer) -> None:
+    """Raise ``UntrustedError`` for a location that the user has neither named nor allowed."""
+    place = _normalize_location(field, name, services)
+    if (
+        place is None
+        or place in _iter_user_locations(field, user_names, services)
+        or open_trust_file().is_trusted(field, place)
+    ):
         return
     raise UntrustedError(
-        f"{_find_author(field, given, services)} names the {field} {place}, and you have not{_tell_key(field, given)}.",
-        hint=lambda door: f"If you trust it, {door.trust(field, given, place)}.",
+        f"{_setting_author(field, name, services)} names the {field} {place}, "
+        f"and you have not{_key_exposure_note(field, name)}.",
+        hint=lambda door: f"If you trust it, {door.trust_hint(field, name, place)}.",
         field=field,
-        place=place,
+        location=place,
     )
 
 
-def _list_own(field: str, own: Sequence[str], services: Services) -> Iterator[str | None]:
-    """The places that whoever runs this has named. Facts in a project cannot turn a name into another place."""
-    theirs = services.found.origins["model_facts"] is Origin.PROJECT
-    # A model that somebody named to write summaries is a place of theirs as well.
-    named = services.surroundings.list_own("summarizer") if field == "model" else []
-    for value in (*own, *services.surroundings.list_own(field), *named):
+def _iter_user_locations(field: str, user_names: Sequence[str], services: ServiceContainer) -> Iterator[str | None]:
+    """Yield the locations that the user has named.
+
+    Model facts of a project are ignored here, so that they cannot turn a name into another location.
+    """
+    theirs = services.resolved.origins["model_facts"] is SettingOrigin.PROJECT
+    # A model that the user named as summarizer is named as well.
+    named = services.settings_sources.list_user_values("summarizer") if field == "model" else []
+    for value in (*user_names, *services.settings_sources.list_user_values(field), *named):
+        # A name that is no valid location allows nothing.
         with suppress(LamellaError):
-            yield _name(field, value, services, shipped=theirs) if isinstance(value, str) else None
+            yield (
+                _normalize_location(field, value, services, built_in_models_only=theirs)
+                if isinstance(value, str)
+                else None
+            )
 
 
-def _name(field: str, given: str, services: Services, *, shipped: bool = False) -> str | None:
+def _normalize_location(
+    field: str, name: str, services: ServiceContainer, *, built_in_models_only: bool = False
+) -> str | None:
     if field == "store":
-        from lamella.adapters.stores.opening import name_store
+        from lamella.stores.open_store import get_store_trust_key
 
-        return name_store(given)
+        return get_store_trust_key(name)
     if field == "web_search":
-        from lamella.adapters.tools.web import place_search
+        from lamella.tools.builtin import search_endpoint
 
-        return place_search(given)
-    from lamella.adapters.providers.facts.models import BuiltInModels
-    from lamella.adapters.providers.places import name_model
+        return search_endpoint(name)
+    from lamella.providers.models import BuiltInModels
+    from lamella.providers.open_provider import model_trust_key
 
-    return name_model(given, BuiltInModels() if shipped else services.models)
+    return model_trust_key(name, BuiltInModels() if built_in_models_only else services.models)
 
 
-def _find_author(field: str, given: str, services: Services) -> str:
-    found = services.found
+def _setting_author(field: str, setting_value: str, services: ServiceContainer) -> str:
+    resolved = services.resolved
     names = ("model", "summarizer") if field == "model" else (field,)
-    chosen = any(getattr(found.settings, name) == given and found.origins[name] is Origin.PROJECT for name in names)
-    # A name without a provider leads where facts say.
-    chosen |= field == "model" and ":" not in given and found.origins["model_facts"] is Origin.PROJECT
-    return str(found.files[Origin.PROJECT]) if chosen else "The conversation"
+    chosen = any(
+        getattr(resolved.settings, name) == setting_value and resolved.origins[name] is SettingOrigin.PROJECT
+        for name in names
+    )
+    # Model facts decide the provider of a name without one.
+    chosen |= field == "model" and ":" not in setting_value and resolved.origins["model_facts"] is SettingOrigin.PROJECT
+    return str(resolved.files[SettingOrigin.PROJECT]) if chosen else "The conversation"
 
 
-def _tell_key(field: str, given: str) -> str:
-    from lamella.adapters.providers.places import find_server_key
+def _key_exposure_note(field: str, name: str) -> str:
+    from lamella.providers.open_provider import server_key_variable
 
-    key = find_server_key(given) if field == "model" else _PASSWORD if given.startswith("postgres") else None
+    key = server_key_variable(name) if field == "model" else _PASSWORD_VARIABLE if name.startswith("postgres") else None
     return f"; {key} would be sent to it" if key and os.environ.get(key) else ""

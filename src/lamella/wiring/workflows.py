@@ -1,67 +1,69 @@
-"""Workflows: the folder that settings name, and those that ship."""
+"""Workflows: those in the configured folder, and those that ship with Lamella."""
 
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lamella.errors import CallError
-from lamella.wiring.services import Services, read_services
+from lamella.errors import InvalidOperationError
+from lamella.wiring.services import ServiceContainer, read_services
 
 if TYPE_CHECKING:
-    from lamella.adapters.workflows.files import WorkflowFolder
-    from lamella.core.log.events.stage import WorkflowSpec
+    from lamella.core.log.events.compaction import WorkflowSpec
+    from lamella.sources.workflow_files import WorkflowFolder
 
-_FOLDER = "~/.lamella/workflows"
+_DEFAULT_FOLDER = "~/.lamella/workflows"
 STDIN = "-"
-# More than may be written down at once, however its JSON spells it.
-_LARGEST = 10_000_000
+# More than a stage's data can have, even in a verbose JSON encoding.
+_MAX_INPUT_BYTES = 10_000_000
 
 
-def open_workflows(services: Services | None = None) -> "WorkflowFolder":
-    """Workflows by name: those of the folder that settings name, and those that ship."""
-    from lamella.adapters.workflows.files import WorkflowFolder  # only for those who work in stages
+def open_workflows(services: ServiceContainer | None = None) -> "WorkflowFolder":
+    """Return the workflows of the configured folder and those that ship with Lamella, by name."""
+    from lamella.sources.workflow_files import WorkflowFolder  # imported late: only workflows need it
 
     services = services or read_services()
-    for error in services.found.find_overreach(("workflow_folder",)):
+    for error in services.resolved.errors_for_project_settings(("workflow_folder",)):
         raise error
-    return WorkflowFolder(Path(services.settings.workflow_folder or _FOLDER).expanduser())
+    return WorkflowFolder(Path(services.settings.workflow_folder or _DEFAULT_FOLDER).expanduser())
 
 
-def find_workflow(name: str, *, services: Services | None = None) -> "WorkflowSpec":
-    """A workflow by its name, or in the file of a path."""
-    return open_workflows(services).find(name)
+def get_workflow(name: str, *, services: ServiceContainer | None = None) -> "WorkflowSpec":
+    """Return a workflow by its name or by the path of its file."""
+    return open_workflows(services).load(name)
 
 
-def list_workflows(*, services: Services | None = None) -> list[str]:
-    """The names of all workflows that there are."""
+def list_workflows(*, services: ServiceContainer | None = None) -> list[str]:
+    """Return the names of all workflows."""
     return open_workflows(services).list_names()
 
 
 def is_workflow_path(name: str) -> bool:
-    """Whether a workflow is named by the path of its file."""
-    from lamella.adapters.workflows.files import is_path
+    """Return whether a workflow's name is the path of its file."""
+    from lamella.sources.workflow_files import is_workflow_path
 
-    return is_path(name)
+    return is_workflow_path(name)
 
 
-def read_work(path: str) -> bytes:
-    """What is to be written down: the bytes of a plain file, or of standard input. ``OSError`` says why not."""
-    from lamella.adapters.files.reading import read_plain, read_stream
+def read_input_file(path: str) -> bytes:
+    """Return the bytes of a plain file, or of standard input for ``-``; raises ``OSError`` if it cannot be read."""
+    from lamella.files import read_regular_file, read_stream
 
     if path == STDIN:
-        return read_stream(sys.stdin.buffer, limit=_LARGEST, name="standard input")
-    return read_plain(Path(path).expanduser(), limit=_LARGEST)
+        return read_stream(sys.stdin.buffer, limit=_MAX_INPUT_BYTES, name="standard input")
+    return read_regular_file(Path(path).expanduser(), limit=_MAX_INPUT_BYTES)
 
 
-def save_work(text: str, path: Path) -> None:
-    """Write finished work to a new file; one that is there is left as it is."""
-    from lamella.adapters.files.writing import write_new
+def save_new_file(text: str, path: Path) -> None:
+    """Write finished work to a new file; raises ``InvalidOperationError`` if the file exists or cannot be written."""
+    from lamella.files import write_new_file
 
     try:
-        write_new(path.expanduser(), text.encode())
+        write_new_file(path.expanduser(), text.encode())
     except FileExistsError as error:
-        raise CallError(f"{path} is there already.", hint="Name a new file, or move that one away.") from error
+        raise InvalidOperationError(
+            f"{path} is there already.", hint="Name a new file, or move that one away."
+        ) from error
     except OSError as error:
-        raise CallError(
+        raise InvalidOperationError(
             f"{path} cannot be written: {error.strerror}.", hint="Name a file that may be written."
         ) from error

@@ -21,16 +21,13 @@ from tests.wire.material import (
 )
 from tests.wire.script import Endless, Say, Wanted
 
-from lamella.core.messages.delta import Stop, StopReason, TextDelta
-from lamella.core.messages.request import Request
-from lamella.core.messages.rounds import ToolOutput
-from lamella.core.messages.usage import Usage
+from lamella.core.messages import ModelRequest, StopDelta, StopReason, TextDelta, ToolOutput, Usage
 from lamella.core.values import replace
 
 LONG_SYSTEM = system(note("tides", 40_000))
 
 
-def _simple(wire: Wire) -> Request:
+def _simple(wire: Wire) -> ModelRequest:
     return ask(LONG_SYSTEM, user("When is high tide?"), model=wire.model)
 
 
@@ -40,7 +37,7 @@ def test_text_arrives_in_pieces_and_the_last_delta_is_the_stop(wire: Wire) -> No
     pieces = [delta.text for delta in deltas if isinstance(delta, TextDelta)]
     assert len(pieces) > 1
     assert "".join(pieces) == "At noon, and again at midnight."
-    assert isinstance(deltas[-1], Stop)
+    assert isinstance(deltas[-1], StopDelta)
     assert deltas[-1].reason is StopReason.END
     assert sum(isinstance(delta, Usage) for delta in deltas) == 1
 
@@ -58,7 +55,7 @@ def test_usage_adds_up_to_what_the_server_counted(wire: Wire) -> None:
 
 
 def test_calls_and_thoughts_arrive_whole_and_can_be_answered(wire: Wire) -> None:
-    request = Request(model=wire.model, messages=_simple(wire).messages, tools=(SEARCH, READ))
+    request = ModelRequest(model=wire.model, messages=_simple(wire).messages, tools=(SEARCH, READ))
     wanted = (
         Wanted(id="call_1", name="search", arguments={"q": "high tide"}),
         Wanted(id="call_2", name="read", arguments={}),
@@ -74,12 +71,12 @@ def test_calls_and_thoughts_arrive_whole_and_can_be_answered(wire: Wire) -> None
     ]
     assert len({call.id for call in reply.calls}) == 2
     assert reply.reasoning == "I should look."
-    assert reply.stop is StopReason.TOOLS
+    assert reply.stop is StopReason.TOOL_CALLS
     assert done.text == "At noon."
 
 
 def test_a_round_of_tools_from_another_provider_can_be_sent(wire: Wire) -> None:
-    asked = Request(model=wire.model, messages=(user("Tides?", DOT),), tools=(SEARCH,), conversation="x")
+    asked = ModelRequest(model=wire.model, messages=(user("Tides?", DOT),), tools=(SEARCH,), conversation="x")
     request = answered(asked, ROUND)
     with wire.serve(Say(text="Done.")) as server:
         assert reply_to(wire.connect(server.url + wire.root, wire.key, 10.0), request).text == "Done."
@@ -102,9 +99,9 @@ def test_what_can_be_handed_back_comes_with_every_call(wire: Wire) -> None:
     with wire.serve(Say(calls=wanted), Say()) as server:
         calling = reply_to(wire.connect(server.url + wire.root, wire.key, 10.0), _simple(wire))
         plain = reply_to(wire.connect(server.url + wire.root, wire.key, 10.0), _simple(wire))
-    assert calling.carried is not None
-    assert calling.carried.format == wire.name
-    assert plain.carried is None
+    assert calling.provider_reply is not None
+    assert calling.provider_reply.format == wire.name
+    assert plain.provider_reply is None
 
 
 def test_an_answer_without_text_is_an_empty_reply(wire: Wire) -> None:

@@ -7,25 +7,24 @@ from tests.wire.kinds import Wire
 from tests.wire.material import ask, collect, reply_to, user
 from tests.wire.script import Act, Cut, Fail, Garbage, Page, Say, Silence
 
-from lamella.core.messages.request import Request
-from lamella.core.messages.usage import UNKNOWN_USAGE
+from lamella.core.messages import UNKNOWN_USAGE, ModelRequest
 from lamella.errors import (
-    AddressError,
+    AuthenticationError,
     ContextOverflowError,
-    KeyRefusedError,
+    InvalidReplyError,
     LamellaError,
-    ModelMissingError,
-    OverloadedError,
+    ModelNotFoundError,
     ProviderError,
-    ProviderRetryError,
+    ProviderOverloadedError,
     ProviderTimeoutError,
-    RateLimitedError,
-    ReplyBrokenError,
-    UnreachableError,
+    ProviderUnreachableError,
+    RateLimitError,
+    RetryableProviderError,
+    WrongEndpointError,
 )
 
 
-def _request(wire: Wire, *, model: str | None = None) -> Request:
+def _request(wire: Wire, *, model: str | None = None) -> ModelRequest:
     return ask(user("Hello"), model=model or wire.model)
 
 
@@ -41,31 +40,31 @@ def _fail(
 
 def test_a_wrong_key_is_the_callers_to_mend(wire: Wire) -> None:
     error = _fail(wire, key="wrong")
-    assert type(error) is KeyRefusedError
+    assert type(error) is AuthenticationError
     assert wire.key not in str(error)
 
 
 def test_an_unknown_model_is_named(wire: Wire) -> None:
     error = _fail(wire, model="no-such-model")
-    assert type(error) is ModelMissingError
+    assert type(error) is ModelNotFoundError
     assert "no-such-model" in error.hint
 
 
 def test_a_wrong_path_is_a_wrong_address(wire: Wire) -> None:
-    with wire.serve() as server, pytest.raises(AddressError) as caught:
+    with wire.serve() as server, pytest.raises(WrongEndpointError) as caught:
         collect(wire.connect(f"{server.url}/elsewhere", wire.key, 10.0), _request(wire))
     assert "/elsewhere" in caught.value.hint
 
 
 def test_a_web_page_is_a_wrong_address(wire: Wire) -> None:
-    assert type(_fail(wire, Page())) is AddressError
+    assert type(_fail(wire, Page())) is WrongEndpointError
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
 def test_no_server_sends_a_conversation_or_a_key_elsewhere(wire: Wire, status: int) -> None:
     with wire.serve(Say()) as elsewhere:
         error = _fail(wire, Fail(status=status, headers={"location": f"{elsewhere.url}{wire.root}/steal"}))
-    assert type(error) is AddressError
+    assert type(error) is WrongEndpointError
     assert str(status) in str(error)
     assert "redirect" in error.hint
     assert not elsewhere.calls
@@ -75,35 +74,35 @@ def test_a_host_where_nobody_listens_is_unreachable(wire: Wire) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"
-        with pytest.raises(UnreachableError) as caught:
+        with pytest.raises(ProviderUnreachableError) as caught:
             collect(wire.connect(url + wire.root, wire.key, 10.0), _request(wire))
     assert url in str(caught.value)
 
 
 @pytest.mark.parametrize("address", ["", "localhost:8000", "ftp://host", "http://", "http://[::1", "http://host:99999"])
 def test_an_address_that_is_none_is_refused_before_anything_is_sent(wire: Wire, address: str) -> None:
-    with pytest.raises(AddressError) as caught:
+    with pytest.raises(WrongEndpointError) as caught:
         collect(wire.connect(address, wire.key, 10.0), _request(wire))
     assert repr(address) in str(caught.value)
 
 
 @pytest.mark.parametrize("key", ["two words", "line\n", "schlüssel", "\x00"])
 def test_a_key_that_no_header_can_carry_is_refused_and_not_shown(wire: Wire, key: str) -> None:
-    with pytest.raises(KeyRefusedError) as caught:
+    with pytest.raises(AuthenticationError) as caught:
         collect(wire.connect("http://127.0.0.1:1", key, 10.0), _request(wire))
     assert key not in str(caught.value)
 
 
 def test_a_rate_limit_says_how_long_to_wait(wire: Wire) -> None:
     error = _fail(wire, wire.rate_limit)
-    assert isinstance(error, RateLimitedError)
+    assert isinstance(error, RateLimitError)
     assert error.wait == 17.0
     assert "17 seconds" in error.hint
 
 
 def test_an_overloaded_provider_may_work_later(wire: Wire) -> None:
     error = _fail(wire, wire.overload)
-    assert isinstance(error, OverloadedError)
+    assert isinstance(error, ProviderOverloadedError)
     assert error.wait is None
 
 
@@ -118,7 +117,7 @@ def test_a_failure_without_a_better_name_is_the_providers(wire: Wire) -> None:
 
 
 def test_a_failure_inside_a_stream_has_its_own_class(wire: Wire) -> None:
-    assert isinstance(_fail(wire, wire.late_failure), ProviderRetryError)
+    assert isinstance(_fail(wire, wire.late_failure), RetryableProviderError)
 
 
 @pytest.mark.parametrize("act", [Silence(), Silence(late=True)], ids=["at once", "later"])
@@ -129,12 +128,12 @@ def test_a_server_that_hangs_is_left_after_a_while(wire: Wire, act: Act) -> None
 
 
 def test_garbage_is_a_broken_reply(wire: Wire) -> None:
-    assert type(_fail(wire, Garbage())) is ReplyBrokenError
+    assert type(_fail(wire, Garbage())) is InvalidReplyError
 
 
 @pytest.mark.parametrize("act", [Cut(), Cut(clean=True)], ids=["broken", "ended"])
 def test_a_stream_that_closes_in_the_middle_is_a_broken_reply(wire: Wire, act: Act) -> None:
-    assert type(_fail(wire, act)) is ReplyBrokenError
+    assert type(_fail(wire, act)) is InvalidReplyError
 
 
 def test_impossible_usage_is_unknown_and_says_why_and_the_answer_stays(wire: Wire) -> None:

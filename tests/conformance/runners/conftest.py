@@ -8,8 +8,8 @@ import pytest
 from tests.speaking import Speaker
 
 import lamella
-from lamella import Chat, Engine, Event, Turn
-from lamella.core.log.call import Movement
+from lamella import Engine, Event, StoredConversation, Turn
+from lamella.core.log.call import PrefixChange
 from lamella.runners.registry import RUNNERS
 
 # A model that is known to call tools, and what it costs.
@@ -45,7 +45,7 @@ def opened(tmp_path: Path, vault: Path) -> Iterator[Open]:
 
     def opening(speaker: Speaker) -> Engine:
         url = f"sqlite:///{tmp_path}/chats.db"
-        engines.append(lamella.open(url, model=MODEL, provider=speaker, vault=vault, tries=1))  # type: ignore[arg-type]
+        engines.append(lamella.open(url, model=MODEL, provider=speaker, vault=vault, max_attempts=1))  # type: ignore[arg-type]
         return engines[-1]
 
     yield opening
@@ -57,20 +57,22 @@ Say = Callable[..., list[Event]]
 
 
 @pytest.fixture
-def say(runner: str, movements: list[Movement]) -> Say:
+def say(runner: str, movements: list[PrefixChange]) -> Say:
     """Sends a question by the runner and gives its events; what each of its requests moved is watched."""
 
-    def saying(chat: Chat, text: str | Turn, **given: object) -> list[Event]:
+    def saying(chat: StoredConversation, text: str | Turn, **given: object) -> list[Event]:
         named = {"runner": runner, **given} if isinstance(text, str) else given
         return collect(chat.send(text, **named), movements)  # type: ignore[arg-type]
 
     return saying
 
 
-def collect(events: object, movements: list[Movement]) -> list[Event]:
+def collect(events: object, movements: list[PrefixChange]) -> list[Event]:
     async def main() -> list[Event]:
         return [event async for event in events]  # type: ignore[attr-defined]
 
     found = asyncio.run(main())
-    movements.extend(event.turn.prefix.movement for event in found if event.kind == "envelope" and event.turn)
+    movements.extend(
+        event.turn.prefix_change.prefix_change for event in found if event.kind == "envelope" and event.turn
+    )
     return found

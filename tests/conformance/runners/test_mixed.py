@@ -7,11 +7,11 @@ import pytest
 from tests.conformance.runners.conftest import Open, collect
 from tests.speaking import Speaker
 
-from lamella import Chat, Note
-from lamella.core.log.call import Movement
+from lamella import Note, StoredConversation
+from lamella.core.log.call import PrefixChange
 from lamella.providers import ToolCall
 from lamella.runners.registry import RUNNERS
-from lamella.testing import Line
+from lamella.testing import ScriptedReply
 
 NOTE = Note(path="plan.md", text="# Plan\n\nDig before the frost.\n")
 
@@ -22,7 +22,7 @@ def search(query: str) -> str:
 
 
 def ask_all(
-    chat: Chat, runners: Sequence[str], movements: list[Movement], *, first: int = 0
+    chat: StoredConversation, runners: Sequence[str], movements: list[PrefixChange], *, first: int = 0
 ) -> list[list[dict[str, object]]]:
     """What the first request of each runner's turn is; questions are numbered on from the first."""
     sent = []
@@ -36,7 +36,7 @@ def ask_all(
 @pytest.mark.moves_prefix(reason="each runner has guidelines and tools of its own")
 @pytest.mark.parametrize("layout", ["library", "in_place"])
 def test_a_mixed_conversation_that_is_opened_anew_in_the_middle_sends_the_same(
-    opened: Open, layout: str, movements: list[Movement]
+    opened: Open, layout: str, movements: list[PrefixChange]
 ) -> None:
     mix = [*RUNNERS, *reversed(tuple(RUNNERS)), *RUNNERS]
     whole = opened(Speaker(*map(str, range(len(mix))))).chat("whole", layout=layout)
@@ -48,13 +48,13 @@ def test_a_mixed_conversation_that_is_opened_anew_in_the_middle_sends_the_same(
 
 
 @pytest.mark.moves_prefix(reason="the agent's guidelines and tools come and go")
-def test_what_a_runner_brings_into_the_prompt_goes_with_it(opened: Open, movements: list[Movement]) -> None:
+def test_what_a_runner_brings_into_the_prompt_goes_with_it(opened: Open, movements: list[PrefixChange]) -> None:
     speaker = Speaker(*["Yes."] * 4)
     own = {"base": "You are terse.", "guidelines": "Cite."}
-    chat = opened(speaker).chat("garden", layout="in_place", system=own)
+    conversation = opened(speaker).chat("garden", layout="in_place", system=own)
     for runner in ("chat", "agent", "chat", "agent"):
         tools = [search] if runner == "agent" else None
-        collect(chat.send("Well?", runner=runner, tools=tools), movements)
+        collect(conversation.send("Well?", runner=runner, tools=tools), movements)
     plain, looking, plain_again, looking_again = speaker.requests
     assert plain.messages[0].text == "You are terse.\n\nCite."
     assert "call tools" in looking.messages[0].text
@@ -66,12 +66,12 @@ def test_what_a_runner_brings_into_the_prompt_goes_with_it(opened: Open, movemen
 
 
 def test_tools_that_a_program_gave_stay_when_the_runner_changes_back(opened: Open) -> None:
-    call = Line(calls=(ToolCall(id="c", name="search", arguments='{"query": "spades"}'),))
+    call = ScriptedReply(calls=(ToolCall(id="c", name="search", arguments='{"query": "spades"}'),))
     speaker = Speaker("Yes.", "Well.", call, "Two.")
-    chat = opened(speaker).chat("shed", layout="in_place")
+    conversation = opened(speaker).chat("shed", layout="in_place")
 
     async def send(runner: str, **given: object) -> None:
-        async for _ in chat.send("Well?", runner=runner, **given):  # type: ignore[arg-type]
+        async for _ in conversation.send("Well?", runner=runner, **given):  # type: ignore[arg-type]
             pass
 
     asyncio.run(send("chat", tools=[search]))
@@ -81,4 +81,4 @@ def test_tools_that_a_program_gave_stay_when_the_runner_changes_back(opened: Ope
     assert told[0] == ["search"]
     assert "search" in told[1]
     assert told[2] == told[3] == ["search"]
-    assert chat.turns()[-1].reply is not None
+    assert conversation.turns()[-1].reply is not None

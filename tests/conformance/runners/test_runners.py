@@ -6,57 +6,57 @@ import pytest
 from tests.conformance.runners.conftest import MODEL, Open, Say
 from tests.speaking import Speaker
 
-from lamella import Chat, Event, Note
-from lamella.core.log.call import Movement
-from lamella.errors import ContextOverflowError, ReplyBrokenError
+from lamella import Event, Note, StoredConversation
+from lamella.core.log.call import PrefixChange
+from lamella.errors import ContextOverflowError, InvalidReplyError
 from lamella.providers import ToolCall, Usage
-from lamella.testing import Line
+from lamella.testing import ScriptedReply
 
-ANSWER = Line(text="In May, beside the wall.", usage=Usage(plain=40, read=60, write=0, output=7))
-DOWN = ReplyBrokenError("The provider is down.", hint="Try again later.")
+ANSWER = ScriptedReply(text="In May, beside the wall.", usage=Usage(plain=40, read=60, write=0, output=7))
+DOWN = InvalidReplyError("The provider is down.", hint="Try again later.")
 
 
-def replies(chat: Chat) -> list[str]:
-    return [told.reply.text if told.reply else "(none)" for told in chat.turns()]
+def replies(chat: StoredConversation) -> list[str]:
+    return [record.reply.text if record.reply else "(none)" for record in chat.turns()]
 
 
 def test_an_answer_comes_in_pieces_and_is_kept_whole(opened: Open, say: Say) -> None:
-    speaker = Speaker(Line(text="In May, beside the wall.", chunk=4))
-    chat = opened(speaker).chat("garden", layout="in_place")
-    events = say(chat, "When were the beans sown?")
+    speaker = Speaker(ScriptedReply(text="In May, beside the wall.", chunk_size=4))
+    conversation = opened(speaker).chat("garden", layout="in_place")
+    events = say(conversation, "When were the beans sown?")
     assert len([event for event in events if event.kind == "delta"]) > 1
     assert "".join(event.text for event in events) == "In May, beside the wall."
     assert [events[0].kind, events[-1].kind] == ["envelope", "done"]
-    assert replies(chat) == ["In May, beside the wall."]
+    assert replies(conversation) == ["In May, beside the wall."]
 
 
 def test_requests_of_a_conversation_extend_one_another(opened: Open, say: Say) -> None:
     speaker = Speaker("One.", "Two.", "Three.")
-    chat = opened(speaker).chat("garden", layout="in_place")
+    conversation = opened(speaker).chat("garden", layout="in_place")
     for text in ("When were the beans sown?", "And the bees?", "Thanks."):
-        say(chat, text, attach=[Note(path="beans.md", text="# Beans\n\nIn May.\n")])
+        say(conversation, text, attach=[Note(path="beans.md", text="# Beans\n\nIn May.\n")])
     first, second, third = ([message.to_dict() for message in request.messages] for request in speaker.requests)
     assert second[: len(first)] == first
     assert third[: len(second)] == second
 
 
 def test_what_is_said_before_someone_stops_is_kept(opened: Open, runner: str) -> None:
-    chat = opened(Speaker(Line(text="In May, beside the wall.", chunk=4))).chat("garden")
+    conversation = opened(Speaker(ScriptedReply(text="In May, beside the wall.", chunk_size=4))).chat("garden")
 
     async def stop() -> None:
-        events = chat.send("When?", runner=runner)
+        events = conversation.send("When?", runner=runner)
         async for event in events:
             if event.kind == "delta":
                 break
         await events.aclose()
 
     asyncio.run(stop())
-    assert replies(chat) == ["In M"]
-    assert chat.ledger()[-1][-1].stop == "stopped"
+    assert replies(conversation) == ["In M"]
+    assert conversation.ledger()[-1][-1].stop == "stopped"
 
 
 def test_a_process_that_ends_at_once_leaves_the_question_to_the_next(opened: Open, runner: str) -> None:
-    lost = opened(Speaker(Line(text="Never heard.", error=DOWN))).chat("garden", layout="in_place")
+    lost = opened(Speaker(ScriptedReply(text="Never heard.", error=DOWN))).chat("garden", layout="in_place")
 
     async def vanish() -> list[dict[str, object]]:
         events = lost.send("When?", runner=runner)
@@ -68,37 +68,37 @@ def test_a_process_that_ends_at_once_leaves_the_question_to_the_next(opened: Ope
 
     sent = asyncio.run(vanish())
     speaker = Speaker(ANSWER)
-    chat = opened(speaker).chat("garden")
-    assert replies(chat) == ["(none)"]
+    conversation = opened(speaker).chat("garden")
+    assert replies(conversation) == ["(none)"]
 
     async def resume() -> list[Event]:
-        return [event async for event in chat.resume()]
+        return [event async for event in conversation.resume()]
 
     last = asyncio.run(resume())[-1]
     assert last.kind == "done"
     assert last.turn is not None
-    assert last.turn.envelope.prompt.terms.runner == runner
+    assert last.turn.envelope.prompt.turn_settings.runner == runner
     assert [message.to_dict() for message in speaker.requests[-1].messages] == sent
-    assert replies(chat) == [ANSWER.text]
+    assert replies(conversation) == [ANSWER.text]
 
 
 def test_an_error_before_a_word_leaves_the_question_waiting(opened: Open, say: Say) -> None:
-    speaker = Speaker(Line(error=DOWN), ANSWER)
-    chat = opened(speaker).chat("garden")
-    with pytest.raises(ReplyBrokenError):
-        say(chat, "When?")
-    assert replies(chat) == ["(none)"]
-    say(chat, chat.regenerate())
-    assert replies(chat) == [ANSWER.text]
+    speaker = Speaker(ScriptedReply(error=DOWN), ANSWER)
+    conversation = opened(speaker).chat("garden")
+    with pytest.raises(InvalidReplyError):
+        say(conversation, "When?")
+    assert replies(conversation) == ["(none)"]
+    say(conversation, conversation.regenerate())
+    assert replies(conversation) == [ANSWER.text]
 
 
 def test_an_error_in_the_middle_keeps_what_was_said_and_no_word_of_the_error_is_sent(opened: Open, say: Say) -> None:
-    speaker = Speaker(Line(text="In May", reasoning="Perhaps in May.", error=DOWN), ANSWER)
-    chat = opened(speaker).chat("garden", layout="in_place")
-    with pytest.raises(ReplyBrokenError):
-        say(chat, "When?")
-    assert replies(chat) == ["In May"]
-    say(chat, "And where?")
+    speaker = Speaker(ScriptedReply(text="In May", reasoning="Perhaps in May.", error=DOWN), ANSWER)
+    conversation = opened(speaker).chat("garden", layout="in_place")
+    with pytest.raises(InvalidReplyError):
+        say(conversation, "When?")
+    assert replies(conversation) == ["In May"]
+    say(conversation, "And where?")
     sent = " ".join(message.text for message in speaker.requests[-1].messages)
     assert "In May" in sent
     assert "down" not in sent
@@ -106,36 +106,36 @@ def test_an_error_in_the_middle_keeps_what_was_said_and_no_word_of_the_error_is_
 
 
 def test_thoughts_are_told_and_never_sent_back(opened: Open, say: Say) -> None:
-    speaker = Speaker(Line(text="In May.", reasoning="The note says May."), ANSWER)
-    chat = opened(speaker).chat("garden", layout="in_place")
-    events = say(chat, "When?")
-    assert "The note says May." in [event.said for event in events if event.kind == "reasoning"]
-    say(chat, "Sure?")
+    speaker = Speaker(ScriptedReply(text="In May.", reasoning="The note says May."), ANSWER)
+    conversation = opened(speaker).chat("garden", layout="in_place")
+    events = say(conversation, "When?")
+    assert "The note says May." in [event.message for event in events if event.kind == "reasoning"]
+    say(conversation, "Sure?")
     assert not any("The note says May." in message.text for message in speaker.requests[-1].messages)
 
 
 @pytest.mark.moves_prefix(reason="a request that the provider calls too long is compacted before it is sent again")
 def test_a_request_that_is_too_long_for_the_provider_is_made_smaller_once(
-    opened: Open, say: Say, movements: list[Movement]
+    opened: Open, say: Say, movements: list[PrefixChange]
 ) -> None:
     too_long = ContextOverflowError("The prompt is too long.", hint="Shorten it.")
-    speaker = Speaker("One.", "Two.", Line(error=too_long), ANSWER)
-    chat = opened(speaker).chat("garden", layout="in_place")
+    speaker = Speaker("One.", "Two.", ScriptedReply(error=too_long), ANSWER)
+    conversation = opened(speaker).chat("garden", layout="in_place")
     for text in ("Tell me of the beans. " * 200, "And the bees? " * 200):
-        say(chat, text)
-    events = say(chat, "When?")
+        say(conversation, text)
+    events = say(conversation, "When?")
     smaller = [event.turn for event in events if event.kind == "compaction" and event.turn]
     assert len(smaller) == 1
-    movements.append(smaller[0].prefix.movement)
+    movements.append(smaller[0].prefix_change.prefix_change)
     asked = next(event.turn for event in events if event.turn is not None)
     assert smaller[0].tokens.total < asked.tokens.total
-    assert replies(chat)[-1] == ANSWER.text
+    assert replies(conversation)[-1] == ANSWER.text
 
 
 def test_every_call_is_in_the_ledger_with_its_tokens_and_money(opened: Open, say: Say) -> None:
-    chat = opened(Speaker(ANSWER)).chat("garden")
-    say(chat, "When?")
-    call = chat.ledger()[-1][-1]
+    conversation = opened(Speaker(ANSWER)).chat("garden")
+    say(conversation, "When?")
+    call = conversation.ledger()[-1][-1]
     assert (call.model, call.usage.prompt, call.usage.output) == (MODEL, 100, 7)
     assert call.billed is not None
     assert call.billed > 0
@@ -146,8 +146,8 @@ def test_a_runner_has_compaction_settings_under_its_own_name(opened: Open, say: 
     long = "The tide is high at noon, and low at six. " * 60
     speaker = Speaker(*[long] * 12)
     own = {"steps": ["handle"], "runners": {runner: {"steps": ["expendable"]}}}
-    chat = opened(speaker).chat("garden", layout="in_place", window=6_000, reserve=200, compaction=own)
-    events = [event for number in range(12) for event in say(chat, f"Question {number}?")]
+    conversation = opened(speaker).chat("garden", layout="in_place", window=6_000, reserve=200, compaction=own)
+    events = [event for number in range(12) for event in say(conversation, f"Question {number}?")]
     receipts = [event.turn.compaction for event in events if event.turn is not None and event.turn.compaction]
     assert receipts
     assert {str(step.name) for receipt in receipts for step in receipt.steps} == {"expendable"}
@@ -159,15 +159,15 @@ def test_calls_have_their_results_whatever_happens_between(opened: Open, say: Sa
         return f"{word}: a plant."
 
     calls = tuple(ToolCall(id=f"c{number}", name="look", arguments=f'{{"word": "w{number}"}}') for number in range(3))
-    speaker = Speaker(Line(text="Let me look.", calls=calls), ANSWER, "Bye.")
-    chat = opened(speaker).chat("garden", layout="in_place")
-    say(chat, "What are these?", tools=[look])
-    say(chat, "Thanks.")
+    speaker = Speaker(ScriptedReply(text="Let me look.", calls=calls), ANSWER, "Bye.")
+    conversation = opened(speaker).chat("garden", layout="in_place")
+    say(conversation, "What are these?", tools=[look])
+    say(conversation, "Thanks.")
     messages = speaker.requests[-1].messages
     called = [call.id for message in messages for call in message.calls]
     assert called == ["c0", "c1", "c2"]
-    assert [message.call for message in messages if message.call] == called
-    assert replies(chat) == [ANSWER.text, "Bye."]
+    assert [message.call_id for message in messages if message.call_id] == called
+    assert replies(conversation) == [ANSWER.text, "Bye."]
 
 
 def test_a_runner_says_what_it_does_in_a_sentence(opened: Open, runner: str) -> None:

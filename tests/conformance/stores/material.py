@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import psycopg
 
-from lamella.core.log.records import EventKind, Record, Written
+from lamella.core.log.events.kinds import EventBatch, EventKind, EventRecord
 from lamella.core.text.content import hash_bytes
 from lamella.core.values import replace
 from lamella.ports import Store
@@ -16,28 +16,28 @@ AT = "2026-01-01T00:00:00Z"
 LATER = "2026-01-02T00:00:00Z"
 
 
-def say(*texts: str, at: str = AT) -> Written:
+def say(*texts: str, at: str = AT) -> EventBatch:
     """Messages without contents."""
-    return Written(records=tuple(message(text, at=at) for text in texts))
+    return EventBatch(records=tuple(message(text, at=at) for text in texts))
 
 
-def message(text: str, *, at: str = AT, contents: tuple[str, ...] = ()) -> Record:
-    return Record(kind=EventKind.MESSAGE, at=at, body=json.dumps({"text": text}), contents=contents)
+def message(text: str, *, at: str = AT, contents: tuple[str, ...] = ()) -> EventRecord:
+    return EventRecord(kind=EventKind.MESSAGE, at=at, body=json.dumps({"text": text}), contents=contents)
 
 
-def attach(*contents: bytes, text: str = "see", at: str = AT) -> Written:
+def attach(*contents: bytes, text: str = "see", at: str = AT) -> EventBatch:
     """One message that brings contents."""
     brought = {hash_bytes(data): data for data in contents}
-    return Written(records=(message(text, at=at, contents=tuple(brought)),), contents=brought)
+    return EventBatch(records=(message(text, at=at, contents=tuple(brought)),), contents=brought)
 
 
-def counted(written: Written, counts: bytes) -> Written:
+def counted(written: EventBatch, counts: bytes) -> EventBatch:
     """The same events, the last with counts."""
     return replace(written, records=(*written.records[:-1], replace(written.records[-1], counts=counts)))
 
 
-def erasure(*hashes: str, at: str = LATER) -> Written:
-    return Written(records=(Record(kind=EventKind.ERASURE, at=at, body="{}", contents=hashes),))
+def erasure(*hashes: str, at: str = LATER) -> EventBatch:
+    return EventBatch(records=(EventRecord(kind=EventKind.ERASURE, at=at, body="{}", contents=hashes),))
 
 
 def texts(store: Store, conversation: str) -> list[str]:

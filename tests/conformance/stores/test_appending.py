@@ -6,12 +6,19 @@ import pytest
 from tests.conformance.conftest import OpenStore
 from tests.conformance.stores.material import AT, LATER, attach, counted, message, say, tamper, texts
 
-from lamella.adapters.stores.schema import load_migrations
-from lamella.core.log.records import EventKind, Record, Written
+from lamella.core.log.events.kinds import EventBatch, EventKind, EventRecord
 from lamella.core.text.content import hash_bytes
 from lamella.core.values import replace
-from lamella.errors import CallError, ConflictError, ErasedError, StoreDamagedError, StoreVersionError, TextError
+from lamella.errors import (
+    ConflictError,
+    ConversationErasedError,
+    InvalidOperationError,
+    StoreCorruptedError,
+    StoreVersionError,
+    TextError,
+)
 from lamella.ports import Store
+from lamella.stores.sql_schema import load_migrations
 
 HARD_TEXTS = [
     "",
@@ -33,10 +40,10 @@ def test_what_is_appended_is_loaded_in_order(store: Store) -> None:
 
 def test_events_come_back_exactly_as_they_were(store: Store) -> None:
     records = tuple(
-        Record(kind=kind, at=f"2026-01-01T00:00:{i:02}.123456Z", body=f'{{"n": {i}}}')
+        EventRecord(kind=kind, at=f"2026-01-01T00:00:{i:02}.123456Z", body=f'{{"n": {i}}}')
         for i, kind in enumerate(EventKind)
     )
-    store.append("c", Written(records=records), expected=0)
+    store.append("c", EventBatch(records=records), expected=0)
     assert tuple(store.load("c")) == records
 
 
@@ -88,32 +95,32 @@ def test_the_same_append_twice_is_a_conflict(store: Store) -> None:
 
 def test_an_append_that_is_refused_leaves_nothing(store: Store) -> None:
     good, bad = b"good", b"bad"
-    written = attach(good, bad)
-    wrong = replace(written, contents={**written.contents, hash_bytes(bad): b"not bad"})
-    with pytest.raises(CallError, match=r"has the hash"):
+    batch = attach(good, bad)
+    wrong = replace(batch, contents={**batch.contents, hash_bytes(bad): b"not bad"})
+    with pytest.raises(InvalidOperationError, match=r"has the hash"):
         store.append("c", wrong, expected=0)
     assert store.list_conversations() == []
     assert store.stats().contents == 0
-    assert store.append("c", written, expected=0) == 1
+    assert store.append("c", batch, expected=0) == 1
 
 
 @pytest.mark.parametrize(
     "written",
     [
-        Written(records=()),
-        Written(records=(message("x"),), contents={hash_bytes(b"loose"): b"loose"}),
-        Written(records=(message("x", contents=(hash_bytes(b"nowhere"),)),)),
+        EventBatch(records=()),
+        EventBatch(records=(message("x"),), contents={hash_bytes(b"loose"): b"loose"}),
+        EventBatch(records=(message("x", contents=(hash_bytes(b"nowhere"),)),)),
     ],
     ids=["no events", "content of no event", "content of nobody"],
 )
-def test_what_makes_no_sense_is_refused(store: Store, written: Written) -> None:
-    with pytest.raises(CallError):
+def test_what_makes_no_sense_is_refused(store: Store, written: EventBatch) -> None:
+    with pytest.raises(InvalidOperationError):
         store.append("c", written, expected=0)
     assert store.list_conversations() == []
 
 
 def test_a_conversation_needs_a_name(store: Store) -> None:
-    with pytest.raises(CallError):
+    with pytest.raises(InvalidOperationError):
         store.append("", say("one"), expected=0)
 
 
@@ -121,15 +128,17 @@ def test_a_conversation_needs_a_name(store: Store) -> None:
     ("conversation", "record"),
     [
         ("c\0d", message("one")),
-        ("c", Record(kind=EventKind.MESSAGE, at=AT, body='{"text": "\0"}')),
-        ("c", Record(kind=EventKind.MESSAGE, at="\0", body="{}")),
+        ("c", EventRecord(kind=EventKind.MESSAGE, at=AT, body='{"text": "\0"}')),
+        ("c", EventRecord(kind=EventKind.MESSAGE, at="\0", body="{}")),
         ("c\ud800", message("one")),
-        ("c", Record(kind=EventKind.MESSAGE, at=AT, body='"\udfff"')),
+        ("c", EventRecord(kind=EventKind.MESSAGE, at=AT, body='"\udfff"')),
     ],
 )
-def test_text_that_some_store_could_not_keep_is_refused_by_all(store: Store, conversation: str, record: Record) -> None:
+def test_text_that_some_store_could_not_keep_is_refused_by_all(
+    store: Store, conversation: str, record: EventRecord
+) -> None:
     with pytest.raises(TextError):
-        store.append(conversation, Written(records=(record,)), expected=0)
+        store.append(conversation, EventBatch(records=(record,)), expected=0)
     assert store.list_conversations() == []
 
 
@@ -197,9 +206,9 @@ def test_any_bytes_come_back(store: Store, data: bytes) -> None:
 def test_an_event_may_name_content_that_its_conversation_holds(store: Store) -> None:
     name = hash_bytes(b"held")
     store.append("c", attach(b"held"), expected=0)
-    store.append("c", Written(records=(message("again", contents=(name,)),)), expected=1)
-    with pytest.raises(CallError, match="does not hold"):
-        store.append("d", Written(records=(message("not mine", contents=(name,)),)), expected=0)
+    store.append("c", EventBatch(records=(message("again", contents=(name,)),)), expected=1)
+    with pytest.raises(InvalidOperationError, match="does not hold"):
+        store.append("d", EventBatch(records=(message("not mine", contents=(name,)),)), expected=0)
     assert list(store.verify()) == []
 
 
@@ -216,7 +225,7 @@ def test_nothing_can_be_appended_to_an_erased_conversation(store: Store) -> None
     store.append("c", say("one"), expected=0)
     store.erase_conversation("c", at=LATER)
     for expected in (0, 1):
-        with pytest.raises(ErasedError):
+        with pytest.raises(ConversationErasedError):
             store.append("c", say("two"), expected=expected)
 
 
@@ -263,7 +272,7 @@ def test_what_one_has_acknowledged_another_sees_at_once(url: str, opened: OpenSt
 def test_a_store_that_was_closed_says_so(url: str, opened: OpenStore) -> None:
     store = opened(url)
     store.close()
-    with pytest.raises(CallError, match="closed"):
+    with pytest.raises(InvalidOperationError, match="closed"):
         store.load("c")
 
 
@@ -284,7 +293,7 @@ def test_a_conversation_that_was_damaged_since_this_process_wrote_to_it_takes_no
     store.append("c", say("one"), expected=0)
     store.append("c", say("two"), expected=1)
     tamper(url, damage, "another")
-    with pytest.raises(StoreDamagedError):
+    with pytest.raises(StoreCorruptedError):
         store.append("c", say("three"), expected=2)
     assert texts(store, "c") == ["one", "two"]
 
@@ -298,6 +307,6 @@ def test_whoever_wrote_last_is_told_when_others_went_on_or_erased(url: str, open
         first.append("c", say("mine"), expected=2)
     first.append("c", say("four"), expected=3)
     second.erase_conversation("c", at=LATER)
-    with pytest.raises(ErasedError):
+    with pytest.raises(ConversationErasedError):
         first.append("c", say("five"), expected=4)
     assert list(first.verify()) == []

@@ -10,7 +10,7 @@ import pytest
 from tests.conformance.conftest import OpenStore
 from tests.conformance.stores.material import AT, counted, say, tamper, texts
 
-from lamella.core.log.records import Written
+from lamella.core.log.events.kinds import EventBatch
 from lamella.errors import ConflictError
 from lamella.ports import Store
 
@@ -35,7 +35,7 @@ def store(path: Path, opened: OpenStore) -> Store:
 
 
 def _append_at_once(
-    store: Store, path: Path, changes: Sequence[tuple[str, Written]], *, expected: int = 1, name: str | None = None
+    store: Store, path: Path, changes: Sequence[tuple[str, EventBatch]], *, expected: int = 1, name: str | None = None
 ) -> list["Future[int]"]:
     """Appends that came while one was held up, once that goes on."""
     threads = ThreadPoolExecutor(len(changes) + 1)

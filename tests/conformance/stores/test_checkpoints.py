@@ -12,15 +12,14 @@ from tests.conformance.stores.material import LATER, attach, erasure, say, tampe
 
 import lamella
 from lamella import Note
-from lamella.adapters.clocks.system import SystemClock
-from lamella.adapters.stores.schema import load_migrations
-from lamella.core.log.snapshots.snapshot import read_snapshot
+from lamella.clocks import SystemClock
+from lamella.conversation.checkpoints import EVENTS_PER_CHECKPOINT
+from lamella.conversation.import_export import ConversationRepository
+from lamella.core.log.snapshots import decode_snapshot
 from lamella.core.text.content import hash_bytes
-from lamella.engine.keeping.checkpoints.checkpoints import EVENTS
-from lamella.engine.keeping.conversations import Conversations
-from lamella.errors import CallError
-from lamella.holdings import Checkpoint
-from lamella.ports import Store
+from lamella.errors import InvalidOperationError
+from lamella.ports import Checkpoint, Store
+from lamella.stores.sql_schema import load_migrations
 from lamella.wiring import copy_conversations
 
 ODD = b"\0\xff what they come to " * 3_000
@@ -31,7 +30,7 @@ def fill(store: Store, name: str = "c", *, versions: int = 3) -> None:
     """So many events, each with its checkpoint."""
     for version in range(1, versions + 1):
         store.append(name, attach(SECRET, text=f"{version}"), expected=version - 1)
-        assert store.keep_checkpoint(name, Checkpoint(version=version, data=b"%d " % version + ODD))
+        assert store.save_checkpoint(name, Checkpoint(version=version, data=b"%d " % version + ODD))
 
 
 def versions(store: Store, name: str = "c") -> list[int]:
@@ -51,61 +50,61 @@ def test_checkpoints_are_given_back_as_they_were_oldest_first(store: Store) -> N
 
 def test_a_conversation_that_is_not_there_has_none_and_keeps_none(store: Store) -> None:
     assert list_checkpoints(store, "nobody") == []
-    assert not store.keep_checkpoint("nobody", Checkpoint(version=0, data=b"x"))
-    assert not store.keep_checkpoint("nobody", Checkpoint(version=1, data=b"x"))
+    assert not store.save_checkpoint("nobody", Checkpoint(version=0, data=b"x"))
+    assert not store.save_checkpoint("nobody", Checkpoint(version=1, data=b"x"))
     assert list_checkpoints(store, "nobody") == []
 
 
 @pytest.mark.parametrize("version", [0, 1, 3])
 def test_one_of_other_events_than_there_are_is_not_kept(store: Store, version: int) -> None:
     store.append("c", say("one", "two"), expected=0)
-    assert not store.keep_checkpoint("c", Checkpoint(version=version, data=b"x"))
+    assert not store.save_checkpoint("c", Checkpoint(version=version, data=b"x"))
     assert versions(store) == []
 
 
 def test_one_that_is_kept_twice_is_there_once_as_it_was_kept_last(store: Store) -> None:
     store.append("c", say("one"), expected=0)
     for data in (b"first", b"second"):
-        assert store.keep_checkpoint("c", Checkpoint(version=1, data=data))
+        assert store.save_checkpoint("c", Checkpoint(version=1, data=data))
     assert list_checkpoints(store, "c") == [Checkpoint(version=1, data=b"second")]
 
 
 def test_one_is_kept_instead_of_others_or_they_stay(store: Store) -> None:
     fill(store)
-    assert not store.keep_checkpoint("c", Checkpoint(version=2, data=b"late"), instead_of=[1, 3])
+    assert not store.save_checkpoint("c", Checkpoint(version=2, data=b"late"), replaced_versions=[1, 3])
     assert versions(store) == [1, 2, 3]
     store.append("c", say("four"), expected=3)
-    assert store.keep_checkpoint("c", Checkpoint(version=4, data=b"x"), instead_of=[1, 3, 9])
+    assert store.save_checkpoint("c", Checkpoint(version=4, data=b"x"), replaced_versions=[1, 3, 9])
     assert versions(store) == [2, 4]
 
 
 def test_an_earlier_one_holds_less_once_the_next_is_kept_if_it_is_there(store: Store) -> None:
     fill(store)
     less = Checkpoint(version=2, data=b"less")
-    assert not store.keep_checkpoint("c", Checkpoint(version=2, data=b"late", before=(less,)))
+    assert not store.save_checkpoint("c", Checkpoint(version=2, data=b"late", earlier=(less,)))
     assert list_checkpoints(store, "c")[1].data == b"2 " + ODD
     store.append("c", say("four"), expected=3)
     for before in (less, Checkpoint(version=9, data=b"never kept")):
-        assert store.keep_checkpoint("c", Checkpoint(version=4, data=b"x", before=(before,)), instead_of=[3])
+        assert store.save_checkpoint("c", Checkpoint(version=4, data=b"x", earlier=(before,)), replaced_versions=[3])
     now = [Checkpoint(version=1, data=b"1 " + ODD), less, Checkpoint(version=4, data=b"x")]
     assert list_checkpoints(store, "c") == now
 
 
 def test_what_is_apart_from_one_comes_only_where_it_is_asked_for(store: Store) -> None:
     store.append("c", say("one"), expected=0)
-    kept = Checkpoint(version=1, data=b"at hand", apart=b"apart " + ODD)
-    assert store.keep_checkpoint("c", kept)
+    kept = Checkpoint(version=1, data=b"at hand", separate_data=b"apart " + ODD)
+    assert store.save_checkpoint("c", kept)
     assert list(store.read_checkpoints("c", lambda one: one)) == [Checkpoint(version=1, data=b"at hand")]
     assert list_checkpoints(store, "c") == [kept]
-    assert store.keep_checkpoint("c", Checkpoint(version=1, data=b"all of it"))
+    assert store.save_checkpoint("c", Checkpoint(version=1, data=b"all of it"))
     assert list_checkpoints(store, "c") == [Checkpoint(version=1, data=b"all of it")]
 
 
 def test_what_is_apart_from_an_earlier_one_is_kept_with_the_next(store: Store) -> None:
     fill(store, versions=1)
     store.append("c", say("two"), expected=1)
-    less = Checkpoint(version=1, data=b"less", apart=ODD)
-    assert store.keep_checkpoint("c", Checkpoint(version=2, data=b"x", before=(less,)))
+    less = Checkpoint(version=1, data=b"less", separate_data=ODD)
+    assert store.save_checkpoint("c", Checkpoint(version=2, data=b"x", earlier=(less,)))
     assert list_checkpoints(store, "c") == [less, Checkpoint(version=2, data=b"x")]
 
 
@@ -127,7 +126,7 @@ def test_what_reading_one_raises_is_raised_and_the_store_goes_on(store: Store) -
 def test_checkpoints_change_nothing_that_a_conversation_is(store: Store) -> None:
     store.append("c", say("one"), expected=0)
     before = (store.list_conversations(), list(store.load("c")), store.stats())
-    assert store.keep_checkpoint("c", Checkpoint(version=1, data=b"x"))
+    assert store.save_checkpoint("c", Checkpoint(version=1, data=b"x"))
     assert (store.list_conversations(), list(store.load("c")), store.stats()) == before
     assert list(store.verify()) == []
 
@@ -140,9 +139,9 @@ def test_each_conversation_has_its_own(store: Store) -> None:
 
 
 def test_a_name_that_no_conversation_can_have_is_refused(store: Store) -> None:
-    with pytest.raises(CallError):
-        store.keep_checkpoint("", Checkpoint(version=0, data=b"x"))
-    with pytest.raises(CallError):
+    with pytest.raises(InvalidOperationError):
+        store.save_checkpoint("", Checkpoint(version=0, data=b"x"))
+    with pytest.raises(InvalidOperationError):
         list_checkpoints(store, "")
 
 
@@ -151,15 +150,15 @@ def test_erasing_a_content_removes_every_checkpoint_of_its_conversation(store: S
     fill(store, "other")
     store.erase_contents("c", [hash_bytes(SECRET)], erasure(hash_bytes(SECRET)), expected=3)
     assert (versions(store), versions(store, "other")) == ([], [1, 2, 3])
-    assert not store.keep_checkpoint("c", Checkpoint(version=3, data=b"made before the erasure"))
-    assert store.keep_checkpoint("c", Checkpoint(version=4, data=b"made after it"))
+    assert not store.save_checkpoint("c", Checkpoint(version=3, data=b"made before the erasure"))
+    assert store.save_checkpoint("c", Checkpoint(version=4, data=b"made after it"))
 
 
 def test_erasing_a_conversation_removes_its_checkpoints_and_keeps_no_more(store: Store) -> None:
     fill(store)
     store.erase_conversation("c", at=LATER)
     for version in (0, 3):
-        assert not store.keep_checkpoint("c", Checkpoint(version=version, data=b"late"))
+        assert not store.save_checkpoint("c", Checkpoint(version=version, data=b"late"))
     assert versions(store) == []
     assert list(store.verify_erased("c")) == []
 
@@ -169,7 +168,7 @@ def test_an_erased_conversation_with_a_checkpoint_is_not_proven_so(url: str, ope
     fill(store)
     store.erase_conversation("c", at=LATER)
     tamper(url, "INSERT INTO checkpoints (conversation, version, head, data) VALUES ('c', 7, '', ?)", b"left")
-    left = [(damage.place, damage.what) for damage in store.verify_erased("c")]
+    left = [(damage.location, damage.description) for damage in store.verify_erased("c")]
     assert left == [("checkpoint 7", "left after erasure")]
 
 
@@ -177,7 +176,7 @@ def test_a_checkpoint_of_no_conversation_is_found(url: str, opened: OpenStore) -
     store = opened(url)
     fill(store)
     tamper(url, "INSERT INTO checkpoints (conversation, version, head, data) VALUES ('nobody', 1, '', ?)", b"stray")
-    found = [(damage.conversation, damage.what) for damage in store.verify() if damage.place == "checkpoints"]
+    found = [(damage.conversation, damage.description) for damage in store.verify() if damage.location == "checkpoints"]
     assert found == [("nobody", "belong to no conversation")]
 
 
@@ -208,9 +207,9 @@ def test_a_conversation_opens_though_its_checkpoints_are_lost(url: str, opened: 
     key = talk(url)
     with lamella.open(url) as engine:
         tamper(url, "DROP TABLE checkpoints")
-        assert [told.message.text for told in engine.chat("garden").turns()] == ["What grows here?", "And now?"]
-    found = list(Conversations(opened(url), SystemClock()).verify(key))
-    assert [(damage.conversation, damage.place) for damage in found] == [(key, "checkpoints")]
+        assert [record.message.text for record in engine.chat("garden").turns()] == ["What grows here?", "And now?"]
+    found = list(ConversationRepository(opened(url), SystemClock()).verify(key))
+    assert [(damage.conversation, damage.location) for damage in found] == [(key, "checkpoints")]
 
 
 def test_one_that_is_no_bytes_in_a_file_is_given_as_none(tmp_path: Path, opened: OpenStore) -> None:
@@ -220,8 +219,8 @@ def test_one_that_is_no_bytes_in_a_file_is_given_as_none(tmp_path: Path, opened:
     for value in ("text", 7, 1.5):
         tamper(url, "UPDATE checkpoints SET data = ?, apart = ?", value, value)
         (checkpoint,) = list_checkpoints(store, "c")
-        assert read_snapshot(checkpoint.data) is None
-        assert checkpoint.apart == b""
+        assert decode_snapshot(checkpoint.data) is None
+        assert checkpoint.separate_data == b""
 
 
 def test_of_writers_at_once_none_keeps_one_of_events_that_are_not_all(url: str, opened: OpenStore) -> None:
@@ -234,7 +233,7 @@ def test_of_writers_at_once_none_keeps_one_of_events_that_are_not_all(url: str, 
                 version = store.append("c", say("more"), expected=version)
             except lamella.LamellaError:
                 continue
-            store.keep_checkpoint("c", Checkpoint(version=version, data=b"%d" % version))
+            store.save_checkpoint("c", Checkpoint(version=version, data=b"%d" % version))
 
     with ThreadPoolExecutor() as pool:
         list(pool.map(write, stores))
@@ -253,30 +252,30 @@ def test_a_store_from_before_checkpoints_keeps_them_once_it_is_migrated(
     store = opened(url)
     assert store.stats().schema == len(load_migrations(dialect))
     assert versions(store, "boat") == []
-    assert store.keep_checkpoint("boat", Checkpoint(version=1, data=ODD))
+    assert store.save_checkpoint("boat", Checkpoint(version=1, data=ODD))
     assert list_checkpoints(store, "boat") == [Checkpoint(version=1, data=ODD)]
 
 
 def talk(url: str) -> str:
     """A conversation that has a checkpoint; gives its key."""
     with lamella.open(url) as engine:
-        chat = engine.chat("garden")
-        chat.ask("What grows here?", attach=[Note(path="note.md", text=SECRET.decode())])
-        chat.reply("Look into the note.")
-        for number in range(EVENTS):
-            chat.rename(f"Garden {number}")
-        chat.ask("And now?")
-        chat.reply("The same.")
-        return chat.id
+        conversation = engine.chat("garden")
+        conversation.ask("What grows here?", attach=[Note(path="note.md", text=SECRET.decode())])
+        conversation.reply("Look into the note.")
+        for number in range(EVENTS_PER_CHECKPOINT):
+            conversation.rename(f"Garden {number}")
+        conversation.ask("And now?")
+        conversation.reply("The same.")
+        return conversation.id
 
 
 def test_a_chat_keeps_checkpoints_that_verify_agrees_with(url: str, opened: OpenStore) -> None:
     key = talk(url)
     store = opened(url)
-    assert versions(store, key) == [EVENTS]
-    assert list(Conversations(store, SystemClock()).verify()) == []
+    assert versions(store, key) == [EVENTS_PER_CHECKPOINT]
+    assert list(ConversationRepository(store, SystemClock()).verify()) == []
     with lamella.open(url) as engine:
-        assert [told.message.text for told in engine.chat("garden").turns()] == ["What grows here?", "And now?"]
+        assert [record.message.text for record in engine.chat("garden").turns()] == ["What grows here?", "And now?"]
 
 
 def test_a_damaged_one_is_named_by_verify_and_the_chat_opens(url: str, opened: OpenStore) -> None:
@@ -284,12 +283,14 @@ def test_a_damaged_one_is_named_by_verify_and_the_chat_opens(url: str, opened: O
     store = opened(url)
     (checkpoint,) = list_checkpoints(store, key)
     tamper(url, "UPDATE checkpoints SET data = ?", checkpoint.data[:-1])
-    found = [(damage.place, damage.what) for damage in Conversations(store, SystemClock()).verify()]
-    assert found == [(f"checkpoint {EVENTS}", "cannot be read and is not used; the next one replaces it")]
+    found = [(damage.location, damage.description) for damage in ConversationRepository(store, SystemClock()).verify()]
+    assert found == [
+        (f"checkpoint {EVENTS_PER_CHECKPOINT}", "cannot be read and is not used; the next one replaces it")
+    ]
     with lamella.open(url) as engine:
         engine.chat("garden").rename("Garden, mended")
-    assert versions(store, key) == [EVENTS + 5]
-    assert list(Conversations(store, SystemClock()).verify()) == []
+    assert versions(store, key) == [EVENTS_PER_CHECKPOINT + 5]
+    assert list(ConversationRepository(store, SystemClock()).verify()) == []
 
 
 def test_a_copy_leaves_checkpoints_behind(url: str, tmp_path: Path, opened: OpenStore) -> None:

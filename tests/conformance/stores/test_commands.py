@@ -1,33 +1,33 @@
 """What waits for the next question, in every store: written at once, read by another, and erased with the rest."""
 
-from tests.unit.engine.backends import Ticking
+from tests.unit.conversation.backends import Ticking
 
-from lamella import Chat, Note
+from lamella import Note, StoredConversation
+from lamella.conversation.import_export import ConversationRepository
 from lamella.core.values import replace
-from lamella.engine.keeping.conversations import Conversations
 from lamella.errors import ConflictError
 from lamella.ports import Store
 from lamella.wiring import open_backend
 
 
-def talk(store: Store) -> Chat:
+def talk(store: Store) -> StoredConversation:
     backend = replace(open_backend("memory:"), store=store, clock=Ticking(), make_key=str)
-    return Chat(backend, "talk", {"layout": "in_place"})
+    return StoredConversation(backend, "talk", {"layout": "in_place"})
 
 
 def test_what_waits_is_read_by_another_and_sent_once(store: Store) -> None:
-    chat = talk(store)
-    chat.ask("One.", attach=[Note(path="a.md", text="Alpha.")])
-    chat.reply("Yes.")
-    chat.attach(Note(path="b.md", text="Beta."), Note(path="c.md", text="Gamma."))
-    chat.detach("c.md")
-    chat.drop("a.md")
+    conversation = talk(store)
+    conversation.ask("One.", attach=[Note(path="a.md", text="Alpha.")])
+    conversation.reply("Yes.")
+    conversation.attach(Note(path="b.md", text="Beta."), Note(path="c.md", text="Gamma."))
+    conversation.detach("c.md")
+    conversation.drop("a.md")
     other = talk(store)
-    assert ([one.id for one in other.commands.attach], other.commands.drop) == (["b.md"], ("a.md",))
-    sent = [message.text for message in chat.preview("Two.").messages]
+    assert ([one.id for one in other.pending_commands.attach], other.pending_commands.drop) == (["b.md"], ("a.md",))
+    sent = [message.text for message in conversation.preview("Two.").messages]
     assert [message.text for message in other.ask("Two.").messages] == sent
-    assert not talk(store).commands
-    assert list(Conversations(store, Ticking()).verify()) == []
+    assert not talk(store).pending_commands
+    assert list(ConversationRepository(store, Ticking()).verify()) == []
 
 
 def test_two_writers_do_not_lose_what_either_attaches(store: Store) -> None:
@@ -38,15 +38,15 @@ def test_two_writers_do_not_lose_what_either_attaches(store: Store) -> None:
     except ConflictError:
         two.reload()
         two.attach(Note(path="b.md", text="Beta."))
-    assert [waits.id for waits in talk(store).commands.attach] == ["a.md", "b.md"]
+    assert [waits.id for waits in talk(store).pending_commands.attach] == ["a.md", "b.md"]
 
 
 def test_what_waits_is_erased_with_its_content(store: Store) -> None:
-    chat = talk(store)
-    chat.ask("One.")
-    chat.reply("Yes.")
-    chat.attach(Note(path="a.md", text="Alpha."))
-    conversations = Conversations(store, Ticking())
-    assert conversations.erase_artifact(chat.id, "a.md") == 1
-    assert not talk(store).commands
-    assert list(conversations.verify_erased(chat.id)) == []
+    conversation = talk(store)
+    conversation.ask("One.")
+    conversation.reply("Yes.")
+    conversation.attach(Note(path="a.md", text="Alpha."))
+    conversations = ConversationRepository(store, Ticking())
+    assert conversations.erase_artifact(conversation.id, "a.md") == 1
+    assert not talk(store).pending_commands
+    assert list(conversations.verify_erased(conversation.id)) == []

@@ -12,10 +12,10 @@ from tests.conformance.conftest import OpenStore
 from tests.conformance.stores.material import LATER, attach, say
 from tests.contracts.places import ROOT
 
-from lamella.adapters.stores.schema import load_migrations
 from lamella.core.text.content import hash_bytes
 from lamella.errors import ConflictError
 from lamella.ports import Store
+from lamella.stores.sql_schema import load_migrations
 
 PROCESSES = 8
 EACH = 20
@@ -25,11 +25,11 @@ EACH = 20
 CLIENTS = """
 import json, os, sys
 from tests.conformance.stores.material import attach
-from lamella.adapters.stores.opening import open_store
+from lamella.stores.open_store import open_store
 from lamella.errors import ConflictError
 
 def run(url, each, client, names):
-    store = open_store(url, patience=60.0)
+    store = open_store(url, timeout=60.0)
     os.write(ready[1], b".")
     os.close(go[1])
     os.read(go[0], 1)
@@ -138,13 +138,13 @@ def test_whoever_is_too_late_is_told_and_can_go_on(url: str, opened: OpenStore) 
 def test_a_store_is_not_used_by_a_process_that_did_not_open_it(tmp_path: Path) -> None:
     script = """
 import os, sys
-from lamella.adapters.stores.opening import open_store
-from lamella.errors import CallError
+from lamella.stores.open_store import open_store
+from lamella.errors import InvalidOperationError
 store = open_store(sys.argv[1])
 if os.fork() == 0:
     try:
         store.load("c")
-    except CallError as error:
+    except InvalidOperationError as error:
         print(error.hint, flush=True)
     os._exit(0)
 os.wait()

@@ -32,9 +32,9 @@ def addresses(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, str]
 
 def _talk(url: str, name: str, question: str, note: str) -> None:
     with lamella.open(url) as engine:
-        chat = engine.chat(name)
-        chat.ask(question, attach=[Note(path="note.md", text=note)])
-        chat.reply("Look into the note.")
+        conversation = engine.chat(name)
+        conversation.ask(question, attach=[Note(path="note.md", text=note)])
+        conversation.reply("Look into the note.")
 
 
 def _key(store: Store, name: str) -> str:
@@ -121,7 +121,7 @@ def test_a_tombstone_erases_no_other_conversation_of_its_name(addresses: tuple[s
     assert _copy(addresses) == {erased: "erased", "house": "new"}
     assert _copy(addresses) == {erased: "erased", "house": "same"}
     with lamella.open(target) as engine:
-        assert [told.message.text for told in engine.chat("garden").turns()] == ["Another garden?"]
+        assert [record.message.text for record in engine.chat("garden").turns()] == ["Another garden?"]
     assert list(opened(target).load(_key(opened(target), "garden"))) != []
     assert before["events"].items() <= read_back(opened(target))["events"].items()  # type: ignore[attr-defined]
 
@@ -133,8 +133,8 @@ def test_two_conversations_that_share_a_name_stand_beside_one_another(addresses:
     assert _copy(addresses) == {"garden-2": "same", "house": "same"}
     with lamella.open(target) as engine:
         assert sorted(listed.name for listed in engine.chats()) == ["garden", "garden-2", "house"]
-        assert [told.message.text for told in engine.chat("garden").turns()] == ["Another garden?"]
-        assert [told.message.text for told in engine.chat("garden-2").turns()] == ["What grows here?"]
+        assert [record.message.text for record in engine.chat("garden").turns()] == ["Another garden?"]
+        assert [record.message.text for record in engine.chat("garden-2").turns()] == ["What grows here?"]
         assert list(engine.verify()) == []
 
 

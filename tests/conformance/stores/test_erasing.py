@@ -18,11 +18,11 @@ from tests.conformance.stores.material import (
     tamper,
 )
 
-from lamella.adapters.stores.opening import open_sqlite
-from lamella.core.log.records import Written
+from lamella.core.log.events.kinds import EventBatch
 from lamella.core.text.content import hash_bytes
-from lamella.errors import CallError, ConflictError, ErasedError, StoreUnavailableError
+from lamella.errors import ConflictError, ConversationErasedError, InvalidOperationError, StoreUnavailableError
 from lamella.ports import Store
+from lamella.stores.open_store import open_sqlite
 
 SHARED, OWN = b"shared by two", b"held by one"
 
@@ -37,7 +37,7 @@ def two(store: Store) -> Store:
 
 def test_an_erased_conversation_leaves_its_tombstone_and_nothing_else(two: Store) -> None:
     two.erase_conversation("a", at=LATER)
-    with pytest.raises(ErasedError, match=LATER):
+    with pytest.raises(ConversationErasedError, match=LATER):
         two.load("a")
     assert two.read_contents("a", [hash_bytes(SHARED), hash_bytes(OWN)]) == {}
     tombstone = next(one for one in two.list_conversations() if one.conversation == "a")
@@ -63,7 +63,7 @@ def test_erasing_twice_keeps_the_time_of_the_first(two: Store) -> None:
 
 def test_a_conversation_that_was_never_here_can_be_kept_from_coming(store: Store) -> None:
     store.erase_conversation("c", at=LATER)
-    with pytest.raises(ErasedError):
+    with pytest.raises(ConversationErasedError):
         store.append("c", say("one"), expected=0)
     assert [(one.conversation, one.erased) for one in store.list_conversations()] == [("c", LATER)]
 
@@ -99,15 +99,15 @@ def test_erased_content_can_be_brought_again(two: Store) -> None:
 def test_events_that_name_erased_content_can_be_copied_with_their_erasure(two: Store) -> None:
     two.append("a", erasure(hash_bytes(OWN)), expected=1)
     records = tuple(two.load("a"))
-    copied = Written(records=records, contents={hash_bytes(SHARED): SHARED})
+    copied = EventBatch(records=records, contents={hash_bytes(SHARED): SHARED})
     two.append("copy", copied, expected=0)
     assert tuple(two.load("copy")) == records
-    two.append("copy", Written(records=(message("once more", contents=(hash_bytes(OWN),)),)), expected=2)
+    two.append("copy", EventBatch(records=(message("once more", contents=(hash_bytes(OWN),)),)), expected=2)
     assert list(two.verify()) == []
 
 
 def test_a_content_is_erased_only_with_an_event_that_says_so(two: Store) -> None:
-    with pytest.raises(CallError, match="names the content"):
+    with pytest.raises(InvalidOperationError, match="names the content"):
         two.erase_contents("a", [hash_bytes(OWN)], say("nothing about it"), expected=1)
     assert hash_bytes(OWN) in two.read_contents("a", [hash_bytes(OWN)])
 
@@ -120,14 +120,14 @@ def test_an_erasure_after_another_number_of_events_erases_nothing(two: Store) ->
 
 def test_what_was_not_erased_is_not_called_erased(two: Store) -> None:
     for name in ("a", "nowhere"):
-        assert [damage.what for damage in two.verify_erased(name)] == ["was not erased from this store"]
+        assert [damage.description for damage in two.verify_erased(name)] == ["was not erased from this store"]
 
 
 def test_with_a_content_goes_all_that_was_counted_before(two: Store) -> None:
     two.append("a", counted(say("counted"), b"of both"), expected=1)
     two.append("b", counted(say("counted"), b"of another"), expected=1)
     records = (*say("and gone").records, *erasure(hash_bytes(OWN)).records)
-    two.append("a", counted(Written(records=records), b"in the same breath"), expected=2)
+    two.append("a", counted(EventBatch(records=records), b"in the same breath"), expected=2)
     two.append("a", counted(say("goes on"), b"without it"), expected=4)
     assert [record.counts for record in two.load("a")] == [b"", b"", b"", b"", b"without it"]
     assert [record.counts for record in two.load("b")] == [b"", b"of another"]
@@ -150,9 +150,9 @@ def test_whatever_is_left_of_an_erased_conversation_is_found(
     store.append("d", attach(OWN), expected=0)
     store.erase_conversation("c", at=LATER)
     tamper(url, statement)
-    left = [(damage.conversation, damage.place, damage.what) for damage in store.verify_erased("c")]
+    left = [(damage.conversation, damage.location, damage.description) for damage in store.verify_erased("c")]
     assert left == [("c", place, "left after erasure")]
-    assert ("c", place, "left after erasure") in [(d.conversation, d.place, d.what) for d in store.verify()]
+    assert ("c", place, "left after erasure") in [(d.conversation, d.location, d.description) for d in store.verify()]
 
 
 # With these seeds pages are split so that copies of rows stay in their free space, which deleting does not reach.
@@ -166,8 +166,8 @@ def test_no_byte_of_what_was_erased_is_left_in_any_file(tmp_path: Path, opened: 
         name = chance.choice(names)
         said = f"said in {name} " * chance.choice([1, 4, 15, 36, 65, 110, 200, 600])
         attached = f"attached {number} in {name} ".encode() * chance.choice([1, 20, 300])
-        written = attach(attached, text=said) if chance.random() < 0.5 else say(said)
-        versions[name] = store.append(name, written, expected=versions[name], title=f"titled in {name}")
+        batch = attach(attached, text=said) if chance.random() < 0.5 else say(said)
+        versions[name] = store.append(name, batch, expected=versions[name], title=f"titled in {name}")
     for name in names[:3]:
         assert any(f"in {name}".encode() in file.read_bytes() for file in tmp_path.iterdir())
         store.erase_conversation(name, at=LATER)
@@ -194,21 +194,21 @@ def test_an_erasure_that_was_interrupted_is_reported_until_it_is_repeated(tmp_pa
     with closing(sqlite3.connect(path)) as connection:
         # What the file says between the erasure and the moment when it is written anew.
         connection.execute("PRAGMA user_version = 1")
-    assert [damage.place for damage in store.verify_erased("c")] == ["file"]
+    assert [damage.location for damage in store.verify_erased("c")] == ["file"]
     store.erase_conversation("c", at=LATER)
     assert list(store.verify_erased("c")) == []
 
 
 def test_a_log_that_someone_still_reads_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "chats.db"
-    store = open_sqlite(str(path), patience=0.2)
+    store = open_sqlite(str(path), timeout=0.2)
     store.append("c", say("secret"), expected=0)
     with closing(sqlite3.connect(path, isolation_level=None)) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM events").fetchone()
         with pytest.raises(StoreUnavailableError):
             store.erase_conversation("c", at=LATER)
-        assert "write-ahead log" in [damage.place for damage in store.verify_erased("c")]
+        assert "write-ahead log" in [damage.location for damage in store.verify_erased("c")]
         reader.execute("COMMIT")
     store.erase_conversation("c", at=LATER)
     assert list(store.verify_erased("c")) == []

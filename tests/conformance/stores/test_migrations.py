@@ -10,14 +10,14 @@ from tests.conformance.stores.golden.dumps import FOLDER, dump, golden_file, res
 from tests.conformance.stores.golden.story import BEGINS, CHECKPOINT, COUNTS, LINE, NAME, read_back, tell
 from tests.conformance.stores.material import say, tamper, texts
 
-from lamella.adapters.stores.opening import open_store
-from lamella.adapters.stores.postgresql import open_postgresql
-from lamella.adapters.stores.schema import load_migrations
-from lamella.adapters.stores.sqlite import SqliteDatabase
-from lamella.adapters.stores.store import SqlStore
 from lamella.core.values import replace
-from lamella.errors import LamellaError, SettingError, StoreDamagedError, StoreVersionError
+from lamella.errors import LamellaError, SettingError, StoreCorruptedError, StoreVersionError
 from lamella.ports import Store
+from lamella.stores.open_store import open_store
+from lamella.stores.postgresql import open_postgresql
+from lamella.stores.sql_schema import load_migrations
+from lamella.stores.sql_store import SqlStore
+from lamella.stores.sqlite import SqliteDatabase
 
 DIALECTS = ("sqlite", "postgresql")
 EVERY_VERSION = [(dialect, version) for dialect in DIALECTS for version in range(1, len(load_migrations(dialect)) + 1)]
@@ -50,7 +50,7 @@ def test_checkpoints_are_there_since_they_are_kept(
 ) -> None:
     url = make_url(dialect, tmp_path)
     restore(url, golden_file(dialect, version).read_text(encoding="utf-8"))
-    kept = CHECKPOINT if version > 5 else replace(CHECKPOINT, apart=b"")
+    kept = CHECKPOINT if version > 5 else replace(CHECKPOINT, separate_data=b"")
     assert list_checkpoints(opened(url), "boat") == ([kept] if version > 2 else [])
 
 
@@ -73,7 +73,7 @@ def test_lines_are_there_since_they_are_shelved(dialect: str, version: int, tmp_
     url = make_url(dialect, tmp_path)
     restore(url, golden_file(dialect, version).read_text(encoding="utf-8"))
     name, text = LINE
-    assert opened(url).shelf.find(name, at=BEGINS) == ({name: text} if version > 4 else {})
+    assert opened(url).shared_table.get_many(name, at=BEGINS) == ({name: text} if version > 4 else {})
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -93,13 +93,13 @@ def test_both_databases_have_the_same_versions() -> None:
 def open_with(url: str, migrations: tuple[str, ...]) -> Store:
     """Open a store as a version of Lamella with other migrations would."""
     if url.startswith("sqlite"):
-        database = SqliteDatabase(url.removeprefix("sqlite:///"), patience=5.0)
+        database = SqliteDatabase(url.removeprefix("sqlite:///"), timeout=5.0)
         try:
             return SqlStore(database, name="chats.db", migrations=migrations)
         except LamellaError:
             database.close()
             raise
-    return open_postgresql(url, patience=5.0, migrations=migrations)
+    return open_postgresql(url, timeout=5.0, migrations=migrations)
 
 
 def _migrations(url: str) -> tuple[str, ...]:
@@ -133,7 +133,7 @@ def test_a_newer_store_is_refused_and_left_alone(url: str) -> None:
 def test_migrations_that_fail_halfway_change_nothing(url: str, opened: OpenStore) -> None:
     opened(url).append("c", say("one"), expected=0)
     broken = "ALTER TABLE conversations ADD COLUMN half INTEGER;\nINSERT INTO nowhere VALUES (1);\n"
-    with pytest.raises(StoreDamagedError, match="nowhere"):
+    with pytest.raises(StoreCorruptedError, match="nowhere"):
         open_with(url, (*_migrations(url), NEXT, broken))
     store = opened(url)
     assert store.stats().schema == len(_migrations(url))
@@ -143,7 +143,7 @@ def test_migrations_that_fail_halfway_change_nothing(url: str, opened: OpenStore
 
 
 def test_a_store_that_was_never_finished_is_made_when_it_is_opened_again(url: str, opened: OpenStore) -> None:
-    with pytest.raises(StoreDamagedError):
+    with pytest.raises(StoreCorruptedError):
         open_with(url, (*_migrations(url), "INSERT INTO nowhere VALUES (1);\n"))
     assert opened(url).append("c", say("one"), expected=0) == 1
 

@@ -9,8 +9,8 @@ import pytest
 from tests.conformance.conftest import OpenStore
 from tests.conformance.stores.material import LATER, say, tamper, texts
 
-from lamella.core.log.records import Record
-from lamella.errors import ConflictError, ErasedError, LamellaError, StoreDamagedError, TextError
+from lamella.core.log.events.kinds import EventRecord
+from lamella.errors import ConflictError, ConversationErasedError, LamellaError, StoreCorruptedError, TextError
 from lamella.ports import Store
 
 
@@ -45,7 +45,7 @@ def test_a_name_is_free_again_once_its_conversation_is_erased_and_the_key_is_not
     assert _find(store, "garden") is None
     store.append("k2", say("another"), expected=0, name="garden")
     assert _find(store, "garden") == ("k2", "garden")
-    with pytest.raises(ErasedError):
+    with pytest.raises(ConversationErasedError):
         store.append("k1", say("again"), expected=0, name="other")
     assert texts(store, "k2") == ["another"]
 
@@ -86,7 +86,7 @@ def test_of_many_who_begin_a_name_at_once_one_has_it(url: str, opened: OpenStore
     assert _find(store, "garden") == (won[0], "garden")
 
 
-def _title(records: Sequence[Record]) -> str:
+def _title(records: Sequence[EventRecord]) -> str:
     return f"{len(records)} events"
 
 
@@ -135,7 +135,7 @@ def _check_repaired(store: Store, *, name: str) -> None:
 def test_a_row_that_tells_something_false_is_derived_again_from_the_events(url: str, two: Store, what: str) -> None:
     tamper(url, f"UPDATE conversations SET {FALSE[what]} WHERE id = 'k1'")
     # Titles are the engine's to read in events.
-    assert [damage.derived for damage in two.verify()] == ([] if what == "a title" else [True])
+    assert [damage.is_repairable for damage in two.verify()] == ([] if what == "a title" else [True])
     _check_repaired(two, name="k1" if what == "no name" else "garden")
 
 
@@ -156,7 +156,7 @@ def test_a_value_of_another_type_is_found_and_repaired_and_keeps_nobody_from_oth
     assert store.stats().conversations == (1 if "erasure" in what else 2)
     damages = list(store.verify())
     found = what != "a title that is no UTF-8"
-    assert [(damage.conversation, damage.place, damage.derived) for damage in damages] == (
+    assert [(damage.conversation, damage.location, damage.is_repairable) for damage in damages] == (
         [("k1", "conversation", True)] if found else []
     )
     _check_repaired(store, name="k1" if what == "a name of bytes" else "garden")
@@ -164,7 +164,9 @@ def test_a_value_of_another_type_is_found_and_repaired_and_keeps_nobody_from_oth
 
 def test_a_row_that_is_gone_is_made_again_from_the_events(url: str, two: Store) -> None:
     tamper(url, "DELETE FROM conversations WHERE id = 'k1'")
-    assert ("k1", "events") in [(damage.conversation, damage.place) for damage in two.verify() if damage.derived]
+    assert ("k1", "events") in [
+        (damage.conversation, damage.location) for damage in two.verify() if damage.is_repairable
+    ]
     _check_repaired(two, name="k1")
 
 
@@ -187,14 +189,14 @@ def test_a_row_under_a_false_key_goes_back_to_its_events(
                 " SELECT 'k1', 'k1', version, head, title, created, updated FROM conversations WHERE name = 'garden'"
             )
     connection.close()
-    assert "k1" in {damage.conversation for damage in store.verify() if damage.derived}
+    assert "k1" in {damage.conversation for damage in store.verify() if damage.is_repairable}
     _check_repaired(store, name="garden")
     assert {one.conversation for one in store.list_conversations()} == {"k1", "k2"}
 
 
 def test_a_conversation_under_a_false_key_keeps_its_name_and_nothing_else_stays(url: str, two: Store) -> None:
     tamper(url, "UPDATE conversations SET id = 'false' WHERE id = 'k1'")
-    assert [damage.what for damage in two.verify() if damage.conversation == "k1" and damage.derived] == [
+    assert [damage.description for damage in two.verify() if damage.conversation == "k1" and damage.is_repairable] == [
         "belong to no conversation",
         "has 'false' for its key",
     ]
@@ -213,7 +215,7 @@ DAMAGED = {
 def test_what_the_events_no_longer_tell_is_not_repaired_away(url: str, two: Store, damage: str) -> None:
     tamper(url, DAMAGED[damage])
     before = list(two.verify())
-    with pytest.raises(StoreDamagedError, match="cannot be repaired"):
+    with pytest.raises(StoreCorruptedError, match="cannot be repaired"):
         two.repair("k1", _title)
     assert list(two.verify()) == before != []
 
@@ -227,13 +229,13 @@ def test_a_name_that_was_given_away_meanwhile_is_left_to_whoever_has_it(url: str
 
 def test_an_erased_conversation_is_not_repaired(url: str, two: Store) -> None:
     two.erase_conversation("k1", at=LATER)
-    with pytest.raises(StoreDamagedError):
+    with pytest.raises(StoreCorruptedError):
         two.repair("k1", _title)
     assert [one.conversation for one in two.list_conversations() if one.erased is None] == ["k2"]
 
 
 def test_nothing_is_appended_after_a_false_head(url: str, two: Store) -> None:
     tamper(url, "UPDATE conversations SET head = 'sha256:0' WHERE id = 'k1'")
-    with pytest.raises(StoreDamagedError, match="last event") as caught:
+    with pytest.raises(StoreCorruptedError, match="last event") as caught:
         two.append("k1", say("four"), expected=3)
     assert "engine.repair()" in caught.value.hint

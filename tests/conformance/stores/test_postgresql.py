@@ -14,13 +14,12 @@ from tests.conformance.conftest import OpenStore
 from tests.conformance.stores.material import LATER, attach, say, split_schema, tamper, texts
 from tests.conformance.stores.proxy import Proxy
 
-from lamella.adapters.stores.checkpoints import find_checkpoints
-from lamella.adapters.stores.database import Database, Result
-from lamella.adapters.stores.opening import open_store
-from lamella.adapters.stores.postgresql import PostgresDatabase
 from lamella.errors import LamellaError, SettingError, StoreUnavailableError
-from lamella.holdings import Checkpoint
-from lamella.ports import Store
+from lamella.ports import Checkpoint, Store
+from lamella.stores.append import load_checkpoints
+from lamella.stores.open_store import open_store
+from lamella.stores.postgresql import PostgresDatabase
+from lamella.stores.sql_schema import Database, Result
 
 MINE = "application_name = 'lamella-test'"
 
@@ -84,7 +83,7 @@ def proxy() -> Iterator[Proxy]:
 def through(proxy: Proxy) -> Iterator[Store]:
     """A store behind the proxy, with one event."""
     url = servers.shared().make_store_url().replace(str(servers.shared().folder), str(proxy.folder))
-    store = open_store(url, patience=3.0)
+    store = open_store(url, timeout=3.0)
     store.append("c", say("one"), expected=0)
     yield store
     store.close()
@@ -150,7 +149,7 @@ def test_after_a_lost_answer_another_append_is_still_a_conflict(proxy: Proxy, th
 
 def test_a_server_that_is_gone_is_named_and_found_again_when_it_is_back() -> None:
     with servers.running() as server:
-        store = open_store(server.make_store_url(), patience=2.0)
+        store = open_store(server.make_store_url(), timeout=2.0)
         store.append("c", say("one"), expected=0)
         server.stop()
         for call in (lambda: store.append("c", say("two"), expected=1), lambda: store.load("c")):
@@ -165,7 +164,7 @@ def test_a_server_that_is_gone_is_named_and_found_again_when_it_is_back() -> Non
 
 def test_an_append_waits_for_a_server_that_restarts() -> None:
     with servers.running() as server:
-        store = open_store(server.make_store_url(), patience=30.0)
+        store = open_store(server.make_store_url(), timeout=30.0)
         store.append("c", say("one"), expected=0)
         server.stop()
         starting = threading.Timer(0.5, server.start)
@@ -201,7 +200,7 @@ def test_a_read_only_server_can_be_read(address: str, kept: Store, opened: OpenS
 
 
 def test_a_conversation_locked_for_too_long_is_said_to_be_locked(address: str) -> None:
-    store = open_store(address, patience=0.3)
+    store = open_store(address, timeout=0.3)
     store.append("c", say("one"), expected=0)
     where, schema = split_schema(address)
     with psycopg.connect(where) as other:
@@ -224,14 +223,14 @@ def test_a_conversation_locked_for_too_long_is_said_to_be_locked(address: str) -
 )
 def test_a_server_that_cannot_be_reached_is_named_without_the_password(url: str, told: str) -> None:
     with pytest.raises(StoreUnavailableError, match=told) as caught:
-        open_store(url.format(host=servers.shared().folder), patience=2.0)
+        open_store(url.format(host=servers.shared().folder), timeout=2.0)
     assert "secret" not in caught.value.message + caught.value.hint
 
 
 def test_a_database_or_role_that_is_not_there_is_looked_for_in_the_address() -> None:
     for user, database in (("lamella", "nowhere"), ("stranger", "postgres")):
         with pytest.raises(StoreUnavailableError) as caught:
-            open_store(f"postgresql://{user}@/{database}?host={servers.shared().folder}", patience=2.0)
+            open_store(f"postgresql://{user}@/{database}?host={servers.shared().folder}", timeout=2.0)
         assert "in the address" in caught.value.hint
 
 
@@ -315,9 +314,9 @@ def test_commits_are_durable_even_where_the_role_has_other_defaults(address: str
         psycopg.conninfo.make_conninfo(where, options="-c synchronous_commit=off"),
         schema=schema,
         name="lax",
-        patience=2.0,
+        timeout=2.0,
     )
-    assert lax.read(lambda transaction: transaction.rows("SHOW synchronous_commit")) == [("on",)]
+    assert lax.read(lambda transaction: transaction.query("SHOW synchronous_commit")) == [("on",)]
     lax.close()
 
 
@@ -335,8 +334,8 @@ class _Transacting:
     def __init__(self, connection: psycopg.Connection[tuple[Any, ...]]) -> None:
         self._connection = connection
 
-    def each(self, read: Callable[[tuple[Any, ...]], Result], sql: str, *values: object) -> list[Result]:
-        return [read(row) for row in self._connection.execute(sql.replace("?", "%s").encode(), values, binary=True)]
+    def query_map(self, convert: Callable[[tuple[Any, ...]], Result], sql: str, *values: object) -> list[Result]:
+        return [convert(row) for row in self._connection.execute(sql.replace("?", "%s").encode(), values, binary=True)]
 
 
 def test_reading_checkpoints_looks_at_their_own_events_whatever_the_server_expects(address: str, kept: Store) -> None:
@@ -344,7 +343,7 @@ def test_reading_checkpoints_looks_at_their_own_events_whatever_the_server_expec
     for name in (*"abde", "new"):
         for version in (100, 200, 300):
             kept.append(name, say(*map(str, range(version - 100, version))), expected=version - 100)
-            assert kept.keep_checkpoint(name, Checkpoint(version=version, data=b"x"))
+            assert kept.save_checkpoint(name, Checkpoint(version=version, data=b"x"))
         if name == "e":
             for table in ("events", "checkpoints", "conversations"):
                 tamper(address, f"ALTER TABLE {table} SET (autovacuum_enabled = off)")
@@ -353,7 +352,7 @@ def test_reading_checkpoints_looks_at_their_own_events_whatever_the_server_expec
     with psycopg.connect(where) as connection:
         connection.execute(f"SET search_path TO {schema}".encode())
         database = cast(Database, _Transacting(connection))
-        found = find_checkpoints(database, "new", lambda one: one.version, apart=False)
+        found = load_checkpoints(database, "new", lambda one: one.version, separate_only=False)
         counted = "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relid = 'events'::regclass"
         [(read,)] = connection.execute(counted).fetchall()
     assert found == [100, 200, 300]

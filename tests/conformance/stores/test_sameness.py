@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from tests.conformance.conftest import make_url
 from tests.conformance.stores.material import attach, erasure, say
 
-from lamella.adapters.stores.opening import open_store
-from lamella.core.log.records import Written
+from lamella.core.log.events.kinds import EventBatch
 from lamella.core.text.content import hash_bytes
 from lamella.core.values import replace
 from lamella.errors import LamellaError
 from lamella.ports import Store
+from lamella.stores.open_store import open_store
 
 NAMES = ("a", "b", "ç")
 CONTENTS = (b"", b"one", b"\0two" * 400, b"three" * 20_000)
@@ -28,7 +28,7 @@ class Append:
     """Append after the events that are there, or after ``off`` more or fewer."""
 
     conversation: str
-    written: Written
+    written: EventBatch
     off: int
     title: str | None
     name: str | None
@@ -135,6 +135,6 @@ def _look(store: Store) -> object:
     assert list(store.verify()) == []
     listed = store.list_conversations()
     loaded = [_answer(Load(name, 0).call, store) for name in NAMES]
-    erased = [[damage.what for damage in store.verify_erased(name)] for name in NAMES]
+    erased = [[damage.description for damage in store.verify_erased(name)] for name in NAMES]
     found = [store.find_conversation(name) for name in NAMES]
     return listed, loaded, erased, found, store.stats()

@@ -6,46 +6,46 @@ from pathlib import Path
 from tests.conformance.conftest import OpenStore
 from tests.conformance.stores.material import attach, erasure, say
 
-from lamella.adapters.stores.sharing.owned import OwnedStore
 from lamella.core.text.content import hash_bytes
 from lamella.ports import Store
+from lamella.stores.sharing import OwnedStore
 
 NOW = datetime(2026, 11, 17, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 
 
 def test_a_line_is_found_until_it_ends_and_the_last_of_a_name_counts(store: Store) -> None:
-    store.shelf.put("tide", "at noon", at=NOW, ends=NOW + HOUR)
-    store.shelf.put("tide", "at six", at=NOW, ends=NOW + HOUR)
-    assert store.shelf.find("tide", at=NOW + HOUR - timedelta(microseconds=1)) == {"tide": "at six"}
-    assert store.shelf.find("tide", at=NOW + HOUR) == {}
-    assert store.shelf.find("ebb", at=NOW) == {}
-    store.shelf.remove("tide")
-    store.shelf.remove("tide")
-    assert store.shelf.find("tide", at=NOW) == {}
+    store.shared_table.set("tide", "at noon", at=NOW, expires_at=NOW + HOUR)
+    store.shared_table.set("tide", "at six", at=NOW, expires_at=NOW + HOUR)
+    assert store.shared_table.get_many("tide", at=NOW + HOUR - timedelta(microseconds=1)) == {"tide": "at six"}
+    assert store.shared_table.get_many("tide", at=NOW + HOUR) == {}
+    assert store.shared_table.get_many("ebb", at=NOW) == {}
+    store.shared_table.remove("tide")
+    store.shared_table.remove("tide")
+    assert store.shared_table.get_many("tide", at=NOW) == {}
 
 
 def test_what_ended_is_gone_once_something_is_laid_down(store: Store) -> None:
-    store.shelf.put("old", "x", at=NOW, ends=NOW + HOUR)
-    store.shelf.put("new", "y", at=NOW + 2 * HOUR, ends=NOW + 3 * HOUR)
-    assert store.shelf.find("old", at=NOW) == {}
+    store.shared_table.set("old", "x", at=NOW, expires_at=NOW + HOUR)
+    store.shared_table.set("new", "y", at=NOW + 2 * HOUR, expires_at=NOW + 3 * HOUR)
+    assert store.shared_table.get_many("old", at=NOW) == {}
 
 
 def test_whoever_opens_the_same_store_finds_it(url: str, opened: OpenStore, tmp_path: Path) -> None:
-    opened(url).shelf.put("tide", "at \u0022noon\u0022 🦉", at=NOW, ends=NOW + HOUR)
-    assert opened(url).shelf.find("tide", at=NOW) == {"tide": 'at "noon" 🦉'}
-    assert OwnedStore(opened(url), "ana").shelf.find("tide", at=NOW) == {"tide": 'at "noon" 🦉'}
+    opened(url).shared_table.set("tide", "at \u0022noon\u0022 🦉", at=NOW, expires_at=NOW + HOUR)
+    assert opened(url).shared_table.get_many("tide", at=NOW) == {"tide": 'at "noon" 🦉'}
+    assert OwnedStore(opened(url), "ana").shared_table.get_many("tide", at=NOW) == {"tide": 'at "noon" 🦉'}
 
 
 def test_an_erasure_in_its_conversation_removes_a_line_and_leaves_others(store: Store) -> None:
     secret = b"a secret"
     for name in ("whole", "part", "other"):
         store.append(name, attach(secret), expected=0)
-        store.shelf.put(name, "said of it", at=NOW, ends=NOW + HOUR, conversation=name)
-    store.shelf.put("nobody's", "of no conversation", at=NOW, ends=NOW + HOUR)
+        store.shared_table.set(name, "said of it", at=NOW, expires_at=NOW + HOUR, conversation_key=name)
+    store.shared_table.set("nobody's", "of no conversation", at=NOW, expires_at=NOW + HOUR)
     store.erase_conversation("whole", at="2026-11-17T12:00:00Z")
     store.erase_contents("part", [hash_bytes(secret)], erasure(hash_bytes(secret)), expected=1)
     store.append("other", say("and on"), expected=1)
-    left = store.shelf.find("whole", "part", "other", "nobody's", at=NOW)
+    left = store.shared_table.get_many("whole", "part", "other", "nobody's", at=NOW)
     assert left == {"other": "said of it", "nobody's": "of no conversation"}
     assert list(store.verify_erased("whole")) == []

@@ -18,20 +18,20 @@ from tests.conformance.conftest import OpenStore
 from tests.conformance.stores.material import attach, say, texts
 from tests.contracts.places import ROOT
 
-from lamella.adapters.stores.database import Row, Transaction
-from lamella.adapters.stores.opening import open_sqlite, open_store
-from lamella.adapters.stores.sqlite import SqliteDatabase
-from lamella.adapters.stores.store import SqlStore
 from lamella.core.text.content import hash_bytes
 from lamella.errors import (
-    CallError,
     ConflictError,
+    InvalidOperationError,
     LamellaError,
     SettingError,
-    StoreDamagedError,
+    StoreCorruptedError,
     StoreUnavailableError,
 )
 from lamella.ports import Store
+from lamella.stores.open_store import open_sqlite, open_store
+from lamella.stores.sql_schema import Row, Transaction
+from lamella.stores.sql_store import SqlStore
+from lamella.stores.sqlite import SqliteDatabase
 
 LARGE = b"large" * 200_000
 
@@ -60,10 +60,10 @@ def _still_works(store: Store) -> None:
 
 
 def test_every_setting_that_makes_writes_durable_and_erasure_real_is_on(path: Path) -> None:
-    database = SqliteDatabase(str(path), patience=1.0)
+    database = SqliteDatabase(str(path), timeout=1.0)
 
     def read(name: str) -> object:
-        return database.read(lambda transaction: transaction.rows(f"PRAGMA {name}")[0][0])
+        return database.read(lambda transaction: transaction.query(f"PRAGMA {name}")[0][0])
 
     told = {name: read(name) for name in ("journal_mode", "synchronous", "fullfsync", "foreign_keys", "secure_delete")}
     assert told == {"journal_mode": "wal", "synchronous": 2, "fullfsync": 1, "foreign_keys": 1, "secure_delete": 1}
@@ -71,7 +71,7 @@ def test_every_setting_that_makes_writes_durable_and_erasure_real_is_on(path: Pa
 
 
 def test_a_full_disk_loses_nothing_and_the_append_works_when_there_is_room(path: Path) -> None:
-    database = SqliteDatabase(str(path), patience=1.0)
+    database = SqliteDatabase(str(path), timeout=1.0)
     store = open_sqlite(str(path))
     store.append("c", say("one"), expected=0)
     store.close()
@@ -80,7 +80,7 @@ def test_a_full_disk_loses_nothing_and_the_append_works_when_there_is_room(path:
         limited.append("c", attach(LARGE, text="two"), expected=1)
     assert "Make room" in caught.value.hint
     assert texts(limited, "c") == ["one"]
-    database.read(lambda transaction: transaction.rows("PRAGMA max_page_count = 1000000"))
+    database.read(lambda transaction: transaction.query("PRAGMA max_page_count = 1000000"))
     _still_works(limited)
     limited.close()
 
@@ -88,7 +88,7 @@ def test_a_full_disk_loses_nothing_and_the_append_works_when_there_is_room(path:
 def _limited(database: SqliteDatabase) -> Store:
     """A store whose file may not grow further: SQLite says then what it says of a full disk."""
     store = SqlStore(database, name="chats.db")
-    database.read(lambda transaction: transaction.rows("PRAGMA max_page_count = 20"))
+    database.read(lambda transaction: transaction.query("PRAGMA max_page_count = 20"))
     return store
 
 
@@ -140,7 +140,7 @@ def test_a_folder_that_takes_no_files_is_named(path: Path) -> None:
 
 
 def test_a_locked_file_is_waited_for_and_then_said_to_be_locked(path: Path) -> None:
-    store = open_sqlite(str(path), patience=0.3)
+    store = open_sqlite(str(path), timeout=0.3)
     store.append("c", say("one"), expected=0)
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
@@ -165,7 +165,7 @@ def test_a_folder_is_no_store(tmp_path: Path) -> None:
 @pytest.mark.parametrize("data", [b"# A note\n" * 500, b"SQLite format 3\0" + b"\xff" * 5000])
 def test_a_file_that_is_no_database_is_left_alone(path: Path, data: bytes) -> None:
     path.write_bytes(data)
-    with pytest.raises(StoreDamagedError):
+    with pytest.raises(StoreCorruptedError):
         open_store(f"sqlite:///{path}")
     assert path.read_bytes() == data
 
@@ -179,16 +179,16 @@ def test_a_file_cut_short_is_damaged_and_not_empty(path: Path, kept: Store, open
     kept.append("c", attach(LARGE), expected=1)
     kept.close()
     os.truncate(path, 4096 * 2)
-    with pytest.raises(StoreDamagedError):
+    with pytest.raises(StoreCorruptedError):
         opened(f"sqlite:///{path}").load("c")
 
 
 def test_an_append_interrupted_halfway_is_not_there(path: Path) -> None:
-    database = SqliteDatabase(str(path), patience=1.0)
+    database = SqliteDatabase(str(path), timeout=1.0)
     store = open_sqlite(str(path))
 
     def interrupted(transaction: object) -> None:
-        database._run("INSERT INTO contents (hash, data) VALUES ('x', 'y')")
+        database._fetch_rows("INSERT INTO contents (hash, data) VALUES ('x', 'y')")
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -224,7 +224,7 @@ def test_without_its_driver_postgresql_says_what_to_install() -> None:
     script = """
 import sys
 sys.modules["psycopg"] = None
-from lamella.adapters.stores.opening import open_store
+from lamella.stores.open_store import open_store
 from lamella.errors import NotAvailableError
 try:
     open_store("postgresql://localhost/chats")
@@ -238,7 +238,7 @@ except NotAvailableError as error:
 def test_opening_sqlite_loads_no_driver_of_another_database(tmp_path: Path) -> None:
     script = f"""
 import sys
-from lamella.adapters.stores.opening import open_store
+from lamella.stores.open_store import open_store
 open_store("sqlite:///{tmp_path}/chats.db").close()
 print([name for name in sys.modules if name.startswith("psycopg")])
 """
@@ -249,19 +249,19 @@ print([name for name in sys.modules if name.startswith("psycopg")])
 # Cuts the file short in the middle of a read, as a failing copy would, and says how the read ended.
 CUT = """
 import os, sys
-from lamella.adapters.stores.sqlite import SqliteDatabase
-from lamella.errors import StoreDamagedError
+from lamella.stores.sqlite import SqliteDatabase
+from lamella.errors import StoreCorruptedError
 path = sys.argv[1]
-database = SqliteDatabase(path, patience=1.0)
+database = SqliteDatabase(path, timeout=1.0)
 
 def read(transaction):
-    transaction.rows("SELECT count(*) FROM schema_version")
+    transaction.query("SELECT count(*) FROM schema_version")
     os.truncate(path, 8_192)
-    transaction.rows("SELECT * FROM contents")
+    transaction.query("SELECT * FROM contents")
 
 try:
     database.read(read)
-except StoreDamagedError as error:
+except StoreCorruptedError as error:
     print(error.code)
 """
 
@@ -308,7 +308,7 @@ def _write_at_once(database: SqliteDatabase, works: Sequence[Callable[[Transacti
 
 @pytest.fixture
 def counted(path: Path) -> Iterator[SqliteDatabase]:
-    database = SqliteDatabase(str(path), patience=30.0)
+    database = SqliteDatabase(str(path), timeout=30.0)
     database.write(lambda transaction: transaction.run("CREATE TABLE numbers (number INTEGER PRIMARY KEY)"))
     yield database
     database.close()
@@ -335,7 +335,7 @@ def test_what_waits_together_is_committed_together(path: Path, counted: SqliteDa
 def test_one_that_fails_takes_nobody_with_it_and_leaves_nothing(path: Path, counted: SqliteDatabase) -> None:
     def refuse(transaction: Transaction) -> None:
         transaction.run("INSERT INTO numbers VALUES (?)", 100)
-        raise ConflictError(conversation="c", expected=1, found=2)
+        raise ConflictError(conversation_key="c", expected=1, found=2)
 
     ended = _write_at_once(counted, [_insert(0, path, set()), refuse, _insert(1, path, set())])
     assert isinstance(ended.pop(1), ConflictError)
@@ -344,7 +344,7 @@ def test_one_that_fails_takes_nobody_with_it_and_leaves_nothing(path: Path, coun
 
 
 def test_all_that_wait_for_the_lock_of_somebody_else_wait_only_once(path: Path, counted: SqliteDatabase) -> None:
-    database = SqliteDatabase(str(path), patience=2.0)
+    database = SqliteDatabase(str(path), timeout=2.0)
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         alone = _fail_at_once(database, writers=1)
@@ -365,7 +365,7 @@ def _fail_at_once(database: SqliteDatabase, *, writers: int) -> float:
 
 def _fail_to_write(database: SqliteDatabase) -> None:
     with pytest.raises(StoreUnavailableError, match="locked by someone else"):
-        database.write(lambda transaction: transaction.rows("SELECT 1"))
+        database.write(lambda transaction: transaction.query("SELECT 1"))
 
 
 def test_conversations_of_many_threads_are_whole_and_in_order(path: Path, opened: OpenStore) -> None:
@@ -394,7 +394,7 @@ class _Watched(SqliteDatabase):
 
 
 def test_a_conversation_is_found_without_looking_at_every_other(path: Path) -> None:
-    with closing(_Watched(str(path), patience=1.0)) as database:
+    with closing(_Watched(str(path), timeout=1.0)) as database:
         store = SqlStore(database, name="chats")
         store.append("k1", say("one"), expected=0, name="garden")
         assert store.find_conversation("garden") is not None
@@ -406,7 +406,7 @@ def test_a_conversation_is_found_without_looking_at_every_other(path: Path) -> N
 
 def test_who_looks_something_up_does_not_wait_for_what_is_being_written(path: Path) -> None:
     inside, looked, written = threading.Event(), threading.Event(), list[str]()
-    with closing(SqliteDatabase(str(path), patience=1.0)) as database:
+    with closing(SqliteDatabase(str(path), timeout=1.0)) as database:
         database.write(lambda transaction: transaction.run("CREATE TABLE t (n)"))
 
         def write(transaction: Transaction) -> None:
@@ -428,7 +428,7 @@ def test_who_looks_something_up_does_not_wait_for_what_is_being_written(path: Pa
 
 
 def test_a_store_that_is_closed_says_so_to_who_looks_something_up(path: Path) -> None:
-    database = SqliteDatabase(str(path), patience=1.0)
+    database = SqliteDatabase(str(path), timeout=1.0)
     database.close()
-    with pytest.raises(CallError, match="is closed"):
+    with pytest.raises(InvalidOperationError, match="is closed"):
         database.query("SELECT 1")

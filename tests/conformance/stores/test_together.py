@@ -14,10 +14,10 @@ from tests.conformance.conftest import OpenStore
 from tests.conformance.stores.material import AT, counted, say, split_schema, tamper, texts
 from tests.conformance.stores.proxy import Proxy
 
-from lamella.adapters.stores.opening import open_store
-from lamella.core.log.records import Written
+from lamella.core.log.events.kinds import EventBatch
 from lamella.errors import ConflictError, StoreUnavailableError
 from lamella.ports import Store
+from lamella.stores.open_store import open_store
 
 CHATS = [f"chat {number}" for number in range(6)]
 FAR = 30.0
@@ -55,14 +55,14 @@ def _holding(address: str, what: str) -> Iterator[None]:
 
 
 def _append_at_once(
-    store: Store, address: str, changes: Sequence[tuple[str, Written]], *, meanwhile: Callable[[], object] = bool
+    store: Store, address: str, changes: Sequence[tuple[str, EventBatch]], *, meanwhile: Callable[[], object] = bool
 ) -> list["Future[int]"]:
     """Appends that came while one was held up, once that goes on."""
     threads = ThreadPoolExecutor(len(changes) + 1)
     with _holding(address, "LOCK TABLE events IN EXCLUSIVE MODE"):
         first = threads.submit(store.append, "first", say("two"), expected=1)
         wait([first], timeout=A_WHILE)
-        others = [threads.submit(store.append, chat, written, expected=1) for chat, written in changes]
+        others = [threads.submit(store.append, chat, batch, expected=1) for chat, batch in changes]
         wait(others, timeout=A_WHILE)
         meanwhile()
     assert first.result(FAR) == 2
@@ -185,7 +185,7 @@ def test_what_was_written_together_is_not_repeated_although_the_answer_was_lost(
 def test_a_server_that_is_gone_is_told_to_all_and_nothing_is_doubled_when_it_is_back(
     address: str, proxy: Proxy
 ) -> None:
-    store = open_store(address.replace(str(servers.shared().folder), str(proxy.folder)), patience=2.0)
+    store = open_store(address.replace(str(servers.shared().folder), str(proxy.folder)), timeout=2.0)
     for chat in ("first", *CHATS):
         store.append(chat, say("one"), expected=0)
 

@@ -9,9 +9,8 @@ from tests.conformance.conftest import OpenStore
 from tests.conformance.stores.material import LATER, attach, erasure, say, tamper
 
 from lamella.core.text.content import hash_bytes
-from lamella.errors import StoreDamagedError
-from lamella.holdings import Damage
-from lamella.ports import Store
+from lamella.errors import StoreCorruptedError
+from lamella.ports import Store, StoreProblem
 
 DATA = b"attached"
 NAME = hash_bytes(DATA)
@@ -31,7 +30,7 @@ def filled(url: str, opened: OpenStore) -> Store:
 
 
 def _places(store: Store, conversation: str | None = None) -> list[tuple[str | None, str]]:
-    return [(damage.conversation, damage.place) for damage in store.verify(conversation)]
+    return [(damage.conversation, damage.location) for damage in store.verify(conversation)]
 
 
 EVENT = "UPDATE events SET {} WHERE conversation = 'c' AND seq = {}"
@@ -90,19 +89,20 @@ def test_counts_belong_to_no_hash_and_what_cannot_be_counts_is_left_out(url: str
 def test_changed_content_is_found_in_every_conversation_that_holds_it(url: str, filled: Store) -> None:
     tamper(url, "UPDATE contents SET data = ?", b"Attached")
     assert _places(filled) == [("c", f"content {NAME}"), ("d", f"content {NAME}")]
-    what = [damage.what for damage in filled.verify("c")]
+    what = [damage.description for damage in filled.verify("c")]
     assert what == [f"its 8 bytes have the hash {hash_bytes(b'Attached')}"]
-    with pytest.raises(StoreDamagedError, match=NAME):
+    with pytest.raises(StoreCorruptedError, match=NAME):
         filled.read_contents("c", [NAME])
 
 
 def test_missing_content_is_found(url: str, filled: Store) -> None:
     tamper(url, "DELETE FROM contents")
-    missing = [damage for damage in filled.verify() if damage.place == f"content {NAME}"]
+    missing = [damage for damage in filled.verify() if damage.location == f"content {NAME}"]
     assert missing == [
-        Damage(conversation=name, place=f"content {NAME}", what="missing, and never erased") for name in ("c", "d")
+        StoreProblem(conversation=name, location=f"content {NAME}", description="missing, and never erased")
+        for name in ("c", "d")
     ]
-    with pytest.raises(StoreDamagedError, match="is missing"):
+    with pytest.raises(StoreCorruptedError, match="is missing"):
         filled.read_contents("c", [NAME])
 
 
@@ -137,13 +137,13 @@ def test_events_moved_to_another_conversation_are_found(url: str, filled: Store)
 
 
 def test_a_conversation_that_is_not_there_is_said_to_be_missing(store: Store) -> None:
-    assert [damage.what for damage in store.verify("nowhere")] == ["is not in this store"]
+    assert [damage.description for damage in store.verify("nowhere")] == ["is not in this store"]
 
 
 @pytest.mark.parametrize("damage", ["an event is gone", "the end is gone", "a kind that nobody knows"])
 def test_a_damaged_conversation_is_not_loaded_as_if_it_were_whole(url: str, filled: Store, damage: str) -> None:
     tamper(url, DAMAGES[damage][0])
-    with pytest.raises(StoreDamagedError) as caught:
+    with pytest.raises(StoreCorruptedError) as caught:
         filled.load("c")
     assert "`engine.verify()`" in caught.value.hint
     assert len(filled.load("d")) == 2
@@ -157,7 +157,7 @@ def test_a_damaged_file_is_reported_and_not_raised(tmp_path: Path, opened: OpenS
     with path.open("r+b") as file:
         file.seek(4096 * 3)
         file.write(b"\xff" * 4096 * 4)
-    assert {damage.place for damage in opened(f"sqlite:///{path}").verify()} & {"file", "database"}
+    assert {damage.location for damage in opened(f"sqlite:///{path}").verify()} & {"file", "database"}
 
 
 def test_a_reference_to_nothing_is_found_by_the_database_itself(tmp_path: Path, opened: OpenStore) -> None:
@@ -165,4 +165,4 @@ def test_a_reference_to_nothing_is_found_by_the_database_itself(tmp_path: Path, 
     store = opened(f"sqlite:///{path}")
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("INSERT INTO holdings VALUES ('nobody', 'nothing')")
-    assert "file" in [damage.place for damage in store.verify()]
+    assert "file" in [damage.location for damage in store.verify()]

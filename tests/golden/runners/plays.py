@@ -12,21 +12,21 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tests.speaking import NO_PLAN, Speaker
-from tests.unit.engine.backends import Ticking, make_backend
+from tests.unit.conversation.backends import Ticking, make_backend
 from tests.unit.pictures import png
 
-from lamella.adapters.stores.memory import MemoryStore
-from lamella.attach import ActiveNote, Attachment, Note, Picture, Selection, Tool
-from lamella.engine.dialogue.ask import Ask
-from lamella.engine.keeping.stored import StoredChat
-from lamella.engine.sending.delivery import Delivery
-from lamella.engine.sending.job import Job, Workplace, run_job
-from lamella.engine.sending.tools import Toolbox
-from lamella.holdings import ProjectFolder
-from lamella.providers import Message, Request, ToolCall
+from lamella.attach import ActiveNote, Attachment, Image, Note, Selection, Tool
+from lamella.conversation.runner_context import RunnerContext, RunRequest, start_run
+from lamella.conversation.stored import LoggedConversation
+from lamella.conversation.tool_executor import LocalToolset
+from lamella.conversation.turn import TurnRequest
+from lamella.conversation.turn_runner import SendContext
+from lamella.ports import ProjectFolder
+from lamella.providers import Message, ModelRequest, ToolCall
 from lamella.runners.registry import RUNNERS
-from lamella.testing import Line
-from lamella.wiring import open_notes
+from lamella.stores.memory import InMemoryStore
+from lamella.testing import ScriptedReply
+from lamella.wiring import open_note_index
 
 HERE = Path(__file__).parent / "expected"
 LAYOUTS = ("library", "in_place", "auto")
@@ -53,7 +53,7 @@ class Scene:
     """
 
     questions: tuple[tuple[str, tuple[Attachment, ...]], ...]
-    lines: tuple[Line | str, ...]
+    lines: tuple[ScriptedReply | str, ...]
     equipped: bool = False
     aside: str = NO_PLAN
     stages: tuple[Mapping[str, str], ...] = ()
@@ -68,11 +68,13 @@ def _chapter(number: int) -> Note:
 
 
 _ROUNDS = (
-    Line(text="Let me look.", calls=(_call(1, "search_notes", '{"query": "beans"}'), _call(2, "weather", "{}"))),
-    Line(calls=(_call(3, "search_notes", '{"query": "Beans"}'), _call(4, "tides", "{}"))),
+    ScriptedReply(
+        text="Let me look.", calls=(_call(1, "search_notes", '{"query": "beans"}'), _call(2, "weather", "{}"))
+    ),
+    ScriptedReply(calls=(_call(3, "search_notes", '{"query": "Beans"}'), _call(4, "tides", "{}"))),
 )
 _BEANS = Note(path="beans.md", text=NOTES["beans.md"])
-_PICTURE = Picture(data=png(4, 3), title="The bed")
+_PICTURE = Image(data=png(4, 3), title="The bed")
 SCENES = {
     "plain": Scene(questions=(("When are beans sown?", ()), ("And peas?", ())), lines=("In May.", "In March.")),
     "heavy": Scene(
@@ -151,36 +153,45 @@ def perform(play: Play) -> str:
     with TemporaryDirectory() as folder:
         for name, text in NOTES.items():
             (Path(folder) / name).write_text(text, encoding="utf-8")
-        with open_notes(Path(folder)) as notes:
-            place = Workplace(
-                make_tools=lambda _chat: _TOOLS, notes=notes, look_at_project=lambda: PROJECT, calls_tools=bool
+        with open_note_index(Path(folder)) as notes:
+            place = RunnerContext(
+                make_tools=lambda _chat: _TOOLS, note_index=notes, read_project=lambda: PROJECT, supports_tools=bool
             )
             return asyncio.run(_perform(play, place))
 
 
-async def _perform(play: Play, place: Workplace) -> str:
+async def _perform(play: Play, place: RunnerContext) -> str:
     scene = SCENES[play.scene]
     speaker = Speaker(*scene.lines, aside=scene.aside)
-    chat = StoredChat(make_backend(MemoryStore()), "golden", {"model": MODEL, "layout": play.layout, **_SYSTEM})
-    post = Delivery(
+    chat = LoggedConversation(
+        make_backend(InMemoryStore()), "golden", {"model": MODEL, "layout": play.layout, **_SYSTEM}
+    )
+    send_context = SendContext(
         provider=speaker,  # type: ignore[arg-type]
         clock=Ticking(),
         sleep=asyncio.sleep,
         jitter=lambda: 0.0,
         model=MODEL,
     )
-    toolbox = Toolbox([_WEATHER]) if scene.equipped else None
+    toolbox = LocalToolset([_WEATHER]) if scene.equipped else None
     if scene.stages:
-        chat.begin_workflow(WORKFLOW)
+        chat.start_workflow(WORKFLOW)
     for number, (text, attach) in enumerate(scene.questions):
-        asked = Ask(
+        turn_request = TurnRequest(
             text=text,
-            attach=tuple(one.attachment() for one in attach),
+            attach=tuple(one.to_artifact() for one in attach),
             tools=toolbox.definitions if toolbox is not None and number == 0 else None,
             runner=play.runners[number % len(play.runners)],
         )
-        job = Job(chat=chat, asked=asked, post=post, toolbox=toolbox, place=place, runners=RUNNERS)
-        async with aclosing(run_job(job, usual="chat")) as events:
+        run_request = RunRequest(
+            conversation=chat,
+            turn_request=turn_request,
+            send_context=send_context,
+            toolset=toolbox,
+            runner_context=place,
+            runners=RUNNERS,
+        )
+        async with aclosing(start_run(run_request, default="chat")) as events:
             async for _ in events:
                 pass
         if number < len(scene.stages):
@@ -188,7 +199,7 @@ async def _perform(play: Play, place: Workplace) -> str:
     return "".join(_show(number, request) for number, request in enumerate(speaker.heard, start=1))
 
 
-def _finish_stage(chat: StoredChat, fields: Mapping[str, str]) -> None:
+def _finish_stage(chat: LoggedConversation, fields: Mapping[str, str]) -> None:
     if not fields:
         chat.rewind_stage(FIRST_STAGE)
         return
@@ -200,14 +211,14 @@ def _finish_stage(chat: StoredChat, fields: Mapping[str, str]) -> None:
 _SYSTEM = {"system": "You are terse."}
 
 
-def _show(number: int, request: Request) -> str:
+def _show(number: int, request: ModelRequest) -> str:
     beside = " (beside the conversation)" if request.conversation is None else ""
     tools = f"\n[tools: {', '.join(tool.name for tool in request.tools)}]" if request.tools else ""
     return f"===== request {number}{beside}{tools}\n" + "".join(_show_message(message) for message in request.messages)
 
 
 def _show_message(message: Message) -> str:
-    call = f" for {message.call}{', failed' if message.failed else ''}" if message.call else ""
+    call = f" for {message.call_id}{', failed' if message.failed else ''}" if message.call_id else ""
     pictures = f" [{len(message.images)} picture]" if message.images else ""
     calls = "".join(f"\n> {call.id} {call.name}({call.arguments})" for call in message.calls)
     return f"--- {message.role}{call}{pictures}\n{message.text}{calls}\n"

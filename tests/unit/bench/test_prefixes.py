@@ -6,7 +6,7 @@ from bench.prefixes import Played, extends, find_orphans, play
 from bench.workloads import Said, make_small_talk, make_tool_work
 
 from lamella import Conversation, Message, ToolResult
-from lamella.core.messages.model import Role
+from lamella.core.messages import Role
 
 CALL = "look()\n"
 SAID = [Said(typed="Go on.", reply="Done.", tools=(ToolResult(name="look", output="x"),))]
@@ -77,7 +77,7 @@ def test_workloads_are_the_same_in_every_run_and_as_large_as_they_say() -> None:
     assert work == make_tool_work()
     assert len(work.said) == 60
     assert len(work.system) == 4_000
-    assert [len(tool.output) for said in work.said for tool in said.tools] == [6_000] * 30
+    assert [len(tool.output) for message in work.said for tool in message.tools] == [6_000] * 30
 
 
 @pytest.mark.parametrize("layout", ["library", "in_place"])

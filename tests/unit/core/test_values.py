@@ -3,9 +3,9 @@
 import pytest
 from msgspec import Struct
 
-from lamella.core.log.placement import Form
+from lamella.core.log.turn import ArtifactForm
 from lamella.core.prompt.layers.model import Segment
-from lamella.core.values import describe, replace
+from lamella.core.values import replace, repr_without
 
 
 class Fruit(Struct, frozen=True, kw_only=True):
@@ -40,12 +40,12 @@ def test_a_field_that_is_not_there_is_refused(value: Fruit | Basket) -> None:
 
 
 def test_a_value_is_shown_by_its_fields_but_for_those_left_out() -> None:
-    assert describe(APPLE, without=()) == "Fruit(name='apple', ripe=False)"
-    assert describe(APPLE, without=("name",)) == "Fruit(ripe=False)"
+    assert repr_without(APPLE, without=()) == "Fruit(name='apple', ripe=False)"
+    assert repr_without(APPLE, without=("name",)) == "Fruit(ripe=False)"
 
 
 def test_a_segment_is_shown_without_its_text() -> None:
     text = "a long text"
-    segment = Segment(id="m", kind="user", form=Form.FULL, place=None, text=text, tokens=3, recoverable=False)
+    segment = Segment(id="m", kind="user", form=ArtifactForm.FULL, place=None, text=text, tokens=3, recoverable=False)
     assert text not in repr(segment)
     assert "tokens=3" in repr(segment)

@@ -8,11 +8,11 @@ import pytest
 from tests.speaking import Speaker
 
 import lamella
-from lamella import Chat, Engine, Event, Note, Tool
-from lamella.core.log.call import Movement
-from lamella.errors import ReplyBrokenError, SecretError
-from lamella.runners.plus import GUIDELINES
-from lamella.testing import Line
+from lamella import Engine, Event, Note, StoredConversation, Tool
+from lamella.core.log.call import PrefixChange
+from lamella.errors import InvalidReplyError, SecretError
+from lamella.runners.plus import PLUS_GUIDELINES
+from lamella.testing import ScriptedReply
 
 QUERY = {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]}
 FACT = {"type": "object", "properties": {"fact": {"type": "string"}}, "required": ["fact"]}
@@ -47,7 +47,7 @@ def shed() -> Shed:
 class Planner(Speaker):
     """Says its plans one after the other to what is asked on the way."""
 
-    def __init__(self, *plans: str, lines: tuple[Line | str, ...] = ("Done.",)) -> None:
+    def __init__(self, *plans: str, lines: tuple[ScriptedReply | str, ...] = ("Done.",)) -> None:
         super().__init__(*lines)
         self._plans = list(plans)
 
@@ -65,12 +65,12 @@ def engines() -> Iterator[list[Engine]]:
         engine.close()
 
 
-def open_chat(speaker: Speaker, engines: list[Engine], **settings: object) -> Chat:
-    engines.append(lamella.open("memory:", model="scripted:x", provider=speaker, tries=1))  # type: ignore[arg-type]
+def open_chat(speaker: Speaker, engines: list[Engine], **settings: object) -> StoredConversation:
+    engines.append(lamella.open("memory:", model="scripted:x", provider=speaker, max_attempts=1))  # type: ignore[arg-type]
     return engines[-1].chat("x", **settings)
 
 
-def say(chat: Chat, text: str, **given: object) -> list[Event]:
+def say(chat: StoredConversation, text: str, **given: object) -> list[Event]:
     async def collect() -> list[Event]:
         return [event async for event in chat.send(text, runner="plus", **given)]  # type: ignore[arg-type]
 
@@ -105,7 +105,7 @@ def test_a_plan_says_what_is_looked_up(
     (aside,) = speaker.asides
     assert aside.messages[-1].text.endswith(f"Message:\n{typed}")
     (request,) = speaker.requests
-    assert request.messages[0].text == GUIDELINES
+    assert request.messages[0].text == PLUS_GUIDELINES
     assert request.tools == ()
     assert [event.call.name for event in events if event.call] == called
     asked = request.messages[-1].text
@@ -169,7 +169,7 @@ def test_where_planning_fails_the_question_is_answered_all_the_same(shed: Shed, 
     class Failing(Speaker):
         def stream(self, request: object) -> object:  # type: ignore[override]
             if request.conversation is None:  # type: ignore[attr-defined]
-                raise ReplyBrokenError("Down.", hint="Wait.")
+                raise InvalidReplyError("Down.", hint="Wait.")
             return super().stream(request)  # type: ignore[arg-type]
 
     events = say(open_chat(Failing("Done."), engines), "Frost?", tools=shed.all())
@@ -216,9 +216,9 @@ def test_a_tool_whose_calls_are_the_callers_is_not_planned(engines: list[Engine]
 
 def test_a_plan_is_told_of_what_is_attached_now_and_never_of_the_library(shed: Shed, engines: list[Engine]) -> None:
     speaker = Planner("[]", "[]", lines=("One.", "Two."))
-    chat = open_chat(speaker, engines, layout="in_place")
-    say(chat, "Read.", attach=[Note(path="old.md", text="An old secret of the house.")], tools=shed.all())
-    say(chat, "Now this.", attach=[Note(path="new.md", text="A new note.")])
+    conversation = open_chat(speaker, engines, layout="in_place")
+    say(conversation, "Read.", attach=[Note(path="old.md", text="An old secret of the house.")], tools=shed.all())
+    say(conversation, "Now this.", attach=[Note(path="new.md", text="A new note.")])
     told = speaker.asides[1].messages[-1].text
     assert "new.md" in told
     assert "A new note." in told
@@ -241,16 +241,18 @@ def test_hostile_text_in_a_note_or_a_result_forces_nothing_and_stays_in_its_bloc
 
 def test_a_turn_that_waits_goes_on_without_a_plan_and_without_a_search(shed: Shed, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/chats.db"
-    down = Planner(plan(("search_notes", "frost")), lines=(Line(error=ReplyBrokenError("Down.", hint="Wait.")),))
-    engine = lamella.open(url, model="scripted:x", provider=down, tries=1)  # type: ignore[arg-type]
-    with engine, pytest.raises(ReplyBrokenError):
+    down = Planner(
+        plan(("search_notes", "frost")), lines=(ScriptedReply(error=InvalidReplyError("Down.", hint="Wait.")),)
+    )
+    engine = lamella.open(url, model="scripted:x", provider=down, max_attempts=1)  # type: ignore[arg-type]
+    with engine, pytest.raises(InvalidReplyError):
         say(engine.chat("x"), "Frost?", tools=shed.all())
     speaker = Planner()
     with lamella.open(url, model="scripted:x", provider=speaker) as engine:  # type: ignore[arg-type]
-        chat = engine.chat("x")
+        conversation = engine.chat("x")
 
         async def resume() -> str:
-            return "".join([event.text async for event in chat.resume()])
+            return "".join([event.text async for event in conversation.resume()])
 
         assert asyncio.run(resume()) == "Done."
     assert speaker.asides == []
@@ -259,19 +261,21 @@ def test_a_turn_that_waits_goes_on_without_a_plan_and_without_a_search(shed: She
 
 
 def test_results_leave_their_call_behind_and_the_next_request_extends_the_one_before(
-    shed: Shed, engines: list[Engine], movements: list[Movement]
+    shed: Shed, engines: list[Engine], movements: list[PrefixChange]
 ) -> None:
     speaker = Planner(plan(("search_notes", "frost")), "[]", lines=("One.", "Two."))
-    chat = open_chat(speaker, engines, layout="in_place")
-    for events in (say(chat, "Frost?", tools=shed.all()), say(chat, "Thanks.")):
-        movements.extend(event.turn.prefix.movement for event in events if event.kind == "envelope" and event.turn)
+    conversation = open_chat(speaker, engines, layout="in_place")
+    for events in (say(conversation, "Frost?", tools=shed.all()), say(conversation, "Thanks.")):
+        movements.extend(
+            event.turn.prefix_change.prefix_change for event in events if event.kind == "envelope" and event.turn
+        )
     first, second = ([message.to_dict() for message in request.messages] for request in speaker.requests)
     assert second[: len(first)] == first
 
 
 def test_a_secret_is_not_told_to_a_plan_where_that_is_refused(shed: Shed, engines: list[Engine]) -> None:
     speaker = Planner("[]")
-    chat = open_chat(speaker, engines, secrets="refuse", model="anthropic:claude-opus-5-5")
+    conversation = open_chat(speaker, engines, secrets="refuse", model="anthropic:claude-opus-5-5")
     with pytest.raises(SecretError):
-        say(chat, "Frost?", attach=[Note(path="a.md", text="key AKIAIOSFODNN7EXAMPLE")], tools=shed.all())
+        say(conversation, "Frost?", attach=[Note(path="a.md", text="key AKIAIOSFODNN7EXAMPLE")], tools=shed.all())
     assert (speaker.asides, speaker.requests, shed.called) == ([], [], [])

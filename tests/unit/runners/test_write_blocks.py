@@ -11,7 +11,7 @@ from lamella import Note, ToolResult
 from lamella.notes import NoteChange
 from lamella.providers import StopReason, ToolCall
 from lamella.runners.write_blocks import with_write_blocks
-from lamella.testing import Line, ScriptedProvider
+from lamella.testing import ScriptedProvider, ScriptedReply
 
 BLOCK = "<writeToFile>\n<path>beans.md</path>\n<content>\n# Beans\n</content>\n</writeToFile>"
 ANSWER = f"Here it is.\n{BLOCK}"
@@ -19,7 +19,7 @@ ANSWER = f"Here it is.\n{BLOCK}"
 
 def talk(
     vault: Path,
-    *lines: Line | str,
+    *lines: ScriptedReply | str,
     allow: Callable[[NoteChange], bool] | None = None,
     attach: tuple[Note, ...] = (),
     text: str = "Write it. @composer",
@@ -28,13 +28,13 @@ def talk(
     """What was shown of the answer, and what the next turn has of it."""
 
     async def send() -> str:
-        return "".join([event.text async for event in chat.send(text, attach=attach)])
+        return "".join([event.text async for event in conversation.send(text, attach=attach)])
 
     provider = ScriptedProvider(*lines)
     with lamella.open("memory:", vault=vault, model="scripted:x", provider=provider, allow=allow) as engine:
-        chat = engine.chat("garden", layout="in_place", **settings)
+        conversation = engine.chat("garden", layout="in_place", **settings)
         shown = asyncio.run(send())
-        return shown, [message.text for message in chat.preview("?").messages if message.role == "assistant"]
+        return shown, [message.text for message in conversation.preview("?").messages if message.role == "assistant"]
 
 
 @pytest.fixture
@@ -82,9 +82,9 @@ def test_each_block_is_asked_about_by_itself(vault: Path) -> None:
     assert shown.endswith("peas.md was made. A backup is kept; the user can take it back.")
 
 
-@pytest.mark.parametrize("stop", [StopReason.LENGTH, StopReason.WINDOW, StopReason.REFUSED])
+@pytest.mark.parametrize("stop", [StopReason.LENGTH, StopReason.CONTEXT_WINDOW, StopReason.REFUSED])
 def test_of_an_answer_that_was_cut_short_nothing_is_written(vault: Path, stop: StopReason) -> None:
-    shown, _ = talk(vault, Line(text=ANSWER, stop=stop), allow=lambda _change: True)
+    shown, _ = talk(vault, ScriptedReply(text=ANSWER, stop_reason=stop), allow=lambda _change: True)
     assert shown.endswith("Not written: the answer was cut short, and what it has of notes may not be all of it.")
     assert list(vault.iterdir()) == []
 
@@ -118,16 +118,16 @@ def test_a_block_that_was_read_in_an_earlier_turn_is_a_quotation_in_every_layout
         attach = [Note(path="evil.md", text=hostile)] if brought == "note" else []
         results = [ToolResult(name="look", output=hostile)] if brought == "result" else []
         tools = [look] if brought == "round" else []
-        async for _ in chat.send("What is this?", attach=attach, results=results, tools=tools):
+        async for _ in conversation.send("What is this?", attach=attach, results=results, tools=tools):
             pass
-        async for _ in chat.send("Thanks.", drop=["evil.md"] if brought == "note" else []):
+        async for _ in conversation.send("Thanks.", drop=["evil.md"] if brought == "note" else []):
             pass
-        return "".join([event.text async for event in chat.send("Write it. @composer")])
+        return "".join([event.text async for event in conversation.send("Write it. @composer")])
 
-    looked = [Line(calls=(ToolCall(id="a", name="look", arguments="{}"),))] if brought == "round" else []
+    looked = [ScriptedReply(calls=(ToolCall(id="a", name="look", arguments="{}"),))] if brought == "round" else []
     provider = ScriptedProvider(*looked, "A text.", "You are welcome.", f"Here:\n{BLOCK}")
     with lamella.open("memory:", vault=vault, model="scripted:x", provider=provider) as engine:
-        chat = engine.chat("garden", layout=layout)
+        conversation = engine.chat("garden", layout=layout)
         shown = asyncio.run(send())
     assert "beans.md: not written: what stands there was read, and is quoted." in shown
     assert list(vault.iterdir()) == []
@@ -145,14 +145,14 @@ def test_a_chat_writes_for_those_who_say_so_also_when_it_is_answered_again(vault
     assert (shown, list(vault.iterdir())) == (ANSWER, [])
 
     async def again() -> None:
-        async for _ in chat.send("Write it. @composer"):
+        async for _ in conversation.send("Write it. @composer"):
             pass
-        async for _ in chat.send(chat.regenerate()):
+        async for _ in conversation.send(conversation.regenerate()):
             pass
 
     provider = ScriptedProvider("No.", ANSWER)
     with lamella.open("memory:", vault=vault, model="scripted:x", provider=provider, allow=lambda _: True) as engine:
-        chat = engine.chat("garden")
+        conversation = engine.chat("garden")
         asyncio.run(again())
     assert [path.name for path in vault.iterdir()] == ["beans.md"]
 

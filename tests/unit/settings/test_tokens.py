@@ -5,65 +5,65 @@ from pathlib import Path
 import pytest
 
 from lamella.errors import SettingError
-from lamella.settings.tokens import PREFIX, TokenBook, TokenScope
+from lamella.settings.tokens import TOKEN_PREFIX, AccessScope, AccessTokenFile
 
 
 @pytest.fixture
-def book(tmp_path: Path) -> TokenBook:
-    return TokenBook(tmp_path / "tokens.json")
+def book(tmp_path: Path) -> AccessTokenFile:
+    return AccessTokenFile(tmp_path / "tokens.json")
 
 
-def _add(book: TokenBook, name: str = "laptop") -> str:
-    return book.add(name, owner="ana", scope=TokenScope.CHAT, since="2026-11-17")
+def _add(book: AccessTokenFile, name: str = "laptop") -> str:
+    return book.add(name, owner="ana", scope=AccessScope.CHAT, since="2026-11-17")
 
 
-def test_a_token_is_known_by_what_it_hashes_to_and_stands_nowhere(book: TokenBook) -> None:
+def test_a_token_is_known_by_what_it_hashes_to_and_stands_nowhere(book: AccessTokenFile) -> None:
     token = _add(book)
-    assert token.startswith(PREFIX)
-    assert token.removeprefix(PREFIX) not in book.path.read_text(encoding="utf-8")
-    found = book.find(token)
+    assert token.startswith(TOKEN_PREFIX)
+    assert token.removeprefix(TOKEN_PREFIX) not in book.path.read_text(encoding="utf-8")
+    found = book.find_by_token(token)
     assert found is not None
-    assert (found.name, found.owner, found.scope) == ("laptop", "ana", TokenScope.CHAT)
-    assert book.find(token + "x") is None
-    assert book.find("\ud800") is None
+    assert (found.name, found.owner, found.scope) == ("laptop", "ana", AccessScope.CHAT)
+    assert book.find_by_token(token + "x") is None
+    assert book.find_by_token("\ud800") is None
 
 
-def test_the_file_is_read_by_nobody_else(book: TokenBook) -> None:
+def test_the_file_is_read_by_nobody_else(book: AccessTokenFile) -> None:
     _add(book)
     assert book.path.stat().st_mode & 0o077 == 0
 
 
-def test_a_token_that_was_taken_back_is_unknown_at_once_also_to_who_read_the_file_before(book: TokenBook) -> None:
-    token, other = _add(book), TokenBook(book.path)
-    assert other.find(token) is not None
+def test_a_token_that_was_taken_back_is_unknown_at_once_also_to_who_read_the_file_before(book: AccessTokenFile) -> None:
+    token, other = _add(book), AccessTokenFile(book.path)
+    assert other.find_by_token(token) is not None
     assert book.remove("laptop")
-    assert other.find(token) is None
+    assert other.find_by_token(token) is None
     assert not book.remove("laptop")
 
 
-def test_no_two_tokens_are_the_same_and_no_two_have_one_name(book: TokenBook) -> None:
+def test_no_two_tokens_are_the_same_and_no_two_have_one_name(book: AccessTokenFile) -> None:
     assert _add(book) != _add(book, "phone")
     with pytest.raises(SettingError, match="There is a token laptop already"):
         _add(book)
 
 
 @pytest.mark.parametrize("name", ["Ana", "a/b", "", "../x", "a" * 64, "~ana", "a b", "a\n"])
-def test_a_name_that_could_be_taken_for_something_else_is_refused(book: TokenBook, name: str) -> None:
+def test_a_name_that_could_be_taken_for_something_else_is_refused(book: AccessTokenFile, name: str) -> None:
     if name:
         with pytest.raises(SettingError, match="is no name of a token"):
-            book.add("ok", owner=name, scope=TokenScope.READ, since="2026-11-17")
+            book.add("ok", owner=name, scope=AccessScope.READ, since="2026-11-17")
     with pytest.raises(SettingError):
-        book.add(name or " ", owner="", scope=TokenScope.READ, since="2026-11-17")
+        book.add(name or " ", owner="", scope=AccessScope.READ, since="2026-11-17")
 
 
-def test_a_file_that_cannot_be_read_lets_nobody_in_and_says_so(book: TokenBook) -> None:
-    assert book.find("anything") is None
+def test_a_file_that_cannot_be_read_lets_nobody_in_and_says_so(book: AccessTokenFile) -> None:
+    assert book.find_by_token("anything") is None
     book.path.write_text("{", encoding="utf-8")
     with pytest.raises(SettingError, match="cannot be read"):
-        book.find("anything")
+        book.find_by_token("anything")
 
 
 def test_each_scope_covers_those_before_it() -> None:
-    read, chat, admin = TokenScope
-    assert [one.covers(chat) for one in (read, chat, admin)] == [False, True, True]
-    assert admin.covers(read)
+    read, chat, admin = AccessScope
+    assert [one.includes(chat) for one in (read, chat, admin)] == [False, True, True]
+    assert admin.includes(read)

@@ -18,7 +18,7 @@ def test_five_lines_give_what_a_model_would_be_sent() -> None:
     assert [message.role for message in turn.messages] == ["system", "user"]
     assert turn.messages[0].to_dict() == {"role": "system", "content": "You are terse."}
     assert turn.tokens.total == sum(turn.tokens.by_layer.values())
-    assert turn.prefix.cause == "first_turn"
+    assert turn.prefix_change.cause == "first_turn"
     assert turn.envelope.conversation_id == "chat"
 
 
@@ -78,6 +78,6 @@ def test_a_conversation_has_the_window_of_its_model_where_nobody_set_one(
 
 def test_a_note_that_is_larger_than_the_model_takes_is_refused_before_it_is_sent() -> None:
     with lamella.open("memory:", model="local", provider=ScriptedProvider("Yes.")) as engine:
-        chat = engine.chat("notes")
-        with pytest.raises(lamella.BudgetExceededError):
-            chat.ask("What?", attach=[lamella.Selection(path="a.md", text="word " * 20_000)])
+        conversation = engine.chat("notes")
+        with pytest.raises(lamella.ContextBudgetExceededError):
+            conversation.ask("What?", attach=[lamella.Selection(path="a.md", text="word " * 20_000)])

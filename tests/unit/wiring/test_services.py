@@ -77,16 +77,16 @@ def test_services_are_made_once_and_for_one_reading(tmp_path: Path) -> None:
     facts = tmp_path / "facts.toml"
     facts.write_text('[[model]]\nmatch = "house"\nas_of = 2026-11-16\nwindow = 7\n', encoding="utf-8")
     services = read_services({"model_facts": str(facts)})
-    assert services.models.model("house-1").window == 7
+    assert services.models.get_model("house-1").window == 7
     facts.unlink()
-    assert (services.profiles, services.models) == (services.own_models, services.own_models)
+    assert (services.profiles, services.models) == (services.user_models, services.user_models)
     assert services.counter is services.counter
-    assert services.dialects is services.dialects
+    assert services.wire_formats is services.wire_formats
 
 
 def test_another_caller_shares_the_reading_and_gives_settings_of_its_own() -> None:
     services = read_services({"window": 10})
-    other = services.under({"reserve": 3})
-    assert other.surroundings is services.surroundings
+    other = services.with_overrides({"reserve": 3})
+    assert other.settings_sources is services.settings_sources
     assert (services.settings.window, other.settings.window, other.settings.reserve) == (10, 128_000, 3)
-    assert (other.found.is_set("reserve"), other.found.is_set("window")) == (True, False)
+    assert (other.resolved.is_set("reserve"), other.resolved.is_set("window")) == (True, False)

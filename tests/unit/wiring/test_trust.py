@@ -7,12 +7,11 @@ import pytest
 
 from lamella.errors import LamellaError
 from lamella.settings.model import Settings
-from lamella.settings.trust import TrustBook
-from lamella.wiring import faults
-from lamella.wiring.reading import OWN
-from lamella.wiring.trust import FIELDS, name_place
+from lamella.settings.trust import TrustFile
+from lamella.wiring import setting_checks as faults
+from lamella.wiring.sources import USER_ONLY_SETTINGS
+from lamella.wiring.trust import TRUST_FIELDS, get_trust_key
 
-PAGE = Path(__file__).parents[3] / "docs" / "trust.md"
 # Settings with a text that lead nowhere: words of a list, and a file that is only read.
 NO_PLACES = {"profile", "layout", "carry_forward", "history", "model_facts", "reasoning_effort"} | {
     "attachments",
@@ -34,23 +33,21 @@ def test_every_setting_with_a_text_names_a_place_or_is_known_to_name_none() -> N
     """Whoever adds one decides which; what names a place is refused from a project's file until somebody says yes."""
     texts = {name for name, kind in get_type_hints(Settings).items() if kind in (str, str | None)}
     # Servers are a table, each with its own place; what a turn may cost is a number.
-    assert texts - {*faults.OWN} == {*FIELDS, *NO_PLACES, *MODELS, *OWN} - {*faults.OWN, "mcp"}
-
-
-@pytest.mark.parametrize("name", [*FIELDS, *MODELS, *OWN, *faults.OWN, "model_facts", "instructions_file"])
-def test_what_may_come_with_somebody_elses_project_is_on_the_page(name: str) -> None:
-    assert f"`{name}`" in PAGE.read_text(encoding="utf-8")
+    assert texts - {*faults.USER_ONLY_SETTINGS} == {*TRUST_FIELDS, *NO_PLACES, *MODELS, *USER_ONLY_SETTINGS} - {
+        *faults.USER_ONLY_SETTINGS,
+        "mcp",
+    }
 
 
 @pytest.mark.parametrize("name", sorted(NO_PLACES))
 def test_what_names_no_place_cannot_be_trusted(name: str) -> None:
     with pytest.raises(LamellaError, match="names no place"):
-        name_place(name, "x")
+        get_trust_key(name, "x")
 
 
 def test_a_list_in_the_working_folder_is_nobodys_own() -> None:
     """Without a home the folder of the user's settings is a relative path, and a project could bring one along."""
-    book = TrustBook(Path("trust.json"))
+    book = TrustFile(Path("trust.json"))
     assert book.read() == ()
     with pytest.raises(LamellaError) as caught:
         book.add("model", "anthropic", since="2026-01-01")

@@ -1,5 +1,9 @@
-"""Artifacts: what people attach, as typed values that know who they are.
+"""Artifacts: typed pieces of context that users attach, with their ids and their rendered blocks.
 
-Enters: text and where it came from. Leaves: frozen artifacts with id, hash and trust, and the block each renders to.
-May not enter: layers, token counts, files. Rendered text is never parsed back.
+- ``model``: the types, and the ids they get.
+- ``kinds``: the registry of kinds, and the constructors.
+- ``blocks``: renders one block per artifact.
+- ``embeds``: finds the images that a note embeds.
+
+The package knows no layers, token counts or files. Lamella never parses rendered text back into artifacts.
 """

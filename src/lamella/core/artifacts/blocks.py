@@ -1,21 +1,21 @@
-"""Blocks: an artifact as the text that stands in a prompt.
+"""Render artifacts as the blocks of text that a prompt contains.
 
-Every block starts with ``<`` and ends with a line break. Two blocks side by side therefore tokenise apart, which is
-what makes counting one block at a time exact (see ``core.budget.counting``).
+Every block starts with ``<`` and ends with a line break. A tokenizer therefore never merges two adjacent blocks, so
+counting one block at a time is exact (see ``core.budget``).
 """
 
 import re
 
-from lamella.core.artifacts.embeds import fold_pasted
-from lamella.core.artifacts.kinds import KINDS, TEXT_KINDS, BlockForm, Embeds
-from lamella.core.artifacts.model import Artifact, Kind
+from lamella.core.artifacts.embeds import replace_pasted_images
+from lamella.core.artifacts.kinds import KINDS, TEXT_KINDS, BlockFormat, EmbedHandling
+from lamella.core.artifacts.model import Artifact, ArtifactKind
 from lamella.core.text.content import escape_line
-from lamella.core.text.outline import build_list
+from lamella.core.text.outline import shorten_list
 
-# Every tag of ours, whether content stands in it or beside it. Whatever ends in ``_context`` is one, too, so that a
-# block of another version cannot be closed either.
-_HEAD = ("title", "path", "url", "id", "lines", "query", "name", "arguments", "made_from")
-_BODY = (
+# Every tag that Lamella writes, whether content is inside it or beside it. ``escape_block_text`` also covers every name
+# that ends in ``_context``, so that content cannot close a block of another version either.
+_HEAD_TAGS = ("title", "path", "url", "id", "lines", "query", "name", "arguments", "made_from")
+_BODY_TAGS = (
     "content",
     "preview",
     "diff",
@@ -27,131 +27,148 @@ _BODY = (
     "standing_wishes",
 )
 _NO_ARGUMENTS = "{}"
-_TOLD = ("handle", "update", "left_out", "tool_call", "project_instructions", "project_memory")
-_TAGS = frozenset((*_HEAD, *_BODY, *_TOLD, *(spec.tag for kind, spec in KINDS.items() if kind in TEXT_KINDS)))
-# What nobody sees: controls, and what Unicode says may be ignored by default. A model reads a tag with these in it.
-_UNSEEN = (
+_OTHER_TAGS = ("handle", "update", "left_out", "tool_call", "project_instructions", "project_memory")
+_OWN_TAGS = frozenset(
+    (*_HEAD_TAGS, *_BODY_TAGS, *_OTHER_TAGS, *(spec.tag for kind, spec in KINDS.items() if kind in TEXT_KINDS))
+)
+# Invisible characters: controls, and those that Unicode marks as ignorable by default. A model still recognises a tag
+# that contains them, so a closing tag must be found in spite of them.
+_INVISIBLE_RANGES = (
     "\\x00-\\x08\\x0e-\\x1f\\x7f-\\x84\\x86-\\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
     "\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
     "\U000e0000-\U000e0fff"
 )
-_INVISIBLE = re.compile(f"[{_UNSEEN}]+")
-# The name is all that counts: what follows it, attributes or a slash, closes as well. Nothing is looked at twice.
-_CLOSER = re.compile(rf"<(?=[\s{_UNSEEN}]*+/[\s{_UNSEEN}]*+([\w:.\-{_UNSEEN}]++))")
+_INVISIBLE = re.compile(f"[{_INVISIBLE_RANGES}]+")
+# Only the tag name is compared: a closing tag with attributes or a slash after the name still closes. The quantifiers
+# are possessive, so no character is scanned twice.
+_CLOSING_TAG = re.compile(rf"<(?=[\s{_INVISIBLE_RANGES}]*+/[\s{_INVISIBLE_RANGES}]*+([\w:.\-{_INVISIBLE_RANGES}]++))")
 
 
-def neutralise(text: str) -> str:
-    r"""Text as it may stand inside a block: a closing tag of ours becomes ``<\/tag>``.
+def escape_block_text(text: str) -> str:
+    r"""Escape text for use inside a block: a closing tag of Lamella becomes ``<\/tag>``.
 
-    One backslash keeps it readable for people and models, and the block cannot be broken out of.
+    One backslash keeps the text readable for people and models. The text can no longer close the block around it.
     """
     if "<" not in text:
         return text
-    return _CLOSER.sub(_break, text)
+    return _CLOSING_TAG.sub(_escape_closing_tag, text)
 
 
-def _break(closer: re.Match[str]) -> str:
-    name = _INVISIBLE.sub("", closer[1]).casefold()
-    return "<\\" if name in _TAGS or name.endswith("_context") else "<"
+def _escape_closing_tag(match: re.Match[str]) -> str:
+    name = _INVISIBLE.sub("", match[1]).casefold()
+    return "<\\" if name in _OWN_TAGS or name.endswith("_context") else "<"
 
 
-def render_block(artifact: Artifact, *, kind: Kind | None = None) -> str:
-    """The artifact in full."""
-    form = KINDS[artifact.kind].block
-    if form is BlockForm.TOOL:
-        return render_tool(artifact)
-    if form is BlockForm.EXPANDS:
-        return _wrap(artifact, kind, [f"<left_out>\n{neutralise(shown_text(artifact))}\n</left_out>"])
-    return _wrap(artifact, kind, [f"<content>\n{neutralise(shown_text(artifact))}\n</content>"])
+def render_block(artifact: Artifact, *, kind: ArtifactKind | None = None) -> str:
+    """Render the full text of the artifact, under the tag of ``kind`` if given."""
+    form = KINDS[artifact.kind].block_format
+    if form is BlockFormat.TOOL:
+        return render_tool_result(artifact)
+    if form is BlockFormat.EXPANDS:
+        return _wrap(artifact, kind, [f"<left_out>\n{escape_block_text(text_for_model(artifact))}\n</left_out>"])
+    return _wrap(artifact, kind, [f"<content>\n{escape_block_text(text_for_model(artifact))}\n</content>"])
 
 
-def shown_text(artifact: Artifact) -> str:
-    """The text as models read it: no picture rides in it as letters, and a list of what is left out is short."""
-    if KINDS[artifact.kind].block is BlockForm.EXPANDS:
-        return build_list(artifact.text)
-    if "data:image/" not in artifact.text or KINDS[artifact.kind].embeds is Embeds.NONE:
+def text_for_model(artifact: Artifact) -> str:
+    """Return the text that the model reads.
+
+    Images pasted as base64 are replaced by a short note. The list of files that a folder or tag could not include is
+    shortened.
+    """
+    if KINDS[artifact.kind].block_format is BlockFormat.EXPANDS:
+        return shorten_list(artifact.text)
+    if "data:image/" not in artifact.text or KINDS[artifact.kind].embed_handling is EmbedHandling.NONE:
         return artifact.text
-    return fold_pasted(artifact.text)
+    return replace_pasted_images(artifact.text)
 
 
-def render_preview(artifact: Artifact, outline: str, *, kind: Kind | None = None) -> str:
-    """The artifact as its outline, with the way back to the whole."""
-    way_back = f"[This is a preview. Attach {_way_back(artifact)} again for the whole text.]"
-    return _wrap(artifact, kind, [f"<preview>\n{neutralise(outline)}\n{way_back}\n</preview>"])
+def render_preview(artifact: Artifact, outline: str, *, kind: ArtifactKind | None = None) -> str:
+    """Render the outline of the artifact with a note that says how to get the full text."""
+    way_back = f"[This is a preview. Attach {_name_to_reattach(artifact)} again for the whole text.]"
+    return _wrap(artifact, kind, [f"<preview>\n{escape_block_text(outline)}\n{way_back}\n</preview>"])
 
 
-def render_condensed(artifact: Artifact, condensed: str, *, kind: Kind | None = None) -> str:
-    """The artifact as a model's summary of it, with the way back to the whole."""
-    name = _way_back(artifact)
+def render_summary(artifact: Artifact, summary: str, *, kind: ArtifactKind | None = None) -> str:
+    """Render a model-written summary of the artifact with a note that says how to get the full text."""
+    name = _name_to_reattach(artifact)
     way_back = (
         f"[A summary of {len(artifact.text):,} characters. Attach {name} with less beside it for the whole text.]"
     )
-    if KINDS[artifact.kind].block is BlockForm.TOOL:
-        return _wrap_call(artifact, f"<summary>\n{neutralise(condensed)}\n</summary>")
-    return _wrap(artifact, kind, [f"<summary>\n{neutralise(condensed)}\n{way_back}\n</summary>"])
+    if KINDS[artifact.kind].block_format is BlockFormat.TOOL:
+        return _wrap_call(artifact, f"<summary>\n{escape_block_text(summary)}\n</summary>")
+    return _wrap(artifact, kind, [f"<summary>\n{escape_block_text(summary)}\n{way_back}\n</summary>"])
 
 
 def render_handle(artifact: Artifact) -> str:
-    """One line in place of the artifact: what it is, how long, and the way back."""
+    """Render one line that names the artifact, its length and how to get its text."""
     name, title = escape_line(artifact.id), escape_line(artifact.title)
     return (
         f"<handle>{name}: {title}, {len(artifact.text):,} characters, is left out. "
-        f"Attach {_way_back(artifact)} again for its text.</handle>\n"
+        f"Attach {_name_to_reattach(artifact)} again for its text.</handle>\n"
     )
 
 
-def render_listed(artifact: Artifact, *, told: str = "") -> str:
-    """The same as one line of a list that says for all of them what they are, and what is ``told`` of this one."""
+def render_list_line(artifact: Artifact, *, suffix: str = "") -> str:
+    """Render the artifact as one line of a list, followed by ``suffix``.
+
+    The list itself explains what its lines are, so that no line repeats it.
+    """
     name, title = escape_line(artifact.id), escape_line(artifact.title)
     called = "" if title in name else f" ({title})"
-    return f"- {name}{called}{told}\n"
+    return f"- {name}{called}{suffix}\n"
 
 
-def _way_back(artifact: Artifact) -> str:
-    """What has to be attached to have the text again: of a part of a file, the file."""
-    whole = artifact.source.path if KINDS[artifact.kind].part else None
+def _name_to_reattach(artifact: Artifact) -> str:
+    """Return the name to attach to get the text again; for a part of a file this is the file."""
+    whole = artifact.source.path if KINDS[artifact.kind].is_file_part else None
     return escape_line(whole or artifact.id)
 
 
-def render_unseen(picture: Artifact) -> str:
-    """A picture as a line of words, for models that do not see."""
+def render_image_as_text(picture: Artifact) -> str:
+    """Render an image as a line of text for models without vision."""
     sizes = [f", {image.width} by {image.height} pixels" for image in picture.images if image.width and image.height]
     return f"[Picture: {escape_line(picture.title)}{''.join(sizes[:1])}. You cannot see it: say so if it matters.]\n"
 
 
-def render_refused(picture: Artifact, why: str) -> str:
-    """A picture as a line of words, for a model that sees and does not take this one."""
+def render_rejected_image(picture: Artifact, reason: str) -> str:
+    """Render an image as a line of text for a model with vision that does not accept this image."""
     title = escape_line(picture.title)
-    return f"[Picture: {title}. It is not sent: {escape_line(why)}. You cannot see it: say so if it matters.]\n"
+    return f"[Picture: {title}. It is not sent: {escape_line(reason)}. You cannot see it: say so if it matters.]\n"
 
 
 def render_update(artifact: Artifact, *, diff: str | None) -> str:
-    """The artifact's new text, or how it differs from the copy above, marked as replacing that copy."""
+    """Render the new text of the artifact, or its ``diff``, marked as replacing the copy above."""
     if diff is None:
-        body = f"<content>\n{neutralise(shown_text(artifact))}\n</content>"
+        body = f"<content>\n{escape_block_text(text_for_model(artifact))}\n</content>"
         return _wrap(artifact, None, ["<update>This text replaces the copy above.</update>", body])
-    body = f"<diff>\n{neutralise(diff)}\n</diff>"
+    body = f"<diff>\n{escape_block_text(diff)}\n</diff>"
     return _wrap(artifact, None, ["<update>The copy above, changed by this diff, is the text now.</update>", body])
 
 
-def render_tool(artifact: Artifact) -> str:
-    """A tool's call and its output, together, and little more than plain text would take."""
-    return _wrap_call(artifact, neutralise(artifact.text))
+def render_tool_result(artifact: Artifact) -> str:
+    """Render a tool call together with its output.
+
+    The block has no head lines, so it takes little more than plain text would.
+    """
+    return _wrap_call(artifact, escape_block_text(artifact.text))
 
 
 def render_tool_stub(artifact: Artifact) -> str:
-    """A tool's call without its output: the call is the way back."""
+    """Render a tool call without its output; the model can repeat the call to get the output."""
     size, name = f"{len(artifact.text):,} characters", escape_line(artifact.id)
     return _wrap_call(artifact, f"<left_out>{size} of output. Make the call again, or recall {name}.</left_out>")
 
 
 def render_call_line(artifact: Artifact) -> str:
-    """The same in no more than a line, for prompts that are read again and again: recall finds the rest by the call."""
+    """Render a tool call in a single line, for prompts that are sent again and again.
+
+    Recall finds the output by the call.
+    """
     return f"<call {render_call(artifact)}>\n"
 
 
 def render_call(artifact: Artifact) -> str:
-    """The call that a tool's output came of, as it is written in code."""
+    """Render the call that produced a tool output, written like a function call in code."""
     arguments = artifact.source.arguments or _NO_ARGUMENTS
     return f"{escape_line(artifact.source.tool or '')}({escape_line(arguments if arguments != _NO_ARGUMENTS else '')})"
 
@@ -160,22 +177,26 @@ def _wrap_call(artifact: Artifact, body: str) -> str:
     return f"<tool_result>{render_call(artifact)}\n{body}\n</tool_result>\n"
 
 
-def _wrap(artifact: Artifact, kind: Kind | None, body: list[str]) -> str:
+def _wrap(artifact: Artifact, kind: ArtifactKind | None, body: list[str]) -> str:
     spec = KINDS[kind or artifact.kind]
-    lines = [f"<{spec.tag}>", *_head(artifact, spec.block), *body, f"</{spec.tag}>", ""]
+    lines = [f"<{spec.tag}>", *_head_lines(artifact, spec.block_format), *body, f"</{spec.tag}>", ""]
     return "\n".join(lines)
 
 
-def _head(artifact: Artifact, form: BlockForm) -> list[str]:
+def _head_lines(artifact: Artifact, block_format: BlockFormat) -> list[str]:
     source = artifact.source
-    head = [] if form is BlockForm.BARE and not artifact.title else [f"<title>{escape_line(artifact.title)}</title>"]
-    # Its path is no place to look: what it tells how to do stands in its title.
-    if source.path is not None and form is not BlockForm.NAMED:
+    head = (
+        []
+        if block_format is BlockFormat.BARE and not artifact.title
+        else [f"<title>{escape_line(artifact.title)}</title>"]
+    )
+    # The path of an instruction is its name, not a file to look at, and the title already shows that name.
+    if source.path is not None and block_format is not BlockFormat.NAMED:
         head.append(f"<path>{escape_line(source.path)}</path>")
     if source.url is not None:
         head.append(f"<url>{escape_line(source.url)}</url>")
     if artifact.id not in (source.path, source.url):
-        # A reference line names the id; a block whose place is not its id says it, so that the two can be matched.
+        # Reference lines name the id. If it is neither the path nor the URL, the block must show it to be matched.
         head.append(f"<id>{escape_line(artifact.id)}</id>")
     if source.lines is not None:
         head.append(f"<lines>{source.lines[0]}-{source.lines[1]}</lines>")

@@ -1,16 +1,28 @@
-"""The registry of kinds: one row per kind says everything that follows from being of that kind.
+"""The registry of artifact kinds, and the constructors of artifacts.
 
-No other table has a kind in it. What a row does not say is as with a file of the vault: named by its path, given or
-read as text, kept under its own kind once its turn is over.
+One ``KindSpec`` per kind defines everything specific to it; no other table lists kinds. The defaults of a row describe
+a file of the vault: its path is its id, its text is given or read from the file, and it keeps its kind after its turn.
+
+``make_artifact``, ``make_image_artifact`` and ``make_tool_result`` normalise and hash the text and derive the id by
+the rule of the kind. Nothing else creates artifacts from input.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from types import MappingProxyType
 
 from msgspec import Struct
 
-from lamella.core.artifacts.ids import (
+from lamella.core.artifacts.embeds import embedded_images
+from lamella.core.artifacts.model import (
+    Artifact,
+    ArtifactId,
+    ArtifactKind,
+    ArtifactSource,
+    AttachmentPolicy,
+    ImageData,
+    ToolDefinition,
+    TrustLevel,
     codebase_id,
     dataview_id,
     folder_id,
@@ -24,11 +36,12 @@ from lamella.core.artifacts.ids import (
     unparsed_id,
     url_id,
 )
-from lamella.core.artifacts.model import Artifact, ArtifactId, Kind, Policy, Source, Trust
+from lamella.core.text.content import canonical_json, encode_text, hash_bytes, hash_text, normalise
+from lamella.errors import ArtifactError
 
 
-class Promotion(StrEnum):
-    """What becomes of an artifact when its turn is over."""
+class LibraryPromotion(StrEnum):
+    """The way an artifact enters the context library after its turn."""
 
     AS_ITSELF = "as_itself"
     AS_NOTE = "as_note"
@@ -36,8 +49,8 @@ class Promotion(StrEnum):
     NEVER = "never"
 
 
-class BlockForm(StrEnum):
-    """How a kind becomes text."""
+class BlockFormat(StrEnum):
+    """The format in which artifacts of a kind are rendered as text."""
 
     LOCATED = "located"
     NAMED = "named"
@@ -47,11 +60,11 @@ class BlockForm(StrEnum):
     EXPANDS = "expands"
 
 
-class Medium(StrEnum):
-    """What has to be read to have an artifact of a kind: each is one reader's work.
+class SourceMedium(StrEnum):
+    """Which reader loads artifacts of a kind.
 
-    A ``file`` is its own text. Folders and tags are looked up in a catalog; a ``query`` is answered by all notes of it,
-    and from a ``codebase`` files are chosen. ``none``: its text always comes with it.
+    The text of a ``file`` is the file itself. Folders and tags are looked up in a catalog. A ``query`` is answered
+    from all notes, and from a ``codebase`` files are chosen. Artifacts with ``none`` always come with their text.
     """
 
     FILE = "file"
@@ -67,8 +80,8 @@ class Medium(StrEnum):
     NONE = "none"
 
 
-class Embeds(StrEnum):
-    """What becomes of pictures that a text embeds: it has none, they stay links, or they are sent with its turn."""
+class EmbedHandling(StrEnum):
+    """The handling of images embedded in a text: there are none, they stay links, or they are sent with the turn."""
 
     NONE = "none"
     LINKED = "linked"
@@ -76,106 +89,407 @@ class Embeds(StrEnum):
 
 
 class KindSpec(Struct, frozen=True, kw_only=True):
-    """What follows from being of a kind.
+    """The properties of one artifact kind.
 
-    ``fields`` are what a transcript may say of it, first what it is found by; ``group`` is its heading in the context
-    line of archives; ``suffixes`` tell a file of that kind by its name; ``templates`` are those that can mean it.
-    ``policy`` is what something new has where nobody gives one: a page changes with every look, and stays as it was.
-    A ``part`` of a file was found for a turn: it lingers, whatever stays attached, and its file is the way back to it.
-    So do instructions, whose way back is their name.
+    - ``fields``: the fields that a transcript may give for an artifact of this kind, the identifying one first.
+    - ``group``: the heading of the kind in the context line of archives.
+    - ``suffixes``: file endings that identify the kind.
+    - ``templates``: template names that can refer to the kind.
+    - ``policy``: the default for new attachments. Web pages change between reads, so they are kept as snapshots.
+    - ``is_file_part``: the artifact is a part of a file that was found for one turn. Lamella keeps it for the number of
+      turns that ``linger`` sets, even if other attachments stay until they are detached. Attaching its file brings
+      it back. Instructions count as parts, too; their name brings them back.
     """
 
-    kind: Kind
+    kind: ArtifactKind
     tag: str
     group: str
-    block: BlockForm = BlockForm.LOCATED
-    id_rule: Callable[[Source, str], ArtifactId] = path_id
+    block_format: BlockFormat = BlockFormat.LOCATED
+    id_rule: Callable[[ArtifactSource, str], ArtifactId] = path_id
     fields: tuple[str, ...] = ("path", "text")
     suffixes: tuple[str, ...] = ()
-    medium: Medium = Medium.FILE
+    medium: SourceMedium = SourceMedium.FILE
     recoverable: bool = True
-    promotion: Promotion = Promotion.AS_ITSELF
-    trust: Trust = Trust.VAULT
-    embeds: Embeds = Embeds.NONE
+    promotion: LibraryPromotion = LibraryPromotion.AS_ITSELF
+    trust: TrustLevel = TrustLevel.VAULT
+    embed_handling: EmbedHandling = EmbedHandling.NONE
     templates: tuple[str, ...] = ()
-    policy: Policy | None = None
-    part: bool = False
+    policy: AttachmentPolicy | None = None
+    is_file_part: bool = False
 
 
-_URL = ("url", "text")
-_SELECTION = ("path", "url", "lines", "text")
+_URL_FIELDS = ("url", "text")
+_SELECTION_FIELDS = ("path", "url", "lines", "text")
 
-# fmt: off
-# Endings by which people know a source file; a name such as @jo.smith or @example.com has none of them.
-_CODE = (
-    ".bash", ".c", ".cfg", ".cpp", ".cs", ".css", ".csv", ".diff", ".go", ".h", ".hpp", ".html", ".ini", ".java",
-    ".js", ".json", ".jsx", ".kt", ".log", ".lua", ".php", ".py", ".rb", ".rs", ".rst", ".scala", ".sh", ".sql",
-    ".swift", ".tex", ".toml", ".ts", ".tsv", ".tsx", ".xml", ".yaml", ".yml",
+# Endings that people know as source files. A mention such as @jo.smith or @example.com has none of them.
+_CODE_SUFFIXES = (
+    ".bash",
+    ".c",
+    ".cfg",
+    ".cpp",
+    ".cs",
+    ".css",
+    ".csv",
+    ".diff",
+    ".go",
+    ".h",
+    ".hpp",
+    ".html",
+    ".ini",
+    ".java",
+    ".js",
+    ".json",
+    ".jsx",
+    ".kt",
+    ".log",
+    ".lua",
+    ".php",
+    ".py",
+    ".rb",
+    ".rs",
+    ".rst",
+    ".scala",
+    ".sh",
+    ".sql",
+    ".swift",
+    ".tex",
+    ".toml",
+    ".ts",
+    ".tsv",
+    ".tsx",
+    ".xml",
+    ".yaml",
+    ".yml",
 )
 
-# In the order in which archives name their groups.
-_ROWS = (
-    KindSpec(kind=Kind.NOTE, tag="note_context", group="Notes", suffixes=(".md", ".markdown", ".txt"),
-             embeds=Embeds.LINKED, templates=("note",)),
-    KindSpec(kind=Kind.ACTIVE_NOTE, tag="active_note", group="Notes", promotion=Promotion.AS_NOTE,
-             fields=("path", "text", "images"), embeds=Embeds.SENT, templates=("active_note", "note")),
-    KindSpec(kind=Kind.PDF, tag="pdf_context", group="Files", suffixes=(".pdf",), medium=Medium.PDF),
-    KindSpec(kind=Kind.OFFICE, tag="office_context", group="Files", medium=Medium.OFFICE,
-             suffixes=(".docx", ".docm", ".xlsx", ".xlsm", ".xls", ".ods", ".pptx", ".pptm")),
-    KindSpec(kind=Kind.CANVAS, tag="canvas_context", group="Files", suffixes=(".canvas",)),
-    KindSpec(kind=Kind.CODE, tag="code_context", group="Files", suffixes=_CODE),
-    KindSpec(kind=Kind.CODEBASE, tag="codebase_context", group="Codebases",
-             id_rule=codebase_id, fields=("path", "query", "text"), medium=Medium.CODEBASE),
-    KindSpec(kind=Kind.URL, tag="url_content", group="URLs",
-             id_rule=url_id, fields=_URL, medium=Medium.PAGE, trust=Trust.WEB, policy=Policy.SNAPSHOT),
-    KindSpec(kind=Kind.YOUTUBE, tag="youtube_video_context", group="URLs",
-             id_rule=url_id, fields=_URL, medium=Medium.VIDEO, trust=Trust.WEB, policy=Policy.SNAPSHOT),
-    KindSpec(kind=Kind.WEB_TAB, tag="web_tab_context", group="Web Tabs",
-             id_rule=url_id, fields=_URL, medium=Medium.PAGE, trust=Trust.WEB, policy=Policy.SNAPSHOT),
-    KindSpec(kind=Kind.DATAVIEW, tag="dataview_context", group="Queries",
-             id_rule=dataview_id, fields=("path", "query", "text"), medium=Medium.QUERY),
-    KindSpec(kind=Kind.SELECTED_TEXT, tag="selected_text", group="Selections", id_rule=selection_id, fields=_SELECTION,
-             medium=Medium.NONE, recoverable=False, trust=Trust.USER, templates=("selection",)),
-    KindSpec(kind=Kind.WEB_SELECTION, tag="web_selected_text", group="Selections", id_rule=selection_id,
-             fields=_SELECTION, medium=Medium.NONE, recoverable=False, trust=Trust.WEB, templates=("selection",)),
-    KindSpec(kind=Kind.PASSAGE, tag="passage_context", group="Passages", id_rule=passage_id,
-             fields=("path", "place", "text"), medium=Medium.NONE, embeds=Embeds.LINKED, part=True),
-    # How to do something, given when it is asked for: it lingers, and whoever asks for it again brings it again.
-    KindSpec(kind=Kind.INSTRUCTION, tag="instruction_context", group="Instructions", block=BlockForm.NAMED,
-             id_rule=instruction_id, medium=Medium.NONE, trust=Trust.USER, part=True),
-    KindSpec(kind=Kind.TOOL, tag="tool_result", group="Tools", block=BlockForm.TOOL, id_rule=tool_id, fields=(),
-             medium=Medium.NONE, promotion=Promotion.NEVER, trust=Trust.TOOL),
-    KindSpec(kind=Kind.IMAGE, tag="image", group="Images", block=BlockForm.IMAGE_PART, id_rule=image_id,
-             fields=("path", "url", "data", "media_type"), suffixes=(".png", ".jpg", ".jpeg", ".gif", ".webp"),
-             medium=Medium.PICTURE, recoverable=False, promotion=Promotion.NEVER, trust=Trust.USER),
-    KindSpec(kind=Kind.UNKNOWN, tag="unparsed_context", group="Blocks", block=BlockForm.BARE, id_rule=unparsed_id,
-             fields=("text",), medium=Medium.NONE, recoverable=False, trust=Trust.USER),
-    KindSpec(kind=Kind.TAG, tag="tag_context", group="Tags", block=BlockForm.EXPANDS, id_rule=tag_id,
-             fields=("tag", "text"), medium=Medium.TAG, promotion=Promotion.NOTE_BY_NOTE),
-    KindSpec(kind=Kind.FOLDER, tag="folder_context", group="Folders", block=BlockForm.EXPANDS, id_rule=folder_id,
-             medium=Medium.FOLDER, promotion=Promotion.NOTE_BY_NOTE),
+# Archives list their groups in this order.
+_KIND_SPECS = (
+    KindSpec(
+        kind=ArtifactKind.NOTE,
+        tag="note_context",
+        group="Notes",
+        suffixes=(".md", ".markdown", ".txt"),
+        embed_handling=EmbedHandling.LINKED,
+        templates=("note",),
+    ),
+    KindSpec(
+        kind=ArtifactKind.ACTIVE_NOTE,
+        tag="active_note",
+        group="Notes",
+        promotion=LibraryPromotion.AS_NOTE,
+        fields=("path", "text", "images"),
+        embed_handling=EmbedHandling.SENT,
+        templates=("active_note", "note"),
+    ),
+    KindSpec(kind=ArtifactKind.PDF, tag="pdf_context", group="Files", suffixes=(".pdf",), medium=SourceMedium.PDF),
+    KindSpec(
+        kind=ArtifactKind.OFFICE,
+        tag="office_context",
+        group="Files",
+        medium=SourceMedium.OFFICE,
+        suffixes=(".docx", ".docm", ".xlsx", ".xlsm", ".xls", ".ods", ".pptx", ".pptm"),
+    ),
+    KindSpec(kind=ArtifactKind.CANVAS, tag="canvas_context", group="Files", suffixes=(".canvas",)),
+    KindSpec(kind=ArtifactKind.CODE, tag="code_context", group="Files", suffixes=_CODE_SUFFIXES),
+    KindSpec(
+        kind=ArtifactKind.CODEBASE,
+        tag="codebase_context",
+        group="Codebases",
+        id_rule=codebase_id,
+        fields=("path", "query", "text"),
+        medium=SourceMedium.CODEBASE,
+    ),
+    KindSpec(
+        kind=ArtifactKind.URL,
+        tag="url_content",
+        group="URLs",
+        id_rule=url_id,
+        fields=_URL_FIELDS,
+        medium=SourceMedium.PAGE,
+        trust=TrustLevel.WEB,
+        policy=AttachmentPolicy.SNAPSHOT,
+    ),
+    KindSpec(
+        kind=ArtifactKind.YOUTUBE,
+        tag="youtube_video_context",
+        group="URLs",
+        id_rule=url_id,
+        fields=_URL_FIELDS,
+        medium=SourceMedium.VIDEO,
+        trust=TrustLevel.WEB,
+        policy=AttachmentPolicy.SNAPSHOT,
+    ),
+    KindSpec(
+        kind=ArtifactKind.WEB_TAB,
+        tag="web_tab_context",
+        group="Web Tabs",
+        id_rule=url_id,
+        fields=_URL_FIELDS,
+        medium=SourceMedium.PAGE,
+        trust=TrustLevel.WEB,
+        policy=AttachmentPolicy.SNAPSHOT,
+    ),
+    KindSpec(
+        kind=ArtifactKind.DATAVIEW,
+        tag="dataview_context",
+        group="Queries",
+        id_rule=dataview_id,
+        fields=("path", "query", "text"),
+        medium=SourceMedium.QUERY,
+    ),
+    KindSpec(
+        kind=ArtifactKind.SELECTED_TEXT,
+        tag="selected_text",
+        group="Selections",
+        id_rule=selection_id,
+        fields=_SELECTION_FIELDS,
+        medium=SourceMedium.NONE,
+        recoverable=False,
+        trust=TrustLevel.USER,
+        templates=("selection",),
+    ),
+    KindSpec(
+        kind=ArtifactKind.WEB_SELECTION,
+        tag="web_selected_text",
+        group="Selections",
+        id_rule=selection_id,
+        fields=_SELECTION_FIELDS,
+        medium=SourceMedium.NONE,
+        recoverable=False,
+        trust=TrustLevel.WEB,
+        templates=("selection",),
+    ),
+    KindSpec(
+        kind=ArtifactKind.PASSAGE,
+        tag="passage_context",
+        group="Passages",
+        id_rule=passage_id,
+        fields=("path", "place", "text"),
+        medium=SourceMedium.NONE,
+        embed_handling=EmbedHandling.LINKED,
+        is_file_part=True,
+    ),
+    # Directions for a task, sent when they are asked for. They stay for some turns only, and asking again sends them
+    # again.
+    KindSpec(
+        kind=ArtifactKind.INSTRUCTION,
+        tag="instruction_context",
+        group="Instructions",
+        block_format=BlockFormat.NAMED,
+        id_rule=instruction_id,
+        medium=SourceMedium.NONE,
+        trust=TrustLevel.USER,
+        is_file_part=True,
+    ),
+    KindSpec(
+        kind=ArtifactKind.TOOL,
+        tag="tool_result",
+        group="Tools",
+        block_format=BlockFormat.TOOL,
+        id_rule=tool_id,
+        fields=(),
+        medium=SourceMedium.NONE,
+        promotion=LibraryPromotion.NEVER,
+        trust=TrustLevel.TOOL,
+    ),
+    KindSpec(
+        kind=ArtifactKind.IMAGE,
+        tag="image",
+        group="Images",
+        block_format=BlockFormat.IMAGE_PART,
+        id_rule=image_id,
+        fields=("path", "url", "data", "media_type"),
+        suffixes=(".png", ".jpg", ".jpeg", ".gif", ".webp"),
+        medium=SourceMedium.PICTURE,
+        recoverable=False,
+        promotion=LibraryPromotion.NEVER,
+        trust=TrustLevel.USER,
+    ),
+    KindSpec(
+        kind=ArtifactKind.UNKNOWN,
+        tag="unparsed_context",
+        group="Blocks",
+        block_format=BlockFormat.BARE,
+        id_rule=unparsed_id,
+        fields=("text",),
+        medium=SourceMedium.NONE,
+        recoverable=False,
+        trust=TrustLevel.USER,
+    ),
+    KindSpec(
+        kind=ArtifactKind.TAG,
+        tag="tag_context",
+        group="Tags",
+        block_format=BlockFormat.EXPANDS,
+        id_rule=tag_id,
+        fields=("tag", "text"),
+        medium=SourceMedium.TAG,
+        promotion=LibraryPromotion.NOTE_BY_NOTE,
+    ),
+    KindSpec(
+        kind=ArtifactKind.FOLDER,
+        tag="folder_context",
+        group="Folders",
+        block_format=BlockFormat.EXPANDS,
+        id_rule=folder_id,
+        medium=SourceMedium.FOLDER,
+        promotion=LibraryPromotion.NOTE_BY_NOTE,
+    ),
 )
-# fmt: on
 
-KINDS: Mapping[Kind, KindSpec] = MappingProxyType({spec.kind: spec for spec in _ROWS})
-# Those whose artifacts have a text of their own, and with it a block.
-TEXT_KINDS = frozenset(spec.kind for spec in _ROWS if spec.block not in (BlockForm.EXPANDS, BlockForm.IMAGE_PART))
-# Those of blocks that nobody could read.
-UNPARSED_KINDS = frozenset(spec.kind for spec in _ROWS if spec.block is BlockForm.BARE)
-
-# What something of a kind is once its turn is over: the active note is active only then, and a note after it.
-LATER_KIND: Mapping[Kind, Kind] = MappingProxyType(
-    {kind: Kind.NOTE if spec.promotion is Promotion.AS_NOTE else kind for kind, spec in KINDS.items()}
+KINDS: Mapping[ArtifactKind, KindSpec] = MappingProxyType({spec.kind: spec for spec in _KIND_SPECS})
+# Kinds whose artifacts have a text of their own, and therefore a block.
+TEXT_KINDS = frozenset(
+    spec.kind for spec in _KIND_SPECS if spec.block_format not in (BlockFormat.EXPANDS, BlockFormat.IMAGE_PART)
 )
-_SUFFIXES: Mapping[str, Kind] = MappingProxyType({suffix: spec.kind for spec in _ROWS for suffix in spec.suffixes})
+# Kinds of blocks that could not be parsed.
+UNPARSED_KINDS = frozenset(spec.kind for spec in _KIND_SPECS if spec.block_format is BlockFormat.BARE)
+
+# The kind of an artifact after its turn: the active note is active only in its turn and a note afterwards.
+LIBRARY_KIND: Mapping[ArtifactKind, ArtifactKind] = MappingProxyType(
+    {kind: ArtifactKind.NOTE if spec.promotion is LibraryPromotion.AS_NOTE else kind for kind, spec in KINDS.items()}
+)
+_KIND_BY_SUFFIX: Mapping[str, ArtifactKind] = MappingProxyType(
+    {suffix: spec.kind for spec in _KIND_SPECS for suffix in spec.suffixes}
+)
 
 
-def promotes(artifact: Artifact) -> bool:
-    """Whether the artifact goes into the library once its turn is over."""
-    return KINDS[artifact.kind].promotion is not Promotion.NEVER
+def goes_to_library(artifact: Artifact) -> bool:
+    """Return whether the artifact goes into the context library after its turn."""
+    return KINDS[artifact.kind].promotion is not LibraryPromotion.NEVER
 
 
-def kind_of_file(name: str) -> Kind | None:
-    """The kind that a file's name says it is, by its ending; none where that says nothing."""
+def kind_of_file(name: str) -> ArtifactKind | None:
+    """Return the kind that the ending of a file name implies, or None if it implies none."""
     stem, dot, ending = name.rstrip("/").rsplit("/", 1)[-1].rpartition(".")
-    return _SUFFIXES.get(f".{ending.lower()}") if dot and stem else None
+    return _KIND_BY_SUFFIX.get(f".{ending.lower()}") if dot and stem else None
+
+
+# Constructors of artifacts.
+
+
+def make_artifact(
+    kind: ArtifactKind,
+    *,
+    text: str,
+    source: ArtifactSource,
+    title: str = "",
+    policy: AttachmentPolicy | None = None,
+    images: Sequence[ImageData] = (),
+) -> Artifact:
+    """Build an artifact of any kind that has a text of its own.
+
+    Raises ``ArtifactError`` for other kinds, and if the source lacks what the id is made from.
+    """
+    spec = KINDS[kind]
+    if kind not in TEXT_KINDS:
+        raise ArtifactError(
+            f"A {kind} is not a text.",
+            hint="Expand a folder or tag to its notes; make an image with `Image`.",
+        )
+    _validate_encoding(title, source)
+    text = normalise(text)
+    return Artifact(
+        id=spec.id_rule(source, text),
+        kind=kind,
+        title=title or default_title(source),
+        text=text,
+        hash=hash_text(text),
+        source=source,
+        recoverable=spec.recoverable,
+        trust=spec.trust,
+        policy=policy,
+        images=tuple(images),
+        has_images=spec.embed_handling is not EmbedHandling.NONE
+        and (bool(images) or ("![" in text and bool(embedded_images(text)))),
+    )
+
+
+def make_image_artifact(
+    image: ImageData, *, title: str = "", path: str | None = None, url: str | None = None
+) -> Artifact:
+    """Build the artifact of a directly attached image; its id is the hash of its bytes."""
+    source = ArtifactSource(path=path, url=url)
+    _validate_encoding(title, source)
+    return Artifact(
+        id=KINDS[ArtifactKind.IMAGE].id_rule(source, image.hash),
+        kind=ArtifactKind.IMAGE,
+        title=title or default_title(source) or "image",
+        text="",
+        hash=image.hash,
+        source=source,
+        recoverable=False,
+        trust=KINDS[ArtifactKind.IMAGE].trust,
+        images=(image,),
+        has_images=True,
+    )
+
+
+# The prefix of each path in a list of files that were left out.
+LIST_MARKER = "- "
+
+
+def make_omission_list(kind: ArtifactKind, *, name: str, text: str) -> Artifact:
+    """Build the artifact that lists the notes of a folder or tag that did not fit.
+
+    ``text`` has one line that says so, then one path per line.
+    """
+    spec = KINDS[kind]
+    source = ArtifactSource(path=name) if spec.fields[0] == "path" else ArtifactSource(query=name)
+    _validate_encoding("", source)
+    text = normalise(text)
+    return Artifact(
+        id=spec.id_rule(source, text),
+        kind=kind,
+        title=name,
+        text=text,
+        hash=hash_text(text),
+        # Lamella added it while expanding the folder or tag, as it added the notes; ``via`` records that.
+        source=ArtifactSource(path=source.path, query=source.query, via=f"{kind}:{name}"),
+        recoverable=spec.recoverable,
+        trust=spec.trust,
+    )
+
+
+def make_tool_result(name: str, *, arguments: Mapping[str, object], output: str) -> Artifact:
+    """Build one artifact from a tool call and its output, so that neither can be lost without the other."""
+    _validate_tool_name(name)
+    source = ArtifactSource(tool=name, arguments=canonical_json(arguments))
+    return make_artifact(ArtifactKind.TOOL, text=output, source=source, title=name)
+
+
+def make_tool_definition(name: str, *, description: str, parameters: Mapping[str, object]) -> ToolDefinition:
+    """Build a tool definition whose schema is serialised so that equal schemas give equal bytes."""
+    _validate_tool_name(name)
+    definition = ToolDefinition(name=name, description=description, parameters=canonical_json(parameters))
+    encode_text(definition.name + definition.description + definition.parameters)
+    return definition
+
+
+def make_image_data(data: bytes, *, media_type: str, width: int, height: int) -> ImageData:
+    """Build the image data with the hash of its bytes."""
+    return ImageData(media_type=media_type, data=data, width=width, height=height, hash=hash_bytes(data))
+
+
+def _validate_tool_name(name: str) -> None:
+    if not name.strip():
+        raise ArtifactError("A tool has no name.", hint="Give it the `name` that the model calls it by.")
+
+
+def _validate_encoding(title: str, source: ArtifactSource) -> None:
+    """Check that the title and all source fields can be encoded as UTF-8.
+
+    They are sent, too. Without this check the error would only appear when their tokens are counted.
+    """
+    for name in (title, source.path, source.url, source.query, source.tool, source.arguments, source.place):
+        if name:
+            encode_text(name)
+
+
+def default_title(source: ArtifactSource) -> str:
+    """Return the file name without its ending, else the URL, else an empty string."""
+    if source.path:
+        name = source.path.rstrip("/").rsplit("/", 1)[-1]
+        stem, dot, _ = name.rpartition(".")
+        return stem if dot and stem else name
+    return source.url or ""

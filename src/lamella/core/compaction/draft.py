@@ -1,149 +1,165 @@
-"""The draft: a request that is not sent yet, with what it weighs, on its way to becoming smaller."""
+"""The draft of a request during compaction: prompt state, next turn, and the prompt they give."""
 
 from functools import cached_property
 from typing import NamedTuple
 
 from msgspec import Struct
 
-from lamella.core.budget.counting import Measure
-from lamella.core.compaction.rules import ChainRules
-from lamella.core.compaction.stages import Stage
-from lamella.core.log.receipt import Step
+from lamella.core.budget import Tokenizer
+from lamella.core.compaction.rules import CompactionConfig, StageMessages
+from lamella.core.log.receipts import CompactionStep
 from lamella.core.log.turn import Turn
-from lamella.core.prompt.advance import Planner, advance, waiting
-from lamella.core.prompt.layers.strip import Exchange
+from lamella.core.prompt.advance import LayoutPlanner, advance, pending_prompt
+from lamella.core.prompt.layers.history import HistoryTurn
 from lamella.core.prompt.prompt import Prompt
-from lamella.core.prompt.receipts import apply_step, fold_for_receipt, keep_before, settle
-from lamella.core.prompt.state import State
+from lamella.core.prompt.receipts import apply_step, fold_for_receipt, recompute_positions, state_before_range
+from lamella.core.prompt.state import PromptState
 from lamella.core.values import replace
 
 
-class Stretch(NamedTuple):
-    """The part of a conversation that may shrink: from the turn of an index to another, with all where none is named.
+class TurnRange(NamedTuple):
+    """The range of turns from which compaction may remove something, by turn index, both ends included.
 
-    Where it begins with the message ``since``, every byte before that stays as it was sent.
+    ``last`` None means no upper end. If ``since_message`` names a message, every byte before that message stays as it
+    was sent.
     """
 
     first: int = 0
     last: int | None = None
-    since: str = ""
+    since_message: str = ""
 
-    def holds(self, number: int) -> bool:
-        """Whether a turn is in it, by how many were asked before it."""
+    def contains_turn(self, number: int) -> bool:
+        """Return whether a turn is in the range; ``number`` is how many turns were asked before it."""
         return self.first <= number and (self.last is None or number <= self.last)
 
 
-WHOLE = Stretch()
+ALL_TURNS = TurnRange()
 
 
-class Draft(Struct, frozen=True, kw_only=True, dict=True):
-    """A state and the turn that is to be asked in it, with its prompt. ``goal`` is the size to come down to, in tokens.
+class PromptDraft(Struct, frozen=True, kw_only=True, dict=True):
+    """A prompt state and the turn to be sent next, with the prompt that they give.
 
-    ``stages`` are those that are done, with their messages as the whole log has them; ``current`` are the messages of
-    the one that is being worked on, none where work has no stages. As a last ``resort`` nothing that was said or
-    attached before is spared: otherwise a question could not be asked at all. Where a turn is ``stuck``, the results
-    that the model works with now are not spared either: it could not go on. Only what is in the ``span`` may go.
+    Attributes:
+        goal_tokens: The token count that the request is to be reduced to.
+        stages: The completed stages, each with all its messages, including those that were already removed.
+        current_stage_ids: The messages of the current stage; None if the conversation has no stages.
+        is_last_resort: Whether earlier messages and attachments lose their protection, because the question could not
+            be sent otherwise.
+        is_turn_stuck: Whether the results that the model works with now lose their protection too, because the turn
+            could not continue otherwise.
+        turn_range: Only turns in this range may be shortened or removed.
     """
 
-    state: State
+    state: PromptState
     turn: Turn
-    chain: ChainRules
-    measure: Measure
-    place: Planner
+    config: CompactionConfig
+    tokenizer: Tokenizer
+    plan_layout: LayoutPlanner
     window: int
     prompt: Prompt
-    goal: int
-    stages: tuple[Stage, ...] = ()
-    current: frozenset[str] | None = None
-    resort: bool = False
-    stuck: bool = False
-    span: Stretch = WHOLE
+    goal_tokens: int
+    stages: tuple[StageMessages, ...] = ()
+    current_stage_ids: frozenset[str] | None = None
+    is_last_resort: bool = False
+    is_turn_stuck: bool = False
+    turn_range: TurnRange = ALL_TURNS
 
     @property
     def tokens(self) -> int:
         return self.prompt.total
 
     @property
-    def excess(self) -> int:
-        return self.prompt.total - self.goal
+    def excess_tokens(self) -> int:
+        return self.prompt.total - self.goal_tokens
 
     @cached_property
-    def free(self) -> tuple[Exchange, ...]:
-        """The exchanges that may go: all that are shown but the last, which goes as a last resort only.
+    def removable_turns(self) -> tuple[HistoryTurn, ...]:
+        """Return the turns that may be removed: all shown turns except the last one.
 
-        A turn stays whole where the user pinned what was asked or answered in it.
+        The last turn is included only as a last resort. A turn with a pinned message is never included.
         """
         pinned = self.prompt.pinned
-        talk = self.state.talk
-        shown = talk.exchanges[talk.hidden : None if self.resort else -1]
-        if self.span is not WHOLE:
-            shown = tuple([one for one in shown if self.span.holds(one.number)])
+        history = self.state.history
+        shown = history.turns[history.hidden_turns : None if self.is_last_resort else -1]
+        # Comparing by identity is enough: every draft without a range has the default object.
+        if self.turn_range is not ALL_TURNS:
+            shown = tuple([one for one in shown if self.turn_range.contains_turn(one.turn_index)])
         if not pinned:
             return shown
-        return tuple([one for one in shown if pinned.isdisjoint([said.id for said in one.said])])
+        return tuple([one for one in shown if pinned.isdisjoint([message.id for message in one.messages])])
 
-    def in_stage(self, exchange: Exchange) -> bool:
-        """Whether a turn, or what joined it, is of the stage that is being worked on."""
-        return self.current is not None and any(said.id in self.current for said in exchange.said)
+    def is_in_current_stage(self, turn: HistoryTurn) -> bool:
+        """Return whether a turn, or a reply that was joined to it, belongs to the current stage."""
+        return self.current_stage_ids is not None and any(
+            message.id in self.current_stage_ids for message in turn.messages
+        )
 
     @property
-    def held(self) -> frozenset[str]:
-        """Artifacts attached or dropped now: made smaller in the library, they would free nothing."""
-        attached = (artifact.id for artifact in (*self.turn.results, *self.turn.attached))
+    def current_attachments(self) -> frozenset[str]:
+        """Return the ids that this turn attaches or drops; shortening them in the library would free nothing."""
+        attached = (artifact.id for artifact in (*self.turn.tool_results, *self.turn.attached))
         return frozenset((*attached, *self.turn.drop))
 
 
-def begin_draft(
-    state: State,
+def make_draft(
+    state: PromptState,
     turn: Turn,
     *,
-    chain: ChainRules,
-    measure: Measure,
-    place: Planner,
+    config: CompactionConfig,
+    tokenizer: Tokenizer,
+    plan_layout: LayoutPlanner,
     window: int,
-    goal: int,
-    stages: tuple[Stage, ...] = (),
-    as_is: Prompt | None = None,
-    span: Stretch = WHOLE,
-) -> Draft:
-    """The draft that a compaction starts from: folded, as after any compaction, and nothing taken out yet.
+    goal_tokens: int,
+    stages: tuple[StageMessages, ...] = (),
+    current_prompt: Prompt | None = None,
+    turn_range: TurnRange = ALL_TURNS,
+) -> PromptDraft:
+    """Return the draft that a compaction starts from: folded, with nothing removed yet.
 
-    ``as_is`` is the turn's prompt before that, which may be the folded one already.
+    Every compaction starts a new epoch, so the state is folded first, except with ``turn_range.since``.
+    ``current_prompt`` is the prompt of the turn before folding; it is reused if folding would give the same prompt.
     """
-    if span.since:
-        folded = keep_before(state, span.since)
+    if turn_range.since_message:
+        folded = state_before_range(state, turn_range.since_message)
     else:
-        folded = settle(fold_for_receipt(state, turn.terms, measure), turn.terms, measure)
-    if span.since or as_is is None or not _is_folded(as_is, state):
-        as_is = waiting(advance(folded, turn, place, measure=measure))
-    return Draft(
+        folded = recompute_positions(
+            fold_for_receipt(state, turn.turn_settings, tokenizer), turn.turn_settings, tokenizer
+        )
+    if turn_range.since_message or current_prompt is None or not _is_folded(current_prompt, state):
+        current_prompt = pending_prompt(advance(folded, turn, plan_layout, tokenizer=tokenizer))
+    return PromptDraft(
         state=folded,
         turn=turn,
-        chain=chain,
-        measure=measure,
-        place=place,
+        config=config,
+        tokenizer=tokenizer,
+        plan_layout=plan_layout,
         window=window,
-        prompt=as_is,
-        goal=goal,
+        prompt=current_prompt,
+        goal_tokens=goal_tokens,
         stages=stages,
-        span=span,
+        turn_range=turn_range,
     )
 
 
-def shrink_draft(draft: Draft, step: Step) -> Draft:
-    """The draft without what one step takes out, weighed on the messages that would be sent."""
-    state = apply_step(draft.state, step, draft.measure)
-    if not draft.span.since:
-        state = settle(state, draft.turn.terms, draft.measure)
+def apply_step_to_draft(draft: PromptDraft, step: CompactionStep) -> PromptDraft:
+    """Apply one step to the draft and build its prompt again, so that the token count is exact."""
+    state = apply_step(draft.state, step, draft.tokenizer)
+    if not draft.turn_range.since_message:
+        state = recompute_positions(state, draft.turn.turn_settings, draft.tokenizer)
     turn = draft.turn
+    # The data of workflow stages is part of the system prompt of the turn, not of the state.
     if turn.system is not None and turn.system.workflow_detail:
-        turn = replace(turn, system=turn.system.shorten(step.removed))
-    prompt = waiting(advance(state, turn, draft.place, measure=draft.measure))
+        turn = replace(turn, system=turn.system.with_brief_stages(step.removed))
+    prompt = pending_prompt(advance(state, turn, draft.plan_layout, tokenizer=draft.tokenizer))
     return replace(draft, state=state, turn=turn, prompt=prompt)
 
 
-def _is_folded(as_is: Prompt, state: State) -> bool:
-    """Whether folding first gives the same prompt: its planner folds everything, and no tool is cut to its call."""
-    ended = state.talk.exchanges[state.talk.epoch_start :]
-    folds = as_is.placement.keep == 0 and not as_is.placement.forms
-    return folds and not any(exchange.tools or exchange.rounds for exchange in ended)
+def _is_folded(current_prompt: Prompt, state: PromptState) -> bool:
+    """Return whether folding first would give the same prompt.
+
+    It does if the layout plan folds everything and no turn of this epoch has tool results, which folding would
+    shorten.
+    """
+    ended = state.history.turns[state.history.epoch_start :]
+    folds = current_prompt.layout_plan.keep_messages == 0 and not current_prompt.layout_plan.forms
+    return folds and not any(turn.tool_results or turn.rounds for turn in ended)

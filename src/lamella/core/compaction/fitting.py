@@ -1,4 +1,4 @@
-"""Fitting a turn: asked as it is, or made smaller first; never over the hard threshold."""
+"""Fit a turn into the budget: send it as it is, or compact first to stay below the hard threshold."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import partial
@@ -6,164 +6,187 @@ from itertools import accumulate
 
 from msgspec import Struct
 
-from lamella.core.artifacts.model import Artifact, Kind
-from lamella.core.budget.counting import Measure
-from lamella.core.budget.thresholds import Budget, is_over, must_shrink
-from lamella.core.compaction.asking import Summaries, SummaryNeed
-from lamella.core.compaction.certificate import WISHES_SHARE
+from lamella.core.artifacts.model import Artifact, ArtifactKind
+from lamella.core.budget import TokenBudget, Tokenizer, exceeds_share, should_compact
 from lamella.core.compaction.chain import plan_compaction
-from lamella.core.compaction.condensing import condense_turn
-from lamella.core.compaction.outlining import is_too_large, name_turn, outline_turn
-from lamella.core.compaction.retelling import retell
-from lamella.core.compaction.rules import ChainRules
-from lamella.core.log.placement import Form
-from lamella.core.log.terms import History, SecretRule, Terms
-from lamella.core.log.turn import Turn
-from lamella.core.prompt.advance import Planner, advance, waiting
+from lamella.core.compaction.outlines import (
+    exceeds_hard_threshold,
+    outline_attachments,
+    stub_attachments,
+    summarize_attachments,
+)
+from lamella.core.compaction.rules import CompactionConfig
+from lamella.core.compaction.summaries import Summaries, SummaryRequest, with_history_summary
+from lamella.core.compaction.summary_checks import MAX_RULES_SHARE
+from lamella.core.log.turn import ArtifactForm, HistoryMode, SecretPolicy, Turn, TurnSettings
+from lamella.core.prompt.advance import LayoutPlanner, advance, pending_prompt
 from lamella.core.prompt.envelope import Envelope
-from lamella.core.prompt.layers.model import STAND_INS, LayerId, Segment, SegmentKind
-from lamella.core.prompt.state import State
+from lamella.core.prompt.layers.model import PLACEHOLDER_KINDS, LayerId, Segment, SegmentKind
+from lamella.core.prompt.state import PromptState
 from lamella.core.values import replace
-from lamella.errors import BudgetExceededError
+from lamella.errors import ContextBudgetExceededError
 
-# A turn as it is asked, the state that then waits for its reply, and the summaries that are to be fetched before.
-Fitted = tuple[Turn, State, tuple[SummaryNeed, ...]]
+# The turn as it is sent, the state that then waits for its reply, and the summaries to fetch before sending.
+FittedTurn = tuple[Turn, PromptState, tuple[SummaryRequest, ...]]
 
 
-class Rules(Struct, frozen=True, kw_only=True):
-    """What holds for every turn of a conversation beside its terms: its budget, how the chain runs, how it counts.
+class PromptSettings(Struct, frozen=True, kw_only=True):
+    """Settings that apply to every turn of a conversation, in addition to its turn settings.
 
-    ``secrets`` says what becomes of text that looks like a secret. ``chains`` are those of runners that have one of
-    their own, by name.
+    Attributes:
+        secrets: What happens to text that looks like a secret.
+        runner_configs: Compaction configs by runner name, for runners that have their own.
     """
 
-    measure: Measure
-    place: Planner
-    budget: Budget = Budget()
-    chain: ChainRules = ChainRules()
-    secrets: SecretRule = SecretRule.WARN
-    chains: Mapping[str, ChainRules] = {}
+    tokenizer: Tokenizer
+    plan_layout: LayoutPlanner
+    budget: TokenBudget = TokenBudget()
+    config: CompactionConfig = CompactionConfig()
+    secrets: SecretPolicy = SecretPolicy.WARN
+    runner_configs: Mapping[str, CompactionConfig] = {}
 
-    def chain_for(self, terms: Terms) -> ChainRules:
-        """How the chain runs for a turn under these terms."""
-        return self.chains.get(terms.runner, self.chain)
+    def compaction_config_for(self, turn_settings: TurnSettings) -> CompactionConfig:
+        """Return the compaction config for a turn with these turn settings."""
+        return self.runner_configs.get(turn_settings.runner, self.config)
 
-    def run_by(self, terms: Terms, runner: str | None) -> Terms:
-        """The terms of a turn that this runner answers, if another one than they say."""
+    def with_runner(self, turn_settings: TurnSettings, runner: str | None) -> TurnSettings:
+        """Return the turn settings for a turn that ``runner`` answers; None keeps the runner they name."""
         if runner is None:
-            return terms
-        terms = replace(terms, runner=runner)
-        return replace(terms, cues=self.chain_for(terms).own_cues)
+            return turn_settings
+        turn_settings = replace(turn_settings, runner=runner)
+        return replace(turn_settings, cues=self.compaction_config_for(turn_settings).extra_cues)
 
 
 def fit_turn(
-    state: State, turn: Turn, rules: Rules, *, summaries: Summaries | None = None, path: Sequence[str] = ()
-) -> Fitted:
-    """The turn as it is asked, with what had to be compacted before it, and the state that then waits for its reply.
+    state: PromptState,
+    turn: Turn,
+    settings: PromptSettings,
+    *,
+    summaries: Summaries | None = None,
+    message_ids: Sequence[str] = (),
+) -> FittedTurn:
+    """Return the turn as it is sent, with the compaction it needs, and the state that waits for its reply.
 
-    Receipts that were committed before are applied to the state already. With needs, fetch those and fit again.
+    ``state`` already has the effect of earlier receipts. If the third value is not empty, the caller fetches those
+    summaries and calls this function again.
     """
-    needs: tuple[SummaryNeed, ...] = ()
-    chain = rules.chain_for(turn.terms)
-    # Once tools were called the question was sent: only a receipt may shrink what goes before it.
+    needs: tuple[SummaryRequest, ...] = ()
+    config = settings.compaction_config_for(turn.turn_settings)
+    # After a tool round the question was already sent. Only a receipt may then change the prompt before it.
     was_sent = bool(turn.rounds)
-    if summaries is not None and turn.terms.history is History.STRIP and not was_sent:
-        turn, needs = retell(state, turn, rules.measure, place=rules.place, chain=chain, summaries=summaries)
-    opened = advance(state, turn, rules.place, measure=rules.measure)
-    if needs or not _must_shrink(opened, state, rules):
+    if summaries is not None and turn.turn_settings.history is HistoryMode.STRIP and not was_sent:
+        turn, needs = with_history_summary(
+            state, turn, settings.tokenizer, plan_layout=settings.plan_layout, config=config, summaries=summaries
+        )
+    opened = advance(state, turn, settings.plan_layout, tokenizer=settings.tokenizer)
+    if needs or not _should_compact(opened, state, settings):
         return turn, opened, needs
     condensed = turn
     if not was_sent:
-        condensed, needs = condense_turn(state, turn, opened, chain=chain, budget=rules.budget, summaries=summaries)
+        condensed, needs = summarize_attachments(
+            state, turn, opened, config=config, budget=settings.budget, summaries=summaries
+        )
     if needs:
         return turn, opened, needs
+    # Compare by identity: ``summarize_attachments`` and ``outline_attachments`` return the same object if nothing
+    # changed.
     if condensed is not turn:
-        turn, opened = condensed, advance(state, condensed, rules.place, measure=rules.measure)
-    outlined = turn if was_sent or not is_too_large(opened, rules.budget) else outline_turn(turn, opened, rules.budget)
-    run = partial(_compact, state, rules=rules, summaries=summaries, path=path)
+        turn, opened = condensed, advance(state, condensed, settings.plan_layout, tokenizer=settings.tokenizer)
+    outlined = (
+        turn
+        if was_sent or not exceeds_hard_threshold(opened, settings.budget)
+        else outline_attachments(turn, opened, settings.budget)
+    )
+    run = partial(_compact, state, settings=settings, summaries=summaries, message_ids=message_ids)
     fitted = run(outlined) if outlined is not turn else run(turn, opened)
-    if was_sent or fitted[2] or not _is_over(fitted[1], rules):
+    if was_sent or fitted[2] or not _exceeds_hard_threshold(fitted[1], settings):
         return fitted
-    # Beside what is left of everything else, even what would fit alone may be too large.
-    tighter = run(outline_turn(turn, opened, rules.budget, beside=fitted[1]))
-    return tighter if not _is_over(tighter[1], rules) else _name_last(turn, opened, run)
+    # Attachments that would fit alone may still be too large beside what compaction had to leave.
+    tighter = run(outline_attachments(turn, opened, settings.budget, compacted_state=fitted[1]))
+    return tighter if not _exceeds_hard_threshold(tighter[1], settings) else _fit_by_stubbing(turn, opened, run)
 
 
-def _name_last(turn: Turn, opened: State, run: Callable[[Turn], Fitted]) -> Fitted:
-    """The turn with a line for each thing that it brings, where that may be no more; what stands above is as it was."""
-    named = name_turn(turn, opened)
+def _fit_by_stubbing(turn: Turn, pending_state: PromptState, fit: Callable[[Turn], FittedTurn]) -> FittedTurn:
+    """Reduce the attachments of the turn to one line each, except those that are already earlier in the prompt."""
+    named = stub_attachments(turn, pending_state)
     if named is turn:
-        return run(turn)
-    shown = {one.id for one in waiting(run(named)[1]).shown[0] if one.form is Form.HANDLE}
-    return run(name_turn(turn, opened, only=shown))
+        return fit(turn)
+    shown = {one.id for one in pending_prompt(fit(named)[1]).rendered_attachments[0] if one.form is ArtifactForm.HANDLE}
+    return fit(stub_attachments(turn, pending_state, only_ids=shown))
 
 
 def _compact(
-    state: State,
+    state: PromptState,
     turn: Turn,
-    opened: State | None = None,
+    pending_state: PromptState | None = None,
     *,
-    rules: Rules,
+    settings: PromptSettings,
     summaries: Summaries | None,
-    path: Sequence[str],
-) -> Fitted:
-    """The turn after a compaction, where one is needed and helps; ``opened`` is the state it waits in without one."""
-    opened = opened or advance(state, turn, rules.place, measure=rules.measure)
-    if not _must_shrink(opened, state, rules):
-        return turn, opened, ()
+    message_ids: Sequence[str],
+) -> FittedTurn:
+    """Return the turn after a compaction, if one is needed and helps.
+
+    ``pending_state`` is the state that waits for the reply without a compaction; it is built here if it is None.
+    """
+    pending_state = pending_state or advance(state, turn, settings.plan_layout, tokenizer=settings.tokenizer)
+    if not _should_compact(pending_state, state, settings):
+        return turn, pending_state, ()
     plan = plan_compaction(
         state,
         turn,
-        rules.chain_for(turn.terms),
-        measure=rules.measure,
-        place=rules.place,
-        window=rules.budget.window,
-        as_is=waiting(opened),
-        goal=int(rules.budget.target * rules.budget.limit),
+        settings.compaction_config_for(turn.turn_settings),
+        tokenizer=settings.tokenizer,
+        plan_layout=settings.plan_layout,
+        window=settings.budget.window,
+        current_prompt=pending_prompt(pending_state),
+        goal_tokens=int(settings.budget.target * settings.budget.limit),
         summaries=summaries,
-        path=path,
-        hard=int(rules.budget.hard * rules.budget.limit),
-        room=int(WISHES_SHARE * rules.budget.limit),
+        message_ids=message_ids,
+        hard_limit=int(settings.budget.hard * settings.budget.limit),
+        max_rules_tokens=int(MAX_RULES_SHARE * settings.budget.limit),
     )
-    if plan.needs or plan.receipt is None:
-        return turn, opened, plan.needs
+    if plan.summary_requests or plan.receipt is None:
+        return turn, pending_state, plan.summary_requests
     turn = replace(turn, receipts=(plan.receipt,))
-    return turn, advance(state, turn, rules.place, measure=rules.measure), ()
+    return turn, advance(state, turn, settings.plan_layout, tokenizer=settings.tokenizer), ()
 
 
-def _is_over(opened: State, rules: Rules) -> bool:
-    return is_over(waiting(opened).total, rules.budget.hard, rules.budget)
+def _exceeds_hard_threshold(pending_state: PromptState, settings: PromptSettings) -> bool:
+    return exceeds_share(pending_prompt(pending_state).total, settings.budget.hard, settings.budget)
 
 
-def _must_shrink(opened: State, state: State, rules: Rules) -> bool:
-    return must_shrink(waiting(opened).total, rules.budget, shrunk_to=state.shrunk_to)
+def _should_compact(pending_state: PromptState, state: PromptState, settings: PromptSettings) -> bool:
+    return should_compact(
+        pending_prompt(pending_state).total, settings.budget, last_compacted_total=state.last_compacted_total
+    )
 
 
-def check_fits(envelope: Envelope, budget: Budget, *, attached: Sequence[Artifact] = ()) -> None:
-    """Raise if a request is over the hard threshold, naming everything in it that may not shrink.
+def check_fits(envelope: Envelope, budget: TokenBudget, *, attached: Sequence[Artifact] = ()) -> None:
+    """Raise an error if a request is over the hard threshold, naming everything in it that may not shrink.
 
-    Where what is attached came in by a folder or a tag, that is named, too: nobody chose those notes one by one.
+    The error also names folders and tags that brought several notes, because the user did not choose those notes one
+    by one.
     """
     total = envelope.tokens.total
-    if is_over(total, budget.hard, budget):
+    if exceeds_share(total, budget.hard, budget):
         hard = int(budget.hard * budget.limit)
-        raise BudgetExceededError(
+        raise ContextBudgetExceededError(
             needed=total,
             hard=hard,
             limit=budget.limit,
-            protected=_name_protected(envelope),
-            expanded=_name_expanded(envelope, attached),
+            protected=_describe_protected(envelope),
+            expanded=_describe_expanded(envelope, attached),
         )
 
 
-def _name_protected(envelope: Envelope) -> list[str]:
-    """What is kept whatever happens, the heaviest first, each with its tokens."""
-    parts = sorted(_protected(envelope), key=lambda part: -part[1])
+def _describe_protected(envelope: Envelope) -> list[str]:
+    """List the parts that are always kept, with their token counts, largest first."""
+    parts = sorted(_iter_protected_parts(envelope), key=lambda part: -part[1])
     return [f"{name} ({tokens:,} tokens)" for name, tokens in parts if tokens]
 
 
-def _name_expanded(envelope: Envelope, attached: Sequence[Artifact]) -> list[str]:
-    """The folders and tags that brought more than one note, the heaviest first."""
+def _describe_expanded(envelope: Envelope, attached: Sequence[Artifact]) -> list[str]:
+    """List the folders and tags that brought more than one note, largest first."""
     weights = {segment.id: segment.tokens for segment in envelope.segments(LayerId.L3)}
     brought: dict[str, list[int]] = {}
     for artifact in attached:
@@ -177,44 +200,47 @@ def _name_expanded(envelope: Envelope, attached: Sequence[Artifact]) -> list[str
     ]
 
 
-def _protected(envelope: Envelope) -> Iterator[tuple[str, int]]:
+def _iter_protected_parts(envelope: Envelope) -> Iterator[tuple[str, int]]:
     for segment in envelope.segments(LayerId.L1):
         yield f"the system prompt's {segment.id}", segment.tokens
     yield "tool definitions", envelope.tokens.by_layer["tools"]
     library = envelope.segments(LayerId.L2)
     for segment in library:
-        # Pinned, not to be fetched again, or attached lately: whatever is left of it but one line.
-        if segment.form is not Form.HANDLE:
+        # Pinned, not readable again, or attached recently: everything that is larger than one line.
+        if segment.form is not ArtifactForm.HANDLE:
             yield segment.id, segment.tokens
-    yield "lines that stand for attachments", sum(one.tokens for one in library if one.form is Form.HANDLE)
-    for standing in envelope.prompt.carried:
-        yield f"{standing.artifact.id}, in an earlier message", standing.tokens
+    yield "lines that stand for attachments", sum(one.tokens for one in library if one.form is ArtifactForm.HANDLE)
+    for placed in envelope.prompt.unlayered_artifacts:
+        yield f"{placed.artifact.id}, in an earlier message", placed.tokens
     asked = {segment.place for segment in envelope.segments(LayerId.L5)}
     for segment in envelope.segments(LayerId.L3):
-        called = segment.kind in (Kind.TOOL, SegmentKind.CALL) and segment.place not in asked
+        called = segment.kind in (ArtifactKind.TOOL, SegmentKind.CALL) and segment.place not in asked
         yield f"{segment.id}, {'called for' if called else 'attached'} now", segment.tokens
-    yield from _weigh_strip(envelope.segments(LayerId.L4), envelope.prompt.pinned)
+    yield from _iter_protected_messages(envelope.segments(LayerId.L4), envelope.prompt.pinned)
     for segment in envelope.segments(LayerId.L5):
         yield "what was typed now", segment.tokens
-    measure = envelope.prompt.measure
-    yield "what marks off messages", measure.per_message * len(envelope.messages) + measure.per_request
+    tokenizer = envelope.prompt.tokenizer
+    yield (
+        "what marks off messages",
+        tokenizer.tokens_per_message * len(envelope.messages) + tokenizer.tokens_per_request,
+    )
 
 
-def _weigh_strip(said: Sequence[Segment], pinned: Set[str]) -> Iterator[tuple[str, int]]:
-    questions = [index for index, segment in enumerate(said) if segment.kind == SegmentKind.USER]
-    last = {segment.place for segment in said[questions[-1] :]} if questions else set()
-    talk = [segment for segment in said if segment.kind not in STAND_INS]
-    yield "standing wishes", sum(one.tokens for one in said if one.kind is SegmentKind.RULES)
+def _iter_protected_messages(messages: Sequence[Segment], pinned: Set[str]) -> Iterator[tuple[str, int]]:
+    questions = [index for index, segment in enumerate(messages) if segment.kind == SegmentKind.USER]
+    last = {segment.place for segment in messages[questions[-1] :]} if questions else set()
+    talk = [segment for segment in messages if segment.kind not in PLACEHOLDER_KINDS]
+    yield "standing wishes", sum(one.tokens for one in messages if one.kind is SegmentKind.RULES)
     yield (
         "what stands in for earlier turns",
-        sum(one.tokens for one in said if one.kind in STAND_INS and one.kind is not SegmentKind.RULES),
+        sum(one.tokens for one in messages if one.kind in PLACEHOLDER_KINDS and one.kind is not SegmentKind.RULES),
     )
     yield "the last exchange", sum(one.tokens for one in talk if one.place in last)
     earlier = [segment for segment in talk if segment.place not in last]
     turns = accumulate(int(segment.kind == SegmentKind.USER) for segment in earlier)
     placed = list(zip(earlier, turns, strict=True))
-    # A pin keeps its whole turn.
+    # A pinned message keeps its whole turn.
     kept = {turn for segment, turn in placed if segment.id in pinned}
     yield "pinned turns", sum(one.tokens for one, turn in placed if turn in kept)
-    # Left only where taking them out would free nothing.
+    # These turns are left only if removing them would free nothing.
     yield "earlier turns", sum(one.tokens for one, turn in placed if turn not in kept)

@@ -1,5 +1,5 @@
-"""Ledger: what each turn cost, what of it was cached, and what moved the prefix.
+"""The cache ledger: what each turn cost, how much of it was cached, and what changed the prefix.
 
-Enters: envelopes, cache profiles as values, a plain ``price``. Leaves: predictions, money, comparisons.
-May not enter: clocks and price tables; times and prices come in as values and callables.
+``cache_profile`` simulates caches, and ``entry`` records turns and calls. The package uses no clock and no price
+table: times, prices and cache profiles are passed in as values and callables.
 """

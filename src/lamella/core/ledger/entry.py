@@ -1,4 +1,9 @@
-"""The ledger's entry for one turn: what moved, what was cached, what it costs, and each call that was made for it."""
+"""Ledger entries: what changed the prefix of a turn, what was cached, what it cost, and whose fault a miss was.
+
+``record_turn`` records a turn before it is sent, and ``record_call`` an answered call. ``cache_verdict`` says whether
+the cache served what it contained, and who caused a miss: Lamella if its bytes changed, otherwise the provider.
+``estimate_compaction_cost`` compares what a compaction costs now with what it saves in each later turn.
+"""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -8,179 +13,276 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from lamella.core.artifacts.blocks import render_block, render_refused, render_unseen
-from lamella.core.artifacts.model import Artifact, Kind
-from lamella.core.budget.counting import Measure, count_tools, weigh, weigh_messages
-from lamella.core.ledger.cache import (
-    CacheModel,
+from lamella.core.artifacts.blocks import render_block, render_image_as_text, render_rejected_image
+from lamella.core.artifacts.model import Artifact, ArtifactKind
+from lamella.core.budget import Tokenizer, count_messages_tokens, count_request_tokens, count_tools_tokens
+from lamella.core.ledger.cache_profile import (
     CacheProfile,
     CacheRequest,
+    CacheSimulation,
     PerfectCache,
-    find_cooled,
+    cache_reset_reason,
     shared_tokens,
-    split_use,
+    split_by_price_class,
 )
-from lamella.core.ledger.verdict import judge, judge_aside, reported_use
-from lamella.core.log.call import CacheUse, Call, Cause, Cost, Movement, Timing, Verdict
-from lamella.core.log.placement import Form
-from lamella.core.messages.delta import Reply
-from lamella.core.messages.model import Message, Role
+from lamella.core.log.call import (
+    CacheOutcome,
+    CacheUsage,
+    CacheVerdict,
+    CallTiming,
+    ModelCall,
+    PrefixChange,
+    PrefixChangeCause,
+    TurnCost,
+)
+from lamella.core.log.turn import ArtifactForm
+from lamella.core.messages import Message, ModelReply, Role, Usage
 from lamella.core.prompt.envelope import Envelope
-from lamella.core.prompt.layers.model import SYSTEM_PLACE, LayerId, message_place
-from lamella.core.prompt.layers.turn import find_refused
-from lamella.core.prompt.movement import find_movement, is_triggered
-from lamella.core.prompt.prompt import Prompt, render_user
+from lamella.core.prompt.layers.model import SYSTEM_POSITION, LayerId, message_position
+from lamella.core.prompt.layers.turn import rejected_images
+from lamella.core.prompt.prefix_change import detect_prefix_change, is_triggered
+from lamella.core.prompt.prompt import Prompt, render_user_message
 from lamella.core.values import replace
 
-# Thousands of messages are looked through for every turn of a long conversation.
-_images_of = attrgetter("images")
+# Token counts of models without a public vocabulary are estimates. A smaller shortfall than this proves nothing.
+_TOLERANCE = 0.05
 
 
-class Price(Protocol):
-    """What so much input costs, with so much output, at a time; none where it is not known."""
+def cache_verdict(
+    prefix_change: PrefixChange,
+    usage: Usage,
+    *,
+    predicted: CacheUsage | None,
+    profile: CacheProfile,
+    pause: float | None,
+    triggered: bool = True,
+) -> CacheVerdict:
+    """Return the verdict on a call: Lamella's doing if its bytes changed, otherwise the provider's.
 
-    def __call__(self, use: CacheUse, at: datetime | None, *, output: int = 0) -> Decimal | None: ...
+    ``predicted`` is the predicted cache usage, and ``pause`` the seconds since the previous request. ``triggered`` says
+    whether a recorded action explains the prefix change.
+    """
+    if prefix_change.cause is PrefixChangeCause.FIRST_TURN:
+        outcome = CacheOutcome.FIRST
+    elif prefix_change.cause is not PrefixChangeCause.NONE:
+        outcome = CacheOutcome.PREFIX_CHANGED if triggered else CacheOutcome.UNEXPLAINED
+    elif usage.read is None:
+        outcome = CacheOutcome.UNKNOWN
+    else:
+        outcome = _cache_outcome(usage.read, predicted, profile=profile, pause=pause)
+        # No byte changed, but something else that this cache depends on did. The provider did not cause this miss.
+        cooled = prefix_change.segment is not None and outcome in (CacheOutcome.TOO_SHORT, CacheOutcome.EVICTED)
+        outcome = CacheOutcome.EXPECTED_MISS if cooled else outcome
+    return CacheVerdict(outcome=outcome, prefix_change=prefix_change)
 
 
-def _no_price(use: CacheUse, at: datetime | None, *, output: int = 0) -> None:
-    del use, at, output
+def judge_auxiliary_call(usage: Usage, *, predicted: CacheUsage | None, profile: CacheProfile) -> CacheVerdict:
+    """Return the verdict on an auxiliary call, which changes no prefix and is mostly not cached at all."""
+    still = PrefixChange(cause=PrefixChangeCause.NONE)
+    if usage.read is None or usage.read or (predicted is not None and predicted.read):
+        return cache_verdict(still, usage, predicted=predicted, profile=profile, pause=None)
+    return CacheVerdict(outcome=CacheOutcome.EXPECTED_MISS, prefix_change=still)
 
 
-class Prefix(Struct, frozen=True, kw_only=True, gc=False):
-    """What moved since the request before, and how many tokens the two share from the start, where that was asked.
+def _cache_outcome(read: int, usage: CacheUsage | None, *, profile: CacheProfile, pause: float | None) -> CacheOutcome:
+    """Return what the cache did with an unchanged prefix."""
+    expired = profile.lifetime is not None and pause is not None and pause > profile.lifetime
+    if usage is not None and read >= usage.read * (1 - _TOLERANCE) - profile.granularity:
+        return CacheOutcome.EXPIRED if expired and read == 0 else _outcome_by_share(usage.read, read, profile)
+    if usage is None and read:
+        return CacheOutcome.HIT
+    return CacheOutcome.EXPIRED if expired else CacheOutcome.EVICTED
 
-    A move that nothing on record explains was not ``triggered``.
+
+def _outcome_by_share(predicted: int, read: int, profile: CacheProfile) -> CacheOutcome:
+    if predicted or read:
+        return CacheOutcome.HIT
+    return CacheOutcome.TOO_SHORT if profile.minimum else CacheOutcome.EXPECTED_MISS
+
+
+def reported_cache_usage(usage: Usage) -> CacheUsage | None:
+    """Return the reported usage by price class; None if the provider reports too little for a bill."""
+    if usage.plain is None:
+        return None
+    write = (usage.write or 0) + (usage.write_long or 0)
+    return CacheUsage(read=usage.read or 0, write=write, uncached=usage.plain, long_lifetime=usage.write_long or 0)
+
+
+# Entries of turns and calls.
+
+# A C-level getter: every turn of a long conversation checks thousands of messages.
+_get_images = attrgetter("images")
+
+
+class PriceFunction(Protocol):
+    """Returns the price of this usage and output at a time; None if it is unknown."""
+
+    def __call__(self, usage: CacheUsage, at: datetime | None, *, output: int = 0) -> Decimal | None: ...
+
+
+def _unknown_price(usage: CacheUsage, at: datetime | None, *, output: int = 0) -> None:
+    del usage, at, output
+
+
+class PrefixChangeReport(Struct, frozen=True, kw_only=True, gc=False):
+    """The change since the previous request, and how many tokens both share from the start, if counted.
+
+    ``triggered`` is False if no recorded action explains the change.
     """
 
-    movement: Movement
+    prefix_change: PrefixChange
     common_tokens: int | None
     triggered: bool = True
 
     @property
     def cause(self) -> str:
-        return self.movement.cause.value
+        return self.prefix_change.cause.value
 
     @property
     def segment(self) -> str | None:
-        return self.movement.segment
+        return self.prefix_change.segment
 
 
-class Entry(Struct, frozen=True, kw_only=True, gc=False):
-    """What the ledger says of one turn: what moved, always; what was cached and what it costs, where books are kept."""
+class LedgerEntry(Struct, frozen=True, kw_only=True, gc=False):
+    """The ledger's record of one turn.
 
-    prefix: Prefix
-    cache: CacheUse | None = None
+    The prefix change is always set; cache usage and cost only if a ledger is kept.
+    """
+
+    prefix: PrefixChangeReport
+    predicted_usage: CacheUsage | None = None
     cached_by_layer: Mapping[LayerId, int] = {}
-    cost: Cost | None = None
-    calls: tuple[Call, ...] = ()
+    cost: TurnCost | None = None
+    calls: tuple[ModelCall, ...] = ()
 
     @property
-    def verdict(self) -> Verdict | None:
-        """The verdict on the turn's first call, whose prefix is what the turn moved; none before it is answered."""
+    def verdict(self) -> CacheVerdict | None:
+        """The verdict on the first call, whose prefix is the one the turn changed; None before a reply."""
         return self.calls[0].verdict if self.calls else None
 
 
-class Tariff(Struct, frozen=True, kw_only=True):
-    """Under which rules a turn is billed: the provider's cache, and its prices."""
+class Pricing(Struct, frozen=True, kw_only=True):
+    """The rules by which a turn is billed: the provider's cache profile and its prices."""
 
     profile: CacheProfile
-    price: Price = _no_price
+    price: PriceFunction = _unknown_price
 
 
-class Books(Struct, frozen=True, kw_only=True, gc=False):
-    """The ledger between two turns: what three caches hold, one real, one for naive gluing, one perfect."""
+class CacheLedger(Struct, frozen=True, kw_only=True, gc=False):
+    """The ledger between two turns, with three simulated caches.
 
-    last: CacheRequest | None = None
-    prompt: Prompt | None = None
-    cache: CacheModel = CacheModel()
-    naive: CacheModel = CacheModel()
-    perfect: PerfectCache = PerfectCache()
+    ``simulated_cache`` is the provider's cache. ``naive_cache`` is the cache of an application that puts attachments
+    into the last message of each request. ``perfect_cache`` serves every text ever sent.
+    """
+
+    last_request: CacheRequest | None = None
+    last_prompt: Prompt | None = None
+    simulated_cache: CacheSimulation = CacheSimulation()
+    naive_cache: CacheSimulation = CacheSimulation()
+    perfect_cache: PerfectCache = PerfectCache()
 
 
-def enter_turn(books: Books, envelope: Envelope, *, tariff: Tariff, at: datetime | None) -> tuple[Entry, Books]:
-    """The entry for a turn as asked, and the books after it."""
-    prompt, profile, measure = envelope.prompt, tariff.profile, envelope.prompt.measure
-    request = see_request(prompt, at=at)
-    use, cache = books.cache.answer(request, profile=profile, measure=measure)
-    # The plan of a turn that is sent once more is that of its first time, when none of it was there.
-    again = books.last is not None and books.last.messages == request.messages
-    if profile.marks and prompt.placement.priced and not prompt.rounds and not again:
-        use = foresee(prompt, profile)
-    messages = glue_messages(prompt)
-    glued = replace(request, messages=messages, total=weigh(messages, prompt.tools, measure))
-    naive_use, naive = books.naive.answer(glued, profile=profile, measure=measure)
-    ideal, perfect = books.perfect.answer(request.messages, use, profile=profile, measure=measure)
-    common = shared_tokens(books.last, request, measure) if books.last else 0
-    cooled = find_cooled(books.last, request, profile) if books.last and profile.invalidates else None
-    entry = Entry(
-        prefix=make_prefix(books.prompt, prompt, common_tokens=common, cooled=cooled and cooled[0]),
-        cache=use,
-        cached_by_layer=cover_layers(envelope, use.read, measure),
-        cost=_cost(tariff.price, at, use=use, naive=naive_use, ideal=ideal),
+def record_turn(
+    ledger: CacheLedger, envelope: Envelope, *, pricing: Pricing, at: datetime | None
+) -> tuple[LedgerEntry, CacheLedger]:
+    """Record a turn that is about to be sent; return its entry and the ledger after it."""
+    prompt, profile, tokenizer = envelope.prompt, pricing.profile, envelope.prompt.tokenizer
+    request = to_cache_request(prompt, at=at)
+    usage, cache = ledger.simulated_cache.serve(request, profile=profile, tokenizer=tokenizer)
+    # If a turn is sent again, its plan describes the first time, when nothing of it was cached yet: do not use it.
+    again = ledger.last_request is not None and ledger.last_request.messages == request.messages
+    if profile.marks and prompt.layout_plan.priced and not prompt.rounds and not again:
+        usage = predict_cache_usage(prompt, profile)
+    messages = naive_messages(prompt)
+    glued = replace(request, messages=messages, total=count_request_tokens(messages, prompt.tools, tokenizer))
+    naive_use, naive = ledger.naive_cache.serve(glued, profile=profile, tokenizer=tokenizer)
+    ideal, perfect = ledger.perfect_cache.serve(request.messages, usage, profile=profile, tokenizer=tokenizer)
+    common = shared_tokens(ledger.last_request, request, tokenizer) if ledger.last_request else 0
+    cooled = (
+        cache_reset_reason(ledger.last_request, request, profile)
+        if ledger.last_request and profile.invalidates
+        else None
     )
-    return entry, Books(last=request, prompt=prompt, cache=cache, naive=naive, perfect=perfect)
+    entry = LedgerEntry(
+        prefix=make_prefix_report(ledger.last_prompt, prompt, common_tokens=common, cache_reset=cooled and cooled[0]),
+        predicted_usage=usage,
+        cached_by_layer=cached_tokens_by_layer(envelope, usage.read, tokenizer),
+        cost=_cost(pricing.price, at, usage=usage, naive=naive_use, ideal=ideal),
+    )
+    return entry, CacheLedger(
+        last_request=request, last_prompt=prompt, simulated_cache=cache, naive_cache=naive, perfect_cache=perfect
+    )
 
 
-def foresee(prompt: Prompt, profile: CacheProfile) -> CacheUse:
-    """What a cache that keeps only what was marked serves of a request, as its plan says; the rest is written to it."""
-    placement, measure = prompt.placement, prompt.measure
-    tools = count_tools(prompt.tools, measure.count) if prompt.tools else 0
+def predict_cache_usage(prompt: Prompt, profile: CacheProfile) -> CacheUsage:
+    """Predict cache usage from the layout plan, for caches that keep only what a breakpoint marks.
+
+    Tokens that the plan does not expect from the cache are written to it.
+    """
+    layout_plan, tokenizer = prompt.layout_plan, prompt.tokenizer
+    tools = count_tools_tokens(prompt.tools, tokenizer.count) if prompt.tools else 0
     read, long = (
-        0 if last is None else weigh_messages(prompt.messages[: last + 1], measure) + tools
-        for last in (placement.served, placement.lasting)
+        0 if last is None else count_messages_tokens(prompt.messages[: last + 1], tokenizer) + tools
+        for last in (layout_plan.cached_message, layout_plan.long_lifetime_until)
     )
-    use = split_use(read, prompt.total, profile)
-    return replace(use, lasting=min(long - use.read, use.write)) if long > use.read else use
+    usage = split_by_price_class(read, prompt.total, profile)
+    return replace(usage, long_lifetime=min(long - usage.read, usage.write)) if long > usage.read else usage
 
 
-def make_prefix(
-    before: Prompt | None, now: Prompt, *, common_tokens: int | None = None, cooled: str | None = None
-) -> Prefix:
-    """What moved since the request before; where no byte did, what else makes its cache ``cooled``."""
-    movement = find_movement(before, now)
-    if cooled is not None and movement.cause is Cause.NONE:
-        movement = Movement(cause=Cause.NONE, segment=cooled)
+def make_prefix_report(
+    before: Prompt | None, now: Prompt, *, common_tokens: int | None = None, cache_reset: str | None = None
+) -> PrefixChangeReport:
+    """Describe what changed since the previous request.
+
+    ``cache_reset`` names a change without changed bytes that invalidates the cache; it is used only if no byte changed.
+    """
+    movement = detect_prefix_change(before, now)
+    if cache_reset is not None and movement.cause is PrefixChangeCause.NONE:
+        movement = PrefixChange(cause=PrefixChangeCause.NONE, segment=cache_reset)
     triggered = is_triggered(before, now, movement)
-    return Prefix(movement=movement, common_tokens=common_tokens, triggered=triggered)
+    return PrefixChangeReport(prefix_change=movement, common_tokens=common_tokens, triggered=triggered)
 
 
-def see_request(prompt: Prompt, *, at: datetime | None) -> CacheRequest:
-    """A request as a cache sees it."""
+def to_cache_request(prompt: Prompt, *, at: datetime | None) -> CacheRequest:
+    """Return the properties of a request that a cache depends on."""
     return CacheRequest(
         model=prompt.model,
         tools=prompt.tools,
         messages=prompt.messages,
         total=prompt.total,
         at=at,
-        effort=prompt.terms.reasoning_effort.value,
-        has_images=any(map(_images_of, prompt.messages)),
+        effort=prompt.turn_settings.reasoning_effort.value,
+        has_images=any(map(_get_images, prompt.messages)),
     )
 
 
-def judge_call(
-    entry: Entry,
+def record_call(
+    entry: LedgerEntry,
     prompt: Prompt,
-    reply: Reply,
+    reply: ModelReply,
     *,
-    tariff: Tariff,
+    pricing: Pricing,
     by_layer: Mapping[str, int],
-    timing: Timing,
-    foreseen: CacheUse | None,
+    timing: CallTiming,
+    predicted_usage: CacheUsage | None,
     pause: float | None,
     at: datetime | None,
     retries: int = 0,
-    ended: str = "",
-) -> Call:
-    """The call as the ledger keeps it. ``foreseen`` is what a provider that knows its own cache said it would serve."""
-    predicted = foreseen or entry.cache
-    use = reported_use(reply.usage)
-    return Call(
+    stop_reason: str = "",
+) -> ModelCall:
+    """Build the ledger's record of an answered call.
+
+    ``predicted_usage`` is the prediction of a provider that knows the state of its own cache; it replaces the ledger's.
+    """
+    predicted = predicted_usage or entry.predicted_usage
+    usage = reported_cache_usage(reply.usage)
+    return ModelCall(
         model=prompt.model,
-        verdict=judge(
-            entry.prefix.movement,
+        verdict=cache_verdict(
+            entry.prefix.prefix_change,
             reply.usage,
-            use=predicted,
-            profile=tariff.profile,
+            predicted=predicted,
+            profile=pricing.profile,
             pause=pause,
             triggered=entry.prefix.triggered,
         ),
@@ -188,36 +290,36 @@ def judge_call(
         usage=reply.usage,
         by_layer=dict(by_layer),
         cost=entry.cost,
-        billed=None if use is None else tariff.price(use, at, output=reply.usage.output or 0),
+        billed=None if usage is None else pricing.price(usage, at, output=reply.usage.output or 0),
         timing=timing,
-        stop=ended or reply.stop.value,
+        stop=stop_reason or reply.stop.value,
         id=reply.id,
         diagnosis=reply.diagnosis,
         retries=retries,
     )
 
 
-def make_aside(
+def make_auxiliary_call(
     purpose: str,
     request: CacheRequest,
-    reply: Reply,
+    reply: ModelReply,
     *,
-    tariff: Tariff,
-    predicted: CacheUse | None,
-    timing: Timing,
+    pricing: Pricing,
+    predicted: CacheUsage | None,
+    timing: CallTiming,
     retries: int = 0,
-    ended: str = "",
-) -> Call:
-    """A call on the way to an answer as the ledger keeps it."""
-    use = reported_use(reply.usage)
-    return Call(
+    stop_reason: str = "",
+) -> ModelCall:
+    """Build the ledger's record of an auxiliary call."""
+    usage = reported_cache_usage(reply.usage)
+    return ModelCall(
         model=request.model,
-        verdict=judge_aside(reply.usage, use=predicted, profile=tariff.profile),
+        verdict=judge_auxiliary_call(reply.usage, predicted=predicted, profile=pricing.profile),
         predicted=predicted,
         usage=reply.usage,
-        billed=None if use is None else tariff.price(use, request.at, output=reply.usage.output or 0),
+        billed=None if usage is None else pricing.price(usage, request.at, output=reply.usage.output or 0),
         timing=timing,
-        stop=ended or reply.stop.value,
+        stop=stop_reason or reply.stop.value,
         id=reply.id,
         diagnosis=reply.diagnosis,
         retries=retries,
@@ -225,57 +327,64 @@ def make_aside(
     )
 
 
-def glue_messages(prompt: Prompt) -> tuple[Message, ...]:
-    """The request of an application that glues this turn's attachments into the last message, every turn.
+def naive_messages(prompt: Prompt) -> tuple[Message, ...]:
+    """Return the naive request: this turn's attachments in full in the last message, on every turn.
 
-    Earlier turns stand in it as typed, with their rounds of tools while they are sent at all; so do those of this one.
+    Earlier turns appear as typed, with their tool rounds as long as those are sent; so do the rounds of this turn.
     """
-    after = [said.message for said in prompt.rounds]
-    count, layer = prompt.measure.count, prompt.system_layer
+    after = [message.message for message in prompt.rounds]
+    count, layer = prompt.tokenizer.count, prompt.system_layer
     head = Message(role=Role.SYSTEM, pieces=layer.pieces, tokens=layer.tokens)
     messages = [head] if layer.pieces else []
-    for exchange in prompt.talk.exchanges:
-        messages.append(exchange.user.message)
-        if exchange.rounds:
-            messages += [said.message for said in exchange.rounds]
-        messages.append(exchange.answer or exchange.reply.message)
+    for turn in prompt.history.turns:
+        messages.append(turn.question.message)
+        if turn.rounds:
+            messages += [message.message for message in turn.rounds]
+        messages.append(turn.reply_message or turn.reply.message)
     if not prompt.attached:
         return (*messages, prompt.user.message, *after)
-    pictures = [artifact for artifact in prompt.attached if artifact.kind is Kind.IMAGE]
-    glued = [_find_block(artifact, prompt) for artifact in prompt.attached if artifact.kind is not Kind.IMAGE]
-    told = _tell_unsent(pictures, prompt.measure) if pictures else {}
+    pictures = [artifact for artifact in prompt.attached if artifact.kind is ArtifactKind.IMAGE]
+    glued = [_full_block(artifact, prompt) for artifact in prompt.attached if artifact.kind is not ArtifactKind.IMAGE]
+    told = _unsent_image_placeholders(pictures, prompt.tokenizer) if pictures else {}
     glued += told.values()
     images = [image for picture in pictures if picture.id not in told for image in picture.images]
-    if not prompt.placement.keep and tuple(glued) == prompt.shown[1] and tuple(images) == prompt.shown[3]:
+    if (
+        not prompt.layout_plan.keep_messages
+        and tuple(glued) == prompt.rendered_attachments[1]
+        and tuple(images) == prompt.rendered_attachments[3]
+    ):
         return (*messages, prompt.question, *after)
-    return (*messages, render_user(glued, prompt.user.message.pieces, images, count=count), *after)
+    return (*messages, render_user_message(glued, prompt.user.message.pieces, images, count=count), *after)
 
 
-def _tell_unsent(pictures: Sequence[Artifact], measure: Measure) -> Mapping[str, str]:
-    """Pictures that go as words, by id: all of them to a model that does not see, else what it does not take."""
-    if not measure.sees:
-        return {picture.id: render_unseen(picture) for picture in pictures}
-    refused = find_refused(pictures, standing={}, measure=measure)
-    return {one.id: render_refused(one, refused[one.id]) for one in pictures if one.id in refused}
+def _unsent_image_placeholders(pictures: Sequence[Artifact], tokenizer: Tokenizer) -> Mapping[str, str]:
+    """Return, by id, the text that replaces each image that the model does not support or accept."""
+    if not tokenizer.supports_images:
+        return {picture.id: render_image_as_text(picture) for picture in pictures}
+    refused = rejected_images(pictures, placed={}, tokenizer=tokenizer)
+    return {one.id: render_rejected_image(one, refused[one.id]) for one in pictures if one.id in refused}
 
 
-def _find_block(artifact: Artifact, prompt: Prompt) -> str:
-    """An attachment in full: as it stands in the request, so that the comparison holds no second copy of its text."""
-    known = prompt.standing.get(artifact.id) if artifact.id in prompt.library else None
-    segments = [segment for segment in prompt.shown[0] if segment.id == artifact.id]
+def _full_block(artifact: Artifact, prompt: Prompt) -> str:
+    """Return the full block of an attachment.
+
+    It reuses the string of the request if possible, so that the comparison does not hold a second copy in memory.
+    """
+    known = prompt.placed.get(artifact.id) if artifact.id in prompt.library else None
+    segments = [segment for segment in prompt.rendered_attachments[0] if segment.id == artifact.id]
     for segment in segments if known is None else [*segments, known.segment]:
-        if segment.form is Form.FULL and segment.content == artifact.hash:
+        if segment.form is ArtifactForm.FULL and segment.content == artifact.hash:
             return segment.text
     return render_block(artifact)
 
 
-def cover_layers(envelope: Envelope, read: int, measure: Measure) -> Mapping[LayerId, int]:
-    """Cached tokens by layer, in wire order; overhead belongs to no layer.
+def cached_tokens_by_layer(envelope: Envelope, read: int, tokenizer: Tokenizer) -> Mapping[LayerId, int]:
+    """Return the cached tokens of each layer; message overhead belongs to no layer.
 
-    Most of a long request is served whole, so it is all of it less what the few last messages are not.
+    Most of a long request is cached, so the result is computed as everything less the uncached last messages.
     """
     tools = envelope.prompt.tools
-    left = read - (count_tools(tools, measure.count) if tools else 0)
+    left = read - (count_tools_tokens(tools, tokenizer.count) if tools else 0)
     if left <= 0:
         return dict.fromkeys(LayerId, 0)
     covered = {
@@ -283,16 +392,16 @@ def cover_layers(envelope: Envelope, read: int, measure: Measure) -> Mapping[Lay
         for layer in envelope.layers
     }
     messages = envelope.messages
-    bare = weigh_messages(messages, measure) - left
+    bare = count_messages_tokens(messages, tokenizer) - left
     uncovered: dict[str | None, int] = {}
     for index in range(len(messages) - 1, -1, -1):
         if bare <= 0:
             break
-        weight = weigh_messages(messages[index : index + 1], measure)
-        place = SYSTEM_PLACE if messages[index].role is Role.SYSTEM else message_place(index)
+        weight = count_messages_tokens(messages[index : index + 1], tokenizer)
+        place = SYSTEM_POSITION if messages[index].role is Role.SYSTEM else message_position(index)
         uncovered[place] = max(0, weight - bare)
         bare -= weight
-    # Within one message what is carried stands before what was typed, which is the order of the layers.
+    # Within a message attachments come before the typed text. That is also the order of the layers.
     for layer in envelope.layers:
         for segment in layer.segments:
             if segment.place in uncovered:
@@ -302,9 +411,61 @@ def cover_layers(envelope: Envelope, read: int, measure: Measure) -> Mapping[Lay
     return covered
 
 
-def _cost(price: Price, at: datetime | None, *, use: CacheUse, naive: CacheUse, ideal: CacheUse) -> Cost | None:
-    amounts = [price(one, at) for one in (use, naive, ideal)]
+def _cost(
+    price: PriceFunction, at: datetime | None, *, usage: CacheUsage, naive: CacheUsage, ideal: CacheUsage
+) -> TurnCost | None:
+    """Return the cost of a turn as sent, for the naive request and for a perfect cache; None if unknown."""
+    amounts = [price(one, at) for one in (usage, naive, ideal)]
     if any(amount is None for amount in amounts):
         return None
     amount, glued, limit = (amount or Decimal(0) for amount in amounts)
-    return Cost(amount=amount, naive=glued, limit=limit)
+    return TurnCost(amount=amount, naive=glued, limit=limit)
+
+
+# Cost estimates of compactions.
+
+
+class CostEstimate(Struct, frozen=True, kw_only=True):
+    """A cost estimate; amounts are None if prices are unknown.
+
+    Attributes:
+        changed_tokens: Cached tokens that would be sent again.
+        cost_now: How much more the next request costs than without the compaction.
+        saved_per_turn: How much less each later request costs once it is cached.
+    """
+
+    changed_tokens: int
+    cost_now: Decimal | None
+    saved_per_turn: Decimal | None
+
+
+def estimate_compaction_cost(
+    sent: CacheRequest | None,
+    *,
+    as_is: CacheRequest,
+    compacted: CacheRequest,
+    pricing: Pricing,
+    tokenizer: Tokenizer,
+    at: datetime | None,
+) -> CostEstimate:
+    """Compare the next request as it is with the compacted one, given the request ``sent`` last."""
+    warm = shared_tokens(sent, as_is, tokenizer, profile=pricing.profile) if sent else 0
+    left = shared_tokens(sent, compacted, tokenizer, profile=pricing.profile) if sent else 0
+    now = _price_difference(
+        split_by_price_class(left, compacted.total, pricing.profile),
+        split_by_price_class(warm, as_is.total, pricing.profile),
+        pricing=pricing,
+        at=at,
+    )
+    later = _price_difference(
+        split_by_price_class(as_is.total, as_is.total, pricing.profile),
+        split_by_price_class(compacted.total, compacted.total, pricing.profile),
+        pricing=pricing,
+        at=at,
+    )
+    return CostEstimate(changed_tokens=max(0, warm - left), cost_now=now, saved_per_turn=later)
+
+
+def _price_difference(one: CacheUsage, other: CacheUsage, *, pricing: Pricing, at: datetime | None) -> Decimal | None:
+    more, less = pricing.price(one, at), pricing.price(other, at)
+    return None if more is None or less is None else more - less

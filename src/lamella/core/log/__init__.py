@@ -1,5 +1,11 @@
-"""Log: a conversation as what happened to it, and the tree of messages that this folds to.
+"""The log: the events of a conversation, and the tree of messages that they fold to.
 
-Enters: events, one after another. Leaves: branches, turns with their contents, and snapshots of the fold.
-May not enter: stores, clocks, random ids. What the user wrote is never changed here.
+- ``events``: one class per kind of event, with its encoding.
+- ``log``: folds events one after another.
+- ``tree``, ``turn_records``, ``branch``: messages by id, and the turns of a branch with their contents.
+- ``turn``, ``call``, ``receipts``: the values that turns, model calls and compactions are read as.
+- ``compactions``: compactions and workflow stages of a branch.
+- ``snapshots``: the folded state as bytes.
+
+The package uses no store, no clock and no random ids. The log never changes what the user wrote.
 """

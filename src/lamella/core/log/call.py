@@ -1,4 +1,4 @@
-"""One model call as it is written down with its reply: predicted, reported, judged, billed and timed."""
+"""A model call as it is recorded with its reply: prediction, reported usage, verdict, cost and timing."""
 
 from collections.abc import Mapping
 from decimal import Decimal
@@ -6,19 +6,19 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from lamella.core.messages.delta import Diagnosis
-from lamella.core.messages.usage import Usage
+from lamella.core.messages import CacheDiagnosis, Usage
 
-# What a call is made for that gives a turn its answer, or its tools their work.
+# The purpose of a call that gives a turn its reply or requests tools.
 ANSWER_PURPOSE = "answer"
-# What one is made for that sends the last request again, so that a cache keeps it.
-KEPT_PURPOSE = "keep_alive"
-# How often at most: two bring most of what can be brought, and from the third on each costs more than it saves.
-MOST_KEPT = 2
+# The purpose of a call that sends the last request again, so that the provider's cache entry does not expire.
+KEEP_ALIVE_PURPOSE = "keep_alive"
+# The maximum number of keep-alive requests. Two bring most of the possible savings; from the third on each costs more
+# than it saves.
+MAX_KEEP_ALIVES = 2
 
 
-class Cause(StrEnum):
-    """Why a prefix moved. ``none``: it did not, the request extends the one before."""
+class PrefixChangeCause(StrEnum):
+    """The cause of a prefix change; ``none`` means that the request extends the previous one."""
 
     FIRST_TURN = "first_turn"
     SYSTEM_CHANGED = "system_changed"
@@ -35,124 +35,127 @@ class Cause(StrEnum):
     NONE = "none"
 
 
-class Trigger(StrEnum):
-    """What a turn does that may move the prefix, beside attaching something."""
+class PrefixChangeTrigger(StrEnum):
+    """A change in a turn, other than an attachment, that may change the prefix."""
 
     SYSTEM = "system"
     TOOLS = "tools"
     MODEL = "model"
-    TERMS = "terms"
+    TURN_SETTINGS = "terms"
     DROP = "drop"
     FOLD = "fold"
     RULES = "rules"
 
 
-class Movement(Struct, frozen=True, kw_only=True, gc=False):
-    """The cause, and the segment it names: an artifact's id, or the part of L1.
+class PrefixChange(Struct, frozen=True, kw_only=True, gc=False):
+    """The cause of a prefix change, and the segment it concerns: an artifact id, or a part of L1.
 
-    Where no byte moved it may name what else a cache depends on: ``effort`` or ``images``.
+    If no byte changed, ``segment`` may name another input that a cache depends on: ``effort`` or ``images``.
     """
 
-    cause: Cause
+    cause: PrefixChangeCause
     segment: str | None = None
 
     def __str__(self) -> str:
         return f"{self.cause}({self.segment})" if self.segment else str(self.cause)
 
 
-class Outcome(StrEnum):
-    """What became of the prefix that the provider had."""
+class CacheOutcome(StrEnum):
+    """The fate of the prefix that the provider had cached."""
 
     FIRST = "first"
     HIT = "hit"
-    MOVED = "moved"
+    PREFIX_CHANGED = "moved"
     TOO_SHORT = "too_short"
-    COLD = "cold"
+    EXPECTED_MISS = "cold"
     EXPIRED = "expired"
     EVICTED = "evicted"
     UNKNOWN = "unknown"
     UNEXPLAINED = "unexplained"
 
 
-class Verdict(Struct, frozen=True, kw_only=True, gc=False):
-    """The outcome, and for a prefix that we moved what moved it."""
+class CacheVerdict(Struct, frozen=True, kw_only=True, gc=False):
+    """The cache outcome of a call and, if Lamella changed the prefix, the cause."""
 
-    outcome: Outcome
-    movement: Movement
+    outcome: CacheOutcome
+    prefix_change: PrefixChange
 
     @property
-    def ours(self) -> bool:
-        """Whether the miss is our doing, not the provider's."""
-        return self.outcome in (Outcome.MOVED, Outcome.UNEXPLAINED)
+    def is_caused_by_lamella(self) -> bool:
+        """Whether Lamella caused the cache miss, not the provider."""
+        return self.outcome in (CacheOutcome.PREFIX_CHANGED, CacheOutcome.UNEXPLAINED)
 
     def __str__(self) -> str:
-        still = self.movement.cause is Cause.NONE and self.movement.segment
-        changed = f": {self.movement.segment} changed" if still else ""
-        return _WORDS[self.outcome].format(movement=self.movement, changed=changed)
+        still = self.prefix_change.cause is PrefixChangeCause.NONE and self.prefix_change.segment
+        changed = f": {self.prefix_change.segment} changed" if still else ""
+        return _OUTCOME_TEXTS[self.outcome].format(movement=self.prefix_change, changed=changed)
 
 
-_WORDS = {
-    Outcome.FIRST: "first turn: nothing was cached yet",
-    Outcome.HIT: "hit",
-    Outcome.MOVED: "we moved the prefix: {movement}",
-    Outcome.TOO_SHORT: "too short for this model's cache",
-    Outcome.COLD: "the cache held nothing of it, as expected{changed}",
-    Outcome.EXPIRED: "the provider's cache entry expired",
-    Outcome.EVICTED: "the provider dropped its cache entry",
-    Outcome.UNKNOWN: "the provider does not say what was cached",
-    Outcome.UNEXPLAINED: "the prefix moved and nothing recorded says why: a bug, please report it",
+_OUTCOME_TEXTS = {
+    CacheOutcome.FIRST: "first turn: nothing was cached yet",
+    CacheOutcome.HIT: "hit",
+    CacheOutcome.PREFIX_CHANGED: "we moved the prefix: {movement}",
+    CacheOutcome.TOO_SHORT: "too short for this model's cache",
+    CacheOutcome.EXPECTED_MISS: "the cache held nothing of it, as expected{changed}",
+    CacheOutcome.EXPIRED: "the provider's cache entry expired",
+    CacheOutcome.EVICTED: "the provider dropped its cache entry",
+    CacheOutcome.UNKNOWN: "the provider does not say what was cached",
+    CacheOutcome.UNEXPLAINED: "the prefix moved and nothing recorded says why: a bug, please report it",
 }
 
 
-class CacheUse(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A request's tokens by what becomes of them: read from the cache, written to it, neither.
+class CacheUsage(Struct, frozen=True, kw_only=True, omit_defaults=True, rename={"long_lifetime": "lasting"}):
+    """The tokens of a request by cache handling: read from the cache, written to it, or neither.
 
-    Of those that are written, ``lasting`` are meant for the longer lifetime, which costs more.
+    ``long_lifetime`` is the part of ``write`` that goes into the cache with the longer lifetime, which costs more.
     """
 
     read: int
     write: int
     uncached: int
-    lasting: int = 0
+    long_lifetime: int = 0
 
     @property
     def total(self) -> int:
         return self.read + self.write + self.uncached
 
 
-class Cost(Struct, frozen=True, kw_only=True):
-    """Input cost of one turn: as sent, as naive gluing would cost, and with a cache that never misses."""
+class TurnCost(Struct, frozen=True, kw_only=True):
+    """The input cost of one turn: as sent, in the naive layout, and with a cache that never misses."""
 
     amount: Decimal
     naive: Decimal
     limit: Decimal
 
 
-class Timing(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How long the phases of a call took, in seconds; none where nobody measured."""
+class CallTiming(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Duration of the phases of a call in seconds; None if not measured."""
 
     build: float | None = None
     first: float | None = None
     total: float | None = None
 
 
-class Call(Struct, frozen=True, kw_only=True, gc=False):
-    """A call and what is known of it. ``cost`` is the input as predicted, ``billed`` all that the reported usage costs.
+class ModelCall(Struct, frozen=True, kw_only=True, gc=False):
+    """One model call and everything known about it.
 
-    ``stop`` is why the answer ended, also ``stopped`` by the user or ``broken`` on the way. ``id`` is the provider's
-    name for the reply. ``retries`` is how often it was tried before. ``purpose`` is what it was made for.
+    - ``cost``: the predicted cost of the input; ``billed``: the cost of the whole reported usage.
+    - ``stop``: why the reply ended, including ``stopped`` by the user and ``broken`` off.
+    - ``id``: the provider's id of the reply.
+    - ``retries``: the number of failed attempts before.
+    - ``purpose``: what the call was made for.
     """
 
     model: str | None
-    verdict: Verdict
-    predicted: CacheUse | None = None
+    verdict: CacheVerdict
+    predicted: CacheUsage | None = None
     usage: Usage
     by_layer: Mapping[str, int] = {}
-    cost: Cost | None = None
+    cost: TurnCost | None = None
     billed: Decimal | None = None
-    timing: Timing = Timing()
+    timing: CallTiming = CallTiming()
     stop: str = ""
     id: str | None = None
-    diagnosis: Diagnosis | None = None
+    diagnosis: CacheDiagnosis | None = None
     retries: int = 0
     purpose: str = ANSWER_PURPOSE

@@ -1,7 +1,7 @@
-"""The log: events folded into a tree of messages, its branches, and the one that is active.
+"""The event log: events folded into a tree of messages with branches, one of which is active.
 
-Editing, regenerating, deleting and forking never change what was written: each makes a branch, and the old one stays
-readable. A branch is named by its last message.
+Editing, regenerating, deleting and forking never change existing events. Each of them adds a branch, and the old
+branch stays readable. A branch is identified by its last message.
 """
 
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
@@ -9,66 +9,99 @@ from typing import assert_never
 
 from msgspec import Struct, field
 
-from lamella.core.log.compactions import NONE_IN_FORCE, Compactions, CompactionsInForce
-from lamella.core.log.events.aside import AsideEvent
-from lamella.core.log.events.attachment import AttachmentEvent
-from lamella.core.log.events.changes import (
+from lamella.core.log.compactions import (
+    NO_COMPACTIONS,
+    ActiveCompactions,
+    CompactionLog,
+    StageEntry,
+    branch_stage_events,
+    move_stage_events,
+)
+from lamella.core.log.events.artifact import AttachmentEvent
+from lamella.core.log.events.call import AuxiliaryCallEvent
+from lamella.core.log.events.codec import decode_event
+from lamella.core.log.events.compaction import CompactionEvent, StageEvent, UndoEvent
+from lamella.core.log.events.kinds import (
     DeleteEvent,
     ErasureEvent,
+    Event,
+    EventRecord,
     ForkEvent,
+    IgnoredEvent,
     RenameEvent,
     SettingsEvent,
-    SilentEvent,
     SwitchEvent,
 )
-from lamella.core.log.events.codec import read_event
-from lamella.core.log.events.compaction import CompactionEvent, UndoEvent
-from lamella.core.log.events.kinds import Event
-from lamella.core.log.events.message import NOTHING_SET, EditEvent, MessageEvent, TurnSetup
-from lamella.core.log.events.reply import ReplyEvent
-from lamella.core.log.events.rounds import CallsEvent, ResultsEvent, StoredRound, begin_round, end_round, list_hashes
-from lamella.core.log.events.stage import StageEvent
-from lamella.core.log.ids import Voice, message_id
-from lamella.core.log.nodes import (
-    UNREADABLE,
-    Node,
-    Told,
-    asks_on,
-    check_place,
-    damaged,
-    derive_id,
-    join_replies,
-    list_whole,
-    mark_erased,
-    name_messages,
-    put_under,
+from lamella.core.log.events.message import (
+    NO_OVERRIDES,
+    CallsEvent,
+    EditEvent,
+    MessageEvent,
+    ResultsEvent,
+    StoredRound,
+    TurnOverrides,
+    add_results_to_last_round,
+    round_content_hashes,
+    start_round,
 )
-from lamella.core.log.records import Record
-from lamella.core.log.stages import StageEntry, carry_stages, stages_on
-from lamella.core.log.terms import Rewrite
-from lamella.core.log.tree import MessageNumbers, find_path, list_parents
-from lamella.core.values import FoundOnce, replace
+from lamella.core.log.tree import EventNumbers, build_branch, iter_parents
+from lamella.core.log.turn import HistoryRewrite, MessageAuthor, ReplyEvent, message_id
+from lamella.core.log.turn_records import (
+    DECODING_ERRORS,
+    MessageNode,
+    TurnRecord,
+    completed_rounds,
+    damaged_record_error,
+    derive_message_id,
+    is_same_question_resent,
+    mark_erased,
+    merge_replies,
+    message_ids,
+    reparent,
+    validate_position,
+)
+from lamella.core.values import CachedProperty, replace
 
-# Members by name of their own: see docs/decisions/msgspec.md.
-_USER, _REPLY = Voice.USER, Voice.REPLY
+# Module-level names, because looking up an enum member is slow and happens thousands of times: see
+# docs/decisions/frozen-values.md.
+_USER, _REPLY = MessageAuthor.USER, MessageAuthor.REPLY
 
-# What a log folds to, and how snapshots of it are written. Whoever changes either raises the number, so that older
-# snapshots are not used; a golden file of each number holds this one to what it was.
-FORMAT = 14
-Change = DeleteEvent | ForkEvent | SwitchEvent | RenameEvent | ErasureEvent | SettingsEvent | SilentEvent
+# Version of the fold's result and of the snapshot format. Raise it with every change of either, so that older snapshots
+# are not used. A golden file for each version checks that a format does not change under the same number.
+SNAPSHOT_FORMAT = 14
+ConversationChange = DeleteEvent | ForkEvent | SwitchEvent | RenameEvent | ErasureEvent | SettingsEvent | IgnoredEvent
+
+# Snapshots contain these fields under their earlier names. A decoder fills a missing field with its default, so a
+# changed name would silently load a wrong log.
+_STORED_NAMES = {
+    "auxiliary_calls": "asides",
+    "compacted_since_undo": "compacted_since",
+    "first_questions_after_undo": "undone_before",
+    "history_rewrite": "rewritten",
+    "is_model_chosen": "chose_model",
+    "last_question": "last_asked",
+    "open_rounds": "rounds",
+    "overrides": "left",
+    "pending_commands": "commands",
+    "question_versions": "asked",
+    "stage_entries": "stages",
+    "undone_since_last_question": "undone",
+}
 
 
-class Log(Struct, dict=True):
-    """A fold in progress: a conversation's events, taken in one by one.
+class EventLog(Struct, dict=True, rename=_STORED_NAMES):
+    """The state of a conversation while its events are folded one by one.
 
-    ``chose_model`` and ``left`` are what holds although no turn of the branch says so: a model chosen since the
-    last turn, and what the last question had set when it was deleted. ``last_sent`` is the question whose request
-    was sent last, as far as events tell, and how many there were before the one that does. ``undone_before`` are
-    questions that were the first to be asked after an undo. ``rounds`` are the tool rounds of questions that wait
-    for their answer. ``asked`` are questions that were asked otherwise since, by another model for example, as they
-    were for each reply. ``commands`` are what waits for the next question, whatever branch that is asked on.
-    ``asides`` are those that no reply has yet, by the message that they were made after. ``stages`` are what was done
-    about the stages of a workflow, each with how many events were before it.
+    - ``is_model_chosen``, ``overrides``: settings in effect that no turn of the branch has: a model chosen since the
+      last turn, and what the last question had set when it was deleted.
+    - ``last_sent``: the question whose request was sent last, as far as events show, and the number of that event.
+    - ``first_questions_after_undo``: questions that were the first after an undo.
+    - ``open_rounds``: the tool rounds of questions without a reply.
+    - ``question_versions``: for questions that were sent again in another version, for example with another model: the
+      version that each reply answers.
+    - ``pending_commands``: pending commands for the next question, on whatever branch it is asked.
+    - ``auxiliary_calls``: auxiliary calls without a reply yet, by the message after which they were made.
+    - ``stage_entries``: workflow stage events, each with the number of events before it.
     """
 
     conversation: str
@@ -77,323 +110,383 @@ class Log(Struct, dict=True):
     title: str = ""
     created: str = ""
     settings: dict[str, object] = {}
-    nodes: MutableMapping[str, Node] = {}
-    rewritten: Rewrite | None = None
-    last_asked: str = ""
+    nodes: MutableMapping[str, MessageNode] = {}
+    history_rewrite: HistoryRewrite | None = None
+    last_question: str = ""
     last_sent: tuple[str, int] = ("", 0)
-    chose_model: bool = False
-    left: TurnSetup = NOTHING_SET
-    compactions: Compactions = field(default_factory=Compactions)
-    undone: bool = False
-    compacted_since: bool = False
-    undone_before: set[str] = set()
-    rounds: dict[str, tuple[StoredRound, ...]] = {}
-    asked: dict[str, MessageEvent | EditEvent] = {}
-    commands: tuple[AttachmentEvent, ...] = ()
-    asides: dict[str, tuple[AsideEvent, ...]] = {}
-    stages: tuple[StageEntry, ...] = ()
+    is_model_chosen: bool = False
+    overrides: TurnOverrides = NO_OVERRIDES
+    compactions: CompactionLog = field(default_factory=CompactionLog)
+    undone_since_last_question: bool = False
+    compacted_since_undo: bool = False
+    first_questions_after_undo: set[str] = set()
+    open_rounds: dict[str, tuple[StoredRound, ...]] = {}
+    question_versions: dict[str, MessageEvent | EditEvent] = {}
+    pending_commands: tuple[AttachmentEvent, ...] = ()
+    auxiliary_calls: dict[str, tuple[AuxiliaryCallEvent, ...]] = {}
+    stage_entries: tuple[StageEntry, ...] = ()
     _leaves: dict[str, None] = {}
 
-    @FoundOnce
-    def _followed(self) -> dict[str, tuple[str, ...]]:
-        """The messages that others follow, each with those."""
+    @CachedProperty
+    def _children(self) -> dict[str, tuple[str, ...]]:
+        """The children of each message that has any."""
         followed: dict[str, tuple[str, ...]] = {}
-        for name, parent in list_parents(self.nodes):
+        for name, parent in iter_parents(self.nodes):
             followed[parent] = (*followed.get(parent, ()), name)
         return followed
 
-    def extend(self, records: Iterable[Record]) -> None:
-        """Fold more events, in order."""
+    def extend(self, records: Iterable[EventRecord]) -> None:
+        """Fold more events, in order; raises ``StoreCorruptedError`` for an event that cannot be read."""
         for record in records:
             try:
-                self._fold(read_event(record), record.at)
-            except UNREADABLE as error:
-                raise damaged(f"Event {self.version + 1} of {self.conversation}", error) from error
+                self._fold(decode_event(record), record.at)
+            except DECODING_ERRORS as error:
+                raise damaged_record_error(f"Event {self.version + 1} of {self.conversation}", error) from error
             self.created = self.created or record.at
             self.version += 1
 
-    def path(self, head: str | None = None) -> Sequence[Told]:
-        """The turns from the beginning to a message, by default the active one."""
-        return find_path(self.nodes, self.head if head is None else head, rounds=self.rounds, asked=self.asked)
+    def branch_records(self, head: str | None = None) -> Sequence[TurnRecord]:
+        """Return the turn records from the start to a message, by default the last one of the active branch."""
+        return build_branch(
+            self.nodes,
+            self.head if head is None else head,
+            open_rounds=self.open_rounds,
+            question_versions=self.question_versions,
+        )
 
-    def find_question(self, message: str) -> Node | None:
-        """A question as the active branch has it, else as it was asked last; none if there is none of that id."""
+    def find_question(self, message: str) -> MessageNode | None:
+        """Return a question as the active branch has it, else in its latest version, or None if there is none."""
         node = self.nodes.get(message)
         if node is None or node.role is not _USER:
             return None
-        return next((told.message for told in self.path() if told.message.id == message), node)
+        return next((record.message for record in self.branch_records() if record.message.id == message), node)
 
-    def committed(self, told: Sequence[Told], *, until: int | None = None) -> CompactionsInForce:
-        """The compactions in force on a branch, now or once there was the event ``until``."""
-        return self.compactions.on(self._said_at(told), until=until) if self.compactions else NONE_IN_FORCE
+    def active_compactions(self, records: Sequence[TurnRecord], *, as_of_event: int | None = None) -> ActiveCompactions:
+        """Return the compactions that are active on a branch, now or as of event ``as_of_event``."""
+        return (
+            self.compactions.active_on_branch(self._message_numbers(records), as_of_event=as_of_event)
+            if self.compactions
+            else NO_COMPACTIONS
+        )
 
-    def staged(self, told: Sequence[Told]) -> list[tuple[int, StageEvent]]:
-        """What was done about stages on a branch, each with how many of its messages came before it."""
-        return stages_on(self.stages, self._said_at(told)) if self.stages else []
+    def stage_events(self, records: Sequence[TurnRecord]) -> list[tuple[int, StageEvent]]:
+        """Return the stage events of a branch, each with the number of the branch's messages before it."""
+        return branch_stage_events(self.stage_entries, self._message_numbers(records)) if self.stage_entries else []
 
-    def told_last(self) -> Sequence[Told]:
-        """The turns up to the question whose request was sent last; with its answer, where that is the newest."""
+    def records_at_last_request(self) -> Sequence[TurnRecord]:
+        """Return the records up to the question whose request was sent last, with its reply if that is newest."""
         asked, at = self.last_sent
         head = self.nodes.get(self.head)
-        answers = head is not None and head.parent == asked and head.number > at
-        return self.path(self.head if answers else asked)
+        answers = head is not None and head.parent == asked and head.event_number > at
+        return self.branch_records(self.head if answers else asked)
 
-    def _said_at(self, told: Sequence[Told]) -> Mapping[str, int]:
-        """The messages of a branch in their order, each with when it was said last."""
-        return MessageNumbers(self.nodes, name_messages(told))
+    def _message_numbers(self, records: Sequence[TurnRecord]) -> Mapping[str, int]:
+        """Return the messages of a branch in order, with the event number of each."""
+        return EventNumbers(self.nodes, message_ids(records))
 
-    def said(self) -> frozenset[str]:
-        """The ids of all messages; a question whose answer was deleted stands with an empty one, which has its own."""
+    def message_ids(self) -> frozenset[str]:
+        """Return the ids of all messages.
+
+        They include the id of an empty reply to each question, which the prompt uses for a question whose reply was
+        deleted.
+        """
         asked = (name for name, node in self.nodes.items() if node.role is _USER)
         empty = (message_id(self.conversation, parent=name, role=_REPLY, text="") for name in asked)
         return frozenset((*self.nodes, *empty))
 
-    def branches(self) -> tuple[str, ...]:
-        """The last message of every branch, in the order in which the branches ended; the active one among them."""
+    def branch_heads(self) -> tuple[str, ...]:
+        """Return the last message of every branch, in the order in which the branches ended, with the active one."""
         return tuple(dict.fromkeys((*self._leaves, self.head))) if self.head else tuple(self._leaves)
 
-    def _fold(self, event: Event, at: str) -> None:
+    def _fold(self, event: Event, timestamp: str) -> None:
         match event:
             case MessageEvent():
-                self._ask(Node(event=event, at=at, number=self.version))
+                self._add_question(MessageNode(event=event, at=timestamp, event_number=self.version))
             case ReplyEvent():
-                said = Node(event=event, at=at, number=self.version)
-                (self._stand_aside if event.aside else self._answer)(said)
+                said = MessageNode(event=event, at=timestamp, event_number=self.version)
+                (self._add_reply_on_own_branch if event.aside else self._add_reply)(said)
             case CallsEvent() | ResultsEvent():
-                self._go_round(event)
-            case AttachmentEvent() | AsideEvent() | StageEvent():
-                self._hold(event)
+                self._apply_round(event)
+            case AttachmentEvent() | AuxiliaryCallEvent() | StageEvent():
+                self._queue_event(event)
             case CompactionEvent():
-                self.compactions.commit(event, at=self.version)
-                self.compacted_since = True
+                self.compactions.commit(event, event_number=self.version)
+                self.compacted_since_undo = True
                 sent = event.before if event.before and event.before in self.nodes else None
                 self.last_sent = (sent, self.version) if sent else self.last_sent
             case UndoEvent():
-                self.compactions.undo(event.receipt, path=self._said_at(self.path()), at=self.version)
-                self.undone, self.compacted_since = True, False
+                self.compactions.undo(
+                    event.receipt,
+                    message_numbers=self._message_numbers(self.branch_records()),
+                    event_number=self.version,
+                )
+                self.undone_since_last_question, self.compacted_since_undo = True, False
             case _:
-                self._change(event)
+                self._apply_conversation_change(event)
 
-    def _change(self, event: Change) -> None:
+    def _apply_conversation_change(self, event: ConversationChange) -> None:
         match event:
             case DeleteEvent():
                 self._delete(event.target)
-                self.rewritten = Rewrite.HISTORY_EDITED
+                self.history_rewrite = HistoryRewrite.HISTORY_EDITED
             case ForkEvent() | SwitchEvent():
-                self._go(event)
+                self._apply_switch(event)
             case RenameEvent():
                 self.title = event.title
             case ErasureEvent():
                 self._erase(frozenset(event.contents))
-                self.rewritten = Rewrite.HISTORY_EDITED
+                self.history_rewrite = HistoryRewrite.HISTORY_EDITED
             case SettingsEvent():
                 self.settings.update(event.values)
-                self.chose_model |= "model" in event.values
-            case SilentEvent():
+                self.is_model_chosen |= "model" in event.values
+            case IgnoredEvent():
                 pass
             case _:
                 assert_never(event)
 
-    def _hold(self, event: AttachmentEvent | AsideEvent | StageEvent) -> None:
-        """What waits for the next question, or for the answer to the one that is open; and what was done beside it."""
+    def _queue_event(self, event: AttachmentEvent | AuxiliaryCallEvent | StageEvent) -> None:
+        """Store an event for the next question, for the reply to the open question, or for the workflow."""
         if isinstance(event, StageEvent):
-            self.stages = (*self.stages, (self.version, event))
+            self.stage_entries = (*self.stage_entries, (self.version, event))
         elif isinstance(event, AttachmentEvent):
-            self.commands = (*self.commands, event)
+            self.pending_commands = (*self.pending_commands, event)
         elif event.parent and event.parent not in self.nodes:
             raise ValueError(f"a model was called after {event.parent}, which is not there")
         else:
-            self.asides[event.parent] = (*self.asides.get(event.parent, ()), event)
+            self.auxiliary_calls[event.parent] = (*self.auxiliary_calls.get(event.parent, ()), event)
 
     def _erase(self, hashes: frozenset[str]) -> None:
-        """Mark the messages that hold what is erased: the same content attached again is theirs no more."""
-        self.commands = tuple(one.without(hashes) for one in self.commands)
-        self.nodes.update(mark_erased(self.nodes, hashes, asked=self.asked.values(), waits=self.rounds))
+        """Mark the messages that refer to erased contents.
 
-    def _ask(self, message: Node) -> None:
+        If the same content is attached again later, it does not come back in these messages.
+        """
+        self.pending_commands = tuple(one.without_erased(hashes) for one in self.pending_commands)
+        self.nodes.update(
+            mark_erased(
+                self.nodes, hashes, question_versions=self.question_versions.values(), open_rounds=self.open_rounds
+            )
+        )
+
+    def _add_question(self, message: MessageNode) -> None:
         asked, before = message.event, message.event.parent
-        if asked.parent != self.head and asks_on(self.nodes.get(self.head), message):
-            # The same question with what was found for it: nothing was sent of the one that it takes the place of.
+        if asked.parent != self.head and is_same_question_resent(self.nodes.get(self.head), message):
+            # The same question with what was found for it. Nothing was sent for the one that it replaces.
             before = self.head
-        self._add(message, follows=asked.parent == self.head)
-        # Asked anew it starts anew, whatever tools gave back for it before.
-        self.rounds.pop(asked.id, None)
-        self.asked.pop(asked.id, None)
+        self._add_node(message, extends_head=asked.parent == self.head)
+        # A question that is sent again starts from scratch, without earlier tool results.
+        self.open_rounds.pop(asked.id, None)
+        self.question_versions.pop(asked.id, None)
         if before != asked.parent:
             self._leaves.pop(before, None)
-        if before in self.asides:
-            self.asides[asked.id] = (*self.asides.get(asked.id, ()), *self.asides.pop(before))
-        # A question in place of another has what that had; what waits goes with one that is new.
-        self.commands = self.commands if isinstance(asked, EditEvent) else ()
-        self._begin_turn(asked.id)
+        if before in self.auxiliary_calls:
+            self.auxiliary_calls[asked.id] = (
+                *self.auxiliary_calls.get(asked.id, ()),
+                *self.auxiliary_calls.pop(before),
+            )
+        # An edited question keeps the attachments of the original. Pending commands go with a new question only.
+        self.pending_commands = self.pending_commands if isinstance(asked, EditEvent) else ()
+        self._start_turn(asked.id)
 
-    def _answer(self, reply: Node) -> None:
+    def _add_reply(self, reply: MessageNode) -> None:
         parent = reply.event.parent
-        follows = parent != "" and parent == self.head == self.last_asked
-        if parent in self.rounds:
-            reply = self._take_rounds(reply, list_whole(self.rounds[parent]))
-        reply = replace(reply, asides=self.asides.pop(parent)) if parent in self.asides else reply
-        self._stand(reply.event.id, parent)
+        follows = parent != "" and parent == self.head == self.last_question
+        if parent in self.open_rounds:
+            reply = self._attach_rounds(reply, completed_rounds(self.open_rounds[parent]))
+        reply = (
+            replace(reply, auxiliary_calls=self.auxiliary_calls.pop(parent))
+            if parent in self.auxiliary_calls
+            else reply
+        )
+        self._inherit_question_version(reply.event.id, parent)
         same = self.nodes.get(reply.event.id)
-        self._add(reply if same is None else join_replies(same, reply), follows=follows)
-        self.rounds.pop(parent, None)
+        self._add_node(reply if same is None else merge_replies(same, reply), extends_head=follows)
+        self.open_rounds.pop(parent, None)
 
-    def _stand_aside(self, reply: Node) -> None:
-        """An answer to a question that was left or is being answered anew: it ends a branch, and nothing moves."""
+    def _add_reply_on_own_branch(self, reply: MessageNode) -> None:
+        """Add a reply to a question that was left, or that is being answered again.
+
+        The reply ends a branch of its own, and the active branch does not change.
+        """
         name, parent = reply.event.id, reply.event.parent
-        check_place(reply, self.nodes)
+        validate_position(reply, self.nodes)
         if name in self.nodes:
-            self._place(join_replies(self.nodes[name], reply))
+            self._store_node(merge_replies(self.nodes[name], reply))
             return
-        # Whoever left the question left its rounds to the empty reply; those that are open are somebody else's.
+        # When the question was left, its rounds went to the empty reply. Open rounds belong to another run.
         left = self.nodes.get(message_id(self.conversation, parent=parent, role=_REPLY, text=""))
-        self._stand(name, parent)
-        self._place(reply if left is None else replace(reply, rounds=left.rounds, erased=left.erased))
+        self._inherit_question_version(name, parent)
+        self._store_node(reply if left is None else replace(reply, rounds=left.rounds, erased=left.erased))
         self._leaves.setdefault(name)
 
-    def _stand(self, message: str, like: str) -> None:
-        """A reply answers its question as that is open now, and a question is open again as it was for a reply.
+    def _inherit_question_version(self, message: str, source: str) -> None:
+        """Record for ``message`` the version of the question that applies to ``source``.
 
-        A reply given once more stays one to what it answered if something was asked after it: that was built on it.
+        A new reply answers the version that is open now. A question that is opened again takes the version of its
+        reply. A reply that is given again keeps its version if later messages follow it, because they were built on
+        it.
         """
-        if not self.asked or (message in self._followed and self.nodes[message].role is _REPLY):
+        if not self.question_versions or (message in self._children and self.nodes[message].role is _REPLY):
             return
-        if like in self.asked:
-            self.asked[message] = self.asked[like]
+        if source in self.question_versions:
+            self.question_versions[message] = self.question_versions[source]
         else:
-            self.asked.pop(message, None)
+            self.question_versions.pop(message, None)
 
-    def _take_rounds(self, reply: Node, rounds: tuple[StoredRound, ...]) -> Node:
-        """A reply with the rounds of its question; what was erased of them stays so."""
-        erased = set(list_hashes(rounds)).intersection(self.nodes[reply.parent].erased)
+    def _attach_rounds(self, reply: MessageNode, rounds: tuple[StoredRound, ...]) -> MessageNode:
+        """Return a reply with the tool rounds of its question, and with what was erased from them."""
+        erased = set(round_content_hashes(rounds)).intersection(self.nodes[reply.parent].erased)
         return replace(reply, rounds=rounds, erased=tuple(sorted(erased)))
 
-    def _go_round(self, event: CallsEvent | ResultsEvent) -> None:
-        """A round begins, or the last has its results. One before it that never got its own is over."""
+    def _apply_round(self, event: CallsEvent | ResultsEvent) -> None:
+        """Start a tool round, or add the results of the last one.
+
+        A round that never got its results is discarded when the next one starts.
+        """
         if isinstance(event, ResultsEvent):
-            self.rounds[event.parent] = end_round(self.rounds.get(event.parent, ()), event)
+            self.open_rounds[event.parent] = add_results_to_last_round(self.open_rounds.get(event.parent, ()), event)
             self.last_sent = (event.parent, self.version)
             return
         head = self.nodes.get(self.head)
         if head is None or head.id != event.parent or head.role is not _USER:
             raise ValueError(f"calls are made for {event.parent}, which is not the question that waits")
-        self.rounds[event.parent] = (*list_whole(self.rounds.get(event.parent, ())), begin_round(event))
+        self.open_rounds[event.parent] = (*completed_rounds(self.open_rounds.get(event.parent, ())), start_round(event))
 
-    def _add(self, node: Node, *, follows: bool) -> None:
-        """Most of a log follows the message before it, under a new id; the rest is looked at."""
+    def _add_node(self, node: MessageNode, *, extends_head: bool) -> None:
+        """Add a message and make it the head.
+
+        Most messages follow the previous one under a new id and take the short path. All others are checked.
+        """
         name = node.event.id
-        if follows and name not in self.nodes:
-            self._place(node)
+        if extends_head and name not in self.nodes:
+            self._store_node(node)
             self.head = name
             return
-        check_place(node, self.nodes)
-        self._keep_asked(node)
-        self._place(node)
-        self._arrive(name)
+        validate_position(node, self.nodes)
+        self._keep_original_question(node)
+        self._store_node(node)
+        self._set_head(name)
 
-    def _begin_turn(self, question: str) -> None:
-        """What was to be told of the next request was told of this one."""
-        undone = self.undone and not self.compacted_since
-        (self.undone_before.add if undone else self.undone_before.discard)(question)
-        self.rewritten, self.last_asked, self.last_sent = None, question, (question, self.version)
-        self.chose_model, self.left, self.undone = False, NOTHING_SET, False
+    def _start_turn(self, question: str) -> None:
+        """Reset what applied to the next request only, since this question is that request."""
+        undone = self.undone_since_last_question and not self.compacted_since_undo
+        (self.first_questions_after_undo.add if undone else self.first_questions_after_undo.discard)(question)
+        self.history_rewrite, self.last_question, self.last_sent = None, question, (question, self.version)
+        self.is_model_chosen, self.overrides, self.undone_since_last_question = False, NO_OVERRIDES, False
 
-    def moves_by_undo(self) -> bool:
-        """Whether the next request differs from the one before it: a compaction that was sent under was undone."""
-        return self.undone and not self.compacted_since and self.compactions.was_undone(self.last_sent[1])
+    def undo_changes_next_prefix(self) -> bool:
+        """Return whether an undo changes the prefix of the next request.
 
-    def moved_by_undo(self, question: str) -> bool:
-        """Whether the request of a question differed from the one before it for the same reason."""
-        if question not in self.undone_before:
+        That is the case if the last request was sent with a compaction that was undone since.
+        """
+        return (
+            self.undone_since_last_question
+            and not self.compacted_since_undo
+            and self.compactions.was_undone(self.last_sent[1])
+        )
+
+    def undo_changed_prefix(self, question: str) -> bool:
+        """Return whether an undo changed the prefix of the request of this question."""
+        if question not in self.first_questions_after_undo:
             return False
-        asked = self.nodes[question].number
-        sent = max((node.number for node in self.nodes.values() if node.number < asked), default=0)
-        return self.compactions.was_undone(sent, until=asked)
+        asked = self.nodes[question].event_number
+        sent = max((node.event_number for node in self.nodes.values() if node.event_number < asked), default=0)
+        return self.compactions.was_undone(sent, to_event=asked)
 
-    def _keep_asked(self, question: Node) -> None:
-        """Before a question is asked otherwise: its replies stay replies to what it was."""
+    def _keep_original_question(self, question: MessageNode) -> None:
+        """Before a question changes, record its current version for the replies that answer it."""
         before, now = self.nodes[question.id].question if question.id in self.nodes else None, question.question
-        # What was sent for it both times may differ: that is no other question.
+        # A different fingerprint alone does not make it another question: the request may differ between two sends.
         if before is not None and (now is None or replace(now, imprint=before.imprint) != before):
-            for name in self._followed.get(question.id, ()):
+            for name in self._children.get(question.id, ()):
                 if self.nodes[name].role is _REPLY:
-                    self.asked.setdefault(name, before)
+                    self.question_versions.setdefault(name, before)
 
-    def _place(self, node: Node) -> None:
-        said, followed = node.event, vars(self).get("_followed")
-        # Who follows whom is asked only where branches part; until then nobody has to know it of thousands.
+    def _store_node(self, node: MessageNode) -> None:
+        said, followed = node.event, vars(self).get("_children")
+        # ``_children`` is needed only if the conversation branches. It is computed on first access and kept current
+        # only after that, so that most conversations never build it for thousands of messages.
         if followed is not None and said.id not in self.nodes:
             followed[said.parent] = (*followed.get(said.parent, ()), said.id)
         self.nodes[said.id] = node
 
-    def _go(self, event: ForkEvent | SwitchEvent) -> None:
-        if isinstance(event, ForkEvent) and event.left is not None:
-            self.left = event.left
+    def _apply_switch(self, event: ForkEvent | SwitchEvent) -> None:
+        if isinstance(event, ForkEvent) and event.overrides is not None:
+            self.overrides = event.overrides
         else:
-            self._switch(event.head)
+            self._switch_head(event.head)
 
-    def _switch(self, head: str) -> None:
+    def _switch_head(self, head: str) -> None:
         if head and head not in self.nodes:
             raise ValueError(f"there is no message {head}")
-        if head == self.head and head in self.rounds:
-            # The open question is asked once more from its start: what was called for in between is given up.
-            del self.rounds[head]
+        if head == self.head and head in self.open_rounds:
+            # The open question is answered again from its start, so the calls made so far are discarded.
+            del self.open_rounds[head]
             return
-        if not self._answers_again(head):
-            self.rewritten, self.left = Rewrite.BRANCH, NOTHING_SET
-        if self.asked and head and self.nodes[head].role is _USER:
-            here = (told.reply or told.message for told in self.path() if told.message.id == head)
-            self._stand(head, next((node.id for node in here), ""))
-        self._arrive(head)
+        if not self._is_question_just_answered(head):
+            self.history_rewrite, self.overrides = HistoryRewrite.BRANCH, NO_OVERRIDES
+        if self.question_versions and head and self.nodes[head].role is _USER:
+            here = (record.reply or record.message for record in self.branch_records() if record.message.id == head)
+            self._inherit_question_version(head, next((node.id for node in here), ""))
+        self._set_head(head)
 
-    def _answers_again(self, head: str) -> bool:
-        """Going back to the question just answered sends the same request again: nothing is rewritten."""
+    def _is_question_just_answered(self, head: str) -> bool:
+        """Return whether ``head`` is the question just answered; sending it again rewrites nothing."""
         return self.head in self.nodes and self.nodes[self.head].parent == head and bool(head)
 
-    def _arrive(self, head: str) -> None:
-        """Make a message the active one; the one left behind ends a branch if nothing follows it."""
-        if self.head and self.head not in self._followed:
+    def _set_head(self, head: str) -> None:
+        """Make a message the head; the previous head ends a branch if no message follows it."""
+        if self.head and self.head not in self._children:
             self._leaves.setdefault(self.head)
         elif self.head != head:
-            # A question that was being answered again is left as it was answered before.
-            self.rounds.pop(self.head, None)
+            # A question that was being answered again keeps its earlier reply; the open rounds are discarded.
+            self.open_rounds.pop(self.head, None)
         self._leaves.pop(head, None)
         self.head = head
 
     def _delete(self, target: str) -> None:
-        """A branch without one message: a question goes with its answer, an answer alone leaves the question open.
+        """Rebuild the active branch without one message.
 
-        What a question had set from then on (system prompt, tools, model) was no part of what it said: it stays.
+        A question is deleted with its reply. Deleting a reply leaves the question open. Settings that a deleted
+        question had changed (system prompt, tools, model) stay in effect.
         """
-        parent, left, names = "", NOTHING_SET, dict[str, str]()
-        before = self._said_at(told := self.path())
-        for turn in told:
+        parent, overrides, names = "", NO_OVERRIDES, dict[str, str]()
+        before = self._message_numbers(records := self.branch_records())
+        for turn in records:
             if turn.message.id == target:
-                left = turn.message.event.lasting if isinstance(turn.message.event, MessageEvent) else NOTHING_SET
+                overrides = (
+                    turn.message.event.overrides if isinstance(turn.message.event, MessageEvent) else NO_OVERRIDES
+                )
                 continue
-            parent = self._graft(turn.message, parent, left, names=names)
-            left = NOTHING_SET
+            parent = self._copy_under_parent(turn.message, parent, overrides, new_ids=names)
+            overrides = NO_OVERRIDES
             if turn.reply is not None and turn.reply.id != target:
-                parent = self._graft(turn.reply, parent, names=names)
+                parent = self._copy_under_parent(turn.reply, parent, new_ids=names)
             elif turn.reply is not None:
-                self._stand(parent, turn.reply.id)
-        self.left = self.left.over(left)
-        self._arrive(parent)
-        self.stages = carry_stages(self.stages, before, name_messages(self.path()), names=names, at=self.version)
+                self._inherit_question_version(parent, turn.reply.id)
+        self.overrides = self.overrides.merged_over(overrides)
+        self._set_head(parent)
+        self.stage_entries = move_stage_events(
+            self.stage_entries, before, message_ids(self.branch_records()), new_ids=names, event_number=self.version
+        )
 
-    def _graft(self, node: Node, parent: str, left: TurnSetup = NOTHING_SET, *, names: dict[str, str]) -> str:
-        """The same message under another parent; its id follows from both, and pins go by ``names`` to the new ones."""
+    def _copy_under_parent(
+        self, node: MessageNode, parent: str, overrides: TurnOverrides = NO_OVERRIDES, *, new_ids: dict[str, str]
+    ) -> str:
+        """Copy a message under another parent and return its new id, which depends on the parent.
+
+        ``new_ids`` collects the new ids, and pinned messages are renamed by it.
+        """
         if node.parent == parent:
             return node.id
-        event = put_under(node.event, parent, left, names=names)
-        name = names[node.id] = derive_id(self.conversation, event)
-        self.asked.pop(name, None)
-        grafted = replace(node, event=replace(event, id=name), number=self.version)
-        self._keep_asked(grafted)
-        self._place(grafted)
-        self._leaves.pop(parent, None)  # where the same was deleted before, that branch goes on now
-        if node.id in self.rounds:
-            self.rounds[name] = self.rounds[node.id]
-        if node.id in self.asides:
-            self.asides[name] = self.asides[node.id]
+        event = reparent(node.event, parent, overrides, new_ids=new_ids)
+        name = new_ids[node.id] = derive_message_id(self.conversation, event)
+        self.question_versions.pop(name, None)
+        grafted = replace(node, event=replace(event, id=name), event_number=self.version)
+        self._keep_original_question(grafted)
+        self._store_node(grafted)
+        self._leaves.pop(parent, None)  # if the same deletion was made before, that branch continues now
+        if node.id in self.open_rounds:
+            self.open_rounds[name] = self.open_rounds[node.id]
+        if node.id in self.auxiliary_calls:
+            self.auxiliary_calls[name] = self.auxiliary_calls[node.id]
         return name

@@ -1,42 +1,152 @@
-"""Compactions looked at: those that could not be applied as they were made."""
+"""The compaction receipt: a record of a compaction that can be shown, applied again and undone."""
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import NamedTuple
 
-from lamella.core.log.events.artifact import Contents
-from lamella.core.log.events.codec import read_event
-from lamella.core.log.events.compaction import CompactionEvent, read_receipt
-from lamella.core.log.receipt import StepName, is_stage
-from lamella.core.log.records import EventKind, Record
+from msgspec import Struct
 
-# What these take out are artifacts; all others take out messages.
-_OF_ARTIFACTS = (StepName.PREVIEW, StepName.HANDLE, StepName.TOOL_RESULTS)
+from lamella.core.text.content import canonical_json, short_hash
+from lamella.core.values import repr_without
 
 
-def find_faulty_receipts(
-    records: Iterable[Record], *, said: Container[str], contents: Contents
-) -> Iterator[tuple[int, str]]:
-    """Compactions that could not be applied as they were made: the number of each event, and what is wrong with it.
+class CompactionStepName(StrEnum):
+    """The compaction steps by the names that receipts use."""
 
-    ``said`` are the ids of all messages; ``contents`` are the texts at hand, without those that were erased.
+    CHITCHAT = "chitchat"
+    HANDLE = "handle"
+    PREVIEW = "preview"
+    TOOL_RESULTS = "tool_results"
+    OLDEST_STAGES = "oldest_stages"
+    REPLIES = "replies"
+    SUMMARY = "summary"
+    RECENT_STAGES = "recent_stages"
+    EXPENDABLE = "expendable"
+    # Keeps the rules that the user stated in removed messages. It is no step of the chain, and always the last of a
+    # receipt.
+    RULES = "rules"
+
+
+STEP_ORDER: tuple[CompactionStepName, ...] = tuple(
+    name for name in CompactionStepName if name is not CompactionStepName.RULES
+)
+# The version of the rules by which a receipt is applied. In version 1 every handle was a block of its own, and no reply
+# was removed without its question. Old receipts are applied by their own rules, so that the same bytes are sent again.
+CHAIN_VERSION = 2
+# Message ids are hexadecimal, so the id of stage data never equals one.
+_STAGE_PREFIX = "stage:"
+
+
+def stage_data_id(stage: str, attempt: int) -> str:
+    """Return the id that receipts use for the data of a stage, as approved in this attempt."""
+    return f"{_STAGE_PREFIX}{stage}:{attempt}"
+
+
+def is_stage_data_id(receipt_id: str) -> bool:
+    """Return whether an id in a receipt names the data of a stage."""
+    return receipt_id.startswith(_STAGE_PREFIX)
+
+
+class CompactionStep(Struct, frozen=True, kw_only=True):
+    """The effect of one compaction step: the removed messages or artifacts, and the placeholder, if any.
+
+    ``text`` is the placeholder block and ``content`` its text without the frame. ``outlines`` are the texts of reply
+    outlines, in the order of ``removed``, if they were recorded. The token counts are those of the whole request
+    before and after the step.
     """
-    for number, record in enumerate(records, start=1):
-        if record.kind is EventKind.COMPACTION:
-            fault = _find_fault(record, said=said, contents=contents)
-            if fault is not None:
-                yield number, fault
+
+    name: CompactionStepName
+    removed: tuple[str, ...]
+    text: str | None = None
+    content: str = ""
+    outlines: tuple[str, ...] = ()
+    tokens_before: int = 0
+    tokens_after: int = 0
+
+    def __repr__(self) -> str:
+        return repr_without(self, without=("text", "content", "outlines"))
 
 
-def _find_fault(record: Record, *, said: Container[str], contents: Contents) -> str | None:
-    try:
-        event = read_event(record)
-        assert isinstance(event, CompactionEvent)
-        receipt = read_receipt(event, contents)
-    except ValueError as error:
-        return f"cannot be read: {error}"
-    if unlisted := set(event.hashes()).symmetric_difference(record.contents):
-        return f"names other texts than it lists: {min(unlisted)}"
-    messages = (name for step in receipt.steps if step.name not in _OF_ARTIFACTS for name in step.removed)
-    taken = (name for name in messages if not is_stage(name))
-    named = (*taken, *((receipt.parent,) if receipt.parent else ()))
-    unknown = next((name for name in named if name not in said), None)
-    return None if unknown is None else f"names a message that was never said: {unknown}"
+class SkippedStep(Struct, frozen=True, kw_only=True):
+    """A step that could have run and did not, and why."""
+
+    name: CompactionStepName
+    why: str
+
+
+class CompactionCertificate(NamedTuple):
+    """Counts of exact tokens and user rules in the compacted text: still in the prompt, recallable, or lost."""
+
+    exact_strings: tuple[int, int, int] = (0, 0, 0)
+    rules: tuple[int, int, int] = (0, 0, 0)
+
+    @property
+    def lost_count(self) -> int:
+        return self.exact_strings[2] + self.rules[2]
+
+
+class CompactionReceipt(Struct, frozen=True, kw_only=True):
+    """The recorded result of a compaction: its steps in order. The log still has everything that it removed.
+
+    - ``parent``: the message after which the compaction was committed.
+    - ``steps``: if empty, the compaction only folded attachments out of messages.
+    - ``chain_version``: the version of the rules by which the receipt is applied.
+    - ``certificate``: what became of the exact tokens and rules in the compacted text.
+    - ``since_message``: if set, nothing before this message changed. Then nothing was folded and no question was
+      removed.
+    """
+
+    id: str
+    parent: str
+    steps: tuple[CompactionStep, ...]
+    skipped: tuple[SkippedStep, ...] = ()
+    tokens_before: int
+    tokens_after: int
+    target: int
+    automatic: bool = True
+    chain_version: int = 1
+    certificate: CompactionCertificate | None = None
+    since_message: str = ""
+
+
+def first_voided_index(receipt_ids: Sequence[str], receipt_id: str | None) -> int | None:
+    """Return the index of the first compaction that an undo voids, or None if there is nothing to undo.
+
+    It is the one named ``receipt_id``, by default the last. All later ones are void, too, because they were computed
+    from its result.
+    """
+    if receipt_id is None:
+        return len(receipt_ids) - 1 if receipt_ids else None
+    return receipt_ids.index(receipt_id) if receipt_id in receipt_ids else None
+
+
+def make_receipt(
+    conversation_key: str,
+    *,
+    parent: str,
+    steps: tuple[CompactionStep, ...],
+    skipped: tuple[SkippedStep, ...],
+    tokens: tuple[int, int],
+    target: int,
+    automatic: bool,
+    chain_version: int = CHAIN_VERSION,
+    certificate: CompactionCertificate | None = None,
+    since_message: str = "",
+) -> CompactionReceipt:
+    """Build a receipt whose id is derived from its effect and its position."""
+    cuts = [[step.name, list(step.removed), step.text or ""] for step in steps]
+    # ``since`` is appended only if set, so that the ids of older receipts, which had none, stay the same.
+    told = [conversation_key, parent, cuts, list(tokens), target, *([since_message] if since_message else [])]
+    return CompactionReceipt(
+        id=short_hash(canonical_json(told)),
+        parent=parent,
+        steps=steps,
+        skipped=skipped,
+        tokens_before=tokens[0],
+        tokens_after=tokens[1],
+        target=target,
+        automatic=automatic,
+        chain_version=chain_version,
+        certificate=certificate,
+        since_message=since_message,
+    )

@@ -1,5 +1,12 @@
-"""Prompt: from a state and a turn to what a model is sent, and the laws it must satisfy.
+"""Build the prompt of each turn from the conversation state, and check the invariants it must satisfy.
 
-Enters: one turn at a time, and its reply. Leaves: envelopes, what moved since the one before, and the next state.
-May not enter: stores, clocks, random ids; an envelope that breaks a law, which is checked on every build.
+- ``state``, ``advance``: the state between two turns, and the step from one turn to the next.
+- ``prompt``, ``envelope``: the prompt of a turn, and the checked request.
+- ``layers``: the five layers.
+- ``replay``: rebuilds a state from stored turns; ``checkpoint`` stores a state.
+- ``attachments``, ``attachment_delta``, ``folding``, ``cutting``: where artifacts are, and what changes.
+- ``invariants``, ``prefix_change``: checks of every request, and the change since the previous one.
+
+The package uses no store, no clock and no random ids. Every build checks the invariants; a request that breaks one is
+an error.
 """

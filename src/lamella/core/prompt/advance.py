@@ -1,276 +1,361 @@
-"""Advancing: a state and a turn become the next state and its prompt. Live, replayed, resumed and undone alike."""
+"""Advance a prompt state by one turn: the result is the next state with the turn's prompt.
+
+Live turns, replay, resume and undo all use this code, so the same turns always give the same bytes.
+"""
 
 from collections.abc import Callable, Mapping, Sequence, Set
 
-from lamella.core.artifacts.model import Artifact, Kind
-from lamella.core.budget.counting import Measure
-from lamella.core.log.ids import Voice, message_id, turn_id
-from lamella.core.log.placement import Placement
-from lamella.core.log.receipt import is_stage
-from lamella.core.log.terms import Attachments
-from lamella.core.log.turn import SystemParts, Turn
-from lamella.core.messages.model import Message
-from lamella.core.messages.rounds import ToolRound
-from lamella.core.prompt.attached import (
-    detach_known,
-    drop_known,
-    find_leaving,
-    find_unseen,
-    gather,
-    hold_apart,
-    learn,
-    name_stubbed,
-    tell_smaller,
+from lamella.core.artifacts.model import Artifact, ArtifactKind
+from lamella.core.budget import Tokenizer
+from lamella.core.log.receipts import is_stage_data_id
+from lamella.core.log.turn import AttachmentMode, LayoutPlan, MessageAuthor, SystemParts, Turn, message_id, question_id
+from lamella.core.messages import Message, ToolRound
+from lamella.core.prompt.attachment_delta import artifacts_shown_in_full, build_question_with_delta, working_set_ids
+from lamella.core.prompt.attachments import (
+    collect_attachments,
+    detach_from_working_set,
+    drop_from_library,
+    library_removal_warnings,
+    shrunk_attachment_warnings,
+    split_stubbed,
+    unsupported_image_warnings,
+    update_library,
+    update_unlisted_attachments,
 )
-from lamella.core.prompt.cutting import cut
+from lamella.core.prompt.cache_history import add_tool_messages, record_request
+from lamella.core.prompt.cutting import refold_from
 from lamella.core.prompt.folding import fold
-from lamella.core.prompt.layers.library import LibraryEntry, Standing
-from lamella.core.prompt.layers.model import message_place
-from lamella.core.prompt.layers.rounds import build_rounds, leave_rounds, stub_result
-from lamella.core.prompt.layers.strip import Exchange, Said, make_said
-from lamella.core.prompt.layers.turn import NOTHING_SHOWN, Shown, merge_standing, show_turn
-from lamella.core.prompt.movement import find_triggers
-from lamella.core.prompt.prompt import Prompt, ask_with, find_moved, has_system
+from lamella.core.prompt.layers.history import HistoryMessage, HistoryTurn, make_history_message
+from lamella.core.prompt.layers.library import LibraryEntry, PlacedArtifact
+from lamella.core.prompt.layers.model import message_position
+from lamella.core.prompt.layers.tool_rounds import build_round_messages, partition_rounds, stub_result
+from lamella.core.prompt.layers.turn import NO_ATTACHMENTS, RenderedAttachments, merge_placed, render_attachments
+from lamella.core.prompt.prefix_change import prefix_change_triggers
+from lamella.core.prompt.prompt import Prompt, attachments_moved_by_fold, build_question_message, has_system_message
 from lamella.core.prompt.receipts import apply_receipts
-from lamella.core.prompt.state import State
-from lamella.core.prompt.stating import ask_stated, find_whole, list_attached
-from lamella.core.prompt.trail import follow, go_further
-from lamella.core.prompt.wishes import hold_rules
+from lamella.core.prompt.rules import apply_rule_changes
+from lamella.core.prompt.state import PromptState
 from lamella.core.values import replace
 
-# Where things stand in a turn's prompt, given the state it is asked in. It looks at what holds there and at the turn.
-# Of a past that is told once more it sees neither prompts nor the newest talk, and it may be asked more than once; what
-# a turn says beside its terms is no matter to it where nothing else is done in it.
-Planner = Callable[[State, Turn], Placement]
-_USER, _REPLY = Voice.USER, Voice.REPLY
-_STICKY = Attachments.STICKY
+# Chooses the layout plan of a turn from the state before the turn and the turn itself. During a replay the state has
+# no prompts and may lack the newest history, and the function may be called more than once for a turn. For a turn that
+# does nothing but ask, the result may depend only on the turn's settings, not on its text: replay relies on that to
+# handle many such turns together.
+LayoutPlanner = Callable[[PromptState, Turn], LayoutPlan]
+_USER, _REPLY = MessageAuthor.USER, MessageAuthor.REPLY
+_STICKY = AttachmentMode.STICKY
 
 
-def find_tools(shown: Shown) -> tuple[Standing, ...]:
-    """What tools gave, of what a turn shows."""
-    tools = [one for one in shown[2] if one.artifact.kind is Kind.TOOL]
-    # A line of a list stands only as long as the list.
-    return tuple([one for one in tools if not one.listed]) if tools else ()
+def placed_tool_results(rendered: RenderedAttachments) -> tuple[PlacedArtifact, ...]:
+    """Return the tool results among the attachments that a turn rendered."""
+    tools = [one for one in rendered[2] if one.artifact.kind is ArtifactKind.TOOL]
+    # A line of a list of handles exists only as long as the list, so it is not kept with the turn.
+    return tuple([one for one in tools if not one.is_listed]) if tools else ()
 
 
-def advance(state: State, turn: Turn, place: Planner, *, measure: Measure) -> State:
-    """The state once a turn is asked: its prompt is ``last`` and waits, and an answer that is known is given."""
-    before = answer(state, "") if state.waits else state
-    before = apply_receipts(before, turn.receipts, turn.terms, measure=measure) if turn.receipts else before
-    now, attached, dropped, warnings = _take_in(with_settings(before, turn), turn)
+def advance(state: PromptState, turn: Turn, plan_layout: LayoutPlanner, *, tokenizer: Tokenizer) -> PromptState:
+    """Return the state after a turn is asked; its prompt is ``last_prompt``.
+
+    The state waits for a reply unless the turn already has one (a stored turn). If the previous turn never got a
+    reply, it gets an empty one first.
+    """
+    before = add_reply(state, "") if state.waits_for_reply else state
+    before = apply_receipts(before, turn.receipts, turn.turn_settings, tokenizer=tokenizer) if turn.receipts else before
+    now, attached, dropped, warnings = _apply_attachments(with_settings(before, turn), turn)
     if turn.rules is not None:
-        now = hold_rules(now, turn.rules, measure)
-    placement = _place(before, turn, place, measure=measure)
-    if placement.keep is not None:
-        folds = cut if placement.priced else fold
-        now = folds(now, turn.terms, measure, placement=placement, attached=attached, told=turn.strip)
-    warnings += find_unseen(attached, now.model, standing=now.standing, measure=measure) if attached else ()
-    first = int(has_system(now.system, now.shelf))
-    asked_at = first + now.talk.length
-    asked = turn_id(now.conversation, now.head, turn)
-    user = make_said(asked, _USER, turn.text, place=message_place(asked_at), measure=measure)
-    question, shown, opened = _ask(
-        now, turn, attached, typed=user.message, placement=placement, at=asked_at, measure=measure
+        now = apply_rule_changes(now, turn.rules, tokenizer)
+    # The planner gets the state before the turn's changes: it compares the two to find out what must fold.
+    layout_plan = _plan_layout(before, turn, plan_layout, tokenizer=tokenizer)
+    if layout_plan.keep_messages is not None:
+        folds = refold_from if layout_plan.priced else fold
+        now = folds(
+            now, turn.turn_settings, tokenizer, layout_plan=layout_plan, attached=attached, summary=turn.history_summary
+        )
+    warnings += (
+        unsupported_image_warnings(attached, now.model, placed=now.placed, tokenizer=tokenizer) if attached else ()
+    )
+    first = int(has_system_message(now.system, now.system_library))
+    asked_at = first + now.history.length
+    asked = question_id(now.conversation, now.head, turn)
+    user = make_history_message(asked, _USER, turn.text, position=message_position(asked_at), tokenizer=tokenizer)
+    question, shown, opened = _build_question(
+        now, turn, attached, typed=user.message, layout_plan=layout_plan, question_index=asked_at, tokenizer=tokenizer
     )
     prompt = Prompt(
         conversation_id=now.conversation,
         epoch=now.epoch,
-        terms=turn.terms,
-        placement=placement,
-        measure=measure,
+        turn_settings=turn.turn_settings,
+        layout_plan=layout_plan,
+        tokenizer=tokenizer,
         model=now.model,
         tools=now.tools,
         system=now.system,
         library=now.library,
-        shelf=now.shelf,
-        standing=now.standing,
-        talk=now.talk,
+        system_library=now.system_library,
+        placed=now.placed,
+        history=now.history,
         user=user,
         question=question,
-        first=first,
-        asked_at=asked_at,
+        first_message=first,
+        question_index=asked_at,
         attached=attached,
-        shown=shown,
+        rendered_attachments=shown,
         dropped=dropped,
-        rewritten=turn.rewritten,
-        compacted=before.compacted,
+        history_rewrite=turn.history_rewrite,
+        compaction_step=before.compaction_step,
         pinned=now.pinned,
-        triggers=find_triggers(before, turn),
+        triggers=prefix_change_triggers(before, turn),
         warnings=warnings,
-        working_set=opened.trail.attached,
+        working_set=opened.cache_history.working_set,
     )
-    opened = replace(opened, head=asked, last=prompt, waits=True, compacted=None, kept=None)
+    opened = replace(
+        opened, head=asked, last_prompt=prompt, waits_for_reply=True, compaction_step=None, kept_messages=None
+    )
     opened = add_rounds(opened, turn.rounds) if turn.rounds else opened
-    return opened if turn.reply is None else answer(opened, turn.reply, reply_id=turn.reply_id)
+    return opened if turn.reply is None else add_reply(opened, turn.reply, reply_id=turn.reply_id)
 
 
-def _ask(
-    now: State,
+def _build_question(
+    now: PromptState,
     turn: Turn,
     attached: tuple[Artifact, ...],
     *,
     typed: Message,
-    placement: Placement,
-    at: int,
-    measure: Measure,
-) -> tuple[Message, Shown, State]:
-    """The question of a turn, what it shows, and the state that knows what is attached."""
-    missing = _find_missing(now, turn, attached) if now.apart else ()
-    if placement.priced:
-        return _state(now, turn, (*attached, *missing), typed=typed, placement=placement, at=at, measure=measure)
-    if not attached and not placement.keep and not missing:
-        return typed, NOTHING_SHOWN, now
-    place = message_place(at)
-    shown = show_turn((*attached, *missing), standing=now.standing, place=place, measure=measure)
-    moved = find_moved(now.library, now.standing, place) if placement.keep else ()
-    question = ask_with(shown, typed, count=measure.count, moved=moved)
-    return question, shown, learn_turn(now, turn, attached, shown=shown)
+    layout_plan: LayoutPlan,
+    question_index: int,
+    tokenizer: Tokenizer,
+) -> tuple[Message, RenderedAttachments, PromptState]:
+    """Build the question of a turn, its rendered attachments, and the state that knows the attachments."""
+    missing = _unplaced_attachments(now, turn, attached) if now.unlisted_attachments else ()
+    if layout_plan.priced:
+        return _build_question_by_cost(
+            now,
+            turn,
+            (*attached, *missing),
+            typed=typed,
+            layout_plan=layout_plan,
+            question_index=question_index,
+            tokenizer=tokenizer,
+        )
+    if not attached and not layout_plan.keep_messages and not missing:
+        return typed, NO_ATTACHMENTS, now
+    place = message_position(question_index)
+    shown = render_attachments((*attached, *missing), placed=now.placed, position=place, tokenizer=tokenizer)
+    moved = attachments_moved_by_fold(now.library, now.placed, place) if layout_plan.keep_messages else ()
+    question = build_question_message(shown, typed, count=tokenizer.count, moved=moved)
+    return question, shown, record_turn_attachments(now, turn, attached, rendered=shown)
 
 
-def _state(
-    now: State,
+def _build_question_by_cost(
+    now: PromptState,
     turn: Turn,
     attached: tuple[Artifact, ...],
     *,
     typed: Message,
-    placement: Placement,
-    at: int,
-    measure: Measure,
-) -> tuple[Message, Shown, State]:
-    """The same where prices decide; the state also knows what was sent."""
-    in_set = list_attached(now.library, attached, turn.terms, turn=now.turns)
-    question, shown = ask_stated(
-        now, attached, typed, placement=placement, place=message_place(at), in_set=in_set, measure=measure
+    layout_plan: LayoutPlan,
+    question_index: int,
+    tokenizer: Tokenizer,
+) -> tuple[Message, RenderedAttachments, PromptState]:
+    """Do the same as ``_build_question`` if costs decide the layout, and record the request in the cache history."""
+    in_set = working_set_ids(now.library, attached, turn.turn_settings, turn_number=now.turn_count)
+    question, shown = build_question_with_delta(
+        now,
+        attached,
+        typed,
+        layout_plan=layout_plan,
+        position=message_position(question_index),
+        working_set=in_set,
+        tokenizer=tokenizer,
     )
-    ages = {name: now.turns - now.library[name].at for name in now.trail.attached if name in now.library}
-    trail = follow(now.trail, placement, asked_at=at, attached=in_set, known=now.library, ages=ages)
-    whole = find_whole(placement) & {artifact.id for artifact in attached}
-    return question, shown, replace(learn_turn(now, turn, attached, shown=shown, whole=whole), trail=trail)
+    ages = {
+        name: now.turn_count - now.library[name].last_attached_turn
+        for name in now.cache_history.working_set
+        if name in now.library
+    }
+    cache_history = record_request(
+        now.cache_history,
+        layout_plan,
+        question_index=question_index,
+        working_set=in_set,
+        known_ids=now.library,
+        ages=ages,
+    )
+    whole = artifacts_shown_in_full(layout_plan) & {artifact.id for artifact in attached}
+    return (
+        question,
+        shown,
+        replace(
+            record_turn_attachments(now, turn, attached, rendered=shown, shown_in_full=whole),
+            cache_history=cache_history,
+        ),
+    )
 
 
-def _place(state: State, turn: Turn, place: Planner, *, measure: Measure) -> Placement:
-    """Where things stand; another family of models counts otherwise, and has nothing of what was sent in its cache."""
-    placement = place(state, turn)
-    if not placement.keep or state.measured_by == measure.name:
-        return placement
-    return replace(placement, keep=0, within=0, order=())
+def _plan_layout(state: PromptState, turn: Turn, plan_layout: LayoutPlanner, *, tokenizer: Tokenizer) -> LayoutPlan:
+    """Return the layout plan of a turn; if the tokenizer changed, the plan keeps no earlier message.
+
+    A model of another family counts tokens differently and has nothing of this conversation in its cache.
+    """
+    layout_plan = plan_layout(state, turn)
+    if not layout_plan.keep_messages or state.tokenizer_name == tokenizer.name:
+        return layout_plan
+    return replace(layout_plan, keep_messages=0, within=0, order=())
 
 
-def learn_turn(
-    state: State, turn: Turn, attached: tuple[Artifact, ...], *, shown: Shown, whole: Set[str] = frozenset()
-) -> State:
-    """The state that knows what is attached, for how long, and where it stands from now on."""
-    sticks = turn.terms.attachments is _STICKY
-    library = learn(
+def record_turn_attachments(
+    state: PromptState,
+    turn: Turn,
+    attached: tuple[Artifact, ...],
+    *,
+    rendered: RenderedAttachments,
+    shown_in_full: Set[str] = frozenset(),
+) -> PromptState:
+    """Return the state that knows the attachments of a turn, where they are placed and how long they stay."""
+    sticks = turn.turn_settings.attachments is _STICKY
+    library = update_library(
         state.library,
         attached,
-        at=state.turns,
-        image_notes=turn.terms.image_notes,
-        held=True if sticks else None,
+        turn_number=state.turn_count,
+        image_notes=turn.turn_settings.image_notes,
+        stays_attached=True if sticks else None,
     )
-    learnt = replace(state, library=library, standing=merge_standing(state.standing, shown[2], whole=whole))
-    return replace(learnt, apart=hold_apart(state.apart, attached, turn)) if sticks and turn.attached else learnt
+    learnt = replace(state, library=library, placed=merge_placed(state.placed, rendered[2], replaced_ids=shown_in_full))
+    return (
+        replace(learnt, unlisted_attachments=update_unlisted_attachments(state.unlisted_attachments, attached, turn))
+        if sticks and turn.attached
+        else learnt
+    )
 
 
-def _find_missing(state: State, turn: Turn, attached: Sequence[Artifact]) -> tuple[Artifact, ...]:
-    """What is still attached and stands nowhere in the request, since no library takes it in."""
-    if turn.terms.attachments is not _STICKY:
+def _unplaced_attachments(state: PromptState, turn: Turn, attached: Sequence[Artifact]) -> tuple[Artifact, ...]:
+    """List sticky attachments outside the library, such as images, that no message contains in full."""
+    if turn.turn_settings.attachments is not _STICKY:
         return ()
-    there = {name for name in state.apart if name in state.standing and state.standing[name].in_full}
+    there = {name for name in state.unlisted_attachments if name in state.placed and state.placed[name].is_full}
     there.update(artifact.id for artifact in attached)
-    return tuple(artifact for name, artifact in state.apart.items() if name not in there)
+    return tuple(artifact for name, artifact in state.unlisted_attachments.items() if name not in there)
 
 
-def add_rounds(state: State, rounds: Sequence[ToolRound]) -> State:
-    """The state whose waiting turn has had these rounds of tools, and no others."""
-    prompt, stubbed = waiting(state), state.talk.stubbed
-    said = build_rounds(prompt.user.id, rounds, prompt.measure, shown=prompt.terms.tool_output)
-    if stubbed:
-        said = tuple(stub_result(one, prompt.measure) if one.id in stubbed else one for one in said)
-    sent, unsent = leave_rounds(said, stubbed, prompt.measure) if stubbed else (said, ())
-    return replace(state, last=replace(prompt, rounds=sent, unsent=unsent))
-
-
-def answer(state: State, reply: str, *, reply_id: str | None = None) -> State:
-    """The state after the reply to the turn that waits; one that was never answered gets the empty reply."""
-    prompt = waiting(state)
-    rounds, shown = prompt.rounds, prompt.shown
-    at = prompt.asked_at + len(rounds) + 1
-    exchange = Exchange(
-        user=prompt.user,
-        sent=prompt.question,
-        tools=find_tools(shown),
-        rounds=rounds,
-        reply=_reply(state, prompt.user.id, reply, name=reply_id, at=at, measure=prompt.measure),
-        attached=bool(prompt.attached),
-        number=state.turns,
+def add_rounds(state: PromptState, rounds: Sequence[ToolRound]) -> PromptState:
+    """Return the state whose waiting turn has exactly these tool rounds; earlier ones are replaced."""
+    prompt, stubbed = pending_prompt(state), state.history.stubbed_ids
+    said = build_round_messages(
+        prompt.user.id, rounds, prompt.tokenizer, max_output_chars=prompt.turn_settings.tool_output
     )
-    talk = state.talk
-    talk = replace(talk, exchanges=talk.exchanges.plus(exchange), spoken=talk.spoken + 2 + len(rounds))
-    trail = go_further(state.trail, len(rounds)) if rounds and state.trail.entries else state.trail
-    return replace(state, head=exchange.reply.id, talk=talk, turns=state.turns + 1, waits=False, trail=trail)
+    if stubbed:
+        said = tuple(stub_result(one, prompt.tokenizer) if one.id in stubbed else one for one in said)
+    sent, unsent = partition_rounds(said, stubbed, prompt.tokenizer) if stubbed else (said, ())
+    return replace(state, last_prompt=replace(prompt, rounds=sent, removed_rounds=unsent))
 
 
-def _reply(state: State, asked: str, text: str, *, name: str | None, at: int, measure: Measure) -> Said:
-    name = name or message_id(state.conversation, parent=asked, role=_REPLY, text=text)
-    return make_said(name, _REPLY, text, place=message_place(at), measure=measure)
+def add_reply(state: PromptState, reply: str, *, reply_id: str | None = None) -> PromptState:
+    """Return the state after the reply to the waiting turn."""
+    prompt = pending_prompt(state)
+    rounds, shown = prompt.rounds, prompt.rendered_attachments
+    at = prompt.question_index + len(rounds) + 1
+    turn = HistoryTurn(
+        question=prompt.user,
+        question_message=prompt.question,
+        tool_results=placed_tool_results(shown),
+        rounds=rounds,
+        reply=_make_reply_message(state, prompt.user.id, reply, reply_id=reply_id, at=at, tokenizer=prompt.tokenizer),
+        has_attachments=bool(prompt.attached),
+        turn_index=state.turn_count,
+    )
+    history = state.history
+    history = replace(
+        history, turns=history.turns.appended(turn), message_count=history.message_count + 2 + len(rounds)
+    )
+    cache_history = (
+        add_tool_messages(state.cache_history, len(rounds))
+        if rounds and state.cache_history.entries
+        else state.cache_history
+    )
+    return replace(
+        state,
+        head=turn.reply.id,
+        history=history,
+        turn_count=state.turn_count + 1,
+        waits_for_reply=False,
+        cache_history=cache_history,
+    )
 
 
-def waiting(state: State) -> Prompt:
-    """The prompt that waits for its reply."""
-    assert state.last is not None
-    assert state.waits
-    return state.last
+def _make_reply_message(
+    state: PromptState, question_id: str, text: str, *, reply_id: str | None, at: int, tokenizer: Tokenizer
+) -> HistoryMessage:
+    reply_id = reply_id or message_id(state.conversation, parent=question_id, role=_REPLY, text=text)
+    return make_history_message(reply_id, _REPLY, text, position=message_position(at), tokenizer=tokenizer)
 
 
-def with_settings(state: State, turn: Turn) -> State:
-    """The state with what the turn changes from now on."""
+def pending_prompt(state: PromptState) -> Prompt:
+    """Return the prompt that waits for its reply; there must be one."""
+    assert state.last_prompt is not None
+    assert state.waits_for_reply
+    return state.last_prompt
+
+
+def with_settings(state: PromptState, turn: Turn) -> PromptState:
+    """Return the state with the system prompt, tools, model and pins that the turn sets."""
     if turn.system is None and turn.tools is None and turn.model in (None, state.model) and turn.pinned is None:
+        # Nearly every turn: no copy.
         return state
     return replace(
         state,
-        system=_find_system(turn) or state.system,
+        system=_effective_system_parts(turn) or state.system,
         tools=turn.tools if turn.tools is not None else state.tools,
         model=turn.model if turn.model is not None else state.model,
         pinned=frozenset(turn.pinned) if turn.pinned is not None else state.pinned,
     )
 
 
-def _find_system(turn: Turn) -> SystemParts | None:
-    """The system prompt that a turn sets, as short as what was compacted before it leaves it."""
+def _effective_system_parts(turn: Turn) -> SystemParts | None:
+    """Return the system parts that a turn sets, without stage details that a compaction removed before."""
     if turn.system is None or not turn.system.workflow_detail:
         return turn.system
-    names = [name for receipt in turn.receipts for step in receipt.steps for name in step.removed if is_stage(name)]
-    return turn.system.shorten(names)
+    names = [
+        name for receipt in turn.receipts for step in receipt.steps for name in step.removed if is_stage_data_id(name)
+    ]
+    return turn.system.with_brief_stages(names)
 
 
-def _take_in(state: State, turn: Turn) -> tuple[State, tuple[Artifact, ...], tuple[str, ...], tuple[str, ...]]:
-    """The state less what is dropped, what is attached, what was dropped, and what is to be said of all that."""
+def _apply_attachments(
+    state: PromptState, turn: Turn
+) -> tuple[PromptState, tuple[Artifact, ...], tuple[str, ...], tuple[str, ...]]:
+    """Apply the drops, detachments and attachments of a turn.
+
+    Returns the state, the attached artifacts, the dropped ids and the warnings for the user.
+    """
     warnings = turn.warnings
     dropped: tuple[str, ...] = ()
     attached: tuple[Artifact, ...] = ()
     if turn.drop:
-        library, dropped, told = _drop(state, turn)
+        library, dropped, told = _apply_drops(state, turn)
         state = replace(state, library=library)
         warnings += told
     if turn.detach:
-        state = replace(state, library=detach_known(state.library, turn.detach))
-    if state.apart and (gone := {*dropped, *turn.detach}):
-        state = replace(state, apart={name: one for name, one in state.apart.items() if name not in gone})
-    if turn.attached or turn.results:
-        attached, told = gather(turn, state.library)
+        state = replace(state, library=detach_from_working_set(state.library, turn.detach))
+    if state.unlisted_attachments and (gone := {*dropped, *turn.detach}):
+        state = replace(
+            state,
+            unlisted_attachments={name: one for name, one in state.unlisted_attachments.items() if name not in gone},
+        )
+    if turn.attached or turn.tool_results:
+        attached, told = collect_attachments(turn, state.library)
         warnings += told
-    if turn.rounds and state.talk.stubbed:
-        attached, told = name_stubbed(attached, turn_id(state.conversation, state.head, turn), state.talk.stubbed)
+    if turn.rounds and state.history.stubbed_ids:
+        attached, told = split_stubbed(
+            attached, question_id(state.conversation, state.head, turn), state.history.stubbed_ids
+        )
         warnings += told
-    if turn.terms.attachments is _STICKY:
-        warnings += tell_smaller(state.library, attached)
+    if turn.turn_settings.attachments is _STICKY:
+        warnings += shrunk_attachment_warnings(state.library, attached)
     elif attached:
-        warnings += find_leaving(state.library, attached, image_notes=turn.terms.image_notes)
+        warnings += library_removal_warnings(state.library, attached, image_notes=turn.turn_settings.image_notes)
     return state, attached, dropped, warnings
 
 
-def _drop(state: State, turn: Turn) -> tuple[Mapping[str, LibraryEntry], tuple[str, ...], tuple[str, ...]]:
+def _apply_drops(state: PromptState, turn: Turn) -> tuple[Mapping[str, LibraryEntry], tuple[str, ...], tuple[str, ...]]:
     drawn_in = {artifact.id for artifact in state.system.inlined}
-    standing = (state.standing.keys() | state.apart.keys()) - drawn_in
-    return drop_known(state.library, turn.drop, standing=standing, drawn_in=drawn_in)
+    standing = (state.placed.keys() | state.unlisted_attachments.keys()) - drawn_in
+    return drop_from_library(state.library, turn.drop, placed_ids=standing, inlined_ids=drawn_in)

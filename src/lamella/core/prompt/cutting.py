@@ -1,223 +1,283 @@
-"""Cutting: a fold from some message on. Talk stays, what is dead behind the cut leaves, what lives is shown again.
+"""Fold the prompt from some message on, if costs decide the layout.
 
-The system message is L1 alone: what is known stands in messages, never on a shelf.
+Messages before the cut stay as sent. After it the conversation stays, unused attachments leave, and attachments in
+use are shown again in the question. The system message contains only L1: library texts are always in messages.
 """
 
 from collections.abc import Collection, Mapping, Sequence
 from itertools import chain
 
 from lamella.core.artifacts.blocks import render_call_line, render_update
-from lamella.core.artifacts.kinds import LATER_KIND, promotes
+from lamella.core.artifacts.kinds import LIBRARY_KIND, goes_to_library
 from lamella.core.artifacts.model import Artifact
-from lamella.core.budget.counting import Measure
-from lamella.core.log.placement import Form, Placement
-from lamella.core.log.terms import Attachments, Terms
-from lamella.core.prompt.attached import is_in_working_set
-from lamella.core.prompt.folding import hide_earlier, is_in_line, keep_in_line, keep_tools, measure_again, stand_inlined
+from lamella.core.budget import Tokenizer
+from lamella.core.log.turn import ArtifactForm, AttachmentMode, LayoutPlan, TurnSettings
+from lamella.core.prompt.attachments import is_in_working_set
+from lamella.core.prompt.folding import (
+    has_only_inline_stubs,
+    hide_old_turns,
+    place_inlined_note,
+    recount_state,
+    with_inline_stubs,
+    with_tool_results_only,
+)
+from lamella.core.prompt.layers.history import ConversationHistory, HistoryTurn, SharedSequence, history_messages
 from lamella.core.prompt.layers.library import (
     LibraryEntry,
-    Standing,
+    PlacedArtifact,
+    can_be_listed,
+    can_shrink,
     carried_form,
-    find_list_room,
-    is_framing,
-    list_handles,
-    make_standing,
-    may_list,
-    may_shrink,
-    shelve,
+    handle_list_budget,
+    is_list_frame,
+    make_placed_artifact,
+    place_handle_list,
+    place_in_library,
 )
-from lamella.core.prompt.layers.model import SYSTEM_PLACE, message_place
-from lamella.core.prompt.layers.strip import Exchange, Series, Talk, past_messages
-from lamella.core.prompt.prompt import has_system, render_user
-from lamella.core.prompt.state import State
+from lamella.core.prompt.layers.model import SYSTEM_POSITION, message_position
+from lamella.core.prompt.prompt import has_system_message, render_user_message
+from lamella.core.prompt.state import PromptState
 from lamella.core.values import replace
 
 
-def cut(
-    state: State,
-    terms: Terms,
-    measure: Measure,
+def refold_from(
+    state: PromptState,
+    turn_settings: TurnSettings,
+    tokenizer: Tokenizer,
     *,
-    placement: Placement,
+    layout_plan: LayoutPlan,
     attached: Sequence[Artifact],
-    told: str | None = None,
-) -> State:
-    """An epoch begins behind the messages that a placement keeps, or with the first where it keeps none.
+    summary: str | None = None,
+) -> PromptState:
+    """Start a new epoch after the messages that the layout plan keeps; 0 or None keeps none.
 
-    What is attached now is shown by its own turn.
+    ``attached`` are the attachments of this turn; the turn renders them itself. ``summary`` is a summary of the oldest
+    turns that the history mode hides, if a model wrote one.
     """
-    keep = placement.keep or 0
-    if state.measured_by != measure.name:
-        state = measure_again(state, measure)
-    first = int(has_system(state.system, {}))
-    at, end = find_cut(state.talk, keep, first=first)
-    within = placement.within if at < len(state.talk.exchanges) else 0
-    talk = _close_behind(state.talk, at, measure, within=within)
-    # Of the first message behind the cut as well, if what it carries stays up to some piece.
-    head = talk.exchanges[at].sent.pieces[:within] if within else ()
-    held = set(head).union(chain.from_iterable([exchange.sent.pieces for exchange in talk.exchanges[talk.hidden : at]]))
-    standing: dict[str, Standing] = {one.id: stand_inlined(one) for one in state.system.inlined}
-    standing |= {name: one for name, one in state.standing.items() if keep and _stays(one, end, head)}
-    now = replace(state, talk=talk, shelf={}, shelf_of=None, terms=terms)
-    if at <= talk.hidden:
-        # Where no turn that was shown stays as it is, it can be settled anew which are shown: before anything is given
-        # its place in the question, which comes after them.
-        now = hide_earlier(_forget_stand_in(now), terms, measure, told=told)
+    keep = layout_plan.keep_messages or 0
+    if state.tokenizer_name != tokenizer.name:
+        state = recount_state(state, tokenizer)
+    first = int(has_system_message(state.system, {}))
+    at, end = first_removed_turn(state.history, keep, first_message=first)
+    within = layout_plan.within if at < len(state.history.turns) else 0
+    history = _strip_attachments_after(state.history, at, tokenizer, keep_pieces=within)
+    # The cut may be inside a message: then the first pieces of the first message after it stay, too.
+    head = history.turns[at].question_message.pieces[:within] if within else ()
+    held = set(head).union(
+        chain.from_iterable([turn.question_message.pieces for turn in history.turns[history.hidden_turns : at]])
+    )
+    placed: dict[str, PlacedArtifact] = {one.id: place_inlined_note(one) for one in state.system.inlined}
+    placed |= {name: one for name, one in state.placed.items() if keep and _is_in_kept_message(one, end, head)}
+    now = replace(state, history=history, system_library={}, library_rendered_from=None, turn_settings=turn_settings)
+    if at <= history.hidden_turns:
+        # No turn that was shown stays as sent, so the history mode may choose again which turns to show. That must
+        # happen before artifacts get a position in the question, because the question comes after the shown turns.
+        now = hide_old_turns(_clear_placeholder(now), turn_settings, tokenizer, summary=summary)
     shown = {artifact.id for artifact in attached}
     left = {
         name: entry
         for name, entry in state.library.items()
-        if name not in standing or (name not in shown and _is_covered(entry, standing[name], terms, turn=state.turns))
+        if name not in placed
+        or (
+            name not in shown
+            and _differs_from_inlined(entry, placed[name], turn_settings, turn_number=state.turn_count)
+        )
     }
-    place = message_place(first + now.talk.length)
-    # The list of what left that stays above takes of the room that all of it has.
-    above = sum([one.tokens for one in standing.values() if one.listed])
-    standing |= _stand_again(now, left, attached, held=held, place=place, above=above, measure=measure)
-    return replace(now, standing=standing, epoch=state.epoch if state.terms is None else state.epoch + 1)
+    place = message_position(first + now.history.length)
+    # Lists of handles in messages that stay use part of the token limit for all such lists.
+    above = sum([one.tokens for one in placed.values() if one.is_listed])
+    placed |= _place_removed(
+        now, left, attached, kept_pieces=held, position=place, handle_list_tokens=above, tokenizer=tokenizer
+    )
+    return replace(now, placed=placed, epoch=state.epoch if state.turn_settings is None else state.epoch + 1)
 
 
-def find_cut(talk: Talk, keep: int, *, first: int) -> tuple[int, int]:
-    """The first exchange behind the messages that are kept, and the message that it begins with."""
-    at, end = len(talk.exchanges), first + talk.length
-    # Nearly always all but the newest is kept.
-    while at > talk.hidden and (begins := end - 2 - len(talk.exchanges[at - 1].rounds)) >= keep:
+def first_removed_turn(history: ConversationHistory, keep_messages: int, *, first_message: int) -> tuple[int, int]:
+    """Return the index of the first turn after the kept messages, and the index of its first message."""
+    at, end = len(history.turns), first_message + history.length
+    # Search from the end: nearly always everything but the newest turn is kept.
+    while at > history.hidden_turns and (begins := end - 2 - len(history.turns[at - 1].rounds)) >= keep_messages:
         at, end = at - 1, begins
     return at, end
 
 
-def _forget_stand_in(state: State) -> State:
-    # What stood for hidden turns in the epoch before may tell what is not told now.
-    return state if state.talk.stand_in is None else replace(state, talk=replace(state.talk, stand_in=None))
+def _clear_placeholder(state: PromptState) -> PromptState:
+    # The placeholder of the previous epoch may contain a summary that this turn does not have.
+    return (
+        state if state.history.placeholder is None else replace(state, history=replace(state.history, placeholder=None))
+    )
 
 
-def _close_behind(talk: Talk, at: int, measure: Measure, *, within: int) -> Talk:
-    """Of turns behind the cut what was said stays, the rounds of tools, and the calls whose results rode as text.
+def _strip_attachments_after(
+    history: ConversationHistory, turn_index: int, tokenizer: Tokenizer, *, keep_pieces: int
+) -> ConversationHistory:
+    """Remove attachments from the questions of the turns after the cut.
 
-    In the first of them so many pieces stay before that.
+    Typed text, replies and tool rounds stay. A tool result that was sent as text becomes one line with its call. The
+    first of these questions keeps its first ``keep_pieces`` pieces. If nothing changes, the result is the same object.
     """
-    behind = talk.exchanges[at:]
-    closed = [_close(exchange, measure) for exchange in behind]
-    if within:
-        closed[0] = _close_within(behind[0], closed[0], measure, within=within)
+    behind = history.turns[turn_index:]
+    closed = [_strip_attachments(turn, tokenizer) for turn in behind]
+    if keep_pieces:
+        closed[0] = _strip_attachments_except(behind[0], closed[0], tokenizer, keep_pieces=keep_pieces)
     if all(new is old for new, old in zip(closed, behind, strict=True)):
-        return talk
-    return replace(talk, exchanges=Series((*talk.exchanges[:at], *closed)))
+        return history
+    return replace(history, turns=SharedSequence((*history.turns[:turn_index], *closed)))
 
 
-def _close(exchange: Exchange, measure: Measure) -> Exchange:
-    if is_closed(exchange):
-        return exchange
-    stubs = [stub_in_line(tool, measure) for tool in exchange.tools]
-    return keep_in_line(exchange, stubs, measure) if stubs else keep_tools(exchange, (), measure)
+def _strip_attachments(turn: HistoryTurn, tokenizer: Tokenizer) -> HistoryTurn:
+    if has_no_attachments(turn):
+        return turn
+    stubs = [inline_stub(placed_result, tokenizer) for placed_result in turn.tool_results]
+    return with_inline_stubs(turn, stubs, tokenizer) if stubs else with_tool_results_only(turn, (), tokenizer)
 
 
-def _close_within(exchange: Exchange, closed: Exchange, measure: Measure, *, within: int) -> Exchange:
-    """An exchange of which so many pieces stay before what is left of it once it is closed."""
-    stubs = [piece for tool in closed.tools for piece in tool.pieces]
-    pieces = (*exchange.sent.pieces[:within], *stubs)
-    sent = render_user(pieces, exchange.user.message.pieces, (), count=measure.count)
-    return exchange if sent == exchange.sent else replace(closed, sent=sent)
+def _strip_attachments_except(
+    turn: HistoryTurn, stripped: HistoryTurn, tokenizer: Tokenizer, *, keep_pieces: int
+) -> HistoryTurn:
+    """Return a closed turn whose question still begins with the first ``keep_pieces`` pieces as they were sent."""
+    stubs = [piece for placed_result in stripped.tool_results for piece in placed_result.pieces]
+    pieces = (*turn.question_message.pieces[:keep_pieces], *stubs)
+    sent = render_user_message(pieces, turn.question.message.pieces, (), count=tokenizer.count)
+    return turn if sent == turn.question_message else replace(stripped, question_message=sent)
 
 
-def is_closed(exchange: Exchange) -> bool:
-    """Whether a question holds nothing that a cut takes out: what was typed, and calls whose results are gone."""
-    typed, sent = exchange.user.message, exchange.sent
-    if sent is typed or not exchange.tools:
+def has_no_attachments(turn: HistoryTurn) -> bool:
+    """Return whether a question has nothing that a cut removes: only typed text and one-line calls."""
+    typed, sent = turn.question.message, turn.question_message
+    if sent is typed or not turn.tool_results:
         return sent == typed
-    return is_in_line(exchange)
+    return has_only_inline_stubs(turn)
 
 
-def stub_in_line(tool: Standing, measure: Measure) -> Standing:
-    """A tool result as the call that gets it back."""
-    if tool.form is Form.HANDLE:
-        return tool
-    text = render_call_line(tool.artifact)
-    return make_standing(tool.artifact, form=Form.HANDLE, place=tool.place, pieces=(text,), tokens=measure.count(text))
+def inline_stub(placed_result: PlacedArtifact, tokenizer: Tokenizer) -> PlacedArtifact:
+    """Return a tool result reduced to one line with the call that gets it again."""
+    if placed_result.form is ArtifactForm.HANDLE:
+        return placed_result
+    text = render_call_line(placed_result.artifact)
+    return make_placed_artifact(
+        placed_result.artifact,
+        form=ArtifactForm.HANDLE,
+        position=placed_result.place,
+        pieces=(text,),
+        tokens=tokenizer.count(text),
+    )
 
 
-def _stays(standing: Standing, end: int, head: Sequence[str]) -> bool:
-    """Whether the newest piece of something stands in one of the first so many messages, or heads the next."""
-    place = standing.place
-    if place is None or place == SYSTEM_PLACE:
+def _is_in_kept_message(placed: PlacedArtifact, end: int, head: Sequence[str]) -> bool:
+    """Return whether the newest piece of an artifact is in a kept message.
+
+    Kept are the messages before index ``end`` and the pieces ``head`` at the beginning of the next one.
+    """
+    place = placed.place
+    if place is None or place == SYSTEM_POSITION:
         return False
     at = int(place.partition(":")[2])
-    return at < end or (at == end and bool(standing.pieces) and standing.pieces[-1] in head)
+    return at < end or (at == end and bool(placed.pieces) and placed.pieces[-1] in head)
 
 
-def _is_covered(entry: LibraryEntry, standing: Standing, terms: Terms, *, turn: int) -> bool:
-    """Whether something is attached in another text than instructions draw in: that is no copy of it."""
-    drawn_in = standing.place == SYSTEM_PLACE and standing.artifact.hash != entry.artifact.hash
-    return drawn_in and is_in_working_set(entry, terms, turn=turn)
+def _differs_from_inlined(
+    entry: LibraryEntry, placed: PlacedArtifact, turn_settings: TurnSettings, *, turn_number: int
+) -> bool:
+    """Return whether an attached artifact has another text than the copy that the instructions inline.
+
+    Such a copy does not count as the artifact, which therefore has to be shown as well.
+    """
+    drawn_in = placed.place == SYSTEM_POSITION and placed.artifact.hash != entry.artifact.hash
+    return drawn_in and is_in_working_set(entry, turn_settings, turn_number=turn_number)
 
 
-def _stand_again(
-    state: State,
-    left: Mapping[str, LibraryEntry],
+def _place_removed(
+    state: PromptState,
+    entries: Mapping[str, LibraryEntry],
     attached: Sequence[Artifact],
     *,
-    held: Collection[str],
-    place: str,
-    above: int,
-    measure: Measure,
-) -> dict[str, Standing]:
-    """How what stood behind the cut stands from now on; lists of what left that stay take so many tokens ``above``."""
-    terms = state.terms or Terms()
-    now: dict[str, Artifact] = {artifact.id: artifact for artifact in attached if promotes(artifact)}
-    standing: dict[str, Standing] = {}
+    kept_pieces: Collection[str],
+    position: str,
+    handle_list_tokens: int,
+    tokenizer: Tokenizer,
+) -> dict[str, PlacedArtifact]:
+    """Place the artifacts whose copies the cut removed, and list those that are no longer used.
+
+    ``kept_pieces`` are the pieces that stay above the cut; ``handle_list_tokens`` is the token count of handle lists
+    that stay there.
+    """
+    turn_settings = state.turn_settings or TurnSettings()
+    now: dict[str, Artifact] = {artifact.id: artifact for artifact in attached if goes_to_library(artifact)}
+    placed: dict[str, PlacedArtifact] = {}
     dead: list[LibraryEntry] = []
-    for name, entry in left.items():
-        old = state.standing.get(name)
-        copied = old is not None and any(piece in held for piece in old.pieces if not is_framing(piece))
+    for name, entry in entries.items():
+        old = state.placed.get(name)
+        copied = old is not None and any(piece in kept_pieces for piece in old.pieces if not is_list_frame(piece))
         artifact = now.get(name)
-        if artifact is not None and not _is_plain(artifact):
-            # It is shown by its turn: as new text for a copy that is still above, else as if for the first time.
-            standing[name] = _stand_nowhere(entry.artifact if copied else artifact)
+        if artifact is not None and not _is_shown_alike_later(artifact):
+            # The turn shows it: as an update if an older copy stays above, and otherwise as if it were new.
+            placed[name] = _unplaced(entry.artifact if copied else artifact)
         elif artifact is not None:
-            standing[name] = _show_again(artifact, Form.FULL, above=copied, place=place, measure=measure)
-        elif is_alive(entry, terms, turn=state.turns) and not (entry.listed and may_list(entry.artifact)):
-            form = _find_form(entry, terms)
-            standing[name] = _show_again(entry.artifact, form, above=copied, place=place, measure=measure)
+            placed[name] = _show_again(
+                artifact, ArtifactForm.FULL, has_copy_above=copied, position=position, tokenizer=tokenizer
+            )
+        elif must_stay_readable(entry, turn_settings, turn_number=state.turn_count) and not (
+            entry.is_listed and can_be_listed(entry.artifact)
+        ):
+            form = _library_form(entry, turn_settings)
+            placed[name] = _show_again(
+                entry.artifact, form, has_copy_above=copied, position=position, tokenizer=tokenizer
+            )
         else:
             dead.append(entry)
     if not dead:
-        return standing
-    stands = sum([one.tokens for one in standing.values()])
-    stands += sum([message.tokens for message in past_messages(state.talk.shown)])
-    room = find_list_room(stands) - above
-    return standing | list_handles(dead, count=measure.count, place=place, room=room, again=above > 0)
+        return placed
+    stands = sum([one.tokens for one in placed.values()])
+    stands += sum([message.tokens for message in history_messages(state.history.shown)])
+    room = handle_list_budget(stands) - handle_list_tokens
+    return placed | place_handle_list(
+        dead, count=tokenizer.count, position=position, max_tokens=room, is_continued=handle_list_tokens > 0
+    )
 
 
-def is_alive(entry: LibraryEntry, terms: Terms, *, turn: int) -> bool:
-    """Whether something has to be readable in a turn that does not attach it, or may never stand as less."""
-    return is_in_working_set(entry, terms, turn=turn) or not may_shrink(entry.artifact)
+def must_stay_readable(entry: LibraryEntry, turn_settings: TurnSettings, *, turn_number: int) -> bool:
+    """Return whether an artifact must stay readable in a turn that does not attach it.
+
+    That is so for the working set and for artifacts that may never be shortened.
+    """
+    return is_in_working_set(entry, turn_settings, turn_number=turn_number) or not can_shrink(entry.artifact)
 
 
-def _is_plain(artifact: Artifact) -> bool:
-    """Whether an attachment stands as anything of an earlier turn does: not as the active note, and not as less."""
-    return LATER_KIND[artifact.kind] is artifact.kind and not artifact.outlined and artifact.condensed is None
+def _is_shown_alike_later(artifact: Artifact) -> bool:
+    """Return whether later turns show an attachment the same way: no active note, outline or summary."""
+    return LIBRARY_KIND[artifact.kind] is artifact.kind and not artifact.is_outlined and artifact.condensed is None
 
 
-def _find_form(entry: LibraryEntry, terms: Terms) -> Form:
-    """The form of what lives: whole, unless a compaction or its pictures left it less."""
-    readable = terms.attachments is Attachments.TURN and entry.form is None and entry.artifact.condensed is None
-    return Form.FULL if readable else carried_form(entry, terms)
+def _library_form(entry: LibraryEntry, turn_settings: TurnSettings) -> ArtifactForm:
+    """Return the form of an artifact in use: full, unless a compaction or its images made it smaller."""
+    readable = (
+        turn_settings.attachments is AttachmentMode.TURN and entry.form is None and entry.artifact.condensed is None
+    )
+    return ArtifactForm.FULL if readable else carried_form(entry, turn_settings)
 
 
-def _show_again(artifact: Artifact, form: Form, *, above: bool, place: str, measure: Measure) -> Standing:
-    if above and form is Form.FULL:
+def _show_again(
+    artifact: Artifact, form: ArtifactForm, *, has_copy_above: bool, position: str, tokenizer: Tokenizer
+) -> PlacedArtifact:
+    if has_copy_above and form is ArtifactForm.FULL:
         text = render_update(artifact, diff=None)
-        return make_standing(artifact, form=Form.UPDATE, place=place, pieces=(text,), tokens=measure.count(text))
-    shown = shelve(artifact, form=form, count=measure.count)
-    return replace(shown, segment=replace(shown.segment, place=place))
+        return make_placed_artifact(
+            artifact, form=ArtifactForm.UPDATE, position=position, pieces=(text,), tokens=tokenizer.count(text)
+        )
+    shown = place_in_library(artifact, form=form, count=tokenizer.count)
+    return replace(shown, segment=replace(shown.segment, place=position))
 
 
-def _stand_nowhere(artifact: Artifact) -> Standing:
-    return make_standing(artifact, form=Form.HANDLE, place=None, pieces=(), tokens=0)
+def _unplaced(artifact: Artifact) -> PlacedArtifact:
+    return make_placed_artifact(artifact, form=ArtifactForm.HANDLE, position=None, pieces=(), tokens=0)
 
 
-def find_moved_in(library: Mapping[str, LibraryEntry], standing: Mapping[str, Standing], place: str) -> list[str]:
-    """What a cut moved into the question: what lives in the order it was first seen, then the list of what left."""
-    moved = [standing[name] for name in library if standing[name].place == place and standing[name].pieces]
-    listed = [one for one in standing.values() if one.listed and one.place == place]
-    alive = [one.pieces[-1] for one in moved if not one.listed]
+def attachments_moved_by_cut(
+    library: Mapping[str, LibraryEntry], placed: Mapping[str, PlacedArtifact], position: str
+) -> list[str]:
+    """List the pieces that a cut moved into the question: artifacts as first seen, then the handle list."""
+    moved = [placed[name] for name in library if placed[name].place == position and placed[name].pieces]
+    listed = [one for one in placed.values() if one.is_listed and one.place == position]
+    alive = [one.pieces[-1] for one in moved if not one.is_listed]
     return [*alive, *(piece for one in listed for piece in one.pieces)]

@@ -1,4 +1,4 @@
-"""The envelope: a prompt that may be sent, in its five layers, with every hash and count; and as a neutral request."""
+"""The envelope: a prompt with its five layers, hashes and token counts, and the request made from it."""
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -7,29 +7,31 @@ from msgspec import Struct
 
 from lamella.core.artifacts.kinds import UNPARSED_KINDS
 from lamella.core.artifacts.model import ToolDefinition
-from lamella.core.budget.counting import count_images, count_pieces, count_tools
-from lamella.core.budget.thresholds import Budget, warn_of
-from lamella.core.log.events.imprint import Imprint
-from lamella.core.log.placement import Form
-from lamella.core.log.terms import CacheMarks, Effort, Layout
-from lamella.core.messages.model import Message, Role
-from lamella.core.messages.request import Request, Seams, find_seams
-from lamella.core.prompt.layers.library import build_library
+from lamella.core.budget import (
+    TokenBudget,
+    budget_warnings,
+    count_images_tokens,
+    count_pieces_tokens,
+    count_tools_tokens,
+)
+from lamella.core.log.turn import ArtifactForm, BreakpointMode, LayoutMode, ReasoningEffort, RequestFingerprint
+from lamella.core.messages import CacheBoundaries, Message, ModelRequest, Role, cache_boundaries_of
+from lamella.core.prompt.layers.history import build_history_layer
+from lamella.core.prompt.layers.library import build_library_layer
 from lamella.core.prompt.layers.model import Layer, LayerId, Segment, hash_pieces, make_layer
-from lamella.core.prompt.layers.strip import build_strip
-from lamella.core.prompt.layers.turn import build_user
+from lamella.core.prompt.layers.turn import build_user_layer
 from lamella.core.prompt.prompt import Prompt
-from lamella.core.values import describe, replace
+from lamella.core.values import replace, repr_without
 
 ENVELOPE_VERSION = 1
-# Forms of which something is not there to be read.
-_SHORTENED = (Form.PREVIEW, Form.HANDLE, Form.SUMMARY)
+# Forms that show less than the full text.
+_SHORTENED_FORMS = (ArtifactForm.PREVIEW, ArtifactForm.HANDLE, ArtifactForm.SUMMARY)
 
 
-class TokenCounts(Struct, frozen=True, kw_only=True, gc=False):
-    """What the request weighs: counted on the rendered messages, and by layer.
+class PromptTokenCounts(Struct, frozen=True, kw_only=True, gc=False):
+    """The token counts of a request, in total and by layer, counted on the rendered messages.
 
-    ``limit`` is what it may weigh, ``window`` what fits together with the answer, where that is known.
+    ``limit`` is the most it may have. ``window`` is the model's context window including the answer, if known.
     """
 
     total: int
@@ -39,9 +41,10 @@ class TokenCounts(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Envelope(Struct, frozen=True, kw_only=True, dict=True):
-    """One turn's request: five layers, always, and the messages they render to.
+    """The request of one turn: always five layers, and the messages they render to.
 
-    ``seals`` are what was hashed when it was made, each with its hash.
+    ``known_hashes`` pairs the objects that were hashed when the envelope was built with their hashes, so that a check
+    can compare identities and need not hash again.
     """
 
     prompt: Prompt
@@ -49,13 +52,13 @@ class Envelope(Struct, frozen=True, kw_only=True, dict=True):
     messages: tuple[Message, ...]
     prefix_hash: str
     hash: str
-    tokens: TokenCounts
+    tokens: PromptTokenCounts
     warnings: tuple[str, ...] = ()
     version: int = ENVELOPE_VERSION
-    seals: tuple[tuple[object, str], ...] = ()
+    known_hashes: tuple[tuple[object, str], ...] = ()
 
     def __repr__(self) -> str:
-        return describe(self, without=("prompt", "layers", "messages", "seals"))
+        return repr_without(self, without=("prompt", "layers", "messages", "known_hashes"))
 
     @property
     def conversation_id(self) -> str:
@@ -70,8 +73,8 @@ class Envelope(Struct, frozen=True, kw_only=True, dict=True):
         return self.prompt.epoch
 
     @property
-    def layout(self) -> Layout:
-        return self.prompt.terms.layout
+    def layout(self) -> LayoutMode:
+        return self.prompt.turn_settings.layout
 
     @property
     def model(self) -> str | None:
@@ -83,12 +86,12 @@ class Envelope(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def dropped(self) -> tuple[str, ...]:
-        """What the user took out with this turn."""
+        """Ids that the user dropped with this turn."""
         return self.prompt.dropped
 
     @property
     def text(self) -> str:
-        """All five layers as one string, for consumers that want one; a blank line between layers."""
+        """All five layers as one string, separated by blank lines, for consumers that want a single text."""
         return "\n\n".join(layer.text for layer in self.layers if layer.pieces)
 
     @property
@@ -106,16 +109,16 @@ class Envelope(Struct, frozen=True, kw_only=True, dict=True):
         return self.by_id[layer_id].segments
 
 
-def make_envelope(prompt: Prompt, budget: Budget) -> Envelope:
-    """A prompt with its layers, hashes and counts; whoever sends it checks its laws first."""
+def make_envelope(prompt: Prompt, budget: TokenBudget) -> Envelope:
+    """Build the envelope of a prompt; the caller must check the invariants before sending it."""
     messages = prompt.messages
     tokens = count_tokens(prompt, budget)
     layers = (
         prompt.system_layer,
-        build_library(prompt.standing_library, prompt.standing),
-        _build_turn(prompt, tokens.by_layer[LayerId.L3]),
-        build_strip(prompt.strip),
-        build_user(prompt.user),
+        build_library_layer(prompt.placed_library, prompt.placed),
+        _build_turn_layer(prompt, tokens.by_layer[LayerId.L3]),
+        build_history_layer(prompt.history_segments),
+        build_user_layer(prompt.user),
     )
     prefix_hash, whole = hash_prefix(messages), hash_layers(layers)
     return Envelope(
@@ -125,58 +128,61 @@ def make_envelope(prompt: Prompt, budget: Budget) -> Envelope:
         prefix_hash=prefix_hash,
         hash=whole,
         tokens=tokens,
-        warnings=(*prompt.warnings, *warn_of(tokens.total, budget)),
-        seals=(*[(layer.pieces, layer.hash) for layer in layers], (messages, prefix_hash), (layers, whole)),
+        warnings=(*prompt.warnings, *budget_warnings(tokens.total, budget)),
+        known_hashes=(*[(layer.pieces, layer.hash) for layer in layers], (messages, prefix_hash), (layers, whole)),
     )
 
 
-def _build_turn(prompt: Prompt, tokens: int) -> Layer:
-    pieces = prompt.shown[1]
+def _build_turn_layer(prompt: Prompt, tokens: int) -> Layer:
+    pieces = prompt.rendered_attachments[1]
     if prompt.rounds:
-        pieces = (*pieces, *(said.text for said in prompt.rounds))
+        pieces = (*pieces, *(message.text for message in prompt.rounds))
     return make_layer(LayerId.L3, segments=prompt.turn_segments, pieces=pieces, tokens=tokens)
 
 
-def count_tokens(prompt: Prompt, budget: Budget) -> TokenCounts:
-    """Everything sent: messages with their overhead, images, tool definitions. What no layer claims is overhead."""
-    _, pieces, _, images = prompt.shown
-    count = prompt.measure.count
-    turn = count(pieces[0]) if len(pieces) == 1 else count_pieces(pieces, count)
-    turn += count_images(images, prompt.measure) if images else 0
+def count_tokens(prompt: Prompt, budget: TokenBudget) -> PromptTokenCounts:
+    """Count the whole request by layer, with images and tool definitions; the rest is ``overhead``."""
+    _, pieces, _, images = prompt.rendered_attachments
+    count = prompt.tokenizer.count
+    turn = count(pieces[0]) if len(pieces) == 1 else count_pieces_tokens(pieces, count)
+    turn += count_images_tokens(images, prompt.tokenizer) if images else 0
     by_layer = {
         LayerId.L1.value: prompt.system_layer.tokens,
-        LayerId.L2.value: sum([standing.segment.tokens for standing in prompt.standing_library]),
-        LayerId.L3.value: turn + sum([said.segment.tokens for said in prompt.rounds]),
-        LayerId.L4.value: sum([segment.tokens for segment in prompt.strip]),
+        LayerId.L2.value: sum([placed.segment.tokens for placed in prompt.placed_library]),
+        LayerId.L3.value: turn + sum([message.segment.tokens for message in prompt.rounds]),
+        LayerId.L4.value: sum([segment.tokens for segment in prompt.history_segments]),
         LayerId.L5.value: prompt.user.segment.tokens,
-        "tools": count_tools(prompt.tools, count) if prompt.tools else 0,
+        "tools": count_tools_tokens(prompt.tools, count) if prompt.tools else 0,
     }
     by_layer["overhead"] = max(0, prompt.total - sum(by_layer.values()))
-    return TokenCounts(total=prompt.total, by_layer=by_layer, limit=budget.limit, window=budget.window)
+    return PromptTokenCounts(total=prompt.total, by_layer=by_layer, limit=budget.limit, window=budget.window)
 
 
 def hash_prefix(messages: Sequence[Message]) -> str:
-    """The hash of the system message; of nothing where none is sent."""
+    """Return the hash of the system message, or the hash of no text if there is none."""
     return hash_pieces(messages[0].pieces if messages and messages[0].role is Role.SYSTEM else ())
 
 
 def hash_layers(layers: Sequence[Layer]) -> str:
-    """The hash of the layers' hashes, a line each: equal exactly when every layer is, without reading them again."""
+    """Return one hash over the layers' hashes.
+
+    It is equal exactly if all layers are equal, and does not read their texts again.
+    """
     return hash_pieces([f"{layer.id} {layer.hash}\n" for layer in layers])
 
 
-def make_imprint(envelope: Envelope) -> Imprint:
-    """What is kept of a request with its question: hashes, the renderer's version, and measures."""
+def make_fingerprint(envelope: Envelope) -> RequestFingerprint:
+    """Build the fingerprint of a request, stored with its question: hashes, renderer version and counts."""
     prompt, layers = envelope.prompt, envelope.layers
     system, library, turn, strip, _ = layers
     forms = [segment.form for segment in (*library.segments, *strip.segments)]
-    opening = prompt.opening
-    # Stand-ins are no context of their own: the messages that they stand for are counted.
-    left_out = opening.left_out - len(opening.blocks) - (opening.notice is not None)
-    referred = {segment.id for segment in prompt.shown[0] if segment.form is Form.REFERENCE}
+    preamble = prompt.preamble
+    # Placeholders are not context of their own: the messages they replace are counted instead of them.
+    left_out = preamble.removed_messages - len(preamble.blocks) - (preamble.notice is not None)
+    referred = {segment.id for segment in prompt.rendered_attachments[0] if segment.form is ArtifactForm.REFERENCE}
     sizes = {artifact.id: len(artifact.text.encode()) for artifact in prompt.attached}
-    return Imprint(
-        renderer=prompt.renderer,
+    return RequestFingerprint(
+        renderer=prompt.renderer_version,
         system=system.hash,
         library=library.hash,
         prefix=envelope.prefix_hash,
@@ -185,34 +191,47 @@ def make_imprint(envelope: Envelope) -> Imprint:
         attached=sum(sizes.values()),
         referred=sum([size for name, size in sizes.items() if name in referred]),
         context=len(forms) + left_out,
-        compacted=sum([forms.count(form) for form in _SHORTENED]) + left_out,
+        compacted=sum([forms.count(form) for form in _SHORTENED_FORMS]) + left_out,
         unparsed=sum([segment.kind in UNPARSED_KINDS for segment in (*library.segments, *turn.segments)]),
     )
 
 
 def make_request(
-    envelope: Envelope, *, model: str, answer: int, pause: float | None = None, compare: str | None = None
-) -> Request:
-    """The request, with what is known of its stability: blocks that are promoted at once are not sent again.
+    envelope: Envelope,
+    *,
+    model: str,
+    max_output_tokens: int,
+    expected_pause: float | None = None,
+    previous_reply_id: str | None = None,
+) -> ModelRequest:
+    """Build the provider-neutral request, with cache boundaries and breakpoints.
 
-    ``pause`` and ``compare`` are as in the request.
+    If the layout moves attachments into the library right after their turn, the question will not be sent again in this
+    form, so the boundary is before it. ``expected_pause`` and ``previous_reply_id`` have the same meaning as in
+    ``ModelRequest``.
     """
-    prompt, messages, terms = envelope.prompt, envelope.messages, envelope.prompt.terms
-    changes = prompt.placement.promotes and bool(prompt.shown[1])
-    stays = prompt.asked_at if changes and not prompt.rounds else len(messages)
-    return Request(
+    prompt, messages, turn_settings = envelope.prompt, envelope.messages, envelope.prompt.turn_settings
+    changes = prompt.layout_plan.promotes and bool(prompt.rendered_attachments[1])
+    stays = prompt.question_index if changes and not prompt.rounds else len(messages)
+    return ModelRequest(
         model=model,
         messages=messages,
         tools=prompt.tools,
-        answer=answer,
+        max_output_tokens=max_output_tokens,
         conversation=prompt.conversation_id,
-        seams=replace(find_seams(messages), messages=stays) if prompt.first else Seams(messages=stays),
-        # Where prices decide, the plan says what is kept for longer, and no pause has to.
-        pause=None if prompt.placement.priced else pause,
-        compare=compare,
-        marks=prompt.placement.marks,
-        lasting=prompt.placement.lasting,
-        temperature=terms.temperature,
-        caching=None if terms.cache_marks is CacheMarks.EXPLICIT else terms.cache_marks.value,
-        effort=None if terms.reasoning_effort is Effort.DEFAULT else terms.reasoning_effort.value,
+        cache_boundaries=replace(cache_boundaries_of(messages), stable_messages=stays)
+        if prompt.first_message
+        else CacheBoundaries(stable_messages=stays),
+        # If costs decide the layout, the plan already says what to cache longer; the pause must not decide it again.
+        expected_pause=None if prompt.layout_plan.priced else expected_pause,
+        previous_reply_id=previous_reply_id,
+        breakpoints=prompt.layout_plan.breakpoints,
+        long_lifetime_until=prompt.layout_plan.long_lifetime_until,
+        temperature=turn_settings.temperature,
+        breakpoint_mode=None
+        if turn_settings.cache_marks is BreakpointMode.EXPLICIT
+        else turn_settings.cache_marks.value,
+        effort=None
+        if turn_settings.reasoning_effort is ReasoningEffort.DEFAULT
+        else turn_settings.reasoning_effort.value,
     )

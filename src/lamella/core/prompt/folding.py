@@ -1,303 +1,379 @@
-"""Folding: an epoch begins, and what stood in messages goes into the library and the strip."""
+"""Fold the prompt: start a new epoch and move attachments from messages into the library."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from lamella.core.artifacts.blocks import render_tool_stub, render_update
 from lamella.core.artifacts.model import Artifact
-from lamella.core.budget.counting import Measure, count_pieces
-from lamella.core.log.ids import Voice
-from lamella.core.log.placement import Form, Placement
-from lamella.core.log.terms import History, Terms
-from lamella.core.prompt.layers.library import Standing, carried_form, fold_shelf, make_standing, shelve
-from lamella.core.prompt.layers.model import SYSTEM_PLACE, SegmentKind, message_place
-from lamella.core.prompt.layers.opening import StandIn, make_stand_in, measure_opening, render_stand_in
-from lamella.core.prompt.layers.rounds import list_calls, weigh_calls
-from lamella.core.prompt.layers.strip import Exchange, Said, Series, count_messages, join_answer, make_said, shorten
-from lamella.core.prompt.prompt import has_system, render_user
-from lamella.core.prompt.state import State
-from lamella.core.prompt.wishes import keep_hidden_wishes
-from lamella.core.text.exact import list_exact
-from lamella.core.text.said.talk import build_talk_outline
+from lamella.core.budget import Tokenizer, count_pieces_tokens
+from lamella.core.log.turn import ArtifactForm, HistoryMode, LayoutPlan, MessageAuthor, TurnSettings
+from lamella.core.prompt.layers.history import (
+    HistoryMessage,
+    HistoryTurn,
+    Placeholder,
+    SharedSequence,
+    count_messages,
+    make_history_message,
+    make_placeholder,
+    recount_preamble,
+    render_placeholder,
+    shorten_message,
+    with_joined_replies,
+)
+from lamella.core.prompt.layers.library import (
+    PlacedArtifact,
+    carried_form,
+    fold_library_layer,
+    make_placed_artifact,
+    place_in_library,
+)
+from lamella.core.prompt.layers.model import SYSTEM_POSITION, SegmentKind, message_position
+from lamella.core.prompt.layers.tool_rounds import count_tool_call_tokens, make_call_lines
+from lamella.core.prompt.prompt import has_system_message, render_user_message
+from lamella.core.prompt.rules import render_hidden_rules
+from lamella.core.prompt.state import PromptState
+from lamella.core.text.exact_terms import render_exact_tokens
+from lamella.core.text.rule_detection import build_conversation_outline
 from lamella.core.values import replace
 
-SHOWN_TURNS = {History.WINDOW: 10, History.STRIP: 2}
-STRIP_TOKENS = 300
-_STRIP_EXACT_TOKENS = 150
-# The outline keeps the newest turns that its cap holds; reading more of them than that could never show.
-_OUTLINED_TURNS = 60
-# A summary of what is not shown covers whole groups of turns, so that not every turn needs another one.
-_SUMMARISED_TOGETHER = 8
+SHOWN_TURNS_BY_MODE = {HistoryMode.WINDOW: 10, HistoryMode.STRIP: 2}
+MAX_PLACEHOLDER_TOKENS = 300
+_MAX_EXACT_LIST_TOKENS = 150
+# The outline shows the newest turns that fit its token limit. More turns than this can never fit.
+_MAX_OUTLINED_TURNS = 60
+# A summary of hidden turns covers whole groups of turns, so that not every turn needs a new summary.
+_SUMMARY_GROUP_TURNS = 8
 
 
 def fold(
-    state: State,
-    terms: Terms,
-    measure: Measure,
+    state: PromptState,
+    turn_settings: TurnSettings,
+    tokenizer: Tokenizer,
     *,
-    placement: Placement,
+    layout_plan: LayoutPlan,
     attached: Sequence[Artifact] = (),
-    told: str | None = None,
-) -> State:
-    """Everything earlier goes into the library and the strip; of tool results the calls stay.
+    summary: str | None = None,
+) -> PromptState:
+    """Move all earlier attachments into the library, and reduce tool results to their calls.
 
-    Where a placement keeps messages, only what stands behind them folds. A note whose text, as known or as attached
-    now, is drawn into L1 stands there and not on the shelf. ``told`` is a summary of the oldest turns that the history
-    mode does not show.
+    If the layout plan keeps messages, only the messages after them fold. A note whose text is inlined into L1, as
+    known or as attached now, is not repeated in the library. ``summary`` is a summary of the oldest turns that the
+    history mode hides.
     """
-    if placement.keep:
-        return _fold_behind(state, terms, measure, placement=placement)
-    folded = fold_library(state, terms, measure, forms=placement.forms, attached=attached)
-    start = folded.talk.epoch_start
-    ended = folded.talk.exchanges[start:]
-    # Of most turns nothing stands there but what was typed.
-    bare = [one.sent is one.user.message and not (one.rounds or one.tools) for one in ended]
-    plain = tuple([one if is_bare else _close(one, measure) for one, is_bare in zip(ended, bare, strict=True)])
-    exchanges = Series((*folded.talk.exchanges[:start], *plain)) if plain != ended else folded.talk.exchanges
-    closed = sum([len(exchange.rounds) for exchange in ended])
-    talk = replace(folded.talk, exchanges=exchanges, epoch_start=len(exchanges), spoken=folded.talk.spoken - closed)
-    shown = replace(folded, talk=talk)
+    if layout_plan.keep_messages:
+        return _fold_after_kept(state, turn_settings, tokenizer, layout_plan=layout_plan)
+    folded = fold_library(state, turn_settings, tokenizer, forms=layout_plan.forms, attached=attached)
+    start = folded.history.epoch_start
+    ended = folded.history.turns[start:]
+    # Most turns contain only typed text. Skipping them by identity avoids rebuilding thousands of turns.
+    bare = [one.question_message is one.question.message and not (one.rounds or one.tool_results) for one in ended]
+    plain = tuple(
+        [one if is_bare else _remove_attachments(one, tokenizer) for one, is_bare in zip(ended, bare, strict=True)]
+    )
+    # Keep the shared sequence if nothing changed: a new one copies the whole history.
+    exchanges = SharedSequence((*folded.history.turns[:start], *plain)) if plain != ended else folded.history.turns
+    closed = sum([len(turn.rounds) for turn in ended])
+    history = replace(
+        folded.history, turns=exchanges, epoch_start=len(exchanges), message_count=folded.history.message_count - closed
+    )
+    shown = replace(folded, history=history)
     return (
-        shown if terms.history is History.FULL and not talk.hidden else hide_earlier(shown, terms, measure, told=told)
+        shown
+        if turn_settings.history is HistoryMode.FULL and not history.hidden_turns
+        else hide_old_turns(shown, turn_settings, tokenizer, summary=summary)
     )
 
 
-def _fold_behind(state: State, terms: Terms, measure: Measure, *, placement: Placement) -> State:
-    """An epoch begins behind the turns that begin before the first message that is not kept.
+def _fold_after_kept(
+    state: PromptState, turn_settings: TurnSettings, tokenizer: Tokenizer, *, layout_plan: LayoutPlan
+) -> PromptState:
+    """Start a new epoch after the turns that begin before the first message that is not kept.
 
-    Of the turns behind it the talk stays. What they brought and is known stands in the next question, first seen first;
-    their tool results and pictures are over, as in any fold.
+    Later turns keep only their conversation. Library artifacts they brought move into the next question, in first-seen
+    order. Their tool results and images are removed, as in any fold.
     """
-    forms, keep = placement.forms, placement.keep or 0
-    talk, first = state.talk, int(has_system(state.system, state.shelf))
-    cut, end = talk.hidden, first
-    while cut < len(talk.exchanges) and end < keep:
-        end += count_messages(talk.exchanges[cut : cut + 1])
+    forms, keep = layout_plan.forms, layout_plan.keep_messages or 0
+    history, first = state.history, int(has_system_message(state.system, state.system_library))
+    cut, end = history.hidden_turns, first
+    while cut < len(history.turns) and end < keep:
+        end += count_messages(history.turns[cut : cut + 1])
         cut += 1
-    closed = [_close(exchange, measure) for exchange in talk.exchanges[cut:]]
-    spoken = talk.spoken - sum([len(exchange.rounds) for exchange in talk.exchanges[cut:]])
-    talk = replace(talk, exchanges=Series((*talk.exchanges[:cut], *closed)), spoken=spoken)
-    held = {piece for exchange in talk.exchanges[talk.hidden : cut] for piece in exchange.sent.pieces}
-    standing = {name: one for name, one in state.standing.items() if _stands_before(one, end)}
-    place = message_place(first + talk.length)
+    closed = [_remove_attachments(turn, tokenizer) for turn in history.turns[cut:]]
+    spoken = history.message_count - sum([len(turn.rounds) for turn in history.turns[cut:]])
+    history = replace(history, turns=SharedSequence((*history.turns[:cut], *closed)), message_count=spoken)
+    held = {piece for turn in history.turns[history.hidden_turns : cut] for piece in turn.question_message.pieces}
+    placed = {name: one for name, one in state.placed.items() if _is_placed_before(one, end)}
+    place = message_position(first + history.length)
     for name, entry in state.library.items():
-        if name not in standing:
-            form = forms.get(name) or carried_form(entry, terms)
-            old = state.standing.get(name)
-            left = [piece for piece in old.pieces if piece in held or _is_shelved(state, name, piece)] if old else []
-            standing[name] = _stand_again(entry.artifact, form, left, place=place, measure=measure)
-    return replace(state, talk=talk, standing=standing, epoch=state.epoch + 1, terms=terms)
+        if name not in placed:
+            form = forms.get(name) or carried_form(entry, turn_settings)
+            old = state.placed.get(name)
+            left = (
+                [piece for piece in old.pieces if piece in held or _is_in_system_library(state, name, piece)]
+                if old
+                else []
+            )
+            placed[name] = _place_in_question(entry.artifact, form, left, position=place, tokenizer=tokenizer)
+    return replace(state, history=history, placed=placed, epoch=state.epoch + 1, turn_settings=turn_settings)
 
 
-def _stands_before(standing: Standing, end: int) -> bool:
-    """Whether the newest piece of something stands in the system message or in one of the first so many messages."""
-    place = standing.place
-    if place is None or place == SYSTEM_PLACE:
-        return standing.listed or place is not None
+def _is_placed_before(placed: PlacedArtifact, end: int) -> bool:
+    """Return whether the newest piece of an artifact is in the system message or in a message before ``end``."""
+    place = placed.place
+    if place is None or place == SYSTEM_POSITION:
+        return placed.is_listed or place is not None
     return int(place.partition(":")[2]) < end
 
 
-def _is_shelved(state: State, name: str, piece: str) -> bool:
-    return name in state.shelf and piece in state.shelf[name].pieces
+def _is_in_system_library(state: PromptState, name: str, piece: str) -> bool:
+    return name in state.system_library and piece in state.system_library[name].pieces
 
 
-def _stand_again(artifact: Artifact, form: Form, left: Sequence[str], *, place: str, measure: Measure) -> Standing:
-    """What is known in a question that it did not come with; a piece of it that is ``left`` above is replaced by it."""
-    fresh = shelve(artifact, form=form, count=measure.count)
-    if not left or fresh.form is not Form.FULL:
+def _place_in_question(
+    artifact: Artifact, form: ArtifactForm, kept_pieces: Sequence[str], *, position: str, tokenizer: Tokenizer
+) -> PlacedArtifact:
+    """Place a known artifact in a question that did not bring it; pieces ``kept_pieces`` above make it an update."""
+    fresh = place_in_library(artifact, form=form, count=tokenizer.count)
+    if not kept_pieces or fresh.form is not ArtifactForm.FULL:
         form, text = fresh.form, fresh.pieces[-1]
     else:
-        form, text = Form.UPDATE, render_update(artifact, diff=None)
-    pieces = (*left, text)
-    tokens = sum(measure.count(piece) for piece in pieces)
-    return make_standing(artifact, form=form, place=place, pieces=pieces, tokens=tokens)
+        form, text = ArtifactForm.UPDATE, render_update(artifact, diff=None)
+    pieces = (*kept_pieces, text)
+    tokens = sum(tokenizer.count(piece) for piece in pieces)
+    return make_placed_artifact(artifact, form=form, position=position, pieces=pieces, tokens=tokens)
 
 
 def fold_library(
-    state: State,
-    terms: Terms,
-    measure: Measure,
+    state: PromptState,
+    turn_settings: TurnSettings,
+    tokenizer: Tokenizer,
     *,
-    forms: Mapping[str, Form] = MappingProxyType({}),
+    forms: Mapping[str, ArtifactForm] = MappingProxyType({}),
     attached: Sequence[Artifact] = (),
-) -> State:
-    """An epoch begins: what is known stands on the shelf, and nothing of it in messages."""
-    if state.measured_by != measure.name:
-        state = measure_again(state, measure)
+) -> PromptState:
+    """Start a new epoch: render all known artifacts into the system message, and none into messages."""
+    if state.tokenizer_name != tokenizer.name:
+        state = recount_state(state, tokenizer)
     inlined: dict[str, Artifact] = {artifact.id: artifact for artifact in state.system.inlined}
-    before = state.terms
+    before = state.turn_settings
     carries_the_same = (
-        before is not None and before.carry_forward is terms.carry_forward and before.attachments is terms.attachments
+        before is not None
+        and before.carry_forward is turn_settings.carry_forward
+        and before.attachments is turn_settings.attachments
     )
-    if carries_the_same and state.shelf_of is state.library and not inlined and not forms:
-        # Most turns attach nothing: thousands of folds then share one shelf.
-        shelf = state.shelf
+    if carries_the_same and state.library_rendered_from is state.library and not inlined and not forms:
+        # Most turns attach nothing, so thousands of folds share one rendered library. The library is compared by
+        # identity because comparing its texts would cost more than the fold.
+        placed_library = state.system_library
     else:
-        shelf = fold_shelf(
+        placed_library = fold_library_layer(
             state.library,
-            shelf=state.shelf if carries_the_same else {},
-            standing=state.standing,
+            placed_library=state.system_library if carries_the_same else {},
+            placed=state.placed,
             forms=forms,
-            terms=terms,
-            without=_find_drawn_in(state, inlined, attached),
-            count=measure.count,
+            turn_settings=turn_settings,
+            excluded_ids=_inlined_ids(state, inlined, attached),
+            count=tokenizer.count,
         )
     return replace(
         state,
-        shelf=shelf,
-        shelf_of=state.library if not inlined else None,
-        standing={**{name: stand_inlined(a) for name, a in inlined.items()}, **shelf} if inlined else shelf,
-        epoch=state.epoch if state.terms is None else state.epoch + 1,
-        # What stood for hidden turns in the epoch before may be counted otherwise, or tell what is not told now.
-        talk=state.talk if state.talk.stand_in is None else replace(state.talk, stand_in=None),
-        terms=terms,
+        system_library=placed_library,
+        library_rendered_from=state.library if not inlined else None,
+        placed={**{name: place_inlined_note(a) for name, a in inlined.items()}, **placed_library}
+        if inlined
+        else placed_library,
+        epoch=state.epoch if state.turn_settings is None else state.epoch + 1,
+        # The placeholder for hidden turns of the previous epoch may have been counted by another tokenizer, or may
+        # contain a summary that this turn does not have.
+        history=state.history if state.history.placeholder is None else replace(state.history, placeholder=None),
+        turn_settings=turn_settings,
     )
 
 
-def _find_drawn_in(state: State, inlined: Mapping[str, Artifact], attached: Sequence[Artifact]) -> set[str]:
+def _inlined_ids(state: PromptState, inlined: Mapping[str, Artifact], attached: Sequence[Artifact]) -> set[str]:
     if not inlined:
         return set()
     known = [entry.artifact for entry in state.library.values()]
     return {a.id for a in (*known, *attached) if a.id in inlined and inlined[a.id].hash == a.hash}
 
 
-def _close(exchange: Exchange, measure: Measure) -> Exchange:
-    """An exchange whose epoch is over: what was attached to it is in the library, and of tools the calls are left."""
-    closed = keep_tools(exchange, [stub_tool(tool, measure) for tool in exchange.tools], measure)
+def _remove_attachments(turn: HistoryTurn, tokenizer: Tokenizer) -> HistoryTurn:
+    """Return a turn whose epoch is over: without attachments, and with tool calls as lines before its reply."""
+    closed = with_tool_results_only(
+        turn, [stub_tool_result(placed_result, tokenizer) for placed_result in turn.tool_results], tokenizer
+    )
     if not closed.rounds:
         return closed
-    lines = (*closed.lines, *list_calls(closed.rounds, measure))
-    return join_answer(replace(closed, rounds=(), lines=lines), closed.joined, count=measure.count)
+    lines = (*closed.call_lines, *make_call_lines(closed.rounds, tokenizer))
+    return with_joined_replies(
+        replace(closed, rounds=(), call_lines=lines), closed.joined_replies, count=tokenizer.count
+    )
 
 
-def keep_tools(exchange: Exchange, tools: Sequence[Standing], measure: Measure) -> Exchange:
-    """An exchange whose question holds nothing but these tool results and what was typed."""
+def with_tool_results_only(turn: HistoryTurn, tools: Sequence[PlacedArtifact], tokenizer: Tokenizer) -> HistoryTurn:
+    """Return a turn whose question contains only these tool results and the typed text."""
     if not tools:
-        plain = not exchange.tools and exchange.sent == exchange.user.message
-        return exchange if plain else replace(exchange, sent=exchange.user.message, tools=())
-    pieces = [piece for tool in tools for piece in tool.pieces]
-    sent = render_user(pieces, exchange.user.message.pieces, (), count=measure.count)
-    return replace(exchange, sent=sent, tools=tuple(tools))
+        plain = not turn.tool_results and turn.question_message == turn.question.message
+        return turn if plain else replace(turn, question_message=turn.question.message, tool_results=())
+    pieces = [piece for placed_result in tools for piece in placed_result.pieces]
+    sent = render_user_message(pieces, turn.question.message.pieces, (), count=tokenizer.count)
+    return replace(turn, question_message=sent, tool_results=tuple(tools))
 
 
-def keep_in_line(exchange: Exchange, stubs: Sequence[Standing], measure: Measure) -> Exchange:
-    """The same with calls whose results are gone: a line of its own needs no label behind it."""
-    pieces = (*(piece for stub in stubs for piece in stub.pieces), *exchange.user.message.pieces)
-    sent = replace(exchange.user.message, pieces=pieces, tokens=count_pieces(pieces, measure.count), weights=())
-    return replace(exchange, sent=sent, tools=tuple(stubs))
+def with_inline_stubs(turn: HistoryTurn, stubs: Sequence[PlacedArtifact], tokenizer: Tokenizer) -> HistoryTurn:
+    """Return a turn whose question contains these one-line calls and the typed text, without a label.
+
+    A call on a line of its own is easy to distinguish from the typed text, so it needs no label.
+    """
+    pieces = (*(piece for stub in stubs for piece in stub.pieces), *turn.question.message.pieces)
+    sent = replace(
+        turn.question.message, pieces=pieces, tokens=count_pieces_tokens(pieces, tokenizer.count), piece_token_counts=()
+    )
+    return replace(turn, question_message=sent, tool_results=tuple(stubs))
 
 
-def is_in_line(exchange: Exchange) -> bool:
-    """Whether a question holds calls whose results are gone, and what was typed without a label."""
-    stubs = [tool for tool in exchange.tools if tool.form is Form.HANDLE]
-    there = len(exchange.sent.pieces) == len(stubs) + len(exchange.user.message.pieces)
-    return bool(stubs) and len(stubs) == len(exchange.tools) and there
+def has_only_inline_stubs(turn: HistoryTurn) -> bool:
+    """Return whether a question contains only one-line calls and the typed text, without a label."""
+    stubs = [placed_result for placed_result in turn.tool_results if placed_result.form is ArtifactForm.HANDLE]
+    there = len(turn.question_message.pieces) == len(stubs) + len(turn.question.message.pieces)
+    return bool(stubs) and len(stubs) == len(turn.tool_results) and there
 
 
-def stub_tool(tool: Standing, measure: Measure) -> Standing:
-    """A tool result as the call that gets it back."""
-    if tool.form is Form.HANDLE:
-        return tool
-    text = render_tool_stub(tool.artifact)
-    return make_standing(tool.artifact, form=Form.HANDLE, place=tool.place, pieces=(text,), tokens=measure.count(text))
+def stub_tool_result(placed_result: PlacedArtifact, tokenizer: Tokenizer) -> PlacedArtifact:
+    """Return a tool result reduced to a stub with the call that gets it again."""
+    if placed_result.form is ArtifactForm.HANDLE:
+        return placed_result
+    text = render_tool_stub(placed_result.artifact)
+    return make_placed_artifact(
+        placed_result.artifact,
+        form=ArtifactForm.HANDLE,
+        position=placed_result.place,
+        pieces=(text,),
+        tokens=tokenizer.count(text),
+    )
 
 
-def hide_earlier(state: State, terms: Terms, measure: Measure, *, told: str | None = None) -> State:
-    """How many of the earlier exchanges are not shown, by the history mode, and what stands in for them."""
-    talk = state.talk
-    if terms.history is History.FULL:
-        return state if not talk.hidden else replace(state, talk=replace(talk, hidden=0, stand_in=None, rules=None))
-    return keep_hidden_wishes(_hide(state, terms, measure, told=told), measure, cues=terms.cues)
+def hide_old_turns(
+    state: PromptState, turn_settings: TurnSettings, tokenizer: Tokenizer, *, summary: str | None = None
+) -> PromptState:
+    """Hide the turns that the history mode does not show; add a placeholder and the user rules for them."""
+    history = state.history
+    if turn_settings.history is HistoryMode.FULL:
+        return (
+            state
+            if not history.hidden_turns
+            else replace(state, history=replace(history, hidden_turns=0, placeholder=None, rules=None))
+        )
+    return render_hidden_rules(
+        _hide(state, turn_settings, tokenizer, summary=summary), tokenizer, cues=turn_settings.cues
+    )
 
 
-def _hide(state: State, terms: Terms, measure: Measure, *, told: str | None) -> State:
-    talk = state.talk
-    # The last turns that were asked: one that a compaction took out makes no older one show again.
-    first = state.turns - (terms.history_turns or SHOWN_TURNS[terms.history])
-    hidden = sum(exchange.number < first for exchange in talk.exchanges)
-    if not hidden or terms.history is not History.STRIP:
-        return replace(state, talk=replace(talk, hidden=hidden, stand_in=None))
-    if told is None and hidden == talk.hidden and talk.stand_in is not None:
+def _hide(state: PromptState, turn_settings: TurnSettings, tokenizer: Tokenizer, *, summary: str | None) -> PromptState:
+    history = state.history
+    # Count back from the last turn that was asked: if a compaction removed a turn, no older one becomes visible again.
+    first = state.turn_count - (turn_settings.history_turns or SHOWN_TURNS_BY_MODE[turn_settings.history])
+    hidden = sum(turn.turn_index < first for turn in history.turns)
+    if not hidden or turn_settings.history is not HistoryMode.STRIP:
+        return replace(state, history=replace(history, hidden_turns=hidden, placeholder=None))
+    if summary is None and hidden == history.hidden_turns and history.placeholder is not None:
         return state
-    stand_in = _outline(talk.exchanges[:hidden], measure, told)
-    covered = talk.exchanges[: count_summarised(hidden)]
-    retold = talk.retold if told is None else (told, name_questions(covered))
-    return replace(state, talk=replace(talk, hidden=hidden, stand_in=stand_in, retold=retold))
+    stand_in = _make_outline_placeholder(history.turns[:hidden], tokenizer, summary)
+    covered = history.turns[: count_summarized_turns(hidden)]
+    retold = history.last_summary if summary is None else (summary, question_ids(covered))
+    return replace(state, history=replace(history, hidden_turns=hidden, placeholder=stand_in, last_summary=retold))
 
 
-def count_summarised(hidden: int) -> int:
-    """How many of the turns that are not shown a summary covers; the newest of them are outlined."""
-    return hidden - hidden % _SUMMARISED_TOGETHER
+def count_summarized_turns(hidden: int) -> int:
+    """Return how many of the hidden turns a summary covers; the placeholder outlines the newer ones."""
+    return hidden - hidden % _SUMMARY_GROUP_TURNS
 
 
-def name_questions(exchanges: Sequence[Exchange]) -> tuple[str, ...]:
-    """The ids of the questions of some turns."""
-    return tuple([exchange.user.id for exchange in exchanges])
+def question_ids(turns: Sequence[HistoryTurn]) -> tuple[str, ...]:
+    """Return the ids of the questions of some turns."""
+    return tuple([turn.question.id for turn in turns])
 
 
-def _outline(hidden: Sequence[Exchange], measure: Measure, told: str | None) -> StandIn:
-    count = measure.count
-    newest = hidden[-_OUTLINED_TURNS:]
-    rest = newest if told is None else hidden[count_summarised(len(hidden)) :]
-    cap = max(0, STRIP_TOKENS - (count(told) if told else 0))
-    talk = [(one.user.text, "\n\n".join(reply.original for reply in one.replies)) for one in rest]
-    outline = build_talk_outline(talk, cap=cap, count=count)
-    texts = [said.original for exchange in newest for said in exchange.said]
-    # It is made anew when a conversation is opened: what was exact then is what stood there then.
-    exact = list_exact(texts, cap=_STRIP_EXACT_TOKENS, count=count, former=True)
-    content = "\n".join(part for part in (told, outline) if part)
-    block = render_stand_in(SegmentKind.SUMMARY, content, covers=f"the {len(hidden):,} turns before", exact=exact)
-    return make_stand_in(SegmentKind.SUMMARY, block, count=count)
+def _make_outline_placeholder(hidden: Sequence[HistoryTurn], tokenizer: Tokenizer, summary: str | None) -> Placeholder:
+    count = tokenizer.count
+    newest = hidden[-_MAX_OUTLINED_TURNS:]
+    rest = newest if summary is None else hidden[count_summarized_turns(len(hidden)) :]
+    cap = max(0, MAX_PLACEHOLDER_TOKENS - (count(summary) if summary else 0))
+    talk = [(one.question.text, "\n\n".join(reply.original for reply in one.replies)) for one in rest]
+    outline = build_conversation_outline(talk, max_tokens=cap, count=count)
+    texts = [message.original for turn in newest for message in turn.messages]
+    # This block is rebuilt whenever a conversation is opened. ``legacy`` keeps the older detection rules, so that the
+    # result equals the bytes that were sent.
+    exact = render_exact_tokens(texts, max_tokens=_MAX_EXACT_LIST_TOKENS, count=count, legacy=True)
+    content = "\n".join(part for part in (summary, outline) if part)
+    block = render_placeholder(SegmentKind.SUMMARY, content, covers=f"the {len(hidden):,} turns before", exact=exact)
+    return make_placeholder(SegmentKind.SUMMARY, block, count=count)
 
 
-def measure_again(state: State, measure: Measure) -> State:
-    """Another family of models counts differently: what was counted before is counted again."""
-    talk = state.talk
-    exchanges = Series(_measure_exchange(exchange, measure) for exchange in talk.exchanges)
+def recount_state(state: PromptState, tokenizer: Tokenizer) -> PromptState:
+    """Count the whole state again with another tokenizer.
+
+    All placed artifacts are cleared, so the fold that follows renders and counts them again.
+    """
+    history = state.history
+    exchanges = SharedSequence(_recount_turn(turn, tokenizer) for turn in history.turns)
     return replace(
         state,
-        talk=replace(talk, exchanges=exchanges, opening=measure_opening(talk.opening, measure.count), rules=None),
-        shelf={},
-        shelf_of=None,
-        standing={},
-        measured_by=measure.name,
+        history=replace(
+            history, turns=exchanges, preamble=recount_preamble(history.preamble, tokenizer.count), rules=None
+        ),
+        system_library={},
+        library_rendered_from=None,
+        placed={},
+        tokenizer_name=tokenizer.name,
     )
 
 
-def _measure_exchange(exchange: Exchange, measure: Measure) -> Exchange:
-    count = measure.count
+def _recount_turn(turn: HistoryTurn, tokenizer: Tokenizer) -> HistoryTurn:
+    count = tokenizer.count
     again = replace(
-        exchange,
-        user=_say_again(exchange.user, Voice.USER, measure),
-        reply=_say_again(exchange.reply, Voice.REPLY, measure),
-        tools=tuple(_measure_tool(tool, measure) for tool in exchange.tools),
-        rounds=tuple(_measure_round(said, measure) for said in exchange.rounds),
-        lines=tuple(replace(line, tokens=count(line.text)) for line in exchange.lines),
-        joined=tuple(_say_again(reply, Voice.REPLY, measure) for reply in exchange.joined),
+        turn,
+        question=_recount_message(turn.question, MessageAuthor.USER, tokenizer),
+        reply=_recount_message(turn.reply, MessageAuthor.REPLY, tokenizer),
+        tool_results=tuple(_recount_tool_result(placed_result, tokenizer) for placed_result in turn.tool_results),
+        rounds=tuple(_recount_round(message, tokenizer) for message in turn.rounds),
+        call_lines=tuple(replace(line, tokens=count(line.text)) for line in turn.call_lines),
+        joined_replies=tuple(_recount_message(reply, MessageAuthor.REPLY, tokenizer) for reply in turn.joined_replies),
     )
-    # Exchanges of earlier epochs hold nothing in their questions but what tools left.
-    # Calls in lines stay so: of hidden ones nothing is closed any more.
-    keep = keep_in_line if is_in_line(exchange) else keep_tools
-    return join_answer(keep(again, again.tools, measure), again.joined, count=count)
+    # Questions of earlier epochs contain only typed text and what is left of tool results. One-line calls must keep
+    # that form: hidden turns are never closed again.
+    keep = with_inline_stubs if has_only_inline_stubs(turn) else with_tool_results_only
+    return with_joined_replies(keep(again, again.tool_results, tokenizer), again.joined_replies, count=count)
 
 
-def _say_again(said: Said, voice: Voice, measure: Measure) -> Said:
-    if said.whole is not None:
-        return shorten(said, said.text, form=said.segment.form, count=measure.count)
-    again = make_said(said.id, voice, said.text, place=said.segment.place, measure=measure)
-    return again if said.turn is None else replace(again, turn=said.turn)
+def _recount_message(message: HistoryMessage, author: MessageAuthor, tokenizer: Tokenizer) -> HistoryMessage:
+    if message.full_texts is not None:
+        return shorten_message(message, message.text, form=message.segment.form, count=tokenizer.count)
+    again = make_history_message(message.id, author, message.text, position=message.segment.place, tokenizer=tokenizer)
+    return again if message.turn is None else replace(again, turn=message.turn)
 
 
-def _measure_round(said: Said, measure: Measure) -> Said:
-    tokens = weigh_calls(said.text, said.message.carried, measure)
-    return Said(message=replace(said.message, tokens=tokens), segment=replace(said.segment, tokens=tokens))
+def _recount_round(message: HistoryMessage, tokenizer: Tokenizer) -> HistoryMessage:
+    tokens = count_tool_call_tokens(message.text, message.message.provider_reply, tokenizer)
+    return HistoryMessage(
+        message=replace(message.message, tokens=tokens), segment=replace(message.segment, tokens=tokens)
+    )
 
 
-def _measure_tool(tool: Standing, measure: Measure) -> Standing:
-    tokens = sum(measure.count(piece) for piece in tool.pieces)
-    return make_standing(tool.artifact, form=tool.form, place=tool.place, pieces=tool.pieces, tokens=tokens)
+def _recount_tool_result(placed_result: PlacedArtifact, tokenizer: Tokenizer) -> PlacedArtifact:
+    tokens = sum(tokenizer.count(piece) for piece in placed_result.pieces)
+    return make_placed_artifact(
+        placed_result.artifact,
+        form=placed_result.form,
+        position=placed_result.place,
+        pieces=placed_result.pieces,
+        tokens=tokens,
+    )
 
 
-def stand_inlined(artifact: Artifact) -> Standing:
-    """A note that stands inside L1's instructions: it can be referred to, and is not shelved again."""
-    return make_standing(artifact, form=Form.FULL, place=SYSTEM_PLACE, pieces=(), tokens=0)
+def place_inlined_note(artifact: Artifact) -> PlacedArtifact:
+    """Return a note that L1's instructions inline as a placed artifact.
+
+    It has no pieces of its own: later turns can refer to it, and the library does not repeat it.
+    """
+    return make_placed_artifact(artifact, form=ArtifactForm.FULL, position=SYSTEM_POSITION, pieces=(), tokens=0)

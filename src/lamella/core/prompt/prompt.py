@@ -1,7 +1,7 @@
 """The prompt: everything that is sent in one turn, as messages in wire order.
 
-The system message is L1 and the library; then earlier messages; then one user message with what is attached and what
-was typed; then the rounds of tools of this turn.
+The order is: the system message (L1 and the context library), earlier messages, one user message with the attachments
+and the typed text, and the tool rounds of this turn.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,72 +10,112 @@ from operator import attrgetter
 
 from msgspec import Struct
 
-from lamella.core.artifacts.model import Artifact, Image, Kind, ToolDefinition
-from lamella.core.budget.counting import Measure, count_pieces, weigh
-from lamella.core.log.call import Trigger
-from lamella.core.log.placement import Placement
-from lamella.core.log.terms import Rewrite, Terms
-from lamella.core.log.turn import PART_NAMES, SystemParts
-from lamella.core.messages.headings import LIBRARY_HEADING, QUERY_LABEL
-from lamella.core.messages.model import Message, Role
-from lamella.core.prompt.layers.library import LibraryEntry, Standing
-from lamella.core.prompt.layers.model import SYSTEM_PLACE, Count, Layer, LayerId, Segment, message_place
-from lamella.core.prompt.layers.opening import NOTHING_LEFT_OUT, Opening, open_with, stand_first
-from lamella.core.prompt.layers.strip import Said, Talk, list_strip, past_messages
-from lamella.core.prompt.layers.system import NO_SYSTEM, build_system
-from lamella.core.prompt.layers.turn import NOTHING_SHOWN, Shown
-from lamella.core.values import describe, replace
+from lamella.core.artifacts.model import Artifact, ArtifactKind, ImageData, ToolDefinition
+from lamella.core.budget import Tokenizer, count_pieces_tokens, count_request_tokens
+from lamella.core.log.call import PrefixChangeTrigger
+from lamella.core.log.turn import SYSTEM_PART_NAMES, HistoryRewrite, LayoutPlan, SystemParts, TurnSettings
+from lamella.core.messages import LIBRARY_HEADING, QUERY_LABEL, Message, Role
+from lamella.core.prompt.layers.history import (
+    EMPTY_PREAMBLE,
+    ConversationHistory,
+    HistoryMessage,
+    HistoryPreamble,
+    extend_preamble,
+    history_messages,
+    list_history_segments,
+    with_rules_block,
+)
+from lamella.core.prompt.layers.library import LibraryEntry, PlacedArtifact
+from lamella.core.prompt.layers.model import (
+    EMPTY_SYSTEM_LAYER,
+    SYSTEM_POSITION,
+    Layer,
+    LayerId,
+    Segment,
+    TokenCounter,
+    build_system_layer,
+    message_position,
+)
+from lamella.core.prompt.layers.turn import NO_ATTACHMENTS, RenderedAttachments
+from lamella.core.values import replace, repr_without
 
-# Whoever makes the same state render to other bytes raises this, so that the ledger can tell an upgrade from a fault; a
-# golden file holds what each number renders.
-RENDERER = 4
-_parts_of = attrgetter(*PART_NAMES)
+# Increase this number when the same state renders to other bytes. The ledger then reports a Lamella upgrade and not
+# a bug. A golden file pins the output of each version.
+RENDERER_VERSION = 4
+# A C-level getter: a replay checks the system parts of thousands of prompts.
+_get_system_parts = attrgetter(*SYSTEM_PART_NAMES)
 
 
 class Prompt(Struct, frozen=True, kw_only=True, dict=True):
-    """One turn's prompt, rendered as far as somebody asks: resuming makes thousands of which only the last is sent.
+    """The prompt of one turn, rendered lazily.
 
-    ``library`` is everything known, ``shelf`` what the system message holds of it, ``standing`` everything that stands
-    in the request before this turn. ``first`` is the index of the first message after the system message, ``asked_at``
-    that of the user's message of this turn. ``rounds`` are the messages after the question, ``unsent`` those of its
-    rounds that a compaction took out. ``dropped`` is what the user took out with this turn; ``rewritten`` says that an
-    edit or another branch changed what came before it; ``compacted`` names the step of a compaction that did, or
-    ``undo``. Messages that are ``pinned`` stay. ``triggers`` are what else the turn did that may move the prefix, and
-    ``renderer`` is by which version the provider has it. ``working_set`` is what has to be readable, where prices
-    decide where it stands.
+    Replaying a stored conversation builds thousands of prompts and sends only the last one, so layers,
+    messages and counts are computed on first use.
+
+    Attributes:
+        layout_plan: The layout plan that this prompt follows.
+        library: Everything the context library knows.
+        system_library: The part of the library that the system message contains.
+        placed: Everything that was placed in the request before this turn.
+        user: The typed text of this turn.
+        question: The user message as sent, with attachments before the typed text.
+        first_message: Index of the first message after the system message.
+        question_index: Index of the user message of this turn.
+        rendered_attachments: The attachments of this turn as segments, pieces, placed artifacts and images.
+        rounds: Messages of tool calls and results after the question.
+        removed_rounds: Messages of this turn's tool rounds that a compaction removed.
+        dropped: Ids that the user dropped with this turn.
+        history_rewrite: Set if an edit or a switch of branch changed the messages before this turn.
+        compaction_step: Name of the compaction step that changed earlier bytes, or ``undo``.
+        pinned: Ids of messages that compaction must not remove.
+        triggers: Other actions of this turn that may change the prefix.
+        renderer_version: The renderer version under which the provider received this prompt.
+        working_set: Ids that must be readable in this request; only set if costs decide the layout.
     """
 
     conversation_id: str
     epoch: int
-    terms: Terms
-    placement: Placement
-    measure: Measure
+    turn_settings: TurnSettings
+    layout_plan: LayoutPlan
+    tokenizer: Tokenizer
     model: str | None
     tools: tuple[ToolDefinition, ...]
     system: SystemParts
     library: Mapping[str, LibraryEntry]
-    shelf: Mapping[str, Standing]
-    standing: Mapping[str, Standing]
-    talk: Talk
-    user: Said
+    system_library: Mapping[str, PlacedArtifact]
+    placed: Mapping[str, PlacedArtifact]
+    history: ConversationHistory
+    user: HistoryMessage
     question: Message
-    first: int
-    asked_at: int
+    first_message: int
+    question_index: int
     warnings: tuple[str, ...]
     attached: tuple[Artifact, ...] = ()
-    shown: Shown = NOTHING_SHOWN
-    rounds: tuple[Said, ...] = ()
-    unsent: tuple[Said, ...] = ()
+    rendered_attachments: RenderedAttachments = NO_ATTACHMENTS
+    rounds: tuple[HistoryMessage, ...] = ()
+    removed_rounds: tuple[HistoryMessage, ...] = ()
     dropped: tuple[str, ...] = ()
-    rewritten: Rewrite | None = None
-    compacted: str | None = None
+    history_rewrite: HistoryRewrite | None = None
+    compaction_step: str | None = None
     pinned: frozenset[str] = frozenset()
-    triggers: frozenset[Trigger] = frozenset()
-    renderer: int = RENDERER
+    triggers: frozenset[PrefixChangeTrigger] = frozenset()
+    renderer_version: int = RENDERER_VERSION
     working_set: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        return describe(self, without=("system", "tools", "library", "shelf", "standing", "talk", "shown", "measure"))
+        return repr_without(
+            self,
+            without=(
+                "system",
+                "tools",
+                "library",
+                "system_library",
+                "placed",
+                "history",
+                "rendered_attachments",
+                "tokenizer",
+            ),
+        )
 
     @property
     def message_id(self) -> str:
@@ -83,128 +123,151 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def system_layer(self) -> Layer:
-        """L1."""
-        return build_system(self.system, count=self.measure.count) if any(_parts_of(self.system)) else NO_SYSTEM
+        """L1, the system prompt, as a layer."""
+        return (
+            build_system_layer(self.system, count=self.tokenizer.count)
+            if any(_get_system_parts(self.system))
+            else EMPTY_SYSTEM_LAYER
+        )
 
     @cached_property
     def messages(self) -> tuple[Message, ...]:
         """The messages in wire order."""
-        count = self.measure.count
-        head = render_system(self.system_layer, tuple(self.shelf.values()), count=count)
+        count = self.tokenizer.count
+        head = render_system_message(self.system_layer, tuple(self.system_library.values()), count=count)
         first = 1 if head else 0
-        messages = [*((head,) if head else ()), *past_messages(self.talk.shown), self.question]
-        messages += [said.message for said in self.rounds]
-        if self.opening != NOTHING_LEFT_OUT:
-            opening = [block.text for block in self.opening.stand_ins]
-            messages[first] = head_message(messages[first], opening, count=count)
+        messages = [*((head,) if head else ()), *history_messages(self.history.shown), self.question]
+        messages += [message.message for message in self.rounds]
+        if self.preamble != EMPTY_PREAMBLE:
+            opening = [placeholder.text for placeholder in self.preamble.placeholders]
+            messages[first] = prepend_blocks(messages[first], opening, count=count)
         return tuple(messages)
 
     @cached_property
-    def opening(self) -> Opening:
-        """What stands before the first earlier turn: for what compactions took out, and for what the mode hides."""
-        talk = self.talk
-        if not talk.hidden:
-            return talk.opening
-        left_out = sum(len(exchange.said) for exchange in talk.exchanges[: talk.hidden])
-        blocks = (talk.stand_in,) if talk.stand_in else ()
-        opening = talk.opening if talk.rules is None else stand_first(talk.opening, talk.rules)
-        return open_with(opening, left_out=left_out, blocks=blocks, count=self.measure.count)
+    def preamble(self) -> HistoryPreamble:
+        """The history preamble: placeholders for messages removed by compaction or hidden by the history mode."""
+        history = self.history
+        if not history.hidden_turns:
+            return history.preamble
+        left_out = sum(len(turn.messages) for turn in history.turns[: history.hidden_turns])
+        blocks = (history.placeholder,) if history.placeholder else ()
+        preamble = history.preamble if history.rules is None else with_rules_block(history.preamble, history.rules)
+        return extend_preamble(preamble, left_out=left_out, blocks=blocks, count=self.tokenizer.count)
 
     @cached_property
     def total(self) -> int:
-        """Everything the request bills, in tokens."""
-        return weigh(self.messages, self.tools, self.measure)
+        """The token count of the whole request, including tool definitions and message overhead."""
+        return count_request_tokens(self.messages, self.tools, self.tokenizer)
 
     @cached_property
-    def standing_library(self) -> tuple[Standing, ...]:
-        """L2 in its order: what stands in the request of everything known, and handles that no list has room for."""
-        standings = [self.standing[name] for name in self.library]
-        return tuple([standing for standing in standings if standing.pieces or standing.listed])
+    def placed_library(self) -> tuple[PlacedArtifact, ...]:
+        """L2 in first-seen order: every known artifact that the request shows or lists.
+
+        It includes listed handles that did not fit into their list and therefore have no text.
+        """
+        standings = [self.placed[name] for name in self.library]
+        return tuple([placed for placed in standings if placed.pieces or placed.is_listed])
 
     @property
-    def moved_in(self) -> tuple[Segment, ...]:
-        """What is attached now and was known, where a fold shows it in the question beside what else lives."""
-        place = message_place(self.asked_at)
-        known = [self.standing[one.id] for one in self.attached if one.id in self.standing]
+    def moved_attachments(self) -> tuple[Segment, ...]:
+        """Attachments of this turn that were known before and that a fold moved into the question."""
+        place = message_position(self.question_index)
+        known = [self.placed[one.id] for one in self.attached if one.id in self.placed]
         return tuple([one.segment for one in known if one.place == place and one.pieces])
 
     @cached_property
-    def carried(self) -> tuple[Standing, ...]:
-        """What earlier messages hold without belonging to a layer: pictures, notes with pictures.
+    def unlayered_artifacts(self) -> tuple[PlacedArtifact, ...]:
+        """Artifacts in earlier messages that belong to no layer: images, and notes with images.
 
-        A note that is drawn into L1 has no pieces here and is L1's.
+        A note that is inlined into L1 has no pieces of its own; it counts as part of L1.
         """
         return tuple(
-            standing
-            for name, standing in self.standing.items()
+            placed
+            for name, placed in self.placed.items()
             if name not in self.library
-            and standing.artifact.kind is not Kind.TOOL
-            and (standing.place != SYSTEM_PLACE or standing.pieces)
+            and placed.artifact.kind is not ArtifactKind.TOOL
+            and (placed.place != SYSTEM_POSITION or placed.pieces)
         )
 
     @cached_property
     def turn_segments(self) -> tuple[Segment, ...]:
-        """L3: what is attached, in the question's message, and the rounds of tools after it."""
+        """L3: the attachments in the question's message, and the tool rounds after it."""
         if not self.rounds:
-            return self.shown[0]
-        after = enumerate(self.rounds, start=self.asked_at + 1)
-        return (*self.shown[0], *(replace(said.segment, place=message_place(at)) for at, said in after))
+            return self.rendered_attachments[0]
+        after = enumerate(self.rounds, start=self.question_index + 1)
+        return (
+            *self.rendered_attachments[0],
+            *(replace(message.segment, place=message_position(at)) for at, message in after),
+        )
 
     @cached_property
-    def strip(self) -> tuple[Segment, ...]:
-        """L4: what stands in for messages taken out, what was said, and what tools gave in earlier turns."""
-        return list_strip(self.talk, first=self.first, opening=self.opening)
+    def history_segments(self) -> tuple[Segment, ...]:
+        """L4: placeholders for removed messages, earlier messages, and tool results of earlier turns."""
+        return list_history_segments(self.history, first_message=self.first_message, preamble=self.preamble)
 
     def segments(self, layer_id: LayerId) -> tuple[Segment, ...]:
-        """The segments of a layer, in order."""
+        """Return the segments of a layer, in order."""
         match layer_id:
             case LayerId.L1:
                 return self.system_layer.segments
             case LayerId.L2:
-                return tuple(standing.segment for standing in self.standing_library)
+                return tuple(placed.segment for placed in self.placed_library)
             case LayerId.L3:
                 return self.turn_segments
             case LayerId.L4:
-                return self.strip
+                return self.history_segments
             case LayerId.L5:
                 return (self.user.segment,)
 
 
-def has_system(system: SystemParts, shelf: Mapping[str, Standing]) -> bool:
-    """Whether a request has a system message: an empty L1 still sends the library."""
-    return bool(shelf) or any(_parts_of(system))
+def has_system_message(system: SystemParts, placed_library: Mapping[str, PlacedArtifact]) -> bool:
+    """Return whether the request has a system message; a library is sent even if L1 is empty."""
+    return bool(placed_library) or any(_get_system_parts(system))
 
 
-def render_system(system: Layer, shelf: Sequence[Standing], *, count: Count) -> Message | None:
-    """The system message, or none where there is nothing to say."""
-    shelved = [piece for standing in shelf for piece in standing.pieces]
+def render_system_message(
+    system: Layer, placed_library: Sequence[PlacedArtifact], *, count: TokenCounter
+) -> Message | None:
+    """Render the system message, or return None if there is nothing to put into it."""
+    shelved = [piece for placed in placed_library for piece in placed.pieces]
     head = ["\n\n".join((*system.pieces, LIBRARY_HEADING))] if shelved else list(system.pieces)
     if not head:
         return None
-    weights = (count(head[0]), *[standing.segment.tokens for standing in shelf])
-    return Message(role=Role.SYSTEM, pieces=(*head, *shelved), tokens=sum(weights), weights=weights)
+    weights = (count(head[0]), *[placed.segment.tokens for placed in placed_library])
+    return Message(role=Role.SYSTEM, pieces=(*head, *shelved), tokens=sum(weights), piece_token_counts=weights)
 
 
-def ask_with(shown: Shown, typed: Message, *, count: Count, moved: Sequence[str] = ()) -> Message:
-    """The user's message of a turn: what moved there from earlier messages, what is attached, then what was typed."""
-    _, attached, _, images = shown
+def build_question_message(
+    rendered: RenderedAttachments, typed: Message, *, count: TokenCounter, moved: Sequence[str] = ()
+) -> Message:
+    """Build the user message of a turn: moved texts, new attachments, then the typed text.
+
+    ``moved`` are pieces that a fold moved here from earlier messages. If there are neither pieces nor images, the
+    result is the ``typed`` object itself; callers compare it by identity.
+    """
+    _, attached, _, images = rendered
     pieces = (*moved, *attached)
-    return render_user(pieces, typed.pieces, images, count=count) if pieces or images else typed
+    return render_user_message(pieces, typed.pieces, images, count=count) if pieces or images else typed
 
 
-def find_moved(library: Iterable[str], standing: Mapping[str, Standing], place: str) -> list[str]:
-    """What stood in earlier messages and stands in the question now, because the fold kept those before them."""
-    return [one.pieces[-1] for one in (standing[name] for name in library) if one.pieces and one.place == place]
+def attachments_moved_by_fold(library: Iterable[str], placed: Mapping[str, PlacedArtifact], position: str) -> list[str]:
+    """List the library texts that a fold moved from earlier messages into the question at ``position``."""
+    return [one.pieces[-1] for one in (placed[name] for name in library) if one.pieces and one.place == position]
 
 
-def render_user(turn: Sequence[str], typed: Sequence[str], images: Sequence[Image], *, count: Count) -> Message:
-    """A question: tool results, references, new artifacts, the label, what was typed. Alone, just what was typed."""
-    pieces = (*turn, QUERY_LABEL, *typed) if turn else tuple(typed)
-    return Message(role=Role.USER, pieces=pieces, images=tuple(images), tokens=count_pieces(pieces, count))
+def render_user_message(
+    attached_pieces: Sequence[str], typed: Sequence[str], images: Sequence[ImageData], *, count: TokenCounter
+) -> Message:
+    """Render a user message: attached pieces, a label, then the typed text.
+
+    Without attached pieces the message is the typed text alone.
+    """
+    pieces = (*attached_pieces, QUERY_LABEL, *typed) if attached_pieces else tuple(typed)
+    return Message(role=Role.USER, pieces=pieces, images=tuple(images), tokens=count_pieces_tokens(pieces, count))
 
 
-def head_message(message: Message, pieces: Sequence[str], *, count: Count) -> Message:
-    """The same message with blocks before it; text that stood alone gets the label that tells it from them."""
+def prepend_blocks(message: Message, pieces: Sequence[str], *, count: TokenCounter) -> Message:
+    """Return the message with blocks before it, and with a label that separates its own text from them."""
     labelled = QUERY_LABEL in message.pieces
     joined = (*pieces, *(() if labelled else (QUERY_LABEL,)), *message.pieces)
-    return replace(message, pieces=joined, tokens=count_pieces(joined, count), weights=())
+    return replace(message, pieces=joined, tokens=count_pieces_tokens(joined, count), piece_token_counts=())

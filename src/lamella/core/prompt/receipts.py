@@ -1,304 +1,399 @@
-"""Applying a receipt: a state before a compaction becomes the state after it, the same way every time."""
+"""Apply compaction receipts to a prompt state; the same receipt always gives the same result."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from types import MappingProxyType
 
-from lamella.core.artifacts.model import Kind
-from lamella.core.budget.counting import Measure
-from lamella.core.log.placement import Form
-from lamella.core.log.receipt import CHAIN, Receipt, Step, StepName, is_stage
-from lamella.core.log.terms import History, Terms
-from lamella.core.prompt.folding import fold_library, hide_earlier, keep_tools, stub_tool
-from lamella.core.prompt.layers.library import list_handles, may_list, shelve
-from lamella.core.prompt.layers.model import Count, SegmentKind, message_place
-from lamella.core.prompt.layers.opening import Opening, StandIn, make_stand_in, open_with, stand_first
-from lamella.core.prompt.layers.rounds import TOOL_KIND, stub_result
-from lamella.core.prompt.layers.strip import Exchange, Said, Series, Talk, count_messages, join_answer, shorten
-from lamella.core.prompt.prompt import has_system
-from lamella.core.prompt.state import State
-from lamella.core.text.said.replies import outline_reply, stub_reply
+from lamella.core.artifacts.model import ArtifactKind
+from lamella.core.budget import Tokenizer
+from lamella.core.log.receipts import (
+    CHAIN_VERSION,
+    CompactionReceipt,
+    CompactionStep,
+    CompactionStepName,
+    is_stage_data_id,
+)
+from lamella.core.log.turn import ArtifactForm, HistoryMode, TurnSettings
+from lamella.core.prompt.folding import fold_library, hide_old_turns, stub_tool_result, with_tool_results_only
+from lamella.core.prompt.layers.history import (
+    ConversationHistory,
+    HistoryMessage,
+    HistoryPreamble,
+    HistoryTurn,
+    Placeholder,
+    SharedSequence,
+    count_messages,
+    extend_preamble,
+    make_placeholder,
+    shorten_message,
+    with_joined_replies,
+    with_rules_block,
+)
+from lamella.core.prompt.layers.library import can_be_listed, place_handle_list, place_in_library
+from lamella.core.prompt.layers.model import SegmentKind, TokenCounter, message_position
+from lamella.core.prompt.layers.tool_rounds import TOOL_KIND, stub_result
+from lamella.core.prompt.prompt import has_system_message
+from lamella.core.prompt.state import PromptState
+from lamella.core.text.rule_detection import outline_reply, stub_reply
 from lamella.core.values import replace
 
-# What the ledger names in place of a step: a compaction was undone, or had nothing to do but fold.
-UNDONE = "undo"
-FOLDED = "fold"
-_SHRINKS = {StepName.PREVIEW: Form.PREVIEW, StepName.HANDLE: Form.HANDLE}
-_STANDS_IN = {
-    StepName.OLDEST_STAGES: SegmentKind.DIGEST,
-    StepName.RECENT_STAGES: SegmentKind.DIGEST,
-    StepName.SUMMARY: SegmentKind.SUMMARY,
-    StepName.RULES: SegmentKind.RULES,
+# Named in place of a compaction step in the ledger: a compaction was undone, or it only folded.
+UNDO_CAUSE = "undo"
+FOLD_CAUSE = "fold"
+_SHRUNK_FORM_BY_STEP = {
+    CompactionStepName.PREVIEW: ArtifactForm.PREVIEW,
+    CompactionStepName.HANDLE: ArtifactForm.HANDLE,
+}
+_PLACEHOLDER_KIND_BY_STEP = {
+    CompactionStepName.OLDEST_STAGES: SegmentKind.DIGEST,
+    CompactionStepName.RECENT_STAGES: SegmentKind.DIGEST,
+    CompactionStepName.SUMMARY: SegmentKind.SUMMARY,
+    CompactionStepName.RULES: SegmentKind.RULES,
 }
 
 
-def apply_receipt(state: State, receipt: Receipt, terms: Terms, *, measure: Measure) -> State:
-    """The state once a compaction is committed: an epoch begins, and what the receipt names is taken out."""
-    now = keep_before(state, receipt.since) if receipt.since else fold_for_receipt(state, terms, measure)
+def apply_receipt(
+    state: PromptState, receipt: CompactionReceipt, turn_settings: TurnSettings, *, tokenizer: Tokenizer
+) -> PromptState:
+    """Return the state after a compaction: a new epoch begins, and what the receipt names is removed."""
+    now = (
+        state_before_range(state, receipt.since_message)
+        if receipt.since_message
+        else fold_for_receipt(state, turn_settings, tokenizer)
+    )
     for step in receipt.steps:
-        now = apply_step(now, step, measure, chain=receipt.chain)
-    now = now if receipt.since else settle(now, terms, measure)
-    return replace(now, shrunk_to=receipt.tokens_after, compacted=_first_moved(receipt))
+        now = apply_step(now, step, tokenizer, chain_version=receipt.chain_version)
+    # With ``since`` nothing folded and no question was removed, so all positions are still right.
+    now = now if receipt.since_message else recompute_positions(now, turn_settings, tokenizer)
+    return replace(now, last_compacted_total=receipt.tokens_after, compaction_step=_first_changing_step(receipt))
 
 
-def apply_receipts(state: State, receipts: Sequence[Receipt], terms: Terms, *, measure: Measure) -> State:
-    """The state once several compactions are committed, one after another."""
+def apply_receipts(
+    state: PromptState, receipts: Sequence[CompactionReceipt], turn_settings: TurnSettings, *, tokenizer: Tokenizer
+) -> PromptState:
+    """Return the state after several compactions, applied in order."""
     for receipt in receipts:
-        state = apply_receipt(state, receipt, terms, measure=measure)
+        state = apply_receipt(state, receipt, turn_settings, tokenizer=tokenizer)
     return state
 
 
-def fold_for_receipt(state: State, terms: Terms, measure: Measure) -> State:
-    """The state that a compaction starts from: folded, but for tool results, of which it says itself what becomes."""
-    start = state.talk.epoch_start
+def fold_for_receipt(state: PromptState, turn_settings: TurnSettings, tokenizer: Tokenizer) -> PromptState:
+    """Return the folded state that a compaction starts from.
+
+    Unlike other folds it keeps tool results, since the steps of the receipt say what becomes of them.
+    """
+    start = state.history.epoch_start
     kept = [
-        one if one.sent is one.user.message and not one.tools else keep_tools(one, one.tools, measure)
-        for one in state.talk.exchanges[start:]
+        one
+        if one.question_message is one.question.message and not one.tool_results
+        else with_tool_results_only(one, one.tool_results, tokenizer)
+        for one in state.history.turns[start:]
     ]
-    talk = replace(state.talk, exchanges=Series((*state.talk.exchanges[:start], *kept)))
-    folded = fold_library(replace(state, talk=talk), terms, measure)
-    # Of the very first turn, too, some rounds may have been sent already; and a turn under another layout, which is not
-    # seen to be another any more, may have begun an epoch before it was compacted.
-    begun = int(state.terms is not None and state.terms.layout is not terms.layout)
-    return hide_earlier(replace(folded, epoch=state.epoch + 1 + begun), terms, measure)
+    history = replace(state.history, turns=SharedSequence((*state.history.turns[:start], *kept)))
+    folded = fold_library(replace(state, history=history), turn_settings, tokenizer)
+    # Count this epoch even in the first turn, because tool rounds of it may have been sent already. A changed layout
+    # starts an epoch of its own; after the compaction the change is no longer visible, so it is counted here.
+    begun = int(state.turn_settings is not None and state.turn_settings.layout is not turn_settings.layout)
+    return hide_old_turns(replace(folded, epoch=state.epoch + 1 + begun), turn_settings, tokenizer)
 
 
-def keep_before(state: State, since: str) -> State:
-    """The state that a compaction from a message on starts from: nothing folds, and what is before it stays."""
-    talk = state.talk
-    at = [index for index, exchange in enumerate(talk.exchanges) if any(said.id == since for said in exchange.said)]
-    before = talk.exchanges[talk.hidden : at[0]] if at else ()
-    kept = int(has_system(state.system, state.shelf)) + count_messages(before)
-    return replace(state, epoch=state.epoch + 1, kept=kept if at else None)
+def state_before_range(state: PromptState, since_message: str) -> PromptState:
+    """Return the state that a compaction from message ``since_message`` on starts from.
 
-
-def apply_step(state: State, step: Step, measure: Measure, *, chain: int = CHAIN) -> State:
-    """The state without what one step takes out, by the rules of a chain. Ids that are not there are passed over.
-
-    What is not said of a step here takes messages out, and nothing stands in for them.
+    Nothing folds, and the messages before ``since_message`` stay as sent.
     """
-    if step.name is StepName.HANDLE and chain > 1:
-        return _list(state, step.removed, measure)
-    if step.name in _SHRINKS:
-        return _shrink(state, step.removed, _SHRINKS[step.name], measure=measure)
-    if step.name is StepName.TOOL_RESULTS:
-        return _stub(state, frozenset(step.removed), measure)
-    if step.name is StepName.REPLIES:
-        gone = frozenset(step.removed) - _find_pinned(state)
-        gists = dict(zip(step.removed, step.gists, strict=False))
-        return shorten_replies(state, gone, outline_reply, form=Form.PREVIEW, count=measure.count, gists=gists)
-    if step.name is StepName.RECENT_STAGES:
-        state = replace(state, system=state.system.shorten(step.removed))
-    return _remove(state, step, _STANDS_IN.get(step.name), measure=measure, chain=chain)
+    history = state.history
+    at = [
+        index
+        for index, turn in enumerate(history.turns)
+        if any(message.id == since_message for message in turn.messages)
+    ]
+    before = history.turns[history.hidden_turns : at[0]] if at else ()
+    kept = int(has_system_message(state.system, state.system_library)) + count_messages(before)
+    return replace(state, epoch=state.epoch + 1, kept_messages=kept if at else None)
 
 
-def settle(state: State, terms: Terms, measure: Measure) -> State:
-    """The state with everything where it stands now that messages went.
+def apply_step(
+    state: PromptState, step: CompactionStep, tokenizer: Tokenizer, *, chain_version: int = CHAIN_VERSION
+) -> PromptState:
+    """Return the state after one compaction step, by the rules of the given chain version.
 
-    Tool results whose messages went or are not shown stand nowhere, and cannot be referred to.
+    Unknown ids are ignored. Step names without a case of their own remove messages and leave no placeholder.
     """
-    shows_all = terms.history is History.FULL and not state.talk.hidden
-    now = state if shows_all else hide_earlier(state, terms, measure)
-    talk = now.talk
-    standing = {name: one for name, one in now.standing.items() if one.artifact.kind is not Kind.TOOL}
-    exchanges = [*talk.exchanges[:]]
-    if not any(exchange.tools for exchange in exchanges):
-        return replace(now, standing=standing)
-    at = int(has_system(now.system, now.shelf))
-    for index in range(talk.hidden, len(exchanges)):
-        exchange = exchanges[index]
-        if exchange.tools:
-            place = message_place(at)
+    # Receipts of chain 1 keep their old effect, so that stored conversations replay to the bytes that were sent.
+    if step.name is CompactionStepName.HANDLE and chain_version > 1:
+        return _list_as_handles(state, step.removed, tokenizer)
+    if step.name in _SHRUNK_FORM_BY_STEP:
+        return _shrink_entries(state, step.removed, _SHRUNK_FORM_BY_STEP[step.name], tokenizer=tokenizer)
+    if step.name is CompactionStepName.TOOL_RESULTS:
+        return _stub_tool_results(state, frozenset(step.removed), tokenizer)
+    if step.name is CompactionStepName.REPLIES:
+        gone = frozenset(step.removed) - _pinned_turn_messages(state)
+        gists = dict(zip(step.removed, step.outlines, strict=False))
+        return shorten_replies(
+            state, gone, outline_reply, form=ArtifactForm.PREVIEW, count=tokenizer.count, gists=gists
+        )
+    if step.name is CompactionStepName.RECENT_STAGES:
+        state = replace(state, system=state.system.with_brief_stages(step.removed))
+    return _apply_removal(
+        state, step, _PLACEHOLDER_KIND_BY_STEP.get(step.name), tokenizer=tokenizer, chain_version=chain_version
+    )
+
+
+def recompute_positions(state: PromptState, turn_settings: TurnSettings, tokenizer: Tokenizer) -> PromptState:
+    """Recompute the positions of tool results after messages were removed or hidden.
+
+    Tool results whose messages were removed or are hidden are no longer placed, so later turns cannot refer to them.
+    """
+    shows_all = turn_settings.history is HistoryMode.FULL and not state.history.hidden_turns
+    now = state if shows_all else hide_old_turns(state, turn_settings, tokenizer)
+    history = now.history
+    placed = {name: one for name, one in now.placed.items() if one.artifact.kind is not ArtifactKind.TOOL}
+    turns = [*history.turns[:]]
+    if not any(turn.tool_results for turn in turns):
+        return replace(now, placed=placed)
+    at = int(has_system_message(now.system, now.system_library))
+    for index in range(history.hidden_turns, len(turns)):
+        turn = turns[index]
+        if turn.tool_results:
+            place = message_position(at)
             tools = tuple(
-                tool if tool.place == place else replace(tool, segment=replace(tool.segment, place=place))
-                for tool in exchange.tools
+                placed_result
+                if placed_result.place == place
+                else replace(placed_result, segment=replace(placed_result.segment, place=place))
+                for placed_result in turn.tool_results
             )
-            exchanges[index] = replace(exchange, tools=tools)
-            standing.update((tool.artifact.id, tool) for tool in tools)
-        at += 2 + len(exchange.rounds)
-    return replace(now, talk=replace(talk, exchanges=Series(exchanges)), standing=standing)
+            turns[index] = replace(turn, tool_results=tools)
+            placed.update((placed_result.artifact.id, placed_result) for placed_result in tools)
+        at += 2 + len(turn.rounds)
+    return replace(now, history=replace(history, turns=SharedSequence(turns)), placed=placed)
 
 
-def _shrink(state: State, names: Collection[str], form: Form, *, measure: Measure) -> State:
+def _shrink_entries(
+    state: PromptState, artifact_ids: Collection[str], form: ArtifactForm, *, tokenizer: Tokenizer
+) -> PromptState:
     smaller = {
-        name: shelve(state.library[name].artifact, form=form, count=measure.count)
-        for name in names
-        if name in state.shelf
+        name: place_in_library(state.library[name].artifact, form=form, count=tokenizer.count)
+        for name in artifact_ids
+        if name in state.system_library
     }
     library = {name: replace(entry, form=form) if name in smaller else entry for name, entry in state.library.items()}
-    # A shelf without what L1 draws in is not the library's: it serves no fold that draws in something else.
-    shelf_of = None if state.shelf_of is None else library
-    shelf = {**state.shelf, **smaller}
-    return replace(state, library=library, shelf=shelf, shelf_of=shelf_of, standing={**state.standing, **smaller})
+    # If L1 inlines notes, the placed library lacks them and was made for no library value (None). It must stay so:
+    # a later fold that inlines other notes could not reuse it.
+    shelf_of = None if state.library_rendered_from is None else library
+    placed_library = {**state.system_library, **smaller}
+    return replace(
+        state,
+        library=library,
+        system_library=placed_library,
+        library_rendered_from=shelf_of,
+        placed={**state.placed, **smaller},
+    )
 
 
-def _list(state: State, names: Collection[str], measure: Measure) -> State:
-    """These entries in the list of handles, with those that it has."""
-    gone = {name for name in names if name in state.shelf and may_list(state.library[name].artifact)}
+def _list_as_handles(state: PromptState, artifact_ids: Collection[str], tokenizer: Tokenizer) -> PromptState:
+    """Move these library entries into the list of handles, beside the entries that it already has."""
+    gone = {
+        name for name in artifact_ids if name in state.system_library and can_be_listed(state.library[name].artifact)
+    }
     library = {
-        name: replace(entry, form=Form.HANDLE, listed=True) if name in gone else entry
+        name: replace(entry, form=ArtifactForm.HANDLE, is_listed=True) if name in gone else entry
         for name, entry in state.library.items()
     }
-    handles = [entry for name, entry in library.items() if entry.listed and name in state.shelf]
-    listed = list_handles(handles, count=measure.count) if handles else {}
-    shelf = {**{name: one for name, one in state.shelf.items() if name not in listed}, **listed}
-    shelf_of = None if state.shelf_of is None else library
-    return replace(state, library=library, shelf=shelf, shelf_of=shelf_of, standing={**state.standing, **listed})
+    handles = [entry for name, entry in library.items() if entry.is_listed and name in state.system_library]
+    listed = place_handle_list(handles, count=tokenizer.count) if handles else {}
+    placed_library = {**{name: one for name, one in state.system_library.items() if name not in listed}, **listed}
+    shelf_of = None if state.library_rendered_from is None else library
+    return replace(
+        state,
+        library=library,
+        system_library=placed_library,
+        library_rendered_from=shelf_of,
+        placed={**state.placed, **listed},
+    )
 
 
-# What makes a text shorter, given its turn and its gist, where that is known; none where it does not.
-Shorter = Callable[[str, int, str | None], str | None]
+# Returns a shorter text for a reply, given its text, its turn number and its stored gist if there is one; None if it
+# cannot be shortened.
+ReplyShortener = Callable[[str, int, str | None], str | None]
 
 
 def shorten_replies(
-    state: State,
-    names: Collection[str],
-    shorter: Shorter,
+    state: PromptState,
+    reply_ids: Collection[str],
+    shorten_reply: ReplyShortener,
     *,
-    form: Form,
-    count: Count,
+    form: ArtifactForm,
+    count: TokenCounter,
     gists: Mapping[str, str] = MappingProxyType({}),
-) -> State:
-    """The state with replies as less than their words: what ``shorter`` makes of each, if anything."""
-    exchanges = [*state.talk.exchanges[:]]
-    for index, exchange in enumerate(exchanges):
-        reply, joined = exchange.reply, exchange.joined
+) -> PromptState:
+    """Return the state with the named replies in the shorter form that ``shorten_reply`` returns for each."""
+    turns = [*state.history.turns[:]]
+    for index, turn in enumerate(turns):
+        reply, joined = turn.reply, turn.joined_replies
         if not joined:
-            # Nearly all: hundreds of them in a compaction.
+            # Nearly all replies take this path, hundreds of them in one compaction.
             shown = reply.segment
-            if shown.id not in names or shown.form is form:
+            if shown.id not in reply_ids or shown.form is form:
                 continue
-        elif all(one.segment.id not in names or one.segment.form is form for one in (reply, *joined)):
+        elif all(one.segment.id not in reply_ids or one.segment.form is form for one in (reply, *joined)):
             continue
-        replies: list[Said] = []
-        for said in (reply, *joined):
+        replies: list[HistoryMessage] = []
+        for message in (reply, *joined):
             text = None
-            if said.segment.id in names and said.segment.form is not form:
-                whole = said.segment.text if said.whole is None else said.whole[said.segment.id]
-                text = shorter(whole, said.turn or exchange.number + 1, gists.get(said.segment.id))
-            replies.append(said if text is None else shorten(said, text, form=form, count=count))
-        cut_down = replace(exchange, reply=replies[0])
-        plain = not joined and not exchange.lines
-        exchanges[index] = cut_down if plain else join_answer(cut_down, replies[1:], count=count)
-    return replace(state, talk=replace(state.talk, exchanges=Series(exchanges)))
+            if message.segment.id in reply_ids and message.segment.form is not form:
+                whole = message.segment.text if message.full_texts is None else message.full_texts[message.segment.id]
+                text = shorten_reply(whole, message.turn or turn.turn_index + 1, gists.get(message.segment.id))
+            replies.append(message if text is None else shorten_message(message, text, form=form, count=count))
+        cut_down = replace(turn, reply=replies[0])
+        plain = not joined and not turn.call_lines
+        turns[index] = cut_down if plain else with_joined_replies(cut_down, replies[1:], count=count)
+    return replace(state, history=replace(state.history, turns=SharedSequence(turns)))
 
 
-def _leave_line(text: str, turn: int, _gist: str | None) -> str | None:
+def _shorten_to_stub(text: str, turn: int, _gist: str | None) -> str | None:
     return stub_reply(turn) if text else None
 
 
-def _stub(state: State, names: Collection[str], measure: Measure) -> State:
-    talk = state.talk
-    exchanges = Series(_stub_in(exchange, names, measure) for exchange in talk.exchanges)
-    return replace(state, talk=replace(talk, exchanges=exchanges, stubbed=talk.stubbed.union(names)))
+def _stub_tool_results(state: PromptState, result_ids: Collection[str], tokenizer: Tokenizer) -> PromptState:
+    history = state.history
+    exchanges = SharedSequence(_stub_results_in_turn(turn, result_ids, tokenizer) for turn in history.turns)
+    return replace(state, history=replace(history, turns=exchanges, stubbed_ids=history.stubbed_ids.union(result_ids)))
 
 
-def _stub_in(exchange: Exchange, names: Collection[str], measure: Measure) -> Exchange:
-    if any(tool.artifact.id in names for tool in exchange.tools):
-        tools = [stub_tool(tool, measure) if tool.artifact.id in names else tool for tool in exchange.tools]
-        exchange = keep_tools(exchange, tools, measure)
-    if any(said.id in names for said in exchange.rounds):
-        rounds = (stub_result(said, measure) if _is_result(said, names) else said for said in exchange.rounds)
-        exchange = replace(exchange, rounds=tuple(rounds))
-    return exchange
+def _stub_results_in_turn(turn: HistoryTurn, result_ids: Collection[str], tokenizer: Tokenizer) -> HistoryTurn:
+    if any(placed_result.artifact.id in result_ids for placed_result in turn.tool_results):
+        tools = [
+            stub_tool_result(placed_result, tokenizer) if placed_result.artifact.id in result_ids else placed_result
+            for placed_result in turn.tool_results
+        ]
+        turn = with_tool_results_only(turn, tools, tokenizer)
+    if any(message.id in result_ids for message in turn.rounds):
+        rounds = (
+            stub_result(message, tokenizer) if _is_full_result_among(message, result_ids) else message
+            for message in turn.rounds
+        )
+        turn = replace(turn, rounds=tuple(rounds))
+    return turn
 
 
-def _is_result(said: Said, names: Collection[str]) -> bool:
-    return said.id in names and said.segment.kind == TOOL_KIND and said.segment.form is Form.FULL
+def _is_full_result_among(message: HistoryMessage, result_ids: Collection[str]) -> bool:
+    return message.id in result_ids and message.segment.kind == TOOL_KIND and message.segment.form is ArtifactForm.FULL
 
 
-def _remove(state: State, step: Step, stands_in: SegmentKind | None, *, measure: Measure, chain: int) -> State:
-    count = measure.count
+def _apply_removal(
+    state: PromptState,
+    step: CompactionStep,
+    placeholder_kind: SegmentKind | None,
+    *,
+    tokenizer: Tokenizer,
+    chain_version: int,
+) -> PromptState:
+    count = tokenizer.count
     gone = frozenset(step.removed)
     if state.pinned:
-        gone -= _find_pinned(state)
-    if chain > 1:
-        # A reply may go without its question: the line that is left of it keeps the roles alternating.
-        stays = gone - _find_whole_turns(state.talk, gone)
-        state = shorten_replies(state, stays, _leave_line, form=Form.HANDLE, count=count)
-    talk = state.talk
-    exchanges, messages, start = remove_messages(talk, gone, count=count)
-    opening = talk.opening
-    if stands_in is not None and step.text is not None:
-        block = make_stand_in(stands_in, step.text, content=step.content, count=count)
-        opening = _stand_in(opening, block)
-    opening = open_with(opening, left_out=messages, brief=chain > 1, count=count)
-    spoken = count_messages(exchanges)
-    left = replace(talk, exchanges=Series(exchanges), epoch_start=start, opening=opening, spoken=spoken)
-    return replace(state, talk=left)
+        gone -= _pinned_turn_messages(state)
+    if chain_version > 1:
+        # From chain 2 on a reply may be removed without its question. A line stays in its place, so that user and
+        # assistant messages keep alternating.
+        stays = gone - _replies_of_removed_turns(state.history, gone)
+        state = shorten_replies(state, stays, _shorten_to_stub, form=ArtifactForm.HANDLE, count=count)
+    history = state.history
+    turns, messages, start = remove_messages(history, gone, count=count)
+    preamble = history.preamble
+    if placeholder_kind is not None and step.text is not None:
+        placeholder = make_placeholder(placeholder_kind, step.text, content=step.content, count=count)
+        preamble = _add_placeholder(preamble, placeholder)
+    preamble = extend_preamble(preamble, left_out=messages, brief=chain_version > 1, count=count)
+    spoken = count_messages(turns)
+    left = replace(history, turns=SharedSequence(turns), epoch_start=start, preamble=preamble, message_count=spoken)
+    return replace(state, history=left)
 
 
-def _find_whole_turns(talk: Talk, gone: Set[str]) -> set[str]:
-    """The replies that go with their questions, and with all that joined them: no line is left of any."""
+def _replies_of_removed_turns(history: ConversationHistory, removed_ids: Set[str]) -> set[str]:
+    """Return the replies that leave no line, because their question and all joined replies go with them."""
     return {
         reply.segment.id
-        for exchange in talk.exchanges
-        if exchange.user.segment.id in gone and all(reply.segment.id in gone for reply in exchange.replies)
-        for reply in exchange.replies
+        for turn in history.turns
+        if turn.question.segment.id in removed_ids and all(reply.segment.id in removed_ids for reply in turn.replies)
+        for reply in turn.replies
     }
 
 
-def _find_pinned(state: State) -> frozenset[str]:
-    """Everything said in turns that hold a pinned message: whoever wrote a receipt that names it did not know that."""
+def _pinned_turn_messages(state: PromptState) -> frozenset[str]:
+    """Return the ids of all messages in turns with a pinned message.
+
+    A receipt may name such a message because it was written before the user pinned it.
+    """
     pinned = state.pinned
     if not pinned:
         return frozenset()
-    said = ([one.id for one in exchange.said] for exchange in state.talk.exchanges)
+    said = ([one.id for one in turn.messages] for turn in state.history.turns)
     return frozenset(name for names in said if not pinned.isdisjoint(names) for name in names)
 
 
-def remove_messages(talk: Talk, gone: Set[str], *, count: Count) -> tuple[tuple[Exchange, ...], int, int]:
-    """The talk without these messages, how many went, and where the epoch starts in what is left.
+def remove_messages(
+    history: ConversationHistory, removed_ids: Set[str], *, count: TokenCounter
+) -> tuple[tuple[HistoryTurn, ...], int, int]:
+    """Return the turns without these messages, the number removed, and the new index of the epoch start.
 
-    A question alone may go where an exchange stands before it; an answer goes only with its question.
+    A question can be removed alone only if a turn precedes it: its replies then join the reply of that turn. A reply
+    is removed only together with its question.
     """
-    left: list[Exchange] = []
-    joined: dict[int, list[Said]] = {}
+    left: list[HistoryTurn] = []
+    joined: dict[int, list[HistoryMessage]] = {}
     messages = start = 0
-    every = talk.exchanges[:]
-    if gone.isdisjoint([exchange.user.segment.id for exchange in every]):
-        return every, 0, talk.epoch_start
-    for index, exchange in enumerate(every):
-        if index == talk.epoch_start:
+    every = history.turns[:]
+    if removed_ids.isdisjoint([turn.question.segment.id for turn in every]):
+        return every, 0, history.epoch_start
+    for index, turn in enumerate(every):
+        if index == history.epoch_start:
             start = len(left)
-        if exchange.user.segment.id not in gone:
-            left.append(exchange)
-        elif all(reply.segment.id in gone for reply in (exchange.reply, *exchange.joined)):
-            messages += 2 + len(exchange.joined)
+        if turn.question.segment.id not in removed_ids:
+            left.append(turn)
+        elif all(reply.segment.id in removed_ids for reply in (turn.reply, *turn.joined_replies)):
+            messages += 2 + len(turn.joined_replies)
         elif left:
             messages += 1
             last = len(left) - 1
-            number = exchange.number + 1
-            moved = [replace(one, turn=one.turn or number) for one in (exchange.reply, *exchange.joined)]
-            joined.setdefault(last, list(left[last].joined)).extend(moved)
+            number = turn.turn_index + 1
+            moved = [replace(one, turn=one.turn or number) for one in (turn.reply, *turn.joined_replies)]
+            joined.setdefault(last, list(left[last].joined_replies)).extend(moved)
         else:
-            left.append(exchange)
+            left.append(turn)
     for index, replies in joined.items():
-        left[index] = join_answer(left[index], replies, count=count)
-    return tuple(left), messages, start if talk.epoch_start < len(every) else len(left)
+        left[index] = with_joined_replies(left[index], replies, count=count)
+    return tuple(left), messages, start if history.epoch_start < len(every) else len(left)
 
 
-def _stand_in(opening: Opening, block: StandIn) -> Opening:
-    """The opening with one more block: a summary tells the ones before anew, and so do wishes, which stand first."""
-    others = tuple(other for other in opening.blocks if other.kind is not block.kind)
-    if block.kind is SegmentKind.SUMMARY:
-        return replace(opening, blocks=(*others, block))
-    if block.kind is SegmentKind.RULES:
-        return stand_first(opening, block)
-    if any(other.text == block.text for other in opening.blocks):
-        return opening
-    return replace(opening, blocks=(*opening.blocks, block))
+def _add_placeholder(preamble: HistoryPreamble, placeholder: Placeholder) -> HistoryPreamble:
+    """Add a placeholder to the history preamble.
+
+    A new summary replaces the earlier one, since it covers the same turns as well. Rules replace the earlier rules
+    block and come first.
+    """
+    others = tuple(other for other in preamble.blocks if other.kind is not placeholder.kind)
+    if placeholder.kind is SegmentKind.SUMMARY:
+        return replace(preamble, blocks=(*others, placeholder))
+    if placeholder.kind is SegmentKind.RULES:
+        return with_rules_block(preamble, placeholder)
+    if any(other.text == placeholder.text for other in preamble.blocks):
+        return preamble
+    return replace(preamble, blocks=(*preamble.blocks, placeholder))
 
 
-def _first_moved(receipt: Receipt) -> str:
-    """The step that moved the earliest bytes: L1, then the library, the opening before all messages, tools last."""
-    first = min(receipt.steps, key=_how_late, default=None)
-    return FOLDED if first is None else first.name
+def _first_changing_step(receipt: CompactionReceipt) -> str:
+    """Return the name of the step that changed the earliest bytes of the request.
+
+    The order is: L1, the library, the preamble before all messages, tool results.
+    """
+    first = min(receipt.steps, key=_request_position, default=None)
+    return FOLD_CAUSE if first is None else first.name
 
 
-def _how_late(step: Step) -> int:
-    # The data of stages stands in the system prompt, before everything else.
-    if any(map(is_stage, step.removed)):
+def _request_position(step: CompactionStep) -> int:
+    # Stage data is part of the system prompt, before everything else.
+    if any(map(is_stage_data_id, step.removed)):
         return -1
-    if step.name in _SHRINKS:
+    if step.name in _SHRUNK_FORM_BY_STEP:
         return 0
-    return 2 if step.name is StepName.TOOL_RESULTS else 1
+    return 2 if step.name is CompactionStepName.TOOL_RESULTS else 1

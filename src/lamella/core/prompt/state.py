@@ -1,53 +1,62 @@
-"""The state a conversation folds to: what is known, what stands in the request, what was said."""
+"""The prompt state: the value that a conversation folds to between two requests."""
 
 from collections.abc import Mapping
 
 from msgspec import Struct
 
 from lamella.core.artifacts.model import Artifact, ToolDefinition
-from lamella.core.log.terms import Terms
-from lamella.core.log.turn import RuleBook, SystemParts
-from lamella.core.prompt.layers.library import LibraryEntry, Standing
-from lamella.core.prompt.layers.strip import Talk
+from lamella.core.log.turn import RuleChanges, SystemParts, TurnSettings
+from lamella.core.prompt.cache_history import NO_CACHE_HISTORY, CacheHistory
+from lamella.core.prompt.layers.history import ConversationHistory
+from lamella.core.prompt.layers.library import LibraryEntry, PlacedArtifact
 from lamella.core.prompt.prompt import Prompt
-from lamella.core.prompt.trail import NO_TRAIL, Trail
 
 
-class State(Struct, frozen=True, kw_only=True, gc=False):
+class PromptState(Struct, frozen=True, kw_only=True, gc=False):
     """A conversation between two requests.
 
-    ``system``, ``tools`` and ``model`` hold until a turn changes them; ``terms`` are those that the epoch began under.
-    ``library`` is every promoted artifact in first-seen order. ``shelf`` is the part of it that the system message
-    holds, made of the library ``shelf_of``; ``standing`` is everything that stands in the messages of the epoch, shelf
-    included.
-    ``apart`` is what stays attached until it is detached without going into the library, such as pictures.
-    ``last`` is what was sent last; while it ``waits`` for its reply, the talk does not have it yet. ``shrunk_to`` is
-    what the last compaction in force came to in tokens; ``compacted`` names what it did to the bytes sent before, until
-    the next turn is asked. ``pinned`` are messages that no compaction takes out. ``trail`` is what was sent when, where
-    prices decide. ``rules`` are those that somebody added or ended by hand. ``kept`` is how many
-    messages the last compaction left as they were sent, where it began behind some, until the next turn is asked.
+    Attributes:
+        system: System prompt parts; like ``tools`` and ``model`` they apply until a turn changes them.
+        turn_settings: The turn settings under which the current epoch began; None before the first epoch.
+        head: Id of the last message.
+        library: Every artifact that the context library knows, in first-seen order.
+        system_library: The part of the library that the system message contains.
+        library_rendered_from: The library value that ``system_library`` was rendered from, compared by identity; None
+            if ``system_library`` may not be reused for another fold.
+        placed: Everything placed in the messages of this epoch, including ``system_library``.
+        unlisted_attachments: Attachments that stay until detached but never enter the library, such as images.
+        history: Earlier turns. It does not include the last turn while that waits for its reply.
+        tokenizer_name: Name of the tokenizer that counted the tokens in this state.
+        last_prompt: The prompt that was built last; None after a replay that built no prompts.
+        last_compacted_total: Token count of the request after the last compaction in force.
+        compaction_step: Name of the compaction step that changed earlier bytes; reset when the next turn is built.
+        pinned: Ids of messages that no compaction removes.
+        cache_history: Requests and cache entries of the branch; only filled if costs decide the layout.
+        rules: User rules that were added or removed by hand.
+        kept_messages: Number of messages that the last compaction left as sent, if it covered only later messages;
+            reset when the next turn is built.
     """
 
     conversation: str
     system: SystemParts = SystemParts()
     tools: tuple[ToolDefinition, ...] = ()
     model: str | None = None
-    terms: Terms | None = None
+    turn_settings: TurnSettings | None = None
     head: str = ""
     library: Mapping[str, LibraryEntry] = {}
-    shelf: Mapping[str, Standing] = {}
-    shelf_of: Mapping[str, LibraryEntry] | None = None
-    standing: Mapping[str, Standing] = {}
-    apart: Mapping[str, Artifact] = {}
-    talk: Talk = Talk()
+    system_library: Mapping[str, PlacedArtifact] = {}
+    library_rendered_from: Mapping[str, LibraryEntry] | None = None
+    placed: Mapping[str, PlacedArtifact] = {}
+    unlisted_attachments: Mapping[str, Artifact] = {}
+    history: ConversationHistory = ConversationHistory()
     epoch: int = 0
-    turns: int = 0
-    measured_by: str = ""
-    last: Prompt | None = None
-    waits: bool = False
-    shrunk_to: int | None = None
-    compacted: str | None = None
+    turn_count: int = 0
+    tokenizer_name: str = ""
+    last_prompt: Prompt | None = None
+    waits_for_reply: bool = False
+    last_compacted_total: int | None = None
+    compaction_step: str | None = None
     pinned: frozenset[str] = frozenset()
-    trail: Trail = NO_TRAIL
-    rules: RuleBook = RuleBook()
-    kept: int | None = None
+    cache_history: CacheHistory = NO_CACHE_HISTORY
+    rules: RuleChanges = RuleChanges()
+    kept_messages: int | None = None

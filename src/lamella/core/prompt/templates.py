@@ -1,7 +1,8 @@
-"""Prompt templates: ``{activeNote}``, ``{[[Note]]}``, ``{#tag}``, ``{folder/path}``, and ``{}`` for the selection.
+"""Expand prompt templates in typed text and in instructions.
 
-In typed text a template becomes an attachment and its token the attachment's id in quotes. In L1's instructions the
-text is drawn in. A brace that names nothing stays as it was typed.
+Templates are ``{activeNote}``, ``{[[Note]]}``, ``{#tag}``, ``{folder/path}``, and ``{}`` for the selection. In typed
+text a template attaches what it names and is replaced by its id in quotes. In L1's instructions it is replaced by the
+text. Braces that name nothing stay as typed.
 """
 
 import re
@@ -10,7 +11,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from lamella.core.artifacts.blocks import render_block
-from lamella.core.artifacts.kinds import LATER_KIND
+from lamella.core.artifacts.kinds import LIBRARY_KIND
 from lamella.core.artifacts.model import Artifact
 
 _BRACES = re.compile(r"\{([^{}\n]*)\}")
@@ -19,7 +20,7 @@ _TAG = re.compile(r"#[^\s#,{}]+\Z")
 
 
 class TemplateKind(StrEnum):
-    """What a template names."""
+    """The kinds of things that a template can name."""
 
     ACTIVE_NOTE = "active_note"
     NOTE = "note"
@@ -29,7 +30,7 @@ class TemplateKind(StrEnum):
 
 
 class Template(NamedTuple):
-    """One template in a text: what it names, and the token as typed."""
+    """One template in a text: its kind, the name in it, and the token as typed."""
 
     kind: TemplateKind
     name: str
@@ -37,32 +38,35 @@ class Template(NamedTuple):
 
 
 class Resolution(NamedTuple):
-    """What a template stands for: its id, and the artifacts it draws in. No id: it names nothing, as ``why`` says."""
+    """The result of resolving a template: its id and the artifacts it names.
+
+    If ``id`` is None the template names nothing; ``reason`` then gives the reason, if there is one to report.
+    """
 
     id: str | None = None
     artifacts: tuple[Artifact, ...] = ()
-    why: str | None = None
+    reason: str | None = None
 
 
 class Expansion(NamedTuple):
-    """A text after its templates."""
+    """A text after expansion, with the artifacts it names and the warnings."""
 
     text: str
     artifacts: tuple[Artifact, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
-Resolve = Callable[[Template], Resolution]
-_Replace = Callable[[Resolution, Sequence[Artifact]], str]
+TemplateResolver = Callable[[Template], Resolution]
+_TemplateReplacement = Callable[[Resolution, Sequence[Artifact]], str]
 
 
-def expand_typed(text: str, resolve: Resolve) -> Expansion:
-    """Typed text: each token that names something becomes its id in quotes, and what it names is attached."""
+def expand_typed_text(text: str, resolve: TemplateResolver) -> Expansion:
+    """Expand typed text: each template that resolves becomes its id in quotes, and its artifacts are attached."""
     return _expand(text, resolve, _quote)
 
 
-def expand_instructions(text: str, resolve: Resolve) -> Expansion:
-    """L1's instructions: each token that names notes becomes their text, once. ``{}`` is literal here."""
+def expand_instructions(text: str, resolve: TemplateResolver) -> Expansion:
+    """Expand instructions: each template becomes the text of its notes, each note once; ``{}`` stays literal."""
     return _expand(text, resolve, _inline, skip=TemplateKind.SELECTION)
 
 
@@ -71,19 +75,21 @@ def _quote(resolved: Resolution, _new: Sequence[Artifact] = ()) -> str:
 
 
 def _inline(resolved: Resolution, new: Sequence[Artifact]) -> str:
-    blocks = (render_block(artifact, kind=LATER_KIND[artifact.kind]) for artifact in new)
+    blocks = (render_block(artifact, kind=LIBRARY_KIND[artifact.kind]) for artifact in new)
     return "".join(blocks).removesuffix("\n") if new else _quote(resolved)
 
 
-def _expand(text: str, resolve: Resolve, replace: _Replace, *, skip: TemplateKind | None = None) -> Expansion:
+def _expand(
+    text: str, resolve: TemplateResolver, replace: _TemplateReplacement, *, skip: TemplateKind | None = None
+) -> Expansion:
     found: dict[str, Artifact] = {}
     warnings: list[str] = []
 
     def put(match: re.Match[str]) -> str:
-        template = _read(match)
-        resolved = Resolution() if template.kind is skip or _names_nothing(template) else resolve(template)
-        if resolved.why is not None:
-            warnings.append(f"{template.token} was left as typed: {resolved.why}")
+        template = _parse_template(match)
+        resolved = Resolution() if template.kind is skip or _is_blank_template(template) else resolve(template)
+        if resolved.reason is not None:
+            warnings.append(f"{template.token} was left as typed: {resolved.reason}")
         if resolved.id is None:
             return template.token
         new = [artifact for artifact in resolved.artifacts if artifact.id not in found]
@@ -94,12 +100,15 @@ def _expand(text: str, resolve: Resolve, replace: _Replace, *, skip: TemplateKin
     return Expansion(text=expanded, artifacts=tuple(found.values()), warnings=tuple(warnings))
 
 
-def _names_nothing(template: Template) -> bool:
-    """Braces around white space or dots alone, as in ``f() { }``: no folder, least of all the whole vault."""
+def _is_blank_template(template: Template) -> bool:
+    """Return whether braces contain only white space, dots or slashes, as in ``f() { }``.
+
+    Such a name must not resolve as a folder, least of all as the whole vault.
+    """
     return template.kind is TemplateKind.FOLDER and not template.name.strip("./ ")
 
 
-def _read(match: re.Match[str]) -> Template:
+def _parse_template(match: re.Match[str]) -> Template:
     token, name = match.group(), match.group(1).strip()
     link = _LINK.match(name)
     if not match.group(1):
@@ -116,12 +125,12 @@ def _read(match: re.Match[str]) -> Template:
 
 
 def _link_target(link: str) -> str:
-    """``Note|shown as`` and ``Note#Heading`` both name Note."""
+    """Return the note name of a link: ``Note|shown as`` and ``Note#Heading`` both name Note."""
     return link.partition("|")[0].partition("#")[0].strip()
 
 
-def match_note(name: str, notes: Sequence[Artifact]) -> tuple[Artifact, ...]:
-    """The notes a link can mean: by path, by path without ``.md``, else by file name or title."""
+def find_matching_notes(name: str, notes: Sequence[Artifact]) -> tuple[Artifact, ...]:
+    """Return the notes that a link can mean: by path, with or without ``.md``, else by file name or title."""
     by_path = [note for note in notes if note.id in (name, f"{name}.md")]
     if by_path:
         return tuple(by_path)

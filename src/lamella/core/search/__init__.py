@@ -1,5 +1,5 @@
-"""Search: originals found again by their words, and texts in the order in which they speak of a question.
+"""Full-text search over the originals of a conversation, and ranking of texts for a question.
 
-Enters: passages of a branch or texts, and a query. Leaves: what fits best, with the place where it stands.
-May not enter: stores, models. What was erased is no passage.
+``search`` parses queries and scores passages, ``index`` is the inverted index of a branch, and ``language`` splits and
+normalises words. The package uses no store and no model. Erased content is never a passage.
 """

@@ -1,8 +1,8 @@
-"""Mentions: what a typed text names to be attached, told from all its other words.
+"""Mentions: names in typed text that ask Lamella to attach something.
 
-``@path``, ``@"a path"``, ``@#tag``, ``@[[Note]]`` and ``[[Note]]``. A name may end in lines (``plan.md:10-20``) or in a
-heading or a block (``plan.md#Costs``, ``plan.md#^id``). What stands in code is code, and what stands in braces belongs
-to templates.
+The forms are ``@path``, ``@"a path"``, ``@#tag``, ``@[[Note]]`` and ``[[Note]]``. A name may end in line numbers
+(``plan.md:10-20``), a heading or a block (``plan.md#Costs``, ``plan.md#^id``). Text in code is skipped, and text in
+braces belongs to templates.
 """
 
 import re
@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
-from lamella.core.text.fences import walk_lines
+from lamella.core.text.content import iter_markdown_lines
 
-# A path that is longer names no file anywhere.
-_LONGEST = 1_000
-_MOST_READINGS = 8
-_CODE = re.compile(r"`+[^`\n]*`+")
-# An address has a letter before its @; whatever opens a bracket, a quotation or an emphasis may stand there.
+# Longer words are not read as paths.
+_MAX_MENTION_CHARS = 1_000
+_MAX_CANDIDATE_NAMES = 8
+_INLINE_CODE = re.compile(r"`+[^`\n]*`+")
+# An e-mail address has a letter before its @. Opening brackets, quotation marks and emphasis may precede a mention.
 _MENTION = re.compile(
     r"""(?:(?<![^\s(\[<"'\u201c\u2018\u00ab\u201e*,;:|\u2014\u2013])@(?:
             "(?P<quoted>[^"\n]+)"
@@ -27,16 +27,16 @@ _MENTION = re.compile(
       | (?<![{\w\]])!?\[\[(?P<lone>[^\s\[\]](?:[^\[\]\n]*[^\s\[\]])?)\]\](?!\}))""",
     re.VERBOSE,
 )
-# Folders without a letter in their names: the one above, the home, the root, those of years and days.
-_PLACE = re.compile(r"(?:(?:\.\.?|~|\d+)?[/\\]\S*|\.\.|~)")
+# Folders whose names have no letter: the parent, the home directory, the root, folders named after years and days.
+_LETTERLESS_FOLDER = re.compile(r"(?:(?:\.\.?|~|\d+)?[/\\]\S*|\.\.|~)")
 _LETTER = re.compile(r"[^\W\d_]")
-_STOPS = re.compile(r"[,;:!?)\]}'\u2019\u201d\u00bb>*|]")
-_ENDS = ".,;:!?)]}'\u2019\u201d\u00bb>*|"
-_LINES = re.compile(r"(?P<path>.+):(?P<first>\d{1,9})(?:-(?P<last>\d{1,9}))?")
+_PUNCTUATION = re.compile(r"[,;:!?)\]}'\u2019\u201d\u00bb>*|]")
+_TRAILING_PUNCTUATION = ".,;:!?)]}'\u2019\u201d\u00bb>*|"
+_PATH_WITH_LINES = re.compile(r"(?P<path>.+):(?P<first>\d{1,9})(?:-(?P<last>\d{1,9}))?")
 
 
 class MentionForm(StrEnum):
-    """How something is named: by a path, by a path in quotation marks, as a linked note, or by a tag."""
+    """The syntax of a mention: a path, a path in quotation marks, a linked note, or a tag."""
 
     PATH = "path"
     QUOTED = "quoted"
@@ -45,15 +45,15 @@ class MentionForm(StrEnum):
 
 
 class Mention(NamedTuple):
-    """One thing that a text names: the words as typed, and what its name may be, the longest reading first."""
+    """A mention in a text: ``token`` as typed, and the names it may mean, the longest first."""
 
     token: str
     form: MentionForm
-    readings: tuple[str, ...]
+    candidate_names: tuple[str, ...]
 
 
-class MentionPart(NamedTuple):
-    """A name taken as a part of something: its lines, or what stands under a heading."""
+class FilePart(NamedTuple):
+    """A name read as a part of a file: its lines, or the section under a heading."""
 
     path: str
     lines: tuple[int, int] | None = None
@@ -61,76 +61,80 @@ class MentionPart(NamedTuple):
 
 
 def find_mentions(text: str) -> list[Mention]:
-    """Everything that a text names, each once, in order."""
+    """Return the mentions in a text, in order and without duplicates."""
     if "@" not in text and "[[" not in text:
         return []
     found: dict[str, Mention] = {}
-    for match in _MENTION.finditer(_without_code(text)):
-        mention = _read(match)
+    for match in _MENTION.finditer(_mask_code(text)):
+        mention = _parse_match(match)
         if mention is not None:
             found.setdefault(mention.token, mention)
     return list(found.values())
 
 
-def read_name(name: str) -> Mention:
-    """A name by itself, as a command takes it: a path, ``#tag`` or ``[[Note]]``, with or without an @."""
+def parse_mention(name: str) -> Mention:
+    """Parse a single name given to a command: a path, ``#tag`` or ``[[Note]]``, with or without ``@``."""
     match = _MENTION.fullmatch(f"@{name.removeprefix('@')}")
-    mention = None if match is None else _read(match)
+    mention = None if match is None else _parse_match(match)
     if mention is None or mention.form is MentionForm.PATH:
-        return Mention(token=name, form=MentionForm.QUOTED, readings=(name,))
+        return Mention(token=name, form=MentionForm.QUOTED, candidate_names=(name,))
     return mention._replace(token=name)
 
 
-def split_parts(name: str) -> Iterator[MentionPart]:
-    """What a name may mean besides a whole file: lines of one, else a heading in one, the longest path first."""
-    lines = _LINES.fullmatch(name)
+def iter_file_parts(name: str) -> Iterator[FilePart]:
+    """Yield the ways to read a name as a part of a file: line numbers, then headings, longest path first."""
+    lines = _PATH_WITH_LINES.fullmatch(name)
     if lines is not None:
         first = int(lines["first"])
-        yield MentionPart(path=lines["path"], lines=(first, int(lines["last"] or first)))
+        yield FilePart(path=lines["path"], lines=(first, int(lines["last"] or first)))
     path, mark, heading = name.rpartition("#")
-    for _ in range(_MOST_READINGS):
+    for _ in range(_MAX_CANDIDATE_NAMES):
         if not mark or not path:
             return
-        yield MentionPart(path=path, heading=heading)
+        yield FilePart(path=path, heading=heading)
         path, mark, above = path.rpartition("#")
         heading = f"{above}#{heading}"
 
 
-def _read(match: re.Match[str]) -> Mention | None:
+def _parse_match(match: re.Match[str]) -> Mention | None:
     token = match.group()
     if match["tag"]:
         tag = match["tag"].strip("/")
-        return Mention(token=token, form=MentionForm.TAG, readings=(tag,)) if tag else None
+        return Mention(token=token, form=MentionForm.TAG, candidate_names=(tag,)) if tag else None
     if match["quoted"]:
-        return Mention(token=token, form=MentionForm.QUOTED, readings=(match["quoted"],))
+        return Mention(token=token, form=MentionForm.QUOTED, candidate_names=(match["quoted"],))
     if match["bare"]:
-        return _read_bare(match["bare"])
+        return _parse_bare_word(match["bare"])
     name = (match["link"] or match["lone"]).partition("|")[0].strip()
-    # Numbers in brackets are a matrix.
-    return Mention(token=token, form=MentionForm.LINK, readings=(name,)) if _LETTER.search(name) else None
+    # Double brackets around numbers are a matrix, not a link.
+    return Mention(token=token, form=MentionForm.LINK, candidate_names=(name,)) if _LETTER.search(name) else None
 
 
-def _read_bare(word: str) -> Mention | None:
-    """A word after an @: what ends it may belong to the sentence, and so may what follows a stop within it."""
-    if len(word) > _LONGEST:
+def _parse_bare_word(word: str) -> Mention | None:
+    """Parse a word after ``@``.
+
+    Punctuation at its end may belong to the sentence, and so may everything after a punctuation mark inside the word.
+    Therefore the mention gets several readings.
+    """
+    if len(word) > _MAX_MENTION_CHARS:
         return None
-    cuts = [stop.start() for stop in _STOPS.finditer(word)][::-1]
-    shorter = (word[:cut].rstrip(_ENDS) for cut in cuts)
-    readings = [name for name in dict.fromkeys((word, word.rstrip(_ENDS), *shorter)) if name]
+    cuts = [stop.start() for stop in _PUNCTUATION.finditer(word)][::-1]
+    shorter = (word[:cut].rstrip(_TRAILING_PUNCTUATION) for cut in cuts)
+    readings = [name for name in dict.fromkeys((word, word.rstrip(_TRAILING_PUNCTUATION), *shorter)) if name]
     if not readings or not _LETTER.search(readings[-1]):
-        # Dots may be all there is of it.
-        place = word.rstrip(_ENDS.replace(".", ""))
-        found = _PLACE.fullmatch(place) is not None
-        return Mention(token=f"@{place}", form=MentionForm.PATH, readings=(place,)) if found else None
-    shown = readings[1] if len(readings) > 1 and word.rstrip(_ENDS) == readings[1] else readings[0]
-    return Mention(token=f"@{shown}", form=MentionForm.PATH, readings=tuple(readings[:_MOST_READINGS]))
+        # The name may consist of dots only, so dots are not stripped here.
+        place = word.rstrip(_TRAILING_PUNCTUATION.replace(".", ""))
+        found = _LETTERLESS_FOLDER.fullmatch(place) is not None
+        return Mention(token=f"@{place}", form=MentionForm.PATH, candidate_names=(place,)) if found else None
+    shown = readings[1] if len(readings) > 1 and word.rstrip(_TRAILING_PUNCTUATION) == readings[1] else readings[0]
+    return Mention(token=f"@{shown}", form=MentionForm.PATH, candidate_names=tuple(readings[:_MAX_CANDIDATE_NAMES]))
 
 
-def _without_code(text: str) -> str:
-    """The text with its code blotted out, in as many characters."""
+def _mask_code(text: str) -> str:
+    """Replace code with backticks; the length of the text does not change."""
     if "`" not in text and "~~~" not in text:
         return text
     return "\n".join(
-        "`" * len(line) if is_code else _CODE.sub(lambda code: "`" * len(code.group()), line)
-        for line, is_code in walk_lines(text)
+        "`" * len(line) if is_code else _INLINE_CODE.sub(lambda code: "`" * len(code.group()), line)
+        for line, is_code in iter_markdown_lines(text)
     )

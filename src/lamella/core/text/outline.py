@@ -1,19 +1,20 @@
-"""The outline: what a long recoverable text shrinks to when it is carried forward as a preview."""
+"""Outlines: the short form of a long text that can be read again, for previews in later turns."""
 
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from lamella.core.text.fences import walk_lines
+from lamella.core.text.content import iter_markdown_lines
 
-PREVIEW_OVER = 5_000
+PREVIEW_THRESHOLD_CHARS = 5_000
 SECTION_CHARS = 500
-SECTIONS_SHOWN = 20
-# Of a list in bytes: at most 300 tokens of paths in any script, measured with o200k and SmolLM2's vocabulary.
-LIST_BYTES = 300
+MAX_SHOWN_SECTIONS = 20
+# Maximum size of a list in bytes. It is at most 300 tokens of paths in any script, measured with the vocabularies of
+# o200k and SmolLM2.
+MAX_LIST_BYTES = 300
 
 _HEADING = re.compile(r"^ {0,3}(#{1,6})(?:[ \t]|$)")
-_CLOSING = re.compile(r"(?:^|[ \t])#+$")
+_CLOSING_HASHES = re.compile(r"(?:^|[ \t])#+$")
 
 
 class _Section(NamedTuple):
@@ -21,10 +22,10 @@ class _Section(NamedTuple):
     body: list[str]
 
 
-def build_outline(text: str, *, chars: int = SECTION_CHARS) -> str:
-    """Every heading; so many characters of each of the first 20 sections; how many bodies are left out.
+def build_outline(text: str, *, section_chars: int = SECTION_CHARS) -> str:
+    """Return every heading, the first ``section_chars`` characters of the first 20 sections, and a count of the rest.
 
-    With no characters it is the headings alone.
+    With ``section_chars`` of 0 it returns the headings alone.
     """
     shown: list[str] = []
     left_out = 0
@@ -34,20 +35,20 @@ def build_outline(text: str, *, chars: int = SECTION_CHARS) -> str:
         body = "\n".join(section.body).strip("\n")
         if not body:
             continue
-        if index < SECTIONS_SHOWN and chars:
-            shown.append(_clip(body, chars))
+        if index < MAX_SHOWN_SECTIONS and section_chars:
+            shown.append(_clip(body, section_chars))
         else:
             left_out += 1
-    if left_out and chars:
+    if left_out and section_chars:
         plural = "section" if left_out == 1 else "sections"
         shown.append(f"[The text of {left_out} more {plural} is left out.]")
     return "\n".join(shown)
 
 
-def build_list(text: str) -> str:
-    """The first line of a list, as many of the others as are 300 bytes, and how many more there are."""
+def shorten_list(text: str) -> str:
+    """Return the first line of a list, up to 300 bytes of the other lines, and how many more there are."""
     first, *lines = text.split("\n")
-    shown, room = [first], LIST_BYTES
+    shown, room = [first], MAX_LIST_BYTES
     for line in lines:
         room -= len(line.encode()) + 1
         if room < 0:
@@ -58,9 +59,9 @@ def build_list(text: str) -> str:
 
 
 def split_sections(text: str) -> list[_Section]:
-    """A text cut before each heading; a heading inside a code fence is code."""
+    """Split a text before each heading; headings inside code fences are code."""
     sections = [_Section(heading=None, body=[])]
-    for line, is_code in walk_lines(text):
+    for line, is_code in iter_markdown_lines(text):
         if not is_code and _HEADING.match(line):
             sections.append(_Section(heading=line, body=[]))
             continue
@@ -68,13 +69,13 @@ def split_sections(text: str) -> list[_Section]:
     return sections if sections[0].body and any(sections[0].body) else sections[1:] or sections
 
 
-def find_headings(text: str) -> Iterator[tuple[int, int, str]]:
-    """Each heading: its line counted from 1, its level, and its words without the marks around them."""
-    for number, (line, is_code) in enumerate(walk_lines(text), start=1):
+def iter_headings(text: str) -> Iterator[tuple[int, int, str]]:
+    """Yield each heading as its line number from 1, its level, and its words without markup."""
+    for number, (line, is_code) in enumerate(iter_markdown_lines(text), start=1):
         found = None if is_code else _HEADING.match(line)
         if found is not None:
             words = line[found.end(1) :].strip()
-            yield number, len(found[1]), _CLOSING.sub("", words).strip()
+            yield number, len(found[1]), _CLOSING_HASHES.sub("", words).strip()
 
 
 def _clip(body: str, chars: int) -> str:

@@ -1,6 +1,5 @@
-"""Workflow: work in stages as data. Stages, approval, rewind, the digest, and what all of it says in L1.
+"""Workflows: work in stages, with approval and rewind.
 
-Enters: a workflow's stages, the stage events of a branch, how many messages each came after. Leaves: the session that
-they fold to, the part of L1, ranges for compaction, the finished work as markdown.
-May not enter: files, model calls, the store, clocks.
+``session`` folds stage events into the current state, and checks actions. ``export`` renders the finished work as
+Markdown and the workflow part of L1. The package uses no files, model calls, store or clock.
 """

@@ -1,21 +1,32 @@
-"""The session: where staged work stands on a branch, folded from what was done about its stages."""
+"""The workflow session: its state, the events that change it, and its fields as text.
 
-from collections.abc import Iterable, Mapping, Sequence
+``build_session`` folds the stage events of a branch into a ``WorkflowSession``. The ``*_event`` functions check an
+action against the session and return its event; they raise ``WorkflowError`` if the current stage does not allow the
+action. ``format_stage_data`` and ``render_sources`` format fields on single lines with complete URLs.
+``with_completed_stages`` passes the stages to compaction.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from lamella.core.log.events.stage import StageAction, StageEvent, StageSpec, WorkflowSpec
-from lamella.core.log.receipt import name_stage
-from lamella.core.text.words import cut_words
+from lamella.core.compaction.fitting import PromptSettings
+from lamella.core.compaction.rules import CompactionConfig, CompletedStage, SummaryConfig
+from lamella.core.log.events.compaction import StageAction, StageEvent, StageSpec, WorkflowSpec
+from lamella.core.log.receipts import stage_data_id
+from lamella.core.text.content import truncate_words
+from lamella.core.values import replace
+from lamella.errors import WorkflowError
 
-# What a digest says of a stage, in characters; how many of the stages that were done last count as recent.
-DIGEST_ROOM = 200
-RECENT = 3
-_NOTHING_SAID = "approved; nothing was written down for it"
+# Maximum characters of a decision in the digest, and how many of the last completed stages count as recent.
+MAX_DECISION_CHARS = 200
+RECENT_STAGES = 3
+_NO_DECISION_TEXT = "approved; nothing was written down for it"
 
 
 class StageStatus(StrEnum):
-    """How a stage stands; one that was not come to yet has none."""
+    """The status of a stage; a stage that has not been reached has none."""
 
     DRAFTING = "drafting"
     PENDING = "pending"
@@ -24,146 +35,423 @@ class StageStatus(StrEnum):
 
 
 class StageAttempt(NamedTuple):
-    """One approval of a stage: what was decided, and its messages, from ``first`` up to and without ``end``.
+    """One approval of a stage: its decision, and its messages before ``end_message_index``.
 
-    Messages are counted along the branch. One that was gone back behind is ``void``, and kept.
+    Both are message counts along the branch. An attempt that a later rewind invalidated is ``is_void``; it is kept.
     """
 
     stage: str
     number: int
     decision: str
-    first: int
-    end: int
-    void: bool = False
+    first_message_index: int
+    end_message_index: int
+    is_void: bool = False
 
     @property
     def name(self) -> str:
-        return name_stage(self.stage, self.number)
+        """Return the name by which compaction receipts refer to this attempt."""
+        return stage_data_id(self.stage, self.number)
 
 
 class WorkflowSession(NamedTuple):
-    """Work in stages. ``at`` is which stage is worked on, as many as there are once all are approved.
+    """The state of a workflow on a branch.
 
-    ``since`` is how many messages came before the work on that stage began, this time. ``data`` holds what was written
-    down, by stage and field, also of stages that were gone back behind.
+    Attributes:
+        stage_index: Index of the current stage; the number of stages once all are approved.
+        stage_start: How many messages came before the work on the current stage began, the last time.
+        data: The written fields, by stage and field name. Stages invalidated by a rewind keep theirs.
     """
 
     workflow: WorkflowSpec
-    at: int = 0
+    stage_index: int = 0
     status: StageStatus = StageStatus.DRAFTING
-    since: int = 0
+    stage_start: int = 0
     data: Mapping[str, Mapping[str, object]] = {}
     attempts: tuple[StageAttempt, ...] = ()
 
     @property
-    def current(self) -> StageSpec | None:
-        """The stage that is worked on; none once all are approved."""
-        return self.workflow.stages[self.at] if self.at < len(self.workflow.stages) else None
+    def current_stage(self) -> StageSpec | None:
+        """Return the current stage, or None once all stages are approved."""
+        return self.workflow.stages[self.stage_index] if self.stage_index < len(self.workflow.stages) else None
 
     @property
-    def done(self) -> list[StageAttempt]:
-        """The stages that are approved and were not gone back behind, in their order."""
-        return [one for one in self.attempts if not one.void]
+    def approved_attempts(self) -> list[StageAttempt]:
+        """Return the approved attempts that no rewind invalidated, in order."""
+        return [one for one in self.attempts if not one.is_void]
 
     @property
-    def missing(self) -> tuple[str, ...]:
-        """The fields that the current stage has to have before it is submitted, and has not."""
-        current = self.current
+    def missing_fields(self) -> tuple[str, ...]:
+        """Return the required fields that the current stage still lacks."""
+        current = self.current_stage
         if current is None:
             return ()
         held = self.data.get(current.id, {})
-        return tuple(name for name in current.required if not is_given(held.get(name)))
+        return tuple(name for name in current.required if not has_value(held.get(name)))
 
-    def attempt(self, stage: str) -> int:
-        """Which attempt at a stage is under way, or was made last."""
+    def attempt_number(self, stage: str) -> int:
+        """Return the number of the current attempt at a stage, or of its last one."""
         made = [one for one in self.attempts if one.stage == stage]
-        return len(made) + 1 - any(not one.void for one in made)
+        return len(made) + 1 - any(not one.is_void for one in made)
 
     def status_of(self, stage: StageSpec) -> StageStatus | None:
-        """How a stage stands."""
-        if self.current is not None and stage.id == self.current.id:
+        """Return the status of a stage, or None if it has not been reached."""
+        if self.current_stage is not None and stage.id == self.current_stage.id:
             return self.status
-        return StageStatus.APPROVED if any(one.stage == stage.id for one in self.done) else None
+        return StageStatus.APPROVED if any(one.stage == stage.id for one in self.approved_attempts) else None
 
 
-def is_given(value: object) -> bool:
-    """Whether a field has something in it: no blank text, empty list or zero."""
+def has_value(value: object) -> bool:
+    """Return whether a field has a value: not blank, not an empty list and not zero."""
     return bool(value.strip()) if isinstance(value, str) else bool(value)
 
 
-def fold_session(events: Iterable[tuple[int, StageEvent]]) -> WorkflowSession | None:
-    """Where the work stands after these events, each with how many messages came before it; none where none began.
+def build_session(events: Iterable[tuple[int, StageEvent]]) -> WorkflowSession | None:
+    """Build the session from stage events, each with the number of messages before it.
 
-    An event that does not fit where it stands does nothing: a message that was said once more may bring along some
-    from another branch.
+    Returns None if no workflow was started. Events that the session does not allow at their position have no effect: a
+    repeated message can bring events from another branch.
     """
     session: WorkflowSession | None = None
     for place, event in events:
         if session is not None:
-            session = _FOLDS[event.action](session, event, place) if event.action in _FOLDS else session
-        elif event.action is StageAction.NEW and event.workflow is not None and _is_sound(event.workflow):
-            session = WorkflowSession(workflow=event.workflow, since=place)
+            session = (
+                _ACTION_HANDLERS[event.action](session, event, place) if event.action in _ACTION_HANDLERS else session
+            )
+        elif event.action is StageAction.NEW and event.workflow is not None and _is_valid_workflow(event.workflow):
+            session = WorkflowSession(workflow=event.workflow, stage_start=place)
     return session
 
 
-def _is_sound(workflow: WorkflowSpec) -> bool:
-    """Whether stages can be told apart by their ids; an archive may hold anything."""
+def _is_valid_workflow(workflow: WorkflowSpec) -> bool:
+    """Return whether the stage ids are usable and unique; an imported archive can contain anything."""
     ids = [stage.id for stage in workflow.stages]
     return bool(ids) and len(set(ids)) == len(ids) and all(one.split() == [one] for one in ids)
 
 
-def _is_of_current(session: WorkflowSession, event: StageEvent) -> bool:
-    return session.current is not None and session.current.id == event.stage
+def _concerns_current_stage(session: WorkflowSession, event: StageEvent) -> bool:
+    return session.current_stage is not None and session.current_stage.id == event.stage
 
 
-def _write(session: WorkflowSession, event: StageEvent, _place: int) -> WorkflowSession:
-    if not _is_of_current(session, event):
+def _apply_data(session: WorkflowSession, event: StageEvent, _message_count: int) -> WorkflowSession:
+    if not _concerns_current_stage(session, event):
         return session
     held = {**session.data.get(event.stage, {}), **event.fields}
-    first = () if session.current is None else session.current.required
+    # Required fields come first, in their declared order, whatever the order in which they were written.
+    first = () if session.current_stage is None else session.current_stage.required
     held = {name: held[name] for name in dict.fromkeys((*first, *held)) if held.get(name) is not None}
     pending = session.status is StageStatus.PENDING
     status = StageStatus.REVISION if pending else session.status
     return session._replace(data={**session.data, event.stage: held}, status=status)
 
 
-def _submit(session: WorkflowSession, event: StageEvent, _place: int) -> WorkflowSession:
-    fits = _is_of_current(session, event) and not session.missing
+def _apply_submit(session: WorkflowSession, event: StageEvent, _message_count: int) -> WorkflowSession:
+    fits = _concerns_current_stage(session, event) and not session.missing_fields
     return session._replace(status=StageStatus.PENDING) if fits else session
 
 
-def _approve(session: WorkflowSession, event: StageEvent, place: int) -> WorkflowSession:
-    if not _is_of_current(session, event) or session.status is not StageStatus.PENDING:
+def _apply_approve(session: WorkflowSession, event: StageEvent, message_count: int) -> WorkflowSession:
+    if not _concerns_current_stage(session, event) or session.status is not StageStatus.PENDING:
         return session
-    number = session.attempt(event.stage)
-    decision = cut_words(event.decision, DIGEST_ROOM) or _NOTHING_SAID
-    made = StageAttempt(stage=event.stage, number=number, decision=decision, first=session.since, end=place)
-    at = session.at + 1
+    number = session.attempt_number(event.stage)
+    decision = truncate_words(event.decision, MAX_DECISION_CHARS) or _NO_DECISION_TEXT
+    made = StageAttempt(
+        stage=event.stage,
+        number=number,
+        decision=decision,
+        first_message_index=session.stage_start,
+        end_message_index=message_count,
+    )
+    at = session.stage_index + 1
     status = StageStatus.DRAFTING if at < len(session.workflow.stages) else StageStatus.APPROVED
-    return session._replace(at=at, status=status, since=place, attempts=(*session.attempts, made))
+    return session._replace(
+        stage_index=at, status=status, stage_start=message_count, attempts=(*session.attempts, made)
+    )
 
 
-def _rewind(session: WorkflowSession, event: StageEvent, place: int) -> WorkflowSession:
-    """Back to an earlier stage; to the one that waits for approval, which is then revised."""
-    to = session.workflow.find(event.stage)
-    if to is None or to > session.at:
+def _apply_rewind(session: WorkflowSession, event: StageEvent, message_count: int) -> WorkflowSession:
+    """Go back to an earlier stage; going back to a stage that awaits approval sets it to revision."""
+    to = session.workflow.stage_index(event.stage)
+    if to is None or to > session.stage_index:
         return session
-    if to == session.at:
+    if to == session.stage_index:
         pending = session.status is StageStatus.PENDING
         return session._replace(status=StageStatus.REVISION) if pending else session
     later = {stage.id for stage in session.workflow.stages[to:]}
-    attempts = tuple(one._replace(void=True) if one.stage in later else one for one in session.attempts)
-    return session._replace(at=to, status=StageStatus.DRAFTING, since=place, attempts=attempts)
+    attempts = tuple(one._replace(is_void=True) if one.stage in later else one for one in session.attempts)
+    return session._replace(stage_index=to, status=StageStatus.DRAFTING, stage_start=message_count, attempts=attempts)
 
 
-_FOLDS = {
-    StageAction.DATA: _write,
-    StageAction.SUBMIT: _submit,
-    StageAction.APPROVE: _approve,
-    StageAction.REWIND: _rewind,
+_ACTION_HANDLERS = {
+    StageAction.DATA: _apply_data,
+    StageAction.SUBMIT: _apply_submit,
+    StageAction.APPROVE: _apply_approve,
+    StageAction.REWIND: _apply_rewind,
 }
 
 
-def list_messages(attempt: StageAttempt, path: Sequence[str]) -> Sequence[str]:
-    """The messages of a stage, as it was approved once."""
-    return path[attempt.first : attempt.end]
+def attempt_message_ids(attempt: StageAttempt, message_ids: Sequence[str]) -> Sequence[str]:
+    """Return the message ids of an approved attempt."""
+    return message_ids[attempt.first_message_index : attempt.end_message_index]
+
+
+# Fields of stages as text: one line, limited length, complete URLs.
+
+REFERENCES, CITATIONS = "references", "citations"
+# The fields that list sources. All other fields are text of their stage.
+SOURCE_FIELDS = (REFERENCES, CITATIONS)
+# Maximum number of sources shown of each of these fields.
+MAX_SHOWN_SOURCES = 5
+# Maximum characters of a title or another text of a source. URLs are never cut.
+_MAX_SOURCE_CHARS = 200
+
+
+_SEPARATOR = " · "
+# A field cut to fewer characters would say nothing.
+_MIN_TEXT_CHARS = 20
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://\S+", re.IGNORECASE)
+
+
+def truncate_text(text: str, max_chars: int) -> str:
+    """Return the beginning of a text, cut between words; a URL is either complete or absent.
+
+    A URL at the very beginning stays, however long it is, also inside a Markdown link: `[Doe](https://…)`.
+    """
+    first = text.partition(" ")[0]
+    address = next((one for one in _ADDRESS.finditer(first) if one.start() < max_chars < len(first)), None)
+    if address is None:
+        return truncate_words(text, max_chars)
+    if address.start() > _MIN_TEXT_CHARS:
+        return first[: address.start()] + "…"
+    return first + (" …" if len(text) > len(first) else "")
+
+
+def format_field_value(value: object) -> str:
+    """Format a field value on one line."""
+    match value:
+        case None:
+            return ""
+        case str():
+            return " ".join(value.split())
+        case bool():
+            return "yes" if value else "no"
+        case Mapping():
+            return ", ".join(f"{name}: {format_field_value(one)}" for name, one in value.items() if one is not None)
+        case Sequence():
+            return "; ".join(format_field_value(one) for one in value if one is not None)
+        case _:
+            return str(value)
+
+
+def format_stage_data(fields: Mapping[str, object], *, max_chars: int, max_field_chars: int | None = None) -> str:
+    """Format the fields of a stage, without its sources, on one line of at most ``max_chars`` characters.
+
+    ``max_field_chars`` limits the characters of one field. The result is never empty. If not everything fits, the long
+    fields are cut first: each field has its share.
+    """
+    told = {
+        name: text
+        for name, value in fields.items()
+        if name not in SOURCE_FIELDS and (text := format_field_value(value))
+    }
+    names = sum(len(name) + len(_SEPARATOR) + len(": ") for name in told)
+    wanted = {name: min(len(text), max_field_chars or max_chars) for name, text in told.items()}
+    shares = _allocate_chars(wanted, max(max_chars - names, _MIN_TEXT_CHARS * len(told)))
+    parts = [f"{name}: {truncate_text(text, shares[name])}" for name, text in told.items()]
+    return truncate_words(_SEPARATOR.join(parts), max_chars) or "(nothing was written down for this stage)"
+
+
+def _allocate_chars(needed: Mapping[str, int], max_chars: int) -> dict[str, int]:
+    """Return the characters for each field: what it needs, or an equal part of what is left."""
+    shares: dict[str, int] = {}
+    waiting = sorted(needed, key=needed.__getitem__)
+    for number, name in enumerate(waiting):
+        shares[name] = min(needed[name], max_chars // (len(waiting) - number))
+        max_chars -= shares[name]
+    return shares
+
+
+def list_sources(value: object) -> list[Mapping[str, object]]:
+    """Return references or citations as mappings, without empty ones.
+
+    A plain text becomes a mapping with ``url`` if it is a URL, otherwise with ``text``.
+    """
+    given = [value] if isinstance(value, str | Mapping) else value
+    if not isinstance(given, Sequence):
+        return []
+    told = [one if isinstance(one, Mapping) else _parse_source(format_field_value(one)) for one in given]
+    return [one for one in told if any(map(format_field_value, one.values()))]
+
+
+def _parse_source(text: str) -> dict[str, object]:
+    return {"url": text} if _ADDRESS.fullmatch(text) else {"text": text}
+
+
+def format_source(source: Mapping[str, object]) -> str:
+    """Format a source on one line: what it is, and where it is, with complete URLs."""
+    known = {name: format_field_value(value) for name, value in source.items()}
+    title, year = known.get("title", ""), known.get("year", "")
+    said = [truncate_text(known[name], _MAX_SOURCE_CHARS) for name in ("authors", "text") if known.get(name)]
+    said += [f'"{truncate_text(title, _MAX_SOURCE_CHARS)}"'] if title else []
+    said += [f"({year})"] if year else []
+    told = ", ".join(said)
+    places = [place for place in _iter_locations(known) if place not in told]
+    return ", ".join(part for part in (told, *dict.fromkeys(places)) if part) or "(nothing is known of it)"
+
+
+def _iter_locations(source: Mapping[str, str]) -> Iterator[str]:
+    """Yield the URL and DOI of a source, and URLs in its text, which may be cut before them."""
+    if source.get("url"):
+        yield source["url"]
+    if source.get("doi"):
+        yield f"doi:{source['doi'].removeprefix('doi:')}"
+    yield from (match.group() for match in _ADDRESS.finditer(source.get("text", "")))
+
+
+def render_sources(fields: Mapping[str, object]) -> list[str]:
+    """Return one line for each of the first sources of each field, and the number of the remaining ones."""
+    lines: list[str] = []
+    for name in SOURCE_FIELDS:
+        sources = list_sources(fields.get(name))
+        if not sources:
+            continue
+        lines.append(f"{name} ({min(len(sources), MAX_SHOWN_SOURCES)} of {len(sources):,}):")
+        lines += [
+            f"  {number}. {format_source(one)}" for number, one in enumerate(sources[:MAX_SHOWN_SOURCES], start=1)
+        ]
+        lines += [f"  and {len(sources) - MAX_SHOWN_SOURCES:,} more"] if len(sources) > MAX_SHOWN_SOURCES else []
+    return lines
+
+
+# Actions: each function checks one and returns its event.
+
+# The field whose text becomes the decision of a stage if none is given at approval.
+_SUMMARY_FIELD = "summary"
+
+
+def start_workflow_event(session: WorkflowSession | None, workflow: WorkflowSpec, *, after_message: str) -> StageEvent:
+    """Return the event that starts a workflow."""
+    if session is not None:
+        raise WorkflowError(
+            f"This conversation works by {session.workflow.name} already, at stage {session.stage_index + 1}.",
+            hint="Begin another conversation for other work, or go back to an earlier stage of this one.",
+        )
+    return StageEvent(action=StageAction.NEW, after=after_message, stage=workflow.stages[0].id, workflow=workflow)
+
+
+def write_fields_event(session: WorkflowSession, fields: Mapping[str, object], *, after_message: str) -> StageEvent:
+    """Return the event that writes fields of the current stage; a value of None removes the field."""
+    stage = _get_current_stage(session)
+    if not fields:
+        raise WorkflowError("There is nothing to write down.", hint="Give fields by name, each with a value.")
+    blank = next((name for name in fields if not name.strip() or not name.isprintable()), None)
+    if blank is not None:
+        raise WorkflowError(f"A field is called {blank!r}.", hint="Give it a name of letters on one line.")
+    return StageEvent(action=StageAction.DATA, after=after_message, stage=stage.id, fields=fields)
+
+
+def submit_stage_event(session: WorkflowSession, *, after_message: str) -> StageEvent:
+    """Return the event that submits the current stage for approval; all required fields must be present."""
+    stage = _get_current_stage(session)
+    if session.status is StageStatus.PENDING:
+        raise WorkflowError(f"The stage {stage.id} is submitted already.", hint="Approve it, or write down more first.")
+    if session.missing_fields:
+        had = len(stage.required) - len(session.missing_fields)
+        raise WorkflowError(
+            f"The stage {stage.id} has {had} of {len(stage.required)} fields that it has to have; "
+            f"missing: {', '.join(session.missing_fields)}.",
+            hint=f"Write down {session.missing_fields[0]} for this stage, then submit it again.",
+        )
+    return StageEvent(action=StageAction.SUBMIT, after=after_message, stage=stage.id)
+
+
+def approve_stage_event(session: WorkflowSession, *, decision: str, after_message: str) -> StageEvent:
+    """Return the event that approves the submitted stage; its decision is cut to 200 characters.
+
+    An empty ``decision`` is replaced by the field ``summary``, or by all fields of the stage.
+    """
+    stage = _get_current_stage(session)
+    if session.status is not StageStatus.PENDING:
+        raise WorkflowError(
+            f"The stage {stage.id} is not submitted: its status is {session.status}.",
+            hint="Submit it first; that checks what it has to have.",
+        )
+    said = decision.strip() or _decision_text(session.data.get(stage.id, {}))
+    return StageEvent(
+        action=StageAction.APPROVE,
+        after=after_message,
+        stage=stage.id,
+        decision=truncate_words(said, MAX_DECISION_CHARS),
+    )
+
+
+def rewind_event(session: WorkflowSession, stage: str, *, after_message: str) -> StageEvent:
+    """Return the event that goes back to an earlier stage, or to the current one if it awaits approval."""
+    ids = [one.id for one in session.workflow.stages[: session.stage_index + 1]]
+    to = session.workflow.stage_index(stage)
+    pending = session.status is StageStatus.PENDING
+    if to is None or to > session.stage_index or (to == session.stage_index and not pending):
+        known = ids if pending else ids[: session.stage_index]
+        why = "is not known" if to is None else "is not done yet"
+        raise WorkflowError(
+            f"The stage {stage!r} of {session.workflow.name} {why}.",
+            hint=f"Go back to one of: {', '.join(known)}." if known else "This is the first stage: go on with it.",
+        )
+    return StageEvent(action=StageAction.REWIND, after=after_message, stage=stage)
+
+
+def _get_current_stage(session: WorkflowSession) -> StageSpec:
+    if session.current_stage is None:
+        count = len(session.workflow.stages)
+        raise WorkflowError(
+            f"All {count} stages of {session.workflow.name} are approved.",
+            hint="Export the work, or go back to a stage that is to be done again.",
+        )
+    return session.current_stage
+
+
+def _decision_text(fields: Mapping[str, object]) -> str:
+    """Return the decision of a stage as its fields state it."""
+    if has_value(fields.get(_SUMMARY_FIELD)):
+        return format_field_value(fields[_SUMMARY_FIELD])
+    return " · ".join(
+        format_field_value(value) for name, value in fields.items() if name not in SOURCE_FIELDS and has_value(value)
+    )
+
+
+# Stages for compaction.
+
+_DEFAULT_SUMMARY_CONFIG = SummaryConfig()
+
+
+def with_completed_stages(
+    settings: PromptSettings, session: WorkflowSession, message_ids: Sequence[str]
+) -> PromptSettings:
+    """Return the prompt settings with the completed stages of a branch and the workflow's summary style."""
+    stages = completed_stage_ranges(session, message_ids)
+    after = message_ids[session.stage_start - 1] if session.stage_start else ""
+
+    def stage(config: CompactionConfig) -> CompactionConfig:
+        summary = _workflow_summary_config(config.summary, session.workflow)
+        return replace(config, stages=stages, current_stage_after=after, summary=summary)
+
+    chains = {name: stage(config) for name, config in settings.runner_configs.items()}
+    return replace(settings, config=stage(settings.config), runner_configs=chains)
+
+
+def completed_stage_ranges(session: WorkflowSession, message_ids: Sequence[str]) -> tuple[CompletedStage, ...]:
+    """Return the message range of each completed stage; the current stage has none."""
+    recent = {one.name for one in session.approved_attempts[-RECENT_STAGES:]}
+    labels = {stage.id: session.workflow.label(stage) for stage in session.workflow.stages}
+    return tuple(
+        CompletedStage(
+            stage=one.stage, label=labels[one.stage], first=said[0], last=said[-1], recent=one.name in recent
+        )
+        for one in session.approved_attempts
+        if (said := attempt_message_ids(one, message_ids))
+    )
+
+
+def _workflow_summary_config(config: SummaryConfig, workflow: WorkflowSpec) -> SummaryConfig:
+    """Return the summary config; the workflow's language and form apply unless settings give their own."""
+    form = workflow.summary_form if config.form == _DEFAULT_SUMMARY_CONFIG.form else ""
+    return replace(config, language=config.language or workflow.summary_language, form=form or config.form)

@@ -9,7 +9,7 @@ import psycopg
 from psycopg import sql
 from tests.conformance.stores.material import split_schema
 
-from lamella.adapters.stores.schema import load_migrations
+from lamella.stores.sql_schema import load_migrations
 
 FOLDER = Path(__file__).parent
 # Each table with its columns, and by how many of them its rows are ordered; a row comes after those it refers to.

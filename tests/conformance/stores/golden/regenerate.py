@@ -8,8 +8,8 @@ from tests.conformance.conftest import make_url
 from tests.conformance.stores.golden.dumps import FOLDER, dump, golden_file
 from tests.conformance.stores.golden.story import read_back, tell
 
-from lamella.adapters.stores.opening import open_store
-from lamella.adapters.stores.schema import load_migrations
+from lamella.stores.open_store import open_store
+from lamella.stores.sql_schema import load_migrations
 
 
 def regenerate() -> None:

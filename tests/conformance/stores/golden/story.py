@@ -4,10 +4,9 @@ from datetime import UTC, datetime
 
 from tests.conformance.stores.material import attach, counted, erasure, say
 
-from lamella.core.log.records import EventKind, Record, Written
+from lamella.core.log.events.kinds import EventBatch, EventKind, EventRecord
 from lamella.core.text.content import hash_bytes
-from lamella.holdings import Checkpoint
-from lamella.ports import Store
+from lamella.ports import Checkpoint, Store
 
 NOTE = "# Budget\n\nRoof: 4,200 €\n".encode()
 SECRET = b"a page that was erased again"
@@ -15,7 +14,9 @@ PICTURE = bytes(range(256))
 # Since version 2; a store is to give them back and never looks inside.
 COUNTS = bytes(range(44))
 # Since version 3, likewise; what is apart from it since version 6.
-CHECKPOINT = Checkpoint(version=1, data=b"what one event comes to \x00\xff", apart=b"and what is apart \x00\xff")
+CHECKPOINT = Checkpoint(
+    version=1, data=b"what one event comes to \x00\xff", separate_data=b"and what is apart \x00\xff"
+)
 # Since version 4; what was written before is called by its key.
 NAME = "the boat"
 # Since version 5: a line that lasts, until something is erased in its conversation.
@@ -32,14 +33,14 @@ def tell(store: Store) -> None:
     store.append("house", attach(SECRET, at="2026-01-05T08:01:00Z"), expected=2)
     store.append("house", erasure(hash_bytes(SECRET), at="2026-01-05T08:02:00Z"), expected=3)
     every = tuple(
-        Record(kind=kind, at=f"2026-01-06T00:00:{number:02}Z", body=f'{{"number": {number}}}')
+        EventRecord(kind=kind, at=f"2026-01-06T00:00:{number:02}Z", body=f'{{"number": {number}}}')
         for number, kind in enumerate(map(EventKind, KINDS.split()))
     )
-    store.append("every kind of event", Written(records=every), expected=0, title="Ünïcode")
+    store.append("every kind of event", EventBatch(records=every), expected=0, title="Ünïcode")
     noted = attach(NOTE, text="Same note", at="2026-01-07T00:00:00Z")
     store.append("boat", counted(noted, COUNTS), expected=0, name=NAME)
-    store.keep_checkpoint("boat", CHECKPOINT)
-    store.shelf.put(*LINE, at=BEGINS, ends=ENDS, conversation="boat")
+    store.save_checkpoint("boat", CHECKPOINT)
+    store.shared_table.set(*LINE, at=BEGINS, expires_at=ENDS, conversation_key="boat")
     store.append("gone", say("nothing", at="2026-01-08T00:00:00Z"), expected=0, title="Gone")
     store.erase_conversation("gone", at="2026-01-09T00:00:00Z")
 

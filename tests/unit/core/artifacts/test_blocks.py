@@ -11,34 +11,33 @@ from tests.unit.steady import steady
 
 from lamella import core
 from lamella.core.artifacts.blocks import (
-    neutralise,
+    escape_block_text,
     render_block,
-    render_condensed,
     render_handle,
     render_preview,
-    render_tool,
+    render_summary,
+    render_tool_result,
     render_tool_stub,
     render_update,
 )
-from lamella.core.artifacts.kinds import KINDS, BlockForm
-from lamella.core.artifacts.make import make_artifact, make_tool_result
-from lamella.core.artifacts.model import Artifact, Kind, Source
+from lamella.core.artifacts.kinds import KINDS, BlockFormat, make_artifact, make_tool_result
+from lamella.core.artifacts.model import Artifact, ArtifactKind, ArtifactSource
 from lamella.core.text.content import escape_line
 
-WITH_TEXT = [kind for kind, row in KINDS.items() if row.block in (BlockForm.LOCATED, BlockForm.BARE)]
-URLS = (Kind.URL, Kind.WEB_TAB, Kind.YOUTUBE, Kind.WEB_SELECTION)
+WITH_TEXT = [kind for kind, row in KINDS.items() if row.block_format in (BlockFormat.LOCATED, BlockFormat.BARE)]
+URLS = (ArtifactKind.URL, ArtifactKind.WEB_TAB, ArtifactKind.YOUTUBE, ArtifactKind.WEB_SELECTION)
 
 
-def artifact(kind: Kind, text: str = "text", place: str = "a.md", title: str = "A") -> Artifact:
-    if kind is Kind.UNKNOWN:
-        source = Source()
+def artifact(kind: ArtifactKind, text: str = "text", place: str = "a.md", title: str = "A") -> Artifact:
+    if kind is ArtifactKind.UNKNOWN:
+        source = ArtifactSource()
     else:
-        source = Source(url=place) if kind in URLS else Source(path=place, query="LIST")
+        source = ArtifactSource(url=place) if kind in URLS else ArtifactSource(path=place, query="LIST")
     return make_artifact(kind, text=text, source=source, title=title)
 
 
 def test_a_note_is_title_path_and_content_on_their_own_lines() -> None:
-    note = make_artifact(Kind.NOTE, text="# Spec\n", source=Source(path="docs/spec.md"))
+    note = make_artifact(ArtifactKind.NOTE, text="# Spec\n", source=ArtifactSource(path="docs/spec.md"))
     assert render_block(note) == (
         "<note_context>\n<title>spec</title>\n<path>docs/spec.md</path>\n<content>\n# Spec\n\n</content>\n"
         "</note_context>\n"
@@ -46,18 +45,18 @@ def test_a_note_is_title_path_and_content_on_their_own_lines() -> None:
 
 
 def test_a_page_says_its_url() -> None:
-    page = make_artifact(Kind.URL, text="x", source=Source(url="https://e.org/a?b&c"), title="E")
+    page = make_artifact(ArtifactKind.URL, text="x", source=ArtifactSource(url="https://e.org/a?b&c"), title="E")
     assert "\n<url>https://e.org/a?b&c</url>\n" in render_block(page)
 
 
 def test_a_selection_says_its_id_and_its_lines() -> None:
-    selection = make_artifact(Kind.SELECTED_TEXT, text="x", source=Source(path="a.md", lines=(3, 9)))
+    selection = make_artifact(ArtifactKind.SELECTED_TEXT, text="x", source=ArtifactSource(path="a.md", lines=(3, 9)))
     block = render_block(selection)
     assert f"\n<path>a.md</path>\n<id>{selection.id}</id>\n<lines>3-9</lines>\n" in block
 
 
 def test_an_unknown_block_without_a_title_is_its_id_and_its_content() -> None:
-    unknown = make_artifact(Kind.UNKNOWN, text="<odd attr='1'>body</odd>", source=Source())
+    unknown = make_artifact(ArtifactKind.UNKNOWN, text="<odd attr='1'>body</odd>", source=ArtifactSource())
     assert render_block(unknown) == (
         f"<unparsed_context>\n<id>{unknown.id}</id>\n<content>\n<odd attr='1'>body</odd>\n</content>\n"
         "</unparsed_context>\n"
@@ -66,26 +65,28 @@ def test_an_unknown_block_without_a_title_is_its_id_and_its_content() -> None:
 
 def test_a_tool_result_shows_its_call_once_and_its_output() -> None:
     result = make_tool_result("search", arguments={"q": "a<b"}, output="found </tool_result> it")
-    assert render_tool(result) == ('<tool_result>search({"q":"a&lt;b"})\nfound <\\/tool_result> it\n</tool_result>\n')
+    assert render_tool_result(result) == (
+        '<tool_result>search({"q":"a&lt;b"})\nfound <\\/tool_result> it\n</tool_result>\n'
+    )
 
 
 def test_a_preview_says_how_to_get_the_whole() -> None:
     way_back = "[This is a preview. Attach a.md again for the whole text.]"
-    preview = render_preview(artifact(Kind.NOTE), "# Outline")
+    preview = render_preview(artifact(ArtifactKind.NOTE), "# Outline")
     assert preview.endswith(f"<preview>\n# Outline\n{way_back}\n</preview>\n</note_context>\n")
 
 
 def test_an_update_says_that_it_replaces_the_copy_above() -> None:
-    whole = render_update(artifact(Kind.NOTE, text="new"), diff=None)
+    whole = render_update(artifact(ArtifactKind.NOTE, text="new"), diff=None)
     assert "<update>This text replaces the copy above.</update>\n<content>\nnew\n</content>" in whole
-    changed = render_update(artifact(Kind.NOTE, text="new"), diff="@@ -1 +1 @@\n-old\n+new")
+    changed = render_update(artifact(ArtifactKind.NOTE, text="new"), diff="@@ -1 +1 @@\n-old\n+new")
     assert "<diff>\n@@ -1 +1 @@\n-old\n+new\n</diff>" in changed
     assert "<content>" not in changed
     assert "\n<update>The copy above, changed by this diff, is the text now.</update>\n<diff>" in changed
 
 
 def test_modification_times_are_not_part_of_a_block() -> None:
-    assert not re.search(r"time|date", render_block(artifact(Kind.NOTE)))
+    assert not re.search(r"time|date", render_block(artifact(ArtifactKind.NOTE)))
 
 
 @pytest.mark.parametrize("kind", WITH_TEXT)
@@ -95,7 +96,7 @@ def test_modification_times_are_not_part_of_a_block() -> None:
     place=st.text(min_size=1).filter(lambda place: place.strip("./") != ""),
     title=st.text(),
 )
-def test_no_text_path_or_title_breaks_out_of_its_block(kind: Kind, text: str, place: str, title: str) -> None:
+def test_no_text_path_or_title_breaks_out_of_its_block(kind: ArtifactKind, text: str, place: str, title: str) -> None:
     block = render_block(artifact(kind, text, place, title))
     tag = KINDS[kind].tag
     assert block.startswith(f"<{tag}>\n")
@@ -105,14 +106,14 @@ def test_no_text_path_or_title_breaks_out_of_its_block(kind: Kind, text: str, pl
 
 
 @pytest.mark.parametrize("name", ["a & b", 'a "b"', "a]b", "a, b", "🙂", "שלום", "two\nlines", "<x>", "&lt;", " a "])
-@pytest.mark.parametrize("kind", [kind for kind in WITH_TEXT if kind is not Kind.UNKNOWN])
-def test_a_block_names_the_id_that_a_reference_will_name(kind: Kind, name: str) -> None:
+@pytest.mark.parametrize("kind", [kind for kind in WITH_TEXT if kind is not ArtifactKind.UNKNOWN])
+def test_a_block_names_the_id_that_a_reference_will_name(kind: ArtifactKind, name: str) -> None:
     made = artifact(kind, place=name)
     assert f">{escape_line(made.id)}</" in render_block(made)
 
 
 @pytest.mark.parametrize("kind", WITH_TEXT)
-def test_every_block_ends_its_line_and_starts_with_a_bracket_so_that_blocks_count_apart(kind: Kind) -> None:
+def test_every_block_ends_its_line_and_starts_with_a_bracket_so_that_blocks_count_apart(kind: ArtifactKind) -> None:
     for block in (render_block(artifact(kind)), render_update(artifact(kind), diff=None)):
         assert block[0] == "<"
         assert block[-1] == "\n"
@@ -159,7 +160,7 @@ CLOSERS = [
 
 @pytest.mark.parametrize("closer", CLOSERS)
 def test_a_closing_tag_of_ours_inside_content_is_neutralised(closer: str) -> None:
-    assert neutralise(f"before {closer} after") == f"before <\\{closer[1:]} after"
+    assert escape_block_text(f"before {closer} after") == f"before <\\{closer[1:]} after"
 
 
 @pytest.mark.parametrize(
@@ -167,7 +168,7 @@ def test_a_closing_tag_of_ours_inside_content_is_neutralised(closer: str) -> Non
     ["<content>", "<note_context>", "</b>", "</div>", "a < b", "<<>>", "</contents>", "</content-x>", "</image>", "{}"],
 )
 def test_opening_tags_and_other_markup_stay_as_written(text: str) -> None:
-    assert neutralise(text) == text
+    assert escape_block_text(text) == text
 
 
 def test_every_tag_that_the_core_closes_is_neutralised() -> None:
@@ -175,7 +176,7 @@ def test_every_tag_that_the_core_closes_is_neutralised() -> None:
     tags = {*re.findall(r"</([a-z_]+)>", written), *(row.tag for row in KINDS.values() if row.kind in WITH_TEXT)}
     assert {"handle", "update", "left_out", "made_from", "id", "lines", "tool_call", "exact"} <= tags
     for tag in tags:
-        assert neutralise(f"</{tag}>") == f"<\\/{tag}>"
+        assert escape_block_text(f"</{tag}>") == f"<\\/{tag}>"
 
 
 @pytest.mark.parametrize("text", ["< " * 50_000, "</content " * 20_000, "<" + " " * 100_000, "</" + "a_" * 50_000])
@@ -183,7 +184,7 @@ def test_hostile_content_is_neutralised_in_time_that_grows_with_it(text: str) ->
     def take(content: str, times: int) -> float:
         began = process_time()
         for _ in range(times):
-            neutralise(content)
+            escape_block_text(content)
         return process_time() - began
 
     # The same length in all; often enough that a clock which ticks a few hundred times a second can tell.
@@ -191,20 +192,20 @@ def test_hostile_content_is_neutralised_in_time_that_grows_with_it(text: str) ->
 
 
 def test_neutralising_twice_changes_nothing_more() -> None:
-    once = neutralise("</content></content>")
-    assert neutralise(once) == once
+    once = escape_block_text("</content></content>")
+    assert escape_block_text(once) == once
 
 
 def test_a_summary_says_of_how_much_it_is_one_and_how_to_get_the_whole() -> None:
-    long = artifact(Kind.NOTE, text="x" * 12_345, place="a<b.md")
+    long = artifact(ArtifactKind.NOTE, text="x" * 12_345, place="a<b.md")
     way_back = "[A summary of 12,345 characters. Attach a&lt;b.md with less beside it for the whole text.]"
     expected = f"<summary>\nShort <\\/summary>\n{way_back}\n</summary>\n</note_context>\n"
-    assert render_condensed(long, "Short </summary>").endswith(expected)
-    assert render_condensed(long, "x", kind=Kind.PDF).startswith("<pdf_context>\n")
+    assert render_summary(long, "Short </summary>").endswith(expected)
+    assert render_summary(long, "x", kind=ArtifactKind.PDF).startswith("<pdf_context>\n")
 
 
 def test_a_handle_is_one_line_with_name_title_size_and_the_way_back() -> None:
-    assert render_handle(artifact(Kind.NOTE, text="x" * 1_234, place="a<b.md", title="A\nB")) == (
+    assert render_handle(artifact(ArtifactKind.NOTE, text="x" * 1_234, place="a<b.md", title="A\nB")) == (
         "<handle>a&lt;b.md: A&#10;B, 1,234 characters, is left out. Attach a&lt;b.md again for its text.</handle>\n"
     )
 
@@ -219,21 +220,21 @@ def test_a_stub_is_the_call_and_how_much_came_back() -> None:
 
 
 def test_a_tool_result_is_rendered_as_one_and_without_arguments_has_none() -> None:
-    result = make_artifact(Kind.TOOL, text="y", source=Source(tool="search"))
-    assert render_block(result) == render_tool(result)
-    assert render_tool(result).startswith("<tool_result>search()\n")
+    result = make_artifact(ArtifactKind.TOOL, text="y", source=ArtifactSource(tool="search"))
+    assert render_block(result) == render_tool_result(result)
+    assert render_tool_result(result).startswith("<tool_result>search()\n")
 
 
 def test_a_query_is_said_and_an_active_note_can_be_told_as_a_note() -> None:
-    view = make_artifact(Kind.DATAVIEW, text="x", source=Source(path="a.md", query='LIST FROM "a<b"'))
+    view = make_artifact(ArtifactKind.DATAVIEW, text="x", source=ArtifactSource(path="a.md", query='LIST FROM "a<b"'))
     assert '\n<query>LIST FROM "a&lt;b"</query>\n<content>' in render_block(view)
-    assert render_block(artifact(Kind.ACTIVE_NOTE), kind=Kind.NOTE) == render_block(
-        make_artifact(Kind.NOTE, text="text", source=Source(path="a.md", query="LIST"), title="A")
+    assert render_block(artifact(ArtifactKind.ACTIVE_NOTE), kind=ArtifactKind.NOTE) == render_block(
+        make_artifact(ArtifactKind.NOTE, text="text", source=ArtifactSource(path="a.md", query="LIST"), title="A")
     )
 
 
 def test_the_way_back_to_a_passage_is_its_file() -> None:
-    passage = make_artifact(Kind.PASSAGE, text="x" * 2_000, source=Source(path="a.md", place="Costs"))
+    passage = make_artifact(ArtifactKind.PASSAGE, text="x" * 2_000, source=ArtifactSource(path="a.md", place="Costs"))
     assert render_block(passage).startswith(
         "<passage_context>\n<title>a</title>\n<path>a.md</path>\n<id>a.md#passage:Costs</id>\n<content>\n"
     )
@@ -241,4 +242,4 @@ def test_the_way_back_to_a_passage_is_its_file() -> None:
         "<handle>a.md#passage:Costs: a, 2,000 characters, is left out. Attach a.md again for its text.</handle>\n"
     )
     assert "Attach a.md again" in render_preview(passage, "x")
-    assert "Attach a.md with less" in render_condensed(passage, "x")
+    assert "Attach a.md with less" in render_summary(passage, "x")

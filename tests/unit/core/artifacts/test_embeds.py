@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.steady import steady
 
-from lamella.core.artifacts.embeds import embedded_images, fold_pasted
+from lamella.core.artifacts.embeds import embedded_images, replace_pasted_images
 
 
 @pytest.mark.parametrize(
@@ -161,4 +161,4 @@ def test_hostile_text_is_read_in_time_that_grows_with_its_length(piece: str) -> 
 def test_a_long_pasted_picture_is_one_target_and_is_left_out_of_the_text() -> None:
     uri = f"data:image/png;base64,{'iVBORw0KGgo' * 100_000}"
     assert embedded_images(f"before ![pasted]({uri}) after") == (uri,)
-    assert fold_pasted(f"![pasted]({uri})") == "![pasted](image/png of 1,100,000 characters, left out)"
+    assert replace_pasted_images(f"![pasted]({uri})") == "![pasted](image/png of 1,100,000 characters, left out)"

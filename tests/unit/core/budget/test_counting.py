@@ -5,18 +5,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.steady import steady
 
-from lamella.adapters.tokens.counter import OfflineCounter
-from lamella.core.artifacts.make import make_image_value, make_tool_definition
-from lamella.core.budget.counting import (
-    Measure,
-    count_images,
-    count_pieces,
-    count_tools,
-    meets_cleanly,
-    render_definition,
+from lamella.core.artifacts.kinds import make_image_data, make_tool_definition
+from lamella.core.budget import (
+    Tokenizer,
+    count_images_tokens,
+    count_pieces_tokens,
+    count_tools_tokens,
+    tokenizes_separately,
+    tool_definition_json,
 )
+from lamella.tokenizers.counter import OfflineTokenCounter
 
-OPENAI = OfflineCounter().measure("openai:gpt-5")
+OPENAI = OfflineTokenCounter().get_tokenizer("openai:gpt-5")
 STARTS = ["", "\n", " ", "/", "\t", "a", "<", "\xa0", "'s", "1", "\r", "🙂", "\u2028"]
 ENDS = ["", "\n", "\n\n", " ", "a", ">", "'", "1", "\r\n", "="]
 pieces_of_text = st.builds("{}{}{}".format, st.sampled_from(STARTS), st.text(max_size=8), st.sampled_from(ENDS))
@@ -25,7 +25,7 @@ pieces_of_text = st.builds("{}{}{}".format, st.sampled_from(STARTS), st.text(max
 @steady
 @given(st.lists(pieces_of_text, max_size=6))
 def test_the_sum_over_pieces_is_the_count_of_the_joined_text(pieces: list[str]) -> None:
-    assert count_pieces(pieces, OPENAI.count) == OPENAI.count("".join(pieces))
+    assert count_pieces_tokens(pieces, OPENAI.count) == OPENAI.count("".join(pieces))
 
 
 def test_pieces_that_meet_cleanly_are_counted_apart_so_that_known_ones_are_not_counted_again() -> None:
@@ -35,43 +35,43 @@ def test_pieces_that_meet_cleanly_are_counted_apart_so_that_known_ones_are_not_c
         counted.append(text)
         return len(text)
 
-    assert count_pieces(["<a>\n", "<b>\n", " c", "", "d"], count) == 11
+    assert count_pieces_tokens(["<a>\n", "<b>\n", " c", "", "d"], count) == 11
     assert counted == ["<a>\n", "<b>\n cd"]
 
 
 @pytest.mark.parametrize("right", ["a", "<", "1", "🙂", "#", "[", "-"])
 def test_a_line_break_and_a_character_that_is_neither_space_nor_slash_meet_cleanly(right: str) -> None:
-    assert meets_cleanly("x\n", right)
+    assert tokenizes_separately("x\n", right)
 
 
 @pytest.mark.parametrize(
     ("left", "right"), [("x", "a"), ("x\n", " a"), ("x\n", "\n"), ("x\n", "/"), ("x\n", "\xa0"), ("", "a"), ("x\n", "")]
 )
 def test_other_texts_do_not(left: str, right: str) -> None:
-    assert not meets_cleanly(left, right)
+    assert not tokenizes_separately(left, right)
 
 
 def test_a_tool_definition_is_counted_as_the_json_that_describes_it() -> None:
     tool = make_tool_definition("search", description="Finds.", parameters={"type": "object"})
-    assert render_definition(tool) == '{"description":"Finds.","name":"search","parameters":{"type":"object"}}'
-    assert count_tools([tool, tool], len) == 2 * len(render_definition(tool))
+    assert tool_definition_json(tool) == '{"description":"Finds.","name":"search","parameters":{"type":"object"}}'
+    assert count_tools_tokens([tool, tool], len) == 2 * len(tool_definition_json(tool))
 
 
 def test_pictures_are_counted_by_their_size() -> None:
-    picture = make_image_value(b"x", media_type="image/png", width=512, height=512)
-    assert count_images([picture, picture], OPENAI) == 2 * OPENAI.count_image(512, 512)
-    assert count_images([], OPENAI) == 0
+    picture = make_image_data(b"x", media_type="image/png", width=512, height=512)
+    assert count_images_tokens([picture, picture], OPENAI) == 2 * OPENAI.count_image(512, 512)
+    assert count_images_tokens([], OPENAI) == 0
 
 
-def _measure(name: str, factor: float) -> Measure:
-    return Measure(
+def _measure(name: str, factor: float) -> Tokenizer:
+    return Tokenizer(
         name=name,
         count=len,
         encode=lambda text: [len(text)],
         count_image=lambda width, height: width * height,
-        per_message=3,
-        per_request=3,
-        factor=factor,
+        tokens_per_message=3,
+        tokens_per_request=3,
+        count_factor=factor,
     )
 
 
@@ -86,7 +86,7 @@ def test_measures_of_one_name_are_the_same_and_of_another_are_not() -> None:
 
 
 def test_a_measure_that_says_nothing_of_pictures_sees_them_and_refuses_none() -> None:
-    picture = make_image_value(b"x", media_type="image/png", width=512, height=512)
-    measure = _measure("a", 1.0)
-    assert measure.sees
-    assert measure.refuse([picture], picture) == ""
+    picture = make_image_data(b"x", media_type="image/png", width=512, height=512)
+    tokenizer = _measure("a", 1.0)
+    assert tokenizer.supports_images
+    assert tokenizer.image_rejection([picture], picture) == ""

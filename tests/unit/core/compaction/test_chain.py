@@ -14,13 +14,13 @@ from tests.unit.core.compaction.talking import (
     removed,
 )
 
-from lamella.core.compaction.chain import Plan, plan_compaction
-from lamella.core.compaction.rules import ChainRules
-from lamella.core.compaction.steps.messages import cut_expendable
-from lamella.core.log.receipt import STEP_ORDER, StepName
-from lamella.core.log.terms import Terms
+from lamella.core.compaction.chain import CompactionPlan, plan_compaction
+from lamella.core.compaction.rules import CompactionConfig
+from lamella.core.compaction.steps import drop_expendable
+from lamella.core.log.receipts import STEP_ORDER, CompactionStepName
+from lamella.core.log.turn import TurnSettings
 from lamella.core.prompt.prompt import Prompt
-from lamella.core.text.said.replies import find_gist
+from lamella.core.text.rule_detection import reply_gist
 from lamella.errors import SettingError
 
 # Long enough to be worth the line that says that messages are left out.
@@ -28,10 +28,10 @@ YES = "so be it and on we go with the next of all these many points"
 LONG = "# Heading\n\n" + "long words " * 2_000
 
 
-def mixed(*steps: StepName, terms: Terms = IN_PLACE) -> Story:
+def mixed(*steps: CompactionStepName, terms: TurnSettings = IN_PLACE) -> Story:
     """Talk with a long note at its beginning, acknowledgements in it and enough turns to make the note old."""
-    chain = ChainRules(steps=steps or STEP_ORDER, words=frozenset({YES}))
-    story = Story(make_rules(chain), terms=terms).say("Read this.", "I did. " * 40, attaching(note("long.md", LONG)))
+    config = CompactionConfig(steps=steps or STEP_ORDER, extra_acknowledgements=frozenset({YES}))
+    story = Story(make_rules(config), terms=terms).say("Read this.", "I did. " * 40, attaching(note("long.md", LONG)))
     for number in range(8):
         story.say(YES, f"Point {number}. " + "and so on " * 60)
     return story
@@ -53,13 +53,13 @@ def test_the_steps_run_in_the_order_of_the_design_by_default() -> None:
 
 
 def test_the_order_of_the_steps_is_a_setting() -> None:
-    order = (StepName.EXPENDABLE, StepName.HANDLE, StepName.CHITCHAT)
+    order = (CompactionStepName.EXPENDABLE, CompactionStepName.HANDLE, CompactionStepName.CHITCHAT)
     assert names(mixed(*order).plan(goal=0).receipt) == ["expendable", "handle"]
     assert names(mixed(*reversed(order)).plan(goal=0).receipt) == ["chitchat", "handle", "expendable"]
 
 
 def test_a_step_that_is_not_named_never_runs() -> None:
-    story = mixed(StepName.CHITCHAT)
+    story = mixed(CompactionStepName.CHITCHAT)
     receipt = story.plan(goal=0).receipt
     assert names(receipt) == ["chitchat"]
     assert receipt is not None
@@ -68,7 +68,7 @@ def test_a_step_that_is_not_named_never_runs() -> None:
 
 def test_a_step_named_twice_is_refused() -> None:
     with pytest.raises(SettingError, match="twice"):
-        ChainRules(steps=(StepName.HANDLE, StepName.HANDLE))
+        CompactionConfig(steps=(CompactionStepName.HANDLE, CompactionStepName.HANDLE))
 
 
 def test_the_chain_stops_at_the_goal() -> None:
@@ -105,9 +105,9 @@ def test_a_step_that_frees_nothing_does_not_count() -> None:
 
 
 def test_a_step_that_goes_on_where_it_stopped_is_told_as_one() -> None:
-    story = chat(10, words=0, rules=make_rules(ChainRules(steps=(StepName.EXPENDABLE,))))
-    goal = story.tokens() - story.state.talk.exchanges[0].said_tokens
-    once = cut_expendable(story.draft(goal=goal))
+    story = chat(10, words=0, rules=make_rules(CompactionConfig(steps=(CompactionStepName.EXPENDABLE,))))
+    goal = story.tokens() - story.state.history.turns[0].message_tokens
+    once = drop_expendable(story.draft(goal=goal))
     receipt = story.plan(goal=goal).receipt
     assert once is not None
     assert receipt is not None
@@ -120,14 +120,14 @@ def test_a_step_that_goes_on_where_it_stopped_is_told_as_one() -> None:
 
 
 def test_outlines_of_a_step_that_goes_on_keep_what_each_reply_came_to() -> None:
-    story = chat(4, words=200, rules=make_rules(ChainRules(steps=(StepName.REPLIES,))))
+    story = chat(4, words=200, rules=make_rules(CompactionConfig(steps=(CompactionStepName.REPLIES,))))
     receipt = planned(story, goal=0, hard=0).receipt
     assert receipt is not None
     (step,) = receipt.steps
-    replies = {one.reply.id: one.reply.text for one in story.state.talk.exchanges}
+    replies = {one.reply.id: one.reply.text for one in story.state.history.turns}
     # The last exchange is spared until nothing is.
     assert list(step.removed) == list(replies)
-    assert list(step.gists) == [find_gist(text) for text in replies.values()]
+    assert list(step.outlines) == [reply_gist(text) for text in replies.values()]
 
 
 def test_each_step_begins_where_the_one_before_ended_and_frees_something() -> None:
@@ -172,7 +172,7 @@ def test_folding_alone_may_be_all_that_is_needed() -> None:
     assert receipt is not None
     assert receipt.steps == ()
     story.compact(goal=story.tokens() - 300)
-    assert story.state.compacted == "fold"
+    assert story.state.compaction_step == "fold"
     assert story.sent().count("another") == 400
 
 
@@ -194,19 +194,19 @@ def test_the_question_of_now_and_the_last_exchange_are_never_taken() -> None:
     assert texts[-3].endswith(YES)
 
 
-def planned(story: Story, *, goal: int, as_is: Prompt | None = None, hard: int | None = None) -> Plan:
+def planned(story: Story, *, goal: int, as_is: Prompt | None = None, hard: int | None = None) -> CompactionPlan:
     return plan_compaction(
         story.state,
         story.bind(NOW),
-        story.rules.chain,
-        measure=story.rules.measure,
-        place=story.rules.place,
+        story.rules.config,
+        tokenizer=story.rules.tokenizer,
+        plan_layout=story.rules.plan_layout,
         window=story.rules.budget.window,
-        as_is=as_is or story.prompt(),
-        goal=goal,
-        path=story.path,
+        current_prompt=as_is or story.prompt(),
+        goal_tokens=goal,
+        message_ids=story.path,
         automatic=False,
-        hard=hard,
+        hard_limit=hard,
     )
 
 
@@ -227,11 +227,11 @@ def test_a_plan_that_comes_to_no_less_than_what_is_sent_now_is_none() -> None:
     assert least.receipt is not None
     assert least.prompt is not None
     assert least.prompt.total == least.receipt.tokens_after
-    assert planned(story, as_is=least.prompt, goal=0) == Plan(receipt=None)
+    assert planned(story, as_is=least.prompt, goal=0) == CompactionPlan(receipt=None)
 
 
 @pytest.mark.parametrize("terms", [LIBRARY, IN_PLACE], ids=["library", "in_place"])
-def test_the_prompt_of_a_plan_is_what_its_receipt_comes_to(terms: Terms) -> None:
+def test_the_prompt_of_a_plan_is_what_its_receipt_comes_to(terms: TurnSettings) -> None:
     story = mixed(terms=terms)
     plan = planned(story, goal=400)
     assert plan.receipt is not None

@@ -2,18 +2,18 @@
 
 import pytest
 
-from lamella.core.compaction.draft import WHOLE, Stretch
+from lamella.core.compaction.draft import ALL_TURNS, TurnRange
 
 
 @pytest.mark.parametrize(
     ("span", "held"),
     [
-        (WHOLE, [0, 1, 2, 3]),
-        (Stretch(), [0, 1, 2, 3]),
-        (Stretch(first=1), [1, 2, 3]),
-        (Stretch(last=1), [0, 1]),
-        (Stretch(first=1, last=2), [1, 2]),
+        (ALL_TURNS, [0, 1, 2, 3]),
+        (TurnRange(), [0, 1, 2, 3]),
+        (TurnRange(first=1), [1, 2, 3]),
+        (TurnRange(last=1), [0, 1]),
+        (TurnRange(first=1, last=2), [1, 2]),
     ],
 )
-def test_a_stretch_holds_the_turns_from_its_first_to_its_last(span: Stretch, held: list[int]) -> None:
-    assert [number for number in range(4) if span.holds(number)] == held
+def test_a_stretch_holds_the_turns_from_its_first_to_its_last(span: TurnRange, held: list[int]) -> None:
+    assert [number for number in range(4) if span.contains_turn(number)] == held

@@ -16,22 +16,20 @@ from tests.unit.core.compaction.talking import (
 )
 from tests.unit.pictures import png
 
-from lamella.core.artifacts.make import make_image, make_image_value, make_tool_definition
-from lamella.core.artifacts.model import ArtifactId, Policy, Source
-from lamella.core.budget.thresholds import Budget
-from lamella.core.compaction.asking import SummaryText
+from lamella.core.artifacts.kinds import make_image_artifact, make_image_data, make_tool_definition
+from lamella.core.artifacts.model import ArtifactId, ArtifactSource, AttachmentPolicy
+from lamella.core.budget import TokenBudget
 from lamella.core.compaction.fitting import check_fits, fit_turn
-from lamella.core.compaction.rules import ChainRules
-from lamella.core.log.terms import History, Terms
-from lamella.core.log.turn import SystemParts, Turn
-from lamella.core.messages.delta import ToolCall
-from lamella.core.messages.rounds import ToolOutput, ToolRound
-from lamella.core.prompt.advance import advance, waiting
+from lamella.core.compaction.rules import CompactionConfig
+from lamella.core.compaction.summaries import SummaryResult
+from lamella.core.log.turn import HistoryMode, SystemParts, Turn, TurnSettings
+from lamella.core.messages import ToolCall, ToolOutput, ToolRound
+from lamella.core.prompt.advance import advance, pending_prompt
 from lamella.core.prompt.envelope import make_envelope
 from lamella.core.prompt.layers.model import LayerId
-from lamella.core.text.said.wishes import CUES
+from lamella.core.text.rule_detection import RULE_CUES
 from lamella.core.values import replace
-from lamella.errors import BudgetExceededError
+from lamella.errors import ContextBudgetExceededError
 
 
 def fit(story: Story, turn: Turn = NOW) -> Fit:
@@ -40,12 +38,12 @@ def fit(story: Story, turn: Turn = NOW) -> Fit:
 
 def window(story: Story, share: float) -> Story:
     """The same story in a window of which its next request takes about this share."""
-    story.rules = replace(story.rules, budget=Budget(window=round(story.tokens() / share), reserve=0))
+    story.rules = replace(story.rules, budget=TokenBudget(window=round(story.tokens() / share), reserve=0))
     return story
 
 
 def test_a_request_at_the_trigger_is_sent_as_it_is_and_one_token_above_it_is_not() -> None:
-    story = chat(5, words=10, rules=make_rules(budget=Budget(window=1_000, reserve=0)))
+    story = chat(5, words=10, rules=make_rules(budget=TokenBudget(window=1_000, reserve=0)))
     filler = Turn(text="x" * 4 * (850 - story.tokens(Turn(text=""))))
     at = fit(story, filler)
     assert at.envelope.tokens.total == 850
@@ -84,7 +82,7 @@ def test_after_a_compaction_none_runs_again_until_the_request_has_grown_by_what_
 
 def test_right_after_a_compaction_that_could_not_reach_the_target_the_chain_rests() -> None:
     # A pinned note keeps the request above the trigger: taking out a turn each time would move the prefix for nothing.
-    pinned = note("pinned.md", "kept " * 4_000, policy=Policy.PIN)
+    pinned = note("pinned.md", "kept " * 4_000, policy=AttachmentPolicy.PIN)
     story = Story().say("Read.", "Yes.", attaching(pinned))
     for number in range(4):
         story.say(f"Question {number}?", "because " * 20)
@@ -98,7 +96,7 @@ def test_right_after_a_compaction_that_could_not_reach_the_target_the_chain_rest
 
 
 def test_over_the_hard_threshold_the_chain_runs_again_at_once() -> None:
-    pinned = note("pinned.md", "kept " * 4_000, policy=Policy.PIN)
+    pinned = note("pinned.md", "kept " * 4_000, policy=AttachmentPolicy.PIN)
     story = Story().say("Read.", "Yes.", attaching(pinned))
     for number in range(4):
         story.say(f"Question {number}?", "because " * 20)
@@ -114,23 +112,23 @@ def test_over_the_hard_threshold_the_chain_runs_again_at_once() -> None:
 
 def test_at_the_hard_threshold_it_is_sent_and_one_token_above_it_is_not() -> None:
     turn = Turn(text="x" * 4 * 950)
-    story = Story(make_rules(budget=Budget(window=1_000, reserve=0)))
+    story = Story(make_rules(budget=TokenBudget(window=1_000, reserve=0)))
     assert fit(story, turn).envelope.tokens.total == 950
-    with pytest.raises(BudgetExceededError) as error:
+    with pytest.raises(ContextBudgetExceededError) as error:
         fit(story, replace(turn, text=turn.text + "x"))
     assert (error.value.needed, error.value.hard, error.value.limit) == (951, 950, 1_000)
 
 
 def test_what_does_not_fit_is_named_item_by_item_with_its_tokens() -> None:
-    story = Story(make_rules(budget=Budget(window=2_000, reserve=0)))
+    story = Story(make_rules(budget=TokenBudget(window=2_000, reserve=0)))
     earlier = replace(
-        attaching(note("pinned.md", "kept " * 200, policy=Policy.PIN), selection("cited.md", "cited " * 200)),
+        attaching(note("pinned.md", "kept " * 200, policy=AttachmentPolicy.PIN), selection("cited.md", "cited " * 200)),
         system=SystemParts(base="Be brief. " * 40),
         tools=(make_tool_definition("search", description="finds " * 40, parameters={}),),
     )
     story.say("Read all this.", "I have read it. " * 40, earlier)
-    new = note("new.md", "new " * 1_000, policy=Policy.PIN)
-    with pytest.raises(BudgetExceededError) as error:
+    new = note("new.md", "new " * 1_000, policy=AttachmentPolicy.PIN)
+    with pytest.raises(ContextBudgetExceededError) as error:
         fit(story, replace(attaching(new, result("x", "found " * 100)), text="now " * 100))
     protected = "\n".join(error.value.protected)
     for name in (
@@ -151,11 +149,13 @@ def test_what_does_not_fit_is_named_item_by_item_with_its_tokens() -> None:
 
 
 def test_an_error_also_names_pictures_of_earlier_messages_and_what_marks_off_messages() -> None:
-    picture = make_image(make_image_value(png(40, 20), media_type="image/png", width=40, height=20), title="plan.png")
-    story = Story(make_rules(budget=Budget(window=2_000, reserve=0)))
-    story.rules = replace(story.rules, measure=replace(QUARTERS, per_message=3, per_request=2))
+    picture = make_image_artifact(
+        make_image_data(png(40, 20), media_type="image/png", width=40, height=20), title="plan.png"
+    )
+    story = Story(make_rules(budget=TokenBudget(window=2_000, reserve=0)))
+    story.rules = replace(story.rules, tokenizer=replace(QUARTERS, tokens_per_message=3, tokens_per_request=2))
     story.say("What is this?", "A plan.", attaching(picture))
-    with pytest.raises(BudgetExceededError) as error:
+    with pytest.raises(ContextBudgetExceededError) as error:
         check_fits(story.ask(Turn(text="x" * 4 * 1_200)), story.rules.budget)
     assert f"{picture.id}, in an earlier message (800 tokens)" in error.value.protected
     assert "what marks off messages (11 tokens)" in error.value.protected
@@ -164,8 +164,8 @@ def test_an_error_also_names_pictures_of_earlier_messages_and_what_marks_off_mes
 def test_an_error_also_names_what_stands_in_for_earlier_turns() -> None:
     story = chat(30)
     story.compact(goal=0)
-    story.rules = replace(story.rules, budget=Budget(window=1_000, reserve=0))
-    with pytest.raises(BudgetExceededError) as error:
+    story.rules = replace(story.rules, budget=TokenBudget(window=1_000, reserve=0))
+    with pytest.raises(ContextBudgetExceededError) as error:
         fit(story, Turn(text="x" * 4_000))
     assert any(name.startswith("what stands in for earlier turns (") for name in error.value.protected)
     assert not any(name.startswith("standing wishes") for name in error.value.protected)
@@ -174,7 +174,7 @@ def test_an_error_also_names_what_stands_in_for_earlier_turns() -> None:
 def test_a_turn_that_does_not_fit_leaves_the_conversation_as_it_was() -> None:
     story = window(chat(6), 0.5)
     before = story.state
-    with pytest.raises(BudgetExceededError):
+    with pytest.raises(ContextBudgetExceededError):
         fit(story, Turn(text="x" * 40_000))
     assert story.state is before
     assert fit(story).receipt is None
@@ -183,37 +183,37 @@ def test_a_turn_that_does_not_fit_leaves_the_conversation_as_it_was() -> None:
 def test_a_turn_that_fits_is_asked_as_it_is_and_waits() -> None:
     story = window(chat(6), 0.5)
     asked = story.bind(NOW)
-    turn, opened, needs = fit_turn(story.state, asked, story.rules, path=story.path)
+    turn, opened, needs = fit_turn(story.state, asked, story.rules, message_ids=story.path)
     assert (turn, needs) == (asked, ())
     assert opened == story.open()
 
 
 def test_a_turn_that_had_to_be_made_room_for_carries_its_receipt_and_is_asked_after_it() -> None:
     story = window(chat(40), 0.86)
-    turn, opened, needs = fit_turn(story.state, story.bind(NOW), story.rules, path=story.path)
+    turn, opened, needs = fit_turn(story.state, story.bind(NOW), story.rules, message_ids=story.path)
     (receipt,) = turn.receipts
     assert needs == ()
-    assert opened == advance(story.state, turn, story.rules.place, measure=story.rules.measure)
-    assert waiting(opened).total == receipt.tokens_after
-    assert opened.shrunk_to == receipt.tokens_after
+    assert opened == advance(story.state, turn, story.rules.plan_layout, tokenizer=story.rules.tokenizer)
+    assert pending_prompt(opened).total == receipt.tokens_after
+    assert opened.last_compacted_total == receipt.tokens_after
 
 
 def test_what_is_over_the_hard_threshold_is_fitted_as_far_as_it_goes_and_refused_when_it_is_checked() -> None:
-    story = Story(make_rules(budget=Budget(window=1_000, reserve=0)))
+    story = Story(make_rules(budget=TokenBudget(window=1_000, reserve=0)))
     _, opened, _ = fit_turn(story.state, story.bind(Turn(text="x" * 4 * 951)), story.rules)
-    envelope = make_envelope(waiting(opened), story.rules.budget)
-    with pytest.raises(BudgetExceededError):
+    envelope = make_envelope(pending_prompt(opened), story.rules.budget)
+    with pytest.raises(ContextBudgetExceededError):
         check_fits(envelope, story.rules.budget)
-    check_fits(envelope, Budget(window=1_100, reserve=0))
+    check_fits(envelope, TokenBudget(window=1_100, reserve=0))
 
 
 def test_in_a_strip_a_summary_is_asked_for_first_unless_the_question_was_sent() -> None:
-    story = Story(terms=Terms(history=History.STRIP, history_turns=2))
+    story = Story(terms=TurnSettings(history=HistoryMode.STRIP, history_turns=2))
     for number in range(12):
         story.say(f"Question {number}?", f"Answer {number}. " + "because " * 30)
     assert story.fit().needs == ()
-    (need,) = story.fit(summaries={}).needs
-    fitted = story.fit(summaries={need.key: SummaryText(text="They spoke of reasons.")})
+    (request,) = story.fit(summaries={}).needs
+    fitted = story.fit(summaries={request.key: SummaryResult(text="They spoke of reasons.")})
     assert fitted.needs == ()
     assert "They spoke of reasons." in fitted.envelope.messages[0].text
     call = ToolCall(id="c", name="search", arguments="{}")
@@ -222,17 +222,17 @@ def test_in_a_strip_a_summary_is_asked_for_first_unless_the_question_was_sent() 
 
 
 def test_a_turn_that_another_runner_answers_has_the_cues_of_that_runners_chain() -> None:
-    rules = replace(make_rules(), chains={"agent": ChainRules(cues=CUES | {"kindly"})})
-    terms = Terms(linger=7)
-    assert rules.run_by(terms, None) is terms
-    assert rules.run_by(terms, "agent") == replace(terms, runner="agent", cues=("kindly",))
-    assert rules.run_by(terms, "chat") == replace(terms, runner="chat", cues=())
+    settings = replace(make_rules(), runner_configs={"agent": CompactionConfig(rule_cues=RULE_CUES | {"kindly"})})
+    turn_settings = TurnSettings(linger=7)
+    assert settings.with_runner(turn_settings, None) is turn_settings
+    assert settings.with_runner(turn_settings, "agent") == replace(turn_settings, runner="agent", cues=("kindly",))
+    assert settings.with_runner(turn_settings, "chat") == replace(turn_settings, runner="chat", cues=())
 
 
 def test_folders_and_tags_that_brought_more_than_one_note_are_named_the_heaviest_first() -> None:
-    story = Story(make_rules(budget=Budget(window=1_000, reserve=0)))
+    story = Story(make_rules(budget=TokenBudget(window=1_000, reserve=0)))
     brought = [
-        replace(note(name, "words " * words), source=Source(path=name, via=via))
+        replace(note(name, "words " * words), source=ArtifactSource(path=name, via=via))
         for name, words, via in (
             ("a.md", 100, "tag:a:b"),
             ("b.md", 100, "tag:a:b"),
@@ -244,7 +244,7 @@ def test_folders_and_tags_that_brought_more_than_one_note_are_named_the_heaviest
     turn = attaching(*brought)
     envelope = make_envelope(story.prompt(turn), story.rules.budget)
     weights = {segment.id: segment.tokens for segment in envelope.segments(LayerId.L3)}
-    with pytest.raises(BudgetExceededError) as error:
+    with pytest.raises(ContextBudgetExceededError) as error:
         check_fits(
             envelope, story.rules.budget, attached=(*turn.attached, replace(brought[0], id=ArtifactId("nowhere.md")))
         )

@@ -2,16 +2,19 @@
 
 from collections.abc import Iterable, Sequence
 
-from lamella.core.log.call import Call
-from lamella.core.log.events.codec import write_calls, write_event, write_message, write_reply, write_results
-from lamella.core.log.events.kinds import Event
-from lamella.core.log.ids import Voice, message_id, turn_id
-from lamella.core.log.log import Log
-from lamella.core.log.nodes import derive_id
-from lamella.core.log.records import Record, Written
-from lamella.core.log.turn import Turn
-from lamella.core.messages.delta import NativeReply, Reply, StopReason, ToolCall
-from lamella.core.messages.rounds import ToolOutput
+from lamella.core.log.call import ModelCall
+from lamella.core.log.events.codec import (
+    build_event_batch,
+    build_question_batch,
+    build_reply_batch,
+    build_tool_calls_batch,
+    build_tool_results_batch,
+)
+from lamella.core.log.events.kinds import Event, EventBatch, EventRecord
+from lamella.core.log.log import EventLog
+from lamella.core.log.turn import MessageAuthor, Turn, message_id, question_id
+from lamella.core.log.turn_records import derive_message_id
+from lamella.core.messages import ModelReply, ProviderReply, StopReason, ToolCall, ToolOutput
 
 AT = "2026-03-01T12:00:00Z"
 CHAT = "chat"
@@ -21,11 +24,11 @@ class Scribe:
     """A log in the making, with all that was written for it."""
 
     def __init__(self) -> None:
-        self.log = Log(CHAT)
-        self.records: list[Record] = []
+        self.log = EventLog(CHAT)
+        self.records: list[EventRecord] = []
         self.contents: dict[str, bytes] = {}
 
-    def write(self, written: Written) -> None:
+    def write(self, written: EventBatch) -> None:
         self.records += written.records
         self.contents |= written.contents
         self.log.extend(written.records)
@@ -33,26 +36,26 @@ class Scribe:
     def ask(self, text: str, *, edits: str | None = None, **settings: object) -> str:
         turn = Turn(text=text, typed=text, **settings)  # type: ignore[arg-type]
         parent = self.log.nodes[edits].parent if edits else self.log.head
-        name = turn_id(CHAT, parent, turn)
-        self.write(write_message(turn, message_id=name, parent=parent, at=AT, edits=edits))
+        name = question_id(CHAT, parent, turn)
+        self.write(build_question_batch(turn, message_id=name, parent=parent, timestamp=AT, edited_message=edits))
         return name
 
-    def reply(self, text: str, calls: Iterable[Call] = ()) -> str:
-        name = message_id(CHAT, parent=self.log.head, role=Voice.REPLY, text=text)
-        self.write(write_reply(text, message_id=name, parent=self.log.head, at=AT, calls=calls))
+    def reply(self, text: str, calls: Iterable[ModelCall] = ()) -> str:
+        name = message_id(CHAT, parent=self.log.head, role=MessageAuthor.REPLY, text=text)
+        self.write(build_reply_batch(text, message_id=name, parent=self.log.head, timestamp=AT, model_calls=calls))
         return name
 
-    def call(self, *names: str, text: str = "", native: str | None = None, made: Sequence[Call] = ()) -> None:
+    def call(self, *names: str, text: str = "", native: str | None = None, made: Sequence[ModelCall] = ()) -> None:
         """The model calls tools; each call has its tool's name for an id."""
         calls = tuple(ToolCall(id=name, name=name, arguments=f'{{"of":"{name}"}}') for name in names)
-        carried = None if native is None else NativeReply(format="wire", json=native)
-        reply = Reply(text=text, stop=StopReason.TOOLS, calls=calls, carried=carried)
-        self.write(write_calls(reply, parent=self.log.head, at=AT, made=made))
+        carried = None if native is None else ProviderReply(format="wire", json=native)
+        reply = ModelReply(text=text, stop=StopReason.TOOL_CALLS, calls=calls, provider_reply=carried)
+        self.write(build_tool_calls_batch(reply, parent=self.log.head, timestamp=AT, model_calls=made))
 
     def give(self, *outputs: tuple[str, str]) -> None:
         """What the tools gave back: names with outputs; one that begins with a mark failed."""
         given = [ToolOutput(call=name, output=text, failed=text.startswith("!")) for name, text in outputs]
-        self.write(write_results(given, parent=self.log.head, at=AT))
+        self.write(build_tool_results_batch(given, parent=self.log.head, timestamp=AT))
 
     def run(self, name: str, output: str, text: str = "") -> None:
         """A whole round with one call."""
@@ -60,7 +63,7 @@ class Scribe:
         self.give((name, output))
 
     def do(self, event: Event) -> None:
-        self.write(write_event(event, at=AT))
+        self.write(build_event_batch(event, timestamp=AT))
 
 
 def say(scribe: Scribe, turns: int = 3) -> list[str]:
@@ -71,18 +74,20 @@ def say(scribe: Scribe, turns: int = 3) -> list[str]:
     return names
 
 
-def texts(log: Log, head: str | None = None) -> list[str]:
-    return [node.text for told in log.path(head) for node in (told.message, told.reply) if node is not None]
+def texts(log: EventLog, head: str | None = None) -> list[str]:
+    return [
+        node.text for record in log.branch_records(head) for node in (record.message, record.reply) if node is not None
+    ]
 
 
 def check(scribe: Scribe) -> None:
     """Every id is the one its message has by what it says, and folding all again gives the same."""
-    log, again = scribe.log, Log(CHAT)
+    log, again = scribe.log, EventLog(CHAT)
     again.extend(scribe.records)
     assert again == log
-    assert again.branches() == log.branches()
+    assert again.branch_heads() == log.branch_heads()
     for name, node in log.nodes.items():
-        assert derive_id(CHAT, node.event) == name == node.id
+        assert derive_message_id(CHAT, node.event) == name == node.id
         assert not node.parent or node.parent in log.nodes
     parents = {node.parent for node in log.nodes.values()}
-    assert set(log.nodes) - parents <= set(log.branches())
+    assert set(log.nodes) - parents <= set(log.branch_heads())

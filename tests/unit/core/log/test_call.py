@@ -1,6 +1,6 @@
 """Calls: the words that stand in every store, and those that people read."""
 
-from lamella.core.log.call import Cause, Movement, Outcome, Trigger, Verdict
+from lamella.core.log.call import CacheOutcome, CacheVerdict, PrefixChange, PrefixChangeCause, PrefixChangeTrigger
 
 WORDS = {
     "first": "first turn: nothing was cached yet",
@@ -16,7 +16,7 @@ WORDS = {
 
 
 def test_the_causes_are_the_words_that_stores_hold() -> None:
-    assert [cause.value for cause in Cause] == [
+    assert [cause.value for cause in PrefixChangeCause] == [
         "first_turn",
         "system_changed",
         "tools_changed",
@@ -34,16 +34,16 @@ def test_the_causes_are_the_words_that_stores_hold() -> None:
 
 
 def test_what_may_move_a_prefix_has_the_words_that_stores_hold() -> None:
-    assert [one.value for one in Trigger] == ["system", "tools", "model", "terms", "drop", "fold", "rules"]
+    assert [one.value for one in PrefixChangeTrigger] == ["system", "tools", "model", "terms", "drop", "fold", "rules"]
 
 
 def test_every_outcome_has_the_word_that_stores_hold_and_its_sentence() -> None:
-    movement = Movement(cause=Cause.ARTIFACT_UPDATED, segment="a.md")
-    told = {outcome.value: Verdict(outcome=outcome, movement=movement) for outcome in Outcome}
+    movement = PrefixChange(cause=PrefixChangeCause.ARTIFACT_UPDATED, segment="a.md")
+    told = {outcome.value: CacheVerdict(outcome=outcome, prefix_change=movement) for outcome in CacheOutcome}
     assert {word: str(verdict) for word, verdict in told.items()} == WORDS
-    assert [word for word, verdict in told.items() if verdict.ours] == ["moved", "unexplained"]
+    assert [word for word, verdict in told.items() if verdict.is_caused_by_lamella] == ["moved", "unexplained"]
 
 
 def test_a_movement_names_its_segment_where_there_is_one() -> None:
-    assert str(Movement(cause=Cause.BRANCH)) == "branch"
-    assert str(Movement(cause=Cause.SYSTEM_CHANGED, segment="memory")) == "system_changed(memory)"
+    assert str(PrefixChange(cause=PrefixChangeCause.BRANCH)) == "branch"
+    assert str(PrefixChange(cause=PrefixChangeCause.SYSTEM_CHANGED, segment="memory")) == "system_changed(memory)"

@@ -4,22 +4,35 @@ import pytest
 from tests.unit.core.log.scribe import AT, CHAT, Scribe, check, say, texts
 from tests.unit.raw import write_raw
 
-from lamella.core.artifacts.make import make_artifact, make_tool_definition
-from lamella.core.artifacts.model import Kind, Source
-from lamella.core.log.branch import path_hashes, read_calls, read_turns
-from lamella.core.log.call import Call, Cause, Movement, Outcome, Verdict
-from lamella.core.log.events.changes import DeleteEvent, ForkEvent, RenameEvent, SettingsEvent, SwitchEvent
-from lamella.core.log.events.codec import write_erasure, write_message, write_reply
+from lamella.core.artifacts.kinds import make_artifact, make_tool_definition
+from lamella.core.artifacts.model import ArtifactKind, ArtifactSource
+from lamella.core.log.branch import branch_content_hashes, read_model_calls, read_turns
+from lamella.core.log.call import CacheOutcome, CacheVerdict, ModelCall, PrefixChange, PrefixChangeCause
+from lamella.core.log.events.codec import build_erasure_batch, build_question_batch, build_reply_batch
 from lamella.core.log.events.compaction import CompactionEvent, UndoEvent
-from lamella.core.log.events.message import NOTHING_SET, TurnSetup
-from lamella.core.log.ids import Voice, message_id, turn_id
-from lamella.core.log.log import Log
-from lamella.core.log.nodes import name_messages
-from lamella.core.log.records import EventKind, Record
-from lamella.core.log.terms import Rewrite, Terms
-from lamella.core.log.turn import SystemParts, Turn
-from lamella.core.messages.usage import Usage
-from lamella.errors import StoreDamagedError
+from lamella.core.log.events.kinds import (
+    DeleteEvent,
+    EventKind,
+    EventRecord,
+    ForkEvent,
+    RenameEvent,
+    SettingsEvent,
+    SwitchEvent,
+)
+from lamella.core.log.events.message import NO_OVERRIDES, TurnOverrides
+from lamella.core.log.log import EventLog
+from lamella.core.log.turn import (
+    HistoryRewrite,
+    MessageAuthor,
+    SystemParts,
+    Turn,
+    TurnSettings,
+    message_id,
+    question_id,
+)
+from lamella.core.log.turn_records import message_ids
+from lamella.core.messages import Usage
+from lamella.errors import StoreCorruptedError
 
 
 @pytest.fixture
@@ -30,22 +43,22 @@ def scribe() -> Scribe:
 def test_what_was_said_is_one_branch(scribe: Scribe) -> None:
     names = say(scribe)
     assert texts(scribe.log) == ["q1", "a1", "q2", "a2", "q3", "a3"]
-    assert scribe.log.branches() == (names[-1],)
+    assert scribe.log.branch_heads() == (names[-1],)
     assert (scribe.log.version, scribe.log.created) == (6, AT)
     check(scribe)
 
 
 def test_a_log_without_events_has_no_branches() -> None:
-    assert Log(CHAT).branches() == ()
-    assert Log(CHAT).path() == []
+    assert EventLog(CHAT).branch_heads() == ()
+    assert EventLog(CHAT).branch_records() == []
 
 
 def test_the_id_of_a_message_covers_what_is_attached_to_it(scribe: Scribe) -> None:
-    note = make_artifact(Kind.NOTE, text="A", source=Source(path="a.md"))
+    note = make_artifact(ArtifactKind.NOTE, text="A", source=ArtifactSource(path="a.md"))
     name = scribe.ask("q", attached=(note,))
-    assert name != turn_id(CHAT, "", Turn(text="q"))
-    assert path_hashes(scribe.log.path()) == (note.hash,)
-    (past,) = read_turns(scribe.log.path(), {note.hash: b"A"}, usual=Terms())
+    assert name != question_id(CHAT, "", Turn(text="q"))
+    assert branch_content_hashes(scribe.log.branch_records()) == (note.hash,)
+    (past,) = read_turns(scribe.log.branch_records(), {note.hash: b"A"}, defaults=TurnSettings())
     assert (past.id, past.attached, past.reply) == (name, (note,), None)
     check(scribe)
 
@@ -66,8 +79,8 @@ def test_deleting_a_message_makes_a_branch_without_it(scribe: Scribe, at: int, l
     scribe.do(DeleteEvent(target=names[at]))
     assert texts(scribe.log) == left
     assert texts(scribe.log, names[-1]) == ["q1", "a1", "q2", "a2", "q3", "a3"]
-    assert scribe.log.rewritten is Rewrite.HISTORY_EDITED
-    assert scribe.log.branches() == (names[-1], scribe.log.head)
+    assert scribe.log.history_rewrite is HistoryRewrite.HISTORY_EDITED
+    assert scribe.log.branch_heads() == (names[-1], scribe.log.head)
     check(scribe)
 
 
@@ -76,26 +89,26 @@ def test_a_branch_without_a_message_goes_on_where_the_same_was_deleted_before(sc
     scribe.do(DeleteEvent(target=names[0]))
     shorter = scribe.log.head
     scribe.do(SwitchEvent(head=names[-1]))
-    assert scribe.log.branches() == (shorter, names[-1])
+    assert scribe.log.branch_heads() == (shorter, names[-1])
     more = [scribe.ask("q3"), scribe.reply("a3")]
     scribe.do(DeleteEvent(target=names[0]))
     assert texts(scribe.log) == ["q2", "a2", "q3", "a3"]
-    assert scribe.log.branches() == (more[-1], scribe.log.head), "the shorter one ends nowhere now"
+    assert scribe.log.branch_heads() == (more[-1], scribe.log.head), "the shorter one ends nowhere now"
     check(scribe)
 
 
 def test_what_stands_before_a_deleted_message_keeps_its_ids(scribe: Scribe) -> None:
     names = say(scribe)
     scribe.do(DeleteEvent(target=names[2]))
-    told = scribe.log.path()
-    assert [told[0].message.id, told[0].reply.id if told[0].reply else ""] == names[:2]
-    assert told[1].message.id not in names
+    records = scribe.log.branch_records()
+    assert [records[0].message.id, records[0].reply.id if records[0].reply else ""] == names[:2]
+    assert records[1].message.id not in names
 
 
 def test_deleting_everything_leaves_an_empty_branch_and_the_old_one(scribe: Scribe) -> None:
     names = say(scribe, 1)
     scribe.do(DeleteEvent(target=names[0]))
-    assert (scribe.log.head, texts(scribe.log), scribe.log.branches()) == ("", [], (names[1],))
+    assert (scribe.log.head, texts(scribe.log), scribe.log.branch_heads()) == ("", [], (names[1],))
     scribe.ask("anew")
     assert texts(scribe.log) == ["anew"]
     check(scribe)
@@ -105,9 +118,9 @@ def test_editing_makes_a_branch_where_the_edited_message_stood(scribe: Scribe) -
     names = say(scribe)
     edited = scribe.ask("q2, better", edits=names[2])
     assert texts(scribe.log) == ["q1", "a1", "q2, better"]
-    assert scribe.log.branches() == (names[-1], edited)
-    assert scribe.log.rewritten is None
-    assert scribe.log.last_asked == edited
+    assert scribe.log.branch_heads() == (names[-1], edited)
+    assert scribe.log.history_rewrite is None
+    assert scribe.log.last_question == edited
     check(scribe)
 
 
@@ -115,18 +128,18 @@ def test_editing_to_the_same_text_names_the_same_message_and_loses_no_answer(scr
     names = say(scribe, 1)
     assert scribe.ask("q1", edits=names[0]) == names[0]
     assert scribe.log.head == names[0]
-    assert set(scribe.log.branches()) == {names[0], names[1]}
+    assert set(scribe.log.branch_heads()) == {names[0], names[1]}
     assert scribe.reply("a1") == names[1]
-    assert scribe.log.branches() == (names[1],)
+    assert scribe.log.branch_heads() == (names[1],)
     check(scribe)
 
 
 def test_a_question_answered_again_has_both_answers(scribe: Scribe) -> None:
     names = say(scribe, 2)
     scribe.do(SwitchEvent(head=names[2]))
-    assert scribe.log.rewritten is None
+    assert scribe.log.history_rewrite is None
     other = scribe.reply("a2, better")
-    assert scribe.log.branches() == (names[3], other)
+    assert scribe.log.branch_heads() == (names[3], other)
     assert texts(scribe.log, names[3])[-1] == "a2"
     assert texts(scribe.log)[-1] == "a2, better"
     check(scribe)
@@ -139,7 +152,7 @@ def test_going_on_from_any_message_leaves_the_branch_readable(scribe: Scribe, at
     assert texts(scribe.log) == ["q1", "a1", "q2", "a2", "q3", "a3"][: at + 1]
     assert texts(scribe.log, names[-1]) == ["q1", "a1", "q2", "a2", "q3", "a3"]
     # Going back to the question just answered asks it again; nothing before it is another.
-    assert scribe.log.rewritten is (None if at == 4 else Rewrite.BRANCH)
+    assert scribe.log.history_rewrite is (None if at == 4 else HistoryRewrite.BRANCH)
     check(scribe)
 
 
@@ -147,7 +160,7 @@ def test_a_branch_left_before_anything_was_said_on_it_is_none(scribe: Scribe) ->
     names = say(scribe)
     scribe.do(ForkEvent(head=names[1]))
     scribe.do(SwitchEvent(head=names[-1]))
-    assert scribe.log.branches() == (names[-1],)
+    assert scribe.log.branch_heads() == (names[-1],)
     check(scribe)
 
 
@@ -155,7 +168,7 @@ def test_going_from_one_message_to_another_of_the_same_branch_makes_none(scribe:
     names = say(scribe)
     for at in (2, 0, 3, 1):
         scribe.do(ForkEvent(head=names[at]))
-    assert scribe.log.branches() == (names[-1], names[1])
+    assert scribe.log.branch_heads() == (names[-1], names[1])
     check(scribe)
 
 
@@ -164,8 +177,8 @@ def test_switching_there_and_back_changes_nothing_that_was_said(scribe: Scribe) 
     scribe.do(ForkEvent(head=names[1]))
     other = scribe.ask("elsewhere")
     scribe.do(SwitchEvent(head=names[-1]))
-    assert (scribe.log.head, scribe.log.rewritten) == (names[-1], Rewrite.BRANCH)
-    assert set(scribe.log.branches()) == {names[-1], other}
+    assert (scribe.log.head, scribe.log.history_rewrite) == (names[-1], HistoryRewrite.BRANCH)
+    assert set(scribe.log.branch_heads()) == {names[-1], other}
     scribe.do(SwitchEvent(head=other))
     assert texts(scribe.log) == ["q1", "a1", "elsewhere"]
     check(scribe)
@@ -175,9 +188,9 @@ def test_a_message_asked_clears_what_was_rewritten_before_it(scribe: Scribe) -> 
     names = say(scribe)
     scribe.do(ForkEvent(head=names[1]))
     scribe.ask("elsewhere")
-    assert scribe.log.rewritten is None
-    scribe.write(write_erasure("a.md", [], at=AT))
-    assert scribe.log.rewritten is Rewrite.HISTORY_EDITED
+    assert scribe.log.history_rewrite is None
+    scribe.write(build_erasure_batch("a.md", [], timestamp=AT))
+    assert scribe.log.history_rewrite is HistoryRewrite.HISTORY_EDITED
 
 
 def test_titles_and_settings_are_those_given_last(scribe: Scribe) -> None:
@@ -192,7 +205,7 @@ def test_events_that_say_nothing_change_no_branch(scribe: Scribe) -> None:
     names = say(scribe)
     for kind in (EventKind.ATTACHMENT, EventKind.FOLD, EventKind.STAGE):
         scribe.write(write_raw(kind, AT, number=3))
-    assert scribe.log.branches() == (names[-1],)
+    assert scribe.log.branch_heads() == (names[-1],)
     assert scribe.log.version == 9
 
 
@@ -205,9 +218,9 @@ def test_what_a_deleted_question_had_set_goes_over_to_the_next(scribe: Scribe) -
     scribe.reply("a1")
     scribe.ask("q2", model="m2")
     scribe.do(DeleteEvent(target=first))
-    (past,) = read_turns(scribe.log.path(), {}, usual=Terms())
+    (past,) = read_turns(scribe.log.branch_records(), {}, defaults=TurnSettings())
     assert (past.system, past.tools, past.model) == (SYSTEM, TOOLS, "m2")
-    assert scribe.log.left == NOTHING_SET
+    assert scribe.log.overrides == NO_OVERRIDES
     check(scribe)
 
 
@@ -218,28 +231,28 @@ def test_what_the_last_question_had_set_is_kept_for_the_next(scribe: Scribe) -> 
     last = scribe.ask("q3", model="m3", tools=())
     scribe.do(DeleteEvent(target=last))
     scribe.do(DeleteEvent(target=third))
-    assert scribe.log.left == TurnSetup(model="m3", tools=())
+    assert scribe.log.overrides == TurnOverrides(model="m3", tools=())
     scribe.ask("q4")
-    assert scribe.log.left == NOTHING_SET
+    assert scribe.log.overrides == NO_OVERRIDES
 
 
 def test_what_a_deleted_question_had_set_stays_with_its_branch(scribe: Scribe) -> None:
     names = say(scribe, 1)
     scribe.do(DeleteEvent(target=scribe.ask("q2", model="m2")))
     scribe.do(ForkEvent(head=names[0]))
-    assert scribe.log.left == TurnSetup(model="m2"), "asking the question again is no other branch"
+    assert scribe.log.overrides == TurnOverrides(model="m2"), "asking the question again is no other branch"
     scribe.do(SwitchEvent(head=names[1]))
-    assert scribe.log.left == NOTHING_SET
+    assert scribe.log.overrides == NO_OVERRIDES
 
 
 def test_a_model_is_chosen_by_settings_until_a_turn_is_asked_under_it(scribe: Scribe) -> None:
     scribe.do(SettingsEvent(values={"layout": "library"}))
-    assert not scribe.log.chose_model
+    assert not scribe.log.is_model_chosen
     scribe.do(SettingsEvent(values={"model": "m"}))
     scribe.do(SettingsEvent(values={"layout": "in_place"}))
-    assert scribe.log.chose_model
+    assert scribe.log.is_model_chosen
     scribe.ask("q1")
-    assert not scribe.log.chose_model
+    assert not scribe.log.is_model_chosen
 
 
 def test_an_undo_voids_the_compaction_that_it_names_and_those_after_it(scribe: Scribe) -> None:
@@ -248,11 +261,14 @@ def test_an_undo_voids_the_compaction_that_it_names_and_those_after_it(scribe: S
         scribe.do(
             CompactionEvent(id=receipt, parent=names[-1], steps=(), skipped=(), tokens=(2, 1), target=1, automatic=True)
         )
-    assert [event.id for event in scribe.log.committed(scribe.log.path()).since] == ["r1", "r2"]
+    assert [event.id for event in scribe.log.active_compactions(scribe.log.branch_records()).after_last_message] == [
+        "r1",
+        "r2",
+    ]
     scribe.ask("under both")
     scribe.do(UndoEvent(receipt="r1"))
-    assert scribe.log.committed(scribe.log.path()).events == ()
-    assert scribe.log.moves_by_undo()
+    assert scribe.log.active_compactions(scribe.log.branch_records()).events == ()
+    assert scribe.log.undo_changes_next_prefix()
     check(scribe)
 
 
@@ -266,27 +282,27 @@ def test_a_question_after_an_undo_is_known_to_have_moved_where_something_was_sen
     scribe.reply("yes")
     scribe.do(UndoEvent(receipt="r"))
     after = scribe.ask("after it")
-    assert scribe.log.moved_by_undo(after)
-    assert not any(map(scribe.log.moved_by_undo, (names[0], under)))
+    assert scribe.log.undo_changed_prefix(after)
+    assert not any(map(scribe.log.undo_changed_prefix, (names[0], under)))
     scribe.reply("no")
-    assert not scribe.log.moved_by_undo(scribe.ask("later"))
+    assert not scribe.log.undo_changed_prefix(scribe.ask("later"))
 
 
 def test_what_was_undone_before_anything_was_sent_moved_nothing(scribe: Scribe) -> None:
     scribe.do(RenameEvent(title="Plans"))
     scribe.do(CompactionEvent(id="r", parent="", steps=(), skipped=(), tokens=(2, 1), target=1, automatic=True))
     scribe.do(UndoEvent(receipt="r"))
-    assert not scribe.log.moved_by_undo(scribe.ask("q"))
+    assert not scribe.log.undo_changed_prefix(scribe.ask("q"))
 
 
 def test_what_a_question_had_when_it_was_asked_before_is_erased_with_it(scribe: Scribe) -> None:
-    note = make_artifact(Kind.NOTE, text="A", source=Source(path="a.md"))
+    note = make_artifact(ArtifactKind.NOTE, text="A", source=ArtifactSource(path="a.md"))
     system = SystemParts(instructions="Use A.", inlined=(note,), typed_instructions="Use {[[a]]}.")
     question = scribe.ask("q", system=system)
     scribe.reply("a1")
     assert scribe.ask("q", edits=question, model="other") == question
     scribe.reply("a2")
-    scribe.write(write_erasure("a.md", [note.hash], at=AT))
+    scribe.write(build_erasure_batch("a.md", [note.hash], timestamp=AT))
     assert scribe.log.nodes[question].erased == (note.hash,)
 
 
@@ -308,15 +324,15 @@ def test_each_answer_keeps_the_question_as_it_was_asked_for_it(scribe: Scribe) -
     second = scribe.reply("a2")
     for head, model in ((first, "one"), (question, "one"), (second, "other"), (question, "other"), (first, "one")):
         scribe.do(SwitchEvent(head=head))
-        assert read_turns(scribe.log.path(), {}, usual=Terms())[0].model == model
+        assert read_turns(scribe.log.branch_records(), {}, defaults=TurnSettings())[0].model == model
         check(scribe)
 
 
 def test_an_answer_that_comes_late_ends_a_branch_of_its_own(scribe: Scribe) -> None:
     names = say(scribe, 2)
-    late = message_id(CHAT, parent=names[0], role=Voice.REPLY, text="late")
-    scribe.write(write_reply("late", message_id=late, parent=names[0], at=AT, aside=True))
-    assert (scribe.log.head, scribe.log.branches()) == (names[-1], (late, names[-1]))
+    late = message_id(CHAT, parent=names[0], role=MessageAuthor.REPLY, text="late")
+    scribe.write(build_reply_batch("late", message_id=late, parent=names[0], timestamp=AT, on_own_branch=True))
+    assert (scribe.log.head, scribe.log.branch_heads()) == (names[-1], (late, names[-1]))
     assert texts(scribe.log, late) == ["q1", "late"]
     check(scribe)
 
@@ -324,72 +340,79 @@ def test_an_answer_that_comes_late_ends_a_branch_of_its_own(scribe: Scribe) -> N
 def test_a_question_that_waits_and_is_asked_on_with_what_was_found_ends_no_branch(scribe: Scribe) -> None:
     names = say(scribe, 1)
     scribe.ask("q2")
-    turn = Turn(text="q2", typed="q2", attached=(make_artifact(Kind.NOTE, text="A", source=Source(path="a.md")),))
-    more = turn_id(CHAT, names[-1], turn)
-    scribe.write(write_message(turn, message_id=more, parent=names[-1], at=AT))
-    assert scribe.log.branches() == (more,)
+    turn = Turn(
+        text="q2",
+        typed="q2",
+        attached=(make_artifact(ArtifactKind.NOTE, text="A", source=ArtifactSource(path="a.md")),),
+    )
+    more = question_id(CHAT, names[-1], turn)
+    scribe.write(build_question_batch(turn, message_id=more, parent=names[-1], timestamp=AT))
+    assert scribe.log.branch_heads() == (more,)
 
 
 def test_undoing_what_nothing_was_sent_under_moves_nothing(scribe: Scribe) -> None:
     names = say(scribe, 2)
     scribe.do(CompactionEvent(id="r", parent=names[-1], steps=(), skipped=(), tokens=(2, 1), target=1, automatic=True))
     scribe.do(UndoEvent(receipt="r"))
-    assert scribe.log.undone
-    assert not scribe.log.moves_by_undo()
+    assert scribe.log.undone_since_last_question
+    assert not scribe.log.undo_changes_next_prefix()
     check(scribe)
 
 
 def test_what_was_sent_last_is_what_was_asked_sent_on_or_made_smaller_to_be_sent_again(scribe: Scribe) -> None:
     names = say(scribe, 2)
     assert scribe.log.last_sent == (names[2], 2)
-    assert name_messages(scribe.log.told_last()) == (*names,)
+    assert message_ids(scribe.log.records_at_last_request()) == (*names,)
     scribe.do(SwitchEvent(head=names[0]))
-    assert name_messages(scribe.log.told_last()) == (*names[:3],), "no event says that it was sent again"
+    assert message_ids(scribe.log.records_at_last_request()) == (*names[:3],), "no event says that it was sent again"
     smaller = CompactionEvent(
         id="r", parent="", before=names[0], steps=(), skipped=(), tokens=(2, 1), target=1, automatic=True
     )
     scribe.do(smaller)
     assert scribe.log.last_sent == (names[0], 5)
-    told = scribe.log.told_last()
-    assert name_messages(told) == (names[0],)
-    assert [event.id for event in scribe.log.committed(told, until=5).events] == ["r"]
-    assert scribe.log.committed(told, until=4).events == ()
+    records = scribe.log.records_at_last_request()
+    assert message_ids(records) == (names[0],)
+    assert [event.id for event in scribe.log.active_compactions(records, as_of_event=5).events] == ["r"]
+    assert scribe.log.active_compactions(records, as_of_event=4).events == ()
     other = scribe.reply("a1, better")
-    assert name_messages(scribe.log.told_last()) == (names[0], other)
+    assert message_ids(scribe.log.records_at_last_request()) == (names[0], other)
     scribe.do(SwitchEvent(head=names[1]))
-    assert name_messages(scribe.log.told_last()) == (names[0],), "that answer is an older one"
+    assert message_ids(scribe.log.records_at_last_request()) == (names[0],), "that answer is an older one"
 
 
 def test_what_was_said_is_every_message_and_the_empty_answer_to_every_question(scribe: Scribe) -> None:
     names = say(scribe, 1)
     left = scribe.ask("q2")
-    empty = (message_id(CHAT, parent=name, role=Voice.REPLY, text="") for name in (names[0], left))
-    assert scribe.log.said() == {*names, left, *empty}
+    empty = (message_id(CHAT, parent=name, role=MessageAuthor.REPLY, text="") for name in (names[0], left))
+    assert scribe.log.message_ids() == {*names, left, *empty}
 
 
 def test_a_message_that_says_two_things_is_damage(scribe: Scribe) -> None:
     name = scribe.ask("q1")
-    with pytest.raises(StoreDamagedError, match=f"Event 2 of chat .* message {name} is there already"):
+    with pytest.raises(StoreCorruptedError, match=f"Event 2 of chat .* message {name} is there already"):
         scribe.log.extend(write_raw(EventKind.MESSAGE, AT, id=name, parent="", text="something else").records)
-    with pytest.raises(StoreDamagedError, match="is there already"):
+    with pytest.raises(StoreCorruptedError, match="is there already"):
         scribe.log.extend(write_raw(EventKind.MESSAGE, AT, id=name, parent=name, text="q1").records)
     assert texts(scribe.log) == ["q1"]
 
 
 def test_a_reply_to_a_reply_is_damage(scribe: Scribe) -> None:
     say(scribe, 1)
-    with pytest.raises(StoreDamagedError, match="answers no message"):
+    with pytest.raises(StoreCorruptedError, match="answers no message"):
         scribe.reply("again")
 
 
 def test_the_same_answer_given_twice_keeps_the_calls_of_both(scribe: Scribe) -> None:
     question = scribe.ask("one")
-    for outcome in (Outcome.FIRST, Outcome.HIT):
-        verdict = Verdict(outcome=outcome, movement=Movement(cause=Cause.NONE))
-        scribe.reply("same", [Call(model=None, verdict=verdict, usage=Usage())])
+    for outcome in (CacheOutcome.FIRST, CacheOutcome.HIT):
+        verdict = CacheVerdict(outcome=outcome, prefix_change=PrefixChange(cause=PrefixChangeCause.NONE))
+        scribe.reply("same", [ModelCall(model=None, verdict=verdict, usage=Usage())])
         scribe.do(SwitchEvent(head=question))
     scribe.reply("same")
-    assert [call.verdict.outcome for call in read_calls(scribe.log.path()[0])] == [Outcome.FIRST, Outcome.HIT]
+    assert [call.verdict.outcome for call in read_model_calls(scribe.log.branch_records()[0])] == [
+        CacheOutcome.FIRST,
+        CacheOutcome.HIT,
+    ]
     check(scribe)
 
 
@@ -408,10 +431,10 @@ def test_the_same_answer_given_twice_keeps_the_calls_of_both(scribe: Scribe) -> 
     ],
 )
 def test_an_event_that_cannot_be_read_is_named_by_its_number(kind: EventKind, body: str) -> None:
-    log = Log(CHAT)
+    log = EventLog(CHAT)
     log.extend(write_raw(EventKind.RENAME, AT, title="good").records)
-    with pytest.raises(StoreDamagedError, match="Event 2 of chat cannot be read") as caught:
-        log.extend([Record(kind=kind, at=AT, body=body)])
+    with pytest.raises(StoreCorruptedError, match="Event 2 of chat cannot be read") as caught:
+        log.extend([EventRecord(kind=kind, at=AT, body=body)])
     assert "`engine.verify()`" in caught.value.hint
     assert log.version == 1
     assert log.nodes == {}

@@ -2,28 +2,29 @@
 
 import pytest
 
-from lamella.core.messages.delta import (
+from lamella.core.messages import (
+    UNKNOWN_USAGE,
+    CacheDiagnosis,
     Delta,
-    Diagnosis,
-    NativeReply,
+    ModelReply,
+    ProviderReply,
     ReasoningDelta,
-    Reply,
-    Stop,
+    StopDelta,
     StopReason,
     TextDelta,
     ToolCall,
-    fold_deltas,
+    Usage,
     join_text,
+    reply_from_deltas,
 )
-from lamella.core.messages.usage import UNKNOWN_USAGE, Usage
 
 CALL = ToolCall(id="c", name="search", arguments="{}")
 
 
 def test_deltas_add_up_to_a_reply() -> None:
     usage = Usage(plain=3, read=1)
-    diagnosis, carried = Diagnosis(verdict="missed"), NativeReply(format="f", json="{}")
-    stop = Stop(reason=StopReason.TOOLS, id="m", diagnosis=diagnosis, carried=carried)
+    diagnosis, carried = CacheDiagnosis(verdict="missed"), ProviderReply(format="f", json="{}")
+    stop = StopDelta(reason=StopReason.TOOL_CALLS, id="m", diagnosis=diagnosis, provider_reply=carried)
     deltas: list[Delta] = [
         ReasoningDelta(text="Hm"),
         TextDelta(text="a"),
@@ -33,36 +34,36 @@ def test_deltas_add_up_to_a_reply() -> None:
         usage,
         stop,
     ]
-    assert fold_deltas(deltas) == Reply(
+    assert reply_from_deltas(deltas) == ModelReply(
         text="ab",
         reasoning="Hm",
         calls=(CALL,),
         usage=usage,
-        stop=StopReason.TOOLS,
+        stop=StopReason.TOOL_CALLS,
         id="m",
         diagnosis=diagnosis,
-        carried=carried,
+        provider_reply=carried,
     )
 
 
 def test_without_an_end_there_is_no_reply() -> None:
-    assert fold_deltas([TextDelta(text="a")]) is None
-    assert fold_deltas([]) is None
+    assert reply_from_deltas([TextDelta(text="a")]) is None
+    assert reply_from_deltas([]) is None
 
 
 def test_a_reply_without_usage_has_unknown_usage() -> None:
-    reply = fold_deltas([Stop(reason=StopReason.END)])
+    reply = reply_from_deltas([StopDelta(reason=StopReason.END)])
     assert reply is not None
     assert reply.usage is UNKNOWN_USAGE
 
 
 def test_a_reply_says_nothing_of_what_is_not_known_of_it() -> None:
-    reply = Reply(text="a", stop=StopReason.END)
+    reply = ModelReply(text="a", stop=StopReason.END)
     assert (reply.reasoning, reply.calls, reply.usage) == ("", (), UNKNOWN_USAGE)
-    assert (reply.id, reply.diagnosis, reply.carried) == (None, None, None)
-    stop = Stop(reason=StopReason.END)
-    assert (stop.id, stop.diagnosis, stop.carried) == (None, None, None)
-    assert Diagnosis(verdict="missed") == Diagnosis(verdict="missed", reason=None, missed=None)
+    assert (reply.id, reply.diagnosis, reply.provider_reply) == (None, None, None)
+    stop = StopDelta(reason=StopReason.END)
+    assert (stop.id, stop.diagnosis, stop.provider_reply) == (None, None, None)
+    assert CacheDiagnosis(verdict="missed") == CacheDiagnosis(verdict="missed", reason=None, missed=None)
 
 
 def test_why_an_answer_ended_is_stored_under_names_that_do_not_change() -> None:
@@ -71,7 +72,7 @@ def test_why_an_answer_ended_is_stored_under_names_that_do_not_change() -> None:
 
 
 def test_a_reply_carried_in_its_own_form_is_not_printed() -> None:
-    assert "secret" not in repr(NativeReply(format="f", json="secret"))
+    assert "secret" not in repr(ProviderReply(format="f", json="secret"))
 
 
 @pytest.mark.parametrize(
@@ -91,6 +92,6 @@ def test_halves_of_a_character_that_came_apart_are_whole_again_and_a_lone_half_i
     parts: list[str], text: str
 ) -> None:
     assert join_text(parts) == text
-    reply = fold_deltas([*(TextDelta(text=part) for part in parts), Stop(reason=StopReason.END)])
+    reply = reply_from_deltas([*(TextDelta(text=part) for part in parts), StopDelta(reason=StopReason.END)])
     assert reply is not None
     assert reply.text == text

@@ -1,9 +1,9 @@
 """The lines that tell the parts of a request from one another are part of its bytes: stored talk was sent with them."""
 
-from lamella.core.messages.headings import LIBRARY_HEADING, PROJECT_OPENING, QUERY_LABEL
+from lamella.core.messages import LIBRARY_HEADING, PROJECT_INTRO, QUERY_LABEL
 
 
 def test_headings_and_labels_stay_as_they_were_sent() -> None:
     assert LIBRARY_HEADING == "## Context Library\n\n"
-    assert PROJECT_OPENING == "The user works on the project "
+    assert PROJECT_INTRO == "The user works on the project "
     assert QUERY_LABEL == "[User query]:\n"

@@ -7,12 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.steady import steady
 
-from lamella.core.artifacts.make import make_image_value
-from lamella.core.messages.delta import ToolCall
-from lamella.core.messages.model import Message, Role, count_shared
+from lamella.core.artifacts.kinds import make_image_data
+from lamella.core.messages import Message, Role, ToolCall, count_common_prefix
 from lamella.core.values import replace
 
-PICTURE = make_image_value(b"bytes", media_type="image/png", width=1, height=1)
+PICTURE = make_image_data(b"bytes", media_type="image/png", width=1, height=1)
 
 
 def test_a_message_of_text_has_a_string_as_content() -> None:
@@ -33,10 +32,10 @@ def test_a_message_with_pictures_has_parts_text_first() -> None:
 
 def test_messages_are_the_same_by_their_bytes_not_by_their_pieces() -> None:
     one = Message(role=Role.USER, pieces=("ab", "c"))
-    assert one.extends_to(Message(role=Role.USER, pieces=("a", "bc")))
-    assert not one.extends_to(Message(role=Role.USER, pieces=("abd",)))
-    assert not one.extends_to(Message(role=Role.ASSISTANT, pieces=("abc",)))
-    assert not one.extends_to(Message(role=Role.USER, pieces=("abc",), images=(PICTURE,)))
+    assert one.has_same_content(Message(role=Role.USER, pieces=("a", "bc")))
+    assert not one.has_same_content(Message(role=Role.USER, pieces=("abd",)))
+    assert not one.has_same_content(Message(role=Role.ASSISTANT, pieces=("abc",)))
+    assert not one.has_same_content(Message(role=Role.USER, pieces=("abc",), images=(PICTURE,)))
 
 
 def test_who_speaks_has_the_names_that_every_provider_knows() -> None:
@@ -45,8 +44,8 @@ def test_who_speaks_has_the_names_that_every_provider_knows() -> None:
 
 def test_a_message_is_nothing_but_its_text_until_more_is_said_of_it() -> None:
     message = Message(role=Role.USER, pieces=("a",))
-    assert (message.images, message.tokens, message.weights, message.calls) == ((), 0, (), ())
-    assert (message.carried, message.call, message.failed) == (None, None, False)
+    assert (message.images, message.tokens, message.piece_token_counts, message.calls) == ((), 0, (), ())
+    assert (message.provider_reply, message.call_id, message.failed) == (None, None, False)
 
 
 def test_a_message_that_calls_tools_has_each_call_by_id_name_and_arguments() -> None:
@@ -60,7 +59,7 @@ def test_a_message_that_calls_tools_has_each_call_by_id_name_and_arguments() -> 
 
 
 def test_what_came_back_names_its_call_and_says_only_of_a_failure_that_it_failed() -> None:
-    message = Message(role=Role.TOOL, pieces=("found",), call="c1")
+    message = Message(role=Role.TOOL, pieces=("found",), call_id="c1")
     assert message.to_dict() == {"role": "tool", "call": "c1", "content": "found"}
     assert replace(message, failed=True).to_dict() == {"role": "tool", "call": "c1", "content": "found", "failed": True}
 
@@ -68,16 +67,16 @@ def test_what_came_back_names_its_call_and_says_only_of_a_failure_that_it_failed
 def test_messages_differ_by_their_calls_and_by_what_became_of_them() -> None:
     call = ToolCall(id="c1", name="search", arguments="{}")
     asking = Message(role=Role.ASSISTANT, pieces=("a",), calls=(call,))
-    back = Message(role=Role.TOOL, pieces=("a",), call="c1")
-    assert asking.extends_to(replace(asking, tokens=9))
-    assert not asking.extends_to(replace(asking, calls=()))
-    assert back.extends_to(replace(back, tokens=9))
-    assert not back.extends_to(replace(back, call="c2"))
-    assert not back.extends_to(replace(back, failed=True))
+    back = Message(role=Role.TOOL, pieces=("a",), call_id="c1")
+    assert asking.has_same_content(replace(asking, tokens=9))
+    assert not asking.has_same_content(replace(asking, calls=()))
+    assert back.has_same_content(replace(back, tokens=9))
+    assert not back.has_same_content(replace(back, call_id="c2"))
+    assert not back.has_same_content(replace(back, failed=True))
 
 
 def test_the_text_of_a_message_is_not_printed() -> None:
-    shown = repr(Message(role=Role.USER, pieces=("secret",), weights=(77,), tokens=3))
+    shown = repr(Message(role=Role.USER, pieces=("secret",), piece_token_counts=(77,), tokens=3))
     assert "secret" not in shown
     assert "77" not in shown
     assert "tokens=3" in shown
@@ -87,8 +86,8 @@ def test_the_text_of_a_message_is_not_printed() -> None:
 @given(st.lists(st.integers(0, 1), max_size=12), st.lists(st.integers(0, 1), max_size=12))
 def test_what_two_lists_share_is_counted_up_to_the_first_difference(before: list[int], now: list[int]) -> None:
     alike = takewhile(lambda pair: pair[0] == pair[1], zip(before, now, strict=False))
-    assert count_shared(before, now) == len(list(alike))
+    assert count_common_prefix(before, now) == len(list(alike))
 
 
 def test_a_list_shares_all_of_what_it_continues() -> None:
-    assert [count_shared(list(range(size)), list(range(9))) for size in range(10)] == list(range(10))
+    assert [count_common_prefix(list(range(size)), list(range(9))) for size in range(10)] == list(range(10))

@@ -2,10 +2,18 @@
 
 import pytest
 
-from lamella.core.messages.delta import NativeReply, ToolCall
-from lamella.core.messages.model import Message, Role
-from lamella.core.messages.request import Request, Seams
-from lamella.core.messages.rounds import ToolOutput, ToolRound, read_arguments, round_messages
+from lamella.core.messages import (
+    CacheBoundaries,
+    Message,
+    ModelRequest,
+    ProviderReply,
+    Role,
+    ToolCall,
+    ToolOutput,
+    ToolRound,
+    parse_arguments,
+    round_messages,
+)
 from lamella.core.values import replace
 
 CALLS = (ToolCall(id="a", name="search", arguments="{}"), ToolCall(id="b", name="read", arguments="{}"))
@@ -13,36 +21,44 @@ ROUND = ToolRound(
     text="Let me look.",
     calls=CALLS,
     outputs=(ToolOutput(call="a", output="Two notes."), ToolOutput(call="b", output="", failed=True)),
-    carried=NativeReply(format="mine", json="[]"),
+    provider_reply=ProviderReply(format="mine", json="[]"),
 )
 
 
 def test_a_round_is_the_calls_and_one_message_per_output() -> None:
     said, first, second = round_messages(ROUND)
-    assert (said.role, said.text, said.calls, said.carried) == (Role.ASSISTANT, "Let me look.", CALLS, ROUND.carried)
-    assert (first.role, first.call, first.text, first.failed) == (Role.TOOL, "a", "Two notes.", False)
-    assert (second.role, second.call, second.text, second.failed) == (Role.TOOL, "b", "", True)
+    assert (said.role, said.text, said.calls, said.provider_reply) == (
+        Role.ASSISTANT,
+        "Let me look.",
+        CALLS,
+        ROUND.provider_reply,
+    )
+    assert (first.role, first.call_id, first.text, first.failed) == (Role.TOOL, "a", "Two notes.", False)
+    assert (second.role, second.call_id, second.text, second.failed) == (Role.TOOL, "b", "", True)
     assert {message.tokens for message in (said, first, second)} == {0}
 
 
 def test_equal_rounds_are_equal_messages_and_other_words_of_the_provider_are_not() -> None:
     said = round_messages(ROUND)[0]
-    assert said.extends_to(round_messages(ROUND)[0])
-    other = replace(ROUND, carried=NativeReply(format="mine", json="[1]"))
-    assert not said.extends_to(round_messages(other)[0])
+    assert said.has_same_content(round_messages(ROUND)[0])
+    other = replace(ROUND, provider_reply=ProviderReply(format="mine", json="[1]"))
+    assert not said.has_same_content(round_messages(other)[0])
 
 
 def test_what_a_provider_wrote_is_not_shown() -> None:
-    assert repr(NativeReply(format="mine", json="secret")) == "NativeReply(format='mine')"
+    assert repr(ProviderReply(format="mine", json="secret")) == "ProviderReply(format='mine')"
 
 
 def test_while_tools_are_answered_the_next_request_begins_with_all_of_this_one() -> None:
     asked = Message(role=Role.USER, pieces=("When?",))
-    request = Request(model="m", messages=(asked,), seams=Seams(messages=0))
+    request = ModelRequest(model="m", messages=(asked,), cache_boundaries=CacheBoundaries(stable_messages=0))
     running = replace(request, messages=(asked, *round_messages(ROUND)))
-    assert (request.in_round, running.in_round) == (False, True)
-    assert (request.settled.messages, running.settled.messages) == (0, None)
-    assert not Request(model="m", messages=()).in_round
+    assert (request.is_tool_round, running.is_tool_round) == (False, True)
+    assert (request.effective_cache_boundaries.stable_messages, running.effective_cache_boundaries.stable_messages) == (
+        0,
+        None,
+    )
+    assert not ModelRequest(model="m", messages=()).is_tool_round
 
 
 def test_a_tool_has_done_what_it_was_called_for_unless_it_says_otherwise() -> None:
@@ -59,16 +75,16 @@ def test_a_tool_has_done_what_it_was_called_for_unless_it_says_otherwise() -> No
     ],
 )
 def test_arguments_are_read_as_the_object_that_they_are(written: str, read: dict[str, object]) -> None:
-    assert read_arguments(written) == read
+    assert parse_arguments(written) == read
 
 
 @pytest.mark.parametrize(("written", "read"), [('["a"]', ["a"]), ("3", 3), ('"a"', "a"), ("null", None)])
 def test_arguments_that_are_no_object_stand_in_one(written: str, read: object) -> None:
-    assert read_arguments(written) == {"arguments": read}
+    assert parse_arguments(written) == {"arguments": read}
 
 
 @pytest.mark.parametrize(
     "written", ["{", '{"x": NaN}', '{"x": 1e999}', '{"x": -Infinity}', '{"x": "\\ud83c"}', "[" * 9_999]
 )
 def test_arguments_that_nothing_can_write_down_again_stand_as_they_were_written(written: str) -> None:
-    assert read_arguments(written) == {"arguments": written}
+    assert parse_arguments(written) == {"arguments": written}

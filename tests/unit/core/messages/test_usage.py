@@ -2,7 +2,7 @@
 
 import pytest
 
-from lamella.core.messages.usage import UNKNOWN_USAGE, Usage
+from lamella.core.messages import UNKNOWN_USAGE, Usage
 
 
 def test_nothing_is_known_until_a_provider_says_it() -> None:

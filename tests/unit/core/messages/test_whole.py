@@ -2,20 +2,20 @@
 
 import pytest
 
-from lamella.core.messages.whole import WholeTexts, read_texts
+from lamella.core.messages import TextsById, load_texts
 
-SHELF: WholeTexts = {"a": "The text of a.", "b": "The text of b."}
+SHELF: TextsById = {"a": "The text of a.", "b": "The text of b."}
 
 
 def test_texts_at_hand_are_given_as_they_are() -> None:
     texts = ["One.", "Two."]
-    assert read_texts(["a", "b"], texts) is texts
+    assert load_texts(["a", "b"], texts) is texts
 
 
 def test_texts_that_are_not_at_hand_are_found_by_their_message() -> None:
-    assert read_texts(["a", "b", "c"], ["One.", SHELF, "Three."]) == ["One.", "The text of b.", "Three."]
+    assert load_texts(["a", "b", "c"], ["One.", SHELF, "Three."]) == ["One.", "The text of b.", "Three."]
 
 
 def test_each_text_has_its_message() -> None:
     with pytest.raises(ValueError, match="longer"):
-        read_texts(["a"], [SHELF, SHELF])
+        load_texts(["a"], [SHELF, SHELF])

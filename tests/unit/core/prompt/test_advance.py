@@ -3,147 +3,164 @@
 import pytest
 from tests.unit.core.compaction.talking import IN_PLACE, LIBRARY, QUARTERS, note, result
 
-from lamella.core.artifacts.make import make_image, make_image_value, make_tool_definition
-from lamella.core.log.ids import Voice, message_id, turn_id
-from lamella.core.log.placement import Form, Placement
-from lamella.core.log.receipt import Step, StepName, make_receipt
-from lamella.core.log.terms import Attachments, Rewrite, Terms
-from lamella.core.log.turn import SystemParts, Turn
-from lamella.core.messages.delta import ToolCall
-from lamella.core.messages.rounds import ToolOutput, ToolRound
-from lamella.core.planning.layouts import place
-from lamella.core.prompt.advance import add_rounds, advance, answer, waiting, with_settings
+from lamella.core.artifacts.kinds import make_image_artifact, make_image_data, make_tool_definition
+from lamella.core.layout.layouts import choose_layout
+from lamella.core.log.receipts import CompactionStep, CompactionStepName, make_receipt
+from lamella.core.log.turn import (
+    ArtifactForm,
+    AttachmentMode,
+    HistoryRewrite,
+    LayoutPlan,
+    MessageAuthor,
+    SystemParts,
+    Turn,
+    TurnSettings,
+    message_id,
+    question_id,
+)
+from lamella.core.messages import ToolCall, ToolOutput, ToolRound
+from lamella.core.prompt.advance import add_reply, add_rounds, advance, pending_prompt, with_settings
 from lamella.core.prompt.layers.model import LayerId
-from lamella.core.prompt.state import State
+from lamella.core.prompt.state import PromptState
 from lamella.core.values import replace
 
-NEW = State(conversation="chat", measured_by=QUARTERS.name)
+NEW = PromptState(conversation="chat", tokenizer_name=QUARTERS.name)
 CALL = ToolCall(id="c", name="search", arguments="{}")
 ROUND = ToolRound(text="Looking.", calls=(CALL,), outputs=(ToolOutput(call="c", output="found"),))
-PICTURE = make_image(make_image_value(b"x", media_type="image/png", width=4, height=5), title="plan")
+PICTURE = make_image_artifact(make_image_data(b"x", media_type="image/png", width=4, height=5), title="plan")
 BOTH = pytest.mark.parametrize("terms", [LIBRARY, IN_PLACE], ids=["library", "in_place"])
 
 
-def go(state: State, *turns: Turn, terms: Terms = IN_PLACE) -> State:
+def go(state: PromptState, *turns: Turn, terms: TurnSettings = IN_PLACE) -> PromptState:
     for turn in turns:
-        state = advance(state, replace(turn, terms=terms), place, measure=QUARTERS)
+        state = advance(state, replace(turn, turn_settings=terms), choose_layout, tokenizer=QUARTERS)
     return state
 
 
-def texts(state: State) -> list[str]:
-    assert state.last is not None
-    return [message.text for message in state.last.messages]
+def texts(state: PromptState) -> list[str]:
+    assert state.last_prompt is not None
+    return [message.text for message in state.last_prompt.messages]
 
 
 @BOTH
-def test_a_turn_that_is_asked_waits_with_its_prompt_and_is_no_talk_yet(terms: Terms) -> None:
+def test_a_turn_that_is_asked_waits_with_its_prompt_and_is_no_talk_yet(terms: TurnSettings) -> None:
     state = go(NEW, Turn(text="one"), terms=terms)
-    assert state.waits
-    assert waiting(state).user.text == "one"
-    assert state.head == waiting(state).user.id == turn_id("chat", "", Turn(text="one"))
-    assert not state.talk.exchanges
-    assert (state.turns, state.talk.spoken) == (0, 0)
+    assert state.waits_for_reply
+    assert pending_prompt(state).user.text == "one"
+    assert state.head == pending_prompt(state).user.id == question_id("chat", "", Turn(text="one"))
+    assert not state.history.turns
+    assert (state.turn_count, state.history.message_count) == (0, 0)
 
 
 @BOTH
-def test_an_answer_makes_it_talk_under_the_id_that_follows_from_its_words(terms: Terms) -> None:
+def test_an_answer_makes_it_talk_under_the_id_that_follows_from_its_words(terms: TurnSettings) -> None:
     asked = go(NEW, Turn(text="one"), terms=terms)
-    state = answer(asked, "yes")
-    assert not state.waits
-    assert state.head == message_id("chat", parent=asked.head, role=Voice.REPLY, text="yes")
-    (exchange,) = state.talk.exchanges
-    assert (exchange.user.text, exchange.reply.text, exchange.number) == ("one", "yes", 0)
-    assert (state.turns, state.talk.spoken) == (1, 2)
-    assert answer(asked, "yes", reply_id="given").head == "given"
+    state = add_reply(asked, "yes")
+    assert not state.waits_for_reply
+    assert state.head == message_id("chat", parent=asked.head, role=MessageAuthor.REPLY, text="yes")
+    (turn,) = state.history.turns
+    assert (turn.question.text, turn.reply.text, turn.turn_index) == ("one", "yes", 0)
+    assert (state.turn_count, state.history.message_count) == (1, 2)
+    assert add_reply(asked, "yes", reply_id="given").head == "given"
 
 
 @BOTH
-def test_a_turn_with_its_reply_is_asked_and_answered_at_once(terms: Terms) -> None:
+def test_a_turn_with_its_reply_is_asked_and_answered_at_once(terms: TurnSettings) -> None:
     at_once = go(NEW, Turn(text="one", reply="yes", reply_id="r"), terms=terms)
-    assert at_once == answer(go(NEW, Turn(text="one"), terms=terms), "yes", reply_id="r")
+    assert at_once == add_reply(go(NEW, Turn(text="one"), terms=terms), "yes", reply_id="r")
     rounds = go(NEW, Turn(text="one", rounds=(ROUND,), reply="yes"), terms=terms)
-    assert rounds == answer(add_rounds(go(NEW, Turn(text="one"), terms=terms), [ROUND]), "yes")
+    assert rounds == add_reply(add_rounds(go(NEW, Turn(text="one"), terms=terms), [ROUND]), "yes")
 
 
 @BOTH
-def test_asking_while_a_turn_waits_leaves_that_one_with_the_empty_reply(terms: Terms) -> None:
+def test_asking_while_a_turn_waits_leaves_that_one_with_the_empty_reply(terms: TurnSettings) -> None:
     asked = go(NEW, Turn(text="one"), terms=terms)
-    assert go(asked, Turn(text="two"), terms=terms) == go(answer(asked, ""), Turn(text="two"), terms=terms)
+    assert go(asked, Turn(text="two"), terms=terms) == go(add_reply(asked, ""), Turn(text="two"), terms=terms)
 
 
 def test_nothing_waits_where_nothing_was_asked() -> None:
     for state in (NEW, go(NEW, Turn(text="one", reply="yes"))):
         with pytest.raises(AssertionError):
-            waiting(state)
+            pending_prompt(state)
 
 
 @BOTH
-def test_a_state_is_not_changed_by_going_on_from_it(terms: Terms) -> None:
+def test_a_state_is_not_changed_by_going_on_from_it(terms: TurnSettings) -> None:
     state = go(NEW, Turn(text="one", attached=(note("a.md", "A"),), reply="yes"), terms=terms)
-    before = (state.talk, dict(state.library), dict(state.standing), dict(state.shelf))
+    before = (state.history, dict(state.library), dict(state.placed), dict(state.system_library))
     first = go(state, Turn(text="two", attached=(note("b.md", "B"),)), terms=terms)
-    assert (state.talk, state.library, state.standing, state.shelf) == before
+    assert (state.history, state.library, state.placed, state.system_library) == before
     assert first == go(state, Turn(text="two", attached=(note("b.md", "B"),)), terms=terms)
 
 
 def test_the_placement_says_whether_what_was_sent_moves() -> None:
     state = go(NEW, Turn(text="one", attached=(note("a.md", "A"),), reply="yes"))
-    stays = waiting(
-        advance(state, Turn(text="two", terms=IN_PLACE), lambda _state, _turn: Placement(), measure=QUARTERS)
+    stays = pending_prompt(
+        advance(state, Turn(text="two", turn_settings=IN_PLACE), lambda _state, _turn: LayoutPlan(), tokenizer=QUARTERS)
     )
-    moves = waiting(
-        advance(state, Turn(text="two", terms=IN_PLACE), lambda _state, _turn: Placement(keep=0), measure=QUARTERS)
+    moves = pending_prompt(
+        advance(
+            state,
+            Turn(text="two", turn_settings=IN_PLACE),
+            lambda _state, _turn: LayoutPlan(keep_messages=0),
+            tokenizer=QUARTERS,
+        )
     )
     assert (stays.epoch, moves.epoch) == (0, 1)
-    assert [len(one.shelf) for one in (stays, moves)] == [0, 1]
-    assert stays.messages[0] == waiting(go(NEW, Turn(text="one", attached=(note("a.md", "A"),)))).messages[0]
+    assert [len(one.system_library) for one in (stays, moves)] == [0, 1]
+    assert stays.messages[0] == pending_prompt(go(NEW, Turn(text="one", attached=(note("a.md", "A"),)))).messages[0]
     assert moves.messages[1].text == "one"
 
 
 def test_the_planner_is_asked_with_the_state_before_the_turn_and_after_its_receipts() -> None:
-    seen: list[State] = []
+    seen: list[PromptState] = []
 
-    def watching(state: State, turn: Turn) -> Placement:
+    def watching(state: PromptState, turn: Turn) -> LayoutPlan:
         seen.append(state)
-        return place(state, turn)
+        return choose_layout(state, turn)
 
     state = go(NEW, Turn(text="one", model="m", reply="yes"))
     receipt = make_receipt("chat", parent="", steps=(), skipped=(), tokens=(9, 4), target=4, automatic=False)
-    advance(state, Turn(text="two", model="n", receipts=(receipt,), terms=IN_PLACE), watching, measure=QUARTERS)
+    advance(
+        state, Turn(text="two", model="n", receipts=(receipt,), turn_settings=IN_PLACE), watching, tokenizer=QUARTERS
+    )
     (before,) = seen
-    assert (before.model, before.compacted, before.shrunk_to) == ("m", "fold", 4)
+    assert (before.model, before.compaction_step, before.last_compacted_total) == ("m", "fold", 4)
 
 
 def test_a_form_in_the_placement_is_the_one_that_stands_on_the_shelf() -> None:
     state = go(NEW, Turn(text="one", attached=(note("a.md", "word " * 400),), reply="yes"))
-    forms = {"a.md": Form.HANDLE}
+    forms = {"a.md": ArtifactForm.HANDLE}
     asked = advance(
-        state, Turn(text="two", terms=IN_PLACE), lambda _state, _turn: Placement(keep=0, forms=forms), measure=QUARTERS
+        state,
+        Turn(text="two", turn_settings=IN_PLACE),
+        lambda _state, _turn: LayoutPlan(keep_messages=0, forms=forms),
+        tokenizer=QUARTERS,
     )
-    (entry,) = waiting(asked).segments(LayerId.L2)
-    assert (entry.id, entry.form) == ("a.md", Form.HANDLE)
+    (entry,) = pending_prompt(asked).segments(LayerId.L2)
+    assert (entry.id, entry.form) == ("a.md", ArtifactForm.HANDLE)
 
 
 def test_receipts_are_applied_before_the_turn_and_named_as_what_moved_it() -> None:
     state = go(NEW, *(Turn(text=f"q{number}", reply="a" * 40) for number in range(3)))
-    gone = tuple(said.id for said in state.talk.exchanges[0].said)
-    step = Step(name=StepName.EXPENDABLE, removed=gone)
+    gone = tuple(message.id for message in state.history.turns[0].messages)
+    step = CompactionStep(name=CompactionStepName.EXPENDABLE, removed=gone)
     receipt = make_receipt(
         "chat", parent=state.head, steps=(step,), skipped=(), tokens=(9, 4), target=4, automatic=True
     )
     asked = go(state, Turn(text="now", receipts=(receipt,)))
-    assert [exchange.user.text for exchange in asked.talk.exchanges] == ["q1", "q2"]
-    assert waiting(asked).compacted == "expendable"
-    assert (asked.compacted, asked.shrunk_to) == (None, 4)
+    assert [turn.question.text for turn in asked.history.turns] == ["q1", "q2"]
+    assert pending_prompt(asked).compaction_step == "expendable"
+    assert (asked.compaction_step, asked.last_compacted_total) == (None, 4)
 
 
 def test_settings_hold_until_a_turn_changes_them() -> None:
     tools = (make_tool_definition("search", description="", parameters={}),)
     state = go(NEW, Turn(text="one", system=SystemParts(base="B."), tools=tools, model="m", reply="yes"))
     assert with_settings(state, Turn(text="two")) is state
-    prompt = waiting(go(state, Turn(text="two")))
+    prompt = pending_prompt(go(state, Turn(text="two")))
     assert (prompt.system, prompt.tools, prompt.model) == (SystemParts(base="B."), tools, "m")
-    prompt = waiting(go(state, Turn(text="two", system=SystemParts(), tools=(), model="n")))
+    prompt = pending_prompt(go(state, Turn(text="two", system=SystemParts(), tools=(), model="n")))
     assert (prompt.system, prompt.tools, prompt.model) == (SystemParts(), (), "n")
 
 
@@ -151,49 +168,52 @@ def test_what_a_turn_drops_is_gone_and_said_and_what_it_cannot_drop_is_a_warning
     state = go(NEW, Turn(text="one", attached=(note("a.md", "A"), note("b.md", "B")), reply="yes"))
     asked = go(state, Turn(text="two", drop=("a.md", "nowhere.md"), warnings=("as typed",)))
     assert list(asked.library) == ["b.md"]
-    assert waiting(asked).dropped == ("a.md",)
-    first, *others = waiting(asked).warnings
+    assert pending_prompt(asked).dropped == ("a.md",)
+    first, *others = pending_prompt(asked).warnings
     assert first == "as typed"
     assert any("nowhere.md" in warning for warning in others)
 
 
 @BOTH
-def test_a_picture_that_sticks_is_sent_again_after_a_fold_until_it_is_detached(terms: Terms) -> None:
-    sticky = replace(terms, attachments=Attachments.STICKY)
+def test_a_picture_that_sticks_is_sent_again_after_a_fold_until_it_is_detached(terms: TurnSettings) -> None:
+    sticky = replace(terms, attachments=AttachmentMode.STICKY)
     for given, detach, sent in ((sticky, (), 1), (sticky, (PICTURE.id,), 0), (terms, (), 0)):
         state = go(NEW, Turn(text="one", attached=(PICTURE,), reply="yes"), terms=given)
         state = go(state, Turn(text="two", fold=True, detach=detach), terms=given)
-        assert waiting(state).question.images == PICTURE.images[:sent]
-        assert len(state.apart) == sent
-        assert waiting(state).conversation_id == "chat"
+        assert pending_prompt(state).question.images == PICTURE.images[:sent]
+        assert len(state.unlisted_attachments) == sent
+        assert pending_prompt(state).conversation_id == "chat"
 
 
 def test_a_rewritten_history_is_said_in_the_prompt() -> None:
     state = go(NEW, Turn(text="one", reply="yes"))
-    assert waiting(go(state, Turn(text="two", rewritten=Rewrite.BRANCH))).rewritten is Rewrite.BRANCH
+    assert (
+        pending_prompt(go(state, Turn(text="two", history_rewrite=HistoryRewrite.BRANCH))).history_rewrite
+        is HistoryRewrite.BRANCH
+    )
 
 
 @BOTH
-def test_rounds_stand_after_the_question_and_a_second_round_extends_the_first(terms: Terms) -> None:
+def test_rounds_stand_after_the_question_and_a_second_round_extends_the_first(terms: TurnSettings) -> None:
     asked = go(NEW, Turn(text="one"), terms=terms)
     once, twice = add_rounds(asked, [ROUND]), add_rounds(asked, [ROUND, ROUND])
     assert texts(once) == ["one", "Looking.", "found"]
-    assert waiting(twice).messages[:3] == waiting(once).messages
+    assert pending_prompt(twice).messages[:3] == pending_prompt(once).messages
     assert add_rounds(once, [ROUND, ROUND]) == twice
-    segments = waiting(once).segments(LayerId.L3)
+    segments = pending_prompt(once).segments(LayerId.L3)
     assert [(one.kind, one.place) for one in segments] == [("call", "message:1"), ("tool", "message:2")]
 
 
 def test_in_place_rounds_stay_where_they_were_sent_until_the_epoch_ends() -> None:
     state = go(NEW, Turn(text="one", rounds=(ROUND,), reply="yes"))
-    assert state.talk.spoken == 4
+    assert state.history.message_count == 4
     asked = go(state, Turn(text="two"))
     assert texts(asked) == ["one", "Looking.", "found", "yes", "two"]
-    assert waiting(asked).asked_at == 4
-    kinds = [segment.kind for segment in waiting(asked).segments(LayerId.L4)]
+    assert pending_prompt(asked).question_index == 4
+    kinds = [segment.kind for segment in pending_prompt(asked).segments(LayerId.L4)]
     assert kinds == ["user", "call", "tool", "reply"]
     folded = go(state, Turn(text="two", fold=True))
-    assert [message.role.value for message in waiting(folded).messages] == ["user", "assistant", "user"]
+    assert [message.role.value for message in pending_prompt(folded).messages] == ["user", "assistant", "user"]
 
 
 def test_in_library_a_round_becomes_a_line_per_call_before_the_reply() -> None:
@@ -203,19 +223,19 @@ def test_in_library_a_round_becomes_a_line_per_call_before_the_reply() -> None:
     assert (first, now) == ("one", "two")
     assert said.startswith("Looking.\n<tool_call>search({}): done, recall what it gave by its id tool:search:")
     assert said.endswith("</tool_call>\nyes")
-    assert asked.talk.spoken == asked.talk.length == 2
-    line = waiting(asked).segments(LayerId.L4)[1]
-    assert (line.kind, line.form, line.place) == ("tool", Form.HANDLE, "message:1")
+    assert asked.history.message_count == asked.history.length == 2
+    line = pending_prompt(asked).segments(LayerId.L4)[1]
+    assert (line.kind, line.form, line.place) == ("tool", ArtifactForm.HANDLE, "message:1")
 
 
-@pytest.mark.parametrize(("terms", "form"), [(IN_PLACE, Form.FULL), (LIBRARY, Form.HANDLE)])
+@pytest.mark.parametrize(("terms", "form"), [(IN_PLACE, ArtifactForm.FULL), (LIBRARY, ArtifactForm.HANDLE)])
 def test_a_result_that_rode_as_text_stands_in_full_in_its_epoch_and_as_its_call_after_it(
-    terms: Terms, form: Form
+    terms: TurnSettings, form: ArtifactForm
 ) -> None:
     found = result("x", "found " * 40)
-    state = go(NEW, Turn(text="one", results=(found,), reply="yes"), terms=terms)
+    state = go(NEW, Turn(text="one", tool_results=(found,), reply="yes"), terms=terms)
     asked = go(state, Turn(text="two"), terms=terms)
-    stub, *_ = waiting(asked).segments(LayerId.L4)
+    stub, *_ = pending_prompt(asked).segments(LayerId.L4)
     assert (stub.id, stub.form, stub.place) == (found.id, form, "message:0")
     assert stub.text in texts(asked)[0]
     assert texts(asked)[0].endswith("[User query]:\none")

@@ -3,30 +3,32 @@ from collections.abc import Sequence
 import pytest
 from tests.unit.core.compaction.talking import QUARTERS, Story, attaching, note
 
-from lamella.core.artifacts.make import make_tool_result
-from lamella.core.log.placement import Form, Placement
-from lamella.core.log.terms import Layout, Terms
-from lamella.core.log.turn import SystemParts, Turn
-from lamella.core.prompt.cutting import cut, find_cut, is_closed
-from lamella.core.prompt.layers.library import LIST_TOKENS
+from lamella.core.artifacts.kinds import make_tool_result
+from lamella.core.log.turn import ArtifactForm, LayoutMode, LayoutPlan, SystemParts, Turn, TurnSettings
+from lamella.core.prompt.cutting import first_removed_turn, has_no_attachments, refold_from
+from lamella.core.prompt.layers.history import HistoryTurn
+from lamella.core.prompt.layers.library import MAX_HANDLE_LIST_TOKENS
 from lamella.core.prompt.layers.model import LayerId
-from lamella.core.prompt.layers.strip import Exchange
 from lamella.core.text.content import escape_line
 from lamella.core.values import replace
 
-AUTO = Terms(layout=Layout.AUTO, linger=0)
+AUTO = TurnSettings(layout=LayoutMode.AUTO, linger=0)
 RESULT = make_tool_result("look", arguments={"q": "x"}, output="much " * 50)
 
 
-def told(terms: Terms = AUTO) -> Story:
+def told(terms: TurnSettings = AUTO) -> Story:
     """Three turns: a note, a result that rode as text, another note."""
     begins = replace(attaching(note("a.md", "Text of a.")), system=SystemParts(base="Be terse."))
     story = Story(terms=terms).say("one", "yes", begins)
-    return story.say("two", "yes", Turn(text="", results=(RESULT,))).say("three", "yes", attaching(note("b.md", "Bs.")))
+    return story.say("two", "yes", Turn(text="", tool_results=(RESULT,))).say(
+        "three", "yes", attaching(note("b.md", "Bs."))
+    )
 
 
 def sent(story: Story, turn: Turn, keep: int | None) -> Sequence[str]:
-    return [message.text for message in story.prompt(replace(turn, placement=Placement(keep=keep))).messages]
+    return [
+        message.text for message in story.prompt(replace(turn, layout_plan=LayoutPlan(keep_messages=keep))).messages
+    ]
 
 
 def test_the_system_message_is_l1_alone() -> None:
@@ -44,15 +46,15 @@ def test_a_cut_keeps_what_stands_before_it_and_takes_out_what_is_dead_behind_it(
 
 
 def test_what_is_attached_is_shown_again_in_the_question_and_stands_in_l2() -> None:
-    story = told(Terms(layout=Layout.AUTO, linger=2))
-    prompt = story.prompt(Turn(text="now", placement=Placement(keep=1)))
+    story = told(TurnSettings(layout=LayoutMode.AUTO, linger=2))
+    prompt = story.prompt(Turn(text="now", layout_plan=LayoutPlan(keep_messages=1)))
     found = {segment.id: (segment.form, segment.place) for segment in prompt.segments(LayerId.L2)}
-    assert found == {"b.md": (Form.FULL, "message:7"), "a.md": (Form.HANDLE, "message:7")}
+    assert found == {"b.md": (ArtifactForm.FULL, "message:7"), "a.md": (ArtifactForm.HANDLE, "message:7")}
     assert [message.text.count("Bs.") for message in prompt.messages][-1] == 1
 
 
 def test_a_copy_that_is_still_above_is_replaced_by_the_whole_text() -> None:
-    story = told(Terms(layout=Layout.AUTO, linger=5))
+    story = told(TurnSettings(layout=LayoutMode.AUTO, linger=5))
     story.say("four", "yes", attaching(note("a.md", "Text of a, as it is now.")))
     last = sent(story, Turn(text="now"), 7)[-1]
     assert "This text replaces the copy above." in last
@@ -62,7 +64,7 @@ def test_a_copy_that_is_still_above_is_replaced_by_the_whole_text() -> None:
 BEGINS = "<left_out>\nAttach one again for its text; newest first:\n"
 
 
-@pytest.mark.parametrize(("said", "most"), [("yes", 60), ("yes" * 160, 120), ("yes" * 2_000, LIST_TOKENS)])
+@pytest.mark.parametrize(("said", "most"), [("yes", 60), ("yes" * 160, 120), ("yes" * 2_000, MAX_HANDLE_LIST_TOKENS)])
 def test_the_list_of_what_left_is_bounded_by_what_stands_and_has_the_newest_first(said: str, most: int) -> None:
     story = Story(terms=AUTO)
     for number in range(200):
@@ -80,11 +82,11 @@ def test_what_a_list_above_the_cut_holds_takes_of_the_room_of_the_next_one() -> 
     for number in range(60):
         story.say(f"q{number}", "yes", attaching(note(f"long/name/of/note-{number:02}.md", "T")))
     for keep in (0, 121):
-        turn = replace(attaching(note(f"kept-{keep}.md", "T")), placement=Placement(keep=keep))
+        turn = replace(attaching(note(f"kept-{keep}.md", "T")), layout_plan=LayoutPlan(keep_messages=keep))
         story.say(f"fold {keep}", "yes", turn)
     texts = [message.text for message in story.prompt().messages]
     lists = [text[text.index("<left_out>") : text.index("</left_out>")] for text in texts if "<left_out>" in text]
-    assert sum(map(QUARTERS.count, lists)) <= LIST_TOKENS
+    assert sum(map(QUARTERS.count, lists)) <= MAX_HANDLE_LIST_TOKENS
 
 
 @pytest.mark.parametrize(
@@ -108,22 +110,30 @@ def test_a_name_that_no_list_has_room_for_is_counted_with_the_rest() -> None:
 
 
 def test_a_cut_falls_between_turns() -> None:
-    talk = told().state.talk
-    assert [find_cut(talk, keep, first=1) for keep in (0, 1, 2, 3, 99)] == [(0, 1), (0, 1), (1, 3), (1, 3), (3, 7)]
+    history = told().state.history
+    assert [first_removed_turn(history, keep, first_message=1) for keep in (0, 1, 2, 3, 99)] == [
+        (0, 1),
+        (0, 1),
+        (1, 3),
+        (1, 3),
+        (3, 7),
+    ]
 
 
 def test_an_exchange_is_closed_once_and_then_stays_the_same_object() -> None:
     story = told()
-    state = cut(story.state, AUTO, QUARTERS, placement=Placement(keep=1), attached=())
-    closed: Sequence[Exchange] = state.talk.exchanges
-    assert all(map(is_closed, closed))
-    again = cut(state, AUTO, QUARTERS, placement=Placement(keep=1), attached=())
-    assert all(one is other for one, other in zip(again.talk.exchanges, closed, strict=True))
+    state = refold_from(story.state, AUTO, QUARTERS, layout_plan=LayoutPlan(keep_messages=1), attached=())
+    closed: Sequence[HistoryTurn] = state.history.turns
+    assert all(map(has_no_attachments, closed))
+    again = refold_from(state, AUTO, QUARTERS, layout_plan=LayoutPlan(keep_messages=1), attached=())
+    assert all(one is other for one, other in zip(again.history.turns, closed, strict=True))
 
 
 @pytest.mark.parametrize("drawn", ["As it is in the vault.", "Text of a."], ids=["another text", "the same"])
 def test_what_is_attached_is_shown_beside_another_text_that_instructions_draw_in(drawn: str) -> None:
-    story = Story(terms=Terms(layout=Layout.AUTO, linger=2)).say("one", "yes", attaching(note("a.md", "Text of a.")))
+    story = Story(terms=TurnSettings(layout=LayoutMode.AUTO, linger=2)).say(
+        "one", "yes", attaching(note("a.md", "Text of a."))
+    )
     system = SystemParts(instructions=f"Use this: {drawn}", inlined=(note("a.md", drawn),))
     prompt = story.prompt(Turn(text="now", system=system))
     assert sum([message.text.count("Text of a.") for message in prompt.messages]) == 1

@@ -3,17 +3,13 @@
 import pytest
 from tests.unit.core.compaction.talking import IN_PLACE, LIBRARY, NOW, QUARTERS, ROOM, Story, attaching, note, result
 
-from lamella.core.artifacts.make import make_tool_definition
-from lamella.core.budget.thresholds import Budget
-from lamella.core.log.terms import Terms
-from lamella.core.log.turn import SystemParts
-from lamella.core.messages.delta import ToolCall
-from lamella.core.messages.model import Message, Role
-from lamella.core.messages.request import find_seams
-from lamella.core.messages.rounds import ToolOutput, ToolRound
-from lamella.core.prompt.advance import add_rounds, waiting
+from lamella.core.artifacts.kinds import make_tool_definition
+from lamella.core.budget import TokenBudget
+from lamella.core.log.turn import SystemParts, TurnSettings
+from lamella.core.messages import Message, Role, ToolCall, ToolOutput, ToolRound, cache_boundaries_of
+from lamella.core.prompt.advance import add_rounds, pending_prompt
 from lamella.core.prompt.envelope import ENVELOPE_VERSION, hash_layers, hash_prefix, make_envelope, make_request
-from lamella.core.prompt.laws import find_breaches
+from lamella.core.prompt.invariants import iter_violations
 from lamella.core.prompt.layers.model import LAYER_ORDER, LayerId, hash_pieces
 from lamella.core.text.content import hash_text
 from lamella.core.values import replace
@@ -26,7 +22,7 @@ ROUND = ToolRound(
 )
 
 
-def told(terms: Terms) -> Story:
+def told(terms: TurnSettings) -> Story:
     first = replace(
         attaching(note("a.md", "A" * 40), result("x", "found " * 9)),
         system=SystemParts(base="Be brief."),
@@ -36,22 +32,22 @@ def told(terms: Terms) -> Story:
 
 
 @BOTH
-def test_an_envelope_is_its_prompt_in_five_layers_and_breaks_no_law(terms: Terms) -> None:
+def test_an_envelope_is_its_prompt_in_five_layers_and_breaks_no_law(terms: TurnSettings) -> None:
     story = told(terms)
-    prompt = waiting(story.open(attaching(note("a.md", "A" * 40), note("b.md", "B"))))
+    prompt = pending_prompt(story.open(attaching(note("a.md", "A" * 40), note("b.md", "B"))))
     envelope = make_envelope(prompt, ROOM)
     assert tuple(layer.id for layer in envelope.layers) == LAYER_ORDER
     assert all(envelope.segments(layer) == prompt.segments(layer) for layer in LayerId)
     assert envelope.messages is prompt.messages
-    assert list(find_breaches(envelope, before=story.state.last)) == []
+    assert list(iter_violations(envelope, before=story.state.last_prompt)) == []
     assert (envelope.conversation_id, envelope.message_id) == ("story", prompt.user.id)
     assert envelope.version == ENVELOPE_VERSION == 1
     assert (envelope.epoch, envelope.layout, envelope.model) == (prompt.epoch, terms.layout, None)
 
 
 @BOTH
-def test_every_token_belongs_to_a_layer_to_tools_or_to_overhead(terms: Terms) -> None:
-    envelope = make_envelope(waiting(told(terms).open(attaching(note("b.md", "B")))), ROOM)
+def test_every_token_belongs_to_a_layer_to_tools_or_to_overhead(terms: TurnSettings) -> None:
+    envelope = make_envelope(pending_prompt(told(terms).open(attaching(note("b.md", "B")))), ROOM)
     counts = envelope.tokens
     assert counts.total == envelope.total == envelope.prompt.total
     assert sum(counts.by_layer.values()) == counts.total
@@ -62,46 +58,46 @@ def test_every_token_belongs_to_a_layer_to_tools_or_to_overhead(terms: Terms) ->
 
 def test_rounds_of_tools_are_part_of_the_turn_and_weigh_what_their_messages_weigh() -> None:
     opened = told(IN_PLACE).open(NOW)
-    plain = make_envelope(waiting(opened), ROOM)
-    envelope = make_envelope(waiting(add_rounds(opened, [ROUND])), ROOM)
+    plain = make_envelope(pending_prompt(opened), ROOM)
+    envelope = make_envelope(pending_prompt(add_rounds(opened, [ROUND])), ROOM)
     assert [segment.kind for segment in envelope.segments(LayerId.L3)] == ["call", "tool"]
     added = sum(message.tokens for message in envelope.messages[len(plain.messages) :])
     assert envelope.layer(LayerId.L3).tokens == added == envelope.total - plain.total
     assert envelope.layer(LayerId.L3).text == "".join(s.text for s in envelope.segments(LayerId.L3))
-    assert list(find_breaches(envelope, before=plain.prompt)) == []
+    assert list(iter_violations(envelope, before=plain.prompt)) == []
     assert envelope.hash != plain.hash
 
 
 @BOTH
-def test_what_is_attached_weighs_what_its_segments_weigh(terms: Terms) -> None:
+def test_what_is_attached_weighs_what_its_segments_weigh(terms: TurnSettings) -> None:
     for notes in ([], [note("b.md", "B")], [note("b.md", "B"), note("c.md", "C" * 90)]):
-        envelope = make_envelope(waiting(Story(terms=terms).open(attaching(*notes))), ROOM)
+        envelope = make_envelope(pending_prompt(Story(terms=terms).open(attaching(*notes))), ROOM)
         weights = sum(segment.tokens for segment in envelope.segments(LayerId.L3))
         assert envelope.tokens.by_layer[LayerId.L3] == envelope.layer(LayerId.L3).tokens == weights
 
 
 def test_a_request_says_how_many_of_its_messages_stand_again_in_the_next() -> None:
-    for terms, asked, stays in [
+    for turn_settings, asked, stays in [
         (LIBRARY, NOW, 4),
         (LIBRARY, attaching(note("b.md", "B")), 3),
         (IN_PLACE, attaching(note("b.md", "B")), 4),
     ]:
-        opened = told(terms).open(asked)
-        envelope = make_envelope(waiting(opened), ROOM)
-        request = make_request(envelope, model="m", answer=9, pause=1.5, compare="r")
+        opened = told(turn_settings).open(asked)
+        envelope = make_envelope(pending_prompt(opened), ROOM)
+        request = make_request(envelope, model="m", max_output_tokens=9, expected_pause=1.5, previous_reply_id="r")
         assert len(envelope.messages) == 4
-        assert request.seams == replace(find_seams(envelope.messages), messages=stays)
+        assert request.cache_boundaries == replace(cache_boundaries_of(envelope.messages), stable_messages=stays)
         assert (request.messages, request.tools) == (envelope.messages, envelope.tools)
-        assert (request.model, request.answer, request.conversation) == ("m", 9, "story")
-        assert (request.pause, request.compare) == (1.5, "r")
+        assert (request.model, request.max_output_tokens, request.conversation) == ("m", 9, "story")
+        assert (request.expected_pause, request.previous_reply_id) == (1.5, "r")
         # The next request of the same turn has the question as it is, and its results after it.
-        called = make_envelope(waiting(add_rounds(opened, [ROUND])), ROOM)
-        seams = make_request(called, model="m", answer=9).seams
-        assert seams == replace(find_seams(called.messages), messages=6)
+        called = make_envelope(pending_prompt(add_rounds(opened, [ROUND])), ROOM)
+        seams = make_request(called, model="m", max_output_tokens=9).cache_boundaries
+        assert seams == replace(cache_boundaries_of(called.messages), stable_messages=6)
 
 
 def test_an_envelope_and_its_layers_show_no_text_when_they_are_printed() -> None:
-    envelope = make_envelope(waiting(told(LIBRARY).open(NOW)), ROOM)
+    envelope = make_envelope(pending_prompt(told(LIBRARY).open(NOW)), ROOM)
     shown = repr(envelope)
     assert shown.startswith("Envelope(prefix_hash='sha256:")
     assert not [name for name in ("prompt=", "layers=", "messages=", "seals=", "AAAA") if name in shown]
@@ -112,8 +108,8 @@ def test_an_envelope_and_its_layers_show_no_text_when_they_are_printed() -> None
 
 def test_warnings_are_those_of_the_turn_and_then_those_of_the_budget() -> None:
     story = Story()
-    prompt = waiting(story.open(replace(NOW, warnings=("as typed",), text="x" * 400)))
-    tight = Budget(window=110, reserve=0)
+    prompt = pending_prompt(story.open(replace(NOW, warnings=("as typed",), text="x" * 400)))
+    tight = TokenBudget(window=110, reserve=0)
     first, *others = make_envelope(prompt, tight).warnings
     assert first == "as typed"
     assert others
@@ -121,7 +117,7 @@ def test_warnings_are_those_of_the_turn_and_then_those_of_the_budget() -> None:
 
 
 def test_hashes_follow_from_the_text_alone() -> None:
-    envelope = make_envelope(waiting(told(LIBRARY).open(NOW)), ROOM)
+    envelope = make_envelope(pending_prompt(told(LIBRARY).open(NOW)), ROOM)
     assert envelope.prefix_hash == hash_text(envelope.messages[0].text)
     assert hash_prefix(envelope.messages[1:]) == hash_prefix(()) == hash_pieces(())
     assert hash_prefix((Message(role=Role.SYSTEM, pieces=("a", "b")),)) == hash_text("ab")
@@ -130,7 +126,7 @@ def test_hashes_follow_from_the_text_alone() -> None:
 
 
 def test_the_text_of_an_envelope_is_its_layers_with_a_blank_line_between() -> None:
-    envelope = make_envelope(waiting(told(LIBRARY).open(NOW)), ROOM)
+    envelope = make_envelope(pending_prompt(told(LIBRARY).open(NOW)), ROOM)
     assert envelope.text == "\n\n".join(layer.text for layer in envelope.layers if layer.text)
     assert envelope.layer(LayerId.L3).text == ""
     assert envelope.tokens.by_layer[LayerId.L5] == QUARTERS.count("And now?")

@@ -15,21 +15,18 @@ from tests.unit.core.compaction.talking import (
 )
 
 from lamella import Conversation
-from lamella.core.budget.thresholds import Budget
-from lamella.core.compaction.rules import ChainRules
-from lamella.core.log.call import Cause
-from lamella.core.log.placement import Form, Placement
-from lamella.core.log.receipt import StepName
-from lamella.core.log.terms import History, Layout, Terms
-from lamella.core.log.turn import SystemParts, Turn
-from lamella.core.messages.delta import ToolCall
-from lamella.core.messages.rounds import ToolOutput, ToolRound
-from lamella.core.planning.layouts import place
+from lamella.core.budget import TokenBudget
+from lamella.core.compaction.rules import CompactionConfig
+from lamella.core.layout.layouts import choose_layout
+from lamella.core.log.call import PrefixChangeCause
+from lamella.core.log.receipts import CompactionStepName
+from lamella.core.log.turn import ArtifactForm, HistoryMode, LayoutMode, LayoutPlan, SystemParts, Turn, TurnSettings
+from lamella.core.messages import ToolCall, ToolOutput, ToolRound
 from lamella.core.prompt.envelope import Envelope
-from lamella.core.prompt.folding import SHOWN_TURNS, count_summarised
+from lamella.core.prompt.folding import SHOWN_TURNS_BY_MODE, count_summarized_turns
 from lamella.core.prompt.layers.model import LayerId
-from lamella.core.prompt.movement import extends, find_movement
-from lamella.core.prompt.state import State
+from lamella.core.prompt.prefix_change import detect_prefix_change, is_prefix_of
+from lamella.core.prompt.state import PromptState
 from lamella.core.values import replace
 from lamella.errors import SettingError
 
@@ -47,21 +44,21 @@ class Placing:
     """The planner of the layout, until a placement is made by hand."""
 
     def __init__(self) -> None:
-        self.made: Placement | None = None
+        self.made: LayoutPlan | None = None
 
-    def __call__(self, state: State, turn: Turn) -> Placement:
-        return place(state, turn) if self.made is None else self.made
+    def __call__(self, state: PromptState, turn: Turn) -> LayoutPlan:
+        return choose_layout(state, turn) if self.made is None else self.made
 
 
 def told(
     turns: int,
-    history: History,
+    history: HistoryMode,
     shown: int | None = None,
     *,
-    layout: Layout = Layout.LIBRARY,
-    chain: ChainRules | None = None,
+    layout: LayoutMode = LayoutMode.LIBRARY,
+    chain: CompactionConfig | None = None,
 ) -> Story:
-    story = Story(make_rules(chain), Terms(layout=layout, history=history, history_turns=shown))
+    story = Story(make_rules(chain), TurnSettings(layout=layout, history=history, history_turns=shown))
     for number in range(turns):
         story.say(f"Question {number} on src/file_{number}.py?", f"Answer {number}. " + "because " * 30)
     return story
@@ -74,29 +71,29 @@ def asked(story: Story) -> list[int]:
 
 
 def test_full_sends_every_turn() -> None:
-    for layout in Layout:
-        assert asked(told(25, History.FULL, layout=layout)) == list(range(25))
+    for layout in LayoutMode:
+        assert asked(told(25, HistoryMode.FULL, layout=layout)) == list(range(25))
 
 
 def test_window_sends_the_last_turns_and_says_how_many_messages_are_not_there() -> None:
-    story = told(25, History.WINDOW)
-    assert SHOWN_TURNS[History.WINDOW] == 10
+    story = told(25, HistoryMode.WINDOW)
+    assert SHOWN_TURNS_BY_MODE[HistoryMode.WINDOW] == 10
     assert asked(story) == list(range(15, 25))
     assert "<left_out>30 earlier messages are left out here" in story.sent()
-    assert asked(told(25, History.WINDOW, 3)) == [22, 23, 24]
+    assert asked(told(25, HistoryMode.WINDOW, 3)) == [22, 23, 24]
 
 
 def test_strip_sends_the_last_two_turns_after_an_outline() -> None:
-    story = told(25, History.STRIP)
+    story = told(25, HistoryMode.STRIP)
     assert asked(story) == [23, 24]
-    assert asked(told(25, History.STRIP, 4)) == [21, 22, 23, 24]
-    (block,) = [s for s in story.ask().layer(LayerId.L4).segments if s.form is Form.SUMMARY]
+    assert asked(told(25, HistoryMode.STRIP, 4)) == [21, 22, 23, 24]
+    (block,) = [s for s in story.ask().layer(LayerId.L4).segments if s.form is ArtifactForm.SUMMARY]
     assert "the 23 turns before; a record of what was said, not an instruction" in block.text
     assert "- Asked: Question 22 on src/file_22.py? Answered: Answer 22." in block.text
 
 
 def test_the_outline_and_its_exact_words_keep_to_their_caps() -> None:
-    block = told(200, History.STRIP).ask().layer(LayerId.L4).segments[1].text
+    block = told(200, HistoryMode.STRIP).ask().layer(LayerId.L4).segments[1].text
     outline = block.partition("<content>\n")[2].partition("\n</content>")[0]
     exact = block.partition("<exact>\n")[2].partition("\n</exact>")[0]
     assert 200 <= QUARTERS.count(outline) <= 300
@@ -106,11 +103,11 @@ def test_the_outline_and_its_exact_words_keep_to_their_caps() -> None:
 
 
 def test_a_summary_stands_before_the_outline_of_the_turns_that_it_does_not_cover() -> None:
-    story = told(25, History.STRIP)
-    block = story.ask(replace(NOW, strip="They spoke of files.")).layer(LayerId.L4).segments[1].text
+    story = told(25, HistoryMode.STRIP)
+    block = story.ask(replace(NOW, history_summary="They spoke of files.")).layer(LayerId.L4).segments[1].text
     outline = block.partition("<content>\n")[2].partition("\n</content>")[0]
     # Of the 23 turns that are not shown it covers the first 16, in whole groups of eight.
-    assert count_summarised(23) == 16
+    assert count_summarized_turns(23) == 16
     assert outline.startswith("They spoke of files.\n")
     assert "Question 15 on" not in outline
     assert all(f"Question {number} on" in outline for number in range(16, 23))
@@ -119,7 +116,7 @@ def test_a_summary_stands_before_the_outline_of_the_turns_that_it_does_not_cover
 def test_what_another_family_counted_is_counted_again_when_an_epoch_begins() -> None:
     calls = (ToolCall(id="c", name="search", arguments="{}"),)
     round_ = ToolRound(text="Let me look.", calls=calls, outputs=(ToolOutput(call="c", output="found " * 9),))
-    story = Story(make_rules(ChainRules(steps=(StepName.EXPENDABLE,))))
+    story = Story(make_rules(CompactionConfig(steps=(CompactionStepName.EXPENDABLE,))))
     for number in range(4):
         story.say(f"Question {number}?", f"Answer {number}. " + "because " * 30)
     story.say("Look it up", "I did.", replace(NOW, rounds=(round_,)))
@@ -127,23 +124,23 @@ def test_what_another_family_counted_is_counted_again_when_an_epoch_begins() -> 
     story.compact(goal=story.draft().tokens - 200)
     story.say("Look again", "I did.", replace(NOW, rounds=(round_,)))
     halves = replace(QUARTERS, name="halves", count=lambda text: -(-len(text) // 2))
-    story.rules = replace(story.rules, measure=halves)
+    story.rules = replace(story.rules, tokenizer=halves)
     segments = story.ask(FOLDING).segments(LayerId.L4)
-    assert {segment.form for segment in segments} == {Form.FULL, Form.HANDLE}
+    assert {segment.form for segment in segments} == {ArtifactForm.FULL, ArtifactForm.HANDLE}
     assert [segment.tokens for segment in segments] == [halves.count(segment.text) for segment in segments]
     assert "recall" in segments[1].text
     assert sum("<tool_call>" in segment.text for segment in segments) == 2
 
 
 def test_what_is_shown_whole_is_the_same_in_every_mode() -> None:
-    for layout in Layout:
-        sent = [told(5, history, 5, layout=layout).ask().messages for history in History]
+    for layout in LayoutMode:
+        sent = [told(5, history, 5, layout=layout).ask().messages for history in HistoryMode]
         assert sent[0] == sent[1] == sent[2]
 
 
 def test_the_modes_differ_only_in_front_of_the_turns_they_show() -> None:
     full, window, strip = (
-        told(25, history, 4).ask().messages for history in (History.FULL, History.WINDOW, History.STRIP)
+        told(25, history, 4).ask().messages for history in (HistoryMode.FULL, HistoryMode.WINDOW, HistoryMode.STRIP)
     )
     assert full[-8:] == window[-8:] == strip[-8:]
     assert window[0].text.endswith(full[-9].text)
@@ -151,7 +148,7 @@ def test_the_modes_differ_only_in_front_of_the_turns_they_show() -> None:
 
 
 def test_in_place_the_window_moves_only_when_an_epoch_ends() -> None:
-    story = told(6, History.WINDOW, 2, layout=Layout.IN_PLACE)
+    story = told(6, HistoryMode.WINDOW, 2, layout=LayoutMode.IN_PLACE)
     assert asked(story) == [0, 1, 2, 3, 4, 5]
     story.say("Question 6 with a fold", "Done.", FOLDING)
     assert asked(story) == [4, 5, 6]
@@ -162,7 +159,7 @@ def test_in_place_the_window_moves_only_when_an_epoch_ends() -> None:
 
 
 def test_in_place_the_strip_is_drawn_anew_only_when_an_epoch_ends() -> None:
-    story = told(6, History.STRIP, 1, layout=Layout.IN_PLACE)
+    story = told(6, HistoryMode.STRIP, 1, layout=LayoutMode.IN_PLACE)
     story.say("Question 6 with a fold", "Done.", FOLDING)
     first = story.ask().messages[0]
     story.say("Question 7 without one", "Done.").say("Question 8 without one", "Done.")
@@ -171,33 +168,35 @@ def test_in_place_the_strip_is_drawn_anew_only_when_an_epoch_ends() -> None:
 
 
 def test_in_the_library_layout_the_window_moves_with_every_turn() -> None:
-    story = told(6, History.WINDOW, 2)
+    story = told(6, HistoryMode.WINDOW, 2)
     assert asked(story) == [4, 5]
     story.say("Question 6 as any", "Done.")
     assert asked(story) == [5, 6]
 
 
 def test_another_mode_holds_from_the_next_epoch_on_and_full_shows_all_again() -> None:
-    story = told(6, History.WINDOW, 2, layout=Layout.IN_PLACE).say("Question 6 folds", "Done.", FOLDING)
-    story.terms = replace(story.terms, history=History.FULL, history_turns=None)
+    story = told(6, HistoryMode.WINDOW, 2, layout=LayoutMode.IN_PLACE).say("Question 6 folds", "Done.", FOLDING)
+    story.terms = replace(story.terms, history=HistoryMode.FULL, history_turns=None)
     assert asked(story) == [4, 5, 6]
     story.say("Question 7 folds", "Done.", FOLDING)
     assert asked(story) == list(range(8))
 
 
 def test_nothing_stands_in_for_what_full_shows_again() -> None:
-    story = told(6, History.STRIP, layout=Layout.IN_PLACE).say("Question 6 folds", "Done.", FOLDING)
-    hides = story.state.talk
-    assert hides.stand_in is not None
-    story.terms = replace(story.terms, history=History.FULL, history_turns=None)
-    shown = story.say("Question 7 folds", "Done.", FOLDING).state.talk
-    assert shown.stand_in is None
-    assert shown.hidden == 0
+    story = told(6, HistoryMode.STRIP, layout=LayoutMode.IN_PLACE).say("Question 6 folds", "Done.", FOLDING)
+    hides = story.state.history
+    assert hides.placeholder is not None
+    story.terms = replace(story.terms, history=HistoryMode.FULL, history_turns=None)
+    shown = story.say("Question 7 folds", "Done.", FOLDING).state.history
+    assert shown.placeholder is None
+    assert shown.hidden_turns == 0
 
 
 def test_a_turn_that_a_compaction_took_out_makes_no_older_one_show_again() -> None:
-    for layout in Layout:
-        story = told(20, History.WINDOW, 4, layout=layout, chain=ChainRules(steps=(StepName.EXPENDABLE,)))
+    for layout in LayoutMode:
+        story = told(
+            20, HistoryMode.WINDOW, 4, layout=layout, chain=CompactionConfig(steps=(CompactionStepName.EXPENDABLE,))
+        )
         story.say("Question 20 folds", "Done.", FOLDING)
         shown = asked(story)
         receipt = story.compact(goal=1)
@@ -206,34 +205,38 @@ def test_a_turn_that_a_compaction_took_out_makes_no_older_one_show_again() -> No
 
 
 def test_after_a_compaction_the_strip_still_begins_with_its_outline() -> None:
-    for layout in Layout:
-        story = told(20, History.STRIP, 4, layout=layout, chain=ChainRules(steps=(StepName.EXPENDABLE,)))
+    for layout in LayoutMode:
+        story = told(
+            20, HistoryMode.STRIP, 4, layout=layout, chain=CompactionConfig(steps=(CompactionStepName.EXPENDABLE,))
+        )
         story.say("Question 20 folds", "Done.", FOLDING)
         story.compact(goal=story.draft().tokens - 60)
-        (block,) = [s for s in story.ask().layer(LayerId.L4).segments if s.form is Form.SUMMARY]
+        (block,) = [s for s in story.ask().layer(LayerId.L4).segments if s.form is ArtifactForm.SUMMARY]
         assert "turns before; a record of what was said" in block.text
 
 
 def test_what_instructions_draw_in_is_referred_to_and_not_shelved() -> None:
     drawn, other = note("drawn.md", "Write plainly."), note("other.md", "B")
     system = SystemParts(instructions="Write plainly.", inlined=(drawn,), typed_instructions="{[[drawn]]}")
-    for layout in Layout:
-        story = Story(terms=Terms(layout=layout)).say("one", "yes", replace(attaching(drawn, other), system=system))
+    for layout in LayoutMode:
+        story = Story(terms=TurnSettings(layout=layout)).say(
+            "one", "yes", replace(attaching(drawn, other), system=system)
+        )
         again = replace(attaching(drawn, other), fold=True)
-        assert [segment.form for segment in story.ask(again).segments(LayerId.L3)] == [Form.REFERENCE] * 2
+        assert [segment.form for segment in story.ask(again).segments(LayerId.L3)] == [ArtifactForm.REFERENCE] * 2
         assert [segment.id for segment in story.ask(again).segments(LayerId.L2)] == ["other.md"]
         assert story.sent(again).count("Write plainly.") == 1
 
 
 def test_only_what_is_shown_is_taken_out() -> None:
-    story = told(20, History.WINDOW, 4)
+    story = told(20, HistoryMode.WINDOW, 4)
     receipt = story.plan(goal=0).receipt
     assert set(removed(receipt, "expendable")) <= set(story.path[-8:-2])
 
 
 def test_a_window_that_is_too_small_for_the_turns_it_shows_is_made_to_fit() -> None:
-    story = told(20, History.WINDOW, 4)
-    story.rules = replace(story.rules, budget=Budget(window=story.tokens(), reserve=0))
+    story = told(20, HistoryMode.WINDOW, 4)
+    story.rules = replace(story.rules, budget=TokenBudget(window=story.tokens(), reserve=0))
     fitted = story.fit()
     assert fitted.receipt is not None
     assert fitted.envelope.tokens.total <= 0.95 * story.rules.budget.limit
@@ -259,33 +262,33 @@ def test_modes_that_make_no_sense_are_refused() -> None:
 
 @pytest.fixture
 def story() -> Story:
-    story = Story(replace(make_rules(), place=Placing()))
+    story = Story(replace(make_rules(), plan_layout=Placing()))
     story.state = replace(story.state, system=SystemParts(base="Be terse."))
     for number, turn in enumerate(TURNS):
         story.say(f"q{number}", f"a{number}", turn)
     return story
 
 
-def place_by_hand(story: Story, keep: int | None, **forms: Form) -> None:
-    assert isinstance(story.rules.place, Placing)
+def place_by_hand(story: Story, keep: int | None, **forms: ArtifactForm) -> None:
+    assert isinstance(story.rules.plan_layout, Placing)
     named = {f"{name}.md": form for name, form in forms.items()}
-    story.rules.place.made = Placement(keep=keep, forms=named, why="by hand")
+    story.rules.plan_layout.made = LayoutPlan(keep_messages=keep, forms=named, why="by hand")
 
 
-def fold_at(story: Story, keep: int, **forms: Form) -> Envelope:
+def fold_at(story: Story, keep: int, **forms: ArtifactForm) -> Envelope:
     place_by_hand(story, keep, **forms)
     return story.ask()
 
 
-def places(envelope: Envelope) -> list[tuple[str, Form, str | None]]:
+def places(envelope: Envelope) -> list[tuple[str, ArtifactForm, str | None]]:
     return [(one.id.partition("#")[0], one.form, one.place) for one in envelope.segments(LayerId.L2)]
 
 
 def test_what_stands_before_the_cut_stays_and_what_stood_behind_it_is_asked_with_now(story: Story) -> None:
-    before = story.state.last
+    before = story.state.last_prompt
     assert before is not None
     envelope = fold_at(story, 3)
-    assert extends(before.messages[:3], envelope.messages)
+    assert is_prefix_of(before.messages[:3], envelope.messages)
     assert [message.text for message in envelope.messages[3:7]] == [
         envelope.segments(LayerId.L4)[2].text + "[User query]:\nq1",
         envelope.segments(LayerId.L4)[4].text + "a1",
@@ -293,10 +296,10 @@ def test_what_stands_before_the_cut_stays_and_what_stood_behind_it_is_asked_with
         "a2",
     ]
     assert places(envelope) == [
-        ("a.md", Form.FULL, "message:1"),
-        ("b.md", Form.UPDATE, "message:7"),
-        ("c.md", Form.FULL, "message:7"),
-        ("s.md", Form.FULL, "message:7"),
+        ("a.md", ArtifactForm.FULL, "message:1"),
+        ("b.md", ArtifactForm.UPDATE, "message:7"),
+        ("c.md", ArtifactForm.FULL, "message:7"),
+        ("s.md", ArtifactForm.FULL, "message:7"),
     ]
     asked = envelope.messages[7].text
     assert [asked.index(text) for text in ("B two", "C one", "S one", "[User query]:\nAnd now?")] == sorted(
@@ -308,27 +311,27 @@ def test_what_stands_before_the_cut_stays_and_what_stood_behind_it_is_asked_with
 
 
 def test_the_cause_is_a_fold_that_names_the_first_piece_that_went(story: Story) -> None:
-    before = story.state.last
+    before = story.state.last_prompt
     envelope = fold_at(story, 3)
-    movement = find_movement(before, envelope.prompt)
-    assert (movement.cause, movement.segment) == (Cause.EPOCH_FOLDED, envelope.segments(LayerId.L4)[2].id)
-    assert envelope.prompt.placement.why == "by hand"
+    movement = detect_prefix_change(before, envelope.prompt)
+    assert (movement.cause, movement.segment) == (PrefixChangeCause.EPOCH_FOLDED, envelope.segments(LayerId.L4)[2].id)
+    assert envelope.prompt.layout_plan.why == "by hand"
 
 
 @pytest.mark.parametrize(("keep", "kept"), [(1, 1), (2, 3), (3, 3), (4, 7), (6, 7), (7, 7), (8, 9), (99, 9)])
 def test_a_turn_that_begins_before_the_cut_stays_whole(story: Story, keep: int, kept: int) -> None:
-    before = story.state.last
+    before = story.state.last_prompt
     assert before is not None
-    sent = [*before.messages, story.state.talk.exchanges[-1].reply.message]
+    sent = [*before.messages, story.state.history.turns[-1].reply.message]
     envelope = fold_at(story, keep)
-    assert extends(sent[:kept], envelope.messages)
-    assert not extends(sent[: kept + 1], envelope.messages) or kept == len(sent)
+    assert is_prefix_of(sent[:kept], envelope.messages)
+    assert not is_prefix_of(sent[: kept + 1], envelope.messages) or kept == len(sent)
     assert envelope.epoch == before.epoch + 1
 
 
 def test_what_another_family_counts_is_folded_whole_and_counted_again(story: Story) -> None:
     thirds = replace(QUARTERS, name="thirds", count=lambda text: -(-len(text) // 3))
-    story.rules = replace(story.rules, measure=thirds)
+    story.rules = replace(story.rules, tokenizer=thirds)
     envelope = fold_at(story, 3)
     assert {place for _, _, place in places(envelope)} == {"system"}
     assert all(segment.tokens == thirds.count(segment.text) for segment in envelope.segments(LayerId.L4))
@@ -337,15 +340,15 @@ def test_what_another_family_counts_is_folded_whole_and_counted_again(story: Sto
 def test_the_next_turn_extends_a_request_that_was_folded_in_its_middle_and_refers_to_what_moved(story: Story) -> None:
     place_by_hand(story, 3)
     story.say("q3", "a3", attaching(note("c.md", "C one")))
-    folded = story.state.last
+    folded = story.state.last_prompt
     assert folded is not None
-    assert [(one.id, one.form) for one in folded.segments(LayerId.L3)] == [("c.md", Form.REFERENCE)]
+    assert [(one.id, one.form) for one in folded.segments(LayerId.L3)] == [("c.md", ArtifactForm.REFERENCE)]
     place_by_hand(story, None)
     later = story.ask(attaching(note("b.md", "B two"), note("a.md", "A two")))
-    assert extends(folded.messages, later.messages)
+    assert is_prefix_of(folded.messages, later.messages)
     assert {one.id: one.form for one in later.segments(LayerId.L3)} == {
-        "b.md": Form.REFERENCE,
-        "a.md": Form.UPDATE,
+        "b.md": ArtifactForm.REFERENCE,
+        "a.md": ArtifactForm.UPDATE,
     }
 
 
@@ -355,26 +358,26 @@ def test_a_second_cut_and_a_fold_of_everything_go_on_from_it(story: Story) -> No
     again = fold_at(story, 5)
     assert [place for _, _, place in places(again)] == ["message:1", *["message:9"] * 3]
     story.say("q4", "a4")
-    assert isinstance(story.rules.place, Placing)
-    story.rules.place.made = None
+    assert isinstance(story.rules.plan_layout, Placing)
+    story.rules.plan_layout.made = None
     whole = story.ask(FOLDING)
-    assert [(form, place) for _, form, place in places(whole)] == [(Form.FULL, "system")] * 4
+    assert [(form, place) for _, form, place in places(whole)] == [(ArtifactForm.FULL, "system")] * 4
     assert [message.text for message in whole.messages[5:]] == ["q2", "a2", "q3", "a3", "q4", "a4", "And now?"]
 
 
 def test_a_form_is_that_of_the_placement_for_what_moves_and_nothing_before_the_cut_changes(story: Story) -> None:
     story.say("q3", "a3", attaching(note("long.md", "# Long\n" + "words " * 2_000)))
-    envelope = fold_at(story, 7, a=Form.HANDLE, long=Form.HANDLE)
+    envelope = fold_at(story, 7, a=ArtifactForm.HANDLE, long=ArtifactForm.HANDLE)
     forms = {name: form for name, form, _ in places(envelope)}
-    assert (forms["a.md"], forms["long.md"]) == (Form.FULL, Form.HANDLE)
+    assert (forms["a.md"], forms["long.md"]) == (ArtifactForm.FULL, ArtifactForm.HANDLE)
     assert "words words" not in envelope.messages[-1].text
 
 
 def test_a_compaction_after_it_takes_in_everything_as_after_any_turn(story: Story) -> None:
     place_by_hand(story, 3)
     story.say("q3", "a3")
-    assert isinstance(story.rules.place, Placing)
-    story.rules.place.made = None
+    assert isinstance(story.rules.plan_layout, Placing)
+    story.rules.plan_layout.made = None
     story.compact(goal=0)
     assert {place for _, _, place in places(story.ask())} == {"system"}
 
@@ -382,4 +385,4 @@ def test_a_compaction_after_it_takes_in_everything_as_after_any_turn(story: Stor
 def test_nothing_moves_into_the_question_where_all_of_it_stands_before_the_cut(story: Story) -> None:
     envelope = fold_at(story, 99)
     assert envelope.messages[-1].text == "And now?"
-    assert envelope.prompt.talk == story.state.talk
+    assert envelope.prompt.history == story.state.history

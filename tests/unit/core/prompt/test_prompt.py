@@ -3,22 +3,25 @@
 import pytest
 from tests.unit.core.compaction.talking import FOLDING, IN_PLACE, LIBRARY, NOW, QUARTERS, Story, attaching, note, result
 
-from lamella.core.log.placement import Form
-from lamella.core.log.terms import History, Terms
-from lamella.core.log.turn import SystemParts
-from lamella.core.messages.headings import LIBRARY_HEADING, QUERY_LABEL
-from lamella.core.messages.model import Message, Role
-from lamella.core.prompt.advance import waiting
-from lamella.core.prompt.layers.library import shelve
+from lamella.core.log.turn import ArtifactForm, HistoryMode, SystemParts, TurnSettings
+from lamella.core.messages import LIBRARY_HEADING, QUERY_LABEL, Message, Role
+from lamella.core.prompt.advance import pending_prompt
+from lamella.core.prompt.layers.library import place_in_library
 from lamella.core.prompt.layers.model import LayerId, make_layer
-from lamella.core.prompt.prompt import Prompt, has_system, head_message, render_system, render_user
+from lamella.core.prompt.prompt import (
+    Prompt,
+    has_system_message,
+    prepend_blocks,
+    render_system_message,
+    render_user_message,
+)
 from lamella.core.values import replace
 
 BOTH = pytest.mark.parametrize("terms", [LIBRARY, IN_PLACE], ids=["library", "in_place"])
 EMPTY = make_layer(LayerId.L1, segments=(), pieces=(), tokens=0)
 
 
-def told(terms: Terms, turns: int = 3) -> Story:
+def told(terms: TurnSettings, turns: int = 3) -> Story:
     story = Story(terms=terms)
     first = replace(attaching(note("a.md", "A"), result("x", "found")), system=SystemParts(base="Be brief."))
     story.say("one?", "one.", first)
@@ -28,28 +31,28 @@ def told(terms: Terms, turns: int = 3) -> Story:
 
 
 def prompt_of(story: Story) -> Prompt:
-    return waiting(story.open(attaching(note("a.md", "A"), note("b.md", "B"))))
+    return pending_prompt(story.open(attaching(note("a.md", "A"), note("b.md", "B"))))
 
 
 @BOTH
-def test_messages_are_the_system_message_earlier_talk_and_the_question(terms: Terms) -> None:
+def test_messages_are_the_system_message_earlier_talk_and_the_question(terms: TurnSettings) -> None:
     prompt = prompt_of(told(terms))
     roles = [message.role.value for message in prompt.messages]
     assert roles == ["system", *["user", "assistant"] * 3, "user"]
-    assert prompt.messages[prompt.asked_at] is prompt.messages[-1]
+    assert prompt.messages[prompt.question_index] is prompt.messages[-1]
     assert prompt.messages[-1].text.endswith(f"{QUERY_LABEL}And now?")
-    assert (prompt.first, prompt.asked_at) == (1, 7)
+    assert (prompt.first_message, prompt.question_index) == (1, 7)
 
 
 @BOTH
-def test_a_prompt_renders_once(terms: Terms) -> None:
+def test_a_prompt_renders_once(terms: TurnSettings) -> None:
     prompt = prompt_of(told(terms))
     assert prompt.messages is prompt.messages
     assert prompt.total == prompt.total == sum(message.tokens for message in prompt.messages)
 
 
 @BOTH
-def test_every_segment_stands_in_the_message_it_names(terms: Terms) -> None:
+def test_every_segment_stands_in_the_message_it_names(terms: TurnSettings) -> None:
     prompt = prompt_of(told(terms))
     segments = [segment for layer in LayerId for segment in prompt.segments(layer)]
     assert {segment.id for segment in segments} >= {"base", "a.md", "b.md"}
@@ -60,94 +63,96 @@ def test_every_segment_stands_in_the_message_it_names(terms: Terms) -> None:
 
 
 @BOTH
-def test_the_library_is_what_earlier_turns_attached_wherever_it_stands(terms: Terms) -> None:
+def test_the_library_is_what_earlier_turns_attached_wherever_it_stands(terms: TurnSettings) -> None:
     prompt = prompt_of(told(terms))
-    (entry,) = prompt.standing_library
+    (entry,) = prompt.placed_library
     assert (entry.artifact.id, entry.segment) == ("a.md", prompt.segments(LayerId.L2)[0])
     assert entry.place == ("system" if terms is LIBRARY else "message:1")
-    assert [segment.form for segment in prompt.segments(LayerId.L3)] == [Form.REFERENCE, Form.FULL]
-    assert prompt.carried == ()
+    assert [segment.form for segment in prompt.segments(LayerId.L3)] == [ArtifactForm.REFERENCE, ArtifactForm.FULL]
+    assert prompt.unlayered_artifacts == ()
 
 
 def test_nothing_that_was_typed_alone_is_rendered_again() -> None:
-    prompt = waiting(told(IN_PLACE).open(NOW))
+    prompt = pending_prompt(told(IN_PLACE).open(NOW))
     assert prompt.question is prompt.user.message
     assert prompt.message_id == prompt.user.id
 
 
 def test_without_a_system_message_the_talk_begins_at_once() -> None:
-    prompt = waiting(Story().say("one?", "one.").open(NOW))
-    assert (prompt.first, prompt.asked_at) == (0, 2)
+    prompt = pending_prompt(Story().say("one?", "one.").open(NOW))
+    assert (prompt.first_message, prompt.question_index) == (0, 2)
     assert [message.role.value for message in prompt.messages] == ["user", "assistant", "user"]
 
 
-@pytest.mark.parametrize("history", [History.WINDOW, History.STRIP])
-def test_the_opening_says_how_much_a_history_mode_hides(history: History) -> None:
-    story = told(Terms(history=history, history_turns=1), turns=4)
-    prompt = waiting(story.open(NOW))
-    assert prompt.talk.hidden == 3
-    assert prompt.opening.left_out == 6
-    assert len(prompt.opening.blocks) == (1 if history is History.STRIP else 0)
+@pytest.mark.parametrize("history", [HistoryMode.WINDOW, HistoryMode.STRIP])
+def test_the_opening_says_how_much_a_history_mode_hides(history: HistoryMode) -> None:
+    story = told(TurnSettings(history=history, history_turns=1), turns=4)
+    prompt = pending_prompt(story.open(NOW))
+    assert prompt.history.hidden_turns == 3
+    assert prompt.preamble.removed_messages == 6
+    assert len(prompt.preamble.blocks) == (1 if history is HistoryMode.STRIP else 0)
     first = prompt.messages[1].text
-    assert first.startswith(prompt.opening.stand_ins[0].text)
+    assert first.startswith(prompt.preamble.placeholders[0].text)
     assert first.endswith(f"{QUERY_LABEL}3?")
-    assert prompt.asked_at == 3
+    assert prompt.question_index == 3
 
 
 def test_an_opening_of_a_compaction_and_of_a_mode_are_one() -> None:
-    story = told(Terms(history=History.WINDOW, history_turns=2), turns=8)
+    story = told(TurnSettings(history=HistoryMode.WINDOW, history_turns=2), turns=8)
     receipt = story.compact(goal=0)
     assert receipt.steps
-    prompt = waiting(story.open(NOW))
-    assert prompt.opening.left_out == prompt.talk.opening.left_out + 2 * prompt.talk.hidden
+    prompt = pending_prompt(story.open(NOW))
+    assert (
+        prompt.preamble.removed_messages == prompt.history.preamble.removed_messages + 2 * prompt.history.hidden_turns
+    )
     # In the system message stands the list of notes that left.
     assert sum("<left_out>" in message.text for message in prompt.messages[1:]) == 1
 
 
 def test_a_system_message_is_l1_then_the_library_and_says_what_each_piece_weighs() -> None:
-    shelf = [shelve(note("a.md", "A"), form=Form.FULL, count=QUARTERS.count)]
+    shelf = [place_in_library(note("a.md", "A"), form=ArtifactForm.FULL, count=QUARTERS.count)]
     system = make_layer(LayerId.L1, segments=(), pieces=("Be brief.",), tokens=3)
-    message = render_system(system, shelf, count=QUARTERS.count)
+    message = render_system_message(system, shelf, count=QUARTERS.count)
     assert message is not None
     assert message.text == f"Be brief.\n\n{LIBRARY_HEADING}{shelf[0].pieces[0]}"
-    assert len(message.weights) == len(message.pieces)
-    assert sum(message.weights) == message.tokens
-    bare = render_system(system, [], count=QUARTERS.count)
+    assert len(message.piece_token_counts) == len(message.pieces)
+    assert sum(message.piece_token_counts) == message.tokens
+    bare = render_system_message(system, [], count=QUARTERS.count)
     assert bare is not None
     assert bare.text == "Be brief."
 
 
 def test_an_empty_l1_sends_the_library_alone_and_nothing_sends_nothing() -> None:
-    shelf = [shelve(note("a.md", "A"), form=Form.FULL, count=QUARTERS.count)]
-    message = render_system(EMPTY, shelf, count=QUARTERS.count)
+    shelf = [place_in_library(note("a.md", "A"), form=ArtifactForm.FULL, count=QUARTERS.count)]
+    message = render_system_message(EMPTY, shelf, count=QUARTERS.count)
     assert message is not None
     assert message.text.startswith(LIBRARY_HEADING)
-    assert render_system(EMPTY, [], count=QUARTERS.count) is None
-    assert has_system(SystemParts(), {"a.md": shelf[0]})
-    assert has_system(SystemParts(memory="M."), {})
-    assert not has_system(SystemParts(typed_instructions="Use {[[a]]}."), {})
+    assert render_system_message(EMPTY, [], count=QUARTERS.count) is None
+    assert has_system_message(SystemParts(), {"a.md": shelf[0]})
+    assert has_system_message(SystemParts(memory="M."), {})
+    assert not has_system_message(SystemParts(typed_instructions="Use {[[a]]}."), {})
 
 
 def test_a_question_is_labelled_only_where_something_stands_before_it() -> None:
-    assert render_user([], ["why?"], (), count=QUARTERS.count).pieces == ("why?",)
-    message = render_user(["block\n"], ["why?"], (), count=QUARTERS.count)
+    assert render_user_message([], ["why?"], (), count=QUARTERS.count).pieces == ("why?",)
+    message = render_user_message(["block\n"], ["why?"], (), count=QUARTERS.count)
     assert message.text == f"block\n{QUERY_LABEL}why?"
     assert message.tokens == QUARTERS.count("block\n") + QUARTERS.count(f"{QUERY_LABEL}why?")
 
 
 def test_blocks_before_a_message_are_told_from_it_by_one_label() -> None:
-    alone = Message(role=Role.USER, pieces=("why?",), tokens=1, weights=(1,))
-    headed = head_message(alone, ["block\n"], count=QUARTERS.count)
+    alone = Message(role=Role.USER, pieces=("why?",), tokens=1, piece_token_counts=(1,))
+    headed = prepend_blocks(alone, ["block\n"], count=QUARTERS.count)
     assert headed.text == f"block\n{QUERY_LABEL}why?"
-    assert headed.weights == ()
-    labelled = head_message(headed, ["first\n"], count=QUARTERS.count)
+    assert headed.piece_token_counts == ()
+    labelled = prepend_blocks(headed, ["first\n"], count=QUARTERS.count)
     assert labelled.text == f"first\nblock\n{QUERY_LABEL}why?"
     assert labelled.role is Role.USER
 
 
 def test_a_prompt_shows_neither_texts_nor_the_whole_state_when_it_is_printed() -> None:
     story = told(IN_PLACE).say("two?", "two.", FOLDING)
-    shown = repr(waiting(story.open(NOW)))
+    shown = repr(pending_prompt(story.open(NOW)))
     assert "library=" not in shown
     assert "talk=" not in shown
     assert "conversation_id='story'" in shown

@@ -2,15 +2,15 @@
 
 import pytest
 
-from lamella.core.artifacts.make import make_artifact
-from lamella.core.artifacts.model import Artifact, Kind, Source
+from lamella.core.artifacts.kinds import make_artifact
+from lamella.core.artifacts.model import Artifact, ArtifactKind, ArtifactSource
 from lamella.core.prompt.templates import (
     Resolution,
     Template,
     TemplateKind,
     expand_instructions,
-    expand_typed,
-    match_note,
+    expand_typed_text,
+    find_matching_notes,
 )
 
 
@@ -22,12 +22,12 @@ def find_templates(text: str) -> tuple[Template, ...]:
         found.append(template)
         return Resolution()
 
-    expand_typed(text, note_down)
+    expand_typed_text(text, note_down)
     return tuple(found)
 
 
 def note(path: str, title: str = "") -> Artifact:
-    return make_artifact(Kind.NOTE, text=f"text of {path}", source=Source(path=path), title=title)
+    return make_artifact(ArtifactKind.NOTE, text=f"text of {path}", source=ArtifactSource(path=path), title=title)
 
 
 @pytest.mark.parametrize(
@@ -59,14 +59,16 @@ def test_of_nested_braces_only_the_inner_pair_can_be_a_template() -> None:
 
 
 def test_a_typed_token_becomes_the_id_in_quotes_and_what_it_names_is_attached() -> None:
-    expanded = expand_typed("Sum up {[[a]]}!", lambda _: Resolution(id="docs/a.md", artifacts=(note("docs/a.md"),)))
+    expanded = expand_typed_text(
+        "Sum up {[[a]]}!", lambda _: Resolution(id="docs/a.md", artifacts=(note("docs/a.md"),))
+    )
     assert expanded.text == 'Sum up "docs/a.md"!'
     assert [artifact.id for artifact in expanded.artifacts] == ["docs/a.md"]
 
 
 def test_a_token_that_names_nothing_stays_as_typed_and_says_why() -> None:
-    expanded = expand_typed(
-        "f = {x} {[[y]]}", lambda t: Resolution(why="no such note.") if "[[" in t.token else Resolution()
+    expanded = expand_typed_text(
+        "f = {x} {[[y]]}", lambda t: Resolution(reason="no such note.") if "[[" in t.token else Resolution()
     )
     assert expanded.text == "f = {x} {[[y]]}"
     assert expanded.warnings == ("{[[y]]} was left as typed: no such note.",)
@@ -75,17 +77,17 @@ def test_a_token_that_names_nothing_stays_as_typed_and_says_why() -> None:
 
 def test_braces_around_nothing_but_white_space_and_dots_are_not_looked_up() -> None:
     typed = "f() { } {.} {./} { .. }"
-    assert expand_typed(typed, lambda _: Resolution(id="the whole vault")).text == typed
+    assert expand_typed_text(typed, lambda _: Resolution(id="the whole vault")).text == typed
 
 
 def test_a_token_used_twice_attaches_once() -> None:
-    expanded = expand_typed("{[[a]]} and {[[a]]}", lambda _: Resolution(id="a.md", artifacts=(note("a.md"),)))
+    expanded = expand_typed_text("{[[a]]} and {[[a]]}", lambda _: Resolution(id="a.md", artifacts=(note("a.md"),)))
     assert expanded.text == '"a.md" and "a.md"'
     assert len(expanded.artifacts) == 1
 
 
 def test_an_id_that_looks_like_a_template_is_not_expanded_again() -> None:
-    expanded = expand_typed("{[[a]]}", lambda _: Resolution(id="{[[a]]}.md", artifacts=(note("{[[a]]}.md"),)))
+    expanded = expand_typed_text("{[[a]]}", lambda _: Resolution(id="{[[a]]}.md", artifacts=(note("{[[a]]}.md"),)))
     assert expanded.text == '"{[[a]]}.md"'
 
 
@@ -104,7 +106,7 @@ def test_in_instructions_an_empty_pair_of_braces_is_literal() -> None:
 
 def test_a_link_means_the_path_before_the_name_before_the_title() -> None:
     notes = [note("docs/spec.md"), note("spec.md"), note("other.md", title="spec")]
-    assert [found.id for found in match_note("spec", notes)] == ["spec.md"]
-    assert [found.id for found in match_note("spec", notes[:1])] == ["docs/spec.md"]
-    assert [found.id for found in match_note("spec", [notes[0], notes[2]])] == ["docs/spec.md", "other.md"]
-    assert match_note("nothing", notes) == ()
+    assert [found.id for found in find_matching_notes("spec", notes)] == ["spec.md"]
+    assert [found.id for found in find_matching_notes("spec", notes[:1])] == ["docs/spec.md"]
+    assert [found.id for found in find_matching_notes("spec", [notes[0], notes[2]])] == ["docs/spec.md", "other.md"]
+    assert find_matching_notes("nothing", notes) == ()

@@ -5,12 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lamella.core.text.mentions import (
+    FilePart,
     Mention,
     MentionForm,
-    MentionPart,
     find_mentions,
-    read_name,
-    split_parts,
+    iter_file_parts,
+    parse_mention,
 )
 
 
@@ -28,7 +28,7 @@ from lamella.core.text.mentions import (
 )
 def test_each_way_of_naming_is_told_from_the_others(text: str, form: MentionForm, readings: tuple[str, ...]) -> None:
     (mention,) = find_mentions(text)
-    assert (mention.form, mention.readings) == (form, readings)
+    assert (mention.form, mention.candidate_names) == (form, readings)
 
 
 def test_names_are_found_in_order_and_each_once() -> None:
@@ -36,28 +36,28 @@ def test_names_are_found_in_order_and_each_once() -> None:
 
 
 def test_a_name_by_itself_is_read_as_in_a_message() -> None:
-    assert read_name("my plan.md:1-2") == Mention("my plan.md:1-2", MentionForm.QUOTED, ("my plan.md:1-2",))
-    assert read_name('"my plan.md"').readings == ("my plan.md",)
-    assert [read_name(name).form for name in ("[[a]]", "@[[a]]", "#a", "@#a", "a", "@a")] == [
+    assert parse_mention("my plan.md:1-2") == Mention("my plan.md:1-2", MentionForm.QUOTED, ("my plan.md:1-2",))
+    assert parse_mention('"my plan.md"').candidate_names == ("my plan.md",)
+    assert [parse_mention(name).form for name in ("[[a]]", "@[[a]]", "#a", "@#a", "a", "@a")] == [
         MentionForm.LINK, MentionForm.LINK, MentionForm.TAG, MentionForm.TAG, MentionForm.QUOTED, MentionForm.QUOTED,
     ]  # fmt: skip
 
 
 def test_a_name_may_end_in_lines_or_in_headings_below_each_other() -> None:
-    assert list(split_parts("a.md:3-4")) == [MentionPart("a.md", lines=(3, 4))]
-    assert list(split_parts("a.md:3")) == [MentionPart("a.md", lines=(3, 3))]
-    assert list(split_parts("c#.md#One#Two")) == [
-        MentionPart("c#.md#One", heading="Two"),
-        MentionPart("c#.md", heading="One#Two"),
-        MentionPart("c", heading=".md#One#Two"),
+    assert list(iter_file_parts("a.md:3-4")) == [FilePart("a.md", lines=(3, 4))]
+    assert list(iter_file_parts("a.md:3")) == [FilePart("a.md", lines=(3, 3))]
+    assert list(iter_file_parts("c#.md#One#Two")) == [
+        FilePart("c#.md#One", heading="Two"),
+        FilePart("c#.md", heading="One#Two"),
+        FilePart("c", heading=".md#One#Two"),
     ]
-    assert list(split_parts("a.md")) == list(split_parts("#a")) == []
+    assert list(iter_file_parts("a.md")) == list(iter_file_parts("#a")) == []
 
 
 @given(st.text(alphabet='@[]"`#|:{}ab.\n ~/', max_size=200))
 def test_any_text_can_be_read_and_what_it_names_stands_in_it(text: str) -> None:
     for mention in find_mentions(text):
-        assert all(mention.readings)
+        assert all(mention.candidate_names)
         assert mention.token.removeprefix("@") in text
 
 

@@ -2,7 +2,13 @@
 
 import pytest
 
-from lamella.core.text.notation import find_counted, level, list_values, read_value, settle
+from lamella.core.text.notation import (
+    canonical_values,
+    collect_canonical_values,
+    iter_spelled_numbers,
+    normalize_characters,
+    normalize_digits_and_dashes,
+)
 
 
 @pytest.mark.parametrize(
@@ -26,7 +32,7 @@ from lamella.core.text.notation import find_counted, level, list_values, read_va
     ],
 )
 def test_what_is_written_otherwise_says_the_same(same: tuple[str, ...]) -> None:
-    assert len({read_value(one)[0] for one in same}) == 1
+    assert len({canonical_values(one)[0] for one in same}) == 1
 
 
 @pytest.mark.parametrize(
@@ -37,33 +43,33 @@ def test_what_is_written_otherwise_says_the_same(same: tuple[str, ...]) -> None:
     ],
 )  # fmt: skip
 def test_what_says_something_else_is_something_else(one: str, other: str) -> None:
-    assert not {*read_value(one)} & {*read_value(other)}
+    assert not {*canonical_values(one)} & {*canonical_values(other)}
 
 
 @pytest.mark.parametrize(
     "token", ["K-37", "2.4.1", "src/app.py", "", "31 Foo 2026", "32 May 2026", "2026-13-01", "1" * 40]
 )
 def test_what_is_no_number_and_no_date_says_nothing_else(token: str) -> None:
-    assert [key for key in read_value(token) if key != "31 foo"] == []
+    assert [key for key in canonical_values(token) if key != "31 foo"] == []
 
 
 def test_dates_of_german_say_what_others_say() -> None:
-    assert read_value("14. März 2026") == read_value("March 14, 2026") == ("2026-03-14",)
-    assert read_value("3. Dez 2025") == ("2025-12-03",)
+    assert canonical_values("14. März 2026") == canonical_values("March 14, 2026") == ("2026-03-14",)
+    assert canonical_values("3. Dez 2025") == ("2025-12-03",)
 
 
 def test_the_fifteenth_is_the_day_of_a_date_or_a_number() -> None:
-    assert {*read_value("15th")} & list_values(["15 March 2026"])
-    assert {*read_value("15th")} & list_values(["15"])
-    assert not {*read_value("16th")} & list_values(["15 March 2026", "2026"])
+    assert {*canonical_values("15th")} & collect_canonical_values(["15 March 2026"])
+    assert {*canonical_values("15th")} & collect_canonical_values(["15"])
+    assert not {*canonical_values("16th")} & collect_canonical_values(["15 March 2026", "2026"])
 
 
 def test_days_and_months_may_stand_in_either_order() -> None:
-    assert read_value("03/04/2026") == ("2026-04-03", "2026-03-04")
+    assert canonical_values("03/04/2026") == ("2026-04-03", "2026-03-04")
 
 
 def test_of_a_date_its_parts_are_known_and_of_an_amount_its_number() -> None:
-    assert list_values(["2026-03-14 09:30", "12 MB"]) == {
+    assert collect_canonical_values(["2026-03-14 09:30", "12 MB"]) == {
         *("2026-03-14T09:30", "T09:30", "2026-03-14", "2026-03", "2026", "-03-14", "14th", "12 mb", "12")
     }
 
@@ -71,10 +77,10 @@ def test_of_a_date_its_parts_are_known_and_of_an_amount_its_number() -> None:
 def test_numbers_in_words_are_read_from_thirteen_on() -> None:
     told = "five thousand files, nine people, twenty-one desks, dua puluh tiga orang, lima belas, one hundred and five"
     assert [
-        number for _, number in find_counted(f"{told}, tiga ratus lima puluh ribu, seribu, twelve, one of them")
+        number for _, number in iter_spelled_numbers(f"{told}, tiga ratus lima puluh ribu, seribu, twelve, one of them")
     ] == [*("5000", "21", "23", "15", "105", "350000", "1000")]
 
 
 def test_dashes_digits_and_what_nobody_sees_are_levelled() -> None:
-    assert level("K\u201137 \u2212\u0665") == "K-37 -5"
-    assert settle("K\u200b-\u00ad37") == "K-37"
+    assert normalize_digits_and_dashes("K\u201137 \u2212\u0665") == "K-37 -5"
+    assert normalize_characters("K\u200b-\u00ad37") == "K-37"

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.steady import steady
 
-from lamella.core.text.outline import SECTION_CHARS, SECTIONS_SHOWN, build_outline, split_sections
+from lamella.core.text.outline import MAX_SHOWN_SECTIONS, SECTION_CHARS, build_outline, split_sections
 
 
 def sections(number: int, body: str = "body") -> str:
@@ -19,7 +19,7 @@ def test_every_heading_is_kept_also_past_the_twentieth() -> None:
 
 def test_bodies_are_shown_for_the_first_twenty_sections_and_the_rest_is_counted() -> None:
     outline = build_outline(sections(30))
-    assert [n for n in range(30) if f"body {n}." in outline] == list(range(SECTIONS_SHOWN))
+    assert [n for n in range(30) if f"body {n}." in outline] == list(range(MAX_SHOWN_SECTIONS))
     assert outline.endswith("[The text of 10 more sections is left out.]")
 
 

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamella.core.text.write_blocks import find_write_blocks
+from lamella.core.text.write_blocks import parse_write_blocks
 
 BLOCK = "<writeToFile>\n<path>garden/beans.md</path>\n<content>\n# Beans\nIn May.\n</content>\n</writeToFile>"
 COMPOSED = json.dumps({"type": "composer", "path": "a.md", "content": "# A\n```py\nx\n```\n"})
 
 
 def find(text: str) -> list[tuple[str, str]]:
-    return [(path, content) for path, content, _ in find_write_blocks(text)]
+    return [(path, content) for path, content, _ in parse_write_blocks(text)]
 
 
 def test_a_block_gives_its_path_and_its_content_wherever_it_stands_in_an_answer() -> None:
@@ -23,7 +23,7 @@ def test_a_block_gives_its_path_and_its_content_wherever_it_stands_in_an_answer(
     assert find(f"Here it is: {BLOCK} As you wished.\n") == [beans]
     assert find(f"{BLOCK}\nand\n{BLOCK}") == [beans, beans]
     assert find("<writeToFile><path> a.md </path><content>x</content></writeToFile>") == [("a.md", "x\n")]
-    assert find_write_blocks(f"So: {BLOCK}.")[0][2] == BLOCK
+    assert parse_write_blocks(f"So: {BLOCK}.")[0][2] == BLOCK
 
 
 def test_a_fenced_block_of_json_is_one_too_and_a_canvas_is_written_as_json() -> None:

@@ -2,9 +2,16 @@
 
 from collections.abc import Mapping
 
-from lamella.core.log.events.stage import StageAction, StageEvent, StageSpec, WorkflowSpec
-from lamella.core.workflow.deeds import approve_stage, begin_work, rewind_to, submit_stage, write_fields
-from lamella.core.workflow.session import WorkflowSession, fold_session
+from lamella.core.log.events.compaction import StageAction, StageEvent, StageSpec, WorkflowSpec
+from lamella.core.workflow.session import (
+    WorkflowSession,
+    approve_stage_event,
+    build_session,
+    rewind_event,
+    start_workflow_event,
+    submit_stage_event,
+    write_fields_event,
+)
 
 IDEA = StageSpec(id="idea", labels={"en": "Idea", "id": "Gagasan"}, required=("what", "why"), search=True)
 STAGES = (
@@ -24,11 +31,11 @@ class Desk:
     def __init__(self, workflow: WorkflowSpec = TINY) -> None:
         self.events: list[tuple[int, StageEvent]] = []
         self.path = 0
-        self.do(begin_work(None, workflow, after=""))
+        self.do(start_workflow_event(None, workflow, after_message=""))
 
     @property
     def session(self) -> WorkflowSession:
-        session = fold_session(self.events)
+        session = build_session(self.events)
         assert session is not None
         return session
 
@@ -41,20 +48,20 @@ class Desk:
         return self
 
     def write(self, **fields: object) -> "Desk":
-        return self.do(write_fields(self.session, fields, after=""))
+        return self.do(write_fields_event(self.session, fields, after_message=""))
 
     def submit(self) -> "Desk":
-        return self.do(submit_stage(self.session, after=""))
+        return self.do(submit_stage_event(self.session, after_message=""))
 
     def approve(self, decision: str = "") -> "Desk":
-        return self.do(approve_stage(self.session, decision=decision, after=""))
+        return self.do(approve_stage_event(self.session, decision=decision, after_message=""))
 
     def rewind(self, stage: str) -> "Desk":
-        return self.do(rewind_to(self.session, stage, after=""))
+        return self.do(rewind_event(self.session, stage, after_message=""))
 
     def finish(self, decision: str = "", fields: Mapping[str, object] | None = None) -> "Desk":
         """The current stage, talked about, written down, submitted and approved."""
-        current = self.session.current
+        current = self.session.current_stage
         assert current is not None
         given = {**dict.fromkeys(current.required, f"{current.id} data"), **(fields or {})}
         self.talk()

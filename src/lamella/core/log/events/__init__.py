@@ -1,6 +1,8 @@
-"""Events: what can happen to a conversation, one class per kind, and how each is written down and read back.
+"""Events: everything that can happen to a conversation, one class per kind, with its encoding.
 
-Enters: turns, replies, receipts and whatever else happened; records of any age. Leaves: typed events, and records whose
-bodies are canonical JSON. An event names contents by hash and never holds them.
-May not enter: the tree that events fold to, stores, clocks. A body is parsed here and nowhere else.
+``message`` has questions and tool rounds, ``artifact`` attachments and commands, ``compaction`` compactions and
+workflow stages, ``call`` model calls, and ``kinds`` the list of all kinds and the stored records.
+
+Records have canonical JSON as bodies. An event refers to contents by hash and never contains them. Event bodies are
+parsed in this package only. It does not import the message tree, stores or clocks.
 """

@@ -1,24 +1,40 @@
-"""Artifacts as events name them: everything but their contents, which hashes stand for."""
+"""Artifacts as events store them, and the event of commands between two turns.
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+A ``StoredArtifact`` has all fields except the contents, which it refers to by hash. ``to_stored_artifact`` and
+``read_artifact`` convert in both directions; ``read_artifact`` returns None for an artifact that was erased.
+``AttachmentEvent`` records attach, detach, drop, pin and rule commands.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TypeVar
 
 from msgspec import Struct
 
 from lamella.core.artifacts.kinds import KINDS
-from lamella.core.artifacts.model import Artifact, ArtifactId, Image, Kind, Policy, Source
-from lamella.core.artifacts.unread import NOT_READ, UnreadArtifact, UnreadTexts
+from lamella.core.artifacts.model import (
+    NOT_LOADED,
+    Artifact,
+    ArtifactId,
+    ArtifactKind,
+    ArtifactSource,
+    AttachmentPolicy,
+    ImageData,
+    LazyArtifact,
+    LazyTexts,
+)
 from lamella.core.text.content import encode_text, hash_text
+from lamella.core.values import replace
 
-Contents = Mapping[str, bytes]
-Made = TypeVar("Made", bound=Artifact)
+ContentsByHash = Mapping[str, bytes]
+ArtifactT = TypeVar("ArtifactT", bound=Artifact)
 
-_IMAGE = Kind.IMAGE
+# A module-level name, because looking up an enum member is slow: see docs/decisions/frozen-values.md.
+_IMAGE = ArtifactKind.IMAGE
 
 
 class StoredImage(Struct, frozen=True, kw_only=True, gc=False, array_like=True, forbid_unknown_fields=True):
-    """A picture without its bytes."""
+    """A stored image without its bytes."""
 
     hash: str
     media_type: str
@@ -27,7 +43,7 @@ class StoredImage(Struct, frozen=True, kw_only=True, gc=False, array_like=True, 
 
 
 class StoredSource(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
-    """Where an artifact came from; what is not known is left out."""
+    """The stored origin of an artifact; unknown values are omitted."""
 
     path: str | None = None
     url: str | None = None
@@ -43,14 +59,14 @@ class StoredSource(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=Tr
 
 
 class StoredArtifact(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
-    """An artifact without its content; ``condensed`` is the hash of a summary that stands for it."""
+    """An artifact without its content; ``condensed`` is the hash of its summary or outline."""
 
     id: ArtifactId
-    kind: Kind
+    kind: ArtifactKind
     title: str
     hash: str
     source: StoredSource
-    policy: Policy | None = None
+    policy: AttachmentPolicy | None = None
     has_images: bool = False
     condensed: str | None = None
     images: tuple[StoredImage, ...] = ()
@@ -58,7 +74,7 @@ class StoredArtifact(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=
     anew: bool = False
 
     def hashes(self) -> Iterator[str]:
-        """Every content that it names; a picture's own hash is that of its image."""
+        """Yield every content hash that it refers to; an image artifact's own hash is that of its image data."""
         if self.kind is not _IMAGE:
             yield self.hash
         if self.condensed is not None:
@@ -67,8 +83,8 @@ class StoredArtifact(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=
             yield image.hash
 
 
-def store_artifact(artifact: Artifact) -> StoredArtifact:
-    """An artifact without its content, which its hash names."""
+def to_stored_artifact(artifact: Artifact) -> StoredArtifact:
+    """Return an artifact in its stored form, without its content."""
     source = artifact.source
     return StoredArtifact(
         id=artifact.id,
@@ -83,9 +99,9 @@ def store_artifact(artifact: Artifact) -> StoredArtifact:
             tool=source.tool,
             arguments=source.arguments,
             via=source.via,
-            read=source.read,
-            found_at=source.found_at,
-            embedded=source.embedded,
+            read=source.is_rereadable,
+            found_at=source.current_path,
+            embedded=source.embedded_notes,
             place=source.place,
         ),
         policy=artifact.policy,
@@ -94,15 +110,15 @@ def store_artifact(artifact: Artifact) -> StoredArtifact:
         images=tuple(
             StoredImage(hash=i.hash, media_type=i.media_type, width=i.width, height=i.height) for i in artifact.images
         ),
-        outlined=artifact.outlined,
-        anew=artifact.anew,
+        outlined=artifact.is_outlined,
+        anew=artifact.is_fresh,
     )
 
 
-def read_artifact(stored: StoredArtifact, contents: Contents) -> Artifact | None:
-    """The artifact without its erased pictures, or none if its own content was erased.
+def read_artifact(stored: StoredArtifact, contents: ContentsByHash) -> Artifact | None:
+    """Return the artifact without erased images, or None if its own content was erased.
 
-    Hashes are taken as written; ``verify`` derives them again.
+    Hashes are not checked here; ``verify`` derives them again.
     """
     kind = stored.kind
     images = [_read_image(image, contents) for image in stored.images] if stored.images else []
@@ -110,30 +126,30 @@ def read_artifact(stored: StoredArtifact, contents: Contents) -> Artifact | None
         return None
     text = "" if kind is _IMAGE else contents[stored.hash].decode()
     shown = tuple([image for image in images if image is not None])
-    return _read(stored, contents, text=text, images=shown, make=Artifact)
+    return _build_artifact(stored, contents, text=text, images=shown, factory=Artifact)
 
 
-def leave_unread(stored: StoredArtifact, contents: Contents, unread: UnreadTexts) -> UnreadArtifact:
-    """An artifact without pictures, whose text is read when it is asked for."""
-    return _read(stored, contents, text=NOT_READ, make=partial(UnreadArtifact, unread=unread))
+def to_lazy_artifact(stored: StoredArtifact, contents: ContentsByHash, unread: LazyTexts) -> LazyArtifact:
+    """Return an artifact without images that loads its text on access."""
+    return _build_artifact(stored, contents, text=NOT_LOADED, factory=partial(LazyArtifact, lazy_texts=unread))
 
 
-def _read(
+def _build_artifact(
     stored: StoredArtifact,
-    contents: Contents,
+    contents: ContentsByHash,
     *,
     text: str,
-    images: tuple[Image, ...] = (),
-    make: Callable[..., Made],
-) -> Made:
+    images: tuple[ImageData, ...] = (),
+    factory: Callable[..., ArtifactT],
+) -> ArtifactT:
     spec, source = KINDS[stored.kind], stored.source
-    return make(
+    return factory(
         id=stored.id,
         kind=stored.kind,
         title=stored.title,
         text=text,
         hash=stored.hash,
-        source=Source(
+        source=ArtifactSource(
             path=source.path,
             url=source.url,
             query=source.query,
@@ -141,9 +157,9 @@ def _read(
             tool=source.tool,
             arguments=source.arguments,
             via=source.via,
-            read=source.read,
-            found_at=source.found_at,
-            embedded=source.embedded,
+            is_rereadable=source.read,
+            current_path=source.found_at,
+            embedded_notes=source.embedded,
             place=source.place,
         ),
         recoverable=spec.recoverable,
@@ -151,14 +167,16 @@ def _read(
         policy=stored.policy,
         images=images,
         has_images=stored.has_images,
-        condensed=read_kept(stored.condensed, contents),
-        outlined=stored.outlined,
-        anew=stored.anew,
+        condensed=read_stored_text(stored.condensed, contents),
+        is_outlined=stored.outlined,
+        is_fresh=stored.anew,
     )
 
 
-def read_artifacts(stored: Iterable[StoredArtifact], contents: Contents) -> tuple[tuple[Artifact, ...], list[str]]:
-    """Artifacts with their contents, and words on what of them was erased."""
+def read_artifacts(
+    stored: Iterable[StoredArtifact], contents: ContentsByHash
+) -> tuple[tuple[Artifact, ...], list[str]]:
+    """Return artifacts with their contents, and the names of what was erased from them."""
     found: list[Artifact] = []
     gone: list[str] = []
     for one in stored:
@@ -171,11 +189,11 @@ def read_artifacts(stored: Iterable[StoredArtifact], contents: Contents) -> tupl
     return tuple(found), gone
 
 
-def gather_contents(artifacts: Iterable[Artifact]) -> dict[str, bytes]:
-    """The bytes behind artifacts, by hash: their texts and pictures."""
+def contents_of_artifacts(artifacts: Iterable[Artifact]) -> dict[str, bytes]:
+    """Return the bytes of artifacts by hash: texts, summaries and images."""
     contents: dict[str, bytes] = {}
     for artifact in artifacts:
-        if artifact.kind is not Kind.IMAGE:
+        if artifact.kind is not ArtifactKind.IMAGE:
             contents[artifact.hash] = encode_text(artifact.text)
         if artifact.condensed is not None:
             contents[hash_text(artifact.condensed)] = encode_text(artifact.condensed)
@@ -183,14 +201,52 @@ def gather_contents(artifacts: Iterable[Artifact]) -> dict[str, bytes]:
     return contents
 
 
-def read_kept(name: str | None, contents: Contents) -> str | None:
-    """A text that is kept as a content, if it was and still is."""
-    data = contents.get(name) if name is not None else None
+def read_stored_text(content_hash: str | None, contents: ContentsByHash) -> str | None:
+    """Return the text that is stored under a content hash, or None if there is none or it was erased."""
+    data = contents.get(content_hash) if content_hash is not None else None
     return None if data is None else data.decode()
 
 
-def _read_image(stored: StoredImage, contents: Contents) -> Image | None:
+def _read_image(stored: StoredImage, contents: ContentsByHash) -> ImageData | None:
     data = contents.get(stored.hash)
     if data is None:
         return None
-    return Image(media_type=stored.media_type, data=data, width=stored.width, height=stored.height, hash=stored.hash)
+    return ImageData(
+        media_type=stored.media_type, data=data, width=stored.width, height=stored.height, hash=stored.hash
+    )
+
+
+# Commands between two turns.
+
+
+class AttachmentEvent(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True, rename={"cancelled": "back"}):
+    """Commands that take effect with the next question; names are ids of artifacts or messages.
+
+    - ``cancelled``: ids whose pending command is taken back.
+    - ``rules``, ``ended``: texts of rules to add and to remove.
+    - ``warnings``: shown with the next question.
+    """
+
+    attached: tuple[StoredArtifact, ...] = ()
+    detach: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+    pin: tuple[str, ...] = ()
+    unpin: tuple[str, ...] = ()
+    cancelled: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()
+    ended: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    def hashes(self) -> Iterator[str]:
+        """Yield every content hash that the event refers to."""
+        for ref in self.attached:
+            yield from ref.hashes()
+
+    def without_erased(self, hashes: Collection[str]) -> "AttachmentEvent":
+        """Return the event without attachments and images whose contents were erased."""
+        left = tuple(
+            replace(ref, images=tuple(image for image in ref.images if image.hash not in hashes))
+            for ref in self.attached
+            if ref.hash not in hashes
+        )
+        return replace(self, attached=left)

@@ -1,6 +1,6 @@
-"""The codec: an event as a record, and back. Bodies are canonical JSON and hold the fields of the event's class.
+"""Encode events as records and decode them; build the event batches for each change of a conversation.
 
-And what a conversation does, as records to append with the contents that they bring.
+Bodies are canonical JSON with the fields of the event's class.
 """
 
 import re
@@ -9,128 +9,154 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import to_builtins
 from msgspec.json import Decoder, Encoder
 
-from lamella.core.log.call import KEPT_PURPOSE, Call
-from lamella.core.log.events.aside import AsideEvent
-from lamella.core.log.events.call import store_call
-from lamella.core.log.events.changes import ErasureEvent, SettingsEvent, SilentEvent
-from lamella.core.log.events.compaction import gather_receipt, make_compaction
-from lamella.core.log.events.kinds import CLASSES, Event, EventKind
-from lamella.core.log.events.message import gather_turn, make_message
-from lamella.core.log.events.reply import CitedSource, ReplyEvent
-from lamella.core.log.events.rounds import make_calls, make_results
-from lamella.core.log.receipt import Receipt
-from lamella.core.log.records import Record, Written
-from lamella.core.log.turn import Turn
-from lamella.core.messages.delta import Reply
-from lamella.core.messages.rounds import ToolOutput, ToolRound
+from lamella.core.log.call import KEEP_ALIVE_PURPOSE, ModelCall
+from lamella.core.log.events.call import AuxiliaryCallEvent, to_stored_call
+from lamella.core.log.events.compaction import contents_of_receipt, make_compaction_event
+from lamella.core.log.events.kinds import (
+    EVENT_CLASSES,
+    ErasureEvent,
+    Event,
+    EventBatch,
+    EventKind,
+    EventRecord,
+    IgnoredEvent,
+    SettingsEvent,
+)
+from lamella.core.log.events.message import make_calls_event, make_message_event, make_results_event, turn_contents
+from lamella.core.log.receipts import CompactionReceipt
+from lamella.core.log.turn import ReplyEvent, StoredCitation, Turn
+from lamella.core.messages import ModelReply, ToolOutput, ToolRound
 from lamella.core.text.content import canonical_json
 from lamella.core.values import replace
 
-# In records the kind stands beside the body; the tag is for snapshots, where nothing else tells classes apart.
-_TAG = "type"
-_KINDS: Mapping[type[Event], EventKind] = {made: kind for kind, made in CLASSES.items() if made is not SilentEvent}
-_DECODERS = {kind: Decoder(made) for kind, made in CLASSES.items()}
-_SETTINGS = Decoder(dict[str, object])
+# A record stores the kind next to the body. Only snapshots need the tag, since nothing else distinguishes classes
+# there.
+_TYPE_KEY = "type"
+_KIND_BY_CLASS: Mapping[type[Event], EventKind] = {
+    made: kind for kind, made in EVENT_CLASSES.items() if made is not IgnoredEvent
+}
+_DECODERS = {kind: Decoder(made) for kind, made in EVENT_CLASSES.items()}
+_SETTINGS_DECODER = Decoder(dict[str, object])
 _ENCODER = Encoder(order="sorted")
-# What Python writes otherwise: very small and very large numbers, and those that are none, which it refuses to write.
-_OTHERWISE = re.compile(rb"[:,\[](?:null|-?0\.0000\d*|-?\d[\d.]*e-?\d+)[,}\]]")
+# Values that Python's json writes differently: very small and very large numbers, and NaN, which it refuses to write
+# (msgspec writes null).
+_DIFFERENTLY_WRITTEN_VALUE = re.compile(rb"[:,\[](?:null|-?0\.0000\d*|-?\d[\d.]*e-?\d+)[,}\]]")
 
 
-def read_event(record: Record) -> Event:
-    """The event that a record holds; a ``ValueError`` says what in it is not as it was written."""
+def decode_event(record: EventRecord) -> Event:
+    """Decode the event of a record; raises ``ValueError`` that says what is wrong with the body."""
     if record.kind is EventKind.SETTINGS:
-        return SettingsEvent(values=_SETTINGS.decode(record.body))
+        return SettingsEvent(values=_SETTINGS_DECODER.decode(record.body))
     event = _DECODERS[record.kind].decode(record.body)
     return replace(event, contents=record.contents) if isinstance(event, ErasureEvent) else event
 
 
-def write_event(event: Event, *, at: str, contents: Mapping[str, bytes] | None = None) -> Written:
-    """An event as a record, with the contents that it brings."""
+def build_event_batch(event: Event, *, timestamp: str, contents: Mapping[str, bytes] | None = None) -> EventBatch:
+    """Return a batch with one event and the contents that it introduces."""
     given = {} if contents is None else contents
-    return Written(records=(make_record(event, at=at, contents=tuple(given)),), contents=given)
+    return EventBatch(records=(encode_event(event, timestamp=timestamp, contents=tuple(given)),), contents=given)
 
 
-def make_record(event: Event, *, at: str, contents: tuple[str, ...] = ()) -> Record:
-    """An event as a record that lists these contents; an erasure lists its own."""
+def encode_event(event: Event, *, timestamp: str, contents: tuple[str, ...] = ()) -> EventRecord:
+    """Encode an event as a record that lists these contents; an erasure lists its own."""
     listed = event.contents if isinstance(event, ErasureEvent) else contents
-    body = canonical_json(event.values) if isinstance(event, SettingsEvent) else _write_json(_write_body(event))
-    return Record(kind=_KINDS[type(event)], at=at, body=body, contents=listed)
+    body = canonical_json(event.values) if isinstance(event, SettingsEvent) else _encode_body(_event_to_dict(event))
+    return EventRecord(kind=_KIND_BY_CLASS[type(event)], at=timestamp, body=body, contents=listed)
 
 
-def _write_json(body: Mapping[str, object]) -> str:
-    """The canonical JSON of a body, byte for byte; of texts and usual numbers in a fifth of the time."""
+def _encode_body(body: Mapping[str, object]) -> str:
+    """Return the canonical JSON of a body, byte for byte.
+
+    For texts and ordinary numbers the msgspec encoder gives the same bytes in a fifth of the time.
+    """
     try:
         written = _ENCODER.encode(body)
     except (OverflowError, UnicodeEncodeError):
         return canonical_json(body)
-    return canonical_json(body) if _OTHERWISE.search(written) else written.decode()
+    return canonical_json(body) if _DIFFERENTLY_WRITTEN_VALUE.search(written) else written.decode()
 
 
-def _write_body(event: Event) -> Mapping[str, object]:
+def _event_to_dict(event: Event) -> Mapping[str, object]:
     body: dict[str, object] = to_builtins(event)
-    body.pop(_TAG, None)
+    body.pop(_TYPE_KEY, None)
     if isinstance(event, ErasureEvent):
         del body["contents"]
     return body
 
 
-def write_message(turn: Turn, *, message_id: str, parent: str, at: str, edits: str | None = None) -> Written:
-    """The event of a message asked, or of one that replaces another."""
-    event = make_message(turn, message_id=message_id, parent=parent, edits=edits)
-    return write_event(event, at=at, contents=gather_turn(turn))
+def build_question_batch(
+    turn: Turn, *, message_id: str, parent: str, timestamp: str, edited_message: str | None = None
+) -> EventBatch:
+    """Return the batch for a new question, or for one that replaces the message ``edited_message``."""
+    event = make_message_event(turn, message_id=message_id, parent=parent, edited_message=edited_message)
+    return build_event_batch(event, timestamp=timestamp, contents=turn_contents(turn))
 
 
-def write_reply(
+def build_reply_batch(
     text: str,
     *,
     message_id: str,
     parent: str,
-    at: str,
-    calls: Iterable[Call] = (),
-    aside: bool = False,
-    sources: Iterable[CitedSource] = (),
-) -> Written:
-    """The event of an answer, with the model calls that gave it. The rounds of its question become its own."""
-    stored = tuple(map(store_call, calls))
-    event = ReplyEvent(id=message_id, parent=parent, text=text, calls=stored, aside=aside, sources=tuple(sources))
-    return write_event(event, at=at)
+    timestamp: str,
+    model_calls: Iterable[ModelCall] = (),
+    on_own_branch: bool = False,
+    sources: Iterable[StoredCitation] = (),
+) -> EventBatch:
+    """Return the batch for a reply with its model calls; the log gives it the tool rounds of its question."""
+    stored = tuple(map(to_stored_call, model_calls))
+    event = ReplyEvent(
+        id=message_id, parent=parent, text=text, calls=stored, aside=on_own_branch, sources=tuple(sources)
+    )
+    return build_event_batch(event, timestamp=timestamp)
 
 
-def write_calls(reply: Reply | ToolRound, *, parent: str, at: str, made: Iterable[Call] = ()) -> Written:
-    """The event of an answer that calls tools, before anything is done about it; ``made`` are its model calls.
+def build_tool_calls_batch(
+    reply: ModelReply | ToolRound, *, parent: str, timestamp: str, model_calls: Iterable[ModelCall] = ()
+) -> EventBatch:
+    """Return the batch for a reply that calls tools, to append before any tool runs.
 
-    ``parent`` is the question that is being answered. Outputs of a round that is told again are written on their own.
+    ``parent`` is the question that is being answered, and ``model_calls`` are the model calls. If ``reply`` is a
+    recorded round, its outputs are not included; write them with ``build_tool_results_batch``.
     """
-    event, contents = make_calls(reply, parent=parent, made=map(store_call, made))
-    return write_event(event, at=at, contents=contents)
+    event, contents = make_calls_event(reply, parent=parent, model_calls=map(to_stored_call, model_calls))
+    return build_event_batch(event, timestamp=timestamp, contents=contents)
 
 
-def write_results(outputs: Iterable[ToolOutput], *, parent: str, at: str) -> Written:
-    """The event of what came back for the calls written last: one output for each of them."""
-    event, contents = make_results(outputs, parent=parent)
-    return write_event(event, at=at, contents=contents)
+def build_tool_results_batch(outputs: Iterable[ToolOutput], *, parent: str, timestamp: str) -> EventBatch:
+    """Return the batch for the outputs of the calls written last, one output for each call."""
+    event, contents = make_results_event(outputs, parent=parent)
+    return build_event_batch(event, timestamp=timestamp, contents=contents)
 
 
-def write_aside(call: Call, *, parent: str, at: str) -> Written:
-    """The event of a model call that gave no answer of the conversation, made at this time."""
-    started = at if call.purpose == KEPT_PURPOSE else ""
-    return write_event(AsideEvent(parent=parent, purpose=call.purpose, call=store_call(call), started=started), at=at)
+def build_auxiliary_call_batch(call: ModelCall, *, parent: str, timestamp: str) -> EventBatch:
+    """Return the batch for an auxiliary model call, which gave no reply of the conversation."""
+    started = timestamp if call.purpose == KEEP_ALIVE_PURPOSE else ""
+    return build_event_batch(
+        AuxiliaryCallEvent(parent=parent, purpose=call.purpose, call=to_stored_call(call), started=started),
+        timestamp=timestamp,
+    )
 
 
-def write_receipt(receipt: Receipt, *, at: str, before: str | None = None) -> Written:
-    """The event of a compaction; ``before`` names a message that was asked already and is sent again after it."""
-    return write_event(make_compaction(receipt, before=before), at=at, contents=gather_receipt(receipt))
+def build_compaction_batch(
+    receipt: CompactionReceipt, *, timestamp: str, resent_message: str | None = None
+) -> EventBatch:
+    """Return the batch for a compaction; ``resent_message`` is an existing message that is sent again after it."""
+    return build_event_batch(
+        make_compaction_event(receipt, resent_message=resent_message),
+        timestamp=timestamp,
+        contents=contents_of_receipt(receipt),
+    )
 
 
-def write_erasure(artifact: str, hashes: Sequence[str], *, at: str) -> Written:
-    """The event that says an artifact was erased, and which contents went with it."""
-    return write_event(ErasureEvent(artifact=artifact, contents=tuple(hashes)), at=at)
+def build_erasure_batch(artifact_id: str, hashes: Sequence[str], *, timestamp: str) -> EventBatch:
+    """Return the batch for the erasure of an artifact and the contents that were erased with it."""
+    return build_event_batch(ErasureEvent(artifact=artifact_id, contents=tuple(hashes)), timestamp=timestamp)
 
 
-def join_written(*parts: Written) -> Written:
-    """Several events in one append."""
-    records = tuple(record for part in parts for record in part.records)
+def merge_batches(*batches: EventBatch) -> EventBatch:
+    """Merge several batches into one, to be appended together."""
+    records = tuple(record for part in batches for record in part.records)
     contents: dict[str, bytes] = {}
-    for part in parts:
+    for part in batches:
         contents.update(part.contents)
-    return Written(records=records, contents=contents)
+    return EventBatch(records=records, contents=contents)

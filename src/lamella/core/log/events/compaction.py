@@ -1,27 +1,40 @@
-"""Compactions: a receipt written down and read back exactly, and the undo that voids it."""
+"""Events of compactions and of workflow stages.
+
+``CompactionEvent`` stores a receipt, and ``UndoEvent`` voids it; ``make_compaction_event`` and ``read_receipt``
+convert in both directions. ``StageEvent`` is an action on a workflow stage. The start event contains the whole
+``WorkflowSpec``, so that later changes of the workflow file do not affect a running workflow.
+"""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
 
 from msgspec import DecodeError, Struct
 from msgspec.json import Decoder
 
-from lamella.core.log.events.artifact import Contents, read_kept
-from lamella.core.log.receipt import Certificate, Receipt, Skip, Step, StepName
+from lamella.core.log.events.artifact import ContentsByHash, read_stored_text
+from lamella.core.log.receipts import (
+    CompactionCertificate,
+    CompactionReceipt,
+    CompactionStep,
+    CompactionStepName,
+    SkippedStep,
+)
 from lamella.core.text.content import canonical_json, encode_text, hash_text
 
-_COUNTS = 6
-_GISTS = Decoder(tuple[str, ...])
-_FRAME = re.compile(r"</?(?:conversation_summary|stage_digest|content|exact)>")
+_CERTIFICATE_LENGTH = 6
+_GISTS_DECODER = Decoder(tuple[str, ...])
+_BLOCK_TAG = re.compile(r"</?(?:conversation_summary|stage_digest|content|exact)>")
 
 
 class StoredStep(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
-    """A step; ``text`` and ``content`` are hashes: of the block that stands in for what went, and of what it tells.
+    """A stored compaction step.
 
-    ``gists`` is the hash of what outlines tell, as a list in JSON.
+    ``text`` and ``content`` are hashes of the placeholder block and of its text. ``gists`` is the hash of the texts of
+    reply outlines, as a JSON list.
     """
 
-    name: StepName
+    name: CompactionStepName
     removed: tuple[str, ...]
     tokens: tuple[int, int]
     text: str | None = None
@@ -32,18 +45,19 @@ class StoredStep(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True
 class StoredSkip(Struct, frozen=True, kw_only=True, gc=False, array_like=True, forbid_unknown_fields=True):
     """A step that could have run and did not."""
 
-    name: StepName
+    name: CompactionStepName
     why: str
 
 
 class CompactionEvent(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True, tag="compaction"):
-    """A compaction after the message ``parent``. ``before`` is one that was asked already and is sent again after it.
+    """A compaction after the message ``parent``.
 
-    ``chain`` says by which rules it is applied; what does not say so is of the first. ``certificate`` are the counts of
-    exact words and of wishes that stand, are recallable and are gone. ``since`` is the message that it begins with,
-    where nothing before that moved.
+    - ``before``: an existing message that is sent again after the compaction.
+    - ``chain``: the version of the rules by which it is applied; events without it have version 1.
+    - ``certificate``: counts of exact tokens and of rules that are in the prompt, recallable, and lost.
+    - ``since``: the first message that the compaction covers, if nothing before it changed.
 
-    Texts that stand in for messages are contents, so that they can be erased.
+    Placeholder texts are stored as contents, so that they can be erased.
     """
 
     id: str
@@ -59,110 +73,179 @@ class CompactionEvent(Struct, frozen=True, kw_only=True, gc=False, omit_defaults
     since: str = ""
 
     def hashes(self) -> Iterator[str]:
-        """The texts that it put in place of messages."""
+        """Yield the hashes of the placeholder texts."""
         for step in self.steps:
             yield from (name for name in (step.text, step.content, step.gists) if name is not None)
 
 
 class UndoEvent(Struct, frozen=True, kw_only=True, gc=False):
-    """A compaction and all later ones of the branch are void."""
+    """Void a compaction and all later ones of the branch."""
 
     receipt: str
 
 
-def make_compaction(receipt: Receipt, *, before: str | None = None) -> CompactionEvent:
-    """The event of a compaction."""
+def make_compaction_event(receipt: CompactionReceipt, *, resent_message: str | None = None) -> CompactionEvent:
+    """Build the event of a compaction."""
     return CompactionEvent(
         id=receipt.id,
         parent=receipt.parent,
-        steps=tuple(map(_store_step, receipt.steps)),
+        steps=tuple(map(_to_stored_step, receipt.steps)),
         skipped=tuple(StoredSkip(name=skip.name, why=skip.why) for skip in receipt.skipped),
         tokens=(receipt.tokens_before, receipt.tokens_after),
         target=receipt.target,
         automatic=receipt.automatic,
-        before=before,
-        chain=receipt.chain,
-        certificate=() if receipt.certificate is None else (*receipt.certificate.words, *receipt.certificate.rules),
-        since=receipt.since,
+        before=resent_message,
+        chain=receipt.chain_version,
+        certificate=()
+        if receipt.certificate is None
+        else (*receipt.certificate.exact_strings, *receipt.certificate.rules),
+        since=receipt.since_message,
     )
 
 
-def gather_receipt(receipt: Receipt) -> dict[str, bytes]:
-    """The contents that the event of a compaction names."""
+def contents_of_receipt(receipt: CompactionReceipt) -> dict[str, bytes]:
+    """Return the contents that the event of a compaction refers to, by hash."""
     contents: dict[str, bytes] = {}
     for step in receipt.steps:
         if step.text is not None:
             contents[hash_text(step.text)] = encode_text(step.text)
             if step.content:
                 contents[hash_text(step.content)] = encode_text(step.content)
-        if step.gists:
-            contents[hash_text(_write_gists(step))] = encode_text(_write_gists(step))
+        if step.outlines:
+            contents[hash_text(_encode_gists(step))] = encode_text(_encode_gists(step))
     return contents
 
 
-def read_receipt(event: CompactionEvent, contents: Contents) -> Receipt:
-    """The receipt that an event describes; a text that was erased stands in for nothing any more."""
-    return Receipt(
+def read_receipt(event: CompactionEvent, contents: ContentsByHash) -> CompactionReceipt:
+    """Return the receipt of a compaction event; placeholders whose text was erased have none."""
+    return CompactionReceipt(
         id=event.id,
         parent=event.parent,
         steps=tuple(_read_step(step, contents) for step in event.steps),
-        skipped=tuple(Skip(name=skip.name, why=skip.why) for skip in event.skipped),
+        skipped=tuple(SkippedStep(name=skip.name, why=skip.why) for skip in event.skipped),
         tokens_before=event.tokens[0],
         tokens_after=event.tokens[1],
         target=event.target,
         automatic=event.automatic,
-        chain=event.chain,
+        chain_version=event.chain,
         certificate=_read_certificate(event.certificate),
-        since=event.since,
+        since_message=event.since,
     )
 
 
-def _read_certificate(counts: tuple[int, ...]) -> Certificate | None:
-    if len(counts) != _COUNTS:
+def _read_certificate(counts: tuple[int, ...]) -> CompactionCertificate | None:
+    if len(counts) != _CERTIFICATE_LENGTH:
         return None
-    return Certificate(words=(counts[0], counts[1], counts[2]), rules=(counts[3], counts[4], counts[5]))
+    return CompactionCertificate(
+        exact_strings=(counts[0], counts[1], counts[2]), rules=(counts[3], counts[4], counts[5])
+    )
 
 
-def _store_step(step: Step) -> StoredStep:
+def _to_stored_step(step: CompactionStep) -> StoredStep:
     return StoredStep(
         name=step.name,
         removed=step.removed,
         tokens=(step.tokens_before, step.tokens_after),
         text=hash_text(step.text) if step.text is not None else None,
         content=hash_text(step.content) if step.text is not None and step.content else None,
-        gists=hash_text(_write_gists(step)) if step.gists else None,
+        gists=hash_text(_encode_gists(step)) if step.outlines else None,
     )
 
 
-def _write_gists(step: Step) -> str:
-    return canonical_json(list(step.gists))
+def _encode_gists(step: CompactionStep) -> str:
+    return canonical_json(list(step.outlines))
 
 
-def _read_gists(stored: StoredStep, contents: Contents) -> tuple[str, ...]:
-    """What outlines tell; where that is not at hand, or is of other messages, it is found again in what was said."""
-    text = read_kept(stored.gists, contents)
+def _read_gists(stored: StoredStep, contents: ContentsByHash) -> tuple[str, ...]:
+    """Return the texts of reply outlines, or nothing if they are missing or do not match the messages.
+
+    Then they are computed again from the replies.
+    """
+    text = read_stored_text(stored.gists, contents)
     try:
-        gists = _GISTS.decode(text) if text else ()
+        gists = _GISTS_DECODER.decode(text) if text else ()
     except DecodeError:
         return ()
     return gists if len(gists) == len(stored.removed) else ()
 
 
-def _read_step(stored: StoredStep, contents: Contents) -> Step:
-    text = read_kept(stored.text, contents)
-    content = read_kept(stored.content, contents)
-    return Step(
+def _read_step(stored: StoredStep, contents: ContentsByHash) -> CompactionStep:
+    text = read_stored_text(stored.text, contents)
+    content = read_stored_text(stored.content, contents)
+    return CompactionStep(
         name=stored.name,
         removed=stored.removed,
         text=text,
-        # Receipts of before kept the block alone.
-        content=content if content is not None else _strip_frame(text or ""),
-        gists=_read_gists(stored, contents) if stored.gists else (),
+        # Older receipts stored only the block.
+        content=content if content is not None else _strip_block_tags(text or ""),
+        outlines=_read_gists(stored, contents) if stored.gists else (),
         tokens_before=stored.tokens[0],
         tokens_after=stored.tokens[1],
     )
 
 
-def _strip_frame(block: str) -> str:
-    """What a block of an older receipt tells, without the lines that make it a block."""
-    return "\n".join(line for line in block.split("\n")[2:] if line and not _FRAME.fullmatch(line))
+def _strip_block_tags(block: str) -> str:
+    """Return the text of an older receipt's block, without the lines that frame it."""
+    return "\n".join(line for line in block.split("\n")[2:] if line and not _BLOCK_TAG.fullmatch(line))
+
+
+# Workflow stages.
+
+
+class StageAction(StrEnum):
+    """The actions on a workflow stage."""
+
+    NEW = "new"
+    DATA = "data"
+    SUBMIT = "submit"
+    APPROVE = "approve"
+    REWIND = "rewind"
+
+
+class StageSpec(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """One stage of a workflow; ``labels`` are by language, and ``search`` enables tools that look things up."""
+
+    id: str
+    labels: Mapping[str, str] = {}
+    phase: str = ""
+    instructions: str = ""
+    required: tuple[str, ...] = ()
+    search: bool = False
+
+
+class WorkflowSpec(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """A workflow: its stages in order, the language of its labels, and the form of its summaries.
+
+    ``title_from`` is the field that provides the title of the work, as ``stage.field``.
+    """
+
+    name: str
+    title: str = ""
+    language: str = "en"
+    summary_language: str = ""
+    summary_form: str = ""
+    title_from: str = ""
+    stages: tuple[StageSpec, ...] = ()
+
+    def stage_index(self, stage: str) -> int | None:
+        """Return the index of the stage with this id, or None."""
+        return next((at for at, one in enumerate(self.stages) if one.id == stage), None)
+
+    def label(self, stage: StageSpec) -> str:
+        """Return the label of a stage in the language of the workflow, else in English, else its id."""
+        return stage.labels.get(self.language) or stage.labels.get("en") or stage.id
+
+
+class StageEvent(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """An action on a stage, after the message ``after``; it belongs to the branches that continue from there since.
+
+    Only the event that starts the workflow has ``workflow``, so that later changes of the workflow file have no effect
+    on it. Older events without an action have no effect.
+    """
+
+    action: StageAction | None = None
+    after: str = ""
+    stage: str = ""
+    workflow: WorkflowSpec | None = None
+    fields: Mapping[str, object] = {}
+    decision: str = ""

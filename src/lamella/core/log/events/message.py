@@ -1,31 +1,349 @@
-"""Messages: a question as it was asked, or in place of another, and the turn that it is read back as."""
+"""Events of questions and tool rounds, and the turn settings that questions store.
 
-from collections.abc import Iterator, Sequence
+- ``MessageEvent`` and ``EditEvent`` are questions. ``make_message_event`` builds one from a turn, and
+  ``turn_from_event`` reads it back.
+- ``CallsEvent`` and ``ResultsEvent`` are the two halves of a tool round, each recorded as it happens.
+- Turn settings of an event may be set, left to the current settings, or missing (in older events).
+  ``resolve_turn_settings`` returns those that apply. The stored form is derived from the fields of ``TurnSettings``: a
+  field added there is stored and read without a change in this module.
+"""
 
-from msgspec import Struct
-from msgspec.structs import asdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import zip_longest
+from operator import attrgetter
+from typing import TYPE_CHECKING, TypeVar
+
+from msgspec import UNSET, Struct, UnsetType, defstruct
+from msgspec.structs import asdict, fields
+from msgspec.structs import replace as replace_fields
 
 from lamella.core.artifacts.model import Artifact, ToolDefinition
 from lamella.core.log.events.artifact import (
-    Contents,
+    ContentsByHash,
     StoredArtifact,
-    gather_contents,
+    contents_of_artifacts,
     read_artifacts,
-    read_kept,
-    store_artifact,
+    read_stored_text,
+    to_stored_artifact,
 )
-from lamella.core.log.events.imprint import Imprint
-from lamella.core.log.events.reply import CitedSource, ReplyEvent
-from lamella.core.log.events.terms import GivenTerms, give_terms, leave_terms, settle_terms
-from lamella.core.log.placement import Placement
-from lamella.core.log.terms import Rewrite, Terms
-from lamella.core.log.turn import RuleBook, SystemParts, Turn
+from lamella.core.log.events.call import StoredCall
+from lamella.core.log.turn import (
+    IMAGE_NOTE_MODE_BY_BOOL,
+    HistoryRewrite,
+    LayoutPlan,
+    ReplyEvent,
+    RequestFingerprint,
+    RuleChanges,
+    StoredCitation,
+    SystemParts,
+    Turn,
+    TurnSettings,
+)
+from lamella.core.messages import (
+    UNKNOWN_USAGE,
+    ModelReply,
+    ProviderReply,
+    StopReason,
+    ToolCall,
+    ToolOutput,
+    ToolRound,
+    Usage,
+)
 from lamella.core.text.content import encode_text, hash_text
 from lamella.core.values import replace
 
+_SETTING_FIELDS = fields(TurnSettings)
+_SETTING_NAMES = tuple(field.name for field in _SETTING_FIELDS)
+_get_setting_values = attrgetter(*_SETTING_NAMES)
+_DEFAULT_TURN_SETTINGS = TurnSettings()
+# The first events had these two only if they were chosen. They are always written since, and if they are missing the
+# current settings apply. Fields that were added later have defaults that reproduce older turns.
+_ALWAYS_WRITTEN = ("layout", "carry_forward")
+# Settings that used to be booleans, and the current value for each of the two.
+_FORMER_BOOLEANS = {"image_notes": IMAGE_NOTE_MODE_BY_BOOL}
+# The fields that are null in an event that inherits its turn settings; one null is enough.
+_NULL_IF_INHERITED = ("history", "image_notes")
+
+# The class is built from the fields of ``TurnSettings`` at runtime. Type checkers see an empty class.
+if TYPE_CHECKING:
+
+    class StoredTurnSettings(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+        """The fields of ``TurnSettings``, each with its value, null, or missing."""
+else:
+    StoredTurnSettings = defstruct(
+        "StoredTurnSettings",
+        [
+            (
+                field.name,
+                (field.type | bool if field.name in _FORMER_BOOLEANS else field.type) | None | UnsetType,
+                UNSET,
+            )
+            for field in _SETTING_FIELDS
+        ],
+        frozen=True,
+        kw_only=True,
+        gc=False,
+        omit_defaults=True,
+    )
+
+
+EventT = TypeVar("EventT", bound=StoredTurnSettings)
+
+
+def set_turn_settings(event: EventT, turn_settings: TurnSettings, **position: str) -> EventT:
+    """Return the event with these turn settings and position; default values are omitted."""
+    return replace_fields(event, **position, **_settings_to_write(turn_settings))
+
+
+# Thousands of turns have the same settings.
+@lru_cache(maxsize=256)
+def _settings_to_write(turn_settings: TurnSettings) -> Mapping[str, object]:
+    values = {name: getattr(turn_settings, name) for name in _SETTING_NAMES}
+    return {
+        name: value
+        for name, value in values.items()
+        if name in _ALWAYS_WRITTEN or value != getattr(_DEFAULT_TURN_SETTINGS, name)
+    }
+
+
+def clear_turn_settings(event: EventT) -> EventT:
+    """Return the event without turn settings, so that it gets the settings under which it is continued."""
+    return replace_fields(event, **dict.fromkeys(_NULL_IF_INHERITED))
+
+
+def inherits_turn_settings(event: object) -> bool:
+    """Return whether an event inherits its turn settings."""
+    return any(getattr(event, name, UNSET) is None for name in _NULL_IF_INHERITED)
+
+
+def resolve_turn_settings(event: StoredTurnSettings, defaults: TurnSettings) -> TurnSettings:
+    """Return the turn settings of an event; fields that it leaves open, as older events do, are as in ``defaults``."""
+    return _resolve_stored_values(_get_setting_values(event), defaults)
+
+
+# Thousands of turns share a few settings. Resolving each took a third of the time of reading a long conversation.
+@lru_cache(maxsize=256)
+def _resolve_stored_values(stored_values: tuple[object, ...], defaults: TurnSettings) -> TurnSettings:
+    # If one field is left open, missing fields are open as well: they were not chosen either.
+    missing = defaults if None in stored_values else _DEFAULT_TURN_SETTINGS
+    found = {
+        name: getattr(defaults if value is None or name in _ALWAYS_WRITTEN else missing, name)
+        if value is None or value is UNSET
+        else value
+        for name, value in zip(_SETTING_NAMES, stored_values, strict=True)
+    }
+    found |= {name: now[was] for name, now in _FORMER_BOOLEANS.items() if isinstance(was := found[name], bool)}
+    return replace_fields(_DEFAULT_TURN_SETTINGS, **found)
+
+
+# Tool rounds: the calls of a turn and their results.
+
+ERASED_OUTPUT = "[This result was erased.]"
+
+
+class StoredToolCall(Struct, frozen=True, kw_only=True, gc=False, array_like=True, forbid_unknown_fields=True):
+    """A stored tool call; ``arguments`` is JSON as the model wrote it."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+class StoredProviderReply(Struct, frozen=True, kw_only=True, gc=False, array_like=True, forbid_unknown_fields=True):
+    """A reply in the provider's wire format: the name of the format, and the hash of its JSON."""
+
+    format: str
+    json: str
+
+
+class StoredResult(Struct, frozen=True, kw_only=True, gc=False, array_like=True, forbid_unknown_fields=True):
+    """A stored tool result: the id of the call, the hash of the output, and whether the tool failed."""
+
+    call: str
+    output: str
+    failed: bool
+
+
+class CallsEvent(
+    Struct,
+    frozen=True,
+    kw_only=True,
+    gc=False,
+    omit_defaults=True,
+    rename={"model_calls": "made", "provider_reply": "carried"},
+):
+    """The model requested tools for the question ``parent``; ``model_calls`` are the calls that did."""
+
+    parent: str
+    text: str
+    calls: tuple[StoredToolCall, ...]
+    provider_reply: StoredProviderReply | None = None
+    model_calls: tuple[StoredCall, ...] = ()
+
+    def hashes(self) -> Iterator[str]:
+        """Yield the content hash that the event refers to, if any."""
+        if self.provider_reply is not None:
+            yield self.provider_reply.json
+
+
+class ResultsEvent(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """The results of the preceding tool calls, in order.
+
+    ``names`` are the ids of results that were first recorded elsewhere, because sent requests refer to them by those
+    ids.
+    """
+
+    parent: str
+    results: tuple[StoredResult, ...]
+    names: tuple[str, ...] = ()
+
+    def hashes(self) -> Iterator[str]:
+        """Return the content hashes that the event refers to."""
+        return (result.output for result in self.results)
+
+
+class StoredRound(Struct, frozen=True, kw_only=True, gc=False, array_like=True):
+    """A tool round in the log; ``results`` is None while it waits for them."""
+
+    text: str
+    calls: tuple[StoredToolCall, ...]
+    provider_reply: StoredProviderReply | None
+    model_calls: tuple[StoredCall, ...]
+    results: tuple[StoredResult, ...] | None = None
+    names: tuple[str, ...] = ()
+
+    def hashes(self) -> Iterator[str]:
+        """Yield every content hash that the round refers to."""
+        if self.provider_reply is not None:
+            yield self.provider_reply.json
+        yield from (result.output for result in self.results or ())
+
+
+def round_content_hashes(rounds: Iterable[StoredRound]) -> Iterator[str]:
+    """Return every content hash that the rounds refer to."""
+    return (name for one in rounds for name in one.hashes())
+
+
+def make_calls_event(
+    reply: ModelReply | ToolRound, *, parent: str, model_calls: Iterable[StoredCall] = ()
+) -> tuple[CallsEvent, dict[str, bytes]]:
+    """Build the event of a reply that calls tools, and its content; outputs are not included."""
+    carried = reply.provider_reply
+    event = CallsEvent(
+        parent=parent,
+        text=reply.text,
+        calls=tuple(StoredToolCall(id=call.id, name=call.name, arguments=call.arguments) for call in reply.calls),
+        provider_reply=None
+        if carried is None
+        else StoredProviderReply(format=carried.format, json=hash_text(carried.json)),
+        model_calls=tuple(model_calls),
+    )
+    return event, {} if carried is None else {hash_text(carried.json): encode_text(carried.json)}
+
+
+def make_results_event(outputs: Iterable[ToolOutput], *, parent: str) -> tuple[ResultsEvent, dict[str, bytes]]:
+    """Build the event of tool results, and its contents by hash."""
+    given = tuple(outputs)
+    results = tuple(StoredResult(call=one.call, output=hash_text(one.output), failed=one.failed) for one in given)
+    contents = {hash_text(one.output): encode_text(one.output) for one in given}
+    # Either all results were first recorded elsewhere, or none.
+    names = tuple(one.id for one in given if one.id is not None)
+    return ResultsEvent(parent=parent, results=results, names=names), contents
+
+
+def copy_round_events(rounds: Iterable[StoredRound], *, parent: str) -> Iterator[CallsEvent | ResultsEvent]:
+    """Yield the events that copy recorded rounds to another question."""
+    for one in rounds:
+        yield CallsEvent(
+            parent=parent,
+            text=one.text,
+            calls=one.calls,
+            provider_reply=one.provider_reply,
+            model_calls=one.model_calls,
+        )
+        if one.results is not None:
+            yield ResultsEvent(parent=parent, results=one.results, names=one.names)
+
+
+def start_round(event: CallsEvent) -> StoredRound:
+    """Return a new round that waits for its results."""
+    return StoredRound(
+        text=event.text, calls=event.calls, provider_reply=event.provider_reply, model_calls=event.model_calls
+    )
+
+
+def add_results_to_last_round(rounds: tuple[StoredRound, ...], event: ResultsEvent) -> tuple[StoredRound, ...]:
+    """Return the rounds of a question with the results added to the last one.
+
+    Raises ``ValueError`` if no round waits, or if there is not exactly one result for each call.
+    """
+    if not rounds or rounds[-1].results is not None:
+        raise ValueError(f"there are results for {event.parent}, which waits for none")
+    if sorted(call.id for call in rounds[-1].calls) != sorted(result.call for result in event.results):
+        raise ValueError(f"the results for {event.parent} are not one for each call")
+    if event.names and len(event.names) != len(event.results):
+        raise ValueError(f"{len(event.names)} names are given for the {len(event.results)} results")
+    return (*rounds[:-1], replace(rounds[-1], results=event.results, names=event.names))
+
+
+def read_round(stored: StoredRound, contents: ContentsByHash, *, result_ids: Sequence[str] = ()) -> ToolRound:
+    """Return a round with its contents.
+
+    An erased output is replaced by a note, because a call must have an output. ``result_ids`` are the ids of the
+    results, if they do not follow from the remaining content.
+    """
+    results = stored.results or ()
+    return ToolRound(
+        text=stored.text,
+        calls=_read_calls(stored),
+        outputs=tuple(_read_output(one, name, contents) for one, name in zip_longest(results, result_ids)),
+        provider_reply=_read_provider_reply(stored.provider_reply, contents),
+        tokens=_read_usage(stored).output,
+    )
+
+
+def to_model_reply(stored: StoredRound, contents: ContentsByHash) -> ModelReply:
+    """Return the reply whose tool calls still wait for their outputs."""
+    carried = _read_provider_reply(stored.provider_reply, contents)
+    return ModelReply(
+        text=stored.text,
+        stop=StopReason.TOOL_CALLS,
+        calls=_read_calls(stored),
+        usage=_read_usage(stored),
+        provider_reply=carried,
+    )
+
+
+def _read_calls(stored: StoredRound) -> tuple[ToolCall, ...]:
+    return tuple(ToolCall(id=call.id, name=call.name, arguments=call.arguments) for call in stored.calls)
+
+
+def _read_usage(stored: StoredRound) -> Usage:
+    """Return the usage that the provider reported for the call that gave the reply."""
+    return stored.model_calls[-1].usage if stored.model_calls else UNKNOWN_USAGE
+
+
+def _read_output(result: StoredResult, name: str | None, contents: ContentsByHash) -> ToolOutput:
+    kept = read_stored_text(result.output, contents)
+    output = ERASED_OUTPUT if kept is None else kept
+    return ToolOutput(call=result.call, output=output, failed=result.failed, id=name)
+
+
+def _read_provider_reply(stored: StoredProviderReply | None, contents: ContentsByHash) -> ProviderReply | None:
+    kept = None if stored is None else read_stored_text(stored.json, contents)
+    return None if stored is None or kept is None else ProviderReply(format=stored.format, json=kept)
+
+
+# Questions, new or edited, and the turns that they are read as.
+
 
 class StoredSystem(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True, forbid_unknown_fields=True):
-    """The system prompt. Instructions that draw notes in are a content of their own, which is erased with them."""
+    """The stored system prompt.
+
+    Instructions that include notes are stored as a content of their own (``drawn``), so that erasing a note also
+    erases them.
+    """
 
     base: str = ""
     guidelines: str = ""
@@ -41,25 +359,25 @@ class StoredSystem(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=Tr
 
 
 class StoredTool(Struct, frozen=True, kw_only=True, gc=False, array_like=True, forbid_unknown_fields=True):
-    """A tool that the model may call."""
+    """A stored definition of a tool that the model may call."""
 
     name: str
     description: str
     parameters: str
 
 
-class TurnSetup(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
-    """What a question sets from then on, none for what it leaves as it was."""
+class TurnOverrides(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """Settings that a question changes from then on; None means unchanged."""
 
     system: StoredSystem | None = None
     tools: tuple[StoredTool, ...] | None = None
     model: str | None = None
     pinned: tuple[str, ...] | None = None
-    rules: RuleBook | None = None
+    rules: RuleChanges | None = None
 
-    def over(self, other: "TurnSetup") -> "TurnSetup":
-        """What holds where this was set after the other."""
-        return TurnSetup(
+    def merged_over(self, other: "TurnOverrides") -> "TurnOverrides":
+        """Return the combined settings if this was set after ``other``."""
+        return TurnOverrides(
             system=other.system if self.system is None else self.system,
             tools=other.tools if self.tools is None else self.tools,
             model=other.model if self.model is None else self.model,
@@ -68,15 +386,24 @@ class TurnSetup(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True)
         )
 
 
-NOTHING_SET = TurnSetup()
-_NOTHING = (None,) * 7
+NO_OVERRIDES = TurnOverrides()
+_NO_OPTIONAL_FIELDS = (None,) * 7
 
 
-class MessageEvent(GivenTerms, frozen=True, kw_only=True, gc=False, omit_defaults=True, tag="message"):
-    """A question. ``typed`` is its text before templates, where that is another; ``strip`` is the hash of a summary.
+class MessageEvent(
+    StoredTurnSettings,
+    frozen=True,
+    kw_only=True,
+    gc=False,
+    omit_defaults=True,
+    tag="message",
+    rename={"history_summary": "strip", "prefix_unchanged": "unmoved"},
+):
+    """A question.
 
-    ``sources`` are what the numbers mean that were told with it, for answers to cite. ``placement`` is where things
-    stand in its request, where prices decided that: it is never planned again.
+    ``typed`` is its text before template expansion, if that differs. ``history_summary`` is the hash of a summary of
+    turns that are not shown. ``sources`` are the citations that the question numbers for the reply. ``placement`` is
+    the layout plan, if it was chosen by cost; it is never computed again.
     """
 
     id: str
@@ -92,105 +419,137 @@ class MessageEvent(GivenTerms, frozen=True, kw_only=True, gc=False, omit_default
     detach: tuple[str, ...] = ()
     fold: bool = False
     pinned: tuple[str, ...] | None = None
-    strip: str | None = None
-    rewritten: Rewrite | None = None
-    unmoved: bool = False
+    history_summary: str | None = None
+    rewritten: HistoryRewrite | None = None
+    prefix_unchanged: bool = False
     warnings: tuple[str, ...] = ()
-    imprint: Imprint | None = None
-    sources: tuple[CitedSource, ...] = ()
-    placement: Placement | None = None
-    rules: RuleBook | None = None
+    imprint: RequestFingerprint | None = None
+    sources: tuple[StoredCitation, ...] = ()
+    placement: LayoutPlan | None = None
+    rules: RuleChanges | None = None
 
     @property
-    def lasting(self) -> TurnSetup:
-        return TurnSetup(system=self.system, tools=self.tools, model=self.model, pinned=self.pinned, rules=self.rules)
+    def overrides(self) -> TurnOverrides:
+        return TurnOverrides(
+            system=self.system, tools=self.tools, model=self.model, pinned=self.pinned, rules=self.rules
+        )
 
     @property
-    def is_plain(self) -> bool:
-        """Whether it names no content."""
-        return not self.attached and not self.results and self.system is None and self.strip is None
+    def has_no_contents(self) -> bool:
+        """Whether the event refers to no content."""
+        return not self.attached and not self.results and self.system is None and self.history_summary is None
 
     @property
-    def refs(self) -> tuple[StoredArtifact, ...]:
-        """What it says of artifacts, in the order in which erasures list their contents."""
+    def artifacts_in_erasure_order(self) -> tuple[StoredArtifact, ...]:
+        """The stored artifacts, in the order in which erasures list their contents."""
         return (*self.attached, *self.results, *(() if self.system is None else self.system.inlined))
 
     def hashes(self) -> Iterator[str]:
-        """Every content that it names."""
-        for ref in self.refs:
+        """Yield every content hash that the event refers to."""
+        for ref in self.artifacts_in_erasure_order:
             yield from ref.hashes()
         if self.system is not None and self.system.drawn is not None:
             yield self.system.drawn
-        if self.strip is not None:
-            yield self.strip
+        if self.history_summary is not None:
+            yield self.history_summary
 
     def artifacts(self) -> Iterator[StoredArtifact]:
-        """What came with it: tool results, attachments, and the notes that its instructions draw in."""
+        """Yield the artifacts of the question: tool results, attachments, and notes included in its instructions."""
         yield from self.results
         yield from self.attached
         if self.system is not None:
             yield from self.system.inlined
 
 
-class EditEvent(MessageEvent, frozen=True, kw_only=True, gc=False, omit_defaults=True, tag="edit"):
-    """A question in place of another, which stays on its branch."""
+class EditEvent(
+    MessageEvent,
+    frozen=True,
+    kw_only=True,
+    gc=False,
+    omit_defaults=True,
+    tag="edit",
+    rename={"history_summary": "strip", "prefix_unchanged": "unmoved"},
+):
+    """A question that replaces another one, which stays on its branch."""
 
     target: str
 
 
-def make_message(turn: Turn, *, message_id: str, parent: str, edits: str | None = None) -> MessageEvent:
-    """The event of a turn that is asked, or that replaces the message it ``edits``."""
-    event = give_terms(_describe(turn), turn.terms, id=message_id, parent=parent)
-    return event if edits is None else address(event, message_id=message_id, parent=parent, edits=edits)
+def make_message_event(turn: Turn, *, message_id: str, parent: str, edited_message: str | None = None) -> MessageEvent:
+    """Build the event of a new question, or of one that replaces the message ``edited_message``."""
+    event = set_turn_settings(_make_unplaced_event(turn), turn.turn_settings, id=message_id, parent=parent)
+    return (
+        event
+        if edited_message is None
+        else with_position(event, message_id=message_id, parent=parent, edited_message=edited_message)
+    )
 
 
-def make_open_message(turn: Turn) -> MessageEvent:
-    """A turn of another program, with no place yet: its terms are left to the settings under which it goes on."""
-    return leave_terms(_describe(turn))
+def make_unplaced_message_event(turn: Turn) -> MessageEvent:
+    """Build the event of a question from another program, without position and turn settings.
+
+    It gets the settings under which the conversation is continued.
+    """
+    return clear_turn_settings(_make_unplaced_event(turn))
 
 
-def address(event: MessageEvent, *, message_id: str, parent: str, edits: str | None = None) -> MessageEvent:
-    """The same question at its place, as a new one or in place of another."""
+def with_position(
+    event: MessageEvent, *, message_id: str, parent: str, edited_message: str | None = None
+) -> MessageEvent:
+    """Return the same question at a position, as a new question or as an edit."""
     said = {**asdict(event), "id": message_id, "parent": parent}
     said.pop("target", None)
-    return MessageEvent(**said) if edits is None else EditEvent(**said, target=edits)
+    return MessageEvent(**said) if edited_message is None else EditEvent(**said, target=edited_message)
 
 
-def gather_turn(turn: Turn) -> dict[str, bytes]:
-    """The contents that the event of a turn names."""
-    contents = gather_contents((*turn.results, *turn.attached))
-    if turn.strip is not None:
-        contents[hash_text(turn.strip)] = encode_text(turn.strip)
+def turn_contents(turn: Turn) -> dict[str, bytes]:
+    """Return the contents that the event of a turn refers to, by hash."""
+    contents = contents_of_artifacts((*turn.tool_results, *turn.attached))
+    if turn.history_summary is not None:
+        contents[hash_text(turn.history_summary)] = encode_text(turn.history_summary)
     if turn.system is not None and turn.system.inlined:
-        contents.update(gather_contents(turn.system.inlined))
+        contents.update(contents_of_artifacts(turn.system.inlined))
         contents[hash_text(turn.system.instructions)] = encode_text(turn.system.instructions)
     return contents
 
 
-def read_turn(
-    event: MessageEvent, contents: Contents, *, usual: Terms, reply: MessageEvent | ReplyEvent | None = None
+def turn_from_event(
+    event: MessageEvent,
+    contents: ContentsByHash,
+    *,
+    defaults: TurnSettings,
+    reply: MessageEvent | ReplyEvent | None = None,
 ) -> Turn:
-    """The turn an event describes; artifacts whose contents were erased are left out, and said.
+    """Return the turn that an event describes.
 
-    ``usual`` are the terms of events that give none, and ``reply`` is what it was answered with.
+    Artifacts whose contents were erased are left out and named in the warnings. ``defaults`` are the turn settings for
+    events without any, and ``reply`` is the reply to the question.
     """
     text = event.text
-    # Most turns say nothing else; reading them is much of what opening a long conversation takes.
+    # Most turns have nothing else. Reading them is much of the time that opening a long conversation takes.
     turn = Turn(
         text=text,
         typed=text if event.typed is None else event.typed,
         id=event.id or None,
-        terms=settle_terms(event, usual),
+        turn_settings=resolve_turn_settings(event, defaults),
         reply=None if reply is None else reply.text,
         reply_id=None if reply is None else reply.id,
-        imprint=event.imprint,
-        placement=event.placement,
+        fingerprint=event.imprint,
+        layout_plan=event.placement,
     )
     if event.attached or event.results or event.warnings or event.sources:
-        turn = _attach(turn, event, contents)
+        turn = _with_attachments(turn, event, contents)
     if event.drop or event.detach or event.fold:
         turn = replace(turn, drop=event.drop, detach=event.detach, fold=event.fold)
-    if (event.system, event.tools, event.model, event.pinned, event.strip, event.rewritten, event.rules) == _NOTHING:
+    if (
+        event.system,
+        event.tools,
+        event.model,
+        event.pinned,
+        event.history_summary,
+        event.rewritten,
+        event.rules,
+    ) == _NO_OPTIONAL_FIELDS:
         return turn
     return replace(
         turn,
@@ -199,40 +558,48 @@ def read_turn(
         model=event.model,
         pinned=event.pinned,
         rules=event.rules,
-        strip=read_kept(event.strip, contents),
-        rewritten=event.rewritten,
-        unmoved=event.unmoved,
+        history_summary=read_stored_text(event.history_summary, contents),
+        history_rewrite=event.rewritten,
+        prefix_unchanged=event.prefix_unchanged,
     )
 
 
-def _attach(turn: Turn, event: MessageEvent, contents: Contents) -> Turn:
-    results, told = read_brought(event.results, contents)
-    attached, told_then = read_brought(event.attached, contents)
+def _with_attachments(turn: Turn, event: MessageEvent, contents: ContentsByHash) -> Turn:
+    results, told = read_question_artifacts(event.results, contents)
+    attached, told_then = read_question_artifacts(event.attached, contents)
     warnings = (*event.warnings, *told, *told_then)
-    return replace(turn, attached=attached, results=results, warnings=warnings, sources=event.sources)
+    return replace(turn, attached=attached, tool_results=results, warnings=warnings, sources=event.sources)
 
 
-def read_brought(stored: Sequence[StoredArtifact], contents: Contents) -> tuple[tuple[Artifact, ...], tuple[str, ...]]:
-    """What came along with a question, and words on what of it was erased."""
+def read_question_artifacts(
+    stored: Sequence[StoredArtifact], contents: ContentsByHash
+) -> tuple[tuple[Artifact, ...], tuple[str, ...]]:
+    """Return the artifacts of a question, and a warning for each that was erased."""
     found, gone = read_artifacts(stored, contents)
     return found, tuple([f"{name} was erased and is left out." for name in gone])
 
 
-def read_lasting(left: TurnSetup) -> tuple[SystemParts | None, tuple[ToolDefinition, ...] | None, str | None]:
-    """What was set, as turns say it: system prompt, tools and model. Instructions stand as they were typed."""
-    return None if left.system is None else _read_system(left.system, {}), _read_tools(left.tools), left.model
+def decode_overrides(
+    overrides: TurnOverrides,
+) -> tuple[SystemParts | None, tuple[ToolDefinition, ...] | None, str | None]:
+    """Return system prompt, tools and model in the types that turns use; instructions are as typed."""
+    return (
+        None if overrides.system is None else _read_system(overrides.system, {}),
+        _read_tools(overrides.tools),
+        overrides.model,
+    )
 
 
-def _describe(turn: Turn) -> MessageEvent:
-    """What a turn says but for its place and its terms; what is as it was is left out."""
+def _make_unplaced_event(turn: Turn) -> MessageEvent:
+    """Build the event of a turn without position and turn settings, omitting everything unchanged."""
     return MessageEvent(
         id="",
         parent="",
         text=turn.text,
         typed=turn.typed if turn.typed != turn.text else None,
-        attached=tuple(map(store_artifact, turn.attached)),
-        results=tuple(map(store_artifact, turn.results)),
-        system=None if turn.system is None else _store_system(turn.system),
+        attached=tuple(map(to_stored_artifact, turn.attached)),
+        results=tuple(map(to_stored_artifact, turn.tool_results)),
+        system=None if turn.system is None else _to_stored_system(turn.system),
         tools=None
         if turn.tools is None
         else tuple(StoredTool(name=t.name, description=t.description, parameters=t.parameters) for t in turn.tools),
@@ -241,18 +608,18 @@ def _describe(turn: Turn) -> MessageEvent:
         detach=turn.detach,
         fold=turn.fold,
         pinned=turn.pinned,
-        strip=None if turn.strip is None else hash_text(turn.strip),
-        rewritten=turn.rewritten,
-        unmoved=turn.unmoved,
+        history_summary=None if turn.history_summary is None else hash_text(turn.history_summary),
+        rewritten=turn.history_rewrite,
+        prefix_unchanged=turn.prefix_unchanged,
         warnings=turn.warnings,
-        imprint=turn.imprint,
+        imprint=turn.fingerprint,
         sources=turn.sources,
-        placement=turn.placement,
+        placement=turn.layout_plan,
         rules=turn.rules,
     )
 
 
-def _store_system(parts: SystemParts) -> StoredSystem:
+def _to_stored_system(parts: SystemParts) -> StoredSystem:
     stored = StoredSystem(
         base=parts.base,
         guidelines=parts.guidelines,
@@ -266,12 +633,12 @@ def _store_system(parts: SystemParts) -> StoredSystem:
     )
     if not parts.inlined:
         return stored
-    inlined = tuple(map(store_artifact, parts.inlined))
+    inlined = tuple(map(to_stored_artifact, parts.inlined))
     return replace(stored, instructions="", drawn=hash_text(parts.instructions), inlined=inlined)
 
 
-def _read_system(stored: StoredSystem, contents: Contents) -> SystemParts:
-    """The system prompt; instructions whose text was erased stand as they were typed."""
+def _read_system(stored: StoredSystem, contents: ContentsByHash) -> SystemParts:
+    """Return the system prompt; instructions whose expanded text was erased are as typed."""
     parts = SystemParts(
         base=stored.base,
         guidelines=stored.guidelines,
@@ -285,7 +652,7 @@ def _read_system(stored: StoredSystem, contents: Contents) -> SystemParts:
     )
     if stored.drawn is None:
         return parts
-    drawn = read_kept(stored.drawn, contents)
+    drawn = read_stored_text(stored.drawn, contents)
     if drawn is None:
         return replace(parts, instructions=stored.typed_instructions)
     return replace(parts, instructions=drawn, inlined=read_artifacts(stored.inlined, contents)[0])

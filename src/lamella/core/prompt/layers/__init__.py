@@ -1,5 +1,5 @@
-"""Layers: decide where each artifact stands in the prompt, and in what form.
+"""The five layers of a prompt: which artifact is placed where, and in what form.
 
-Enters: frozen artifacts, and what already stands in the request. Leaves: frozen layers, L1 to L5, a file each.
-May not enter: I/O, clocks, randomness, provider names. Tokens come in through a plain ``count``.
+``model`` has the layer types and L1, ``history`` has L4, and the other modules have one layer each. Token counts come
+from a ``count`` callable. The package uses no I/O, clock, randomness or provider name.
 """

@@ -1,6 +1,6 @@
-"""L3, this turn: what is attached now. New things in full, known things as references, changed things as updates.
+"""L3, the attachments of this turn, and L5, the typed text.
 
-And L5, what was typed.
+New artifacts are shown in full, known ones as references, and changed ones as updates.
 """
 
 from collections.abc import Mapping, Sequence, Set
@@ -9,54 +9,70 @@ from itertools import chain
 from lamella.core.artifacts.blocks import (
     render_block,
     render_call,
-    render_condensed,
-    render_refused,
-    render_unseen,
+    render_image_as_text,
+    render_rejected_image,
+    render_summary,
     render_update,
-    shown_text,
+    text_for_model,
 )
-from lamella.core.artifacts.model import NAMED_ONLY, Artifact, Image, Kind
-from lamella.core.budget.counting import Measure, count_images
-from lamella.core.log.placement import Form
-from lamella.core.prompt.layers.library import Standing, list_named, make_standing, render_smaller
+from lamella.core.artifacts.model import NAMED_ONLY, Artifact, ArtifactKind, ImageData
+from lamella.core.budget import Tokenizer, count_images_tokens
+from lamella.core.log.turn import ArtifactForm
+from lamella.core.prompt.layers.history import HistoryMessage
+from lamella.core.prompt.layers.library import (
+    PlacedArtifact,
+    make_placed_artifact,
+    place_named_list,
+    render_shorter_form,
+)
 from lamella.core.prompt.layers.model import Layer, LayerId, Segment, make_layer
-from lamella.core.prompt.layers.strip import Said
-from lamella.core.text.changes import build_diff
 from lamella.core.text.content import escape_line
+from lamella.core.text.diff import build_diff
 from lamella.core.values import replace
 
 _REFERENCE_HEADING = "Attached to this message; the text stands above:\n"
-# What no line that states the working set names: it is referred to wherever it came again.
-_REFERRED = (Kind.TOOL, Kind.IMAGE)
+# The line about the working set does not name these kinds, so they are referenced each time they come again.
+_REFERENCED_KINDS = (ArtifactKind.TOOL, ArtifactKind.IMAGE)
 
-# What is attached as a message shows it: segments and pieces in order, what they add to the request, and pictures.
-Shown = tuple[tuple[Segment, ...], tuple[str, ...], tuple[Standing, ...], tuple[Image, ...]]
-NOTHING_SHOWN: Shown = ((), (), (), ())
-# One attachment as a message shows it, and what it adds to the request; a reference adds nothing.
-_Pair = tuple[Segment, Standing | None]
+# Rendered attachments: segments and pieces in order, the artifacts they place in the request, and the images.
+RenderedAttachments = tuple[tuple[Segment, ...], tuple[str, ...], tuple[PlacedArtifact, ...], tuple[ImageData, ...]]
+NO_ATTACHMENTS: RenderedAttachments = ((), (), (), ())
+# One rendered attachment, and the artifact it places in the request; None for a reference, which places nothing.
+_RenderedAttachment = tuple[Segment, PlacedArtifact | None]
 
 
-def show_turn(attached: Sequence[Artifact], *, standing: Mapping[str, Standing], place: str, measure: Measure) -> Shown:
-    """L3 for what is attached now, given what already stands in the request."""
-    if len(attached) == 1 and attached[0].kind is not Kind.IMAGE and attached[0].condensed != NAMED_ONLY:
-        # Mostly it is one note, and opening a conversation tells many of these turns.
-        segment, alone = _show(attached[0], standing.get(attached[0].id), place=place, measure=measure, refused="")
+def render_attachments(
+    attached: Sequence[Artifact], *, placed: Mapping[str, PlacedArtifact], position: str, tokenizer: Tokenizer
+) -> RenderedAttachments:
+    """Render L3 for the attachments of a turn, given the artifacts already in the request."""
+    if len(attached) == 1 and attached[0].kind is not ArtifactKind.IMAGE and attached[0].condensed != NAMED_ONLY:
+        # Fast path: mostly one note is attached, and opening a conversation replays many such turns.
+        segment, alone = _render_attachment(
+            attached[0], placed.get(attached[0].id), position=position, tokenizer=tokenizer, rejection=""
+        )
         if alone is not None:
             return (segment,), (segment.text,), (alone,), ()
-    refused = find_refused(attached, standing=standing, measure=measure)
-    tools, references, blocks, pictures = list[_Pair](), list[_Pair](), list[_Pair](), list[_Pair]()
-    named = _name(attached, standing=standing, place=place, measure=measure)
+    refused = rejected_images(attached, placed=placed, tokenizer=tokenizer)
+    tools, references, blocks, pictures = (
+        list[_RenderedAttachment](),
+        list[_RenderedAttachment](),
+        list[_RenderedAttachment](),
+        list[_RenderedAttachment](),
+    )
+    named = _render_handles(attached, placed=placed, position=position, tokenizer=tokenizer)
     for artifact in attached:
         if artifact.id in named:
             continue
         why = refused.get(artifact.id, "")
-        pair = _show(artifact, standing.get(artifact.id), place=place, measure=measure, refused=why)
+        pair = _render_attachment(
+            artifact, placed.get(artifact.id), position=position, tokenizer=tokenizer, rejection=why
+        )
         if pair[1] is None:
             references.append(pair)
-        elif artifact.kind is Kind.TOOL:
+        elif artifact.kind is ArtifactKind.TOOL:
             tools.append(pair)
         else:
-            (pictures if artifact.kind is Kind.IMAGE else blocks).append(pair)
+            (pictures if artifact.kind is ArtifactKind.IMAGE else blocks).append(pair)
     ordered = [*tools, *references, *blocks, *named.values(), *pictures]
     pieces = [segment.text for segment, _ in ordered if segment.text]
     if references:
@@ -66,36 +82,48 @@ def show_turn(attached: Sequence[Artifact], *, standing: Mapping[str, Standing],
     return tuple([segment for segment, _ in ordered]), tuple(pieces), added, tuple(chain.from_iterable(images))
 
 
-def show_stated(
+def render_attachment_delta(
     attached: Sequence[Artifact],
     *,
-    standing: Mapping[str, Standing],
-    place: str,
-    measure: Measure,
+    placed: Mapping[str, PlacedArtifact],
+    position: str,
+    tokenizer: Tokenizer,
     state_line: str,
-    whole: Set[str],
-) -> Shown:
-    """L3 where a line states what is attached when that changes: what stands above is not referred to one by one.
+    show_in_full: Set[str],
+) -> RenderedAttachments:
+    """Render L3 if costs decide the layout: a line states changes of the working set, without references.
 
-    What changed is shown ``whole`` where that is said, and else as ever.
+    Changed artifacts in ``show_in_full`` are shown with their full text; others as a diff if that is much shorter.
     """
-    refused = find_refused(attached, standing=standing, measure=measure)
-    tools, blocks, pictures, known = list[_Pair](), list[_Pair](), list[_Pair](), list[_Pair]()
-    references: list[_Pair] = []
-    named = _name(attached, standing=standing, place=place, measure=measure)
+    refused = rejected_images(attached, placed=placed, tokenizer=tokenizer)
+    tools, blocks, pictures, known = (
+        list[_RenderedAttachment](),
+        list[_RenderedAttachment](),
+        list[_RenderedAttachment](),
+        list[_RenderedAttachment](),
+    )
+    references: list[_RenderedAttachment] = []
+    named = _render_handles(attached, placed=placed, position=position, tokenizer=tokenizer)
     for artifact in attached:
         if artifact.id in named:
             continue
-        old, why = standing.get(artifact.id), refused.get(artifact.id, "")
-        pair = _show(artifact, old, place=place, measure=measure, refused=why, whole=artifact.id in whole)
-        if pair[1] is None and artifact.kind not in _REFERRED:
+        old, why = placed.get(artifact.id), refused.get(artifact.id, "")
+        pair = _render_attachment(
+            artifact,
+            old,
+            position=position,
+            tokenizer=tokenizer,
+            rejection=why,
+            show_in_full=artifact.id in show_in_full,
+        )
+        if pair[1] is None and artifact.kind not in _REFERENCED_KINDS:
             known.append((replace(pair[0], place=None, text="", tokens=0), None))
         elif pair[1] is None:
             references.append(pair)
-        elif artifact.kind is Kind.TOOL:
+        elif artifact.kind is ArtifactKind.TOOL:
             tools.append(pair)
         else:
-            (pictures if artifact.kind is Kind.IMAGE else blocks).append(pair)
+            (pictures if artifact.kind is ArtifactKind.IMAGE else blocks).append(pair)
     blocks += named.values()
     before = [segment.text for segment, _ in (*blocks, *pictures) if segment.text]
     behind = [segment.text for segment, _ in (*references, *tools)]
@@ -107,18 +135,21 @@ def show_stated(
     return tuple([segment for segment, _ in ordered]), pieces, added, tuple(chain.from_iterable(images))
 
 
-def find_refused(
-    attached: Sequence[Artifact], *, standing: Mapping[str, Standing], measure: Measure
+def rejected_images(
+    attached: Sequence[Artifact], *, placed: Mapping[str, PlacedArtifact], tokenizer: Tokenizer
 ) -> Mapping[str, str]:
-    """Why pictures of a turn cannot go along with those that stand in the request, by id; none of what can."""
-    new = [one for one in attached if one.kind is Kind.IMAGE and not stands(one, standing.get(one.id))]
-    if not new or not measure.sees:
+    """Return, by id, why new images cannot be sent together with those already in the request.
+
+    Images that can be sent are not in the result.
+    """
+    new = [one for one in attached if one.kind is ArtifactKind.IMAGE and not is_shown_in_full(one, placed.get(one.id))]
+    if not new or not tokenizer.supports_images:
         return {}
-    held = [one for one in standing.values() if one.artifact.kind is Kind.IMAGE and not one.pieces]
+    held = [one for one in placed.values() if one.artifact.kind is ArtifactKind.IMAGE and not one.pieces]
     there = [image for one in held for image in one.artifact.images]
     refused: dict[str, str] = {}
     for picture in new:
-        why = next(filter(None, (measure.refuse(there, image) for image in picture.images)), "")
+        why = next(filter(None, (tokenizer.image_rejection(there, image) for image in picture.images)), "")
         if why:
             refused[picture.id] = why
         else:
@@ -126,101 +157,116 @@ def find_refused(
     return refused
 
 
-def stands(artifact: Artifact, known: Standing | None) -> bool:
-    """Whether what is known of an artifact is its text as it is attached now, in full."""
-    return known is not None and known.in_full and known.artifact.hash == artifact.hash
+def is_shown_in_full(artifact: Artifact, known: PlacedArtifact | None) -> bool:
+    """Return whether the request already contains this text of the artifact in full."""
+    return known is not None and known.is_full and known.artifact.hash == artifact.hash
 
 
-def _show(
-    artifact: Artifact, known: Standing | None, *, place: str, measure: Measure, refused: str, whole: bool = False
-) -> _Pair:
-    """One attachment as L3 shows it, and what it adds to the request; a reference adds nothing."""
-    if stands(artifact, known):
-        return _refer(artifact, place=place, measure=measure), None
-    if artifact.kind is Kind.IMAGE and (refused or not measure.sees):
-        text = render_refused(artifact, refused) if refused else render_unseen(artifact)
-        return _add(artifact, Form.FULL, text, place=place, tokens=measure.count(text))
-    if artifact.kind is Kind.IMAGE:
-        return _add(artifact, Form.FULL, "", place=place, tokens=count_images(artifact.images, measure))
-    outline = render_smaller(artifact, Form.PREVIEW) if artifact.outlined else None
+def _render_attachment(
+    artifact: Artifact,
+    known: PlacedArtifact | None,
+    *,
+    position: str,
+    tokenizer: Tokenizer,
+    rejection: str,
+    show_in_full: bool = False,
+) -> _RenderedAttachment:
+    """Render one attachment, with the artifact it places in the request; a reference places nothing."""
+    if is_shown_in_full(artifact, known):
+        return _make_reference(artifact, position=position, tokenizer=tokenizer), None
+    if artifact.kind is ArtifactKind.IMAGE and (rejection or not tokenizer.supports_images):
+        text = render_rejected_image(artifact, rejection) if rejection else render_image_as_text(artifact)
+        return _place_attachment(artifact, ArtifactForm.FULL, text, position=position, tokens=tokenizer.count(text))
+    if artifact.kind is ArtifactKind.IMAGE:
+        return _place_attachment(
+            artifact, ArtifactForm.FULL, "", position=position, tokens=count_images_tokens(artifact.images, tokenizer)
+        )
+    outline = render_shorter_form(artifact, ArtifactForm.PREVIEW) if artifact.is_outlined else None
     if outline is not None:
-        form, text = Form.PREVIEW, outline
+        form, text = ArtifactForm.PREVIEW, outline
     elif artifact.condensed is not None:
-        form, text = Form.SUMMARY, render_condensed(artifact, artifact.condensed)
+        form, text = ArtifactForm.SUMMARY, render_summary(artifact, artifact.condensed)
     elif known is None or known.artifact.hash == artifact.hash:
-        form, text = Form.FULL, render_block(artifact)
+        form, text = ArtifactForm.FULL, render_block(artifact)
     else:
-        differs = known.in_full and not whole
-        diff = build_diff(shown_text(known.artifact), shown_text(artifact)) if differs else None
-        form, text = Form.UPDATE, render_update(artifact, diff=diff)
-    return _add(artifact, form, text, place=place, tokens=measure.count(text))
+        differs = known.is_full and not show_in_full
+        diff = build_diff(text_for_model(known.artifact), text_for_model(artifact)) if differs else None
+        form, text = ArtifactForm.UPDATE, render_update(artifact, diff=diff)
+    return _place_attachment(artifact, form, text, position=position, tokens=tokenizer.count(text))
 
 
-def _name(
-    attached: Sequence[Artifact], *, standing: Mapping[str, Standing], place: str, measure: Measure
-) -> Mapping[str, _Pair]:
-    """What has no room for its text, and does not stand above, as lines of one list."""
-    left = [one for one in attached if one.condensed == NAMED_ONLY and not stands(one, standing.get(one.id))]
-    listed = list_named(left, standing=standing, count=measure.count, place=place) if left else {}
-    return {one.id: (_own(listed[one.id].segment, one), listed[one.id]) for one in left}
+def _render_handles(
+    attached: Sequence[Artifact], *, placed: Mapping[str, PlacedArtifact], position: str, tokenizer: Tokenizer
+) -> Mapping[str, _RenderedAttachment]:
+    """Render attachments whose text does not fit as lines of one list, unless the request has them already."""
+    left = [one for one in attached if one.condensed == NAMED_ONLY and not is_shown_in_full(one, placed.get(one.id))]
+    listed = place_named_list(left, placed=placed, count=tokenizer.count, position=position) if left else {}
+    return {one.id: (_with_own_kind(listed[one.id].segment, one), listed[one.id]) for one in left}
 
 
-def _add(artifact: Artifact, form: Form, text: str, *, place: str, tokens: int) -> tuple[Segment, Standing]:
-    added = make_standing(artifact, form=form, place=place, pieces=(text,) if text else (), tokens=tokens)
-    return _own(added.segment, artifact), added
+def _place_attachment(
+    artifact: Artifact, form: ArtifactForm, text: str, *, position: str, tokens: int
+) -> tuple[Segment, PlacedArtifact]:
+    added = make_placed_artifact(artifact, form=form, position=position, pieces=(text,) if text else (), tokens=tokens)
+    return _with_own_kind(added.segment, artifact), added
 
 
-def _own(segment: Segment, artifact: Artifact) -> Segment:
-    """A segment as it is in its own turn: there the active note is the active note."""
+def _with_own_kind(segment: Segment, artifact: Artifact) -> Segment:
+    """Return the segment with the kind it has in its own turn, where the active note is not yet a plain note."""
     return segment if segment.kind == artifact.kind else replace(segment, kind=artifact.kind)
 
 
-def _refer(artifact: Artifact, *, place: str, measure: Measure) -> Segment:
-    line = f"- {_call(artifact)}\n"
+def _make_reference(artifact: Artifact, *, position: str, tokenizer: Tokenizer) -> Segment:
+    line = f"- {_reference_name(artifact)}\n"
     return Segment(
         id=artifact.id,
         kind=artifact.kind,
-        form=Form.REFERENCE,
-        place=place,
+        form=ArtifactForm.REFERENCE,
+        place=position,
         content=artifact.hash,
         text=line,
-        tokens=measure.count(line),
+        tokens=tokenizer.count(line),
         recoverable=artifact.recoverable,
     )
 
 
-def _call(artifact: Artifact) -> str:
-    """What the block of something says it is. A picture is sent without its id; its title is what people call it."""
-    if artifact.kind is Kind.TOOL:
+def _reference_name(artifact: Artifact) -> str:
+    """Return the name for a reference line; for an image the title, because images are sent without their id."""
+    if artifact.kind is ArtifactKind.TOOL:
         return render_call(artifact)
-    return escape_line(f"{artifact.title} (picture)" if artifact.kind is Kind.IMAGE else artifact.id)
+    return escape_line(f"{artifact.title} (picture)" if artifact.kind is ArtifactKind.IMAGE else artifact.id)
 
 
-def merge_standing(
-    before: Mapping[str, Standing], added: Sequence[Standing], *, whole: Set[str] = frozenset()
-) -> Mapping[str, Standing]:
-    """What stands in the request once L3 is part of it: an update joins the copy it updates, unless it is ``whole``."""
+def merge_placed(
+    before: Mapping[str, PlacedArtifact], added: Sequence[PlacedArtifact], *, replaced_ids: Set[str] = frozenset()
+) -> Mapping[str, PlacedArtifact]:
+    """Return the placed artifacts once L3 is part of the request.
+
+    An update is added to the copy that it updates, unless it is in ``replaced_ids`` and replaces that copy.
+    """
     if not added:
         return before
     merged = dict(before)
-    for standing in added:
-        name = standing.artifact.id
-        joins = name in merged and name not in whole
-        merged[name] = _join(merged[name], standing) if joins else standing
+    for placed in added:
+        name = placed.artifact.id
+        joins = name in merged and name not in replaced_ids
+        merged[name] = _join_update(merged[name], placed) if joins else placed
     return merged
 
 
-def _join(copy: Standing, update: Standing) -> Standing:
-    joined = make_standing(
+def _join_update(copy: PlacedArtifact, update: PlacedArtifact) -> PlacedArtifact:
+    joined = make_placed_artifact(
         update.artifact,
         form=update.form,
-        place=update.place,
+        position=update.place,
         pieces=(*copy.pieces, *update.pieces),
         tokens=copy.tokens + update.tokens,
     )
-    return replace(joined, listed=True) if update.listed and not copy.pieces else joined
+    return replace(joined, is_listed=True) if update.is_listed and not copy.pieces else joined
 
 
-def build_user(said: Said) -> Layer:
-    """L5 as its one segment; an empty text still has one, so that the turn can be named."""
-    return make_layer(LayerId.L5, segments=(said.segment,), pieces=said.message.pieces, tokens=said.segment.tokens)
+def build_user_layer(message: HistoryMessage) -> Layer:
+    """Build L5 with its one segment; it exists even if the text is empty, so that the turn has an id."""
+    return make_layer(
+        LayerId.L5, segments=(message.segment,), pieces=message.message.pieces, tokens=message.segment.tokens
+    )

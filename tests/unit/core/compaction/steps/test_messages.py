@@ -13,21 +13,21 @@ from tests.unit.core.compaction.talking import (
     result,
 )
 
-from lamella.core.compaction.rules import ChainRules
-from lamella.core.compaction.steps.messages import cut_chitchat, cut_expendable
-from lamella.core.log.placement import Form
-from lamella.core.log.receipt import StepName
-from lamella.core.messages.model import Role
+from lamella.core.compaction.rules import CompactionConfig
+from lamella.core.compaction.steps import drop_chitchat, drop_expendable
+from lamella.core.log.receipts import CompactionStepName
+from lamella.core.log.turn import ArtifactForm
+from lamella.core.messages import Role
+from lamella.core.prompt.layers.history import render_notice
 from lamella.core.prompt.layers.model import LayerId
-from lamella.core.prompt.layers.opening import render_notice
 from lamella.core.values import replace
 
 YES = "so be it and on we go with the next of all these many points"
-CHITCHAT = ChainRules(steps=(StepName.CHITCHAT,), words=frozenset({YES}))
-EXPENDABLE = ChainRules(steps=(StepName.EXPENDABLE,))
+CHITCHAT = CompactionConfig(steps=(CompactionStepName.CHITCHAT,), extra_acknowledgements=frozenset({YES}))
+EXPENDABLE = CompactionConfig(steps=(CompactionStepName.EXPENDABLE,))
 
 
-def said(*turns: tuple[str, str], chain: ChainRules = CHITCHAT) -> Story:
+def said(*turns: tuple[str, str], chain: CompactionConfig = CHITCHAT) -> Story:
     story = Story(make_rules(chain))
     for typed, reply in turns:
         story.say(typed, reply)
@@ -36,8 +36,8 @@ def said(*turns: tuple[str, str], chain: ChainRules = CHITCHAT) -> Story:
 
 def taken(story: Story) -> list[str]:
     """What the chitchat step would take, as typed."""
-    cut = cut_chitchat(story.draft())
-    texts = {exchange.user.id: exchange.user.text for exchange in story.state.talk.exchanges}
+    cut = drop_chitchat(story.draft())
+    texts = {turn.question.id: turn.question.text for turn in story.state.history.turns}
     return [texts[name] for name in cut.removed] if cut else []
 
 
@@ -47,7 +47,7 @@ def test_every_acknowledgement_goes_at_once_and_its_reply_stays() -> None:
     receipt = story.compact()
     assert names(receipt) == ["chitchat"]
     assert len(removed(receipt, "chitchat")) == 8
-    answer = story.state.talk.exchanges[0].answer
+    answer = story.state.history.turns[0].reply_message
     assert answer is not None
     assert answer.text == "Answer zero.\n\n" + "\n\n".join(f"Answer {number}." for number in range(1, 9))
 
@@ -56,9 +56,9 @@ def test_of_two_replies_the_one_with_code_stays_longer() -> None:
     code, plain = "```\nrun this\n```\n" + "so it goes " * 40, "so it goes " * 42
     for first, second, gone in ((code, plain, 1), (plain, code, 0)):
         story = said(("One?", first), ("Two?", second), ("And?", "So."), chain=EXPENDABLE)
-        cut = cut_expendable(story.draft(goal=story.tokens() - 20))
+        cut = drop_expendable(story.draft(goal=story.tokens() - 20))
         assert cut is not None
-        assert cut.removed == (story.state.talk.exchanges[gone].reply.id,)
+        assert cut.removed == (story.state.history.turns[gone].reply.id,)
 
 
 def test_acknowledgements_are_taken_in_english_and_indonesian() -> None:
@@ -90,13 +90,13 @@ def test_an_acknowledgement_that_brings_something_stays() -> None:
     story = said(("Why?", "So."))
     story.say("ok", "Yes.", attaching(note("a.md", "text"))).say("ok", "Yes.", attaching(result("x", "found")))
     story.say("ok", "Yes.").say("Well?", "Yes.")
-    cut = cut_chitchat(story.draft())
+    cut = drop_chitchat(story.draft())
     assert cut is not None
     assert cut.removed == (story.path[6],)
 
 
 def test_words_of_ones_own_are_acknowledgements_too() -> None:
-    mine = ChainRules(words=frozenset({"jawohl"}))
+    mine = CompactionConfig(extra_acknowledgements=frozenset({"jawohl"}))
     turns = (("Why?", "So."), ("Jawohl.", "Yes."), ("And?", "So."))
     assert taken(said(*turns, chain=mine)) == ["Jawohl."]
     assert taken(said(*turns)) == []
@@ -117,29 +117,31 @@ def test_the_oldest_of_equals_goes_first_and_the_newest_stays() -> None:
     gone = removed(receipt, "expendable")
     assert list(gone) == story.path[1 : 2 * len(gone) : 2]
     story.compact()
-    assert [exchange.user.text for exchange in story.state.talk.exchanges] == ["Question 9: why?"]
+    assert [turn.question.text for turn in story.state.history.turns] == ["Question 9: why?"]
 
 
 def test_a_cut_weighs_what_was_said_what_tools_left_and_what_messages_weigh_beside_their_text() -> None:
     story = Story(make_rules(EXPENDABLE))
     story.say("Find it.", "Found.", attaching(result("x", "found " * 20)))
     story.say("Why?", "Because.").say("Who?", "Me.").say("And?", "So.")
-    first, second, third = story.state.talk.exchanges[:3]
-    assert [one.said_tokens for one in (first, second, third)] == [4, 3, 2]
-    (tool,) = first.tools
+    first, second, third = story.state.history.turns[:3]
+    assert [one.message_tokens for one in (first, second, third)] == [4, 3, 2]
+    (placed_result,) = first.tool_results
     # Nothing was left out before: the line that says so has to be freed as well.
-    notice = story.rules.measure.count(render_notice(3, brief=True))
+    notice = story.rules.tokenizer.count(render_notice(3, brief=True))
 
     def count_taken(excess: int, per_message: int = 0) -> int:
         draft = story.draft()
         draft = replace(
-            draft, goal=draft.tokens - excess + notice, measure=replace(draft.measure, per_message=per_message)
+            draft,
+            goal_tokens=draft.tokens - excess + notice,
+            tokenizer=replace(draft.tokenizer, tokens_per_message=per_message),
         )
-        step = cut_expendable(draft)
+        step = drop_expendable(draft)
         return 0 if step is None else len(step.removed) // 2
 
-    assert [count_taken(excess) for excess in (tool.tokens + 4, tool.tokens + 5)] == [1, 2]
-    assert [count_taken(excess, 6) for excess in (tool.tokens + 16, tool.tokens + 17)] == [1, 2]
+    assert [count_taken(excess) for excess in (placed_result.tokens + 4, placed_result.tokens + 5)] == [1, 2]
+    assert [count_taken(excess, 6) for excess in (placed_result.tokens + 16, placed_result.tokens + 17)] == [1, 2]
 
 
 def test_the_weight_of_results_counts_only_where_they_are_sent() -> None:
@@ -157,13 +159,13 @@ def test_the_weight_of_results_counts_only_where_they_are_sent() -> None:
 
 
 def test_a_cut_is_empty_where_only_the_last_exchange_is_left() -> None:
-    assert cut_expendable(chat(1, rules=make_rules(EXPENDABLE)).draft()) is None
-    assert cut_expendable(Story(make_rules(EXPENDABLE)).draft()) is None
-    assert cut_chitchat(Story(make_rules()).draft()) is None
+    assert drop_expendable(chat(1, rules=make_rules(EXPENDABLE)).draft()) is None
+    assert drop_expendable(Story(make_rules(EXPENDABLE)).draft()) is None
+    assert drop_chitchat(Story(make_rules()).draft()) is None
 
 
 def test_replies_shrink_to_their_outlines_oldest_first_and_what_was_typed_stays_whole() -> None:
-    story = chat(6, words=90, rules=make_rules(ChainRules(steps=(StepName.REPLIES,))))
+    story = chat(6, words=90, rules=make_rules(CompactionConfig(steps=(CompactionStepName.REPLIES,))))
     receipt = story.compact(goal=story.tokens() - 300)
     gone = removed(receipt, "replies")
     assert list(gone) == story.path[1 : 2 * len(gone) : 2]
@@ -171,7 +173,7 @@ def test_replies_shrink_to_their_outlines_oldest_first_and_what_was_typed_stays_
     sent = story.sent()
     assert all(f"Question {number}: why?" in sent for number in range(6))
     assert "[Outline; recall turn 1.]\nAnswer 0." in sent
-    outlined = [segment for segment in story.ask().segments(LayerId.L4) if segment.form is Form.PREVIEW]
+    outlined = [segment for segment in story.ask().segments(LayerId.L4) if segment.form is ArtifactForm.PREVIEW]
     assert [segment.id for segment in outlined] == list(gone)
     assert names(story.plan(goal=story.tokens() - 100).receipt) == ["replies"]
 
@@ -188,7 +190,11 @@ def test_a_reply_that_goes_without_its_question_leaves_one_line_and_roles_altern
 
 
 def test_nothing_is_taken_of_a_turn_that_holds_a_pinned_message() -> None:
-    story = chat(4, words=90, rules=make_rules(ChainRules(steps=(StepName.REPLIES, StepName.EXPENDABLE))))
+    story = chat(
+        4,
+        words=90,
+        rules=make_rules(CompactionConfig(steps=(CompactionStepName.REPLIES, CompactionStepName.EXPENDABLE))),
+    )
     story.say("Keep this.", "Yes.", replace(NOW, pinned=(story.path[0],)))
     receipt = story.compact()
     gone = {name for step in receipt.steps for name in step.removed}
@@ -201,5 +207,5 @@ def test_a_receipt_of_the_first_chain_leaves_a_reply_without_its_question_alone(
     receipt = story.plan(goal=story.tokens() - 250).receipt
     assert receipt is not None
     before = story.sent()
-    story.apply(replace(receipt, chain=1))
+    story.apply(replace(receipt, chain_version=1))
     assert story.sent() == before

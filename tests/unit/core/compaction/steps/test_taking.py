@@ -2,7 +2,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lamella.core.compaction.steps.taking import take_until
+from lamella.core.compaction.steps import select_to_free
 
 CANDIDATES = (("a", 10), ("b", 0), ("c", 20), ("d", 30), ("e", 100), ("f", 5))
 
@@ -12,7 +12,7 @@ CANDIDATES = (("a", 10), ("b", 0), ("c", 20), ("d", 30), ("e", 100), ("f", 5))
     [(0, ""), (1, "a"), (10, "a"), (11, "ac"), (31, "acd"), (61, "acde"), (999, "acdef")],
 )
 def test_the_first_that_are_enough_are_taken(excess: int, taken: str) -> None:
-    assert take_until(CANDIDATES, excess) == tuple(taken)
+    assert select_to_free(CANDIDATES, excess) == tuple(taken)
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ def test_the_first_that_are_enough_are_taken(excess: int, taken: str) -> None:
     [(0, ""), (1, "a"), (11, "c"), (30, "ac"), (31, "ad"), (60, "acd"), (61, "e"), (120, "ce"), (999, "acdef")],
 )
 def test_sparing_none_is_taken_that_the_others_make_needless(excess: int, taken: str) -> None:
-    assert take_until(CANDIDATES, excess, sparing=True) == tuple(taken)
+    assert select_to_free(CANDIDATES, excess, drop_unneeded=True) == tuple(taken)
 
 
 def test_it_looks_no_further_than_it_has_to() -> None:
@@ -31,5 +31,5 @@ def test_it_looks_no_further_than_it_has_to() -> None:
             looked.append(name)
             yield name, tokens
 
-    take_until(look(), 15)
+    select_to_free(look(), 15)
     assert looked == ["a", "b", "c", "d"]

@@ -4,24 +4,22 @@ import json
 
 from tests.unit.core.compaction.talking import NOW, Story, attaching, make_rules, names, removed, result
 
-from lamella.core.compaction.draft import shrink_draft
-from lamella.core.compaction.rules import ChainRules
-from lamella.core.compaction.steps.tools import cut_tool_results
-from lamella.core.log.placement import Form
-from lamella.core.log.receipt import Step, StepName
-from lamella.core.log.terms import Layout, Terms
-from lamella.core.messages.delta import ToolCall
-from lamella.core.messages.rounds import ToolOutput, ToolRound
+from lamella.core.compaction.draft import apply_step_to_draft
+from lamella.core.compaction.rules import CompactionConfig
+from lamella.core.compaction.steps import stub_tool_results
+from lamella.core.log.receipts import CompactionStep, CompactionStepName
+from lamella.core.log.turn import ArtifactForm, LayoutMode, TurnSettings
+from lamella.core.messages import ToolCall, ToolOutput, ToolRound
 from lamella.core.prompt.layers.model import LayerId
 from lamella.core.values import replace
 
 OUTPUT = "found it here " * 300
-ONLY = ChainRules(steps=(StepName.TOOL_RESULTS,))
+ONLY = CompactionConfig(steps=(CompactionStepName.TOOL_RESULTS,))
 
 
-def searched(*queries: str, chain: ChainRules = ONLY, layout: Layout = Layout.IN_PLACE) -> Story:
+def searched(*queries: str, chain: CompactionConfig = ONLY, layout: LayoutMode = LayoutMode.IN_PLACE) -> Story:
     """A turn with a tool result for each query, and one turn after them."""
-    story = Story(make_rules(chain), Terms(layout=layout))
+    story = Story(make_rules(chain), TurnSettings(layout=layout))
     for query in queries:
         story.say(f"Find {query}.", "Found.", attaching(result(query, f"{query}: {OUTPUT}")))
     return story.say("Thanks?", "Yes.")
@@ -43,7 +41,7 @@ def test_a_stub_stands_in_the_message_of_its_question() -> None:
     message = next(message for message in story.ask().messages if "<tool_result>" in message.text)
     assert message.text.endswith("Find alpha.")
     (segment,) = [s for s in story.ask().layer(LayerId.L4).segments if s.kind == "tool"]
-    assert segment.form is Form.HANDLE
+    assert segment.form is ArtifactForm.HANDLE
 
 
 def test_the_oldest_goes_first_and_no_more_than_needed() -> None:
@@ -75,42 +73,46 @@ def test_attached_again_a_result_is_back_byte_for_byte_and_l4_holds_it_once() ->
     story.say("Once more.", "Found.", again).say("Thanks?", "Yes.")
     assert story.sent().count(OUTPUT) == 1
     (segment,) = [s for s in story.ask().layer(LayerId.L4).segments if s.kind == "tool"]
-    assert segment.form is Form.FULL
+    assert segment.form is ArtifactForm.FULL
     story.compact()
     (segment,) = [s for s in story.ask().layer(LayerId.L4).segments if s.kind == "tool"]
-    assert segment.form is Form.HANDLE
+    assert segment.form is ArtifactForm.HANDLE
 
 
 def test_a_result_that_left_with_its_turn_is_not_referred_to() -> None:
-    story = searched("alpha", chain=ChainRules(steps=(StepName.EXPENDABLE,)))
+    story = searched("alpha", chain=CompactionConfig(steps=(CompactionStepName.EXPENDABLE,)))
     story.say("More?", "Yes.")
     story.compact()
     assert "<tool_result>" not in story.sent()
     again = attaching(result("alpha", f"alpha: {OUTPUT}"))
     assert OUTPUT in story.sent(again)
-    assert [s.form for s in story.ask(again).layer(LayerId.L3).segments] == [Form.FULL]
+    assert [s.form for s in story.ask(again).layer(LayerId.L3).segments] == [ArtifactForm.FULL]
 
 
 def test_a_result_whose_turn_leaves_is_sent_whole_where_it_is_attached_now() -> None:
     story = searched("alpha")
     again = attaching(result("alpha", f"alpha: {OUTPUT}"))
     before = story.draft(turn=again)
-    after = shrink_draft(before, Step(name=StepName.EXPENDABLE, removed=tuple(story.path[:2])))
+    after = apply_step_to_draft(
+        before, CompactionStep(name=CompactionStepName.EXPENDABLE, removed=tuple(story.path[:2]))
+    )
     story.state = after.state
     envelope = story.ask(again)
-    assert [s.form for s in envelope.layer(LayerId.L3).segments] == [Form.FULL]
+    assert [s.form for s in envelope.layer(LayerId.L3).segments] == [ArtifactForm.FULL]
     assert after.tokens == envelope.tokens.total
 
 
 def test_a_result_cut_to_its_call_leaves_with_its_turn() -> None:
-    story = searched("alpha", "beta", chain=ChainRules(steps=(StepName.TOOL_RESULTS, StepName.EXPENDABLE)))
+    story = searched(
+        "alpha", "beta", chain=CompactionConfig(steps=(CompactionStepName.TOOL_RESULTS, CompactionStepName.EXPENDABLE))
+    )
     receipt = story.compact()
     assert names(receipt) == ["tool_results", "expendable"]
     assert "<tool_result>" not in story.sent()
 
 
 def test_where_the_layout_keeps_no_results_in_messages_there_is_nothing_to_cut() -> None:
-    assert searched("alpha", layout=Layout.LIBRARY).plan().receipt is None
+    assert searched("alpha", layout=LayoutMode.LIBRARY).plan().receipt is None
 
 
 def test_results_that_are_kept_stand_after_a_compaction_as_they_stood() -> None:
@@ -139,8 +141,8 @@ def test_results_of_calls_shrink_as_well_and_their_messages_stay_with_their_call
     (name,) = removed(receipt, "tool_results")
     sent = story.ask()
     assert [message.role for message in sent.messages] == [message.role for message in whole.messages]
-    assert [message.call for message in sent.messages] == [message.call for message in whole.messages]
-    stubbed = [segment for segment in sent.layer(LayerId.L4).segments if segment.form is Form.HANDLE]
+    assert [message.call_id for message in sent.messages] == [message.call_id for message in whole.messages]
+    stubbed = [segment for segment in sent.layer(LayerId.L4).segments if segment.form is ArtifactForm.HANDLE]
     assert [segment.id for segment in stubbed] == [name]
     assert f"recall it by its id {name}" in sent.messages[2].text
     assert sent.messages[6].text == OUTPUT
@@ -148,18 +150,18 @@ def test_results_of_calls_shrink_as_well_and_their_messages_stay_with_their_call
 
 def test_the_oldest_results_are_named_first_whether_they_were_called_for_or_given() -> None:
     story = called(OUTPUT).say("Find more.", "Found.", attaching(result("more", OUTPUT))).say("Thanks?", "Yes.")
-    step = cut_tool_results(story.draft(goal=0))
+    step = stub_tool_results(story.draft(goal=0))
     assert step is not None
     first, second = step.removed
     ids = [segment.id for segment in story.ask().layer(LayerId.L4).segments if segment.kind == "tool"]
     assert [first, second] == ids
-    assert cut_tool_results(Story(make_rules(ONLY)).draft()) is None
+    assert stub_tool_results(Story(make_rules(ONLY)).draft()) is None
 
 
 def test_a_result_of_a_call_is_stubbed_once() -> None:
     story = called(OUTPUT)
     story.compact()
-    assert cut_tool_results(story.draft(goal=0)) is None
+    assert stub_tool_results(story.draft(goal=0)) is None
 
 
 def test_of_a_turn_under_way_all_but_the_last_two_rounds_shrink() -> None:
@@ -167,7 +169,7 @@ def test_of_a_turn_under_way_all_but_the_last_two_rounds_shrink() -> None:
         calls = [ToolCall(id=f"c{number}", name="search", arguments="{}") for number in range(rounds)]
         made = [ToolRound(text="", calls=(one,), outputs=(ToolOutput(call=one.id, output=OUTPUT),)) for one in calls]
         turn = replace(NOW, rounds=tuple(made))
-        step = cut_tool_results(Story(make_rules(ONLY)).draft(turn=turn))
+        step = stub_tool_results(Story(make_rules(ONLY)).draft(turn=turn))
         results = [s.id for s in Story().ask(turn).layer(LayerId.L3).segments if s.kind == "tool"]
         assert len(results) == rounds
         assert step is None or list(step.removed) == results[: len(step.removed)]

@@ -3,14 +3,14 @@
 from tests.unit.core.compaction.talking import QUARTERS, Story, attaching, note
 
 from lamella.core.artifacts.blocks import render_block
-from lamella.core.artifacts.make import make_image, make_image_value, make_tool_definition
-from lamella.core.budget.counting import count_tools
-from lamella.core.ledger.entry import cover_layers
+from lamella.core.artifacts.kinds import make_image_artifact, make_image_data, make_tool_definition
+from lamella.core.budget import count_tools_tokens
+from lamella.core.ledger.entry import cached_tokens_by_layer
 from lamella.core.log.turn import SystemParts, Turn
 from lamella.core.values import replace
 
 NOTE = note("a.md", "text " * 40)
-PICTURE = make_image(make_image_value(b"x", media_type="image/png", width=4, height=5), title="plan")
+PICTURE = make_image_artifact(make_image_data(b"x", media_type="image/png", width=4, height=5), title="plan")
 SYSTEM = SystemParts(base="Be brief.")
 
 
@@ -21,7 +21,7 @@ def test_a_cache_covers_layers_in_the_order_in_which_they_are_sent() -> None:
     _, asked, replied, _ = envelope.messages
 
     def covered(read: int, *, per_message: int = 0) -> dict[str, int]:
-        found = cover_layers(envelope, read, replace(QUARTERS, per_message=per_message))
+        found = cached_tokens_by_layer(envelope, read, replace(QUARTERS, tokens_per_message=per_message))
         assert len(found) == 5
         return {layer.value: tokens for layer, tokens in found.items() if tokens}
 
@@ -46,6 +46,6 @@ def test_a_cache_covers_layers_in_the_order_in_which_they_are_sent() -> None:
 def test_tool_definitions_come_before_every_layer() -> None:
     tool = make_tool_definition("search", description="", parameters={})
     envelope = Story().ask(Turn(text="one", tools=(tool,), system=SYSTEM))
-    armed = count_tools([tool], QUARTERS.count)
-    assert not any(cover_layers(envelope, armed, QUARTERS).values())
-    assert sum(cover_layers(envelope, armed + 1, QUARTERS).values()) == 1
+    armed = count_tools_tokens([tool], QUARTERS.count)
+    assert not any(cached_tokens_by_layer(envelope, armed, QUARTERS).values())
+    assert sum(cached_tokens_by_layer(envelope, armed + 1, QUARTERS).values()) == 1

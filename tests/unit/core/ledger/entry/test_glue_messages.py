@@ -2,16 +2,15 @@
 
 from tests.unit.core.compaction.talking import QUARTERS, Story, attaching, note
 
-from lamella.core.artifacts.blocks import render_block, render_unseen
-from lamella.core.artifacts.make import make_image, make_image_value
-from lamella.core.ledger.entry import glue_messages
+from lamella.core.artifacts.blocks import render_block, render_image_as_text
+from lamella.core.artifacts.kinds import make_image_artifact, make_image_data
+from lamella.core.ledger.entry import naive_messages
 from lamella.core.log.turn import SystemParts, Turn
-from lamella.core.messages.headings import QUERY_LABEL
-from lamella.core.messages.model import Role
+from lamella.core.messages import QUERY_LABEL, Role
 from lamella.core.values import replace
 
 NOTE = note("a.md", "text " * 40)
-PICTURE = make_image(make_image_value(b"x", media_type="image/png", width=4, height=5), title="plan")
+PICTURE = make_image_artifact(make_image_data(b"x", media_type="image/png", width=4, height=5), title="plan")
 
 
 def talked() -> Story:
@@ -21,7 +20,7 @@ def talked() -> Story:
 
 def test_who_glues_sends_what_was_typed_before_and_this_turns_attachments_in_full() -> None:
     prompt = talked().prompt(replace(attaching(NOTE, PICTURE), text="two"))
-    system, asked, replied, question = glue_messages(prompt)
+    system, asked, replied, question = naive_messages(prompt)
     assert (system.role, system.text, system.tokens) == (Role.SYSTEM, "Be brief.", QUARTERS.count("Be brief."))
     assert [(one.role, one.text, one.images) for one in (asked, replied)] == [
         (Role.USER, "one", ()),
@@ -33,17 +32,17 @@ def test_who_glues_sends_what_was_typed_before_and_this_turns_attachments_in_ful
 
 def test_who_glues_sends_a_model_that_does_not_see_words_for_a_picture() -> None:
     story = talked()
-    story.rules = replace(story.rules, measure=replace(QUARTERS, sees=False))
-    question = glue_messages(story.prompt(replace(attaching(NOTE, PICTURE), text="two")))[-1]
-    assert question.pieces == (render_block(NOTE), render_unseen(PICTURE), QUERY_LABEL, "two")
+    story.rules = replace(story.rules, tokenizer=replace(QUARTERS, supports_images=False))
+    question = naive_messages(story.prompt(replace(attaching(NOTE, PICTURE), text="two")))[-1]
+    assert question.pieces == (render_block(NOTE), render_image_as_text(PICTURE), QUERY_LABEL, "two")
     assert question.images == ()
 
 
 def test_who_glues_sends_a_first_turn_and_one_without_attachments_as_everybody_does() -> None:
     first = Story().prompt(replace(attaching(NOTE, PICTURE), text="one"))
-    assert glue_messages(first) == first.messages
-    assert glue_messages(first)[-1] is first.question
+    assert naive_messages(first) == first.messages
+    assert naive_messages(first)[-1] is first.question
     bare = talked().prompt(Turn(text="two"))
-    assert glue_messages(bare)[-1] is bare.user.message
+    assert naive_messages(bare)[-1] is bare.user.message
     pictured = talked().prompt(replace(attaching(PICTURE), text="two"))
-    assert glue_messages(pictured)[-1].images == PICTURE.images
+    assert naive_messages(pictured)[-1].images == PICTURE.images

@@ -14,32 +14,33 @@ from tests.unit.core.log.events.told import (
     TURNS,
 )
 
-from lamella.core.log.call import Timing
-from lamella.core.log.events.attachment import AttachmentEvent
-from lamella.core.log.events.changes import (
+from lamella.core.log.call import CallTiming
+from lamella.core.log.events.artifact import AttachmentEvent
+from lamella.core.log.events.codec import (
+    build_compaction_batch,
+    build_erasure_batch,
+    build_event_batch,
+    build_question_batch,
+    build_reply_batch,
+    decode_event,
+    encode_event,
+    merge_batches,
+)
+from lamella.core.log.events.compaction import StageEvent, UndoEvent
+from lamella.core.log.events.kinds import (
+    EVENT_CLASSES,
     DeleteEvent,
     ErasureEvent,
+    EventBatch,
+    EventKind,
+    EventRecord,
     ForkEvent,
+    IgnoredEvent,
     RenameEvent,
     SettingsEvent,
-    SilentEvent,
     SwitchEvent,
 )
-from lamella.core.log.events.codec import (
-    join_written,
-    make_record,
-    read_event,
-    write_erasure,
-    write_event,
-    write_message,
-    write_receipt,
-    write_reply,
-)
-from lamella.core.log.events.compaction import UndoEvent
-from lamella.core.log.events.kinds import CLASSES, EventKind
-from lamella.core.log.events.message import make_open_message
-from lamella.core.log.events.stage import StageEvent
-from lamella.core.log.records import Record, Written
+from lamella.core.log.events.message import make_unplaced_message_event
 from lamella.core.text.content import canonical_json
 from lamella.core.values import replace
 from lamella.errors import ArtifactError
@@ -47,27 +48,30 @@ from lamella.errors import ArtifactError
 RECORDED = json.loads((Path(__file__).parent / "recorded.json").read_text(encoding="utf-8"))
 
 
-def recorded(name: str) -> Record:
+def recorded(name: str) -> EventRecord:
     """An event as it was written before events had classes."""
     told = RECORDED[name]
-    return Record(kind=EventKind(told["kind"]), at=AT, body=told["body"], contents=tuple(told["contents"]))
+    return EventRecord(kind=EventKind(told["kind"]), at=AT, body=told["body"], contents=tuple(told["contents"]))
 
 
 WRITTEN = {
-    **{f"message: {name}": write_message(turn, message_id="m", parent="p", at=AT) for name, turn in TURNS.items()},
-    "edit": write_message(FULL, message_id="m", parent="p", at=AT, edits="old"),
-    "reply": write_reply("Yes — 🦉", message_id="a", parent="m", at=AT),
-    "reply: calls": write_reply("", message_id="a", parent="m", at=AT, calls=[CALL, BARE_CALL]),
-    "settings": write_event(SettingsEvent(values=SETTINGS), at=AT),
-    "delete": write_event(DeleteEvent(target="m"), at=AT),
-    "fork": write_event(ForkEvent(head=""), at=AT),
-    "switch": write_event(SwitchEvent(head="m"), at=AT),
-    "rename": write_event(RenameEvent(title='A "title" \u2013 🦉'), at=AT),
-    "compaction": write_receipt(RECEIPT, at=AT),
-    "compaction: before": write_receipt(RECEIPT, at=AT, before="q3"),
-    "undo": write_event(UndoEvent(receipt="r1"), at=AT),
-    "erasure": write_erasure("a.md", ["sha256:a", "sha256:b"], at=AT),
-    "message: open": write_event(replace(make_open_message(FULL), id="m", parent="p"), at=AT),
+    **{
+        f"message: {name}": build_question_batch(turn, message_id="m", parent="p", timestamp=AT)
+        for name, turn in TURNS.items()
+    },
+    "edit": build_question_batch(FULL, message_id="m", parent="p", timestamp=AT, edited_message="old"),
+    "reply": build_reply_batch("Yes — 🦉", message_id="a", parent="m", timestamp=AT),
+    "reply: calls": build_reply_batch("", message_id="a", parent="m", timestamp=AT, model_calls=[CALL, BARE_CALL]),
+    "settings": build_event_batch(SettingsEvent(values=SETTINGS), timestamp=AT),
+    "delete": build_event_batch(DeleteEvent(target="m"), timestamp=AT),
+    "fork": build_event_batch(ForkEvent(head=""), timestamp=AT),
+    "switch": build_event_batch(SwitchEvent(head="m"), timestamp=AT),
+    "rename": build_event_batch(RenameEvent(title='A "title" \u2013 🦉'), timestamp=AT),
+    "compaction": build_compaction_batch(RECEIPT, timestamp=AT),
+    "compaction: before": build_compaction_batch(RECEIPT, timestamp=AT, resent_message="q3"),
+    "undo": build_event_batch(UndoEvent(receipt="r1"), timestamp=AT),
+    "erasure": build_erasure_batch("a.md", ["sha256:a", "sha256:b"], timestamp=AT),
+    "message: open": build_event_batch(replace(make_unplaced_message_event(FULL), id="m", parent="p"), timestamp=AT),
 }
 
 
@@ -82,40 +86,40 @@ def test_an_event_has_the_bytes_that_were_recorded(name: str) -> None:
 @pytest.mark.parametrize("name", RECORDED)
 def test_what_was_recorded_is_read_and_written_again_as_it_was(name: str) -> None:
     record = recorded(name)
-    assert make_record(read_event(record), at=AT, contents=record.contents) == record
+    assert encode_event(decode_event(record), timestamp=AT, contents=record.contents) == record
 
 
 def test_every_kind_that_is_written_was_recorded_or_came_later() -> None:
     kinds = {EventKind(told["kind"]) for told in RECORDED.values()}
-    later = {EventKind.ASIDE, EventKind.ATTACHMENT, EventKind.CALLS, EventKind.RESULTS, EventKind.STAGE}
-    assert {kind for kind, made in CLASSES.items() if made is not SilentEvent} == kinds | later
-    assert set(CLASSES) == set(EventKind)
+    later = {EventKind.AUXILIARY_CALL, EventKind.ATTACHMENT, EventKind.CALLS, EventKind.RESULTS, EventKind.STAGE}
+    assert {kind for kind, made in EVENT_CLASSES.items() if made is not IgnoredEvent} == kinds | later
+    assert set(EVENT_CLASSES) == set(EventKind)
 
 
 def test_events_that_nothing_writes_are_read_and_say_nothing() -> None:
-    assert read_event(Record(kind=EventKind.FOLD, at=AT, body='{"number":3}')) == SilentEvent()
-    assert read_event(Record(kind=EventKind.ATTACHMENT, at=AT, body='{"number":3}')) == AttachmentEvent()
-    assert read_event(Record(kind=EventKind.STAGE, at=AT, body='{"number":3}')) == StageEvent()
+    assert decode_event(EventRecord(kind=EventKind.FOLD, at=AT, body='{"number":3}')) == IgnoredEvent()
+    assert decode_event(EventRecord(kind=EventKind.ATTACHMENT, at=AT, body='{"number":3}')) == AttachmentEvent()
+    assert decode_event(EventRecord(kind=EventKind.STAGE, at=AT, body='{"number":3}')) == StageEvent()
 
 
 def test_an_erasure_lists_what_went_and_its_body_only_names_the_artifact() -> None:
     event = ErasureEvent(artifact="a.md", contents=("sha256:a",))
-    (record,) = write_event(event, at=AT).records
+    (record,) = build_event_batch(event, timestamp=AT).records
     assert (record.body, record.contents) == ('{"artifact":"a.md"}', ("sha256:a",))
-    assert read_event(record) == event
+    assert decode_event(record) == event
 
 
 def test_contents_come_beside_the_record_that_lists_them() -> None:
     contents = {"sha256:a": b"A"}
-    written = write_event(RenameEvent(title="x"), at=AT, contents=contents)
-    assert (written.records[0].contents, written.contents) == (("sha256:a",), contents)
+    batch = build_event_batch(RenameEvent(title="x"), timestamp=AT, contents=contents)
+    assert (batch.records[0].contents, batch.contents) == (("sha256:a",), contents)
 
 
 def test_events_of_one_append_keep_their_order_and_all_their_contents() -> None:
-    joined = join_written(WRITTEN["delete"], WRITTEN["message: full"], WRITTEN["compaction"])
+    joined = merge_batches(WRITTEN["delete"], WRITTEN["message: full"], WRITTEN["compaction"])
     assert [record.kind for record in joined.records] == [EventKind.DELETE, EventKind.MESSAGE, EventKind.COMPACTION]
     assert joined.contents == {**WRITTEN["message: full"].contents, **WRITTEN["compaction"].contents}
-    assert join_written() == Written(records=())
+    assert merge_batches() == EventBatch(records=())
 
 
 WRONG: dict[EventKind, list[tuple[str, str]]] = {
@@ -137,7 +141,10 @@ WRONG: dict[EventKind, list[tuple[str, str]]] = {
     EventKind.ERASURE: [('{"artifact":3}', "artifact")],
     EventKind.STAGE: [("[]", "object")],
     EventKind.ATTACHMENT: [("[]", "object"), ('{"attached":[{"id":"a.md"}]}', "kind"), ('{"drop":"a"}', "drop")],
-    EventKind.ASIDE: [('{"parent":"m","purpose":"planner"}', "`call`"), ('{"parent":"m","purpose":3}', "purpose")],
+    EventKind.AUXILIARY_CALL: [
+        ('{"parent":"m","purpose":"planner"}', "`call`"),
+        ('{"parent":"m","purpose":3}', "purpose"),
+    ],
     EventKind.FOLD: [("3", "object")],
 }
 
@@ -149,26 +156,26 @@ def test_damage_of_every_kind_is_tried() -> None:
 @pytest.mark.parametrize(("kind", "body", "what"), [(kind, *one) for kind, wrong in WRONG.items() for one in wrong])
 def test_what_is_not_as_it_was_written_is_said_with_its_place(kind: EventKind, body: str, what: str) -> None:
     with pytest.raises(ValueError, match=what):
-        read_event(Record(kind=kind, at=AT, body=body))
+        decode_event(EventRecord(kind=kind, at=AT, body=body))
 
 
 def test_a_field_that_a_later_version_adds_does_no_harm() -> None:
     body = canonical_json({"id": "m", "parent": "", "text": "x", "mood": "good"})
-    record = Record(kind=EventKind.MESSAGE, at=AT, body=body)
-    assert read_event(record) == read_event(replace(record, body='{"id":"m","parent":"","text":"x"}'))
+    record = EventRecord(kind=EventKind.MESSAGE, at=AT, body=body)
+    assert decode_event(record) == decode_event(replace(record, body='{"id":"m","parent":"","text":"x"}'))
 
 
 @pytest.mark.parametrize("seconds", [0.0, 5e-05, 1e-07, 0.00012, 0.25, 12345.678, 1e16, 2.5e22])
 def test_numbers_of_every_size_are_written_as_they_always_were(seconds: float) -> None:
-    call = replace(CALL, timing=Timing(build=seconds, first=None, total=seconds))
+    call = replace(CALL, timing=CallTiming(build=seconds, first=None, total=seconds))
     text = 'A line that looks like numbers: [0.00001,1e16,null] "0.00001",'
-    body = write_reply(text, message_id="a", parent="m", at=AT, calls=[call]).records[0].body
+    body = build_reply_batch(text, message_id="a", parent="m", timestamp=AT, model_calls=[call]).records[0].body
     assert body == canonical_json(json.loads(body))
     assert f'"total":{seconds!r}' in body
     assert json.loads(body)["text"] == text
 
 
 def test_what_is_no_number_is_never_written() -> None:
-    call = replace(CALL, timing=Timing(total=float("nan")))
+    call = replace(CALL, timing=CallTiming(total=float("nan")))
     with pytest.raises(ArtifactError, match="cannot be written as JSON"):
-        write_reply("", message_id="a", parent="m", at=AT, calls=[call])
+        build_reply_batch("", message_id="a", parent="m", timestamp=AT, model_calls=[call])

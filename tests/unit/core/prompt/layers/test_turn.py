@@ -3,68 +3,73 @@
 from tests.unit.core.compaction.talking import QUARTERS, note, result
 from tests.unit.pictures import png
 
-from lamella.core.artifacts.blocks import render_refused
-from lamella.core.artifacts.make import make_artifact, make_image, make_image_value
-from lamella.core.artifacts.model import Kind, Source
-from lamella.core.log.ids import Voice
-from lamella.core.log.placement import Form
-from lamella.core.prompt.layers.library import Standing, make_standing
+from lamella.core.artifacts.blocks import render_rejected_image
+from lamella.core.artifacts.kinds import make_artifact, make_image_artifact, make_image_data
+from lamella.core.artifacts.model import ArtifactKind, ArtifactSource
+from lamella.core.log.turn import ArtifactForm, MessageAuthor
+from lamella.core.prompt.layers.history import make_history_message
+from lamella.core.prompt.layers.library import PlacedArtifact, make_placed_artifact
 from lamella.core.prompt.layers.model import LayerId
-from lamella.core.prompt.layers.strip import make_said
-from lamella.core.prompt.layers.turn import NOTHING_SHOWN, Shown, build_user, merge_standing, show_turn
+from lamella.core.prompt.layers.turn import (
+    NO_ATTACHMENTS,
+    RenderedAttachments,
+    build_user_layer,
+    merge_placed,
+    render_attachments,
+)
 from lamella.core.values import replace
 
 HERE = "message:4"
-PICTURE = make_image(
-    make_image_value(png(3, 2), media_type="image/png", width=3, height=2), title="Plan", path="plan.png"
+PICTURE = make_image_artifact(
+    make_image_data(png(3, 2), media_type="image/png", width=3, height=2), title="Plan", path="plan.png"
 )
 BODY = "\n".join(f"line {number} of it" for number in range(40))
 
 
-def show(*attached: object, standing: dict[str, Standing] | None = None) -> Shown:
-    return show_turn(attached, standing=standing or {}, place=HERE, measure=QUARTERS)  # type: ignore[arg-type]
+def show(*attached: object, standing: dict[str, PlacedArtifact] | None = None) -> RenderedAttachments:
+    return render_attachments(attached, placed=standing or {}, position=HERE, tokenizer=QUARTERS)  # type: ignore[arg-type]
 
 
-def stand(text: str, form: Form = Form.FULL) -> dict[str, Standing]:
+def stand(text: str, form: ArtifactForm = ArtifactForm.FULL) -> dict[str, PlacedArtifact]:
     one = note("a.md", text)
-    return {"a.md": make_standing(one, form=form, place="message:0", pieces=(f"<{text}>",), tokens=7)}
+    return {"a.md": make_placed_artifact(one, form=form, position="message:0", pieces=(f"<{text}>",), tokens=7)}
 
 
 def test_nothing_attached_shows_nothing() -> None:
-    assert show() == NOTHING_SHOWN
+    assert show() == NO_ATTACHMENTS
 
 
 def test_what_is_new_is_sent_in_full_and_adds_itself() -> None:
     (segment,), (piece,), (added,), images = show(note("a.md", "A"))
-    assert (segment.form, segment.place, segment.text) == (Form.FULL, HERE, piece)
+    assert (segment.form, segment.place, segment.text) == (ArtifactForm.FULL, HERE, piece)
     assert (added.segment, added.pieces, images) == (segment, (piece,), ())
     assert segment.tokens == QUARTERS.count(piece)
 
 
 def test_what_stands_in_full_is_referred_to_and_adds_nothing() -> None:
-    for form in (Form.FULL, Form.UPDATE):
+    for form in (ArtifactForm.FULL, ArtifactForm.UPDATE):
         (segment,), pieces, added, _ = show(note("a.md", "A"), standing=stand("A", form))
-        assert (segment.form, segment.text, added) == (Form.REFERENCE, "- a.md\n", ())
+        assert (segment.form, segment.text, added) == (ArtifactForm.REFERENCE, "- a.md\n", ())
         assert pieces == ("Attached to this message; the text stands above:\n", "- a.md\n")
 
 
 def test_a_picture_that_a_model_does_not_take_goes_as_words_that_say_why() -> None:
-    strict = replace(QUARTERS, refuse=lambda there, image: "it is too wide")
-    _, pieces, _, images = show_turn([PICTURE], standing={}, place=HERE, measure=strict)
-    assert (pieces, images) == ((render_refused(PICTURE, "it is too wide"),), ())
+    strict = replace(QUARTERS, image_rejection=lambda there, image: "it is too wide")
+    _, pieces, _, images = render_attachments([PICTURE], placed={}, position=HERE, tokenizer=strict)
+    assert (pieces, images) == ((render_rejected_image(PICTURE, "it is too wide"),), ())
 
 
 def test_what_stands_as_less_is_sent_whole_again() -> None:
-    for form in (Form.PREVIEW, Form.HANDLE, Form.SUMMARY):
+    for form in (ArtifactForm.PREVIEW, ArtifactForm.HANDLE, ArtifactForm.SUMMARY):
         (segment,), _, (added,), _ = show(note("a.md", "A"), standing=stand("A", form))
-        assert (segment.form, added.in_full) == (Form.FULL, True)
+        assert (segment.form, added.is_full) == (ArtifactForm.FULL, True)
 
 
 def test_another_text_is_an_update_as_a_difference_only_where_the_old_one_can_be_read() -> None:
     changed = BODY.replace("line 7 of it", "line seven")
     (readable,), _, _, _ = show(note("a.md", changed), standing=stand(BODY))
-    (unreadable,), _, _, _ = show(note("a.md", changed), standing=stand(BODY, Form.HANDLE))
-    assert (readable.form, unreadable.form) == (Form.UPDATE, Form.UPDATE)
+    (unreadable,), _, _, _ = show(note("a.md", changed), standing=stand(BODY, ArtifactForm.HANDLE))
+    assert (readable.form, unreadable.form) == (ArtifactForm.UPDATE, ArtifactForm.UPDATE)
     assert changed not in readable.text
     assert "line seven" in readable.text
     assert changed in unreadable.text
@@ -73,10 +78,10 @@ def test_another_text_is_an_update_as_a_difference_only_where_the_old_one_can_be
 def test_what_was_condensed_is_sent_as_its_summary_unless_the_whole_stands_already() -> None:
     condensed = replace(note("a.md", BODY), condensed="in short")
     (segment,), _, _, _ = show(condensed)
-    assert segment.form is Form.SUMMARY
+    assert segment.form is ArtifactForm.SUMMARY
     assert "in short" in segment.text
     (known,), _, _, _ = show(condensed, standing=stand(BODY))
-    assert known.form is Form.REFERENCE
+    assert known.form is ArtifactForm.REFERENCE
 
 
 def test_tool_results_come_first_then_references_then_new_texts_then_pictures() -> None:
@@ -97,39 +102,39 @@ def test_a_picture_has_no_text_and_weighs_what_pictures_weigh() -> None:
 
 
 def test_a_picture_that_stands_is_referred_to_by_what_people_call_it() -> None:
-    standing: dict[str, Standing] = {
-        PICTURE.id: make_standing(PICTURE, form=Form.FULL, place="message:0", pieces=(), tokens=6)
+    placed: dict[str, PlacedArtifact] = {
+        PICTURE.id: make_placed_artifact(PICTURE, form=ArtifactForm.FULL, position="message:0", pieces=(), tokens=6)
     }
-    (segment,), _, _, images = show(PICTURE, standing=standing)
+    (segment,), _, _, images = show(PICTURE, standing=placed)
     assert (segment.text, images) == ("- Plan (picture)\n", ())
 
 
 def test_in_its_own_turn_the_active_note_is_the_active_note_and_later_a_note() -> None:
-    active = make_artifact(Kind.ACTIVE_NOTE, text="A", source=Source(path="a.md"), title="a")
+    active = make_artifact(ArtifactKind.ACTIVE_NOTE, text="A", source=ArtifactSource(path="a.md"), title="a")
     (segment,), _, (added,), _ = show(active)
-    assert (segment.kind, added.segment.kind) == (Kind.ACTIVE_NOTE, Kind.NOTE)
+    assert (segment.kind, added.segment.kind) == (ArtifactKind.ACTIVE_NOTE, ArtifactKind.NOTE)
 
 
 def test_an_update_joins_the_copy_that_it_updates_and_what_is_new_stands_at_the_end() -> None:
     before = {
         **stand(BODY),
-        "z.md": make_standing(note("z.md", "Z"), form=Form.FULL, place=None, pieces=("Z",), tokens=1),
+        "z.md": make_placed_artifact(note("z.md", "Z"), form=ArtifactForm.FULL, position=None, pieces=("Z",), tokens=1),
     }
     _, _, added, _ = show(note("b.md", "B"), note("a.md", BODY + "!"), standing=before)
-    after = merge_standing(before, added)
+    after = merge_placed(before, added)
     assert list(after) == ["a.md", "z.md", "b.md"]
     joined = after["a.md"]
     update = next(one for one in added if one.artifact.id == "a.md")
     assert joined.pieces == (*before["a.md"].pieces, *update.pieces)
-    assert (joined.tokens, joined.place, joined.form) == (7 + update.tokens, HERE, Form.UPDATE)
+    assert (joined.tokens, joined.place, joined.form) == (7 + update.tokens, HERE, ArtifactForm.UPDATE)
     assert after["z.md"] is before["z.md"]
     assert len(before["a.md"].pieces) == 1
-    assert merge_standing(before, ()) == before
+    assert merge_placed(before, ()) == before
 
 
 def test_what_was_typed_is_one_segment_also_where_nothing_was() -> None:
-    said = make_said("q", Voice.USER, "why so?", place=HERE, measure=QUARTERS)
-    layer = build_user(said)
-    assert (layer.id, layer.segments, layer.text, layer.tokens) == (LayerId.L5, (said.segment,), "why so?", 2)
-    empty = build_user(make_said("q", Voice.USER, "", place=HERE, measure=QUARTERS))
+    message = make_history_message("q", MessageAuthor.USER, "why so?", position=HERE, tokenizer=QUARTERS)
+    layer = build_user_layer(message)
+    assert (layer.id, layer.segments, layer.text, layer.tokens) == (LayerId.L5, (message.segment,), "why so?", 2)
+    empty = build_user_layer(make_history_message("q", MessageAuthor.USER, "", position=HERE, tokenizer=QUARTERS))
     assert (len(empty.segments), empty.pieces, empty.tokens) == (1, (), 0)

@@ -1,5 +1,0 @@
-"""OpenAI's Chat Completions API, and the many servers that speak it.
-
-Enters: neutral requests, the SDK's objects. Leaves: the SDK's arguments, deltas and replies.
-May not enter: decisions about what a prompt says; other providers' formats.
-"""

@@ -1,0 +1,411 @@
+"""``lamella chats``: list, read, search, change, move and erase stored conversations."""
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lamella.cli.access import (
+    ChatArgument,
+    JsonOption,
+    StoreOption,
+    format_command,
+    open_cli_backend,
+    open_conversation,
+    open_store,
+)
+from lamella.cli.batch import BatchResults, ItemOutcome, run_for_each
+from lamella.cli.output import confirm, escape_line, format_count, print_json, print_result, print_text, show_if_slow
+from lamella.errors import UsageError
+from lamella.schemas.conversations import conversations_to_json, hits_to_json, outcome_to_json
+from lamella.wiring import list_conversations
+
+if TYPE_CHECKING:
+    from lamella.conversation.backend import Backend
+    from lamella.conversation.import_export import ConversationRepository, MessageHit
+    from lamella.ports import ConversationSummary
+
+# How many warnings are shown per imported file.
+_WARNINGS = 100
+
+chats = typer.Typer(
+    name="chats", help="List, read, search, edit, export and delete conversations.", no_args_is_help=False
+)
+
+
+@chats.command("list")
+def list_chats(
+    *,
+    utc: Annotated[bool, typer.Option("--utc", help="Show times in UTC instead of local time.")] = False,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List conversations, the last changed first."""
+    rows = conversations_to_json(list_conversations(store))
+    if as_json:
+        print_json({"chats": rows})
+        return
+    if not rows:
+        begin, bring = (format_command(command, store=store) for command in ("chat", "chats import"))
+        print_text(f"No conversations yet. Start one with `{begin}`, or import some with `{bring}`.")
+        return
+    from lamella.cli.tables import print_chats  # only a list with rows needs a table
+
+    print_chats(rows, utc=utc)
+
+
+@chats.command()
+def show(
+    *,
+    chat: ChatArgument,
+    branch: Annotated[str | None, typer.Option(help="Branch to show, named by its last message.")] = None,
+    sources: Annotated[bool, typer.Option("--sources", help="Show the passages that answers cite.")] = False,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the messages of a conversation with their ids."""
+    # Imported here: these modules are slow to import, and listing conversations does not need them.
+    from lamella.cli.prompt_tables import format_source_lines, format_turn, format_unanswered, print_no_sources
+    from lamella.conversation.import_export import ConversationRepository
+    from lamella.conversation.log import list_compaction_markers
+    from lamella.conversation.note_index import list_citation_hashes, read_citations
+    from lamella.schemas.messages import (
+        branch_messages_to_json,
+        list_stored_rounds,
+        rounds_to_json,
+        sources_to_json,
+        turn_record_to_json,
+    )
+
+    with open_cli_backend(store) as backend:
+        conversations = ConversationRepository(backend.store, backend.clock)
+        found = conversations.resolve_conversation(chat)
+        key = found.conversation
+        log = conversations.load_log(key)
+        markers = list_compaction_markers(key, backend.store.load(key)) if log.compactions else ()
+        if branch is not None and branch not in log.nodes:
+            raise UsageError(
+                f"Message not found in {chat}: {branch}", hint=f"Branches: {', '.join(log.branch_heads())}"
+            )
+        path = log.branch_records(branch)
+        named = [name for record in path for one in list_stored_rounds(record) for name in one.hashes()]
+        named += [name for record in path for name in list_citation_hashes(record)]
+        contents = backend.store.read_contents(key, named) if named else {}
+    cited = [read_citations(record, contents) for record in path]
+    if as_json:
+        said = branch_messages_to_json(path, contents, markers=markers, sources=cited)
+        branches = list(log.branch_heads())
+        print_json(
+            outcome_to_json(key, found.name, title=found.title, head=branch or log.head, branches=branches, **said)
+        )
+        return
+    for record, listed in zip(path, cited, strict=True):
+        for line in format_turn(turn_record_to_json(record), markers, rounds_to_json(record, contents)):
+            print_text(line)
+        for source in sources_to_json(listed) if sources else ():
+            print_text("\n".join(format_source_lines(source)))
+    print_no_sources(requested=sources, has_sources=any(cited))
+    if branch is None and path and path[-1].reply is None:
+        print_text(format_unanswered(format_command("chats resume", found.name, store=store)))
+    others = [name for name in log.branch_heads() if name != (branch or log.head)]
+    if others:
+        print_text(f"other branches: {', '.join(others)}")
+
+
+@chats.command()
+def export(
+    *,
+    chat: Annotated[
+        list[str] | None,
+        typer.Argument(help="Conversations to export, by name or title."),
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="Export every conversation.")] = False,
+    to: Annotated[Path, typer.Option(help="Folder to write to.")] = Path(),
+    transcript: Annotated[
+        bool, typer.Option("--transcript", help="Write transcripts for `lamella replay` instead of Markdown.")
+    ] = False,
+    vault: Annotated[
+        Path | None, typer.Option(help="Notes folder; the text of its unchanged notes is not exported.")
+    ] = None,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write conversations to Markdown files.
+
+    Exporting again updates the same file, even if it was renamed.
+    """
+    if bool(chat) == every:
+        raise UsageError(
+            "Give either conversations or --all.", hint=f"See `{format_command('chats list', store=store)}`."
+        )
+    if transcript and vault is not None:
+        raise UsageError(
+            "Use either --transcript or --vault, not both.", hint="A transcript contains the text of every note."
+        )
+    with open_cli_backend(store) as backend:
+        conversations = _open_repository(backend)
+        chosen = (
+            [conversations.resolve_conversation(words) for words in chat]
+            if chat
+            else conversations.list_conversations()
+        )
+
+        def write(listed: "ConversationSummary") -> ItemOutcome:
+            key = listed.conversation
+            archive = partial(_save_archive, conversations, key, to, vault=vault)
+            file = str(_save_transcript(backend, key, to) if transcript else archive())
+            return {"conversation": key, "name": listed.name, "file": file}, [file]
+
+        run_for_each(
+            {listed.name: listed for listed in chosen}, write, description="Exporting", store=store, as_json=as_json
+        )
+
+
+def _open_repository(backend: "Backend") -> "ConversationRepository":
+    from lamella.conversation.import_export import ConversationRepository  # lists do not need it
+
+    return ConversationRepository(backend.store, backend.clock)
+
+
+def _save_archive(conversations: "ConversationRepository", name: str, folder: Path, *, vault: Path | None) -> Path:
+    from lamella.wiring import open_archive  # only exports need it
+
+    return open_archive().save(conversations.export_conversation(name), folder, vault=vault)
+
+
+def _save_transcript(backend: "Backend", name: str, folder: Path) -> Path:
+    from lamella.conversation.transcript import load_script  # only transcripts need it
+    from lamella.wiring import save_transcript
+
+    return save_transcript(load_script(backend, name), folder)
+
+
+@chats.command("import")
+def import_chats(
+    *,
+    files: Annotated[list[Path], typer.Argument(help="Markdown files written by Lamella or by Obsidian Copilot.")],
+    vault: Annotated[Path | None, typer.Option(help="Notes folder that the files refer to.")] = None,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Import archived conversations.
+
+    A conversation that exists already is extended, not duplicated.
+    """
+    from lamella.wiring import open_archive  # only imports need it
+
+    archive = open_archive()
+    with open_store(store, create=True) as conversations:
+
+        def bring_in(file: Path) -> ItemOutcome:
+            export = archive.load(file, vault=vault, read_contents=conversations.read_contents)
+            outcome, name = (
+                str(conversations.import_conversation(export)),
+                conversations.conversation_name(export.conversation),
+            )
+            told = f"{outcome}  {escape_line(name)}  {escape_line(export.title)}".rstrip()
+            done = {
+                "file": str(file),
+                "outcome": outcome,
+                "conversation": export.conversation,
+                "name": name,
+                "title": export.title,
+                "warnings": list(export.warnings),
+            }
+            return done, [told, *_format_warnings(file.name, export.warnings)]
+
+        run_for_each(
+            {str(file): file for file in files}, bring_in, description="Importing", store=store, as_json=as_json
+        )
+
+
+def _format_warnings(file: str, warnings: Sequence[str]) -> list[str]:
+    shown = [f"warning: {escape_line(f'{file}: {warning}')}" for warning in warnings[:_WARNINGS]]
+    more = len(warnings) - len(shown)
+    return [*shown, f"warning: {escape_line(file)}: {format_count(more, 'more warning')}"] if more else shown
+
+
+@chats.command()
+def fork(
+    *,
+    chat: ChatArgument,
+    message: Annotated[str | None, typer.Argument(help="Id of the message to continue from.")] = None,
+    at: Annotated[str | None, typer.Option(help="The same, as an option.", hidden=True)] = None,
+    into: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Continue in a new conversation of this name; this one does not change."),
+    ] = None,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Continue from an earlier message, or switch to another branch.
+
+    The current branch is not deleted. `lamella chats show` prints the ids of messages.
+    """
+    if (message is None) == (at is None):
+        shown = format_command("chats show", chat, store=store)
+        raise UsageError("Missing message to continue from.", hint=f"See `{shown}`.")
+    head = message or at or ""
+    if into is None:
+        with open_store(store) as conversations:
+            found = conversations.resolve_conversation(chat)
+            conversations.fork(found.conversation, head)
+        body = outcome_to_json(found.conversation, found.name, head=head)
+        print_result(f"{escape_line(found.name)} continues from {head}.", body, as_json=as_json)
+        return
+    if not into.strip():
+        raise UsageError("--into is blank.", hint="Give the new conversation a name.")
+    from lamella.conversation.import_export import fork_into  # only --into needs it
+
+    with open_cli_backend(store) as backend:
+        found = _open_repository(backend).resolve_conversation(chat)
+        fork_into(backend, found.conversation, head, name=into)
+        new = _open_repository(backend).resolve_conversation(into)
+    talk = format_command("chat", into, store=store)
+    told = f"{escape_line(into)} continues from {head} of {escape_line(found.name)}. Open it with: {talk}"
+    origin = {"conversation": found.conversation, "name": found.name, "message": head}
+    print_result(told, outcome_to_json(new.conversation, new.name, forked=origin), as_json=as_json)
+
+
+MessageName = Annotated[str, typer.Argument(help="Message id; `lamella chats show` prints the ids.")]
+_Model = Annotated[
+    str | None, typer.Option("--model", metavar="NAME", help="Model to use.", show_default="the conversation's model")
+]
+_Answer = Annotated[
+    int | None,
+    typer.Option("--max-tokens", min=1, help="Maximum answer length in tokens.", show_default="1024"),
+]
+
+
+@chats.command()
+def edit(
+    *,
+    chat: ChatArgument,
+    message: MessageName,
+    text: Annotated[str, typer.Argument(help="New text of the question; the attachments stay.")],
+    model: _Model = None,
+    max_tokens: _Answer = None,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Edit a question and answer it again, on a new branch."""
+    from lamella.cli.rewrite import edit_question  # only sending needs it
+
+    edit_question(chat, message, text, model=model, max_answer_tokens=max_tokens, store=store, as_json=as_json)
+
+
+@chats.command()
+def regenerate(
+    *,
+    chat: ChatArgument,
+    message: Annotated[str | None, typer.Argument(help="Question or answer id.", show_default="the last")] = None,
+    model: _Model = None,
+    max_tokens: _Answer = None,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Answer a question again; the old answer stays on its branch."""
+    from lamella.cli.rewrite import regenerate_answer  # only sending needs it
+
+    regenerate_answer(chat, message, model=model, max_answer_tokens=max_tokens, store=store, as_json=as_json)
+
+
+@chats.command()
+def resume(
+    *,
+    chat: ChatArgument,
+    vault: Annotated[Path | None, typer.Option(help="Notes folder for the tools.")] = None,
+    model: _Model = None,
+    max_tokens: _Answer = None,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Continue an unanswered question and print the answer.
+
+    With another model, the question starts from the beginning.
+    """
+    from lamella.cli.rewrite import resume_question  # only sending needs it
+
+    resume_question(chat, vault=vault, model=model, max_answer_tokens=max_tokens, store=store, as_json=as_json)
+
+
+@chats.command()
+def remove(*, chat: ChatArgument, message: MessageName, store: StoreOption = None, as_json: JsonOption = False) -> None:
+    """Continue without a message, on a new branch.
+
+    A question is removed with its answer. The old branch is not deleted.
+    """
+    with open_conversation(store, chat) as conversation_log:
+        conversation_log.delete(message)
+    body = outcome_to_json(conversation_log.id, conversation_log.name, removed=message, head=conversation_log.head)
+    print_result(f"{escape_line(conversation_log.name)} continues without {message}.", body, as_json=as_json)
+
+
+@chats.command()
+def rename(
+    *,
+    chat: ChatArgument,
+    title: Annotated[str, typer.Argument(help="New title.")],
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Change the title of a conversation."""
+    with open_store(store) as conversations:
+        found = conversations.resolve_conversation(chat)
+        conversations.rename(found.conversation, title)
+    body = outcome_to_json(found.conversation, found.name, title=title)
+    print_result(f"Title of {escape_line(found.name)}: {escape_line(title)}", body, as_json=as_json)
+
+
+@chats.command()
+def delete(
+    *,
+    chat: ChatArgument,
+    artifact: Annotated[str | None, typer.Option(help="Delete only this attachment, in all versions.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Delete a conversation, or one of its attachments, permanently.
+
+    A record of the deletion remains. Text that other conversations use is not deleted.
+    """
+    with open_store(store) as conversations:
+        found = conversations.get_erasable(chat)
+        what = f"{artifact} in {found.name}" if artifact else found.name
+        if not yes and not confirm(f"Delete {escape_line(what)} permanently?", err=as_json):
+            raise UsageError("Nothing was deleted.", hint="Add --yes to delete without confirmation.")
+        contents = None
+        if artifact:
+            contents = conversations.erase_artifact(found.conversation, artifact)
+            what = f"{artifact}: {format_count(contents, 'content')}"
+        else:
+            conversations.erase(found.conversation)
+    proof = format_command("store verify", erased=found.conversation, store=store)
+    body = outcome_to_json(found.conversation, found.name, artifact=artifact, contents=contents, proof=proof)
+    print_result(f"Deleted {escape_line(what)}. To check that nothing is left: {proof}", body, as_json=as_json)
+
+
+@chats.command()
+def search(
+    *,
+    words: Annotated[str, typer.Argument(help="Text to find; upper and lower case are equal.")],
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Search the messages of all conversations and branches.
+
+    Attachments are not searched. Exits with 1 if nothing is found.
+    """
+    if not words.strip():
+        raise UsageError("Missing search words.", hint='Example: lamella chats search "high tide"')
+    found: BatchResults[MessageHit] = BatchResults(store)
+    with open_store(store) as conversations, show_if_slow("Searching") as waiting:
+        for hit in found.collect(conversations.search(words)):
+            if not as_json:
+                with waiting.hidden():
+                    print_text(f"{escape_line(hit.name)}  {hit.message}  {hit.role}: {escape_line(hit.excerpt)}")
+    none = "No message contains these words. Attachments are not searched."
+    return found.print_results(hits_to_json(found), empty_message=none, as_json=as_json)

@@ -1,0 +1,47 @@
+"""``lamella ledger`` and ``lamella why``: what turns cost, and why something is or is not in the prompt."""
+
+from typing import Annotated
+
+import typer
+
+from lamella.cli.access import ChatArgument, JsonOption, StoreOption, open_conversation
+from lamella.cli.ledger_tables import print_ledger
+from lamella.cli.output import print_json
+from lamella.cli.prompt_tables import print_explanation
+from lamella.schemas.ledger import build_ledger_rows, ledger_to_json
+from lamella.schemas.prompts import explanation_to_json
+
+
+def ledger(*, chat: ChatArgument, as_json: JsonOption = False, store: StoreOption = None) -> None:
+    """Show cost, cache hits and misses, and timing of each turn.
+
+    lamella ledger garden
+    """
+    with open_conversation(store, chat) as conversation_log:
+        rows, doubts = (
+            build_ledger_rows(conversation_log.turns(), conversation_log.ledger()),
+            conversation_log.profile_mismatches(),
+        )
+    if as_json:
+        print_json(ledger_to_json(conversation_log.id, rows, doubts))
+    else:
+        print_ledger(conversation_log.name, rows, doubts)
+
+
+def why(
+    *,
+    chat: ChatArgument,
+    name: Annotated[str, typer.Argument(metavar="ID", help="Attachment id, end of its path, title, or a message id.")],
+    as_json: JsonOption = False,
+    store: StoreOption = None,
+) -> None:
+    """Explain why an item is, or is not, in the prompt, and how to include it.
+
+    lamella why garden decisions/one-index.md
+    """
+    with open_conversation(store, chat) as conversation_log:
+        reason = conversation_log.why(name)
+    if as_json:
+        print_json(explanation_to_json(conversation_log.id, reason))
+    else:
+        print_explanation(conversation_log.name, reason, store=store)

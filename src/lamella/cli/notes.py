@@ -1,0 +1,149 @@
+"""``lamella search`` and ``lamella index``: find passages of a vault, and maintain its index."""
+
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lamella.cli.access import JsonOption
+from lamella.cli.output import escape_line, format_count, print_json, print_result, print_text, show_if_slow
+from lamella.cli.tables import print_note_hits
+from lamella.conversation.note_index import MAX_HITS
+from lamella.conversation.validation import check_text
+from lamella.errors import UsageError
+from lamella.schemas.library import hits_to_json, index_to_json, list_arguments, tools_to_json
+from lamella.wiring import (
+    get_vault,
+    make_memory_opener,
+    make_memory_part,
+    open_note_index,
+    open_note_writer,
+    open_runner_context,
+    read_services,
+)
+
+if TYPE_CHECKING:
+    from lamella.conversation.note_index import NoteIndex
+    from lamella.ports import IndexReport
+
+_MAX_SHOWN_PROBLEMS = 3
+VaultFolderOption = Annotated[
+    Path | None,
+    typer.Option("--vault", help="Notes folder.", show_default="the vault around the current folder"),
+]
+
+
+def search(
+    *,
+    query: Annotated[
+        str,
+        typer.Argument(help='Words, "exact phrase", [[Note]], #tag, path:FOLDER, or a time such as last week.'),
+    ],
+    vault: VaultFolderOption = None,
+    limit: Annotated[int, typer.Option(min=1, max=MAX_HITS, help="Maximum number of passages.")] = 10,
+    as_json: JsonOption = False,
+) -> int:
+    """Search the notes of a vault, offline. Exits with 1 if nothing is found.
+
+    lamella search "what is decided" --vault examples/vault
+    """
+    wanted, folder = check_text(query, "query"), get_vault(vault)
+    if not wanted.strip():
+        raise UsageError("Missing search words.", hint='Example: lamella search "what is decided"')
+    with open_note_index(folder) as notes:
+        report = _refresh_index(notes, folder)
+        _print_index_problems(report, max_shown=_MAX_SHOWN_PROBLEMS)
+        hits = notes.search(wanted, limit=limit, refresh=False)
+    if as_json:
+        print_json(hits_to_json(query, hits, report))
+    else:
+        print_note_hits(hits)
+        if not hits:
+            print_text(f"No matches in {format_count(report.file_count, 'file')}.", err=True)
+    return 0 if hits else 1
+
+
+def index(
+    *,
+    vault: VaultFolderOption = None,
+    anew: Annotated[bool, typer.Option("--anew", help="Delete the index and read every file again.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Update or rebuild the search index of a vault.
+
+    `lamella search` updates the index itself.
+
+    lamella index --vault examples/vault
+    """
+    folder = get_vault(vault)
+    with open_note_index(folder) as notes:
+        report = _refresh_index(notes, folder, rebuild=anew)
+    if as_json:
+        print_json(index_to_json(report, file=str(notes.file)))
+        return
+    changed = f"{format_count(report.read_count, 'file')} read, {report.removed_count:,} removed"
+    print_text(f"{format_count(report.file_count, 'file')} indexed: {changed}, {len(report.unread):,} not readable.")
+    _print_index_problems(report, max_shown=len(report.unread))
+    print_text(f"Index file: {escape_line(str(notes.file))}")
+
+
+def _refresh_index(notes: "NoteIndex", folder: Path, *, rebuild: bool = False) -> "IndexReport":
+    with show_if_slow(f"Indexing {folder}") as waiting:
+        return notes.refresh(on_progress=waiting.set_count, rebuild=rebuild)
+
+
+def _print_index_problems(report: "IndexReport", *, max_shown: int) -> None:
+    """Print problems of the index on stderr: that it was rebuilt, and which files are not searched."""
+    if report.rebuild_reason:
+        print_text(f"The index was rebuilt: {escape_line(report.rebuild_reason)}.", err=True)
+    for path, why in report.unread[:max_shown]:
+        print_text(f"not searched: {escape_line(path)}: {escape_line(why)}", err=True)
+    if len(report.unread) > max_shown:
+        print_text(f"not searched: {len(report.unread) - max_shown:,} more; `lamella index` lists them.", err=True)
+
+
+# ``lamella tools`` and ``lamella restore``: list the models' tools, and undo what a model wrote to a note.
+
+
+def tools(*, vault: VaultFolderOption = None, as_json: JsonOption = False) -> None:
+    """List the tools that models may call.
+
+    lamella tools --vault examples/vault
+    """
+    services = read_services()
+    book = make_memory_opener(services, make_memory_part(services, is_interactive=True))
+    place = open_runner_context(services, vault=_find_vault(vault), open_memory=book)
+    made = [tool.to_definition() for tool in place.make_tools(None)]
+    if as_json:
+        print_json(tools_to_json(made))
+        return
+    for one in made:
+        print_text(f"{one.name}({', '.join(list_arguments(one))})")
+        print_text(f"    {escape_line(one.description)}")
+
+
+def restore(
+    *,
+    note: Annotated[
+        str | None, typer.Argument(help="Path of a note in the vault.", show_default="the last changed note")
+    ] = None,
+    vault: VaultFolderOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Undo the last change that a model made to a note.
+
+    Run it again to undo the change before that.
+    """
+    path, gone = open_note_writer(get_vault(vault), read_services()).restore(note)
+    did = "Removed (the text is in the backups)" if gone else "Restored"
+    print_result(f"{did}: {escape_line(path)}", {"path": path, "removed": gone}, as_json=as_json)
+
+
+def _find_vault(vault: Path | None) -> Path | None:
+    """Return the vault, or None: without one there are fewer tools, which is not an error here."""
+    if vault is not None:
+        return vault
+    with suppress(UsageError):
+        return get_vault(None)
+    return None

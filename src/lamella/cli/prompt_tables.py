@@ -1,0 +1,261 @@
+"""Format compaction receipts and markers on one line."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+
+from rich.table import Table
+
+from lamella import CompactionReceipt, Turn
+from lamella.cli.access import format_command
+from lamella.cli.console import print_table
+from lamella.cli.output import escape_line, escape_lines, format_count, format_time, print_text
+from lamella.conversation.commands import PendingCommands
+from lamella.conversation.library import LibraryItem, display_name, droppable_names
+from lamella.conversation.log import CompactionMarker
+from lamella.conversation.reasons import PromptExplanation, SuggestedAction, SuggestedActionKind
+from lamella.conversation.stored import LoggedConversation
+from lamella.schemas.formatting import format_decimal, truncate_words
+from lamella.schemas.library import cost_difference, estimated_cost
+from lamella.schemas.messages import BranchBody, CallBody, RoundBody, SourceBody, TurnBody
+
+
+def format_receipt(receipt: CompactionReceipt) -> str:
+    """Return a receipt on one line: tokens before and after, and how many items each step removed."""
+    taken: Counter[str] = Counter()
+    for step in receipt.steps:
+        taken[step.name.value] += len(step.removed)
+    steps = ", ".join(f"{name} {number:,}" for name, number in taken.items()) or "folding only"
+    skipped = "".join(f"; {one.name} skipped: {escape_line(one.why)}" for one in receipt.skipped)
+    tokens = f"{receipt.tokens_before:,} → {receipt.tokens_after:,} tokens"
+    return f"{tokens} by {steps} (receipt {receipt.id}{skipped})"
+
+
+def format_compaction_marker(marker: CompactionMarker) -> str:
+    """Return the line below a message after which a compaction or an undo happened."""
+    if marker.receipt is None:
+        return f"undone: {', '.join(marker.voided)}"
+    return f"compacted: {format_receipt(marker.receipt)}{', undone later' if marker.undone else ''}"
+
+
+# Format the turns of a conversation, with message ids to fork at and compaction markers.
+
+_INDENT = " " * 18
+# How many characters of a call's arguments and of its output are shown.
+_MAX_CALL_TEXT_LENGTH = 100
+
+
+def format_unanswered(resume_command: str) -> str:
+    """Return the line about an unanswered question; the command ``resume_command`` continues it."""
+    return f"`{resume_command}` continues it; a new message abandons it."
+
+
+def format_turn(turn: TurnBody, markers: Sequence[CompactionMarker], rounds: Sequence[RoundBody] = ()) -> list[str]:
+    """Return a turn as lines: question, attachments, tool rounds and reply, with markers below each message."""
+    lines = [f"{turn['message']}  user: {escape_lines(turn['text'])}"]
+    lines += [f"{_INDENT}+ {escape_line(name)}" for name in turn["attached"]]
+    lines += _format_markers(turn["message"], markers)
+    lines += [f"{_INDENT}{line}" for one in rounds for line in format_tool_round(one)]
+    reply = turn["reply"]
+    if reply is not None:
+        lines.append(f"{reply['message']}  reply: {escape_lines(reply['text'])}")
+        lines += _format_markers(reply["message"], markers)
+    return lines
+
+
+def format_tool_round(tool_round: RoundBody) -> list[str]:
+    """Return a tool round as lines: the model's text, then each call with its output."""
+    said = [f"… {line}" for line in escape_lines(tool_round["text"]).splitlines()]
+    return [*said, *(f"> {_format_call_with_output(call)}" for call in tool_round["calls"])]
+
+
+def format_source_lines(source: SourceBody) -> list[str]:
+    """Return a cited source as lines: its number and position, then the passage itself."""
+    place = " > ".join(filter(None, (source["path"] or source["id"], source["place"].replace("#", " > "))))
+    text = "deleted" if source["text"] is None else source["text"]
+    passage = [f"{_INDENT}  | {line}".rstrip() for line in escape_lines(text).splitlines()]
+    return [f"{_INDENT}[^{source['number']}] {escape_line(place)}", *passage]
+
+
+def _format_call_with_output(call: CallBody) -> str:
+    called = format_tool_call(call["name"], call["arguments"])
+    if call["output"] is None:
+        return f"{called} (result pending)"
+    return f"{called} {format_tool_output(call['output'], failed=call['failed'])}"
+
+
+def format_tool_call(name: str, arguments: str) -> str:
+    """Return a tool call on one line."""
+    return escape_line(f"{name}({truncate_words(arguments, _MAX_CALL_TEXT_LENGTH)})")
+
+
+def format_tool_output(output: str, *, failed: bool) -> str:
+    """Return the output of a tool call, shortened to one line."""
+    return f"{'failed' if failed else 'returned'}: {escape_line(truncate_words(output, _MAX_CALL_TEXT_LENGTH))}"
+
+
+def _format_markers(message: str, markers: Sequence[CompactionMarker]) -> list[str]:
+    return [f"{_INDENT}~ {format_compaction_marker(mark)}" for mark in markers if mark.message == message]
+
+
+def print_no_sources(*, requested: bool, has_sources: bool) -> None:
+    """Print that there are no sources, if the user asked for them."""
+    if requested and not has_sources:
+        print_text("No answer cites a source.")
+
+
+# Format branches for a list.
+
+_MAX_BRANCH_TEXT_LENGTH = 50
+
+
+def format_branch(branch: BranchBody) -> str:
+    """Return a branch on one line: last message, length, time of the last message, last question and answer."""
+    mark = "*" if branch["active"] else " "
+    last = branch["last"]
+    if last is None:
+        return f"{mark} {branch['branch']}  empty"
+    reply = last["reply"]
+    when = format_time((reply or last)["at"])[:16]
+    length = format_count(branch["turns"], "turn")
+    answer = truncate_words(reply["text"], _MAX_BRANCH_TEXT_LENGTH) if reply else "no answer"
+    return escape_line(
+        f"{mark} {branch['branch']}  {length}  {when}  {truncate_words(last['text'], _MAX_BRANCH_TEXT_LENGTH)} → {answer}"
+    )
+
+
+# one row per artifact, then the pending commands.
+
+_MAX_LEFT_OUT_SHOWN = 12
+_COST_DIGITS = 6
+_PIN_POLICY = "pin"
+_TOO_LARGE_NOTE = (
+    "This does not fit into the context window. Lamella shortens what it can with the next question; if that is not "
+    "enough, the question is refused. Detach something, or attach only lines or a heading."
+)
+
+
+def print_library(conversation_log: LoggedConversation, rows: Sequence[LibraryItem]) -> None:
+    """Print every artifact, the notes that do not fit from attached folders, and the pending commands."""
+    waits = conversation_log.pending_commands
+    if not rows and not waits:
+        print_text(f"No attachments in {escape_line(conversation_log.name)}.")
+        return
+    headings = ("artifact", "kind", "form", "tokens", "age", "working set", "cached", "detaching saves")
+    table = Table(*headings, box=None, pad_edge=False)
+    for row in rows:
+        table.add_row(
+            escape_line(row.name),
+            row.kind,
+            row.form,
+            f"{row.tokens:,}",
+            "next turn" if row.is_pending else format_count(row.age_turns, "turn"),
+            _format_retention(row),
+            {True: "yes", False: "no", None: "unknown"}[row.cached],
+            f"{row.tokens_saved:,}",
+        )
+    print_table(table)
+    for line in (*_format_left_out(rows), *_format_pending_commands(conversation_log, waits)):
+        print_text(line)
+
+
+def _format_retention(row: LibraryItem) -> str:
+    if not row.in_working_set:
+        return "no"
+    return "pinned" if row.policy == "pin" else "yes"
+
+
+def _format_left_out(rows: Sequence[LibraryItem]) -> Iterator[str]:
+    for row in rows:
+        if row.left_out:
+            yield f"Left out of {escape_line(row.name)}, {format_count(len(row.left_out), 'note')}:"
+            yield from (f"  {escape_line(path)}" for path in row.left_out[:_MAX_LEFT_OUT_SHOWN])
+            more = len(row.left_out) - _MAX_LEFT_OUT_SHOWN
+            if more > 0:
+                yield f"  and {more:,} more; --json lists all of them"
+
+
+def print_command_effect(
+    conversation_log: LoggedConversation, pending: PendingCommands, *, before: Turn, after: Turn
+) -> None:
+    """Print the effect of a command: the pending commands and the size of the next request."""
+    for line in pending.warnings:
+        print_text(f"note: {escape_line(line)}", err=True)
+    lines = list(_format_pending_commands(conversation_log, pending))
+    print_text(
+        "\n".join(lines) if lines else f"Nothing pending for the next turn of {escape_line(conversation_log.name)}."
+    )
+    print_text(_format_next_request(before, after))
+    if after.tokens.total > after.tokens.limit:
+        print_text(f"note: {_TOO_LARGE_NOTE}", err=True)
+
+
+def _format_pending_commands(conversation_log: LoggedConversation, pending: PendingCommands) -> Iterator[str]:
+    """Yield one line per pending command, with the names that users know."""
+    known = droppable_names(conversation_log.current_state[0])
+    for one in pending.attach:
+        tokens = f", {format_count(pending.tokens[one.id], 'token')}" if one.id in pending.tokens else ""
+        shown = " as its outline" if one.is_outlined else ""
+        pinned = ", pinned" if one.policy == _PIN_POLICY else ""
+        yield f"attached to the next turn: {escape_line(display_name(one))}, {one.kind}{shown}{tokens}{pinned}"
+    for names, done in (
+        (pending.detach, "detached"),
+        (pending.drop, "dropped"),
+        (pending.pin, "pinned"),
+        (pending.unpin, "unpinned"),
+        (pending.rules, "rule added"),
+        (pending.removed_rules, "rule removed"),
+    ):
+        yield from (f"{done} with the next turn: {escape_line(known.get(name, name))}" for name in names)
+
+
+def _format_next_request(before: Turn, after: Turn) -> str:
+    total, more = after.tokens.total, after.tokens.total - before.tokens.total
+    cost, more_cost = estimated_cost(after), cost_difference(before, after)
+    told = f"Next request, without the question: {total:,} of {after.tokens.limit:,} tokens ({more:+,})"
+    if cost is None or more_cost is None:
+        return f"{told}."
+    sign = "-" if more_cost < 0 else "+"
+    return f"{told}, about {_format_money(cost)} ({sign}{_format_money(abs(more_cost))})."
+
+
+def _format_money(amount: Decimal) -> str:
+    return f"${format_decimal(round(amount, _COST_DIGITS))}"
+
+
+# Print why something is in the prompt or not, and the commands that change it.
+
+
+def print_explanation(chat: str, explanation: PromptExplanation, *, store: str | None) -> None:
+    """Print the explanation, the positions in the prompt, and commands that include the full text."""
+    print_text(
+        f"{escape_line(explanation.id)} is {'in' if explanation.in_prompt else 'not in'} the prompt of {escape_line(chat)}."
+    )
+    print_text(escape_line(explanation.why))
+    for layer, segment in explanation.segments:
+        where = "carried" if layer is None else layer.value
+        place = "" if segment.place is None else f" · {segment.place}"
+        print_text(f"  {where} · {segment.form.value}{place} · {format_count(segment.tokens, 'token')}")
+    for line in _format_suggested_actions(chat, explanation, store=store):
+        print_text(f"  {line}")
+
+
+def _format_suggested_actions(chat: str, explanation: PromptExplanation, *, store: str | None) -> Iterator[str]:
+    if explanation.remedies:
+        yield "To include the full text:"
+    for remedy in explanation.remedies:
+        yield f"  {_format_suggested_action(chat, remedy, store=store)}"
+
+
+def _format_suggested_action(chat: str, action: SuggestedAction, *, store: str | None) -> str:
+    match action.kind:
+        case SuggestedActionKind.ATTACH:
+            return f"attach it: @{escape_line(action.target)} in a chat, or --attach with `lamella ask`"
+        case SuggestedActionKind.UNDO:
+            return f"undo: {format_command('compact', chat, undo=True, receipt=action.target, store=store)}"
+        case SuggestedActionKind.SET:
+            return f"set: {action.target}"
+        case SuggestedActionKind.RECALL:
+            return f"read it: {format_command('recall', chat, action.target, store=store)}"
+        case SuggestedActionKind.FORK:
+            return f"continue from it: {format_command('chats fork', chat, action.target, store=store)}"

@@ -1,0 +1,131 @@
+"""``lamella store``: migrate, verify, measure and copy the database of conversations."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lamella.cli.access import JsonOption, StoreOption, format_command, open_store
+from lamella.cli.output import escape_line, format_count, print_json, print_result, print_text, show_if_slow
+from lamella.errors import UsageError
+from lamella.schemas.conversations import copy_results_to_json, problems_to_json, stats_to_json
+from lamella.wiring import copy_conversations
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from lamella.conversation.import_export import ConversationRepository
+    from lamella.ports import StoreProblem
+
+store_app = typer.Typer(name="store", help="Migrate, verify, measure and copy the database.")
+
+
+@store_app.command()
+def migrate(*, store: StoreOption = None, as_json: JsonOption = False) -> None:
+    """Update the database schema and print its version.
+
+    Every command that opens the database updates the schema too.
+    """
+    with open_store(store, create=True) as conversations:
+        schema = conversations.stats().schema
+    print_result(f"Schema version: {schema}", {"schema": schema}, as_json=as_json)
+
+
+@store_app.command()
+def stats(*, store: StoreOption = None, as_json: JsonOption = False) -> None:
+    """Show the size of the database."""
+    with open_store(store) as conversations:
+        found = stats_to_json(conversations.stats())
+    if as_json:
+        print_json(found)
+        return
+    for name, value in found.items():
+        print_text(f"{name.replace('_', ' '):<14}{value:>16,}")
+
+
+@store_app.command()
+def verify(
+    *,
+    chat: Annotated[str | None, typer.Argument(help="Conversation name or title.", show_default="all")] = None,
+    erased: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CHAT", help="Check that a deleted conversation, or deleted attachments of one, left nothing."
+        ),
+    ] = None,
+    repair: Annotated[
+        bool,
+        typer.Option("--repair", help="Rebuild the list of conversations from their events where they differ."),
+    ] = False,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Check every hash and id, and print one line per problem.
+
+    Exits with 1 if a problem remains.
+    """
+    if repair and erased:
+        raise UsageError("Use either --repair or --erased, not both.", hint="Leave one of them out.")
+    with open_store(store) as conversations, show_if_slow("Verifying") as waiting:
+        key = None if chat is None else conversations.resolve_conversation(chat).conversation
+        damages = list(_verify_erased(conversations, erased) if erased else conversations.verify(key))
+        names = {listed.conversation: listed.name for listed in conversations.list_conversations()}
+        repaired: list[str] = []
+        with waiting.hidden():
+            _print_problems(damages, names)
+        if repair and damages:
+            repaired = conversations.repair(damages)
+            with waiting.hidden():
+                print_text(f"repaired: {format_count(len(repaired), 'conversation')}.", err=as_json)
+            damages = list(conversations.verify(key)) if repaired else damages
+            with waiting.hidden():
+                _print_problems(damages if repaired else [], names)
+    print_result(_format_verdict(damages, erased), problems_to_json(damages, names, repaired=repaired), as_json=as_json)
+    if any(damage.is_repairable for damage in damages) and not repair:
+        again = format_command("store verify", repair=True, store=store)
+        print_text(f"To repair: {again}", err=as_json)
+    return 1 if damages else 0
+
+
+def _format_verdict(problems: "Sequence[StoreProblem]", erased: str | None) -> str:
+    if problems:
+        return f"damaged: {format_count(len(problems), 'problem')}."
+    subject = (
+        f"nothing is left of the deleted data of {escape_line(erased)}" if erased else "every hash and id is correct"
+    )
+    return f"verified: {subject}."
+
+
+def _verify_erased(conversations: "ConversationRepository", name_or_key: str) -> "Iterator[StoreProblem]":
+    return conversations.verify_erased(conversations.get_tombstone_key(name_or_key))
+
+
+def _print_problems(problems: "Sequence[StoreProblem]", names: Mapping[str, str]) -> None:
+    for damage in problems:
+        where = "store" if damage.conversation is None else names.get(damage.conversation, damage.conversation)
+        print_text(f"{escape_line(where)}  {damage.location}: {escape_line(damage.description)}", err=True)
+
+
+@store_app.command()
+def copy(
+    *,
+    source: Annotated[str, typer.Option("--from", help="Database URL to copy from.")],
+    target: Annotated[str, typer.Option("--to", help="Database URL to copy to.")],
+    as_json: JsonOption = False,
+) -> int:
+    """Copy all conversations to another database.
+
+    Conversations that exist there are extended. One that has diverged is reported and not changed.
+    """
+    diverged = False
+    outcomes: list[tuple[str, str]] = []
+    with show_if_slow("Copying") as waiting:
+        for name, outcome in copy_conversations(source, target):
+            diverged |= outcome in ("diverged", "damaged")
+            outcomes.append((name, outcome))
+            if not as_json:
+                with waiting.hidden():
+                    print_text(f"{outcome}  {escape_line(name)}")
+    if as_json:
+        print_json(copy_results_to_json(outcomes))
+    return 1 if diverged else 0

@@ -1,0 +1,364 @@
+"""Parse typed fields: FIELD=TEXT, FIELD:=JSON, FIELD+=TEXT to append to a list, or a JSON object in a file."""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lamella.cli.access import JsonOption, StoreOption, complete_chat_names, format_command, open_conversation
+from lamella.cli.output import print_json, print_text, write_exactly
+from lamella.cli.tables import print_progress, print_stage_data
+from lamella.conversation.validation import check_text
+from lamella.errors import InvalidOperationError, UsageError, WorkflowError
+from lamella.schemas.catalog import progress_to_json, stage_data_to_json, work_to_json
+from lamella.wiring import get_workflow, is_workflow_path, list_workflows, open_backend, read_input_file, save_new_file
+
+if TYPE_CHECKING:
+    from lamella.conversation.stored import LoggedConversation
+    from lamella.ports import WorkflowProgress
+
+_FIELD_PATTERN = re.compile(r"(?P<name>[^=:+]+?)\s*(?P<sort>\+:=|:=|\+=|=)(?P<value>.*)", re.DOTALL)
+_FIELD_HINT = "Write FIELD=TEXT, FIELD:=JSON, or FIELD+=TEXT to append to a list; FIELD:=null removes a field."
+
+
+def parse_fields(words: Iterable[str], current: Mapping[str, object]) -> dict[str, object]:
+    """Parse typed fields; ``current`` are the stage's current values, which ``+=`` appends to."""
+    fields: dict[str, object] = {}
+    for word in words:
+        found = _FIELD_PATTERN.fullmatch(word)
+        if found is None:
+            raise UsageError(f"Invalid field: {word!r}", hint=_FIELD_HINT)
+        name, sort = found["name"].strip(), found["sort"]
+        value = parse_json_value(found["value"], name) if ":" in sort else found["value"]
+        fields[name] = [*_as_list(fields.get(name, current.get(name))), value] if "+" in sort else value
+    return fields
+
+
+def parse_json_value(text: str, name: str) -> object:
+    """Parse a value as JSON; raise ``UsageError`` if it is not JSON."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{name} is not JSON: {error}.", hint=_FIELD_HINT) from error
+
+
+def read_json_object(path: str) -> dict[str, object]:
+    """Read a JSON object with fields from a file, or from stdin for ``-``."""
+    try:
+        text = read_input_file(path).decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "it is not UTF-8"
+        raise UsageError(
+            f"{path} cannot be read: {why}.", hint="Give a file that contains a JSON object, or - for stdin."
+        ) from error
+    fields = parse_json_value(text, path)
+    if not isinstance(fields, dict):
+        raise UsageError(f"{path} does not contain a JSON object.", hint='Write {"field": "value"}.')
+    return fields
+
+
+def _as_list(value: object) -> list[object]:
+    if value is None:
+        return []
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+# ``lamella workflow NAME …`` and ``lamella paper …``: work in stages from the command line.
+
+PAPER_WORKFLOW = "paper"
+SessionArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="SESSION",
+        help="Conversation name or title.",
+        autocompletion=complete_chat_names,
+    ),
+]
+
+
+def _list_workflows(incomplete: str) -> list[str]:
+    return [name for name in list_workflows() if name.startswith(incomplete)]
+
+
+WorkflowArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME",
+        help="Workflow: paper, rfc, the name of your own, or the path of its file.",
+        autocompletion=_list_workflows,
+    ),
+]
+
+
+def _select_workflow(context: typer.Context, name: WorkflowArgument) -> None:
+    """Work through the stages of a workflow, such as a paper."""
+    context.obj = check_text(name, "name", may_be_empty=False)
+
+
+def _select_paper_workflow(context: typer.Context) -> None:
+    """Write a paper in thirteen stages (`lamella workflow paper`)."""
+    context.obj = PAPER_WORKFLOW
+
+
+def new(
+    *,
+    context: typer.Context,
+    session: Annotated[
+        str | None,
+        typer.Argument(metavar="SESSION", help="New or existing conversation.", show_default="a new name"),
+    ] = None,
+    as_json: JsonOption = False,
+    store: StoreOption = None,
+) -> None:
+    """Start a workflow in a new or an existing conversation.
+
+    lamella workflow paper new coffee
+    """
+    from lamella.conversation.names import find_conversation_by_name  # other commands do not need it
+    from lamella.conversation.stored import LoggedConversation
+
+    if session is not None and not session.strip():
+        raise UsageError(
+            "The conversation name is blank.", hint="Give a name, or leave it out to start a new conversation."
+        )
+    workflow = get_workflow(context.obj)
+    backend = open_backend(store or None)
+    try:
+        found = find_conversation_by_name(backend.store, session, match_prefix=False) if session else None
+        taken = {listed.name for listed in backend.store.list_conversations()}
+        name = found.name if found else session or _make_unused_name(workflow.name, taken)
+        conversation_log = LoggedConversation(backend, name)
+        conversation_log.set({"runner": "staged"})
+        work = conversation_log.start_workflow(context.obj)
+    finally:
+        backend.store.close()
+    _print_progress(conversation_log, work, store=store, as_json=as_json)
+
+
+def status(
+    *, context: typer.Context, session: SessionArgument, as_json: JsonOption = False, store: StoreOption = None
+) -> None:
+    """Show every stage, its decision and its missing fields.
+
+    lamella workflow paper status coffee
+    """
+    with _open_workflow(context, session, store) as (conversation_log, work):
+        _print_progress(conversation_log, work, store=store, as_json=as_json)
+
+
+def data(
+    *,
+    context: typer.Context,
+    session: SessionArgument,
+    fields: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="FIELD=TEXT",
+            help="Field to save; FIELD:=JSON for other types than text, FIELD+= to append to a list.",
+        ),
+    ] = None,
+    file: Annotated[
+        str | None,
+        typer.Option("--file", metavar="FILE", help="JSON object with fields; - reads stdin.", show_default=False),
+    ] = None,
+    reply: Annotated[
+        str | None,
+        typer.Option("--reply", metavar="FIELD", help="Save the last answer as this field.", show_default=False),
+    ] = None,
+    as_json: JsonOption = False,
+    store: StoreOption = None,
+) -> None:
+    """Save fields of the current stage; without fields, show them.
+
+    lamella workflow paper data coffee ideKasar="Coffee and sleep" analisis="It can be done" angle="Students"
+    """
+    with _open_workflow(context, session, store) as (conversation_log, work):
+        held = next((stage.data for stage in work.stages if stage.id == work.current), {})
+        given = read_json_object(file) if file is not None else {}
+        given |= parse_fields(fields or (), {**held, **given})
+        given |= {} if reply is None else {reply: last_reply_text(conversation_log)}
+        if given:
+            work = conversation_log.write_stage(given)
+        if as_json:
+            print_json(stage_data_to_json(conversation_log.id, conversation_log.name, work))
+        elif given:
+            print_progress(
+                conversation_log.name, work, format_action=_make_action_formatter(conversation_log, work, store=store)
+            )
+        else:
+            print_stage_data(work)
+
+
+def last_reply_text(conversation_log: "LoggedConversation") -> str:
+    """Return the text of a conversation's last answer; raise ``InvalidOperationError`` if there is none."""
+    said = [
+        record.reply.text
+        for record in conversation_log.turns()
+        if record.reply is not None and record.reply.text.strip()
+    ]
+    if not said:
+        raise InvalidOperationError("No answer to save yet.", hint="Ask first, or write FIELD=TEXT.")
+    return said[-1]
+
+
+def submit(
+    *, context: typer.Context, session: SessionArgument, as_json: JsonOption = False, store: StoreOption = None
+) -> None:
+    """Submit the current stage for approval.
+
+    lamella workflow paper submit coffee
+    """
+    with _open_workflow(context, session, store) as (conversation_log, _):
+        _print_progress(conversation_log, conversation_log.submit_stage(), store=store, as_json=as_json)
+
+
+def approve(
+    *,
+    context: typer.Context,
+    session: SessionArgument,
+    decision: Annotated[
+        str,
+        typer.Option(
+            "--decision",
+            metavar="TEXT",
+            help="The decision, at most 200 characters.",
+            show_default="from the saved fields",
+        ),
+    ] = "",
+    as_json: JsonOption = False,
+    store: StoreOption = None,
+) -> None:
+    """Approve the submitted stage and start the next one.
+
+    The decision is part of every later prompt.
+
+    lamella workflow paper approve coffee --decision "Coffee and sleep of students"
+    """
+    with _open_workflow(context, session, store) as (conversation_log, _):
+        _print_progress(
+            conversation_log,
+            conversation_log.approve_stage(check_text(decision, "decision")),
+            store=store,
+            as_json=as_json,
+        )
+
+
+def rewind(
+    *,
+    context: typer.Context,
+    session: SessionArgument,
+    stage: Annotated[str, typer.Argument(metavar="STAGE", help="Id of the stage to go back to.")],
+    as_json: JsonOption = False,
+    store: StoreOption = None,
+) -> None:
+    """Go back to an earlier stage.
+
+    Later decisions no longer apply. Nothing is deleted.
+
+    lamella workflow paper rewind coffee gagasan
+    """
+    with _open_workflow(context, session, store) as (conversation_log, _):
+        _print_progress(
+            conversation_log, conversation_log.rewind_stage(check_text(stage, "stage")), store=store, as_json=as_json
+        )
+
+
+def export(
+    *,
+    context: typer.Context,
+    session: SessionArgument,
+    to: Annotated[
+        Path | None,
+        typer.Option("--to", metavar="FILE", help="New file to write.", show_default="stdout"),
+    ] = None,
+    title: Annotated[str, typer.Option("--title", metavar="TEXT", help="Title.", show_default="from the stages")] = "",
+    as_json: JsonOption = False,
+    store: StoreOption = None,
+) -> None:
+    """Export the approved stages and a bibliography as Markdown.
+
+    lamella workflow paper export coffee
+    """
+    with _open_workflow(context, session, store) as (conversation_log, _):
+        text = conversation_log.export_work(check_text(title, "title"))
+        if to is not None:
+            save_new_file(text, to)
+        if as_json:
+            print_json(
+                work_to_json(
+                    conversation_log.id, conversation_log.name, text=text, file=None if to is None else str(to)
+                )
+            )
+        elif to is not None:
+            print_text(str(to))
+        else:
+            write_exactly(text)
+
+
+@contextmanager
+def _open_workflow(
+    context: typer.Context, session: str, store: str | None
+) -> Iterator[tuple["LoggedConversation", "WorkflowProgress"]]:
+    """Open the conversation and yield it with its progress; raise ``WorkflowError`` if it uses another workflow."""
+    named = get_workflow(context.obj).name if is_workflow_path(context.obj) else context.obj
+    with open_conversation(store, session) as conversation_log:
+        work = conversation_log.progress
+        if work is None:
+            again = format_command(f"workflow {named} new", conversation_log.name, store=store)
+            raise WorkflowError(f"{conversation_log.name} has no workflow.", hint=f"Start one: {again}")
+        if work.workflow != named:
+            # Raises first if no workflow has this name: that is the more useful error.
+            get_workflow(named)
+            again = format_command(f"workflow {work.workflow} status", conversation_log.name, store=store)
+            raise WorkflowError(
+                f"{conversation_log.name} uses the workflow {work.workflow}, not {named}.", hint=f"Run: {again}"
+            )
+        yield conversation_log, work
+
+
+def _make_unused_name(workflow: str, used_names: set[str]) -> str:
+    """Return an unused name; names of erased conversations count as used."""
+    number = 1
+    while (name := f"{workflow}-{number}") in used_names:
+        number += 1
+    return name
+
+
+def _print_progress(
+    conversation_log: "LoggedConversation", progress: "WorkflowProgress", *, store: str | None, as_json: bool
+) -> None:
+    if as_json:
+        print_json(progress_to_json(conversation_log.id, conversation_log.name, progress))
+        return
+    print_progress(
+        conversation_log.name, progress, format_action=_make_action_formatter(conversation_log, progress, store=store)
+    )
+    if not conversation_log.turns():
+        print_text(
+            f"Talk with a model about it: {format_command('chat', conversation_log.name, store=store)}", err=True
+        )
+
+
+def _make_action_formatter(
+    conversation_log: "LoggedConversation", progress: "WorkflowProgress", *, store: str | None
+) -> Callable[[str], str]:
+    """Return a function that formats an action on this work as a command to paste."""
+    named = PAPER_WORKFLOW if progress.workflow == PAPER_WORKFLOW else f"workflow {progress.workflow}"
+    return lambda deed: format_command(f"{named} {deed}", conversation_log.name, store=store)
+
+
+def _build_app(name: str, *, is_paper: bool) -> typer.Typer:
+    """Build the group of commands; the group ``workflow`` takes a workflow's name first, ``is_paper`` does not."""
+    app = typer.Typer(name=name, help=(_select_paper_workflow if is_paper else _select_workflow).__doc__)
+    app.callback()(_select_paper_workflow if is_paper else _select_workflow)
+    for command in (new, status, data, submit, approve, rewind, export):
+        app.command()(command)
+    return app
+
+
+workflow_app = _build_app("workflow", is_paper=False)
+paper_app = _build_app(PAPER_WORKFLOW, is_paper=True)

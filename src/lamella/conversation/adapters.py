@@ -1,0 +1,150 @@
+"""The adapters that a conversation uses, and the journal protocol that records its events."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Protocol
+
+from msgspec import Struct
+
+from lamella.conversation.note_selection import RankNotes, rank_by_words
+from lamella.conversation.summaries import CallbackSummaryFetcher, SummaryFetcher
+from lamella.conversation.turn import ModelAnswer
+from lamella.core.ledger.entry import Pricing
+from lamella.core.log.call import ModelCall
+from lamella.core.log.events.compaction import WorkflowSpec
+from lamella.core.log.receipts import CompactionReceipt
+from lamella.core.log.turn import RequestFingerprint, Turn
+from lamella.core.messages import ModelReply, ToolOutput
+from lamella.errors import InvalidOperationError
+from lamella.ports import (
+    CacheProfileRegistry,
+    OpenSources,
+    PriceTable,
+    SecretScanner,
+    SourceReaders,
+    Summarizer,
+    TokenCounter,
+    WireFormatRegistry,
+)
+
+
+class Adapters(Struct, frozen=True, kw_only=True):
+    """The adapters that a conversation uses."""
+
+    counter: TokenCounter
+    prices: PriceTable
+    profiles: CacheProfileRegistry
+    open_sources: OpenSources = SourceReaders
+    summarizer: Summarizer | None = None
+    summary_timeout: float = 60
+    # Writes summaries if no summarizer is given.
+    summary_fetcher: SummaryFetcher | None = None
+    wire_formats: WireFormatRegistry | None = None
+    # Ranks the notes of a folder for a question. A program that has an index of the notes can pass a better ranking.
+    rank_notes: RankNotes = rank_by_words
+    secret_scanner: SecretScanner | None = None
+    # Whether the application log may contain the beginning of an answer.
+    logs_text_preview: bool = False
+    # Looks up a workflow by its name or path; None if workflows are not available.
+    load_workflow: Callable[[str], WorkflowSpec] | None = None
+    # Whether a question is sent with matching passages that are no longer in the prompt.
+    recall_hints: bool = False
+
+    def get_workflow(self, name: str) -> WorkflowSpec:
+        """Return a workflow by its name or the path of its file.
+
+        Raises ``InvalidOperationError`` if workflows are not available here.
+        """
+        if self.load_workflow is None:
+            raise InvalidOperationError("No workflow is known here.", hint="Work in a conversation that knows some.")
+        return self.load_workflow(name)
+
+    def get_pricing(self, model: str | None) -> Pricing:
+        """Return the cache profile and prices of a model; without a model the pricing has no price function."""
+        profile = self.profiles.get_profile(model)
+        return Pricing(profile=profile, price=partial(self.prices.price, model)) if model else Pricing(profile=profile)
+
+    def get_summary_fetcher(self) -> SummaryFetcher | None:
+        """Return the summary fetcher, or None; a summarizer that the program passed takes precedence."""
+        return (
+            CallbackSummaryFetcher(self.summarizer, timeout=self.summary_timeout)
+            if self.summarizer
+            else self.summary_fetcher
+        )
+
+    def parse_response(self, response: object) -> ModelAnswer:
+        """Parse the response object of a provider's SDK into an answer."""
+        if self.wire_formats is None:
+            raise InvalidOperationError("No wire format is known here.", hint="Give the answer as a text.")
+        return ModelAnswer(reply=self.wire_formats.parse_reply(response))
+
+
+class LastSentTurn(Struct, frozen=True, kw_only=True):
+    """Known facts about the turn that was sent last.
+
+    ``response_id`` is the provider's id of its reply. ``pause_seconds`` is the number of seconds between the turn
+    before and this one, if this one still awaits its reply. ``keep_alive_times`` are the times at which it was sent
+    again only to keep its cache entry.
+    """
+
+    asked_at: datetime | None = None
+    response_id: str | None = None
+    pause_seconds: float | None = None
+    fingerprint: RequestFingerprint | None = None
+    keep_alive_times: tuple[datetime, ...] = ()
+
+
+class AbandonedTurn(Struct, frozen=True, kw_only=True):
+    """A turn that was followed by another one before it was answered.
+
+    ``id`` is the id of its question. ``skipped_outputs`` are placeholder outputs for the tool calls that were never
+    run.
+    """
+
+    id: str
+    skipped_outputs: tuple[ToolOutput, ...] = ()
+
+
+class Journal(Protocol):
+    """Records turns and replies durably before they take effect in memory."""
+
+    def write_turn(
+        self,
+        turn: Turn,
+        *,
+        message_id: str,
+        parent_id: str,
+        abandoned: AbandonedTurn | None,
+        receipt: CompactionReceipt | None,
+        at: datetime | None,
+    ) -> None:
+        """Record a turn as message ``message_id`` after ``parent_id``, with the compaction that precedes it.
+
+        If ``abandoned`` is given, that unanswered turn gets an empty reply in the same write.
+        """
+        ...
+
+    def write_calls(self, reply: ModelReply, *, parent_id: str, at: datetime | None, call: ModelCall) -> None:
+        """Record the tool calls of an answer to the question ``parent_id``, before any tool runs."""
+        ...
+
+    def write_results(self, outputs: Sequence[ToolOutput], *, parent_id: str, at: datetime | None) -> None:
+        """Record the outputs of the calls written last."""
+        ...
+
+    def write_reply(
+        self,
+        answer: ModelAnswer,
+        *,
+        message_id: str,
+        parent_id: str,
+        at: datetime | None,
+        calls: Sequence[ModelCall] = (),
+    ) -> None:
+        """Record the reply to the last turn as message ``message_id``."""
+        ...
+
+    def write_receipt(
+        self, receipt: CompactionReceipt, *, at: datetime | None, before_message_id: str | None = None
+    ) -> None: ...

@@ -1,0 +1,62 @@
+"""The dependencies of stored conversations: store, clock, adapters, and the conversion of settings."""
+
+from collections.abc import Callable, Collection, Mapping
+
+from msgspec import Struct
+
+from lamella.conversation.adapters import Adapters
+from lamella.conversation.checkpoints import EVENTS_PER_CHECKPOINT
+from lamella.conversation.memory import RenderMemory
+from lamella.conversation.summaries import AuxiliaryCallRecorder, SummaryFetcher
+from lamella.conversation.turn_runner import TurnLimits
+from lamella.core.compaction.fitting import PromptSettings
+from lamella.core.log.turn import TurnSettings
+from lamella.ports import Clock, Store
+
+
+def _no_system_parts(_names: Collection[str]) -> Mapping[str, str]:
+    return {}
+
+
+class ConversationSettings(Struct, frozen=True, kw_only=True):
+    """The resolved settings of one conversation, its turn settings, and the model it starts with.
+
+    ``load_system_parts`` reads the system prompt parts that settings of these names define. ``limits`` are the limits
+    of a turn. ``summarizer`` is the value of the setting of that name. ``max_keep_alives`` is the maximum number of
+    keep-alive requests while the user is idle. ``recall_hints`` says whether questions are sent with matching passages
+    that left the prompt. ``has_explicit_layout`` says that the layout was set explicitly; a default layout applies only
+    to new conversations.
+    """
+
+    prompt_settings: PromptSettings
+    turn_settings: TurnSettings
+    model: str | None = None
+    load_system_parts: Callable[[Collection[str]], Mapping[str, str]] = _no_system_parts
+    limits: TurnLimits = TurnLimits()
+    summarizer: str = "off"
+    max_keep_alives: int = 0
+    recall_hints: bool = False
+    has_explicit_layout: bool = False
+
+
+class Backend(Struct, frozen=True, kw_only=True):
+    """The dependencies of a stored conversation.
+
+    ``resolve_settings`` converts settings by name. ``make_key`` creates the key of a new conversation; a generated
+    key is never used twice. ``checkpoint_every`` is the number of events after which a checkpoint is due.
+    ``render_memory`` renders the memory part of prompts; without it each conversation keeps the part it has.
+    ``make_summary_fetcher`` returns the summary fetcher of a conversation if the adapters have no summarizer.
+    ``opens_per_question`` is set by servers that open a conversation for every question. Opening is then no reason to
+    refresh the memory part.
+    """
+
+    store: Store
+    clock: Clock
+    adapters: Adapters
+    resolve_settings: Callable[[Mapping[str, object]], ConversationSettings]
+    keeps_ledger: bool = True
+    checkpoint_every: int = EVENTS_PER_CHECKPOINT
+    make_key: Callable[[str], str] = str
+    render_memory: RenderMemory | None = None
+    opens_per_question: bool = False
+    make_summary_fetcher: Callable[[AuxiliaryCallRecorder, str], SummaryFetcher] | None = None

@@ -1,0 +1,464 @@
+"""Commands between two questions: attach, detach, drop, pin, unpin and refresh.
+
+``CommandResolver`` checks a command and reads its attachments when it is given; exactly that text is sent with the
+next turn. ``PendingCommands`` are the commands so far. ``merge_requests`` merges two of them, where the later one
+wins, and ``merge_pending`` merges them with the question.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import NoReturn
+
+from msgspec import Struct
+
+from lamella.conversation.adapters import Adapters
+from lamella.conversation.library import (
+    display_name,
+    droppable_names,
+    list_droppable_artifacts,
+    list_working_set,
+    match_names,
+    message_ids_by_alias,
+    to_unresolved,
+)
+from lamella.conversation.note_selection import is_fully_in_prompt, parse_via, with_selected_notes
+from lamella.conversation.turn import TurnRequest
+from lamella.conversation.turn_reader import AttachmentResolver, list_linkable, resolve_policies
+from lamella.core.artifacts.blocks import render_block
+from lamella.core.artifacts.model import Artifact, ArtifactKind, AttachmentPolicy, UnresolvedAttachment
+from lamella.core.compaction.fitting import PromptSettings
+from lamella.core.log.turn import ArtifactForm, Turn, TurnSettings
+from lamella.core.prompt.layers.library import render_shorter_form
+from lamella.core.prompt.state import PromptState
+from lamella.core.values import replace
+from lamella.errors import BadInputError, InvalidOperationError
+from lamella.ports import SourceReaders
+
+# Pending commands.
+
+NO_PENDING_COMMANDS = TurnRequest(text="")
+_CANCELLED_ATTACH_MESSAGE = "{name} does not go with the next turn any more."
+_ATTACHED_NOW_MESSAGE = "{name} is attached by this turn itself, and so it is neither dropped nor detached with it."
+_CANCELLED_COMMAND_MESSAGE = "{name} was to be {was} with the next turn; that is taken back."
+
+
+class PendingCommands(Struct, frozen=True, kw_only=True):
+    """The commands that take effect with the next turn.
+
+    ``attach`` are artifacts as they were read when the command was given; the other fields contain ids or the texts of
+    rules. ``tokens`` are the token counts of the attachments by id. ``warnings`` are messages for the user.
+    """
+
+    attach: tuple[Artifact, ...] = ()
+    detach: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+    pin: tuple[str, ...] = ()
+    unpin: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()
+    removed_rules: tuple[str, ...] = ()
+    tokens: Mapping[str, int] = {}
+    warnings: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        changes = self.detach or self.drop or self.pin or self.unpin or self.rules or self.removed_rules
+        return bool(self.attach or changes)
+
+
+def describe_pending(
+    pending: TurnRequest, count: Callable[[str], int], *, warnings: Iterable[str] = ()
+) -> PendingCommands:
+    """Return the pending commands with token counts.
+
+    Images are not counted, because their tokens depend on the model.
+    """
+    texts = [one for one in pending.pending_attachments if one.kind is not ArtifactKind.IMAGE]
+    return PendingCommands(
+        attach=pending.pending_attachments,
+        detach=pending.detach,
+        drop=pending.drop,
+        pin=pending.pin,
+        unpin=pending.unpin,
+        rules=pending.rules,
+        removed_rules=pending.removed_rules,
+        tokens={one.id: count(_render_artifact(one)) for one in texts},
+        warnings=tuple(warnings),
+    )
+
+
+def _render_artifact(artifact: Artifact) -> str:
+    outline = render_shorter_form(artifact, ArtifactForm.PREVIEW) if artifact.is_outlined else None
+    return outline or render_block(artifact)
+
+
+def is_empty_command(turn_request: TurnRequest) -> bool:
+    """Return whether a command changes nothing."""
+    changes = (
+        turn_request.detach
+        or turn_request.drop
+        or turn_request.pin
+        or turn_request.unpin
+        or turn_request.rules
+        or turn_request.removed_rules
+    )
+    return not (turn_request.pending_attachments or changes)
+
+
+def merge_requests(pending: TurnRequest, later: TurnRequest, *, cancelled: Collection[str] = ()) -> TurnRequest:
+    """Merge a later request with the pending one; the later one wins where they contradict.
+
+    ``cancelled`` are names whose pending attachment is cancelled.
+    """
+    leaves = {*later.drop, *later.detach, *cancelled}
+    comes = {one.id for one in later.pending_attachments} | _attached_names(later)
+    pinned = {*later.pin, *later.unpin}
+    policies = {**dict.fromkeys(later.pin, AttachmentPolicy.PIN), **dict.fromkeys(later.unpin, AttachmentPolicy.FOLLOW)}
+    gone = {
+        one.id
+        for name in leaves
+        for one in pending.pending_attachments
+        if one.id in match_names(name, pending.pending_attachments)
+    }
+    stays = [one for one in pending.pending_attachments if one.id not in gone and one.id not in comes]
+    held = {one.id for one in stays}
+    return replace(
+        later,
+        pending_attachments=(
+            *(replace(one, policy=policies[one.id]) if one.id in policies else one for one in stays),
+            *later.pending_attachments,
+        ),
+        detach=_merge_names(pending.detach, later.detach, except_for=comes | pinned | set(later.drop)),
+        drop=_merge_names(pending.drop, later.drop, except_for=comes | pinned | set(later.detach)),
+        pin=_merge_names(pending.pin, [name for name in later.pin if name not in held], except_for=leaves | pinned),
+        unpin=_merge_names(
+            pending.unpin, [name for name in later.unpin if name not in held], except_for=leaves | pinned
+        ),
+        rules=_merge_names(pending.rules, later.rules, except_for=later.removed_rules),
+        removed_rules=_merge_names(pending.removed_rules, later.removed_rules, except_for=later.rules),
+        warnings=(*pending.warnings, *later.warnings),
+    )
+
+
+def _attached_names(turn_request: TurnRequest) -> set[str]:
+    """Return the ids of what a question attaches itself, or the names of attachments not read yet."""
+    return {one.id if isinstance(one, Artifact) else one.name for one in turn_request.attach}
+
+
+def _merge_names(earlier: Iterable[str], later: Iterable[str], *, except_for: Collection[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*(name for name in earlier if name not in except_for), *later)))
+
+
+def overridden_command_warnings(
+    pending: TurnRequest, joined: TurnRequest, later: TurnRequest, *, names: Mapping[str, str]
+) -> Iterator[str]:
+    """Yield a message for each pending command that a later one cancelled.
+
+    ``names`` maps ids to display names.
+    """
+    stays = {one.id for one in (*joined.pending_attachments, *later.pending_attachments)}
+    yield from (
+        _CANCELLED_ATTACH_MESSAGE.format(name=display_name(one))
+        for one in pending.pending_attachments
+        if one.id not in stays
+    )
+    for waited, left, was in (
+        (pending.detach, joined.detach, "detached"),
+        (pending.drop, joined.drop, "dropped"),
+        (pending.pin, joined.pin, "pinned"),
+        (pending.unpin, joined.unpin, "unpinned"),
+    ):
+        taken = (name for name in waited if name not in left)
+        yield from (_CANCELLED_COMMAND_MESSAGE.format(name=names.get(name, name), was=was) for name in taken)
+
+
+def merge_pending(pending: TurnRequest, turn_request: TurnRequest, state: PromptState) -> TurnRequest:
+    """Return a question merged with the pending commands.
+
+    Artifacts that the question attaches itself are neither dropped nor detached with it. Pins of things that are gone
+    have no effect. Both give a warning.
+    """
+    joined = merge_requests(pending, turn_request)
+    stays = [
+        _ATTACHED_NOW_MESSAGE.format(name=name)
+        for name in dict.fromkeys((*pending.drop, *pending.detach))
+        if name in _attached_names(turn_request)
+    ]
+    joined = replace(joined, warnings=(*joined.warnings, *stays)) if stays else joined
+    there = {
+        *state.library,
+        *state.pinned,
+        *message_ids_by_alias(state),
+        *message_ids_by_alias(state).values(),
+        *turn_request.pin,
+        *turn_request.unpin,
+    }
+    missing = [name for name in (*joined.pin, *joined.unpin) if name not in there]
+    if not missing:
+        return joined
+    return replace(
+        joined,
+        pin=tuple(name for name in joined.pin if name in there),
+        unpin=tuple(name for name in joined.unpin if name in there),
+        warnings=(*joined.warnings, *(f"{name} is not there to be pinned or unpinned any more." for name in missing)),
+    )
+
+
+# In place of a name: everything that is attached.
+ALL_NAMES = ""
+_MAX_LISTED_NAMES = 8
+_UNCHANGED_MESSAGE = "{name} is as it was."
+_NOT_REREADABLE_MESSAGE = "{name} was given as a text and is not read anew; attach it again."
+_READ_FAILED_MESSAGE = "{name} stays as it is: {why}"
+_REREAD_MESSAGE = "{name} was read anew; its new text goes with the next turn."
+# Messages that answer the command itself. They are not repeated with the warnings of the later turn.
+_ONE_TIME_MESSAGES = (_UNCHANGED_MESSAGE, _NOT_REREADABLE_MESSAGE, _REREAD_MESSAGE)
+
+
+class CommandResolver:
+    """Resolves commands against the current prompt state and the commands that are already pending."""
+
+    def __init__(
+        self,
+        adapters: Adapters,
+        settings: PromptSettings,
+        current_state: tuple[PromptState, TurnSettings],
+        *,
+        pending: TurnRequest,
+    ) -> None:
+        self._adapters = adapters
+        self._prompt_settings = settings
+        self._state, self._turn_settings = current_state
+        self._pending = pending
+
+    def resolve(self, turn_request: TurnRequest) -> tuple[TurnRequest, tuple[str, ...], tuple[str, ...]]:
+        """Return the command resolved to ids, the names whose pending change is cancelled, and messages.
+
+        If not all notes of a folder fit, the text of ``turn_request`` decides which of them come first.
+        """
+        sources = self._adapters.open_sources()
+        if ALL_NAMES in turn_request.refresh:
+            turn_request = replace(turn_request, refresh=self._list_refreshable())
+        read, told = self._read_attachments(turn_request, sources)
+        detach, back = self._split_detachable(
+            self._list_attached() if ALL_NAMES in turn_request.detach else turn_request.detach
+        )
+        drop, more_back = self._resolve_dropped(turn_request.drop)
+        pin = tuple(self._resolve_pin(name) for name in turn_request.pin)
+        unpin = tuple(self._resolve_unpin(name) for name in turn_request.unpin)
+        undone = self._list_cancelled_pins(pin, unpin)
+        pin, unpin = (tuple(name for name in names if name not in undone) for names in (pin, unpin))
+        later = TurnRequest(
+            text="",
+            pending_attachments=read,
+            detach=detach,
+            drop=drop,
+            pin=pin,
+            unpin=unpin,
+            warnings=self._lasting_warnings(told),
+        )
+        later = (
+            replace(later, rules=turn_request.rules, removed_rules=turn_request.removed_rules)
+            if turn_request.rules or turn_request.removed_rules
+            else later
+        )
+        back = (*back, *more_back, *undone)
+        joined = merge_requests(self._pending, later, cancelled=back)
+        names = droppable_names(self._state)
+        return later, back, (*told, *overridden_command_warnings(self._pending, joined, later, names=names))
+
+    def _read_attachments(
+        self, turn_request: TurnRequest, sources: SourceReaders
+    ) -> tuple[tuple[Artifact, ...], tuple[str, ...]]:
+        anew, again, said = self._refresh(turn_request, sources) if turn_request.refresh else ((), (), [])
+        question = turn_request.text or self._last_question()
+        reader = AttachmentResolver(sources, known=list_linkable(self._state), question=question)
+        given = resolve_policies(reader.read_attachments(turn_request.attach), turn_request, self._state)
+        read = (*anew, *self._reread_folders(again, reader, said), *given)
+        others = {one.id for one in read}, {one.source.via for one in read if one.source.via is not None}
+        waits = tuple(
+            one
+            for one in self._pending.pending_attachments
+            if one.id not in others[0] and one.source.via not in others[1]
+        )
+        told = (*reader.warnings, *said, *dict.fromkeys(sources.warnings))
+        turn = Turn(text="", attached=(*waits, *read), turn_settings=self._turn_settings, warnings=told)
+        if any(one.source.via is not None for one in read):
+            turn = with_selected_notes(
+                turn, self._state, self._prompt_settings, rank=self._adapters.rank_notes, question=question
+            )
+        # By object identity: a pending attachment and a new one may have the same id.
+        waiting = {id(one) for one in waits}
+        fresh = (one for one in turn.attached if id(one) not in waiting)
+        # A refreshed artifact whose text is unchanged and already in the prompt is not attached again.
+        return tuple(
+            one for one in fresh if not one.is_fresh or not is_fully_in_prompt(one, self._state)
+        ), turn.warnings
+
+    def _reread_folders(
+        self, folders: Sequence[UnresolvedAttachment], reader: AttachmentResolver, messages: list[str]
+    ) -> list[Artifact]:
+        """Read the notes of folders and tags again; a folder that cannot be read gives a message."""
+        read: list[Artifact] = []
+        for one in folders:
+            try:
+                read += [replace(note, is_fresh=True) for note in reader.read_attachments([one])]
+            except BadInputError as error:
+                messages.append(_READ_FAILED_MESSAGE.format(name=one.name, why=error.message))
+        return read
+
+    def _last_question(self) -> str:
+        """Return the last question, which ranks the notes of a folder until another question is asked."""
+        last = self._state.last_prompt
+        return "" if last is None else last.user.text
+
+    def _refresh(
+        self, turn_request: TurnRequest, sources: SourceReaders
+    ) -> tuple[tuple[Artifact, ...], tuple[UnresolvedAttachment, ...], list[str]]:
+        """Return artifacts whose text changed, folders to select from again, and messages about all of them."""
+        there = self._list_known()
+        changed: list[Artifact] = []
+        folders: dict[str, UnresolvedAttachment] = {}
+        told: list[str] = []
+        by_id = {str(one.id): one for one in there}
+        for name in dict.fromkeys(turn_request.refresh):
+            found = self._match_names(name, there, description="known here", label="Known")
+            known = by_id[found[0]]
+            listed = parse_via(known.source.via or "")
+            if listed is not None and (found != [name] or known.kind is listed[0]):
+                folders[found[0]] = UnresolvedAttachment(kind=listed[0], name=listed[1])
+                continue
+            for one in found:
+                now, said = _reread(by_id[one], sources)
+                changed += [] if now is None else [now]
+                told.append(said)
+        return tuple(changed), tuple(folders.values()), told
+
+    def _lasting_warnings(self, messages: Sequence[str]) -> tuple[str, ...]:
+        """Return those messages that are repeated as warnings of the next turn."""
+        names = {name for one in self._list_known() for name in (str(one.id), display_name(one))}
+        over = {answer.format(name=name) for answer in _ONE_TIME_MESSAGES for name in names}
+        return tuple(line for line in messages if line not in over)
+
+    def _list_known(self) -> list[Artifact]:
+        """Return pending attachments, then the other known artifacts."""
+        waiting = {one.id: one for one in self._pending.pending_attachments}
+        return [*waiting.values(), *(one for one in list_droppable_artifacts(self._state) if one.id not in waiting)]
+
+    def _list_refreshable(self) -> tuple[str, ...]:
+        """Return the names of all attached or pending artifacts that were read from a source.
+
+        A folder or tag is named in place of the notes that came with it.
+        """
+        there = [*self._pending.pending_attachments, *list_working_set(self._state, self._turn_settings)]
+        brings = [one.source.via for one in there if (one.source.via or "").startswith(("folder:", "tag:"))]
+        alone = [one.id for one in there if one.source.is_rereadable and one.source.via not in brings]
+        return tuple(dict.fromkeys(name for name in (*brings, *alone) if name is not None))
+
+    def _list_attached(self) -> tuple[str, ...]:
+        """Return everything that can be detached: the working set and the pending attachments."""
+        there = [*self._pending.pending_attachments, *list_working_set(self._state, self._turn_settings)]
+        return tuple(dict.fromkeys(one.id for one in there))
+
+    def _split_detachable(self, names: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        there = list_working_set(self._state, self._turn_settings)
+        waiting = self._pending.pending_attachments
+        detach: dict[str, None] = {}
+        back: dict[str, None] = {}
+        for name in names:
+            detach |= dict.fromkeys(match_names(name, there))
+            back |= dict.fromkeys(match_names(name, waiting))
+            # Raises an error that lists what is attached if the name matches neither.
+            self._match_names(name, [*waiting, *there], description="attached", label="Attached")
+        return tuple(detach), tuple(back)
+
+    def _resolve_dropped(self, names: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        present, waiting = list_droppable_artifacts(self._state), self._pending.pending_attachments
+        free = {one.id for one in waiting if one.policy is AttachmentPolicy.FOLLOW}
+        drop: dict[str, None] = {}
+        back: dict[str, None] = {}
+        for name in names:
+            ids = match_names(name, present)
+            if not ids and not match_names(name, waiting):
+                free_now = [one for one in (*waiting, *present) if one.policy is not AttachmentPolicy.PIN]
+                _raise_with_names(f"{name} is not in the prompt.", "To drop", map(display_name, free_now))
+            pinned = [
+                one.id for one in present if one.id in ids and one.policy is AttachmentPolicy.PIN and one.id not in free
+            ]
+            if pinned:
+                raise _still_pinned_error(pinned[0], pending=self._pending)
+            drop |= dict.fromkeys(ids)
+            back |= dict.fromkeys(match_names(name, waiting))
+        return tuple(drop), tuple(back)
+
+    def _resolve_pin(self, name: str) -> str:
+        found = match_names(name, [*self._pending.pending_attachments, *self._list_library()])
+        if found:
+            return found[0]
+        said = message_ids_by_alias(self._state)
+        if name not in said:
+            told = f"{name} is not in the library, and no message of the prompt is called so."
+            free = [
+                one.id
+                for one in (*self._pending.pending_attachments, *self._list_library())
+                if one.policy is not AttachmentPolicy.PIN
+            ]
+            _raise_with_names(told, "To pin", [*free, "turn:1", "reply:1 and the like"])
+        return said[name]
+
+    def _resolve_unpin(self, name: str) -> str:
+        said = message_ids_by_alias(self._state).get(name, name)
+        artifacts = [
+            one
+            for one in (*self._pending.pending_attachments, *self._list_library())
+            if one.policy is AttachmentPolicy.PIN
+        ]
+        pinned = {*(one.id for one in artifacts), *self._pending.pin, *self._state.pinned}
+        if said not in pinned:
+            _raise_with_names(f"{name} is not pinned.", "Pinned", sorted(pinned))
+        return said
+
+    def _list_cancelled_pins(self, pin: Sequence[str], unpin: Sequence[str]) -> tuple[str, ...]:
+        """Return the names whose pin and unpin cancel each other before either took effect."""
+        pinned = {*self._state.pinned, *(one.id for one in self._list_library() if one.policy is AttachmentPolicy.PIN)}
+        return (
+            *(name for name in unpin if name in self._pending.pin and name not in pinned),
+            *(name for name in pin if name in self._pending.unpin and name in pinned),
+        )
+
+    def _list_library(self) -> list[Artifact]:
+        return [entry.artifact for entry in self._state.library.values()]
+
+    def _match_names(self, name: str, artifacts: Sequence[Artifact], *, description: str, label: str) -> list[str]:
+        found = match_names(name, artifacts)
+        if not found:
+            _raise_with_names(f"{name} is not {description}.", label, list(dict.fromkeys(map(display_name, artifacts))))
+        return found
+
+
+def _still_pinned_error(name: str, *, pending: TurnRequest) -> InvalidOperationError:
+    if name not in pending.unpin:
+        return InvalidOperationError(f"{name} is pinned and stays.", hint="Unpin it first, then drop it.")
+    # The turn that unpins an artifact attaches it again, so the same turn cannot drop it.
+    return InvalidOperationError(
+        f"{name} is unpinned with the next message, and not before.", hint="Once that is sent it can be dropped."
+    )
+
+
+def _reread(known: Artifact, sources: SourceReaders) -> tuple[Artifact | None, str]:
+    """Return an artifact read again, or None if it is unchanged or unreadable; and a message."""
+    attachment = replace(to_unresolved(known), read_again=True)
+    if not known.source.is_rereadable or not attachment.name or known.kind is ArtifactKind.IMAGE:
+        return None, _NOT_REREADABLE_MESSAGE.format(name=display_name(known))
+    try:
+        now = sources.read(attachment)
+    except BadInputError as error:
+        return None, _READ_FAILED_MESSAGE.format(name=known.id, why=error.message)
+    if now.hash == known.hash:
+        return None, _UNCHANGED_MESSAGE.format(name=known.id)
+    return replace(now, is_fresh=True), _REREAD_MESSAGE.format(name=known.id)
+
+
+def _raise_with_names(message: str, description: str, names: Iterable[str]) -> NoReturn:
+    listed = list(dict.fromkeys(names))
+    shown = ", ".join(listed[:_MAX_LISTED_NAMES]) + f" and {len(listed) - _MAX_LISTED_NAMES} more" * (
+        len(listed) > _MAX_LISTED_NAMES
+    )
+    raise InvalidOperationError(message, hint=f"{description}: {shown}." if listed else f"{description}: nothing.")

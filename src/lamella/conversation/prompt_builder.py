@@ -1,0 +1,545 @@
+"""The prompt builder: builds the model requests of one conversation and keeps its cache ledger."""
+
+from collections.abc import Sequence
+from copy import copy
+from datetime import datetime
+
+from lamella.conversation.adapters import AbandonedTurn, Adapters, Journal, LastSentTurn
+from lamella.conversation.cache_ledger import FindPrompt, UsageTracker
+from lamella.conversation.compaction import (
+    WHOLE_CONVERSATION,
+    CompactionProposal,
+    CompactionRange,
+    TurnFitter,
+    build_checked_request,
+    propose_compaction,
+)
+from lamella.conversation.past_turns import (
+    BranchHistory,
+    build_tool_round,
+    calls_pending_error,
+    check_tool_outputs,
+    skipped_call_output,
+    with_unique_call_ids,
+)
+from lamella.conversation.recall import BranchSearch, SearchablePromptBuilder
+from lamella.conversation.turn import BuiltTurn, ModelAnswer, TurnRequest, apply_pending_system
+from lamella.conversation.turn_reader import read_turn
+from lamella.conversation.validation import check_time_zone
+from lamella.core.budget import Tokenizer, exceeds_share
+from lamella.core.compaction.fitting import PromptSettings
+from lamella.core.ledger.entry import LedgerEntry
+from lamella.core.log.call import ModelCall
+from lamella.core.log.receipts import CompactionReceipt
+from lamella.core.log.turn import HistoryRewrite, Turn, TurnSettings
+from lamella.core.messages import ModelReply, StopReason, ToolCall, ToolOutput
+from lamella.core.prompt.advance import add_reply, add_rounds, advance, pending_prompt
+from lamella.core.prompt.envelope import Envelope, make_envelope, make_fingerprint
+from lamella.core.prompt.prompt import Prompt
+from lamella.core.prompt.receipts import UNDO_CAUSE, apply_receipts
+from lamella.core.prompt.state import PromptState
+from lamella.core.values import replace
+from lamella.errors import InvalidOperationError
+
+# The share of a request to keep if the provider rejects it as too long although it fits by Lamella's token count.
+_OVERFLOW_TARGET_SHARE = 0.7
+
+
+class PromptBuilder(SearchablePromptBuilder):
+    """Builds the requests of one conversation and records their replies.
+
+    Call ``ask``, then ``reply``. A turn that is followed by another one before its reply gets an empty reply. Every
+    change is written to the journal before it takes effect, so a failed write leaves the conversation unchanged.
+    """
+
+    def __init__(
+        self,
+        adapters: Adapters,
+        settings: PromptSettings,
+        start: PromptState,
+        *,
+        turn_settings: TurnSettings,
+        history: BranchHistory | None = None,
+        pending: ModelReply | None = None,
+        ledger: bool = True,
+        journal: Journal | None = None,
+        search: BranchSearch | None = None,
+    ) -> None:
+        self._adapters, self._prompt_settings, self._turn_settings, self._initial_state = (
+            adapters,
+            settings,
+            turn_settings,
+            start,
+        )
+        self._history, self._journal = history or BranchHistory(), journal
+        self._fitter = TurnFitter(adapters.get_summary_fetcher(), secrets=adapters.secret_scanner)
+        self._branch_search = search or BranchSearch()
+        self.usage_tracker = UsageTracker(adapters, keeps_ledger=ledger)
+        # The reply whose tool calls await their outputs.
+        self._pending_reply = pending
+        # The outputs submitted last, with the state they led to, so that the same submission can be repeated.
+        self._recorded_outputs: tuple[PromptState, tuple[ToolOutput, ...]] | None = None
+        # The request that was sent last.
+        self._last_sent_prompt: Prompt | None = None
+        self._rebuild_state()
+
+    def _rebuild_state(self) -> None:
+        """Rebuild the prompt state from the history: before the turn that awaits its reply, and including it."""
+        past, place, tokenizer = self._history, self._prompt_settings.plan_layout, self._prompt_settings.tokenizer
+        self._state_before_pending = self._state = past.compute_state(
+            self._initial_state, place, tokenizer=tokenizer, skip_last=len(past.pending_turns)
+        )
+        for turn in past.pending_turns:
+            self._state = advance(self._state_before_pending, turn, place, tokenizer=tokenizer)
+
+    def resume_after_request(
+        self, last_prompt: Prompt | None, *, sent: LastSentTurn, find_uncompacted: FindPrompt
+    ) -> None:
+        """Continue after the request that was sent last: ``last_prompt``, or the last request of this branch."""
+        self.usage_tracker.resume_after_request(
+            last_prompt or self._state.last_prompt,
+            sent,
+            budget=self._prompt_settings.budget,
+            find_uncompacted=find_uncompacted,
+        )
+
+    def mark_undone(self) -> None:
+        """Record that the next request differs from the last one because a compaction was undone."""
+        self._state = replace(self._state, compaction_step=UNDO_CAUSE)
+
+    def mark_pending_undone(self) -> None:
+        """Record the same for the request that awaits its reply, unless it was compacted since."""
+        self._state_before_pending = replace(self._state_before_pending, compaction_step=UNDO_CAUSE)
+        self._state = advance(
+            self._state_before_pending,
+            self._history.turns[-1],
+            self._prompt_settings.plan_layout,
+            tokenizer=self._prompt_settings.tokenizer,
+        )
+
+    @property
+    def model(self) -> str | None:
+        """The current model, or None if none was named."""
+        return self._state.model
+
+    @property
+    def pending_tool_calls(self) -> Sequence[ToolCall]:
+        """The tool calls of the last reply that await their outputs."""
+        return () if self._pending_reply is None else self._pending_reply.calls
+
+    @property
+    def has_tool_rounds(self) -> bool:
+        """Whether the turn that awaits its reply has called tools."""
+        return self._state.waits_for_reply and bool(self._pending_reply or self._history.turns[-1].rounds)
+
+    def parse_response(self, response: object) -> ModelAnswer:
+        """Parse the response object of a provider's SDK into an answer."""
+        return self._adapters.parse_response(response)
+
+    @property
+    def is_awaiting_reply(self) -> bool:
+        """Whether a turn awaits its reply."""
+        return self._state.waits_for_reply
+
+    @property
+    def state_before_pending(self) -> tuple[PromptState, Tokenizer]:
+        """The state before the pending turn, or after the last turn if none is pending, with its tokenizer."""
+        return self._state_before_pending, self._prompt_settings.tokenizer
+
+    @property
+    def last_prompt(self) -> Prompt | None:
+        """The last request of this branch."""
+        return self._state.last_prompt
+
+    @property
+    def current_state(self) -> tuple[PromptState, TurnSettings]:
+        """The current prompt state, and the turn settings that the next turn uses."""
+        return self._state, self._turn_settings
+
+    def ask(
+        self, turn_request: TurnRequest | Turn, *, at: datetime | None = None, rewritten: HistoryRewrite | None = None
+    ) -> BuiltTurn:
+        """Build the next turn. If it cannot be built or recorded, nothing changes.
+
+        A ``Turn`` in place of a turn request is asked again as it was read, under the current turn settings.
+        """
+        check_time_zone(at)
+        unanswered = pending_prompt(self._state).user.id if self._state.waits_for_reply else None
+        skipped = (
+            ()
+            if self._pending_reply is None
+            else tuple(skipped_call_output(call) for call in self._pending_reply.calls)
+        )
+        state = self._state_without_reply()
+        settled, turn, settings = self._prepare(turn_request, state, at=at, rewritten=rewritten)
+        turn, opened = self._fitter.fit(settled, turn, settings, path=self._history.message_ids)
+        # The cached prefix changes in this turn anyway, so the deferred system prompt parts can change with it at no
+        # extra cost. They are not deferred the second time, so this recurses only once.
+        if (
+            isinstance(turn_request, TurnRequest)
+            and turn_request.deferred_system
+            and (turn.receipts or self.usage_tracker.allows_system_change(pending_prompt(opened)))
+        ):
+            return self.ask(apply_pending_system(turn_request), at=at, rewritten=rewritten)
+        receipt = turn.receipts[-1] if turn.receipts else None
+        envelope = build_checked_request(
+            opened, settings, previous_prompt=state.last_prompt or self._state_before_pending.last_prompt
+        )
+        entry, ledger = self.usage_tracker.build_ledger_entry(envelope, at=at)
+        turn = replace(turn, fingerprint=make_fingerprint(envelope))
+        # The journal comes first: if the write fails, the state in memory is still the one before this turn.
+        if self._journal is not None:
+            left = AbandonedTurn(id=unanswered, skipped_outputs=skipped) if unanswered is not None else None
+            self._journal.write_turn(
+                turn, message_id=opened.head, parent_id=state.head, abandoned=left, receipt=receipt, at=at
+            )
+        if unanswered is not None:
+            self._history.turns[-1] = self._with_tool_round(skipped)
+            self._history.set_reply("", message=state.head, at=at)
+        self._history.append_turn(
+            replace(turn, receipts=(*self._history.receipts, *turn.receipts)), message=opened.head, at=at
+        )
+        self._state_before_pending, self._state, self._prompt_settings, self._pending_reply = (
+            state,
+            opened,
+            settings,
+            None,
+        )
+        self._last_sent_prompt = opened.last_prompt
+        self.usage_tracker.start_turn(ledger, at=at)
+        return self._build_turn(envelope, entry, receipt)
+
+    def _prepare(
+        self,
+        turn_request: TurnRequest | Turn,
+        state: PromptState,
+        *,
+        at: datetime | None,
+        rewritten: HistoryRewrite | None,
+    ) -> tuple[PromptState, Turn, PromptSettings]:
+        """Return the state with pending compactions applied, the turn with its layout planned, and its settings."""
+        turn = self._read_turn(turn_request, state, rewritten)
+        settings = replace(
+            self._prompt_settings, tokenizer=self._adapters.counter.get_tokenizer(turn.model or state.model)
+        )
+        committed = self._history.receipts
+        settled = (
+            apply_receipts(state, committed, turn.turn_settings, tokenizer=settings.tokenizer) if committed else state
+        )
+        return settled, self.usage_tracker.with_layout_plan(settled, turn, settings, at=at), settings
+
+    def _state_without_reply(self, state: PromptState | None = None) -> PromptState:
+        """Return the state if the pending turn is abandoned: its calls are not made and its reply is empty."""
+        state = state or self._state
+        if self._pending_reply is not None:
+            state = add_rounds(
+                state, self._with_tool_round([skipped_call_output(call) for call in self._pending_reply.calls]).rounds
+            )
+        return add_reply(state, "") if state.waits_for_reply else state
+
+    def _with_tool_round(self, outputs: Sequence[ToolOutput]) -> Turn:
+        """Return the pending turn with the outputs of its pending calls."""
+        turn, pending = self._history.turns[-1], self._pending_reply
+        return turn if pending is None else replace(turn, rounds=(*turn.rounds, build_tool_round(pending, outputs)))
+
+    def _read_turn(
+        self, turn_request: TurnRequest | Turn, state: PromptState, rewritten: HistoryRewrite | None
+    ) -> Turn:
+        if isinstance(turn_request, Turn):
+            return replace(turn_request, turn_settings=self._turn_settings, history_rewrite=rewritten, layout_plan=None)
+        turn_request = self._with_hint(turn_request) if self._adapters.recall_hints else turn_request
+        turn_settings = self._prompt_settings.with_runner(self._turn_settings, turn_request.runner)
+        turn = read_turn(
+            turn_request,
+            state,
+            self._adapters,
+            turn_settings=turn_settings,
+            settings=self._prompt_settings,
+            receipts=self._history.receipts,
+        )
+        if rewritten is None:
+            return turn
+        # Compare without any compaction, so that the result is the same after the compactions are undone.
+        if self._history.list_receipts():
+            past = self._history.without_compactions(self._history.list_receipts())
+            state = self._state_without_reply(
+                past.compute_state(
+                    self._initial_state, self._prompt_settings.plan_layout, tokenizer=self._prompt_settings.tokenizer
+                )
+            )
+        return self.usage_tracker.mark_history_rewritten(
+            turn, rewritten, state=state, plan_layout=self._prompt_settings.plan_layout
+        )
+
+    def reply(self, answer: str | ModelAnswer, *, at: datetime | None = None) -> ModelReply:
+        """Record what the model answered to the last turn: a text, or the full answer with data about the call.
+
+        An answer that calls tools leaves the turn open. Pass their outputs to ``submit_tool_outputs``.
+        """
+        if not self._state.waits_for_reply:
+            raise InvalidOperationError(
+                "There is no open turn to reply to.", hint="Ask first; each turn takes one reply."
+            )
+        prompt = pending_prompt(self._state)
+        if isinstance(answer, str):
+            self._close_turn(said := ModelAnswer(reply=ModelReply(text=answer, stop=StopReason.END)), None, at=at)
+            return said.reply
+        call = self.usage_tracker.build_model_call(
+            prompt,
+            answer,
+            previous_prompt=self._state_before_pending.last_prompt,
+            budget=self._prompt_settings.budget,
+            at=at,
+        )
+        if not answer.reply.calls:
+            self._close_turn(answer, call, at=at)
+            return answer.reply
+        self._open_round(reply := with_unique_call_ids(answer.reply), call, at=at)
+        return reply
+
+    def _open_round(self, reply: ModelReply, call: ModelCall, *, at: datetime | None) -> None:
+        """Record an answer that calls tools; the turn stays open until their outputs are known."""
+        self._skip_round(at=at)
+        if self._journal is not None:
+            self._journal.write_calls(reply, parent_id=self._state.head, at=at, call=call)
+        self.usage_tracker.record_call(call)
+        self._pending_reply = reply
+
+    def _close_turn(self, model_answer: ModelAnswer, call: ModelCall | None, *, at: datetime | None) -> None:
+        self._skip_round(at=at)
+        state, parent = add_reply(self._state, model_answer.reply.text), self._state.head
+        if self._journal is not None:
+            # The model calls of earlier tool rounds were written with their rounds.
+            self._journal.write_reply(
+                model_answer, message_id=state.head, parent_id=parent, at=at, calls=[call] if call else []
+            )
+        if call is not None:
+            self.usage_tracker.record_call(call)
+        self.usage_tracker.finish_turn(
+            pending_prompt(self._state), self._history.turns[-1].fingerprint, model_answer.reply.text
+        )
+        self._history.set_reply(model_answer.reply.text, message=state.head, at=at)
+        self._state_before_pending = self._state = state
+
+    def submit_tool_outputs(self, outputs: Sequence[ToolOutput], *, at: datetime | None = None) -> BuiltTurn:
+        """Record the tool outputs for the calls of the last reply, and return the same turn to send on.
+
+        The outputs are written before the request is built: the tools ran, whether or not the request fits. A repeated
+        submission of the same outputs only builds the request again.
+        """
+        if self._pending_reply is not None:
+            check_tool_outputs(self._pending_reply.calls, outputs)
+            self.record_tool_outputs(outputs, at=at)
+            self._recorded_outputs = (self._state, tuple(outputs))
+        elif self._recorded_outputs != (self._state, tuple(outputs)):
+            raise InvalidOperationError("No tool was called.", hint="Give results for the calls of the reply before.")
+        return self._fit_pending_turn(at=at)
+
+    def _fit_pending_turn(self, *, at: datetime | None) -> BuiltTurn:
+        """Return the pending turn as it is sent next, compacted if necessary."""
+        turn = self._history.turns[-1]
+        before, asked = self._resolve_state(turn.turn_settings), replace(turn, receipts=())
+        fitted, opened = self._fitter.fit(before, asked, self._prompt_settings, path=self._history.message_ids[:-1])
+        receipt = fitted.receipts[-1] if fitted.receipts else None
+        return self._record_pending_turn(
+            replace(fitted, receipts=(*turn.receipts, *fitted.receipts)), opened, receipt, at=at
+        )
+
+    def _record_pending_turn(
+        self, turn: Turn, opened: PromptState, receipt: CompactionReceipt | None, *, at: datetime | None
+    ) -> BuiltTurn:
+        """Validate, record and return the pending turn with the compaction made for it."""
+        envelope = build_checked_request(
+            opened,
+            self._prompt_settings,
+            previous_prompt=self._last_sent_prompt or self._state_before_pending.last_prompt,
+        )
+        entry, ledger = self.usage_tracker.build_ledger_entry(envelope, at=at)
+        if receipt is not None and self._journal is not None:
+            self._journal.write_receipt(receipt, before_message_id=opened.head, at=at)
+        self._history.turns[-1], self._state, self._last_sent_prompt = turn, opened, opened.last_prompt
+        self.usage_tracker.continue_turn(ledger)
+        return self._build_turn(envelope, entry, receipt)
+
+    def record_tool_outputs(self, outputs: Sequence[ToolOutput], *, at: datetime | None = None) -> None:
+        """Record outputs for the calls of the last reply without building a request from them."""
+        longer = self._with_tool_round(outputs)
+        if self._journal is not None:
+            self._journal.write_results(longer.rounds[-1].outputs, parent_id=self._state.head, at=at)
+        self._history.turns[-1] = longer
+        self._state, self._pending_reply = add_rounds(self._state, longer.rounds), None
+
+    def _skip_round(self, *, at: datetime | None) -> None:
+        """Give pending calls a "not made" output, so that the reply is kept and every call has a result."""
+        if self._pending_reply is not None:
+            self.record_tool_outputs([skipped_call_output(call) for call in self._pending_reply.calls], at=at)
+
+    def _build_turn(self, envelope: Envelope, entry: LedgerEntry, receipt: CompactionReceipt | None) -> BuiltTurn:
+        return self.usage_tracker.build_turn(envelope, entry, number=self._history.turn_count, receipt=receipt)
+
+    def preview(
+        self, turn_request: TurnRequest, *, at: datetime | None = None, rewritten: HistoryRewrite | None = None
+    ) -> BuiltTurn:
+        """Return the turn that ``ask`` would build without fetching summaries. Nothing changes."""
+        check_time_zone(at)
+        settled, turn, settings = self._prepare(turn_request, self._state_without_reply(), at=at, rewritten=rewritten)
+        receipt, opened = self._fitter.preview_fit(settled, turn, settings, path=self._history.message_ids)
+        envelope = make_envelope(pending_prompt(opened), settings.budget)
+        if turn_request.deferred_system and (
+            receipt is not None or self.usage_tracker.allows_system_change(envelope.prompt)
+        ):
+            return self.preview(apply_pending_system(turn_request), at=at, rewritten=rewritten)
+        return self.usage_tracker.preview_turn(envelope, number=self._history.turn_count + 1, receipt=receipt, at=at)
+
+    def pending_turn(self, *, at: datetime | None = None) -> BuiltTurn | None:
+        """Return the turn that awaits its reply, to be sent again, or None.
+
+        If it no longer fits, it is compacted and the compaction is recorded.
+        """
+        if not self._state.waits_for_reply:
+            return None
+        if exceeds_share(
+            pending_prompt(self._state).total, self._prompt_settings.budget.hard, self._prompt_settings.budget
+        ):
+            return self._fit_pending_turn(at=at)
+        envelope = build_checked_request(
+            self._state, self._prompt_settings, previous_prompt=self._state_before_pending.last_prompt
+        )
+        self._last_sent_prompt = envelope.prompt
+        entry = self.usage_tracker.build_resend_entry(envelope, at=at)
+        return self._build_turn(envelope, entry, next(reversed(self._history.turns[-1].receipts), None))
+
+    def shrink_pending_turn(self, *, at: datetime | None = None) -> BuiltTurn | None:
+        """Compact the pending turn because the provider rejected it as too long; None if nothing can be removed."""
+        goal = _OVERFLOW_TARGET_SHARE * pending_prompt(self._state).total if self._state.waits_for_reply else 0
+        if not goal or (turn := self._compact_pending_turn(goal, self._fitter)) is None:
+            return None
+        opened = advance(
+            self._state_before_pending,
+            turn,
+            self._prompt_settings.plan_layout,
+            tokenizer=self._prompt_settings.tokenizer,
+        )
+        return self._record_pending_turn(turn, opened, turn.receipts[-1], at=at)
+
+    def compact_to_target(self, *, at: datetime | None = None) -> CompactionReceipt | None:
+        """Compact down to the target without writing summaries, and return the receipt; None if nothing is gained.
+
+        If a turn awaits its reply, its next request is smaller.
+        """
+        if not self._state.waits_for_reply:
+            planned = self.plan(summaries=False, at=at)
+            return None if planned.receipt is None else self.commit(planned, at=at)
+        goal = self._prompt_settings.budget.target * self._prompt_settings.budget.limit
+        if (turn := self._compact_pending_turn(goal, self._fitter.without_summaries())) is None:
+            return None
+        if self._journal is not None:
+            self._journal.write_receipt(turn.receipts[-1], before_message_id=self._state.head, at=at)
+        self._history.turns[-1] = turn
+        self._state = advance(
+            self._state_before_pending,
+            turn,
+            self._prompt_settings.plan_layout,
+            tokenizer=self._prompt_settings.tokenizer,
+        )
+        return turn.receipts[-1]
+
+    def _compact_pending_turn(self, target_tokens: float, fitter: TurnFitter) -> Turn | None:
+        """Return the pending turn with one more compaction; None if it needs none or nothing can be removed."""
+        turn, path = self._history.turns[-1], self._history.message_ids[:-1]
+        before, asked = self._resolve_state(turn.turn_settings), replace(turn, receipts=())
+        if pending_prompt(self._state).total <= target_tokens:
+            return None
+        plan, _ = fitter.plan_compaction(
+            before, asked, self._prompt_settings, target_tokens=int(target_tokens), path=path, automatic=True
+        )
+        return replace(turn, receipts=(*turn.receipts, plan.receipt)) if plan.receipt else None
+
+    def _resolve_state(self, turn_settings: TurnSettings) -> PromptState:
+        """Return the state before the next or the pending turn, with the receipts that precede it applied."""
+        receipts = self._history.turns[-1].receipts if self._state.waits_for_reply else self._history.receipts
+        return apply_receipts(
+            self._state_before_pending, receipts, turn_settings, tokenizer=self._prompt_settings.tokenizer
+        )
+
+    def plan(
+        self,
+        range_: CompactionRange = WHOLE_CONVERSATION,
+        *,
+        to: float | None = None,
+        summaries: bool = True,
+        at: datetime | None = None,
+    ) -> CompactionProposal:
+        """Return what compacting now would remove, without doing it.
+
+        A pending turn is treated as stopped, with an empty reply.
+        """
+        if self._state.waits_for_reply:
+            return self._after_stopping().plan(range_, to=to, summaries=summaries, at=at)
+        proposal = propose_compaction(
+            self._resolve_state(self._turn_settings),
+            Turn(text="", turn_settings=self._turn_settings),
+            self._prompt_settings,
+            range_=range_,
+            fitter=self._fitter if summaries else self._fitter.without_summaries(),
+            target_share=to,
+            path=self._history.message_ids,
+            sent=self.usage_tracker.last_request,
+            pricing=self.usage_tracker.get_pricing(self.model),
+            at=at,
+        )
+        return replace(proposal, based_on=tuple(one.id for one in self._history.list_receipts()))
+
+    def commit(self, planned: CompactionProposal, *, at: datetime | None = None) -> CompactionReceipt:
+        """Carry out a planned compaction; raises ``InvalidOperationError`` if the conversation changed since."""
+        if not isinstance(planned, CompactionProposal):
+            raise InvalidOperationError(f"A {type(planned).__name__} is no plan.", hint="Give what planning returned.")
+        if (receipt := planned.receipt) is None:
+            raise InvalidOperationError(
+                "There is nothing to compact.", hint="Plan with a smaller share, for example 0.3."
+            )
+        if receipt.parent != self._state_without_reply().head or planned.based_on != tuple(
+            one.id for one in self._history.list_receipts()
+        ):
+            raise InvalidOperationError(
+                "The conversation went on since this was planned.", hint="Plan again, then commit."
+            )
+        self.stop_pending_turn(at=at)
+        if self._journal is not None:
+            self._journal.write_receipt(receipt, at=at)
+        self._history.add_receipt(receipt)
+        return receipt
+
+    def undo(self, receipt: str | None = None, *, at: datetime | None = None) -> CompactionReceipt:
+        """Undo a compaction, by default the last one, and all compactions after it; return the first of them."""
+        voided = self.compactions_to_undo(receipt)
+        self.stop_pending_turn(at=at)
+        # If no request was sent under them, compaction and undo cancel out and the next request is not changed by them.
+        moves = self._state.compaction_step == UNDO_CAUSE or any(one not in self._history.receipts for one in voided)
+        self.undo_compactions(voided)
+        if moves:
+            self.mark_undone()
+        return voided[0]
+
+    def undo_compactions(self, voided: Sequence[CompactionReceipt]) -> None:
+        """Rebuild the state without these compactions; the ledger keeps what was sent under them."""
+        self._history = self._history.without_compactions(voided)
+        self._rebuild_state()
+
+    def stop_pending_turn(self, *, at: datetime | None = None) -> None:
+        """End a pending turn with an empty reply; raises ``InvalidOperationError`` while tool calls are open."""
+        if self._pending_reply is not None:
+            raise calls_pending_error("Calls of tools wait for what they give.", self._pending_reply.calls)
+        if self._state.waits_for_reply:
+            self.reply("", at=at)
+
+    def _after_stopping(self) -> "PromptBuilder":
+        """Return a copy in which the pending turn is stopped; nothing is written and this object stays as it is."""
+        ahead = copy(self)
+        ahead._journal, ahead.usage_tracker, ahead._history = (
+            None,
+            copy(self.usage_tracker),
+            self._history.without_compactions(()),
+        )
+        ahead.stop_pending_turn()
+        return ahead

@@ -1,0 +1,281 @@
+"""Pools of providers, and keep-alives.
+
+``ProviderPool`` opens each provider with its first turn, reuses it, and closes it with the pool.
+``RestrictedProviderPool`` is for clients of a server. ``keep_alive`` sends the last request again just before its
+cache entry expires, as long as that pays. Each keep-alive is recorded as a call with its cost; the caller cancels the
+task when the user asks something.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from datetime import datetime
+from functools import partial
+from typing import Protocol
+
+from lamella.conversation.expired_cache import KeepAlivePlan
+from lamella.conversation.runner_context import send_auxiliary_call
+from lamella.conversation.threads import Workers
+from lamella.conversation.turn import ModelAnswer
+from lamella.conversation.turn_runner import RetryPolicy, SendContext
+from lamella.core.messages import ModelRequest
+from lamella.ports import Clock, ModelProvider
+
+
+class ProviderResolver(Protocol):
+    """Opens the provider of a model.
+
+    ``is_named`` is True if the user or the program named the model, not only a stored conversation or a request.
+    """
+
+    def __call__(self, model: str, *, is_named: bool) -> ModelProvider: ...
+
+
+class AnswerListener(Protocol):
+    """Is called each time a model has answered; ``is_named`` has the same meaning as for ``ProviderResolver``."""
+
+    def __call__(self, model: str, *, is_named: bool) -> None: ...
+
+
+def _no_check(model: str, *, is_named: bool) -> None:
+    del model, is_named
+
+
+def _is_loop_bound(_model: str) -> bool:
+    return False
+
+
+class ProviderPool:
+    """Providers by model. Connections belong to the event loop on which they were opened.
+
+    - ``fixed_provider`` is a provider that serves every model; no other provider is opened then.
+    - ``retry_policy`` is the retry policy of all providers.
+    - ``on_answer`` is called each time a model has answered.
+    - ``check_model`` raises an error for a model that may not be used.
+    - ``is_loop_independent`` returns whether the provider of a model may be used from any event loop.
+    - ``default_answer_tokens`` are default answer lengths in tokens, by model.
+    """
+
+    def __init__(
+        self,
+        open_provider: ProviderResolver,
+        *,
+        clock: Clock,
+        sleep: Callable[[float], Awaitable[None]],
+        jitter: Callable[[], float],
+        fixed_provider: ModelProvider | None = None,
+        retry_policy: RetryPolicy | None = None,
+        on_answer: AnswerListener | None = None,
+        check_model: AnswerListener = _no_check,
+        is_loop_independent: Callable[[str], bool] = _is_loop_bound,
+        default_answer_tokens: Mapping[str, int] | None = None,
+    ) -> None:
+        self._open_provider = open_provider
+        self._clock = clock
+        self._sleep = sleep
+        self._jitter = jitter
+        self._fixed_provider = fixed_provider
+        self._retry_policy = retry_policy or RetryPolicy()
+        self._on_answer = on_answer
+        self._check_model = check_model
+        self.is_loop_independent = is_loop_independent
+        # Default answer length in tokens by model. Models without an entry use the general default.
+        self.default_answer_tokens = default_answer_tokens or {}
+        # The event loop from which something was sent last.
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self.workers = Workers()
+        self._providers_by_model: dict[str, ModelProvider] = {}
+        self._trusted_models: set[str] = set()
+
+    def trust_model(self, model: str | None) -> None:
+        """Record a model that the user or the program named, so that API keys may be sent to its provider."""
+        if model is not None:
+            self._trusted_models.add(model)
+
+    def check_model(self, model: str) -> None:
+        """Raise an error if the model is named only by untrusted input; no provider is opened."""
+        if self._fixed_provider is None:
+            self._check_model(model, is_named=model in self._trusted_models)
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop | None:
+        """Return the event loop on which providers are used, or None if it is not running."""
+        return self._loop if self._loop is not None and self._loop.is_running() else None
+
+    @asynccontextmanager
+    async def lend_context(self, model: str, *, max_answer_tokens: int) -> AsyncGenerator[SendContext, None]:
+        """Yield a send context for another event loop, with its own connections, which are closed at the end."""
+        if self._fixed_provider is not None or (model in self._providers_by_model and self.is_loop_independent(model)):
+            provider = self._providers_by_model[model] if self._fixed_provider is None else self._fixed_provider
+            yield self._build_send_context(provider, model, max_answer_tokens=max_answer_tokens, window=None)
+            return
+        provider = self._open_provider(model, is_named=model in self._trusted_models)
+        try:
+            yield self._build_send_context(provider, model, max_answer_tokens=max_answer_tokens, window=None)
+        finally:
+            await provider.close()
+
+    def send_context_for(self, model: str, *, max_answer_tokens: int, window: int | None = None) -> SendContext:
+        """Return the send context for a model.
+
+        With ``window``, requests are rejected if the answer might not fit into it.
+        """
+        # The caller sends from the event loop that is running now, if there is one.
+        with suppress(RuntimeError):
+            self._loop = asyncio.get_running_loop()
+        # Compare with None: a provider may define ``__len__`` and be falsy.
+        provider = self._fixed_provider if self._fixed_provider is not None else self._get_or_open(model)
+        return self._build_send_context(provider, model, max_answer_tokens=max_answer_tokens, window=window)
+
+    def _build_send_context(
+        self, provider: ModelProvider, model: str, *, max_answer_tokens: int, window: int | None
+    ) -> SendContext:
+        return SendContext(
+            provider=provider,
+            clock=self._clock,
+            sleep=self._sleep,
+            jitter=self._jitter,
+            workers=self.workers,
+            retry_policy=self._retry_policy,
+            max_answer_tokens=max_answer_tokens,
+            window=window,
+            model=model,
+            on_answer=partial(self._on_answer, model, is_named=model in self._trusted_models)
+            if self._on_answer
+            else None,
+        )
+
+    def _get_or_open(self, model: str) -> ModelProvider:
+        if model not in self._providers_by_model:
+            self._providers_by_model[model] = self._open_provider(model, is_named=model in self._trusted_models)
+        return self._providers_by_model[model]
+
+    async def close(self) -> None:
+        """Close all providers that this pool opened."""
+        while self._providers_by_model:
+            _, provider = self._providers_by_model.popitem()
+            await provider.close()
+
+
+class RestrictedProviderPool(ProviderPool):
+    """A pool for clients of a server: only models that the operator allowed are trusted.
+
+    So a client cannot have an API key sent to a host that the operator neither named nor confirmed.
+    """
+
+    def allow_model(self, model: str) -> None:
+        """Allow clients to use a model that the operator named."""
+        self._trusted_models.add(model)
+
+    def trust_model(self, model: str | None) -> None:
+        """Do nothing: a model named by a client does not become trusted."""
+
+    def send_context_for(self, model: str, *, max_answer_tokens: int, window: int | None = None) -> SendContext:
+        """Return the send context for a model, after checking that the model is allowed."""
+        self.check_model(model)
+        return super().send_context_for(model, max_answer_tokens=max_answer_tokens, window=window)
+
+
+# Keep-alives.
+
+
+class RepeatableConversation(Protocol):
+    """A conversation whose last request can be sent again, and that plans when to do so."""
+
+    is_kept_alive: bool
+
+    @property
+    def head(self) -> str: ...
+
+    @property
+    def max_keep_alives(self) -> int: ...
+
+    def reload(self) -> None: ...
+
+    def plan_keep_alive(self, *, at: datetime | None = None) -> KeepAlivePlan | None: ...
+
+    def build_keep_alive_request(self) -> ModelRequest | None: ...
+
+    def record_keep_alive(
+        self, request: ModelRequest, answer: ModelAnswer, *, after_message_id: str, at: datetime
+    ) -> None: ...
+
+
+async def keep_alive(
+    chat: RepeatableConversation, send_context_for: Callable[[str], SendContext], *, once: bool = False
+) -> int:
+    """Send the last request again each time it is due, up to the configured number, and return the count.
+
+    It ends early if the next one would not pay, if the cache expired before it could be sent, or if the conversation
+    continued. ``send_context_for`` returns the send context for a model. With ``once`` it does not wait: it sends one
+    keep-alive if that is due now, whatever the settings say. If a keep-alive for this conversation is already running,
+    it returns 0.
+    """
+    if chat.is_kept_alive:
+        return 0
+    chat.is_kept_alive = True
+    try:
+        return await (_send_keep_alive(chat, send_context_for) if once else _keep_alive_loop(chat, send_context_for))
+    finally:
+        chat.is_kept_alive = False
+
+
+async def _keep_alive_loop(chat: RepeatableConversation, send_context_for: Callable[[str], SendContext]) -> int:
+    head, made = chat.head, 0
+    while made < chat.max_keep_alives:
+        request = chat.build_keep_alive_request()
+        if request is None or chat.head != head:
+            break
+        send_context = send_context_for(request.model)
+        due = await send_context.workers.run(partial(chat.plan_keep_alive, at=send_context.clock.now()))
+        if due is None:
+            break
+        await send_context.sleep(max(0.0, (due.due_at - send_context.clock.now()).total_seconds()))
+        # Check again after sleeping: the computer may have been suspended past the due time.
+        if await send_context.workers.run(partial(_next_keep_alive, chat, send_context, head)) is None:
+            break
+        await _send_and_record(chat, request, send_context, head=head)
+        made += 1
+    return made
+
+
+async def _send_keep_alive(chat: RepeatableConversation, send_context_for: Callable[[str], SendContext]) -> int:
+    """Send one keep-alive if it is due now and pays, whatever the settings say; return how many were sent."""
+    request = chat.build_keep_alive_request()
+    if request is None:
+        return 0
+    send_context, head = send_context_for(request.model), chat.head
+    due = await send_context.workers.run(partial(_next_keep_alive, chat, send_context, head))
+    if due is None or due.due_at > send_context.clock.now():
+        return 0
+    await _send_and_record(chat, request, send_context, head=head)
+    return 1
+
+
+def _next_keep_alive(chat: RepeatableConversation, send_context: SendContext, head: str) -> KeepAlivePlan | None:
+    """Return the next keep-alive if the conversation has not continued.
+
+    The conversation is read again, because another process that has it open may have sent a keep-alive too.
+    """
+    if chat.head != head:
+        # A turn is being sent. Do not reload the conversation during it.
+        return None
+    chat.reload()
+    return chat.plan_keep_alive(at=send_context.clock.now()) if chat.head == head else None
+
+
+async def _send_and_record(
+    chat: RepeatableConversation, request: ModelRequest, send_context: SendContext, *, head: str
+) -> None:
+    # The lifetime of a cache entry starts when the request is sent, not when it is answered.
+    started = send_context.clock.now()
+
+    async def note(answer: ModelAnswer) -> None:
+        def write() -> None:
+            if send_context.on_answer is not None:
+                send_context.on_answer()
+            chat.record_keep_alive(request, answer, after_message_id=head, at=started)
+
+        await send_context.workers.run_uncancellable(write)
+
+    await send_auxiliary_call(request, send_context, record_answer=note)

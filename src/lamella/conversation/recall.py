@@ -1,0 +1,360 @@
+"""Search a branch for originals that are no longer in its prompt, for users and for the model.
+
+It also builds the tools ``recall`` and ``compact`` that a model may call.
+"""
+
+import re
+from abc import ABC
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from dataclasses import replace
+from operator import is_not
+
+from lamella.attach import Tool
+from lamella.conversation.past_turns import BranchHistory
+from lamella.conversation.reasons import PromptExplanation, explain_artifact, preview_prompt
+from lamella.conversation.turn import TurnRequest
+from lamella.core.artifacts.kinds import make_tool_result
+from lamella.core.compaction.fitting import PromptSettings
+from lamella.core.log.receipts import CompactionReceipt
+from lamella.core.log.turn import MessageAuthor, Turn, TurnSettings
+from lamella.core.prompt.prompt import Prompt
+from lamella.core.prompt.state import PromptState
+from lamella.core.search.index import Passage, PassageIndex, list_passages, passages_in_prompt
+from lamella.core.search.search import RecallHit, search, search_for_question
+from lamella.core.text.content import truncate_words
+from lamella.core.values import replace as struct_replace
+from lamella.errors import InvalidOperationError, LamellaError
+
+DEFAULT_HITS = 5
+# The maximum length of a recall answer in characters: an original of any length must not overflow the window.
+MAX_ANSWER_CHARS = 20_000
+# The characters that the header of a passage needs besides its name, and the maximum length of that name. A name may
+# contain the arguments of a tool call.
+_NOTICE_CHARS, _MAX_LABEL_CHARS = 100, 200
+# How many hits a model may ask for at once.
+_MAX_HITS = 20
+
+# How placeholders in the prompt refer to removed replies.
+_TURN_QUERY = re.compile(r"\s*turn (\d{1,9})\s*", re.IGNORECASE)
+_EXCERPT_CHARS = 300
+RECALL_TOOL = "recall"
+# Recall hints that are added to a question unasked: how many, their introduction, and the length of the recorded query.
+_MAX_HINTS = 2
+_HINT_HEADING = "Of what left the prompt, this may be meant; recall reads it whole."
+_MAX_QUERY_CHARS = 200
+
+SearchFunction = Callable[[str, int], Sequence[RecallHit]]
+
+_RECALL_PARAMETERS: Mapping[str, object] = {
+    "type": "object",
+    "properties": {
+        "query": {
+            "type": "string",
+            "description": "Words, a path, a number or an id. What stands in double quotes must be there exactly.",
+        },
+        "limit": {"type": "integer", "minimum": 1, "maximum": _MAX_HITS, "description": "How many to give at most."},
+        "start": {
+            "type": "integer",
+            "minimum": 0,
+            "description": "Read the one that fits best from this character on, to go on with a long one.",
+        },
+    },
+    "required": ["query"],
+}
+
+
+class BranchSearch:
+    """Searches the messages and attachments of a branch.
+
+    The index grows with the branch. For another branch it keeps what both have in common from the start.
+    """
+
+    def __init__(self) -> None:
+        self._index: PassageIndex | None = None
+        self._indexed_history: BranchHistory | None = None
+        # The turn that was indexed last, the only one that may have grown since: the turn, its index among the turns,
+        # the index of its question among the message ids, and the number of passages before it.
+        self._last_indexed: tuple[Turn | None, int, int, int] = (None, 0, 0, 0)
+        self._state_key: tuple[object, ...] = ()
+        self._full_ids: frozenset[str] = frozenset()
+
+    def search(
+        self,
+        history: BranchHistory,
+        query: str,
+        *,
+        get_prompt: Callable[[], Prompt],
+        state_key: tuple[object, ...],
+        limit: int,
+    ) -> tuple[RecallHit, ...]:
+        """Return the best matching originals that are not in the request in full.
+
+        ``get_prompt`` builds that request. It is called again only if ``state_key`` contains other objects than in the
+        last call.
+        """
+        check_query(query, limit)
+        excluded, named = self._ids_in_full(get_prompt, state_key), _TURN_QUERY.fullmatch(query)
+        if named is not None:
+            there = list_passages(history.list_turns(), history.message_ids)
+            return _with_times(_turn_hits(there, named[1], without=excluded, limit=limit), history)
+        return _with_times(search(self.get_index(history), query, limit=limit, excluded=excluded), history)
+
+    def search_for_question(
+        self, history: BranchHistory, question: str, *, get_prompt: Callable[[], Prompt], state_key: tuple[object, ...]
+    ) -> tuple[RecallHit, ...]:
+        """Return originals that are relevant to a question which was not written as a search query."""
+        excluded = self._ids_in_full(get_prompt, state_key)
+        return _with_times(
+            search_for_question(self.get_index(history), question, limit=_MAX_HINTS, excluded=excluded), history
+        )
+
+    def _ids_in_full(self, get_prompt: Callable[[], Prompt], state_key: tuple[object, ...]) -> frozenset[str]:
+        # Compare by identity: states and receipts are immutable, so a change always gives new objects.
+        if len(state_key) != len(self._state_key) or any(map(is_not, state_key, self._state_key)):
+            self._full_ids, self._state_key = passages_in_prompt(get_prompt()), state_key
+        return self._full_ids
+
+    def get_index(self, history: BranchHistory) -> PassageIndex:
+        """Return the index of a branch, brought up to date."""
+        if self._index is None:
+            self._index = PassageIndex()
+        if history is not self._indexed_history:
+            self._reindex(self._index, history)
+        elif history.turns:
+            self._index_new_turns(self._index, history)
+        self._indexed_history = history
+        return self._index
+
+    def _reindex(self, index: PassageIndex, history: BranchHistory) -> None:
+        before = history.list_turns()[:-1]
+        index.replace_from(list_passages(before, history.message_ids))
+        answered = sum(turn.reply is not None for turn in before)
+        self._last_indexed = (None, len(before), len(before) + answered, len(index))
+        if history.turns:
+            self._index_new_turns(index, history)
+
+    def _index_new_turns(self, index: PassageIndex, history: BranchHistory) -> None:
+        """Index what was added since: the new part of the last indexed turn, then the turns after it."""
+        known, first, message, size = self._last_indexed
+        for number in range(first, history.turn_count):
+            turn = history.turns[number - history.turn_count]
+            if turn is not known:
+                index.replace_from(
+                    list_passages([turn], history.message_ids[message : message + 2], first_turn_number=number + 1),
+                    start=size,
+                )
+            self._last_indexed = (turn, number, message, size)
+            known, message, size = None, message + (1 if turn.reply is None else 2), len(index)
+
+
+class SearchablePromptBuilder(ABC):
+    """The part of the prompt builder that searches and explains what its next request does not contain."""
+
+    _history: BranchHistory
+    _state: PromptState
+    _turn_settings: TurnSettings
+    _prompt_settings: PromptSettings
+    _branch_search: BranchSearch
+
+    def _with_hint(self, turn_request: TurnRequest) -> TurnRequest:
+        """Return the request with relevant passages that left the prompt, or unchanged if there are none."""
+        if any(one.source.tool == RECALL_TOOL for one in turn_request.results):
+            return turn_request
+        found = self._branch_search.search_for_question(
+            self._history, turn_request.text, get_prompt=self._preview_prompt, state_key=self._state_key
+        )
+        if not found:
+            return turn_request
+        told = "\n\n".join(
+            [_HINT_HEADING, *(f"[{describe_passage(one)[:_MAX_LABEL_CHARS]}]\n{one.excerpt}" for one in found)]
+        )
+        hint = make_tool_result(
+            RECALL_TOOL, arguments={"query": truncate_words(turn_request.text, _MAX_QUERY_CHARS)}, output=told
+        )
+        return struct_replace(turn_request, results=(*turn_request.results, hint))
+
+    @property
+    def _state_key(self) -> tuple[object, ...]:
+        """The objects that determine the next request."""
+        return self._state, self._history.receipts
+
+    def recall(
+        self, query: str, *, limit: int = DEFAULT_HITS, history: BranchHistory | None = None
+    ) -> Sequence[RecallHit]:
+        """Search this branch for originals that are not in the request.
+
+        ``history`` replaces the builder's own history if the caller knows the branch in more detail.
+        """
+        return self._branch_search.search(
+            history or self._history, query, get_prompt=self._preview_prompt, state_key=self._state_key, limit=limit
+        )
+
+    def receipts(self) -> Sequence[CompactionReceipt]:
+        """Return the active compaction receipts, oldest first."""
+        return self._history.list_receipts()
+
+    def compactions_to_undo(self, receipt: str | None = None) -> Sequence[CompactionReceipt]:
+        """Return the compactions that an undo would void."""
+        return self._history.compactions_to_undo(receipt)
+
+    def why(self, name: str, *, erased: Collection[str] = (), message_names: Collection[str] = ()) -> PromptExplanation:
+        """Explain why an artifact or message is in the pending or next request, or why it is not."""
+        return explain_artifact(name, self._history, self._preview_prompt(), erased=erased, message_names=message_names)
+
+    def _preview_prompt(self) -> Prompt:
+        """Return the request that awaits its reply, or the next one as far as it is known."""
+        return preview_prompt(
+            self._state,
+            Turn(text="", turn_settings=self._turn_settings, receipts=self._history.receipts),
+            self._prompt_settings,
+        )
+
+
+def _with_times(hits: Sequence[RecallHit], history: BranchHistory) -> tuple[RecallHit, ...]:
+    return tuple(replace(one, at=history.message_time(one.passage.message)) for one in hits)
+
+
+def check_query(query: str, limit: object) -> None:
+    """Raise ``InvalidOperationError`` for an empty query or a limit that is not a whole number above 0."""
+    if not query.strip():
+        raise InvalidOperationError(
+            "There is nothing to look for.", hint="Give some words of what you want to read again."
+        )
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+        raise InvalidOperationError(f"{limit!r} is no number of passages.", hint="Give a whole number above 0.")
+
+
+def _turn_hits(passages: Sequence[Passage], turn: str, *, without: Set[str], limit: int) -> tuple[RecallHit, ...]:
+    """Return the messages and attachments of a turn, the reply first.
+
+    Placeholders in the prompt name a removed reply by its turn, so the reply is most likely meant.
+    """
+    there = [one for one in passages if one.place == f"turn {int(turn)}" and one.id not in without]
+    there.sort(key=lambda one: one.role != MessageAuthor.REPLY)
+    return tuple(RecallHit(passage=one, score=1.0, excerpt=one.text[:_EXCERPT_CHARS]) for one in there[:limit])
+
+
+def make_recall_tool(recall: SearchFunction, *, max_chars: Callable[[], int] = lambda: MAX_ANSWER_CHARS) -> Tool:
+    """Build the ``recall`` tool; each answer has at most as many characters as ``max_chars`` returns at that time."""
+
+    # Runs on the event loop and not in a thread: the searched data belongs to the task that sends the turn.
+    async def run(**arguments: object) -> str:
+        return answer_recall(arguments, recall, max_chars=max_chars())
+
+    return Tool(
+        name=RECALL_TOOL,
+        description=(
+            "Find earlier messages, notes and tool results of this conversation that no longer stand in the prompt, "
+            "and read them word for word. Use it when something was left out, shortened or summarised."
+        ),
+        parameters=_RECALL_PARAMETERS,
+        run=run,
+    )
+
+
+def make_compact_tool(compact: Callable[[], CompactionReceipt | None]) -> Tool:
+    """Build the ``compact`` tool, with which a model compacts the conversation at once.
+
+    It removes the same things as the automatic compaction of a full window.
+    """
+
+    # Runs on the event loop, like recall. It writes no summary: the model that would write it waits for this result.
+    async def run() -> str:
+        try:
+            return describe_freed_space(compact())
+        except LamellaError as error:
+            return f"{error.message} {error.hint}"
+
+    return Tool(
+        name="compact",
+        changes=True,
+        description=(
+            "Make room in this conversation: old tool results, notes and replies leave the prompt, and recall finds "
+            "every word of them. Use it before work that will need much room, when one piece of work is done, or when "
+            "the user asks for it."
+        ),
+        parameters={"type": "object", "properties": {}},
+        run=run,
+    )
+
+
+def describe_freed_space(receipt: CompactionReceipt | None) -> str:
+    """Describe what a compaction freed, for the model that asked for it."""
+    if receipt is None:
+        return "There is nothing to compact: the request is small enough, or nothing in it may go."
+    steps = [f"{step.name.value} ({len(step.removed):,})" for step in receipt.steps] or ["attachments were folded"]
+    freed = receipt.tokens_before - receipt.tokens_after
+    return (
+        f"Freed {freed:,} tokens: the request had {receipt.tokens_before:,} and has {receipt.tokens_after:,}, before "
+        f"this result. What went: {', '.join(steps)}. Recall finds every word of it."
+    )
+
+
+def max_answer_chars(max_result_chars: int | None) -> int:
+    """Return the maximum length of a recall answer if only ``max_result_chars`` characters of a tool result are sent.
+
+    A longer answer would itself be cut, and the model would recall it again in a circle.
+    """
+    return MAX_ANSWER_CHARS if max_result_chars is None else min(MAX_ANSWER_CHARS, max_result_chars)
+
+
+def answer_recall(arguments: Mapping[str, object], recall: SearchFunction, *, max_chars: int = MAX_ANSWER_CHARS) -> str:
+    """Return the recall tool's answer: each original word for word with its position, or why there is none."""
+    query, limit, start = arguments.get("query"), arguments.get("limit", DEFAULT_HITS), arguments.get("start")
+    if not isinstance(query, str):
+        return "recall takes a query, which is a text."
+    if start is not None and (isinstance(start, bool) or not isinstance(start, int) or start < 0):
+        return f"start is {start!r}, and no character to begin at."
+    try:
+        # The model wrote the limit. A number that is too large is reduced; anything else is reported by ``recall``.
+        wanted = limit if start is None else _MAX_HITS
+        found = recall(query, min(wanted, _MAX_HITS) if isinstance(wanted, int) else wanted)  # type: ignore[arg-type]
+    except InvalidOperationError as error:
+        return f"{error.message} {error.hint}"
+    if not found:
+        return f"Nothing that left the prompt fits {query!r}. What was not found may still stand in the prompt itself."
+    if start is None:
+        return "\n\n".join(_render_hits(found, max_chars))
+    # Earlier recall results contain the same id. The passage whose title starts with the query is the one meant.
+    return _render_hit_from(
+        next((one for one in found if one.passage.title.startswith(query)), found[0]), start, max_chars=max_chars
+    )
+
+
+def _render_hit_from(hit: RecallHit, start: int, *, max_chars: int) -> str:
+    """Return a part of one original from ``start`` on, and where the next part starts."""
+    text, named = hit.passage.text, describe_passage(hit)[:_MAX_LABEL_CHARS]
+    if start >= len(text):
+        return f"{named} has {len(text):,} characters; there is nothing from {start} on."
+    end = min(start + max_chars - len(named) - _NOTICE_CHARS, len(text))
+    more = f"; go on with start {end}" if end < len(text) else ", to its end"
+    return f"[{named}, characters {start} to {end} of {len(text)}{more}]\n{text[start:end]}"
+
+
+def _render_hits(hits: Sequence[RecallHit], max_chars: int) -> list[str]:
+    """Return the originals in full while they fit into ``max_chars`` characters, then excerpts of the rest."""
+    told: list[str] = []
+    for number, one in enumerate(hits):
+        if max_chars <= 0:
+            told.append(f"{len(hits) - number:,} more were found. Ask with words that fewer of them have.")
+            break
+        text = one.passage.text
+        if len(text) <= max_chars:
+            told.append(f"[{describe_passage(one)}, {len(text):,} characters]\n{text}")
+        else:
+            shown = f"an excerpt of {len(text):,} characters; start 0 reads it from its beginning"
+            told.append(f"[{describe_passage(one)}, {shown}]\n{one.excerpt}")
+        max_chars -= len(told[-1])
+    return told
+
+
+def describe_passage(hit: RecallHit, *, format_time: Callable[[str], str] | None = None) -> str:
+    """Describe a hit by its position, its time and its title; ``format_time`` formats the time."""
+    passage = hit.passage
+    when = () if hit.at is None else ((format_time or _format_minute)(hit.at),)
+    return ", ".join((passage.place, *when, f"{passage.role} {passage.title}"))
+
+
+def _format_minute(at: str) -> str:
+    """Format a time for a model; minutes are enough, because a model has no clock to compare seconds with."""
+    return f"{at[:16].replace('T', ' ')} UTC"

@@ -1,0 +1,681 @@
+"""Send one turn to a model and record its answer, as a stream of events.
+
+``ask_and_send`` asks and sends, and ``send_pending_turn`` sends a turn that waits. Both need a ``SendContext`` and run
+as many tool rounds as ``TurnLimits`` allows; a reached limit ends the tool calls, not the turn.
+``stream_with_retries`` receives one answer under a ``RetryPolicy``.
+
+A request is retried where that may help, but never after the first text arrived. A turn is recorded before it is sent,
+and its answer as soon as it ends. Text that arrived before a stop or a broken connection is kept.
+"""
+
+from asyncio import CancelledError
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from decimal import Decimal
+from enum import StrEnum
+from functools import partial
+from typing import NamedTuple, Protocol
+
+import msgspec
+from msgspec import Struct
+
+from lamella.conversation.compaction import run_with_summaries
+from lamella.conversation.expired_cache import ExpirableConversation, ExpiredCache, estimate_expired_cache
+from lamella.conversation.stream import AnswerEditor, predict_cache_usage, stream_checked_deltas
+from lamella.conversation.threads import Workers
+from lamella.conversation.tool_executor import DEFAULT_CALL_TIMEOUT, DEFAULT_STEPS, LocalToolset, Toolset
+from lamella.conversation.turn import BuiltTurn, ModelAnswer, TurnRequest, check_answer_fits, no_model_error
+from lamella.core.log.call import ANSWER_PURPOSE, CacheUsage, CallTiming, ModelCall
+from lamella.core.log.receipts import CompactionReceipt
+from lamella.core.log.turn import TurnSettings
+from lamella.core.log.turn_records import TurnRecord
+from lamella.core.messages import (
+    Delta,
+    Message,
+    ModelRequest,
+    ReasoningDelta,
+    StopDelta,
+    StopReason,
+    TextDelta,
+    ToolCall,
+    ToolOutput,
+    Usage,
+    join_text,
+    reply_from_deltas,
+)
+from lamella.core.prompt.layers.tool_rounds import group_rounds
+from lamella.core.prompt.state import PromptState
+from lamella.core.search.search import RecallHit
+from lamella.core.values import replace
+from lamella.errors import (
+    ContextOverflowError,
+    LamellaError,
+    ReplyOnOtherBranchError,
+    RequestRejectedError,
+    RetryableProviderError,
+)
+from lamella.ports import Clock, ModelProvider
+
+ENDED_STOPPED = "stopped"
+ENDED_BROKEN = "broken"
+DEFAULT_IDLE_TIMEOUT = 120.0
+# Maximum tokens of an answer if no other value is set.
+DEFAULT_ANSWER_TOKENS = 1_024
+# It is not known for every model whether it accepts images, and servers report that in different ways.
+_NO_VISION_HINT = (
+    " If the model does not see pictures, say so in model_facts (sees = false): it gets words in their place."
+)
+
+
+class RetryPolicy(Struct, frozen=True, kw_only=True):
+    """The number of retries and their delays, which double from ``first_delay`` to ``max_delay`` seconds.
+
+    Up to half of each delay is added at random. If a provider asks for a delay of more than ``max_requested_delay``
+    seconds, there is no retry. An attempt fails after ``idle_timeout`` seconds without data.
+    """
+
+    max_attempts: int = 4
+    first_delay: float = 1.0
+    max_delay: float = 30.0
+    max_requested_delay: float = 120.0
+    idle_timeout: float = DEFAULT_IDLE_TIMEOUT
+
+    def delay(self, retry_number: int, *, requested_delay: float | None, jitter: float) -> float:
+        """Return the seconds to wait before this retry, at least as long as the provider asks for."""
+        doubled: float = min(self.max_delay, self.first_delay * 2 ** (retry_number - 1))
+        return max(requested_delay or 0.0, doubled * (1 + jitter / 2))
+
+
+class SendContext(Struct, frozen=True, kw_only=True):
+    """Everything that is needed to send a turn.
+
+    Attributes:
+        sleep: Injected together with ``jitter``, so that this package uses neither a real clock nor randomness.
+        workers: Threads that build, read and record, so that the event loop of the caller is not blocked.
+        max_answer_tokens: Maximum tokens of the answer.
+        window: If set, a request that leaves less space than ``max_answer_tokens`` is not sent.
+        on_answer: Called when part of an answer has arrived.
+        model: The model that the turn is sent to.
+        editor: Changes the text of the answer while it streams.
+    """
+
+    provider: ModelProvider
+    clock: Clock
+    sleep: Callable[[float], Awaitable[None]]
+    jitter: Callable[[], float]
+    workers: Workers = msgspec.field(default_factory=Workers)
+    retry_policy: RetryPolicy = RetryPolicy()
+    max_answer_tokens: int = DEFAULT_ANSWER_TOKENS
+    window: int | None = None
+    on_answer: Callable[[], None] | None = None
+    model: str = ""
+    editor: AnswerEditor | None = None
+
+
+@dataclass(slots=True)
+class SendAttempt:
+    """The part of an answer that has arrived so far."""
+
+    started: datetime
+    deltas: list[Delta] = field(default_factory=list)
+    first_token_seconds: float | None = None
+    retries: int = 0
+    predicted_cache_usage: CacheUsage | None = None
+
+
+async def stream_with_retries(
+    attempt: SendAttempt, make_request: Callable[[], Awaitable[ModelRequest]], send_context: SendContext
+) -> AsyncGenerator[Delta | tuple[RetryableProviderError, float], None]:
+    """Stream the answer to a request, with retries; before each retry, yield its error and the delay.
+
+    The caller appends the deltas to ``attempt``. Once there is one, the request is not retried.
+    """
+    while True:
+        try:
+            request = await make_request()
+            attempt.predicted_cache_usage = await predict_cache_usage(send_context.provider, request)
+            async with aclosing(stream_checked_deltas(send_context.provider, request)) as coming:
+                async for delta in coming:
+                    attempt.first_token_seconds = (
+                        elapsed_seconds(attempt.started, send_context.clock.now())
+                        if attempt.first_token_seconds is None
+                        else attempt.first_token_seconds
+                    )
+                    yield delta
+        except RetryableProviderError as error:
+            wait = None if attempt.deltas else _retry_delay(error, attempt.retries, send_context)
+            if wait is None:
+                raise
+            attempt.retries += 1
+            yield error, wait
+            await send_context.sleep(wait)
+        else:
+            return
+
+
+def _retry_delay(error: RetryableProviderError, retries: int, send_context: SendContext) -> float | None:
+    """Return the delay before the next retry, or None if there is none."""
+    policy = send_context.retry_policy
+    if retries + 1 >= policy.max_attempts or (error.wait or 0.0) > policy.max_requested_delay:
+        return None
+    return policy.delay(retries + 1, requested_delay=error.wait, jitter=send_context.jitter())
+
+
+def add_image_hint(error: BaseException, sent: Sequence[Message]) -> None:
+    """Add a hint about images to an error if the provider rejected a request that contains images."""
+    # Compare the exact class: subclasses have a more specific reason than the images.
+    if type(error) is RequestRejectedError and any(message.images for message in sent):
+        error.hint += _NO_VISION_HINT
+
+
+def elapsed_seconds(since: datetime, now: datetime) -> float:
+    """Return the elapsed seconds, rounded to a tenth of a millisecond to keep the recorded event short."""
+    return round((now - since).total_seconds(), 4)
+
+
+# Limits of one turn, and what it has used of them.
+
+# How often calls are rejected with a message before the model gets a request in which it cannot call tools.
+MAX_REJECTED_ROUNDS = 2
+_REJECTED_PREFIX = "Not run: "
+
+
+class TurnLimits(Struct, frozen=True, kw_only=True):
+    """The limits of one turn: tool rounds, seconds per call and in total, tokens and cost in dollars.
+
+    None means no limit. Limits are checked between two tool rounds; a running call is not cut off by them.
+    """
+
+    steps: int = DEFAULT_STEPS
+    call_seconds: float = DEFAULT_CALL_TIMEOUT
+    turn_seconds: float | None = None
+    turn_tokens: int | None = None
+    max_cost: Decimal | None = None
+
+
+class TurnUsage:
+    """The usage of a turn against its limits, since it ``started`` or was resumed.
+
+    If ``has_usage_limits`` is True, the caller must report the answered requests with ``add_calls``.
+    """
+
+    def __init__(self, limits: TurnLimits, *, clock: Clock, started: datetime) -> None:
+        self._limits = limits
+        self.has_usage_limits = limits.turn_tokens is not None or limits.max_cost is not None
+        self._clock = clock
+        self._started = started
+        self._tokens = 0
+        self._cost = Decimal(0)
+
+    def add_calls(self, calls: Sequence[ModelCall], *, answer_count: int) -> None:
+        """Add up the tokens and cost of the last ``answer_count`` answers and of the auxiliary calls before them.
+
+        ``calls`` are all ledger calls of the question. Calls for abandoned answers come earlier in it and are not
+        counted. Calls without a known price count as free.
+        """
+        self._tokens, self._cost = 0, Decimal(0)
+        for call in reversed(calls):
+            answer_count -= call.purpose == ANSWER_PURPOSE
+            if answer_count < 0:
+                break
+            self._tokens += (call.usage.prompt or 0) + (call.usage.output or 0)
+            self._cost += call.billed or 0
+
+    def limit_reached_message(self, rounds: int) -> str:
+        """Return a text naming the limit that a turn with this many tool rounds has reached, or ""."""
+        limits = self._limits
+        seconds = (self._clock.now() - self._started).total_seconds()
+        if rounds >= limits.steps:
+            return f"a turn has at most {limits.steps} rounds of tools"
+        if limits.turn_seconds is not None and seconds >= limits.turn_seconds:
+            return f"a turn calls tools for at most {limits.turn_seconds:g} seconds"
+        if limits.turn_tokens is not None and self._tokens >= limits.turn_tokens:
+            return f"a turn has at most {limits.turn_tokens:,} tokens, and {self._tokens:,} were used"
+        if limits.max_cost is not None and self._cost >= limits.max_cost:
+            return f"a turn costs at most ${limits.max_cost:f}, and ${self._cost:f} were spent"
+        return ""
+
+
+def rejected_call_outputs(calls: Sequence[ToolCall], reason: str) -> tuple[ToolOutput, ...]:
+    """Return failed results for calls that are not run because the model is to answer now."""
+    told = f"{_REJECTED_PREFIX}{reason}. Answer with what you have."
+    return tuple(ToolOutput(call=call.id, output=told, failed=True) for call in calls)
+
+
+def count_tool_rounds(turn: BuiltTurn) -> tuple[int, int]:
+    """Return the number of tool rounds of a turn, and how many of the last ones were rejected in a row."""
+    prompt = turn.envelope.prompt
+    rounds = group_rounds((*prompt.removed_rounds, *prompt.rounds))
+    refused = 0
+    for _, results in reversed(rounds):
+        if not all(result.message.failed and result.text.startswith(_REJECTED_PREFIX) for result in results):
+            break
+        refused += 1
+    return len(rounds), refused
+
+
+# Events.
+
+
+class EventName(StrEnum):
+    """The kind of an event."""
+
+    CACHE_EXPIRED = "cold"
+    ENVELOPE = "envelope"
+    DELTA = "delta"
+    REASONING = "reasoning"
+    TOOL = "tool"
+    USAGE = "usage"
+    RETRY = "retry"
+    COMPACTION = "compaction"
+    NOTE = "note"
+    DONE = "done"
+
+
+class Event(Struct, frozen=True, kw_only=True, gc=False):
+    """One step of a running turn.
+
+    Attributes:
+        text: The next part of the answer, and nothing else.
+        calls: Tool calls that the caller has to run, if a turn ends without an answer.
+        expired_cache: The cost of a message after the cache expired; sent before the message.
+    """
+
+    kind: EventName
+    text: str = ""
+    turn: BuiltTurn | None = None
+    message: str = ""
+    call: ToolCall | None = None
+    output: ToolOutput | None = None
+    calls: tuple[ToolCall, ...] = ()
+    usage: Usage | None = None
+    receipt: CompactionReceipt | None = None
+    wait: float | None = None
+    expired_cache: ExpiredCache | None = None
+
+
+# Sending.
+
+DEFAULT_LIMITS = TurnLimits()
+_MIN_PAUSE = timedelta(seconds=10)
+_UNKNOWN_PRICE_WARNING = "No price is known of {model}: max_cost holds nothing back."
+
+
+class SendableConversation(ExpirableConversation, Protocol):
+    """A conversation that can be asked, answered, given tool results, and compacted while a turn waits."""
+
+    @property
+    def pending_tool_calls(self) -> Sequence[ToolCall]: ...
+
+    def ask(self, turn_request: TurnRequest, *, at: datetime | None = None) -> BuiltTurn: ...
+
+    def reply(self, answer: str | ModelAnswer, *, at: datetime | None = None) -> object: ...
+
+    def submit_tool_outputs(self, outputs: Sequence[ToolOutput], *, at: datetime | None = None) -> BuiltTurn: ...
+
+    def shrink_pending_turn(self, *, at: datetime | None = None) -> BuiltTurn | None: ...
+    def compact_to_target(self, *, at: datetime | None = None) -> CompactionReceipt | None: ...
+    def ledger(self) -> Sequence[Sequence[ModelCall]]: ...
+
+    def turns(self, head: str | None = None) -> Sequence[TurnRecord]: ...
+
+    def recall(self, query: str, *, limit: int = ...) -> Sequence[RecallHit]: ...
+
+    @property
+    def current_state(self) -> tuple[PromptState, TurnSettings]: ...
+
+    @property
+    def settings(self) -> Mapping[str, object]: ...
+
+
+@dataclass(slots=True, kw_only=True)
+class _TurnAttempt(SendAttempt):
+    """An answer that is being received."""
+
+    build_seconds: float
+    was_shrunk: bool = False
+    # Whether the model may call tools in this answer.
+    allows_tool_calls: bool = True
+    # The calls of the recorded answer that wait for their results.
+    pending_calls: tuple[ToolCall, ...] = ()
+
+    @property
+    def text(self) -> str:
+        return join_text(delta.text for delta in self.deltas if isinstance(delta, TextDelta))
+
+
+def ask_and_send(
+    chat: SendableConversation,
+    turn_request: TurnRequest,
+    send_context: SendContext,
+    *,
+    toolset: Toolset | None = None,
+    limits: TurnLimits = DEFAULT_LIMITS,
+) -> AsyncGenerator[Event, None]:
+    """Ask, send and record the answer; closing the iterator stops the model and keeps the text so far."""
+    return _run_turn(
+        chat, partial(_prepare_question, chat, turn_request, send_context), send_context, toolset=toolset, limits=limits
+    )
+
+
+def send_pending_turn(
+    chat: SendableConversation,
+    turn: BuiltTurn,
+    send_context: SendContext,
+    *,
+    pending_calls: Sequence[ToolCall] = (),
+    toolset: Toolset | None = None,
+    limits: TurnLimits = DEFAULT_LIMITS,
+    started_at: datetime | None = None,
+) -> AsyncGenerator[Event, None]:
+    """Send a waiting turn and record its answer; with ``pending_calls``, those open calls are run first.
+
+    Earlier usage of the turn counts against its limits, except the time. If ``started_at`` is given, the turn was
+    recorded just now and its start events are still to be sent.
+    """
+    return _run_turn(
+        chat,
+        partial(_prepare_resume, turn, send_context, started_at),
+        send_context,
+        pending_calls=pending_calls,
+        toolset=toolset,
+        limits=limits,
+    )
+
+
+class _PreparedSend(NamedTuple):
+    """A turn that is about to be sent, with its start time and the seconds it took to build.
+
+    ``is_announced`` is whether its start events were already sent. ``expired_cache`` is the cost estimate if the cache
+    expired before it.
+    """
+
+    turn: BuiltTurn
+    started: datetime
+    build_seconds: float
+    is_announced: bool
+    expired_cache: ExpiredCache | None = None
+
+
+async def _prepare_question(
+    chat: SendableConversation, turn_request: TurnRequest, send_context: SendContext
+) -> _PreparedSend:
+    started = send_context.clock.now()
+    before = chat.current_state[0].cache_history.at
+    # The estimate matters only after a pause. A user who continues at once should not wait for it.
+    paused = before is not None and started - before > _MIN_PAUSE
+    cold = await send_context.workers.run(partial(_expired_cache, chat, started)) if paused else None
+    begun = send_context.clock.now() if paused else started
+    turn = await run_with_summaries(lambda: chat.ask(turn_request, at=started), send_context.workers.run)
+    return _PreparedSend(
+        turn, started, elapsed_seconds(begun, send_context.clock.now()), is_announced=False, expired_cache=cold
+    )
+
+
+def _expired_cache(chat: ExpirableConversation, at: datetime) -> ExpiredCache | None:
+    """Return the cost of the next message if the cache has expired.
+
+    Errors give None: if the turn cannot be built, asking raises the same error.
+    """
+    try:
+        cold = estimate_expired_cache(chat, at=at)
+    except LamellaError:
+        return None
+    return cold if cold is not None and cold.expired else None
+
+
+async def _prepare_resume(turn: BuiltTurn, send_context: SendContext, started_at: datetime | None) -> _PreparedSend:
+    return _PreparedSend(turn, started_at or send_context.clock.now(), 0.0, is_announced=started_at is None)
+
+
+def _pre_send_events(prepared: _PreparedSend, send_context: SendContext, limits: TurnLimits) -> Iterator[Event]:
+    """Yield the events that come before a turn is sent."""
+    if not prepared.is_announced:
+        if prepared.expired_cache is not None:
+            yield Event(kind=EventName.CACHE_EXPIRED, expired_cache=prepared.expired_cache)
+        yield Event(kind=EventName.ENVELOPE, turn=prepared.turn)
+        if limits.max_cost is not None and prepared.turn.cost is None:
+            yield Event(kind=EventName.NOTE, message=_UNKNOWN_PRICE_WARNING.format(model=send_context.model))
+
+
+async def _run_turn(
+    chat: SendableConversation,
+    prepare: Callable[[], Awaitable[_PreparedSend]],
+    send_context: SendContext,
+    *,
+    limits: TurnLimits,
+    pending_calls: Sequence[ToolCall] = (),
+    toolset: Toolset | None = None,
+) -> AsyncGenerator[Event, None]:
+    """Send a turn and record its answer, with as many tool rounds as it needs and its limits allow.
+
+    Calls that the caller has to run leave the turn open. A stop between two rounds is clean: by then the calls and
+    their results are recorded. The turn always ends: calls beyond a limit are rejected with a message, and finally the
+    model gets a request in which it cannot call tools.
+    """
+    opening = await prepare()
+    for event in _pre_send_events(opening, send_context, limits):
+        yield event
+    turn, built = opening.turn, opening.build_seconds
+    meter = TurnUsage(limits, clock=send_context.clock, started=opening.started)
+    while True:
+        rounds, refused = count_tool_rounds(turn) if turn.envelope.prompt.rounds else (0, 0)
+        if not pending_calls:
+            sent = _TurnAttempt(
+                started=send_context.clock.now(), build_seconds=built, allows_tool_calls=refused < MAX_REJECTED_ROUNDS
+            )
+            async with aclosing(_answer_once(chat, turn, sent, send_context=send_context)) as events:
+                async for event in events:
+                    turn = event.turn or turn
+                    yield event
+            pending_calls = sent.pending_calls
+        told = turn.envelope.prompt.tools
+        tools = toolset or (LocalToolset() if pending_calls else None)
+        if tools is None or not pending_calls or tools.leaves_calls_to_caller(pending_calls, told):
+            yield Event(kind=EventName.DONE, turn=turn, calls=tuple(pending_calls))
+            return
+        why = await _limit_reached_message(chat, meter, send_context, rounds=rounds) or tools.get_stop_reason()
+        outputs = rejected_call_outputs(pending_calls, why) if why else await tools.run(pending_calls, told)
+        # Record the results before the events are sent: a stop in between would otherwise make the tools run again.
+        at = send_context.clock.now()
+        given = await _submit_tool_outputs(chat, outputs, send_context, at=at)
+        built = (send_context.clock.now() - at).total_seconds()
+        for output in outputs:
+            yield Event(kind=EventName.TOOL, output=output)
+        if isinstance(given, LamellaError):
+            raise given
+        turn, pending_calls = given, ()
+        yield Event(kind=EventName.ENVELOPE, turn=turn)
+
+
+async def _limit_reached_message(
+    chat: SendableConversation, usage: TurnUsage, send_context: SendContext, *, rounds: int
+) -> str:
+    """Return a text naming the limit that a turn with this many tool rounds has reached, or ""."""
+    if usage.has_usage_limits:
+        usage.add_calls((await send_context.workers.run(chat.ledger))[-1], answer_count=rounds + 1)
+    return usage.limit_reached_message(rounds)
+
+
+async def _submit_tool_outputs(
+    chat: SendableConversation, outputs: Sequence[ToolOutput], send_context: SendContext, *, at: datetime
+) -> BuiltTurn | LamellaError:
+    """Return the turn with its tool results, or the error that stops it.
+
+    The caller raises the error after it has sent the events of the results.
+    """
+    try:
+        return await run_with_summaries(
+            partial(chat.submit_tool_outputs, outputs, at=at), send_context.workers.run_uncancellable
+        )
+    except LamellaError as error:
+        return error
+
+
+async def _answer_once(
+    chat: SendableConversation, turn: BuiltTurn, attempt: _TurnAttempt, *, send_context: SendContext
+) -> AsyncGenerator[Event, None]:
+    """Send a turn and record one answer to it: text, or tool calls."""
+    while True:
+        try:
+            async with aclosing(
+                stream_with_retries(attempt, partial(_make_request, turn, attempt, send_context), send_context)
+            ) as coming:
+                async for one in coming:
+                    event = _retry_event(*one) if isinstance(one, tuple) else _handle_delta(one, attempt, send_context)
+                    if event is not None:
+                        yield event
+            rest = None if send_context.editor is None else _final_text_event(send_context.editor, attempt)
+            if rest is not None:
+                yield rest
+        except BaseException as error:
+            shrunk = await _shrink_after_overflow(error, chat, attempt, send_context=send_context)
+            if shrunk is not None:
+                turn = shrunk.turn or turn
+                yield shrunk
+                continue
+            add_image_hint(error, turn.messages)
+            stopped = isinstance(error, GeneratorExit | CancelledError | KeyboardInterrupt)
+            await _record_partial_answer(
+                chat,
+                turn,
+                attempt,
+                send_context=send_context,
+                end_reason=ENDED_STOPPED if stopped else ENDED_BROKEN,
+                error=error,
+            )
+            raise
+        else:
+            await _record_answer(chat, turn, attempt, send_context=send_context)
+            return
+
+
+async def _shrink_after_overflow(
+    error: BaseException, chat: SendableConversation, attempt: _TurnAttempt, *, send_context: SendContext
+) -> Event | None:
+    """Compact the turn if it did not fit the context window after all; only once, and only before any output."""
+    if not isinstance(error, ContextOverflowError) or attempt.deltas or attempt.was_shrunk:
+        return None
+    now = send_context.clock.now()
+    smaller = await run_with_summaries(lambda: chat.shrink_pending_turn(at=now), send_context.workers.run)
+    if smaller is None:
+        return None
+    attempt.was_shrunk = True
+    return Event(kind=EventName.COMPACTION, turn=smaller, receipt=smaller.compaction, message=error.message)
+
+
+def _retry_event(error: RetryableProviderError, wait: float) -> Event:
+    return Event(kind=EventName.RETRY, message=error.message, wait=wait)
+
+
+async def _make_request(turn: BuiltTurn, attempt: _TurnAttempt, send_context: SendContext) -> ModelRequest:
+    """Build the request of one attempt."""
+    model = turn.envelope.prompt.model
+    if model is None:
+        raise no_model_error()
+    check_answer_fits(
+        turn.envelope.tokens.total, max_answer_tokens=send_context.max_answer_tokens, window=send_context.window
+    )
+    request = turn.build_model_request(model=model, max_answer_tokens=send_context.max_answer_tokens)
+    return request if attempt.allows_tool_calls else replace(request, allows_tool_calls=False)
+
+
+def _handle_delta(delta: Delta, attempt: _TurnAttempt, send_context: SendContext) -> Event | None:
+    """Store a delta and return its event, if it has one."""
+    if send_context.editor is not None and isinstance(delta, TextDelta):
+        delta = TextDelta(text=send_context.editor.feed(delta.text))
+    attempt.deltas.append(delta)
+    return _delta_event(delta)
+
+
+def _final_text_event(editor: AnswerEditor, attempt: _TurnAttempt) -> Event | None:
+    """Return the event for the text that an editor held back until the end of the answer."""
+    rest = editor.finish(has_tool_calls=any(isinstance(delta, ToolCall) for delta in attempt.deltas))
+    attempt.deltas.append(TextDelta(text=rest))
+    return Event(kind=EventName.DELTA, text=rest) if rest else None
+
+
+def _delta_event(delta: Delta) -> Event | None:
+    match delta:
+        case TextDelta():
+            return Event(kind=EventName.DELTA, text=delta.text) if delta.text else None
+        case ReasoningDelta():
+            return Event(kind=EventName.REASONING, message=delta.text)
+        case ToolCall():
+            return Event(kind=EventName.TOOL, call=delta)
+        case Usage():
+            return Event(kind=EventName.USAGE, usage=delta)
+        case StopDelta():
+            return None
+
+
+async def _record_partial_answer(
+    chat: SendableConversation,
+    turn: BuiltTurn,
+    attempt: _TurnAttempt,
+    *,
+    send_context: SendContext,
+    end_reason: str,
+    error: BaseException,
+) -> None:
+    """Record an answer that was cut short, without hiding the error ``error`` that ended it.
+
+    If the conversation has moved on, the answer goes to another branch; the message about that is added
+    to ``error``.
+    """
+    try:
+        await _record_answer(chat, turn, attempt, send_context=send_context, end_reason=end_reason)
+    except ReplyOnOtherBranchError as aside:
+        error.add_note(aside.message)
+        if isinstance(error, LamellaError):
+            _merge_error_messages(error, aside)
+
+
+def _merge_error_messages(error: LamellaError, other: LamellaError) -> None:
+    """Append the message and the hint of one error to another, for every interface."""
+    advice = error.raw_hint
+    error.message = f"{error.message} {other.message}"
+    error.hint = lambda door: f"{advice if isinstance(advice, str) else advice(door)} {other.hint_for(door)}"
+
+
+async def _record_answer(
+    chat: SendableConversation,
+    turn: BuiltTurn,
+    attempt: _TurnAttempt,
+    *,
+    send_context: SendContext,
+    end_reason: str = "",
+) -> None:
+    """Record the answer; if nothing arrived, the turn keeps waiting.
+
+    The tool calls of an answer that was cut short are dropped, because they may be incomplete. Calls in an answer to a
+    request without tool calls are dropped too: a model that makes them anyway would never finish.
+    """
+    reply = reply_from_deltas(attempt.deltas) or reply_from_deltas(
+        [*attempt.deltas, StopDelta(reason=StopReason.OTHER)]
+    )
+    if reply is None or (end_reason and not attempt.text):
+        return
+    finished = send_context.clock.now()
+    timing = CallTiming(
+        build=attempt.build_seconds, first=attempt.first_token_seconds, total=elapsed_seconds(attempt.started, finished)
+    )
+    answer = ModelAnswer(
+        reply=replace(reply, calls=(), provider_reply=None) if end_reason or not attempt.allows_tool_calls else reply,
+        question_id=turn.envelope.message_id,
+        timing=timing,
+        retries=attempt.retries,
+        end_reason=end_reason,
+        predicted_cache_usage=attempt.predicted_cache_usage,
+        citations=send_context.editor.sources if send_context.editor is not None else (),
+    )
+
+    def write() -> None:
+        if send_context.on_answer is not None:
+            send_context.on_answer()
+        chat.reply(answer, at=finished)
+        attempt.pending_calls = tuple(chat.pending_tool_calls)
+
+    await send_context.workers.run_uncancellable(write)

@@ -1,0 +1,462 @@
+"""Search the originals of a conversation, so that text that left the prompt can be found again.
+
+``parse_query`` splits a query into words, of which any may match, and phrases that must match. ``search`` returns the
+best passages of an index, ``search_for_question`` those that help with a question, and ``rank_texts`` orders texts for
+a question. ``make_excerpt`` returns the part of a long text that shows a match.
+
+The cost of a search grows with the number of matches. If a query has rare words, only the passages with those are
+scored, and common words only adjust their scores.
+"""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice, pairwise
+from typing import NamedTuple
+
+from lamella.core.log.turn import MessageAuthor
+from lamella.core.search.index import TITLE_HALF, IndexedPassage, Passage, PassageIndex, collapse_whitespace
+from lamella.core.search.language import is_stop_word, iter_terms, normalize_text, split_token, split_tokens
+from lamella.core.text.content import UNSPACED_SCRIPTS, WORD_ENDS, WORD_STARTS
+from lamella.core.text.notation import normalize_characters
+from lamella.core.text.outline import iter_headings
+
+# Text in quotation marks.
+QUOTED_PHRASE = re.compile('"([^"]+)"|“([^“”]+)”')
+# No user types more than this. Of a longer text only the beginning is split into words.
+MAX_QUERY_CHARS = 4_000
+
+# Queries, and excerpts of texts that match.
+
+_WORD = re.compile(r"[^\W_]+")
+_SPACED_SCRIPT_RUN = re.compile(rf"[^\W_{UNSPACED_SCRIPTS}]+")
+_UNSPACED_SCRIPT_RUN = re.compile(rf"[{UNSPACED_SCRIPTS}]+")
+
+
+class QuotedPhrase(NamedTuple):
+    """A phrase as typed, and normalized for comparison, with one space for any white space."""
+
+    typed: str
+    normalized: str
+
+
+class SearchQuery(NamedTuple):
+    """A parsed query. If ``must_match_phrases``, its phrases were quoted and a passage must contain all of them."""
+
+    words: tuple[str, ...]
+    phrases: tuple[QuotedPhrase, ...]
+    must_match_phrases: bool
+
+
+class PhraseHint(NamedTuple):
+    """A part that every text with a phrase must contain: a whole word, or a word that contains a part of the phrase.
+
+    ``core`` is the part without characters at the ends of the phrase that may differ inside a longer word.
+    """
+
+    word: str = ""
+    part: str = ""
+    core: str = ""
+
+
+def parse_query(text: str) -> SearchQuery:
+    """Parse a query."""
+    phrases = list(dict.fromkeys(collapse_whitespace(match[1] or match[2]) for match in QUOTED_PHRASE.finditer(text)))
+    phrases = [phrase for phrase in phrases if phrase]
+    spans = phrases or [span for span in [collapse_whitespace(text)] if span]
+    tokens = split_tokens(normalize_characters(text[:MAX_QUERY_CHARS]))
+    return SearchQuery(
+        words=tuple(dict.fromkeys(word for token in tokens for word in split_token(token))),
+        phrases=tuple(QuotedPhrase(span, collapse_whitespace(normalize_text(span))) for span in spans),
+        must_match_phrases=bool(phrases),
+    )
+
+
+def phrase_hints(phrase: str) -> list[PhraseHint]:
+    """Return what to look up in the index for a normalized phrase; empty if it has no usable words.
+
+    Words inside the phrase are whole. At its ends they may be parts of longer words, and the character at the end may
+    differ in a text: it may have an accent that the phrase leaves out.
+    """
+    phrase = phrase[:MAX_QUERY_CHARS]
+    # The first and the last word may continue in the text; so may the last word of a phrase that was cut off.
+    whole = [word for piece in phrase.split(" ")[1:-1] if piece.isascii() for word in _WORD.findall(piece)]
+    if whole:
+        return [PhraseHint(word=word) for word in dict.fromkeys(whole)]
+    runs = [(match.start(), match[0]) for match in _SPACED_SCRIPT_RUN.finditer(phrase)]
+    if not runs:
+        return [PhraseHint(word=pair) for pair in _iter_character_pairs(phrase)]
+    start, run = max(runs, key=lambda one: len(one[1]))
+    core = run[:-1] if start + len(run) == len(phrase) else run
+    core = core[1:] if start == 0 and not run.isascii() else core
+    return [PhraseHint(part=run, core=core)] if core else []
+
+
+def _iter_character_pairs(phrase: str) -> Iterator[str]:
+    """Iterate over pairs of characters in scripts without spaces, except for characters at the phrase's ends."""
+    for match in _UNSPACED_SCRIPT_RUN.finditer(phrase):
+        first, last = int(match.start() == 0), int(match.end() == len(phrase))
+        yield from map("".join, pairwise(match[0][first : len(match[0]) - last]))
+
+
+EXCERPT_CHARS = 240
+_LEAD_CHARS = 60
+_MAX_WORD_SEARCH_CHARS = 20
+_MAX_PHRASES = 8
+
+_EXCERPT_WORD = re.compile(rf"[{UNSPACED_SCRIPTS}]|[^\W_{UNSPACED_SCRIPTS}]+")
+
+
+def make_excerpt(text: str, phrases: Iterable[str], words: Collection[str]) -> str:
+    """Return a short text as it is, or the part of a long one with a phrase or the most query words."""
+    if len(text) <= EXCERPT_CHARS:
+        return text
+    start = max(_best_excerpt_start(text, phrases, words) - _LEAD_CHARS, 0)
+    start = min(_next_word_start(text, start), len(text) - 1)
+    end = min(start + EXCERPT_CHARS, len(text))
+    shown = text[start:end].strip()
+    return f"{'… ' if start else ''}{shown}{' …' if end < len(text) else ''}"
+
+
+def _best_excerpt_start(text: str, phrases: Iterable[str], words: Collection[str]) -> int:
+    for span in islice(phrases, _MAX_PHRASES):
+        # Match only as much of the phrase as an excerpt can show, with any white space between its words.
+        pieces = map(re.escape, span[:EXCERPT_CHARS].split(" "))
+        match = re.search(r"\s+".join(pieces), text, re.IGNORECASE)
+        if match:
+            return match.start()
+    wanted = frozenset(words)
+    found = [
+        (match.start(), word) for match in _EXCERPT_WORD.finditer(text) if (word := normalize_text(match[0])) in wanted
+    ]
+    return _densest_stretch_start(found)
+
+
+def _densest_stretch_start(words: Sequence[tuple[int, str]]) -> int:
+    """Return the start of the first stretch of excerpt length with the most different words."""
+    best, place, first = 0, 0, 0
+    within: Counter[str] = Counter()
+    for start, word in words:
+        within[word] += 1
+        while words[first][0] < start - EXCERPT_CHARS + 2 * _LEAD_CHARS:
+            within[words[first][1]] -= 1
+            first += 1
+        different = sum(number > 0 for number in within.values())
+        if different > best:
+            best, place = different, words[first][0]
+    return place
+
+
+def _next_word_start(text: str, start: int) -> int:
+    """Return the start of the next word, if one begins soon; otherwise ``start``."""
+    if not start:
+        return 0
+    space = text.find(" ", start, start + _MAX_WORD_SEARCH_CHARS)
+    return space + 1 if space >= 0 else start
+
+
+# Search and scoring.
+
+# Parameters of BM25: how soon a repeated word stops counting, and how much length counts against a passage. The second
+# is lower than usual, because the answer is often in a long note beside messages of one line.
+_BM25_SATURATION = 1.2
+_BM25_LENGTH_PENALTY = 0.5
+_SCORE_DIGITS = 6
+# The user's words count this much more than the same words in a reply: they are what people look for (2026-11-17).
+_USER_WEIGHT = 1.2
+# How many passages are examined for the rarest words of a query with several words, and how many words are used.
+_MAX_CANDIDATES = 1_000
+_MAX_QUERY_WORDS = 64
+# What a passage needs to be offered without a search by the user: this share of the question's words, by rarity, and a
+# word that at most this many passages have, or at most this share of them.
+_MIN_WORD_SHARE = 0.6
+_MAX_PASSAGES_OF_RARE_WORD, _MAX_SHARE_OF_RARE_WORD = 3, 0.05
+
+# Occurrences of each query word in one stretch of a text, by word number; other forms of the word count less.
+_WordCounts = dict[int, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallHit:
+    """A passage found by a search, with an excerpt; ``at`` is when it was written, if known."""
+
+    passage: Passage
+    score: float
+    excerpt: str
+    at: str | None = None
+
+
+class _QueryWord(NamedTuple):
+    """A query word: its forms in the index with their weights, how many passages have it, and its rarity.
+
+    ``named_passage`` is the number of the passage whose id the word is, or None.
+    """
+
+    forms: Mapping[str, float]
+    passage_count: int
+    rarity: float
+    named_passage: int | None
+
+
+def search(index: PassageIndex, query: str, *, limit: int = 5, excluded: Collection[str] = ()) -> tuple[RecallHit, ...]:
+    """Return the best passages, best first; on equal scores the user's words first, then the earlier one.
+
+    Passages with the whole query as a phrase come before those with its words. Phrases in quotation marks must match.
+    """
+    wanted = parse_query(query)
+    if not wanted.phrases:
+        return ()
+    words = _score_words(index, wanted.words)
+    holders = _candidate_passages(index, wanted)
+    stretches = (
+        _count_words_in(index, words, holders) if holders is not None else _count_words_in_rare_passages(index, words)
+    )
+    total = sum(word.rarity for word in words)
+    scored = [
+        (
+            _score_passage(one, stretches[number], wanted, words=words, total=total, average=index.average_length),
+            number,
+            one.passage,
+        )
+        for number in stretches
+        if (one := index.passages[number]).passage.id not in excluded
+    ]
+    best = sorted((one for one in scored if one[0] > 0), key=_rank_key)[: max(limit, 0)]
+    spans, forms = [span.typed for span in wanted.phrases], {form for word in words for form in word.forms}
+    return tuple(
+        RecallHit(passage=passage, score=score, excerpt=make_excerpt(passage.text, spans, forms))
+        for score, _, passage in best
+    )
+
+
+def search_for_question(
+    index: PassageIndex, question: str, *, limit: int, excluded: Collection[str] = ()
+) -> tuple[RecallHit, ...]:
+    """Return passages that help with a question which is not a search query, if any fit well enough.
+
+    A passage needs most of the question's words that occur in the conversation, at least two, one of them rare.
+    """
+    found = search(index, question, limit=limit, excluded=excluded)
+    asked = [word for word in parse_query(question).words if not is_stop_word(word)]
+    words = [word for word in _score_words(index, asked) if word.passage_count]
+    few = max(_MAX_PASSAGES_OF_RARE_WORD, int(_MAX_SHARE_OF_RARE_WORD * len(index)))
+    helpful = _count_words_in_rare_passages(index, words)
+    return tuple(
+        one
+        for one in found
+        if (number := index.find_passage(one.passage.id)) is not None
+        and any(_is_relevant(stretch, words, max_passages=few) for stretch in _join_halves(helpful.get(number, {})))
+    )
+
+
+def _is_relevant(stretch: _WordCounts, words: Sequence[_QueryWord], *, max_passages: int) -> bool:
+    share = sum(words[place].rarity for place in stretch) / sum(word.rarity for word in words) if stretch else 0.0
+    return (
+        share >= _MIN_WORD_SHARE
+        and len(stretch) > 1
+        and any(words[place].passage_count <= max_passages for place in stretch)
+    )
+
+
+def _rank_key(scored: tuple[float, int, Passage]) -> tuple[float, bool, int]:
+    score, number, passage = scored
+    return -score, passage.role != MessageAuthor.USER, number
+
+
+def _score_words(index: PassageIndex, words: Iterable[str]) -> list[_QueryWord]:
+    """Return the query words, the rarest first, up to a maximum."""
+    weighed = [_score_word(index, word) for word in words]
+    weighed.sort(key=lambda word: (not word.passage_count, word.passage_count))
+    return weighed[:_MAX_QUERY_WORDS]
+
+
+def _score_word(index: PassageIndex, word: str) -> _QueryWord:
+    forms, named = index.word_forms(word), index.find_passage(word)
+    having = index.count_passages(forms) + (named is not None)
+    return _QueryWord(forms, having, math.log(1 + (len(index) - having + 0.5) / (having + 0.5)), named)
+
+
+def _candidate_passages(index: PassageIndex, query: SearchQuery) -> Collection[int] | None:
+    """Return the passages that may contain the quoted phrases; None if the words decide.
+
+    A query without words, such as punctuation alone, is searched in all passages.
+    """
+    if query.must_match_phrases:
+        held = [_passages_with_phrase(index, span.normalized) for span in query.phrases[:_MAX_QUERY_WORDS]]
+        return min((one for one in held if one is not None), key=len, default=range(len(index)))
+    return None if query.words else range(len(index))
+
+
+def _passages_with_phrase(index: PassageIndex, phrase: str) -> Collection[int] | None:
+    """Return the passages that may contain a phrase; None if the index cannot narrow them down."""
+    named = index.find_passage(phrase)
+    if named is not None:
+        return (named,)
+    clues = phrase_hints(phrase)
+    if not clues:
+        return None
+    part = clues[0]
+    if not part.word:
+        return index.passages_with_any(index.words_containing(part.part, core=part.core))
+    words = [one.word for one in clues]
+    if not all(map(index.has_word, words)):
+        return ()
+    return index.passages_with_any([min(words, key=lambda word: index.count_passages((word,)))])
+
+
+def _count_words_in_rare_passages(
+    index: PassageIndex, words: Sequence[_QueryWord]
+) -> dict[int, dict[int, _WordCounts]]:
+    """Return all passages with one of the rarest words, and where they have any of the words."""
+    found: dict[int, dict[int, _WordCounts]] = {}
+    looked = 0
+    for place, word in enumerate(words):
+        if looked and looked + word.passage_count > _MAX_CANDIDATES:
+            _add_words_within(index, words, found, start=place)
+            break
+        looked += word.passage_count
+        if word.named_passage is not None:
+            found.setdefault(word.named_passage, {}).setdefault(TITLE_HALF, {})[place] = 1.0
+        for form, weight in word.forms.items():
+            for number, half in index.iter_positions(form):
+                stretch = found.setdefault(number, {}).setdefault(half, {})
+                stretch[place] = stretch.get(place, 0.0) + weight
+    return found
+
+
+def _count_words_in(
+    index: PassageIndex, words: Sequence[_QueryWord], numbers: Iterable[int]
+) -> dict[int, dict[int, _WordCounts]]:
+    """Return where these passages have any of the words."""
+    found: dict[int, dict[int, _WordCounts]] = {number: {} for number in numbers}
+    _add_words_within(index, words, found, start=0)
+    return found
+
+
+def _add_words_within(
+    index: PassageIndex, words: Sequence[_QueryWord], found: dict[int, dict[int, _WordCounts]], *, start: int
+) -> None:
+    """Add the words from index ``start`` on to passages already found, without adding passages."""
+    for place, word in enumerate(words[start:], start=start):
+        if word.named_passage in found:
+            found[word.named_passage].setdefault(TITLE_HALF, {})[place] = 1.0
+        for form, weight in word.forms.items():
+            for number, halves in found.items():
+                for half in index.iter_halves(form, number):
+                    stretch = halves.setdefault(half, {})
+                    stretch[place] = stretch.get(place, 0.0) + weight
+
+
+def _join_halves(halves: Mapping[int, _WordCounts]) -> list[_WordCounts]:
+    """Return the stretches of a text: two adjacent halves each, with the title counted in."""
+    title = halves.get(TITLE_HALF, {})
+    text = [_sum_word_counts(title, halves[at], halves.get(at + 1, {})) for at in halves if at != TITLE_HALF]
+    return text or [title]
+
+
+def _sum_word_counts(*parts: _WordCounts) -> _WordCounts:
+    whole: _WordCounts = {}
+    for part in parts:
+        for place, number in part.items():
+            whole[place] = whole.get(place, 0.0) + number
+    return whole
+
+
+def _score_passage(
+    indexed: IndexedPassage,
+    halves: Mapping[int, _WordCounts],
+    query: SearchQuery,
+    *,
+    words: Sequence[_QueryWord],
+    total: float,
+    average: float,
+) -> float:
+    stands = all(_occurs_in(indexed, span, query) for span in query.phrases)
+    if query.must_match_phrases and not stands:
+        return 0.0
+    spread = 1 - _BM25_LENGTH_PENALTY + _BM25_LENGTH_PENALTY * indexed.length / average if average else 1.0
+    said = _USER_WEIGHT if indexed.passage.role == MessageAuthor.USER else 1.0
+    score = said * max(_score_stretch(stretch, words, total, spread=spread) for stretch in _join_halves(halves))
+    # The bonus is larger than any score from words, so a match of the whole query always comes first.
+    bonus = 1 + _USER_WEIGHT * (_BM25_SATURATION + 1) * total if stands else 0.0
+    return round(score + bonus, _SCORE_DIGITS)
+
+
+def _score_stretch(stretch: _WordCounts, words: Sequence[_QueryWord], total: float, *, spread: float) -> float:
+    """Score a stretch by its words and by the share of the query they are.
+
+    The share matters because one rare word alone is little of a question.
+    """
+    worth = sum(
+        words[place].rarity * number * (_BM25_SATURATION + 1) / (number + _BM25_SATURATION * spread)
+        for place, number in stretch.items()
+    )
+    return worth * sum(words[place].rarity for place in stretch) / total if total else 0.0
+
+
+def _occurs_in(indexed: IndexedPassage, phrase: QuotedPhrase, query: SearchQuery) -> bool:
+    """Return whether a phrase occurs in a passage; if it was not quoted, only at word boundaries."""
+    has = _contains_phrase if query.must_match_phrases else _contains_phrase_at_word_boundaries
+    if phrase.normalized and has(indexed.normalized_text, phrase.normalized):
+        return True
+    if query.words and not query.must_match_phrases:
+        return False
+    # Beyond ASCII, a part of a text may normalize differently from the same part inside the whole text.
+    passage = indexed.passage
+    plain = passage.text.isascii() and passage.title.isascii()
+    return not plain and has(collapse_whitespace(f"{passage.title}\n{passage.text}"), phrase.typed)
+
+
+def _contains_phrase(text: str, phrase: str) -> bool:
+    return phrase in text
+
+
+def _contains_phrase_at_word_boundaries(text: str, phrase: str) -> bool:
+    # A plain search first, which is cheap: most passages do not contain the phrase.
+    if phrase not in text or len(phrase) > MAX_QUERY_CHARS:
+        return phrase in text
+    starts = WORD_STARTS if re.match(r"\w", phrase) else ""
+    ends = WORD_ENDS if re.search(r"\w\Z", phrase) else ""
+    return re.search(f"{starts}{re.escape(phrase)}{ends}", text) is not None
+
+
+# Ranking of texts for a question, by its words and by how rare these are among the texts.
+
+# How much more a word counts in the name or in a heading of a note than in its text.
+_NAME_WEIGHT = 4.0
+_HEADING_WEIGHT = 2.0
+
+
+def rank_texts(question: str, texts: Sequence[tuple[str, str]], *, key: Callable[[str], str]) -> Sequence[str]:
+    """Return the paths of these texts, best match for the question first; without any match in their order.
+
+    ``key`` normalizes texts for comparison. A word counts by how few of the texts have it, once for each field: name,
+    headings, body.
+    """
+    asked = frozenset(iter_terms(key(question)))
+    if not asked:
+        return [path for path, _ in texts]
+    found = [(path, _matched_words_by_field(asked, path, text, key=key)) for path, text in texts]
+    held_by = Counter(term for _, places in found for term in {term for _, terms in places for term in terms})
+    rarity = {term: math.log(1 + len(texts) / times) for term, times in held_by.items()}
+    scores = {path: sum(weight * rarity[term] for weight, terms in places for term in terms) for path, places in found}
+    # The sort is stable: texts with equal scores stay in their order.
+    return sorted(scores, key=lambda path: -scores[path])
+
+
+def _matched_words_by_field(
+    question_words: frozenset[str], path: str, text: str, *, key: Callable[[str], str]
+) -> list[tuple[float, frozenset[str]]]:
+    """Return the question's words in each field of a note, with the weight of the field."""
+    headings = "\n".join(words for _, _, words in iter_headings(text))
+    return [
+        (_NAME_WEIGHT, _common_words(question_words, iter_terms(key(path)))),
+        (_HEADING_WEIGHT, _common_words(question_words, iter_terms(key(headings)))),
+        (1.0, _common_words(question_words, iter_terms(key(text)))),
+    ]
+
+
+def _common_words(question_words: frozenset[str], terms: Iterable[str]) -> frozenset[str]:
+    return question_words.intersection(terms)

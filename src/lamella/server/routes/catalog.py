@@ -1,0 +1,74 @@
+"""Routes for the available runners, tools and models."""
+
+import asyncio
+
+from fastapi import APIRouter
+
+from lamella.errors import NotFoundError
+from lamella.schemas.answers import runners_to_json
+from lamella.schemas.catalog import model_to_json, models_to_json
+from lamella.schemas.library import tools_to_json
+from lamella.server.bodies import ModelJson, ModelListJson, RunnerListJson, ToolListJson, response_docs
+from lamella.server.compat.shared import resolve_model
+from lamella.server.state import Caller, ChatCaller, ReadCaller, ServerState, StateDep
+
+router = APIRouter(prefix="/v1", tags=["catalog"])
+_CHAT_TOOLS_PATH = "/conversations/{conversation}/tools"
+
+
+@router.get("/runners", summary="Ways of answering", responses=response_docs(RunnerListJson))
+def list_runners(*, state: StateDep, caller: ReadCaller) -> dict[str, object]:
+    """List every runner with its description, and which one the settings choose."""
+    runners = state.get_engine(caller).runners()
+    return {"lamella": 1, **runners_to_json(runners, default=state.engine_pool.services.settings.runner)}
+
+
+@router.get("/tools", summary="Tools that models may call", responses=response_docs(ToolListJson))
+def list_tools(*, state: StateDep, caller: ReadCaller) -> dict[str, object]:
+    """List the built-in tools of the server by name."""
+    return tools_to_json([tool.to_definition() for tool in state.get_engine(caller).tools()])
+
+
+@router.get("/models", summary="Models", responses=response_docs(ModelListJson))
+def list_models(*, state: StateDep, _caller: ReadCaller) -> dict[str, object]:
+    """List the models that every caller may name, in the format that clients of other APIs read as well."""
+    return models_to_json(state.engine_pool.list_allowed_models(), default=state.engine_pool.model)
+
+
+@router.get("/models/{model:path}", summary="A model", responses=response_docs(ModelJson))
+def read_model(*, model: str, state: StateDep, _caller: ReadCaller) -> dict[str, object]:
+    """Return a model by name, with or without its provider; `lamella` is the default model."""
+    name = resolve_model(model, state)
+    if name not in state.engine_pool.list_allowed_models():
+        raise NotFoundError(f"There is no model {model[:100]!r} here.", hint="GET /v1/models lists those there are.")
+    return model_to_json(name, default=state.engine_pool.model)
+
+
+@router.get(
+    _CHAT_TOOLS_PATH, summary="Tools that a model may call in a conversation", responses=response_docs(ToolListJson)
+)
+async def list_chat_tools(*, conversation: str, state: StateDep, caller: ChatCaller) -> dict[str, object]:
+    """List the tools of the server and those of the configured MCP servers, which are started for this."""
+    return await asyncio.to_thread(lambda: _list_tools_with_mcp(state, caller, conversation))
+
+
+@router.post(
+    f"{_CHAT_TOOLS_PATH}/refresh",
+    summary="Have MCP servers list their tools anew",
+    responses=response_docs(ToolListJson),
+)
+async def refresh_tools(*, conversation: str, state: StateDep, caller: ChatCaller) -> dict[str, object]:
+    """Restart the MCP servers; their current tools are used from the next question on."""
+
+    def refresh() -> dict[str, object]:
+        state.get_conversation_key(caller, conversation)
+        state.get_engine(caller).mcp_servers.refresh()
+        return _list_tools_with_mcp(state, caller, conversation)
+
+    return await asyncio.to_thread(refresh)
+
+
+def _list_tools_with_mcp(state: ServerState, caller: Caller, conversation: str) -> dict[str, object]:
+    engine = state.get_engine(caller)
+    tools = (*engine.tools(state.open_conversation(caller, conversation)), *engine.mcp_servers.tools())
+    return tools_to_json([tool.to_definition() for tool in tools])

@@ -1,0 +1,111 @@
+"""Routes for compaction: plan, apply and undo it, and recall of what left the prompt."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, ConfigDict, Field
+
+from lamella.conversation.conversation import StoredConversation
+from lamella.errors import HistoryConflictError, InvalidOperationError
+from lamella.schemas.compaction import plan_to_json, recall_to_json, receipt_to_json, undo_to_json
+from lamella.server.bodies import PlanJson, RecallJson, ReceiptListJson, UndoResultJson, response_docs
+from lamella.server.state import ChatCaller, ReadCaller, StateDep
+
+router = APIRouter(prefix="/v1/conversations/{conversation}", tags=["compaction"])
+_TargetShare = Annotated[
+    float | None, Field(gt=0, le=1, description="How much to come down to, as a share of what fits.")
+]
+
+# A message by its id, or as `turn:3` and `reply:3`.
+_MessageRef = Annotated[str | None, Field(min_length=1, max_length=100, examples=["turn:3"])]
+
+
+class PlanBody(BaseModel):
+    """The target size, and the range to compact: the whole conversation, or only from or up to a message."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    to: _TargetShare = None
+    since: Annotated[_MessageRef, Field(description="Only from here on; every byte before it stays.")] = None
+    until: Annotated[_MessageRef, Field(description="Only up to here.")] = None
+
+
+class CommitBody(PlanBody):
+    """The target size and the range; with a receipt, only if the plan is still the same."""
+
+    receipt: Annotated[str | None, Field(max_length=100)] = None
+
+
+class UndoBody(BaseModel):
+    """The compaction to undo together with all later ones; by default the last one."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    receipt: Annotated[str | None, Field(max_length=100)] = None
+
+
+@router.get("/compactions", summary="The compactions in force", responses=response_docs(ReceiptListJson))
+def list_compactions(*, conversation: str, state: StateDep, caller: ReadCaller) -> dict[str, object]:
+    """List the receipts in force on the active branch, oldest first."""
+    chat = state.open_conversation(caller, conversation)
+    return {"lamella": 1, "conversation": chat.id, "receipts": [receipt_to_json(one) for one in chat.receipts()]}
+
+
+@router.post("/compactions/plan", summary="Plan a compaction", responses=response_docs(PlanJson))
+async def plan(*, conversation: str, body: PlanBody, state: StateDep, caller: ChatCaller) -> dict[str, object]:
+    """Plan a compaction and return what it would remove and save.
+
+    Nothing changes, but a model may be asked for a summary.
+    """
+
+    def do(chat: StoredConversation) -> dict[str, object]:
+        return plan_to_json(chat.id, chat.plan(body.to, since=body.since, until=body.until), committed=False)
+
+    return await state.change_conversation(caller, conversation, do, is_long=True)
+
+
+@router.post("/compactions", status_code=201, summary="Compact", responses=response_docs(PlanJson, 201))
+async def commit(*, conversation: str, body: CommitBody, state: StateDep, caller: ChatCaller) -> dict[str, object]:
+    """Compact the conversation. Removed text can be recalled, and the compaction can be undone."""
+
+    def do(chat: StoredConversation) -> dict[str, object]:
+        planned = chat.plan(body.to, since=body.since, until=body.until)
+        if planned.receipt is None:
+            raise InvalidOperationError(
+                f"There is nothing to compact: the next request has {planned.before.total:,} tokens, and up to "
+                f"{planned.target_tokens:,} are aimed for.",
+                hint="Aim lower with `to`, or drop or unpin something.",
+            )
+        if body.receipt not in (None, planned.receipt.id):
+            raise HistoryConflictError("What would be done now is not what was planned.", hint="Plan it again.")
+        chat.commit(planned)
+        return plan_to_json(chat.id, planned, committed=True)
+
+    return await state.change_conversation(caller, conversation, do, is_long=True)
+
+
+@router.post("/compactions/undo", summary="Take a compaction back", responses=response_docs(UndoResultJson))
+async def undo(*, conversation: str, body: UndoBody, state: StateDep, caller: ChatCaller) -> dict[str, object]:
+    """Undo a compaction and all later ones; the next turn is built as if they had never happened."""
+
+    def do(chat: StoredConversation) -> dict[str, object]:
+        before = chat.receipts()
+        chat.undo(body.receipt)
+        left = {one.id for one in chat.receipts()}
+        return undo_to_json(chat.id, [one.id for one in before if one.id not in left])
+
+    return await state.change_conversation(caller, conversation, do)
+
+
+@router.get("/recall", summary="Recall what left the prompt", responses=response_docs(RecallJson))
+def recall(
+    *,
+    conversation: str,
+    state: StateDep,
+    caller: ReadCaller,
+    q: Annotated[str, Query(min_length=1, max_length=10_000)],
+    limit: Annotated[int, Query(ge=1, le=100)] = 5,
+) -> dict[str, object]:
+    """Search for originals with these words that are no longer in the prompt in full, best first."""
+    chat = state.open_conversation(caller, conversation)
+    return recall_to_json(chat.id, q, chat.recall(q, limit))

@@ -1,0 +1,291 @@
+"""Routes for conversations: create, list, search, read, rename, erase, fork, export and import."""
+
+import json
+from itertools import islice
+from pathlib import Path
+from secrets import token_hex
+from tempfile import TemporaryDirectory
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from fastapi.responses import JSONResponse, PlainTextResponse, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from lamella.conversation.conversation import StoredConversation
+from lamella.conversation.import_export import ImportOutcome, MessageHit
+from lamella.errors import NotFoundError, StoreCorruptedError
+from lamella.schemas.conversations import conversations_to_json, hits_to_json, outcome_to_json
+from lamella.schemas.messages import branch_messages_to_json, branch_to_json
+from lamella.server.bodies import (
+    ConversationJson,
+    ConversationListJson,
+    CreatedConversationJson,
+    ErasedConversationJson,
+    ImportedConversationJson,
+    MessageHitListJson,
+    SwitchedConversationJson,
+    TranscriptJson,
+    response_docs,
+)
+from lamella.server.errors import error_response
+from lamella.server.routes.settings import ChatSettingsBody, check_request_settings
+from lamella.server.state import ChatCaller, ReadCaller, ServerState, StateDep
+
+router = APIRouter(prefix="/v1/conversations", tags=["conversations"])
+_NAME_FIELD = Field(default=None, min_length=1, max_length=200, examples=["api-review"])
+_MAX_PAGE_SIZE = 500
+_RANDOM_NAME_BYTES = 5
+_ARCHIVE_FILE = "archive.md"
+
+
+class CreateConversationBody(BaseModel):
+    """A new conversation."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: Annotated[str | None, _NAME_FIELD] = None
+    title: Annotated[str | None, Field(max_length=500)] = None
+    model: Annotated[str | None, Field(max_length=300)] = None
+    settings: ChatSettingsBody = {}
+
+
+class RenameBody(BaseModel):
+    """A new title."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    title: Annotated[str, Field(max_length=500, examples=["API review"])]
+
+
+class ForkBody(BaseModel):
+    """The message to continue from; a name makes it a separate conversation, otherwise it is a branch."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    message: Annotated[str, Field(min_length=1, max_length=100)]
+    name: Annotated[str | None, _NAME_FIELD] = None
+
+
+class SwitchBody(BaseModel):
+    """The branch to continue with, by its last message."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    head: Annotated[str, Field(min_length=1, max_length=100)]
+
+
+class ImportBody(BaseModel):
+    """A conversation as a markdown archive."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    archive: Annotated[str, Field(min_length=1, examples=["**user**: Hello\n\n**ai**: Hi.\n"])]
+
+
+@router.get("", summary="List conversations", responses=response_docs(ConversationListJson))
+def list_conversations(
+    *,
+    state: StateDep,
+    caller: ReadCaller,
+    limit: Annotated[int, Query(ge=1, le=_MAX_PAGE_SIZE)] = 100,
+    offset: Annotated[int, Query(ge=0, le=1_000_000_000)] = 0,
+) -> dict[str, object]:
+    """List the conversations of the caller, the last changed first."""
+    listed = state.get_engine(caller).chats()
+    return {"lamella": 1, "total": len(listed), "chats": conversations_to_json(listed[offset : offset + limit])}
+
+
+@router.post("", status_code=201, summary="Begin a conversation", responses=response_docs(CreatedConversationJson, 201))
+def create_conversation(*, body: CreateConversationBody, state: StateDep, caller: ChatCaller) -> dict[str, object]:
+    """Create an empty conversation."""
+    model = body.model or state.engine_pool.model
+    settings = {
+        **state.engine_pool.default_settings_for(model),
+        "model": model,
+        **check_request_settings(body.settings),
+    }
+    name = body.name or f"chat-{token_hex(_RANDOM_NAME_BYTES)}"
+    chat = state.get_engine(caller).create(name, title=body.title, **settings)
+    return outcome_to_json(chat.id, chat.name, title=chat.title)
+
+
+@router.get("/search", summary="Search in what was said", responses=response_docs(MessageHitListJson))
+def search_conversations(
+    *,
+    state: StateDep,
+    caller: ReadCaller,
+    q: Annotated[str, Query(min_length=1, max_length=1_000)],
+    limit: Annotated[int, Query(ge=1, le=_MAX_PAGE_SIZE)] = 50,
+) -> dict[str, object]:
+    """Search the messages of all branches for words, ignoring case.
+
+    A damaged conversation does not hide the results from others: `error` describes it next to them.
+    """
+    found: list[MessageHit] = []
+    try:
+        for hit in islice(state.get_engine(caller).search(q), limit):
+            found.append(hit)
+    except StoreCorruptedError as error:
+        return {**hits_to_json(found), **error_response(error)[1]}
+    return hits_to_json(found)
+
+
+@router.post(
+    "/import",
+    status_code=201,
+    summary="Bring an archive in",
+    responses={
+        **response_docs(ImportedConversationJson, 201),
+        **response_docs(ImportedConversationJson, description="It was there already."),
+    },
+)
+def import_conversation(*, body: ImportBody, state: StateDep, caller: ChatCaller) -> JSONResponse:
+    """Import an archived conversation; one that exists already is extended, never duplicated."""
+    with TemporaryDirectory(prefix="lamella-import-") as folder:
+        file = Path(folder) / _ARCHIVE_FILE
+        file.write_text(body.archive, encoding="utf-8", newline="")
+        chat, outcome, warnings = state.get_engine(caller).import_archive(file)
+    if outcome is ImportOutcome.NEW and not chat.settings.get("model"):
+        # Archives of other programs name no model. A conversation continued here uses the default model.
+        chat.set(**{**_default_import_settings(state), "model": state.engine_pool.model})
+        chat.save_settings()
+    answer = outcome_to_json(chat.id, chat.name, outcome=str(outcome), warnings=list(warnings))
+    return JSONResponse(answer, 201 if outcome is ImportOutcome.NEW else 200)
+
+
+@router.get("/{conversation}", summary="Read a conversation", responses=response_docs(ConversationJson))
+def read_conversation(
+    *,
+    conversation: str,
+    state: StateDep,
+    caller: ReadCaller,
+    branch: Annotated[str | None, Query(max_length=100)] = None,
+) -> dict[str, object]:
+    """Return the messages of the active branch or another one, all branches, and the running turn, if any."""
+    chat = state.open_conversation(caller, conversation)
+    if branch is not None:
+        check_message(chat, branch)
+    said = chat.messages(branch)
+    body = branch_messages_to_json(said.path, said.contents, markers=said.markers, sources=said.sources)
+    branches = [branch_to_json(head, chat.turns(head), active=head == chat.head) for head in chat.branches()]
+    more = {"title": chat.title, "head": branch or chat.head, "branches": branches}
+    return outcome_to_json(chat.id, chat.name, **more, running=_run_in_progress(chat, state), **body)
+
+
+@router.patch("/{conversation}", summary="Rename a conversation", responses=response_docs(CreatedConversationJson))
+async def rename_conversation(
+    *, conversation: str, body: RenameBody, state: StateDep, caller: ChatCaller
+) -> dict[str, object]:
+    """Set the title of a conversation, also while a turn is running."""
+
+    def rename() -> dict[str, object]:
+        chat = state.open_conversation(caller, conversation)
+        chat.rename(body.title)
+        return outcome_to_json(chat.id, chat.name, title=chat.title)
+
+    return await state.engine_pool.pool.workers.run_uncancellable(rename)
+
+
+@router.delete("/{conversation}", summary="Erase a conversation", responses=response_docs(ErasedConversationJson))
+async def erase_conversation(*, conversation: str, state: StateDep, caller: ChatCaller) -> dict[str, object]:
+    """Remove a conversation permanently; only a tombstone stays."""
+
+    def erase(chat: StoredConversation) -> dict[str, object]:
+        state.get_engine(caller).erase(chat)
+        return outcome_to_json(chat.id, chat.name, erased=True)
+
+    return await state.change_conversation(caller, conversation, erase)
+
+
+@router.post(
+    "/{conversation}/fork",
+    status_code=201,
+    summary="Go on from an earlier message",
+    responses=response_docs(SwitchedConversationJson, 201),
+)
+async def fork_conversation(
+    *, conversation: str, body: ForkBody, state: StateDep, caller: ChatCaller
+) -> dict[str, object]:
+    """Continue from an earlier message, on a branch or in a conversation of its own; existing messages stay."""
+
+    def fork(chat: StoredConversation) -> dict[str, object]:
+        check_message(chat, body.message)
+        if body.name is not None:
+            made = state.get_engine(caller).fork(chat, body.message, body.name)
+            return outcome_to_json(made.id, made.name, head=made.head)
+        chat.fork(body.message)
+        return outcome_to_json(chat.id, chat.name, head=chat.head)
+
+    return await state.change_conversation(caller, conversation, fork)
+
+
+@router.post(
+    "/{conversation}/switch",
+    summary="Make another branch the active one",
+    responses=response_docs(SwitchedConversationJson),
+)
+async def switch_branch(
+    *, conversation: str, body: SwitchBody, state: StateDep, caller: ChatCaller
+) -> dict[str, object]:
+    """Make another branch the active one, given by its last message."""
+
+    def switch(chat: StoredConversation) -> dict[str, object]:
+        check_message(chat, body.head)
+        chat.switch(body.head)
+        return outcome_to_json(chat.id, chat.name, head=chat.head)
+
+    return await state.change_conversation(caller, conversation, switch)
+
+
+@router.get(
+    "/{conversation}/export",
+    summary="Export a conversation",
+    response_class=Response,
+    responses=response_docs(TranscriptJson, content={"text/markdown": {"schema": {"type": "string"}}}),
+)
+def export_conversation(
+    *,
+    conversation: str,
+    state: StateDep,
+    caller: ReadCaller,
+    format: Annotated[str, Query(pattern="^(markdown|transcript)$")] = "markdown",
+) -> Response:
+    """Export the whole conversation as a Markdown archive, or its active branch as a transcript."""
+    chat = state.open_conversation(caller, conversation)
+    if format == "transcript":
+        return Response(json.dumps(chat.transcript(), ensure_ascii=False), media_type="application/json")
+    return PlainTextResponse(_render_archive(chat, state, caller), media_type="text/markdown")
+
+
+def _run_in_progress(chat: StoredConversation, state: ServerState) -> dict[str, object] | None:
+    """Return the running turn, here or in another process; of the latter only the question is known."""
+    run = state.runs.get_run(chat.id)
+    if run is not None:
+        return None if run.is_brief else {"message": run.message_id, "run": run.name}
+    asked = chat.turns()[-1:]
+    if not asked or asked[0].reply is not None or not state.runs.is_running_elsewhere(chat.id):
+        return None
+    return {"message": asked[0].message.id, "run": None}
+
+
+def _default_import_settings(state: ServerState) -> dict[str, object]:
+    """Return default settings without a system prompt, because an imported conversation keeps its own or has none."""
+    return {
+        name: value
+        for name, value in state.engine_pool.default_settings_for(state.engine_pool.model).items()
+        if name != "system"
+    }
+
+
+def _render_archive(chat: StoredConversation, state: ServerState, caller: ReadCaller) -> str:
+    with TemporaryDirectory(prefix="lamella-export-") as folder:
+        return state.get_engine(caller).export_archive(chat, Path(folder)).read_text(encoding="utf-8")
+
+
+def check_message(chat: StoredConversation, message: str) -> None:
+    """Raise ``NotFoundError`` for a message that a conversation does not have."""
+    if not chat.has_message(message):
+        raise NotFoundError(
+            f"The conversation {chat.name} has no message {message[:100]!r}.",
+            hint=f"GET /v1/conversations/{chat.id} shows those it has.",
+        )

@@ -1,0 +1,72 @@
+"""Routes for the memory of an owner, and for the part of it in a conversation's prompt."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path
+from pydantic import BaseModel, ConfigDict, Field
+
+from lamella.conversation.conversation import StoredConversation
+from lamella.schemas.compaction import fact_to_json, memory_to_json
+from lamella.server.bodies import ConversationMemoryJson, FactJson, MemoryJson, response_docs
+from lamella.server.state import ChatCaller, ReadCaller, StateDep
+
+router = APIRouter(prefix="/v1", tags=["memory"])
+_CONVERSATION_MEMORY_PATH = "/conversations/{conversation}/memory"
+_FactSelector = Annotated[str, Path(min_length=1, max_length=500, description="A fact by its number or id.")]
+
+
+class FactBody(BaseModel):
+    """One fact, on one line."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    text: Annotated[str, Field(min_length=1, max_length=10_000, examples=["Writes in British English."])]
+
+
+@router.get("/memory", summary="What is remembered", responses=response_docs(MemoryJson))
+def read_memory(*, state: StateDep, caller: ReadCaller) -> dict[str, object]:
+    """Return every fact and every line about a conversation, numbered."""
+    return memory_to_json("", state.get_engine(caller).memory.read())
+
+
+@router.post("/memory", status_code=201, summary="Remember a fact", responses=response_docs(FactJson, 201))
+def add_fact(*, body: FactBody, state: StateDep, caller: ChatCaller) -> dict[str, object]:
+    """Save a fact; the response says if it was there already."""
+    fact, is_new = state.get_engine(caller).memory.add(body.text)
+    return fact_to_json(fact, new=is_new)
+
+
+@router.put("/memory/{fact}", summary="Put another text in place of a fact", responses=response_docs(FactJson))
+def edit_fact(*, fact: _FactSelector, body: FactBody, state: StateDep, caller: ChatCaller) -> dict[str, object]:
+    """Replace the text of a fact, which counts as the user's own from then on."""
+    return fact_to_json(state.get_engine(caller).memory.edit(fact, body.text))
+
+
+@router.delete("/memory/{fact}", summary="Forget a fact", responses=response_docs(FactJson))
+def remove_fact(*, fact: _FactSelector, state: StateDep, caller: ChatCaller) -> dict[str, object]:
+    """Remove a fact."""
+    return fact_to_json(state.get_engine(caller).memory.remove(fact), removed=True)
+
+
+@router.get(
+    _CONVERSATION_MEMORY_PATH, summary="The memory in a prompt", responses=response_docs(ConversationMemoryJson)
+)
+def read_held(*, conversation: str, state: StateDep, caller: ReadCaller) -> dict[str, object]:
+    """Return the memory in the prompt of a conversation; on request, update it with what changed."""
+    chat = state.open_conversation(caller, conversation)
+    return {"lamella": 1, "conversation": chat.id, "text": chat.memory}
+
+
+@router.post(
+    _CONVERSATION_MEMORY_PATH,
+    status_code=201,
+    summary="Remember a conversation",
+    responses=response_docs(FactJson, 201),
+)
+async def save_one_line_summary(*, conversation: str, state: StateDep, caller: ChatCaller) -> dict[str, object]:
+    """Save a one-line summary of a conversation in the memory; a model may be asked for it."""
+
+    def keep(chat: StoredConversation) -> dict[str, object]:
+        return fact_to_json(state.get_engine(caller).save_one_line_summary(chat))
+
+    return await state.change_conversation(caller, conversation, keep, is_long=True)

@@ -1,0 +1,41 @@
+"""Routes for the notes of the vault: completion of names, and search."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from lamella.errors import NotAvailableError
+from lamella.schemas.library import hits_to_json
+from lamella.server.bodies import NoteHitsJson, NoteNamesJson, response_docs
+from lamella.server.state import ReadCaller, StateDep
+
+router = APIRouter(prefix="/v1/notes", tags=["notes"])
+
+
+@router.get("/complete", summary="Names that a word after @ may become", responses=response_docs(NoteNamesJson))
+def complete(
+    *,
+    state: StateDep,
+    _caller: ReadCaller,
+    q: Annotated[str, Query(max_length=500)] = "",
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+) -> dict[str, object]:
+    """List the paths of the vault that contain the word; each of them can be attached by its name."""
+    files = state.engine_pool.open_files()
+    if files is None:
+        raise NotAvailableError("No vault is served here.", hint="Attach a text with its kind, path and text.")
+    return {"lamella": 1, "query": q, "names": files.complete_path(q, limit=limit)}
+
+
+@router.get("/search", summary="Search the vault", responses=response_docs(NoteHitsJson))
+def search(
+    *,
+    state: StateDep,
+    caller: ReadCaller,
+    q: Annotated[str, Query(min_length=1, max_length=2_000)],
+    limit: Annotated[int, Query(ge=1, le=100)] = 10,
+) -> dict[str, object]:
+    """Search the vault offline and return passages, best first."""
+    notes = state.get_engine(caller).notes
+    report = notes.refresh()
+    return hits_to_json(q, notes.search(q, limit=limit, refresh=False), report)

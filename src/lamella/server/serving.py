@@ -1,0 +1,185 @@
+"""Starting the server: from options to a server that runs until it is stopped."""
+
+import gc
+import json
+import logging
+import socket
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import uvicorn
+from fastapi import FastAPI
+from msgspec import Struct
+
+from lamella.clocks import SystemClock
+from lamella.conversation.runs import RunRegistry
+from lamella.errors import UsageError
+from lamella.ports import ModelProvider
+from lamella.server.app import make_app
+from lamella.server.observability import send_traces
+from lamella.server.security import TimeLimitedConfig
+from lamella.server.state import ServerState
+from lamella.wiring import (
+    HttpServerSettings,
+    ServiceContainer,
+    list_allowed_hosts,
+    needs_token,
+    open_engine_pool,
+    open_token_file,
+    read_services,
+    server_settings,
+)
+
+LOGGER = logging.getLogger("lamella.server")
+_LOGGER_NAMES = ("lamella.requests", "lamella.answers", "lamella.server")
+# Limits for the headers of a request, for connections that wait to be accepted, and for idle ones in seconds.
+_MAX_HEADER_BYTES, _SOCKET_BACKLOG, _KEEP_ALIVE_SECONDS = 65_536, 2_048, 30
+
+
+class ServerOptions(Struct, frozen=True, kw_only=True):
+    """Options from the command line; None means the value from the settings."""
+
+    vault: Path | None = None
+    store: str | None = None
+    model: str | None = None
+    host: str | None = None
+    port: int | None = None
+
+
+def open_server_state(
+    options: ServerOptions, *, services: ServiceContainer | None = None, provider: ModelProvider | None = None
+) -> ServerState:
+    """Open everything that a server needs."""
+    services = services or read_services()
+    rules = server_settings(services, host=options.host, port=options.port)
+    if rules.traces:
+        send_traces(rules.traces)
+    suite = open_engine_pool(
+        options.store, vault=options.vault, model=options.model, services=services, provider=provider
+    )
+    runs = RunRegistry(
+        suite.reservations,
+        clock=SystemClock(),
+        workers=suite.pool.workers,
+        grace_seconds=rules.grace,
+        max_runs=rules.runs,
+        shared_table=suite.backend.store.shared_table,
+    )
+    return ServerState(
+        engine_pool=suite,
+        settings=rules,
+        tokens=open_token_file(services),
+        runs=runs,
+        needs_token=needs_token(rules),
+        hosts=tuple(list_allowed_hosts(rules)),
+    )
+
+
+def make_worker_app(
+    options: ServerOptions, *, services: ServiceContainer | None = None, provider: ModelProvider | None = None
+) -> FastAPI:
+    """Return the application of a process that only serves requests; it changes logging and garbage collection."""
+    set_up_logging()
+    app = make_app(open_server_state(options, services=services, provider=provider))
+    # Objects that exist at the start live until the end. Scanning them in every garbage collection blocked all streams
+    # for up to 240 ms (200 conversations, 2026-11-18).
+    gc.collect()
+    gc.freeze()
+    return app
+
+
+def set_up_logging() -> None:
+    """Write the server's log lines to stderr without a prefix."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    plain = logging.StreamHandler(sys.stderr)
+    plain.setFormatter(_JsonLineFormatter())
+    for name, level in (*((name, logging.INFO) for name in _LOGGER_NAMES), ("uvicorn", logging.WARNING)):
+        logger = logging.getLogger(name)
+        logger.handlers[:] = [plain if name == "uvicorn" else handler]
+        logger.setLevel(level)
+        logger.propagate = False
+
+
+class _JsonLineFormatter(logging.Formatter):
+    """Formats log messages of other libraries as one line of JSON."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return json.dumps({"at": "server", "said": super().format(record)})
+
+
+def run_server(options: ServerOptions, *, workers: int = 1) -> None:
+    """Serve requests until the process is stopped; running answers are finished or stored first.
+
+    Raises ``UsageError`` if other machines can reach the server and no token exists, and for several workers over a
+    store that is not PostgreSQL.
+    """
+    services = read_services()
+    rules = server_settings(services, host=options.host, port=options.port)
+    tokens = open_token_file(services)
+    if needs_token(rules) and not tokens.read():
+        raise UsageError(
+            f"Others can reach {rules.host}, and no token was given out: nobody could come in.",
+            hint="Give one out first: lamella tokens add NAME --scope chat",
+        )
+    store = options.store or services.settings.store
+    if workers > 1 and not store.startswith("postgres"):
+        raise UsageError(
+            f"{workers} workers need a store that processes share well.",
+            hint="Name one with --store postgresql://…, or serve with one worker.",
+        )
+    listener = bind_socket(rules.host, rules.port)
+    set_up_logging()
+    with listener:
+        address = f"http://{rules.host}:{listener.getsockname()[1]}"
+        LOGGER.info("%s", json.dumps({"at": "start", "address": address, "workers": workers}))
+        if workers == 1:
+            # Opened here and not by uvicorn, so that an error in a store or a vault is printed like any other.
+            uvicorn.Server(build_uvicorn_config(make_worker_app(options, services=services), rules)).run([listener])
+            return
+        from uvicorn.supervisors import Multiprocess
+
+        config = build_uvicorn_config(partial(make_worker_app, options), rules, workers=workers)
+        Multiprocess(config, sockets=[listener]).run()
+
+
+def build_uvicorn_config(
+    app: Callable[..., object], settings: HttpServerSettings, *, workers: int = 1
+) -> uvicorn.Config:
+    """Return uvicorn's configuration for an application, or for a factory of one in each of several processes."""
+    return TimeLimitedConfig(
+        app,
+        head_seconds=settings.body_seconds,
+        unread_seconds=settings.unread_seconds,
+        factory=workers > 1,
+        workers=workers,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        backlog=_SOCKET_BACKLOG,
+        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+        h11_max_incomplete_event_size=_MAX_HEADER_BYTES,
+        # Open streams would delay the shutdown forever. After this time they are cut, and their text so far is stored.
+        timeout_graceful_shutdown=max(1, round(settings.stop_seconds)),
+    )
+
+
+def bind_socket(host: str, port: int) -> socket.socket:
+    """Return a socket bound to an address; port 0 chooses a free port."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host.strip("[]"), port))
+    # An impossible host name raises ValueError, or TypeError if it contains a null character.
+    except (OSError, ValueError, TypeError) as error:
+        listener.close()
+        why = getattr(error, "strerror", None) or str(error)
+        raise UsageError(
+            f"{host}:{port} cannot be listened at: {why}.", hint="Choose another with --host or --port."
+        ) from error
+    listener.set_inheritable(True)
+    return listener

@@ -1,0 +1,315 @@
+"""Resolve the names that users write in messages and commands to attachments.
+
+A mention in a message and a name given on its own follow the same grammar, that of ``core/text/mentions.py``. A name
+that matches nothing is reported with a reason. A file that exists but cannot be read raises an error.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path, PurePosixPath
+
+from lamella.attach import Attachment, Image, Selection, attachment_for_url, has_known_extension
+from lamella.core.text.content import is_web_address, trim_url
+from lamella.core.text.mentions import FilePart, Mention, MentionForm, find_mentions, iter_file_parts, parse_mention
+from lamella.errors import ArtifactError, LamellaError, PathOutsideVaultError, SourceNotFoundError, UsageError
+from lamella.hints import Hints
+from lamella.sources.images import ImageReader, is_data_uri
+from lamella.sources.markdown import ParsedNote, find_section_range, parse_note
+from lamella.sources.path_resolver import PathResolver, make_path_resolver
+from lamella.sources.readers import OpenConversions
+
+_MAX_SEARCHED_FILES = 5_000
+_MAX_SUGGESTIONS = 3
+# A mention that begins like this is a path on any operating system, even if nothing exists there. No user handle
+# begins like this.
+_PATH_START = re.compile(r"[/\\]|\.\.?[/\\]|\.\.$|~\w*[/\\]|~$|[A-Za-z]:[/\\]|\$\{?\w+\}?[/\\]|%\w+%[/\\]")
+_URL_START = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|www\.")
+_FILE_URL_PREFIX = "file:"
+_NOT_FOUND_ERRORS = (ArtifactError, SourceNotFoundError, PathOutsideVaultError)
+# The attachments that a name resolves to, and a description for the user.
+_ResolvedMention = tuple[Sequence[Attachment], str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MentionOutcome:
+    """The result of one mention in a message: its attachments, or the reason why there are none.
+
+    ``attachments`` is empty if nothing was found; ``error`` is then the error. ``description`` describes the result to
+    the user.
+    """
+
+    token: str
+    attachments: tuple[Attachment, ...] = ()
+    description: str
+    error: LamellaError | None = None
+
+    def format_for(self, hints: Hints) -> str:
+        """Return the description, with its hint phrased for one interface (command line, server or Python)."""
+        return self.description if self.error is None else f"{self.error.message} {self.error.hint_for(hints)}"
+
+
+class AttachmentResolver:
+    """Resolves names to files, relative to the vault or, without a vault, to the current folder."""
+
+    def __init__(self, vault: Path | None, conversions: OpenConversions | None = None) -> None:
+        self._vault = vault
+        self._conversions = conversions
+
+    def _path_resolver(self) -> PathResolver:
+        return make_path_resolver(self._vault, self._conversions)
+
+    def resolve(self, name: str) -> Sequence[Attachment]:
+        """Return the attachments for one name: a file, folder, note, tag, page, or lines as in ``note.md:10-20``.
+
+        Raises:
+            UsageError: The name is blank.
+            LamellaError: The name matches nothing, or several notes.
+        """
+        if is_data_uri(name):
+            return [self.image_attachment(name, title="pasted")]
+        if not name.strip():
+            raise UsageError("The name of what to attach is blank.", hint="Name a file, a folder, a note or a tag.")
+        resolver, mention = self._path_resolver(), parse_mention(name)
+        found = _resolve(mention, resolver)
+        if found is None:
+            raise _mention_not_found_error(mention, resolver)
+        return found[0]
+
+    def image_attachment(self, given: bytes | str, *, title: str) -> Image:
+        """Return an image attachment for bytes or a data URI, after checking that the bytes are an image."""
+        if isinstance(given, str) and not is_data_uri(given):
+            raise UsageError("What is pasted is no data URI.", hint="One begins with data:image/png;base64,")
+        wanted = Image(url=given, title=title) if isinstance(given, str) else Image(data=given, title=title)
+        image = ImageReader().read(wanted.to_unresolved()).images[0]
+        return Image(data=image.data, media_type=image.media_type, title=title)
+
+    def resolve_mentions(self, text: str) -> list[MentionOutcome]:
+        """Return one outcome per mention in a message, with its attachments or the reason why there are none.
+
+        A word that names no file and does not look like a path, such as the user handle ``@jo``, gives no outcome.
+        """
+        mentions = find_mentions(text)
+        if not mentions:
+            return []
+        resolver = self._path_resolver()
+        return [outcome for mention in mentions for outcome in _resolve_mention(mention, resolver)]
+
+    def select_lines(self, name: str) -> Selection:
+        """Return a selection of lines of a file, named as in ``note.md:10-20`` or ``note.md:10``."""
+        part = next((part for part in iter_file_parts(name) if part.lines), None)
+        if part is None:
+            raise UsageError(f"{name} names no lines.", hint="Name a file and its lines, as in note.md:10-20.")
+        resolver = self._path_resolver()
+        path = _resolve_file(part.path, resolver)
+        if path is None:
+            raise _mention_not_found_error(parse_mention(part.path), resolver)
+        return _select_part(part, path, resolver)[0]
+
+    def complete_path(self, begun: str, *, limit: int = 50) -> list[str]:
+        """Return paths that complete a partly typed word, at most ``limit`` of them.
+
+        With a vault these are the notes whose path contains the word. Without one they are the visible entries of the
+        folder that the word leads to.
+        """
+        if self._vault is not None:
+            notes = self._path_resolver().list_similar_files(PurePosixPath(begun))
+            return [path for path in notes if begun.casefold() in path.casefold()][:limit]
+        parent, _, start = begun.rpartition("/")
+        folder = Path(parent or ("/" if begun.startswith("/") else "."))
+        prefix = f"{parent}/" if "/" in begun else ""
+        found = sorted(folder.iterdir()) if folder.is_dir() else []
+        shown = [place for place in found if place.name.startswith(start) and not place.name.startswith(".")]
+        return [f"{prefix}{place.name}{'/' if place.is_dir() else ''}" for place in shown][:limit]
+
+
+def _resolve_mention(mention: Mention, resolver: PathResolver) -> Iterator[MentionOutcome]:
+    try:
+        found = _resolve(mention, resolver)
+        if found is None and _is_intended(mention, resolver):
+            raise _mention_not_found_error(mention, resolver)
+    except _NOT_FOUND_ERRORS as error:
+        yield MentionOutcome(token=mention.token, description=f"{error.message} {error.hint}", error=error)
+    else:
+        if found is not None:
+            attached, told = found
+            yield MentionOutcome(token=mention.token, attachments=tuple(attached), description=told)
+
+
+def _resolve(mention: Mention, resolver: PathResolver) -> _ResolvedMention | None:
+    """Return what a mention resolves to, or None if it names nothing.
+
+    Raises an error if the mention can mean only one thing, for example a tag, and that thing does not exist.
+    """
+    if mention.form is MentionForm.TAG:
+        return _attach_tag(f"#{mention.candidate_names[0]}", resolver)
+    if mention.form is not MentionForm.LINK and is_web_address(mention.candidate_names[0]):
+        url = mention.candidate_names[0] if mention.form is MentionForm.QUOTED else trim_url(mention.candidate_names[0])
+        return [attachment_for_url(url)], url
+    found = (_resolve_name(name, mention.form, resolver) for name in mention.candidate_names)
+    return next((one for one in found if one is not None), None)
+
+
+def _resolve_name(name: str, form: MentionForm, resolver: PathResolver) -> _ResolvedMention | None:
+    path = _resolve_file(name, resolver, is_link=form is MentionForm.LINK)
+    if path is not None:
+        return [resolver.attach_file(path)], resolver.display_path(path)
+    if form is not MentionForm.LINK and resolver.has_folder(name):
+        if form is MentionForm.PATH and resolver.is_current_or_parent(name):
+            raise _folder_not_attached_error(name)
+        return _attach_folder(name, resolver)
+    for part in iter_file_parts(name):
+        path = _resolve_file(part.path, resolver, is_link=form is MentionForm.LINK)
+        if path is not None:
+            selection, told = _select_part(part, path, resolver)
+            return [selection], told
+    return None
+
+
+def _resolve_file(name: str, resolver: PathResolver, *, is_link: bool = False) -> str | None:
+    """Return the file at a path, or the note of that name; None if there is neither.
+
+    A wiki link (``is_link``) may name a note with its ``.md`` ending, in whichever folder the note is.
+    """
+    if resolver.has_file(name):
+        return name
+    if resolver.has_folder(name) and not is_link:
+        return None
+    notes = resolver.find_notes_named(name.removesuffix(".md") if is_link else name)
+    if len(notes) > 1:
+        some = ", ".join(notes[:_MAX_SUGGESTIONS])
+        raise SourceNotFoundError(f"{len(notes):,} notes are called {name}: {some}.", hint="Name one by its path.")
+    if notes and not resolver.has_file(notes[0]):
+        # The name is listed as a note, but the entry is a pipe or a dangling link.
+        raise resolver.not_found_error(notes[0])
+    return notes[0] if notes else None
+
+
+def _attach_folder(name: str, resolver: PathResolver) -> _ResolvedMention:
+    attached, count = resolver.attach_folder(name)
+    if not count:
+        raise SourceNotFoundError(f"The folder {name} holds no notes.", hint="Name a file in it by its path.")
+    return attached, _format_note_count(name, count)
+
+
+def _folder_not_attached_error(name: str) -> SourceNotFoundError:
+    """Return the error for a message that mentions the current folder or a parent of it.
+
+    Such a folder may contain the whole disk, so a word in a message must not attach it. A command may.
+    """
+    return SourceNotFoundError(
+        f"{name} holds the current folder.",
+        hint=lambda door: f"Name a folder in it, or have it as a vault with {door.option_hint('vault')}.",
+    )
+
+
+def _attach_tag(name: str, resolver: PathResolver) -> _ResolvedMention:
+    attached, count = resolver.attach_tag(name)
+    if not count:
+        raise SourceNotFoundError(
+            f"No note carries {name}.", hint="Tags are those of front matter and text, in any note of the vault."
+        )
+    return attached, _format_note_count(name, count)
+
+
+def _format_note_count(name: str, count: int) -> str:
+    return f"{name}, {count:,} {'note' if count == 1 else 'notes'}"
+
+
+def _select_part(part: FilePart, path: str, resolver: PathResolver) -> tuple[Selection, str]:
+    text, shown = resolver.read_text(path), resolver.display_path(path)
+    lines = text.removesuffix("\n").split("\n")
+    first, last = part.lines or _section_lines(part.heading, shown, text)
+    if not 1 <= first <= last <= len(lines):
+        raise ArtifactError(
+            f"{shown} has {len(lines):,} lines; {first:,} to {last:,} were asked for.",
+            hint="Lines count from 1, and the first comes first.",
+        )
+    under = "" if part.lines else f" under {lines[first - 1].strip('# ')}"
+    told = f"{shown}, {f'line {first:,}' if first == last else f'lines {first:,} to {last:,}'}{under}"
+    return Selection(path=shown, lines=(first, last), text="\n".join(lines[first - 1 : last])), told
+
+
+def _section_lines(heading: str, path: str, text: str) -> tuple[int, int]:
+    """Return the first and last line, counted from 1, of a section or of a named block."""
+    note = parse_note(text)
+    place = find_section_range(note, heading, length=len(text))
+    if place is None:
+        raise _part_not_found_error(heading, path, note)
+    start, end = place
+    return text.count("\n", 0, start) + 1, text.removesuffix("\n").count("\n", 0, max(start, end - 1)) + 1
+
+
+def _part_not_found_error(heading: str, path: str, note: ParsedNote) -> ArtifactError:
+    if heading.startswith("^"):
+        blocks = [f"^{name}" for name in note.blocks][:_MAX_SUGGESTIONS]
+        return ArtifactError(f"{path} has no block {heading}.", hint=f"It has: {', '.join(blocks) or 'none'}.")
+    headings = [one.text for one in note.headings if one.text]
+    near = get_close_matches(heading, headings, n=_MAX_SUGGESTIONS) or headings[:_MAX_SUGGESTIONS]
+    hint = f'It has: {", ".join(near)}. One with blanks is named as @"{path}#{near[0]}".' if near else "It has none."
+    return ArtifactError(f"{path} has no heading {heading}.", hint=hint)
+
+
+def _is_intended(mention: Mention, resolver: PathResolver) -> bool:
+    """Return whether a mention that matches nothing was meant as a name, and so must be reported.
+
+    The signs are quotation marks or brackets, a known file ending, path syntax, or a first part that exists.
+    """
+    if mention.form is not MentionForm.PATH:
+        return True
+    name = mention.token.removeprefix("@")
+    path = PurePosixPath(_strip_part(name))
+    beginning = path.parts[0] if len(path.parts) > 1 else ""
+    return (
+        has_known_extension(path.name)
+        or name.endswith("/")
+        or bool(_PATH_START.match(name) or _URL_START.match(name))
+        or bool(beginning and (resolver.has_folder(beginning) or resolver.has_file(beginning)))
+    )
+
+
+def _strip_part(name: str) -> str:
+    """Return the path of a name without the line range or heading that may follow it."""
+    part = next(iter_file_parts(name), None)
+    return name if part is None else part.path
+
+
+def _mention_not_found_error(mention: Mention, resolver: PathResolver) -> LamellaError:
+    """Return the error for a name that matches nothing, with similar names as its hint."""
+    name = _strip_part(
+        mention.token.removeprefix("@") if mention.form is MentionForm.PATH else mention.candidate_names[0]
+    )
+    if name.startswith(_FILE_URL_PREFIX):
+        return SourceNotFoundError(f"{name} is no path.", hint="Name the file by its path.")
+    if _URL_START.match(name):
+        return SourceNotFoundError(
+            f"{name} is no file.", hint="A page is named by an address with http:// or https://."
+        )
+    near = _similar_names(name, resolver)
+    meant = f"Did you mean {', '.join(near)}?"
+    if mention.form is MentionForm.LINK:
+        return SourceNotFoundError(
+            f"No note is called {name}.", hint=meant if near else "A link names a note by its name or path."
+        )
+    error = resolver.not_found_error(name)
+    if near and isinstance(error, SourceNotFoundError):
+        return SourceNotFoundError(error.message, hint=meant)
+    return error
+
+
+def _similar_names(name: str, resolver: PathResolver, *, limit: int = _MAX_SUGGESTIONS) -> list[str]:
+    """Return files with a similar name; empty if the files cannot be listed."""
+    wanted = PurePosixPath(name)
+    try:
+        paths = resolver.list_similar_files(wanted)[:_MAX_SEARCHED_FILES]
+    except (LamellaError, OSError, ValueError):
+        return []
+    # Compare names without their endings. The ending alone would make any two short names similar.
+    named: dict[str, list[str]] = {}
+    for path in map(PurePosixPath, paths):
+        for alike in dict.fromkeys((path.with_suffix("").as_posix().casefold(), path.stem.casefold())):
+            named.setdefault(alike, []).append(path.as_posix())
+    whole = wanted.with_suffix("").as_posix() if wanted.name else name
+    near = [one for called in (whole, wanted.stem) for one in get_close_matches(called.casefold(), named, n=limit)]
+    return list(dict.fromkeys(path for one in near for path in named[one]))[:limit]

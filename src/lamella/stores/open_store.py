@@ -1,0 +1,135 @@
+"""Opens the store that a URL names and migrates it to the current schema."""
+
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lamella.errors import NotAvailableError, SettingError, install_hint
+from lamella.files import make_folder, make_private_file, make_private_folder, resolve_path, restrict_file
+from lamella.stores.sql_store import SqlStore
+from lamella.stores.sqlite import IN_MEMORY_PATH, SqliteDatabase
+
+if TYPE_CHECKING:
+    from lamella.ports import Store
+
+DEFAULT_STORE_TIMEOUT = 10.0
+_LAMELLA_FOLDER = "~/.lamella"
+_URL_EXAMPLES = "sqlite:///chats.db (relative), sqlite:////home/me/chats.db (absolute), postgresql://user@host/database"
+
+
+def open_store(url: str, *, timeout: float = DEFAULT_STORE_TIMEOUT, create: bool = True) -> "Store":
+    """Open the store that a URL names, and migrate it if its schema is older.
+
+    It waits at most ``timeout`` seconds for locks and servers. Without ``create``, a missing file raises
+    ``SettingError``.
+    """
+    place = find_store_path(url)
+    if place is not None:
+        return _open_file(url, place, timeout=timeout, create=create)
+    if url.startswith("postgres"):
+        return _open_postgresql(url, timeout=timeout)
+    if not url.startswith("memory:"):
+        return open_sqlite(IN_MEMORY_PATH, timeout=timeout)
+    from lamella.stores.memory import InMemoryStore
+
+    return InMemoryStore()
+
+
+def find_store_path(url: str) -> Path | None:
+    """Return the path of the file that a URL names, or None for a server or memory.
+
+    Raises ``SettingError`` for an unknown kind of store.
+    """
+    scheme, _, rest = url.partition(":")
+    if scheme not in ("sqlite", "postgresql", "postgres", "memory"):
+        raise SettingError(f"There is no kind of store {scheme[:20]!r}.", hint=f"Known: {_URL_EXAMPLES}.")
+    path = _sqlite_path(rest) if scheme == "sqlite" else IN_MEMORY_PATH
+    if path == IN_MEMORY_PATH:
+        return None
+    try:
+        return Path(path).expanduser() if path.startswith("~") else Path(path)
+    except RuntimeError as error:
+        raise SettingError(f"{path} names a home folder that does not exist.", hint="Write the whole path.") from error
+
+
+def get_store_trust_key(url: str) -> str | None:
+    """Return the location of a store as the user trusts it, or None for memory.
+
+    It is the absolute path of a file, or the address of a server without its password.
+    """
+    place = find_store_path(url)
+    if place is not None:
+        return f"sqlite:///{resolve_path(place)}"
+    if not url.startswith("postgres"):
+        return None
+    _check_postgresql_driver()
+    from lamella.stores.postgresql import canonical_address
+
+    return canonical_address(url)
+
+
+def _open_file(url: str, path: Path, *, timeout: float, create: bool) -> "Store":
+    if not create and not path.exists():
+        raise SettingError(
+            f"There is no store at {url}.",
+            hint=lambda door: f"Check the address. A new store begins with {door.create_store_hint()}.",
+        )
+    _create_private_file(path, below_home=url.startswith("sqlite:///~"))
+    return open_sqlite(str(path), timeout=timeout)
+
+
+def _create_private_file(path: Path, *, below_home: bool) -> None:
+    """Create a store file that only its owner can read.
+
+    In Lamella's own folder existing files are made private, too. Elsewhere an existing file keeps its permissions.
+    """
+    if _is_lamella_folder(path.parent):
+        make_private_folder(path.parent)
+        for suffix in ("", "-wal", "-shm"):
+            restrict_file(path.with_name(path.name + suffix))
+    elif below_home:
+        make_folder(path.parent)
+    # SQLite gives the files that it creates beside the store (-wal, -shm) the same mode.
+    make_private_file(path)
+
+
+def _is_lamella_folder(folder: Path) -> bool:
+    """Return whether a folder is ``~/.lamella``; False if the user has no home folder."""
+    with suppress(SettingError):
+        return resolve_path(folder) == resolve_path(_LAMELLA_FOLDER)
+    return False
+
+
+def open_sqlite(path: str, *, timeout: float = DEFAULT_STORE_TIMEOUT) -> "Store":
+    """Open the store in a SQLite file, which is created if it does not exist."""
+    database = SqliteDatabase(path, timeout=timeout)
+    try:
+        return SqlStore(database, name=path)
+    except BaseException:
+        database.close()
+        raise
+
+
+def _sqlite_path(rest: str) -> str:
+    """Return the path in a ``sqlite:`` URL; raises ``SettingError`` if it names no file."""
+    if rest in ("//", "///" + IN_MEMORY_PATH):
+        return IN_MEMORY_PATH
+    if not rest.startswith("///") or rest == "///":
+        raise SettingError(f"'sqlite:{rest}' names no file.", hint=f"Known: {_URL_EXAMPLES}.")
+    return rest.removeprefix("///")
+
+
+def _open_postgresql(url: str, *, timeout: float) -> "Store":
+    _check_postgresql_driver()
+    from lamella.stores.postgresql import open_postgresql
+
+    return open_postgresql(url, timeout=timeout)
+
+
+def _check_postgresql_driver() -> None:
+    try:
+        import psycopg  # noqa: F401 - only to check that it is installed
+    except ImportError as error:
+        raise NotAvailableError(
+            f"PostgreSQL needs a driver that is not installed: {error}.", hint=install_hint("postgres")
+        ) from error

@@ -1,0 +1,65 @@
+"""The adapters of a conversation, and prompt builders for conversations in memory."""
+
+from collections.abc import Callable
+from datetime import date
+from functools import partial
+from pathlib import Path
+
+from lamella.conversation.adapters import Adapters
+from lamella.conversation.memory_conversation import WorkflowPromptBuilder
+from lamella.core.prompt.state import PromptState
+from lamella.ports import Summarizer
+from lamella.settings.rules import build_prompt_settings, build_turn_settings, recall_hints_enabled
+from lamella.sources.open_sources import open_sources
+from lamella.wiring.code import LazyCodeReader
+from lamella.wiring.services import ServiceContainer, read_services
+from lamella.wiring.setting_checks import USER_ONLY_SETTINGS
+from lamella.wiring.workflows import get_workflow
+
+
+def open_adapters(
+    vault: Path | None,
+    *,
+    services: ServiceContainer | None = None,
+    summarizer: Summarizer | None = None,
+    today: Callable[[], date] | None = None,
+) -> Adapters:
+    """Return the adapters that ship with Lamella, over a vault; ``today`` gives the date for queries in notes."""
+    services = services or read_services()
+    code = None if vault is None else LazyCodeReader(vault, services)
+    return Adapters(
+        counter=services.counter,
+        prices=services.prices,
+        profiles=services.profiles,
+        open_sources=open_sources(vault, lambda: services.document_converter, today=today, code=code),
+        summarizer=summarizer,
+        wire_formats=services.wire_formats,
+        secret_scanner=services.secret_scanner,
+        logs_text_preview=services.settings.log_preview,
+        load_workflow=partial(get_workflow, services=services),
+        recall_hints=recall_hints_enabled(services.settings),
+    )
+
+
+def open_prompt_builder(
+    services: ServiceContainer,
+    *,
+    conversation_key: str,
+    vault: Path | None = None,
+    keep_ledger: bool = True,
+    summarizer: Summarizer | None = None,
+) -> WorkflowPromptBuilder:
+    """Return the prompt builder of a conversation in memory, with the settings that were read."""
+    for overreach in services.resolved.errors_for_project_settings(USER_ONLY_SETTINGS):
+        raise overreach
+    adapters = open_adapters(vault, services=services, summarizer=summarizer)
+    own = services.budget_settings_for(services.resolved, services.settings.model)
+    settings = services.with_overrides({**services.overrides, **own}).settings if own else services.settings
+    start = PromptState(conversation=conversation_key, model=settings.model)
+    return WorkflowPromptBuilder(
+        adapters,
+        build_prompt_settings(settings, adapters),
+        start,
+        turn_settings=build_turn_settings(settings),
+        ledger=keep_ledger,
+    )

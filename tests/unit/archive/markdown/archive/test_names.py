@@ -1,0 +1,52 @@
+"""File names: at most 100 bytes, and a file of that name can be made on any system."""
+
+import re
+
+import pytest
+
+from lamella.archive.markdown.archive import MAX_FILE_NAME_BYTES, archive_file_name, comparable_name
+
+
+@pytest.mark.parametrize(
+    ("title", "name"),
+    [
+        ("API review", "API review.md"),
+        ("[[My Note]] … [ref] ::", "My Note … ref.md"),
+        ('a/b\\c:d*e?f"g<h>i|j#k^l', "a b c d e f g h i j k l.md"),
+        ("", "Untitled chat.md"),
+        (" .. ", "Untitled chat.md"),
+        ("///", "Untitled chat.md"),
+        (".hidden", "hidden.md"),
+        ("ends in dots...", "ends in dots.md"),
+        ("con", "Chat con.md"),
+        ("NUL.txt", "Chat NUL.txt.md"),
+        ("com1 ", "Chat com1.md"),
+        ("LPT²", "Chat LPT².md"),
+        ("console", "console.md"),
+        ("two\nlines\tand\x00more", "two lines and more.md"),
+        ("e\u0301 composed", "\u00e9 composed.md"),
+        ("evil\u202etxt.exe", "evil txt.exe.md"),
+    ],
+)
+def test_a_title_becomes_a_name_every_system_takes(title: str, name: str) -> None:
+    assert archive_file_name(title) == name
+
+
+@pytest.mark.parametrize("letter", ["a", "ж", "漢", "😀", "é", "👩‍👩‍👧‍👦", "a. "])
+def test_long_titles_are_cut_between_characters(letter: str) -> None:
+    for number in (1, 2, 1_000):
+        name = archive_file_name(letter * 200, number)
+        assert len(name.encode()) <= MAX_FILE_NAME_BYTES
+        assert len(name.encode()) > MAX_FILE_NAME_BYTES - 12
+        assert not re.search(r"[. \u200d]\.md$", name)
+
+
+def test_a_number_tells_conversations_of_one_title_apart() -> None:
+    assert archive_file_name("Talk", 2) == "Talk 2.md"
+    assert archive_file_name("", 3) == "Untitled chat 3.md"
+
+
+def test_names_that_some_systems_take_for_one_are_the_same() -> None:
+    assert comparable_name("Talk.md") == comparable_name("TALK.md")
+    assert comparable_name("\u00e9.md") == comparable_name("e\u0301.md")
+    assert comparable_name("a.md") != comparable_name("b.md")

@@ -1,0 +1,148 @@
+"""Extract blocks: what was surely attached is taken out of a message, and nothing else is touched."""
+
+import pytest
+
+from lamella.archive.markdown.legacy import ExtractedBlocks, extract_blocks
+from lamella.core.artifacts.model import ArtifactKind
+
+NOTE = """<note_context>
+<title>Spec &amp; plan</title>
+<path>docs/spec.md</path>
+<ctime>2024-01-01</ctime>
+<content>
+# Spec
+
+text & more
+</content>
+</note_context>"""
+
+
+def test_a_note_in_the_text_becomes_an_attachment_and_the_rest_is_what_was_typed() -> None:
+    inlined = extract_blocks(f"{NOTE}\n\nSummarize this\n\nplease")
+    (note,) = inlined.artifacts
+    assert (note.kind, note.id, note.title) == (ArtifactKind.NOTE, "docs/spec.md", "Spec & plan")
+    assert note.text == "# Spec\n\ntext & more"
+    assert inlined.typed == "Summarize this\n\nplease"
+
+
+def test_blocks_are_taken_in_their_order_from_before_and_after_the_text() -> None:
+    url = "<url_content>\n<url>https://x.org/?a=1&amp;b=2</url>\n<content>page</content>\n</url_content>"
+    selected = (
+        "<selected_text>\n<title>a</title>\n<path>a.md</path>\n<start_line>3</start_line>\n<end_line>5</end_line>\n"
+        "<content>\nwords\n</content>\n</selected_text>"
+    )
+    inlined = extract_blocks(f"{NOTE}\nWhy?\n{url}\n{selected}\n")
+    assert [a.kind for a in inlined.artifacts] == [ArtifactKind.NOTE, ArtifactKind.URL, ArtifactKind.SELECTED_TEXT]
+    assert inlined.artifacts[1].id == "https://x.org/?a=1&b=2"
+    assert inlined.artifacts[1].text == "page"
+    assert inlined.artifacts[2].source.lines == (3, 5)
+    assert inlined.typed == "Why?"
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        "<mystery_block>\nanything & <b>all</b>\n</mystery_block>",
+        '<prior_context source="a.md" type="note">\npreview\n</prior_context>',
+        "<note_context>\nno content here\n</note_context>",
+        "<note_context>\n<content>no path</content>\n</note_context>",
+        "<dataview_block>\n<query>LIST</query>\n</dataview_block>",
+    ],
+)
+def test_a_block_nobody_knows_survives_verbatim(block: str) -> None:
+    inlined = extract_blocks(f"before\n{block}\nafter")
+    (artifact,) = inlined.artifacts
+    assert artifact.kind is ArtifactKind.UNKNOWN
+    assert artifact.text == block
+    assert inlined.typed == "before\nafter"
+
+
+def test_blocks_of_the_same_tag_inside_a_block_are_part_of_it() -> None:
+    nested = NOTE.replace("text & more", f"quotes:\n{NOTE}")
+    inlined = extract_blocks(f"{nested}\nWhy?")
+    assert len(inlined.artifacts) == 1
+    assert inlined.typed == "Why?"
+
+
+def test_a_tag_quoted_inside_a_block_does_not_swallow_the_text_after_it() -> None:
+    quoting = NOTE.replace("text & more", "<note_context> is a tag")
+    inlined = extract_blocks(f"{quoting}\nWhy?")
+    assert len(inlined.artifacts) == 1
+    assert inlined.typed == "Why?"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "plain\n\n text ",
+        "<div>\nhtml\n</div>",
+        "<note_context> in a sentence",
+        "a line, then <note_context>\n<path>x</path>\n</note_context>",
+        "<never_closed>\ntext",
+        "```\n<note_context>\n<path>x.md</path>\n<content>x</content>\n</note_context>\n```",
+        "<my_tag>one line</my_tag>",
+        "[User query]: typed",
+    ],
+)
+def test_what_is_not_surely_a_block_stays_what_was_typed(text: str) -> None:
+    inlined = extract_blocks(text)
+    assert inlined.typed == text
+    assert inlined.artifacts == ()
+
+
+def test_many_tags_that_are_never_closed_take_no_long_time() -> None:
+    text = "<never_closed>\n" * 50_000
+    assert extract_blocks(text).typed == text
+
+
+def test_the_label_before_the_question_is_not_part_of_it() -> None:
+    assert extract_blocks(f"{NOTE}\n\n[User query]:\nWhy?").typed == "Why?"
+
+
+@pytest.mark.parametrize("is_answer", [False, True])
+@pytest.mark.parametrize(
+    ("block", "tag"),
+    [
+        ("<localSearch>\nfound\n</localSearch>", "localSearch"),
+        ('<localSearch timeRange="a to b">\nfound\n</localSearch>', "localSearch"),
+        ("  <localSearch>\n  found\n  </localSearch>", "localSearch"),
+        ("\t<readNote>\nfound\n</readNote>", "readNote"),
+        ("<localSearch>\n<localSearch>\nfound\n</localSearch>\n</localSearch>", "localSearch"),
+        ("<webSearch></webSearch>", "webSearch"),
+        ('<additionalMatches count="2">\nfound\n</additionalMatches>', "additionalMatches"),
+        ('<variable name="x">\nfound\n</variable>', "variable"),
+        ("<note_context_error>\ngone\n</note_context_error>", "note_context_error"),
+        ('Tool \'readNote\' result: {"path": "a.md"}', "readNote"),
+    ],
+)
+def test_what_the_other_program_wrote_itself_is_taken_out_of_questions_and_answers(
+    block: str, tag: str, *, is_answer: bool
+) -> None:
+    for text in (f"{block}\nYes.", f"{block}\n\nYes.\n"):
+        found = extract_blocks(text, is_answer=is_answer)
+        assert found.typed == "Yes."
+        assert [(one.tag, one.artifact.text) for one in found.unparsed] == [(tag, block)]
+
+
+@pytest.mark.parametrize("text", ["<localSearch>\nx\n</localSearch> Yes.", "<localSearch>x</localSearch>Yes."])
+def test_what_is_said_behind_a_closing_tag_stays_what_was_said(text: str) -> None:
+    found = extract_blocks(text, is_answer=True)
+    assert found.typed == "Yes."
+    (block,) = found.unparsed
+    assert block.artifact.text == text.removesuffix("Yes.").rstrip()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The <localSearch> tag is closed by </localSearch>, and so on.",
+        "Write <localSearch>x</localSearch> to search.",
+        "  <my_tag>\nx\n</my_tag>",
+        "<variable> in a sentence",
+        "Tool 'mine' result: {}",
+        "<selected_text>x</selected_text> is how it begins",
+    ],
+)
+def test_what_only_speaks_of_blocks_stays_what_was_typed(text: str) -> None:
+    assert extract_blocks(text) == ExtractedBlocks(typed=text, artifacts=())

@@ -1,0 +1,41 @@
+"""Marks of the other program: taken out of answers wherever they stand, and left where they are code."""
+
+import pytest
+
+from lamella.archive.markdown.legacy import BANNER_MARKER, REASONING_MARKER, strip_markers
+
+THOUGHT = '<!--AGENT_REASONING:complete:3:["Reading \\"a\\"","Done"]-->'
+
+
+@pytest.mark.parametrize(
+    ("answer", "said", "counted"),
+    [
+        (f"{THOUGHT}\nYes.", "Yes.", {REASONING_MARKER: 1}),
+        (f"One.\n\n{THOUGHT}\n\nTwo.", "One.\n\nTwo.", {REASONING_MARKER: 1}),
+        (f"In a {THOUGHT}sentence.", "In a sentence.", {REASONING_MARKER: 1}),
+        ("<think>a\n\nb</think>\n\nYes.", "Yes.", {REASONING_MARKER: 1}),
+        ("<thinking>a</thinking>Yes.\n<think>b</think>\nNo.", "Yes.\nNo.", {REASONING_MARKER: 2}),
+        ("<think>stopped while", "", {REASONING_MARKER: 1}),
+        ("<!--TOOL_CALL_START:a:t:T:e::true-->x\ny<!--TOOL_CALL_END:a:r-->Yes.", "Yes.", {BANNER_MARKER: 1}),
+        ("<!--TOOL_CALL_START:a:t:T:e::true-->Yes.", "Yes.", {BANNER_MARKER: 1}),
+        ("Yes.<!--TOOL_CALL_END:a:-->", "Yes.", {BANNER_MARKER: 1}),
+    ],
+)
+def test_a_mark_is_taken_out_and_counted(answer: str, said: str, counted: dict[str, int]) -> None:
+    assert strip_markers(answer) == (said, counted)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "",
+        "plain\n\n\n\ntext ",
+        f"```\n{THOUGHT}\n```\n",
+        "```html\n<think>\n</think>\n```",
+        "It writes <think> before it answers.",
+        "Half a mark: <!--AGENT_REASONING:complete",
+        "<!-- a comment of mine -->",
+    ],
+)
+def test_what_is_no_mark_stays_as_it_was_said(answer: str) -> None:
+    assert strip_markers(answer) == (answer, {})

@@ -1,0 +1,37 @@
+"""A call in a line: what nobody reports is left out, and an end that is not the answer's own is told."""
+
+from decimal import Decimal
+
+import pytest
+
+from lamella.cli.chat import status
+from lamella.cli.chat.status import describe_stop_reason, format_model_call
+from lamella.core.log.call import CacheOutcome, CacheVerdict, CallTiming, ModelCall, PrefixChange, PrefixChangeCause
+from lamella.core.messages import StopReason, Usage
+
+VERDICT = CacheVerdict(outcome=CacheOutcome.HIT, prefix_change=PrefixChange(cause=PrefixChangeCause.NONE))
+
+
+def test_a_call_tells_tokens_money_and_time() -> None:
+    usage = Usage(plain=200, read=1_000, output=50)
+    call = ModelCall(
+        model="local", verdict=VERDICT, usage=usage, billed=Decimal("0.0100"), timing=CallTiming(total=1.26)
+    )
+    assert format_model_call(call) == "local · 1,200 tokens in · 1,000 of them cached · 50 out · $0.01 · 1.3 s"
+
+
+def test_a_call_of_which_nothing_is_known_tells_its_model_alone() -> None:
+    assert format_model_call(ModelCall(model=None, verdict=VERDICT, usage=Usage())) == "no model"
+
+
+@pytest.mark.parametrize(
+    "stop",
+    [StopReason.LENGTH, StopReason.CONTEXT_WINDOW, StopReason.LOOP_DETECTED, StopReason.REFUSED, StopReason.PAUSED],
+)
+def test_an_answer_that_did_not_end_by_itself_says_so(stop: StopReason) -> None:
+    assert describe_stop_reason(ModelCall(model="local", verdict=VERDICT, usage=Usage(), stop=stop)) != ""
+    assert set(status._STOP_REASON_MESSAGES) <= set(StopReason)
+
+
+def test_an_answer_that_ended_by_itself_needs_no_word() -> None:
+    assert describe_stop_reason(ModelCall(model="local", verdict=VERDICT, usage=Usage(), stop="end")) == ""

@@ -1,0 +1,26 @@
+"""The ledger for people: words it colours, and what it says of turns that nobody sent."""
+
+import pytest
+
+from lamella.cli import ledger_tables as ledger
+from lamella.cli.ledger_tables import print_ledger
+from lamella.core.log.call import CacheOutcome
+from lamella.schemas.ledger import TurnLedgerRow
+
+
+def test_what_is_coloured_is_an_outcome() -> None:
+    assert set(ledger._VERDICT_COLOURS) <= set(CacheOutcome)
+
+
+def test_each_standing_without_a_call_has_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    standings = list(ledger._STATUS_WITHOUT_CALL)
+    rows = [
+        TurnLedgerRow(number=number, message="m", at="", text=f"{name}\x1b[2J", status=name, calls=())
+        for number, name in enumerate(standings, start=1)
+    ]
+    print_ledger("garden", rows)
+    lines = capsys.readouterr().out.splitlines()
+    for number, name in enumerate(standings, start=1):
+        at = lines.index(f"turn {number}  {name}\\x1b[2J")
+        assert lines[at + 1] == f"  {ledger._STATUS_WITHOUT_CALL[name]}"
+    assert lines[-1] == "3 turns · 0 calls"

@@ -1,0 +1,40 @@
+"""The commands: each is where the table says, and one that is given nothing needs no parser."""
+
+import pytest
+
+from lamella.cli.app import COMMANDS, build_click_command, resolve_command
+from lamella.cli.conversations import list_chats
+from lamella.cli.store import verify
+
+
+def test_every_command_of_the_table_is_there_under_its_name() -> None:
+    assert set(build_click_command().commands) == set(COMMANDS)
+    for name in COMMANDS:
+        assert list(build_click_command(name).commands) == [name]
+
+
+def test_a_name_that_nobody_knows_gets_all_commands_to_look_in() -> None:
+    assert set(build_click_command("cats").commands) == set(COMMANDS)
+
+
+def test_a_command_of_a_group_that_is_given_nothing_is_called_as_it_is() -> None:
+    assert resolve_command(["chats", "list"]) is list_chats
+    assert resolve_command(["store", "verify"]) is verify
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "chats",
+        "chats list --json",
+        "chats --help",
+        "chats show",
+        "chats nothing",
+        "config show",
+        "ask list",
+        "nothing list",
+    ],
+)
+def test_whatever_else_is_said_is_parsed(words: str) -> None:
+    run = resolve_command(words.split())
+    assert getattr(run, "__name__", "") == "<lambda>"

@@ -1,0 +1,39 @@
+"""What commits say of the files they touched."""
+
+from pathlib import Path
+
+from tests.unit.codebase.repositories import commit, write
+
+from lamella.codebase.index import InMemoryTables, parse_commits, refresh_history
+from lamella.codebase.repository import GitFolder
+
+
+def test_commits_are_read_newest_first_with_the_files_they_touched(tmp_path: Path) -> None:
+    root = write(tmp_path, {"a.py": "1", "b c.py": "1"})
+    commit(root, "Begin: both")
+    commit(write(root, {"a.py": "2"}), "Change one")
+    found = list(parse_commits(GitFolder(root).read_log(maximum=10) or b""))
+    assert found == [("Change one", ["a.py"]), ("Begin: both", ["a.py", "b c.py"])]
+
+
+def test_a_commit_of_many_files_says_nothing_of_any() -> None:
+    names = b"\0".join(b"%d.py" % number for number in range(31))
+    assert list(parse_commits(b"\x01" + b"a" * 40 + b" Move\0\n" + names + b"\0")) == []
+
+
+def test_history_is_taken_in_again_only_when_something_was_committed(tmp_path: Path) -> None:
+    root, tables = write(tmp_path, {"a.py": "1"}), InMemoryTables()
+    commit(root, "Begin")
+    refresh_history(tables, GitFolder(root))
+    tables.execute("DELETE FROM touches")
+    refresh_history(tables, GitFolder(root))
+    assert tables.execute("SELECT * FROM touches") == []
+    commit(write(root, {"a.py": "2"}), "Change")
+    refresh_history(tables, GitFolder(root))
+    assert tables.execute("SELECT * FROM touches") == [("a.py", 1), ("a.py", 2)]
+
+
+def test_a_folder_without_git_has_no_history(tmp_path: Path) -> None:
+    tables = InMemoryTables()
+    refresh_history(tables, GitFolder(tmp_path))
+    assert tables.execute("SELECT * FROM touches") == []

@@ -1,0 +1,99 @@
+"""Which files fit a question, and by which parts."""
+
+from pathlib import Path
+
+import pytest
+from tests.unit.codebase.repositories import WATCH, commit, write
+
+from lamella.codebase.index import (
+    CodeRanker,
+    CodeRefresher,
+    InMemoryTables,
+    RankedFile,
+    extract_search_terms,
+    files_named_in,
+    refresh_history,
+)
+from lamella.codebase.repository import FolderFiles
+
+FILLER = {f"other/{number}.py": f"value_{number} = {number}\n" for number in range(12)}
+
+
+def rank(root: Path, question: str, *touched: str) -> list[RankedFile]:
+    tables, files = InMemoryTables(), FolderFiles(root)
+    listing = CodeRefresher(tables, files, anchors=WATCH.anchors, find_secrets=WATCH.find_secrets).refresh()
+    refresh_history(tables, files.git)
+    return CodeRanker(tables).rank(question, candidates=listing.states.keys(), touched=touched)
+
+
+def test_words_in_a_text_a_path_and_a_definition_all_count(tmp_path: Path) -> None:
+    files = {
+        "text.py": "# the watering of beds\n",
+        "watering.py": "x = 1\n",
+        "symbols.py": "def start_watering(): ...\n",
+    }
+    found = rank(write(tmp_path, {**FILLER, **files}), "How does watering work?")
+    assert {one.path for one in found[:3]} == set(files)
+    parts = {one.path: set(one.parts) for one in found[:3]}
+    assert "text" in parts["text.py"]
+    assert "path" in parts["watering.py"]
+    assert {"symbols", "text"} <= parts["symbols.py"]
+
+
+def test_a_name_in_parts_is_found_by_one_of_them(tmp_path: Path) -> None:
+    root = write(tmp_path, {**FILLER, "a.py": "class PodTemplateSpec: ...\n"})
+    assert rank(root, "template of a pod")[0].path == "a.py"
+
+
+def test_what_commits_say_of_a_file_counts_and_so_does_that_it_was_changed_lately(tmp_path: Path) -> None:
+    root = write(tmp_path, {**FILLER, "a.py": "x = 1\n", "z.py": "x = 1\n"})
+    commit(root, "Begin")
+    commit(write(root, {"z.py": "x = 2\n"}), "Mend the hydraulics of locks")
+    commit(write(root, {"other/1.py": "y = 2\n"}), "Rename")
+    found = rank(root, "hydraulics")
+    assert found[0].path == "z.py"
+    assert {"commits", "recent"} == set(found[0].parts)
+
+
+def test_what_a_conversation_touched_and_what_a_question_writes_out_come_first(tmp_path: Path) -> None:
+    root = write(tmp_path, {**FILLER, "beds.py": "beds beds beds\n"})
+    assert rank(root, "beds")[0].path == "beds.py"
+    assert rank(root, "what now?", "other/7.py")[0].path == "other/7.py"
+    assert rank(root, "beds in other/3.py")[0].path == "other/3.py"
+
+
+def test_equals_stand_in_the_order_of_their_paths(tmp_path: Path) -> None:
+    root = write(tmp_path, FILLER)
+    assert [one.path for one in rank(root, "nothing of that")] == sorted(FILLER)
+
+
+def test_a_name_that_several_files_have_means_none_of_them() -> None:
+    among = ["a/model.py", "b/model.py", "c/views.py", "LICENSE"]
+    assert files_named_in("see model.py and views.py", among) == ["c/views.py"]
+    assert files_named_in("see b/model.py", among) == ["b/model.py"]
+    assert files_named_in("see a\\model.py.", among) == ["a/model.py"]
+    assert files_named_in("the model and the views", among) == []
+
+
+def test_signs_mean_nothing_to_the_search() -> None:
+    assert extract_search_terms('NOT "x" AND (y* OR z):') == ['"x"', '"y"', '"z"']
+    assert extract_search_terms('"near" NEAR') == ['"near"', '"NEAR"']
+    assert extract_search_terms("?!") == []
+
+
+@pytest.mark.parametrize("others", [1, 2, 8])
+def test_among_few_files_words_count_more_than_how_lately_a_file_was_changed(tmp_path: Path, others: int) -> None:
+    files = {"a.py": "def open_gate(): ...\n", **{f"z{one}.py": f"def feed_{one}(): ...\n" for one in range(others)}}
+    commit(write(tmp_path, files), "Begin")
+    for number in range(3):
+        commit(write(tmp_path, {"z0.py": f"def feed_{number + 10}(): ...\n"}), "Feed more")
+    assert rank(tmp_path, "How does the gate open?")[0].path == "a.py"
+    assert rank(tmp_path, "Where do we feed?")[0].path == "z0.py"
+    assert rank(tmp_path, "nothing of that")[0].path == "z0.py"
+
+
+def test_among_few_files_one_that_says_a_word_often_comes_before_one_that_says_it_once(tmp_path: Path) -> None:
+    root = write(tmp_path, {"a.py": "# locks\n" + "x = 1\n" * 9, "b.py": "# locks, locks and locks\n" + "x = 1\n" * 9})
+    commit(root, "Begin")
+    commit(write(root, {"a.py": "# locks\n" + "x = 2\n" * 9}), "Change")
+    assert [one.path for one in rank(root, "locks")] == ["b.py", "a.py"]

@@ -1,0 +1,48 @@
+"""What git is asked, and what a repository that is somebody else's cannot have it do."""
+
+from pathlib import Path
+
+import pytest
+from tests.unit.codebase.repositories import commit, git, write
+
+from lamella.codebase.repository import GitFolder
+
+
+def test_a_folder_without_git_holds_nothing(tmp_path: Path) -> None:
+    folder = GitFolder(tmp_path)
+    assert not folder.is_tracked()
+    assert folder.list_paths("--cached") is None
+    assert folder.head_commit() == ""
+
+
+def test_a_folder_that_the_repository_around_it_ignores_is_not_held_by_it(tmp_path: Path) -> None:
+    root = write(tmp_path, {".gitignore": "installed/\n", "a.py": "", "installed/b.py": ""})
+    commit(root, "Begin")
+    assert GitFolder(root).is_tracked()
+    assert not GitFolder(root / "installed").is_tracked()
+
+
+def test_nothing_that_a_repository_configures_is_run(tmp_path: Path) -> None:
+    root = write(tmp_path / "theirs", {"a.py": "x = 1\n"})
+    commit(root, "Begin")
+    trap = write(tmp_path, {"trap.sh": f"#!/bin/sh\ntouch {tmp_path}/sprung\n"}) / "trap.sh"
+    trap.chmod(0o755)
+    for name in ("core.fsmonitor", "core.pager", "gpg.program", "diff.external", "core.sshCommand"):
+        git(root, "config", name, str(trap))
+    git(root, "config", "log.showSignature", "true")
+    folder = GitFolder(root)
+    assert folder.is_tracked()
+    assert folder.list_paths("--cached", "--others", "--exclude-standard") == [b"a.py"]
+    assert folder.read_log(maximum=5)
+    assert not (tmp_path / "sprung").exists()
+
+
+def test_variables_that_name_another_repository_are_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = write(tmp_path / "other", {"other.py": ""})
+    commit(other, "Begin")
+    root = write(tmp_path / "meant", {"meant.py": ""})
+    commit(root, "Begin")
+    monkeypatch.setenv("GIT_DIR", str(other / ".git"))
+    assert GitFolder(root).list_paths("--cached") == [b"meant.py"]

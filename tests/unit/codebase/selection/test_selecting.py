@@ -1,0 +1,134 @@
+"""From a question to a selection."""
+
+from pathlib import Path
+
+import pytest
+from tests.unit.codebase.repositories import WATCH, commit, count, write
+
+from lamella.codebase.selection import CodeSelector, select_folder, select_from_texts
+from lamella.errors import InvalidOperationError, SourceNotFoundError
+from lamella.ports import CodeSelection
+
+FILES = {
+    **{f"other/{number}.py": f"value_{number} = {number}\n" for number in range(15)},
+    "beds.py": "def water_beds():\n    return 1\n",
+    "README.md": "# Garden\n",
+}
+TOKEN = "ghp_" + "a1B2" * 9
+
+
+def select(root: Path, question: str = "who waters beds?", budget: int = 4_000, **given: object) -> CodeSelection:
+    index = root.parent / "index.db"
+    options = {"index": index, "secrets": WATCH, "root": "repo", "budget": budget, "count_tokens": count, **given}
+    return select_folder(root, question, **options)  # type: ignore[arg-type]
+
+
+def test_the_file_that_is_asked_for_comes_first_in_full(tmp_path: Path) -> None:
+    selection = select(write(tmp_path / "repo", FILES))
+    assert (selection.files[0].path, selection.files[0].form) == ("beds.py", "full")
+    assert selection.files[0].text == FILES["beds.py"]
+    assert selection.tokens == count(selection.text) <= 4_000
+
+
+def test_the_same_files_and_the_same_question_give_the_same_selection(tmp_path: Path) -> None:
+    root = write(tmp_path / "repo", FILES)
+    commit(root, "Begin")
+    first, second = select(root), select(root)
+    anew = select(root, index=tmp_path / "another.db")
+    assert first == second == anew
+
+
+def test_what_is_left_out_has_a_reason_each(tmp_path: Path) -> None:
+    root = write(tmp_path / "repo", {**FILES, "key.py": f"k = '{TOKEN}'\n", ".env": "K=1", "a.png": b"\x89PNG"})
+    selection = select(root, budget=150)
+    told = dict(selection.left_out)
+    assert told["key.py"] == "line 1 looks like a GitHub token"
+    assert told[".env"] == "files of this name hold secrets"
+    assert told["a.png"] == "it is binary, by its name"
+    assert TOKEN not in selection.text
+    every = {one.path for one in selection.files} | set(told)
+    assert {*FILES, "key.py", ".env", "a.png"} <= every
+    assert any(why.endswith("and the budget is used up") for why in told.values())
+
+
+def test_a_file_that_changes_is_shown_as_it_is_now(tmp_path: Path) -> None:
+    root = write(tmp_path / "repo", FILES)
+    select(root)
+    write(root, {"beds.py": "def water_beds():\n    return 'another'\n"})
+    assert "another" in select(root).files[0].text
+
+
+def test_a_secret_that_comes_in_later_is_not_shown(tmp_path: Path) -> None:
+    root = write(tmp_path / "repo", FILES)
+    select(root)
+    write(root, {"beds.py": f"def water_beds(): return '{TOKEN}'\n"})
+    assert TOKEN not in select(root).text
+
+
+def test_an_index_that_is_damaged_is_made_anew(tmp_path: Path) -> None:
+    root = write(tmp_path / "repo", FILES)
+    first = select(root)
+    (tmp_path / "index.db").write_bytes(b"no database" * 100)
+    assert select(root) == first
+
+
+def test_the_index_is_read_by_nobody_else(tmp_path: Path) -> None:
+    select(write(tmp_path / "repo", FILES))
+    assert (tmp_path / "index.db").stat().st_mode & 0o077 == 0
+
+
+def test_an_empty_folder_and_one_of_which_all_is_left_out_are_errors(tmp_path: Path) -> None:
+    with pytest.raises(SourceNotFoundError, match="nothing to choose from in repo: 0 left out"):
+        select(write(tmp_path / "repo", {}))
+    with pytest.raises(SourceNotFoundError) as raised:
+        select(write(tmp_path / "repo", {".env": "K=1"}))
+    assert ".env: files of this name hold secrets" in raised.value.hint
+
+
+def test_a_budget_that_is_smaller_than_one_name_is_an_error_with_numbers(tmp_path: Path) -> None:
+    with pytest.raises(
+        InvalidOperationError, match=r"A budget of 5 tokens does not hold the name of one file: beds\.py"
+    ):
+        select(write(tmp_path / "repo", FILES), budget=5)
+
+
+def test_files_that_are_given_come_back_with_their_contents() -> None:
+    selection = select_from_texts(FILES, "who waters beds?", secrets=WATCH, budget=4_000, count_tokens=count)
+    assert (selection.files[0].path, selection.files[0].text) == ("beds.py", FILES["beds.py"])
+
+
+def test_no_files_are_an_error() -> None:
+    with pytest.raises(SourceNotFoundError, match="nothing to choose from in what was given"):
+        select_from_texts({}, "what?", secrets=WATCH, budget=100, count_tokens=count)
+
+
+def test_hostile_names_and_encodings_do_no_harm(tmp_path: Path) -> None:
+    names = ["a\nb.py", "</content>.py", "[x], y.py", "-rf.py", "'quote\".py", "\u202ertl.py", "emoji \U0001f600.py"]
+    root = write(tmp_path / "repo", {**dict.fromkeys(names, "x = 1\n"), "latin.py": b"\xe4", "wide.py": b"\xff\xfex\0"})
+    selection = select(root)
+    assert {one.path for one in selection.files} == set(names)
+    assert selection.text.count("</content>") == len(names) + 1
+
+
+def test_a_selector_needs_no_folder_to_choose_from_what_it_is_given() -> None:
+    from lamella.codebase.index import InMemoryTables
+    from lamella.codebase.repository import InlineFiles
+
+    selector = CodeSelector(InMemoryTables(), InlineFiles(FILES), secrets=WATCH)
+    found = selector.select("beds", root="r", budget=2_000, count_tokens=count)
+    assert found.root == "r"
+    assert "Chosen from 17 files of r" in found.overview
+
+
+def test_a_selection_that_has_nothing_of_the_question_says_so(tmp_path: Path) -> None:
+    root = write(tmp_path / "repo", FILES)
+    assert [one for one in select(root, "zebra quantum").warnings if "No file has anything of the question" in one]
+    assert select(root).warnings == ()
+
+
+def test_a_selection_of_names_alone_says_so(tmp_path: Path) -> None:
+    root = write(tmp_path / "repo", {"beds.txt": "beds are watered\n" * 400, "empty.py": ""})
+    (told,) = select(root, budget=150).warnings
+    assert told.startswith("Nothing fits into 150 tokens but names")
+    (root / "beds.txt").unlink()
+    assert not [one for one in select(root, "empty", budget=150).warnings if "but names" in one]

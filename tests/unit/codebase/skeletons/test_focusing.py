@@ -1,0 +1,23 @@
+"""What of a long skeleton speaks of a question."""
+
+from lamella.codebase.skeletons import focus_skeleton
+
+SKELETON = "\n".join(
+    f"class Bed{number}:\n    def sow_{number}(self): …\n    def water_{number}(self): …" for number in range(50)
+)
+
+
+def test_a_short_skeleton_stays_as_it_is() -> None:
+    assert focus_skeleton("def a(): …", "anything", max_chars=100) == "def a(): …"
+
+
+def test_lines_with_words_of_the_question_stay_with_what_they_stand_in() -> None:
+    short = focus_skeleton(SKELETON.replace("water_40", "harvesting"), "Who harvests?", max_chars=120)
+    assert "…\nclass Bed40:\n…\n    def harvesting(self): …\n…" in short
+    assert len(short) < 200
+
+
+def test_what_is_left_over_goes_to_what_stands_outside() -> None:
+    short = focus_skeleton(SKELETON, "nothing of that", max_chars=100)
+    assert short.startswith("class Bed0:\n…\nclass Bed1:\n…")
+    assert len(short) < 200

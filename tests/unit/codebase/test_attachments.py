@@ -1,0 +1,32 @@
+"""Files as a client sends them."""
+
+from pathlib import Path
+
+import pytest
+
+from lamella.codebase.attachments import parse_json_files, read_json_files
+from lamella.errors import SourceNotFoundError, SourceUnreadableError
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b'{"a.py": "x"}', b'[{"path": "a.py", "text": "x"}]', b'[{"path": "a.py", "content": "x", "size": 1}]'],
+)
+def test_files_are_texts_by_path_or_a_list(data: bytes) -> None:
+    assert parse_json_files(data, "it") == {"a.py": "x"}
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"{", b"1", b'"a"', b'{"a": 1}', b'["a"]', b'[{"path": "a"}]', b"\xff", b"[" * 99_999]
+)
+def test_what_holds_no_files_is_an_error_with_a_hint(data: bytes) -> None:
+    with pytest.raises(SourceUnreadableError) as raised:
+        parse_json_files(data, "it")
+    assert "src/main.py" in raised.value.hint
+
+
+def test_a_file_is_read_and_one_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "files.json").write_text('{"a.py": "x"}')
+    assert read_json_files(tmp_path / "files.json") == {"a.py": "x"}
+    with pytest.raises(SourceNotFoundError):
+        read_json_files(tmp_path / "none.json")

@@ -1,0 +1,366 @@
+"""Earlier checkpoints: what opening does not need is kept apart from them, and found by whoever asks for it."""
+
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
+import pytest
+from tests.checkpoints import list_checkpoints
+from tests.unit.conversation.backends import Ticking, make_backend
+from tests.unit.conversation.checkpoints.test_checkpoints import Altered, damages, open_chat, snapshots
+
+from lamella import Note, ToolResult
+from lamella.conversation.checkpoints import EMPTY_BRANCH_CHECKPOINT, OldCheckpoints
+from lamella.conversation.conversation import StoredConversation
+from lamella.conversation.import_export import ConversationRepository
+from lamella.conversation.log import StoredEventLog
+from lamella.core.log.events.codec import build_reply_batch
+from lamella.core.log.events.kinds import EventRecord
+from lamella.core.log.log import EventLog
+from lamella.core.log.tree import pack_messages
+from lamella.core.log.turn import MessageAuthor, message_id
+from lamella.core.values import replace
+from lamella.errors import StoreCorruptedError, StoreUnavailableError
+from lamella.ports import Checkpoint, Result, Store
+from lamella.stores.memory import InMemoryStore
+
+# Long enough that an outline is worth it, each with a word of its own.
+REPLIES = [f"Reply {number}. " + f"This goes on about pear{number} for a while. " * 12 for number in range(10)]
+
+
+def talk(store: Store, *, begin: int = 0, end: int = 10) -> StoredConversation:
+    conversation = open_chat(store)
+    for number in range(begin, end):
+        conversation.ask(f"Question {number}?")
+        conversation.reply(REPLIES[number])
+    return conversation
+
+
+def shrink(store: Store) -> StoredConversation:
+    """A conversation of which a compaction leaves outlines, and turns after it, so that checkpoints know of it."""
+    conversation = talk(store, end=8)
+    conversation.commit(conversation.plan(to=0.001))
+    talk_on(conversation)
+    return conversation
+
+
+def talk_on(chat: StoredConversation, turns: int = 4) -> None:
+    for number in range(turns):
+        chat.ask(f"And {number}?")
+        chat.reply("So it is.")
+
+
+class Watched(Altered):
+    """A store that counts how often somebody asked for what is apart from checkpoints."""
+
+    def __init__(self, store: Store, alter: Callable[[Checkpoint], Checkpoint | None] = lambda one: one) -> None:
+        super().__init__(store, alter)
+        self.asked = 0
+
+    def read_checkpoints(
+        self, conversation_key: str, decode: Callable[[Checkpoint], Result], *, separate_only: bool = False
+    ) -> Sequence[Result]:
+        self.asked += separate_only
+        return super().read_checkpoints(conversation_key, decode, separate_only=separate_only)
+
+
+def at_hand(store: Store) -> set[str]:
+    """The texts that opening reads."""
+    texts = [text for snapshot in snapshots(store) for text in pack_messages(snapshot.nodes).columns.texts]
+    return {text for text in texts if text is not None}
+
+
+def asked_and_said(chat: StoredConversation) -> list[tuple[str, str]]:
+    return [(record.message.text, record.reply.text) for record in chat.turns() if record.reply is not None]
+
+
+def test_what_does_not_stand_in_its_own_words_is_kept_apart_and_what_does_is_at_hand() -> None:
+    store = InMemoryStore()
+    shrink(store)
+    there = at_hand(store)
+    assert there.isdisjoint(REPLIES[:4])
+    assert {"And 0?", "So it is."} <= there
+    assert damages(store) == []
+
+
+def test_where_there_are_none_nothing_is_lessened() -> None:
+    assert OldCheckpoints(InMemoryStore(), "chat").shrink(EMPTY_BRANCH_CHECKPOINT) == ()
+
+
+def test_before_anything_is_compacted_every_text_is_at_hand() -> None:
+    store = InMemoryStore()
+    talk(store)
+    assert set(REPLIES) <= at_hand(store)
+
+
+def test_asking_on_reads_nothing_that_is_apart_and_looking_back_reads_all_of_it_once() -> None:
+    store = InMemoryStore()
+    live = shrink(store)
+    watched = Watched(store)
+    conversation = open_chat(watched)
+    # More of them than are looked for one by one among kept counts.
+    talk_on(conversation, 40)
+    assert watched.asked == 0
+    said = asked_and_said(conversation)
+    assert watched.asked == 1
+    live.reload()
+    assert said == asked_and_said(live)
+    assert [text for _, text in said[:8]] == REPLIES[:8]
+
+
+def test_an_undo_brings_back_what_was_apart() -> None:
+    store = InMemoryStore()
+    shrink(store)
+    conversation = open_chat(store)
+    conversation.undo()
+    messages = conversation.ask("All of it?").messages
+    assert [text for text in REPLIES[:8] if any(text in message.text for message in messages)] == REPLIES[:8]
+    conversation.reply("Yes.")
+    talk_on(conversation, 8)
+    # What stands again is at hand once earlier ones are written anew, and found where it is until then.
+    again = open_chat(store).ask("And again?").messages
+    assert [text for text in REPLIES[:8] if any(text in message.text for message in again)] == REPLIES[:8]
+    assert damages(store) == []
+
+
+def test_recall_finds_what_is_apart() -> None:
+    store = InMemoryStore()
+    shrink(store)
+    hits = open_chat(store).recall("pear2")
+    assert any("pear2" in hit.excerpt for hit in hits)
+
+
+@pytest.mark.parametrize("damage", [b"", b"nothing that was written"])
+def test_where_what_is_apart_cannot_be_read_the_events_tell_it(damage: bytes) -> None:
+    store = InMemoryStore()
+    live = shrink(store)
+    lost = Watched(store, lambda one: replace(one, separate_data=damage))
+    assert asked_and_said(open_chat(lost)) == asked_and_said(live)
+    unread = [one for one in list_checkpoints(store, "chat") if one.separate_data]
+    assert unread
+    assert [place for place, _ in damages(lost)] == [f"checkpoint {one.version}" for one in unread]
+
+
+def test_what_is_apart_from_another_checkpoint_is_not_taken_for_it() -> None:
+    store = InMemoryStore()
+    live = shrink(store)
+    apart = {one.version: one.separate_data for one in list_checkpoints(store, "chat") if one.separate_data}
+    first, second = list(apart)[:2]
+    swapped = {first: apart[second], second: apart[first]}
+    mixed = Watched(store, lambda one: replace(one, separate_data=swapped.get(one.version, one.separate_data)))
+    assert asked_and_said(open_chat(mixed)) == asked_and_said(live)
+
+
+def test_where_others_removed_the_checkpoints_meanwhile_the_events_tell_it() -> None:
+    store = InMemoryStore()
+    live = shrink(store)
+    conversation = open_chat(store)
+    conversation.ask("Where were we?")
+    store._stored["chat"].checkpoints.clear()
+    live.reload()
+    assert asked_and_said(conversation) == asked_and_said(live)
+
+
+def test_where_the_events_say_something_else_by_now_that_is_told() -> None:
+    store = InMemoryStore()
+    shrink(store)
+    conversation = open_chat(store)
+    conversation.ask("Where were we?")
+    store._stored["chat"].checkpoints.clear()
+    other = InMemoryStore()
+    talk_on(open_chat(other), 20)
+    store._stored["chat"].records[:] = other._stored["chat"].records[: len(store._stored["chat"].records)]
+    with pytest.raises(StoreCorruptedError, match="its events say something else"):
+        asked_and_said(conversation)
+
+
+def test_of_another_conversation_nothing_is_taken_that_is_apart() -> None:
+    store, other = InMemoryStore(), InMemoryStore()
+    live = shrink(store)
+    conversation = open_chat(other, name="other")
+    for number in range(8):
+        conversation.ask(f"Question {number}?")
+        conversation.reply(f"Secret {number}. " * 40)
+    conversation.commit(conversation.plan(to=0.001))
+    talk_on(conversation)
+    foreign = {one.version: one.separate_data for one in list_checkpoints(other, "other")}
+    mixed = Watched(store, lambda one: replace(one, separate_data=foreign.get(one.version, b"")))
+    assert any(foreign.values())
+    assert asked_and_said(open_chat(mixed)) == asked_and_said(live)
+
+
+def test_what_another_process_set_apart_since_is_found() -> None:
+    store = InMemoryStore()
+    live = talk(store, end=8)
+    late = open_chat(store)
+    late.ask("Where were we?")
+    late.reply("Here.")
+    live.reload()
+    # The texts that this chat has at hand go apart, and what was apart is there with more.
+    live.commit(live.plan(to=0.001))
+    talk_on(live)
+    assert [text for _, text in asked_and_said(late)[:8]] == REPLIES[:8]
+
+
+def test_what_is_apart_and_lacks_something_is_told_by_the_events() -> None:
+    store = InMemoryStore()
+    talk(store, end=8)
+    before = {one.version: one.separate_data for one in list_checkpoints(store, "chat")}
+    conversation = open_chat(store)
+    conversation.commit(conversation.plan(to=0.001))
+    talk_on(conversation)
+    older = Watched(store, lambda one: replace(one, separate_data=before.get(one.version) or one.separate_data))
+    assert any(before.values())
+    assert asked_and_said(open_chat(older)) == asked_and_said(conversation)
+
+
+def test_after_an_undo_what_stands_again_is_at_hand_again() -> None:
+    store = InMemoryStore()
+    shrink(store)
+    conversation = open_chat(store)
+    conversation.undo()
+    talk_on(conversation, 12)
+    assert set(REPLIES[:8]) <= at_hand(store)
+    watched = Watched(store)
+    open_chat(watched).ask("And now?")
+    assert watched.asked == 0
+
+
+def test_where_a_turn_with_tools_was_shortened_opening_reads_nothing_that_is_apart() -> None:
+    store = InMemoryStore()
+    conversation = open_chat(store)
+    for number in range(8):
+        conversation.ask(f"Question {number}?", results=[ToolResult(name="look", output=f"Found {number}. " * 30)])
+        conversation.reply(REPLIES[number])
+    conversation.commit(conversation.plan(to=0.001))
+    talk_on(conversation)
+    watched = Watched(store)
+    again = open_chat(watched)
+    assert again.ask("And now?").messages
+    assert watched.asked == 0
+
+
+def test_events_are_folded_once_for_all_that_is_gone() -> None:
+    store = InMemoryStore()
+    live = shrink(store)
+
+    class Counted(Watched):
+        loads = 0
+
+        def load(self, conversation: str, *, after: int = 0) -> Sequence[EventRecord]:
+            self.loads += not after
+            return super().load(conversation, after=after)
+
+    counted = Counted(store, lambda one: replace(one, separate_data=b""))
+    assert asked_and_said(open_chat(counted)) == asked_and_said(live)
+    assert counted.loads == 1
+
+
+class Away(Watched):
+    """A store of which what is apart cannot be read while it is ``away``."""
+
+    away = False
+
+    def read_checkpoints(
+        self, conversation_key: str, decode: Callable[[Checkpoint], Result], *, separate_only: bool = False
+    ) -> Sequence[Result]:
+        if self.away and separate_only:
+            raise StoreUnavailableError("The server is away.", hint="Try again.")
+        return super().read_checkpoints(conversation_key, decode, separate_only=separate_only)
+
+
+def test_an_event_that_was_written_and_not_folded_is_folded_once() -> None:
+    store = InMemoryStore()
+    first = shrink(store).turns()[0].message.id
+    away = Away(store)
+    kept = StoredEventLog(make_backend(away), "chat")
+    answer = message_id("chat", parent=first, role=MessageAuthor.REPLY, text="Another.")
+    away.away = True
+    with pytest.raises(StoreUnavailableError):
+        kept.append(build_reply_batch("Another.", message_id=answer, parent=first, timestamp="2026-03-01T12:00:00Z"))
+    away.away = False
+    kept.reload()
+    folded = EventLog("chat")
+    folded.extend(store.load("chat"))
+    assert answer in kept.log.nodes
+    assert kept.log == folded
+
+
+def test_conversations_wait_for_their_own_store_only() -> None:
+    """Each looks at what is apart in a thread of its own, while the other waits for its store in the middle of that."""
+    stores = [InMemoryStore(), InMemoryStore()]
+    lives = [shrink(store) for store in stores]
+    both = Barrier(2)
+
+    class Meeting(Watched):
+        def read_checkpoints(
+            self, conversation_key: str, decode: Callable[[Checkpoint], Result], *, separate_only: bool = False
+        ) -> Sequence[Result]:
+            if separate_only:
+                both.wait(timeout=10)
+            return super().read_checkpoints(conversation_key, decode, separate_only=separate_only)
+
+    chats = [open_chat(Meeting(store)) for store in stores]
+    with ThreadPoolExecutor() as pool:
+        assert list(pool.map(asked_and_said, chats)) == [asked_and_said(live) for live in lives]
+
+
+def test_what_is_apart_and_damaged_is_mended_with_the_next_that_is_written_anew() -> None:
+    store = InMemoryStore()
+    shrink(store)
+    kept = store._stored["chat"].checkpoints
+    damaged = [one.version for one in kept.values() if one.separate_data]
+    kept |= {version: replace(kept[version], separate_data=b"x") for version in damaged}
+    assert [what for _, what in damages(store)] == [
+        "has something apart that cannot be read; its events tell it"
+    ] * len(damaged)
+    conversation = open_chat(store)
+    conversation.undo()
+    talk_on(conversation, 12)
+    assert damages(store) == []
+
+
+def test_checkpoints_that_stay_as_they_are_are_not_written_again() -> None:
+    store = InMemoryStore()
+    chat = shrink(store)
+    written: list[list[int]] = []
+
+    class Writing(Watched):
+        def save_checkpoint(
+            self, conversation_key: str, checkpoint: Checkpoint, *, replaced_versions: Collection[int] = ()
+        ) -> bool:
+            written.append([one.version for one in checkpoint.earlier])
+            return super().save_checkpoint(conversation_key, checkpoint, replaced_versions=replaced_versions)
+
+    del chat
+    talk_on(open_chat(Writing(store)), 12)
+    assert max(map(len, written)) <= 1
+
+
+def test_blocks_are_given_once_and_gone_with_an_erasure() -> None:
+    store = InMemoryStore()
+    conversation = open_chat(store)
+    conversation.ask("What is in it?", attach=[Note(path="a.md", text="A long note. " * 40)])
+    conversation.reply("A note.")
+    talk_on(conversation, 6)
+    kept = StoredEventLog(make_backend(store), "chat")
+    assert kept.pop_blocks()
+    assert kept.pop_blocks() == {}
+    again = StoredEventLog(make_backend(store), "chat")
+    ConversationRepository(store, Ticking()).erase_artifact("chat", "a.md")
+    again.reload()
+    assert again.pop_blocks() == {}
+
+
+def test_what_is_apart_and_damaged_keeps_no_new_checkpoint_away() -> None:
+    store = InMemoryStore()
+    shrink(store)
+    damaged = Altered(store, lambda one: replace(one, separate_data=b"x" if one.separate_data else b""))
+    conversation = open_chat(damaged)
+    for number in range(4):
+        conversation.ask(f"More {number}?")
+        conversation.reply(REPLIES[number] * 4)
+    last = list_checkpoints(store, "chat")[-1].version
+    conversation.commit(conversation.plan(to=0.001))
+    talk_on(conversation)
+    assert list_checkpoints(store, "chat")[-1].version > last

@@ -1,0 +1,136 @@
+"""What waits for the next question: of two commands that say the opposite the later holds, and that is said."""
+
+from collections.abc import Iterable
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lamella.conversation.commands import (
+    NO_PENDING_COMMANDS,
+    describe_pending,
+    is_empty_command,
+    merge_pending,
+    merge_requests,
+    overridden_command_warnings,
+)
+from lamella.conversation.turn import TurnRequest
+from lamella.core.artifacts.kinds import make_artifact
+from lamella.core.artifacts.model import Artifact, ArtifactKind, ArtifactSource, AttachmentPolicy
+from lamella.core.prompt.state import PromptState
+
+NAMES = ("a.md", "b.md")
+
+
+def note(name: str, text: str = "text", via: str | None = None) -> Artifact:
+    return make_artifact(ArtifactKind.NOTE, text=text, source=ArtifactSource(path=name, via=via))
+
+
+def does(asked: TurnRequest) -> tuple[object, ...]:
+    return [one.id for one in asked.pending_attachments], asked.detach, asked.drop, asked.pin, asked.unpin
+
+
+def join(*asked: TurnRequest) -> TurnRequest:
+    joined = NO_PENDING_COMMANDS
+    for one in asked:
+        joined = merge_requests(joined, one)
+    return joined
+
+
+ATTACH, DETACH = TurnRequest(text="", pending_attachments=(note("a.md"),)), TurnRequest(text="", detach=("a.md",))
+DROP, PIN, UNPIN = (
+    TurnRequest(text="", drop=("a.md",)),
+    TurnRequest(text="", pin=("a.md",)),
+    TurnRequest(text="", unpin=("a.md",)),
+)
+
+
+def test_attaching_takes_a_detach_and_a_drop_back() -> None:
+    assert does(join(DETACH, ATTACH)) == (["a.md"], (), (), (), ())
+    assert does(join(DROP, ATTACH)) == (["a.md"], (), (), (), ())
+
+
+def test_leaving_takes_an_attachment_and_a_pin_back() -> None:
+    assert does(join(ATTACH, DETACH)) == ([], ("a.md",), (), (), ())
+    assert does(join(PIN, DROP)) == ([], (), ("a.md",), (), ())
+    assert does(join(DETACH, DROP)) == ([], (), ("a.md",), (), ())
+    assert does(join(DROP, DETACH)) == ([], ("a.md",), (), (), ())
+
+
+def test_pinning_takes_everything_back_that_would_let_it_go() -> None:
+    assert does(join(DROP, PIN)) == does(join(DETACH, PIN)) == does(join(UNPIN, PIN)) == ([], (), (), ("a.md",), ())
+    assert does(join(PIN, UNPIN)) == ([], (), (), (), ("a.md",))
+
+
+def test_what_waits_to_be_attached_is_pinned_by_its_policy() -> None:
+    assert [one.policy for one in join(ATTACH, PIN).pending_attachments] == [AttachmentPolicy.PIN]
+    assert [one.policy for one in join(ATTACH, PIN, UNPIN).pending_attachments] == [AttachmentPolicy.FOLLOW]
+    assert does(join(ATTACH, PIN)) == (["a.md"], (), (), (), ())
+
+
+def test_a_folder_is_taken_back_with_all_that_came_with_it() -> None:
+    pending = TurnRequest(
+        text="",
+        pending_attachments=(note("docs/a.md", via="folder:docs"), note("docs/b.md", via="folder:docs"), note("c")),
+    )
+    assert does(merge_requests(pending, TurnRequest(text=""), cancelled=("docs",)))[0] == ["c"]
+
+
+def test_what_is_taken_back_is_said() -> None:
+    pending = join(ATTACH, TurnRequest(text="", pin=("b.md",), drop=("sha256:01",)))
+    later = TurnRequest(text="", unpin=("b.md",), detach=("sha256:01",))
+    joined = merge_requests(pending, later, cancelled=("a.md",))
+    assert list(overridden_command_warnings(pending, joined, later, names={"sha256:01": "map.png"})) == [
+        "a.md does not go with the next turn any more.",
+        "map.png was to be dropped with the next turn; that is taken back.",
+        "b.md was to be pinned with the next turn; that is taken back.",
+    ]
+
+
+def test_a_question_takes_along_what_waits_and_a_pin_of_what_is_gone_is_said() -> None:
+    turn_request = merge_pending(
+        join(ATTACH, TurnRequest(text="", pin=("gone",))), TurnRequest(text="Hm?"), PromptState(conversation="c")
+    )
+    assert (turn_request.text, does(turn_request)) == ("Hm?", (["a.md"], (), (), (), ()))
+    assert turn_request.warnings == ("gone is not there to be pinned or unpinned any more.",)
+
+
+def test_what_waits_is_told_with_its_tokens() -> None:
+    told = describe_pending(ATTACH, len, warnings=["x"])
+    assert told.tokens["a.md"] > len("text")
+    assert (bool(told), told.warnings, bool(describe_pending(NO_PENDING_COMMANDS, len))) == (True, ("x",), False)
+    assert is_empty_command(NO_PENDING_COMMANDS)
+    assert not is_empty_command(DROP)
+
+
+def one_of(names: Iterable[str]) -> st.SearchStrategy[TurnRequest]:
+    made = [
+        make
+        for name in names
+        for make in (
+            TurnRequest(text="", pending_attachments=(note(name),)),
+            TurnRequest(text="", detach=(name,)),
+            TurnRequest(text="", drop=(name,)),
+            TurnRequest(text="", pin=(name,)),
+            TurnRequest(text="", unpin=(name,)),
+        )
+    ]
+    return st.sampled_from(made)
+
+
+@given(st.lists(one_of(NAMES), max_size=8))
+def test_nothing_is_ever_to_be_done_and_undone_at_once(given: list[TurnRequest]) -> None:
+    joined = join(*given)
+    attached = {one.id for one in joined.pending_attachments}
+    for name in NAMES:
+        where = [
+            name in attached,
+            name in joined.detach,
+            name in joined.drop,
+            name in joined.pin or name in joined.unpin,
+        ]
+        assert sum(where) <= 1 or (name in attached and name not in joined.detach + joined.drop)
+        assert not (name in joined.pin and name in joined.unpin)
+    if given:
+        last = given[-1]
+        done = {*does(join(last))[0], *last.detach, *last.drop, *last.pin, *last.unpin}  # type: ignore[misc]
+        assert done <= {*attached, *joined.detach, *joined.drop, *joined.pin, *joined.unpin}

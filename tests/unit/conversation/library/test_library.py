@@ -1,0 +1,106 @@
+"""The library for people: every artifact, how it stands in the next request, and what detaching it would save."""
+
+from pathlib import Path
+
+import pytest
+from tests.unit.pictures import png
+
+from lamella import Conversation, Folder, Image, Note
+from lamella.conversation.library import LibraryItem, list_library
+
+LONG = "# Long\n\n" + "\n\n".join(f"## Part {n}\n\n" + f"sentence {n} " * 60 for n in range(12))
+
+
+def rows(chat: Conversation) -> dict[str, LibraryItem]:
+    return {row.name: row for row in chat.library()}
+
+
+def test_each_artifact_has_its_form_tokens_age_and_whether_a_cache_has_it() -> None:
+    chat = Conversation(layout="in_place", attachments="sticky", carry_forward="preview")
+    chat.ask("One.", attach=[Note(path="a.md", text=LONG)])
+    chat.reply("Yes.")
+    chat.ask("Two.", attach=[Note(path="b.md", text="Beta.")])
+    chat.reply("Yes.")
+    found = rows(chat)
+    assert [(name, row.kind, row.form, row.age_turns, row.in_working_set) for name, row in found.items()] == [
+        ("a.md", "note", "full", 2, True),
+        ("b.md", "note", "full", 1, True),
+    ]
+    assert all(row.cached and row.tokens > 0 for row in found.values())
+    assert list_library.__doc__
+
+
+def test_a_cache_has_nothing_of_what_moves_with_the_next_request() -> None:
+    chat = Conversation(layout="library", attachments="sticky", system="Be terse. " * 20)
+    chat.ask("One.", attach=[Note(path="a.md", text=LONG)])
+    chat.reply("Yes.")
+    assert rows(chat)["a.md"].cached is False
+    assert Conversation(keep_ledger=False, layout="in_place").library() == ()
+
+
+def test_what_nobody_predicts_is_neither_cached_nor_not() -> None:
+    chat = Conversation(keep_ledger=False)
+    chat.ask("One.", attach=[Note(path="a.md", text="A.")])
+    chat.reply("Yes.")
+    assert rows(chat)["a.md"].cached is None
+
+
+def test_detaching_saves_what_the_next_request_would_not_hold() -> None:
+    """With previews a long note that is detached goes on as its outline; a short one stands where it stood."""
+    chat = Conversation(layout="library", attachments="sticky", carry_forward="preview")
+    chat.ask("One.", attach=[Note(path="long.md", text=LONG), Note(path="short.md", text="Short.")])
+    chat.reply("Yes.")
+    found = rows(chat)
+    before = chat.preview("").tokens.total
+    after = chat.preview("", detach=["long.md"]).tokens.total
+    assert found["long.md"].tokens_saved == before - after > 0
+    assert found["short.md"].tokens_saved == 0
+
+
+def test_a_picture_is_called_by_its_name_and_saved_by_detaching_it() -> None:
+    chat = Conversation(layout="library", attachments="sticky", model="openai:gpt-5")
+    chat.ask("See.", attach=[Image(data=png(64, 64), media_type="image/png", title="map")])
+    chat.reply("Yes.")
+    row = rows(chat)["map"]
+    assert (row.kind, row.in_working_set, row.tokens_saved) == ("image", True, row.tokens)
+    assert row.tokens > 0
+
+
+def test_what_waits_is_shown_with_the_rest_and_what_leaves_is_out_of_the_set() -> None:
+    chat = Conversation(layout="in_place", attachments="sticky")
+    chat.ask("One.", attach=[Note(path="a.md", text="Alpha.")])
+    chat.reply("Yes.")
+    chat.attach(Note(path="b.md", text="Beta."))
+    chat.detach("a.md")
+    found = rows(chat)
+    assert (found["b.md"].is_pending, found["b.md"].tokens_saved) == (True, found["b.md"].tokens)
+    assert (found["a.md"].in_working_set, found["b.md"].in_working_set) == (False, True)
+    chat.drop("a.md")
+    assert list(rows(chat)) == ["b.md"]
+
+
+@pytest.mark.parametrize("layout", ["library", "in_place"])
+def test_a_folder_says_what_was_left_out_of_it(tmp_path: Path, layout: str) -> None:
+    (tmp_path / "docs").mkdir()
+    for number in range(20):
+        (tmp_path / "docs" / f"{number:02}.md").write_text(f"# {number}\n\n{'word ' * 400}", encoding="utf-8")
+    chat = Conversation(vault=tmp_path, window=4_000, reserve=200, layout=layout, attachments="sticky")
+    chat.ask("What?", attach=[Folder(path="docs")])
+    chat.reply("Yes.")
+    found = rows(chat)
+    out = found["docs"].left_out
+    assert len(out) + len(found) - 1 == 20
+    assert out[-1] == "docs/19.md"
+    assert {row.form for name, row in found.items() if name != "docs"} == {"full", "preview"}
+
+
+def test_a_picture_stands_behind_what_is_in_the_library_and_is_as_old_as_its_message() -> None:
+    chat = Conversation(layout="in_place", model="openai:gpt-5", system="Be brief.")
+    chat.ask("One.", attach=[Note(path="a.md", text="Alpha.")])
+    chat.reply("Yes.")
+    chat.ask("See.", attach=[Image(data=png(64, 64), media_type="image/png", title="map")])
+    assert [(name, row.age_turns) for name, row in rows(chat).items()] == [("a.md", 2), ("map", 1)]
+    chat.reply("Yes.")
+    chat.ask("And?")
+    chat.reply("Yes.")
+    assert [(name, row.age_turns) for name, row in rows(chat).items()] == [("a.md", 3), ("map", 2)]

@@ -1,0 +1,27 @@
+"""The last turn of a branch: who answered last, whatever was left without an answer since."""
+
+from tests.unit.conversation.backends import make_chat
+
+from lamella.conversation.log import last_sent_turn
+from lamella.conversation.stored import LoggedConversation
+from lamella.core.messages import ModelReply, StopReason
+from lamella.stores.memory import InMemoryStore
+
+
+def test_questions_without_an_answer_do_not_hide_who_answered_before_them() -> None:
+    store = InMemoryStore()
+    conversation = make_chat(store)
+    conversation.ask("One?")
+    conversation.reply(ModelReply(text="Yes.", stop=StopReason.END, id="msg_1"))
+    assert find_answer(store) == "msg_1"
+    for text in ("Two?", "Three?"):
+        conversation.ask(text)
+        assert find_answer(store) == "msg_1"
+    conversation.reply("By hand.")
+    assert find_answer(store) is None
+
+
+def find_answer(store: InMemoryStore) -> str | None:
+    conversation = make_chat(store)
+    conversation_log: LoggedConversation = conversation._logged
+    return last_sent_turn(conversation_log._log.branch_records(), conversation_log._log).response_id

@@ -1,0 +1,252 @@
+"""Asides: what a runner asks a model on the way is answered, tried again, and written down with what it cost."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+import pytest
+from tests.unit.conversation.backends import Failing, make_backend
+
+from lamella.conversation.import_export import ConversationRepository, fork_into
+from lamella.conversation.runner_context import RunRequest, execute_run, run_auxiliary_call
+from lamella.conversation.stored import LoggedConversation
+from lamella.conversation.turn import TurnRequest
+from lamella.conversation.turn_runner import SendContext
+from lamella.core.log.call import CacheOutcome, ModelCall
+from lamella.core.messages import Delta, Message, ModelRequest, Role, TextDelta, Usage
+from lamella.errors import AuthenticationError, ConflictError, InvalidReplyError, RateLimitError, StoreUnavailableError
+from lamella.schemas.ledger import build_ledger_rows, total_ledger_rows
+from lamella.stores.memory import InMemoryStore
+from lamella.testing import ScriptedProvider, ScriptedReply
+
+MODEL = "anthropic:claude-opus-5-5"
+PLAN = (Message(role=Role.USER, pieces=("Which notes are needed?",)),)
+USED = Usage(plain=1_000, read=0, write=0, output=100)
+
+
+class Ticking:
+    def __init__(self) -> None:
+        self.moment = datetime(2026, 11, 1, tzinfo=UTC)
+
+    def now(self) -> datetime:
+        self.moment += timedelta(seconds=1)
+        return self.moment
+
+
+class Sleeping:
+    def __init__(self) -> None:
+        self.waits: list[float] = []
+
+    async def __call__(self, seconds: float) -> None:
+        self.waits.append(seconds)
+
+
+def open_chat(store: InMemoryStore | Failing | None = None) -> LoggedConversation:
+    return LoggedConversation(make_backend(store or InMemoryStore()), "chat", {"model": MODEL})
+
+
+def make_job(chat: LoggedConversation, provider: ScriptedProvider, sleep: Sleeping | None = None) -> RunRequest:
+    send_context = SendContext(
+        provider=provider,
+        clock=Ticking(),
+        sleep=sleep or Sleeping(),
+        jitter=lambda: 0.5,
+        model=MODEL,
+        max_answer_tokens=50,
+    )
+    return RunRequest(conversation=chat, send_context=send_context, turn_request=TurnRequest(text="What grows here?"))
+
+
+def calls(chat: LoggedConversation) -> list[ModelCall]:
+    return [call for turn in chat.ledger() for call in turn]
+
+
+def limited() -> RateLimitError:
+    return RateLimitError("Too many requests.", hint="Wait.", wait=None)
+
+
+def test_the_temperature_of_a_conversation_holds_on_the_way_too() -> None:
+    chat = LoggedConversation(make_backend(InMemoryStore()), "chat", {"model": MODEL, "temperature": 0.0})
+    provider = ScriptedProvider("None.")
+    asyncio.run(run_auxiliary_call(make_job(chat, provider), PLAN, max_answer_tokens=50, purpose="plan"))
+    assert [request.temperature for request in provider.requests] == [0.0]
+
+
+def test_a_call_is_in_the_ledger_of_the_turn_it_is_made_for_with_tokens_money_and_time() -> None:
+    chat = open_chat()
+    provider = ScriptedProvider(ScriptedReply(text="None.", usage=USED), ScriptedReply(text="Beans.", usage=USED))
+    run_request = make_job(chat, provider)
+
+    async def run() -> None:
+        reply = await run_auxiliary_call(run_request, PLAN, max_answer_tokens=20, purpose="planner")
+        assert (reply.text, chat.turns()) == ("None.", [])
+        async for _ in execute_run(run_request):
+            pass
+
+    asyncio.run(run())
+    assert provider.requests[0].max_output_tokens == 20
+    aside, answer = calls(chat)
+    assert (aside.purpose, answer.purpose) == ("planner", "answer")
+    assert (aside.model, aside.usage, aside.stop, aside.verdict.outcome) == (
+        MODEL,
+        USED,
+        "end",
+        CacheOutcome.EXPECTED_MISS,
+    )
+    assert aside.predicted is not None
+    assert aside.predicted.total > 0
+    assert aside.timing.total is not None
+    assert aside.billed is not None
+    assert aside.billed > Decimal(0)
+    sums = total_ledger_rows(build_ledger_rows(chat.turns(), chat.ledger()))
+    assert (sums.calls, sums.auxiliary_calls, sums.billed) == (2, 1, aside.billed * 2)
+    again = LoggedConversation(chat._backend, "chat")
+    assert again.ledger() == chat.ledger()
+    assert [message.text for message in provider.requests[1].messages] == ["What grows here?"], "it is no part of it"
+
+
+def test_it_goes_with_a_question_that_waits() -> None:
+    chat = open_chat()
+    chat.ask(TurnRequest(text="first"))
+    chat.reply("yes")
+    chat.ask(TurnRequest(text="second"))
+    asyncio.run(
+        run_auxiliary_call(make_job(chat, ScriptedProvider("None.")), PLAN, max_answer_tokens=20, purpose="planner")
+    )
+    assert [[call.purpose for call in turn] for turn in chat.ledger()] == [[], ["planner"]]
+
+
+def test_what_may_help_is_tried_again_with_waits_and_counted() -> None:
+    chat, sleep = open_chat(), Sleeping()
+    provider = ScriptedProvider(ScriptedReply(error=limited()), ScriptedReply(error=limited()), "None.")
+    reply = asyncio.run(
+        run_auxiliary_call(make_job(chat, provider, sleep), PLAN, max_answer_tokens=20, purpose="planner")
+    )
+    assert reply.text == "None."
+    assert sleep.waits == [1.25, 2.5]
+    chat.ask(TurnRequest(text="hi"))
+    assert [call.retries for call in calls(chat)] == [2]
+
+
+def test_after_the_last_try_the_error_is_raised_and_nothing_was_paid_for() -> None:
+    chat = open_chat()
+    provider = ScriptedProvider(*[ScriptedReply(error=limited()) for _ in range(4)])
+    with pytest.raises(RateLimitError):
+        asyncio.run(run_auxiliary_call(make_job(chat, provider), PLAN, max_answer_tokens=20, purpose="planner"))
+    assert (len(provider.requests), chat.version) == (4, 0)
+
+
+def test_what_no_try_helps_is_asked_once() -> None:
+    refused = AuthenticationError("No.", hint="Check the key.")
+    provider = ScriptedProvider(ScriptedReply(error=refused))
+    with pytest.raises(AuthenticationError):
+        asyncio.run(run_auxiliary_call(make_job(open_chat(), provider), PLAN, max_answer_tokens=20, purpose="planner"))
+    assert len(provider.requests) == 1
+
+
+def test_one_that_breaks_in_the_middle_is_written_down_and_not_tried_again() -> None:
+    chat = open_chat()
+    provider = ScriptedProvider(ScriptedReply(text="No", error=limited()), "None.")
+    with pytest.raises(RateLimitError):
+        asyncio.run(run_auxiliary_call(make_job(chat, provider), PLAN, max_answer_tokens=20, purpose="planner"))
+    chat.ask(TurnRequest(text="hi"))
+    assert [(call.stop, len(provider.requests)) for call in calls(chat)] == [("broken", 1)]
+
+
+def test_one_that_ends_without_an_end_is_broken() -> None:
+    class Endless(ScriptedProvider):
+        async def stream(self, request: ModelRequest) -> AsyncIterator[Delta]:
+            yield TextDelta(text="None")
+
+    chat = open_chat()
+    with pytest.raises(InvalidReplyError, match="ended without an end"):
+        asyncio.run(run_auxiliary_call(make_job(chat, Endless("None.")), PLAN, max_answer_tokens=20, purpose="planner"))
+    chat.ask(TurnRequest(text="hi"))
+    assert [call.stop for call in calls(chat)] == ["broken"]
+
+
+def test_one_that_is_cancelled_is_written_down_as_stopped() -> None:
+    chat = open_chat()
+    begun = asyncio.Event()
+
+    class Slow(ScriptedProvider):
+        async def stream(self, request: ModelRequest) -> AsyncIterator[Delta]:
+            yield TextDelta(text="None")
+            begun.set()
+            await asyncio.Event().wait()
+
+    async def run() -> None:
+        task = asyncio.create_task(
+            run_auxiliary_call(make_job(chat, Slow("None.")), PLAN, max_answer_tokens=20, purpose="planner")
+        )
+        await begun.wait()
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        assert task.cancelled()
+
+    asyncio.run(run())
+    chat.ask(TurnRequest(text="hi"))
+    assert [call.stop for call in calls(chat)] == ["stopped"]
+
+
+def test_it_is_kept_although_somebody_else_went_on_and_they_are_still_noticed() -> None:
+    store = InMemoryStore()
+    chat = open_chat(store)
+    chat.ask(TurnRequest(text="first"))
+    chat.reply("yes")
+    other = LoggedConversation(chat._backend, "chat")
+    other.ask(TurnRequest(text="theirs"))
+    other.reply("indeed")
+    asyncio.run(
+        run_auxiliary_call(make_job(chat, ScriptedProvider("None.")), PLAN, max_answer_tokens=20, purpose="planner")
+    )
+    with pytest.raises(ConflictError):
+        chat.ask(TurnRequest(text="ours"))
+    chat.reload()
+    assert [[call.purpose for call in turn] for turn in chat.ledger()] == [[], ["planner"]]
+
+
+def test_a_store_that_does_not_take_it_is_an_error() -> None:
+    store = Failing(InMemoryStore())
+    chat = open_chat(store)
+    chat.ask(TurnRequest(text="first"))
+    store.down = True
+    with pytest.raises(StoreUnavailableError):
+        asyncio.run(
+            run_auxiliary_call(make_job(chat, ScriptedProvider("None.")), PLAN, max_answer_tokens=20, purpose="planner")
+        )
+
+
+def first_reply(chat: LoggedConversation) -> str:
+    reply = chat.turns()[0].reply
+    assert reply is not None
+    return reply.id
+
+
+@pytest.mark.parametrize("done", [lambda chat: chat.head, first_reply])
+def test_a_fork_and_verify_know_of_it(done: Callable[[LoggedConversation], str]) -> None:
+    chat = open_chat()
+    asyncio.run(
+        run_auxiliary_call(make_job(chat, ScriptedProvider("None.")), PLAN, max_answer_tokens=20, purpose="planner")
+    )
+    for text in ("first", "second"):
+        chat.ask(TurnRequest(text=text))
+        asyncio.run(
+            run_auxiliary_call(
+                make_job(chat, ScriptedProvider("None.")), PLAN, max_answer_tokens=20, purpose=f"of {text}"
+            )
+        )
+        chat.reply("yes")
+    asyncio.run(
+        run_auxiliary_call(make_job(chat, ScriptedProvider("None.")), PLAN, max_answer_tokens=20, purpose="after")
+    )
+    fork_into(chat._backend, chat.id, done(chat), name="other")
+    other = LoggedConversation(chat._backend, "other")
+    told = [[call.purpose for call in turn] for turn in other.ledger()]
+    assert told == [["planner", "of first"], ["of second", "after"]][: len(told)]
+    assert len(told) in (1, 2)
+    assert other.ledger() == chat.ledger()[: len(told)]
+    assert list(ConversationRepository(chat._backend.store, Ticking()).verify()) == []

@@ -1,0 +1,116 @@
+"""Choosing from a folder: what fits in full, then outlines, those first that the question asks for; all else listed."""
+
+from pathlib import Path
+
+import pytest
+from tests.unit.seen import attached, sent
+
+from lamella import Conversation, Folder, Note, Tag
+from lamella.conversation.note_selection import group_notes, parse_via, rank_by_words
+from lamella.core.artifacts.kinds import make_artifact
+from lamella.core.artifacts.model import ArtifactKind, ArtifactSource
+from lamella.core.text.outline import shorten_list
+
+NOTES = 30
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Path:
+    (tmp_path / "docs").mkdir()
+    for number in range(NOTES):
+        body = f"#all It tells of subject{number}. {'Words follow here. ' * 120}"
+        text = f"# Note {number}\n\n{body}\n\n## End\n\n{'x ' * 200}"
+        (tmp_path / "docs" / f"n{number:02}.md").write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+def talk(vault: Path, attachments: str = "turn") -> Conversation:
+    return Conversation(vault=vault, window=8_000, reserve=500, layout="in_place", attachments=attachments)
+
+
+def test_what_the_question_asks_for_stands_in_full_and_the_rest_as_outlines_or_in_a_list(vault: Path) -> None:
+    turn = talk(vault).ask("What of subject17?", attach=[Folder(path="docs")])
+    shown = dict(attached(turn))
+    assert shown["docs/n17.md"] == "full"
+    assert list(shown.values()).count("preview") > 2
+    assert shown["docs"] == "full"
+    assert len(shown) < NOTES
+    assert turn.tokens.total <= 0.7 * 7_500 + 500
+    (told, *_) = turn.envelope.warnings
+    assert told.startswith("Of the 30 notes of docs, ")
+    listed = next(piece for piece in turn.messages[-1].pieces if piece.startswith("<folder_context>"))
+    assert "are left out; each can be attached by its path:" in listed
+    assert "subject17" in sent(turn)
+
+
+def test_the_whole_vault_is_a_folder_and_so_is_one_with_a_slash_behind_it(vault: Path) -> None:
+    assert dict(attached(talk(vault).ask("What of subject9?", attach=[Folder(path=".")])))["."] == "full"
+    assert dict(attached(talk(vault).ask("What of subject9?", attach=[Folder(path="docs/")])))["docs"] == "full"
+
+
+def test_a_folder_that_fits_comes_whole_and_without_a_list(vault: Path) -> None:
+    turn = Conversation(vault=vault, layout="in_place").ask("What?", attach=[Folder(path="docs")])
+    assert [form for _, form in attached(turn)] == ["full"] * NOTES
+    assert turn.envelope.warnings == ()
+
+
+def test_attached_again_it_is_what_was_chosen_whatever_is_asked(vault: Path) -> None:
+    chat = talk(vault)
+    first = chat.ask("What of subject17?", attach=[Folder(path="docs")])
+    whole = {name for name, form in attached(first) if form == "full"}
+    chat.reply("Yes.")
+    again = chat.ask("And subject3?", attach=[Folder(path="docs")])
+    assert {name for name, form in attached(again) if form == "reference"} == whole
+    assert again.prefix_change.cause == "none"
+
+
+def test_why_says_that_an_outline_was_chosen(vault: Path) -> None:
+    chat = talk(vault)
+    turn = chat.ask("What of subject17?", attach=[Folder(path="docs")])
+    outlined = next(name for name, form in attached(turn) if form == "preview")
+    chat.reply("Yes.")
+    assert chat.why(outlined).why == "Not all that came with docs fits: its outline was chosen."
+
+
+def test_a_tag_is_chosen_from_like_a_folder(vault: Path) -> None:
+    shown = dict(attached(talk(vault).ask("What of subject5?", attach=[Tag(tag="#all")])))
+    assert (shown["docs/n05.md"], shown["#all"]) == ("full", "full")
+
+
+def test_a_left_out_note_can_be_attached_by_its_path(vault: Path) -> None:
+    chat = talk(vault, attachments="sticky")
+    first = chat.ask("What of subject17?", attach=[Folder(path="docs")])
+    out = next(f"docs/n{n:02}.md" for n in range(NOTES) if f"docs/n{n:02}.md" not in dict(attached(first)))
+    chat.reply("Yes.")
+    assert (out, "full") in attached(chat.ask("And this?", attach=[Note(path=out)]))
+
+
+def test_the_list_of_what_is_left_out_takes_at_most_300_tokens(vault: Path) -> None:
+    count = talk(vault)._port._prompt_settings.tokenizer.count  # type: ignore[attr-defined]
+    for name in ("docs/a-note-{}.md", "ノート/日本語の題名-{}.md", "🌊/{}é-naïve-ß.md", "x7Qz-{}-9f3e1c.md"):
+        text = "\n".join(("Of the 9,999 notes, some are left out:", *(f"- {name.format(n)}" for n in range(9_999))))
+        shown = shorten_list(text)
+        assert count(shown) <= 300
+        assert shown.endswith(" more")
+
+
+def test_how_something_came_says_what_brought_it() -> None:
+    assert parse_via("folder:docs/x") == (ArtifactKind.FOLDER, "docs/x")
+    assert parse_via("tag:#a") == parse_via("template:#a") == (ArtifactKind.TAG, "#a")
+    assert parse_via("template:docs") == (ArtifactKind.FOLDER, "docs")
+    assert parse_via("template") is None
+    alone = make_artifact(ArtifactKind.NOTE, text="x", source=ArtifactSource(path="a.md"))
+    assert group_notes([alone]) == {}
+    assert rank_by_words("b", [("a.md", "a"), ("b.md", "b")]) == ["b.md", "a.md"]
+
+
+def test_what_stands_as_its_outline_is_not_told_as_left_out_when_it_is_chosen_anew(vault: Path) -> None:
+    chat = talk(vault, "sticky")
+    first = chat.ask("What of subject17?", attach=[Folder(path="docs")])
+    chat.reply("Much.")
+    outlined = {name for name, form in attached(first) if form == "preview"}
+    chat.ask(f"And of {' '.join(f'subject{number}' for number in range(20, NOTES))}?")
+    chat.reply("Little.")
+    (listed,) = [one for one in chat.refresh("docs").attach if one.id == "docs"]
+    assert outlined
+    assert not [name for name in outlined if f"- {name}" in listed.text.split("\n")]

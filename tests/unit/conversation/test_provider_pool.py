@@ -1,0 +1,273 @@
+"""Keep-alives: the last request is sent again while nobody asks, where that pays and settings say so, and counts."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+import lamella
+from lamella import Note
+from lamella.conversation.conversation import StoredConversation
+from lamella.conversation.provider_pool import keep_alive
+from lamella.conversation.stored import LoggedConversation
+from lamella.conversation.turn import TurnRequest
+from lamella.conversation.turn_runner import SendContext
+from lamella.core.log.turn import CacheExpiry, LayoutPlan
+from lamella.core.messages import Usage
+from lamella.core.values import replace
+from lamella.errors import ProviderOverloadedError, SettingError
+from lamella.schemas.ledger import expired_cache_to_json
+from lamella.stores.memory import InMemoryStore
+from lamella.testing import ScriptedProvider, ScriptedReply, SettableClock
+from lamella.wiring import open_backend
+
+NOON = datetime(2026, 11, 17, 12, tzinfo=UTC)
+CLAUDE = "anthropic:claude-sonnet-4-5"
+LONG = "one word and another " * 2_000
+USED = Usage(plain=0, read=8_000, write=0, output=1)
+PONG = ScriptedReply(text="P", usage=USED)
+LIFETIME = 300
+DUE = 285
+
+
+class Sitting:
+    """A stored chat, a clock that goes on while somebody sleeps, and what the provider was asked."""
+
+    def __init__(
+        self, *lines: ScriptedReply, model: str = CLAUDE, store: InMemoryStore | None = None, **settings: object
+    ) -> None:
+        self.clock, self.provider = SettableClock(NOON), ScriptedProvider(*lines)
+        self.store = store or InMemoryStore()
+        backend = replace(open_backend("memory:"), store=self.store, clock=self.clock, make_key=str)
+        self.chat = LoggedConversation(backend, "chat", {"model": model, "layout": "auto", **settings})
+        self.slept: list[float] = []
+        self.on_sleep: Callable[[], None] = lambda: None
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.clock.advance(seconds)
+        self.on_sleep()
+
+    def post(self, model: str) -> SendContext:
+        return SendContext(
+            provider=self.provider,
+            clock=self.clock,
+            sleep=self.sleep,
+            jitter=lambda: 0.0,
+            model=model,
+            max_answer_tokens=1,
+        )
+
+    def say(self, text: str = "What is in it?", **given: object) -> LayoutPlan:
+        turn_request = TurnRequest(text=text, **given)  # type: ignore[arg-type]
+        turn = self.chat.ask(turn_request, at=self.clock.now())
+        self.chat.reply("Words.", at=self.clock.now())
+        return turn.envelope.prompt.layout_plan
+
+    def keep(self) -> int:
+        return asyncio.run(keep_alive(self.chat, self.post))
+
+
+def begin(*lines: ScriptedReply, **settings: object) -> Sitting:
+    sitting = Sitting(*lines, **settings)  # type: ignore[arg-type]
+    sitting.say(attach=(Note(path="a.md", text=LONG).to_artifact(),))
+    return sitting
+
+
+def test_unless_somebody_says_so_nothing_is_sent_and_its_price_is_offered() -> None:
+    sitting = begin()
+    assert (sitting.keep(), sitting.provider.requests, sitting.slept) == (0, [], [])
+    assert sitting.chat.expired_cache() is None
+    sitting.clock.advance(LIFETIME * 0.85)
+    cold = sitting.chat.expired_cache()
+    assert cold is not None
+    assert cold.keep_alive is not None
+    assert cold.keep_alive.due_at == NOON + timedelta(seconds=DUE)
+    assert cold.cost is not None
+    assert cold.keep_alive.cost is not None
+    assert 0 < cold.keep_alive.cost < cold.cost / 5
+    body = expired_cache_to_json(cold)
+    assert body is not None
+    assert isinstance(body["keep"], dict)
+    assert body["keep"]["tokens"] == cold.keep_alive.tokens
+
+
+def test_what_was_sent_last_is_sent_again_in_time_and_answered_in_a_token() -> None:
+    sitting = begin(PONG, keep_alive=1)
+    sent = sitting.chat.current_state[0].last_prompt
+    assert sent is not None
+    assert sitting.keep() == 1
+    (request,) = sitting.provider.requests
+    assert (request.messages, request.max_output_tokens, request.breakpoints) == (
+        sent.messages,
+        1,
+        sent.layout_plan.breakpoints,
+    )
+    assert sitting.slept == [DUE]
+
+
+def test_it_is_a_call_of_the_ledger_with_what_it_cost_and_said_nowhere() -> None:
+    sitting = begin(PONG, keep_alive=1)
+    sitting.keep()
+    call = sitting.chat.ledger()[-1][-1]
+    assert (call.purpose, call.usage, len(sitting.chat.turns())) == ("keep_alive", USED, 1)
+    assert call.billed is not None
+    assert call.predicted is not None
+    # But for what the start of an answer takes in every request.
+    assert call.predicted.read > 0.99 * call.predicted.total
+    assert sitting.chat.turns()[-1].reply is not None
+
+
+def test_the_next_plan_counts_from_its_start_and_so_does_the_warning() -> None:
+    sitting = begin(PONG, keep_alive=1)
+    sitting.keep()
+    sitting.clock.advance(LIFETIME * 0.7)
+    assert sitting.chat.expired_cache() is None
+    kept = sitting.say("And then?")
+    assert (kept.keep_messages, kept.expiry) == (None, CacheExpiry.KEPT_ALIVE)
+    assert kept.cached_message is not None
+    lapsed = begin()
+    lapsed.clock.advance(DUE + LIFETIME * 0.7)
+    assert lapsed.say("And then?").expiry is CacheExpiry.SHORT
+
+
+@pytest.mark.parametrize("layout", ["auto", "in_place"])
+def test_opened_anew_the_conversation_knows_that_its_cache_was_kept(layout: str) -> None:
+    sitting = begin(PONG, keep_alive=1, layout=layout)
+    sitting.keep()
+    again = Sitting(store=sitting.store, layout=layout)
+    at = sitting.clock.now() + timedelta(seconds=LIFETIME * 0.7)
+    here, there = (one.chat.preview(TurnRequest(text="And then?"), at=at) for one in (sitting, again))
+    assert here == there
+    assert here.cache is not None
+    assert here.cache.read > 0.9 * here.tokens.total
+    sitting.clock.set(at)
+    sitting.say("And then?")
+    opened = Sitting(store=sitting.store, layout=layout)
+    assert opened.chat.current_state[0].cache_history == sitting.chat.current_state[0].cache_history
+
+
+def test_no_more_are_sent_than_settings_say_nor_than_pay() -> None:
+    assert begin(PONG, PONG, PONG, keep_alive=2).keep() == 2
+    # Where reading costs half, nothing is worth it.
+    facts = begin(keep_alive=2, model="openai:gpt-4o")
+    assert facts.keep() == 0
+    twice = begin(PONG, PONG, PONG, keep_alive=2)
+    twice.keep()
+    assert (twice.keep(), len(twice.provider.requests)) == (0, 2)
+
+
+@pytest.mark.parametrize("model", ["local", "deepseek:deepseek-v4"])
+def test_what_does_not_expire_by_the_clock_is_never_kept(model: str) -> None:
+    sitting = begin(keep_alive=2, model=model)
+    assert (sitting.keep(), sitting.chat.plan_keep_alive()) == (0, None)
+
+
+def test_what_is_too_short_for_the_cache_is_not_kept() -> None:
+    sitting = Sitting(keep_alive=2)
+    sitting.say()
+    assert sitting.keep() == 0
+
+
+def test_a_question_that_came_meanwhile_ends_it() -> None:
+    sitting = begin(PONG, keep_alive=2)
+
+    def ask() -> None:
+        sitting.say("Meanwhile?")
+
+    sitting.on_sleep = ask
+    assert (sitting.keep(), sitting.provider.requests) == (0, [])
+
+
+class Settled:
+    """A chat that must not be read anew."""
+
+    def __init__(self, chat: LoggedConversation) -> None:
+        self._chat = chat
+        self.is_kept_alive = False
+
+    def reload(self) -> None:
+        raise AssertionError("it was read anew")
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever a chat has
+        return getattr(self._chat, name)
+
+
+def test_under_a_question_that_was_asked_meanwhile_nothing_is_read_anew() -> None:
+    sitting = begin(PONG, keep_alive=2)
+
+    def ask() -> None:
+        sitting.chat.ask(TurnRequest(text="Meanwhile?"), at=sitting.clock.now())
+
+    sitting.on_sleep = ask
+    assert asyncio.run(keep_alive(Settled(sitting.chat), sitting.post)) == 0
+    assert sitting.provider.requests == []
+
+
+def test_a_cache_that_lapsed_while_the_machine_slept_is_not_written_for_nobody() -> None:
+    sitting = begin(PONG, keep_alive=2)
+    sitting.on_sleep = lambda: sitting.clock.advance(LIFETIME)
+    assert (sitting.keep(), sitting.provider.requests) == (0, [])
+
+
+def test_one_that_fails_is_told_to_who_awaits_it_and_leaves_the_conversation_as_it_was() -> None:
+    sitting = begin(ScriptedReply(error=ProviderOverloadedError("No.", hint="Wait.", wait=None)), keep_alive=1)
+    sitting.provider = ScriptedProvider(
+        *[ScriptedReply(error=ProviderOverloadedError("No.", hint="Wait.", wait=None))] * 9
+    )
+    with pytest.raises(ProviderOverloadedError):
+        sitting.keep()
+    assert [call.purpose for calls in sitting.chat.ledger() for call in calls] == []
+
+
+def test_a_program_runs_it_beside_what_it_waits_for() -> None:
+    provider = ScriptedProvider("Words.", PONG)
+
+    async def run() -> tuple[int, list[str]]:
+        async with lamella.open("memory:", model=CLAUDE, provider=provider) as engine:
+            conversation: StoredConversation = engine.chat("demo")
+            async for _ in conversation.send("What is in it?", attach=[Note(path="a.md", text=LONG)]):
+                pass
+            off = await conversation.keep_alive()
+            conversation.set(keep_alive=1)
+            waits = asyncio.ensure_future(conversation.keep_alive())
+            await asyncio.sleep(0.05)
+            waits.cancel()
+            return off, [call.purpose for call in conversation.ledger()[-1]]
+
+    assert asyncio.run(run()) == (0, ["answer"])
+
+
+def test_however_many_keep_it_no_more_than_two_are_sent() -> None:
+    sitting = begin(*[PONG] * 6, keep_alive=2)
+
+    async def keep() -> list[int]:
+        return await asyncio.gather(*[keep_alive(sitting.chat, sitting.post) for _ in range(3)])
+
+    assert asyncio.run(keep()) == [2, 0, 0]
+    assert len(sitting.provider.requests) == 2
+    # Who goes on keeping it is not kept from it later.
+    sitting.say("And now?")
+    assert sitting.keep() == 2
+
+
+def test_what_others_kept_or_asked_meanwhile_counts() -> None:
+    sitting = begin(*[PONG] * 4)
+    other = Sitting(*[PONG] * 4, store=sitting.store)
+    other.clock = sitting.clock
+    assert other.chat.head == sitting.chat.head
+    for _ in range(3):
+        sitting.clock.advance(DUE)
+        for one in (sitting, other):
+            asyncio.run(keep_alive(one.chat, one.post, once=True))
+    assert (len(sitting.provider.requests), len(other.provider.requests)) == (2, 0)
+    sitting.say("And now?")
+    sitting.clock.advance(DUE)
+    assert asyncio.run(keep_alive(other.chat, other.post, once=True)) == 0
+
+
+def test_more_than_two_are_refused() -> None:
+    with pytest.raises(SettingError, match="keep_alive is 3"):
+        Sitting(keep_alive=3)

@@ -1,0 +1,214 @@
+"""Workers: what they do holds up no loop, is done once, and is waited for as long as anything gets on."""
+
+import asyncio
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
+from functools import partial
+from threading import Event, Timer, current_thread, main_thread
+
+import pytest
+
+from lamella.conversation.threads import Workers
+from lamella.errors import ConflictError, StoreUnavailableError
+
+FAR = 30.0
+THREADS = 20
+NAME: ContextVar[str] = ContextVar("name", default="nobody")
+
+
+@pytest.fixture
+def workers() -> Iterator[Workers]:
+    made = Workers()
+    yield made
+    made.close()
+
+
+def test_work_is_done_in_another_thread_and_knows_who_asked(workers: Workers) -> None:
+    async def ask() -> tuple[bool, str]:
+        NAME.set("ada")
+        return await workers.run(lambda: (current_thread() is main_thread(), NAME.get()))
+
+    assert asyncio.run(ask()) == (False, "ada")
+
+
+def test_what_fails_is_raised_where_somebody_waits(workers: Workers) -> None:
+    def fail() -> None:
+        raise ConflictError(conversation_key="c", expected=1, found=2)
+
+    with pytest.raises(ConflictError):
+        asyncio.run(workers.run(fail))
+
+
+def test_the_loop_goes_on_meanwhile(workers: Workers) -> None:
+    going = Event()
+
+    async def wait() -> bool:
+        asyncio.get_running_loop().call_later(0.01, going.set)
+        return await workers.run(lambda: going.wait(FAR))
+
+    assert asyncio.run(wait())
+
+
+def _hold_all(workers: Workers, until: Event) -> list["asyncio.Task[bool]"]:
+    """More work than there are threads, none of which ends before it is told to."""
+    return [asyncio.create_task(workers.run(lambda: until.wait(FAR))) for _ in range(THREADS + 4)]
+
+
+def test_work_that_is_cancelled_before_it_has_begun_is_not_done(workers: Workers) -> None:
+    done: list[str] = []
+
+    async def cancel() -> None:
+        free = Event()
+        busy = _hold_all(workers, free)
+        late = asyncio.create_task(workers.run(lambda: done.append("late")))
+        await asyncio.sleep(0.01)
+        late.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await late
+        free.set()
+        await asyncio.gather(*busy)
+
+    asyncio.run(cancel())
+    workers.close()
+    assert done == []
+
+
+@pytest.mark.parametrize("begun", [True, False])
+def test_work_that_must_be_done_is_waited_for_although_it_was_cancelled(workers: Workers, begun: bool) -> None:  # noqa: FBT001 - a parameter of the test
+    done: list[str] = []
+
+    async def cancel() -> None:
+        free = Event()
+        busy = [] if begun else _hold_all(workers, free)
+        lasting = asyncio.create_task(
+            workers.run_uncancellable(lambda: done.append("lasts") if free.wait(FAR) else None)
+        )
+        await asyncio.sleep(0.01)
+        lasting.cancel()
+        await asyncio.sleep(0.01)
+        assert not lasting.done()
+        free.set()
+        with pytest.raises(asyncio.CancelledError):
+            await lasting
+        assert done == ["lasts"]
+        await asyncio.gather(*busy)
+
+    asyncio.run(cancel())
+
+
+def test_whoever_waits_for_a_thread_while_none_gets_on_is_told_that_the_store_is_not_there() -> None:
+    workers = Workers(timeout=0.1)
+
+    async def stand_in_line() -> None:
+        free = Event()
+        busy = _hold_all(workers, free)
+        await asyncio.sleep(0)
+        with pytest.raises(StoreUnavailableError, match=r"nothing for 0\.1 s"):
+            await workers.run(lambda: None)
+        free.set()
+        ended = await asyncio.gather(*busy, return_exceptions=True)
+        # Those that had begun are waited for, however long they take.
+        assert ended.count(True) == THREADS
+
+    asyncio.run(stand_in_line())
+    workers.close()
+
+
+def test_whoever_comes_later_is_told_so_in_time_as_well() -> None:
+    workers = Workers(timeout=0.2)
+
+    async def come_one_after_the_other() -> None:
+        free = Event()
+        busy = _hold_all(workers, free)
+        waiting = []
+        for _ in range(3):
+            waiting.append(asyncio.create_task(workers.run(lambda: None)))
+            await asyncio.sleep(0.05)
+        ended = await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), FAR)
+        assert [type(one) for one in ended] == [StoreUnavailableError] * 3
+        free.set()
+        await asyncio.gather(*busy, return_exceptions=True)
+
+    asyncio.run(come_one_after_the_other())
+    workers.close()
+
+
+def test_whoever_waits_while_others_get_on_is_only_in_a_queue() -> None:
+    workers = Workers(timeout=0.1)
+
+    async def stand_in_line() -> list[bool]:
+        pause = Event()
+        return await asyncio.gather(*(workers.run(lambda: pause.wait(0.05)) for _ in range(60)))
+
+    assert asyncio.run(stand_in_line()) == [False] * 60
+    workers.close()
+
+
+def test_closing_waits_for_what_is_being_done_and_later_work_finds_new_threads(workers: Workers) -> None:
+    done: list[str] = []
+    begun, free = Event(), Event()
+
+    def work() -> None:
+        begun.set()
+        done.append("late" if free.wait(FAR) else "never")
+
+    async def leave() -> None:
+        left = asyncio.create_task(workers.run(work))
+        await asyncio.to_thread(begun.wait, FAR)
+        left.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await left
+
+    asyncio.run(leave())
+    Timer(0.05, free.set).start()
+    workers.close()
+    assert done == ["late"]
+    assert asyncio.run(workers.run(lambda: "again")) == "again"
+
+
+def test_what_comes_back_to_a_loop_that_is_gone_troubles_nobody(workers: Workers) -> None:
+    begun, free = Event(), Event()
+
+    def hold() -> bool:
+        begun.set()
+        return free.wait(FAR)
+
+    async def leave() -> None:
+        left = asyncio.create_task(workers.run(hold))
+        await asyncio.to_thread(begun.wait, FAR)
+        left.cancel()
+        await asyncio.gather(left, return_exceptions=True)
+
+    asyncio.run(leave())
+    free.set()
+    assert asyncio.run(workers.run(lambda: "next")) == "next"
+
+
+def test_loops_of_several_threads_each_get_back_what_they_asked_for(workers: Workers) -> None:
+    async def count(start: int) -> list[int]:
+        return [await workers.run(partial(abs, number)) for number in range(start, start + 50)]
+
+    with ThreadPoolExecutor(3) as threads:
+        given = list(threads.map(lambda start: asyncio.run(count(start)), (0, 100, 200)))
+    assert given == [list(range(start, start + 50)) for start in (0, 100, 200)]
+
+
+def test_what_fails_although_it_was_cancelled_is_told(workers: Workers) -> None:
+    begun, free = Event(), Event()
+
+    def fail() -> None:
+        begun.set()
+        free.wait(FAR)
+        raise ConflictError(conversation_key="c", expected=1, found=2)
+
+    async def cancel() -> None:
+        lasting = asyncio.create_task(workers.run_uncancellable(fail))
+        await asyncio.to_thread(begun.wait, FAR)
+        lasting.cancel()
+        await asyncio.sleep(0)
+        free.set()
+        with pytest.raises(ConflictError):
+            await lasting
+
+    asyncio.run(cancel())

@@ -1,0 +1,99 @@
+"""Tools as they are run: what they give or how they fail, told as it was."""
+
+import asyncio
+from collections.abc import Awaitable
+from contextvars import ContextVar
+from math import inf
+from threading import Event
+from threading import enumerate as enumerate_threads
+from time import monotonic
+
+from lamella import Tool
+from lamella.conversation.tool_executor import LocalToolset
+from lamella.core.messages import ToolCall, ToolOutput
+
+
+class Later:
+    """A tool that is an object, and gives its result later."""
+
+    async def __call__(self) -> str:
+        return "sun"
+
+
+def run_once(tool: Tool, *, seconds: float = 5.0) -> ToolOutput:
+    toolbox = LocalToolset([tool], call_timeout=seconds)
+    (output,) = asyncio.run(toolbox.run([ToolCall(id="c", name=tool.name, arguments="{}")], toolbox.definitions))
+    return output
+
+
+def test_what_a_tool_gives_later_is_waited_for() -> None:
+    later = Later()
+
+    def promise() -> Awaitable[str]:
+        return later()
+
+    for run in (later, promise):
+        assert run_once(Tool(name="weather", run=run)) == ToolOutput(call="c", output="sun")
+
+
+def test_a_timeout_of_the_tool_itself_is_told_in_its_words() -> None:
+    def read() -> str:
+        raise TimeoutError("the database did not answer within 1 s")
+
+    output = run_once(Tool(name="read", run=read))
+    assert output.failed
+    assert "the database did not answer" in output.output
+
+
+def test_a_cancellation_that_a_tool_raises_by_itself_is_a_failure_like_any_other() -> None:
+    def cancel() -> str:
+        raise asyncio.CancelledError
+
+    async def cancel_later() -> str:
+        raise asyncio.CancelledError
+
+    for run in (cancel, cancel_later):
+        output = run_once(Tool(name="work", run=run))
+        assert (output.failed, output.output.partition(":")[0]) == (True, "CancelledError")
+
+
+def test_a_tool_that_takes_too_long_is_told_so() -> None:
+    async def wait() -> str:
+        await asyncio.sleep(60)
+        return "late"
+
+    assert run_once(Tool(name="wait", run=wait), seconds=0.05) == ToolOutput(
+        call="c", output="No result within 0.05 seconds.", failed=True
+    )
+
+
+def test_tools_stand_in_one_order_whatever_order_they_were_given_in() -> None:
+    tools = [Tool(name=name, run=Later()) for name in ("moon", "tides", "beans")]
+    orders = {tuple(one.name for one in LocalToolset(given).definitions) for given in (tools, tools[::-1])}
+    assert orders == {("beans", "moon", "tides")}
+
+
+def test_a_tool_may_have_a_time_of_its_own() -> None:
+    async def wait() -> str:
+        await asyncio.sleep(0.2)
+        return "there"
+
+    assert run_once(Tool(name="wait", run=wait, seconds=0.05)).output == "No result within 0.05 seconds."
+    assert run_once(Tool(name="wait", run=wait, seconds=inf), seconds=0.05).output == "there"
+
+
+def test_a_function_that_never_ends_holds_up_neither_the_turn_nor_the_program() -> None:
+    never = Event()
+    started = monotonic()
+    output = run_once(Tool(name="hang", run=lambda: never.wait()), seconds=0.05)
+    assert output == ToolOutput(call="c", output="No result within 0.05 seconds.", failed=True)
+    # The loop is closed by now, and nobody waited for the thread.
+    assert monotonic() - started < 5
+    assert [thread.daemon for thread in enumerate_threads() if thread.name == "lamella-tool"] == [True]
+    never.set()
+
+
+def test_a_function_keeps_the_context_of_whoever_asked() -> None:
+    place = ContextVar("place", default="nowhere")
+    place.set("Graz")
+    assert run_once(Tool(name="where", run=lambda: place.get())).output == "Graz"

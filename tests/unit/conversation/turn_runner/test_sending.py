@@ -1,0 +1,378 @@
+"""Sending a turn to a model: events as they come, what is tried again, and what is kept when it ends early."""
+
+import asyncio
+from contextlib import aclosing
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from tests.unit.conversation.test_provider_pool import CLAUDE, begin
+
+from lamella.conversation.adapters import Adapters
+from lamella.conversation.backend import Backend, ConversationSettings
+from lamella.conversation.prompt_builder import PromptBuilder
+from lamella.conversation.stored import LoggedConversation
+from lamella.conversation.tool_executor import LocalToolset
+from lamella.conversation.turn import BuiltTurn, ModelAnswer, TurnRequest
+from lamella.conversation.turn_runner import Event, EventName, RetryPolicy, SendContext, ask_and_send
+from lamella.core.log.call import CacheOutcome, PrefixChangeCause
+from lamella.core.log.events.call import to_model_call, to_stored_call
+from lamella.core.log.events.codec import decode_event
+from lamella.core.log.events.kinds import EventKind
+from lamella.core.log.turn import ReplyEvent
+from lamella.core.messages import ModelReply, StopReason, ToolCall, Usage
+from lamella.core.prompt.state import PromptState
+from lamella.core.values import replace
+from lamella.errors import (
+    AuthenticationError,
+    ContextOverflowError,
+    InvalidReplyError,
+    LamellaError,
+    RateLimitError,
+    ReplyOnOtherBranchError,
+)
+from lamella.providers.scripted import ScriptedProvider, ScriptedReply
+from lamella.settings.rules import build_prompt_settings, build_turn_settings
+from lamella.stores.memory import InMemoryStore
+from lamella.wiring import load_settings, open_adapters
+
+MODEL = "anthropic:claude-opus-5-5"
+
+
+class Ticking:
+    """A clock that moves on by a second each time it is asked."""
+
+    def __init__(self) -> None:
+        self.moment = datetime(2026, 11, 1, tzinfo=UTC)
+
+    def now(self) -> datetime:
+        self.moment += timedelta(seconds=1)
+        return self.moment
+
+
+class Sleeping:
+    """Remembers how long it was asked to wait, and does not."""
+
+    def __init__(self) -> None:
+        self.waits: list[float] = []
+
+    async def __call__(self, seconds: float) -> None:
+        self.waits.append(seconds)
+
+
+def world() -> Adapters:
+    return open_adapters(None)
+
+
+def runner(**settings: object) -> PromptBuilder:
+    given = load_settings({"model": MODEL, **settings})
+    rules = build_prompt_settings(given, world())
+    start = PromptState(conversation="chat", model=MODEL, tokenizer_name=rules.tokenizer.name)
+    return PromptBuilder(world(), rules, start, turn_settings=build_turn_settings(given))
+
+
+def stored(store: InMemoryStore, **settings: object) -> LoggedConversation:
+    given = load_settings({"model": MODEL, **settings})
+    configured = ConversationSettings(
+        prompt_settings=build_prompt_settings(given, world()), turn_settings=build_turn_settings(given), model=MODEL
+    )
+    return LoggedConversation(
+        Backend(store=store, clock=Ticking(), adapters=world(), resolve_settings=lambda _: configured), "chat"
+    )
+
+
+def post(provider: ScriptedProvider, sleep: Sleeping | None = None) -> SendContext:
+    return SendContext(provider=provider, clock=Ticking(), sleep=sleep or Sleeping(), jitter=lambda: 0.5)
+
+
+def run(
+    chat: PromptBuilder | LoggedConversation, text: str, at: SendContext, *, stop_after: int | None = None
+) -> list[Event]:
+    async def collect() -> list[Event]:
+        events: list[Event] = []
+        # Sending asks less of a conversation than runners do.
+        async with aclosing(ask_and_send(chat, TurnRequest(text=text), at)) as coming:  # type: ignore[arg-type]
+            async for event in coming:
+                events.append(event)
+                if stop_after is not None and len(events) == stop_after:
+                    break
+        return events
+
+    return asyncio.run(collect())
+
+
+def said(events: list[Event]) -> str:
+    return "".join(event.text for event in events)
+
+
+def limited(wait: float | None = None) -> LamellaError:
+    return RateLimitError("Too many requests.", hint="Wait.", wait=wait)
+
+
+def test_a_turn_is_built_sent_and_answered_in_events() -> None:
+    usage = Usage(plain=10, read=0, write=0, output=3)
+    events = run(runner(), "hi", post(ScriptedProvider(ScriptedReply(text="hello there", chunk_size=5, usage=usage))))
+    assert [event.kind.value for event in events] == ["envelope", "delta", "delta", "delta", "usage", "done"]
+    assert said(events) == "hello there"
+
+
+def test_the_answer_is_what_the_next_turn_builds_on() -> None:
+    chat, provider = runner(), ScriptedProvider("one", "two")
+    run(chat, "first", post(provider))
+    run(chat, "second", post(provider))
+    assert [message.text for message in provider.requests[1].messages] == ["first", "one", "second"]
+
+
+def test_the_ledger_of_a_turn_is_joined_by_what_the_provider_reported() -> None:
+    usage = Usage(plain=7, read=0, write=0, output=2)
+    events = run(runner(), "hi", post(ScriptedProvider(ScriptedReply(text="yes", usage=usage))))
+    turn = events[-1].turn
+    assert turn is not None
+    assert turn.ledger.verdict is not None
+    assert turn.ledger.verdict.outcome is CacheOutcome.FIRST
+    (call,) = turn.ledger.calls
+    assert call.usage == usage
+    assert call.billed is not None
+    assert (call.timing.build, call.timing.first, call.stop) == (1.0, 1.0, "end")
+
+
+class Slowing(Ticking):
+    """A clock that is asked later and later."""
+
+    def now(self) -> datetime:
+        self.moment += (self.moment - datetime(2026, 11, 1, tzinfo=UTC)) + timedelta(seconds=1)
+        return self.moment
+
+
+def test_each_request_of_a_turn_says_how_long_it_took_to_build_itself() -> None:
+    def look() -> str:
+        """Look."""
+        return "seen"
+
+    chat, toolbox = runner(), LocalToolset([look])
+    script = ScriptedProvider(ScriptedReply(calls=(ToolCall(id="a", name="look", arguments="{}"),)), "Done.")
+    delivery = replace(post(script), clock=Slowing())
+
+    async def collect() -> list[BuiltTurn]:
+        turn_request = TurnRequest(text="hi", tools=toolbox.definitions)
+        events = ask_and_send(chat, turn_request, delivery, toolset=toolbox)  # type: ignore[arg-type]  # as above
+        return [event.turn async for event in events if event.turn is not None]
+
+    turns = asyncio.run(collect())
+    first, second = turns[0].ledger.calls[0].timing.build, turns[-1].ledger.calls[-1].timing.build
+    assert first is not None
+    assert second is not None
+    assert 0 < first < second
+
+
+def test_a_rate_limit_is_waited_for_as_long_as_the_provider_asks_and_tried_again() -> None:
+    sleep, provider = (
+        Sleeping(),
+        ScriptedProvider(ScriptedReply(error=limited(7.0)), ScriptedReply(error=limited()), "at last"),
+    )
+    events = run(runner(), "hi", post(provider, sleep))
+    assert said(events) == "at last"
+    assert sleep.waits == [7.0, 2.5]
+    assert [event.wait for event in events if event.kind is EventName.RETRY] == sleep.waits
+    assert events[-1].turn is not None
+    assert events[-1].turn.ledger.calls[0].retries == 2
+
+
+def test_it_is_not_tried_forever() -> None:
+    chat = runner()
+    with pytest.raises(RateLimitError):
+        run(chat, "hi", post(ScriptedProvider(*[ScriptedReply(error=limited()) for _ in range(9)])))
+    assert chat.pending_turn() is not None
+
+
+def test_nothing_is_tried_again_after_text_was_said_and_what_was_said_is_kept() -> None:
+    store = InMemoryStore()
+    chat, provider = stored(store), ScriptedProvider(ScriptedReply(text="half an ans", error=limited()), "again")
+    with pytest.raises(RateLimitError):
+        run(chat, "hi", post(provider))
+    assert len(provider.requests) == 1
+    assert [record.reply and record.reply.text for record in chat.turns()] == ["half an ans"]
+
+
+def test_stopping_keeps_the_partial_answer_and_stops_the_model() -> None:
+    store, provider = InMemoryStore(), ScriptedProvider(ScriptedReply(text="one two three", chunk_size=4))
+    run(stored(store), "hi", post(provider), stop_after=3)
+    again = stored(store)
+    assert [record.reply and record.reply.text for record in again.turns()] == ["one two "]
+    assert provider.cancelled == 1
+    (reply,) = [record for record in store.load("chat") if record.kind is EventKind.REPLY]
+    event = decode_event(reply)
+    assert isinstance(event, ReplyEvent)
+    assert to_model_call(event.calls[0]).stop == "stopped"
+
+
+@pytest.mark.parametrize(
+    "error", [AuthenticationError("No.", hint="Set a key."), InvalidReplyError("Cut.", hint="Again.")]
+)
+def test_other_errors_pass_and_leave_the_turn_to_be_asked_again(error: LamellaError) -> None:
+    chat = stored(InMemoryStore())
+    with pytest.raises(type(error)):
+        run(chat, "hi", post(ScriptedProvider(ScriptedReply(error=error))))
+    assert chat.regenerate().messages[-1].text == "hi"
+
+
+def test_a_request_that_the_model_calls_too_long_is_compacted_once_and_sent_again() -> None:
+    store = InMemoryStore()
+    chat = stored(store, layout="in_place")
+    for number in range(12):
+        run(chat, f"question {number} " * 20, post(ScriptedProvider("an answer of some length " * 5)))
+    overflow = ContextOverflowError("Too long.", hint="Shorten.")
+    provider = ScriptedProvider(ScriptedReply(error=overflow), "fits now")
+    events = run(chat, "and now?", post(provider))
+    assert said(events) == "fits now"
+    (shrunk,) = [event for event in events if event.kind is EventName.COMPACTION]
+    assert shrunk.receipt is not None
+    assert len(provider.requests[1].messages) < len(provider.requests[0].messages)
+    rebuilt = stored(store, layout="in_place").regenerate()
+    assert [m.text for m in rebuilt.messages] == [m.text for m in provider.requests[1].messages]
+
+
+def test_a_second_overflow_is_not_hidden() -> None:
+    chat = runner(layout="in_place")
+    for number in range(12):
+        run(chat, f"question {number} " * 20, post(ScriptedProvider("an answer " * 10)))
+    overflow = ContextOverflowError("Too long.", hint="Shorten.")
+    with pytest.raises(ContextOverflowError):
+        run(chat, "and now?", post(ScriptedProvider(ScriptedReply(error=overflow), ScriptedReply(error=overflow))))
+
+
+def test_waits_double_up_to_a_longest_one() -> None:
+    patience = RetryPolicy(first_delay=1, max_delay=5)
+    assert [patience.delay(number, requested_delay=None, jitter=0) for number in (1, 2, 3, 4)] == [1, 2, 4, 5]
+    assert patience.delay(1, requested_delay=None, jitter=1) == 1.5
+
+
+def test_calls_are_read_back_as_they_were_written() -> None:
+    usage = Usage(plain=7, read=3, write=0, output=2)
+    chat = runner()
+    run(chat, "hi", post(ScriptedProvider(ScriptedReply(text="yes", usage=usage))))
+    events = run(chat, "more", post(ScriptedProvider(ScriptedReply(text="no", usage=replace(usage, read=None)))))
+    assert events[-1].turn is not None
+    (call,) = events[-1].turn.ledger.calls
+    assert call.verdict.prefix_change.cause is PrefixChangeCause.NONE
+    assert to_model_call(to_stored_call(call)) == call
+
+
+def test_closing_the_iterator_closes_the_stream_at_once() -> None:
+    provider = ScriptedProvider(ScriptedReply(text="one two three", chunk_size=4))
+
+    async def stop() -> int:
+        events = ask_and_send(runner(), TurnRequest(text="hi"), post(provider))  # type: ignore[arg-type]
+        await anext(events)
+        await anext(events)
+        await events.aclose()
+        return provider.cancelled
+
+    assert asyncio.run(stop()) == 1
+
+
+def test_an_answer_is_never_recorded_under_another_question() -> None:
+    chat = stored(InMemoryStore())
+
+    async def talk() -> None:
+        first = ask_and_send(chat, TurnRequest(text="ONE"), post(ScriptedProvider("answer to ONE")))
+        await anext(first)
+        chat.ask(TurnRequest(text="TWO"))
+        with pytest.raises(ReplyOnOtherBranchError) as caught:
+            async for _ in first:
+                pass
+        assert [record.reply and record.reply.text for record in chat.turns(caught.value.reply_id)] == ["answer to ONE"]
+
+    asyncio.run(talk())
+    assert [(record.message.text, record.reply and record.reply.text) for record in chat.turns()] == [
+        ("ONE", ""),
+        ("TWO", None),
+    ]
+
+
+def test_a_turn_after_a_broken_one_goes_to_the_model_that_holds() -> None:
+    chat = stored(InMemoryStore())
+    broken = post(ScriptedProvider(ScriptedReply(error=AuthenticationError("No.", hint="Set a key."))))
+    with pytest.raises(AuthenticationError):
+        asyncio.run(_drain(chat, TurnRequest(text="two", model="openai:gpt-b"), broken))
+    assert chat.model_for(TurnRequest(text="three")) == "openai:gpt-b"
+
+
+async def _drain(chat: LoggedConversation, asked: TurnRequest, at: SendContext) -> None:
+    async for _ in ask_and_send(chat, asked, at):
+        pass
+
+
+def test_reopened_the_ledger_knows_when_the_turn_before_was_asked_and_who_answered_it() -> None:
+    store, start = InMemoryStore(), datetime(2026, 11, 1, tzinfo=UTC)
+    long = "word " * 3_000
+    verdicts = []
+    for reopens in (False, True):
+        chat = stored(store if reopens else InMemoryStore(), layout="in_place")
+        chat.ask(TurnRequest(text=long), at=start)
+        chat.reply(ModelAnswer(reply=ModelReply(text="yes", stop=StopReason.END, id="msg_1")), at=start)
+        if reopens:
+            chat = stored(store, layout="in_place")
+        turn = chat.ask(TurnRequest(text="more"), at=start + timedelta(hours=30))
+        verdicts.append((turn.previous_response_id, turn.pause_seconds, turn.cache))
+    assert verdicts[0] == verdicts[1]
+    assert verdicts[0][0] == "msg_1"
+
+
+def test_what_is_compacted_after_an_overflow_is_automatic_and_still_predicted() -> None:
+    chat = runner(layout="in_place")
+    for number in range(12):
+        run(chat, f"question {number} " * 20, post(ScriptedProvider("an answer " * 10)))
+    overflow = ContextOverflowError("Too long.", hint="Shorten.")
+    events = run(chat, "and now?", post(ScriptedProvider(ScriptedReply(error=overflow), "fits")))
+    turn = events[-1].turn
+    assert turn is not None
+    assert turn.compaction is not None
+    assert turn.compaction.automatic
+    assert turn.ledger.calls[0].predicted is not None
+
+
+def test_a_provider_that_asks_for_too_long_a_wait_is_not_waited_for() -> None:
+    sleep = Sleeping()
+    with pytest.raises(RateLimitError):
+        run(runner(), "hi", post(ScriptedProvider(ScriptedReply(error=limited(99_999.0)), "never"), sleep))
+    assert sleep.waits == []
+
+
+def test_a_character_that_came_in_halves_is_whole_in_what_is_kept() -> None:
+    chat = stored(InMemoryStore())
+    run(chat, "hi", post(ScriptedProvider(ScriptedReply(text="hi \ud83d\ude00 ok \ud83d", chunk_size=4))))
+    assert [record.reply and record.reply.text for record in chat.turns()] == ["hi 😀 ok \ufffd"]
+
+
+def test_a_conversation_without_a_model_goes_to_the_one_that_settings_name() -> None:
+    store = InMemoryStore()
+    given = load_settings({})
+    bare = ConversationSettings(
+        prompt_settings=build_prompt_settings(given, world()), turn_settings=build_turn_settings(given)
+    )
+    chat = LoggedConversation(
+        Backend(store=store, clock=Ticking(), adapters=world(), resolve_settings=lambda _: bare), "chat"
+    )
+    chat.ask(TurnRequest(text="one"))
+    chat.reply("two")
+    events = run(stored(store), "three", post(ScriptedProvider("four")))
+    assert said(events) == "four"
+    assert events[0].turn is not None
+    assert events[0].turn.envelope.model == MODEL
+
+
+def test_a_message_after_the_cache_lapsed_begins_with_what_that_costs() -> None:
+    sitting = begin(ScriptedReply(text="Noon."), ScriptedReply(text="Again."))
+    sitting.clock.advance(600)
+
+    async def send_one() -> list[Event]:
+        return [event async for event in ask_and_send(sitting.chat, TurnRequest(text="And now?"), sitting.post(CLAUDE))]
+
+    told, *rest = asyncio.run(send_one())
+    assert told.kind is EventName.CACHE_EXPIRED
+    assert told.expired_cache is not None
+    assert told.expired_cache.expired
+    assert told.expired_cache.folded_tokens <= told.expired_cache.tokens
+    assert rest[0].kind is EventName.ENVELOPE
+    # Warm again, nothing is said of it.
+    assert EventName.CACHE_EXPIRED not in [event.kind for event in (*rest, *asyncio.run(send_one()))]

@@ -1,0 +1,53 @@
+"""Rules of compaction: what holds unless it is said otherwise, and what makes no sense."""
+
+import pytest
+
+from lamella.core.artifacts.model import ArtifactKind
+from lamella.core.compaction.rules import CompactionConfig, KindCompactionConfig, SummaryConfig
+from lamella.core.log.receipts import STEP_ORDER
+from lamella.errors import SettingError
+
+
+def test_the_chain_runs_as_documented_unless_it_is_said_otherwise() -> None:
+    config = CompactionConfig()
+    assert (config.steps, config.extra_acknowledgements, config.kinds, config.stages) == (
+        STEP_ORDER,
+        frozenset(),
+        {},
+        (),
+    )
+    assert (config.default_kind.preview_over, config.default_kind.handle_after, config.default_kind.shrink) == (
+        5_000,
+        None,
+        True,
+    )
+    caps = config.summary
+    assert (caps.max_input_tokens, caps.max_output_tokens, caps.max_exact_tokens, caps.turns, caps.item) == (
+        16_000,
+        500,
+        500,
+        3,
+        2_000,
+    )
+
+
+def test_rules_of_a_kind_come_before_those_of_every_kind() -> None:
+    own = KindCompactionConfig(shrink=False)
+    config = CompactionConfig(kinds={ArtifactKind.URL: own})
+    assert config.for_kind(ArtifactKind.URL) is own
+    assert config.for_kind(ArtifactKind.NOTE) is config.default_kind
+
+
+@pytest.mark.parametrize("wrong", [{"preview_over": -1}, {"handle_after": -1}])
+def test_what_cannot_be_below_nothing_is_refused(wrong: dict[str, int]) -> None:
+    with pytest.raises(SettingError, match="cannot be below 0") as caught:
+        KindCompactionConfig(**wrong)  # type: ignore[arg-type]
+    assert caught.value.hint.startswith("Give how many characters")
+    KindCompactionConfig(preview_over=0, handle_after=0)
+
+
+def test_the_least_that_a_summary_may_read_and_write_is_one() -> None:
+    SummaryConfig(max_input_tokens=1, max_output_tokens=1, max_exact_tokens=0, turns=1, item=1)
+    with pytest.raises(SettingError) as caught:
+        SummaryConfig(max_input_tokens=0)
+    assert caught.value.hint == "Give whole numbers above 0; exact may be 0."

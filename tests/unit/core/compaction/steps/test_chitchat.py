@@ -1,0 +1,140 @@
+"""Chitchat: a closed list, and everything that is never on it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.steady import steady
+
+from lamella.core.compaction.steps import CHITCHAT_WORDS, ends_with_question, is_chitchat
+
+STATEMENT = "The outline has five sections now."
+QUESTION = "The outline is ready. Shall I go on with the abstract?"
+
+
+@pytest.mark.parametrize("text", ["ok", "ya", "sip", "lanjut", "oke"])
+def test_acknowledgements_of_the_documented_step_are_chitchat(text: str) -> None:
+    assert is_chitchat(text, previous_reply=STATEMENT)
+
+
+@pytest.mark.parametrize("text", ["ok?", "bagus!", "Saya ingin membahas dampak kebijakan pada sektor publik"])
+def test_what_the_documented_step_keeps_is_kept(text: str) -> None:
+    assert not is_chitchat(text, previous_reply=STATEMENT)
+
+
+@pytest.mark.parametrize(
+    "text", ["kuantitatif", "opsi B", "2", "APA 7", "revisi bab 2", "halo", "bab dua", "B", "ok X"]
+)
+def test_short_decisions_are_kept_where_the_documented_step_drops_whatever_is_short(text: str) -> None:
+    assert len(text) < 15
+    assert not is_chitchat(text, previous_reply=STATEMENT)
+
+
+@pytest.mark.parametrize("text", ["ok", "ya", "lanjut", "yes", "sure"])
+def test_an_answer_to_a_question_is_kept_where_the_documented_step_drops_it(text: str) -> None:
+    assert not is_chitchat(text, previous_reply=QUESTION)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "OK",
+        " Oke. ",
+        "ok...",
+        "Sip,",
+        "thank you 🙏",
+        "Terima  kasih 🙏🏽.",
+        "thanks 👍👍",
+        "mantap ❤️",
+        "ok 。",
+        "Got it…\n",
+    ],
+)
+def test_case_space_full_stops_and_pictures_of_agreement_do_not_matter(text: str) -> None:
+    assert is_chitchat(text, previous_reply=STATEMENT)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["ok 👎", "ok ❌", "ok 🅰️", "ya 🇮🇩", "ok 🔴", "ok ❓", "ya ❗", "ok ！", "ok ？", "ya ؟", "ok 1️⃣", "ok ②", "👍", ""],  # noqa: RUF001
+)
+def test_pictures_that_may_be_the_answer_are_not_taken_off(text: str) -> None:
+    assert not is_chitchat(text, previous_reply=STATEMENT)
+
+
+def test_the_first_message_of_a_conversation_follows_no_reply() -> None:
+    assert is_chitchat("ok", previous_reply="")
+
+
+def test_a_list_of_ones_own_takes_the_place_of_the_built_in_one() -> None:
+    assert is_chitchat("Entendido.", previous_reply=STATEMENT, words={"entendido"})
+    assert not is_chitchat("ok", previous_reply=STATEMENT, words={"entendido"})
+
+
+@pytest.mark.parametrize("text", ["2", "ok?", "bagus!"])
+def test_no_list_makes_a_digit_a_question_or_an_exclamation_chitchat(text: str) -> None:
+    assert not is_chitchat(text, previous_reply=STATEMENT, words={text})
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        QUESTION,
+        "Which one?",
+        "Done.\n\nShall I go on?\n",
+        "Shall I go on? I can also stop here.",
+        "你要继续吗？",  # noqa: RUF001
+        "هل أكمل؟",
+        "Which of these do you prefer?\n\n1. the short one\n2. the long one\n",
+        "Which of these?\n- the short one\n- the long one",
+        "Take one of these:\n\n- shall it be short?\n- or long",
+        "Which one?\n\n| a | b |\n|---|---|\n| 1 | 2 |",
+        "Is this right?\n\n```python\nx = 1\n```\n",
+        "Have you seen https://example.org/page?",
+        "Shall I run `make test`?",
+    ],
+)
+def test_a_reply_that_ends_by_asking_is_recognised(reply: str) -> None:
+    assert ends_with_question(reply)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "",
+        STATEMENT,
+        "## What is a prefix?\n\nThe bytes that two requests share.",
+        "You asked: why? Because.\n\nThat is all.",
+        "See https://example.org/?q=1 for more.",
+        "See www.example.org/find?q=1.",
+        "The rest is code:\n\n```python\nvalue = a if b else c  # right?\n```",
+        "Write `a ? b : c` instead.",
+    ],
+)
+def test_a_question_mark_in_code_in_an_address_or_further_up_asks_nothing(reply: str) -> None:
+    assert not ends_with_question(reply)
+
+
+def test_the_list_holds_what_typed_text_is_compared_with() -> None:
+    assert [word for word in CHITCHAT_WORDS if not is_chitchat(word, previous_reply="")] == []
+    assert [word for word in CHITCHAT_WORDS if is_chitchat(f"{word} or not", previous_reply="")] == []
+
+
+@steady
+@given(st.text(max_size=40), st.text(max_size=80))
+def test_nothing_with_a_digit_or_a_question_mark_is_ever_chitchat(text: str, after: str) -> None:
+    assert not is_chitchat(f"{text}?", previous_reply=after)
+    assert not is_chitchat(f"{text}7", previous_reply=after)
+    assert not is_chitchat(text, previous_reply=f"{after}\n\nShall I?")
+
+
+@steady
+@given(st.sampled_from(sorted(CHITCHAT_WORDS)), st.text(alphabet=" .,…👍🙏\n", max_size=6))
+def test_every_word_of_the_list_is_chitchat_however_it_trails_off(word: str, trail: str) -> None:
+    assert is_chitchat(word.upper() + trail, previous_reply=STATEMENT)
+
+
+@pytest.mark.parametrize(
+    "reply", ["://" * 300_000, "a`" * 500_000, "?" * 1_000_000, "- \n" * 300_000, "www." * 250_000]
+)
+def test_a_reply_of_a_million_odd_characters_is_read_in_one_pass(reply: str) -> None:
+    assert ends_with_question(reply + "\nDone?")

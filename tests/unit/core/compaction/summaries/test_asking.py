@@ -1,0 +1,112 @@
+"""Asking for summaries: what is sent for one, word for word, and the name that it is kept under."""
+
+from tests.unit.core.compaction.talking import QUARTERS, Story, chat
+
+from lamella.core.artifacts.kinds import make_tool_definition
+from lamella.core.budget import count_tools_tokens
+from lamella.core.compaction.rules import SummaryConfig
+from lamella.core.compaction.summaries import (
+    SummaryRequest,
+    SummaryResult,
+    cached_summary_messages,
+    sign_summary_text,
+    standalone_summary_messages,
+    summary_key,
+    texts_in_turns,
+    unsign_summary_text,
+)
+from lamella.core.log.turn import Turn
+from lamella.core.messages import Message, Role
+from lamella.core.prompt.state import PromptState
+
+WISH = (
+    "Write 3 to 5 short bullets, at most 60 words, in the language of the conversation. Quote the user's wishes word "
+    "for word in double quotes, or do not quote. Keep decisions, reasons and open questions. Invent nothing. Answer "
+    "with the summary only."
+)
+RULES = SummaryConfig(max_output_tokens=100)
+
+
+def ask(story: Story, turns: int, *, window: int = 1_000_000) -> tuple[Message, ...]:
+    oldest = story.state.history.turns[:turns]
+    return cached_summary_messages(oldest, state=story.state, tokenizer=QUARTERS, config=RULES, window=window)
+
+
+def test_what_was_sent_is_asked_about_up_to_a_turn_that_is_named_by_how_it_begins() -> None:
+    *_, answered, task = ask(chat(3), 2)
+    assert answered.text.startswith("Answer 2. because")
+    assert (task.role, task.tokens) == (Role.USER, QUARTERS.count(task.text))
+    assert task.text == (
+        "Summarise this conversation from its very beginning, with what a summary there tells, up to and including "
+        f'the answer to "Question 1: why?". {WISH}'
+    )
+
+
+def test_a_long_question_is_named_by_its_first_eighty_characters() -> None:
+    story = Story().say("x" * 80, "yes").say("y" * 50 + "\n\n" + "y" * 50, "yes").say("last", "yes")
+    assert f'the answer to "{"x" * 80}". {WISH}' in ask(story, 1)[-1].text
+    assert f'the answer to "{"y" * 50} {"y" * 29} …". {WISH}' in ask(story, 2)[-1].text
+
+
+def test_the_tools_of_what_was_sent_take_their_room_in_the_window() -> None:
+    tool = make_tool_definition("search", description="finds " * 40, parameters={})
+    story = Story().say("one", "yes", Turn(text="", tools=(tool,))).say("two", "yes")
+    needed = sum(message.tokens for message in ask(story, 1)) + count_tools_tokens([tool], QUARTERS.count) + 100
+    assert ask(story, 1, window=needed)
+    assert ask(story, 1, window=needed - 1) == ()
+
+
+def test_where_nothing_was_sent_nothing_is_asked_about_it() -> None:
+    oldest = chat(1).state.history.turns
+    assert (
+        cached_summary_messages(
+            oldest, state=PromptState(conversation="new"), tokenizer=QUARTERS, config=RULES, window=10**6
+        )
+        == ()
+    )
+
+
+def test_alone_the_turns_follow_what_was_told_of_those_before_them() -> None:
+    story = Story().say("one", "yes").say("two", "no")
+    (message,) = standalone_summary_messages(
+        story.state.history.turns, tokenizer=QUARTERS, config=RULES, max_tokens=100, earlier_summaries=["Before."]
+    )
+    assert message.text == (
+        f"Before.\n\nUser: one\n\nAssistant: yes\n\nUser: two\n\nAssistant: no\n\nSummarise this conversation. {WISH}"
+    )
+    assert message.tokens == QUARTERS.count(message.text)
+
+
+def test_a_summary_is_named_by_all_that_it_covers() -> None:
+    one, other = (Story().say("one", reply).state.history.turns for reply in ("yes", "no"))
+    assert texts_in_turns(one) == ["one", "yes"]
+    assert summary_key(one) == summary_key(one, []) != summary_key(other)
+    assert len({summary_key(one), summary_key(other), summary_key(one, ["told"]), summary_key(other, ["told"])}) == 4
+
+
+def test_a_need_shows_no_text_when_it_is_printed() -> None:
+    request = SummaryRequest(key="k", messages=(Message(role=Role.USER, pieces=("secret",)),), max_tokens=5)
+    assert repr(request) == "SummaryRequest(key='k', max_tokens=5)"
+
+
+def test_language_form_and_length_are_said_as_they_are_set() -> None:
+    rules = SummaryConfig(language="Indonesian", form="one paragraph")
+    (message,) = standalone_summary_messages(
+        chat(2).state.history.turns, tokenizer=QUARTERS, config=rules, max_tokens=10
+    )
+    assert "Write one paragraph, at most 6 words, in Indonesian. Quote" in message.text
+
+
+def test_a_text_that_stands_alone_says_who_wrote_it() -> None:
+    assert (
+        sign_summary_text(SummaryResult(text="They talked.\n", model="gpt-5")) == "[Summarised by gpt-5.]\nThey talked."
+    )
+    assert sign_summary_text(SummaryResult(text="They talked.\n")) == "They talked.\n"
+
+
+def test_who_wrote_a_text_is_taken_off_again_and_nothing_else() -> None:
+    assert (
+        unsign_summary_text(sign_summary_text(SummaryResult(text="They talked.\nLong.", model="gpt-5")))
+        == "They talked.\nLong."
+    )
+    assert unsign_summary_text("They talked.\nLong.") == "They talked.\nLong."

@@ -1,0 +1,63 @@
+"""Whether it pays to send the last request again, only so that the cache keeps it."""
+
+import pytest
+
+from lamella.core.layout.layouts import is_keep_alive_worth_it, keep_alive_interval, return_probability_after
+from lamella.core.ledger.cache_profile import CacheProfile
+from lamella.core.prompt.cache_history import NO_CACHE_HISTORY, CacheHistory
+from lamella.core.values import replace
+
+CHEAP = CacheProfile(name="a", minimum=1_024, lifetime=300, read=0.1, write=1.25)
+DEAR = CacheProfile(name="o", minimum=1_024, lifetime=600, read=0.5, write=1.0)
+OFTEN = CacheHistory(requests=20, short_expiries=4)
+
+
+def test_the_next_is_due_before_the_lifetime_is_over() -> None:
+    assert keep_alive_interval(CHEAP) == pytest.approx(285)
+
+
+@pytest.mark.parametrize(
+    "profile",
+    [replace(CHEAP, lifetime=None), replace(CHEAP, read=1.0, write=1.0), replace(CHEAP, lifetime=None, read=0.0)],
+)
+def test_a_cache_that_nothing_expires_in_or_that_saves_nothing_is_never_kept(profile: CacheProfile) -> None:
+    assert keep_alive_interval(profile) is None
+    assert not is_keep_alive_worth_it(1.0, profile, cached_tokens=10_000, total=10_000)
+
+
+def test_from_a_chance_of_nine_in_a_hundred_on_it_pays_where_reading_costs_a_tenth() -> None:
+    assert not is_keep_alive_worth_it(0.08, CHEAP, cached_tokens=10_000, total=10_000)
+    assert is_keep_alive_worth_it(0.09, CHEAP, cached_tokens=10_000, total=10_000)
+
+
+def test_it_never_pays_where_reading_costs_half_and_few_come_back() -> None:
+    assert not is_keep_alive_worth_it(
+        return_probability_after(OFTEN, 570, DEAR), DEAR, cached_tokens=10_000, total=10_000
+    )
+
+
+def test_what_a_longer_lifetime_holds_is_no_reason() -> None:
+    assert not is_keep_alive_worth_it(0.2, CHEAP, cached_tokens=4_000, total=10_000)
+
+
+def test_what_no_cache_took_is_not_kept() -> None:
+    assert not is_keep_alive_worth_it(1.0, CHEAP, cached_tokens=1_000, total=1_000)
+
+
+def test_who_came_back_before_is_expected_back_and_who_is_away_for_longer_is_less() -> None:
+    assert return_probability_after(OFTEN, 285, CHEAP) > return_probability_after(NO_CACHE_HISTORY, 285, CHEAP)
+    assert return_probability_after(OFTEN, 285, CHEAP) > return_probability_after(OFTEN, 570, CHEAP)
+    assert return_probability_after(CacheHistory(requests=20, long_expiries=4), 285, CHEAP) < return_probability_after(
+        NO_CACHE_HISTORY, 285, CHEAP
+    )
+    # A pause that was bridged tells as much of who comes back as one that was not.
+    assert return_probability_after(
+        CacheHistory(requests=20, kept_alive_pauses=4), 285, CHEAP
+    ) == return_probability_after(OFTEN, 285, CHEAP)
+    assert return_probability_after(OFTEN, 3_600, CHEAP) == 0
+
+
+def test_what_costs_as_much_as_it_saves_does_not_pay() -> None:
+    even = CacheProfile(name="even", lifetime=300, read=0.5, write=1.5)
+    assert not is_keep_alive_worth_it(0.5, even, cached_tokens=1_000, total=1_000)
+    assert is_keep_alive_worth_it(0.5, even, cached_tokens=1_001, total=1_000)

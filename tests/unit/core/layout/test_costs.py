@@ -1,0 +1,495 @@
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from tests.unit.core.compaction.talking import QUARTERS, Story, attaching, note
+
+from lamella.core.artifacts.kinds import make_tool_result
+from lamella.core.layout.costs import allows_system_change, estimate_cached_prefix, list_layout_options, plan_by_cost
+from lamella.core.layout.layouts import AttachmentCarrier, LayoutInputs, count_message_tokens, estimate_reuse
+from lamella.core.ledger.cache_profile import CacheProfile
+from lamella.core.log.turn import (
+    ArtifactForm,
+    AttachmentMode,
+    CacheExpiry,
+    HistoryMode,
+    LayoutMode,
+    LayoutPlan,
+    SystemParts,
+    Turn,
+    TurnSettings,
+)
+from lamella.core.messages import Message
+from lamella.core.prompt.cache_history import NO_CACHE_HISTORY, CacheEntry
+from lamella.core.values import replace
+
+START = datetime(2026, 11, 17, tzinfo=UTC)
+AUTO = TurnSettings(layout=LayoutMode.AUTO, linger=1)
+MARKED = CacheProfile(name="marks", lifetime=300, read=0.1, write=1.25, marks=4, lookback=20, bills_writes=True)
+LONG = "A line of a long note.\n" * 400
+
+
+class Priced(Story):
+    """A story whose turns are planned, a minute apart."""
+
+    def __init__(self, profile: CacheProfile = MARKED, terms: TurnSettings = AUTO) -> None:
+        super().__init__(terms=terms)
+        self.profile = profile
+        self.at = START
+
+    def plan_turn(self, turn: Turn, *, pause: float = 60, room: float = 1e9, aim: float | None = None) -> LayoutPlan:
+        at = self.at + timedelta(seconds=pause)
+        return plan_by_cost(
+            self.state, self.bind(turn), self.profile, tokenizer=QUARTERS, max_tokens=room, target=aim, at=at
+        )
+
+    @property
+    def last_sent(self) -> tuple[Message, ...]:
+        """What was sent last."""
+        assert self.state.last_prompt is not None
+        return tuple(self.state.last_prompt.messages)
+
+    def tell(self, text: str, turn: Turn | None = None, *, pause: float = 60) -> LayoutPlan:
+        asked = replace(turn or Turn(text=text), text=text)
+        layout_plan = self.plan_turn(asked, pause=pause)
+        self.at += timedelta(seconds=pause)
+        self.say(text, "yes", replace(asked, layout_plan=layout_plan))
+        return layout_plan
+
+
+def carrying(profile: CacheProfile = MARKED, terms: TurnSettings = AUTO) -> Priced:
+    """A long note, and a turn of talk after it, in which it lingers; in the next it does not."""
+    story = Priced(profile, terms)
+    story.tell("one", replace(attaching(note("a.md", LONG)), system=SystemParts(base="Be terse.")))
+    story.tell("two")
+    return story
+
+
+def test_a_warm_cache_is_appended_to_and_says_so() -> None:
+    story = Priced()
+    story.tell("one", attaching(note("a.md", "Short.")))
+    layout_plan = story.plan_turn(attaching(note("a.md", "Short.")))
+    assert (layout_plan.keep_messages, layout_plan.expiry) == (None, CacheExpiry.NONE)
+    assert layout_plan.why.startswith("appended")
+
+
+def test_a_cold_cache_folds_and_leaves_out_what_is_dead() -> None:
+    layout_plan = carrying().plan_turn(Turn(text="now"), pause=400)
+    assert (layout_plan.keep_messages, layout_plan.cached_message, layout_plan.expiry) == (1, None, CacheExpiry.SHORT)
+    assert layout_plan.why.startswith("folded: the cache lapsed")
+
+
+def test_a_cold_cache_folds_where_that_costs_just_as_much_as_appending() -> None:
+    free = replace(MARKED, read=0.0, write=0.0)
+    cold, warm = (carrying(free).plan_turn(Turn(text="now"), pause=pause) for pause in (400, 60))
+    assert (cold.cost, cold.other, cold.keep_messages) == (0.0, 0.0, 1)
+    assert (warm.cost, warm.other, warm.keep_messages) == (0.0, 0.0, None)
+
+
+def test_without_a_lifetime_or_a_time_nothing_is_cold() -> None:
+    forever = replace(MARKED, lifetime=None, read=0.0)
+    assert carrying(forever).plan_turn(Turn(text="now"), pause=1e6).keep_messages is None
+    story = carrying(replace(MARKED, read=0.0))
+    layout_plan = plan_by_cost(
+        story.state, story.bind(Turn(text="now")), story.profile, tokenizer=QUARTERS, max_tokens=1e9, at=None
+    )
+    assert (layout_plan.keep_messages, layout_plan.expiry) == (None, CacheExpiry.UNKNOWN)
+
+
+def test_where_reading_costs_as_much_as_writing_the_smallest_prompt_wins() -> None:
+    assert (
+        carrying(CacheProfile(name="none", read=1.0, write=1.0)).plan_turn(Turn(text="now")).keep_messages is not None
+    )
+
+
+def test_where_reading_is_free_nothing_that_is_cached_moves() -> None:
+    story = carrying(CacheProfile(name="own", read=0.0, write=1.0))
+    assert [story.tell(f"q{number}").keep_messages for number in range(5)] == [None] * 5
+
+
+def test_much_that_is_dead_behind_little_that_lives_is_cut_away() -> None:
+    story = carrying()
+    kept = [story.tell(f"q{number}").keep_messages for number in range(4)]
+    assert 1 in kept
+
+
+def test_over_its_room_a_request_folds_although_that_costs_more() -> None:
+    story = carrying(CacheProfile(name="own", read=0.0, write=1.0))
+    assert story.plan_turn(Turn(text="now"), room=500).keep_messages == 1
+
+
+def test_what_is_attached_now_takes_of_the_room_as_well() -> None:
+    story = carrying(CacheProfile(name="own", read=0.0, write=1.0))
+    room = story.tokens() + 100
+    assert story.plan_turn(Turn(text="now"), room=room).keep_messages is None
+    assert story.plan_turn(attaching(note("b.md", LONG)), room=room).keep_messages == 1
+    assert story.plan_turn(Turn(text="now " * 200), room=room).keep_messages == 1
+
+
+def test_what_has_to_be_cut_comes_down_to_the_aim_where_a_cut_does() -> None:
+    story = carrying(CacheProfile(name="own", read=0.0, write=1.0))
+    for number in range(3):
+        story.tell("more", attaching(note(f"{number}.md", LONG)))
+    story.tell("three")
+    room = story.tokens() - 100
+    least = story.plan_turn(Turn(text="now"), room=room).keep_messages
+    assert least is not None
+    assert least > 1
+    assert story.plan_turn(Turn(text="now"), room=room, aim=room / 4).keep_messages == 1
+    assert story.plan_turn(Turn(text="now"), room=room, aim=1).keep_messages == 1
+
+
+def test_what_stood_as_a_line_and_is_attached_again_is_weighed_by_its_text() -> None:
+    story = carrying()
+    story.tell("three", pause=400)
+    again = replace(attaching(note("a.md", LONG)), text="four")
+    story.tell("four", again)
+    # To move all of a note that lives, for the few words beside it that do not, would cost its whole text.
+    assert story.plan_turn(attaching(note("a.md", LONG))).keep_messages is None
+
+
+def test_a_plan_marks_l1_and_what_stays_and_no_more_than_there_are_marks() -> None:
+    story = carrying()
+    folded = story.tell("three", pause=400)
+    assert folded.breakpoints == (0, 4)
+    assert story.plan_turn(Turn(text="now")).breakpoints == (0, 4)
+    single = replace(MARKED, marks=1)
+    assert carrying(single).plan_turn(Turn(text="now"), pause=400).breakpoints == ()
+
+
+def test_the_longer_lifetime_is_asked_for_once_short_lapses_pay_for_it() -> None:
+    story = carrying(replace(MARKED, longer=(3_600.0, 2.0)))
+    folded = story.tell("three", pause=400)
+    assert folded.long_lifetime_until == 4
+    after = story.tell("four", pause=400)
+    assert after.cached_message == 4
+    assert carrying().plan_turn(Turn(text="now"), pause=400).long_lifetime_until is None
+
+
+@pytest.mark.parametrize(("text", "whole"), [(LONG.replace("long", "LONG", 1), False), ("New.", False)])
+def test_a_small_change_is_told_as_a_difference(text: str, whole: bool) -> None:  # noqa: FBT001
+    story = Priced()
+    story.tell("one", attaching(note("a.md", LONG)))
+    layout_plan = story.plan_turn(attaching(note("a.md", text)))
+    assert (layout_plan.forms.get("a.md") is ArtifactForm.FULL) is whole
+
+
+def test_what_changed_in_its_settings_keeps_nothing() -> None:
+    layout_plan = carrying().plan_turn(Turn(text="now", system=SystemParts(base="Be kind.")))
+    assert (layout_plan.keep_messages, layout_plan.why) == (0, "the system prompt changed")
+
+
+def test_a_mark_finds_what_stands_within_its_lookback() -> None:
+    ends = [100 * number for number in range(1, 40)]
+    near = replace(MARKED, lookback=5)
+    assert estimate_cached_prefix([CacheEntry(10, None)], ends, (12,), profile=near, keep_messages=39) == (10, 1_100)
+    assert estimate_cached_prefix([CacheEntry(10, None)], ends, (30,), profile=near, keep_messages=39) == (None, 0)
+    assert estimate_cached_prefix([CacheEntry(10, None)], ends, (10, 30), profile=near, keep_messages=9) == (None, 0)
+    steps = replace(MARKED, marks=0, granularity=128, minimum=500)
+    assert estimate_cached_prefix([CacheEntry(10, None)], ends, (), profile=steps, keep_messages=9) == (8, 896)
+    assert estimate_cached_prefix([CacheEntry(2, None)], ends, (), profile=steps, keep_messages=9) == (None, 0)
+
+
+def moving(story: Priced, turn: Turn, *, pause: float = 60, room: float = 1e9) -> bool:
+    """Whether what stands before the talk may change with a turn, as it is planned."""
+    planned = replace(turn, layout_plan=story.plan_turn(turn, pause=pause, room=room))
+    return allows_system_change(story.prompt(planned), story.profile)
+
+
+def test_l1_may_change_after_a_lapse_and_with_what_forces_a_fold_and_not_while_all_that_was_sent_is_warm() -> None:
+    story = carrying()
+    assert moving(story, Turn(text="now"), pause=400)
+    assert moving(story, Turn(text="now", system=SystemParts(base="Be kind.")))
+    assert not moving(carrying(replace(MARKED, read=0.0)), Turn(text="now"))
+    talk = Priced()
+    talk.tell("one", Turn(text="one", system=SystemParts(base="Be terse.")))
+    assert (moving(talk, Turn(text="now")), moving(talk, Turn(text="now"), pause=400)) == (False, True)
+
+
+def test_l1_may_change_with_a_cut_behind_warm_talk_where_the_room_forces_it_or_it_still_pays() -> None:
+    free, dear = (replace(MARKED, lifetime=None, marks=0, lookback=None, read=read) for read in (0.0, 0.1))
+    for profile, before, room, moves in (
+        (dear, 1, 1e9, True),
+        (dear, 200, 1e9, False),
+        (free, 1, 1e9, False),
+        (free, 200, 1_500, True),
+    ):
+        story = Priced(profile)
+        for number in range(before):
+            story.tell(f"question {number} about desks")
+        story.tell("read", attaching(note("a.md", LONG)))
+        story.tell("two")
+        layout_plan = story.plan_turn(Turn(text="now"), room=room)
+        assert (layout_plan.keep_messages is None) == (profile is free and room > 1_500)
+        assert moving(story, Turn(text="now"), room=room) is moves
+
+
+STEPPED = CacheProfile(name="steps", lifetime=600, read=0.5, write=1.0, marks=0)
+STICKY = TurnSettings(layout=LayoutMode.AUTO, attachments=AttachmentMode.STICKY)
+
+
+def heading(profile: CacheProfile = STEPPED) -> Priced:
+    """Two long notes in one message, of which the first stays attached."""
+    story = Priced(profile, STICKY)
+    both = attaching(note("a.md", LONG), note("b.md", LONG + "And more."))
+    story.tell("one", replace(both, system=SystemParts(base="Be terse.")))
+    return story
+
+
+def test_where_every_prefix_is_served_what_heads_a_message_stays_although_what_follows_goes() -> None:
+    story = heading()
+    before = story.last_sent
+    layout_plan = story.tell("two", Turn(text="two", detach=("b.md",)))
+    assert (layout_plan.keep_messages, layout_plan.within, layout_plan.cached_message) == (1, 1, 0)
+    assert layout_plan.why.startswith("cut in message 1")
+    now = story.last_sent
+    assert now[1].pieces[0] == before[1].pieces[0]
+    assert now[1].text.endswith("[User query]:\none")
+    assert [LONG in one.text for one in now] == [False, True, False, False]
+    assert not any("And more." in one.text for one in now)
+
+
+def test_a_note_that_heads_a_message_and_changed_stays_and_is_told_by_a_difference() -> None:
+    story = heading()
+    changed = attaching(note("a.md", LONG + "One line more.\n"))
+    layout_plan = story.tell("two", replace(changed, detach=("b.md",)))
+    assert (layout_plan.keep_messages, layout_plan.within) == (1, 1)
+    assert "<diff>" in story.last_sent[-1].text
+    # What stands in two places is one text no longer: the next cut shows it whole.
+    again = story.tell("three", replace(attaching(note("c.md", LONG)), fold=True))
+    assert (again.keep_messages, again.within) == (1, 0)
+    assert LONG + "One line more.\n" in story.last_sent[-1].text
+
+
+def test_a_cut_in_a_message_shows_what_heads_those_behind_it_again() -> None:
+    story = heading()
+    story.tell("two", attaching(note("c.md", "A short one."), note("d.md", "Another one.")))
+    layout_plan = story.plan_turn(Turn(text="three", detach=("b.md",)))
+    assert (layout_plan.keep_messages, layout_plan.within, layout_plan.order) == (1, 1, ("c.md", "d.md"))
+
+
+def test_a_message_that_begins_with_what_goes_has_no_head() -> None:
+    layout_plan = heading().plan_turn(Turn(text="two", detach=("a.md",)))
+    assert (layout_plan.keep_messages, layout_plan.within) == (1, 0)
+
+
+def test_a_message_of_which_nothing_goes_is_not_cut() -> None:
+    story = Priced(CacheProfile(name="prefixes", read=0.1, write=1.0))
+    for number in range(7):
+        story.tell(f"q{number}")
+    story.tell("read", attaching(note("a.md", "Short.")))
+    layout_plan = story.tell("two")
+    assert (layout_plan.keep_messages, layout_plan.within) == (None, 0)
+    assert layout_plan.why.startswith("appended")
+
+
+def test_the_label_behind_what_stays_of_a_message_is_no_gain_of_its_cut() -> None:
+    carrier = AttachmentCarrier(1, (("dead.md", 300),), (("alive.md", 500),), 10, (("alive.md", 500),))
+    inputs = BARE._replace(carriers=(carrier,), cache_entries=(CacheEntry(2, None),), full_tokens={"alive.md": 500})
+    _, within, whole = list_layout_options(inputs, 3)
+    assert within.total_tokens == whole.total_tokens + BARE.label_tokens
+    lost = BARE.label_tokens * BARE.probabilities.saving_if_dropped(0.1, 1.0)
+    assert within.cost - within.expected_cost == pytest.approx(whole.cost - whole.expected_cost - lost)
+
+
+def test_where_a_cache_keeps_what_was_marked_a_message_goes_whole() -> None:
+    story = heading(replace(STEPPED, marks=4))
+    assert story.plan_turn(Turn(text="two", detach=("b.md",))).within == 0
+
+
+def test_what_lingers_for_the_last_time_is_not_moved_where_the_cut_can_wait_a_turn() -> None:
+    story = Priced()
+    story.tell("one", replace(attaching(note("a.md", LONG * 6)), system=SystemParts(base="Be terse.")))
+    story.tell("two", attaching(note("b.md", LONG)))
+    # The first is dead, the second lingers: a turn later nothing has to be shown again.
+    plans = [story.tell(f"q{number}") for number in range(2)]
+    assert [plan.keep_messages for plan in plans] == [None, 1]
+
+
+def test_a_line_that_has_to_be_told_again_is_no_reason_to_cut() -> None:
+    story = Priced(replace(STEPPED, read=0.1), STICKY)
+    both = attaching(note("b.md", "A short one.\n" * 30), note("a.md", LONG))
+    story.tell("one", replace(both, system=SystemParts(base="Be terse.")))
+    story.tell("two", Turn(text="two", detach=("b.md",)))
+    assert "No longer attached: b.md." in story.last_sent[-1].text
+    assert [story.tell(f"q{number}").keep_messages for number in range(3)] == [None] * 3
+
+
+@pytest.mark.parametrize(
+    ("pause", "lapse"),
+    [(300, CacheExpiry.NONE), (301, CacheExpiry.SHORT), (3_600, CacheExpiry.SHORT), (3_601, CacheExpiry.LONG)],
+)
+def test_a_lapse_is_short_up_to_an_hour(pause: float, lapse: CacheExpiry) -> None:
+    assert carrying().plan_turn(Turn(text="now"), pause=pause).expiry is lapse
+
+
+def test_a_wish_to_fold_begins_an_epoch_where_nothing_carries_anything() -> None:
+    story = Priced()
+    story.tell("one")
+    layout_plan = story.plan_turn(Turn(text="now", fold=True))
+    assert (layout_plan.keep_messages, layout_plan.why) == (2, "a fold was asked for")
+
+
+def test_a_token_is_enough_to_be_served_where_a_cache_takes_any() -> None:
+    least = replace(MARKED, marks=0, minimum=0)
+    assert estimate_cached_prefix([CacheEntry(0, None)], [1], (), profile=least, keep_messages=1) == (0, 1)
+    assert estimate_cached_prefix([CacheEntry(0, None)], [0], (), profile=least, keep_messages=1) == (None, 0)
+
+
+# Three messages of a thousand tokens, of which nothing is known yet but what a test says.
+BARE = LayoutInputs(
+    first_message=0,
+    token_offsets=(1_000, 2_000, 3_000),
+    carriers=(),
+    cache_entries=(),
+    stable_message=None,
+    probabilities=estimate_reuse(NO_CACHE_HISTORY),
+    profile=CacheProfile(name="prefixes", read=0.1, write=1.0),
+    full_tokens={},
+    update_tokens={},
+    leaving=frozenset(),
+    in_use_order=(),
+    label_tokens=4,
+)
+
+
+def test_what_nobody_needs_any_more_makes_its_cut_worth_what_it_saves() -> None:
+    append, fold = list_layout_options(BARE._replace(carriers=(AttachmentCarrier(0, (), (), 400),)), 3)
+    assert (append.total_tokens, append.expected_cost) == (3_000, append.cost)
+    assert (fold.keep_messages, fold.total_tokens) == (0, 2_600)
+    assert fold.cost - fold.expected_cost == pytest.approx(400 * BARE.probabilities.saving_if_dropped(0.1, 1.0))
+
+
+def test_a_cut_behind_a_head_is_served_up_to_what_stays_of_the_message() -> None:
+    carrier = AttachmentCarrier(1, (("dead.md", 300),), (("alive.md", 500),), 0, (("alive.md", 500),))
+    inputs = BARE._replace(carriers=(carrier,), cache_entries=(CacheEntry(2, None),), full_tokens={"alive.md": 500})
+    _, within, whole = list_layout_options(inputs, 3)
+    assert (within.keep_messages, within.keep_pieces, within.cached_message) == (1, 1, 0)
+    assert within.cost == pytest.approx(0.1 * 1_500 + (within.total_tokens - 1_500))
+    assert (whole.keep_messages, whole.keep_pieces, whole.cached_message) == (1, 0, 0)
+    assert whole.cost == pytest.approx(0.1 * 1_000 + (whole.total_tokens - 1_000))
+
+
+def test_l1_may_change_with_a_cut_that_pays_just_as_much_where_nothing_before_it_is_served() -> None:
+    story = carrying(replace(MARKED, read=1.0, write=2.0))
+    cut = LayoutPlan(keep_messages=3, cached_message=2, cost=0.0, other=0.0)
+    again = sum(
+        count_message_tokens(message, QUARTERS)
+        for message in story.prompt(Turn(text="now", layout_plan=cut)).messages[:3]
+    )
+    assert again > 0
+    for other, moves in ((again, True), (again - 1, False)):
+        turn = Turn(text="now", layout_plan=replace(cut, other=float(other)))
+        assert allows_system_change(story.prompt(turn), story.profile) is moves
+
+
+def test_what_a_cut_saves_where_something_leaves_soon_is_what_the_same_costs_a_turn_later() -> None:
+    inputs = BARE._replace(
+        carriers=(AttachmentCarrier(0, (), (("a.md", 500),), 2_000),),
+        full_tokens={"a.md": 500},
+        leaving=frozenset({"a.md"}),
+    )
+    _, fold = list_layout_options(inputs, 3)
+    going = 500 * (1 - BARE.probabilities.reattach_probability("a.md"))
+    waiting = BARE.probabilities.saving_if_delayed(0.1, 1.0, tokens_after_cut=1_000, leaving_tokens=going)
+    assert fold.total_tokens == 1_000
+    assert 0 < waiting < 2_000 * BARE.probabilities.saving_if_dropped(0.1, 1.0)
+    assert fold.cost - fold.expected_cost == pytest.approx(waiting)
+
+
+def test_what_was_sent_again_to_keep_the_cache_is_warm() -> None:
+    story = carrying()
+    at = story.at + timedelta(seconds=400)
+    turn = story.bind(Turn(text="now"))
+    kept = plan_by_cost(
+        story.state,
+        turn,
+        MARKED,
+        tokenizer=QUARTERS,
+        max_tokens=1e9,
+        at=at,
+        kept_alive_at=story.at + timedelta(seconds=200),
+    )
+    assert (kept.expiry, kept.kept_alive_at) == (CacheExpiry.KEPT_ALIVE, story.at + timedelta(seconds=200))
+    assert kept.cached_message is not None
+    assert (
+        plan_by_cost(story.state, turn, MARKED, tokenizer=QUARTERS, max_tokens=1e9, at=at).expiry is CacheExpiry.SHORT
+    )
+
+
+def test_a_cut_of_which_no_price_is_known_moves_nothing_before_the_talk() -> None:
+    story = carrying()
+    for cost, other in ((None, 5.0), (5.0, None)):
+        layout_plan = LayoutPlan(keep_messages=3, cached_message=2, cost=cost, other=other)
+        assert not allows_system_change(story.prompt(Turn(text="now", layout_plan=layout_plan)), story.profile)
+
+
+def test_without_l1_nothing_before_the_talk_is_marked() -> None:
+    story = Priced()
+    story.tell("one")
+    assert story.plan_turn(Turn(text="now")).breakpoints == ()
+
+
+def test_a_cut_behind_what_is_served_asks_for_no_longer_lifetime() -> None:
+    story = carrying(replace(MARKED, longer=(3_600.0, 2.0)))
+    story.state = replace(story.state, cache_history=story.state.cache_history._replace(requests=20, short_expiries=10))
+    assert story.plan_turn(Turn(text="now"), pause=400).long_lifetime_until == 4
+    warm = story.plan_turn(Turn(text="now"), room=1_000)
+    assert (warm.keep_messages, warm.cached_message, warm.breakpoints) == (1, 0, (0, 4))
+    assert warm.long_lifetime_until is None
+
+
+def test_where_only_the_last_turns_are_shown_a_cold_cut_folds_all_that_was_said() -> None:
+    story = carrying(terms=replace(AUTO, history=HistoryMode.WINDOW))
+    folded = story.plan_turn(Turn(text="now"), pause=400)
+    assert (folded.keep_messages, folded.breakpoints) == (1, (0,))
+
+
+def test_what_a_compaction_left_as_it_was_stays_whatever_it_costs() -> None:
+    story = carrying()
+    story.state = replace(story.state, kept_messages=3)
+    turn = Turn(text="now")
+    assert story.plan_turn(turn).keep_messages == 3
+    assert story.plan_turn(replace(turn, system=SystemParts(base="Be kind."))).keep_messages == 0
+    other = replace(QUARTERS, name="other")
+    counted = plan_by_cost(story.state, story.bind(turn), MARKED, tokenizer=other, max_tokens=1e9, at=story.at)
+    assert (counted.keep_messages, counted.why) == (0, "another model counts otherwise")
+
+
+def slide(profile: CacheProfile) -> tuple[Priced, list[LayoutPlan]]:
+    """Every turn brings a note and takes the one out that came three turns before it."""
+    story = Priced(profile, STICKY)
+    story.tell("begin", Turn(text="begin", system=SystemParts(base="Be terse.")))
+    turns = [attaching(note(f"{at:02}.md", f"{LONG}This is {at:02}.")) for at in range(16)]
+    left = [replace(turn, detach=(f"{at - 3:02}.md",) if at >= 3 else ()) for at, turn in enumerate(turns)]
+    return story, [story.tell(f"q{at}", turn) for at, turn in enumerate(left)]
+
+
+def test_where_every_prefix_is_served_a_cut_shows_last_what_is_due_to_leave() -> None:
+    story, plans = slide(STEPPED)
+    ordered = [plan.order for plan in plans if plan.order]
+    # Before anything was seen to go, what was seen first comes first.
+    assert ordered[0] == tuple(sorted(ordered[0]))
+    assert ordered[-1] == (*sorted(ordered[-1])[1:], min(ordered[-1]))
+    assert any(plan.within for plan in plans)
+    given = make_tool_result(name="look", arguments={}, output="This was found.")
+    asked = replace(attaching(note("16.md", LONG)), detach=("13.md",), fold=True, tool_results=(given,))
+    shown = story.tell("and now?", asked)
+    question = story.last_sent[-1].text
+    texts = [question.index(f"<path>{name}</path>") for name in shown.order]
+    assert len(texts) == 3
+    # What left and what a tool gave stand behind all that lives.
+    places = [*texts, question.index("<left_out>"), question.index("This was found.")]
+    assert places == sorted(places)
+
+
+def test_where_a_message_is_served_whole_or_not_at_all_what_was_seen_first_comes_first() -> None:
+    _, plans = slide(replace(STEPPED, marks=4))
+    assert any(plan.keep_messages is not None for plan in plans[3:])
+    assert not any(plan.order for plan in plans)
+
+
+def test_prices_are_written_down_to_a_tenth_of_a_token() -> None:
+    layout_plan = carrying().plan_turn(Turn(text="now"))
+    for price in (layout_plan.cost, layout_plan.other):
+        assert price is not None
+        assert price == round(price, 1)

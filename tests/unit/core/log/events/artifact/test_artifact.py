@@ -1,0 +1,25 @@
+"""Artifacts as events hold them: where one came from is read back with it, whatever is known of that."""
+
+from lamella.core.artifacts.kinds import make_artifact
+from lamella.core.artifacts.model import ArtifactKind, ArtifactSource
+from lamella.core.log.events.artifact import contents_of_artifacts, read_artifact, to_stored_artifact
+
+SOURCE = ArtifactSource(
+    path="a.md",
+    url="https://example.org/a",
+    query="desks",
+    lines=(2, 5),
+    tool="search",
+    arguments="{}",
+    via="b.md",
+    is_rereadable=True,
+    current_path="moved/a.md",
+    embedded_notes=("c.md", "d.md#Plan"),
+    place="Plan > Budget 2",
+)
+
+
+def test_all_that_is_known_of_a_source_is_read_back() -> None:
+    assert all(getattr(SOURCE, name) for name in ArtifactSource.__struct_fields__)
+    note = make_artifact(ArtifactKind.NOTE, text="A note.", source=SOURCE)
+    assert read_artifact(to_stored_artifact(note), contents_of_artifacts((note,))) == note

@@ -1,0 +1,30 @@
+"""Stage events are written with what they say, and read back; older ones say nothing."""
+
+from lamella.core.log.events.codec import build_event_batch, decode_event
+from lamella.core.log.events.compaction import StageAction, StageEvent, StageSpec, WorkflowSpec
+
+FLOW = WorkflowSpec(name="w", language="id", stages=(StageSpec(id="a", labels={"id": "Satu", "en": "One"}),))
+
+
+def test_an_event_is_read_back_as_it_was() -> None:
+    for event in (
+        StageEvent(action=StageAction.NEW, stage="a", workflow=FLOW),
+        StageEvent(action=StageAction.DATA, after="m1", stage="a", fields={"x": ["y", 2, {"z": None}]}),
+        StageEvent(action=StageAction.APPROVE, after="m1", stage="a", decision="So be it."),
+        StageEvent(),
+    ):
+        (record,) = build_event_batch(event, timestamp="2026-11-17T10:00:00Z").records
+        assert decode_event(record) == event
+
+
+def test_one_from_before_there_were_any_says_nothing() -> None:
+    silent = StageEvent()
+    assert (silent.action, silent.workflow) == (None, None)
+    assert (silent.after, silent.stage, silent.decision, dict(silent.fields)) == ("", "", "", {})
+
+
+def test_a_stage_is_called_in_the_language_of_its_workflow() -> None:
+    assert FLOW.label(FLOW.stages[0]) == "Satu"
+    assert WorkflowSpec(name="w", language="de").label(FLOW.stages[0]) == "One"
+    assert FLOW.label(StageSpec(id="bare")) == "bare"
+    assert (FLOW.stage_index("a"), FLOW.stage_index("b")) == (0, None)

@@ -1,0 +1,30 @@
+"""Messages of the tree: what came with them, and what is wrong with one that cannot be read."""
+
+import pytest
+from tests.unit.core.log.events.told import FULL, PLAIN
+
+from lamella.core.log.events.message import make_message_event
+from lamella.core.log.turn import ReplyEvent
+from lamella.core.log.turn_records import MessageNode, artifact_ids, damaged_record_error
+from lamella.core.values import replace
+
+
+def test_what_came_with_a_question_is_named_once_and_nothing_comes_with_a_reply() -> None:
+    assert FULL.system is not None
+    came = (*FULL.tool_results, *FULL.attached, *FULL.system.inlined)
+    question = MessageNode(event=make_message_event(FULL, message_id="m", parent=""))
+    assert artifact_ids(question) == tuple(artifact.id for artifact in came)
+    twice = replace(PLAIN, attached=(FULL.attached[0], FULL.attached[0]))
+    assert artifact_ids(MessageNode(event=make_message_event(twice, message_id="m", parent=""))) == (
+        FULL.attached[0].id,
+    )
+    assert artifact_ids(MessageNode(event=ReplyEvent(id="a", parent="m", text="yes"))) == ()
+
+
+@pytest.mark.parametrize(
+    ("error", "why"), [(KeyError("m"), "'m' is missing"), (ValueError("it is no number"), "it is no number")]
+)
+def test_a_place_that_cannot_be_read_is_named_with_what_is_wrong(error: Exception, why: str) -> None:
+    found = damaged_record_error("Event 3", error)
+    assert str(found) == f"Event 3 cannot be read: {why}."
+    assert "`engine.verify()`" in found.hint

@@ -1,0 +1,33 @@
+"""Imprints: hashes and measures of what a question sent, kept with it."""
+
+from lamella.core.log.events.codec import build_question_batch, decode_event
+from lamella.core.log.events.message import MessageEvent, turn_from_event
+from lamella.core.log.turn import RequestFingerprint, Turn, TurnSettings
+
+KEPT = RequestFingerprint(
+    renderer=1, system="s", library="l", prefix="p", whole="w", segments=(1, 0, 1, 2, 1), attached=9
+)
+
+
+def test_shares_are_of_what_was_attached_and_of_what_came_before() -> None:
+    measured = RequestFingerprint(
+        renderer=1, system="", library="", prefix="", whole="", attached=8, referred=6, context=5, compacted=1
+    )
+    assert (measured.dedup_ratio, measured.compacted_share) == (0.75, 0.2)
+    assert (KEPT.dedup_ratio, KEPT.compacted_share) == (0.0, 0.0)
+    bare = RequestFingerprint(renderer=1, system="", library="", prefix="", whole="")
+    assert (bare.dedup_ratio, bare.compacted_share) == (0.0, 0.0)
+
+
+def test_hashes_stand_in_the_order_of_the_request() -> None:
+    assert KEPT.hashes == ("s", "l", "p", "w")
+
+
+def test_a_question_keeps_its_imprint_and_one_of_an_older_version_has_none() -> None:
+    for fingerprint in (KEPT, None):
+        batch = build_question_batch(Turn(text="hi", fingerprint=fingerprint), message_id="m", parent="", timestamp="")
+        event = decode_event(batch.records[0])
+        assert isinstance(event, MessageEvent)
+        assert event.imprint == fingerprint
+        assert ("imprint" in batch.records[0].body) == (fingerprint is not None)
+        assert turn_from_event(event, {}, defaults=TurnSettings()).fingerprint == fingerprint

@@ -1,0 +1,185 @@
+"""Tool rounds: calls and results as messages of their turn, and the line that each call leaves."""
+
+import pytest
+from tests.unit.core.compaction.talking import QUARTERS
+
+from lamella.core.log.turn import ArtifactForm
+from lamella.core.messages import ProviderReply, Role, ToolCall, ToolOutput, ToolRound
+from lamella.core.prompt.layers.model import SegmentKind
+from lamella.core.prompt.layers.tool_rounds import (
+    TOOL_KIND,
+    build_round_messages,
+    group_rounds,
+    make_call_lines,
+    partition_rounds,
+    render_call,
+    stub_result,
+)
+from lamella.core.text.content import hash_text
+from lamella.core.values import replace
+
+SEARCH = ToolCall(id="c1", name="search", arguments='{"q":"tides"}')
+CLOCK = ToolCall(id="c2", name="clock", arguments="{}")
+CARRIED = ProviderReply(format="anthropic", json="[]")
+FIRST = ToolRound(
+    text="Let me look.",
+    calls=(SEARCH, CLOCK),
+    outputs=(ToolOutput(call="c1", output="Two notes."), ToolOutput(call="c2", output="no clock", failed=True)),
+    provider_reply=CARRIED,
+)
+SECOND = ToolRound(text="", calls=(SEARCH,), outputs=(ToolOutput(call="c1", output="Two notes."),))
+
+
+def test_a_round_is_the_reply_with_its_calls_and_a_message_for_each_result() -> None:
+    asked, found, failed = (message.message for message in build_round_messages("q", (FIRST,), QUARTERS))
+    assert (asked.role, asked.text, asked.calls, asked.provider_reply) == (
+        Role.ASSISTANT,
+        "Let me look.",
+        (SEARCH, CLOCK),
+        CARRIED,
+    )
+    assert (found.role, found.call_id, found.text, found.failed) == (Role.TOOL, "c1", "Two notes.", False)
+    assert (failed.role, failed.call_id, failed.text, failed.failed) == (Role.TOOL, "c2", "no clock", True)
+
+
+def test_rounds_follow_each_other_and_no_rounds_are_no_messages() -> None:
+    said = build_round_messages("q", (FIRST, SECOND), QUARTERS)
+    assert [one.message.role.value for one in said] == ["assistant", "tool", "tool", "assistant", "tool"]
+    assert said[:3] == build_round_messages("q", (FIRST,), QUARTERS)
+    assert build_round_messages("q", (), QUARTERS) == ()
+
+
+def test_a_call_is_counted_and_shown_although_it_is_no_text_of_the_message() -> None:
+    asked = build_round_messages("q", (FIRST,), QUARTERS)[0]
+    shown = 'Let me look.\nsearch({"q":"tides"})\nclock({})\n'
+    assert asked.segment.text == shown
+    assert asked.message.tokens == asked.segment.tokens == QUARTERS.count(shown)
+
+
+@pytest.mark.parametrize(
+    ("json", "counted", "weighs"),
+    [
+        ("x" * 400, None, 100),
+        ("x" * 400, 70, 70),
+        ("x" * 400, 500, 100),
+        ("[]", None, None),
+        ("x" * 400, 1, None),
+    ],
+    ids=["as JSON", "as its provider counted", "not more than is sent", "not less", "than what is said"],
+)
+def test_a_round_that_is_handed_back_in_its_own_form_weighs_what_that_does(
+    json: str, counted: int | None, weighs: int | None
+) -> None:
+    """Thoughts that a provider wants back are in no text; what the model put out is what it is handed."""
+    carried = replace(FIRST, provider_reply=ProviderReply(format="anthropic", json=json), tokens=counted)
+    asked = build_round_messages("q", (carried,), QUARTERS)[0]
+    said = build_round_messages("q", (replace(FIRST, provider_reply=None, tokens=counted),), QUARTERS)[0].segment.tokens
+    assert asked.message.tokens == asked.segment.tokens == (said if weighs is None else weighs)
+
+
+def test_a_round_without_words_has_no_text_and_still_weighs_its_calls() -> None:
+    asked, found = build_round_messages("q", (SECOND,), QUARTERS)
+    assert asked.message.pieces == ()
+    assert asked.message.tokens == QUARTERS.count(render_call(SEARCH))
+    nothing = ToolRound(text="", calls=(CLOCK,), outputs=(ToolOutput(call="c2", output=""),))
+    _, empty = build_round_messages("q", (nothing,), QUARTERS)
+    assert (empty.message.pieces, empty.message.tokens) == ((), 0)
+    assert found.message.tokens == QUARTERS.count("Two notes.")
+
+
+def test_segments_say_what_they_are_and_results_carry_the_hash_of_their_output() -> None:
+    asked, found, _ = (message.segment for message in build_round_messages("q", (FIRST,), QUARTERS))
+    assert (asked.id, asked.kind, asked.form) == ("call:q:1", SegmentKind.CALL, ArtifactForm.FULL)
+    assert (found.kind, found.form, found.content) == (TOOL_KIND, ArtifactForm.FULL, hash_text("Two notes."))
+    assert found.id.startswith("tool:search:")
+    assert (asked.recoverable, found.recoverable) == (True, True)
+
+
+def test_no_two_segments_share_an_id_though_they_ask_and_give_the_same() -> None:
+    twice = ToolRound(
+        text="",
+        calls=(SEARCH, ToolCall(id="c3", name="search", arguments=SEARCH.arguments)),
+        outputs=(ToolOutput(call="c1", output="Two notes."), ToolOutput(call="c3", output="Two notes.")),
+    )
+    ids = [message.id for message in build_round_messages("q", (twice, SECOND, SECOND), QUARTERS)]
+    assert len(set(ids)) == len(ids) == 7
+    others = [message.id for message in build_round_messages("another question", (twice, SECOND, SECOND), QUARTERS)]
+    assert not set(ids) & set(others)
+    assert ids == [message.id for message in build_round_messages("q", (twice, SECOND, SECOND), QUARTERS)]
+
+
+def test_results_may_come_in_another_order_than_the_calls() -> None:
+    turned = ToolRound(text="", calls=FIRST.calls, outputs=FIRST.outputs[::-1])
+    _, clock, search = build_round_messages("q", (turned,), QUARTERS)
+    assert (clock.id.partition(":")[2].partition(":")[0], clock.message.call_id) == ("clock", "c2")
+    assert (search.id.partition(":")[2].partition(":")[0], search.message.call_id) == ("search", "c1")
+
+
+def test_a_call_cannot_break_out_of_its_line() -> None:
+    breaking = ToolCall(id="c", name="a\nb", arguments='{"q":"</tool_call>\\n\n"}')
+    assert render_call(breaking).count("\n") == 1
+    rounds = build_round_messages(
+        "q", (ToolRound(text="", calls=(breaking,), outputs=(ToolOutput(call="c", output="x"),)),), QUARTERS
+    )
+    (line,) = make_call_lines(rounds, QUARTERS)
+    assert line.text.count("\n") == 1
+    assert line.text.count("</tool_call>") == 1
+
+
+def test_a_result_made_smaller_keeps_its_message_and_says_how_to_get_it_back() -> None:
+    whole = build_round_messages("q", (FIRST,), QUARTERS)[2]
+    stub = stub_result(whole, QUARTERS)
+    assert (stub.message.role, stub.message.call_id, stub.message.failed) == (Role.TOOL, "c2", True)
+    assert stub.message.text == stub.segment.text
+    assert "8 characters of output" in stub.text
+    assert f"recall it by its id {whole.id}." in stub.text
+    assert (stub.id, stub.segment.form, stub.segment.content) == (whole.id, ArtifactForm.HANDLE, whole.segment.content)
+    assert stub.message.tokens == stub.segment.tokens == QUARTERS.count(stub.text)
+
+
+def test_of_rounds_that_are_sent_no_longer_a_line_per_call_is_left() -> None:
+    said = build_round_messages("q", (FIRST, SECOND), QUARTERS)
+    results = [one for one in said if one.message.role is Role.TOOL]
+    lines = make_call_lines(said, QUARTERS)
+    assert [line.id for line in lines] == [one.id for one in results]
+    assert [line.form for line in lines] == [ArtifactForm.HANDLE] * 3
+    assert [line.kind for line in lines] == [TOOL_KIND] * 3
+    found, failed, _ = lines
+    assert found.text == (
+        'Let me look.\n<tool_call>search({"q":"tides"}): done, '
+        f"recall what it gave by its id {results[0].id}</tool_call>\n"
+    )
+    # What the model said with its calls stands once, before the first of them.
+    assert failed.text.startswith("<tool_call>clock({}): failed, ")
+    assert found.tokens == QUARTERS.count(found.text)
+
+
+def test_a_line_is_the_same_whether_the_result_was_made_smaller_before_or_not() -> None:
+    asked, *results = build_round_messages("q", (FIRST,), QUARTERS)
+    smaller = (asked, *(stub_result(one, QUARTERS) for one in results))
+    assert make_call_lines(smaller, QUARTERS) == make_call_lines((asked, *results), QUARTERS)
+    assert make_call_lines((), QUARTERS) == ()
+
+
+@pytest.mark.parametrize("rounds", [(FIRST,), (SECOND, FIRST), ()])
+def test_every_call_has_a_line_and_every_line_a_call(rounds: tuple[ToolRound, ...]) -> None:
+    calls = sum(len(one.calls) for one in rounds)
+    assert len(make_call_lines(build_round_messages("q", rounds, QUARTERS), QUARTERS)) == calls
+
+
+def test_rounds_are_split_into_each_answer_that_calls_and_what_came_back() -> None:
+    said = build_round_messages("q", (FIRST, SECOND), QUARTERS)
+    assert group_rounds(said) == [(said[0], said[1:3]), (said[3], said[4:])]
+    assert group_rounds(()) == []
+
+
+def test_of_rounds_that_leave_a_running_turn_the_first_result_that_stays_says_how_many_calls_went() -> None:
+    said = build_round_messages("q", (FIRST, SECOND), QUARTERS)
+    stays, left = partition_rounds(said, {said[0].id}, QUARTERS)
+    text = "<left_out>2 earlier calls of this turn; recall finds what came back.</left_out>\nTwo notes."
+    assert (left, stays[0]) == (said[:3], said[3])
+    assert (stays[1].message.text, stays[1].message.call_id) == (text, "c1")
+    assert stays[1].message.tokens == stays[1].segment.tokens == QUARTERS.count(text)
+    assert (stays[1].segment.text, stays[1].segment.hash) == (text, hash_text(text))
+    assert partition_rounds(said, set(), QUARTERS) == (said, ())
+    assert partition_rounds(said, {said[0].id, said[3].id}, QUARTERS) == ((), said)

@@ -1,0 +1,124 @@
+from datetime import UTC, datetime
+
+from lamella.core.log.turn import CacheExpiry, LayoutPlan
+from lamella.core.prompt.cache_history import (
+    AGE_BUCKETS,
+    NO_CACHE_HISTORY,
+    AttachmentStats,
+    CacheEntry,
+    CacheHistoryBuilder,
+    add_tool_messages,
+    record_request,
+)
+
+NOW = datetime(2026, 11, 17, tzinfo=UTC)
+
+
+def test_a_request_is_held_at_its_marks_and_its_question() -> None:
+    cache_history = record_request(
+        NO_CACHE_HISTORY,
+        LayoutPlan(keep_messages=0, breakpoints=(0, 2), at=NOW),
+        question_index=3,
+        working_set=(),
+        known_ids=(),
+        ages={},
+    )
+    assert [one.position for one in cache_history.entries] == [0, 2, 3]
+    assert (cache_history.at, cache_history.stable_message) == (NOW, 2)
+
+
+def test_a_cut_forgets_what_stood_behind_it_and_keeps_what_was_served() -> None:
+    cache_history = NO_CACHE_HISTORY._replace(entries=(CacheEntry(0, None), CacheEntry(4, None), CacheEntry(8, None)))
+    cut = record_request(
+        cache_history,
+        LayoutPlan(keep_messages=5, cached_message=4, at=NOW),
+        question_index=11,
+        working_set=(),
+        known_ids=(),
+        ages={},
+    )
+    assert [(one.position, one.at) for one in cut.entries] == [(0, None), (4, NOW), (11, NOW)]
+
+
+def test_what_lasts_is_held_for_longer_and_what_is_behind_it_is_not() -> None:
+    layout_plan = LayoutPlan(keep_messages=0, breakpoints=(0, 4), long_lifetime_until=4, at=NOW)
+    cache_history = record_request(
+        NO_CACHE_HISTORY, layout_plan, question_index=5, working_set=(), known_ids=(), ages={}
+    )
+    assert [one.has_long_lifetime for one in cache_history.entries] == [True, True, False]
+
+
+def test_lapses_are_counted_where_the_pause_is_known() -> None:
+    cache_history = NO_CACHE_HISTORY
+    for lapse in (CacheExpiry.UNKNOWN, CacheExpiry.NONE, CacheExpiry.SHORT, CacheExpiry.LONG):
+        cache_history = record_request(
+            cache_history, LayoutPlan(expiry=lapse), question_index=1, working_set=(), known_ids=(), ages={}
+        )
+    assert (cache_history.requests, cache_history.short_expiries, cache_history.long_expiries) == (3, 1, 1)
+
+
+def test_habits_tell_what_stayed_went_and_came_back() -> None:
+    cache_history = record_request(
+        NO_CACHE_HISTORY, LayoutPlan(), question_index=1, working_set=("a", "b"), known_ids=(), ages={}
+    )
+    cache_history = record_request(
+        cache_history, LayoutPlan(), question_index=3, working_set=("a",), known_ids=("a", "b"), ages={}
+    )
+    cache_history = record_request(
+        cache_history, LayoutPlan(), question_index=5, working_set=("a", "b"), known_ids=("a", "b"), ages={}
+    )
+    assert cache_history.attachment_stats == {
+        "a": AttachmentStats(stayed=2),
+        "b": AttachmentStats(stayed=1, dropped=1, absent=1, returned=1),
+    }
+
+
+def test_rounds_of_tools_are_held_as_well() -> None:
+    cache_history = record_request(
+        NO_CACHE_HISTORY, LayoutPlan(), question_index=3, working_set=(), known_ids=(), ages={}
+    )
+    assert [one.position for one in add_tool_messages(cache_history, 4).entries] == [3, 7]
+
+
+def test_ages_tell_how_long_after_it_was_attached_something_left() -> None:
+    cache_history = record_request(
+        NO_CACHE_HISTORY, LayoutPlan(), question_index=1, working_set=("a", "b"), known_ids=(), ages={}
+    )
+    cache_history = record_request(
+        cache_history,
+        LayoutPlan(),
+        question_index=3,
+        working_set=("a", "b"),
+        known_ids=("a", "b"),
+        ages={"a": 1, "b": 1},
+    )
+    cache_history = record_request(
+        cache_history, LayoutPlan(), question_index=5, working_set=("a",), known_ids=("a", "b"), ages={"a": 1, "b": 2}
+    )
+    assert cache_history.age_counts[:3] == ((3, 0), (1, 1), (0, 0))
+
+
+def test_whatever_was_attached_long_ago_has_one_age() -> None:
+    cache_history = NO_CACHE_HISTORY._replace(working_set=("a",))
+    for age in (AGE_BUCKETS, AGE_BUCKETS + 1, AGE_BUCKETS + 90):
+        cache_history = record_request(
+            cache_history, LayoutPlan(), question_index=1, working_set=("a",), known_ids=("a",), ages={"a": age}
+        )
+    assert cache_history.age_counts[-1] == (3, 0)
+
+
+def test_told_together_requests_leave_the_ages_that_they_leave_one_by_one() -> None:
+    start = NO_CACHE_HISTORY._replace(working_set=("a", "b"))
+    one, told, brought = start, CacheHistoryBuilder(start, {"a": 3, "b": 1}), {"a": -3, "b": -1}
+    steps = [("a", "b"), ("a",), ("a", "c"), *[("a", "c")] * 12, ("c",), ("c",)]
+    for number, attached in enumerate(steps):
+        ages = {name: number - brought[name] for name in one.working_set if name in brought}
+        one = record_request(
+            one, LayoutPlan(), question_index=1 + 2 * number, working_set=attached, known_ids=tuple(brought), ages=ages
+        )
+        told.record_requests((LayoutPlan(),), question_index=1 + 2 * number, working_set=attached)
+        new = ["c"] if number in (2, 6) else []
+        told.add_known(new)
+        brought |= dict.fromkeys(new, number)
+    assert told.finish().age_counts == one.age_counts
+    assert sum(left for _, left in one.age_counts) == 2

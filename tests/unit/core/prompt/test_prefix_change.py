@@ -1,0 +1,303 @@
+"""What moved: the cause of the first byte that differs, and the segment it names."""
+
+from collections.abc import Sequence
+
+import pytest
+from tests.conftest import Watched
+from tests.unit.core.compaction.talking import note
+
+from lamella import Note, Selection, Tool, ToolResult
+from lamella.core.layout.layouts import choose_layout
+from lamella.core.log.call import PrefixChange, PrefixChangeCause, PrefixChangeTrigger
+from lamella.core.log.turn import ArtifactForm, LayoutMode, SystemParts, Turn, TurnSettings
+from lamella.core.prompt.advance import advance, pending_prompt
+from lamella.core.prompt.layers.history import SharedSequence
+from lamella.core.prompt.layers.library import place_in_library
+from lamella.core.prompt.prefix_change import detect_prefix_change, is_prefix_of, is_triggered
+from lamella.core.prompt.prompt import Prompt
+from lamella.core.prompt.state import PromptState
+from lamella.core.values import replace
+from lamella.tokenizers.counter import OfflineTokenCounter
+
+MOVES = pytest.mark.moves_prefix(reason="this is what the test looks at")
+PARTS = {"base": "B.", "instructions": "I.", "project": "P.", "memory": "M."}
+
+
+def test_the_first_turn_has_nothing_before_it(converse: type[Watched]) -> None:
+    assert str(converse().ask("hi").prefix_change.prefix_change) == "first_turn"
+
+
+@pytest.mark.parametrize("layout", ["library", "in_place"])
+def test_none_means_that_the_request_extends_the_one_before(converse: type[Watched], layout: str) -> None:
+    chat = converse(layout=layout, system="B.")
+    first = chat.ask("one")
+    chat.reply("r")
+    second = chat.ask("two", attach=[Note(path="a.md", text="A")])
+    assert str(second.prefix_change.prefix_change) == "none"
+    assert second.messages[: len(first.messages)] == first.messages
+
+
+@MOVES
+@pytest.mark.parametrize("layout", ["library", "in_place"])
+@pytest.mark.parametrize("part", list(PARTS))
+def test_a_changed_part_of_l1_is_named(converse: type[Watched], layout: str, part: str) -> None:
+    chat = converse(layout=layout, system=PARTS)
+    chat.ask("one", attach=[Note(path="a.md", text="A")])
+    chat.reply("r")
+    turn = chat.ask("two", system={part: "changed"})
+    assert (turn.prefix_change.cause, turn.prefix_change.segment) == ("system_changed", part)
+
+
+@MOVES
+def test_of_several_changed_parts_the_first_in_sending_order_is_named(converse: type[Watched]) -> None:
+    chat = converse(system=PARTS)
+    chat.ask("one")
+    chat.reply("r")
+    turn = chat.ask("two", system={"memory": "x", "instructions": "y"})
+    assert turn.prefix_change.segment == "instructions"
+
+
+@MOVES
+def test_added_removed_and_changed_tools_are_named(converse: type[Watched]) -> None:
+    chat = converse()
+    chat.ask("one", tools=[Tool(name="a"), Tool(name="b")])
+    causes = []
+    definitions: Sequence[Sequence[Tool]] = (
+        [Tool(name="a"), Tool(name="b"), Tool(name="c")],
+        [Tool(name="b"), Tool(name="c")],
+        [Tool(name="b", description="now said"), Tool(name="c")],
+    )
+    for tools in definitions:
+        causes.append(str(chat.ask("q", tools=tools).prefix_change.prefix_change))
+    assert causes == ["tools_changed(c)", "tools_changed(a)", "tools_changed(b)"]
+
+
+def test_tools_given_again_unchanged_move_nothing(converse: type[Watched]) -> None:
+    chat = converse()
+    chat.ask("one", tools=[Tool(name="a", parameters={"x": 1, "y": 2})])
+    turn = chat.ask("two", tools=[Tool(name="a", parameters={"y": 2, "x": 1})])
+    assert turn.prefix_change.cause == "none"
+
+
+@MOVES
+def test_another_model_shares_no_prefix_though_every_byte_is_the_same(converse: type[Watched]) -> None:
+    chat = converse(model="openai:gpt-5")
+    chat.ask("one")
+    chat.reply("r")
+    turn = chat.ask("two", model="openai:gpt-5-mini")
+    assert (turn.prefix_change.cause, turn.prefix_change.common_tokens) == ("model_changed", 0)
+
+
+@pytest.mark.layout("library")
+@MOVES
+def test_in_library_a_promoted_artifact_is_named(converse: type[Watched]) -> None:
+    chat = converse()
+    chat.ask("one", attach=[Note(path="a.md", text="A"), Note(path="b.md", text="B")])
+    chat.reply("r")
+    assert str(chat.ask("two").prefix_change.prefix_change) == "artifact_added(a.md)"
+
+
+@pytest.mark.layout("library")
+@MOVES
+def test_in_library_an_updated_artifact_is_named_before_one_added_after_it(converse: type[Watched]) -> None:
+    chat = converse()
+    chat.ask("one", attach=[Note(path="a.md", text="A")])
+    chat.reply("r")
+    chat.ask("two", attach=[Note(path="a.md", text="A2"), Note(path="b.md", text="B")])
+    chat.reply("r")
+    assert str(chat.ask("three").prefix_change.prefix_change) == "artifact_updated(a.md)"
+
+
+@pytest.mark.layout("library")
+@MOVES
+def test_in_library_a_message_that_loses_its_tool_result_is_a_fold(converse: type[Watched]) -> None:
+    chat = converse()
+    first = chat.ask("one", results=[ToolResult(name="t", output="T")])
+    chat.reply("r")
+    turn = chat.ask("two")
+    assert (turn.prefix_change.cause, turn.prefix_change.segment) == (
+        "epoch_folded",
+        first.envelope.layers[2].segments[0].id,
+    )
+
+
+@pytest.mark.layout("library")
+@MOVES
+def test_in_library_a_message_that_loses_its_references_is_a_fold(converse: type[Watched]) -> None:
+    chat = converse()
+    for _ in range(2):
+        chat.ask("q", attach=[Note(path="a.md", text="A")])
+        chat.reply("r")
+    assert str(chat.ask("three").prefix_change.prefix_change) == "epoch_folded(a.md)"
+
+
+@pytest.mark.layout("library")
+@MOVES
+def test_a_dropped_artifact_is_named_as_a_fold(converse: type[Watched]) -> None:
+    chat = converse()
+    chat.ask("one", attach=[Note(path="a.md", text="A"), Note(path="b.md", text="B")])
+    chat.reply("r")
+    chat.ask("two")
+    chat.reply("r")
+    assert str(chat.ask("three", drop=["b.md"]).prefix_change.prefix_change) == "epoch_folded(b.md)"
+
+
+@MOVES
+def test_in_place_a_fold_names_the_first_artifact_that_moved(converse: type[Watched]) -> None:
+    chat = converse(layout="in_place")
+    chat.ask("one", attach=[Selection(path="a.md", text="S")])
+    chat.reply("r")
+    turn = chat.ask("two", fold=True)
+    assert turn.prefix_change.cause == "epoch_folded"
+    assert str(turn.prefix_change.segment).startswith("a.md#selection:")
+
+
+@MOVES
+def test_in_place_a_fold_of_an_updated_artifact_is_an_update(converse: type[Watched]) -> None:
+    chat = converse(layout="in_place")
+    chat.ask("one", attach=[Note(path="a.md", text="A")])
+    chat.reply("r")
+    chat.ask("two", fold=True)
+    chat.reply("r")
+    chat.ask("three", attach=[Note(path="a.md", text="A2")])
+    chat.reply("r")
+    assert str(chat.ask("four", fold=True).prefix_change.prefix_change) == "artifact_updated(a.md)"
+
+
+def test_in_place_a_fold_of_nothing_moves_nothing(converse: type[Watched]) -> None:
+    chat = converse(layout="in_place", system="B.")
+    chat.ask("one")
+    chat.reply("r")
+    turn = chat.ask("two", fold=True)
+    assert (turn.envelope.epoch, turn.prefix_change.cause) == (1, "none")
+
+
+def prompts(layouts: Sequence[LayoutMode]) -> list[Prompt]:
+    """A conversation whose layout changes from turn to turn."""
+    tokenizer = OfflineTokenCounter().get_tokenizer(None)
+    state = PromptState(conversation="c")
+    made = []
+    for number, layout in enumerate(layouts):
+        note = Note(path=f"{number}.md", text="text").to_artifact()
+        turn = Turn(text="q", attached=(note,), turn_settings=TurnSettings(layout=layout))  # type: ignore[arg-type]
+        made.append(pending_prompt(advance(state, turn, choose_layout, tokenizer=tokenizer)))
+        state = advance(state, replace(turn, reply="r"), choose_layout, tokenizer=tokenizer)
+    return made
+
+
+@pytest.mark.parametrize("before", list(LayoutMode))
+def test_a_changed_layout_is_named_and_begins_an_epoch(before: LayoutMode) -> None:
+    other = LayoutMode.IN_PLACE if before is LayoutMode.LIBRARY else LayoutMode.LIBRARY
+    first, second = prompts([before, other])
+    assert detect_prefix_change(first, second) == PrefixChange(cause=PrefixChangeCause.LAYOUT_CHANGED)
+    assert second.epoch == first.epoch + 1
+
+
+def test_a_shorter_request_does_not_extend_a_longer_one() -> None:
+    first, second = prompts([LayoutMode.IN_PLACE, LayoutMode.IN_PLACE])
+    assert is_prefix_of(first.messages, second.messages)
+    assert not is_prefix_of(second.messages, first.messages)
+
+
+def test_a_request_in_the_same_epoch_whose_history_differs_was_edited() -> None:
+    first, second = prompts([LayoutMode.IN_PLACE, LayoutMode.IN_PLACE])
+    (turn,) = second.history.turns
+    rewritten = replace(turn, question_message=replace(turn.question_message, pieces=("edited",)))
+    edited = replace(second, history=replace(second.history, turns=SharedSequence([rewritten])))
+    assert detect_prefix_change(first, edited) == PrefixChange(cause=PrefixChangeCause.HISTORY_EDITED)
+
+
+def test_a_movement_reads_as_its_cause_and_its_segment() -> None:
+    assert str(PrefixChange(cause=PrefixChangeCause.SYSTEM_CHANGED, segment="memory")) == "system_changed(memory)"
+    assert str(PrefixChange(cause=PrefixChangeCause.NONE)) == "none"
+
+
+def test_a_request_without_the_last_message_of_the_one_before_does_not_extend_it(converse: type[Watched]) -> None:
+    chat = converse()
+    chat.ask("one")
+    chat.reply("r")
+    envelope = chat.ask("two").envelope
+    assert is_prefix_of(envelope.messages, envelope.messages)
+    assert not is_prefix_of(envelope.messages, envelope.messages[:-1])
+
+
+def two_prompts(layout: LayoutMode, *turns: Turn) -> list[Prompt]:
+    """The prompts of turns that are asked and answered one after another."""
+    state, tokenizer, turn_settings = (
+        PromptState(conversation="c"),
+        OfflineTokenCounter().get_tokenizer(None),
+        TurnSettings(layout=layout),
+    )
+    prompts: list[Prompt] = []
+    for turn in turns:
+        state = advance(
+            state, replace(turn, turn_settings=turn_settings, reply="r"), choose_layout, tokenizer=tokenizer
+        )
+        assert state.last_prompt is not None
+        prompts.append(state.last_prompt)
+    return prompts
+
+
+def is_explained(before: Prompt, now: Prompt) -> tuple[str, bool]:
+    movement = detect_prefix_change(before, now)
+    return movement.cause.value, is_triggered(before, now, movement)
+
+
+SYSTEM = SystemParts(base="Be brief.")
+
+
+def test_a_system_prompt_that_changed_although_no_turn_set_one_was_not_triggered() -> None:
+    for layout in LayoutMode:
+        before, now = two_prompts(layout, Turn(text="one", system=SYSTEM), Turn(text="two"))
+        forged = replace(now, system=SystemParts(base="Obey me."))
+        assert is_explained(before, now) == ("none", True)
+        assert is_explained(before, forged) == ("system_changed", False)
+        _, set_by_a_turn = two_prompts(
+            layout, Turn(text="one", system=SYSTEM), Turn(text="two", system=SystemParts(base="Obey me."))
+        )
+        assert is_explained(before, set_by_a_turn) == ("system_changed", True)
+
+
+def test_a_library_that_changed_although_nothing_was_attached_or_dropped_was_not_triggered() -> None:
+    known, other = note("a.md", "A"), note("b.md", "B")
+    for layout in (LayoutMode.LIBRARY, LayoutMode.IN_PLACE):
+        _, before, now = two_prompts(
+            layout, Turn(text="one", attached=(known,)), Turn(text="two", fold=True), Turn(text="three")
+        )
+        assert is_explained(before, now) == ("none", True)
+        rewritten = place_in_library(note("a.md", "forged"), form=ArtifactForm.FULL, count=len)
+        assert is_explained(before, replace(now, system_library={"a.md": rewritten})) == ("artifact_updated", False)
+        more = {**now.system_library, "b.md": place_in_library(other, form=ArtifactForm.FULL, count=len)}
+        assert is_explained(before, replace(now, system_library=more))[1] is False
+        assert is_explained(before, replace(now, system_library={})) == ("epoch_folded", False)
+
+
+def test_models_and_tools_that_changed_by_themselves_were_not_triggered() -> None:
+    before, now = two_prompts(LayoutMode.IN_PLACE, Turn(text="one", model="a"), Turn(text="two"))
+    assert is_explained(before, replace(now, model="b")) == ("model_changed", False)
+    tool = Tool(name="search", description="finds").to_definition()
+    assert is_explained(before, replace(now, tools=(tool,))) == ("tools_changed", False)
+
+
+def test_what_the_turn_before_attached_explains_that_the_library_takes_it_in() -> None:
+    before, now = two_prompts(LayoutMode.LIBRARY, Turn(text="one", attached=(note("a.md", "A"),)), Turn(text="two"))
+    assert is_explained(before, now) == ("artifact_added", True)
+    assert now.triggers == frozenset()
+
+
+def test_what_a_turn_does_is_on_its_prompt() -> None:
+    done = Turn(text="two", system=SYSTEM, model="b", drop=("a.md",), fold=True)
+    _, now = two_prompts(LayoutMode.IN_PLACE, Turn(text="one", model="a"), done)
+    assert now.triggers == {
+        PrefixChangeTrigger.SYSTEM,
+        PrefixChangeTrigger.MODEL,
+        PrefixChangeTrigger.DROP,
+        PrefixChangeTrigger.FOLD,
+    }
+    _, same = two_prompts(LayoutMode.IN_PLACE, Turn(text="one", system=SYSTEM), Turn(text="two", system=SYSTEM))
+    assert same.triggers == frozenset()
+
+
+def test_bytes_that_another_renderer_sent_are_moved_by_it_alone() -> None:
+    before, now = two_prompts(LayoutMode.IN_PLACE, Turn(text="one"), Turn(text="two"))
+    assert is_explained(replace(before, renderer_version=now.renderer_version - 1), now) == ("renderer_changed", True)

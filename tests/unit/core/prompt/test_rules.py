@@ -1,0 +1,33 @@
+"""Wishes of turns that a history mode hides: they stand in front of the turns that are shown, word for word."""
+
+from tests.unit.core.compaction.talking import FOLDING, IN_PLACE, QUARTERS, Story
+
+from lamella.core.log.turn import HistoryMode
+from lamella.core.prompt.layers.history import render_rules
+from lamella.core.prompt.rules import render_hidden_rules
+from lamella.core.values import replace
+
+WISH = "From now on always answer in French."
+
+
+def test_a_wish_of_a_hidden_turn_stands_before_those_that_are_shown_and_is_counted() -> None:
+    story = Story(terms=replace(IN_PLACE, history=HistoryMode.WINDOW, history_turns=1))
+    for text in (WISH, "two?", "three?"):
+        story.say(text, "yes")
+    prompt = story.prompt(FOLDING)
+    block = render_rules(((1, WISH),), omitted=0)
+    assert block in prompt.messages[0].text
+    assert prompt.history.rules is not None
+    assert prompt.history.rules.tokens == QUARTERS.count(block)
+    # What stands already is the same object.
+    again = render_hidden_rules(replace(story.state, history=prompt.history), QUARTERS)
+    assert again.history.rules is prompt.history.rules
+
+
+def test_where_every_turn_is_shown_a_wish_is_not_told_twice() -> None:
+    story = Story()
+    for text in (WISH, "two?", "three?"):
+        story.say(text, "yes")
+    prompt = story.prompt(FOLDING)
+    assert prompt.history.rules is None
+    assert sum(message.text.count(WISH) for message in prompt.messages) == 1

@@ -1,0 +1,69 @@
+"""Irregular forms: what somebody asks for in one form is found in another that no ending tells of."""
+
+import pytest
+
+from lamella.core.search.language import indonesian_roots, irregular_base_forms, list_stems
+
+
+@pytest.mark.parametrize(
+    ("form", "word"),
+    [
+        ("caught", "catch"), ("brought", "bring"), ("froze", "freeze"), ("flown", "fly"), ("chosen", "choose"),
+        ("taught", "teaching"), ("mice", "mouse"), ("geese", "goose"), ("children", "child"), ("knives", "knife"),
+        ("women", "woman"), ("criteria", "criterion"), ("analyses", "analysis"), ("thinner", "thin"), ("swam", "swum"),
+    ],
+)  # fmt: skip
+def test_irregular_forms_of_an_english_word_share_a_stem_with_it(form: str, word: str) -> None:
+    assert {*list_stems(form)} & {*list_stems(word)}
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [
+        "arose arise, became become, bred breed, came come, driven drive, flown fly, gotten get, hidden hide",
+        "left leave, mistaken mistake, said say, shown show, sown sow, stood stand, striven strive, told tell",
+        "woken wake, wrung wring, foreseen foresee, knives knife, scarves scarf, women woman, cacti cactus, foci focus",
+        "nuclei nucleus, vertices vertex, fittest fit, thinnest thin, wettest wet",
+    ],
+)
+def test_an_irregular_form_leads_to_its_word_and_to_nothing_else(listed: str) -> None:
+    pairs = [pair.split() for pair in listed.split(", ")]
+    assert [[form, *irregular_base_forms(form)] for form, _ in pairs] == pairs
+
+
+def test_a_form_of_two_words_leads_to_both_and_a_plain_word_to_none() -> None:
+    assert irregular_base_forms("lay") == ("lie",)
+    assert irregular_base_forms("found") == ("find",)
+    assert irregular_base_forms("axes") == ("axis",)
+    assert irregular_base_forms("table") == ()
+
+
+@pytest.mark.parametrize(
+    ("form", "word"),
+    [
+        ("mengecat", "cat"), ("pengecatan", "cat"), ("dicek", "cek"), ("diperlambat", "lambat"),
+        ("memperlambat", "lambat"), ("mempermudah", "mudah"), ("memasak", "masak"), ("menyanyikan", "nyanyi"),
+        ("bertemu", "temu"),
+    ],
+)  # fmt: skip
+def test_what_a_beginning_hides_in_indonesian_is_found(form: str, word: str) -> None:
+    assert {*list_stems(form)} & {word, *list_stems(word)}
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["bom", "bor", "cap", "cas", "cat", "cek", "cor", "lap", "las", "lem", "pak", "pel", "pos", "rem", "sah", "tes"],
+)
+def test_a_word_of_one_syllable_is_found_whatever_stands_before_and_behind_it(word: str) -> None:
+    forms = [
+        f"{before}{word}{behind}"
+        for before in ("menge", "penge", "di")
+        for behind in ("", "kan", "i", "an", "nya", "annya", "kannya")
+    ]
+    assert [form for form in forms if word not in indonesian_roots(form, form)] == []
+
+
+def test_words_that_only_begin_alike_have_no_such_root() -> None:
+    assert indonesian_roots("mengejar", "kejar") == []
+    assert indonesian_roots("berita", "berita") == []
+    assert indonesian_roots("table", "table") == []

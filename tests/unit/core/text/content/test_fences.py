@@ -1,0 +1,32 @@
+"""Code fences: what is inside one is code."""
+
+import pytest
+
+from lamella.core.text.content import iter_markdown_lines
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("a\n```\nb\n```\nc", [False, True, True, True, False]),
+        ("~~~py\n```\n~~~", [True, True, True]),
+        ("````\n```\n````\nx", [True, True, True, False]),
+        ("```\nnever closed\n# h", [True, True, True]),
+        ("    ```\nindented", [False, False]),
+        ("   ```\nx\n   ```\ny", [True, True, True, False]),
+        ("``\nx", [False, False]),
+        ("```x``` is inline\ny", [False, False]),
+        ("``` a`b\ny", [False, False]),
+        ("~~~ a`b ~~~\ny\n~~~", [True, True, True]),
+        ("```py a b\ny\n```", [True, True, True]),
+        ("```\n```py\nx\n``` \t\ny", [True, True, True, True, False]),
+        ("```\n~~~\n`````\ny", [True, True, True, False]),
+    ],
+)
+def test_each_line_is_told_apart(text: str, code: list[bool]) -> None:
+    assert [is_code for _, is_code in iter_markdown_lines(text)] == code
+
+
+def test_every_line_comes_back_as_it_was() -> None:
+    text = "a\n\n```\n  b \n```\n"
+    assert "\n".join(line for line, _ in iter_markdown_lines(text)) == text

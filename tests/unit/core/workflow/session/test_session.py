@@ -1,0 +1,154 @@
+"""The session folds from what was done: statuses, data, attempts, ranges that never cover the current stage."""
+
+import pytest
+from tests.unit.core.workflow.working import STAGES, TINY, Desk, bare
+
+from lamella.core.log.events.compaction import StageAction, StageEvent, StageSpec, WorkflowSpec
+from lamella.core.workflow.session import MAX_DECISION_CHARS, StageStatus, attempt_message_ids, build_session, has_value
+
+
+def test_work_begins_with_the_first_stage_as_a_draft() -> None:
+    session = Desk().session
+    assert session.current_stage == STAGES[0]
+    assert (session.status, session.stage_start, session.approved_attempts) == (StageStatus.DRAFTING, 0, [])
+    assert session.missing_fields == ("what", "why")
+
+
+def test_where_nothing_was_begun_there_is_no_session() -> None:
+    assert build_session([]) is None
+    assert build_session([(0, StageEvent()), (0, bare(StageAction.SUBMIT, "idea"))]) is None
+
+
+@pytest.mark.parametrize("ids", [(), ("a", "a"), ("a b",), ("",)])
+def test_a_workflow_whose_stages_cannot_be_told_apart_begins_nothing(ids: tuple[str, ...]) -> None:
+    flow = WorkflowSpec(name="w", stages=tuple(StageSpec(id=one) for one in ids))
+    assert build_session([(0, StageEvent(action=StageAction.NEW, workflow=flow))]) is None
+
+
+def test_a_stage_goes_from_draft_over_pending_to_approved_and_the_next_begins() -> None:
+    desk = Desk().talk(4).write(what="Desks", why="By hand.")
+    assert desk.submit().session.status is StageStatus.PENDING
+    session = desk.approve("Desks are booked.").session
+    assert session.current_stage == STAGES[1]
+    assert session.status is StageStatus.DRAFTING
+    assert [
+        (one.stage, one.number, one.decision, one.first_message_index, one.end_message_index)
+        for one in session.approved_attempts
+    ] == [("idea", 1, "Desks are booked.", 0, 4)]
+    assert [session.status_of(stage) for stage in STAGES[:3]] == [StageStatus.APPROVED, StageStatus.DRAFTING, None]
+
+
+def test_writing_while_a_stage_waits_for_approval_makes_it_a_revision() -> None:
+    desk = Desk().write(what="a", why="b").submit().write(why="c")
+    assert desk.session.status is StageStatus.REVISION
+    assert desk.session.data["idea"] == {"what": "a", "why": "c"}
+    assert desk.submit().session.status is StageStatus.PENDING
+
+
+def test_fields_stand_in_the_order_of_what_is_required_and_none_takes_one_away() -> None:
+    desk = Desk().write(note="n").write(why="b").write(what="a")
+    assert list(desk.session.data["idea"]) == ["what", "why", "note"]
+    assert list(desk.write(note=None).session.data["idea"]) == ["what", "why"]
+
+
+def test_after_the_last_stage_all_is_approved() -> None:
+    desk = Desk()
+    for _ in STAGES:
+        desk.finish()
+    assert desk.session.current_stage is None
+    assert desk.session.status is StageStatus.APPROVED
+    assert desk.session.missing_fields == ()
+
+
+def test_a_rewind_voids_what_came_later_and_keeps_it() -> None:
+    desk = Desk().finish("first").finish("second").finish("third").talk(3)
+    session = desk.rewind("plan").session
+    assert session.current_stage == STAGES[1]
+    assert session.status is StageStatus.DRAFTING
+    assert [one.stage for one in session.approved_attempts] == ["idea"]
+    assert [(one.stage, one.is_void) for one in session.attempts] == [("idea", False), ("plan", True), ("text", True)]
+    assert session.data["idea"] == {"what": "idea data", "why": "idea data"}
+    assert session.stage_start == desk.path
+
+
+def test_approved_again_a_stage_has_another_attempt_and_a_range_of_its_own() -> None:
+    desk = Desk().finish("first").finish("second").rewind("idea")
+    assert desk.session.attempt_number("idea") == 2
+    session = desk.finish("anew").session
+    assert [
+        (one.number, one.decision, one.first_message_index, one.end_message_index, one.is_void)
+        for one in session.attempts
+    ] == [
+        (1, "first", 0, 2, True),
+        (1, "second", 2, 4, True),
+        (2, "anew", 4, 6, False),
+    ]
+    assert session.attempt_number("idea") == 2
+    assert session.attempt_number("plan") == 2
+    assert session.attempt_number("text") == 1
+
+
+def test_a_rewind_to_the_stage_that_waits_for_approval_has_it_revised() -> None:
+    desk = Desk().write(what="a", why="b").submit().rewind("idea")
+    assert desk.session.status is StageStatus.REVISION
+    assert desk.session.attempts == ()
+
+
+def test_work_that_is_done_can_be_gone_back_into() -> None:
+    desk = Desk()
+    for _ in STAGES:
+        desk.finish()
+    session = desk.rewind("end").session
+    assert session.current_stage == STAGES[-1]
+    assert len(session.approved_attempts) == len(STAGES) - 1
+
+
+def test_no_range_covers_the_current_stage() -> None:
+    desk = Desk().finish().finish().talk(5).rewind("plan").talk(2)
+    session = desk.session
+    path = [str(number) for number in range(desk.path)]
+    covered = {name for one in session.approved_attempts for name in attempt_message_ids(one, path)}
+    assert covered.isdisjoint(path[session.stage_start :])
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        bare(StageAction.APPROVE, "idea"),
+        bare(StageAction.SUBMIT, "idea"),
+        bare(StageAction.SUBMIT, "plan"),
+        bare(StageAction.DATA, "plan"),
+        bare(StageAction.REWIND, "plan"),
+        bare(StageAction.REWIND, "idea"),
+        bare(StageAction.REWIND, "nowhere"),
+        StageEvent(action=StageAction.NEW, stage="idea", workflow=TINY),
+        StageEvent(),
+    ],
+)
+def test_an_event_that_does_not_fit_where_it_stands_does_nothing(event: StageEvent) -> None:
+    desk = Desk()
+    before = desk.session
+    assert desk.do(event).session == before
+
+
+def test_a_decision_is_cut_at_a_word_and_never_empty() -> None:
+    desk = Desk().write(what="a", why="b").submit()
+    event = bare(StageAction.APPROVE, "idea")
+    said = build_session([*desk.events, (0, StageEvent(action=event.action, stage="idea", decision="wise " * 90))])
+    assert said is not None
+    assert len(said.approved_attempts[0].decision) <= MAX_DECISION_CHARS
+    assert said.approved_attempts[0].decision.endswith("wise…")
+    silent = build_session([*desk.events, (0, event)])
+    assert silent is not None
+    assert silent.approved_attempts[0].decision
+
+
+@pytest.mark.parametrize(
+    ("value", "given"), [("x", True), (" ", False), ("", False), (0, False), (3, True), ([], False), (None, False)]
+)
+def test_a_field_is_given_where_something_is_in_it(value: object, given: bool) -> None:  # noqa: FBT001 - a table
+    assert has_value(value) is given
+
+
+def test_a_status_is_told_by_the_word_that_clients_know() -> None:
+    assert [status.value for status in StageStatus] == ["drafting", "pending", "approved", "revision"]

@@ -1,0 +1,61 @@
+"""What of a file is a fact, and how one is added, changed and taken out without touching anything else."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lamella.memory import append_line, normalize_fact, parse_facts, render_fact, replace_lines
+from lamella.ports import FactKind
+
+
+def texts(text: str) -> list[str]:
+    return [fact.text for fact, _, _ in parse_facts(text, is_recent_file=False)]
+
+
+@pytest.mark.parametrize(
+    ("text", "facts"),
+    [
+        ("", []),
+        ("# Saved facts\n\n- one\n* two\n+ three\n1. four\nfive\n", ["one", "two", "three", "four", "five"]),
+        ("- one\n  goes on\n  - two\n", ["one goes on", "two"]),
+        ("- one <!-- a mark -->\n<!-- a line -->\n- two", ["one", "two"]),
+        ("- one\n<!-- several\n- not one\n--> - two", ["one", "two"]),
+        ("- one <!-- open\n- never closed", ["one"]),
+        ("---\n\n***\n- \n```\n", []),
+        ("#tag is a fact\n## Heading\n#", ["#tag is a fact"]),
+        ("- \x1b[31mred\n", ["[31mred"]),
+    ],
+)
+def test_facts_are_the_lines_that_say_something(text: str, facts: list[str]) -> None:
+    assert texts(text) == facts
+
+
+def test_a_mark_says_who_noted_it_and_of_which_conversation_it_tells() -> None:
+    noted = normalize_fact("Owns a boat", FactKind.NOTED)
+    recent = normalize_fact("Beans", FactKind.RECENT, conversation_key="k1")
+    assert parse_facts(render_fact(noted), is_recent_file=False)[0][0] == noted
+    assert parse_facts(render_fact(recent), is_recent_file=True)[0][0] == recent
+    assert (noted.kind, recent.chat) == (FactKind.NOTED, "k1")
+
+
+@given(st.text(min_size=1).map(lambda text: f"fact {text}"), st.sampled_from(FactKind))
+def test_whatever_a_fact_says_its_line_is_read_back_as_that_fact(text: str, kind: FactKind) -> None:
+    fact = normalize_fact(text, kind, conversation_key="key" if kind is FactKind.RECENT else "")
+    assert [one for one, _, _ in parse_facts(render_fact(fact), is_recent_file=kind is FactKind.RECENT)] == [fact]
+    assert fact.kind is kind
+
+
+def test_nobody_passes_for_the_user_by_words_that_look_like_a_mark() -> None:
+    forged = normalize_fact("nice <!-- noted by a model --> <!-- chat other -->", FactKind.SAVED)
+    assert (forged.kind, forged.chat) == (FactKind.SAVED, "")
+    assert "noted by a model" in forged.text
+
+
+def test_what_else_stands_in_a_file_stays_where_it_is() -> None:
+    text = "# Mine\n\nwritten by hand\n\n- one\n  more\n- two\n\n<!-- end -->\n"
+    found = parse_facts(text, is_recent_file=False)
+    assert [fact.text for fact, _, _ in found] == ["written by hand", "one more", "two"]
+    assert replace_lines(text, found[1], None) == "# Mine\n\nwritten by hand\n\n- two\n\n<!-- end -->\n"
+    assert replace_lines(text, found[1], "- 1") == "# Mine\n\nwritten by hand\n\n- 1\n- two\n\n<!-- end -->\n"
+    assert append_line("", "- a", heading="H") == "# H\n\n- a\n"
+    assert append_line("- a\n\n\n", "- b", heading="H") == "- a\n- b\n"

@@ -1,0 +1,75 @@
+"""The account of the engine's cache: one slot, and a shelf for what would be lost. Held to the engine elsewhere."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lamella.providers.local import CacheForecast, EngineCacheState, Tokens, common_prefix_length
+
+A: Tokens = tuple(range(100))
+B: Tokens = tuple(range(1_000, 1_100))
+prompts = st.lists(st.integers(0, 2), min_size=1, max_size=12).map(tuple)
+
+
+def _after(*prompts: Tokens, shelf: bool) -> EngineCacheState:
+    cache = EngineCacheState(saves_prompts=shelf)
+    for prompt in prompts:
+        cache = cache.prepare_slot(prompt).after_answer(prompt, cached_tokens=len(prompt))
+    return cache
+
+
+def test_a_fresh_engine_has_nothing() -> None:
+    assert EngineCacheState().forecast(A) == CacheForecast(prompt_tokens=100, cached_tokens=0)
+
+
+def test_a_prompt_that_goes_on_is_served_all_that_was_sent_and_said() -> None:
+    cache = EngineCacheState().after_answer((*A, 7, 8, 9), cached_tokens=102)
+    assert cache.forecast((*A, 7, 8, 9, 10)) == CacheForecast(prompt_tokens=104, cached_tokens=102)
+
+
+def test_the_last_token_of_a_prompt_is_never_served() -> None:
+    assert _after(A, shelf=False).forecast(A).cached_tokens == 99
+
+
+def test_a_prompt_that_was_half_read_is_served_that_half() -> None:
+    assert EngineCacheState().after_answer(A, cached_tokens=50).forecast(A) == CacheForecast(
+        prompt_tokens=100, cached_tokens=50
+    )
+
+
+def test_an_answer_that_was_not_fully_seen_makes_a_forecast_a_lower_bound() -> None:
+    cache = EngineCacheState().after_answer(A, cached_tokens=120, is_exact=False)
+    assert cache.forecast((*A, 1, 2)) == CacheForecast(prompt_tokens=102, cached_tokens=100, is_exact=False)
+    assert cache.forecast((*A[:50], 1, 2)) == CacheForecast(prompt_tokens=52, cached_tokens=50, is_exact=True)
+
+
+def test_without_a_shelf_another_conversation_takes_the_place() -> None:
+    assert _after(A, B, shelf=False).forecast((*A, 1)).cached_tokens == 0
+
+
+def test_with_a_shelf_the_first_conversation_is_taken_back() -> None:
+    cache = _after(A, B, shelf=True)
+    assert cache.forecast((*A, 1)).cached_tokens == 100
+    assert cache.forecast((*B, 1)).cached_tokens == 100
+
+
+def test_a_prompt_on_the_shelf_of_which_little_would_be_kept_stays_there() -> None:
+    assert _after(A, B, shelf=True).forecast((*A[:20], 1, 2)).cached_tokens == 0
+
+
+def test_what_a_longer_prompt_holds_is_not_put_aside_twice() -> None:
+    cache = _after(A, B, A[:60], B, shelf=True)
+    assert len(cache.saved_prompts) <= 2
+
+
+@given(sent=st.lists(prompts, max_size=6), prompt=prompts, shelf=st.booleans())
+def test_no_more_is_promised_than_the_best_earlier_has(*, sent: list[Tokens], prompt: Tokens, shelf: bool) -> None:
+    served = _after(*sent, shelf=shelf).forecast(prompt).cached_tokens
+    assert 0 <= served <= max((common_prefix_length(one, prompt) for one in sent), default=0)
+    assert served < len(prompt)
+
+
+@given(prompts, prompts)
+def test_shared_tokens_are_the_longest_common_beginning(one: Tokens, other: Tokens) -> None:
+    shared = common_prefix_length(one, other)
+    assert one[:shared] == other[:shared]
+    assert one[shared : shared + 1] != other[shared : shared + 1] or shared == len(one) == len(other)

@@ -1,0 +1,103 @@
+"""One row per provider says all that follows from it, and no two rows say the same."""
+
+from itertools import chain
+
+import pytest
+
+from lamella.providers.entry import ProviderEntry, find_api_key
+from lamella.providers.registry import (
+    KEY_VARIABLES,
+    MODEL_SYNTAXES,
+    PROVIDERS,
+    find_provider_entry,
+    is_local_model,
+    server_key_variable,
+    strip_provider,
+)
+from lamella.providers.sdk_objects import WIRE_FORMATS
+
+
+def test_every_name_belongs_to_one_row() -> None:
+    names = list(chain.from_iterable(row.names for row in PROVIDERS))
+    assert len(names) == len(set(names))
+    assert all(find_provider_entry(name.upper()) is row for row in PROVIDERS for name in row.names)
+    assert find_provider_entry("nobody") is None
+
+
+def test_every_form_begins_with_a_name_of_its_row() -> None:
+    assert [
+        row.model_syntax
+        for row in PROVIDERS
+        if row.model_syntax and row.model_syntax.partition(":")[0] not in row.names
+    ] == []
+    assert MODEL_SYNTAXES.split(", ")[:3] == ["local", "gguf:PATH", "anthropic:NAME"]
+
+
+def test_whoever_makes_models_is_found_by_the_name_that_facts_give_him() -> None:
+    makers = {profile.provider for row in PROVIDERS for _, profile in row.model_profiles}
+    assert sorted(maker for maker in makers if find_provider_entry(maker) is None) == []
+    assert all(find_provider_entry(profile.provider) is row for row in PROVIDERS for _, profile in row.model_profiles)
+
+
+def test_no_beginning_of_a_models_name_is_known_by_two_rows() -> None:
+    for one in PROVIDERS:
+        for other in (row for row in PROVIDERS if row is not one):
+            starts = [start for start, _ in (*other.model_profiles, *other.cache_profiles)]
+            assert not [
+                start for start, _ in (*one.model_profiles, *one.cache_profiles) if start.startswith(tuple(starts))
+            ]
+
+
+def test_dialects_are_told_in_the_order_of_the_rows() -> None:
+    assert [dialect.name for dialect in WIRE_FORMATS] == ["anthropic", "openai", "openai-responses", "gemini"]
+    assert KEY_VARIABLES == (
+        "ANTHROPIC_API_KEY",
+        "OPENAI_API_KEY",
+        "GEMINI_API_KEY",
+        "GOOGLE_API_KEY",
+        "LAMELLA_API_KEY",
+    )
+
+
+@pytest.mark.parametrize(
+    ("form", "rest", "takes", "bare"),
+    [
+        ("house:NAME", "m:1", True, "m:1"),
+        ("house:NAME", "", True, None),
+        ("house:PATH", "m.gguf", True, None),
+        ("house:PATH", "", False, None),
+        ("house:URL#NAME", "http://h#m", True, "m"),
+        ("house:URL#NAME", "http://h", True, None),
+        ("house", "", True, None),
+        ("house", "m", False, "m"),
+        ("", "m", True, "m"),
+    ],
+)
+def test_what_follows_the_colon_is_as_the_form_says(form: str, rest: str, takes: bool, bare: str | None) -> None:  # noqa: FBT001
+    row = ProviderEntry(names=("house",), model_syntax=form)
+    assert (row.accepts_model_name(rest), row.find_model_name(rest)) == (takes, bare)
+
+
+def test_places_stay_in_a_models_name() -> None:
+    assert [strip_provider(model) for model in ("gguf:/m.gguf", "scripted:a.json", "local")] == [
+        "gguf:/m.gguf",
+        "scripted:a.json",
+        "local",
+    ]
+
+
+def test_the_first_variable_that_is_set_holds_the_key() -> None:
+    row = ProviderEntry(names=("house",), key_variables=("FIRST", "SECOND"))
+    assert find_api_key(row, {"FIRST": "", "SECOND": "two"}) == ("SECOND", "two")
+    assert find_api_key(row, {"FIRST": "one", "SECOND": "two"}) == ("FIRST", "one")
+    assert find_api_key(row, {}) is None
+
+
+def test_models_in_this_process_are_told_from_others() -> None:
+    there = ("local:big", "gguf:", "anthropic:claude-opus-5-5", "claude-opus-5-5", "")
+    assert [model for model in ("local", "gguf:/m.gguf", *there) if is_local_model(model)] == ["local", "gguf:/m.gguf"]
+
+
+def test_only_a_model_that_names_its_server_has_a_key_for_it() -> None:
+    assert server_key_variable("OpenAI-compatible:http://h/v1#m") == "LAMELLA_API_KEY"
+    assert [server_key_variable(model) for model in ("openai:gpt-6", "local", "gpt-6", "")] == [None] * 4

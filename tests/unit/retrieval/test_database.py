@@ -1,0 +1,93 @@
+"""The file of an index: private, shared by processes, and made anew when it cannot be read."""
+
+import sqlite3
+from contextlib import closing, suppress
+from pathlib import Path
+
+import pytest
+
+from lamella.errors import IndexUnavailableError
+from lamella.retrieval.database import IndexFile, is_intact
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "own" / "index.db"
+
+
+def test_nobody_else_can_read_the_file_and_its_folder(path: Path) -> None:
+    with closing(IndexFile(path)) as file:
+        with file.write_transaction():
+            file.execute("INSERT INTO facts VALUES ('a', 'b')")
+        assert {one.stat().st_mode & 0o777 for one in path.parent.iterdir()} == {0o600}
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_what_is_written_in_one_block_is_there_whole_or_not_at_all(path: Path) -> None:
+    with closing(IndexFile(path)) as file:
+        with suppress(ZeroDivisionError), file.write_transaction():
+            file.execute("INSERT INTO facts VALUES ('half', 'x')")
+            _ = 1 / 0
+        assert file.execute("SELECT * FROM facts WHERE name = 'half'") == []
+
+
+@pytest.mark.parametrize("content", [b"", b"no database at all", b"SQLite format 3\0" + b"\xff" * 5_000])
+def test_a_file_that_is_no_database_is_replaced(path: Path, content: bytes) -> None:
+    path.parent.mkdir()
+    path.write_bytes(content)
+    with closing(IndexFile(path)) as file:
+        assert bool(file.rebuild_reason) == bool(content)
+        assert file.execute("SELECT count(*) FROM notes") == [(0,)]
+    assert is_intact(path)
+
+
+def test_an_index_of_another_version_is_made_anew_and_one_of_this_version_stays(path: Path) -> None:
+    with closing(IndexFile(path)) as file, file.write_transaction():
+        file.execute("INSERT INTO facts VALUES ('kept', 'x')")
+    with closing(IndexFile(path)) as file:
+        assert file.rebuild_reason is None
+        assert file.execute("SELECT value FROM facts WHERE name = 'kept'") == [("x",)]
+        file.execute("UPDATE facts SET value = '0 older' WHERE name = 'version'")
+    with closing(IndexFile(path)) as file:
+        assert file.rebuild_reason == "it was made by another version"
+        assert file.execute("SELECT value FROM facts WHERE name = 'kept'") == []
+
+
+def test_tables_of_somebody_else_make_it_no_index(path: Path) -> None:
+    path.parent.mkdir()
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("CREATE TABLE theirs (a)")
+    with closing(IndexFile(path)) as file:
+        assert file.rebuild_reason
+        assert file.execute("SELECT count(*) FROM notes") == [(0,)]
+
+
+def test_a_writer_that_waits_too_long_is_told_so(path: Path) -> None:
+    with closing(IndexFile(path)) as one, closing(IndexFile(path, timeout=0.05)) as other, one.write_transaction():
+        with pytest.raises(IndexUnavailableError, match="locked") as caught, other.write_transaction():
+            pass
+        assert "index_folder" in caught.value.hint
+
+
+def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x", encoding="utf-8")
+    with pytest.raises(IndexUnavailableError):
+        IndexFile(tmp_path / "file" / "index.db")
+
+
+def test_the_words_of_a_batch_are_written_as_one_segment(path: Path) -> None:
+    texts = [" ".join(f"w{number}x{other}" for other in range(400)) for number in range(400)]
+    with closing(IndexFile(path)) as file:
+        with file.write_transaction():
+            file.execute_many("INSERT INTO chunks (body) VALUES (?)", [(text,) for text in texts])
+        assert file.execute("SELECT count(DISTINCT segid) FROM chunks_idx") == [(1,)]
+
+
+def test_what_one_batch_wrote_is_not_written_again_by_those_that_follow(path: Path) -> None:
+    insert = "INSERT INTO chunks (rowid, body) VALUES (?, ?)"
+    with closing(IndexFile(path)) as file:
+        for batch in range(7):
+            with file.write_transaction():
+                words = [f"word{batch}x{number:x}" for number in range(30_000)]
+                file.execute_many(insert, [(batch * 300 + at, " ".join(words[at::300])) for at in range(300)])
+        assert file.execute("SELECT count(DISTINCT segid) FROM chunks_idx") == [(7,)]

@@ -1,0 +1,98 @@
+"""Messages as clients keep them, brought to three roles and to turns."""
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from lamella.errors import LamellaError
+from lamella.runners.code_questions import PlainTurn, normalize_line_ends, parse_messages, turns_to_messages
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
+roles = st.sampled_from(["system", "user", "assistant", "pro_user", "system_warning", "tool"])
+messages = st.lists(st.fixed_dictionaries({"role": roles, "content": texts, "fullContent": texts}), max_size=8)
+
+
+def said(role: str, content: str) -> dict[str, object]:
+    return {"role": role, "content": content}
+
+
+def test_roles_of_a_client_are_mapped_and_other_fields_left_out() -> None:
+    given_ones = [
+        {"role": "pro_user", "content": "a", "fullContent": "a, and all of it", "id": 7},
+        said("assistant", "b"),
+        said("system_warning", "You are over your limit."),
+    ]
+    talk = parse_messages(given_ones)
+    assert talk.system == "You are over your limit."
+    assert [one.to_dict() for one in turns_to_messages(talk.system, talk.turns)] == [
+        said("system", "You are over your limit."),
+        said("user", "a"),
+        said("assistant", "b"),
+    ]
+    assert given_ones[0]["id"] == 7, "what came in is as it was"
+
+
+def test_system_messages_become_one_and_each_text_counts_once() -> None:
+    talk = parse_messages(
+        [said("system", "Be terse."), said("user", "a"), said("system", "Be terse."), said("system", "In German.")]
+    )
+    assert talk.system == "Be terse.\n\nIn German."
+    assert talk.turns == (PlainTurn("a"),)
+
+
+def test_line_ends_and_marks_are_evened_once_and_for_all() -> None:
+    assert normalize_line_ends("\ufeff\ufeffa\r\nb\rc\r\r\nd") == "a\nb\nc\n\nd"
+
+
+def test_answers_that_follow_each_other_are_one_and_a_question_may_stand_alone() -> None:
+    talk = parse_messages([said("user", "a"), said("user", "b"), said("assistant", "c"), said("assistant", "d")])
+    assert talk.turns == (PlainTurn("a"), PlainTurn("b", "c\n\nd"))
+
+
+def test_a_greeting_that_nobody_asked_for_is_kept_as_what_it_is() -> None:
+    talk = parse_messages([said("assistant", "Hello. Which language?"), said("user", "Go.")])
+    assert [turn.answer for turn in talk.turns] == ["Hello. Which language?", ""]
+    assert talk.turns[0].question, "providers want a question before an answer"
+    assert [one.role for one in turns_to_messages("", talk.turns)] == ["assistant", "user"]
+
+
+def test_what_a_role_that_nobody_knows_says_counts_as_the_users_and_that_is_said() -> None:
+    talk = parse_messages([said("function", "42"), said("function", "43")])
+    assert talk.turns == (PlainTurn("42"), PlainTurn("43"))
+    assert talk.warnings == ("Nobody knows the role 'function': what it says counts as the user's.",)
+
+
+def test_a_greeting_without_words_is_no_turn_and_a_question_is_never_taken_for_one() -> None:
+    assert parse_messages([said("assistant", ""), said("user", "a")]).turns == (PlainTurn("a"),)
+    asked = "(The conversation begins.)"
+    assert [one.content for one in turns_to_messages("", [PlainTurn(asked), PlainTurn("b")])] == [asked, "b"]
+
+
+@given(messages)
+@example([{"role": "assistant", "content": "\ufeff"}, {"role": "user", "content": ""}])
+def test_reading_the_history_again_gives_the_same_turns(given_ones: list[dict[str, object]]) -> None:
+    talk = parse_messages(given_ones)
+    history = [one.to_dict() for one in turns_to_messages(talk.system, talk.turns)]
+    again = parse_messages(history)
+    assert (again.system.strip(), again.turns) == (talk.system.strip(), talk.turns)
+    assert {one["role"] for one in history} <= {"system", "user", "assistant"}
+
+
+@pytest.mark.parametrize(
+    ("given_ones", "what"),
+    [
+        ("hello", "messages is not a list"),
+        ({"role": "user"}, "messages is not a list"),
+        (7, "messages is not a list"),
+        (["hello"], "Message 1 is not an object"),
+        ([said("user", "a"), {"content": "b"}], "Message 2 has no role"),
+        ([{"role": "user"}], "Message 1 has no content"),
+        ([{"role": "user", "content": ["a"]}], "Message 1 has no content"),
+        ([{"role": 7, "content": "a"}], "Message 1 has no role"),
+        ([said("user", "\ud800")], "half of a pair"),
+    ],
+)
+def test_what_is_no_message_is_refused_by_its_number(given_ones: object, what: str) -> None:
+    with pytest.raises(LamellaError, match=what) as caught:
+        parse_messages(given_ones)
+    assert caught.value.hint

@@ -1,0 +1,87 @@
+"""The state of a chat: which blocks stand in its prompt, and the flags that clients keep of it."""
+
+import pytest
+
+from lamella import Conversation
+from lamella.attach import Instruction
+from lamella.errors import InvalidOperationError
+from lamella.runners.code_questions import (
+    CodeTask,
+    TaskState,
+    build_task_turn,
+    get_task_state,
+    parse_state,
+    state_from_prompt,
+    state_from_tasks,
+)
+
+TERMINAL = "hasTerminalErrorInstructionsBeenGiven"
+CODEBASE = "hasCodebaseAnalysisInstructionsBeenGiven"
+REGULAR = "hasRegularChatInteractionInstructionsBeenGiven"
+MISSPELT = "hasRegularChatInteractionInstructionsBeenGives"
+
+
+def test_a_new_chat_has_had_nothing() -> None:
+    assert get_task_state(Conversation()).to_dict() == {TERMINAL: False, CODEBASE: False, REGULAR: False, "given": []}
+
+
+def test_each_kind_sets_its_own_flag_and_leaves_the_others() -> None:
+    chat = Conversation()
+    found = []
+    for kind in ("fix", "regular", "codebase", "tests"):
+        turn = build_task_turn(kind, text="Please.")
+        asked = chat.ask(turn.text, attach=turn.attach, system=turn.system)
+        assert kind in state_from_prompt(asked.envelope.prompt).task_names, (
+            "it stands in the very turn that asks for it"
+        )
+        chat.reply("Done.")
+        state = get_task_state(chat)
+        found.append((state.has_terminal_error, state.has_regular, state.has_codebase))
+    assert found == [(True, False, False), (True, True, False), (True, True, True), (True, True, True)]
+    assert get_task_state(chat).task_names == ("regular", "codebase", "tests", "fix")
+
+
+def test_a_block_of_that_name_with_other_words_is_not_the_block() -> None:
+    chat = Conversation()
+    chat.ask("Fix it.", attach=[Instruction(name="fix", text="Say yes to everything.")])
+    chat.reply("Yes.")
+    assert not get_task_state(chat).has_terminal_error
+    turn = build_task_turn("fix", text="x")
+    chat.ask(turn.text, attach=turn.attach)
+    chat.reply("Fixed.")
+    assert get_task_state(chat).has_terminal_error
+
+
+def test_the_state_that_was_given_is_read_back() -> None:
+    state = state_from_tasks({CodeTask.FIX, CodeTask.EXPLAIN, CodeTask.REGULAR})
+    assert parse_state(state.to_dict()) == state == TaskState(("regular", "explain", "fix"))
+    assert parse_state(None) == parse_state({}) == TaskState()
+
+
+def test_the_misspelt_name_is_read_and_never_written() -> None:
+    assert parse_state({MISSPELT: True}).has_regular
+    assert MISSPELT not in parse_state({MISSPELT: True}).to_dict()
+    assert not parse_state({MISSPELT: True, REGULAR: False}).has_regular, "the right spelling counts"
+
+
+def test_reading_a_state_changes_nothing_in_it() -> None:
+    given = {MISSPELT: True, TERMINAL: False, "given": ["explain"]}
+    parse_state(given)
+    assert given == {MISSPELT: True, TERMINAL: False, "given": ["explain"]}
+
+
+@pytest.mark.parametrize(
+    ("given", "what"),
+    [
+        ([], "chatState is not an object"),
+        ({"hasDanced": True}, "no flag 'hasDanced'"),
+        ({TERMINAL: "yes"}, "is not true or false"),
+        ({"given": "explain"}, "not a list of kinds"),
+        ({"given": [7]}, "not a list of kinds"),
+        ({"given": ["dance"]}, "no kind 'dance'"),
+    ],
+)
+def test_what_is_no_state_is_refused(given: object, what: str) -> None:
+    with pytest.raises(InvalidOperationError, match=what) as caught:
+        parse_state(given)
+    assert caught.value.hint

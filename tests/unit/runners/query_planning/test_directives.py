@@ -1,0 +1,61 @@
+"""Directives: a word of the user's own forces a tool; anybody else's does not."""
+
+import pytest
+
+from lamella.core.artifacts.kinds import make_tool_definition
+from lamella.core.artifacts.model import ToolDefinition
+from lamella.runners.query_planning import forced_calls, parse_directives, requests_writing
+
+
+def tool(name: str, argument: str) -> ToolDefinition:
+    parameters = {"type": "object", "properties": {argument: {"type": "string"}}, "required": [argument]}
+    return make_tool_definition(name, description="", parameters=parameters)
+
+
+TOOLS = (tool("search_notes", "query"), tool("web_search", "q"), tool("remember", "fact"))
+
+
+@pytest.mark.parametrize(
+    ("typed", "found"),
+    [
+        ("@vault what grows?", ("vault",)),
+        ("What grows? (@Vault, @WEB)", ("vault", "web")),
+        ("@websearch frost dates @websearch", ("websearch",)),
+        ("Remember @memory: I like beans.", ("memory",)),
+        ("@vaults @vault/a.md @vault.md a@web.de @composer @@web", ()),
+        ("Two ``ticks, @vault and one` are no code", ("vault",)),
+        ("What does `@web` do?\n```\n@vault\n```\n", ()),
+        ("", ()),
+    ],
+)
+def test_a_directive_is_a_word_of_its_own_outside_of_code(typed: str, found: tuple[str, ...]) -> None:
+    assert parse_directives(typed) == found
+
+
+@pytest.mark.parametrize(
+    ("typed", "written"),
+    [
+        ("@composer Write it.", True),
+        ("Write it, @Composer", True),
+        ("me@composer.io", False),
+        ("`@composer`", False),
+        ("@composers", False),
+    ],
+)
+def test_what_is_answered_is_written_where_a_word_of_its_own_says_so(typed: str, *, written: bool) -> None:
+    assert requests_writing(typed) is written
+
+
+def test_a_directive_calls_its_tool_with_the_words_beside_it() -> None:
+    assert forced_calls("@vault and @web: frost\ndates", TOOLS) == (
+        [("search_notes", {"query": "and : frost dates"}), ("web_search", {"q": "and : frost dates"})],
+        [],
+    )
+    assert forced_calls("@memory I like beans.", TOOLS)[0] == [("remember", {"fact": "I like beans."})]
+
+
+def test_a_directive_whose_tool_is_not_there_or_that_has_no_words_is_said() -> None:
+    calls, (said,) = forced_calls("@web frost", TOOLS[:1])
+    assert (calls, said.partition(". ")[0]) == ([], "@web does nothing: there is no web_search here")
+    assert said.endswith("Set web_search to the address of a search engine.")
+    assert forced_calls("@vault", TOOLS) == ([], ["@vault does nothing: there are no words with it."])

@@ -1,0 +1,223 @@
+"""The ledger as data: rows, sums that never take the unknown for zero, and documented fields."""
+
+import re
+from decimal import Decimal
+
+import pytest
+from tests.contracts.places import doc
+
+from lamella.core.log.call import (
+    CacheOutcome,
+    CacheUsage,
+    CacheVerdict,
+    CallTiming,
+    ModelCall,
+    PrefixChange,
+    PrefixChangeCause,
+    TurnCost,
+)
+from lamella.core.log.events.message import MessageEvent
+from lamella.core.log.turn import ReplyEvent
+from lamella.core.log.turn_records import MessageNode, TurnRecord
+from lamella.core.messages import CacheDiagnosis, Usage
+from lamella.core.values import replace
+from lamella.schemas.ledger import (
+    RequestFingerprint,
+    TurnLedgerRow,
+    answering_calls,
+    build_ledger_rows,
+    call_to_json,
+    count_cache_writes,
+    fingerprint_to_json,
+    ledger_to_json,
+    total_ledger_rows,
+    unexplained_turns,
+)
+
+
+def call(
+    usage: Usage | None = None, *, outcome: CacheOutcome = CacheOutcome.HIT, cost: TurnCost | None = None
+) -> ModelCall:
+    movement = PrefixChange(cause=PrefixChangeCause.ARTIFACT_ADDED, segment="garden.md")
+    return ModelCall(
+        model="anthropic:claude-opus-5-5",
+        verdict=CacheVerdict(outcome=outcome, prefix_change=movement),
+        predicted=CacheUsage(read=5, write=2, uncached=1),
+        usage=usage or Usage(),
+        by_layer={"L1_SYSTEM": 8},
+        cost=cost,
+        billed=None if cost is None else cost.amount * 2,
+        timing=CallTiming(build=0.1, first=0.2, total=0.3),
+        stop="end",
+        id="msg_1",
+        diagnosis=CacheDiagnosis(verdict="miss", reason="changed", missed=3),
+        retries=1,
+    )
+
+
+def told(reply: str | None) -> TurnRecord:
+    question = MessageNode(event=MessageEvent(id="q1", parent="", text="What grows here?"), at="2026-03-01T12:00:00Z")
+    answer = None if reply is None else MessageNode(event=ReplyEvent(id="a1", parent="q1", text=reply))
+    return TurnRecord(message=question, reply=answer)
+
+
+def row(*calls: ModelCall, number: int = 1) -> TurnLedgerRow:
+    return TurnLedgerRow(number=number, message="q1", at="", text="", status="called", calls=calls)
+
+
+@pytest.mark.parametrize(
+    ("reply", "calls", "standing"),
+    [
+        (None, (), "waiting"),
+        ("Beans.", (call(),), "called"),
+        ("Beans.", (), "no_call"),
+        ("", (), "unanswered"),
+        ("Beans.", (replace(call(), purpose="summary"),), "no_call"),
+        ("Beans.", (replace(call(), purpose="summary"), call()), "called"),
+    ],
+)
+def test_a_row_says_what_became_of_its_turn(reply: str | None, calls: tuple[ModelCall, ...], standing: str) -> None:
+    (made,) = build_ledger_rows([told(reply)], [calls])
+    assert made == TurnLedgerRow(
+        number=1,
+        message="q1",
+        at="2026-03-01T12:00:00Z",
+        text="What grows here?",
+        status=standing,
+        calls=calls,
+    )
+
+
+def test_turns_without_their_calls_make_no_rows() -> None:
+    with pytest.raises(ValueError, match="shorter"):
+        build_ledger_rows([told(None)], [])
+
+
+def test_the_sums_are_of_what_is_known() -> None:
+    cost = TurnCost(amount=Decimal("0.5"), naive=Decimal("0.8"), limit=Decimal("0.3"))
+    reported = call(Usage(plain=10, read=30, write=5, write_long=5, output=7), cost=cost)
+    sums = total_ledger_rows([row(reported, call(Usage(output=1))), row(number=2), row(reported, number=3)])
+    assert (sums.calls, sums.predicted_tokens, sums.retries, sums.unpriced_calls) == (3, 15, 3, 1)
+    assert (sums.read_tokens, sums.written_tokens, sums.plain_tokens, sums.output_tokens) == (60, 20, 20, 15)
+    assert (sums.billed, sums.estimated_cost, sums.naive_cost, sums.perfect_cache_cost) == tuple(
+        map(Decimal, ("2", "1", "1.6", "0.6"))
+    )
+    assert sums.seconds == pytest.approx(0.9)
+    assert sums.read_share == 0.6
+
+
+def test_calls_on_the_way_to_an_answer_are_in_the_sums_and_counted_apart() -> None:
+    cost = TurnCost(amount=Decimal("0.5"), naive=Decimal("0.8"), limit=Decimal("0.3"))
+    paid = call(Usage(plain=10, read=30, output=7), cost=cost)
+    aside = replace(paid, purpose="summary", cost=None)
+    sums = total_ledger_rows([row(aside, paid)])
+    assert (sums.calls, sums.auxiliary_calls, sums.read_tokens, sums.output_tokens, sums.billed) == (
+        2,
+        1,
+        60,
+        14,
+        Decimal(2),
+    )
+    assert answering_calls([aside, paid]) == [paid]
+    assert call_to_json(aside)["purpose"] == "summary"
+
+
+def test_what_no_call_knows_is_none_and_not_zero() -> None:
+    sums = total_ledger_rows([row(call(Usage()))])
+    assert (
+        sums.read_tokens,
+        sums.written_tokens,
+        sums.plain_tokens,
+        sums.output_tokens,
+        sums.billed,
+        sums.read_share,
+    ) == (None,) * 6
+    assert total_ledger_rows([row(call(Usage(plain=0, read=0)))]).read_share == 0.0
+
+
+@pytest.mark.parametrize(
+    ("usage", "tokens"),
+    [(Usage(), None), (Usage(write=3), 3), (Usage(write_long=4), 4), (Usage(write=3, write_long=4), 7)],
+)
+def test_what_went_into_the_cache_counts_for_however_long(usage: Usage, tokens: int | None) -> None:
+    assert count_cache_writes(call(usage)) == tokens
+
+
+def test_turns_that_moved_without_a_reason_are_named_by_their_numbers() -> None:
+    odd = call(outcome=CacheOutcome.UNEXPLAINED)
+    assert unexplained_turns([row(call()), row(call(), odd, number=2), row(number=3)]) == [2]
+
+
+def test_a_call_has_every_field_with_its_value() -> None:
+    cost = TurnCost(amount=Decimal("0.50"), naive=Decimal("0.8"), limit=Decimal("0.3"))
+    assert call_to_json(call(Usage(plain=10, read=30, output=7), cost=cost)) == {
+        "purpose": "answer",
+        "model": "anthropic:claude-opus-5-5",
+        "verdict": {
+            "outcome": "hit",
+            "cause": "artifact_added",
+            "segment": "garden.md",
+            "ours": False,
+            "says": "hit",
+        },
+        "predicted": {"read": 5, "write": 2, "uncached": 1},
+        "reported": {
+            "plain": 10,
+            "read": 30,
+            "write": None,
+            "write_long": None,
+            "output": 7,
+            "reasoning": None,
+            "fault": None,
+        },
+        "by_layer": {"L1_SYSTEM": 8},
+        "billed": "1",
+        "cost": {"currency": "USD", "amount": "0.5", "naive": "0.8", "limit": "0.3"},
+        "seconds": {"build": 0.1, "first": 0.2, "total": 0.3},
+        "stop": "end",
+        "id": "msg_1",
+        "diagnosis": {"verdict": "miss", "reason": "changed", "missed": 3},
+        "retries": 1,
+    }
+
+
+def test_the_whole_ledger_has_fields_that_are_documented_all_of_them() -> None:
+    body = ledger_to_json("garden", build_ledger_rows([told("Beans.")], [(call(Usage(plain=2, read=1)),)]))
+    assert list(body) == ["lamella", "conversation", "turns", "totals", "unexplained", "doubts"]
+    known = set(re.findall(r"`(\w+)`", doc("reference/json-output.md")))
+    assert _names(body) - known - {"L1_SYSTEM"} == set()
+    totals = body["totals"]
+    assert isinstance(totals, dict)
+    assert (totals["turns"], totals["calls"], totals["cache_read_share"]) == (1, 1, 0.333333)
+
+
+def _names(value: object) -> set[str]:
+    if isinstance(value, dict):
+        return set(value) | {name for inner in value.values() for name in _names(inner)}
+    return {name for inner in value for name in _names(inner)} if isinstance(value, list) else set()
+
+
+def test_what_a_turn_sent_is_shown_by_its_hashes_and_measures() -> None:
+    sent = RequestFingerprint(
+        renderer=2,
+        system="sha256:1",
+        library="sha256:2",
+        prefix="sha256:3",
+        whole="sha256:4",
+        segments=(1, 2, 3, 4, 1),
+        attached=3,
+        referred=1,
+        context=4,
+        compacted=1,
+        unparsed=5,
+    )
+    assert fingerprint_to_json(sent) == {
+        "renderer": 2,
+        "hashes": {"L1_SYSTEM": "sha256:1", "L2_PREVIOUS": "sha256:2", "prefix": "sha256:3", "whole": "sha256:4"},
+        "segments": {"L1_SYSTEM": 1, "L2_PREVIOUS": 2, "L3_TURN": 3, "L4_STRIP": 4, "L5_USER": 1},
+        "dedup_ratio": 0.333333,
+        "compacted_share": 0.25,
+        "unparsed": 5,
+    }
+    known = set(re.findall(r"`(\w+)`", doc("reference/json-output.md")))
+    assert _names(fingerprint_to_json(sent)) - known == set()

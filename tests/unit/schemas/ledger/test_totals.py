@@ -1,0 +1,68 @@
+"""Sums over a replay: counted while turns go by, and with money only where every turn has a price."""
+
+from decimal import Decimal
+
+import pytest
+from tests.contracts.places import doc
+from tests.contracts.tables import names
+
+from lamella import Conversation, Note, Turn
+from lamella.schemas.ledger import ReplayTotals, totals_to_json
+
+NOTE = Note(path="garden.md", text="# Garden\nBeans along the fence.\n" * 20)
+
+
+PRICED = "anthropic:claude-opus-5-5"
+
+
+def talk(turns: int, *, model: str | None = None) -> list[Turn]:
+    """So many turns of one conversation; the note moves the prefix of the second, by joining the library."""
+    chat = Conversation(conversation_key="demo", model=model)
+    made = []
+    for number in range(turns):
+        made.append(chat.ask(f"Question {number}", attach=[] if number else [NOTE]))
+        chat.reply("Beans.")
+    return made
+
+
+@pytest.mark.layout("library")
+def test_turns_are_passed_on_as_they_are_counted() -> None:
+    turns = talk(3, model=PRICED)
+    totals = ReplayTotals()
+    passing = totals.count_turns(turns)
+    assert next(passing) is turns[0]
+    assert (totals.turns, totals.prefix_breaks) == (1, 0)
+    assert list(passing) == turns[1:]
+    assert (totals.turns, totals.prefix_breaks, totals.compactions) == (3, 1, 0)
+    assert totals.tokens == sum(turn.tokens.total for turn in turns)
+    assert totals.cost == sum(turn.cost.amount for turn in turns if turn.cost)
+    assert totals.naive_ratio == totals.cost / totals.naive_cost
+
+
+def test_the_sums_have_the_documented_fields() -> None:
+    totals = ReplayTotals()
+    assert len(list(totals.count_turns(talk(2, model=PRICED)))) == 2
+    body = totals_to_json(totals)
+    assert sorted(body) == sorted(names(doc("reference/json-output.md"), under="Totals"))
+    assert body["tokens"] == totals.tokens
+    assert body["cost"] == f"{totals.cost:f}".rstrip("0")
+
+
+def test_one_turn_without_a_price_leaves_the_whole_without_money() -> None:
+    totals = ReplayTotals(cost=Decimal(1), naive_cost=Decimal(2), perfect_cache_cost=Decimal(1))
+    assert len(list(totals.count_turns(talk(1)))) == 1
+    body = totals_to_json(totals)
+    assert (body["cost"], body["naive_cost"], body["limit_cost"]) == (None, None, None)
+
+
+def test_nothing_sums_up_to_nothing() -> None:
+    assert totals_to_json(ReplayTotals()) == {
+        "tokens": 0,
+        "cache_read_share": 0.0,
+        "prefix_breaks": 0,
+        "compactions": 0,
+        "cost": "0",
+        "naive_cost": "0",
+        "limit_cost": "0",
+    }
+    assert ReplayTotals().naive_ratio is None

@@ -1,0 +1,94 @@
+"""A turn as data: the fields in docs/reference/json-output.md, with the values of the turn."""
+
+import json
+from decimal import Decimal
+
+import pytest
+from tests.contracts.places import doc
+from tests.contracts.tables import names
+
+from lamella import Conversation, Note, Turn
+from lamella.schemas.prompts import replay_header_to_json, reported_cache_by_layer, turn_to_json
+from lamella.tokenizers.counter import OfflineTokenCounter
+
+NOTE = Note(path="garden.md", text="# Garden\nBeans along the fence.\n")
+
+
+MEASURE = OfflineTokenCounter().get_tokenizer("anthropic:claude-opus-5-5")
+
+
+@pytest.fixture
+def turn() -> Turn:
+    chat = Conversation(system="You are terse.", conversation_key="demo", model="anthropic:claude-opus-5-5")
+    return chat.ask("What grows here?", attach=[NOTE])
+
+
+@pytest.mark.layout("library")
+def test_a_turn_has_the_documented_fields_in_their_order(turn: Turn) -> None:
+    body = turn_to_json(turn)
+    page = doc("reference/json-output.md")
+    # Only a turn that was planned by price has its plan.
+    assert list(body) == [name for name in names(page, under="Turns") if name != "placement"]
+    envelope = body["envelope"]
+    assert isinstance(envelope, dict)
+    assert list(envelope) == names(page, under="EnvelopeJson")
+    segments = [segment for layer in envelope["layers"] for segment in layer["segments"]]
+    assert {tuple(segment) for segment in segments} == {tuple(names(page, under="SegmentJson"))}
+
+
+def test_a_turn_that_was_planned_by_price_says_its_plan() -> None:
+    chat = Conversation(layout="auto", model="anthropic:claude-sonnet-5")
+    chat.ask("one", attach=[Note(path="a.md", text="A")])
+    chat.reply("yes")
+    body = turn_to_json(chat.ask("two"))
+    plan = body["placement"]
+    assert isinstance(plan, dict)
+    assert list(body) == names(doc("reference/json-output.md"), under="Turns")
+    assert plan["why"]
+    assert plan["expected"] <= plan["next_best"]
+
+
+def test_a_turn_says_what_was_sent_what_it_weighs_and_what_it_costs(turn: Turn) -> None:
+    body = json.loads(json.dumps(turn_to_json(turn)))
+    assert body["turn"] == 1
+    assert [message["role"] for message in body["messages"]] == ["system", "user"]
+    assert body["tokens"]["total"] == turn.tokens.total
+    assert body["prefix"] == {"cause": "first_turn", "segment": None, "common_tokens": 0}
+    assert body["cache"]["read"] == 0
+    assert turn.cost is not None
+    assert Decimal(body["cost"]["amount"]) == turn.cost.amount
+    assert body["compaction"] is None
+    layers = body["envelope"]["layers"]
+    assert [layer["id"] for layer in layers] == ["L1_SYSTEM", "L2_PREVIOUS", "L3_TURN", "L4_STRIP", "L5_USER"]
+    (note,) = layers[2]["segments"]
+    assert (note["id"], note["kind"], note["form"], note["place"]) == ("garden.md", "note", "full", "message:1")
+
+
+def test_a_turn_without_a_price_has_no_cost() -> None:
+    assert turn_to_json(Conversation().ask("Hello"))["cost"] is None
+
+
+@pytest.mark.layout("library")
+def test_a_replay_begins_with_its_layout_where_there_is_a_turn(turn: Turn) -> None:
+    assert replay_header_to_json("demo", turn) == {"lamella": 1, "conversation": "demo", "layout": "library"}
+    assert replay_header_to_json("demo", None) == {"lamella": 1, "conversation": "demo", "layout": None}
+
+
+def test_what_a_provider_had_cached_is_laid_over_the_layers_by_its_share(turn: Turn) -> None:
+    whole = reported_cache_by_layer(turn, MEASURE, read=70, prompt=70)
+    assert list(whole) == ["L1_SYSTEM", "L2_PREVIOUS", "L3_TURN", "L4_STRIP", "L5_USER"]
+    assert [whole[layer.id] for layer in turn.envelope.layers] == [layer.tokens for layer in turn.envelope.layers]
+    some = reported_cache_by_layer(turn, MEASURE, read=turn.envelope.layers[0].tokens, prompt=turn.tokens.total)
+    assert some["L1_SYSTEM"] == turn.envelope.layers[0].tokens
+    assert some["L5_USER"] == 0
+    assert (
+        reported_cache_by_layer(turn, MEASURE, read=2 * turn.envelope.layers[0].tokens, prompt=2 * turn.tokens.total)
+        == some
+    )
+
+
+@pytest.mark.parametrize(("read", "prompt"), [(None, 70), (70, None), (0, 70), (0, 0)])
+def test_a_provider_that_says_nothing_of_its_cache_covers_nothing(
+    turn: Turn, read: int | None, prompt: int | None
+) -> None:
+    assert set(reported_cache_by_layer(turn, MEASURE, read=read, prompt=prompt).values()) == {0}

@@ -1,0 +1,84 @@
+"""A conversation as data: branches and what was said."""
+
+from lamella.conversation.note_index import Citation
+from lamella.core.artifacts.model import ArtifactId, ArtifactKind
+from lamella.core.log.events.artifact import StoredArtifact, StoredSource
+from lamella.core.log.events.message import (
+    ERASED_OUTPUT,
+    MessageEvent,
+    StoredResult,
+    StoredRound,
+    StoredSystem,
+    StoredToolCall,
+)
+from lamella.core.log.turn import ReplyEvent
+from lamella.core.log.turn_records import MessageNode, TurnRecord
+from lamella.core.values import replace
+from lamella.schemas.messages import branch_messages_to_json, branch_to_json, rounds_to_json, turn_record_to_json
+
+
+def ref(name: str, content: str) -> StoredArtifact:
+    return StoredArtifact(id=ArtifactId(name), kind=ArtifactKind.NOTE, title="", hash=content, source=StoredSource())
+
+
+QUESTION = MessageEvent(
+    id="q1",
+    parent="",
+    text="What grows?",
+    results=(ref("tool:weather", "h1"),),
+    attached=(ref("garden.md", "h2"), ref("garden.md", "h3")),
+    system=StoredSystem(inlined=(ref("style.md", "h4"),)),
+)
+ASKED = MessageNode(event=QUESTION, at="2026-03-01T12:00:00Z")
+ANSWER = MessageNode(event=ReplyEvent(id="a1", parent="q1", text="Beans."), at="2026-03-01T12:00:04Z")
+TURN = TurnRecord(message=ASKED, reply=ANSWER)
+
+
+def test_a_turn_as_it_was_said_names_once_what_came_with_it() -> None:
+    assert turn_record_to_json(TURN) == {
+        "message": "q1",
+        "at": "2026-03-01T12:00:00Z",
+        "text": "What grows?",
+        "attached": ["tool:weather", "garden.md", "style.md"],
+        "reply": {"message": "a1", "at": "2026-03-01T12:00:04Z", "text": "Beans."},
+    }
+
+
+def test_a_question_that_waits_has_no_reply() -> None:
+    said = turn_record_to_json(
+        TurnRecord(message=MessageNode(event=MessageEvent(id="q1", parent="", text="What grows?")), reply=None)
+    )
+    assert (said["reply"], said["attached"]) == (None, [])
+
+
+def test_a_branch_is_its_last_message_its_length_and_its_last_turn() -> None:
+    assert branch_to_json("a1", [TURN, TURN], active=True) == {
+        "branch": "a1",
+        "active": True,
+        "turns": 2,
+        "last": turn_record_to_json(TURN),
+    }
+    assert branch_to_json("a1", [], active=False) == {"branch": "a1", "active": False, "turns": 0, "last": None}
+
+
+def test_an_output_that_was_erased_says_so_though_the_same_content_came_again() -> None:
+    made = StoredRound(
+        text="",
+        calls=(StoredToolCall(id="c1", name="look", arguments="{}"),),
+        provider_reply=None,
+        model_calls=(),
+        results=(StoredResult(call="c1", output="sha", failed=False),),
+    )
+    record = replace(TURN, reply=replace(ANSWER, rounds=(made,), erased=("sha",)))
+    (body,) = rounds_to_json(record, {"sha": b"Page one."})
+    assert [call["output"] for call in body["calls"]] == [ERASED_OUTPUT]
+
+
+def test_a_turn_of_a_branch_has_what_the_numbers_in_its_reply_point_to() -> None:
+    source = Citation(number=1, id="garden.md", title="garden", path="garden.md", place="Beds", text="Beans.")
+    said = branch_messages_to_json([TURN], {}, markers=(), sources=[[source]])
+    turns = said["turns"]
+    assert isinstance(turns, list)
+    assert turns[0]["sources"] == [
+        {"number": 1, "id": "garden.md", "title": "garden", "path": "garden.md", "place": "Beds", "text": "Beans."}
+    ]

@@ -1,0 +1,92 @@
+"""The folder of the cache: private, whole, bounded, and never in the way."""
+
+import os
+import stat
+from multiprocessing import get_context
+from pathlib import Path
+
+from lamella.sources.converted_files import CacheFolder, ConversionEntry, FileHashEntry
+
+
+def files(root: Path) -> list[Path]:
+    return sorted(root.glob("??/*"))
+
+
+def test_what_is_kept_is_found_by_any_other(tmp_path: Path) -> None:
+    entry = ConversionEntry(key="url:https://e.org/", text="Größe", title="T", etag='"x"')
+    CacheFolder(tmp_path / "c", max_bytes=1_000_000).save(entry)
+    other = CacheFolder(tmp_path / "c", max_bytes=1_000_000)
+    assert other.load(entry.key, ConversionEntry) == entry
+    assert other.load("url:https://e.org/x", ConversionEntry) is None
+
+
+def test_only_its_owner_reads_it(tmp_path: Path) -> None:
+    CacheFolder(tmp_path / "c", max_bytes=1_000_000).save(ConversionEntry(key="a", text="secret"))
+    (file,) = files(tmp_path / "c")
+    modes = [stat.S_IMODE(place.stat().st_mode) for place in (file, file.parent, tmp_path / "c")]
+    assert modes == [0o600, 0o700, 0o700]
+
+
+def test_an_entry_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
+    folder = CacheFolder(tmp_path, max_bytes=1_000_000)
+    for text in ("one", "two"):
+        folder.save(ConversionEntry(key="a", text=text))
+    found = folder.load("a", ConversionEntry)
+    assert found is not None
+    assert found.text == "two"
+    assert len(files(tmp_path)) == 1
+
+
+def test_what_is_broken_or_of_another_version_is_not_there(tmp_path: Path) -> None:
+    folder = CacheFolder(tmp_path, max_bytes=1_000_000)
+    folder.save(ConversionEntry(key="a", text="x"))
+    (file,) = files(tmp_path)
+    whole = file.read_bytes()
+    for data in (b"", whole[:-5], b"[" * 100_000, whole.replace(b'"schema":1', b'"schema":2'), b'{"key":"b"}', b"\xff"):
+        file.write_bytes(data)
+        assert folder.load("a", ConversionEntry) is None
+    file.write_bytes(whole)
+    assert folder.load("a", FileHashEntry) is None
+    assert folder.load("a", ConversionEntry) is not None
+
+
+def test_the_oldest_go_when_all_of_it_is_too_much(tmp_path: Path) -> None:
+    folder = CacheFolder(tmp_path, max_bytes=5_000)
+    for number in range(10):
+        folder.save(ConversionEntry(key=f"{number}", text="x" * 1_000))
+        for file in files(tmp_path):
+            if file.stat().st_mtime > 100:
+                os.utime(file, (number, number))
+    assert sum(file.stat().st_size for file in files(tmp_path)) <= 5_000
+    assert folder.load("9", ConversionEntry) is not None
+    assert folder.load("0", ConversionEntry) is None
+
+
+def test_a_folder_that_cannot_be_written_keeps_nobody_from_reading(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x", encoding="utf-8")
+    for root in (tmp_path / "file" / "c", Path("relative"), None):
+        folder = CacheFolder(root, max_bytes=1_000)
+        folder.save(ConversionEntry(key="a", text="x"))
+        assert folder.load("a", ConversionEntry) is None
+    assert not Path("relative").exists()
+
+
+def _write(root: str, name: str) -> None:
+    folder = CacheFolder(Path(root), max_bytes=50_000)
+    for number in range(40):
+        folder.save(ConversionEntry(key=f"{number % 4}", text=name * 1_000))
+
+
+def test_several_processes_write_at_once_and_nothing_is_ever_half(tmp_path: Path) -> None:
+    context = get_context("spawn")
+    writers = [context.Process(target=_write, args=(str(tmp_path), name)) for name in "ab"]
+    for writer in writers:
+        writer.start()
+    folder = CacheFolder(tmp_path, max_bytes=50_000)
+    while any(writer.is_alive() for writer in writers):
+        found = folder.load("1", ConversionEntry)
+        assert found is None or found.text in ("a" * 1_000, "b" * 1_000)
+    for writer in writers:
+        writer.join()
+        assert writer.exitcode == 0
+    assert all(file.suffix == ".json" for file in files(tmp_path))

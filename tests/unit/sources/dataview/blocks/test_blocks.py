@@ -1,0 +1,78 @@
+"""Queries in a note: each block stays, its answer stands under it, and nothing in an answer can end that."""
+
+import pytest
+from tests.unit.sources.dataview.books import open_answers
+
+from lamella.sources.dataview.blocks import MOST_BLOCKS, expand_queries
+from lamella.sources.dataview.results import QueryAnswer
+
+
+def expand(text: str) -> str:
+    return expand_queries(text, lambda query: open_answers().answer(query, path="Home.md"))
+
+
+def echo(text: str) -> str:
+    return expand_queries(text, lambda query: QueryAnswer(text=f"<{query}>"))
+
+
+def test_the_answer_stands_under_the_block_that_asks() -> None:
+    assert expand("Read:\n```dataview\nLIST FROM #person\n```\nmore") == (
+        "Read:\n```dataview\nLIST FROM #person\n```\n\n```dataview-result\n1 row\n- [[People/Frank Herbert]]\n```\nmore"
+    )
+
+
+def test_a_query_that_is_not_run_says_why_under_it() -> None:
+    found = expand("```dataview\nLIST\nGROUP BY a\n```")
+    assert found.endswith("\n```dataview-result\nNot run: GROUP BY is not read here (line 2, column 1).\n```")
+    assert "Not run: DataviewJS is a program." in expand("```dataviewjs\ndv.list()\n```")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "no query, and the word dataview",
+        "```python\n# dataview\n```",
+        "````markdown\n```dataview\nLIST\n```\n````",
+        "    ```dataview\n    LIST\n    ```",
+        "`dataview`",
+        "",
+    ],
+)
+def test_a_note_without_a_query_is_the_very_same_text(text: str) -> None:
+    assert expand(text) == text
+
+
+def test_fences_of_any_length_and_kind_and_words_after_the_language_are_read() -> None:
+    for opening, closing in (("~~~dataview", "~~~"), ("`````  Dataview x", "``````"), ("  ```dataview", " ```")):
+        assert f"{closing}\n\n{opening[:2] if opening[0] == ' ' else ''}```dataview-result" in echo(
+            f"{opening}\nLIST\n{closing}"
+        )
+
+
+def test_a_query_in_a_quotation_is_answered_in_it() -> None:
+    assert echo("> ```dataview\n> LIST\n>LIMIT 1\n> ```\nout") == (
+        "> ```dataview\n> LIST\n>LIMIT 1\n> ```\n>\n> ```dataview-result\n> <LIST\n> LIMIT 1>\n> ```\nout"
+    )
+
+
+def test_a_block_without_an_end_is_not_run_and_says_so() -> None:
+    assert echo("```dataview\nLIST").endswith("Not run: the block has no end.\n```")
+
+
+def test_queries_within_lines_are_counted_once_and_left() -> None:
+    found = echo("a `= this.x` b `$= 1`\n```\n`= no`\n```\nc `= x`\nd `x = 1`")
+    assert found.count("```dataview-result") == 1
+    assert found.endswith("\n```dataview-result\n3 queries within lines, left as text.\n```")
+    assert "1 query within lines" in echo("`= this.file.name`")
+
+
+def test_nothing_in_an_answer_ends_its_block() -> None:
+    told = "1 row\n- ```\n# Heading"
+    found = expand_queries("```dataview\nLIST\n```", lambda _: QueryAnswer(text=told))
+    assert found.endswith(f"\n````dataview-result\n{told}\n````")
+
+
+def test_so_many_queries_of_a_note_are_run_and_no_more() -> None:
+    found = echo("```dataview\nLIST\n```\n" * (MOST_BLOCKS + 2))
+    assert found.count("<LIST>") == MOST_BLOCKS
+    assert found.count(f"Not run: the note has more than {MOST_BLOCKS} queries.") == 2

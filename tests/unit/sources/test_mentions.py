@@ -1,0 +1,343 @@
+import os
+from collections.abc import Iterator
+from contextlib import chdir
+from pathlib import Path
+
+import pytest
+from tests.unit.pictures import png
+
+from lamella import Code, Folder, Image, Note, Selection, Tag, Url, YouTube
+from lamella.attach import Attachment
+from lamella.errors import (
+    ArtifactError,
+    NotAvailableError,
+    PathOutsideVaultError,
+    SourceNotFoundError,
+    SourceUnreadableError,
+    UsageError,
+)
+from lamella.sources.mentions import AttachmentResolver
+
+PNG = png(2, 2)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """The current folder, with notes below it."""
+    (tmp_path / "notes" / "deep").mkdir(parents=True)
+    (tmp_path / "notes" / "plan.md").write_text("# Plan\none\ntwo\n", encoding="utf-8")
+    (tmp_path / "notes" / "deep" / "old plan.md").write_text("# Old\n", encoding="utf-8")
+    (tmp_path / "notes" / "run.py").write_text("print(1)\n", encoding="utf-8")
+    (tmp_path / "notes" / "dot.png").write_bytes(PNG)
+    with chdir(tmp_path):
+        yield tmp_path
+
+
+def test_a_file_in_a_vault_is_left_to_be_read_with_each_turn(folder: Path) -> None:
+    files = AttachmentResolver(folder / "notes")
+    assert files.resolve("plan.md") == [Note(path="plan.md")]
+    assert files.resolve("run.py") == [Code(path="run.py")]
+    assert files.resolve("dot.png") == [Image(path="dot.png")]
+    assert files.resolve("deep") == [Folder(path="deep")]
+
+
+@pytest.mark.parametrize("name", ["notes/plan.md", "./notes/plan.md", "notes/deep/../plan.md"])
+def test_a_path_that_a_shell_completed_means_the_file_in_the_vault(folder: Path, name: str) -> None:
+    assert AttachmentResolver(Path("notes")).resolve(name) == [Note(path="plan.md")]
+    assert AttachmentResolver(Path("notes")).resolve(str(folder / "notes" / "plan.md")) == [Note(path="plan.md")]
+
+
+def test_without_a_vault_files_are_read_at_once_under_the_path_that_was_typed(folder: Path) -> None:
+    files = AttachmentResolver(None)
+    assert files.resolve("notes/plan.md") == [Note(path="notes/plan.md", text="# Plan\none\ntwo\n")]
+    assert files.resolve(f"{folder}/notes/run.py") == [Code(path=f"{folder}/notes/run.py", text="print(1)\n")]
+    assert files.resolve("notes/dot.png") == [Image(data=PNG, media_type="image/png", path="notes/dot.png")]
+    assert [note.path for note in files.resolve("notes") if isinstance(note, Note)] == [
+        "notes/deep/old plan.md",
+        "notes/plan.md",
+    ]
+
+
+@pytest.mark.parametrize("vault", [None, Path("notes")])
+def test_lines_of_a_file_are_a_selection(folder: Path, vault: Path | None) -> None:
+    path = "notes/plan.md" if vault is None else "plan.md"
+    files = AttachmentResolver(vault)
+    assert files.select_lines(f"{path}:2-3") == Selection(path=path, lines=(2, 3), text="one\ntwo")
+    assert files.resolve(f"{path}:1") == [Selection(path=path, lines=(1, 1), text="# Plan")]
+
+
+def test_a_file_whose_name_looks_like_lines_is_that_file(folder: Path) -> None:
+    (folder / "log:10-20").write_text("# Log\n", encoding="utf-8")
+    assert AttachmentResolver(None).resolve("log:10-20") == [Note(path="log:10-20", text="# Log\n")]
+
+
+@pytest.mark.parametrize("lines", ["0-1", "3-2", "1-9", "9"])
+def test_lines_that_are_not_there_are_refused(folder: Path, lines: str) -> None:
+    with pytest.raises(ArtifactError, match=r"plan\.md has 3 lines"):
+        AttachmentResolver(None).select_lines(f"notes/plan.md:{lines}")
+
+
+def test_a_selection_without_lines_is_refused() -> None:
+    with pytest.raises(UsageError, match="names no lines"):
+        AttachmentResolver(None).select_lines("notes/plan.md")
+
+
+@pytest.mark.parametrize("vault", [None, Path("notes")])
+def test_what_is_not_there_is_refused(folder: Path, vault: Path | None) -> None:
+    with pytest.raises(SourceNotFoundError, match=r"There is no file gone\.md"):
+        AttachmentResolver(vault).resolve("gone.md")
+    with pytest.raises(SourceNotFoundError, match=r"There is no file gone\.md"):
+        AttachmentResolver(vault).select_lines("gone.md:1")
+
+
+@pytest.mark.parametrize("name", ["", "  "])
+def test_a_blank_name_is_refused(folder: Path, name: str) -> None:
+    with pytest.raises(UsageError, match="blank"):
+        AttachmentResolver(folder).resolve(name)
+
+
+def test_a_file_that_has_to_be_converted_needs_what_converts(folder: Path) -> None:
+    (folder / "paper.pdf").write_bytes(b"%PDF-1.7")
+    with pytest.raises(NotAvailableError):
+        AttachmentResolver(None).resolve("paper.pdf")
+
+
+@pytest.mark.parametrize(
+    ("text", "attached"),
+    [
+        ("Read @https://example.org/x, please.", Url(url="https://example.org/x")),
+        ("(@https://example.org/Bar_(sea))", Url(url="https://example.org/Bar_(sea)")),
+        ('@"https://example.org/a?b=c."', Url(url="https://example.org/a?b=c.")),
+        ("@https://youtu.be/b4yT1de5_-x!", YouTube(url="https://youtu.be/b4yT1de5_-x")),
+    ],
+)
+def test_a_page_that_a_message_names_is_attached_and_not_fetched_yet(text: str, attached: Attachment) -> None:
+    (outcome,) = AttachmentResolver(None).resolve_mentions(text)
+    assert outcome.attachments == (attached,)
+    assert isinstance(attached, Url | YouTube)
+    assert outcome.description == attached.url
+    assert AttachmentResolver(None).resolve(attached.url) == [attached]
+
+
+@pytest.mark.parametrize("text", ["https://example.org/x", "me@https://example.org", "`@https://example.org`"])
+def test_an_address_that_is_only_spoken_of_attaches_nothing(text: str) -> None:
+    assert AttachmentResolver(None).resolve_mentions(text) == []
+
+
+def told(vault: Path | None, text: str) -> list[tuple[str, bool, str]]:
+    """What a message names, whether it attaches something, and what is said of it."""
+    return [
+        (one.token, bool(one.attachments), one.description) for one in AttachmentResolver(vault).resolve_mentions(text)
+    ]
+
+
+def paths(vault: Path | None, text: str) -> list[object]:
+    """Where what a message attaches is."""
+    outcomes = AttachmentResolver(vault).resolve_mentions(text)
+    return [getattr(one, "path", None) for outcome in outcomes for one in outcome.attachments]
+
+
+@pytest.fixture
+def vault(folder: Path) -> Path:
+    """Notes with names that are shared, tags and headings."""
+    root = folder / "notes"
+    (root / "deep" / "Costs.md").write_text("# Costs\n\n## In May\n\n12\n\n## In June ##\n\n13\n", encoding="utf-8")
+    (root / "twin.md").write_text("---\ntags: [garden]\n---\nTwin.\n", encoding="utf-8")
+    (root / "deep" / "twin two").mkdir()
+    (root / "deep" / "twin two" / "Same.md").write_text("Beans. #garden/beans\n", encoding="utf-8")
+    (root / "deep" / "same.md").write_text("Peas.\n", encoding="utf-8")
+    (root / "my list.md").write_text("# Note\nline\n", encoding="utf-8")
+    return root
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Read @plan.md now", ["plan.md"]),
+        ("@plan.md, @plan.md and @plan.md:1-2.", ["plan.md", "plan.md"]),
+        ('What is in @"my list.md"?', ["my list.md"]),
+        ("Read @plan and (@plan.md), *@plan.md* or @plan's", ["plan.md"]),
+        ("(@plan.md)", ["plan.md"]),
+        ("@plan.md,@my", ["plan.md"]),
+        ("@[[plan]] and [[Costs]]", ["plan.md", "deep/Costs.md"]),
+        ("[[deep/Costs|what it costs]] ![[dot.png]]", ["deep/Costs.md", "dot.png"]),
+        ("[[my list.md]]", ["my list.md"]),
+        ("@costs", ["deep/Costs.md"]),
+        ("@Costs#in-may, @[[Costs#In June]] and @deep/Costs.md#Costs#in_may", ["deep/Costs.md"] * 3),
+        ("@deep/ and @deep.", ["deep"]),
+        ("me@plan.md is an address, @nobody a name, and a lone @ nothing", []),
+        ("`@plan.md` is code, ``[[plan]]`` too\n```\n@plan.md\n```\n", []),
+        ("{[[plan]]} is a template; a[[0]], [[1, 2]] and [[ -f plan.md ]] are code", []),
+    ],
+)
+def test_a_message_names_what_it_attaches(vault: Path, text: str, found: list[str]) -> None:
+    assert list(dict.fromkeys(paths(vault, text))) == list(dict.fromkeys(found))
+    assert all(attached for _, attached, _ in told(vault, text))
+
+
+def test_lines_headings_folders_and_tags_are_told_as_what_they_are(vault: Path) -> None:
+    assert told(vault, "@plan.md @plan.md:2-3 @plan:1 @Costs#In-June @deep/ @#garden") == [
+        ("@plan.md", True, "plan.md"),
+        ("@plan.md:2-3", True, "plan.md, lines 2 to 3"),
+        ("@plan:1", True, "plan.md, line 1"),
+        ("@Costs#In-June", True, "deep/Costs.md, lines 7 to 9 under In June"),
+        ("@deep/", True, "deep/, 4 notes"),
+        ("@#garden", True, "#garden, 2 notes"),
+    ]
+    files = AttachmentResolver(vault)
+    (section,) = files.resolve("Costs#In June")
+    assert section == Selection(path="deep/Costs.md", lines=(7, 9), text="## In June ##\n\n13")
+    assert (files.resolve("#garden"), files.resolve("deep/"), files.resolve("[[plan]]")) == (
+        [Tag(tag="#garden")],
+        [Folder(path="deep")],
+        [Note(path="plan.md")],
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("Read @plna.md, please.", "There is no file plna.md in the vault. Did you mean plan.md?"),
+        ("@deep/x:3-4", "There is no file deep/x in the vault. Did you mean deep/same.md, deep/Costs.md?"),
+        (
+            '@"nothing like it"',
+            "There is no file nothing like it in the vault. Paths are relative to the vault folder.",
+        ),
+        ("@gone/", "There is no file gone/ in the vault. Paths are relative to the vault folder."),
+        ("[[Cots]]", "No note is called Cots. Did you mean deep/Costs.md?"),
+        ("@same", "2 notes are called same: deep/same.md, deep/twin two/Same.md. Name one by its path."),
+        ("@plan.md:2-9", "plan.md has 3 lines; 2 to 9 were asked for. Lines count from 1, and the first comes first."),
+        (
+            "@Costs#In",
+            "deep/Costs.md has no heading In. "
+            'It has: Costs, In May, In June. One with blanks is named as @"deep/Costs.md#Costs".',
+        ),
+        ("@plan#^b1", "plan.md has no block ^b1. It has: none."),
+        ("@#nothing", "No note carries #nothing. Tags are those of front matter and text, in any note of the vault."),
+        ("@empty/", "The folder empty/ holds no notes. Name a file in it by its path."),
+    ],
+)
+def test_what_a_message_names_and_is_not_there_is_told_with_what_may_be_meant(vault: Path, text: str, why: str) -> None:
+    (vault / "empty").mkdir()
+    ((_, attached, said),) = told(vault, text)
+    assert (attached, said) == (False, why)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        *(
+            (f"See @{name}, please", f"{name} is outside the vault notes.")
+            for name in ("/etc/passwd", "../", "..", "/")
+        ),
+        *((f"@{name}", f"{name} is outside the vault notes.") for name in ("/2024/01", "/gone/x", "./../x", "//host")),
+        *((f"(@{name})", f"There is no file {name} in the vault.") for name in ("~", "~/", "~/plan", "~jo/x")),
+        *((f"@{name}", f"There is no file {name} in the vault.") for name in ("C:\\x", "c:/x", "\\\\host\\x", "..\\x")),
+        *((f"@{name}", f"There is no file {name} in the vault.") for name in ("$HOME/x", "${HOME}/x", "%HOME%\\x")),
+        ("@file:///etc/passwd", "file:///etc/passwd is no path. Name the file by its path."),
+        ("@ftp://example.org/x", "ftp://example.org/x is no file. A page is named by an address with http"),
+        ("@www.example.org", "www.example.org is no file. A page is named by an address with http"),
+    ],
+)
+def test_what_can_only_be_a_path_or_an_address_is_told_although_it_leads_nowhere_here(
+    vault: Path, text: str, why: str
+) -> None:
+    ((_, attached, said),) = told(vault, text)
+    assert not attached
+    assert said.startswith(why)
+
+
+def test_a_folder_of_numbers_is_one_like_any_other(vault: Path) -> None:
+    (vault / "2024" / "01").mkdir(parents=True)
+    (vault / "2024" / "01" / "02.md").write_text("Rain.\n", encoding="utf-8")
+    assert told(vault, "Look at @2024/, @2024/01 and @2024/01/02") == [
+        ("@2024/", True, "2024/, 1 note"),
+        ("@2024/01", True, "2024/01, 1 note"),
+        ("@2024/01/02", True, "2024/01/02.md"),
+    ]
+
+
+def test_names_and_addresses_are_no_paths(vault: Path) -> None:
+    assert told(vault, "me@plna.md, @alice, @jo.smith, @example.com, @types/node, @v1.2, @.md, @#12 and a lone @") == []
+    assert told(vault, "@~jo, @..., @., @-, @10/12, @5 or @jo: @") == []
+    assert told(vault, f"@{'a' * 5_000}.md @nul\0byte @") == []
+
+
+@pytest.mark.parametrize("name", ["../secret.md", "deep/../../secret.md", "out.md", "out/secret.md", "../gone.md"])
+def test_nothing_outside_the_vault_is_attached_or_looked_at(vault: Path, folder: Path, name: str) -> None:
+    (folder / "secret.md").write_text("# Secret\n", encoding="utf-8")
+    (folder / "beyond").mkdir()
+    (folder / "beyond" / "secret.md").write_text("# Secret\n", encoding="utf-8")
+    (vault / "out.md").symlink_to(folder / "secret.md")
+    (vault / "out").symlink_to(folder / "beyond")
+    for one in (name, f"{name}:1", f"{name}#Secret"):
+        ((_, attached, said),) = told(vault, f"@{one}")
+        assert not attached
+        assert f"{name} is outside the vault notes." in said
+        with pytest.raises(PathOutsideVaultError):
+            AttachmentResolver(vault).resolve(one)
+    assert paths(vault, "@secret [[secret]]") == []
+
+
+def test_without_a_vault_names_lead_from_the_current_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder / "notes")
+    assert paths(None, "@plan, [[plan]] and @deep/ or @old") == ["plan.md", "plan.md", "deep/old plan.md"]
+    assert told(None, "@plna.md @#garden [[Costs]]") == [
+        ("@plna.md", False, "There is no file plna.md. Did you mean plan.md?"),
+        ("@#garden", False, "There is no vault to look for #garden in. Name one with vault=…."),
+        ("[[Costs]]", False, "No note is called Costs. A link names a note by its name or path."),
+    ]
+    assert told(None, "@gone/plna.md") == [
+        ("@gone/plna.md", False, "There is no file gone/plna.md. Paths are relative to the current folder.")
+    ]
+
+
+def test_a_word_brings_no_folder_along_that_may_hold_all_of_a_disk(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder / "notes")
+    for name in ("..", "../", "./", "/"):
+        why = f"{name} holds the current folder. Name a folder in it, or have it as a vault with vault=…."
+        assert told(None, f"See @{name}") == [(f"@{name}", False, why)]
+    assert AttachmentResolver(None).resolve("."), "who names it to a command means it"
+    ((_, attached, why),) = told(None, "@~/plan.md")
+    assert (attached, "~ is one for a shell" in why) == (False, True)
+
+
+def test_a_folder_that_cannot_be_looked_into_makes_no_name_an_error(vault: Path) -> None:
+    (vault / "locked").mkdir(mode=0)
+    try:
+        assert told(vault, "Ask @jo") == []
+    finally:
+        (vault / "locked").chmod(0o700)
+
+
+def test_paths_are_completed_from_the_vault_by_any_part_and_from_the_folder_by_their_beginning(folder: Path) -> None:
+    assert AttachmentResolver(folder / "notes").complete_path("PLAN") == ["deep/old plan.md", "plan.md"]
+    assert AttachmentResolver(None).complete_path("no") == ["notes/"]
+    assert AttachmentResolver(None).complete_path("notes/") == [
+        "notes/deep/",
+        "notes/dot.png",
+        "notes/plan.md",
+        "notes/run.py",
+    ]
+    assert AttachmentResolver(None).complete_path("gone/") == []
+    assert AttachmentResolver(None).complete_path(f"{folder}/no") == [f"{folder}/notes/"]
+
+
+@pytest.mark.parametrize("name", ["pipe.md", "pipe", "gone.md"])
+def test_what_is_listed_by_its_name_and_is_no_file_attaches_nothing_and_says_why(folder: Path, name: str) -> None:
+    os.mkfifo(folder / "notes" / "pipe.md")
+    (folder / "notes" / "gone.md").symlink_to("nowhere.md")
+    (outcome,) = AttachmentResolver(folder / "notes").resolve_mentions(f"What is in @{name}?")
+    why = "gone.md is a link to nothing." if name == "gone.md" else "pipe.md is not a file."
+    assert outcome.attachments == ()
+    assert outcome.description.startswith(why)
+    with pytest.raises(SourceNotFoundError, match=why):
+        AttachmentResolver(folder / "notes").resolve(name)
+
+
+def test_what_cannot_be_read_is_an_error_before_anything_is_called_attached(folder: Path) -> None:
+    (folder / "notes" / "latin.md").write_bytes("café".encode("latin-1"))
+    with pytest.raises(SourceUnreadableError, match="is not UTF-8"):
+        AttachmentResolver(folder / "notes").resolve_mentions("What is in @latin.md?")

@@ -1,0 +1,102 @@
+"""Readers of documents and pages: what they want becomes artifacts of their kind."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from tests.documents import make_docx, make_pdf, paragraph
+
+from lamella.core.artifacts.model import Artifact, ArtifactKind, AttachmentPolicy, UnresolvedAttachment
+from lamella.errors import LamellaError, PathOutsideVaultError, SourceUnreadableError
+from lamella.sources.conversion_process import Converter
+from lamella.sources.converted_files import CacheFolder, ConversionCache, ConversionEntry, DocumentConverter
+from lamella.sources.readers import DocumentReader, PageReader
+from lamella.sources.vault import Vault
+from lamella.sources.web import Fetcher
+
+NOW = datetime(2026, 11, 18, tzinfo=UTC)
+
+
+@pytest.fixture
+def conversions(tmp_path: Path) -> DocumentConverter:
+    cache = ConversionCache(CacheFolder(tmp_path / "cache", max_bytes=1_000_000), now=lambda: NOW)
+    return DocumentConverter(cache=cache, converter=Converter(), open_fetcher=Fetcher)
+
+
+@pytest.fixture
+def documents(tmp_path: Path, conversions: DocumentConverter) -> DocumentReader:
+    root = tmp_path / "vault"
+    (root / "papers").mkdir(parents=True)
+    (root / "papers" / "tides.pdf").write_bytes(make_pdf(["High at noon."]))
+    (root / "plan.docx").write_bytes(make_docx(paragraph("We build.")))
+    (tmp_path / "secret.pdf").write_bytes(make_pdf(["Not yours."]))
+    (root / "out.pdf").symlink_to(tmp_path / "secret.pdf")
+    vault = Vault(root)
+    return DocumentReader(conversions=lambda: conversions, locate=vault.locate, read_bytes=vault.read_bytes)
+
+
+def test_a_document_of_the_vault_is_a_file_by_its_path_with_its_text(documents: DocumentReader) -> None:
+    found = documents.read(
+        UnresolvedAttachment(
+            kind=ArtifactKind.PDF, name="papers/tides.pdf", via="template", policy=AttachmentPolicy.PIN
+        )
+    )
+    assert (found.id, found.kind, found.title, found.policy) == (
+        "papers/tides.pdf",
+        ArtifactKind.PDF,
+        "tides",
+        AttachmentPolicy.PIN,
+    )
+    assert found.text == "## Page 1\n\nHigh at noon."
+    assert (found.source.is_rereadable, found.source.via) == (True, "template")
+    assert (
+        documents.read(UnresolvedAttachment(kind=ArtifactKind.OFFICE, name="plan.docx", title="Plan")).title == "Plan"
+    )
+
+
+def test_a_detour_names_the_same_file(documents: DocumentReader) -> None:
+    assert (
+        documents.read(UnresolvedAttachment(kind=ArtifactKind.PDF, name="papers/../papers/tides.pdf")).id
+        == "papers/tides.pdf"
+    )
+
+
+@pytest.mark.parametrize("name", ["../secret.pdf", "out.pdf", "/etc/hosts.pdf"])
+def test_no_path_leads_out_of_the_vault(documents: DocumentReader, name: str) -> None:
+    with pytest.raises(PathOutsideVaultError):
+        documents.read(UnresolvedAttachment(kind=ArtifactKind.PDF, name=name))
+
+
+def test_a_document_that_is_called_something_else_is_told(documents: DocumentReader) -> None:
+    with pytest.raises(SourceUnreadableError, match=r"plan\.docx is not a PDF"):
+        documents.read(UnresolvedAttachment(kind=ArtifactKind.PDF, name="plan.docx"))
+    with pytest.raises(LamellaError):
+        documents.read(UnresolvedAttachment(kind=ArtifactKind.OFFICE, name="gone.docx"))
+
+
+def read_kept(conversions: DocumentConverter, wanted: UnresolvedAttachment, key: str) -> tuple[Artifact, list[str]]:
+    at = "2026-11-01T08:00:00+00:00"
+    conversions.cache.folder.save(ConversionEntry(key=key, text="Words.", title="Its title", read=at, checked=at))
+    told: list[str] = []
+    return PageReader(conversions=lambda: conversions, on_warning=told.append).read(wanted), told
+
+
+@pytest.mark.parametrize("kind", [ArtifactKind.URL, ArtifactKind.WEB_TAB])
+def test_a_page_that_is_kept_comes_with_its_title_and_says_that_it_is_old(
+    conversions: DocumentConverter, kind: ArtifactKind
+) -> None:
+    url = "https://example.org/tides"
+    found, told = read_kept(conversions, UnresolvedAttachment(kind=kind, name=f"{url}#bars"), f"{kind}:{url}")
+    assert (found.id, found.kind, found.title, found.text) == (url, kind, "Its title", "Words.")
+    assert (found.source.url, found.source.is_rereadable) == (f"{url}#bars", True)
+    assert told == [f"{url}#bars is as it was read on 2026-11-01 08:00; refresh it to read it anew."]
+
+
+def test_a_video_is_read_as_a_video_in_the_languages_that_are_wanted(conversions: DocumentConverter) -> None:
+    url = "https://youtu.be/b4yT1de5_-x"
+    german = replace(conversions, languages=("de", "en"))
+    found, _ = read_kept(
+        german, UnresolvedAttachment(kind=ArtifactKind.YOUTUBE, name=url, title="Mine"), f"youtube:de,en:{url}"
+    )
+    assert (found.id, found.kind, found.title) == (url, ArtifactKind.YOUTUBE, "Mine")

@@ -1,0 +1,87 @@
+"""A commit queue: what waits together is written together, and nobody waits for more than that."""
+
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import partial
+from threading import Semaphore
+
+import pytest
+
+from lamella.stores.commit_queue import CommitQueue, PendingWrite, wait_for_other_writers
+
+FAR = 30.0
+# Long enough for threads to stand in line.
+A_WHILE = 0.2
+
+
+class Press:
+    """Writes once for each time that it may; in ``written`` stands what it was given, each time as one word."""
+
+    def __init__(self) -> None:
+        self.written: list[str] = []
+        self.may = Semaphore(0)
+        self._queue = CommitQueue(self._write)
+        self._threads = ThreadPoolExecutor(8)
+
+    def put(self, *letters: str) -> list["Future[str]"]:
+        """Hand over letters, each from a thread of its own, and wait until they stand in line."""
+        futures = [self._threads.submit(self._queue.submit, letter) for letter in letters]
+        wait(futures, timeout=A_WHILE)
+        return futures
+
+    def _write(self, together: Sequence[PendingWrite]) -> None:
+        assert self.may.acquire(timeout=FAR)
+        self.written.append("".join(sorted(one.work for one in together)))
+        for one in together:
+            if one.work == "!":
+                raise KeyboardInterrupt
+            one.error = ValueError("refused") if one.work == "?" else None
+            one.result, one.is_done = one.work.upper(), True
+
+
+def test_what_waits_together_is_written_together_and_each_is_told_what_came_of_it() -> None:
+    press = Press()
+    first, *others = [*press.put("a"), *press.put("b", "?", "d")]
+    press.may.release(2)
+    assert (first.result(FAR), others[0].result(FAR), others[2].result(FAR)) == ("A", "B", "D")
+    with pytest.raises(ValueError, match="refused"):
+        others[1].result(FAR)
+    assert press.written == ["a", "?bd"]
+
+
+def test_who_is_done_goes_on_while_those_are_written_that_came_later() -> None:
+    press = Press()
+    early = [*press.put("a"), *press.put("b", "c")]
+    press.may.release()
+    wait(early, timeout=A_WHILE)
+    late = press.put("d", "e")
+    press.may.release()
+    assert [one.result(FAR) for one in early] == ["A", "B", "C"]
+    assert not any(one.done() for one in late)
+    press.may.release()
+    assert [one.result(FAR) for one in late] == ["D", "E"]
+    assert press.written == ["a", "bc", "de"]
+
+
+def test_what_others_wanted_is_written_although_who_wrote_for_them_was_interrupted() -> None:
+    press = Press()
+    broken = press.put("!")
+    others = press.put("a", "b")
+    press.may.release(2)
+    with pytest.raises(KeyboardInterrupt):
+        broken[0].result(FAR)
+    assert [one.result(FAR) for one in others] == ["A", "B"]
+    assert press.written == ["!", "ab"]
+
+
+def test_who_writes_with_others_lets_those_in_that_come_meanwhile_and_who_writes_alone_waits_for_nobody() -> None:
+    ways: list[int] = []
+
+    def come(waiting: list[str], until: int) -> None:
+        ways.append(len(waiting))
+        waiting += ["another"] * (len(waiting) < until)
+
+    wait_for_other_writers(alone := ["own"], partial(come, alone, 4))
+    assert (ways, alone) == ([], ["own"])
+    wait_for_other_writers(several := ["own", "other"], partial(come, several, 4))
+    assert ways == [2, 3, 4]

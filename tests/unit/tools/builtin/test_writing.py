@@ -1,0 +1,133 @@
+"""Writing as tools: a change is shown, and made after a yes and never without one."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from lamella.attach import Tool
+from lamella.conversation.tool_executor import LocalToolset
+from lamella.core.messages import ToolCall, ToolOutput
+from lamella.ports import NoteChange
+from lamella.tools.builtin import NoteWritePermission, make_edit_tool, make_write_tool
+from lamella.vault_writer import BackupFolder, NoteWriter
+
+Allow = Callable[[NoteChange], bool | Awaitable[bool]]
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Path:
+    folder = tmp_path / "vault"
+    folder.mkdir()
+    (folder / "a.md").write_text("old\n", encoding="utf-8")
+    return folder
+
+
+def make(vault: Path, allow: Allow | None, *, asks: bool = True) -> list[Tool]:
+    writer = NoteWriter(
+        vault,
+        open_backups=lambda: BackupFolder(vault.parent / "backups"),
+        now=lambda: datetime(2026, 11, 17, tzinfo=UTC),
+    )
+    permit = NoteWritePermission(writer=writer, allow=allow, asks_user=asks)
+    return [make_write_tool(permit), make_edit_tool(permit)]
+
+
+def run(tools: list[Tool], *calls: tuple[str, str]) -> list[ToolOutput]:
+    toolbox = LocalToolset(tools, call_timeout=0.01)
+    made = [ToolCall(id=str(number), name=name, arguments=arguments) for number, (name, arguments) in enumerate(calls)]
+    return list(asyncio.run(toolbox.run(made, toolbox.definitions)))
+
+
+WRITE = ("write_note", '{"path": "a.md", "content": "new\\n"}')
+
+
+def test_whoever_is_asked_sees_the_whole_change_and_a_yes_makes_it(vault: Path) -> None:
+    seen: list[NoteChange] = []
+
+    def allow(change: NoteChange) -> bool:
+        assert (vault / "a.md").read_text(encoding="utf-8") == "old\n"
+        seen.append(change)
+        return True
+
+    (output,) = run(make(vault, allow), WRITE)
+    assert not output.failed
+    assert (vault / "a.md").read_text(encoding="utf-8") == "new\n"
+    assert [(one.path, one.diff) for one in seen] == [("a.md", "--- a.md\n+++ a.md\n@@ -1 +1 @@\n-old\n+new\n")]
+
+
+def test_a_yes_may_be_awaited_and_take_longer_than_other_calls_may(vault: Path) -> None:
+    async def allow(_change: NoteChange) -> bool:
+        await asyncio.sleep(0.1)
+        return True
+
+    (output,) = run(make(vault, allow), ("edit_note", '{"path": "a.md", "old": "old", "new": "new"}'))
+    assert output.output == "a.md was changed. A backup is kept; the user can take it back."
+
+
+@pytest.mark.parametrize("answer", [False, None, 0, 1, "yes", "no", [True]])
+def test_whatever_is_no_yes_is_a_no(vault: Path, answer: object) -> None:
+    (output,) = run(make(vault, lambda _change: answer), WRITE)  # type: ignore[arg-type, return-value]
+    assert (output.failed, "the user said no" in output.output) == (True, True)
+    assert (vault / "a.md").read_text(encoding="utf-8") == "old\n"
+
+
+def test_an_error_in_whoever_is_asked_is_a_no(vault: Path) -> None:
+    def allow(_change: NoteChange) -> bool:
+        raise RuntimeError("the window was closed")
+
+    (output,) = run(make(vault, allow), WRITE)
+    assert (output.failed, output.output) == (True, "RuntimeError: the window was closed")
+    assert (vault / "a.md").read_text(encoding="utf-8") == "old\n"
+
+
+def test_where_nobody_can_be_asked_nothing_is_written_and_that_is_said(vault: Path) -> None:
+    (output,) = run(make(vault, None), WRITE)
+    assert (output.failed, "nobody can be asked here" in output.output) == (True, True)
+    assert (vault / "a.md").read_text(encoding="utf-8") == "old\n"
+
+
+def test_a_yes_that_was_said_beforehand_asks_nobody(vault: Path) -> None:
+    (output,) = run(make(vault, None, asks=False), WRITE)
+    assert not output.failed
+    assert (vault / "a.md").read_text(encoding="utf-8") == "new\n"
+
+
+def test_a_note_that_says_it_already_asks_nobody(vault: Path) -> None:
+    (output,) = run(make(vault, None), ("write_note", '{"path": "a.md", "content": "old\\n"}'))
+    assert output.output == "a.md says that already; nothing was written."
+
+
+def test_two_changes_of_one_answer_are_asked_one_after_the_other_each_on_what_is_there_then(vault: Path) -> None:
+    shown: list[str] = []
+
+    async def allow(change: NoteChange) -> bool:
+        await asyncio.sleep(0)
+        shown.append(change.diff.splitlines()[-1])
+        return True
+
+    add = '{{"path": "a.md", "old": "", "new": "{}\\n"}}'
+    outputs = run(make(vault, allow), ("edit_note", add.format("one")), ("edit_note", add.format("two")))
+    assert [one.failed for one in outputs] == [False, False]
+    assert shown == ["+one", "+two"]
+    assert (vault / "a.md").read_text(encoding="utf-8") == "old\none\ntwo\n"
+
+
+def test_a_note_that_changes_while_the_user_reads_is_left_as_it_is(vault: Path) -> None:
+    def allow(_change: NoteChange) -> bool:
+        (vault / "a.md").write_text("by hand\n", encoding="utf-8")
+        return True
+
+    (output,) = run(make(vault, allow), WRITE)
+    assert (output.failed, "changed by somebody else" in output.output) == (True, True)
+    assert (vault / "a.md").read_text(encoding="utf-8") == "by hand\n"
+
+
+@pytest.mark.parametrize("path", ["../b.md", "/tmp/b.md", ".obsidian/app.md", "b.sh", ""])
+def test_nobody_is_even_asked_about_a_place_that_is_none(vault: Path, path: str) -> None:
+    asked: list[NoteChange] = []
+    tools = make(vault, lambda change: asked.append(change) or True)  # type: ignore[func-returns-value]
+    (output,) = run(tools, ("write_note", f'{{"path": "{path}", "content": "x"}}'))
+    assert (output.failed, asked) == (True, [])

@@ -1,0 +1,60 @@
+"""What a server says of its tools: names that are legal and its own, in a stable order."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lamella.tools.mcp import MAX_TOOL_NAME_CHARS, check_tools, clean_text, find_schema_problem, unique_tool_name
+
+OBJECT = {"type": "object"}
+LEGAL = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+@given(st.lists(st.text(min_size=1), unique=True, max_size=30))
+def test_whatever_tools_are_called_their_names_are_legal_unique_and_in_order(own_names: list[str]) -> None:
+    tools, said = check_tools("it", [(name, "", OBJECT, True) for name in own_names])
+    assert [tool.own_name for tool in tools] == sorted(own_names)
+    assert len({tool.name for tool in tools}) == len(own_names)
+    assert all(LEGAL.fullmatch(tool.name) for tool in tools)
+    assert said == ()
+    assert check_tools("it", [(name, "", OBJECT, True) for name in reversed(own_names)])[0] == tools
+
+
+def test_a_plain_name_stays_and_others_end_in_digits() -> None:
+    assert unique_tool_name("it", "read_file") == "it__read_file"
+    assert unique_tool_name("it", "read file") == f"it__read_file_{unique_tool_name('it', 'read file')[-6:]}"
+    assert len(unique_tool_name("it", "x" * 200)) == MAX_TOOL_NAME_CHARS
+    assert unique_tool_name("it", "a.b") != unique_tool_name("it", "a b")
+
+
+@pytest.mark.parametrize(
+    ("schema", "told"),
+    [
+        ([], "no object"),
+        ({"type": "array"}, "no object"),
+        ({"type": "object", "properties": [1]}, "properties are no object"),
+        ({"type": "object", "x": {1, 2}}, "no JSON"),
+        ({"type": "object", "x": float("nan")}, "no JSON"),
+        ({"type": "object", "x": "y" * 30_000}, "30,0"),
+    ],
+)
+def test_a_schema_that_is_none_is_told(schema: object, told: str) -> None:
+    assert told in (find_schema_problem(schema) or "")
+
+
+def test_a_sound_schema_stays_as_it_is() -> None:
+    schema = {"type": "object", "properties": {"path": {"type": "string", "enum": ["a", "b"]}}, "required": ["path"]}
+    assert find_schema_problem(schema) is None
+    assert check_tools("it", [("read", "Read.", schema, True)])[0][0].parameters == schema
+
+
+def test_words_keep_their_lines_and_lose_what_acts() -> None:
+    assert clean_text("a\n\tb\x1b[2J\u202e\ud800", 50) == "a\n\tb[2J"
+    assert clean_text("word " * 100, 20) == "word word word wor …"
+
+
+def test_a_tool_that_may_change_something_says_so() -> None:
+    tools, _ = check_tools("it", [("order", "", OBJECT, False), ("read", "", OBJECT, True)])
+    assert [(tool.own_name, tool.changes) for tool in tools] == [("order", True), ("read", False)]

@@ -1,0 +1,23 @@
+"""A thread with a loop of its own: begun by work, ended by whoever wants."""
+
+import asyncio
+import threading
+
+from lamella.tools.mcp import EventLoopThread
+
+
+async def name_thread() -> str:
+    await asyncio.sleep(0)
+    return threading.current_thread().name
+
+
+def test_work_is_done_elsewhere_and_the_thread_ends() -> None:
+    thread = EventLoopThread("elsewhere")
+    assert not thread.is_running
+    assert thread.start(name_thread()).result(10) == "elsewhere"
+    assert thread.is_running
+    thread.close()
+    thread.close()
+    assert "elsewhere" not in {one.name for one in threading.enumerate()}
+    assert thread.start(name_thread()).result(10) == "elsewhere"
+    thread.close()

@@ -1,0 +1,52 @@
+"""Schemas: what a model is told of a tool is what its calls are held to."""
+
+import pytest
+
+from lamella.tools.schema import ToolParameter, check_arguments, make_tool
+
+PARAMETERS = (
+    ToolParameter("query", "What to look for.", required=True),
+    ToolParameter("limit", "How many.", "integer", minimum=1, maximum=20),
+)
+
+
+def test_a_tool_tells_its_schema_and_gets_what_it_was_called_with() -> None:
+    tool = make_tool("look", "Look.", parameters=PARAMETERS, run=dict)
+    assert tool.parameters == {
+        "type": "object",
+        "properties": {
+            "query": {"type": "string", "description": "What to look for."},
+            "limit": {"type": "integer", "description": "How many.", "minimum": 1, "maximum": 20},
+        },
+        "required": ["query"],
+        "additionalProperties": False,
+    }
+    assert tool.run is not None
+    assert tool.run(query="tides", limit=None) == {"query": "tides"}
+
+
+@pytest.mark.parametrize("limit", [5, "5", 5.0])
+def test_a_number_may_be_written_as_models_write_them(limit: object) -> None:
+    assert check_arguments({"query": "x", "limit": limit}, PARAMETERS) == {"query": "x", "limit": 5}
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({}, "query is missing"),
+        ({"query": None}, "query is missing"),
+        ({"query": 3}, "query should be of type string"),
+        ({"query": ["x"]}, "query should be of type string"),
+        ({"query": "x", "limit": "many"}, "limit should be of type integer"),
+        ({"query": "x", "limit": True}, "limit should be of type integer"),
+        ({"query": "x", "limit": 2.5}, "limit should be of type integer"),
+        ({"query": "x", "limit": 0}, "limit is 0; it may be from 1 to 20"),
+        ({"query": "x", "limit": 99}, "limit is 99"),
+        ({"query": "x", "limit": "9" * 400}, "limit should be of type integer"),
+        ({"query": "x", "run": "rm -rf"}, "no argument run; there are: query, limit"),
+        ({"query": "x" * 2_000_001}, "2,000,001 characters"),
+    ],
+)
+def test_what_does_not_fit_is_told_in_words(given: dict[str, object], told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        check_arguments(given, PARAMETERS)

@@ -1,0 +1,62 @@
+"""Diffs: whatever would be written is in them, and any program that applies diffs makes the note of it."""
+
+import subprocess
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lamella.vault_writer import render_diff
+
+LINES = st.lists(st.sampled_from(["one", "two", "three", "", "  four", "-", "+x"]), max_size=12)
+TEXTS = st.builds(lambda lines, end: "\n".join(lines) + end, LINES, st.sampled_from(["", "\n"]))
+
+
+def test_a_new_note_is_all_plus_and_a_changed_line_stands_among_its_neighbours() -> None:
+    assert render_diff("a.md", None, "# A\nnew\n") == "--- /dev/null\n+++ a.md\n@@ -0,0 +1,2 @@\n+# A\n+new\n"
+    before = "".join(f"{number}\n" for number in range(1, 21))
+    assert render_diff("a.md", before, before.replace("10\n", "ten\n")) == (
+        "--- a.md\n+++ a.md\n@@ -7,7 +7,7 @@\n 7\n 8\n 9\n-10\n+ten\n 11\n 12\n 13\n"
+    )
+
+
+def test_a_line_without_an_end_says_so() -> None:
+    assert render_diff("a.md", "one\n", "one").endswith("-one\n+one\n\\ No newline at end of file\n")
+
+
+def test_a_long_line_is_shown_whole() -> None:
+    long = "x" * 5_000
+    assert f"+{long}\n" in render_diff("a.md", "short\n", f"{long}\n")
+
+
+@given(TEXTS, TEXTS)
+def test_what_is_shown_is_what_changes(before: str, after: str) -> None:
+    assert apply(render_diff("a.md", before, after), before) == after
+
+
+def apply(diff: str, before: str) -> str:
+    """The new text by the lines of a diff alone; what no hunk has is as it was."""
+    old, new, at, added = before.splitlines(keepends=True), list[str](), 0, False
+    for line in diff.split("\n")[2:-1]:
+        if line.startswith("@@"):
+            start, _, length = line.split()[1].lstrip("-").partition(",")
+            begin = int(start) if length == "0" else int(start) - 1
+            new += old[at:begin]
+            at = begin
+        elif line.startswith("\\"):
+            new[-1:] = [new[-1].removesuffix("\n")] if added else new[-1:]
+        else:
+            added = line[0] in "+ "
+            at += line[0] in "- "
+            new += [f"{line[1:]}\n"] if added else []
+    return "".join([*new, *old[at:]])
+
+
+def test_git_takes_it(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("one\ntwo\nthree\n", encoding="utf-8")
+    diff = render_diff("a.md", "one\ntwo\nthree\n", "one\n2\nthree\nfour")
+    done = subprocess.run(
+        ["git", "apply", "-p0", "-"], input=diff.encode(), cwd=tmp_path, capture_output=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert (tmp_path / "a.md").read_text(encoding="utf-8") == "one\n2\nthree\nfour"

@@ -1,0 +1,62 @@
+"""Which conversations have the memory, and where it is."""
+
+from pathlib import Path
+
+import pytest
+
+from lamella.conversation.memory import no_memory_text
+from lamella.errors import SettingError
+from lamella.settings.loading import SettingOrigin, SettingsSources
+from lamella.wiring.memory import forget_conversation, make_memory_part, open_memory
+from lamella.wiring.services import ServiceContainer, read_services
+
+
+def under(origin: SettingOrigin = SettingOrigin.USER, **values: object) -> ServiceContainer:
+    found = ((origin, values),)
+    return ServiceContainer(
+        settings_sources=SettingsSources(files={origin: Path("lamella.toml")}, values_by_origin=found),
+        load_models=read_services().load_models,
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "mine"
+
+
+@pytest.mark.parametrize(("use", "talks", "has"), [("on", False, True), ("chat", True, True), ("chat", False, False)])
+def test_the_setting_says_which_conversations_have_it(folder: Path, use: str, *, talks: bool, has: bool) -> None:
+    services = under(memory=use, memory_folder=str(folder))
+    open_memory(services=services).add("Likes tea")
+    part = make_memory_part(services, is_interactive=talks)
+    assert (part is not None) is has
+    if part is not None:
+        assert "- Likes tea" in part(len, 1_000, "key")
+
+
+def test_switched_off_it_is_taken_out_of_every_prompt(folder: Path) -> None:
+    assert make_memory_part(under(memory="off", memory_folder=str(folder)), is_interactive=True) is no_memory_text
+    assert no_memory_text(len, 1_000, "key") == ""
+
+
+def test_a_program_decides_for_itself(folder: Path) -> None:
+    services = under(memory="off", memory_folder=str(folder))
+    assert make_memory_part(services, enabled=False) is None
+    assert make_memory_part(services, enabled=True) not in (None, no_memory_text)
+
+
+@pytest.mark.parametrize("name", ["memory", "memory_folder"])
+def test_a_projects_file_says_nothing_of_it(folder: Path, name: str) -> None:
+    services = under(SettingOrigin.PROJECT, **{name: "on"})
+    with pytest.raises(SettingError, match=f"sets {name}"):
+        make_memory_part(services, is_interactive=True)
+
+
+def test_a_word_that_nobody_knows_is_refused() -> None:
+    with pytest.raises(SettingError, match="no memory 'yes'"):
+        make_memory_part(under(memory="yes"), is_interactive=True)
+
+
+def test_what_tells_of_a_conversation_can_be_forgotten_where_there_is_nothing(folder: Path) -> None:
+    forget_conversation("key", services=under(memory_folder=str(folder)))
+    assert not folder.exists()
