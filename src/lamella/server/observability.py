@@ -256,6 +256,7 @@ class TurnMetricsHandler(logging.Handler):
     def __init__(self, metrics: ServerMetrics) -> None:
         super().__init__(logging.INFO)
         self._metrics = metrics
+        self._levels: dict[logging.Logger, int] = {}
 
     def emit(self, record: logging.LogRecord) -> None:
         turn = getattr(record, "turn", None)
@@ -270,8 +271,18 @@ class TurnMetricsHandler(logging.Handler):
         for logger in _METRIC_LOGGERS:
             logger.addHandler(self)
             if logger.getEffectiveLevel() > logging.INFO:
+                self._levels[logger] = logger.level
                 logger.setLevel(logging.INFO)
 
     def stop(self) -> None:
+        """Stop listening, and restore the levels of the loggers unless another server of this process still listens."""
         for logger in _METRIC_LOGGERS:
             logger.removeHandler(self)
+            level = self._levels.pop(logger, None)
+            others = [handler for handler in logger.handlers if isinstance(handler, TurnMetricsHandler)]
+            if level is None:
+                continue
+            if others:
+                others[0]._levels.setdefault(logger, level)
+            else:
+                logger.setLevel(level)
