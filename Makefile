@@ -12,16 +12,17 @@ REFERENCE := $(wildcard docs/reference/*.md docs/reference/formats/*.md)
 .DEFAULT_GOAL := help
 # What is compiled once is kept, whatever the environment says: it is half the time in which tests are found.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help setup demo test test-long check bench mutate docs lock clean
+.PHONY: help setup demo test test-long test-clients check bench mutate docs lock clean
 
 help:
 	@echo "make setup      make .venv from the locks, the demo model included (done by the others when needed)"
 	@echo "make demo       a short conversation with the demo model: what is sent, and what its cache serves"
 	@echo "make test       format, lint, types, import contracts, all tests"
 	@echo "make test-long  the laws on twenty times as many conversations, drawn anew, and tests that are marked long; EXAMPLES=2000 for more (some 25 minutes and up)"
+	@echo "make test-clients  real programs (Claude Code, Codex, SDKs and others) as clients of the server; needs npm and a network"
 	@echo "make check      the same as make test"
 	@echo "make bench      measure build time, memory, stores, compaction and starting"
-	@echo "make mutate     put faults into the core and tell which no test notices; ROOM=text SAMPLE=20 narrow it, RECORD=1 lowers floors"
+	@echo "make mutate     put faults into core and list those that no test notices; PACKAGE=text SAMPLE=20 narrow it, RECORD=1 lowers the baseline"
 	@echo "make docs       generate docs/reference, and update the command output that README and docs show"
 	@echo "make lock       resolve both locks anew"
 	@echo "make clean      remove .venv and caches"
@@ -65,11 +66,15 @@ test-long: $(STAMP)
 
 check: test
 
+# Installs the programs by their package names below build/clients, some 2 GB, and runs them against this machine only.
+test-clients: $(STAMP)
+	$(BIN)/python -m tests.clients
+
 bench: $(STAMP)
 	$(BIN)/python -m bench
 
 mutate: $(STAMP)
-	$(BIN)/python -m mutation$(if $(ROOM), $(ROOM))$(if $(SAMPLE), --sample $(SAMPLE))$(if $(RECORD), --record)
+	$(BIN)/python -m mutation$(if $(PACKAGE), $(PACKAGE))$(if $(SAMPLE), --sample $(SAMPLE))$(if $(RECORD), --record)
 
 docs: $(STAMP)
 	$(BIN)/cog -r -I docs -p "import generate" $(REFERENCE)

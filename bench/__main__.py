@@ -14,7 +14,7 @@ from bench.agent import bench_agent
 from bench.build import measure_beside, measure_builds, slope
 from bench.code import bench_code
 from bench.compaction import LAYOUTS, bench_compaction
-from bench.doors import bench_doors
+from bench.compat import bench_compat
 from bench.evidence import bench_evidence
 from bench.layouts.measure import bench_layouts
 from bench.local import Served, make_talk, play_layered, play_naive, share_of_earlier
@@ -172,10 +172,10 @@ def bench_local(verdicts: Verdicts) -> None:
     """Ten turns on the embedded model, layered and glued anew."""
     talk = make_talk()
     naive = play_naive(talk)
-    _tell_served("naive", naive)
+    _print_served("naive", naive)
     for layout in LAYOUTS:
         served = play_layered(talk, layout=layout)
-        _tell_served(layout, served)
+        _print_served(layout, served)
         exact = sum(one.as_forecast for one in served) / len(served)
         verdicts.at_least(f"local, {layout}: share of forecasts that came true to the token", exact, 1.0)
         if layout == "in_place":
@@ -185,7 +185,7 @@ def bench_local(verdicts: Verdicts) -> None:
         verdicts.at_most(f"local, {layout}: time to read prompts in over naive", prefill, 1.0)
 
 
-def _tell_served(name: str, served: Sequence[Served]) -> None:
+def _print_served(name: str, served: Sequence[Served]) -> None:
     prompt, cached = sum(one.prompt for one in served), sum(one.cached for one in served)
     print(
         f"  {name:>8}: {len(served)} turns, {prompt:6,} tokens sent, {cached:6,} from cache ({cached / prompt:6.1%}),"
@@ -212,7 +212,7 @@ MEASURES: dict[str, Callable[[Verdicts], None]] = {
     "sending": bench_sending,
     "loop": bench_loop,
     "agent": bench_agent,
-    "doors": bench_doors,
+    "compat": bench_compat,
     "server": bench_server,
     "local": bench_local,
     "compaction": bench_compaction,

@@ -85,7 +85,7 @@ def _bench_quality(verdicts: Verdicts, folder: Path) -> None:
     for name, half in zip(("chosen by", "held out"), halves, strict=True):
         print(f"code, questions {name}:", flush=True)
         for group, found in (*half.items(), ("all", [one for some in half.values() for one in some])):
-            _tell(group, found)
+            _print_scores(group, found)
     held = [one for some in halves[1].values() for one in some]
     verdicts.at_least("code: a needed file among the first ten, over FTS5", _ratio([one.first for one in held]), 1.05)
     verdicts.at_least("code: a needed file in 20,000 tokens, over FTS5", _ratio([one.chosen for one in held]), 1.3)
@@ -128,7 +128,7 @@ def _judge(question: Question, selection: CodeSelection, ranked: Sequence[str], 
     )
 
 
-def _tell(group: str, found: Sequence[Found]) -> None:
+def _print_scores(group: str, found: Sequence[Found]) -> None:
     shares = {
         name: [sum(getattr(one, name)[side] for one in found) / len(found) for side in (0, 1)]
         for name in ("first", "chosen", "full")

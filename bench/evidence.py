@@ -111,7 +111,7 @@ def _put_inside(answer: str, sentence: str, random: Random) -> str:
     return "\n\n".join([*parts[:at], sentence, *parts[at:]])
 
 
-def tell(talk: Sequence[Pair], *, tokens: int) -> tuple[Conversation, Turn]:
+def build_conversation(talk: Sequence[Pair], *, tokens: int) -> tuple[Conversation, Turn]:
     """A conversation in which all of it was said, and the turn after it."""
     chat = Conversation(system="You are a careful assistant.", layout="in_place", window=4 * tokens, keep_ledger=False)
     for asked, answered in talk:
@@ -126,7 +126,7 @@ def probe(seed: int, tokens: int) -> Kept:
     """What three rules keep of the same talk at the same share of its tokens."""
     evidence = make_evidence(seed, FACTS)
     talk = plant(make_talk(load_texts(), seed, int(tokens * _CHARACTERS)), evidence, seed)
-    chat, turn = tell(talk, tokens=tokens)
+    chat, turn = build_conversation(talk, tokens=tokens)
     chat.compact(SHARE * turn.tokens.total / turn.tokens.limit)
     now = chat.ask("Go on.")
     chat.reply("Yes.")

@@ -17,7 +17,7 @@ NOTES_AT = (0, 1, 3, 6)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class LocalAnswer:
     """One turn: what is typed, and what is attached."""
 
     typed: str
@@ -82,7 +82,7 @@ class Talker:
         await self._provider.close()
 
 
-def play_layered(talk: Sequence[Said], *, layout: str) -> list[Served]:
+def play_layered(talk: Sequence[LocalAnswer], *, layout: str) -> list[Served]:
     """The conversation as Lamella sends it."""
 
     async def play() -> list[Served]:
@@ -95,7 +95,7 @@ def play_layered(talk: Sequence[Said], *, layout: str) -> list[Served]:
     return asyncio.run(play())
 
 
-def play_naive(talk: Sequence[Said]) -> list[Served]:
+def play_naive(talk: Sequence[LocalAnswer]) -> list[Served]:
     """The conversation of an application that glues all that is attached, as it is now, into the newest question."""
 
     async def play() -> list[Served]:
@@ -114,14 +114,14 @@ def _message(role: Role, text: str) -> Message:
     return Message(role=role, pieces=(text,))
 
 
-def make_talk(turns: int = 10) -> list[Said]:
+def make_talk(turns: int = 10) -> list[LocalAnswer]:
     """Ten questions about four notes, one of which changes on the way."""
-    talk = [Said(typed=f"Question {number + 1}: what do the notes say about layers?") for number in range(turns)]
+    talk = [LocalAnswer(typed=f"Question {number + 1}: what do the notes say about layers?") for number in range(turns)]
     for number in NOTES_AT:
         note = Note(path=f"notes/{number}.md", text=make_text(number, NOTE_CHARACTERS))
-        talk[number] = Said(typed=talk[number].typed, notes=(note,))
+        talk[number] = LocalAnswer(typed=talk[number].typed, notes=(note,))
     changed = Note(path="notes/0.md", text=make_text(0, NOTE_CHARACTERS) + "One more line.\n")
-    talk[4] = Said(typed=talk[4].typed, notes=(changed,))
+    talk[4] = LocalAnswer(typed=talk[4].typed, notes=(changed,))
     return talk
 
 

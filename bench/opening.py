@@ -14,7 +14,7 @@ import time
 from dataclasses import dataclass
 
 import lamella
-from lamella import StoredConversation
+from lamella import Conversation
 
 WARM = 5
 
@@ -38,7 +38,7 @@ def measure_opening(url: str, conversation: str) -> Opening:
     return Opening(**json.loads(printed))
 
 
-def ask(chat: StoredConversation) -> float:
+def ask(chat: Conversation) -> float:
     """What building the next turn takes; it is answered after that."""
     started = time.perf_counter()
     turn = chat.ask("And what follows from that?")

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from bench.workloads import Said, Workload
+from bench.workloads import Workload, WorkloadMessage
 from lamella import Conversation, Message, Turn
 
 READ_PRICE = 0.1
@@ -69,7 +69,7 @@ def extends(before: Sequence[Message], now: Sequence[Message]) -> bool:
     )
 
 
-def find_orphans(messages: Sequence[Message], said: Sequence[Said]) -> Iterator[str]:
+def find_orphans(messages: Sequence[Message], said: Sequence[WorkloadMessage]) -> Iterator[str]:
     """What of a request's tool results lacks its call, its other end, or the question it came with."""
     askers = [one.typed for one in said if one.tools]
     for message in messages:

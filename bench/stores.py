@@ -12,7 +12,7 @@ from pathlib import Path
 import lamella
 from bench.opening import measure_opening
 from bench.text import make_text
-from lamella import Note, StoredConversation
+from lamella import Conversation, Note
 
 TURNS = 1_000
 NOTE_EVERY = 10
@@ -57,14 +57,14 @@ def measure_store(url: str, *, layout: str, turns: int = TURNS, window: int = EN
     )
 
 
-def _exchange(chat: StoredConversation, number: int) -> None:
+def _exchange(chat: Conversation, number: int) -> None:
     """One turn of the past."""
     notes = [Note(path=f"notes/{number:05}.md", text=make_text(number))] if number % NOTE_EVERY == 0 else []
     chat.ask(f"Question {number}: {make_text(number, 200)}", attach=notes)
     chat.reply(make_text(number, 400))
 
 
-def _append(chat: StoredConversation, number: int) -> float:
+def _append(chat: Conversation, number: int) -> float:
     """What one append takes: an event of about the size of a reply that builds no turn."""
     title = make_text(number, 400)
     started = time.perf_counter()

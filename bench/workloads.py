@@ -28,7 +28,7 @@ _THANKS = ("thanks", "ok", "got it", "sounds good", "great")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class WorkloadMessage:
     """One request and its answer."""
 
     typed: str
@@ -42,7 +42,7 @@ class Workload:
 
     name: str
     system: str
-    said: tuple[Said, ...]
+    said: tuple[WorkloadMessage, ...]
     requests_a_turn: int = 1
 
 
@@ -53,13 +53,13 @@ def make_small_talk(*, sessions: int = 30, turns: int = 20) -> Workload:
     return Workload(name="small talk", system="You are a good listener and remember what you hear.", said=tuple(said))
 
 
-def _chat(words: Random, session: int, turn: int) -> Said:
+def _chat(words: Random, session: int, turn: int) -> WorkloadMessage:
     if turn % 7 == 6:
-        return Said(typed=words.choice(_THANKS), reply=f"{words.choice(_ANSWERS)}. Take care.")
+        return WorkloadMessage(typed=words.choice(_THANKS), reply=f"{words.choice(_ANSWERS)}. Take care.")
     day = f"{1 + session % 28} {('March', 'April', 'May')[session // 28 % 3]}"
     number, place = words.randrange(2, 90), words.choice(_PLACES)
     deed, things = words.choice(_DEEDS), words.choice(_THINGS)
-    return Said(
+    return WorkloadMessage(
         typed=f"{words.choice(_OPENERS)}: on {day} I {deed} {number} {things} {place}, and {words.choice(_FEELINGS)}.",
         reply=f"{words.choice(_ANSWERS)}: {number} {things} {place}. How long did it take, and who helped with it?",
     )
@@ -71,12 +71,14 @@ def make_tool_work(*, turns: int = 30) -> Workload:
     return Workload(name="tool work", system=make_text(1, _SYSTEM_CHARACTERS), said=tuple(said), requests_a_turn=2)
 
 
-def _look_up(number: int) -> tuple[Said, Said]:
+def _look_up(number: int) -> tuple[WorkloadMessage, WorkloadMessage]:
     output = make_text(10_000 + number, _OUTPUT_CHARACTERS)
     result = ToolResult(name="read_log", arguments={"page": number}, output=output)
     return (
-        Said(typed=f"Task {number}: {make_text(20_000 + number, 200)}", reply=f"I read page {number} of the log."),
-        Said(typed=f"Go on with task {number}.", reply=make_text(30_000 + number, 400), tools=(result,)),
+        WorkloadMessage(
+            typed=f"Task {number}: {make_text(20_000 + number, 200)}", reply=f"I read page {number} of the log."
+        ),
+        WorkloadMessage(typed=f"Go on with task {number}.", reply=make_text(30_000 + number, 400), tools=(result,)),
     )
 
 
@@ -84,7 +86,7 @@ def join_chats(texts: Texts, seed: int) -> Workload:
     """What people asked and were answered, one after the other, in an order of the seed."""
     pairs = [pair for pair in texts.pairs if pair[0].strip() and pair[1].strip()]
     Random(seed).shuffle(pairs)
-    said = tuple(Said(typed=asked, reply=answer) for asked, answer in pairs[:_CHATS])
+    said = tuple(WorkloadMessage(typed=asked, reply=answer) for asked, answer in pairs[:_CHATS])
     return Workload(name="chats", system="You are a helpful assistant.", said=said)
 
 
@@ -96,7 +98,7 @@ def join_agents(texts: Texts, seed: int) -> Workload:
     return Workload(name="agents' work", system=trajectories[0][0], said=said, requests_a_turn=2)
 
 
-def _list_answered(messages: tuple[dict[str, Any], ...]) -> Iterator[Said]:
+def _list_answered(messages: tuple[dict[str, Any], ...]) -> Iterator[WorkloadMessage]:
     typed, results, calls = "", list[ToolResult](), dict[str, dict[str, str]]()
     for message in messages:
         content = str(message.get("content") or "")
@@ -108,5 +110,5 @@ def _list_answered(messages: tuple[dict[str, Any], ...]) -> Iterator[Said]:
             arguments = json.loads(call["arguments"])
             results.append(ToolResult(name=call["name"], arguments=arguments, output=content))
         elif content and typed:
-            yield Said(typed=typed, reply=content, tools=tuple(results))
+            yield WorkloadMessage(typed=typed, reply=content, tools=tuple(results))
             typed = ""

@@ -21,6 +21,7 @@ from msgspec import Struct
 from msgspec.structs import fields
 
 from lamella.errors import LamellaError
+from lamella.schemas.body import JsonBody
 
 _HELP_WIDTH = 100
 _PUBLIC_MODULES = (
@@ -293,7 +294,6 @@ _LIMITS: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
             ("parallel summaries", "requests", "lamella.conversation.summaries:MAX_PARALLEL_SUMMARIES"),
             ("memory in a prompt", "tokens", "lamella.conversation.memory:MAX_MEMORY_TOKENS"),
             ("a remembered fact", "characters", "lamella.core.prompt.layers.model:MAX_FACT_CHARS"),
-            ("user rules in a prompt", "share of the limit", "lamella.conversation.rules:MAX_RULES_SHARE"),
             ("list of removed attachments", "tokens", "lamella.core.prompt.layers.library:MAX_HANDLE_LIST_TOKENS"),
             ("a note that a model writes", "characters", "lamella.vault_writer:MAX_NOTE_CHARS"),
             ("keep-alive requests", "requests", "lamella.core.log.call:MAX_KEEP_ALIVES"),
@@ -395,6 +395,8 @@ def _describe_name(name: str, thing: Any) -> str:  # noqa: ANN401 - any object
         return "\n".join([*parts, f"One of: {members}.\n"])
     if isinstance(thing, type) and issubclass(thing, LamellaError):
         return "\n".join([*parts, _docstring(thing) + f"Code: [`{thing.code}`](errors.md).\n"])
+    if isinstance(thing, type) and issubclass(thing, JsonBody):
+        return "\n".join([*parts, f"{_docstring(thing)}Fields: [JSON output](json-output.md#{name.lower()}).\n"])
     signature = "" if getattr(thing, "_is_protocol", False) else _signature(name, thing)
     if signature:
         parts.append(f"```py\n{signature}\n```\n")
@@ -507,7 +509,8 @@ def http() -> str:
     """Return the operations of the server, by tag."""
     from fastapi import FastAPI
 
-    from lamella.server.app import ROUTERS, build_openapi
+    from lamella.server.app import ROUTERS
+    from lamella.server.openapi import build_openapi
 
     app = FastAPI(title="Lamella", version="0", docs_url=None, redoc_url=None)
     for router in ROUTERS:
@@ -524,12 +527,13 @@ def http() -> str:
 
 
 def _response_body(operation: Mapping[str, Any]) -> str:
+    kinds: dict[str, None] = {}
     for status, response in operation["responses"].items():
         for kind, content in response.get("content", {}).items():
             if status.startswith("2"):
                 name = content.get("schema", {}).get("$ref", "").rpartition("/")[2]
-                return _code(name) if name else kind
-    return ""
+                kinds[_code(name) if name else kind] = None
+    return " or ".join(kinds)
 
 
 def access_scopes() -> str:
@@ -541,32 +545,67 @@ def access_scopes() -> str:
 
 def stream_events() -> str:
     """Return the events of a streamed answer with their bodies."""
-    from lamella.server.bodies import EVENTS
+    from lamella.schemas.answers import EVENTS
 
     return table(("event", "body"), ((_code(name), _code(body.__name__)) for name, body in EVENTS.items()))
 
 
 # JSON output.
 
+_SCHEMA_MODULES = (
+    "body",
+    "catalog",
+    "conversations",
+    "messages",
+    "answers",
+    "prompts",
+    "ledger",
+    "library",
+    "compaction",
+    "code",
+    "workflows",
+)
+
+
+def list_bodies() -> dict[str, type[Struct]]:
+    """Return every JSON body by name, in the order of the page."""
+    modules = [import_module(f"lamella.schemas.{name}") for name in _SCHEMA_MODULES]
+    return {
+        name: body
+        for module in modules
+        for name, body in vars(module).items()
+        if isinstance(body, type) and body.__module__ == module.__name__ and name.endswith("Json")
+    }
+
 
 def json_bodies() -> str:
     """Return every JSON body with its fields."""
-    from lamella.server import bodies
+    from lamella.server.openapi import build_body_schemas
 
+    bodies = list_bodies()
+    schemas = build_body_schemas(bodies.values())
     parts = []
-    for name, body in vars(bodies).items():
-        if not (isinstance(body, type) and body.__module__ == bodies.__name__ and name.endswith("Json")):
-            continue
-        rows = _schema_rows(body)
+    for name, body in bodies.items():
+        rows = _body_rows(schemas[name])
         fields_table = f"\n{table(('field', 'type', 'meaning'), rows)}" if rows else ""
         parts.append(f"### {name}\n\n{_first_line(body)}\n{fields_table}")
     return "\n".join(parts)
 
 
-# The fields of each command's output besides `lamella`, or the body that the HTTP API has for the same output.
-_ANSWER_FIELDS = ("conversation", "turn", "answer", "warnings", "call")
-_JSON_OUTPUTS: Mapping[str, str | tuple[str, ...]] = {
-    "ask": _ANSWER_FIELDS,
+def _body_rows(schema: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    return [
+        (
+            _code(name) + ("" if name in schema["required"] else " (optional)"),
+            _schema_type(field),
+            field.get("description", ""),
+        )
+        for name, field in schema["properties"].items()
+    ]
+
+
+# The body of each command's output. Commands add the field `lamella` to bodies without it.
+_JSON_OUTPUTS: Mapping[str, str] = {
+    "ask": "TurnAnswerJson",
     **dict.fromkeys(("attach", "detach", "drop", "pin", "unpin", "refresh"), "CommandsJson"),
     "show": "LibraryJson",
     "ledger": "LedgerJson",
@@ -574,60 +613,64 @@ _JSON_OUTPUTS: Mapping[str, str | tuple[str, ...]] = {
     "recall": "RecallJson",
     "rules": "RuleListJson",
     "why": "PromptExplanationJson",
-    "chats list": ("chats",),
-    "chats show": ("conversation", "name", "title", "head", "branches", "turns", "compactions"),
-    **dict.fromkeys(("chats export", "chats import"), ("done", "failed")),
-    "chats fork": ("conversation", "name", "forked"),
-    **dict.fromkeys(("chats edit", "chats regenerate", "chats resume"), _ANSWER_FIELDS),
-    "chats remove": ("conversation", "name", "removed", "head"),
-    "chats rename": ("conversation", "name", "title"),
-    "chats search": ("hits",),
-    "chats delete": ("conversation", "name", "artifact", "contents", "proof"),
+    "chats list": "ConversationListJson",
+    "chats show": "ShownConversationJson",
+    "chats export": "ExportResultsJson",
+    "chats import": "ImportResultsJson",
+    "chats fork": "ForkedConversationJson",
+    **dict.fromkeys(("chats edit", "chats regenerate", "chats resume"), "TurnAnswerJson"),
+    "chats remove": "RemovedMessageJson",
+    "chats rename": "CreatedConversationJson",
+    "chats search": "MessageHitListJson",
+    "chats delete": "DeletedConversationJson",
     **dict.fromkeys((f"workflow {one}" for one in ("new", "status", "submit", "approve", "rewind")), "ProgressJson"),
     "workflow data": "StageDataJson",
     "workflow export": "WorkJson",
     "runners": "RunnerListJson",
-    "code select": ("root", "question", "budget", "tokens", "files", "left_out", "text", "told"),
-    "code analyse": (*_ANSWER_FIELDS, "chatState"),
-    "code state": ("conversation", "chatState"),
+    "code select": "CodeSelectionJson",
+    "code analyse": "CodeAnswerJson",
+    "code state": "CodeStateJson",
     "code solve": "SolutionJson",
     "code filter": "SelectionJson",
     "search": "NoteHitsJson",
-    "index": ("index", "files", "read", "removed", "rebuilt", "unread"),
+    "index": "IndexJson",
     "tools": "ToolListJson",
-    "restore": ("path", "removed"),
-    "store migrate": ("schema",),
-    "store stats": ("schema", "conversations", "erased", "events", "contents", "content_bytes"),
-    "store verify": ("verified", "damages", "repaired"),
-    "store copy": ("conversations",),
+    "restore": "RestoredNoteJson",
+    "store migrate": "SchemaVersionJson",
+    "store stats": "StoreStatsJson",
+    "store verify": "VerifiedStoreJson",
+    "store copy": "CopiedStoreJson",
     "memory list": "MemoryJson",
-    "memory add": ("id", "kind", "text", "chat", "new"),
-    "memory remove": ("id", "kind", "text", "chat", "removed"),
+    "memory add": "AddedFactJson",
+    "memory remove": "RemovedFactJson",
     **dict.fromkeys(("memory edit", "memory keep"), "FactJson"),
-    **dict.fromkeys(("mcp list", "mcp check"), ("servers",)),
-    "replay": ("conversation", "layout", "turns", "totals"),
-    "request": ("conversation", "turn", "provider", "body"),
-    "completion": ("shell", "script"),
-    "config show": ("settings", "files", "keys", "chat"),
-    "tokens list": ("tokens",),
-    "tokens add": ("name", "scope", "owner", "since", "token"),
-    "tokens remove": ("removed",),
-    "trust list": ("file", "trusted"),
-    "trust add": ("field", "place", "trusted", "new"),
-    "trust remove": ("field", "place", "trusted"),
+    "mcp list": "McpServerListJson",
+    "mcp check": "McpReportListJson",
+    "replay": "ReplayJson",
+    "request": "CommandRequestJson",
+    "completion": "CompletionJson",
+    "config show": "ConfigJson",
+    "tokens list": "TokenListJson",
+    "tokens add": "CreatedTokenJson",
+    "tokens remove": "RemovedTokenJson",
+    "trust list": "TrustListJson",
+    "trust add": "TrustStateJson",
+    "trust remove": "TrustStateJson",
+    "workflow list": "WorkflowListJson",
+    "config get": "SettingValueJson",
+    "config set": "WrittenSettingJson",
+    "config unset": "RemovedSettingJson",
+    **dict.fromkeys(("config edit", "config path"), "SettingsFileJson"),
 }
 
 
 def json_commands() -> str:
-    """Return the fields of the output of each command; tests/journeys/test_json.py compares them with the output."""
-    from lamella.server import bodies
-
+    """Return the body of the output of each command; tests/journeys/test_json.py decodes the output into it."""
+    bodies = list_bodies()
     rows = []
-    for command, output in _JSON_OUTPUTS.items():
-        body = getattr(bodies, output) if isinstance(output, str) else None
-        names = body.model_json_schema(mode="serialization")["properties"] if body else output
-        fields_shown = ", ".join(_code(name) for name in names if name != "lamella")
-        rows.append((_code(command), fields_shown, f"[{output}](#{str(output).lower()})" if body else ""))
+    for command, name in _JSON_OUTPUTS.items():
+        fields_shown = ", ".join(_code(one.encode_name) for one in fields(bodies[name]) if one.name != "lamella")
+        rows.append((_code(command), fields_shown, f"[{name}](#{name.lower()})"))
     return table(("command", "fields besides `lamella`", "body"), rows)
 
 
@@ -657,11 +700,6 @@ def prefix_causes() -> str:
     return table(("cause", "first byte that differs"), rows)
 
 
-def _schema_rows(model: Any) -> list[tuple[str, str, str]]:  # noqa: ANN401 - a pydantic model
-    properties = model.model_json_schema(mode="serialization").get("properties", {})
-    return [(_code(name), _schema_type(one), one.get("description", "")) for name, one in properties.items()]
-
-
 def _schema_type(schema: Mapping[str, Any]) -> str:
     """Return the type of a JSON schema in words."""
     if "$ref" in schema:
@@ -670,7 +708,9 @@ def _schema_type(schema: Mapping[str, Any]) -> str:
         return ", ".join(_code(value) for value in schema.get("enum", [schema.get("const")]))
     if "anyOf" in schema:
         return " or ".join(_schema_type(one) for one in schema["anyOf"])
-    kind = str(schema.get("type", "any value"))
+    kind = schema.get("type")
+    if not isinstance(kind, str):
+        return "any value"
     if kind == "array" and schema.get("prefixItems"):
         return f"list of {len(schema['prefixItems'])} values"
     if kind == "array":

@@ -1,5 +1,4 @@
-"""Mutation: small faults put into the core one at a time, to see which of them no test notices.
+"""Mutation tests: put small faults into Lamella one at a time and see which of them no test notices.
 
-Enters: the rooms of the core and the tests that drive them. Leaves: per room what was noticed and by which tests.
-May not enter: writing below src; every fault is put into a copy that is thrown away.
+Each fault is put into a copy of ``src`` that is deleted afterwards, so nothing here writes below ``src``.
 """

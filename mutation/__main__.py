@@ -1,4 +1,4 @@
-"""Puts faults into the rooms of the core and tells which no test notices: ``python -m mutation [ROOM ...]``."""
+"""Puts faults into packages and reports which no test notices: ``python -m mutation [PACKAGE ...]``."""
 
 import argparse
 import signal
@@ -6,63 +6,109 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import NoReturn
 
-from mutation.bed import HERE, Fate
-from mutation.floor import Floor, load_floor, save_floor
-from mutation.room import OtherTests, Project, RoomScore, try_room
+from mutation.baseline import Baseline, load_baseline, save_baseline
+from mutation.packages import OtherTests, OwnTests, PackageScore, Project, score_package, score_sample
+from mutation.source_copy import ROOT, Outcome
 
 CORE = Project(
-    root=HERE,
-    source=HERE / "src",
-    rooms=HERE / "src" / "lamella" / "core",
-    tests="tests/unit/core",
-    others=("tests/unit/core", "tests/behaviour", "tests/golden"),
+    root=ROOT,
+    source=ROOT / "src",
+    packages=ROOT / "src" / "lamella" / "core",
+    own_tests=("tests/unit/core/{package}",),
+    other_tests=("tests/unit/core", "tests/behaviour", "tests/golden"),
     modules=("lamella.wiring",),
 )
-
-
-def _stop(*_: object) -> NoReturn:
-    # Raised as an exception, so that the copies are removed on the way out.
-    sys.exit(128 + signal.SIGTERM)
+OUTSIDE_CORE = Project(
+    root=ROOT,
+    source=ROOT / "src",
+    packages=ROOT / "src" / "lamella",
+    own_tests=(
+        "tests/unit/{package}",
+        "tests/unit/test_{package}.py",
+        "tests/conformance/{package}",
+        "tests/{package}",
+    ),
+    excluded=("core",),
+    modules=("lamella.cli.app", "lamella.server.app", "lamella.wiring"),
+)
+# The share of faults outside core that the tests of their own package must notice.
+MIN_KILLED_SHARE = 0.8
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Try the rooms that are named, or all; 1 if one has more survivors than its floor allows."""
-    signal.signal(signal.SIGTERM, _stop)
-    floor, there = load_floor(), CORE.find_rooms()
-    options = _parse(arguments, there, floor)
-    found: dict[str, int] = {}
-    wrong: list[str] = []
-    others = OtherTests(CORE.others)
-    for room in options.room or there:
-        score = try_room(CORE, room, others, size=options.sample, seed=floor.seed)
+    """Test the packages that are named, or all of core; 1 if more faults survive than may."""
+    # Raised as an exception, so that the copies are removed on the way out.
+    signal.signal(signal.SIGTERM, _exit)
+    baseline = load_baseline()
+    options = _parse_options(arguments, baseline)
+    if options.outside_core:
+        return _test_outside_core(options.package, size=options.sample, seeds=options.seed)
+    return _test_core(options.package or CORE.find_packages(), baseline, size=options.sample, record=options.record)
+
+
+def _test_core(packages: Sequence[str], baseline: Baseline, *, size: int, record: bool) -> int:
+    """A sample of faults in each package of core, checked against the baseline or recorded as a new one."""
+    survivors: dict[str, int] = {}
+    problems: list[str] = []
+    other_tests = OtherTests(CORE.other_tests)
+    for package in packages:
+        score = score_package(CORE, package, other_tests, size=size, seed=baseline.seed)
         print("\n".join(describe_score(score)), flush=True)
-        found[room] = len(score.survivors)
-        if not options.record and (told := floor.judge(room, found[room])):
-            wrong.append(f"{room}: {told}")
-    if options.record:
-        save_floor(floor.lower(found))
-    for breach in wrong:
-        print(breach, file=sys.stderr)
-    return 1 if wrong else 0
+        survivors[package] = len(score.survivors)
+        if not record and (problem := baseline.find_problem(package, survivors[package])):
+            problems.append(f"{package}: {problem}")
+    if record:
+        save_baseline(baseline.lower(survivors))
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    return 1 if problems else 0
 
 
-def describe_score(score: RoomScore) -> Iterator[str]:
-    """A room's line, and below it each mutant that survived."""
-    counts = ", ".join(f"{score.count(fate)} {fate}" for fate in Fate)
-    yield f"{score.room}: {len(score.fates)} mutants, {counts}"
+def _test_outside_core(packages: Sequence[str], *, size: int, seeds: Sequence[int]) -> int:
+    """For each seed one sample of faults in all these packages together; only a package's own tests are run."""
+    own_tests = OwnTests(OUTSIDE_CORE)
+    problems: list[str] = []
+    for seed in seeds:
+        score = score_sample(OUTSIDE_CORE, packages or OUTSIDE_CORE.find_packages(), own_tests, size=size, seed=seed)
+        print("\n".join(describe_score(score)), flush=True)
+        killed = score.count(Outcome.KILLED_BY_OWN_TESTS)
+        if killed < MIN_KILLED_SHARE * len(score.outcomes):
+            problems.append(
+                f"{score.name}: {killed} of {len(score.outcomes)} killed, fewer than {MIN_KILLED_SHARE:.0%}"
+            )
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    return 1 if problems else 0
+
+
+def describe_score(score: PackageScore) -> Iterator[str]:
+    """A line with the counts of a package, then a line for each mutant that survived."""
+    counts = ", ".join(f"{score.count(outcome)} {outcome}" for outcome in Outcome)
+    yield f"{score.name}: {len(score.outcomes)} mutants, {counts}"
     yield from (f"  src/{mutant.path}:{mutant.line}  {mutant.change}" for mutant in score.survivors)
 
 
-def _parse(arguments: Sequence[str], rooms: Sequence[str], floor: Floor) -> argparse.Namespace:
+def _exit(*_: object) -> NoReturn:
+    sys.exit(128 + signal.SIGTERM)
+
+
+def _parse_options(arguments: Sequence[str], baseline: Baseline) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m mutation")
-    parser.add_argument("room", nargs="*", help=f"rooms of the core: {', '.join(rooms)}")
-    parser.add_argument("--sample", type=int, default=floor.sample, help="mutants per room")
-    parser.add_argument("--record", action="store_true", help="record floors that are lower, or new")
+    parser.add_argument("package", nargs="*", help="packages to test; default: all of core")
+    parser.add_argument(
+        "--outside-core", action="store_true", help="one sample of the packages outside core, with their own tests only"
+    )
+    parser.add_argument("--sample", type=int, help=f"mutants (default: {baseline.sample} per package of core, else 20)")
+    parser.add_argument("--seed", type=int, nargs="+", default=[1], help="seeds of the samples outside core")
+    parser.add_argument("--record", action="store_true", help="record baselines of core that are lower, or new")
     options = parser.parse_args(arguments)
-    if unknown := sorted(set(options.room) - set(rooms)):
-        parser.error(f"there is no room {', '.join(unknown)}; there are {', '.join(rooms)}")
-    if options.record and options.sample < floor.sample:
-        parser.error(f"a floor is recorded for {floor.sample} mutants per room, not for {options.sample}")
+    packages = (OUTSIDE_CORE if options.outside_core else CORE).find_packages()
+    if unknown := sorted(set(options.package) - set(packages)):
+        parser.error(f"there is no package {', '.join(unknown)}; there are {', '.join(packages)}")
+    if options.sample is None:
+        options.sample = 20 if options.outside_core else baseline.sample
+    if options.record and (options.outside_core or options.sample < baseline.sample):
+        parser.error(f"a baseline is recorded for packages of core, {baseline.sample} mutants each")
     return options
 
 

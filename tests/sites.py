@@ -9,7 +9,9 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-_LONGEST = 20.0
+from tests.waiting import HANG_SECONDS
+
+_LONGEST = HANG_SECONDS
 
 # What a request asks for, by its path and its headers in lower case, and the bytes that answer it, one after another.
 Answering = Callable[[str, Mapping[str, str]], Iterable[bytes]]

@@ -143,12 +143,12 @@ def bench_layouts(verdicts: Verdicts) -> None:
     print(f"layouts: cost over gluing, on seeds that nobody tuned on; {texts}", flush=True)
     for kind in KINDS:
         sums = measure_kind(kind)
-        _tell(kind, sums)
+        _print_sums(kind, sums)
         _JUDGES.get(kind, _judge)(verdicts, kind, sums)
         verdicts.at_most(f"layouts, {kind}: notes or talk missing", sums.missing, 0)
 
 
-def _tell(kind: str, sums: Sums) -> None:
+def _print_sums(kind: str, sums: Sums) -> None:
     for strategy in dict.fromkeys(name for name, _ in sums.costs):
         known = [rates for rates in (MARKS, STEPS, DEAR) if (strategy, rates.name) in sums.costs]
         print(

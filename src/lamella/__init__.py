@@ -42,7 +42,7 @@ if TYPE_CHECKING:
         YouTube,
     )
     from lamella.conversation.compaction import CompactionProposal
-    from lamella.conversation.conversation import StoredConversation
+    from lamella.conversation.conversation import Conversation
     from lamella.conversation.engine import Engine
     from lamella.conversation.import_export import ImportOutcome, MessageHit
     from lamella.conversation.log import CompactionMarker
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from lamella.ports import ConversationSummary, Fact, StoreProblem, StoreStats
     from lamella.schemas.ledger import LedgerTotals, TurnLedgerRow, build_ledger_rows, total_ledger_rows
     from lamella.sources.mentions import MentionOutcome
-    from lamella.wiring.python import Conversation, find_mentions, open_engine
+    from lamella.wiring.python import find_mentions, open_engine
 
 __version__ = "0.1.0"
 
@@ -108,7 +108,6 @@ __all__ = [
     "StoreError",
     "StoreProblem",
     "StoreStats",
-    "StoredConversation",
     "SuggestedAction",
     "Tag",
     "Tool",
@@ -131,9 +130,8 @@ __all__ = [
 # this package, too, and must have started before them, or Ctrl-C right after the start would show a traceback.
 _HOMES = {
     "ModelCall": "lamella.core.log.call",
-    "StoredConversation": "lamella.conversation.conversation",
     "CompactionMarker": "lamella.conversation.log",
-    "Conversation": "lamella.wiring.python",
+    "Conversation": "lamella.conversation.conversation",
     "StoreProblem": "lamella.ports",
     "Engine": "lamella.conversation.engine",
     "Envelope": "lamella.core.prompt.envelope",
@@ -177,9 +175,9 @@ else:
     def __getattr__(name: str) -> object:
         if name not in _HOMES and name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        home = import_module(_HOMES.get(name, "lamella.attach"))
+        module = import_module(_HOMES.get(name, "lamella.attach"))
         # Stored as a global, so that this function runs only once per name.
-        found = globals()[name] = getattr(home, _CALLED.get(name, name))
+        found = globals()[name] = getattr(module, _CALLED.get(name, name))
         return found
 
     def __dir__() -> list[str]:

@@ -12,6 +12,7 @@ from typing import ClassVar
 from lamella.core.artifacts.embeds import is_address
 from lamella.core.artifacts.kinds import kind_of_file, make_artifact, make_tool_definition, make_tool_result
 from lamella.core.artifacts.model import (
+    FOUND_BY_SEARCH,
     Artifact,
     ArtifactKind,
     ArtifactSource,
@@ -260,7 +261,8 @@ class Selection:
 class NotePassage:
     """A passage of a file that a search found; ``place`` distinguishes passages of the same file.
 
-    It is not attached permanently. It stays in the working set for as many turns as the setting `linger` says.
+    It is not attached permanently. It stays in the working set for as many turns as the setting `linger` says. With
+    ``turn_only`` it is part of its own turn only and never enters the context library.
     """
 
     kind: ClassVar[ArtifactKind] = ArtifactKind.PASSAGE
@@ -269,9 +271,11 @@ class NotePassage:
     place: str = ""
     title: str = ""
     policy: str | None = None
+    turn_only: bool = False
 
     def to_artifact(self) -> Artifact:
-        source = ArtifactSource(path=self.path, place=self.place or None)
+        via = FOUND_BY_SEARCH if self.turn_only else None
+        source = ArtifactSource(path=self.path, place=self.place or None, via=via)
         return make_artifact(
             self.kind, text=self.text, source=source, title=self.title, policy=parse_policy(self.policy)
         )

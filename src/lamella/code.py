@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         build_task_turn,
         get_task_state,
     )
+    from lamella.schemas.code import SelectionJson, SolutionJson
     from lamella.wiring.code import filter_request, select_code, select_files, solve, solve_request
 
 __all__ = [
@@ -29,6 +30,8 @@ __all__ = [
     "CodeTask",
     "CodeTaskTurn",
     "Instruction",
+    "SelectionJson",
+    "SolutionJson",
     "TaskState",
     "attach_code",
     "build_task_turn",
@@ -53,6 +56,7 @@ if not TYPE_CHECKING:
             "TaskState",
             "get_task_state",
         ),
+        "lamella.schemas.code": ("SelectionJson", "SolutionJson"),
         "lamella.wiring.code": ("select_code", "select_files", "filter_request", "solve", "solve_request"),
     }
     __getattr__, __dir__ = make_lazy_exports(__name__, _HOMES)

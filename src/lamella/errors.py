@@ -256,7 +256,7 @@ class ConflictError(StoreError):
     def __init__(self, *, conversation_key: str, expected: int, found: int) -> None:
         super().__init__(
             f"The conversation {conversation_key} has {found:,} events; {expected:,} were expected.",
-            hint=lambda door: f"Someone else wrote to it. {door.reload_hint()}",
+            hint=lambda hints: f"Someone else wrote to it. {hints.reload_hint()}",
         )
         self.expected, self.found = expected, found
 
@@ -275,8 +275,8 @@ class ReplyOnOtherBranchError(StoreError):
         super().__init__(
             f"The conversation {name} went on before this answer came; the answer is kept on a branch of its "
             f"own, {reply_id}.",
-            hint=lambda door: (
-                f"{door.show_chat_hint(name, reply_id)} shows it; {door.switch_branch_hint(name, reply_id)} goes on there."
+            hint=lambda hints: (
+                f"{hints.show_chat_hint(name, reply_id)} shows it; {hints.switch_branch_hint(name, reply_id)} goes on there."
             ),
         )
         self.reply_id = reply_id

@@ -32,8 +32,8 @@ def resolve_path(path: str | Path) -> Path:
         return Path(path).expanduser().resolve()
     except (RuntimeError, OSError, ValueError) as error:
         # The user has no home folder, the links form a loop, or the path contains an illegal character.
-        told = str(error).rstrip(".")
-        raise SettingError(f"{str(path)!r} leads to no file: {told}.", hint="Write the whole path.") from error
+        reason = str(error).rstrip(".")
+        raise SettingError(f"{str(path)!r} leads to no file: {reason}.", hint="Write the whole path.") from error
 
 
 # Reading, within a size limit.

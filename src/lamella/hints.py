@@ -133,8 +133,8 @@ def format_command_line(command: str, *names: str, **options: object) -> str:
     """
     words, given = ["lamella", *command.split()], list(_iter_option_words(options))
     dashed = any(name.startswith("-") for name in names)
-    told = [*words, *given, "--", *names] if dashed else [*words, *names, *given]
-    return " ".join(map(quote_for_shell, told))
+    parts = [*words, *given, "--", *names] if dashed else [*words, *names, *given]
+    return " ".join(map(quote_for_shell, parts))
 
 
 def quote_for_shell(word: str) -> str:

@@ -15,17 +15,17 @@ def make_lazy_exports(
 
     ``names_by_module`` maps each of the other modules to the names that it provides.
     """
-    there = vars(sys.modules[module])
-    home_of = {name: home for home, names in names_by_module.items() for name in names}
+    namespace = vars(sys.modules[module])
+    module_by_name = {name: module_name for module_name, names in names_by_module.items() for name in names}
 
     def fetch(name: str) -> object:
-        if name not in home_of:
+        if name not in module_by_name:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         # Stored in the module, so that Python finds the name there the next time.
-        found = there[name] = getattr(import_module(home_of[name]), name)
+        found = namespace[name] = getattr(import_module(module_by_name[name]), name)
         return found
 
     def list_names() -> list[str]:
-        return sorted({*there, *there["__all__"]})
+        return sorted({*namespace, *namespace["__all__"]})
 
     return fetch, list_names

@@ -14,7 +14,7 @@ from pathlib import Path
 from threading import RLock
 
 from lamella.conversation.validation import check_text
-from lamella.core.prompt.layers.model import MAX_FACT_CHARS, clean_fact
+from lamella.core.prompt.layers.model import MAX_FACT_CHARS, fit_fact_to_line
 from lamella.core.text.content import encode_text, normalise
 from lamella.errors import BadInputError, InvalidOperationError, SourceUnreadableError, StoreUnavailableError
 from lamella.files import file_lock, make_folder, read_regular_file, replace_file, write_new_file
@@ -36,9 +36,9 @@ def parse_facts(text: str, *, is_recent_file: bool) -> list[LocatedFact]:
     """Return every fact in the text of a file. With ``is_recent_file``, the lines are about recent conversations."""
     found: list[LocatedFact] = []
     for start, end, raw in _iter_fact_lines(text):
-        said = clean_fact(_BULLET.sub("", _COMMENT.sub(" ", raw), count=1))
-        if any(character.isalnum() for character in said):
-            found.append((_make_fact(said, raw, is_recent_file=is_recent_file), start, end))
+        fact = fit_fact_to_line(_BULLET.sub("", _COMMENT.sub(" ", raw), count=1))
+        if any(character.isalnum() for character in fact):
+            found.append((_make_fact(fact, raw, is_recent_file=is_recent_file), start, end))
     return found
 
 
@@ -46,8 +46,8 @@ def _iter_fact_lines(text: str) -> Iterator[tuple[int, int, str]]:
     """Yield possible facts: the first line number, the line number after the last, and the lines joined to one."""
     start, parts, in_comment = 0, [""], False
     for number, line in enumerate(text.split("\n")):
-        goes_on = bool(parts[0]) and line[:1].isspace() and line.strip() and not _BULLET.match(line)
-        if goes_on and not in_comment:
+        is_continuation = bool(parts[0]) and line[:1].isspace() and line.strip() and not _BULLET.match(line)
+        if is_continuation and not in_comment:
             parts.append(line)
             continue
         if parts[0]:
@@ -71,11 +71,11 @@ def _strip_comment(line: str, *, in_comment: bool) -> tuple[bool, str]:
 
 def _make_fact(text: str, raw: str, *, is_recent_file: bool) -> Fact:
     """Build a fact. Comments on its line say whether a model noted it, or which conversation it is about."""
-    told = [comment.strip() for comment in _COMMENT.findall(raw)]
+    comments = [comment.strip() for comment in _COMMENT.findall(raw)]
     chat = next(
-        (one.removeprefix(_CHAT_COMMENT_PREFIX).strip() for one in told if one.startswith(_CHAT_COMMENT_PREFIX)), ""
+        (one.removeprefix(_CHAT_COMMENT_PREFIX).strip() for one in comments if one.startswith(_CHAT_COMMENT_PREFIX)), ""
     )
-    kind = FactKind.RECENT if is_recent_file else FactKind.NOTED if _MODEL_COMMENT in told else FactKind.SAVED
+    kind = FactKind.RECENT if is_recent_file else FactKind.NOTED if _MODEL_COMMENT in comments else FactKind.SAVED
     return Fact(id=sha256(text.encode()).hexdigest()[:_ID_DIGITS], kind=kind, text=text, chat=chat)
 
 
@@ -172,12 +172,12 @@ class MemoryFileStore:
 
     def _with_fact(self, fact: Fact, file: str, before: str) -> tuple[Fact | None, str]:
         """Return the existing fact with the same text, if there is one, and the text of the file with this fact."""
-        there = parse_facts(before, is_recent_file=file == RECENT_FILE)
-        same = next((one for one, _, _ in there if one.text.casefold() == fact.text.casefold()), None)
+        facts = parse_facts(before, is_recent_file=file == RECENT_FILE)
+        same = next((one for one, _, _ in facts if one.text.casefold() == fact.text.casefold()), None)
         if same is not None and same.chat == fact.chat:
             return same, before
         if fact.chat:
-            before = _without_facts(before, [one for one in there if one[0].chat == fact.chat])
+            before = _without_facts(before, [one for one in facts if one[0].chat == fact.chat])
         after = append_line(before, render_fact(fact), heading=_HEADINGS[file])
         # Below a comment that is not closed, the new line would be part of the comment.
         if all(one.text != fact.text for one, _, _ in parse_facts(after, is_recent_file=file == RECENT_FILE)):
@@ -207,10 +207,12 @@ class MemoryFileStore:
             return False
         with self._locked():
             text = self._read_file(RECENT_FILE)
-            telling = [one for one in parse_facts(text, is_recent_file=True) if one[0].chat == conversation_key]
-            if telling:
-                self._write_file(RECENT_FILE, _without_facts(text, telling))
-        return bool(telling)
+            from_conversation = [
+                one for one in parse_facts(text, is_recent_file=True) if one[0].chat == conversation_key
+            ]
+            if from_conversation:
+                self._write_file(RECENT_FILE, _without_facts(text, from_conversation))
+        return bool(from_conversation)
 
     def _change_fact(self, selector: str, change: Callable[[Fact], Fact | None]) -> Fact:
         """Replace one fact, or remove it if ``change`` returns None. Return the new fact, or the removed one."""
@@ -269,24 +271,24 @@ class MemoryFileStore:
 
 def _validate_fact_text(text: str) -> str:
     """Return a fact as one line; raise if it is too long or has no letters or digits."""
-    said = " ".join(check_text(text, "the fact").split())
-    if len(said) > MAX_FACT_CHARS:
+    fact = " ".join(check_text(text, "the fact").split())
+    if len(fact) > MAX_FACT_CHARS:
         raise InvalidOperationError(
-            f"A fact of {len(said):,} characters is too long; {MAX_FACT_CHARS:,} are taken.",
+            f"A fact of {len(fact):,} characters is too long; {MAX_FACT_CHARS:,} are taken.",
             hint="Say it shorter, or write a note and attach it.",
         )
-    if not any(character.isalnum() for character in said):
+    if not any(character.isalnum() for character in fact):
         raise InvalidOperationError("There is nothing to remember in that.", hint="Say it in words.")
-    return said
+    return fact
 
 
 def _find_fact_index(selector: str, facts: Sequence[Fact]) -> int:
     """Return the index of the fact that ``selector`` names: by id or whole text, by number, or by words."""
     listed = list(range(len(facts)))
-    wanted = " ".join(check_text(selector, "the fact").split()).casefold()
-    by_number = [at for at in listed if wanted == str(at + 1)]
-    by_name = [at for at in listed if wanted in (facts[at].id, facts[at].text.casefold())]
-    by_words = [at for at in listed if wanted and wanted in facts[at].text.casefold()]
+    target = " ".join(check_text(selector, "the fact").split()).casefold()
+    by_number = [at for at in listed if target == str(at + 1)]
+    by_name = [at for at in listed if target in (facts[at].id, facts[at].text.casefold())]
+    by_words = [at for at in listed if target and target in facts[at].text.casefold()]
     found = by_name or by_number or by_words
     if len(found) == 1 or (found and found is not by_words):
         return found[0]

@@ -11,7 +11,7 @@ from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from msgspec import Struct
 
@@ -617,6 +617,30 @@ class ModelProvider(Protocol):
         """Close all connections; the provider may be used again and then opens new ones."""
 
 
+class HttpEndpoint(NamedTuple):
+    """An HTTP API of a model provider, for requests that are passed on as they are.
+
+    ``wires`` are the APIs that the server speaks: ``messages`` of Anthropic, ``chat`` and ``responses`` of OpenAI.
+    ``headers`` contain the key of the operator.
+    """
+
+    provider: str
+    address: str
+    wires: tuple[str, ...]
+    headers: Mapping[str, str]
+
+    def __repr__(self) -> str:
+        return f"HttpEndpoint({self.provider!r}, {self.address!r}, {self.wires!r})"
+
+
+@runtime_checkable
+class HttpModelProvider(Protocol):
+    """A provider whose API can be called with requests in its own format."""
+
+    @property
+    def endpoint(self) -> HttpEndpoint: ...
+
+
 @runtime_checkable
 class CacheForecaster(Protocol):
     """A provider that knows the state of its own cache exactly, token by token."""
@@ -637,9 +661,18 @@ class Archive(Protocol):
         """
 
     def load(
-        self, path: Path, *, vault: Path | None = None, read_contents: ReadContents | None = None
+        self,
+        path: Path,
+        *,
+        vault: Path | None = None,
+        read_contents: ReadContents | None = None,
+        is_erased: Callable[[str], bool] | None = None,
     ) -> ConversationExport:
-        """Read a conversation; ``read_contents`` provides contents that the store has already."""
+        """Read a conversation; ``read_contents`` provides contents that the store has already.
+
+        ``is_erased`` says whether the store erased a conversation with an id. A file without an id is then read under
+        another one.
+        """
 
 
 class Summarizer(Protocol):

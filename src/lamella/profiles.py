@@ -166,5 +166,5 @@ def choose_lifetime(pause: float | None, lifetimes: tuple[CacheLifetime, ...]) -
     chosen; None if there is no other.
     """
     priced = [lifetime for lifetime in lifetimes if lifetime.write is not None]
-    lasting = (lifetime for lifetime in priced if pause is not None and lifetime.seconds > pause)
-    return next(lasting, priced[0] if priced else None)
+    long_enough = (lifetime for lifetime in priced if pause is not None and lifetime.seconds > pause)
+    return next(long_enough, priced[0] if priced else None)

@@ -31,7 +31,7 @@ _RECORD_FILE = "change.json"
 _MAX_RECORD_BYTES = 10_000
 
 
-class BackupRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class NoteChangeRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A change that was made to a note: the time, the hashes of the text before and after, and whether it was undone.
 
     ``before`` is None for a new note.
@@ -51,7 +51,7 @@ class BackupFolder:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def save_backup(self, record: BackupRecord, data: bytes | None) -> Path:
+    def save_backup(self, record: NoteChangeRecord, data: bytes | None) -> Path:
         """Save the record of a change and the current bytes of the note, and return the folder of this backup.
 
         This must happen before the note is changed. ``data`` is None for a new note.
@@ -59,40 +59,40 @@ class BackupFolder:
         moment = datetime.fromisoformat(record.at).astimezone(UTC)
         # Folder names sort by time; ``iter_newest_first`` relies on it. The random part keeps simultaneous changes
         # separate.
-        place = self.folder / f"{moment:%Y%m%dT%H%M%S%f}Z-{token_hex(4)}"
+        path = self.folder / f"{moment:%Y%m%dT%H%M%S%f}Z-{token_hex(4)}"
         try:
             make_private_folder(self.folder.parent)
             make_private_folder(self.folder)
-            make_private_folder(place)
+            make_private_folder(path)
             if data is not None:
-                write_new_file(self.backup_path(place, record), data)
-            write_new_file(place / _RECORD_FILE, json.format(json.encode(record)) + b"\n")
+                write_new_file(self.backup_path(path, record), data)
+            write_new_file(path / _RECORD_FILE, json.format(json.encode(record)) + b"\n")
         except OSError as error:
             raise WriteDeniedError(
                 f"No backup can be kept in {self.folder}: {error.strerror}. Nothing was written.",
                 hint="Permit writing to it, or set note_backups to another folder.",
             ) from error
-        return place
+        return path
 
-    def iter_newest_first(self) -> Iterator[tuple[Path, BackupRecord]]:
+    def iter_newest_first(self) -> Iterator[tuple[Path, NoteChangeRecord]]:
         """Yield every change with its folder, the latest first. Records that cannot be read are skipped."""
-        places = sorted(self.folder.iterdir(), reverse=True) if self.folder.is_dir() else []
-        for place in places:
+        paths = sorted(self.folder.iterdir(), reverse=True) if self.folder.is_dir() else []
+        for path in paths:
             try:
                 yield (
-                    place,
-                    json.decode(read_regular_file(place / _RECORD_FILE, limit=_MAX_RECORD_BYTES), type=BackupRecord),
+                    path,
+                    json.decode(read_regular_file(path / _RECORD_FILE, limit=_MAX_RECORD_BYTES), type=NoteChangeRecord),
                 )
             except (OSError, DecodeError, ValidationError):
                 continue
 
-    def mark_undone(self, path: Path, record: BackupRecord) -> None:
+    def mark_undone(self, path: Path, record: NoteChangeRecord) -> None:
         """Record that a change was undone."""
-        undone = BackupRecord(path=record.path, at=record.at, before=record.before, after=record.after, undone=True)
+        undone = NoteChangeRecord(path=record.path, at=record.at, before=record.before, after=record.after, undone=True)
         replace_file(path / _RECORD_FILE, json.format(json.encode(undone)) + b"\n")
 
     @staticmethod
-    def backup_path(path: Path, record: BackupRecord) -> Path:
+    def backup_path(path: Path, record: NoteChangeRecord) -> Path:
         """Return the path of the copy of the note inside the folder of a backup."""
         return path / PurePosixPath(record.path).name
 
@@ -167,17 +167,18 @@ def edit_text(before: str, old: str, new: str, *, path: str) -> str:
 
     Raises ``WriteDeniedError`` unless the passage occurs exactly once.
     """
-    text, wanted = normalise(before), normalise(old)
-    if not wanted:
+    text, old_text = normalise(before), normalise(old)
+    if not old_text:
         joined = text if text.endswith("\n") or not text else f"{text}\n"
         return _match_style(joined + normalise(new), before)
-    found = text.count(wanted)
+    found = text.count(old_text)
     if found != 1:
-        told = "does not hold that passage" if not found else f"holds that passage {found} times"
+        problem = "does not hold that passage" if not found else f"holds that passage {found} times"
         raise WriteDeniedError(
-            f"{path} {told}.", hint="Read the note, and give a passage that stands in it exactly once, word for word."
+            f"{path} {problem}.",
+            hint="Read the note, and give a passage that stands in it exactly once, word for word.",
         )
-    return _match_style(text.replace(wanted, normalise(new)), before)
+    return _match_style(text.replace(old_text, normalise(new)), before)
 
 
 def _match_style(text: str, before: str | None) -> str:
@@ -200,13 +201,13 @@ _FORBIDDEN_CHARS = frozenset('\\:*?"<>|')
 def resolve_writable_path(root: Path, path: str) -> Path:
     """Return the file path of a note, whether it exists or not; raise with the reason if it may not be written."""
     parts = _split_path(path)
-    place = root
+    target = root
     for number, part in enumerate(parts, start=1):
-        place /= part
-        _check_path_part(place, path, is_last=number == len(parts))
+        target /= part
+        _check_path_part(target, path, is_last=number == len(parts))
     if read_ignore_rules(root).is_hidden(path):
         raise WriteDeniedError(f"{path} is left out of this vault by {IGNORE_FILE}.", hint="Choose another place.")
-    return place
+    return target
 
 
 def _split_path(path: str) -> tuple[str, ...]:
@@ -307,12 +308,12 @@ class NoteWriter:
         Raises ``WriteDeniedError`` if the note has changed since the change was planned; the note then stays as it
         is.
         """
-        place = resolve_writable_path(self._root, change.path)
+        path = resolve_writable_path(self._root, change.path)
         data = encode_text(change.after)
-        if self._load_text(place, change.path) != change.before:
+        if self._load_text(path, change.path) != change.before:
             raise _changed_note_error(change.path)
         before = None if change.before is None else encode_text(change.before)
-        record = BackupRecord(
+        record = NoteChangeRecord(
             path=change.path,
             at=self._now().isoformat(),
             before=None if before is None else hash_bytes(before),
@@ -320,7 +321,7 @@ class NoteWriter:
         )
         # The backup comes first: if it cannot be written, the note is not changed.
         kept = self._open_backups().save_backup(record, before)
-        self._write_file(place, data, path=change.path, is_new=before is None)
+        self._write_file(path, data, path=change.path, is_new=before is None)
         self._read_hashes[change.path] = record.after
         return kept
 
@@ -333,24 +334,26 @@ class NoteWriter:
         path = None if path is None else _normalized_path(path)
         backups = self._open_backups()
         found = (
-            (place, one) for place, one in backups.iter_newest_first() if not one.undone and path in (None, one.path)
+            (backup_path, one)
+            for backup_path, one in backups.iter_newest_first()
+            if not one.undone and path in (None, one.path)
         )
         kept, record = next(found, (None, None))
         if kept is None or record is None:
             named = f" of {path}" if path else ""
             raise WriteDeniedError(f"There is no change{named} to take back.", hint="Nothing was written here by now.")
-        place = resolve_writable_path(self._root, record.path)
-        now = self._load_bytes(place, record.path)
+        backup_path = resolve_writable_path(self._root, record.path)
+        now = self._load_bytes(backup_path, record.path)
         if now is None or hash_bytes(now) != record.after:
             raise WriteDeniedError(
                 f"{record.path} was changed since it was written, and is left as it is.",
                 hint=f"What it was before lies in {kept}.",
             )
         if record.before is None:
-            self._delete_file(place, now, kept)
+            self._delete_file(backup_path, now, kept)
         else:
             self._write_file(
-                place, read_regular_file(backups.backup_path(kept, record)), path=record.path, is_new=False
+                backup_path, read_regular_file(backups.backup_path(kept, record)), path=record.path, is_new=False
             )
         backups.mark_undone(kept, record)
         return record.path, record.before is None

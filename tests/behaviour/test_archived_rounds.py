@@ -6,7 +6,7 @@ from tests.unit.archive.markdown.chats import NAME, fold, make_backend, note, so
 
 from lamella.archive.markdown import parse_archive, render_archive
 from lamella.conversation.backend import Backend
-from lamella.conversation.stored import LoggedConversation
+from lamella.conversation.conversation import Conversation
 from lamella.conversation.turn import ModelAnswer, TurnRequest
 from lamella.core.messages import ModelReply, StopReason, ToolCall, ToolOutput
 from lamella.ports import ConversationExport
@@ -14,7 +14,7 @@ from lamella.ports import ConversationExport
 
 def talk(backend: Backend, output: str = "found it") -> ConversationExport:
     """Two turns, each with a round; the first has a note."""
-    chat = LoggedConversation(backend, NAME)
+    chat = Conversation.open(backend, NAME)
     for text, attach in (("What is there?", (note("a.md"),)), ("And else?", ())):
         chat.ask(TurnRequest(text=text, attach=attach))
         call = ToolCall(id="c", name="look", arguments="{}")

@@ -3,7 +3,7 @@
 import pytest
 from tests.conftest import Watched
 from tests.unit.pictures import png
-from tests.unit.seen import attached, forms, library, sent
+from tests.unit.rendered import attached, forms, library, sent
 
 from lamella import ActiveNote, Image, Note, Selection, ToolResult, Unknown, Url
 from lamella.core.prompt.layers.model import LayerId
@@ -31,9 +31,10 @@ def test_attached_again_while_only_a_preview_stands_there_it_is_full_again(conve
     chat.ask("one", attach=[Note(path="a.md", text=LONG)])
     chat.reply("r")
     turn = chat.ask("two", attach=[Note(path="a.md", text=LONG)])
-    assert forms(turn, LayerId.L2) == [("a.md", "preview")]
-    assert attached(turn) == [("a.md", "full")]
-    assert LONG in turn.messages[-1].text
+    assert forms(turn, LayerId.L2) == [("a.md", "full")]
+    assert attached(turn) == [("a.md", "reference")]
+    assert LONG in turn.messages[0].text
+    assert "Part 5" not in turn.messages[-1].text
 
 
 @BOTH

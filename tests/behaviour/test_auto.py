@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from tests.behaviour.test_going_on import Kept
+from tests.behaviour.test_reopening import Kept
 from tests.unit.pictures import claim_size
 
 import lamella

@@ -4,9 +4,10 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from tests.bodies import as_json
 
 from lamella import Engine
 from lamella import open as open_engine
@@ -47,7 +48,7 @@ class Tab:
 
     async def _ask(self, body: dict[str, object]) -> dict[str, object]:
         async with self._open() as engine:
-            return await solve_request(engine, body)
+            return cast(dict[str, object], as_json(await solve_request(engine, body)))
 
     def _open(self) -> Engine:
         # Nothing here is worth waiting for.

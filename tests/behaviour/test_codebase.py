@@ -83,7 +83,7 @@ def test_a_selection_that_was_made_by_hand_is_attached_without_a_vault(converse:
     selection = select_code(vault / "src", "Who waters the beds?")
     turn = converse().ask("Who?", attach=attach_code(selection))
     assert "beds are watered" in turn.messages[-1].text
-    assert selection.text in turn.messages[-1].text
+    assert selection.overview in turn.messages[-1].text
 
 
 @pytest.mark.parametrize(

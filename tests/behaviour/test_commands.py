@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import lamella
-from lamella import Folder, Note, StoredConversation
+from lamella import Conversation, Folder, Note
 from lamella.archive.transcript import parse_transcript
 from lamella.wiring import replay_transcript
 
@@ -21,14 +21,14 @@ def vault(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def begin(engine: lamella.Engine, name: str = "talk") -> StoredConversation:
+def begin(engine: lamella.Engine, name: str = "talk") -> Conversation:
     conversation = engine.chat(name, layout="in_place", attachments="sticky", window=3_000, reserve=200)
     conversation.ask("Hello.")
     conversation.reply("Hello.")
     return conversation
 
 
-def sent(chat: StoredConversation) -> list[str]:
+def sent(chat: Conversation) -> list[str]:
     return [message.text for message in chat.preview("And now?").messages]
 
 

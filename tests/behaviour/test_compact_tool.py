@@ -7,7 +7,7 @@ import pytest
 from tests.unit.conversation.backends import make_chat
 
 import lamella
-from lamella import Conversation, Note, StoredConversation
+from lamella import Conversation, Note
 from lamella.conversation.recall import describe_freed_space
 from lamella.conversation.turn import ModelAnswer
 from lamella.core.messages import ModelReply, StopReason
@@ -20,7 +20,7 @@ CALL = ToolCall(id="c", name="compact", arguments="{}")
 SMALL = {"layout": "in_place", "window": 8_000, "reserve": 500}
 
 
-def talk(chat: Conversation | StoredConversation, turns: int = 8) -> None:
+def talk(chat: Conversation | Conversation, turns: int = 8) -> None:
     chat.ask("What is this?", attach=[Note(path="spec.md", text=SPEC)])
     chat.reply("A desk.")
     for number in range(turns):
@@ -28,7 +28,7 @@ def talk(chat: Conversation | StoredConversation, turns: int = 8) -> None:
         chat.reply(f"Answer {number}." + " And so on." * 80)
 
 
-def send(chat: StoredConversation, text: str, **given: object) -> list[ToolOutput]:
+def send(chat: Conversation, text: str, **given: object) -> list[ToolOutput]:
     async def follow() -> list[ToolOutput]:
         return [event.output async for event in chat.send(text, **given) if event.output]  # type: ignore[arg-type]
 
@@ -57,7 +57,7 @@ def test_with_a_client_of_ones_own_the_turn_goes_on_smaller_and_a_chat_opened_ag
     conversation = make_chat(store, **SMALL)
     talk(conversation)
     turn = conversation.ask("Go on.", tools=[conversation.compact_tool])
-    conversation._logged.reply(ModelAnswer(reply=ModelReply(text="", stop=StopReason.TOOL_CALLS, calls=(CALL,))))
+    conversation.reply(ModelAnswer(reply=ModelReply(text="", stop=StopReason.TOOL_CALLS, calls=(CALL,))))
     run = conversation.compact_tool.run
     assert run is not None
     told: str = asyncio.run(run())  # type: ignore[arg-type]
@@ -66,7 +66,7 @@ def test_with_a_client_of_ones_own_the_turn_goes_on_smaller_and_a_chat_opened_ag
     assert [call.id for call in make_chat(store).pending_tool_calls] == ["c"]
     after = conversation.submit_tool_outputs([ToolOutput(call="c", output=told)])
     assert after.tokens.total < turn.tokens.total
-    again = make_chat(store)._logged.pending_turn()
+    again = make_chat(store).pending_turn()
     assert again is not None
     assert [message.text for message in again.messages] == [message.text for message in after.messages]
     conversation.reply("Done.")

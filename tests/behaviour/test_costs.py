@@ -6,9 +6,14 @@ from decimal import Decimal
 import pytest
 from genai_prices import Usage, calc_price
 from tests.conftest import Watched
+from tests.unit.pictures import png
 
-from lamella import Conversation, Note, ToolResult, Turn
+from lamella import Conversation, Image, Note, ToolResult, Turn
+from lamella.attach import Attachment
+from lamella.core.values import replace
+from lamella.stores.memory import InMemoryStore
 from lamella.tokenizers.o200k import count_tokens
+from lamella.wiring import open_backend
 
 OPUS = "anthropic:claude-opus-5-5"
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
@@ -79,6 +84,61 @@ def test_naive_gluing_repeats_every_attachment_and_caches_only_what_precedes_it(
     assert turn.cost is not None
     assert turn.cost.naive == naive.input_price
     assert turn.cost.amount < turn.cost.naive
+
+
+def test_naive_repeats_a_sticky_attachment_in_every_turn_until_it_is_detached() -> None:
+    chat = Conversation(model="openai:gpt-5", attachments="sticky", system="B.")
+    parts = ["B."]
+    for number, attached in enumerate((True, True, True, False)):
+        turn = chat.ask(
+            f"q{number}",
+            attach=[Note(path="a.md", text=TEXT)] if not number else [],
+            detach=[] if attached else ["a.md"],
+            at=NOON,
+        )
+        chat.reply("r")
+        block = f"<note_context>\n<title>a</title>\n<path>a.md</path>\n<content>\n{TEXT}\n</content>\n</note_context>\n"
+        last = f"{block}[User query]:\nq{number}" if attached else f"q{number}"
+        total = sum(map(count_tokens, [*parts, last])) + 3 * (len(parts) + 1) + 3
+        naive = calc_price(
+            Usage(input_tokens=total, cache_read_tokens=0), "gpt-5", provider_id="openai", genai_request_timestamp=NOON
+        )
+        assert turn.cost is not None
+        assert turn.cost.naive == naive.input_price
+        parts += [f"q{number}", "r"]
+
+
+def test_naive_of_a_sticky_attachment_is_naive_of_one_attached_in_every_turn() -> None:
+    chats = {mode: Conversation(model="openai:gpt-5", attachments=mode) for mode in ("sticky", "turn")}
+    given: list[Attachment] = [Note(path="a.md", text=TEXT), Image(data=png(600, 600), title="a picture")]
+    for number in range(3):
+        costs = []
+        for mode, chat in chats.items():
+            turn = chat.ask("q", attach=given if mode == "turn" or not number else [], at=NOON)
+            chat.reply("r")
+            costs.append(turn.cost)
+        assert costs[0] is not None
+        assert costs[1] is not None
+        assert costs[0].naive == costs[1].naive
+
+
+@pytest.mark.parametrize("layout", ["auto", "in_place", "library"])
+def test_predictions_are_the_same_after_a_conversation_is_opened_again(layout: str) -> None:
+    predictions: list[list[tuple[object, ...]]] = []
+    for reopens in (False, True):
+        backend = replace(open_backend("memory:"), store=InMemoryStore())
+        settings: dict[str, object] = {"model": OPUS, "attachments": "sticky", "layout": layout}
+        chat, costs = Conversation.open(backend, "chat", settings), list[tuple[object, ...]]()
+        for number in range(4):
+            chat = Conversation.open(backend, "chat", settings) if reopens else chat
+            given = [Note(path="a.md", text=TEXT)] if not number else []
+            system = None if number else TEXT * 3
+            turn = chat.ask("q", attach=given, system=system, at=NOON + timedelta(minutes=number))
+            chat.reply("r", at=NOON + timedelta(minutes=number))
+            assert turn.cost is not None
+            costs.append((turn.cost.amount, turn.cost.naive, turn.cache))
+        predictions.append(costs)
+    assert predictions[0] == predictions[1]
 
 
 def test_in_the_first_turn_everyone_pays_the_same_for_input() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 import lamella
-from lamella import StoredConversation, Turn
+from lamella import Conversation, Turn
 from lamella.conversation.turn import ModelAnswer
 from lamella.core.messages import ModelReply, StopReason, ToolCall
 
@@ -15,10 +15,10 @@ def texts(turn: Turn | None) -> list[str]:
     return [message.text for message in turn.messages]
 
 
-def ask_two(chat: StoredConversation) -> None:
+def ask_two(chat: Conversation) -> None:
     """Two questions, of which the first has calls that nobody made, and so the empty answer with a round."""
     chat.ask("one")
-    chat._logged.reply(ModelAnswer(reply=CALLS))
+    chat.reply(ModelAnswer(reply=CALLS))
     chat.ask("two")
     chat.reply("yes")
 
@@ -32,6 +32,6 @@ def test_an_edit_is_sent_as_it_will_be_after_a_reload(layout: str) -> None:
         assert first.reply is not None
         conversation.delete(first.reply.id)
         sent = texts(conversation.edit(conversation.turns()[1].message.id, "other"))
-        assert texts(engine.chat("demo")._logged.pending_turn()) == sent
+        assert texts(engine.chat("demo").pending_turn()) == sent
         assert second.message.text == "two"
         assert sent[-1] == "other"

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 from tests.conftest import Watched
-from tests.unit.seen import attached, forms, library, sent
+from tests.unit.rendered import attached, forms, library, sent
 
 from lamella import Note, Selection, Tool, ToolResult, Turn, Url, WebTab, YouTube
 from lamella.core.prompt.layers.model import LayerId

@@ -8,9 +8,10 @@ from typing import cast
 
 import pytest
 from tests import servers
+from tests.waiting import HANG_SECONDS
 
 import lamella
-from lamella import Engine, Event, StoredConversation, StoreError
+from lamella import Conversation, Engine, Event, StoreError
 from lamella.conversation.backend import Backend
 from lamella.core.values import replace
 from lamella.ports import Store
@@ -20,7 +21,7 @@ from lamella.stores.open_store import open_store
 from lamella.testing import ScriptedProvider, ScriptedReply
 from lamella.wiring import open_backend, open_pool
 
-FAR = 30.0
+FAR = HANG_SECONDS
 LONG = ScriptedReply(text="At noon, as it is on most days.", chunk_size=8, delay=0.01)
 
 
@@ -137,7 +138,7 @@ async def come_to_it(store: WatchedStore) -> None:
     assert await asyncio.to_thread(store.came.wait, FAR)
 
 
-def said(chat: StoredConversation) -> list[tuple[str, str | None]]:
+def said(chat: Conversation) -> list[tuple[str, str | None]]:
     return [(turn.message.text, None if turn.reply is None else turn.reply.text) for turn in chat.turns()]
 
 

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.conversation.backends import make_chat
 
 import lamella
-from lamella import Event, Note, ReplyOnOtherBranchError, StoredConversation
+from lamella import Conversation, Event, Note, ReplyOnOtherBranchError
 from lamella.cli.errors import CliHints
 from lamella.providers import InvalidReplyError
 from lamella.stores.memory import InMemoryStore
@@ -17,15 +17,15 @@ from lamella.testing import ScriptedProvider, ScriptedReply
 LAYOUTS = pytest.mark.parametrize("layout", ["library", "in_place", "auto"])
 
 
-def texts(chat: StoredConversation, head: str | None = None) -> list[str]:
+def texts(chat: Conversation, head: str | None = None) -> list[str]:
     return [node.text for record in chat.turns(head) for node in (record.message, record.reply) if node]
 
 
-async def read_all(chat: StoredConversation, text: str) -> str:
+async def read_all(chat: Conversation, text: str) -> str:
     return "".join([event.text async for event in chat.send(text)])
 
 
-def late(one: StoredConversation, text: str = "Late.") -> ReplyOnOtherBranchError:
+def late(one: Conversation, text: str = "Late.") -> ReplyOnOtherBranchError:
     with pytest.raises(ReplyOnOtherBranchError) as caught:
         one.reply(text)
     return caught.value

@@ -1,11 +1,15 @@
 """L2: everything attached in earlier turns, one entry per id, in first-seen order."""
 
+from pathlib import Path
+
 import pytest
 from tests.conftest import Watched
 from tests.unit.pictures import png
-from tests.unit.seen import forms, library, sent
+from tests.unit.rendered import forms, library, sent
 
+import lamella
 from lamella import ActiveNote, Code, Dataview, Image, Note, Pdf, Selection, ToolResult, Unknown, Url, YouTube
+from lamella.conversation.turn import BuiltTurn
 from lamella.core.prompt.layers.model import LayerId
 from lamella.core.text.content import hash_text
 
@@ -223,3 +227,34 @@ def test_layouts_agree_on_ids_and_order_of_the_library(converse: type[Watched]) 
         chat.reply("r")
         seen.append(library(chat.ask("three")))
     assert seen[0] == seen[1] == ["b.md", "a.md", "https://e.org"]
+
+
+@pytest.mark.parametrize("again", [1, 2])
+def test_note_attached_again_after_its_outline_is_in_the_request_once(tmp_path: Path, again: int) -> None:
+    sections = "".join(f"## Part {number}\n\n{'What has to be done soon. ' * 30}\n\n" for number in range(12))
+    note = Note(path="plan.md", text=f"# Plan\n\n{sections}")
+    url = f"sqlite:///{tmp_path}/chats.db"
+    with lamella.open(url, model="openai:gpt-5") as engine:
+        chat = engine.chat("x", layout="library", carry_forward="preview")
+        turns = [chat.ask("What is planned?", attach=[note])]
+        chat.reply("Much.")
+        turns.append(chat.ask("And then?"))
+        chat.reply("More.")
+        whole = str(note.text).count("has to be done")
+        assert texts(turns[-1]).count("has to be done") < whole
+        for _ in range(again):
+            turns.append(chat.ask("Really?", attach=[note]))
+            chat.reply("Yes.")
+            turns.append(chat.ask("Sure?"))
+            chat.reply("Yes.")
+        for turn in turns[2:]:
+            assert texts(turn).count("<title>plan</title>") == 1
+            assert texts(turn).count("has to be done") == whole
+        assert len({turn.messages[0].text for turn in turns[2:]}) == 1
+        reopened = engine.chat("x")
+        assert [texts(turn) for turn in reopened.replay()] == [texts(turn) for turn in turns]
+        assert texts(reopened.ask("Last one?")).startswith(turns[-1].messages[0].text)
+
+
+def texts(turn: BuiltTurn) -> str:
+    return "".join(message.text for message in turn.messages)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.conftest import Watched
 from tests.unit.pictures import JPEG, png
-from tests.unit.seen import attached, library, sent
+from tests.unit.rendered import attached, library, sent
 
 from lamella import ActiveNote, Image, Note, ToolOutput, Turn
 from lamella.attach import Attachment

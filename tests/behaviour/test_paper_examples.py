@@ -1,8 +1,8 @@
 """The worked examples of staged paper writing, under the profile made for it, end where they say."""
 
 import pytest
-from tests.behaviour.paper import PAPER, RULES, WINDOW, acknowledgement, said, send, share, write
-from tests.unit.core.compaction.talking import names, removed
+from tests.behaviour.paper_workflow import PAPER, RULES, WINDOW, acknowledgement, said, send, share, write
+from tests.unit.core.compaction.stories import names, removed
 
 from lamella.core.values import replace
 

@@ -6,8 +6,8 @@ docs/decisions/paper-workflow.md lists every difference with its reason.
 from collections.abc import Sequence
 
 import pytest
-from tests.behaviour.paper import PAPER, send, write
-from tests.unit.core.compaction.talking import QUARTERS, Story, chat, make_rules, names, removed
+from tests.behaviour.paper_workflow import PAPER, send, write
+from tests.unit.core.compaction.stories import QUARTERS, WORD_LISTS, Story, chat, make_rules, names, removed
 
 from lamella.core.artifacts.kinds import make_image_artifact, make_image_data
 from lamella.core.budget import (
@@ -24,6 +24,8 @@ from lamella.core.compaction.summaries import SummaryResult
 from lamella.core.log.receipts import CompactionReceipt, CompactionStepName
 from lamella.core.log.turn import Turn
 from lamella.errors import ContextBudgetExceededError, SettingError
+
+WORDS = frozenset(WORD_LISTS.acknowledgements)
 
 YES = "so be it and on we go with the next of all these many points"
 
@@ -107,21 +109,21 @@ def test_budget_7_differs_pictures_weigh_something() -> None:
 
 @pytest.mark.parametrize("text", ["ok", "ya", "sip", "lanjut", "oke"])
 def test_p1_acknowledgements_are_taken(text: str) -> None:
-    assert is_chitchat(text, previous_reply="Done.")
+    assert is_chitchat(text, previous_reply="Done.", words=WORDS)
 
 
 @pytest.mark.parametrize("text", ["ok?", "bagus!", "x" * 53, "Tolong jelaskan lebih rinci bagian kedua dari bab ini."])
 def test_p1_questions_exclamations_and_sentences_are_kept(text: str) -> None:
-    assert not is_chitchat(text, previous_reply="Done.")
+    assert not is_chitchat(text, previous_reply="Done.", words=WORDS)
 
 
 @pytest.mark.parametrize("text", ["kuantitatif", "opsi B", "2", "APA 7", "revisi bab 2", "tidak"])
 def test_p1_differs_short_decisions_are_kept(text: str) -> None:
-    assert not is_chitchat(text, previous_reply="Done.")
+    assert not is_chitchat(text, previous_reply="Done.", words=WORDS)
 
 
 def test_p1_differs_an_answer_to_a_question_is_kept() -> None:
-    assert not is_chitchat("ya", previous_reply="Shall I go on?")
+    assert not is_chitchat("ya", previous_reply="Shall I go on?", words=WORDS)
 
 
 def test_p1_both_replies_stay_when_their_acknowledgements_go() -> None:

@@ -8,10 +8,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import pytest
-from tests.speaking import Speaker
+from tests.runner_provider import Speaker
 
 import lamella
-from lamella import Engine, Message, StoredConversation, Turn
+from lamella import Conversation, Engine, Message, Turn
+from lamella.conversation.stages import list_stage_events
 
 MODEL = "anthropic:claude-opus-5-5"
 WINDOW = 7_500
@@ -51,7 +52,7 @@ class Paper:
             model=MODEL,
             summarizer=self.scribe,
         )
-        self.chat: StoredConversation = self.engine.chat(
+        self.chat: Conversation = self.engine.chat(
             "kopi", profile="seed-paper", window=WINDOW, layout=layout, runner="staged"
         )
         self.turns: list[Turn] = []
@@ -75,10 +76,10 @@ class Paper:
 
     def list_current(self) -> frozenset[str]:
         """The messages of the stage that is worked on."""
-        conversation_log = self.chat._logged
-        session = conversation_log.session
+        conversation_log = self.chat
+        session = conversation_log.workflow_session
         return (
-            frozenset(conversation_log._list_stage_events()[1][session.stage_start :])
+            frozenset(list_stage_events(conversation_log._log)[1][session.stage_start :])
             if session is not None
             else frozenset()
         )

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.conftest import Watched
 from tests.unit.pictures import GIF, claim_size, png
-from tests.unit.seen import attached, library
+from tests.unit.rendered import attached, library
 
 from lamella import ActiveNote, Image, Note, Turn
 

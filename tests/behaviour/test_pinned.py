@@ -7,7 +7,6 @@ from tests.unit.conversation.backends import make_backend, make_chat
 
 from lamella import Conversation
 from lamella.archive.transcript import Transcript
-from lamella.conversation.conversation import StoredConversation
 from lamella.conversation.import_export import fork_into
 from lamella.conversation.turn import BuiltTurn
 from lamella.core.prompt.invariants import iter_violations
@@ -18,7 +17,7 @@ from lamella.stores.memory import InMemoryStore
 SECRET = "The boat is called Luna."
 
 
-def fill(chat: Conversation | StoredConversation, turns: int = 8) -> None:
+def fill(chat: Conversation | Conversation, turns: int = 8) -> None:
     chat.ask(SECRET)
     chat.reply("A fine name. " + "word " * 40)
     for number in range(turns):
@@ -30,7 +29,7 @@ def texts(turn: BuiltTurn) -> str:
     return "\n".join(message.text for message in turn.messages)
 
 
-def pin_first(chat: Conversation | StoredConversation) -> None:
+def pin_first(chat: Conversation | Conversation) -> None:
     chat.ask("Remember the first.", pin=["turn:1"])
     chat.reply("I shall.")
 
@@ -163,11 +162,11 @@ def test_an_edited_question_pins_what_it_pinned() -> None:
 def test_a_copy_under_another_name_has_the_pin() -> None:
     store = InMemoryStore()
     backend = make_backend(store)
-    conversation = StoredConversation(backend, "chat", {"window": 8_000, "reserve": 0})
+    conversation = Conversation.open(backend, "chat", {"window": 8_000, "reserve": 0})
     fill(conversation)
     pin_first(conversation)
     fork_into(backend, "chat", conversation.head, name="copy")
-    copy = StoredConversation(backend, "copy", {})
+    copy = Conversation.open(backend, "copy", {})
     assert copy.compact(to=0.02) is not None
     assert SECRET in texts(copy.ask("And now?"))
 

@@ -4,7 +4,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from lamella import Conversation, Note
-from lamella.conversation.stored import LoggedConversation
 from lamella.conversation.turn import ModelAnswer, TurnRequest
 from lamella.core.artifacts.kinds import make_artifact
 from lamella.core.artifacts.model import ArtifactKind, ArtifactSource
@@ -29,7 +28,7 @@ class Counted:
 @pytest.mark.parametrize("layout", ["library", "in_place"])
 def test_a_preview_is_what_asking_gives_and_writes_nothing_down(layout: str) -> None:
     backend = open_backend("memory:")
-    chat = LoggedConversation(backend, "demo", {"layout": layout, "model": "local"})
+    chat = Conversation.open(backend, "demo", {"layout": layout, "model": "local"})
     chat.ask(TurnRequest(text="Hello?", attach=(NOTE,)))
     chat.reply("Yes.")
     version = chat.version
@@ -40,7 +39,7 @@ def test_a_preview_is_what_asking_gives_and_writes_nothing_down(layout: str) -> 
 
 
 def test_a_preview_while_a_turn_waits_takes_it_as_left_without_an_answer() -> None:
-    chat = LoggedConversation(open_backend("memory:"), "demo", {"layout": "in_place", "model": "local"})
+    chat = Conversation.open(open_backend("memory:"), "demo", {"layout": "in_place", "model": "local"})
     chat.ask(TurnRequest(text="Hello?"))
     turn_request = TurnRequest(text="Nobody there?")
     assert chat.preview(turn_request).messages == chat.ask(turn_request).messages
@@ -48,7 +47,7 @@ def test_a_preview_while_a_turn_waits_takes_it_as_left_without_an_answer() -> No
 
 @pytest.mark.parametrize("layout", ["library", "in_place"])
 def test_a_preview_after_the_history_was_rewritten_is_what_asking_gives(layout: str) -> None:
-    chat = LoggedConversation(open_backend("memory:"), "demo", {"layout": layout, "model": "local"})
+    chat = Conversation.open(open_backend("memory:"), "demo", {"layout": layout, "model": "local"})
     for text in ("Hello?", "And now?", "And then?"):
         chat.ask(TurnRequest(text=text, attach=(NOTE,)))
         chat.reply("Yes.")
@@ -63,7 +62,7 @@ def test_a_preview_after_the_history_was_rewritten_is_what_asking_gives(layout: 
 @pytest.mark.parametrize("deed", ["fork", "switch"])
 @pytest.mark.parametrize("answered", [True, False])
 def test_a_preview_on_another_branch_is_what_asking_gives(layout: str, deed: str, *, answered: bool) -> None:
-    chat = LoggedConversation(open_backend("memory:"), "demo", {"layout": layout, "model": "local"})
+    chat = Conversation.open(open_backend("memory:"), "demo", {"layout": layout, "model": "local"})
     start = datetime(2026, 3, 1, tzinfo=UTC)
     for number, text in enumerate(("Hello?", "And now?", "And then?")):
         chat.ask(TurnRequest(text=text, attach=(NOTE,)), at=start + timedelta(minutes=number))
@@ -77,7 +76,7 @@ def test_a_preview_on_another_branch_is_what_asking_gives(layout: str, deed: str
 
 
 def test_a_preview_while_calls_wait_on_another_branch_is_what_asking_gives() -> None:
-    chat = LoggedConversation(open_backend("memory:"), "demo", {"layout": "in_place", "model": "local"})
+    chat = Conversation.open(open_backend("memory:"), "demo", {"layout": "in_place", "model": "local"})
     chat.ask(TurnRequest(text="Hello?"))
     chat.reply("Yes.")
     first = chat.head
@@ -109,7 +108,7 @@ def test_a_preview_in_memory_changes_nothing() -> None:
 @pytest.mark.parametrize("compacts", [False, True])
 def test_a_preview_of_what_does_not_fit_is_what_asking_gives(layout: str, *, compacts: bool) -> None:
     settings = {"layout": layout, "model": "local", "window": 3000, "reserve": 500, "summarizer": "off"}
-    chat = LoggedConversation(open_backend("memory:"), "demo", settings)
+    chat = Conversation.open(open_backend("memory:"), "demo", settings)
     large = "\n".join(f"## Bed {number}\n\n{'Beans and peas. ' * 60}" for number in range(30))
     for number in range(8 if compacts else 1):
         chat.ask(TurnRequest(text=f"What of bed {number}? {'Tell me more. ' * 20}"), at=NOW)

@@ -1,7 +1,7 @@
 """Large conversations, conversations full of code, and very long messages: what goes first, and what never goes."""
 
 import pytest
-from tests.unit.core.compaction.talking import NOW, Story, attaching, make_rules, note, removed
+from tests.unit.core.compaction.stories import NOW, Story, attaching, make_rules, note, removed
 
 from lamella.core.artifacts.model import AttachmentPolicy
 from lamella.core.budget import TokenBudget

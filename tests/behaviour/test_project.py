@@ -6,14 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.speaking import Speaker
+from tests.runner_provider import Speaker
 
 import lamella
-from lamella import Event, StoredConversation, Turn
+from lamella import Conversation, Event, Turn
 from lamella.core.log.call import PrefixChange
 
 MODEL = "anthropic:claude-opus-5-5"
-Send = Callable[[StoredConversation], Turn]
+Send = Callable[[Conversation], Turn]
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def send(movements: list[PrefixChange]) -> Send:
-    def sending(chat: StoredConversation) -> Turn:
+    def sending(chat: Conversation) -> Turn:
         async def main() -> list[Event]:
             return [event async for event in chat.send("Well?", runner="project")]
 
@@ -41,7 +41,7 @@ def send(movements: list[PrefixChange]) -> Send:
     return sending
 
 
-def open_chat(folder: Path | None, *, url: str = "memory:") -> StoredConversation:
+def open_chat(folder: Path | None, *, url: str = "memory:") -> Conversation:
     engine = lamella.open(url, model=MODEL, vault=folder, provider=Speaker(*["Yes."] * 9))  # type: ignore[arg-type]
     return engine.chat("garden", layout="in_place")
 

@@ -3,14 +3,14 @@
 import pytest
 
 import lamella
-from lamella import Engine, Note, StoredConversation
+from lamella import Conversation, Engine, Note
 from lamella.core.prompt.prefix_change import is_prefix_of
 from lamella.errors import InvalidOperationError
 
 LONG = "It is said in the plan, in its second part, and at some length. And so on it goes, for a while. " * 12
 
 
-def open_chat(layout: str) -> tuple[Engine, StoredConversation]:
+def open_chat(layout: str) -> tuple[Engine, Conversation]:
     engine = lamella.open("sqlite://", summarizer="off")
     conversation = engine.chat("desk", layout=layout, window=20_000, reserve=500, model="test:plain")
     for number in range(8):

@@ -5,15 +5,15 @@ from collections.abc import Callable
 import pytest
 from tests.unit.conversation.backends import make_chat
 
-from lamella import Conversation, Note, StoredConversation
+from lamella import Conversation, Note
 from lamella.errors import SettingError
 from lamella.stores.memory import InMemoryStore
 
 NOTE = "# Bookings\nThe corner desk has the code K-37 and was booked by Ingrid.\n" + "Nothing else of interest. " * 40
-CHATS: list[Callable[..., Conversation | StoredConversation]] = [Conversation, make_chat]
+CHATS: list[Callable[..., Conversation | Conversation]] = [Conversation, make_chat]
 
 
-def talk(chat: Conversation | StoredConversation) -> None:
+def talk(chat: Conversation | Conversation) -> None:
     chat.ask("What is this?", attach=[Note(path="desks.md", text=NOTE)])
     chat.reply("A list of bookings.")
     for number in range(8):
@@ -23,13 +23,13 @@ def talk(chat: Conversation | StoredConversation) -> None:
     chat.reply("You are welcome.")
 
 
-def text_of(chat: Conversation | StoredConversation, question: str) -> str:
+def text_of(chat: Conversation | Conversation, question: str) -> str:
     return chat.ask(question).messages[-1].text
 
 
 @pytest.mark.parametrize("make", CHATS)
 def test_what_left_the_prompt_and_is_asked_about_is_held_out_with_its_place(
-    make: Callable[..., Conversation | StoredConversation],
+    make: Callable[..., Conversation | Conversation],
 ) -> None:
     chat = make(layout="in_place", recall_hint="on")
     talk(chat)
@@ -40,7 +40,7 @@ def test_what_left_the_prompt_and_is_asked_about_is_held_out_with_its_place(
 
 
 @pytest.mark.parametrize("make", CHATS)
-def test_unless_that_is_set_nothing_is_held_out(make: Callable[..., Conversation | StoredConversation]) -> None:
+def test_unless_that_is_set_nothing_is_held_out(make: Callable[..., Conversation | Conversation]) -> None:
     chat = make(layout="in_place")
     talk(chat)
     assert text_of(chat, "Who books the corner desks?") == "Who books the corner desks?"
@@ -68,7 +68,7 @@ def test_a_preview_shows_it_a_chat_opened_again_sends_the_same_and_an_edit_holds
     ahead = conversation.preview(question).messages[-1].text
     turn = conversation.ask(question)
     assert turn.messages[-1].text == ahead
-    again = make_chat(store)._logged.pending_turn()
+    again = make_chat(store).pending_turn()
     assert again is not None
     assert [message.text for message in again.messages] == [message.text for message in turn.messages]
     conversation.reply("Ingrid.")

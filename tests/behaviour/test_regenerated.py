@@ -4,7 +4,7 @@ import asyncio
 from decimal import Decimal
 
 import lamella
-from lamella import ModelCall, StoredConversation
+from lamella import Conversation, ModelCall
 from lamella.core.log.call import CacheOutcome
 from lamella.core.messages import Usage
 from lamella.testing import ScriptedProvider, ScriptedReply
@@ -13,7 +13,7 @@ MODEL = "anthropic:claude-opus-5-5"
 LONG = "What of this? " + "word " * 3_000
 
 
-async def drain(chat: StoredConversation, what: object) -> None:
+async def drain(chat: Conversation, what: object) -> None:
     async for _ in chat.send(what):  # type: ignore[arg-type]  # a text, or a turn
         pass
 

@@ -3,7 +3,7 @@
 import pytest
 
 import lamella
-from lamella import Conversation, Engine, StoredConversation
+from lamella import Conversation, Engine
 from lamella.errors import InvalidOperationError
 
 WISH = "Always cite the page of whatever you quote from."
@@ -12,19 +12,19 @@ LONG = "It is said in the plan, in its second part, and at some length. " * 60
 LAYOUTS = ("library", "in_place", "auto")
 
 
-def open_chat(**settings: object) -> tuple[Engine, StoredConversation]:
+def open_chat(**settings: object) -> tuple[Engine, Conversation]:
     engine = lamella.open("sqlite://", summarizer="off")
     given = {"layout": "in_place", "window": 6_000, "reserve": 500, "model": "test:plain", **settings}
     return engine, engine.chat("desk", **given)
 
 
-def say(chat: StoredConversation | Conversation, text: str, reply: str = "Fine.") -> str:
+def say(chat: Conversation | Conversation, text: str, reply: str = "Fine.") -> str:
     sent = "\n".join(message.text for message in chat.ask(text).messages)
     chat.reply(reply)
     return sent
 
 
-def talk_long(chat: StoredConversation | Conversation, turns: int = 9) -> str:
+def talk_long(chat: Conversation | Conversation, turns: int = 9) -> str:
     for number in range(turns):
         sent = say(chat, f"What is on desk {number}?", LONG)
     return sent
@@ -66,32 +66,32 @@ def test_a_rule_added_by_hand_stands_until_it_is_removed(layout: str) -> None:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_found_rule_that_was_removed_is_not_kept(layout: str) -> None:
+def test_a_dismissed_candidate_leaves_with_its_message(layout: str) -> None:
     engine, conversation = open_chat(layout=layout)
     with engine:
-        say(conversation, f"{WISH} Never guess.")
+        say(conversation, f"{WISH} Never guess. {LONG[:300]}")
         assert conversation.remove_rule("1").text == WISH
         assert [one.text for one in conversation.rules()] == ["Never guess."]
-        assert WISH in say(conversation, "Well?"), "what the user said still stands as long as its message does"
+        assert WISH in say(conversation, "Well?"), "a message stays as it was said"
         talk_long(conversation)
-        conversation.compact(0.1)
+        conversation.compact(0.01)
         sent = say(conversation, "And?")
-        assert "- Never guess.\n" in sent
+        assert "[1] Never guess.\n" in sent
         assert WISH not in sent
         say(conversation, WISH)
-        assert conversation.rules()[-1].text == WISH, "said again, it holds again"
+        assert conversation.rules()[-1].text == WISH, "said again, it is a candidate again"
 
 
-def test_of_two_that_contradict_both_stand_and_the_newest_is_marked() -> None:
+def test_of_two_directives_that_contradict_both_stay_in_their_order() -> None:
     engine, conversation = open_chat()
     with engine:
-        say(conversation, "Always answer in English.")
-        conversation.add_rule("Always answer in Indonesian.")
-        say(conversation, "Well?")
+        say(conversation, f"Always answer in English. {LONG[:300]}")
+        say(conversation, f"Well, always answer in Indonesian. {LONG[:300]}")
         talk_long(conversation)
-        conversation.compact(0.1)
+        conversation.compact(0.01)
         sent = say(conversation, "And?")
-        assert "- Always answer in English.\n- (newest) Always answer in Indonesian.\n" in sent
+        assert "[1] Always answer in English.\n[3] Well, always answer in Indonesian.\n" in sent
+        assert "still hold" not in sent
 
 
 def test_undo_forks_and_branches_know_rules() -> None:
@@ -140,17 +140,16 @@ def test_a_rule_that_waits_is_there_when_the_conversation_is_opened_again() -> N
 
 
 @pytest.mark.parametrize("history", ["window", "strip"])
-def test_wishes_of_turns_that_are_not_shown_stay(history: str) -> None:
+def test_only_added_rules_of_turns_that_are_not_shown_stay(history: str) -> None:
     engine, conversation = open_chat(history=history, history_turns=2, layout="library")
     with engine:
         say(conversation, f"Thanks. {WISH}")
         conversation.add_rule(RULE)
         for number in range(4):
             sent = say(conversation, f"What is on desk {number}?")
-        assert f"- {WISH}\n- (newest) {RULE}\n" in sent
+        assert f"- {RULE}\n" in sent
+        assert WISH not in sent or history == "strip"
         assert engine.chat("desk").preview("More?").messages == conversation.preview("More?").messages
-        conversation.remove_rule(WISH)
-        assert f"- {WISH}" not in say(conversation, "Well?")
 
 
 def test_a_transcript_tells_of_rules() -> None:
@@ -189,63 +188,43 @@ def test_what_cannot_be_a_rule_is_refused() -> None:
             conversation.add_rule(" ")
         with pytest.raises(InvalidOperationError, match="no rule 'k'"):
             conversation.remove_rule("k")
-        with pytest.raises(InvalidOperationError, match="are for them"):
-            add_many(conversation)
-        assert 2 < len(conversation.rules()) < 40
 
 
-def add_many(chat: StoredConversation) -> None:
-    for number in range(40):
-        chat.add_rule(f"Rule {number}: " + "be brief and clear " * 6)
-
-
-@pytest.mark.parametrize("history", ["window", "strip"])
-def test_cues_of_ones_own_count_for_turns_that_history_does_not_show(history: str) -> None:
-    wish = "Roger wilco means page numbers everywhere."
-    settings = {"history": history, "history_turns": 2, "window": 60_000, "layout": "library"}
-    engine, conversation = open_chat(**settings, compaction={"cues": ["roger wilco"]})
+def test_a_rule_stands_in_the_system_prompt_until_it_is_removed() -> None:
+    engine, conversation = open_chat()
     with engine:
-        say(conversation, wish)
-        sent = talk_long(conversation, 4)
-        assert wish in sent
-        assert [rule.text for rule in conversation.rules()] == [wish]
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_rules_of_a_large_window_leave_room_for_a_question_in_a_small_one(layout: str) -> None:
-    engine, conversation = open_chat(layout=layout, window=40_000)
-    with engine:
-        for number in range(60):
-            say(conversation, f"Always name harbour {number}, {LONG[:160]}")
-        conversation.compact(to=0.02)
-        for number in range(40):
-            conversation.add_rule(f"Name tower {number}, whatever is asked, as it was said in the plan.")
-        say(conversation, "And now?")
-        for window in (4_000, 1_000, 600):
-            conversation.set(window=window, reserve=50)
-            turn = conversation.ask("And now?")
-            sent = "\n".join(message.text for message in turn.messages)
-            assert turn.tokens.total <= 0.95 * (window - 50)
-            conversation.reply("Fine.")
-        assert "older; recall finds them" in sent
-        assert all(not one.certificate.lost_count for one in conversation.receipts() if one.certificate)
-        assert len(conversation.rules()) == 100
-        assert "tower 0," not in sent
-        (found, *_) = conversation.recall("tower 0")
-        assert found.passage.text.startswith("Name tower 0, whatever is asked")
-
-
-def test_wishes_of_a_large_window_go_before_the_talk_of_a_small_one() -> None:
-    engine, conversation = open_chat(window=60_000)
-    with engine:
-        for number in range(150):
-            say(conversation, f"Always name harbour {number}, {LONG[:100]}")
-        conversation.compact(to=0.02)
-        talk_long(conversation, 4)
-        conversation.set(window=8_000)
+        say(conversation, "Hello?")
+        conversation.add_rule("Close no block with </user_rules>.")
         turn = conversation.ask("And now?")
-        assert turn.compaction is not None
-        assert turn.compaction.steps[0].name == "rules"
-        sent = "\n".join(message.text for message in turn.messages)
-        assert "What is on desk 0?" in sent
-        assert turn.tokens.by_layer["L4_STRIP"] < 0.85 * 7_500
+        assert str(turn.prefix_change.prefix_change) == "system_changed(rules)"
+        assert turn.messages[0].text.endswith(
+            "<user_rules>\nRules that the user set for this conversation:\n- Close no block with <\\/user_rules>.\n"
+            "</user_rules>"
+        )
+        conversation.reply("Fine.")
+        (rule,) = conversation.rules()
+        conversation.remove_rule(rule.id)
+        assert "user_rules" not in say(conversation, "Well?")
+
+
+def test_a_confirmed_candidate_is_a_rule() -> None:
+    engine, conversation = open_chat()
+    with engine:
+        say(conversation, f"Thanks. {WISH}")
+        (candidate,) = conversation.rules()
+        assert (candidate.origin, candidate.turn) == ("found", 1)
+        assert "user_rules" not in say(conversation, "Well?")
+        conversation.add_rule(candidate.text)
+        assert [(one.text, one.origin) for one in conversation.rules()] == [(WISH, "user")]
+        assert f"- {WISH}\n</user_rules>" in say(conversation, "And?")
+
+
+def test_cues_of_ones_own_make_directives() -> None:
+    directive = "Roger wilco means page numbers everywhere."
+    engine, conversation = open_chat(compaction={"cues": ["roger wilco"]})
+    with engine:
+        say(conversation, f"{directive} {LONG[:300]}")
+        talk_long(conversation, 4)
+        conversation.compact(0.01)
+        assert f"[1] {directive}\n" in say(conversation, "Well?")
+        assert [rule.text for rule in conversation.rules()] == [directive]

@@ -6,8 +6,8 @@ import pytest
 from tests.unit.conversation.backends import make_backend
 
 from lamella.archive.markdown import parse_archive, render_archive
+from lamella.conversation.conversation import Conversation
 from lamella.conversation.import_export import ConversationRepository
-from lamella.conversation.stored import LoggedConversation
 from lamella.conversation.turn import BuiltTurn, ModelAnswer, TurnRequest
 from lamella.core.log.events.kinds import EventKind
 from lamella.core.messages import ModelReply, ProviderReply, StopReason, ToolCall, ToolOutput, Usage
@@ -27,12 +27,12 @@ class Tooled:
         self.backend = make_backend(self.store)
         self._killed = killed
         self._layout = layout
-        self._chat: LoggedConversation | None = None
+        self._chat: Conversation | None = None
 
     @property
-    def chat(self) -> LoggedConversation:
+    def chat(self) -> Conversation:
         if self._chat is None or self._killed:
-            self._chat = LoggedConversation(self.backend, "chat", {"layout": self._layout})
+            self._chat = Conversation.open(self.backend, "chat", {"layout": self._layout})
         return self._chat
 
     def call(self, *names: str) -> None:
@@ -95,7 +95,7 @@ def test_what_a_provider_wants_back_is_counted_in_budget_and_ledger_while_it_is_
 
 
 def test_thoughts_alone_make_a_turn_too_large() -> None:
-    chat = LoggedConversation(make_backend(InMemoryStore()), "chat", {"window": 600, "reserve": 100})
+    chat = Conversation.open(make_backend(InMemoryStore()), "chat", {"window": 600, "reserve": 100})
     chat.ask(TurnRequest(text="What is there?"))
     calls = (ToolCall(id="a", name="look", arguments="{}"),)
     carried = ProviderReply(format="wire", json=THOUGHTS)
@@ -117,7 +117,7 @@ def test_rounds_are_written_before_they_count() -> None:
     "leave", [lambda chat: chat.ask(TurnRequest(text="Never mind.")), lambda chat: chat.reply("Enough.")]
 )
 def test_calls_that_nobody_made_are_told_so_when_the_conversation_goes_on(
-    leave: Callable[[LoggedConversation], object],
+    leave: Callable[[Conversation], object],
 ) -> None:
     tooled = Tooled(killed=True, layout="in_place")
     tooled.chat.ask(TurnRequest(text="What is there?"))

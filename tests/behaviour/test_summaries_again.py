@@ -8,7 +8,7 @@ from _pytest.mark import ParameterSet
 from tests.unit.conversation.backends import make_backend
 
 from lamella import Message
-from lamella.conversation.conversation import StoredConversation
+from lamella.conversation.conversation import Conversation
 from lamella.core.values import replace
 from lamella.stores.memory import InMemoryStore
 
@@ -53,11 +53,11 @@ def play(moods: Sequence[str | None], layout: str, history: str, *, reopens: boo
     backend = make_backend(store)
     backend = replace(backend, adapters=replace(backend.adapters, summarizer=moody))
     settings = {"window": 3_000, "reserve": 0, "layout": layout, "history": history}
-    conversation = StoredConversation(backend, "chat", settings)
+    conversation = Conversation.open(backend, "chat", settings)
     sent: list[list[str]] = []
     for number in range(40):
         if reopens:
-            conversation = StoredConversation(backend, "chat", settings)
+            conversation = Conversation.open(backend, "chat", settings)
         if number % 13 == 12:
             conversation.plan(0.2)
         turn = conversation.ask(f"Question {number}, and why so?", fold=history == "strip" and number % 5 == 4)
@@ -79,7 +79,7 @@ def test_live_and_reopened_send_the_same_bytes_whatever_the_summariser_did(
 def test_a_summariser_that_failed_is_asked_again_for_the_same_turns_by_a_chat_that_stays_open() -> None:
     moody, store = Moody(None, GOOD), InMemoryStore()
     backend = make_backend(store)
-    conversation = StoredConversation(
+    conversation = Conversation.open(
         replace(backend, adapters=replace(backend.adapters, summarizer=moody)), "chat", {"history": "strip"}
     )
     warned: list[bool] = []

@@ -3,7 +3,7 @@
 import sys
 
 import pytest
-from tests.behaviour.battery import (
+from tests.behaviour.summary_cases import (
     HONEST,
     INVENTED,
     LEAKING,

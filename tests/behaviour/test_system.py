@@ -2,7 +2,7 @@
 
 import pytest
 from tests.conftest import Watched
-from tests.unit.seen import forms
+from tests.unit.rendered import forms
 
 from lamella.core.prompt.layers.model import LayerId
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import Watched
-from tests.unit.seen import attached, library, sent
+from tests.unit.rendered import attached, library, sent
 
 from lamella import ActiveNote, Note, Selection
 from lamella.conversation.turn_reader import AttachmentResolver

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 import lamella
-from lamella import Event, StoredConversation, ToolCall
+from lamella import Conversation, Event, ToolCall
 from lamella.notes import NoteChange
 from lamella.testing import ScriptedProvider, ScriptedReply
 
-SERVER = Path(__file__).parents[1] / "odd_tool_server.py"
+SERVER = Path(__file__).parents[1] / "faulty_tool_server.py"
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def tools_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return file
 
 
-async def send(chat: StoredConversation, text: str, engine: lamella.Engine) -> list[Event]:
+async def send(chat: Conversation, text: str, engine: lamella.Engine) -> list[Event]:
     tools = await asyncio.to_thread(engine.mcp_servers.tools)
     return [event async for event in chat.send(text, tools=tools)]
 
@@ -70,7 +70,7 @@ def test_the_agent_has_the_tools_of_servers_and_takes_up_changed_ones_when_it_is
     call = ToolCall(id="1", name="it__look", arguments="{}")
     provider = ScriptedProvider(ScriptedReply(calls=(call,)), *[f"Beans. {'They grow. ' * 60}"] * 8)
 
-    async def ask(chat: StoredConversation, text: str) -> list[str]:
+    async def ask(chat: Conversation, text: str) -> list[str]:
         _ = [event async for event in chat.send(text, runner="agent")]
         return [tool.name for tool in provider.requests[-1].tools if tool.name.startswith("it__")]
 

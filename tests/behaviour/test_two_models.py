@@ -1,11 +1,13 @@
 """A question that two models answered: each branch goes on with the model that it was answered by."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.unit.conversation.backends import make_backend
 
-from lamella import StoredConversation
+import lamella
+from lamella import Conversation
 from lamella.conversation.import_export import ConversationRepository
 from lamella.core.values import replace
 from lamella.stores.memory import InMemoryStore
@@ -17,7 +19,7 @@ TWO = ("openai:gpt-5", "anthropic:claude-opus-5-5")
 @pytest.mark.parametrize("every", [1, 1_000])
 def test_a_question_that_two_models_answered_goes_on_with_the_model_of_its_branch(layout: str, every: int) -> None:
     backend = replace(make_backend(InMemoryStore()), checkpoint_every=every)
-    conversation = StoredConversation(backend, "chat", {"layout": layout, "model": TWO[0]})
+    conversation = Conversation.open(backend, "chat", {"layout": layout, "model": TWO[0]})
     conversation.ask("one")
     conversation.reply("yes")
     sent = [conversation.ask("two").messages]
@@ -28,7 +30,7 @@ def test_a_question_that_two_models_answered_goes_on_with_the_model_of_its_branc
     heads.append(conversation.head)
     for head, model, messages in zip(heads, TWO, sent, strict=True):
         conversation.switch(head)
-        opened = StoredConversation(backend, "chat", {})
+        opened = Conversation.open(backend, "chat", {})
         assert opened.preview("three").envelope.model == model
         *_, last = opened.replay()
         assert (last.envelope.model, [one.text for one in last.messages]) == (model, [one.text for one in messages])
@@ -40,3 +42,16 @@ def test_a_question_that_two_models_answered_goes_on_with_the_model_of_its_branc
         assert opened.edit(question, "two, then").envelope.model == model
         conversation.reload()
     assert list(ConversationRepository(backend.store, backend.clock).verify()) == []
+
+
+@pytest.mark.parametrize("reopened", [False, True])
+def test_regenerate_asks_the_model_that_was_set_since(tmp_path: Path, *, reopened: bool) -> None:
+    url = f"sqlite:///{tmp_path / 'chats.db'}"
+    with lamella.open(url) as engine:
+        conversation = engine.chat("sums", model="anthropic:claude-opus-5-5")
+        conversation.ask("What is 1 + 1?")
+        conversation.reply("2")
+        conversation.set(model="openai:gpt-5")
+        conversation.save_settings()
+        turn = (engine.chat("sums") if reopened else conversation).regenerate()
+        assert turn.envelope.model == "openai:gpt-5"

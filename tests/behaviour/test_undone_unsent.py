@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import lamella
-from lamella import Conversation, Note, StoredConversation, ToolResult
+from lamella import Conversation, Note, ToolResult
 
 LONG = json.loads(Path("examples/long.json").read_text(encoding="utf-8"))
 VAULT = Path("examples/vault")
@@ -16,7 +16,7 @@ LATER = BEGAN + timedelta(minutes=10)
 LAYOUTS = ["library", "in_place", "auto"]
 
 
-def talk(chat: StoredConversation | Conversation) -> None:
+def talk(chat: Conversation | Conversation) -> None:
     for number, turn in enumerate(LONG["turns"]):
         notes = [
             Note(path=one["path"], text=(VAULT / one["path"]).read_text(encoding="utf-8"))
@@ -27,7 +27,7 @@ def talk(chat: StoredConversation | Conversation) -> None:
         chat.reply(turn["reply"])
 
 
-def look(chat: StoredConversation | Conversation) -> tuple[object, str]:
+def look(chat: Conversation | Conversation) -> tuple[object, str]:
     turn = chat.preview("Where were we?", at=LATER)
     return turn.messages, str(turn.prefix_change.prefix_change)
 

@@ -6,7 +6,7 @@ import pytest
 from tests.unit.conversation.backends import make_chat
 
 from lamella import Note, ToolResult, Turn
-from lamella.conversation.conversation import StoredConversation
+from lamella.conversation.conversation import Conversation
 from lamella.stores.memory import InMemoryStore
 
 LONG = "I would rather keep it as it is. " * 40
@@ -57,7 +57,7 @@ def test_an_edit_of_a_question_that_folds_folds_again() -> None:
     assert early.envelope.epoch == 0, "nothing came before it"
 
 
-def talk(*, compacts: str, ask: Callable[[StoredConversation, str | None], Turn]) -> Turn:
+def talk(*, compacts: str, ask: Callable[[Conversation, str | None], Turn]) -> Turn:
     """Four turns, then a branch from the second: compacted before the fourth, after all of them, or never."""
     conversation = make_chat(layout="in_place")
     heads: list[str] = []
@@ -81,7 +81,7 @@ def test_a_branch_from_before_a_compaction_goes_on_as_if_that_had_never_been() -
 
 
 def test_what_a_branch_was_asked_under_leaves_no_trace_once_it_is_undone() -> None:
-    def ask(chat: StoredConversation, receipt: str | None) -> Turn:
+    def ask(chat: Conversation, receipt: str | None) -> Turn:
         chat.ask("q5")
         chat.reply("a5")
         if receipt is not None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.conftest import Watched
 from tests.unit.pictures import png
-from tests.unit.seen import attached, forms, library, sent
+from tests.unit.rendered import attached, forms, library, sent
 
 from lamella import Conversation, Image, Note, Selection
 from lamella.core.prompt.layers.model import LayerId

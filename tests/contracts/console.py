@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
 
-from tests.contracts.places import ROOT, markdown_files, shown
+from tests.contracts.repository import ROOT, markdown_files, shown
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _ELLIPSIS = "..."
@@ -73,7 +73,7 @@ def run_command(line: str) -> str:
     return result.stdout.decode()
 
 
-def tells_true(told: str, printed: str) -> bool:
+def is_as_printed(told: str, printed: str) -> bool:
     """Whether shown output is what was printed, line by line, blanks at the ends of lines aside."""
     pattern = "".join(
         r"(?:[^\n]*\n)*?" if line.strip() == _ELLIPSIS else re.escape(line.rstrip()) + r"\n"
@@ -117,7 +117,7 @@ def rewrite(text: str) -> str:
         body = "".join(_rewritten(command) for command in commands(block.body))
         text = text[: block.start] + body + text[block.start + len(block.body) :]
     for code, told, printed in run_python(text):
-        if tells_true(told, printed):
+        if is_as_printed(told, printed):
             continue
         text = text.replace(f"{code}```\n\n```text\n{told}```", f"{code}```\n\n```text\n{_trimmed(printed)}```")
     return text
@@ -127,7 +127,7 @@ def _rewritten(command: Command) -> str:
     if any(line.strip() == _ELLIPSIS for line in command.output.splitlines()):
         return f"$ {command.line}\n{command.output}"
     printed = _trimmed(run_command(command.line))
-    return f"$ {command.line}\n{command.output if tells_true(command.output, printed) else printed}"
+    return f"$ {command.line}\n{command.output if is_as_printed(command.output, printed) else printed}"
 
 
 def _trimmed(printed: str) -> str:

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from tests.contracts.places import SRC, python_files, tree
-from tests.contracts.words import PYTHONIC, SHELL
+from tests.contracts.interface_terms import PYTHONIC, SHELL
+from tests.contracts.repository import SRC, python_files, tree
 
 from lamella.cli.errors import CliHints, SlashCommandHints
 from lamella.errors import InvalidOperationError, LamellaError, ReplyOnOtherBranchError
@@ -42,7 +42,7 @@ EXCEPTIONS = {
 }
 # Checks of values that only a Python program can pass.
 PYTHON_ONLY = {
-    "conversation/conversation.py: StoredConversation._provider_pool": "a conversation without an engine",
+    "conversation/conversation.py: Conversation._provider_pool": "a conversation without an engine",
     "conversation/engine.py: _require_part": "an engine built by hand",
     "conversation/past_turns.py: check_tool_outputs": "tool results from a program",
     "conversation/stream.py: stream_checked_deltas": "a custom provider",
@@ -52,12 +52,12 @@ PYTHON_ONLY = {
     "conversation/validation.py: check_text": "values of any type",
     "conversation/validation.py: check_items": "values of any type",
     "conversation/validation.py: check_fields": "values of any type",
-    "conversation/validation.py: check_system_parts": "values of any type",
+    "conversation/validation.py: normalize_system_parts": "values of any type",
     "conversation/validation.py: check_time": "times",
     "conversation/validation.py: check_time_zone": "times",
     "conversation/validation.py: check_provider": "a custom provider",
     "providers/sdk_objects.py: _finish_stream": "answers of an SDK",
-    "wiring/python.py: Conversation.__init__": "a custom summarizer",
+    "wiring/stores.py: open_memory_backend": "a custom summarizer",
 }
 INTERFACES: list[Hints] = [
     PYTHON_HINTS,

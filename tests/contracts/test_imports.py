@@ -7,7 +7,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from tests.contracts.places import CORE, ROOT, SRC, python_files, shown
+from tests.contracts.repository import CORE, ROOT, SRC, python_files, shown
 
 import lamella
 
@@ -55,7 +55,6 @@ EXPORTS = [
     "StoreError",
     "StoreProblem",
     "StoreStats",
-    "StoredConversation",
     "SuggestedAction",
     "Tag",
     "Tool",

@@ -5,7 +5,7 @@ import re
 
 import pytest
 from msgspec import structs
-from tests.contracts.places import SRC, python_files, tree
+from tests.contracts.repository import SRC, python_files, tree
 
 import lamella.attach
 from lamella.archive.attachments import AttachmentIn
@@ -119,8 +119,8 @@ def test_the_block_of_a_kind_begins_and_ends_with_its_tag_and_cannot_be_broken_o
 NAMED = {
     "attach.py": ({kind.name for kind in ArtifactKind}, "each public value is of a kind"),
     "archive": (
-        {"UNKNOWN", "CODE", "NOTE", "FOLDER"},
-        "old archives call texts notes, and have unknown blocks",
+        {"UNKNOWN", "CODE", "NOTE", "FOLDER", "PDF", "URL", "WEB_TAB", "YOUTUBE"},
+        "old archives have tags of their own for these, call texts notes, and have unknown blocks",
     ),
     "retrieval": ({"NOTE", "CANVAS"}, "of the files that are their own text, these have prose"),
     "sources": (

@@ -4,9 +4,9 @@ import ast
 import re
 import tomllib
 
-from tests.contracts.places import DOCS, ROOT, SRC, doc, python_files, tree
+from tests.contracts.call_traces import walk_in_new_process
+from tests.contracts.repository import DOCS, ROOT, SRC, doc, python_files, tree
 from tests.contracts.tables import names
-from tests.contracts.walks import walk_in_new_process
 
 from lamella.core.budget import TokenBudget
 

@@ -4,7 +4,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tests.contracts.places import SRC, python_files, shown, tree
+from tests.contracts.repository import SRC, python_files, shown, tree
 
 # Providers, their models, and what runs models in this process.
 NAMES = re.compile(

@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from tests.contracts.places import ROOT, SRC, markdown_files, shown
+from tests.contracts.repository import ROOT, SRC, markdown_files, shown
 
 PROVIDERS = [
     "AnthropicProvider",
@@ -79,6 +79,8 @@ CODE = [
     "CodeTask",
     "CodeTaskTurn",
     "Instruction",
+    "SelectionJson",
+    "SolutionJson",
     "TaskState",
     "attach_code",
     "build_task_turn",

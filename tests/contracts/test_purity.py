@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Set
 from pathlib import Path
 
-from tests.contracts.places import ROOT, python_files, shown, tree
+from tests.contracts.repository import ROOT, python_files, shown, tree
 
 from lamella.core.log.turn import LayoutMode
 
@@ -89,10 +89,14 @@ def find_side_effects(module: ast.Module, where: str) -> Iterator[str]:
 
 
 def _walk_apart_from_hashing(node: ast.AST) -> Iterator[ast.AST]:
-    """Every node but those of ``__hash__``, which dictionaries of one process ask for and nothing that is kept."""
+    """Every node but those of ``__hash__``, which dictionaries of one process ask for, and imports for types alone."""
     yield node
     for child in ast.iter_child_nodes(node):
-        if not (isinstance(child, ast.FunctionDef) and child.name == "__hash__"):
+        is_hash = isinstance(child, ast.FunctionDef) and child.name == "__hash__"
+        is_for_types = (
+            isinstance(child, ast.If) and isinstance(child.test, ast.Name) and child.test.id == "TYPE_CHECKING"
+        )
+        if not (is_hash or is_for_types):
             yield from _walk_apart_from_hashing(child)
 
 

@@ -10,19 +10,27 @@ BODY = '''"""JSON body of the number of words in a text."""
 
 from collections import Counter
 
+from lamella.schemas.body import VersionedBody
 
-def tally_to_json(text: str) -> dict[str, object]:
+
+class TallyJson(VersionedBody, frozen=True, kw_only=True):
+    """How often each word occurs."""
+
+    words: dict[str, int]
+
+
+def tally_to_json(text: str) -> TallyJson:
     """Return how often each word occurs."""
-    return {"lamella": 1, "words": dict(Counter(text.split()))}
+    return TallyJson(words=dict(Counter(text.split())))
 '''
 COMMAND = '''"""``lamella tally``: count words."""
 
-import json
 from typing import Annotated
 
 import typer
 
 from lamella.cli.access import JsonOption
+from lamella.cli.output import print_result
 from lamella.errors import UsageError
 from lamella.schemas.tally import tally_to_json
 
@@ -32,7 +40,7 @@ def tally(*, text: Annotated[str, typer.Argument(help="A text.")], as_json: Json
     if not text.strip():
         raise UsageError("The text has no words.", hint="Pass at least one word.")
     body = tally_to_json(text)
-    typer.echo(json.dumps(body) if as_json else "\\n".join(f"{word} {n}" for word, n in body["words"].items()))
+    print_result("\\n".join(f"{word} {n}" for word, n in body.words.items()), body, as_json=as_json)
 '''
 
 

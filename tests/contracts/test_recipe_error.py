@@ -26,7 +26,7 @@ try:
     raise TideError(0.4)
 except LamellaError as error:
     print(error.message, error.hint)
-    print(exit_code(error), failure_to_json(error, CliHints())["error"])
+    print(exit_code(error), failure_to_json(error, CliHints()).error.hint)
     status, body = error_response(error)
     print(status, body["error"]["code"], body["error"]["hint"])
 """
@@ -37,7 +37,7 @@ def test_error_recipe_gives_an_error_with_hints_for_every_interface(tmp_path: Pa
     copy.insert("errors.py", CLASS, before="class UsageError(")
     python, command, http = copy.run(RAISED).splitlines()
     assert python == "The tide is 0.4 m high. Wait for the tide. `engine.chats()` lists conversations."
-    assert command.startswith("2 {'code': 'low_tide', 'message': 'The tide is 0.4 m high.', ")
+    assert command.startswith("2 Wait for the tide. ")
     assert "lamella chats list" in command
     assert http == "400 low_tide Wait for the tide. `GET /v1/conversations` lists conversations."
     copy.check("Add an error")

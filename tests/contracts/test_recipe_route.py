@@ -4,33 +4,32 @@ from pathlib import Path
 
 from tests.contracts.recipes import SourceCopy
 
-BODY = '''class LengthJson(ConversationBody):
+SCHEMA = '''"""JSON body of the length of a conversation."""
+
+from lamella.schemas.body import ConversationBody, Count
+
+
+class LengthJson(ConversationBody, frozen=True, kw_only=True):
     """The number of turns of a conversation."""
 
     turns: Count
 
 
-'''
-SCHEMA = '''"""JSON body of the length of a conversation."""
-
-
-def length_to_json(conversation: str, turns: int) -> dict[str, object]:
+def length_to_json(conversation_key: str, turns: int) -> LengthJson:
     """Return the number of turns of a conversation."""
-    return {"lamella": 1, "conversation": conversation, "turns": turns}
+    return LengthJson(conversation=conversation_key, turns=turns)
 '''
 ROUTE = '''"""Routes for the length of a conversation."""
 
-from fastapi import APIRouter
-
-from lamella.schemas.length import length_to_json
-from lamella.server.bodies import LengthJson, response_docs
+from lamella.schemas.length import LengthJson, length_to_json
+from lamella.server.openapi import make_router
 from lamella.server.state import ReadCaller, StateDep
 
-router = APIRouter(prefix="/v1/conversations/{conversation}/length", tags=["length"])
+router = make_router(prefix="/v1/conversations/{conversation}/length", tag="length")
 
 
-@router.get("", summary="The length of a conversation", responses=response_docs(LengthJson))
-def read_length(*, conversation: str, state: StateDep, caller: ReadCaller) -> dict[str, object]:
+@router.get("", summary="The length of a conversation")
+def read_length(*, conversation: str, state: StateDep, caller: ReadCaller) -> LengthJson:
     """Return the number of turns of a conversation."""
     chat = state.open_conversation(caller, conversation)
     return length_to_json(chat.id, len(chat.turns()))
@@ -79,7 +78,6 @@ def test_route_recipe_gives_a_route_that_answers_and_is_described(tmp_path: Path
     copy = SourceCopy(tmp_path)
     copy.create("schemas/length.py", SCHEMA)
     copy.create("server/routes/length.py", ROUTE)
-    copy.insert("server/bodies.py", BODY, before="class RuleListJson(")
     copy.insert("server/app.py", "    length,\n", before="    memory,")
     copy.insert("server/app.py", "    length.router,\n", before="    memory.router,")
     assert copy.run(SERVING).splitlines() == ["200 1", "404 not_found", "True", "True"]

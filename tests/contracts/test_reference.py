@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.contracts.places import DOCS, ROOT
+from tests.contracts.repository import DOCS, ROOT
 
 PAGES = sorted((DOCS / "reference").rglob("*.md"))
 

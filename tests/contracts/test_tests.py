@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.contracts.places import ROOT, SRC, python_files, shown, tree
+from tests.contracts.repository import ROOT, SRC, python_files, shown, tree
 
 # Left to the long run. It is the mark of a case, never of a whole test: a quicker case always stays.
 LONG = "pytest.mark.long"

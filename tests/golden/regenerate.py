@@ -2,8 +2,8 @@
 
 from tests.golden.cases import CONVERSATIONS, EXPECTED, OUTPUTS, every_case, naive_file, run_case, run_naive
 from tests.golden.renderers import record_digests
-from tests.golden.runners.plays import HERE as PLAYS
-from tests.golden.runners.plays import every_play, perform
+from tests.golden.runners.scenarios import HERE as PLAYS
+from tests.golden.runners.scenarios import every_play, perform
 from tests.golden.snapshots.story import describe, golden_file
 
 

@@ -1,7 +1,8 @@
-"""Conversations that were compacted by the first chain send what they sent then, byte for byte.
+"""Conversations that were compacted by the first two chains send what they sent then, byte for byte.
 
-Each archive was written, and each request recorded, by the version before the chain took replies before questions. It
-cannot be made again by this one, so no command regenerates these files.
+Each archive was written, and each request recorded, by an earlier version: plain and summarised ones before the chain
+removed replies before questions, the others before it had a digest. They cannot be made again by this version, so no
+command regenerates these files.
 """
 
 import json
@@ -30,6 +31,6 @@ def test_what_an_older_chain_took_out_is_taken_out_as_it_was(archive: Path) -> N
 def test_every_step_that_took_something_out_then_is_among_them() -> None:
     engine = lamella.open("sqlite://", summarizer="off")
     receipts = [receipt for archive in STORED for receipt in engine.import_archive(archive)[0].receipts()]
-    assert {receipt.chain_version for receipt in receipts} == {1}
+    assert {receipt.chain_version for receipt in receipts} == {1, 2}
     steps = {step.name.value for receipt in receipts for step in receipt.steps}
-    assert steps == {"chitchat", "preview", "handle", "tool_results", "summary", "expendable"}
+    assert steps == {"chitchat", "preview", "handle", "tool_results", "summary", "expendable", "replies", "rules"}

@@ -38,10 +38,10 @@ def test_a_turn_that_adds_nothing_leaves_the_library_byte_for_byte_as_it_was(rep
 
 
 @PROMOTES
-def test_a_library_of_previews_sends_the_spec_again_whenever_it_is_attached(replayed: Replay) -> None:
+def test_library_of_previews_gets_the_text_of_the_spec_back_when_it_is_attached_again(replayed: Replay) -> None:
     turns = replayed("growing", "library", "preview")
-    assert [dict(turn.forms("L3_TURN"))[SPEC] for turn in turns] == ["full"] * 4
-    assert turns[3].forms("L2_PREVIOUS") == [(SPEC, "preview"), (API, "full")]
+    assert [dict(turn.forms("L3_TURN"))[SPEC] for turn in turns] == ["full", *["reference"] * 3]
+    assert turns[3].forms("L2_PREVIOUS") == [(SPEC, "full"), (API, "full")]
 
 
 @EACH_LAYOUT

@@ -7,6 +7,9 @@ import pytest
 from tests.golden.cases import CARRY_FORWARD, HERE, LAYOUTS
 from tests.golden.conftest import Replay
 
+import lamella
+from lamella import Note
+
 SPEC, API = "project-spec.md", "docs/api-docs.md"
 TYPED = ("Summarize this", "What endpoints does the API support?", "Explain the auth flow from the spec")
 MODES = [(layout, carry) for layout in LAYOUTS for carry in CARRY_FORWARD]
@@ -128,11 +131,11 @@ def test_in_place_previews_nothing_while_the_epoch_lasts(replayed: Replay) -> No
     assert [turn.messages for turn in preview] == [turn.messages for turn in full]
 
 
-@PROMOTES
-def test_a_carried_forward_preview_keeps_every_heading_and_says_how_to_get_the_whole(replayed: Replay) -> None:
-    second = replayed("walkthrough", "library", "preview")[1]
-    assert second.forms("L2_PREVIOUS") == [(SPEC, "preview")]
-    preview = second.text("L2_PREVIOUS")
+def test_a_carried_forward_preview_keeps_every_heading_and_says_how_to_get_the_whole() -> None:
+    chat = lamella.open("memory:", model="openai:gpt-5").chat("x", layout="library", carry_forward="preview")
+    chat.ask("Summarize this", attach=[Note(path=SPEC, text=note(SPEC))])
+    chat.reply("A service.")
+    preview = chat.ask("And then?").messages[0].text
     fenced = ("# not a heading", "## also not a heading")
     headings = [line for line in note(SPEC).split("\n") if line.startswith("#") and line not in fenced]
     assert len(headings) > 20
@@ -145,7 +148,7 @@ def test_a_carried_forward_preview_keeps_every_heading_and_says_how_to_get_the_w
 @PROMOTES
 def test_attaching_a_previewed_note_again_restores_its_full_text(replayed: Replay) -> None:
     _, second, third = replayed("walkthrough", "library", "preview")
-    assert second.forms("L3_TURN") == [(SPEC, "full"), (API, "full")]
-    assert third.forms("L3_TURN") == [(SPEC, "full")]
-    assert note(SPEC) in third.last
-    assert third.forms("L2_PREVIOUS") == [(SPEC, "preview"), (API, "full")]
+    assert second.forms("L3_TURN") == [(SPEC, "reference"), (API, "full")]
+    assert third.forms("L3_TURN") == [(SPEC, "reference")]
+    assert note(SPEC) in third.system
+    assert third.forms("L2_PREVIOUS") == [(SPEC, "full"), (API, "full")]

@@ -8,9 +8,9 @@ from random import Random
 from tempfile import TemporaryDirectory
 
 from hypothesis import strategies as st
-from tests.invariants.lasting import Lasting
 from tests.invariants.moves import Deed, Kept, Move, kept_plans
 from tests.invariants.playing import WINDOW, Player, Seen
+from tests.invariants.reopened_prompts import Lasting
 from tests.invariants.strategies import Plan, Step, plans
 
 from lamella import ContextBudgetExceededError, Turn

@@ -3,9 +3,9 @@
 from base64 import b64encode
 from dataclasses import dataclass
 
+from tests.invariants.expected_history import Fact, digest, id_of
 from tests.invariants.strategies import PAGE_KINDS, SELECTION_KINDS, TAGGED, Attach, Thing
 from tests.invariants.texts import Version, head_mark, normalised, tail_mark, write_text
-from tests.invariants.truth import Fact, digest, id_of
 from tests.unit.pictures import claim_size
 
 from lamella import (

@@ -7,10 +7,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from tests.invariants.expected_history import Ask, Expected, Fact, Truth, folder_notes
 from tests.invariants.items import EMBEDDED, Entry, Item, attachment_of, entry_of, fact_of, png, raw_text, result_of
 from tests.invariants.strategies import TAGGED, VAULT_NOTES, Attach, Edit, Plan, Step
 from tests.invariants.texts import Version
-from tests.invariants.truth import Ask, Expected, Fact, Truth, folder_notes
 
 from lamella import Conversation, Envelope, Folder, Tag, Tool, Turn
 

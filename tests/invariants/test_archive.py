@@ -7,9 +7,9 @@ from tempfile import TemporaryDirectory
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.invariants.lasting import NAME, Lasting, make_backend
 from tests.invariants.moves import Kept, kept_plans
-from tests.invariants.test_parity import check_same
+from tests.invariants.reopened_prompts import NAME, Lasting, make_backend
+from tests.invariants.test_reopened_conversations import check_same
 
 from lamella.archive.markdown import parse_archive, render_archive
 from lamella.archive.markdown.archive import MAX_FILE_NAME_BYTES, archive_file_name
@@ -26,7 +26,7 @@ from lamella.archive.markdown.page import (
     unescape_text,
 )
 from lamella.archive.markdown.payload import ArtifactRef, render_front_matter, split_front_matter
-from lamella.conversation.conversation import StoredConversation
+from lamella.conversation.conversation import Conversation
 from lamella.conversation.import_export import ConversationRepository, ImportOutcome
 from lamella.core.artifacts.model import ArtifactId, ArtifactKind
 from lamella.core.log.events.artifact import StoredArtifact, StoredSource
@@ -142,7 +142,7 @@ def test_a_conversation_goes_on_from_its_archive_as_if_it_had_never_left(kept: K
         assert conversations.import_conversation(read) is ImportOutcome.NEW
         assert list(conversations.verify()) == []
         before = counting.reads
-        moved = StoredConversation(other, NAME, {})
+        moved = Conversation.open(other, NAME, {})
         assert (counting.reads) == before
         check_same(played.stored.ask("And now?"), moved.ask("And now?"))
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.core.compaction.talking import QUARTERS, ROOM, attaching, note
+from tests.unit.core.compaction.stories import QUARTERS, ROOM, attaching, note
 
 from lamella.conversation.past_turns import BranchHistory
 from lamella.core.artifacts.kinds import make_tool_result
@@ -195,7 +195,7 @@ def test_what_a_turn_is_predicted_to_cost_is_what_the_cache_bills(
         assert turn.layout_plan is not None
         usage, total = predict_cache_usage(prompt, billing), sum(one.tokens for one in prompt.messages)
         read = cache.take(prompt.messages, turn.layout_plan, at)
-        lasting = _weigh_lasting(prompt, read) if billing.longer else 0
+        lasting = _count_kept_tokens(prompt, read) if billing.longer else 0
         dear = (billing.longer or (0.0, billing.write))[1]
         billed = billing.read * read + dear * lasting + billing.write * (total - read - lasting)
         told = (
@@ -209,7 +209,7 @@ def test_what_a_turn_is_predicted_to_cost_is_what_the_cache_bills(
             )
 
 
-def _weigh_lasting(prompt: Prompt, read: int) -> int:
+def _count_kept_tokens(prompt: Prompt, read: int) -> int:
     lasting = prompt.layout_plan.long_lifetime_until
     return 0 if lasting is None else max(0, sum(one.tokens for one in prompt.messages[: lasting + 1]) - read)
 

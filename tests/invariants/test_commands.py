@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.conversation.backends import Ticking
 
-from lamella import Folder, Note, StoredConversation
+from lamella import Conversation, Folder, Note
 from lamella.conversation.backend import Backend
 from lamella.conversation.import_export import ConversationRepository, fork_into
 from lamella.core.values import replace
@@ -24,11 +24,11 @@ MOVES = st.tuples(
 )
 
 
-def sent(chat: StoredConversation) -> list[dict[str, object]]:
+def sent(chat: Conversation) -> list[dict[str, object]]:
     return [message.to_dict() for message in chat.preview("And now?").messages]
 
 
-def command(chat: StoredConversation, do: str, name: str) -> None:
+def command(chat: Conversation, do: str, name: str) -> None:
     match do:
         case "attach":
             chat.attach(Note(path=name if name in FILES else FILES[0]))
@@ -45,9 +45,9 @@ def write(folder: Path, name: str, number: int) -> None:
     (folder / (name if name in FILES else FILES[0])).write_text(f"# {number}\n\n{'Words. ' * 60}", encoding="utf-8")
 
 
-def open_chat(backend: Backend, layout: str, attachments: str) -> StoredConversation:
+def open_chat(backend: Backend, layout: str, attachments: str) -> Conversation:
     given = {"layout": layout, "attachments": attachments, "window": 1_200, "reserve": 100}
-    return StoredConversation(backend, "talk", given)
+    return Conversation.open(backend, "talk", given)
 
 
 @TRIED
@@ -74,5 +74,5 @@ def test_live_opened_again_and_forked_it_sends_the_same(
             assert sent(open_chat(backend, layout, attachments)) == sent(conversation)
         if conversation.head:
             fork_into(backend, conversation.id, conversation.head, name="other")
-            assert sent(StoredConversation(backend, "other", {})) == sent(conversation)
+            assert sent(Conversation.open(backend, "other", {})) == sent(conversation)
         assert list(ConversationRepository(backend.store, Ticking()).verify()) == []

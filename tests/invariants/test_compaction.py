@@ -5,12 +5,12 @@ from collections.abc import Collection, Set
 
 from hypothesis import given, settings
 from tests.invariants.blocks import find_blocks, held_text
+from tests.invariants.broken_prompts import segments_of
 from tests.invariants.compacting import Tight, tight_plans, tight_player
-from tests.invariants.forging import segments_of
+from tests.invariants.expected_history import Fact, newest
 from tests.invariants.playing import Seen
 from tests.invariants.test_counts import PER_REQUEST, tool_tokens, weight
 from tests.invariants.texts import readable
-from tests.invariants.truth import Fact, newest
 
 from lamella.core.log.receipts import CompactionReceipt, CompactionStepName
 from lamella.core.log.turn import MessageAuthor, message_id
@@ -100,8 +100,15 @@ def check_removed(receipt: CompactionReceipt, *, free: list[str], known: set[str
         assert len(set(step.removed)) == len(step.removed)
         if step.name in OF_ARTIFACTS:
             assert set(step.removed) <= known
-        elif step.name is CompactionStepName.REPLIES:
+        elif step.name in (CompactionStepName.REPLIES, CompactionStepName.LAST_REPLY):
             assert set(step.removed) <= set(free)
+        elif step.name is CompactionStepName.DIGEST:
+            assert set(step.removed) <= set(free) - set(gone)
+            # Questions only move into the digest.
+            gone += [name for name in step.removed if name in asked]
+        elif step.name is CompactionStepName.EXPENDABLE and step.outlines:
+            assert set(step.removed) <= set(free) - set(gone)
+            gone += [name for name, left in zip(step.removed, step.outlines, strict=True) if not left]
         else:
             assert set(step.removed) <= set(free) - set(gone)
             # A reply that left alone is still there as a line, and may go with its question after all.

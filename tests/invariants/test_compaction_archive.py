@@ -7,14 +7,14 @@ from tempfile import TemporaryDirectory
 
 from hypothesis import given, settings
 from tests.invariants.compacting import EAGER, GOOD, ScriptedTurn, TightLasting, tight_kept
-from tests.invariants.lasting import NAME, make_backend
 from tests.invariants.moves import Kept
-from tests.unit.raw import parse_body
+from tests.invariants.reopened_prompts import NAME, make_backend
+from tests.unit.raw_events import parse_body
 
 from lamella import ContextBudgetExceededError, Turn
 from lamella.archive.markdown import parse_archive, render_archive
 from lamella.clocks import SystemClock
-from lamella.conversation.conversation import StoredConversation
+from lamella.conversation.conversation import Conversation
 from lamella.conversation.import_export import ConversationRepository, ImportOutcome
 from lamella.core.log.events.kinds import EventKind
 from lamella.core.values import replace
@@ -29,7 +29,7 @@ TRIED = settings.get_profile("invariants")
 def follow(store: Store, vault: Path | None) -> list[object]:
     """What is sent next, what compacting then does, and what is sent after that; or why not."""
     backend = make_backend(store, vault)[0]
-    conversation = StoredConversation(
+    conversation = Conversation.open(
         replace(backend, adapters=replace(backend.adapters, summarizer=ScriptedTurn())), NAME, {}
     )
     came: list[object] = []

@@ -7,9 +7,9 @@ from tempfile import TemporaryDirectory
 
 from hypothesis import given, settings
 from tests.invariants.compacting import EAGER, ScriptedTurn, TightLasting, tight_kept
-from tests.invariants.lasting import NAME
 from tests.invariants.moves import Kept
-from tests.invariants.test_parity import check_same
+from tests.invariants.reopened_prompts import NAME
+from tests.invariants.test_reopened_conversations import check_same, check_same_ledger
 
 from lamella import Turn
 from lamella.clocks import SystemClock
@@ -38,6 +38,7 @@ def check_parity(
         if isinstance(one, Turn) and isinstance(other, Turn):
             assert one.compaction == other.compaction
             check_same(one, other)
+            check_same_ledger(one, other)
         else:
             assert one == other
     second = open_second()

@@ -6,8 +6,8 @@ from tempfile import TemporaryDirectory
 
 from hypothesis import given, settings
 from tests.invariants.compacting import tight_kept
-from tests.invariants.lasting import Lasting
 from tests.invariants.moves import Deed, Kept, Move
+from tests.invariants.reopened_prompts import Lasting
 
 from lamella import Turn
 from lamella.core.log.receipts import CompactionReceipt

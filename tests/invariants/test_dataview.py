@@ -5,7 +5,7 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.sources.dataview.books import BOOKS, ask, open_answers, rows
+from tests.unit.sources.dataview.sample_vault import BOOKS, ask, open_answers, rows
 
 from lamella.sources.dataview.blocks import RESULT_LANGUAGE, expand_queries
 from lamella.sources.dataview.expressions import QUERY_FUNCTIONS

@@ -4,10 +4,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from hypothesis import given, settings
-from tests.invariants.lasting import NAME, Lasting, all_messages
 from tests.invariants.moves import Kept, kept_plans
+from tests.invariants.reopened_prompts import NAME, Lasting, all_messages
 
-from lamella import StoredConversation
+from lamella import Conversation
 from lamella.clocks import SystemClock
 from lamella.conversation.import_export import ConversationRepository, fork_into
 from lamella.conversation.turn import TurnRequest
@@ -16,9 +16,9 @@ from lamella.stores.memory import InMemoryStore
 TRIED = settings.get_profile("invariants")
 
 
-def sent(chat: StoredConversation) -> list[dict[str, object]]:
+def sent(chat: Conversation) -> list[dict[str, object]]:
     """What the next turn sends; going on from another message is not counted as rewriting what was said before."""
-    conversation_log = chat._logged
+    conversation_log = chat
     turn = conversation_log._next_prompt_builder().preview(
         conversation_log._with_pending_and_overrides(TurnRequest(text="And from here?"))
     )
@@ -38,5 +38,5 @@ def test_a_fork_of_any_message_sends_what_going_on_from_it_would_send(kept: Kept
             name = f"{NAME} {number}"
             fork_into(backend, NAME, message, name=name)
             conversation.fork(message)
-            assert sent(StoredConversation(backend, name, {})) == sent(conversation)
+            assert sent(Conversation.open(backend, name, {})) == sent(conversation)
     assert list(ConversationRepository(store, SystemClock()).verify()) == []

@@ -1,7 +1,7 @@
 """Law: within an epoch of layout in_place, each request extends the one before it."""
 
 from hypothesis import given, settings
-from tests.invariants.forging import broken_laws, turns
+from tests.invariants.broken_prompts import broken_laws, turns
 from tests.invariants.playing import play
 from tests.invariants.strategies import Plan, plans
 

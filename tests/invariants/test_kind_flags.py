@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lamella import Engine, StoredConversation, Unknown
+from lamella import Conversation, Engine, Unknown
 from lamella import open as open_engine
 from lamella.code import CodeTask, TaskState, build_task_turn, get_task_state
 from lamella.errors import ContextBudgetExceededError, InvalidOperationError
@@ -22,13 +22,13 @@ DEEDS = st.one_of(
 SMALL = {"window": 1_800, "reserve": 200, "model": "scripted:m", "linger": 1}
 
 
-def read_off(chat: StoredConversation) -> TaskState:
+def read_off(chat: Conversation) -> TaskState:
     """Which blocks can be read in the next prompt, found in its letters."""
     sent = "\n".join(message.text for message in chat.preview().messages)
     return TaskState(tuple(kind for kind in CodeTask if TASK_INSTRUCTIONS[kind].text in sent))
 
 
-def ask(chat: StoredConversation, kind: CodeTask | None, number: int) -> None:
+def ask(chat: Conversation, kind: CodeTask | None, number: int) -> None:
     said = f"Word {number}. " + "Beans and peas. " * 12
     if kind is None:
         chat.ask(said)
@@ -38,7 +38,7 @@ def ask(chat: StoredConversation, kind: CodeTask | None, number: int) -> None:
     chat.reply("So it is. " * 20)
 
 
-def disturb(chat: StoredConversation, deed: str, at: int) -> None:
+def disturb(chat: Conversation, deed: str, at: int) -> None:
     """Something that changes what stands in the prompt; where there is nothing to do it to, nothing."""
     records = chat.turns()
     names = [row.id for row in chat.library() if row.kind == "instruction"]
@@ -59,7 +59,7 @@ def disturb(chat: StoredConversation, deed: str, at: int) -> None:
             assert deed == "undo", "there may be nothing to undo"
 
 
-def walk(engine: Engine, chat: StoredConversation, deeds: list[tuple[str, object]]) -> None:
+def walk(engine: Engine, chat: Conversation, deeds: list[tuple[str, object]]) -> None:
     for number, (deed, more) in enumerate(deeds):
         try:
             if deed == "ask":

@@ -1,7 +1,7 @@
 """Law: an envelope has its five layers in order, and the request follows them."""
 
 from hypothesis import given, settings
-from tests.invariants.forging import broken_laws, sealed, segments_of
+from tests.invariants.broken_prompts import broken_laws, sealed, segments_of
 from tests.invariants.playing import Seen, play
 from tests.invariants.strategies import Plan, plans
 

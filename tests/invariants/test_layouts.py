@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from hypothesis import given, settings
 from tests.invariants.blocks import find_blocks, held_text
-from tests.invariants.forging import segments_of
+from tests.invariants.broken_prompts import segments_of
 from tests.invariants.playing import Seen, play
 from tests.invariants.strategies import Plan, plans
 

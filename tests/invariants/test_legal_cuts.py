@@ -1,7 +1,7 @@
 """Where a layer may be cut: what is left after a legal cut still satisfies every law."""
 
 from hypothesis import given, settings
-from tests.invariants.forging import broken_laws, segments_of, with_segments
+from tests.invariants.broken_prompts import broken_laws, segments_of, with_segments
 from tests.invariants.playing import play
 from tests.invariants.strategies import Plan, plans
 

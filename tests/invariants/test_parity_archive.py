@@ -4,13 +4,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from hypothesis import given, settings
-from tests.invariants.lasting import NAME, Lasting, make_backend
 from tests.invariants.moves import Kept, kept_plans
+from tests.invariants.reopened_prompts import NAME, Lasting, make_backend
 
 from lamella import Note, Turn
 from lamella.archive.markdown import parse_archive, render_archive
 from lamella.clocks import SystemClock
-from lamella.conversation.conversation import StoredConversation
+from lamella.conversation.conversation import Conversation
 from lamella.conversation.import_export import ConversationRepository, ImportOutcome
 from lamella.ports import SourceReaders
 from lamella.sources.open_sources import open_sources
@@ -21,7 +21,7 @@ TRIED = settings.get_profile("invariants")
 
 def follow(store: InMemoryStore, vault: Path | None) -> list[Turn]:
     """What is sent next, and after that."""
-    conversation = StoredConversation(make_backend(store, vault)[0], NAME, {})
+    conversation = Conversation.open(make_backend(store, vault)[0], NAME, {})
     first = conversation.ask("And now? {[[Alpha]]}", attach=[Note(path="a.md", text="Another text.")])
     conversation.reply("Yes.")
     return [first, conversation.regenerate(), conversation.ask("And then?")]

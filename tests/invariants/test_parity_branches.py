@@ -4,8 +4,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from hypothesis import given, settings
-from tests.invariants.lasting import NAME, Lasting
 from tests.invariants.moves import Kept, kept_plans
+from tests.invariants.reopened_prompts import NAME, Lasting
 
 from lamella.clocks import SystemClock
 from lamella.conversation.import_export import ConversationRepository

@@ -8,9 +8,9 @@ from tempfile import TemporaryDirectory
 from hypothesis import given, settings
 from tests.checkpoints import list_checkpoints
 from tests.invariants.compacting import EAGER, ScriptedTurn, TightLasting, tight_kept
-from tests.invariants.lasting import NAME
 from tests.invariants.moves import Kept, kept_plans
-from tests.invariants.test_parity import check_same
+from tests.invariants.reopened_prompts import NAME
+from tests.invariants.test_reopened_conversations import check_same
 
 from lamella import Turn
 from lamella.clocks import SystemClock

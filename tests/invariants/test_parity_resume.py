@@ -5,8 +5,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from hypothesis import given, settings
-from tests.invariants.lasting import NAME, Lasting
 from tests.invariants.moves import Kept, kept_plans
+from tests.invariants.reopened_prompts import NAME, Lasting
 
 from lamella.conversation.past_turns import BranchHistory
 from lamella.core.layout.layouts import choose_layout

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.invariants.test_rounds import check, turns
-from tests.unit.core.compaction.talking import QUARTERS, ROOM, Story, attaching, make_rules, note
+from tests.unit.core.compaction.stories import QUARTERS, ROOM, Story, attaching, make_rules, note
 
 from lamella.conversation.past_turns import BranchHistory
 from lamella.core.layout.layouts import choose_layout

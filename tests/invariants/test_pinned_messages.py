@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.conversation.backends import make_chat
 
-from lamella.conversation.conversation import StoredConversation
+from lamella.conversation.conversation import Conversation
 from lamella.stores.memory import InMemoryStore
 
 TRIED = settings.get_profile("invariants")
@@ -23,7 +23,7 @@ deeds = st.lists(
 )
 
 
-def speak(chat: StoredConversation, number: int, **more: list[str]) -> str:
+def speak(chat: Conversation, number: int, **more: list[str]) -> str:
     """A turn whose two messages can be told from all others; what was sent."""
     turn = chat.ask(f"<question {number}> " + "word " * 40, **more)  # type: ignore[arg-type]
     chat.reply(f"<answer {number}> " + "word " * 40)
@@ -56,7 +56,7 @@ def test_a_pinned_turn_stays_whatever_is_done(deeds: list[tuple[str, str]], layo
         assert [one for stands in pinned.values() for one in stands if one not in sent] == []
 
 
-def _find_sent(chat: StoredConversation, name: str) -> list[str]:
+def _find_sent(chat: Conversation, name: str) -> list[str]:
     """What of a turn is part of the next prompt: where its question is, it can be pinned; its reply may have left."""
     number = name.partition(":")[2]
     sent = "\n".join(message.text for message in chat.preview("").messages)

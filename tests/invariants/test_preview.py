@@ -8,8 +8,8 @@ from tempfile import TemporaryDirectory
 from hypothesis import given, settings
 from tests.invariants.compacting import TightLasting, tight_kept
 from tests.invariants.items import Item
-from tests.invariants.lasting import Lasting
 from tests.invariants.moves import Kept, kept_plans
+from tests.invariants.reopened_prompts import Lasting
 from tests.invariants.strategies import Step
 
 from lamella import Turn

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.conversation.backends import make_backend, make_chat
 
-from lamella import Note, StoredConversation
+from lamella import Conversation, Note
 from lamella.conversation.import_export import ConversationRepository
 from lamella.core.search.search import RecallHit, search
 from lamella.errors import InvalidOperationError
@@ -27,20 +27,20 @@ MOVES = ["ask", "ask", "ask", "note", "edit", "fork", "delete", "compact", "undo
 steps = st.tuples(st.sampled_from(MOVES), said, st.integers(0, 50))
 
 
-def say(chat: StoredConversation, text: str, which: int, attached: Sequence[Note] = ()) -> None:
+def say(chat: Conversation, text: str, which: int, attached: Sequence[Note] = ()) -> None:
     chat.ask(text + " and so on" * 20, attach=attached)
     if which % 7:
         chat.reply(f"{text} too" + " as it is" * 20)
 
 
-def edit(chat: StoredConversation, text: str, which: int) -> None:
+def edit(chat: Conversation, text: str, which: int) -> None:
     questions = [record.message.id for record in chat.turns()]
     if questions:
         chat.edit(questions[which % len(questions)], f"{text} instead")
         chat.reply("yes")
 
 
-def move(chat: StoredConversation, do: str, which: int) -> None:
+def move(chat: Conversation, do: str, which: int) -> None:
     """Go on without a message, or from another one."""
     messages = [node.id for record in chat.turns() for node in (record.message, record.reply) if node is not None]
     if messages and do == "delete":
@@ -49,14 +49,14 @@ def move(chat: StoredConversation, do: str, which: int) -> None:
         chat.fork(messages[which % len(messages)])
 
 
-def erase(chat: StoredConversation, store: InMemoryStore, which: int) -> None:
+def erase(chat: Conversation, store: InMemoryStore, which: int) -> None:
     backend = make_backend(store)
     with suppress(InvalidOperationError):
         ConversationRepository(backend.store, backend.clock).erase_artifact("chat", f"{which % 3}.md")
         chat.reload()
 
 
-def take(chat: StoredConversation, store: InMemoryStore, step: tuple[str, str, int]) -> None:
+def take(chat: Conversation, store: InMemoryStore, step: tuple[str, str, int]) -> None:
     """One step of a conversation; what makes no sense where it stands changes nothing."""
     do, text, which = step
     note = Note(path=f"{which % 3}.md", text=f"{SECRET} {text} " * 20)
@@ -75,7 +75,7 @@ def take(chat: StoredConversation, store: InMemoryStore, step: tuple[str, str, i
     does[do]()
 
 
-def tell(found: Sequence[RecallHit]) -> list[tuple[object, ...]]:
+def hit_fields(found: Sequence[RecallHit]) -> list[tuple[object, ...]]:
     return [(one.passage, one.score, one.excerpt, one.at) for one in found]
 
 
@@ -88,7 +88,7 @@ def test_a_chat_that_stays_open_finds_what_one_finds_that_is_opened_anew(walk: l
         take(conversation, store, step)
         again = make_chat(store)
         for query in (QUERIES[number % len(QUERIES)], QUERIES[(number * 3 + 1) % len(QUERIES)]):
-            assert tell(conversation.recall(query, 50)) == tell(again.recall(query, 50))
+            assert hit_fields(conversation.recall(query, 50)) == hit_fields(again.recall(query, 50))
 
 
 @TRIED
@@ -100,7 +100,7 @@ def test_what_stands_in_quotes_in_any_message_of_the_branch_is_found_exactly(
     conversation = make_chat(store, **SMALL)
     for step in walk:
         take(conversation, store, step)
-    dialogue = conversation._logged._prompt_builder()
+    dialogue = conversation._prompt_builder()
     index = dialogue._branch_search.get_index(dialogue._history)
     for record in conversation.turns():
         for node in (record.message, record.reply):

@@ -2,11 +2,11 @@
 
 from hypothesis import given, settings
 from tests.invariants.blocks import find_blocks, held_text
-from tests.invariants.forging import broken_laws, segments_of, turns, with_segments
+from tests.invariants.broken_prompts import broken_laws, segments_of, turns, with_segments
+from tests.invariants.expected_history import digest
 from tests.invariants.playing import play
 from tests.invariants.strategies import Plan, plans
 from tests.invariants.texts import readable
-from tests.invariants.truth import digest
 
 from lamella.core.log.turn import ArtifactForm
 from lamella.core.prompt.layers.model import LayerId

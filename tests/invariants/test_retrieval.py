@@ -44,7 +44,7 @@ def change(root: Path, what: str, path: str, other: str | bytes) -> None:
         file.unlink(missing_ok=True)
 
 
-def tell(index: VaultIndex) -> list[object]:
+def all_results(index: VaultIndex) -> list[object]:
     """All that an index answers, and what it holds, apart from its own numbers."""
     rows = index._file.execute(
         "SELECT name, title, tags, headings, path, properties, body, extra FROM chunks ORDER BY name"
@@ -69,5 +69,5 @@ def test_an_index_kept_up_to_date_is_the_one_made_anew(happened: list[tuple[str,
             kept.refresh()
             with closing(VaultIndex(Path(folder) / "new" / "i.db", vault=root, open_readers=open_sources(root))) as new:
                 new.refresh()
-                assert tell(kept) == tell(new)
+                assert all_results(kept) == all_results(new)
         shutil.rmtree(root)

@@ -2,7 +2,7 @@
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.core.compaction.talking import QUARTERS, Story, attaching, note, result
+from tests.unit.core.compaction.stories import QUARTERS, Story, attaching, note, result
 
 from lamella.conversation.past_turns import BranchHistory
 from lamella.core.layout.layouts import choose_layout

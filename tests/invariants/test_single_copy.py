@@ -2,10 +2,10 @@
 
 from hypothesis import given, settings
 from tests.invariants.blocks import Block, find_blocks
-from tests.invariants.forging import broken_laws, segments_of, turns, with_segments
+from tests.invariants.broken_prompts import broken_laws, segments_of, turns, with_segments
+from tests.invariants.expected_history import newest
 from tests.invariants.playing import Seen, play
 from tests.invariants.strategies import Plan, plans
-from tests.invariants.truth import newest
 
 from lamella.core.log.turn import ArtifactForm
 from lamella.core.prompt.layers.model import LayerId

@@ -9,12 +9,13 @@ from contextlib import suppress
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.invariants.lasting import all_messages, make_backend
+from tests.invariants.reopened_prompts import all_messages, make_backend
 
-from lamella import ContextBudgetExceededError, InvalidOperationError, StoredConversation, Turn
+from lamella import ContextBudgetExceededError, Conversation, InvalidOperationError, Turn
 from lamella.clocks import SystemClock
 from lamella.conversation.backend import Backend
 from lamella.conversation.import_export import ConversationRepository, fork_into
+from lamella.conversation.stages import list_stage_events
 from lamella.conversation.turn import TurnRequest
 from lamella.core.values import replace
 from lamella.stores.memory import InMemoryStore
@@ -42,32 +43,32 @@ Move = tuple[str, int]
 moves = st.lists(st.tuples(st.sampled_from(DEEDS), st.integers(0, 30)), min_size=4, max_size=22)
 
 
-def open_chat(store: InMemoryStore, **given: object) -> tuple[StoredConversation, Backend]:
+def open_chat(store: InMemoryStore, **given: object) -> tuple[Conversation, Backend]:
     backend, _ = make_backend(store, None)
     # Often enough that what is opened anew comes from snapshots.
     backend = replace(backend, checkpoint_every=3)
-    return StoredConversation(backend, NAME, dict(given)), backend
+    return Conversation.open(backend, NAME, dict(given)), backend
 
 
-def play(chat: StoredConversation, move: Move, number: int) -> None:
+def play(chat: Conversation, move: Move, number: int) -> None:
     """One move; what is refused where the work stands changes nothing."""
     deed, pick = move
     with suppress(WorkflowError, InvalidOperationError, ContextBudgetExceededError):
         _DO[deed](chat, pick, number)
 
 
-def _ask(chat: StoredConversation, pick: int, number: int) -> None:
+def _ask(chat: Conversation, pick: int, number: int) -> None:
     chat.ask(f"Question {number}? " + "because " * (pick * 4))
     chat.reply(f"Answer {number}. " + "therefore " * (pick * 4))
 
 
-def _write(chat: StoredConversation, pick: int, number: int) -> None:
+def _write(chat: Conversation, pick: int, number: int) -> None:
     chat.write_stage(
         {f"field {pick % 3}": f"data {number} " + "words " * pick, "references": [f"https://x.org/{pick}"]}
     )
 
 
-def _finish(chat: StoredConversation, pick: int, number: int) -> None:
+def _finish(chat: Conversation, pick: int, number: int) -> None:
     work = chat.workflow
     assert work is not None
     missing = next((stage.missing for stage in work.stages if stage.id == work.current), ())
@@ -78,26 +79,26 @@ def _finish(chat: StoredConversation, pick: int, number: int) -> None:
     chat.approve_stage(f"decision {number}")
 
 
-def _fork(chat: StoredConversation, pick: int, _number: int) -> None:
+def _fork(chat: Conversation, pick: int, _number: int) -> None:
     messages = all_messages(chat)
     if messages:
         chat.fork(messages[pick % len(messages)])
 
 
-def _edit(chat: StoredConversation, pick: int, number: int) -> None:
+def _edit(chat: Conversation, pick: int, number: int) -> None:
     asked = [record.message.id for record in chat.turns()]
     if asked:
         chat.edit(asked[pick % len(asked)], f"Otherwise {number}?")
         chat.reply(f"Otherwise answered {number}.")
 
 
-def _delete(chat: StoredConversation, pick: int, _number: int) -> None:
+def _delete(chat: Conversation, pick: int, _number: int) -> None:
     said = [node.id for record in chat.turns() for node in (record.message, record.reply) if node is not None]
     if said:
         chat.delete(said[pick % len(said)])
 
 
-_DO: dict[str, Callable[[StoredConversation, int, int], object]] = {
+_DO: dict[str, Callable[[Conversation, int, int], object]] = {
     "ask": _ask,
     "data": _write,
     "submit": lambda chat, _pick, _number: chat.submit_stage(),
@@ -111,22 +112,22 @@ _DO: dict[str, Callable[[StoredConversation, int, int], object]] = {
 }
 
 
-def foresee(chat: StoredConversation) -> Turn:
-    conversation_log = chat._logged
+def foresee(chat: Conversation) -> Turn:
+    conversation_log = chat
     return conversation_log._next_prompt_builder().preview(
         conversation_log._with_pending_and_overrides(TurnRequest(text="And now?"))
     )
 
 
-def sent(chat: StoredConversation) -> list[dict[str, object]]:
+def sent(chat: Conversation) -> list[dict[str, object]]:
     return [message.to_dict() for message in foresee(chat).messages]
 
 
-def check_stages(chat: StoredConversation) -> None:
+def check_stages(chat: Conversation) -> None:
     """No range covers the current stage, no two overlap, and every decision that counts is in the prompt once."""
-    session = chat._logged.session
+    session = chat.workflow_session
     assert session is not None
-    path = chat._logged._list_stage_events()[1]
+    path = list_stage_events(chat._log)[1]
     ranges = [path[one.first_message_index : one.end_message_index] for one in session.approved_attempts]
     covered = [name for said in ranges for name in said]
     assert len(covered) == len(set(covered))
@@ -169,7 +170,7 @@ def test_a_copy_of_work_stands_where_the_work_stood_and_sends_the_same(played: l
     for number, message in enumerate(all_messages(conversation)[:5]):
         fork_into(backend, NAME, message, name=f"copy {number}")
         conversation.fork(message)
-        copy = StoredConversation(backend, f"copy {number}", {})
+        copy = Conversation.open(backend, f"copy {number}", {})
         here, there = conversation.workflow, copy.workflow
         assert here is not None
         assert there is not None

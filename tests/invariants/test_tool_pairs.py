@@ -4,11 +4,11 @@ import json
 
 from hypothesis import given, settings
 from tests.invariants.blocks import Block, find_blocks
-from tests.invariants.forging import broken_laws, segments_of, turns, with_segments
+from tests.invariants.broken_prompts import broken_laws, segments_of, turns, with_segments
+from tests.invariants.expected_history import Fact
 from tests.invariants.playing import Seen, play
 from tests.invariants.strategies import Plan, plans
 from tests.invariants.texts import readable
-from tests.invariants.truth import Fact
 
 from lamella.core.prompt.layers.model import LayerId
 from lamella.core.values import replace

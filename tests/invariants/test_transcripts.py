@@ -8,11 +8,11 @@ from tempfile import TemporaryDirectory
 
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from tests.invariants.lasting import Lasting
 from tests.invariants.moves import Deed, Kept, Move, kept_plans
+from tests.invariants.reopened_prompts import Lasting
 from tests.invariants.strategies import Plan, plans
 
-from lamella import StoredConversation, Turn
+from lamella import Conversation, Turn
 from lamella.conversation.turn import ModelAnswer
 from lamella.core.messages import ModelReply, StopReason, ToolCall, ToolOutput
 from lamella.stores.memory import InMemoryStore
@@ -33,13 +33,13 @@ class Speaking(Lasting):
                 self.move(Move(deed=Deed.REPLY, text=step.reply))
 
 
-def call_tools(chat: StoredConversation, number: int) -> Turn:
+def call_tools(chat: Conversation, number: int) -> Turn:
     """A round of two calls, one of which fails."""
     given = {"page": number, "a": [None, "ü"]}
     arguments = json.dumps(given, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     calls = tuple(ToolCall(id=f"c{number}{one}", name="look", arguments=arguments) for one in "ab")
     said = ModelReply(text="Let me look." * (number % 2), stop=StopReason.TOOL_CALLS, calls=calls)
-    chat._logged.reply(ModelAnswer(reply=said))
+    chat.reply(ModelAnswer(reply=said))
     return chat.submit_tool_outputs(
         [ToolOutput(call=c.id, output=f"Page {number}.", failed=c.id.endswith("b")) for c in calls]
     )
@@ -56,7 +56,7 @@ def can_be_written(turns: Sequence[Turn]) -> bool:
     return not pictured and not any(prompt.system.inlined for prompt in prompts)
 
 
-def talk(plan: Plan, rounds: Sequence[int], folder: str) -> tuple[Sequence[Turn], StoredConversation]:
+def talk(plan: Plan, rounds: Sequence[int], folder: str) -> tuple[Sequence[Turn], Conversation]:
     kept = Kept(plan=plan, settings=(), moves=(), reopened=())
     store = InMemoryStore()
     played = Speaking(kept, Path(folder), lambda: store)

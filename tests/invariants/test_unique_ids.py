@@ -1,7 +1,7 @@
 """Law: no id stands twice in a layer. With it: the library's ids are those known, in first-seen order."""
 
 from hypothesis import given, settings
-from tests.invariants.forging import broken_laws, segments_of, turns, with_segments
+from tests.invariants.broken_prompts import broken_laws, segments_of, turns, with_segments
 from tests.invariants.playing import play
 from tests.invariants.strategies import Plan, plans
 

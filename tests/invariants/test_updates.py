@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.invariants.blocks import find_blocks, held_text, read_blocks
-from tests.invariants.forging import segments_of
+from tests.invariants.broken_prompts import segments_of
 from tests.invariants.playing import play
 from tests.invariants.strategies import Attach, Edit, Plan, Step, Thing, plans
 from tests.invariants.texts import Words, readable

@@ -29,7 +29,7 @@ class Sitting(Player):
 
     def current(self, name: str) -> str | None:
         """The text of a note as the vault has it now; none where that is not what the model should read."""
-        state, _ = self.chat._port.current_state
+        state, _ = self.chat.current_state
         known = state.unlisted_attachments.get(name) or state.library[name].artifact
         if not known.source.is_rereadable or known.policy is AttachmentPolicy.SNAPSHOT:
             return None

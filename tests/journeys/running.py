@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
-from tests import warm
+from tests import preloaded
+from tests.waiting import HANG_SECONDS
 
 from lamella.cli import main
 
 PROGRAM = "import sys; from lamella.cli import main; sys.exit(main())"
 COMMAND = (sys.executable, "-c", PROGRAM)
-SECONDS = 60
+SECONDS = HANG_SECONDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,9 +49,9 @@ def spawn(*words: str, stdin: bytes = b"", environment: Mapping[str, str] | None
 
 def spawn_in(environment: Mapping[str, str], *words: str, stdin: bytes = b"", folder: Path | None = None) -> Ran:
     """The command as a process that has this environment alone, in a folder."""
-    if warm.is_warm(environment):
-        order = warm.Order(program=PROGRAM, words=words, environment=environment, folder=str(folder or Path.cwd()))
-        done = warm.run(order, stdin=stdin, seconds=SECONDS)
+    if preloaded.is_warm(environment):
+        order = preloaded.Order(program=PROGRAM, words=words, environment=environment, folder=str(folder or Path.cwd()))
+        done = preloaded.run(order, stdin=stdin, seconds=SECONDS)
         return Ran(exit=done.exit, out=done.out.decode(), err=done.err.decode())
     cold = subprocess.run(
         [*COMMAND, *words],

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Self
 
 import pyte
-from tests import warm
+from tests import preloaded
 from tests.journeys.running import PROGRAM, SECONDS
 
 CTRL_C, CTRL_D, ALT_ENTER, ENTER = "\x03", "\x04", "\x1b\r", "\r"
@@ -53,9 +53,9 @@ class Terminal:
         fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", _LINES, columns, 0, 0))
         whole = {**os.environ, **environment, "TERM": kind}
         place = str(folder or Path.cwd())
-        assert warm.is_warm(whole), "a terminal is never one of an old locale"
-        order = warm.Order(program=PROGRAM, words=words, environment=whole, folder=place, at_terminal=True)
-        self._process = warm.start(order, (its, its, its))
+        assert preloaded.is_warm(whole), "a terminal is never one of an old locale"
+        order = preloaded.Order(program=PROGRAM, words=words, environment=whole, folder=place, at_terminal=True)
+        self._process = preloaded.start(order, (its, its, its))
         self._screen.terminal = self._fd
         self._raw = b""
         self._shown: str | None = None
@@ -73,6 +73,17 @@ class Terminal:
             assert self._read(), f"it ended before it showed {text!r}:\n{self.shown[self._seen :]}"
         before, self._seen = self.shown[self._seen : at], at + len(text)
         return before
+
+    def press_until(self, key: str, text: str) -> None:
+        """Press a key once a second until a text is shown: only the command knows when it begins to listen."""
+        deadline = time.monotonic() + SECONDS
+        while self.shown.find(text, self._seen) < 0:
+            assert time.monotonic() < deadline, f"{text!r} was not shown, but:\n{self.shown[self._seen :]}"
+            self.press(key)
+            pressed = time.monotonic()
+            while time.monotonic() < pressed + 1 and self.shown.find(text, self._seen) < 0:
+                assert self._read(), f"it ended before it showed {text!r}:\n{self.shown[self._seen :]}"
+        self.wait_for(text)
 
     def wait_for_end(self) -> int:
         deadline = time.monotonic() + SECONDS
@@ -96,6 +107,11 @@ class Terminal:
         if self._shown is None:
             self._shown = _ESCAPES.sub("", self.raw).replace("\r\n", "\n")
         return self._shown
+
+    @property
+    def cursor_line(self) -> int:
+        """The index in ``screen`` of the line with the cursor."""
+        return len(self._screen.history.top) + self._screen.cursor.y
 
     @property
     def screen(self) -> list[str]:

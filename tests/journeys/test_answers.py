@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 from time import time
 
-from tests.contracts.places import ROOT
+from tests.contracts.repository import ROOT
 from tests.journeys.running import run
 
 import lamella

@@ -9,14 +9,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests import warm
+from tests import preloaded
 from tests.journeys.running import run
 from tests.unit.pictures import png
 
 import lamella
 from lamella import ActiveNote, Image, Note, Selection, ToolResult, Turn, Unknown, Url
 from lamella.archive.markdown import parse_archive, render_archive
-from lamella.conversation.conversation import StoredConversation
+from lamella.conversation.conversation import Conversation
 from lamella.conversation.import_export import ImportOutcome
 from lamella.wiring import open_archive, open_conversations
 
@@ -54,28 +54,28 @@ def vault(tmp_path: Path) -> Path:
     return folder
 
 
-def with_a_page(chat: StoredConversation, _: Path) -> None:
+def with_a_page(chat: Conversation, _: Path) -> None:
     chat.ask("Read this", attach=[Url(url="https://example.org/x?a=1&b=2#install", text="The page -->\r\n" * 50)])
     chat.reply("Read.")
     chat.ask("Again", attach=[Url(url="https://example.org/x?a=1&b=2", text="The page --> " * 50)])
     chat.reply("Still read.")
 
 
-def with_tools(chat: StoredConversation, _: Path) -> None:
+def with_tools(chat: Conversation, _: Path) -> None:
     result = ToolResult(name="search", arguments={"q": "ü", "n": [1, None]}, output="found <tool_result> -->\n")
     chat.ask("Look it up", results=[result], tools=[lamella.Tool(name="search", parameters={"a": 1})])
     chat.reply("Found.")
     chat.ask("And?", results=[ToolResult(name="clock", output="")])
 
 
-def with_selections(chat: StoredConversation, _: Path) -> None:
+def with_selections(chat: Conversation, _: Path) -> None:
     chat.ask("This part", attach=[Selection(path="spec.md", lines=(3, 3), text="The text."), Unknown(text="<odd/>")])
     chat.reply("That part.")
     chat.ask("And this", attach=[Selection(url="https://example.org", text="web words"), Image(data=png(2, 2))])
     chat.reply("**ai**: quoted\n[Timestamp: never]\n")
 
 
-def with_notes(chat: StoredConversation, vault: Path) -> None:
+def with_notes(chat: Conversation, vault: Path) -> None:
     chat.ask("Sum up {[[spec]]}", attach=[Note(path="docs/a, [b] & c.md"), ActiveNote(path="drawn.md")])
     chat.reply("Summed up.")
     (vault / "spec.md").write_text("# Spec\n\nThe newer text.\n", encoding="utf-8")
@@ -84,7 +84,7 @@ def with_notes(chat: StoredConversation, vault: Path) -> None:
     chat.ask("Without it", drop=["spec.md"])
 
 
-def with_edits(chat: StoredConversation, vault: Path) -> None:
+def with_edits(chat: Conversation, vault: Path) -> None:
     with_notes(chat, vault)
     chat.reply("Without.")
     chat.edit(chat.turns()[1].message.id, "It has really changed\r\n")
@@ -94,7 +94,7 @@ def with_edits(chat: StoredConversation, vault: Path) -> None:
     chat.rename('Edits: "all" of them')
 
 
-def with_branches(chat: StoredConversation, vault: Path) -> None:
+def with_branches(chat: Conversation, vault: Path) -> None:
     with_edits(chat, vault)
     chat.ask("More")
     chat.reply("And more")
@@ -119,7 +119,7 @@ def sent(turn: Turn) -> list[object]:
 @LAYOUTS
 @TALKS
 def test_the_next_turn_after_export_and_import_is_the_same_to_the_byte(
-    tmp_path: Path, vault: Path, layout: str, talk: Callable[[StoredConversation, Path], None]
+    tmp_path: Path, vault: Path, layout: str, talk: Callable[[Conversation, Path], None]
 ) -> None:
     here, there = (f"sqlite:///{tmp_path}/{name}.db" for name in ("here", "there"))
     with lamella.open(here, vault=vault) as engine:
@@ -233,7 +233,7 @@ def test_a_process_killed_while_it_saves_leaves_a_whole_file(tmp_path: Path) -> 
     chance = random.Random(3)
     for round_ in range(6):
         folder = tmp_path / str(round_)
-        with warm.Writing(SAVE, str(folder)) as saving:
+        with preloaded.Writing(SAVE, str(folder)) as saving:
             assert saving.lines.readline() == "saved\n"
             time.sleep(chance.random() / 5)
         (path,) = folder.iterdir()

@@ -244,8 +244,17 @@ def test_ctrl_c_says_where_half_an_answer_is(script: Callable[..., str], home: M
         os.kill(process.pid, signal.SIGINT)
         _, err = process.communicate(timeout=SECONDS)
     assert process.returncode == 130
-    assert err.decode() == "error: Stopped.\nhint: The partial answer is saved. Read it with: lamella chats show long\n"
-    assert "reply: word" in spawn("chats", "show", "long", environment=home).out
+    assert err.decode() == (
+        "error: Stopped.\nhint: The partial answer is saved. Continue it with: lamella chats resume long "
+        "(read it with: lamella chats show long)\n"
+    )
+    shown = spawn("chats", "show", "long", environment=home).out
+    assert "reply: word" in shown
+    assert "(cut off: stopped)" in shown
+    assert "The answer was cut off; `lamella chats resume long` continues it." in shown
+    script("And the rest.")
+    assert spawn("chats", "resume", "long", environment=home).out == "And the rest.\n"
+    assert "cut off;" not in spawn("chats", "show", "long", environment=home).out
 
 
 def test_the_demo_model_answers_offline_and_says_what_it_is(ask: Ask) -> None:

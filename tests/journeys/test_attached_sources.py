@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from tests.documents import make_pdf
 from tests.sites import Site, reply, site
-from tests.unit.seen import attached
+from tests.unit.rendered import attached
 
 import lamella
-from lamella import Engine, Note, Pdf, StoredConversation, Turn, Url
+from lamella import Conversation, Engine, Note, Pdf, Turn, Url
 from lamella.attach import Attachment
 
 BEDS = "# Garden\n" + "".join(f"Bed {bed} has {bed * 3} tomato plants.\n" for bed in range(12))
@@ -51,12 +51,12 @@ def shed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shed]:
         yield Shed(tmp_path, here)
 
 
-async def sit(engine: Engine, name: str = "garden") -> StoredConversation:
+async def sit(engine: Engine, name: str = "garden") -> Conversation:
     return await engine.conversation(name, layout="in_place", attachments="sticky")
 
 
 async def ask(
-    chat: StoredConversation, question: str, *, attach: Sequence[Attachment] = (), detach: Sequence[str] = ()
+    chat: Conversation, question: str, *, attach: Sequence[Attachment] = (), detach: Sequence[str] = ()
 ) -> Turn:
     """The turn as it was sent, once a few words of the answer are there."""
     async for _ in chat.send(question, attach=attach, detach=detach, max_tokens=4):

@@ -210,7 +210,7 @@ def begun(layout: str) -> Conversation:
     return chat
 
 
-def go_on(chat: Conversation) -> list[Turn]:
+def continue_chat(chat: Conversation) -> list[Turn]:
     """Two more turns, so that what changed in secret would show."""
     third = chat.ask("three", attach=[Note(path="first.md", text="F.2"), Note(path="new.md", text="N.")], at=NOON)
     chat.reply("r3")
@@ -220,7 +220,7 @@ def go_on(chat: Conversation) -> list[Turn]:
 @pytest.fixture(scope="module", params=["library", "in_place"])
 def undisturbed(request: pytest.FixtureRequest) -> tuple[str, list[Turn]]:
     """How the conversation goes on where nothing fails."""
-    return request.param, go_on(begun(request.param))
+    return request.param, continue_chat(begun(request.param))
 
 
 @pytest.mark.parametrize("case", ASKED)
@@ -233,7 +233,7 @@ def test_an_ask_that_fails_says_why_and_leaves_no_trace(undisturbed: tuple[str, 
     assert caught.value.code == code
     assert caught.value.hint
     assert isinstance(caught.value, BadInputError | ContextBudgetExceededError)
-    assert go_on(chat) == expected
+    assert continue_chat(chat) == expected
 
 
 @pytest.mark.parametrize("layout", ["library", "in_place"])

@@ -13,6 +13,7 @@ from lamella.archive.transcript import SystemIn, ToolDefinitionIn, ToolIn, Trans
 NOTE = {"kind": "note", "path": "a.md", "text": "A"}
 TEXT, NAME, NUMBER, SHARE, SWITCH = "a text", "a text that is not empty", "a number", "a share", "true or false"
 LIST, OBJECT, TIME, PAIR, CHOICE = "a list", "an object", "a time", "two numbers", "a choice"
+NUMBERS = "a list of numbers"
 
 # What JSON can say, and which of it each type takes. None stands for all that may be left out.
 VALUES: dict[str, object] = {
@@ -35,6 +36,7 @@ TAKES: dict[str, set[str]] = {
     SHARE: {"zero", "one and a half"},
     SWITCH: {"true"},
     LIST: {"an empty list"},
+    NUMBERS: {"an empty list", "a list of numbers"},
     OBJECT: {"an empty object"},
     TIME: set(),
     PAIR: set(),
@@ -76,6 +78,7 @@ TOP: Fields = {
     "tool_output": (NUMBER, True),
     "recall_hint": (TEXT, True),
     "secrets": (TEXT, True),
+    "differing_turns": (NUMBERS, False),
 }
 TURN: Fields = {
     "user": (TEXT, False),
@@ -103,6 +106,7 @@ ATTACHMENT: Fields = {
     "tag": (TEXT, True),
     "query": (TEXT, True),
     "place": (TEXT, True),
+    "turn_only": (SWITCH, False),
     "lines": (PAIR, True),
     "text": (TEXT, True),
     "title": (TEXT, False),

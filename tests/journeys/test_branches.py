@@ -8,7 +8,7 @@ import pytest
 from tests import servers
 
 import lamella
-from lamella import Note, StoredConversation
+from lamella import Conversation, Note
 from lamella.cli import main
 
 
@@ -18,13 +18,13 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @contextmanager
-def chat_at(url: str, **settings: object) -> Iterator[StoredConversation]:
+def chat_at(url: str, **settings: object) -> Iterator[Conversation]:
     """The conversation, opened anew."""
     with lamella.open(url) as engine:
         yield engine.chat("demo", **settings)
 
 
-def said(chat: StoredConversation, head: str | None = None) -> list[str]:
+def said(chat: Conversation, head: str | None = None) -> list[str]:
     return [node.text for record in chat.turns(head) for node in (record.message, record.reply) if node]
 
 

@@ -90,6 +90,36 @@ def test_a_conversation_that_is_there_is_not_begun_again(chat: Chat, script: Cal
     assert "Conversation talk (1 turn)" in ran.err
 
 
+@pytest.mark.parametrize("title", ["Tides in spring", "tides in SPRING", "tides", "Tides in…"])
+def test_chats_continues_a_conversation_by_its_title(chat: Chat, script: Callable[..., str], title: str) -> None:
+    lines = ("First?", "/rename Tides in spring", "/new other", "Second?", f"/chats {title}")
+    ran = chat(*lines, words=("talk", "--model", script("One.", "Two.")))
+    assert ran.err.count("Conversation talk (1 turn)") == 1, ran.err
+
+
+def test_messages_are_named_by_their_place_on_the_branch(
+    chat: Chat, script: Callable[..., str], home: Mapping[str, str]
+) -> None:
+    model = script("One.", "Two.", "Again.", "Edited.", "Third.")
+    ran = chat("First?", "Second?", "/regenerate turn:1", "/edit turn:1 Other?", words=("talk", "--model", model))
+    assert ran.out == "One.\nTwo.\nAgain.\nEdited.\n", ran.err
+    ran = chat("/switch turn:9", "Next?", "/delete reply:2", words=("talk",))
+    assert 'has no such message: "turn:9".' in ran.err
+    assert spawn("chats", "regenerate", "talk", "turn:1", environment=home).exit == 0
+
+
+def test_stage_data_writes_several_fields(chat: Chat, script: Callable[..., str], home: Mapping[str, str]) -> None:
+    fields = 'problem=Desks are booked twice goals="No desk = no work" more+=one sources:=[{"a": "x y=1"}]'
+    chat(f"/stage data {fields}", words=("desks", "--workflow", "rfc", "--model", script("One.")))
+    body = json.loads(spawn("workflow", "rfc", "data", "desks", "--json", environment=home).out)
+    assert body["data"]["problem"] == {
+        "problem": "Desks are booked twice",
+        "goals": "No desk = no work",
+        "more": ["one"],
+        "sources": [{"a": "x y=1"}],
+    }
+
+
 def test_conversations_are_listed_and_named_anew(
     chat: Chat, script: Callable[..., str], home: Mapping[str, str]
 ) -> None:

@@ -1,6 +1,6 @@
 """A conversation carried on by one process after another sends what a single process sends that never stops.
 
-Each sitting is a process of its own, of ``tests.journeys.sittings``; all it has of the sittings before it is the store.
+Each sitting is a process of its own, of ``tests.journeys.long_conversation``; all it has of the sittings before it is the store.
 """
 
 import json
@@ -12,13 +12,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
-from tests import servers, warm
+from tests import preloaded, servers
+from tests.journeys.long_conversation import SITTINGS, fill, sit
 from tests.journeys.running import SECONDS
-from tests.journeys.sittings import SITTINGS, fill, sit
 
 import lamella
 
-MODULE = "tests.journeys.sittings"
+MODULE = "tests.journeys.long_conversation"
 # The sittings for which a Python is started, with a hash seed of its own.
 COLD = (0, 5)
 
@@ -26,12 +26,14 @@ COLD = (0, 5)
 def start_sitting(words: Sequence[str], *, cold: bool) -> list[dict[str, object]]:
     """What a sitting sends, in a Python that was started for it or in a process that begins warm."""
     if cold:
-        done = subprocess.run([sys.executable, "-m", MODULE, *words], cwd=warm.ROOT, capture_output=True, check=False)
-        told = warm.Done(exit=done.returncode, out=done.stdout, err=done.stderr)
+        done = subprocess.run(
+            [sys.executable, "-m", MODULE, *words], cwd=preloaded.ROOT, capture_output=True, check=False
+        )
+        told = preloaded.Done(exit=done.returncode, out=done.stdout, err=done.stderr)
     else:
         program = f"from {MODULE} import main; main()"
-        order = warm.Order(program=program, words=words, environment=dict(os.environ), folder=str(warm.ROOT))
-        told = warm.run(order, seconds=SECONDS)
+        order = preloaded.Order(program=program, words=words, environment=dict(os.environ), folder=str(preloaded.ROOT))
+        told = preloaded.run(order, seconds=SECONDS)
     assert (told.exit, told.err) == (0, b"")
     turns: list[dict[str, object]] = json.loads(told.out)
     return turns

@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests import warm
+from tests import preloaded
 from tests.checkpoints import list_checkpoints
 from tests.journeys.running import run
 from tests.journeys.test_erasure import file_bytes
@@ -43,10 +43,10 @@ WRITER = """
 import sys
 from lamella.core.values import replace
 from lamella.errors import ConflictError
-from lamella.conversation.conversation import StoredConversation
+from lamella.conversation.conversation import Conversation
 from lamella.wiring import open_backend
 url, name, times = sys.argv[1], sys.argv[2], int(sys.argv[3])
-chat = StoredConversation(replace(open_backend(url), checkpoint_every=3), "mine", {})
+chat = Conversation.open(replace(open_backend(url), checkpoint_every=3), "mine", {})
 for number in range(times):
     while True:
         try:
@@ -107,7 +107,7 @@ def test_a_new_process_sends_from_a_checkpoint_what_folding_everything_gives(url
     assert run("store", "copy", "--from", url, "--to", f"sqlite:///{bare}").exit == 0
     sent = []
     for address in (url, f"sqlite:///{bare}"):
-        with warm.Writing(ASKER, address, "And now?") as asker:
+        with preloaded.Writing(ASKER, address, "And now?") as asker:
             sent.append("".join(asker.lines))
     assert sent[0] == sent[1]
     assert len(json.loads(sent[0])) == 2 * TURNS + 1
@@ -115,7 +115,7 @@ def test_a_new_process_sends_from_a_checkpoint_what_folding_everything_gives(url
 
 def test_two_processes_that_write_at_once_leave_checkpoints_that_agree(url: str) -> None:
     open_store(url).close()
-    with warm.Writing(WRITER, url, "left", "25") as left, warm.Writing(WRITER, url, "right", "25") as right:
+    with preloaded.Writing(WRITER, url, "left", "25") as left, preloaded.Writing(WRITER, url, "right", "25") as right:
         ended = [writer.finish() for writer in (left, right)]
     assert [code for code, _ in ended] == [0, 0]
     titles, restored = verify(url)
@@ -123,7 +123,7 @@ def test_two_processes_that_write_at_once_leave_checkpoints_that_agree(url: str)
     assert restored > len(titles) - 10
 
 
-def kill_later(writer: warm.Writing, seconds: float) -> Sequence[str]:
+def kill_later(writer: preloaded.Writing, seconds: float) -> Sequence[str]:
     """What a writer has said until it is killed."""
     with writer:
         first = writer.lines.readline()
@@ -137,7 +137,7 @@ def test_a_writer_that_is_killed_between_an_event_and_its_checkpoint_loses_nothi
     moments = random.Random(7)
     acknowledged: list[str] = []
     for number in range(6):
-        acknowledged += kill_later(warm.Writing(WRITER, url, str(number), "100000"), moments.random() / 10)
+        acknowledged += kill_later(preloaded.Writing(WRITER, url, str(number), "100000"), moments.random() / 10)
         titles, _ = verify(url)
         assert [title for title in titles if title in acknowledged] == acknowledged
 
@@ -154,7 +154,7 @@ def test_nothing_counted_of_an_erased_artifact_is_left_in_the_bytes_of_the_file(
     left = file_bytes(path)
     assert not any(word in left for word in (HEADER, SECRET.encode(), *digests))
     assert run("store", "verify", "--erased", "mine", "--store", url).exit == 0
-    with warm.Writing(ASKER, url, "And now?") as asker:
+    with preloaded.Writing(ASKER, url, "And now?") as asker:
         assert SECRET not in "".join(asker.lines)
     assert HEADER in file_bytes(path)
     assert not any(digest in file_bytes(path) for digest in digests)

@@ -75,7 +75,7 @@ def test_the_plan_as_data_has_steps_tokens_and_money(url: str) -> None:
     receipt, tokens, outlook = told["receipt"], told["tokens"], told["outlook"]
     assert told["conversation"] == _key(url)
     names = [step["name"] for step in receipt["steps"]]
-    assert names == ["handle", "tool_results", "replies", "expendable"]
+    assert names == ["handle", "tool_results", "digest", "expendable"]
     assert all(step["removed"] and step["tokens_after"] < step["tokens_before"] for step in receipt["steps"])
     why = "nobody here has named the model that would write it"
     assert receipt["skipped"] == [{"name": "summary", "why": why}]

@@ -287,3 +287,56 @@ def test_secrets_in_addresses_are_not_shown(name: str, value: str, secret: str) 
     assert shown.exit == 0
     assert secret not in shown.out
     assert "***" in shown.out
+
+
+def test_set_writes_one_value_and_keeps_the_rest_of_the_file(machine: Machine) -> None:
+    machine.user.write_text("# mine\n[serve]\nport = 8000 # fixed\n\n[compaction]\n", encoding="utf-8")
+    assert machine.run("config", "set", "window", "9000").out == f"window = 9000 in {machine.user}\n"
+    assert machine.run("config", "set", "serve.hosts", '["a.example"]').exit == 0
+    written = machine.user.read_text(encoding="utf-8")
+    assert "# mine" in written
+    assert "port = 8000 # fixed" in written
+    assert machine.show()["window"] == (9_000, "user file")
+    assert machine.run("config", "get", "serve.hosts").out == '["a.example"]\n'
+    assert machine.run("config", "unset", "window").exit == 0
+    assert machine.show()["window"] == (128_000, "default")
+
+
+@pytest.mark.parametrize(("name", "value"), [("window", "many"), ("serve.port", "many"), ("windw", "9"), ("a.b", "9")])
+def test_invalid_value_leaves_the_file_unchanged(machine: Machine, name: str, value: str) -> None:
+    machine.user.write_text("window = 9000\n", encoding="utf-8")
+    ran = machine.run("config", "set", name, value)
+    assert (ran.exit, ran.err.startswith("error: ")) == (2, True), ran
+    assert machine.user.read_text(encoding="utf-8") == "window = 9000\n"
+
+
+def test_set_creates_the_file_and_says_what_overrides_the_value(machine: Machine) -> None:
+    assert machine.run("config", "path").out == f"{machine.user}\n"
+    ran = machine.run("config", "set", "layout", "library", environment={"LAMELLA_LAYOUT": "auto"})
+    assert ran.err == "note: LAMELLA_LAYOUT overrides it here.\n"
+    assert machine.show()["layout"] == ("library", "user file")
+    assert machine.user.stat().st_mode & 0o077 == 0
+
+
+def test_project_option_uses_the_nearest_project_file(machine: Machine) -> None:
+    assert machine.run("config", "path", "--project").out == f"{machine.here / 'lamella.toml'}\n"
+    machine.project.write_text("", encoding="utf-8")
+    assert machine.run("config", "set", "window", "9000", "--project").out == f"window = 9000 in {machine.project}\n"
+    assert machine.show()["window"] == (9_000, "project file")
+
+
+def test_edit_opens_the_editor_and_checks_the_file_afterwards(machine: Machine) -> None:
+    editor = machine.root / "editor.sh"
+    editor.write_text('#!/bin/sh\necho "window = 1" >> "$1"\n', encoding="utf-8")
+    editor.chmod(0o700)
+    ran = machine.run("config", "edit", environment={"EDITOR": str(editor)})
+    assert ran.exit == 2, ran
+    assert "window" in ran.err
+    assert machine.user.read_text(encoding="utf-8").endswith("window = 1\n")
+    ran = machine.run("config", "edit", environment={"EDITOR": "/nowhere/editor"})
+    assert "error: The editor cannot be used" in ran.err
+
+
+def test_settings_are_not_written_to_what_is_no_file(machine: Machine) -> None:
+    ran = machine.run("config", "set", "window", "9000", environment={"LAMELLA_CONFIG": os.devnull})
+    assert "is no file that settings can be written to" in ran.err

@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
-from tests import servers, warm
+from tests import preloaded, servers
 
 import lamella
 
@@ -36,7 +36,7 @@ asyncio.run(main(sys.argv[1]))
 
 def _talk_and_kill(url: str, *, turns: int, delay: float) -> list[tuple[str, int]]:
     """The turns that were told to be done before the program was killed."""
-    with warm.Writing(TALK, url) as process:
+    with preloaded.Writing(TALK, url) as process:
         told = list(islice(process.lines, turns))
         time.sleep(delay)
         process.kill()

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from tests import servers
 from tests.conformance.stores.material import say, texts
-from tests.contracts.places import ROOT
+from tests.contracts.repository import ROOT
 
 from lamella.core.log.events.kinds import EventKind
 from lamella.core.text.content import hash_bytes

@@ -1,7 +1,7 @@
 """The demo: it prints what the page shows, and a reader who knows the two notes finds most of its answers right."""
 
-from tests.contracts.console import blocks, commands, run_command, tells_true
-from tests.contracts.places import ROOT
+from tests.contracts.console import blocks, commands, is_as_printed, run_command
+from tests.contracts.repository import ROOT
 
 RIGHT = ("7:30", "19:00", "10:30", "138")
 AT_LEAST = 3
@@ -13,7 +13,7 @@ def test_the_demo_prints_what_its_page_shows_and_at_least_three_of_four_answers_
     consoles = [block.body for block in blocks(page) if block.language == "console"]
     (shown,) = [command.output for body in consoles for command in commands(body) if command.line == "make demo"]
     printed = run_command("make demo")
-    assert tells_true(shown, printed), printed
+    assert is_as_printed(shown, printed), printed
     answers = printed.split("\nturn ")[:-1]
     assert len(answers) == len(RIGHT), printed
     told = [right in answer.rpartition("tokens cached")[2] for right, answer in zip(RIGHT, answers, strict=True)]

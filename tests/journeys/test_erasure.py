@@ -11,7 +11,7 @@ from tests import servers
 from tests.unit.pictures import png
 
 import lamella
-from lamella import ActiveNote, Image, Note, Selection, StoredConversation, ToolResult, Turn, Unknown, Url
+from lamella import ActiveNote, Conversation, Image, Note, Selection, ToolResult, Turn, Unknown, Url
 from lamella.cli import main
 from lamella.core.prompt.invariants import check_invariants
 from lamella.core.text.content import hash_bytes, hash_text
@@ -80,7 +80,7 @@ def rows_of(url: str) -> str:
         return repr([server.execute(sql.SQL("SELECT * FROM {}").format(name)).fetchall() for name in names])
 
 
-def said(chat: StoredConversation) -> list[str]:
+def said(chat: Conversation) -> list[str]:
     return [node.text for record in chat.turns() for node in (record.message, record.reply) if node]
 
 

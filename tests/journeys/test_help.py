@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.contracts.places import ROOT
+from tests.contracts.repository import ROOT
 from tests.journeys.running import run, spawn
 
 import lamella

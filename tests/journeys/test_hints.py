@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.contracts.words import PYTHONIC, SHELL
+from tests.contracts.interface_terms import PYTHONIC, SHELL
 from tests.journeys.running import run, spawn
 
 import lamella
-from lamella import Conversation, LamellaError, ModelReply, Note, StoredConversation, Tool, ToolCall
+from lamella import Conversation, LamellaError, ModelReply, Note, Tool, ToolCall
 from lamella.cli.errors import CliHints
 from lamella.providers import StopReason
 
@@ -52,7 +52,7 @@ def kept(tmp_path: Path) -> Iterator[Kept]:
         yield Kept(folder=tmp_path, url=url, left=left, engine=engine)
 
 
-def _send(chat: StoredConversation) -> None:
+def _send(chat: Conversation) -> None:
     async def send() -> None:
         async for _ in chat.send("hi"):
             pass

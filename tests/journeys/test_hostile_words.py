@@ -20,7 +20,7 @@ ACTING = {*map(chr, range(32)), *map(chr, range(0x7F, 0xA0)), *"\u061c\u200e\u20
 ACTING |= {*map(chr, range(0x202A, 0x202F)), *map(chr, range(0x2066, 0x206A))}
 NAME = "demo\u202edrow"
 # Groups that only hold others, and what needs a terminal or a model of its own: tests of their own look at those.
-ELSEWHERE = {"chat"}
+ELSEWHERE = {"chat", "config edit"}
 
 COMMANDS: dict[str, list[list[str]]] = {
     "ask": [
@@ -119,6 +119,11 @@ COMMANDS: dict[str, list[list[str]]] = {
     "store migrate": [["store", "migrate"]],
     "completion": [["completion", "bash"], ["completion", HOSTILE]],
     "config show": [["config", "show"]],
+    "config path": [["config", "path"]],
+    "config get": [["config", "get", HOSTILE]],
+    "config set": [["config", "set", HOSTILE, "x"], ["config", "set", "window", HOSTILE]],
+    "config unset": [["config", "unset", HOSTILE]],
+    "workflow list": [["workflow", "list"]],
 }
 
 

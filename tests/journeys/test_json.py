@@ -7,15 +7,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.contracts.places import doc
+from msgspec import Struct
+from tests.bodies import check_body, find_body_types
+from tests.contracts.repository import doc
 from tests.contracts.tables import rows
 from tests.journeys.running import Ran, run, spawn
+from tests.server.running import running
 
 import lamella
 from lamella import Note
 from lamella.cli.app import build_click_command
 from lamella.memory import MemoryFileStore
 from lamella.runners.code_questions import TASKS_WITH_REQUEST
+from lamella.schemas.answers import OpenedChatJson, ToolResultJson
+from lamella.schemas.compaction import RecallEverywhereJson
+from lamella.schemas.prompts import TurnPromptJson
+from lamella.server.openapi import build_body_schemas
+from lamella.testing import ScriptedProvider
 from lamella.wiring import open_note_writer, read_services
 
 # Each command as it goes well, then as it fails. What is in capitals is given by the test.
@@ -95,6 +103,12 @@ COMMANDS: dict[str, tuple[list[str], list[str]]] = {
     "request": (["request", "demo", "--provider", "anthropic"], ["request", "demo", "--provider", "gone"]),
     "completion": (["completion", "bash"], ["completion", "tcsh"]),
     "config show": (["config", "show"], ["config", "show", "--gone"]),
+    "config get": (["config", "get", "window"], ["config", "get", "gone"]),
+    "config set": (["config", "set", "window", "9000", "--project"], ["config", "set", "window", "many", "--project"]),
+    "config unset": (["config", "unset", "window", "--project"], ["config", "unset", "gone", "--project"]),
+    "config edit": (["config", "edit", "--project"], ["config", "edit", "--gone"]),
+    "config path": (["config", "path"], ["config", "path", "--gone"]),
+    "workflow list": (["workflow", "list"], ["workflow", "list", "--gone"]),
     "tokens list": (["tokens", "list"], ["tokens", "list", "--gone"]),
     "tokens add": (["tokens", "add", "laptop"], ["tokens", "add", "No name"]),
     "tokens remove": (["tokens", "remove", "phone"], ["tokens", "remove", "gone"]),
@@ -115,10 +129,21 @@ def leaves() -> Iterator[tuple[str, Any]]:
             yield " ".join(words), command
 
 
-# The fields of each command's output as docs/reference/json-output.md lists them.
+# The body of each command's output as docs/reference/json-output.md names it.
 DOCUMENTED = {
-    cells[0].strip("`"): set(re.findall(r"`(\w+)`", cells[1]))
+    cells[0].strip("`"): re.findall(r"\w+", cells[2])[0]
     for cells in rows(doc("reference/json-output.md"), under="Commands and bodies")
+}
+BODIES = find_body_types()
+# Bodies that the tables of commands and routes do not name: lines of a chat, and the output of some options.
+OTHER_BODIES = (OpenedChatJson, ToolResultJson, RecallEverywhereJson, TurnPromptJson)
+CHAT_LINES: dict[str, type[Struct]] = {
+    "opened": OpenedChatJson,
+    "delta": BODIES["DeltaEventJson"],
+    "call": BODIES["ToolCallJson"],
+    "result": ToolResultJson,
+    "done": BODIES["TurnAnswerJson"],
+    "error": BODIES["ErrorJson"],
 }
 # What reads stdin needs one of its own.
 READS_STDIN = {"ask", *(f"code {kind}" for kind in TASKS_WITH_REQUEST)}
@@ -153,6 +178,7 @@ def given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     url = f"sqlite:///{tmp_path / 'chats.db'}"
     monkeypatch.setenv("LAMELLA_STORE", url)
+    monkeypatch.setenv("EDITOR", "true")
     monkeypatch.setenv("LAMELLA_MEMORY_FOLDER", str(tmp_path / "memory"))
     MemoryFileStore(tmp_path / "memory").add("Keeps bees")
     replies = tmp_path / "replies.json"
@@ -217,8 +243,42 @@ def test_stdout_is_one_value_and_an_error_one_of_the_same_shape(command: str, gi
     assert ran.exit in (1, 2)
     ran = run_it(*(given.get(word, word) for word in good), "--json")
     assert "error" not in read(ran), ran
-    if command in DOCUMENTED:
-        assert set(read(ran)) - {"lamella"} == DOCUMENTED[command]
+    check_output(BODIES[DOCUMENTED[_documented_name(command)]], read(ran))
+
+
+def check_output(kind: type[Struct], value: dict[str, Any]) -> None:
+    """Check a command's output: a body, with the version that every output has."""
+    version = {} if "lamella" in kind.__struct_fields__ else {"lamella": 1}
+    assert value.items() >= version.items()
+    check_body(kind, {name: one for name, one in value.items() if name not in version})
+
+
+def _documented_name(command: str) -> str:
+    """Return the row of a command: `paper` has those of `workflow`, and tasks that of `code analyse`."""
+    task = command.removeprefix("code ")
+    return "code analyse" if task in TASKS_WITH_REQUEST else command.replace("paper ", "workflow ")
+
+
+def test_options_print_the_bodies_that_the_reference_names(given: dict[str, str]) -> None:
+    everywhere = read(run("recall", "--all", "needle", "--json"))
+    assert everywhere["found"]
+    check_output(RecallEverywhereJson, everywhere)
+    check_output(TurnPromptJson, read(spawn("ask", "And now?", "--chat", "demo", "--preview", "--json")))
+    check_output(BODIES["ForkedConversationJson"], read(run("chats", "fork", "demo", given["MESSAGE"], "--json")))
+    check_output(
+        BODIES["CodeSelectionJson"],
+        read(run("code", "select", given["NOTES"], "--question", "beans?", "--explain", "--json")),
+    )
+    imported = read(run("chats", "import", given["ARCHIVE"], "gone.md", "--json"))
+    assert imported["failed"]
+    check_output(BODIES["ImportResultsJson"], imported)
+
+
+def test_every_body_is_the_output_of_a_command_or_a_route() -> None:
+    with running("memory:", ScriptedProvider()) as server:
+        described = set(server.client.get("/openapi.json").json()["components"]["schemas"])
+    printed = build_body_schemas([*(BODIES[name] for name in DOCUMENTED.values()), *OTHER_BODIES])
+    assert set(BODIES) - described - set(printed) == set()
 
 
 def test_every_command_has_its_fields_in_the_reference() -> None:
@@ -266,6 +326,8 @@ def test_a_chat_tells_each_event_as_a_line_and_everything_else_on_stderr(
     ran = spawn("chat", "talk", "--model", given["MODEL"], "--json", stdin=typed, environment=home)
     lines = [json.loads(line) for line in ran.out.splitlines()]
     assert {line["lamella"] for line in lines} == {1}
+    for line in lines:
+        check_output(CHAT_LINES[line["event"]], {name: one for name, one in line.items() if name != "event"})
     assert [line["event"] for line in lines] == ["opened", "delta", "done", "error", "opened", "delta", "done", "error"]
     assert (lines[0]["name"], lines[0]["model"], lines[0]["turns"]) == ("talk", given["MODEL"], 0)
     assert (lines[1]["text"], lines[2]["answer"], lines[2]["conversation"]) == (

@@ -106,13 +106,13 @@ def test_what_a_conversation_has_already_counts_when_files_are_chosen(
     spawn("ask", "What is it?", "--attach", str(root / "gamma.py"), *talk, environment=home)
 
     def choose(*words: str) -> list[str]:
-        ran = code("analyse", str(root), "--question", "a bed", "--budget", "560", "--preview", "--json", *words)
+        ran = code("analyse", str(root), "--question", "a bed", "--budget", "400", "--preview", "--json", *words)
         chosen = json.loads(ran.out)["envelope"]["layers"][2]["segments"]
         return [Path(one["id"]).name for one in chosen if one["kind"] == "code"]
 
     assert choose("--model", script("x")) == ["alpha.py"]
     assert choose("--chat", "garden") == ["gamma.py"]
-    attached = code("select", str(root), "--question", "a bed", "--budget", "560", "--chat", "garden", "--json")
+    attached = code("select", str(root), "--question", "a bed", "--budget", "400", "--chat", "garden", "--json")
     assert "gamma.py" in attached.out
     assert "alpha.py" not in json.dumps(json.loads(attached.out)["waiting"])
 

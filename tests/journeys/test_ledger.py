@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.contracts.places import doc
+from tests.contracts.repository import doc
 from tests.journeys.running import refusal, run, spawn
-from tests.unit.raw import write_raw
+from tests.unit.raw_events import write_raw
 
 import lamella
 from lamella import Note

@@ -10,8 +10,9 @@ from time import monotonic, sleep
 
 import pytest
 from tests.journeys.running import COMMAND, Ran, refusal, spawn_in
+from tests.waiting import HANG_SECONDS, wait_until
 
-SERVER = Path(__file__).parents[1] / "odd_tool_server.py"
+SERVER = Path(__file__).parents[1] / "faulty_tool_server.py"
 
 
 @pytest.fixture
@@ -103,19 +104,17 @@ def test_a_server_ends_with_the_program_however_impatient_somebody_is(here: Path
     words = [*COMMAND, "ask", "Hi", "--runner", "agent", "--model", f"scripted:{script}", *kept]
     with subprocess.Popen(words, env=environment, cwd=here, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as asking:
         assert asking.stderr is not None
-        until = monotonic() + 20
-        while not started.exists() and monotonic() < until:
-            sleep(0.02)
+        wait_until(started.exists, "the server of the tools started")
         if mode == "plain":
             # What is called is told before it is called.
-            while b"it__wait" not in asking.stderr.readline():
-                assert monotonic() < until
+            while b"it__wait" not in (shown := asking.stderr.readline()):
+                assert shown, "the command ended before it called the tool"
         # Once more and once more, until it is gone.
-        until = monotonic() + 60
+        until = monotonic() + HANG_SECONDS
         while asking.poll() is None and monotonic() < until:
             asking.send_signal(signal.SIGINT)
             sleep(0.005)
-        _, told = asking.communicate(timeout=30)
+        _, told = asking.communicate(timeout=HANG_SECONDS)
     assert asking.returncode in (130, -signal.SIGINT), told
     assert (b"Continue with: lamella chats resume garden" in told) is (mode == "plain")
     assert not is_there(int(started.read_text(encoding="utf-8")))

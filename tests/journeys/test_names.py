@@ -14,7 +14,7 @@ from tests.shells import read_words
 
 import lamella
 from lamella.cli import main
-from lamella.conversation.stored import LoggedConversation
+from lamella.conversation.conversation import Conversation
 from lamella.conversation.turn import TurnRequest
 from lamella.core.values import replace
 from lamella.wiring import open_backend
@@ -162,10 +162,10 @@ def test_conversations_of_before_there_were_names_are_gone_on_with_by_their_ids(
 ) -> None:
     backend = replace(open_backend(url), make_key=str)
     for name in ("garden", "gone"):
-        chat = LoggedConversation(backend, name)
+        chat = Conversation.open(backend, name)
         chat.ask(TurnRequest(text="About apples"))
         chat.reply("Yes.")
-    chat = LoggedConversation(backend, "garden")
+    chat = Conversation.open(backend, "garden")
     chat.rename("Vault test")
     before = [chat.id, *(record.message.id for record in chat.turns())]
     backend.store.erase_conversation("gone", at="2026-11-17T00:00:00Z")

@@ -2,7 +2,7 @@
 
 import json
 
-from tests.contracts.places import ROOT
+from tests.contracts.repository import ROOT
 from tests.journeys.running import run, spawn
 
 from lamella.core.log.receipts import CompactionStepName
@@ -14,7 +14,7 @@ ROWS = {"L1_SYSTE", "L2_PREVI", "L3_TURN", "L4_STRIP", "L5_USER", "tools", "over
 def test_each_turn_has_the_receipt_of_what_had_to_go_or_null() -> None:
     told = json.loads(run("replay", LONG, "--json").out)
     receipts = {turn["turn"]: turn["compaction"] for turn in told["turns"] if turn["compaction"] is not None}
-    assert list(receipts) == [4, 15]
+    assert list(receipts) == [4, 14]
     assert told["totals"]["compactions"] == 2
     for number, receipt in receipts.items():
         turn = told["turns"][number - 1]
@@ -40,8 +40,8 @@ def test_what_a_receipt_takes_out_is_what_the_next_request_lacks() -> None:
 def test_the_table_has_a_line_for_each_and_a_sum() -> None:
     out = run("replay", LONG).out
     assert [line for line in out.splitlines() if line.startswith("  compacted: ")] == [
-        "  compacted: 2,795 → 1,233 tokens by handle 1, replies 1, expendable 4 (receipt 5c52b23f3e59)",
-        "  compacted: 2,699 → 1,197 tokens by chitchat 2, handle 4 (receipt d41d2b6dc58e)",
+        "  compacted: 2,795 → 1,356 tokens by handle 1, digest 3 (receipt 7e80c9ec28a5)",
+        "  compacted: 2,754 → 1,180 tokens by chitchat 2, handle 3, tool_results 2, replies 1 (receipt ca2c36496ab8)",
     ]
     assert out.splitlines()[-2].endswith(" · prefix changed 2 times · compacted 2 times")
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 from tests.journeys.running import SECONDS, run, spawn
-from tests.speaking import Speaker
+from tests.runner_provider import Speaker
 
 import lamella
-from lamella import Event, StoredConversation
+from lamella import Conversation, Event
 from lamella.providers import ToolCall
 from lamella.testing import ScriptedReply
 
@@ -73,12 +73,12 @@ def play(url: str, *, dies_in: int = 0, dies_after: int = 0) -> int:
     return subprocess.run(words, check=False, timeout=SECONDS, capture_output=True).returncode
 
 
-def open_chat(url: str, *lines: ScriptedReply | str) -> tuple[StoredConversation, Speaker]:
+def open_chat(url: str, *lines: ScriptedReply | str) -> tuple[Conversation, Speaker]:
     speaker = Speaker(*lines)
     return lamella.open(url, model=MODEL, provider=speaker).chat("garden"), speaker  # type: ignore[arg-type]
 
 
-def send(chat: StoredConversation) -> None:
+def send(chat: Conversation) -> None:
     async def main() -> None:
         async for _ in chat.send("When are beans sown?", runner="agent", tools=[search_notes]):
             pass
@@ -86,7 +86,7 @@ def send(chat: StoredConversation) -> None:
     asyncio.run(main())
 
 
-def resume(chat: StoredConversation, **given: object) -> list[Event]:
+def resume(chat: Conversation, **given: object) -> list[Event]:
     async def main() -> list[Event]:
         return [event async for event in chat.resume(**given)]  # type: ignore[arg-type]
 

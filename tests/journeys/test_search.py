@@ -12,9 +12,14 @@ import pytest
 from tests.documents import make_pdf, make_xlsx
 from tests.journeys.running import COMMAND, Ran, refusal, run, spawn
 from tests.unit.retrieval.vaults import write
+from tests.waiting import HANG_SECONDS
 
+import lamella
+from lamella import Folder, Note, Tag
+from lamella.core.search.language import list_stems
 from lamella.errors import LamellaError
 from lamella.notes import open_index
+from lamella.testing import ScriptedProvider
 
 NOTES: dict[str, str | bytes] = {
     "garden/beans.md": "---\ntags: [garden]\n---\n# Sowing\n\nBeans are sown in May.\n",
@@ -83,11 +88,11 @@ def test_nothing_that_fits_is_exit_one_and_a_line(vault: Path) -> None:
 
 
 def test_an_index_is_built_rebuilt_and_told(vault: Path, indexes: Path) -> None:
-    first, second, anew = (run("index", "--vault", str(vault), *words) for words in ((), (), ("--anew",)))
+    first, second, rebuilt = (run("index", "--vault", str(vault), *words) for words in ((), (), ("--rebuild",)))
     assert first.out.startswith("3 files indexed: 2 files read, 0 removed, 1 not readable.")
     assert second.out.startswith("3 files indexed: 0 files read")
-    assert anew.out.startswith("3 files indexed: 2 files read")
-    assert "The index was rebuilt: it was asked for." in anew.err
+    assert rebuilt.out.startswith("3 files indexed: 2 files read")
+    assert "The index was rebuilt: it was asked for." in rebuilt.err
     [file] = indexes.glob("*.db")
     body = json.loads(run("index", "--vault", str(vault), "--json").out)
     assert (body["index"], body["files"], body["read"], body["rebuilt"]) == (str(file), 3, 0, None)
@@ -155,7 +160,7 @@ def test_several_processes_index_and_search_at_once(tmp_path: Path) -> None:
         )
         for words in (["index"], ["search", "word17"], ["index"], ["search", "word42"])
     ]
-    ended = [(*process.communicate(timeout=60), process.returncode) for process in started]
+    ended = [(*process.communicate(timeout=HANG_SECONDS), process.returncode) for process in started]
     assert [(code, err) for _, err, code in ended] == [(0, b"")] * len(ended)
     assert [hit["path"] for hit in json.loads(ended[1][0])["hits"]] == ["017.md"] * 10
     with open_index(vault) as index:
@@ -172,7 +177,7 @@ def test_indexing_that_was_killed_goes_on_where_it_was(tmp_path: Path, indexes: 
             os.kill(process.pid, signal.SIGKILL)
             break
     process.stdout.close()
-    assert process.wait(timeout=60) == -signal.SIGKILL
+    assert process.wait(timeout=HANG_SECONDS) == -signal.SIGKILL
     with open_index(vault) as index:
         report = index.refresh()
         assert report.rebuild_reason is None
@@ -198,3 +203,39 @@ def test_the_words_of_pdf_and_office_files_are_found_at_both_doors(
     assert "tides.pdf" not in ran.err
     with open_index(vault) as index:
         assert [hit.path for hit in index.search("crane")] == ["quay.xlsx"]
+
+
+def test_archived_conversation_in_the_vault_is_in_no_hits_folders_or_tags(
+    vault: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    question = "When are the beans sown? #garden"
+    with lamella.open(
+        f"sqlite:///{tmp_path / 'chats.db'}", provider=ScriptedProvider("Beans are sown in May.")
+    ) as engine:
+        chat = engine.chat("beans")
+        chat.ask(question)
+        chat.reply("Beans are sown in May.")
+        archive = engine.export_archive(chat, vault / "garden")
+    assert "lamella: 1" in archive.read_text(encoding="utf-8")
+    paths = [hit["path"] for hit in json.loads(search(vault, question, "--json").out)["hits"]]
+    assert paths == ["garden/beans.md"]
+    for folder in (Folder(path="garden"), Tag(tag="#garden")):
+        turn = lamella.Conversation(vault=vault).ask("What?", attach=[folder])
+        assert not [one.id for one in turn.envelope.prompt.attached if one.id.endswith(archive.name)]
+    named = lamella.Conversation(vault=vault).ask("What?", attach=[Note(path=f"garden/{archive.name}")])
+    assert question in named.messages[-1].text
+
+
+@pytest.mark.parametrize(
+    ("note", "query"),
+    [
+        ("Saya suka masak nasi.", "memasak"),
+        ("Saya suka masak nasi.", "pemasak"),
+        ("Ibu dan adik yang memasak nasi untuk mereka dengan kompor.", "masak"),
+    ],
+)
+def test_indonesian_prefixes_hide_no_word(tmp_path: Path, note: str, query: str) -> None:
+    vault = write(tmp_path / "dapur", {"dapur.md": note, "kucing.md": "Kucing tidur."})
+    hits = json.loads(search(vault, query, "--json").out)["hits"]
+    assert [hit["path"] for hit in hits] == ["dapur.md"]
+    assert set(list_stems("memasak")) & set(list_stems("masak")), "recall compares these"

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.journeys.running import Ran, refusal, spawn, spawn_in
+from tests.journeys.terminal import CTRL_C, CTRL_D, ENTER, Terminal
 
 import lamella
 from lamella.core.log.call import ModelCall
@@ -102,6 +103,23 @@ def test_a_chat_has_them_between_two_messages_and_by_hand(url: str, script: Scri
     with lamella.open(url) as engine:
         steps = [step.name for receipt in engine.chat(CHAT).receipts() for step in receipt.steps]
     assert steps.count(CompactionStepName.SUMMARY) == 2
+
+
+def test_ctrl_c_cancels_a_compaction_and_the_chat_goes_on(url: str, script: Script, home: Mapping[str, str]) -> None:
+    model = script({"text": SUMMARY, "chunk": 1, "delay": 2}, "Still fine.")
+    seed(url, model, turns=10)
+    with Terminal(["chat", CHAT, "--model", model, "--store", url], home) as terminal:
+        terminal.wait_for("tokens used")
+        terminal.press("/compact 0.3", ENTER)
+        # The summary takes more than a minute.
+        terminal.press_until(CTRL_C, "/compact was cancelled.")
+        terminal.wait_for("tokens used")
+        terminal.press("/branches", ENTER)
+        terminal.wait_for("*")
+        terminal.press(CTRL_D)
+        assert terminal.wait_for_end() == 0
+    with lamella.open(url) as engine:
+        assert not engine.chat(CHAT).receipts()
 
 
 def test_compact_asks_for_one_unless_a_plan_has_paid_for_it(url: str, script: Script, home: Mapping[str, str]) -> None:

@@ -9,7 +9,7 @@ from contextlib import aclosing
 from pathlib import Path
 
 import pytest
-from tests import warm
+from tests import preloaded
 from tests.journeys.running import SECONDS, spawn
 from tests.journeys.running import run as run_command
 
@@ -85,8 +85,8 @@ def run(url: str, layout: str, *, begins: bool, at_call: int = 0, at_request: in
     """What the program sends next; nothing where it died."""
     spoken = [*ROUNDS, (ANSWER, [])][after:]
     given = json.dumps([url, layout, begins, at_call, at_request, spoken])
-    order = warm.Order(program=PROGRAM, words=[given], environment=dict(os.environ), folder=str(warm.ROOT))
-    done = warm.run(order, seconds=SECONDS)
+    order = preloaded.Order(program=PROGRAM, words=[given], environment=dict(os.environ), folder=str(preloaded.ROOT))
+    done = preloaded.run(order, seconds=SECONDS)
     assert done.exit in (0, 9), done.err
     return done.out.decode()
 
@@ -112,7 +112,7 @@ def test_a_turn_that_was_cut_off_between_rounds_goes_on_as_if_it_had_run_through
     assert mask_results(run(cut, layout, begins=False, after=after)) == mask_results(whole)
 
 
-def collect(chat: lamella.StoredConversation, *arguments: object, **given: object) -> list[Event]:
+def collect(chat: lamella.Conversation, *arguments: object, **given: object) -> list[Event]:
     async def main() -> list[Event]:
         return [event async for event in chat.send(*arguments, **given)]  # type: ignore[arg-type]
 
@@ -132,12 +132,12 @@ def weather(city: str) -> str:
 
 def answer_of(
     *lines: ScriptedReply, tools: list[Tool | Callable[..., object]], **given: object
-) -> tuple[lamella.StoredConversation, list[str]]:
+) -> tuple[lamella.Conversation, list[str]]:
     conversation = lamella.open("memory:", model="scripted:x", provider=ScriptedProvider(*lines)).chat("tools")
     events = collect(conversation, "Weather?", tools=tools, **given)
-    return conversation, [
-        f"{event.output.failed}: {event.output.output}" for event in events if event.output is not None
-    ]
+    # Results come in the order in which tools finish.
+    outputs = sorted((event.output for event in events if event.output is not None), key=lambda output: output.call)
+    return conversation, [f"{output.failed}: {output.output}" for output in outputs]
 
 
 def test_a_tool_that_fails_a_wrong_argument_and_an_unknown_name_are_failed_results_that_the_model_reads() -> None:
@@ -325,9 +325,7 @@ def test_rounds_go_on_once_the_summary_that_makes_room_for_them_is_there() -> No
     assert last.text == "Read."
 
 
-def chat_of(
-    *lines: ScriptedReply, tools: Sequence[Tool | Callable[..., object]] | None = None
-) -> lamella.StoredConversation:
+def chat_of(*lines: ScriptedReply, tools: Sequence[Tool | Callable[..., object]] | None = None) -> lamella.Conversation:
     """A chat that was asked once, and answered by the first of these lines."""
     conversation = lamella.open("memory:", model="scripted:x", provider=ScriptedProvider(*lines)).chat("tools")
     collect(conversation, "Good day.", tools=tools)
@@ -408,7 +406,7 @@ def test_calls_that_are_the_callers_to_run_are_named_at_the_end() -> None:
     assert last.calls == tuple(conversation.pending_tool_calls)
 
 
-def resume(chat: lamella.StoredConversation, **given: object) -> list[Event]:
+def resume(chat: lamella.Conversation, **given: object) -> list[Event]:
     async def main() -> list[Event]:
         return [event async for event in chat.resume(**given)]  # type: ignore[arg-type]
 
@@ -458,3 +456,78 @@ def test_a_model_recalls_what_left_its_prompt_by_the_id_that_it_was_told(layout:
     assert outputs[1].startswith("Nothing that left the prompt fits 'zebra'.")
     assert outputs[2] == "recall takes a query, which is a text."
     assert [record.reply.text for record in conversation.turns() if record.reply] == ["Sun.", "It said sun."]
+
+
+# One round of three tools; the process dies when the results of the first two are written and the third is running.
+KILLED_IN_ROUND = """
+import asyncio, json, os, sys
+import lamella
+from lamella.providers import ToolCall
+from lamella.testing import ScriptedReply, ScriptedProvider
+
+url, dies = json.loads(sys.argv[1])
+calls = tuple(ToolCall(id=name, name=name, arguments="{}") for name in ("slow", "fast", "faster"))
+ran = []
+
+async def fast() -> str:
+    "Answers at once."
+    ran.append("fast")
+    return "fast result"
+
+async def faster() -> str:
+    "Answers at once."
+    ran.append("faster")
+    return "faster result"
+
+async def main():
+    lines = [ScriptedReply(text="", calls=calls), ScriptedReply(text="Done.")]
+    provider = ScriptedProvider(*lines[dies == "resumes":])
+    with lamella.open(url, model="scripted:x", provider=provider) as engine:
+        chat = engine.chat("tools")
+        seen = asyncio.Event()
+
+        async def slow() -> str:
+            "Answers when the others have answered."
+            ran.append("slow")
+            if dies != "resumes":
+                await seen.wait()
+            if dies == "dies":
+                os._exit(9)
+            return "slow result"
+
+        tools = [slow, fast, faster]
+        open_calls = [call.id for call in chat.pending_tool_calls]
+        came = []
+        events = chat.resume(tools=tools) if dies == "resumes" else chat.send("Now?", tools=tools)
+        async for event in events:
+            if event.output is not None:
+                came.append(event.output.call)
+                if len(came) == 2:
+                    seen.set()
+        turn = chat.ask("And now?")
+        print(json.dumps([open_calls, sorted(ran), came, [message.to_dict() for message in turn.messages]]))
+
+asyncio.run(main())
+"""
+
+
+def run_killed(url: str, dies: str) -> list[object]:
+    order = preloaded.Order(
+        program=KILLED_IN_ROUND,
+        words=[json.dumps([url, dies])],
+        environment=dict(os.environ),
+        folder=str(preloaded.ROOT),
+    )
+    done = preloaded.run(order, seconds=SECONDS)
+    assert done.exit == (9 if dies == "dies" else 0), done.err
+    return json.loads(done.out) if done.out else []
+
+
+def test_crash_in_a_tool_round_loses_only_unfinished_results(tmp_path: Path) -> None:
+    whole = run_killed(f"sqlite:///{tmp_path}/whole.db", "runs")
+    assert whole[:3] == [[], ["fast", "faster", "slow"], ["fast", "faster", "slow"]]
+    cut = f"sqlite:///{tmp_path}/cut.db"
+    assert run_killed(cut, "dies") == []
+    resumed = run_killed(cut, "resumes")
+    assert resumed[:3] == [["slow"], ["slow"], ["slow"]]
+    assert mask_results(json.dumps(resumed[3])) == mask_results(json.dumps(whole[3]))

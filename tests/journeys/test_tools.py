@@ -92,6 +92,9 @@ def test_a_change_is_shown_and_written_after_a_yes(
         shown = terminal.wait_for("Write this to beans.md? [y/N]")
         assert "-Sow in April." in shown
         assert "+Sow in May." in shown
+        assert "\\x1b" not in terminal.shown
+        # The answer is typed on the line of the question.
+        assert terminal.screen[terminal.cursor_line].startswith("Write this to beans.md? [y/N]:")
         terminal.press(key, *([] if key == CTRL_C else [ENTER]))
         terminal.wait_for("beans.md was changed." if key == "y" else "the user said no")
         terminal.wait_for("tokens used")

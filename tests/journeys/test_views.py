@@ -2,25 +2,33 @@
 
 import asyncio
 import json
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from msgspec import Struct, to_builtins
+from tests.bodies import as_json
 from tests.journeys.running import run
 
 import lamella
 from lamella import Note
 from lamella.cli.errors import CliHints
+from lamella.conversation.conversation import Conversation
 from lamella.conversation.import_export import ConversationRepository
-from lamella.conversation.stored import LoggedConversation
 from lamella.core.messages import Usage
 from lamella.errors import LamellaError
 from lamella.providers.scripted import ScriptedProvider, ScriptedReply
-from lamella.schemas.compaction import plan_to_json, recall_to_json, undo_to_json
-from lamella.schemas.conversations import conversations_to_json, stats_to_json
-from lamella.schemas.formatting import error_to_json
-from lamella.schemas.ledger import ReplayTotals, build_ledger_rows, ledger_to_json, totals_to_json
-from lamella.schemas.prompts import replay_header_to_json, turn_to_json
+from lamella.schemas.body import error_to_json
+from lamella.schemas.compaction import UndoResultJson, plan_to_json, recall_to_json
+from lamella.schemas.conversations import ConversationListJson, conversations_to_json, stats_to_json
+from lamella.schemas.ledger import (
+    ReplayJson,
+    ReplayTotals,
+    build_ledger_rows,
+    ledger_to_json,
+    replay_header_to_json,
+    replay_totals_to_json,
+)
+from lamella.schemas.prompts import turn_to_json
 from lamella.wiring import load_transcript, open_backend, replay_transcript
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -54,8 +62,12 @@ def printed(*words: str) -> str:
     return ran.out
 
 
-def written(body: Mapping[str, object]) -> str:
-    return json.dumps({"lamella": 1, **body}, ensure_ascii=False) + "\n"
+def dump(body: Struct) -> str:
+    return json.dumps(to_builtins(body), ensure_ascii=False)
+
+
+def written(body: Struct) -> str:
+    return json.dumps({"lamella": 1, **to_builtins(body)}, ensure_ascii=False) + "\n"
 
 
 @pytest.mark.parametrize("example", ["walkthrough", "edits", "long"])
@@ -64,22 +76,22 @@ def test_a_replay_prints_the_views_of_its_turns_and_their_sums(example: str) -> 
     transcript = load_transcript(file)
     totals = ReplayTotals()
     turns = list(totals.count_turns(replay_transcript(transcript, overrides={}, base_folder=EXAMPLES)))
-    head = json.dumps(replay_header_to_json(transcript.conversation, turns[0]), ensure_ascii=False).removesuffix("}")
-    bodies = ",\n".join(json.dumps(turn_to_json(turn), ensure_ascii=False) for turn in turns)
-    whole = f'{head}, "turns": [\n{bodies}],\n"totals": {json.dumps(totals_to_json(totals))}}}\n'
+    head = dump(replay_header_to_json(transcript.conversation, turns[0])).removesuffix("}")
+    bodies = ",\n".join(dump(turn_to_json(turn)) for turn in turns)
+    whole = f'{head}, "turns": [\n{bodies}],\n"totals": {dump(replay_totals_to_json(totals))}}}\n'
     assert printed("replay", str(file)) == whole
 
 
 def test_a_replay_of_nothing_prints_a_head_and_empty_sums(tmp_path: Path) -> None:
     file = tmp_path / "empty.json"
     file.write_text('{"lamella": 1, "turns": []}', encoding="utf-8")
-    body = {**replay_header_to_json("chat", None), "turns": [], "totals": totals_to_json(ReplayTotals())}
-    assert json.loads(printed("replay", str(file))) == body
+    body = ReplayJson(conversation="chat", layout=None, turns=[], totals=replay_totals_to_json(ReplayTotals()))
+    assert json.loads(printed("replay", str(file))) == as_json(body)
 
 
 def test_the_ledger_prints_the_view_of_its_rows(url: str) -> None:
     backend = open_backend(url, create=False)
-    conversation_log = LoggedConversation(backend, CHAT)
+    conversation_log = Conversation.open(backend, CHAT)
     body = ledger_to_json(
         conversation_log.id,
         build_ledger_rows(conversation_log.turns(), conversation_log.ledger()),
@@ -91,17 +103,19 @@ def test_the_ledger_prints_the_view_of_its_rows(url: str) -> None:
 
 def test_a_plan_what_was_found_and_an_undo_are_printed_as_their_views(url: str) -> None:
     backend = open_backend(url, create=False)
-    conversation_log = LoggedConversation(backend, CHAT)
+    conversation_log = Conversation.open(backend, CHAT)
     plan, key = conversation_log.plan(to=0.2), conversation_log.id
     assert plan.receipt is not None
     assert printed("compact", CHAT, "--plan", "--to", "0.2", "--store", url) == written(
         plan_to_json(key, plan, committed=False)
     )
     assert printed("compact", CHAT, "--to", "0.2", "--store", url) == written(plan_to_json(key, plan, committed=True))
-    found = LoggedConversation(backend, CHAT).recall("beans April")
+    found = Conversation.open(backend, CHAT).recall("beans April")
     assert found
     assert printed("recall", CHAT, "beans April", "--store", url) == written(recall_to_json(key, "beans April", found))
-    assert printed("compact", CHAT, "--undo", "--store", url) == written(undo_to_json(key, [plan.receipt.id]))
+    assert printed("compact", CHAT, "--undo", "--store", url) == written(
+        UndoResultJson(conversation=key, undone=[plan.receipt.id])
+    )
     backend.store.close()
 
 
@@ -109,7 +123,7 @@ def test_the_conversations_and_the_counts_of_a_store_are_printed_as_their_views(
     backend = open_backend(url, create=False)
     conversations = ConversationRepository(backend.store, backend.clock)
     assert printed("chats", "list", "--store", url) == written(
-        {"chats": conversations_to_json(conversations.list_conversations())}
+        ConversationListJson(chats=conversations_to_json(conversations.list_conversations()))
     )
     assert printed("store", "stats", "--store", url) == written(stats_to_json(conversations.stats()))
     backend.store.close()

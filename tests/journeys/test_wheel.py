@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 from tests.journeys.running import run
+from tests.waiting import HANG_SECONDS
 
 import lamella
 
 ROOT = Path(__file__).parents[2]
-SECONDS = 120
+SECONDS = HANG_SECONDS
 
 
 class Installed:

@@ -261,3 +261,13 @@ def test_work_travels_with_its_conversation(url: str, tmp_path: Path) -> None:
     assert here == there
     early = status(rfc("status", "early", "--json"))
     assert (early["current"], early["digest"]) == ("problem", [])
+
+
+def test_list_shows_every_workflow_and_marks_an_invalid_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "broken.toml").write_text("stages = 1\n", encoding="utf-8")
+    monkeypatch.setenv("LAMELLA_WORKFLOW_FOLDER", str(tmp_path))
+    lines = run("workflow", "list").out.splitlines()
+    assert [line.split()[0] for line in lines] == ["name", "broken", "paper", "rfc"]
+    assert "its file is invalid" in lines[1]
+    body = json.loads(run("workflow", "list", "--json").out)
+    assert [one["name"] for one in body["workflows"]] == ["broken", "paper", "rfc"]

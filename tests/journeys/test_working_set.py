@@ -44,7 +44,7 @@ def sent(home: Mapping[str, str]) -> list[dict[str, object]]:
     return messages
 
 
-def standing(ran: Ran) -> list[str]:
+def listed_artifacts(ran: Ran) -> list[str]:
     """What is told after each answer of what is attached."""
     lines = [line for line in ran.err.splitlines() if "tokens used" in line]
     return [line[: line.index("[", 1)].strip() if line.count("[") > 1 else "" for line in lines]
@@ -54,7 +54,7 @@ def standing(ran: Ran) -> list[str]:
 def test_what_is_attached_stays_attached_until_it_is_detached(talk: Talk, home: Mapping[str, str]) -> None:
     ran = talk("Read @plan.md and @list.md.", "More?", "/detach plan.md", "And now?", "/detach", "Last?")
     assert ran.exit == 0
-    assert standing(ran) == ["[plan.md, list.md]", "[plan.md, list.md]", "[list.md]", ""]
+    assert listed_artifacts(ran) == ["[plan.md, list.md]", "[plan.md, list.md]", "[list.md]", ""]
     assert "plan.md is detached with the next message; /drop also removes it from the prompt." in ran.out
     assert "All attachments are removed from the next message on." in ran.out
     assert [message["content"] for message in sent(home)][-1] == "Last?"
@@ -63,7 +63,7 @@ def test_what_is_attached_stays_attached_until_it_is_detached(talk: Talk, home: 
 
 def test_passages_that_a_search_found_are_not_shown_as_attached(talk: Talk, home: Mapping[str, str]) -> None:
     ran = talk("/runner vault_qa", "When is low tide?", "Is milk on @list.md?")
-    assert (ran.exit, standing(ran)) == (0, ["", "[list.md]"])
+    assert (ran.exit, listed_artifacts(ran)) == (0, ["", "[list.md]"])
     assert "plan.md#passage:" in json.dumps(sent(home))
 
 
@@ -91,7 +91,7 @@ def test_without_a_vault_only_files_of_this_sitting_are_followed(
 
 def test_a_setting_says_otherwise(talk: Talk) -> None:
     ran = talk("Read @plan.md.", "More?", more={"LAMELLA_ATTACHMENTS": "turn"})
-    assert standing(ran) == ["", ""]
+    assert listed_artifacts(ran) == ["", ""]
 
 
 def test_it_is_written_down_with_a_conversation_that_begins_here(
@@ -121,7 +121,7 @@ def test_of_many_the_last_are_shown_and_lines_as_they_are_typed(talk: Talk, note
     ran = talk(
         "Read @plan.md and @list.md.", "And @long.md:2-3 and @long.md:1.", "/detach long.md:2-3", "And @map.png?"
     )
-    assert standing(ran) == [
+    assert listed_artifacts(ran) == [
         "[plan.md, list.md]",
         "[1 more, list.md, long.md:2-3, long.md:1]",
         "[1 more, list.md, long.md:1, map.png]",
@@ -176,7 +176,7 @@ def test_what_is_not_there_is_refused_and_the_prefix_stays(talk: Talk, home: Map
 
 def test_a_picture_is_dropped_and_detached_by_its_name(talk: Talk, home: Mapping[str, str]) -> None:
     ran = talk("See @map.png.", "/detach map.png", "And now?", "/drop map.png", "Last?", "/drop map.png")
-    assert standing(ran) == ["[map.png]", "", ""]
+    assert listed_artifacts(ran) == ["[map.png]", "", ""]
     assert "map.png is removed from the prompt with the next message." in ran.out
     assert not any(message.get("images") for message in sent(home))
     assert "error: map.png is not in the prompt.\nhint: To drop: nothing.\n" in ran.err
@@ -232,7 +232,7 @@ def test_a_question_for_a_script_can_detach(talk: Talk, home: Mapping[str, str],
 def test_asking_again_leaves_what_waits_for_the_next_message(talk: Talk) -> None:
     ran = talk("Read @plan.md.", "/detach plan.md", "/attach list.md", "/retry", "And now?")
     assert ran.exit == 0
-    assert standing(ran) == ["[plan.md]", "", "[list.md]"]
+    assert listed_artifacts(ran) == ["[plan.md]", "", "[list.md]"]
 
 
 def test_messages_are_pinned_by_their_turn_and_what_is_not_pinned_cannot_be_let_go(talk: Talk) -> None:

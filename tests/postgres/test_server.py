@@ -3,13 +3,13 @@
 import pwd
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import psycopg
 import pytest
 from tests import servers
-from tests.contracts.places import ROOT
+from tests.contracts.repository import ROOT
+from tests.waiting import wait_until
 
 STARTS = """
 import os, signal, sys
@@ -33,11 +33,7 @@ def _answers_to_ps(pid: int) -> bool:
 def test_a_server_does_not_outlive_whoever_started_it(end: str) -> None:
     result = subprocess.run([sys.executable, "-c", STARTS, end], cwd=ROOT, capture_output=True, text=True, check=False)
     folder, pid = result.stdout.split()
-    deadline = time.monotonic() + 20
-    while Path(folder).exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not Path(folder).exists()
-    assert not _is_running(int(pid))
+    wait_until(lambda: not Path(folder).exists() and not _is_running(int(pid)), "the server is gone with its folder")
 
 
 def test_a_server_leaves_no_user_behind_and_listens_on_its_socket_only() -> None:

@@ -77,7 +77,7 @@ def record() -> dict[str, Body]:
     ]
     with running("memory:", ScriptedProvider(*lines), vault=Path("examples/vault")) as server:
         recording = Recording(server)
-        for part in (_ask, _attach, _look, _compact, _work, _administer, _use_doors, _end):
+        for part in (_ask, _attach, _look, _compact, _work, _administer, _use_compat, _end):
             part(recording.call)
     return {address: _settle(address, kept) for address, kept in sorted(recording.kept.items())}
 
@@ -188,7 +188,7 @@ def _administer(call: Ask) -> None:
     call("DELETE /v1/trust", query=place)
 
 
-def _use_doors(call: Ask) -> None:
+def _use_compat(call: Ask) -> None:
     asked = {"prompt": "And why?", "messages": [{"role": "user", "content": "What does it do?"}], "apiKey": "unused"}
     chosen = {"codebase": [BED], "question": "What waters a bed?"}
     for path in ("/v1/solution", "/Unfold/New/solution"):
@@ -196,8 +196,11 @@ def _use_doors(call: Ask) -> None:
     for path in ("/v1/codebase-filter", "/Unfold/new/codebase-filter"):
         call(f"POST {path}", chosen)
     call("POST /v1/chat/completions", {"model": "lamella", "messages": ASKED})
-    call("POST /v1/responses", {"model": "lamella", "input": "When to reap?"})
+    response = call("POST /v1/responses", {"model": "lamella", "input": "When to reap?"})["id"]
+    call("GET /v1/responses/{response_id}", response_id=response)
+    call("DELETE /v1/responses/{response_id}", response_id=response)
     call("POST /v1/messages", {"model": "lamella", "max_tokens": 500, "messages": ASKED})
+    call("POST /v1/messages/count_tokens", {"model": "lamella", "messages": ASKED})
 
 
 def _end(call: Ask) -> None:

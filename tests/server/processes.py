@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from collections import deque
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+from tests.waiting import HANG_SECONDS, wait_until
 from tests.wire.openai_caching import KEY
 from tests.wire.openai_chat_server import ChatServer
 from tests.wire.script import Say
@@ -26,14 +26,14 @@ def served(store: str, *options: str, model: str, home: Path) -> Iterator[tuple[
     """``lamella serve`` on a free port, and a client for it."""
     process, address = start_server(store, *options, model=model, home=home)
     try:
-        with httpx2.Client(base_url=address, timeout=30) as client:
+        with httpx2.Client(base_url=address, timeout=HANG_SECONDS) as client:
             wait_ready(client)
             yield client, process
     finally:
         if process.poll() is None:
             # One that has workers ends them, which it could not if it were killed.
             process.terminate()
-        process.communicate(timeout=30)
+        process.communicate(timeout=HANG_SECONDS)
 
 
 def start_server(store: str, *options: str, model: str, home: Path) -> tuple[subprocess.Popen[str], str]:
@@ -48,14 +48,14 @@ def start_server(store: str, *options: str, model: str, home: Path) -> tuple[sub
 
 def wait_ready(client: httpx2.Client) -> None:
     """Until it takes requests."""
-    for _ in range(600):
+
+    def is_ready() -> bool:
         try:
-            if client.get("/readyz").status_code == 200:
-                return
+            return client.get("/readyz").status_code == 200
         except httpx2.TransportError:
-            pass
-        signal.sigtimedwait([], 0.05)
-    raise AssertionError("the server did not come up")
+            return False
+
+    wait_until(is_ready, "the server takes requests")
 
 
 @dataclass(slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx2
 import uvicorn
+from tests.waiting import HANG_SECONDS
 
 from lamella.core.messages import Delta, ModelRequest, TextDelta
 from lamella.ports import ModelProvider
@@ -23,7 +24,7 @@ from lamella.wiring import read_services
 MODEL = "scripted:tides"
 
 
-class HeldProvider(ScriptedProvider):
+class PausingProvider(ScriptedProvider):
     """Begins its first answer, and goes on with it when it is let go."""
 
     def __init__(self, *replies: str) -> None:
@@ -113,10 +114,10 @@ def running(
         assert thread.is_alive(), "the server did not start"
         threading.Event().wait(0.005)
     try:
-        with httpx2.Client(base_url=url, timeout=20) as client:
+        with httpx2.Client(base_url=url, timeout=HANG_SECONDS) as client:
             yield RunningServer(state, url, client)
     finally:
         server.should_exit = True
-        thread.join(20)
+        thread.join(HANG_SECONDS)
         listener.close()
         assert not thread.is_alive(), "the server did not stop"

@@ -1,5 +1,6 @@
 """Conversations and messages over HTTP: one server for all of these tests, each in conversations of its own."""
 
+import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 from tests.server.running import RunningServer, read_events, running
 
+from lamella.settings.model import DEFAULT_SYSTEM
 from lamella.testing import ScriptedProvider
 
 
@@ -113,6 +115,17 @@ def test_a_question_is_edited_answered_again_and_deleted_each_on_a_branch(server
     assert server.client.delete(path).json()["head"] == ""
 
 
+def test_message_is_named_by_its_place_in_a_path_and_in_a_body(server: RunningServer) -> None:
+    key = server.begin("places")
+    first = server.ask(key, "When to sow?")
+    server.ask(key, "And to reap?")
+    again = server.client.post(f"/v1/conversations/{key}/messages/turn:1/regenerate", json={"stream": False}).json()
+    assert again["message"] == first["message"]
+    switched = server.client.post(f"/v1/conversations/{key}/switch", json={"head": "reply:1"}).json()
+    assert switched["head"] == again["reply"]
+    assert server.client.delete(f"/v1/conversations/{key}/messages/turn:5").status_code == 404
+
+
 def test_a_conversation_forks_into_one_of_its_own(server: RunningServer) -> None:
     key = server.begin("trunk")
     first = server.ask(key, "One?")
@@ -193,3 +206,48 @@ def test_half_of_a_character_is_refused_and_nothing_is_asked(server: RunningServ
     )
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "bad_text")
     assert server.client.get(f"/v1/conversations/{key}").json()["turns"] == []
+
+
+def test_created_conversation_has_the_default_system_prompt_of_the_command_line() -> None:
+    provider = ScriptedProvider("One.", "Two.")
+    with running("memory:", provider) as server:
+        server.ask(server.begin("beds"), "When to sow?")
+        server.ask(server.begin("titled", title="Beds"), "When to sow?")
+    for request in provider.requests:
+        assert (request.messages[0].role.value, request.messages[0].text) == ("system", DEFAULT_SYSTEM)
+
+
+def test_wiki_link_in_a_question_attaches_its_note(tmp_path: Path) -> None:
+    (tmp_path / "garden").mkdir()
+    (tmp_path / "garden" / "Beans.md").write_text("Sow in May.\n", encoding="utf-8")
+    provider = ScriptedProvider("In May.", "No.")
+    with running("memory:", provider, vault=tmp_path) as server:
+        key = server.begin("beds")
+        server.ask(key, "When are [[Beans]] sown? @garden")
+        path = f"/v1/conversations/{key}/messages"
+        with server.client.stream("POST", path, json={"text": "And [[Peas]]?"}) as answer:
+            events = list(read_events(answer.iter_lines()))
+    assert "Sow in May." in provider.requests[0].messages[-1].text
+    (note,) = [event.data for event in events if event.name == "note"]
+    assert "[[Peas]] is sent as plain text. No note is called Peas." in json.dumps(note)
+
+
+def test_wiki_link_in_an_edited_question_attaches_its_note(tmp_path: Path) -> None:
+    (tmp_path / "Beans.md").write_text("Sow in May.\n", encoding="utf-8")
+    (tmp_path / "Figs.md").write_text("Plant in June.\n", encoding="utf-8")
+    provider = ScriptedProvider("In May.", "In May and June.", "Both.")
+    with running("memory:", provider, vault=tmp_path) as server:
+        key = server.begin("beds")
+        server.ask(key, "When are [[Beans]] sown?")
+        path = f"/v1/conversations/{key}"
+        (turn,) = server.client.get(path).json()["turns"]
+        body = {"text": "And [[Beans]] with [[Figs]], not [[Peas]]?"}
+        with server.client.stream("PUT", f"{path}/messages/{turn['message']}", json=body) as answer:
+            events = list(read_events(answer.iter_lines()))
+        (turn,) = server.client.get(path).json()["turns"]
+        assert server.client.post(f"{path}/messages/{turn['message']}/regenerate", json={}).status_code == 200
+    (note,) = [event.data for event in events if event.name == "note"]
+    assert "[[Peas]] is sent as plain text." in json.dumps(note)
+    for request in provider.requests[1:]:
+        question = request.messages[-1].text
+        assert (question.count("Sow in May."), question.count("Plant in June.")) == (1, 1)

@@ -5,12 +5,15 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]  # it comes with schemathesis
+import msgspec
 import pytest
+from tests.bodies import check_body, find_body_types
 from tests.server.examples import FILE, name_home, record, write
 from tests.server.running import read_events, running
 
 from lamella import ToolCall
 from lamella.core.messages import Usage
+from lamella.schemas.answers import EVENTS
 from lamella.testing import ScriptedProvider, ScriptedReply
 
 Operation = tuple[str, dict[str, Any]]
@@ -61,12 +64,43 @@ def test_every_body_is_described_by_name_and_every_example_is_as_described(descr
             named = content["schema"].get("$ref", "")
             assert named, f"{address}: {place}"
             known = description["components"]["schemas"][named.rpartition("/")[2]]
-            assert known.get("properties") or named.endswith("/RequestJson"), named
+            assert known.get("properties") or named.endswith("/ProviderRequestJson"), named
             if "example" in content:
                 tried += 1
                 schema = {"$ref": named, "components": description["components"]}
                 jsonschema.Draft202012Validator(schema).validate(content["example"])
     assert tried >= 2 * 60
+
+
+def test_every_example_is_exactly_its_body(description: dict[str, Any]) -> None:
+    kinds, tried = find_body_types(), 0
+    for address, operation in list_operations(description):
+        for place, content in list_contents(operation):
+            name = content["schema"]["$ref"].rpartition("/")[2]
+            # The bodies of other APIs are not ours.
+            if place != "request" and "example" in content and name in kinds:
+                tried += 1
+                check_body(kinds[name], content["example"])
+                with_more = {**content["example"], "unknown": 1}
+                if address.endswith(("/request", "/export")):
+                    continue
+                with pytest.raises(msgspec.ValidationError, match="unknown field `unknown`"):
+                    check_body(kinds[name], with_more)
+    assert tried >= 120
+
+
+def test_every_event_of_an_example_is_exactly_its_body(description: dict[str, Any]) -> None:
+    streams = [
+        content["example"]
+        for _, operation in list_operations(description)
+        for response in operation["responses"].values()
+        for kind, content in response.get("content", {}).items()
+        if kind == "text/event-stream" and "schema" not in content and "example" in content
+    ]
+    events = [event for stream in streams for event in read_events(iter(stream.splitlines()))]
+    for event in events:
+        check_body(EVENTS[event.name], event.data)
+    assert {"delta", "usage", "done"} <= {event.name for event in events}
 
 
 def test_every_event_of_a_stream_is_as_described(description: dict[str, Any]) -> None:
@@ -84,4 +118,5 @@ def test_every_event_of_a_stream_is_as_described(description: dict[str, Any]) ->
     for event in seen:
         schema = {**described[event.name], "components": description["components"]}
         jsonschema.Draft202012Validator(schema).validate(event.data)
+        check_body(EVENTS[event.name], event.data)
     assert {"envelope", "delta", "reasoning", "usage", "done", "error"} <= {event.name for event in seen}

@@ -8,6 +8,7 @@ import httpx2
 import pytest
 from tests import servers
 from tests.server.running import running
+from tests.waiting import HANG_SECONDS
 
 from lamella.core.messages import Delta, ModelRequest, StopDelta, StopReason, TextDelta
 from lamella.testing import ScriptedProvider
@@ -50,7 +51,7 @@ def test_many_chats_at_once_are_each_answered_with_their_own_words(
 
     async def load(url: str) -> None:
         limits = httpx2.Limits(max_connections=chats)
-        async with httpx2.AsyncClient(base_url=url, timeout=120, limits=limits) as client:
+        async with httpx2.AsyncClient(base_url=url, timeout=HANG_SECONDS, limits=limits) as client:
             await asyncio.gather(*(talk(client, number) for number in range(chats)))
 
     with running(store, EchoProvider(), serve=rules) as server:

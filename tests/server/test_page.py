@@ -12,9 +12,10 @@ from pathlib import Path
 import httpx2
 import pytest
 from tests.contracts.console import blocks
-from tests.contracts.places import ROOT, doc
+from tests.contracts.repository import ROOT, doc
 from tests.server.processes import COMMAND, wait_ready
 from tests.server.running import RunningServer, running
+from tests.waiting import HANG_SECONDS
 
 from lamella.settings import HttpServerSettings
 from lamella.settings.model import validate_settings
@@ -58,7 +59,7 @@ def test_the_server_starts_as_the_page_starts_it(page: str, tmp_path: Path) -> N
                 wait_ready(client)
                 assert client.get("/v1/models").json()["data"][0]["id"] == "anthropic:claude-opus-5-5"
             process.terminate()
-            process.communicate(timeout=30)
+            process.communicate(timeout=HANG_SECONDS)
 
 
 def test_token_commands_of_the_guide_succeed(tmp_path: Path) -> None:

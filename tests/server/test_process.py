@@ -12,6 +12,7 @@ import pytest
 from tests import servers
 from tests.server.processes import COMMAND, served
 from tests.server.running import read_events
+from tests.waiting import HANG_SECONDS
 from tests.wire.openai_caching import MODEL
 from tests.wire.openai_chat_server import chat_server
 from tests.wire.script import Say
@@ -29,7 +30,7 @@ def test_what_a_server_acknowledged_is_there_when_it_is_started_again(tmp_path: 
             with client.stream("POST", f"/v1/conversations/{key}/messages", json={"text": "And then?"}) as answer:
                 first = next(read_events(answer.iter_lines()))
                 process.send_signal(end)
-                process.wait(20)
+                process.wait(HANG_SECONDS)
         with served(store, model=model, home=tmp_path) as (client, _):
             said = client.get(f"/v1/conversations/{key}").json()["turns"]
             assert [turn["text"] for turn in said] == ["When?", "And then?"]
@@ -52,7 +53,7 @@ def test_two_workers_on_one_server_answer_as_one(tmp_path: Path) -> None:
             key = client.post("/v1/conversations", json={"name": "tides"}).json()["conversation"]
             for number in range(6):
                 # Each on a connection of its own, which either of the two may take.
-                with httpx2.Client(base_url=str(client.base_url), timeout=30) as other:
+                with httpx2.Client(base_url=str(client.base_url), timeout=HANG_SECONDS) as other:
                     body = {"text": f"Question {number}?", "stream": False}
                     answer = other.post(f"/v1/conversations/{key}/messages", json=body)
                     assert answer.status_code == 200, answer.text
@@ -76,7 +77,7 @@ def test_a_server_that_cannot_be_started_says_why(tmp_path: Path, words: list[st
         env={**os.environ, "HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=HANG_SECONDS,
         check=False,
     )
     assert ended.returncode == code, ended.stderr
@@ -88,7 +89,7 @@ def test_a_server_that_cannot_be_started_says_why(tmp_path: Path, words: list[st
 def test_a_server_whose_packages_are_missing_names_the_extra(tmp_path: Path) -> None:
     line = "import sys; sys.modules['fastapi'] = None; from lamella.cli import main; sys.exit(main(['serve']))"
     ended = subprocess.run(
-        [sys.executable, "-c", line], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", line], cwd=tmp_path, capture_output=True, text=True, timeout=HANG_SECONDS, check=False
     )
     assert ended.returncode == 2
     assert "error: The server needs fastapi, which is not installed." in ended.stderr

@@ -103,6 +103,22 @@ def test_a_turn_is_shown_as_it_was_sent_and_as_a_providers_sdk_sends_it(server: 
     assert len(get(server, f"{path}/ledger")["turns"]) == 2
 
 
+def test_turns_are_shown_as_sent_before_and_after_a_compaction(server: RunningServer) -> None:
+    path = f"/v1/conversations/{server.begin('shrunk')}"
+    for number in range(3):
+        server.ask("shrunk", f"Question {number}? " + "The sluice opens at noon, and closes at dusk. " * 30)
+    post(server, f"{path}/compactions", {"to": 0.001}, 201)
+    server.ask("shrunk", "And now?")
+    sizes = []
+    for number in (3, 4):
+        turn = get(server, f"{path}/turns/{number}")
+        assert (turn["same_bytes"], turn["check"]) == (True, {"status": "verified", "detail": ""})
+        sizes.append(turn["tokens"]["total"])
+    assert sizes[1] < sizes[0]
+    sent = get(server, f"{path}/ledger")["turns"]
+    assert len(sent) == 4
+
+
 def test_the_next_turn_is_priced_before_it_is_sent_and_nothing_changes_by_that(server: RunningServer) -> None:
     path = f"/v1/conversations/{server.begin('priced')}"
     server.ask("priced", "When does it open?")

@@ -5,12 +5,15 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
-from tests.server.running import HeldProvider, RunningServer, read_events, running
+from tests.server.running import PausingProvider, RunningServer, read_events, running
+from tests.waiting import HANG_SECONDS, wait_until
 
-from lamella.errors import ProviderOverloadedError
+from lamella.conversation.turn import CONTINUE_REQUEST
+from lamella.errors import ContextOverflowError, ProviderOverloadedError
 from lamella.testing import ScriptedProvider, ScriptedReply
 
 SLOW = ScriptedReply(text="At noon, as on most days.", chunk_size=5, delay=0.1)
@@ -28,15 +31,15 @@ def server(script: ScriptedProvider) -> Iterator[RunningServer]:
 
 
 @pytest.fixture
-def held() -> Iterator[HeldProvider]:
+def held() -> Iterator[PausingProvider]:
     """A model that goes on when it is told to, whatever else the machine does meanwhile."""
-    one = HeldProvider(SLOW.text, *["At six."] * 5)
+    one = PausingProvider(SLOW.text, *["At six."] * 5)
     yield one
     one.let_go.set()
 
 
 @pytest.fixture
-def waiting(held: HeldProvider) -> Iterator[RunningServer]:
+def waiting(held: PausingProvider) -> Iterator[RunningServer]:
     with running("memory:", held, serve={"stop_seconds": 1}) as one:
         yield one
         held.let_go.set()
@@ -58,7 +61,7 @@ def _begin_slowly(server: RunningServer, key: str, **more: object) -> "threading
     return thread
 
 
-def test_a_second_turn_is_refused_and_told_what_is_under_way(waiting: RunningServer, held: HeldProvider) -> None:
+def test_a_second_turn_is_refused_and_told_what_is_under_way(waiting: RunningServer, held: PausingProvider) -> None:
     server = waiting
     key = server.begin("one")
     thread = _begin_slowly(server, key)
@@ -107,7 +110,7 @@ def test_a_turn_that_is_stopped_keeps_what_was_said(server: RunningServer) -> No
             pass
         assert server.client.post(f"{path}/stop").json()["stopped"]
         last = list(events)[-1]
-    assert (last.name, last.data["stopped"]) == ("done", True)
+    assert (last.name, last.data["stopped"], last.data["cut"]) == ("done", True, "stopped")
     kept = server.client.get(path).json()["turns"][0]["reply"]
     assert kept["message"] == last.data["reply"]
     assert SLOW.text.startswith(kept["text"])
@@ -123,10 +126,14 @@ def test_a_client_that_goes_away_stops_the_model_after_the_grace_and_what_was_sa
         events = read_events(answer.iter_lines())
         while next(events).name != "delta":
             pass
-    for _ in range(200):
-        turn = server.client.get(f"/v1/conversations/{key}").json()["turns"][0]
-        if turn["reply"] is not None:
-            break
+
+    def get_turn() -> dict[str, Any]:
+        turn: dict[str, Any] = server.client.get(f"/v1/conversations/{key}").json()["turns"][0]
+        return turn
+
+    wait_until(lambda: get_turn()["reply"] is not None, "the partial answer is stored")
+    turn = get_turn()
+    assert turn["reply"]["cut"] == "interrupted"
     assert SLOW.text.startswith(turn["reply"]["text"])
     assert turn["reply"]["text"] != SLOW.text
 
@@ -159,7 +166,7 @@ def test_a_client_that_reads_nothing_is_given_up_and_the_whole_answer_is_in_the_
         )
         with socket.socket() as client:
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
-            client.settimeout(60)
+            client.settimeout(HANG_SECONDS)
             client.connect((url.host, url.port))
             client.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
             # The line of metrics for a request is there once its connection is over.
@@ -199,6 +206,20 @@ def test_an_error_before_anything_is_written_down_has_its_status_and_one_after_t
         assert kept["text"] == "At n"
 
 
+def test_context_overflow_of_the_provider_is_413_with_code_and_hint() -> None:
+    too_long = ScriptedReply(error=ContextOverflowError("The model takes 8,000 tokens.", hint="Attach less."))
+    with running("memory:", ScriptedProvider(*[too_long] * 4)) as server:
+        key = server.begin("large")
+        body = {"text": "When?", "stream": False}
+        answer = server.client.post(f"/v1/conversations/{key}/messages", json=body)
+        assert answer.status_code == 413
+        assert answer.json()["error"] == {
+            "code": "context_overflow",
+            "message": "The model takes 8,000 tokens.",
+            "hint": "Attach less.",
+        }
+
+
 def test_a_server_that_is_stopped_keeps_what_was_said_and_another_tells_the_rest(tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path / 'chats.db'}"
     script = ScriptedProvider(ScriptedReply(text="At noon, as on most days.", chunk_size=5, delay=0.3))
@@ -220,6 +241,45 @@ def test_a_server_that_is_stopped_keeps_what_was_said_and_another_tells_the_rest
         assert (rest[-1].name, rest[-1].data["stopped"]) == ("done", True)
 
 
+def test_answer_cut_by_a_shutdown_is_marked_and_can_be_continued(tmp_path: Path) -> None:
+    store = f"sqlite:///{tmp_path / 'chats.db'}"
+    script = ScriptedProvider(ScriptedReply(text="At noon, as on most days.", chunk_size=5, delay=0.3))
+    with running(store, script, serve={"stop_seconds": 0}) as server:
+        key = server.begin("tides")
+        stream = server.client.stream("POST", f"/v1/conversations/{key}/messages", json={"text": "When?"})
+        events = read_events(stream.__enter__().iter_lines())
+        message = next(events).data["message"]
+        next(events)
+    with running(store, ScriptedProvider("as on most days.")) as server:
+        reply = server.client.get(f"/v1/conversations/{key}").json()["turns"][0]["reply"]
+        assert reply["cut"] == "interrupted"
+        with server.client.stream("GET", f"/v1/conversations/{key}/messages/{message}/events") as answer:
+            last = list(read_events(answer.iter_lines()))[-1]
+        assert (last.name, last.data["stopped"], last.data["cut"]) == ("done", True, "interrupted")
+        with server.client.stream("POST", f"/v1/conversations/{key}/resume", json={}) as answer:
+            continued = list(read_events(answer.iter_lines()))
+        assert [event.name for event in continued] == ["envelope", "delta", "done"]
+        assert (continued[-1].data["stopped"], continued[-1].data["cut"]) == (False, None)
+        turns = server.client.get(f"/v1/conversations/{key}").json()["turns"]
+        assert [turn["text"] for turn in turns] == ["When?", CONTINUE_REQUEST]
+        assert turns[1]["reply"]["text"] == "as on most days."
+        again = server.client.post(f"/v1/conversations/{key}/resume", json={})
+        assert again.status_code == 400
+
+
+def test_answer_that_broke_off_is_replayed_as_cut() -> None:
+    broken = ScriptedReply(text="At n", error=ProviderOverloadedError("Too much to do.", hint="Wait."))
+    with running("memory:", ScriptedProvider(broken)) as server:
+        key = server.begin("broken")
+        with server.client.stream("POST", f"/v1/conversations/{key}/messages", json={"text": "When?"}) as answer:
+            first, *_ = read_events(answer.iter_lines())
+            message = first.data["message"]
+        assert server.client.get(f"/v1/conversations/{key}").json()["turns"][0]["reply"]["cut"] == "broken"
+        with server.client.stream("GET", f"/v1/conversations/{key}/messages/{message}/events") as answer:
+            last = list(read_events(answer.iter_lines()))[-1]
+        assert (last.name, last.data["stopped"], last.data["cut"]) == ("done", True, "broken")
+
+
 def test_a_question_that_was_left_open_says_so_and_goes_on_when_asked(tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path / 'chats.db'}"
     with running(
@@ -238,7 +298,7 @@ def test_a_question_that_was_left_open_says_so_and_goes_on_when_asked(tmp_path: 
         assert (resumed["message"], resumed["answer"]) == (message, "At noon.")
 
 
-def test_more_turns_than_the_server_takes_are_refused_for_now(held: HeldProvider) -> None:
+def test_more_turns_than_the_server_takes_are_refused_for_now(held: PausingProvider) -> None:
     with running("memory:", held, serve={"runs": 1}) as server:
         one, other = server.begin("one"), server.begin("other")
         thread = _begin_slowly(server, one)

@@ -17,6 +17,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 from tests.server.running import RunningServer, running
+from tests.waiting import HANG_SECONDS
 
 from lamella.core.messages import Delta, ModelRequest, StopDelta, StopReason, TextDelta
 from lamella.testing import ScriptedProvider
@@ -69,7 +70,7 @@ def test_nothing_that_is_sent_is_a_bug_of_the_server_and_every_answer_is_as_desc
             if real and isinstance(parameters, dict) and (case.method, case.path) != ERASE:
                 there: dict[str, str | int] = {"conversation": known, "message": message, "number": 1}
                 parameters.update({name: value for name, value in there.items() if name in parameters})
-            case.validate_response(case.call(base_url=server.url, timeout=20), checks=CHECKS)
+            case.validate_response(case.call(base_url=server.url, timeout=HANG_SECONDS), checks=CHECKS)
 
         try_one()
     assert tried >= 40 * examples

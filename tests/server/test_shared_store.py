@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from tests import servers
-from tests.server.running import HeldProvider, RunningServer, read_events, running
+from tests.server.running import PausingProvider, RunningServer, read_events, running
 
 from lamella.core.messages import Delta, ModelRequest, StopDelta, StopReason, TextDelta
 from lamella.testing import ScriptedProvider
@@ -14,7 +14,7 @@ from lamella.testing import ScriptedProvider
 SLOW = "At noon, as on most days."
 
 
-HELD = HeldProvider(SLOW, *["At six."] * 40)
+HELD = PausingProvider(SLOW, *["At six."] * 40)
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +111,7 @@ def test_what_was_planned_on_one_server_is_done_on_the_other_word_for_word() -> 
 
 
 def test_a_turn_is_stopped_by_whichever_server_is_asked_to_and_what_was_said_is_kept() -> None:
-    url, held = servers.shared().make_store_url(), HeldProvider("At noon.", "At six.")
+    url, held = servers.shared().make_store_url(), PausingProvider("At noon.", "At six.")
     with running(url, held) as one, running(url, ScriptedProvider()) as other:
         key = one.begin("stopped")
         path = f"/v1/conversations/{key}"

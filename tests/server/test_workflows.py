@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.server.running import RunningServer, running
-from tests.server.test_solutions import HeldProvider
+from tests.server.test_code_questions import PausingProvider
 
 from lamella.settings.tokens import AccessScope, AccessTokenFile
 from lamella.testing import ScriptedProvider
@@ -132,7 +132,7 @@ def test_a_file_that_is_not_as_it_should_be_is_told_without_where_it_is(
 
 
 def test_while_a_turn_is_under_way_nothing_is_done_about_a_stage() -> None:
-    provider = HeldProvider()
+    provider = PausingProvider()
     with running("memory:", provider) as server:
         path = begin(server, "busy")
         asks = threading.Thread(target=server.ask, args=("busy", "Desks are booked twice."))

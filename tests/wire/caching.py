@@ -19,7 +19,7 @@ class Served:
         return self.plain + self.read + self.short + self.long
 
 
-def weigh(block: bytes) -> int:
+def count_block_tokens(block: bytes) -> int:
     """A stand-in for a tokenizer: every four bytes are a token."""
     return max(len(block) // 4, 1)
 
@@ -35,7 +35,7 @@ def _prefixes(model: str, blocks: Sequence[bytes]) -> list[str]:
 
 def _sums(blocks: Sequence[bytes]) -> list[int]:
     total = 0
-    return [total := total + weigh(block) for block in blocks]
+    return [total := total + count_block_tokens(block) for block in blocks]
 
 
 @dataclass(slots=True, kw_only=True)

@@ -9,10 +9,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import chain, repeat
 from typing import Any
 
+from tests.waiting import HANG_SECONDS
 from tests.wire.script import Act, Cut, Endless, Garbage, Page, Silence
 
 # How long a silent server waits for the client to leave before it gives up and lets the test fail.
-_LONGEST = 20.0
+_LONGEST = HANG_SECONDS
 _PACE = 0.01
 
 
@@ -97,6 +98,11 @@ def misbehave(act: Act, opening: list[bytes], *, idle: bytes, word: bytes) -> Ou
     return None
 
 
+class _Server(ThreadingHTTPServer):
+    # The default is 5, and many clients that connect at once would be reset.
+    request_queue_size = 128
+
+
 @contextmanager
 def serve(answer: Callable[[Call], Outcome], seen: Loopback) -> Iterator[Loopback]:
     """A server for as long as the block runs."""
@@ -121,7 +127,7 @@ def serve(answer: Callable[[Call], Outcome], seen: Loopback) -> Iterator[Loopbac
 
         do_POST = do_GET = do_PATCH = do_DELETE = _handle  # noqa: N815 - names that http.server looks for
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = _Server(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()

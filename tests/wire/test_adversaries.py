@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
+from tests.waiting import HANG_SECONDS
 from tests.wire.kinds import WIRES, Wire
 from tests.wire.material import ask, user
 from tests.wire.serving import Flow, Loopback, Outcome, Plain, json_answer, serve
@@ -106,7 +107,7 @@ class Heard:
 
 
 # No limit that a busy machine meets: a test that hangs fails.
-LONGEST = 60
+LONGEST = HANG_SECONDS
 
 
 def hear(wire: Wire, outcome: Outcome, *, patience: float = 10.0) -> Heard:

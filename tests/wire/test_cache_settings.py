@@ -11,9 +11,8 @@ from tests.wire.gemini_server import KEY, MODEL, GeminiServer, gemini_server
 import lamella
 from lamella import Conversation, Note
 from lamella.conversation.provider_pool import keep_alive
-from lamella.conversation.stored import LoggedConversation
 from lamella.conversation.turn import TurnRequest
-from lamella.conversation.turn_runner import SendContext, ask_and_send
+from lamella.conversation.turn_runner import SendContext, TurnRunner
 from lamella.core.values import replace
 from lamella.errors import SettingError
 from lamella.providers.anthropic import AnthropicProvider
@@ -25,7 +24,7 @@ BOOK = Note(path="book.md", text="The tide comes and goes. " * 3_000)
 ARGON = "gemini:gemini-4-argon"
 
 
-async def talk(chat: lamella.StoredConversation, *questions: str) -> list[int | None]:
+async def talk(chat: lamella.Conversation, *questions: str) -> list[int | None]:
     """What was read from the cache for each answer."""
     for number, question in enumerate(questions):
         attach = [BOOK] if number == 0 else []
@@ -106,7 +105,7 @@ def test_nothing_is_stored_unless_it_was_asked_for_can_be_had_and_may_pay(monkey
 def test_a_cache_that_was_kept_serves_a_question_after_a_pause_that_outlasts_it() -> None:
     clock, slept = SettableClock(), list[float]()
 
-    async def run(server: AnthropicServer) -> LoggedConversation:
+    async def run(server: AnthropicServer) -> Conversation:
         provider = AnthropicProvider(key=ANTHROPIC_KEY, address=server.url, timeout=10.0)
 
         async def sleep(seconds: float) -> None:
@@ -120,12 +119,11 @@ def test_a_cache_that_was_kept_serves_a_question_after_a_pause_that_outlasts_it(
             )
 
         backend = replace(open_backend("memory:"), clock=clock)
-        chat = LoggedConversation(backend, "chat", {"model": f"anthropic:{CLAUDE}", "layout": "auto", "keep_alive": 2})
+        chat = Conversation.open(backend, "chat", {"model": f"anthropic:{CLAUDE}", "layout": "auto", "keep_alive": 2})
         try:
             for text, attach in (("First?", (BOOK.to_artifact(),)), ("Second?", ())):
-                async for _ in ask_and_send(
-                    chat, TurnRequest(text=text, attach=attach), replace(post(CLAUDE), max_answer_tokens=100)
-                ):
+                runner = TurnRunner(chat, replace(post(CLAUDE), max_answer_tokens=100))
+                async for _ in runner.ask(TurnRequest(text=text, attach=attach)):
                     pass
                 if attach:
                     assert await keep_alive(chat, post) == 2

@@ -9,7 +9,7 @@ from tests.wire.script import Say, Wanted
 from tests.wire.sdks import EVERY, SAID, WAYS, Call, Spoken
 
 import lamella
-from lamella import Conversation, StoredConversation, Turn
+from lamella import Conversation, Turn
 from lamella.providers import ToolOutput
 
 # What is said is that of SAID in each answer: one way of reading a stream looks at it on the way.
@@ -42,11 +42,11 @@ def read(path: str = "") -> str:
 
 
 def _look(
-    chat: Conversation | StoredConversation,
+    chat: Conversation | Conversation,
     spoken: Spoken,
     call: Call,
     *,
-    again: Callable[[Conversation | StoredConversation], Conversation | StoredConversation] = lambda chat: chat,
+    again: Callable[[Conversation | Conversation], Conversation | Conversation] = lambda chat: chat,
 ) -> list[dict[str, Any]]:
     """What reaches the server in two rounds and what follows; ``again`` opens the chat anew around results."""
     with spoken.serve(*LOOKING) as server:
@@ -62,7 +62,7 @@ def _look(
             turn = chat.submit_tool_outputs([OUTPUTS[one.id] for one in reversed(chat.pending_tool_calls)])
             other = again(chat)
             if other is not chat:
-                assert isinstance(other, StoredConversation)
+                assert isinstance(other, Conversation)
                 waits = other.pending_turn()
                 assert waits is not None
                 assert repr(waits.request(spoken.name)) == repr(turn.request(spoken.name))
@@ -93,9 +93,9 @@ def test_a_process_that_begins_between_any_two_steps_sends_the_same_bytes(
 ) -> None:
     url = f"sqlite:///{tmp_path}/chats.db"
 
-    def open_again(before: Conversation | StoredConversation) -> StoredConversation:
+    def open_again(before: Conversation | Conversation) -> Conversation:
         # The one before is not closed, as a process that is killed closes nothing.
-        assert isinstance(before, StoredConversation)
+        assert isinstance(before, Conversation)
         return lamella.open(url).chat("tides")
 
     whole = _look(Conversation(model=_model(spoken), layout=layout), spoken, spoken.calls[0])

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from lamella.core.artifacts.embeds import is_address
 from lamella.core.artifacts.kinds import KINDS, BlockFormat, KindSpec, SourceMedium, make_artifact, make_omission_list
 from lamella.core.artifacts.model import (
+    FOUND_BY_SEARCH,
     Artifact,
     ArtifactKind,
     ArtifactSource,
@@ -44,6 +45,7 @@ class AttachmentIn(BaseModel):
     tag: str | None = None
     query: str | None = None
     place: str | None = None
+    turn_only: bool = False
     lines: tuple[_LineNumber, _LineNumber] | None = Field(default=None, strict=False)
     text: str | None = None
     title: str = ""
@@ -124,7 +126,14 @@ def _check_fields(entry: AttachmentIn, spec: KindSpec) -> None:
 
 
 def _build_source(entry: AttachmentIn) -> ArtifactSource:
-    return ArtifactSource(path=entry.path, url=entry.url, query=entry.query, lines=entry.lines, place=entry.place)
+    return ArtifactSource(
+        path=entry.path,
+        url=entry.url,
+        query=entry.query,
+        lines=entry.lines,
+        place=entry.place,
+        via=FOUND_BY_SEARCH if entry.turn_only else None,
+    )
 
 
 def _source_name(entry: AttachmentIn, spec: KindSpec) -> str:

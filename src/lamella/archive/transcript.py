@@ -1,18 +1,12 @@
-"""Read transcripts, which are conversations as JSON, and find documents pasted into messages.
+"""Read transcripts, which are conversations as JSON.
 
 ``parse_transcript`` reads a transcript strictly: unknown fields, repeated names and numbers that are not finite are
 refused, and the error says where the mistake is and what was expected there. ``build_turn_request`` converts one turn.
-
-``split_message`` finds documents that a host application pasted into a message. A document is recognised only by the
-frame that hosts put around it: an XML-like tag or a code fence, on lines of its own, which names its content by a path
-or a URL. All other text stays in the message as typed text.
 """
 
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
-from html import unescape
+from collections.abc import Iterable, Sequence
 from math import isinf
 from pathlib import Path
 from typing import Annotated, BinaryIO
@@ -30,117 +24,14 @@ from pydantic import (
 from pydantic_core import ErrorDetails, PydanticCustomError, from_json
 
 from lamella.archive.attachments import AttachmentIn, EmbeddedIn, parse_attachment
-from lamella.attach import Attachment, Code, Image, Note, attachment_for_path, attachment_for_url
 from lamella.conversation.turn import TurnRequest
 from lamella.core.artifacts.kinds import make_tool_definition, make_tool_result
 from lamella.core.artifacts.model import ToolDefinition
 from lamella.core.log.turn import IMAGE_NOTE_MODE_BY_BOOL
 from lamella.core.messages import ToolCall, ToolOutput, ToolRound, parse_arguments
-from lamella.core.text.content import canonical_json, is_web_address
+from lamella.core.text.content import canonical_json
 from lamella.errors import BadInputError, TranscriptError
 from lamella.files import read_regular_file, read_stream
-
-# Fewest characters of a document that is split off. A shorter one costs less in place than a reference to it.
-_MIN_DOCUMENT_CHARS = 200
-# Most documents that are split off from one message; the rest of the message stays as typed text.
-_MAX_DOCUMENTS = 500
-_BLOCK_TAGS = (
-    "note_context", "active_note", "url_content", "web_tab_context", "youtube_video_context", "pdf_context",
-    "office_context", "canvas_context", "code_context", "embedded_note", "vault_note", "retrieved_document",
-)  # fmt: skip
-_DOCUMENT_TAGS = "|".join((*_BLOCK_TAGS, "document", "file"))
-# The first line of a frame, from its beginning: a tag with or without attributes, or a fence with a file name.
-_FRAME_OPENING = re.compile(
-    rf"^(?:<(?P<tag>{_DOCUMENT_TAGS})(?P<attributes>(?: [^<>\n]{{0,400}})?)>"
-    r"|(?P<fence>`{3,}|~{3,})(?P<info>[^`\n]{1,300})$)",
-    re.MULTILINE,
-)
-_NAME_ATTRIBUTE = re.compile(r'\b(?:path|name|source|filename|title|url)="([^"]{1,1000})"')
-_NAME_FIELDS = re.compile(r"<(path|url|source|title)>([^<\n]{1,1000})</\1>")
-_CONTENT_TAG = re.compile(r"<(content|document_content|document_contents)>\n?")
-_FILE_NAME = re.compile(r"""(?:^|[\s:="'])((?:[\w.@-]+/)*[\w@-][\w.@-]*\.[A-Za-z][A-Za-z0-9]{0,7})(?:["']|\s|$)""")
-_DOCUMENTS_TAG = re.compile(r"^</?documents>\n?", re.MULTILINE)
-_BLANK_LINES = re.compile(r"\n{3,}")
-
-
-def split_message(text: str, *, allow_no_text: bool = False) -> tuple[str, list[Attachment]]:
-    """Split a message into the typed text and the documents that were pasted into it.
-
-    If no typed text would be left, the whole message counts as typed and there are no documents. With
-    ``allow_no_text``, another part of the message has the typed text, so the typed text of this part may be empty.
-    """
-    found: list[Attachment] = []
-    kept: list[str] = []
-    missing: set[str] = set()
-    at = 0
-    while len(found) < _MAX_DOCUMENTS and (opening := _FRAME_OPENING.search(text, at)):
-        end, attachment = _parse_frame(text, opening, missing)
-        if attachment is not None:
-            kept.append(text[at : opening.start()])
-            found.append(attachment)
-        else:
-            kept.append(text[at:end])
-        at = end
-    typed = _BLANK_LINES.sub("\n\n", _DOCUMENTS_TAG.sub("", "".join((*kept, text[at:])))).strip() if found else text
-    return (typed, found) if typed or allow_no_text else (text, [])
-
-
-def _parse_frame(text: str, opening: re.Match[str], missing: set[str]) -> tuple[int, Attachment | None]:
-    """Return the offset after a frame, and the attachment in it or None.
-
-    If there is no frame, or only a tag without a usable document, the offset is the end of the opening line, so that
-    the search continues inside. A properly closed fence is skipped as a whole: tags inside code are not frames.
-
-    ``missing`` collects closing tags that do not occur in the rest of the text.
-    """
-    closing = f"</{opening['tag']}>" if opening["tag"] else f"\n{opening['fence']}"
-    # A closing tag that is not found from here is not found from any later offset either. Without this set, a message
-    # with many unclosed tags would be searched to its end for each of them.
-    end = -1 if closing in missing else text.find(closing, opening.end())
-    if end < 0:
-        missing.add(closing)
-        return opening.end(), None
-    after = end + len(closing)
-    if text[after : after + 1] not in ("", "\n"):
-        return opening.end(), None
-    inner = text[opening.end() : end]
-    made = _parse_tagged(opening, inner) if opening["tag"] else _parse_fenced(opening["info"], inner.removeprefix("\n"))
-    return after if made is not None or opening["fence"] else opening.end(), made
-
-
-def _parse_tagged(opening: re.Match[str], inner: str) -> Attachment | None:
-    content = _CONTENT_TAG.search(inner)
-    head = inner if content is None else inner[: content.start()]
-    given = dict(_NAME_FIELDS.findall(head[:5_000])) if content is not None else {}
-    attribute = _NAME_ATTRIBUTE.search(opening["attributes"])
-    name = given.get("path") or given.get("url") or given.get("source") or (attribute[1] if attribute else None)
-    if name is None or not name.strip():
-        return None
-    body = inner if content is None else inner[content.end() :].rpartition(f"</{content[1]}>")[0]
-    return _build_document(unescape(name.strip()), body, title=unescape(given.get("title", "")))
-
-
-def _parse_fenced(info: str, inner: str) -> Attachment | None:
-    named = _FILE_NAME.search(info)
-    return (
-        None
-        if named is None
-        else _build_document(named[1], inner, make_attachment=lambda path: Code(path=path, text=inner))
-    )
-
-
-def _build_document(
-    name: str, text: str, *, title: str = "", make_attachment: Callable[[str], Attachment] | None = None
-) -> Attachment | None:
-    body = text.strip("\n")
-    if len(body) < _MIN_DOCUMENT_CHARS:
-        return None
-    if make_attachment is not None:
-        return make_attachment(name)
-    wanted = attachment_for_url(name) if is_web_address(name) else attachment_for_path(name)
-    # An image has no text. A frame with the name of an image file has text about the image, so it becomes a note.
-    return replace(Note(path=name) if isinstance(wanted, Image) else wanted, text=body, title=title)
-
 
 # Strict JSON.
 
@@ -286,7 +177,7 @@ class ToolDefinitionIn(BaseModel):
     parameters: dict[str, JsonValue] = Field(default_factory=dict)
 
 
-class CallIn(BaseModel):
+class ToolCallIn(BaseModel):
     """A tool call of the model.
 
     ``written`` has the arguments byte for byte, for arguments that ``arguments`` cannot express: invalid JSON, or JSON
@@ -321,7 +212,7 @@ class RoundIn(BaseModel):
     model_config = _STRICT_CONFIG
 
     text: str = ""
-    calls: Annotated[list[CallIn], Field(min_length=1)]
+    calls: Annotated[list[ToolCallIn], Field(min_length=1)]
     results: list[ResultIn]
 
 
@@ -353,6 +244,8 @@ class Transcript(BaseModel):
     """A conversation as data.
 
     A transcript may give settings by their names. Settings that it does not give come from the configuration.
+    ``differing_turns`` are the turns of a stored conversation that were sent with something that a transcript cannot
+    contain, such as a compaction.
     """
 
     model_config = _STRICT_CONFIG
@@ -386,6 +279,7 @@ class Transcript(BaseModel):
     tool_output: int | None = None
     recall_hint: str | None = None
     secrets: str | None = None
+    differing_turns: list[int] = Field(default_factory=list)
 
     @property
     def initial_system(self) -> SystemIn | None:
@@ -400,7 +294,9 @@ class Transcript(BaseModel):
 
 
 _SETTING_FIELDS = tuple(
-    name for name in Transcript.model_fields if name not in ("lamella", "conversation", "system", "vault", "turns")
+    name
+    for name in Transcript.model_fields
+    if name not in ("lamella", "conversation", "system", "vault", "turns", "differing_turns")
 )
 
 
@@ -479,7 +375,7 @@ def build_tool_rounds(turn: TurnIn, number: int) -> tuple[ToolRound, ...]:
     An error names the turn and the round.
     """
     return tuple(
-        _build_round(one, f"In turn {number}, round {place}") for place, one in enumerate(turn.rounds, start=1)
+        _build_round(one, f"In turn {number}, round {index}") for index, one in enumerate(turn.rounds, start=1)
     )
 
 
@@ -504,7 +400,7 @@ def _build_round(given: RoundIn, location: str) -> ToolRound:
     )
 
 
-def _render_arguments(call: CallIn, location: str) -> str:
+def _render_arguments(call: ToolCallIn, location: str) -> str:
     """Return the arguments of a call as text, as they are sent to the provider."""
     if call.written is None:
         return canonical_json(call.arguments or {})
@@ -599,7 +495,7 @@ def _field_names_at(location: Sequence[int | str]) -> list[str]:
         "tools": ToolIn,
         "tool_definitions": ToolDefinitionIn,
         "rounds": RoundIn,
-        "calls": CallIn,
+        "calls": ToolCallIn,
         "results": ResultIn,
         "system": SystemIn,
     }

@@ -13,8 +13,8 @@ from lamella.wiring import list_conversations, mask_secrets, open_backend, open_
 
 if TYPE_CHECKING:
     from lamella.conversation.backend import Backend
+    from lamella.conversation.conversation import Conversation
     from lamella.conversation.import_export import ConversationRepository
-    from lamella.conversation.stored import LoggedConversation
 
 
 def complete_chat_names(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
@@ -84,15 +84,15 @@ def open_cli_backend(url: str | None, *, vault: Path | None = None, create: bool
 @contextmanager
 def open_conversation(
     url: str | None, chat: str, *, vault: Path | None = None, create: bool = False
-) -> Iterator["LoggedConversation"]:
+) -> Iterator["Conversation"]:
     """Open a stored conversation and close its store afterwards.
 
     If no conversation matches, this raises an error, or starts one of that name with ``create``.
     """
     # Imported here: these modules are slow to import, and listing conversations does not need them.
+    from lamella.conversation.conversation import Conversation
     from lamella.conversation.import_export import ConversationRepository
     from lamella.conversation.names import find_conversation_by_name
-    from lamella.conversation.stored import LoggedConversation
 
     with open_cli_backend(url, vault=vault, create=create) as backend:
         found = (
@@ -100,4 +100,4 @@ def open_conversation(
             if create
             else ConversationRepository(backend.store, backend.clock).resolve_conversation(chat)
         )
-        yield LoggedConversation(backend, chat if found is None else found.name)
+        yield Conversation.open(backend, chat if found is None else found.name)

@@ -86,7 +86,7 @@ def resolve_command(words: Sequence[str]) -> Callable[[], object]:
     """Return a function that runs the command in ``words``, or that answers a shell's completion request."""
     if COMPLETION_VARIABLE in os.environ:
         return _answer_completion_request
-    plain = _group_default_command(words)
+    plain = _find_command_without_arguments(words)
     if plain is not None:
         return plain
     command = build_click_command(words[0])
@@ -104,7 +104,7 @@ def _answer_completion_request() -> object:
     return build_click_command(named).main([], prog_name="lamella", standalone_mode=False)
 
 
-def _group_default_command(words: Sequence[str]) -> Callable[[], object] | None:
+def _find_command_without_arguments(words: Sequence[str]) -> Callable[[], object] | None:
     """Return a group's command that was typed without arguments, if all its parameters have defaults.
 
     It is called directly. Typer's parser imports pydantic, which takes as long as starting Python five times

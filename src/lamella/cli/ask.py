@@ -5,7 +5,7 @@ The answer goes to stdout, everything else to stderr.
 
 import asyncio
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Annotated
 
@@ -25,7 +25,7 @@ from lamella.cli.chat.output import PlainOutput, show_events
 from lamella.cli.chat.setting_commands import parse_setting_options
 from lamella.cli.chat.status import describe_stop_reason, format_model_call, format_requests_total
 from lamella.cli.console import make_console
-from lamella.cli.interrupts import print_resume_hint_on_interrupt
+from lamella.cli.interrupts import raise_resume_hint_on_interrupt
 from lamella.cli.mentions import get_active_note, resolve_mentions, with_policy
 from lamella.cli.options import (
     ActiveNoteOption,
@@ -40,17 +40,18 @@ from lamella.cli.options import (
 )
 from lamella.cli.output import print_json, print_text
 from lamella.cli.replay_tables import print_turn
+from lamella.conversation.conversation import Conversation
 from lamella.conversation.runner_context import get_runner
-from lamella.conversation.stored import LoggedConversation
 from lamella.conversation.turn import TurnRequest
 from lamella.conversation.validation import check_text
 from lamella.errors import SourceTooLargeError, TextError, UsageError
 from lamella.runners.registry import RUNNERS
+from lamella.schemas.answers import TurnAnswerJson
 from lamella.schemas.prompts import turn_to_json
 from lamella.wiring import AttachmentResolver, open_named_files
 
 _MAX_STDIN_BYTES = 50_000_000
-GetExtraFields = Callable[[LoggedConversation], Mapping[str, object]]
+MakeBody = Callable[[TurnAnswerJson, Conversation], TurnAnswerJson]
 _AttachOption = Annotated[
     list[str] | None,
     typer.Option(metavar="PATH", help="File, URL, folder, [[Note]] or #tag to attach. Repeatable."),
@@ -126,17 +127,17 @@ def ask_once(
     options: ChatOptions,
     *,
     as_json: bool,
-    get_extra_fields: GetExtraFields = lambda _chat: {},
+    make_body: MakeBody = lambda answer, _chat: answer,
 ) -> None:
     """Ask the question, or only show the request that would be sent.
 
-    ``get_extra_fields`` returns additional fields about the conversation for the JSON output.
+    ``make_body`` may add fields about the conversation to the JSON output.
     """
     output = PlainOutput(quiet=as_json)
-    with open_for_chat(options, output.show_progress) as opened:
+    with open_for_chat(options, output) as opened:
         if options.sends_request:
-            with print_resume_hint_on_interrupt(opened, options):
-                _send_and_print(opened, turn_request, output, get_extra_fields=get_extra_fields if as_json else None)
+            with raise_resume_hint_on_interrupt(opened, options):
+                _send_and_print(opened, turn_request, output, make_body=make_body if as_json else None)
         else:
             _print_preview(opened.preview(turn_request), as_json=as_json)
 
@@ -160,13 +161,13 @@ def _send_and_print(
     turn_request: TurnRequest,
     output: PlainOutput,
     *,
-    get_extra_fields: GetExtraFields | None,
+    make_body: MakeBody | None,
 ) -> None:
     print_demo_model_notice(opened.model)
     turn = asyncio.run(_run_turn(opened, turn_request, output))
     call = turn.ledger.calls[-1]
-    if get_extra_fields is not None:
-        print_json({**opened.answer_to_json(turn), **get_extra_fields(opened.conversation_log)})
+    if make_body is not None:
+        print_json(make_body(opened.answer_to_json(turn), opened.conversation_log))
     for line in (describe_stop_reason(call), format_model_call(call), format_requests_total(opened.conversation_log)):
         if line:
             print_text(line, err=True)

@@ -1,35 +1,42 @@
 """Run a command on several items; a failure of one item does not stop the others."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import typer
+from msgspec import UNSET
+from msgspec.structs import replace
 
 from lamella.cli.errors import CliHints, exit_code, failure_to_json, print_failure
 from lamella.cli.output import print_json, print_text, show_if_slow
 from lamella.errors import LamellaError, StoreCorruptedError
-from lamella.schemas.conversations import batch_result_to_json
+from lamella.schemas.body import JsonBody
+from lamella.schemas.conversations import FailedItemJson
+
+if TYPE_CHECKING:
+    from lamella.schemas.compaction import RecallEverywhereJson
+    from lamella.schemas.conversations import MessageHitListJson
 
 _Item = TypeVar("_Item")
 _Hit = TypeVar("_Hit")
-# The outcome of one item: as data for JSON, and as lines for people.
-ItemOutcome = tuple[Mapping[str, object], Sequence[str]]
+_Body = TypeVar("_Body", bound=JsonBody)
 
 
 def run_for_each(
     items: Mapping[str, _Item],
-    run_item: Callable[[_Item], ItemOutcome],
+    run_item: Callable[[_Item], tuple[_Body, Sequence[str]]],
     *,
+    make_body: Callable[[Sequence[_Body], Sequence[FailedItemJson]], JsonBody],
     description: str,
     store: str | None,
     as_json: bool,
 ) -> None:
-    """Run ``run_item`` on each item and print its lines: the first to stdout, the others to stderr.
+    """Run ``run_item`` on each item and print the lines it returns: the first to stdout, the others to stderr.
 
     If some items fail, the others are still done, and the process exits with the highest exit code. A single item
-    raises its error. With ``to_canonical_json`` stdout gets one object at the end, with the results and the failures.
+    raises its error. With ``as_json`` stdout gets one body at the end, which ``make_body`` makes of the results and the failures.
     """
-    bodies: list[Mapping[str, object]] = []
+    bodies: list[_Body] = []
     failed: dict[str, LamellaError] = {}
     with show_if_slow(description) as waiting:
         for done, (name, item) in enumerate(items.items()):
@@ -49,8 +56,8 @@ def run_for_each(
                     if number or not as_json:
                         print_text(line, err=number > 0)
     if as_json:
-        told = {name: failure_to_json(error, CliHints(store)) for name, error in failed.items()}
-        print_json(batch_result_to_json(bodies, [{"item": name, **view} for name, view in told.items()]))
+        errors = {name: failure_to_json(error, CliHints(store)).error for name, error in failed.items()}
+        print_json(make_body(bodies, [FailedItemJson(item=name, error=error) for name, error in errors.items()]))
     if failed:
         print_text(f"{description}: {len(failed):,} of {len(items):,} failed; the others succeeded.", err=True)
         raise typer.Exit(max(map(exit_code, failed.values())))
@@ -77,13 +84,16 @@ class BatchResults(list[_Hit]):
         except StoreCorruptedError as error:
             self._corruption = error
 
-    def print_results(self, body: Mapping[str, object], *, empty_message: str, as_json: bool) -> int:
+    def print_results(
+        self, body: "MessageHitListJson | RecallEverywhereJson", *, empty_message: str, as_json: bool
+    ) -> int:
         """Print the results as one JSON object, or the message for "nothing found", and any corruption.
 
         Returns the exit code: 0 if there are hits and no corruption, 1 otherwise.
         """
         if as_json:
-            print_json({**body, **({} if self._corruption is None else failure_to_json(self._corruption, self._hints))})
+            error = UNSET if self._corruption is None else failure_to_json(self._corruption, self._hints).error
+            print_json(replace(body, error=error))
         elif not self and self._corruption is None:
             print_text(empty_message, err=True)
         if self._corruption is not None:

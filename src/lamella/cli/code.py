@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec.structs import asdict
 
 from lamella.attach import Attachment, Unknown
 from lamella.cli.access import ChatArgument, JsonOption, StoreOption, open_conversation
@@ -23,7 +24,7 @@ from lamella.cli.options import (
 )
 from lamella.cli.output import escape_line, escape_lines, print_json, print_text, show_if_slow, write_exactly
 from lamella.cli.tables import print_left_out, print_selection
-from lamella.conversation.stored import LoggedConversation
+from lamella.conversation.conversation import Conversation
 from lamella.conversation.turn import TurnRequest
 from lamella.conversation.validation import check_text
 from lamella.errors import UsageError
@@ -35,7 +36,8 @@ from lamella.runners.code_questions import (
     build_task_turn,
     state_from_prompt,
 )
-from lamella.schemas.code import selection_to_json, state_to_json
+from lamella.schemas.answers import CodeAnswerJson, TurnAnswerJson
+from lamella.schemas.code import CodeStateJson, SolutionJson, selection_to_json
 from lamella.wiring import (
     DEFAULT_CODE_BUDGET,
     MAX_CODE_BUDGET,
@@ -49,6 +51,7 @@ from lamella.wiring import (
     select_code,
     select_files,
     solve_request,
+    with_configured_model,
 )
 
 if TYPE_CHECKING:
@@ -65,7 +68,7 @@ def state(*, chat: ChatArgument, as_json: JsonOption = False, store: StoreOption
     with open_conversation(store, chat) as conversation_log:
         found = state_from_prompt(conversation_log.preview(TurnRequest(text="")).envelope.prompt)
         if as_json:
-            print_json(state_to_json(conversation_log.id, found))
+            print_json(CodeStateJson(conversation=conversation_log.id, chat_state=found.to_dict()))
             return
     print_text(
         f"In the prompt: {', '.join(found.task_names)}." if found.task_names else "No task instructions in the prompt."
@@ -86,16 +89,19 @@ def solve(
     stored there.
     """
     body = read_json_request(file)
+    body, warnings = with_configured_model(body, model)
 
-    async def answer() -> dict[str, object]:
+    async def answer() -> SolutionJson:
         async with open_engine_for_request(body, store=store, vault=vault, model=model) as engine:
-            return await solve_request(engine, body)
+            return await solve_request(engine, body, warnings=warnings)
 
     found = asyncio.run(answer())
     if as_json:
         print_json(found)
     else:
-        print_text(escape_lines(str(found["data"])))
+        for warning in warnings:
+            print_text(escape_line(warning), err=True)
+        print_text(escape_lines(found.data))
 
 
 def filter_files(*, file: _RequestArgument = _STDIN, as_json: JsonOption = False) -> None:
@@ -104,7 +110,7 @@ def filter_files(*, file: _RequestArgument = _STDIN, as_json: JsonOption = False
     if as_json:
         print_json(found)
     else:
-        write_exactly(str(found["text"]))
+        write_exactly(found.text)
 
 
 # Find the files of a folder that a conversation already uses, as a hint for selecting more.
@@ -120,7 +126,7 @@ def list_conversation_files(chat: str | None, folder: Path | None, *, store: str
         return tuple(_iter_attached_files(conversation_log, folder))
 
 
-def _iter_attached_files(chat: "LoggedConversation", folder: Path) -> Iterator[str]:
+def _iter_attached_files(chat: "Conversation", folder: Path) -> Iterator[str]:
     """Yield the files that the user attached.
 
     Files that an earlier selection brought are skipped, or each selection would confirm itself.
@@ -235,12 +241,13 @@ def _send_task(turn: CodeTaskTurn, options: ChatOptions, *, as_json: bool) -> No
         TurnRequest(text=turn.text, attach=brought, is_verbatim=True),
         options,
         as_json=as_json,
-        get_extra_fields=_state_to_json,
+        make_body=_add_state,
     )
 
 
-def _state_to_json(chat: LoggedConversation) -> dict[str, object]:
-    return {"chatState": state_from_prompt(chat.preview(TurnRequest(text="")).envelope.prompt).to_dict()}
+def _add_state(answer: TurnAnswerJson, chat: Conversation) -> CodeAnswerJson:
+    state = state_from_prompt(chat.preview(TurnRequest(text="")).envelope.prompt)
+    return CodeAnswerJson(**asdict(answer), chat_state=state.to_dict())
 
 
 def _resolve_code(task: CodeTask, names: Sequence[str], vault: Path | None, *, text: str) -> list[Attachment]:

@@ -15,9 +15,9 @@ from lamella.cli.compaction_tables import (
 )
 from lamella.cli.output import format_count, print_json, print_text, show_if_slow
 from lamella.conversation.compaction import WHOLE_CONVERSATION, CompactionProposal, CompactionRange
-from lamella.conversation.stored import LoggedConversation
+from lamella.conversation.conversation import Conversation
 from lamella.errors import InvalidOperationError, UsageError
-from lamella.schemas.compaction import plan_to_json, undo_to_json
+from lamella.schemas.compaction import UndoResultJson, plan_to_json
 
 
 def compact(
@@ -54,14 +54,14 @@ def compact(
     )
     with open_conversation(store, chat) as conversation_log:
         # Read before the command runs: compacting or undoing ends an unanswered question.
-        waits = find_unanswered_question(conversation_log.turns())
+        unanswered_question = find_unanswered_question(conversation_log.turns())
         if undo:
             _undo(conversation_log, receipt, as_json=as_json)
         else:
             back = format_command("compact", conversation_log.name, undo=True, store=store)
             _compact(conversation_log, range_, to, undo_command=None if plan else back, as_json=as_json)
         print_stopped_question(
-            None if plan else waits,
+            None if plan else unanswered_question,
             retry_command=format_command("chats regenerate", conversation_log.name, store=store),
         )
 
@@ -76,7 +76,7 @@ def _check_options(*, plan: bool, undo: bool, receipt: str | None, limits_compac
 
 
 def _compact(
-    conversation_log: LoggedConversation,
+    conversation_log: Conversation,
     range_: CompactionRange,
     target_share: float | None,
     *,
@@ -85,7 +85,7 @@ def _compact(
 ) -> None:
     with show_if_slow(f"Planning the compaction of {conversation_log.name}"):
         conversation_log.check_summarizer()
-        planned = conversation_log.plan(range_, to=target_share)
+        planned = conversation_log.plan(target_share, since=range_.since, until=range_.until)
     print_plan_warnings(planned)
     if planned.receipt is None:
         raise _nothing_to_compact_error(conversation_log, planned)
@@ -97,9 +97,7 @@ def _compact(
         print_compaction(conversation_log.name, planned, undo_command=undo_command)
 
 
-def _nothing_to_compact_error(
-    conversation_log: LoggedConversation, proposal: CompactionProposal
-) -> InvalidOperationError:
+def _nothing_to_compact_error(conversation_log: Conversation, proposal: CompactionProposal) -> InvalidOperationError:
     size = f"the next request of {conversation_log.name} has {proposal.before.total:,} tokens"
     if proposal.before.total <= proposal.target_tokens:
         return InvalidOperationError(
@@ -112,13 +110,13 @@ def _nothing_to_compact_error(
     )
 
 
-def _undo(conversation_log: LoggedConversation, receipt: str | None, *, as_json: bool) -> None:
+def _undo(conversation_log: Conversation, receipt: str | None, *, as_json: bool) -> None:
     before = conversation_log.receipts()
     conversation_log.undo(receipt)
     left = {one.id for one in conversation_log.receipts()}
     undone = [one.id for one in before if one.id not in left]
     if as_json:
-        print_json(undo_to_json(conversation_log.id, undone))
+        print_json(UndoResultJson(conversation=conversation_log.id, undone=undone))
         return
     what = format_count(len(undone), "compaction")
     size = conversation_log.plan(to=1.0, summaries=False).before

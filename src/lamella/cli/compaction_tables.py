@@ -10,7 +10,7 @@ from lamella import CompactionReceipt, TurnRecord
 from lamella.cli.console import make_console
 from lamella.cli.output import escape_line, format_count, print_text
 from lamella.conversation.compaction import CompactionProposal
-from lamella.conversation.stored import LoggedConversation
+from lamella.conversation.conversation import Conversation
 from lamella.conversation.turn import TurnRequest
 from lamella.schemas.formatting import format_decimal, truncate_words
 
@@ -30,7 +30,7 @@ def lower_target_share(proposal: CompactionProposal) -> float:
     return max(proposal.before.total / proposal.before.limit / 2, 0.001)
 
 
-def cannot_shrink_hint(conversation_log: LoggedConversation) -> str:
+def cannot_shrink_hint(conversation_log: Conversation) -> str:
     """Return a hint for a prompt that cannot shrink: the user may drop or unpin something, if there is anything."""
     if conversation_log.library() or conversation_log.preview(TurnRequest(text="")).envelope.prompt.pinned:
         return "The system prompt, pinned items, selections and the last exchange are never removed. Drop or unpin something."
@@ -108,8 +108,8 @@ def _print_steps(console: Console, receipt: CompactionReceipt) -> None:
         )
     for skipped in receipt.skipped:
         console.print(_step_row(skipped.name, "skipped", escape_line(skipped.why)))
-    if told := _format_certificate(receipt):
-        console.print(Text(f"\n  {told}"))
+    if certificate := _format_certificate(receipt):
+        console.print(Text(f"\n  {certificate}"))
 
 
 def _format_certificate(receipt: CompactionReceipt) -> str:
@@ -123,8 +123,8 @@ def _format_certificate(receipt: CompactionReceipt) -> str:
     words, rules = certificate
     parts = [(words, "names, numbers and paths in the removed text")]
     parts += [(rules, "rules")] if sum(rules) else []
-    told = [f"{sum(n):,} {what}: {n[0]:,} still in the prompt, {n[1]:,} recallable" for n, what in parts]
-    return f"{'; '.join(told)}, {certificate.lost_count:,} lost."
+    lines = [f"{sum(n):,} {what}: {n[0]:,} still in the prompt, {n[1]:,} recallable" for n, what in parts]
+    return f"{'; '.join(lines)}, {certificate.lost_count:,} lost."
 
 
 def _step_row(step: str, tokens: str, description: str) -> Text:
@@ -144,11 +144,11 @@ def _format_removed(step: str, removed: Sequence[str]) -> str:
 
 
 def _format_cost_estimate(moved_tokens: int, *, cost_change: Decimal | None, saved: Decimal | None) -> str:
-    told = f"{moved_tokens:,} cached tokens will be sent again."
+    text = f"{moved_tokens:,} cached tokens will be sent again."
     if cost_change is None or saved is None:
-        return f"{told} No price known for this model."
+        return f"{text} No price known for this model."
     now, later = _format_cost_change(cost_change), _format_cost_change(-saved)
-    return f"{told} The next request costs {now}, each later one {later}."
+    return f"{text} The next request costs {now}, each later one {later}."
 
 
 def _format_cost_change(amount: Decimal) -> str:

@@ -9,6 +9,7 @@ from lamella.cli import COMPLETION_VARIABLE
 from lamella.cli.access import JsonOption
 from lamella.cli.output import escape_line, print_result
 from lamella.errors import UsageError
+from lamella.schemas.catalog import CompletionJson
 
 _PROGRAM = "lamella"
 
@@ -40,7 +41,7 @@ def completion(
 
     if not install:
         script = get_completion_script(prog_name=_PROGRAM, complete_var=COMPLETION_VARIABLE, shell=shell.value)
-        print_result(script, {"shell": shell.value, "script": script}, as_json=as_json)
+        print_result(script, CompletionJson(shell=shell.value, script=script), as_json=as_json)
         return
     if shell is Shell.POWERSHELL:
         # Typer's installer for PowerShell also changes the execution policy, so that every script may run.
@@ -48,5 +49,5 @@ def completion(
             "--install does not support PowerShell.", hint="Run: lamella completion powershell >> $PROFILE"
         )
     _, path = install_script(shell=shell.value, prog_name=_PROGRAM, complete_var=COMPLETION_VARIABLE)
-    told = f"Installed: {escape_line(str(path))}. Open a new shell to use it."
-    print_result(told, {"shell": shell.value, "installed": str(path)}, as_json=as_json)
+    text = f"Installed: {escape_line(str(path))}. Open a new shell to use it."
+    print_result(text, CompletionJson(shell=shell.value, installed=str(path)), as_json=as_json)

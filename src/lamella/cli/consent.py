@@ -5,11 +5,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from lamella.cli.interrupts import raise_on_interrupt
-from lamella.cli.output import clear_status_line, confirm, echo_and_flush_input, escape_line, is_terminal, print_text
+from lamella.cli.output import confirm, echo_and_flush_input, escape_line, is_terminal, print_text
 from lamella.errors import UntrustedError
 from lamella.hints import format_command_line
 
 if TYPE_CHECKING:
+    from lamella.cli.chat.output import Output
     from lamella.ports import NoteChange
 
 _Result = TypeVar("_Result")
@@ -36,12 +37,14 @@ def can_ask_user() -> bool:
     return all(map(is_terminal, (sys.stdin, sys.stderr)))
 
 
-def confirm_write(change: "NoteChange") -> bool:
-    """Show a change of a note or of the memory and ask the user; only a clear yes allows it, Ctrl-C does not."""
-    clear_status_line()
+def confirm_write(change: "NoteChange", *, output: "Output") -> bool:
+    """Show a change of a note or of the memory and ask the user; only a clear yes allows it, Ctrl-C does not.
+
+    The display of the answer is paused meanwhile: it would draw over the question.
+    """
     what = "Fact to save" if change.is_memory else "New note" if change.before is None else "Change"
     try:
-        with raise_on_interrupt():
+        with output.pause(), raise_on_interrupt():
             print_text(f"{what}: {escape_line(change.path)}", err=True)
             print_text(change.diff.rstrip("\n"), err=True)
             with echo_and_flush_input():

@@ -16,10 +16,23 @@ from lamella.cli.access import (
     open_conversation,
     open_store,
 )
-from lamella.cli.batch import BatchResults, ItemOutcome, run_for_each
+from lamella.cli.batch import BatchResults, run_for_each
 from lamella.cli.output import confirm, escape_line, format_count, print_json, print_result, print_text, show_if_slow
 from lamella.errors import UsageError
-from lamella.schemas.conversations import conversations_to_json, hits_to_json, outcome_to_json
+from lamella.schemas.conversations import (
+    ConversationListJson,
+    CreatedConversationJson,
+    DeletedConversationJson,
+    ExportedFileJson,
+    ExportResultsJson,
+    ForkedConversationJson,
+    ForkOriginJson,
+    ImportedFileJson,
+    ImportResultsJson,
+    RemovedMessageJson,
+    conversations_to_json,
+    hits_to_json,
+)
 from lamella.wiring import list_conversations
 
 if TYPE_CHECKING:
@@ -45,7 +58,7 @@ def list_chats(
     """List conversations, the last changed first."""
     rows = conversations_to_json(list_conversations(store))
     if as_json:
-        print_json({"chats": rows})
+        print_json(ConversationListJson(chats=rows))
         return
     if not rows:
         begin, bring = (format_command(command, store=store) for command in ("chat", "chats import"))
@@ -67,17 +80,17 @@ def show(
 ) -> None:
     """Show the messages of a conversation with their ids."""
     # Imported here: these modules are slow to import, and listing conversations does not need them.
-    from lamella.cli.prompt_tables import format_source_lines, format_turn, format_unanswered, print_no_sources
+    from lamella.cli.prompt_tables import (
+        format_cut_answer,
+        format_source_lines,
+        format_turn,
+        format_unanswered,
+        print_no_sources,
+    )
     from lamella.conversation.import_export import ConversationRepository
     from lamella.conversation.log import list_compaction_markers
     from lamella.conversation.note_index import list_citation_hashes, read_citations
-    from lamella.schemas.messages import (
-        branch_messages_to_json,
-        list_stored_rounds,
-        rounds_to_json,
-        sources_to_json,
-        turn_record_to_json,
-    )
+    from lamella.schemas.messages import ShownConversationJson, list_stored_rounds, markers_to_json, turns_to_json
 
     with open_cli_backend(store) as backend:
         conversations = ConversationRepository(backend.store, backend.clock)
@@ -94,21 +107,30 @@ def show(
         named += [name for record in path for name in list_citation_hashes(record)]
         contents = backend.store.read_contents(key, named) if named else {}
     cited = [read_citations(record, contents) for record in path]
+    turns = turns_to_json(path, contents, cited)
     if as_json:
-        said = branch_messages_to_json(path, contents, markers=markers, sources=cited)
-        branches = list(log.branch_heads())
         print_json(
-            outcome_to_json(key, found.name, title=found.title, head=branch or log.head, branches=branches, **said)
+            ShownConversationJson(
+                conversation=key,
+                name=found.name,
+                title=found.title,
+                head=branch or log.head,
+                branches=list(log.branch_heads()),
+                turns=turns,
+                compactions=markers_to_json(markers),
+            )
         )
         return
-    for record, listed in zip(path, cited, strict=True):
-        for line in format_turn(turn_record_to_json(record), markers, rounds_to_json(record, contents)):
+    for turn in turns:
+        for line in format_turn(turn, markers, turn.rounds):
             print_text(line)
-        for source in sources_to_json(listed) if sources else ():
+        for source in turn.sources if sources else ():
             print_text("\n".join(format_source_lines(source)))
     print_no_sources(requested=sources, has_sources=any(cited))
     if branch is None and path and path[-1].reply is None:
         print_text(format_unanswered(format_command("chats resume", found.name, store=store)))
+    if branch is None and path and path[-1].cut_reason is not None:
+        print_text(format_cut_answer(format_command("chats resume", found.name, store=store)))
     others = [name for name in log.branch_heads() if name != (branch or log.head)]
     if others:
         print_text(f"other branches: {', '.join(others)}")
@@ -152,14 +174,19 @@ def export(
             else conversations.list_conversations()
         )
 
-        def write(listed: "ConversationSummary") -> ItemOutcome:
+        def write(listed: "ConversationSummary") -> tuple[ExportedFileJson, Sequence[str]]:
             key = listed.conversation
             archive = partial(_save_archive, conversations, key, to, vault=vault)
             file = str(_save_transcript(backend, key, to) if transcript else archive())
-            return {"conversation": key, "name": listed.name, "file": file}, [file]
+            return ExportedFileJson(conversation=key, name=listed.name, file=file), [file]
 
         run_for_each(
-            {listed.name: listed for listed in chosen}, write, description="Exporting", store=store, as_json=as_json
+            {listed.name: listed for listed in chosen},
+            write,
+            make_body=lambda done, failed: ExportResultsJson(done=done, failed=failed),
+            description="Exporting",
+            store=store,
+            as_json=as_json,
         )
 
 
@@ -176,10 +203,14 @@ def _save_archive(conversations: "ConversationRepository", name: str, folder: Pa
 
 
 def _save_transcript(backend: "Backend", name: str, folder: Path) -> Path:
-    from lamella.conversation.transcript import load_script  # only transcripts need it
+    from lamella.cli.transcripts import differing_turns_note
+    from lamella.conversation.transcript import load_export_script  # only transcripts need it
     from lamella.wiring import save_transcript
 
-    return save_transcript(load_script(backend, name), folder)
+    script = load_export_script(backend, name)
+    if script.differing_turns:
+        print_text(f"{escape_line(script.name)}  {differing_turns_note(script.differing_turns)}", err=True)
+    return save_transcript(script, folder)
 
 
 @chats.command("import")
@@ -199,25 +230,32 @@ def import_chats(
     archive = open_archive()
     with open_store(store, create=True) as conversations:
 
-        def bring_in(file: Path) -> ItemOutcome:
-            export = archive.load(file, vault=vault, read_contents=conversations.read_contents)
+        def bring_in(file: Path) -> tuple[ImportedFileJson, Sequence[str]]:
+            export = archive.load(
+                file, vault=vault, read_contents=conversations.read_contents, is_erased=conversations.is_erased
+            )
             outcome, name = (
                 str(conversations.import_conversation(export)),
                 conversations.conversation_name(export.conversation),
             )
-            told = f"{outcome}  {escape_line(name)}  {escape_line(export.title)}".rstrip()
-            done = {
-                "file": str(file),
-                "outcome": outcome,
-                "conversation": export.conversation,
-                "name": name,
-                "title": export.title,
-                "warnings": list(export.warnings),
-            }
-            return done, [told, *_format_warnings(file.name, export.warnings)]
+            line = f"{outcome}  {escape_line(name)}  {escape_line(export.title)}".rstrip()
+            done = ImportedFileJson(
+                file=str(file),
+                outcome=outcome,
+                conversation=export.conversation,
+                name=name,
+                title=export.title,
+                warnings=export.warnings,
+            )
+            return done, [line, *_format_warnings(file.name, export.warnings)]
 
         run_for_each(
-            {str(file): file for file in files}, bring_in, description="Importing", store=store, as_json=as_json
+            {str(file): file for file in files},
+            bring_in,
+            make_body=lambda done, failed: ImportResultsJson(done=done, failed=failed),
+            description="Importing",
+            store=store,
+            as_json=as_json,
         )
 
 
@@ -252,7 +290,7 @@ def fork(
         with open_store(store) as conversations:
             found = conversations.resolve_conversation(chat)
             conversations.fork(found.conversation, head)
-        body = outcome_to_json(found.conversation, found.name, head=head)
+        body = ForkedConversationJson(conversation=found.conversation, name=found.name, head=head)
         print_result(f"{escape_line(found.name)} continues from {head}.", body, as_json=as_json)
         return
     if not into.strip():
@@ -264,9 +302,10 @@ def fork(
         fork_into(backend, found.conversation, head, name=into)
         new = _open_repository(backend).resolve_conversation(into)
     talk = format_command("chat", into, store=store)
-    told = f"{escape_line(into)} continues from {head} of {escape_line(found.name)}. Open it with: {talk}"
-    origin = {"conversation": found.conversation, "name": found.name, "message": head}
-    print_result(told, outcome_to_json(new.conversation, new.name, forked=origin), as_json=as_json)
+    line = f"{escape_line(into)} continues from {head} of {escape_line(found.name)}. Open it with: {talk}"
+    origin = ForkOriginJson(conversation=found.conversation, name=found.name, message=head)
+    body = ForkedConversationJson(conversation=new.conversation, name=new.name, forked=origin)
+    print_result(line, body, as_json=as_json)
 
 
 MessageName = Annotated[str, typer.Argument(help="Message id; `lamella chats show` prints the ids.")]
@@ -322,7 +361,7 @@ def resume(
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Continue an unanswered question and print the answer.
+    """Continue an unanswered question, or an answer that was cut off, and print the answer.
 
     With another model, the question starts from the beginning.
     """
@@ -339,7 +378,9 @@ def remove(*, chat: ChatArgument, message: MessageName, store: StoreOption = Non
     """
     with open_conversation(store, chat) as conversation_log:
         conversation_log.delete(message)
-    body = outcome_to_json(conversation_log.id, conversation_log.name, removed=message, head=conversation_log.head)
+    body = RemovedMessageJson(
+        conversation=conversation_log.id, name=conversation_log.name, removed=message, head=conversation_log.head
+    )
     print_result(f"{escape_line(conversation_log.name)} continues without {message}.", body, as_json=as_json)
 
 
@@ -355,7 +396,7 @@ def rename(
     with open_store(store) as conversations:
         found = conversations.resolve_conversation(chat)
         conversations.rename(found.conversation, title)
-    body = outcome_to_json(found.conversation, found.name, title=title)
+    body = CreatedConversationJson(conversation=found.conversation, name=found.name, title=title)
     print_result(f"Title of {escape_line(found.name)}: {escape_line(title)}", body, as_json=as_json)
 
 
@@ -384,7 +425,9 @@ def delete(
         else:
             conversations.erase(found.conversation)
     proof = format_command("store verify", erased=found.conversation, store=store)
-    body = outcome_to_json(found.conversation, found.name, artifact=artifact, contents=contents, proof=proof)
+    body = DeletedConversationJson(
+        conversation=found.conversation, name=found.name, artifact=artifact, contents=contents, proof=proof
+    )
     print_result(f"Deleted {escape_line(what)}. To check that nothing is left: {proof}", body, as_json=as_json)
 
 

@@ -133,9 +133,9 @@ def _signal_exit_code(error: BaseException) -> int | None:
 
 def _store_option(words: Sequence[str]) -> str | None:
     """Return the value of ``--store`` on the command line, if it is there."""
-    apart = [value for word, value in pairwise(words) if word == "--store"]
+    store_values = [value for word, value in pairwise(words) if word == "--store"]
     joined = [word.removeprefix("--store=") for word in words if word.startswith("--store=")]
-    return next(iter((*apart, *joined)), None)
+    return next(iter((*store_values, *joined)), None)
 
 
 def _is_interruption(error: BaseException) -> bool:
@@ -151,8 +151,8 @@ def _warn_misspelt_variables() -> None:
     from lamella.wiring import misspelt_variables
 
     with suppress(OSError):
-        for name, near in misspelt_variables().items():
-            print_text(f"warning: Unknown setting {escape_line(name)} is ignored. Did you mean {near}?", err=True)
+        for name, similar in misspelt_variables().items():
+            print_text(f"warning: Unknown setting {escape_line(name)} is ignored. Did you mean {similar}?", err=True)
 
 
 def _to_lamella_error(error: BaseException) -> LamellaError:
@@ -166,13 +166,13 @@ def _to_lamella_error(error: BaseException) -> LamellaError:
             return LamellaError("Stopped.", hint="Run the command again to start over.")
         case TyperException():
             # Typer writes choices on separate lines, and Lamella prints an error on one line.
-            told = re.sub(r"\s*[\n\t]\s*", " ", getattr(error, "format_message", error.__str__)())
+            message = re.sub(r"\s*[\n\t]\s*", " ", getattr(error, "format_message", error.__str__)())
             context = getattr(error, "ctx", None)
             path = getattr(context, "command_path", "") or _PROGRAM
             inner = sorted(getattr(getattr(context, "command", None), "commands", ()))
             # List the commands of a group only: all commands of the program are too many for one line.
             choice = f"Choose one of: {', '.join(inner)}. " if inner and path != _PROGRAM else ""
-            return UsageError(told, hint=f"{choice}See: {path} --help")
+            return UsageError(message, hint=f"{choice}See: {path} --help")
         case MemoryError() | RecursionError():
             return LamellaError("Not enough memory.", hint="Use a smaller input.")
         case OSError():

@@ -6,7 +6,7 @@ from contextlib import suppress
 from lamella.cli.output import escape_line, print_json, print_text
 from lamella.errors import BadInputError, LamellaError
 from lamella.hints import Hints, format_command_line
-from lamella.schemas.formatting import error_to_json
+from lamella.schemas.body import ErrorJson, error_to_json
 
 
 def exit_code(error: LamellaError) -> int:
@@ -14,8 +14,8 @@ def exit_code(error: LamellaError) -> int:
     return 2 if isinstance(error, BadInputError) else 1
 
 
-def failure_to_json(error: LamellaError, hints: Hints) -> dict[str, object]:
-    """Return a failure as JSON data, with hints for this interface."""
+def failure_to_json(error: LamellaError, hints: Hints) -> ErrorJson:
+    """Return the body of a failure, with hints for this interface."""
     message, hint = _format_message_and_hint(error, hints)
     return error_to_json(error, message=message, hint=hint)
 

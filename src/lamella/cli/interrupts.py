@@ -47,8 +47,8 @@ def cancel_on_signals() -> Iterator[None]:
             task.cancel()
 
     numbers = [getattr(signal, name) for name in _SIGNAL_NAMES if hasattr(signal, name)]
-    taken = [number for number in numbers if signal.getsignal(number) is signal.SIG_DFL]
-    for number in taken:
+    handled_signals = [number for number in numbers if signal.getsignal(number) is signal.SIG_DFL]
+    for number in handled_signals:
         # Windows event loops and threads other than the main thread cannot handle signals.
         with suppress(NotImplementedError, RuntimeError, ValueError):
             loop.add_signal_handler(number, stop, number)
@@ -59,7 +59,7 @@ def cancel_on_signals() -> Iterator[None]:
             raise TerminatedBySignal(came[0]) from stopped
         raise
     finally:
-        for number in taken:
+        for number in handled_signals:
             with suppress(NotImplementedError, RuntimeError, ValueError):
                 loop.remove_signal_handler(number)
     if came:
@@ -110,7 +110,7 @@ def raise_on_interrupt() -> Iterator[None]:
 
 
 @contextmanager
-def print_resume_hint_on_interrupt(opened: "OpenedConversation", options: "ChatOptions") -> Iterator[None]:
+def raise_resume_hint_on_interrupt(opened: "OpenedConversation", options: "ChatOptions") -> Iterator[None]:
     """On Ctrl-C, raise an error whose hint shows how to resume the question or read the partial answer."""
     conversation_log, store = opened.conversation_log, options.store
     before = conversation_log.head
@@ -128,5 +128,6 @@ def print_resume_hint_on_interrupt(opened: "OpenedConversation", options: "ChatO
             hint = f"The question is saved. Continue with: {again}"
         else:
             show = format_command("chats show", conversation_log.name, store=store)
-            hint = f"The partial answer is saved. Read it with: {show}"
+            again = format_command("chats resume", conversation_log.name, store=store)
+            hint = f"The partial answer is saved. Continue it with: {again} (read it with: {show})"
         raise LamellaError("Stopped.", hint=hint) from stopped

@@ -9,13 +9,11 @@ from rich.text import Text
 
 from lamella.cli.console import make_console
 from lamella.cli.output import escape_line, format_count, print_text
+from lamella.conversation.expired_cache import ExpiredCache, KeepAlivePlan, ProfileMismatch
 from lamella.schemas.formatting import format_decimal
 from lamella.schemas.ledger import (
-    ExpiredCacheShape,
-    KeepAliveShape,
     LedgerTotals,
     ModelCall,
-    ProfileMismatchShape,
     RequestFingerprint,
     TurnLedgerRow,
     answering_calls,
@@ -48,7 +46,7 @@ _UNKNOWN_TEXT = "unknown"
 
 
 def print_ledger(
-    conversation_key: str, rows: Sequence[TurnLedgerRow], mismatches: Sequence[ProfileMismatchShape] = ()
+    conversation_key: str, rows: Sequence[TurnLedgerRow], mismatches: Sequence[ProfileMismatch] = ()
 ) -> None:
     """Print each turn, then the totals, then where reports of a provider contradict its model profile."""
     console = make_console()
@@ -62,16 +60,16 @@ def print_ledger(
     unexplained = unexplained_turns(rows)
     if unexplained:
         numbers = ", ".join(str(number) for number in unexplained)
-        told = f"warning: The prefix changed in turn {numbers} for an unknown reason. Please report this."
-        console.print(Text(told, style="bold yellow"))
+        warning = f"warning: The prefix changed in turn {numbers} for an unknown reason. Please report this."
+        console.print(Text(warning, style="bold yellow"))
     for doubt in mismatches:
         _print_profile_mismatch(console, doubt)
 
 
-def _print_profile_mismatch(console: Console, mismatch: ProfileMismatchShape) -> None:
+def _print_profile_mismatch(console: Console, mismatch: ProfileMismatch) -> None:
     console.print()
-    told = f"{escape_line(mismatch.model)} differs from its profile:"
-    console.print(Text(told, style="bold yellow"))
+    heading = f"{escape_line(mismatch.model)} differs from its profile:"
+    console.print(Text(heading, style="bold yellow"))
     for one in mismatch.contradictions:
         turns = ", ".join(str(number) for number in one.turns)
         console.print(Text(f"  turn {turns}: {one.description}"))
@@ -121,11 +119,11 @@ def _render_fingerprint_lines(fingerprint: RequestFingerprint) -> Iterator[Text]
     hashes = " · ".join(f"{name} {digest.rpartition(':')[2][:_HASH_LENGTH]}" for name, digest in named)
     yield _labelled_line("hashes", f"{hashes} · renderer {fingerprint.renderer}")
     layers = zip(("L1", "L2", "L3", "L4", "L5"), fingerprint.segments, strict=False)
-    told = [f"{name} {number:,}" for name, number in layers if number]
-    told += [f"referred {fingerprint.dedup_ratio:.0%}"] if fingerprint.attached else []
-    told += [f"compacted {fingerprint.compacted_share:.0%}"] if fingerprint.compacted else []
-    told += [f"unparsed {fingerprint.unparsed:,}"] if fingerprint.unparsed else []
-    yield _labelled_line("segments", " · ".join(told))
+    lines = [f"{name} {number:,}" for name, number in layers if number]
+    lines += [f"referred {fingerprint.dedup_ratio:.0%}"] if fingerprint.attached else []
+    lines += [f"compacted {fingerprint.compacted_share:.0%}"] if fingerprint.compacted else []
+    lines += [f"unparsed {fingerprint.unparsed:,}"] if fingerprint.unparsed else []
+    yield _labelled_line("segments", " · ".join(lines))
 
 
 def _render_bar(call: ModelCall, largest: int) -> Text:
@@ -166,16 +164,16 @@ def _format_cost(call: ModelCall) -> str:
 
 def _format_duration(call: ModelCall) -> str:
     timing = call.timing
-    told = [
+    parts = [
         f"{word} {seconds:.2f} s"
         for word, seconds in (("built in", timing.build), ("first word", timing.first), ("all", timing.total))
         if seconds is not None
     ]
     if call.retries:
-        told.append(f"{call.retries} {'retry' if call.retries == 1 else 'retries'}")
+        parts.append(f"{call.retries} {'retry' if call.retries == 1 else 'retries'}")
     if call.stop not in ("", "end"):
-        told.append(f"ended: {escape_line(call.stop)}")
-    return " · ".join(told) or _UNKNOWN_TEXT
+        parts.append(f"ended: {escape_line(call.stop)}")
+    return " · ".join(parts) or _UNKNOWN_TEXT
 
 
 def _labelled_line(label: str, text: str, *, style: str = "default") -> Text:
@@ -188,8 +186,8 @@ def _format_token_count(count: int | None) -> str:
 
 def _render_totals(totals: LedgerTotals, *, turns: int) -> Text:
     line = Text(format_count(turns, "turn"), style="bold")
-    asides = f", {totals.auxiliary_calls:,} of them auxiliary" if totals.auxiliary_calls else ""
-    line.append(f" · {format_count(totals.calls, 'call')}{asides}", style="default")
+    auxiliary = f", {totals.auxiliary_calls:,} of them auxiliary" if totals.auxiliary_calls else ""
+    line.append(f" · {format_count(totals.calls, 'call')}{auxiliary}", style="default")
     if not totals.calls:
         return line
     share = "" if totals.read_share is None else f" ({totals.read_share:.0%} of the input)"
@@ -229,7 +227,7 @@ def _format_dollars(amount: Decimal | None) -> str:
 _COST_DIGITS = 6
 
 
-def format_cache_expiry(expired: ExpiredCacheShape | None, *, now: datetime, max_keep_alives: int = 0) -> str:
+def format_cache_expiry(expired: ExpiredCache | None, *, now: datetime, max_keep_alives: int = 0) -> str:
     """Return what the next message costs once the cache has expired, as is and folded; empty while it is cached.
 
     If a keep-alive would pay, its price is added: as an offer, or as a fact if ``max_keep_alives`` keep-alives are
@@ -242,7 +240,7 @@ def format_cache_expiry(expired: ExpiredCacheShape | None, *, now: datetime, max
     )
 
 
-def _format_keep_alive(keep_alive: KeepAliveShape | None, *, now: datetime, max_keep_alives: int) -> str:
+def _format_keep_alive(keep_alive: KeepAlivePlan | None, *, now: datetime, max_keep_alives: int) -> str:
     if keep_alive is None:
         return ""
     price = _format_amount(keep_alive.cost, keep_alive.tokens)
@@ -252,7 +250,7 @@ def _format_keep_alive(keep_alive: KeepAliveShape | None, *, now: datetime, max_
     return f"; keep_alive = 1 would prevent that for {price}"
 
 
-def _format_expiry(expired: ExpiredCacheShape, *, now: datetime) -> str:
+def _format_expiry(expired: ExpiredCache, *, now: datetime) -> str:
     left = max(0.0, (expired.expires_at - now).total_seconds())
     when = "the cache has expired" if expired.expired else f"the cache expires in {left:.0f} s"
     as_is = _format_amount(expired.cost, expired.tokens)
@@ -264,11 +262,11 @@ def _format_expiry(expired: ExpiredCacheShape, *, now: datetime) -> str:
     return f"{when}; next message: {as_is} ({folded} without unused text)"
 
 
-def print_cache_expiry(expired: ExpiredCacheShape | None, *, now: datetime) -> None:
+def print_cache_expiry(expired: ExpiredCache | None, *, now: datetime) -> None:
     """Print the same text as a sentence; print nothing while the prompt is cached."""
-    told = format_cache_expiry(expired, now=now)
-    if told:
-        print_text(f"{told[0].upper()}{told[1:]}.")
+    line = format_cache_expiry(expired, now=now)
+    if line:
+        print_text(f"{line[0].upper()}{line[1:]}.")
 
 
 def _format_amount(cost: Decimal | None, tokens: int) -> str:

@@ -16,8 +16,8 @@ from lamella.cli.options import VaultOption
 from lamella.cli.output import escape_line, print_json, print_text, show_if_slow
 from lamella.cli.prompt_tables import print_command_effect, print_library
 from lamella.conversation.commands import ALL_NAMES
+from lamella.conversation.conversation import Conversation
 from lamella.conversation.rules import get_rule
-from lamella.conversation.stored import LoggedConversation
 from lamella.conversation.turn import TurnRequest
 from lamella.errors import BadInputError, UsageError
 from lamella.ports import NO_VAULT_MESSAGE, Rule
@@ -76,8 +76,8 @@ def _explain_nothing_attached() -> Iterator[None]:
     except BadInputError as error:
         advice = error.raw_hint
         error.message = f"{error.message} Nothing was attached."
-        error.hint = lambda door: (
-            f"{advice if isinstance(advice, str) else advice(door)} You can attach the others without it."
+        error.hint = lambda hints: (
+            f"{advice if isinstance(advice, str) else advice(hints)} You can attach the others without it."
         )
         raise
 
@@ -234,21 +234,34 @@ def rules(
     remove: Annotated[
         list[str] | None, typer.Option(metavar="ID", help="Rule to remove: its id, number or text. Repeatable.")
     ] = None,
+    confirm: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ID", help="Candidate to make a rule: its id, number or text. Repeatable."),
+    ] = None,
+    dismiss: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ID", help="Candidate to dismiss: its id, number or text. Repeatable."),
+    ] = None,
     as_json: JsonOption = False,
     store: StoreOption = None,
 ) -> None:
     """List, add and remove the rules of a conversation.
 
-    A rule says what the model must do from now on. Rules stay in the prompt when it is compacted.
+    A rule says what the model must do from now on, and stands in the system prompt until you remove it. The list also
+    has candidates: sentences of yours that look like a rule. Confirm those that are rules, or dismiss them.
 
     lamella rules garden
 
     lamella rules garden --add "Answer in one sentence."
+
+    lamella rules garden --confirm 1
     """
-    if any(not one.strip() for one in (*(add or ()), *(remove or ()))):
+    if any(not one.strip() for one in (*(add or ()), *(remove or ()), *(confirm or ()), *(dismiss or ()))):
         raise UsageError("A rule is blank.", hint='Example: lamella rules garden --add "Answer in one sentence."')
     with open_conversation(store, chat) as conversation_log:
-        _change_rules(conversation_log, add or [], remove or [])
+        _change_rules(
+            conversation_log, add=add or [], confirm=confirm or [], remove=[*(remove or []), *(dismiss or [])]
+        )
         found = conversation_log.rules()
     if as_json:
         print_json(rules_to_json(conversation_log.id, found))
@@ -256,23 +269,27 @@ def rules(
         print_text("\n".join(format_rules(found)))
 
 
-def _change_rules(conversation_log: LoggedConversation, add: Sequence[str], remove: Sequence[str]) -> None:
-    # Resolve every name before removing anything: numbers refer to the list as it was last shown.
-    gone = [get_rule(one, conversation_log.rules()).text for one in remove]
-    for text in gone:
+def _change_rules(
+    conversation_log: Conversation, *, add: Sequence[str], confirm: Sequence[str], remove: Sequence[str]
+) -> None:
+    # Resolve every name before changing anything: numbers refer to the list as it was last shown.
+    listed = conversation_log.rules() if confirm or remove else ()
+    confirmed_rules = [get_rule(one, listed).text for one in confirm]
+    removed_rules = [get_rule(one, listed).text for one in remove]
+    for text in removed_rules:
         conversation_log.remove_rule(text)
-    for text in add:
+    for text in (*confirmed_rules, *add):
         conversation_log.add_rule(text)
 
 
 def format_rules(rules: Sequence[Rule]) -> Iterator[str]:
-    """Yield one line per rule with its number, id, text and the turn it comes from."""
+    """Yield one line per rule and candidate with its number, id, text and the turn it comes from."""
     if not rules:
         yield NO_RULES_MESSAGE
     for number, one in enumerate(rules, start=1):
-        place = f"turn {one.turn}" if one.message else "from the next turn on"
-        added = ", added by hand" if one.origin == "user" else ""
-        yield f"{number:>3}  {one.id}  {escape_line(one.text)}  ({place}{added})"
+        since = f"turn {one.turn}" if one.message else "from the next turn on"
+        kind = "rule" if one.origin == "user" else "candidate"
+        yield f"{number:>3}  {one.id}  {escape_line(one.text)}  ({kind}, {since})"
 
 
 # ``lamella show``: list a conversation's attachments and their share of the next request.
@@ -290,9 +307,9 @@ def show(
     with open_conversation(store, chat, vault=vault) as conversation_log:
         now = datetime.now(UTC)
         with show_if_slow(f"Reading {chat}"):
-            rows, cold = conversation_log.library(at=now), conversation_log.expired_cache(at=now)
+            rows, expired = conversation_log.library(at=now), conversation_log.expired_cache(at=now)
         if as_json:
-            print_json(library_to_json(conversation_log.id, rows, conversation_log.pending_commands, expired=cold))
+            print_json(library_to_json(conversation_log.id, rows, conversation_log.pending_commands, expired=expired))
         else:
             print_library(conversation_log, rows)
-            print_cache_expiry(cold, now=now)
+            print_cache_expiry(expired, now=now)

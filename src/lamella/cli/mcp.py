@@ -8,6 +8,13 @@ import typer
 from lamella.cli.access import JsonOption
 from lamella.cli.output import escape_line, format_count, print_json, print_text, show_if_slow
 from lamella.errors import UsageError
+from lamella.schemas.catalog import (
+    McpReportJson,
+    McpReportListJson,
+    McpServerJson,
+    McpServerListJson,
+    McpToolJson,
+)
 from lamella.schemas.formatting import truncate_words
 from lamella.tools.mcp import McpServerReport
 from lamella.wiring import ServiceContainer, is_trusted, list_servers, open_servers, read_services
@@ -25,15 +32,15 @@ mcp_app = typer.Typer(name="mcp", help="List and check MCP servers.")
 def list_configured_servers(*, as_json: JsonOption = False) -> None:
     """List the configured servers without starting them."""
     rows = [
-        {"name": one.name, "place": one.trust_line, "from": one.origin.value, "trusted": is_trusted(one)}
+        McpServerJson(name=one.name, place=one.trust_line, origin=one.origin.value, trusted=is_trusted(one))
         for one in list_servers(read_services())
     ]
     if as_json:
-        print_json({"servers": rows})
+        print_json(McpServerListJson(servers=rows))
         return
     for row in rows:
-        told = "" if row["trusted"] else "  (not trusted yet)"
-        print_text(f"{escape_line(str(row['place']))}  [{row['from']}]{told}")
+        suffix = "" if row.trusted else "  (not trusted yet)"
+        print_text(f"{escape_line(row.place)}  [{row.origin}]{suffix}")
     if not rows:
         print_text(_NO_SERVERS_MESSAGE)
 
@@ -56,7 +63,7 @@ def check(
         reports = _query_servers(services)
     shown = [one for one in reports if name in (None, one.name)]
     if as_json:
-        print_json({"servers": [_report_to_json(one) for one in shown]})
+        print_json(McpReportListJson(servers=[_report_to_json(one) for one in shown]))
     for one in () if as_json else shown:
         _print_report(one)
     if not known and not as_json:
@@ -72,20 +79,17 @@ def _query_servers(services: ServiceContainer) -> Sequence[McpServerReport]:
         servers.close()
 
 
-def _report_to_json(report: McpServerReport) -> dict[str, object]:
-    tools = [{"name": tool.name, "description": tool.description} for tool in report.tools]
-    return {"name": report.name, "error": report.failure, "tools": tools, "notes": list(report.warnings)}
+def _report_to_json(report: McpServerReport) -> McpReportJson:
+    tools = [McpToolJson(name=tool.name, description=tool.description) for tool in report.tools]
+    return McpReportJson(name=report.name, error=report.failure, tools=tools, notes=report.warnings)
 
 
 def _print_report(report: McpServerReport) -> None:
-    print_text(f"{report.name}: {escape_line(report.failure)}" if report.failure else _format_server_tools(report))
+    outcome = escape_line(report.failure) if report.failure else format_count(len(report.tools), "tool")
+    print_text(f"{report.name}: {outcome}")
     for tool in report.tools:
         print_text(
             f"  {tool.name}  {escape_line(truncate_words(tool.description.partition(chr(10))[0], _MAX_DESCRIPTION_LENGTH))}"
         )
     for line in report.warnings:
         print_text(f"  note: {escape_line(line)}")
-
-
-def _format_server_tools(report: McpServerReport) -> str:
-    return f"{report.name}: {format_count(len(report.tools), 'tool')}"

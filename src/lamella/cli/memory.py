@@ -8,7 +8,7 @@ import typer
 from lamella.cli.access import ChatArgument, JsonOption, StoreOption, open_conversation
 from lamella.cli.output import escape_line, print_json, print_result, print_text, show_if_slow
 from lamella.ports import Fact, FactKind
-from lamella.schemas.compaction import fact_to_json, memory_to_json
+from lamella.schemas.compaction import added_fact_to_json, fact_to_json, memory_to_json, removed_fact_to_json
 from lamella.wiring import open_memory
 
 if TYPE_CHECKING:
@@ -59,14 +59,14 @@ def add(*, text: _TextArgument, as_json: JsonOption = False) -> None:
     """Save a fact for the prompts of new conversations."""
     fact, is_new = open_memory().add(text)
     line = f"{'Saved' if is_new else 'Already saved'}: {escape_line(fact.text)}"
-    print_result(line, fact_to_json(fact, new=is_new), as_json=as_json)
+    print_result(line, added_fact_to_json(fact, is_new=is_new), as_json=as_json)
 
 
 @memory_app.command()
 def remove(*, fact: _FactArgument, as_json: JsonOption = False) -> None:
     """Remove a fact."""
-    gone = open_memory().remove(fact)
-    print_result(f"Removed: {escape_line(gone.text)}", fact_to_json(gone, removed=True), as_json=as_json)
+    removed = open_memory().remove(fact)
+    print_result(f"Removed: {escape_line(removed.text)}", removed_fact_to_json(removed), as_json=as_json)
 
 
 @memory_app.command()
@@ -87,6 +87,6 @@ def keep(*, chat: ChatArgument, store: StoreOption = None, as_json: JsonOption =
     """
     with open_conversation(store, chat) as conversation_log, show_if_slow(f"Summarizing {chat}"):
         conversation_log.check_summarizer()
-        line = conversation_log.summarize_in_one_line()
+        line = conversation_log.one_line_summary()
         fact, _ = open_memory().add(line.text, kind=FactKind.RECENT, conversation_key=conversation_log.id)
     print_result(format_saved_line(line, fact), fact_to_json(fact), as_json=as_json)

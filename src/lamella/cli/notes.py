@@ -12,7 +12,8 @@ from lamella.cli.tables import print_note_hits
 from lamella.conversation.note_index import MAX_HITS
 from lamella.conversation.validation import check_text
 from lamella.errors import UsageError
-from lamella.schemas.library import hits_to_json, index_to_json, list_arguments, tools_to_json
+from lamella.schemas.catalog import list_arguments, tools_to_json
+from lamella.schemas.library import RestoredNoteJson, hits_to_json, index_to_json
 from lamella.wiring import (
     get_vault,
     make_memory_opener,
@@ -48,13 +49,13 @@ def search(
 
     lamella search "what is decided" --vault examples/vault
     """
-    wanted, folder = check_text(query, "query"), get_vault(vault)
-    if not wanted.strip():
+    words, folder = check_text(query, "query"), get_vault(vault)
+    if not words.strip():
         raise UsageError("Missing search words.", hint='Example: lamella search "what is decided"')
     with open_note_index(folder) as notes:
         report = _refresh_index(notes, folder)
         _print_index_problems(report, max_shown=_MAX_SHOWN_PROBLEMS)
-        hits = notes.search(wanted, limit=limit, refresh=False)
+        hits = notes.search(words, limit=limit, refresh=False)
     if as_json:
         print_json(hits_to_json(query, hits, report))
     else:
@@ -67,7 +68,7 @@ def search(
 def index(
     *,
     vault: VaultFolderOption = None,
-    anew: Annotated[bool, typer.Option("--anew", help="Delete the index and read every file again.")] = False,
+    rebuild: Annotated[bool, typer.Option("--rebuild", help="Delete the index and read every file again.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Update or rebuild the search index of a vault.
@@ -78,7 +79,7 @@ def index(
     """
     folder = get_vault(vault)
     with open_note_index(folder) as notes:
-        report = _refresh_index(notes, folder, rebuild=anew)
+        report = _refresh_index(notes, folder, rebuild=rebuild)
     if as_json:
         print_json(index_to_json(report, file=str(notes.file)))
         return
@@ -113,8 +114,8 @@ def tools(*, vault: VaultFolderOption = None, as_json: JsonOption = False) -> No
     """
     services = read_services()
     book = make_memory_opener(services, make_memory_part(services, is_interactive=True))
-    place = open_runner_context(services, vault=_find_vault(vault), open_memory=book)
-    made = [tool.to_definition() for tool in place.make_tools(None)]
+    context = open_runner_context(services, vault=_find_vault(vault), open_memory=book)
+    made = [tool.to_definition() for tool in context.make_tools(None)]
     if as_json:
         print_json(tools_to_json(made))
         return
@@ -135,9 +136,9 @@ def restore(
 
     Run it again to undo the change before that.
     """
-    path, gone = open_note_writer(get_vault(vault), read_services()).restore(note)
-    did = "Removed (the text is in the backups)" if gone else "Restored"
-    print_result(f"{did}: {escape_line(path)}", {"path": path, "removed": gone}, as_json=as_json)
+    path, is_removed = open_note_writer(get_vault(vault), read_services()).restore(note)
+    did = "Removed (the text is in the backups)" if is_removed else "Restored"
+    print_result(f"{did}: {escape_line(path)}", RestoredNoteJson(path=path, removed=is_removed), as_json=as_json)
 
 
 def _find_vault(vault: Path | None) -> Path | None:

@@ -13,6 +13,8 @@ from time import monotonic
 from typing import TYPE_CHECKING, TextIO, TypeVar
 from unicodedata import east_asian_width
 
+from msgspec import Struct, to_builtins
+
 if TYPE_CHECKING:
     from lamella.wiring import ServiceContainer
 
@@ -155,11 +157,20 @@ def print_text(text: str, *, err: bool = False, indent: int = 0) -> None:
     _write(stream, f"{shown}\n")
 
 
-def print_json(body: Mapping[str, object], *, out: TextIO | None = None) -> None:
-    """Print a JSON object of Lamella's format on one line, to stdout or to ``out``."""
-    _write(
-        sys.stdout if out is None else out, escape_json(json.dumps({**_JSON_FORMAT, **body}, ensure_ascii=False)) + "\n"
-    )
+def format_json(body: Struct) -> str:
+    """Return a body as JSON on one line."""
+    return _dump_json(to_builtins(body))
+
+
+def print_json(body: Struct, *, event: str | None = None, out: TextIO | None = None) -> None:
+    """Print a body as JSON on one line, to stdout or to ``out``; lines of a stream name their event."""
+    named = {} if event is None else {"event": event}
+    _write(sys.stdout if out is None else out, _dump_json({**_JSON_FORMAT, **named, **to_builtins(body)}) + "\n")
+
+
+def _dump_json(body: object) -> str:
+    # Not encoded by msgspec, which rejects the surrogates that file names may contain.
+    return escape_json(json.dumps(body, ensure_ascii=False))
 
 
 def print_raw_json(body: object) -> None:
@@ -167,7 +178,7 @@ def print_raw_json(body: object) -> None:
     _write(sys.stdout, escape_json(json.dumps(body, ensure_ascii=False, indent=2)) + "\n")
 
 
-def print_result(line: str, body: Mapping[str, object], *, as_json: bool) -> None:
+def print_result(line: str, body: Struct, *, as_json: bool) -> None:
     """Print the result of a command: a line for people, or a JSON object."""
     if as_json:
         print_json(body)
@@ -189,9 +200,10 @@ def draw_status_line(line: str) -> bool:
 
 
 def clear_status_line() -> None:
-    """Remove the status line."""
-    with suppress(OSError, ValueError):
-        _write(sys.stderr, _CLEAR_LINE)
+    """Remove the status line; nothing was drawn if stderr cannot redraw."""
+    if can_redraw(sys.stderr):
+        with suppress(OSError, ValueError):
+            _write(sys.stderr, _CLEAR_LINE)
 
 
 def confirm(question: str, *, err: bool = False) -> bool:
@@ -259,11 +271,11 @@ def _wrap(line: str, columns: int, indent_text: str) -> Iterator[str]:
 
 def truncate_columns(text: str, columns: int) -> str:
     """Return as much of a text's beginning as fits into ``columns``."""
-    taken = 0
-    for place, letter in enumerate(text):
-        taken += display_width(letter)
-        if taken > columns:
-            return text[:place]
+    used_columns = 0
+    for index, letter in enumerate(text):
+        used_columns += display_width(letter)
+        if used_columns > columns:
+            return text[:index]
     return text
 
 

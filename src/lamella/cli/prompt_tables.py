@@ -11,21 +11,21 @@ from lamella.cli.access import format_command
 from lamella.cli.console import print_table
 from lamella.cli.output import escape_line, escape_lines, format_count, format_time, print_text
 from lamella.conversation.commands import PendingCommands
+from lamella.conversation.conversation import Conversation
 from lamella.conversation.library import LibraryItem, display_name, droppable_names
 from lamella.conversation.log import CompactionMarker
 from lamella.conversation.reasons import PromptExplanation, SuggestedAction, SuggestedActionKind
-from lamella.conversation.stored import LoggedConversation
 from lamella.schemas.formatting import format_decimal, truncate_words
 from lamella.schemas.library import cost_difference, estimated_cost
-from lamella.schemas.messages import BranchBody, CallBody, RoundBody, SourceBody, TurnBody
+from lamella.schemas.messages import BranchJson, CitedSourceJson, ToolCallRecordJson, ToolRoundJson, TurnJson
 
 
 def format_receipt(receipt: CompactionReceipt) -> str:
     """Return a receipt on one line: tokens before and after, and how many items each step removed."""
-    taken: Counter[str] = Counter()
+    removed_counts: Counter[str] = Counter()
     for step in receipt.steps:
-        taken[step.name.value] += len(step.removed)
-    steps = ", ".join(f"{name} {number:,}" for name, number in taken.items()) or "folding only"
+        removed_counts[step.name.value] += len(step.removed)
+    steps = ", ".join(f"{name} {number:,}" for name, number in removed_counts.items()) or "folding only"
     skipped = "".join(f"; {one.name} skipped: {escape_line(one.why)}" for one in receipt.skipped)
     tokens = f"{receipt.tokens_before:,} → {receipt.tokens_after:,} tokens"
     return f"{tokens} by {steps} (receipt {receipt.id}{skipped})"
@@ -50,38 +50,44 @@ def format_unanswered(resume_command: str) -> str:
     return f"`{resume_command}` continues it; a new message abandons it."
 
 
-def format_turn(turn: TurnBody, markers: Sequence[CompactionMarker], rounds: Sequence[RoundBody] = ()) -> list[str]:
+def format_cut_answer(resume_command: str) -> str:
+    """Return the line about an answer that was cut off; the command ``resume_command`` continues it."""
+    return f"The answer was cut off; `{resume_command}` continues it."
+
+
+def format_turn(turn: TurnJson, markers: Sequence[CompactionMarker], rounds: Sequence[ToolRoundJson] = ()) -> list[str]:
     """Return a turn as lines: question, attachments, tool rounds and reply, with markers below each message."""
-    lines = [f"{turn['message']}  user: {escape_lines(turn['text'])}"]
-    lines += [f"{_INDENT}+ {escape_line(name)}" for name in turn["attached"]]
-    lines += _format_markers(turn["message"], markers)
+    lines = [f"{turn.message}  user: {escape_lines(turn.text)}"]
+    lines += [f"{_INDENT}+ {escape_line(name)}" for name in turn.attached]
+    lines += _format_markers(turn.message, markers)
     lines += [f"{_INDENT}{line}" for one in rounds for line in format_tool_round(one)]
-    reply = turn["reply"]
+    reply = turn.reply
     if reply is not None:
-        lines.append(f"{reply['message']}  reply: {escape_lines(reply['text'])}")
-        lines += _format_markers(reply["message"], markers)
+        lines.append(f"{reply.message}  reply: {escape_lines(reply.text)}")
+        lines += [f"{_INDENT}(cut off: {reply.cut})"] if reply.cut else []
+        lines += _format_markers(reply.message, markers)
     return lines
 
 
-def format_tool_round(tool_round: RoundBody) -> list[str]:
+def format_tool_round(tool_round: ToolRoundJson) -> list[str]:
     """Return a tool round as lines: the model's text, then each call with its output."""
-    said = [f"… {line}" for line in escape_lines(tool_round["text"]).splitlines()]
-    return [*said, *(f"> {_format_call_with_output(call)}" for call in tool_round["calls"])]
+    lines = [f"… {line}" for line in escape_lines(tool_round.text).splitlines()]
+    return [*lines, *(f"> {_format_call_with_output(call)}" for call in tool_round.calls)]
 
 
-def format_source_lines(source: SourceBody) -> list[str]:
+def format_source_lines(source: CitedSourceJson) -> list[str]:
     """Return a cited source as lines: its number and position, then the passage itself."""
-    place = " > ".join(filter(None, (source["path"] or source["id"], source["place"].replace("#", " > "))))
-    text = "deleted" if source["text"] is None else source["text"]
+    location = " > ".join(filter(None, (source.path or source.id, source.place.replace("#", " > "))))
+    text = "deleted" if source.text is None else source.text
     passage = [f"{_INDENT}  | {line}".rstrip() for line in escape_lines(text).splitlines()]
-    return [f"{_INDENT}[^{source['number']}] {escape_line(place)}", *passage]
+    return [f"{_INDENT}[^{source.number}] {escape_line(location)}", *passage]
 
 
-def _format_call_with_output(call: CallBody) -> str:
-    called = format_tool_call(call["name"], call["arguments"])
-    if call["output"] is None:
+def _format_call_with_output(call: ToolCallRecordJson) -> str:
+    called = format_tool_call(call.name, call.arguments)
+    if call.output is None:
         return f"{called} (result pending)"
-    return f"{called} {format_tool_output(call['output'], failed=call['failed'])}"
+    return f"{called} {format_tool_output(call.output, failed=call.failed)}"
 
 
 def format_tool_call(name: str, arguments: str) -> str:
@@ -109,18 +115,18 @@ def print_no_sources(*, requested: bool, has_sources: bool) -> None:
 _MAX_BRANCH_TEXT_LENGTH = 50
 
 
-def format_branch(branch: BranchBody) -> str:
+def format_branch(branch: BranchJson) -> str:
     """Return a branch on one line: last message, length, time of the last message, last question and answer."""
-    mark = "*" if branch["active"] else " "
-    last = branch["last"]
+    mark = "*" if branch.active else " "
+    last = branch.last
     if last is None:
-        return f"{mark} {branch['branch']}  empty"
-    reply = last["reply"]
-    when = format_time((reply or last)["at"])[:16]
-    length = format_count(branch["turns"], "turn")
-    answer = truncate_words(reply["text"], _MAX_BRANCH_TEXT_LENGTH) if reply else "no answer"
+        return f"{mark} {branch.branch}  empty"
+    reply = last.reply
+    when = format_time((reply or last).at)[:16]
+    length = format_count(branch.turns, "turn")
+    answer = truncate_words(reply.text, _MAX_BRANCH_TEXT_LENGTH) if reply else "no answer"
     return escape_line(
-        f"{mark} {branch['branch']}  {length}  {when}  {truncate_words(last['text'], _MAX_BRANCH_TEXT_LENGTH)} → {answer}"
+        f"{mark} {branch.branch}  {length}  {when}  {truncate_words(last.text, _MAX_BRANCH_TEXT_LENGTH)} → {answer}"
     )
 
 
@@ -135,10 +141,10 @@ _TOO_LARGE_NOTE = (
 )
 
 
-def print_library(conversation_log: LoggedConversation, rows: Sequence[LibraryItem]) -> None:
+def print_library(conversation_log: Conversation, rows: Sequence[LibraryItem]) -> None:
     """Print every artifact, the notes that do not fit from attached folders, and the pending commands."""
-    waits = conversation_log.pending_commands
-    if not rows and not waits:
+    pending = conversation_log.pending_commands
+    if not rows and not pending:
         print_text(f"No attachments in {escape_line(conversation_log.name)}.")
         return
     headings = ("artifact", "kind", "form", "tokens", "age", "working set", "cached", "detaching saves")
@@ -155,7 +161,7 @@ def print_library(conversation_log: LoggedConversation, rows: Sequence[LibraryIt
             f"{row.tokens_saved:,}",
         )
     print_table(table)
-    for line in (*_format_left_out(rows), *_format_pending_commands(conversation_log, waits)):
+    for line in (*_format_left_out(rows), *_format_pending_commands(conversation_log, pending)):
         print_text(line)
 
 
@@ -176,7 +182,7 @@ def _format_left_out(rows: Sequence[LibraryItem]) -> Iterator[str]:
 
 
 def print_command_effect(
-    conversation_log: LoggedConversation, pending: PendingCommands, *, before: Turn, after: Turn
+    conversation_log: Conversation, pending: PendingCommands, *, before: Turn, after: Turn
 ) -> None:
     """Print the effect of a command: the pending commands and the size of the next request."""
     for line in pending.warnings:
@@ -190,7 +196,7 @@ def print_command_effect(
         print_text(f"note: {_TOO_LARGE_NOTE}", err=True)
 
 
-def _format_pending_commands(conversation_log: LoggedConversation, pending: PendingCommands) -> Iterator[str]:
+def _format_pending_commands(conversation_log: Conversation, pending: PendingCommands) -> Iterator[str]:
     """Yield one line per pending command, with the names that users know."""
     known = droppable_names(conversation_log.current_state[0])
     for one in pending.attach:
@@ -212,11 +218,11 @@ def _format_pending_commands(conversation_log: LoggedConversation, pending: Pend
 def _format_next_request(before: Turn, after: Turn) -> str:
     total, more = after.tokens.total, after.tokens.total - before.tokens.total
     cost, more_cost = estimated_cost(after), cost_difference(before, after)
-    told = f"Next request, without the question: {total:,} of {after.tokens.limit:,} tokens ({more:+,})"
+    line = f"Next request, without the question: {total:,} of {after.tokens.limit:,} tokens ({more:+,})"
     if cost is None or more_cost is None:
-        return f"{told}."
+        return f"{line}."
     sign = "-" if more_cost < 0 else "+"
-    return f"{told}, about {_format_money(cost)} ({sign}{_format_money(abs(more_cost))})."
+    return f"{line}, about {_format_money(cost)} ({sign}{_format_money(abs(more_cost))})."
 
 
 def _format_money(amount: Decimal) -> str:
@@ -234,8 +240,8 @@ def print_explanation(chat: str, explanation: PromptExplanation, *, store: str |
     print_text(escape_line(explanation.why))
     for layer, segment in explanation.segments:
         where = "carried" if layer is None else layer.value
-        place = "" if segment.place is None else f" · {segment.place}"
-        print_text(f"  {where} · {segment.form.value}{place} · {format_count(segment.tokens, 'token')}")
+        suffix = "" if segment.place is None else f" · {segment.place}"
+        print_text(f"  {where} · {segment.form.value}{suffix} · {format_count(segment.tokens, 'token')}")
     for line in _format_suggested_actions(chat, explanation, store=store):
         print_text(f"  {line}")
 

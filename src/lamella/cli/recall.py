@@ -9,7 +9,7 @@ from lamella.cli.batch import BatchResults
 from lamella.cli.output import escape_line, format_time, print_json, print_text, show_if_slow, write_exactly
 from lamella.conversation.recall import DEFAULT_HITS, describe_passage
 from lamella.errors import UsageError
-from lamella.schemas.compaction import recall_hits_to_json, recall_to_json
+from lamella.schemas.compaction import recall_everywhere_to_json, recall_to_json
 
 if TYPE_CHECKING:
     from lamella import RecallHit
@@ -51,8 +51,8 @@ def recall(
         print_json(recall_to_json(conversation_log.id, words, found))
     else:
         for index, one in enumerate(found):
-            place = describe_passage(one, format_time=format_time)
-            _print_passage(place, one.excerpt if excerpts else one.passage.text, is_first=not index)
+            location = describe_passage(one, format_time=format_time)
+            _print_passage(location, one.excerpt if excerpts else one.passage.text, is_first=not index)
         if not found:
             print_text("No matches outside the prompt.", err=True)
     return 0 if found else 1
@@ -75,10 +75,10 @@ def _recall_everywhere(words: str, store: str | None, *, limit: int, excerpts: b
         for listed, one in found.collect(StoreSearch(backend.store).search(words, limit=limit)):
             if not as_json:
                 with waiting.hidden():
-                    place = f"{listed.name}, {describe_passage(one, format_time=format_time)}"
-                    _print_passage(place, one.excerpt if excerpts else one.passage.text, is_first=not found)
+                    location = f"{listed.name}, {describe_passage(one, format_time=format_time)}"
+                    _print_passage(location, one.excerpt if excerpts else one.passage.text, is_first=not found)
     return found.print_results(
-        recall_hits_to_json(words, found), empty_message="No conversation contains these words.", as_json=as_json
+        recall_everywhere_to_json(words, found), empty_message="No conversation contains these words.", as_json=as_json
     )
 
 

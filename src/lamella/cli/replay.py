@@ -1,6 +1,5 @@
 """``lamella replay``: show what a model would be sent on each turn of a transcript or a stored conversation."""
 
-import json
 import shutil
 import sys
 from collections.abc import Iterable
@@ -11,12 +10,12 @@ import typer
 
 from lamella import Turn
 from lamella.cli.access import StoreOption
-from lamella.cli.output import escape_json, format_count, print_text, with_progress
+from lamella.cli.output import format_count, format_json, print_text, with_progress
 from lamella.cli.replay_tables import print_messages, print_replay
 from lamella.cli.transcripts import replay_named
 from lamella.errors import UsageError
-from lamella.schemas.ledger import ReplayTotals, totals_to_json
-from lamella.schemas.prompts import replay_header_to_json, turn_to_json
+from lamella.schemas.ledger import ReplayTotals, replay_header_to_json, replay_totals_to_json
+from lamella.schemas.prompts import turn_to_json
 from lamella.wiring import read_services
 
 
@@ -73,28 +72,38 @@ def _write_json(conversation_key: str, turns: Iterable[Turn], *, totals: ReplayT
         written = False
         for turn in turns:
             draft.write(",\n" if written else _json_up_to_turns(conversation_key, turn) + "\n")
-            draft.write(escape_json(json.dumps(turn_to_json(turn), ensure_ascii=False)))
+            draft.write(format_json(turn_to_json(turn)))
             written = True
         if not written:
             draft.write(_json_up_to_turns(conversation_key, None))
-        draft.write(f'],\n"totals": {json.dumps(totals_to_json(totals))}}}\n')
+        draft.write(f'],\n"totals": {format_json(replay_totals_to_json(totals))}}}\n')
         draft.seek(0)
         shutil.copyfileobj(draft, out)
 
 
 def _json_up_to_turns(conversation_key: str, first: Turn | None) -> str:
     """Return the JSON object up to its first turn."""
-    head = escape_json(json.dumps(replay_header_to_json(conversation_key, first), ensure_ascii=False))
+    head = format_json(replay_header_to_json(conversation_key, first))
     return head.removesuffix("}") + ', "turns": ['
 
 
 def _print_verdict(totals: ReplayTotals, max_prefix_breaks: int | None, *, quiet: bool) -> int:
-    good = max_prefix_breaks is None or totals.prefix_breaks <= max_prefix_breaks
+    good = (max_prefix_breaks is None or totals.prefix_breaks <= max_prefix_breaks) and not totals.differing_turns
     limit = "" if max_prefix_breaks is None else f", {max_prefix_breaks:,} allowed"
     print_text(
         f"check {'passed' if good else 'failed'}: {format_count(totals.turns, 'turn')} "
         f"{'satisfies' if totals.turns == 1 else 'satisfy'} every invariant; "
-        f"the prefix changed {format_count(totals.prefix_breaks, 'time')}{limit}.",
+        f"the prefix changed {format_count(totals.prefix_breaks, 'time')}{limit}.{_format_request_checks(totals)}",
         err=quiet or not good,
     )
     return 0 if good else 1
+
+
+def _format_request_checks(totals: ReplayTotals) -> str:
+    """Return how many requests have the hash that was stored when they were sent; empty for transcripts."""
+    differing, underivable = totals.differing_turns, totals.underivable_turns
+    said = [f"{format_count(totals.verified_requests, 'request')} as sent, by the stored hash"]
+    said = said if totals.verified_requests or differing or underivable else []
+    said += [f"not as sent: turns {', '.join(map(str, differing))}"] if differing else []
+    said += [f"cannot be derived: turns {', '.join(map(str, underivable))}"] if underivable else []
+    return f" {'; '.join(said)}." if said else ""

@@ -53,6 +53,8 @@ def print_messages(turns: Iterable[Turn]) -> None:
     console = make_console()
     for turn in turns:
         console.print(Text(f"═══ turn {turn.number}", style="bold"))
+        if turn.check is not None and turn.check.warning:
+            console.print(Text(escape_line(turn.check.warning), style="red"))
         for message in turn.messages:
             console.print(Text(f"─── {message.role}", style="dim"))
             write_exactly(f"{message.text}\n")
@@ -86,6 +88,8 @@ def print_turn(console: Console, turn: Turn) -> None:
         print_with_hanging_indent(console, Text(f"  plan: {escape_line(turn.layout_reason)}", style="dim"))
     if turn.compaction is not None:
         print_with_hanging_indent(console, Text(f"  compacted: {format_receipt(turn.compaction)}", style="magenta"))
+    if turn.check is not None and turn.check.warning:
+        print_with_hanging_indent(console, Text(f"  {escape_line(turn.check.warning)}", style="red"))
     for warning in turn.envelope.warnings:
         print_with_hanging_indent(console, Text(f"  warning: {escape_line(warning)}", style="yellow"))
 
@@ -115,17 +119,15 @@ def _format_artifacts(layer: Layer) -> str:
 
 
 def _segment_label(segment: Segment, *, is_only: bool) -> str:
-    stands_in = segment.kind in _PLACEHOLDER_KINDS
-    name = segment.kind if stands_in else _shorten_id(segment.id)
+    is_placeholder = segment.kind in _PLACEHOLDER_KINDS
+    # The id of an image or an unknown block contains a long hash.
+    is_long = len(segment.id) > _MAX_ID_LENGTH
+    shown_id = escape_line(segment.id[: _MAX_ID_LENGTH - 1] + "…" if is_long else segment.id)
+    name = segment.kind if is_placeholder else shown_id
     if segment.form == "reference" and not segment.tokens:
         # A reference without tokens: the model already has the text, and no line was needed to say so.
         return f"{_FORM_SYMBOLS[segment.form]}{name} known"
     return f"{_FORM_SYMBOLS[segment.form]}{name}" + ("" if is_only else f" {segment.tokens:,}")
-
-
-def _shorten_id(name: str) -> str:
-    """Return an id that fits on a line; the id of an image or an unknown block contains a long hash."""
-    return escape_line(name if len(name) <= _MAX_ID_LENGTH else name[: _MAX_ID_LENGTH - 1] + "…")
 
 
 def _render_turn_summary(turn: Turn) -> Text:
@@ -159,12 +161,7 @@ def _render_totals(totals: ReplayTotals) -> Text:
     if totals.compactions:
         line.append(f" · compacted {format_count(totals.compactions, 'time')}")
     if totals.is_priced and totals.turns:
-        line.append(
-            f"\ncost ${format_decimal(totals.cost)} · naive ${format_decimal(totals.naive_cost)}{_format_naive_ratio(totals)}"
-        )
+        ratio = "" if totals.naive_ratio is None else f" ({totals.naive_ratio:.2f}x)"
+        line.append(f"\ncost ${format_decimal(totals.cost)} · naive ${format_decimal(totals.naive_cost)}{ratio}")
         line.append(f" · perfect cache ${format_decimal(totals.perfect_cache_cost)}")
     return line
-
-
-def _format_naive_ratio(totals: ReplayTotals) -> str:
-    return "" if totals.naive_ratio is None else f" ({totals.naive_ratio:.2f}x)"

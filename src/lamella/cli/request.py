@@ -10,6 +10,7 @@ from lamella.cli.access import StoreOption
 from lamella.cli.output import print_json, print_raw_json, with_progress
 from lamella.cli.transcripts import replay_named
 from lamella.errors import UsageError
+from lamella.schemas.prompts import CommandRequestJson
 from lamella.wiring import build_request_body, read_services
 
 
@@ -33,25 +34,31 @@ def request(
 ) -> None:
     """Print the request body of a turn as JSON.
 
-    It is the body that the provider's SDK would send. Nothing is sent, and no API key is needed.
+    For a conversation it is the request that was sent, unless you name another model. Nothing is sent, and no API key
+    is needed.
 
     lamella request examples/walkthrough.json --provider anthropic --turn 3
     """
     services = read_services()
     conversation, count, turns = replay_named(file, overrides={"model": model}, store=store, services=services)
-    wanted = _select_turn(with_progress(turns, "Replaying", total=turn or count), turn, count=count)
+    selected = _select_turn(with_progress(turns, "Replaying", total=turn or count), turn, count=count)
     body = build_request_body(
-        wanted, provider, max_answer_tokens=max_tokens, allow_any_model=model is not None, services=services
+        selected,
+        provider,
+        max_answer_tokens=max_tokens,
+        allow_any_model=model is not None,
+        model=model,
+        services=services,
     )
     if as_json:
-        print_json({"conversation": conversation, "turn": wanted.number, "provider": provider, "body": body})
+        print_json(CommandRequestJson(conversation=conversation, turn=selected.number, provider=provider, body=body))
     else:
         print_raw_json(body)
 
 
 def _select_turn(turns: Iterator[Turn], number: int | None, *, count: int) -> Turn:
-    wanted = number or count
-    if not 1 <= wanted <= count:
+    selected_number = number or count
+    if not 1 <= selected_number <= count:
         hint = f"Choose a turn from 1 to {count:,}." if count else "Add at least one turn."
-        raise UsageError(f"Turn not found: {wanted:,} (the conversation has {count:,}).", hint=hint)
-    return next(turn for turn in turns if turn.number == wanted)
+        raise UsageError(f"Turn not found: {selected_number:,} (the conversation has {count:,}).", hint=hint)
+    return next(turn for turn in turns if turn.number == selected_number)

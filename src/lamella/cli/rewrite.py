@@ -16,9 +16,9 @@ from lamella.cli.chat.opening import (
 )
 from lamella.cli.chat.output import PlainOutput, show_events
 from lamella.cli.chat.status import describe_stop_reason, format_model_call, format_requests_total
-from lamella.cli.interrupts import print_resume_hint_on_interrupt
+from lamella.cli.interrupts import raise_resume_hint_on_interrupt
 from lamella.cli.output import print_json, print_text
-from lamella.conversation.stored import LoggedConversation
+from lamella.conversation.conversation import Conversation
 from lamella.conversation.turn_runner import Event
 from lamella.conversation.validation import check_text
 from lamella.errors import UntrustedError
@@ -74,14 +74,14 @@ def resume_question(
     _answer_and_print(options, lambda stored: get_unanswered_turn(stored, model), as_json=as_json)
 
 
-def _answer_and_print(options: ChatOptions, open_turn: Callable[[LoggedConversation], Turn], *, as_json: bool) -> None:
+def _answer_and_print(options: ChatOptions, open_turn: Callable[[Conversation], Turn], *, as_json: bool) -> None:
     assert options.chat is not None
     # Opening for a chat would start a missing conversation, so look it up first: this raises if it does not exist.
     with open_conversation(options.store, options.chat) as conversation_log:
         output, named = PlainOutput(quiet=as_json), replace(options, chat=conversation_log.name)
-    with open_for_chat(named, output.show_progress) as opened:
+    with open_for_chat(named, output) as opened:
         print_demo_model_notice(opened.model)
-        with print_resume_hint_on_interrupt(opened, options):
+        with raise_resume_hint_on_interrupt(opened, options):
             turn = asyncio.run(_run_turn(opened, open_turn, output))
         if as_json:
             print_json(opened.answer_to_json(turn))
@@ -95,9 +95,7 @@ def _answer_and_print(options: ChatOptions, open_turn: Callable[[LoggedConversat
                 print_text(line, err=True)
 
 
-async def _run_turn(
-    opened: OpenedConversation, open_turn: Callable[[LoggedConversation], Turn], output: PlainOutput
-) -> Turn:
+async def _run_turn(opened: OpenedConversation, open_turn: Callable[[Conversation], Turn], output: PlainOutput) -> Turn:
     before = opened.conversation_log.head
     turn = open_turn(opened.conversation_log)
     try:

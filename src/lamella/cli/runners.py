@@ -5,7 +5,7 @@ from lamella.cli.output import print_json, print_text
 from lamella.cli.tables import format_runner
 from lamella.conversation.runner_context import list_runners
 from lamella.runners.registry import RUNNERS
-from lamella.schemas.answers import runners_to_json
+from lamella.schemas.catalog import runners_to_json
 from lamella.wiring import load_settings
 
 

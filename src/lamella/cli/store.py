@@ -4,17 +4,23 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec.structs import asdict
 
 from lamella.cli.access import JsonOption, StoreOption, format_command, open_store
 from lamella.cli.output import escape_line, format_count, print_json, print_result, print_text, show_if_slow
 from lamella.errors import UsageError
-from lamella.schemas.conversations import copy_results_to_json, problems_to_json, stats_to_json
+from lamella.schemas.conversations import (
+    CopiedConversationJson,
+    CopiedStoreJson,
+    SchemaVersionJson,
+    problems_to_json,
+    stats_to_json,
+)
 from lamella.wiring import copy_conversations
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
-    from lamella.conversation.import_export import ConversationRepository
     from lamella.ports import StoreProblem
 
 store_app = typer.Typer(name="store", help="Migrate, verify, measure and copy the database.")
@@ -28,18 +34,18 @@ def migrate(*, store: StoreOption = None, as_json: JsonOption = False) -> None:
     """
     with open_store(store, create=True) as conversations:
         schema = conversations.stats().schema
-    print_result(f"Schema version: {schema}", {"schema": schema}, as_json=as_json)
+    print_result(f"Schema version: {schema}", SchemaVersionJson(schema=schema), as_json=as_json)
 
 
 @store_app.command()
 def stats(*, store: StoreOption = None, as_json: JsonOption = False) -> None:
     """Show the size of the database."""
     with open_store(store) as conversations:
-        found = stats_to_json(conversations.stats())
+        found = conversations.stats()
     if as_json:
-        print_json(found)
+        print_json(stats_to_json(found))
         return
-    for name, value in found.items():
+    for name, value in asdict(found).items():
         print_text(f"{name.replace('_', ' '):<14}{value:>16,}")
 
 
@@ -68,7 +74,8 @@ def verify(
         raise UsageError("Use either --repair or --erased, not both.", hint="Leave one of them out.")
     with open_store(store) as conversations, show_if_slow("Verifying") as waiting:
         key = None if chat is None else conversations.resolve_conversation(chat).conversation
-        damages = list(_verify_erased(conversations, erased) if erased else conversations.verify(key))
+        found = conversations.verify_erased(conversations.get_tombstone_key(erased)) if erased else None
+        damages = list(conversations.verify(key) if found is None else found)
         names = {listed.conversation: listed.name for listed in conversations.list_conversations()}
         repaired: list[str] = []
         with waiting.hidden():
@@ -96,10 +103,6 @@ def _format_verdict(problems: "Sequence[StoreProblem]", erased: str | None) -> s
     return f"verified: {subject}."
 
 
-def _verify_erased(conversations: "ConversationRepository", name_or_key: str) -> "Iterator[StoreProblem]":
-    return conversations.verify_erased(conversations.get_tombstone_key(name_or_key))
-
-
 def _print_problems(problems: "Sequence[StoreProblem]", names: Mapping[str, str]) -> None:
     for damage in problems:
         where = "store" if damage.conversation is None else names.get(damage.conversation, damage.conversation)
@@ -118,14 +121,14 @@ def copy(
     Conversations that exist there are extended. One that has diverged is reported and not changed.
     """
     diverged = False
-    outcomes: list[tuple[str, str]] = []
+    copied: list[CopiedConversationJson] = []
     with show_if_slow("Copying") as waiting:
         for name, outcome in copy_conversations(source, target):
             diverged |= outcome in ("diverged", "damaged")
-            outcomes.append((name, outcome))
+            copied.append(CopiedConversationJson(name=name, outcome=outcome))
             if not as_json:
                 with waiting.hidden():
                     print_text(f"{outcome}  {escape_line(name)}")
     if as_json:
-        print_json(copy_results_to_json(outcomes))
+        print_json(CopiedStoreJson(conversations=copied))
     return 1 if diverged else 0

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from rich.table import Table
 from rich.text import Text
@@ -18,16 +18,17 @@ from lamella.cli.output import (
     wrap_line,
 )
 from lamella.ports import CodeFile, CodeSelection, NoteHit, StageProgress, WorkflowProgress
-from lamella.schemas.conversations import ConversationSummaryBody
+from lamella.schemas.conversations import ConversationSummaryJson
 from lamella.schemas.formatting import truncate_words
+from lamella.schemas.workflows import WorkflowJson
 
 
-def print_chats(rows: Sequence[ConversationSummaryBody], *, utc: bool = False) -> None:
+def print_chats(rows: Sequence[ConversationSummaryJson], *, utc: bool = False) -> None:
     """Print each conversation with its name, title, time of change (local or UTC) and number of events."""
     table = Table("name", "title", "changed (UTC)" if utc else "changed", "events", box=None, pad_edge=False)
     for row in rows:
-        changed = format_time(row["updated"], utc=utc)
-        table.add_row(escape_line(row["name"]), escape_line(row["title"]), changed, f"{row['events']:,}")
+        changed = format_time(row.updated, utc=utc)
+        table.add_row(escape_line(row.name), escape_line(row.title), changed, f"{row.events:,}")
     print_table(table)
 
 
@@ -43,8 +44,8 @@ def print_note_hits(hits: Sequence[NoteHit]) -> None:
     for number, hit in enumerate(hits, start=1):
         if number > 1:
             console.print()
-        place = Text(f"{number:>2}. ", style="dim").append(escape_line(hit.path), style="bold")
-        console.print(place.append(f"  {escape_line(hit.heading)}" if hit.heading else "", style="cyan"))
+        rank = Text(f"{number:>2}. ", style="dim").append(escape_line(hit.path), style="bold")
+        console.print(rank.append(f"  {escape_line(hit.heading)}" if hit.heading else "", style="cyan"))
         for line in _wrap_excerpt(hit.excerpt, columns):
             console.print(Text(_INDENT + line))
         console.print(Text(f"{_INDENT}score {hit.score:.2f} · {escape_line(hit.why)}", style="dim"))
@@ -65,8 +66,8 @@ def print_selection(selection: CodeSelection, *, explain: bool) -> None:
     """Print the selected files, the best first, and the total number of tokens."""
     table = Table(*("file", "form", "tokens", "score", *(["reasons"] if explain else [])), box=None, pad_edge=False)
     for one in selection.files:
-        told = (escape_line(one.path), _FORM_LABELS[one.form], f"{one.tokens:,}", f"{one.score:.2f}")
-        table.add_row(*told, *([_format_score_parts(one)] if explain else []))
+        row = (escape_line(one.path), _FORM_LABELS[one.form], f"{one.tokens:,}", f"{one.score:.2f}")
+        table.add_row(*row, *([_format_score_parts(one)] if explain else []))
     print_table(table)
     print_text(
         f"{format_count(len(selection.files), 'file')}, {selection.tokens:,} of {selection.budget:,} tokens; "
@@ -81,11 +82,8 @@ def print_left_out(selection: CodeSelection) -> None:
 
 
 def _format_score_parts(one: CodeFile) -> str:
-    return ", ".join(f"{name} {value:.2f}" for name, value in _sort_by_score(one.score_parts.items()))
-
-
-def _sort_by_score(parts: Iterable[tuple[str, float]]) -> list[tuple[str, float]]:
-    return sorted(parts, key=lambda part: (-part[1], part[0]))
+    parts = sorted(one.score_parts.items(), key=lambda part: (-part[1], part[0]))
+    return ", ".join(f"{name} {value:.2f}" for name, value in parts)
 
 
 # Format runners for a list.
@@ -106,8 +104,8 @@ _MAX_VALUE_LENGTH = 400
 
 def format_current_stage(progress: WorkflowProgress) -> str:
     """Return the current stage and its status in a few words."""
-    place = f"{progress.workflow} {progress.number}/{len(progress.stages)}"
-    return f"{place} done" if progress.current is None else f"{place} {progress.current} ({progress.status})"
+    position = f"{progress.workflow} {progress.number}/{len(progress.stages)}"
+    return f"{position} done" if progress.current is None else f"{position} {progress.current} ({progress.status})"
 
 
 def print_progress(name: str, progress: WorkflowProgress, *, format_action: Callable[[str], str]) -> None:
@@ -135,10 +133,10 @@ def _render_stage(number: int, stage: StageProgress, *, is_current: bool) -> Tex
     mark = _STATUS_SYMBOLS.get(stage.status or "", " ")
     line = Text(f" {mark} {number:>2}. {stage.id:<20}", style="bold" if is_current else "")
     line.append(f" {stage.status or '-':<9}", style="cyan" if is_current else "dim")
-    told = [f"attempt {stage.attempt}"] if stage.attempt > 1 else []
-    told += [format_count(len(stage.messages), "message")] if stage.messages else []
-    told += [truncate_words(escape_line(stage.digest), _MAX_DECISION_LENGTH)] if stage.digest else []
-    return line.append("  " + " · ".join(told) if told else f"  {escape_line(stage.label)}", style="dim")
+    details = [f"attempt {stage.attempt}"] if stage.attempt > 1 else []
+    details += [format_count(len(stage.messages), "message")] if stage.messages else []
+    details += [truncate_words(escape_line(stage.digest), _MAX_DECISION_LENGTH)] if stage.digest else []
+    return line.append("  " + " · ".join(details) if details else f"  {escape_line(stage.label)}", style="dim")
 
 
 def print_stage_data(progress: WorkflowProgress) -> None:
@@ -153,3 +151,12 @@ def print_stage_data(progress: WorkflowProgress) -> None:
             console.print(Text(f"  {escape_line(name)}: {truncate_words(escape_line(text), _MAX_VALUE_LENGTH)}"))
     if not any(stage.data for stage in progress.stages):
         print_text("No data yet.", err=True)
+
+
+def print_workflows(workflows: Sequence[WorkflowJson]) -> None:
+    """Print workflows with their titles and numbers of stages."""
+    table = Table("name", "title", "stages", box=None, pad_edge=False)
+    for one in workflows:
+        stages = "its file is invalid" if one.broken else f"{len(one.stages):,}"
+        table.add_row(escape_line(one.name), escape_line(one.title), stages)
+    print_table(table)

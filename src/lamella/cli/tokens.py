@@ -6,9 +6,9 @@ from typing import Annotated
 import typer
 
 from lamella.cli.access import JsonOption
-from lamella.cli.output import print_json, print_text
+from lamella.cli.output import print_json, print_result, print_text
 from lamella.errors import UsageError
-from lamella.schemas.catalog import token_to_json, tokens_to_json
+from lamella.schemas.catalog import CreatedTokenJson, RemovedTokenJson, TokenJson, TokenListJson
 from lamella.wiring import AccessScope, open_token_file
 
 tokens_app = typer.Typer(name="tokens", help="Create, list and revoke access tokens for the server.")
@@ -20,7 +20,10 @@ def list_tokens(*, as_json: JsonOption = False) -> None:
     """List tokens by name; only their hashes are stored."""
     kept = open_token_file().read()
     if as_json:
-        print_json(tokens_to_json(kept))
+        shown = [
+            TokenJson(name=one.name, scope=one.scope.value, owner=one.owner or None, since=one.since) for one in kept
+        ]
+        print_json(TokenListJson(tokens=shown))
         return
     if not kept:
         print_text("No tokens yet. Create one with `lamella tokens add NAME`.")
@@ -46,11 +49,10 @@ def add_token(
     lamella tokens add laptop --owner ana
     """
     book = open_token_file()
-    token = book.add(name, owner=owner or "", scope=scope, since=f"{datetime.now(UTC):%Y-%m-%d}")
-    if as_json:
-        print_json({**token_to_json(next(one for one in book.read() if one.name == name)), "token": token})
-        return
-    print_text(token)
+    since = f"{datetime.now(UTC):%Y-%m-%d}"
+    token = book.add(name, owner=owner or "", scope=scope, since=since)
+    body = CreatedTokenJson(name=name, scope=scope.value, owner=owner or None, since=since, token=token)
+    print_result(token, body, as_json=as_json)
 
 
 @tokens_app.command("remove")
@@ -58,7 +60,4 @@ def remove_token(*, name: _NameArgument, as_json: JsonOption = False) -> None:
     """Revoke a token, also on a running server."""
     if not open_token_file().remove(name):
         raise UsageError(f"Token not found: {name}", hint="See: lamella tokens list")
-    if as_json:
-        print_json({"removed": name})
-    else:
-        print_text(f"Token revoked: {name}")
+    print_result(f"Token revoked: {name}", RemovedTokenJson(removed=name), as_json=as_json)

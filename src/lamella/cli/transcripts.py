@@ -1,7 +1,7 @@
 """Find a conversation to replay: a transcript file, ``-`` for stdin, or the name of a stored conversation."""
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -11,14 +11,15 @@ from lamella.errors import LamellaError, TranscriptError, UsageError
 from lamella.wiring import (
     ServiceContainer,
     Transcript,
-    load_replay_script,
+    has_conversation,
     load_transcript,
     read_transcript,
-    replay_script,
+    replay_stored,
     replay_transcript,
 )
 
 _STDIN = "-"
+_MAX_LISTED_TURNS = 10
 
 
 def replay_named(
@@ -31,14 +32,27 @@ def replay_named(
     if name == _STDIN or _is_file(name):
         _print_file_preferred(name, store, services)
     else:
-        script = load_replay_script(name, store, services=services)
-        if script is not None:
-            turns = replay_script(script, overrides=overrides, services=services)
-            return script.conversation, len(script.turns), turns
+        stored = replay_stored(name, store, overrides=overrides, services=services)
+        if stored is not None:
+            conversation, (count, turns) = stored
+            return conversation, count, turns
     transcript = _load_transcript(name)
+    if transcript.differing_turns:
+        print_text(differing_turns_note(transcript.differing_turns), err=True)
     beside = Path.cwd() if name == _STDIN else Path(name).parent
     turns = replay_transcript(transcript, overrides=overrides, base_folder=beside, services=services)
     return transcript.conversation, len(transcript.turns), turns
+
+
+def differing_turns_note(numbers: Sequence[int]) -> str:
+    """Return a note about the turns of a stored conversation that its transcript cannot reproduce."""
+    shown = ", ".join(f"{number:,}" for number in numbers[:_MAX_LISTED_TURNS])
+    more = f" and {len(numbers) - _MAX_LISTED_TURNS:,} more" if len(numbers) > _MAX_LISTED_TURNS else ""
+    return (
+        f"note: {'turn' if len(numbers) == 1 else 'turns'} {shown}{more} of this transcript "
+        f"{'differs' if len(numbers) == 1 else 'differ'} from what was sent: a transcript contains no compactions, "
+        "summaries, notes inside instructions, images inside notes or erased contents."
+    )
 
 
 def _load_transcript(file: str) -> Transcript:
@@ -56,8 +70,8 @@ def _raise_missing_transcript(file: str) -> Transcript:
     try:
         return load_transcript(Path(file))
     except TranscriptError as error:
-        error.raw_hint = lambda door: (
-            f"Give the path of a transcript, or the name of a conversation; {door.list_chats_hint()} lists them."
+        error.raw_hint = lambda hints: (
+            f"Give the path of a transcript, or the name of a conversation; {hints.list_chats_hint()} lists them."
         )
         raise
 
@@ -74,6 +88,6 @@ def _print_file_preferred(name: str, store: str | None, services: ServiceContain
     if name == _STDIN or Path(name).name != name:
         return
     with suppress(LamellaError):
-        if load_replay_script(name, store, services=services) is not None:
-            told = f"note: {escape_line(name)} is both a file and a conversation; this is the file."
-            print_text(f"{told} For the conversation, run this in another folder.", err=True)
+        if has_conversation(name, store, services=services):
+            line = f"note: {escape_line(name)} is both a file and a conversation; this is the file."
+            print_text(f"{line} For the conversation, run this in another folder.", err=True)

@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from lamella.cli.access import JsonOption
-from lamella.cli.output import escape_line, print_json, print_text
+from lamella.cli.output import escape_line, print_json, print_result, print_text
 from lamella.errors import UsageError
+from lamella.schemas.catalog import TrustedPlaceJson, TrustListJson, TrustStateJson
 from lamella.wiring import TRUST_FIELDS, add_trust, get_trust_key, open_trust_file
 
 trust_app = typer.Typer(name="trust", help="Manage trusted models, servers and databases.")
@@ -28,13 +29,14 @@ _LocationArgument = Annotated[
 def list_trusted(*, as_json: JsonOption = False) -> None:
     """List trusted entries, the oldest first."""
     book = open_trust_file()
-    rows = [{"field": one.field, "place": one.place, "since": one.since} for one in book.read()]
+    listed = book.read()
     if as_json:
-        print_json({"file": str(book.path), "trusted": rows})
+        rows = [TrustedPlaceJson(field=one.field, place=one.place, since=one.since) for one in listed]
+        print_json(TrustListJson(file=str(book.path), trusted=rows))
         return
-    for row in rows:
-        print_text(f"{escape_line(row['field']):<8}{escape_line(row['since']):<12}{escape_line(row['place'])}")
-    if not rows:
+    for one in listed:
+        print_text(f"{escape_line(one.field):<8}{escape_line(one.since):<12}{escape_line(one.place)}")
+    if not listed:
         print_text("No entries. Models and stores that you name yourself are always allowed.")
 
 
@@ -43,10 +45,8 @@ def add(*, field: _FieldArgument, place: _LocationArgument, as_json: JsonOption 
     """Trust a model, server or database, even if a project file names it."""
     named = get_trust_key(field, place)
     new = add_trust(field, named)
-    if as_json:
-        print_json({"field": field, "place": named, "trusted": True, "new": new})
-        return
-    print_text(f"{'Trusted' if new else 'Already trusted'}: {escape_line(named)}")
+    body = TrustStateJson(field=field, place=named, trusted=True, new=new)
+    print_result(f"{'Trusted' if new else 'Already trusted'}: {escape_line(named)}", body, as_json=as_json)
 
 
 @trust_app.command()
@@ -55,7 +55,5 @@ def remove(*, field: _FieldArgument, place: _LocationArgument, as_json: JsonOpti
     named = get_trust_key(field, place)
     if not open_trust_file().remove(field, named):
         raise UsageError(f"Trusted entry not found: {named}", hint="See: lamella trust list")
-    if as_json:
-        print_json({"field": field, "place": named, "trusted": False})
-        return
-    print_text(f"No longer trusted: {escape_line(named)}")
+    body = TrustStateJson(field=field, place=named, trusted=False)
+    print_result(f"No longer trusted: {escape_line(named)}", body, as_json=as_json)

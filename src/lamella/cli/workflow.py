@@ -5,23 +5,29 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from lamella.cli.access import JsonOption, StoreOption, complete_chat_names, format_command, open_conversation
 from lamella.cli.output import print_json, print_text, write_exactly
-from lamella.cli.tables import print_progress, print_stage_data
+from lamella.cli.tables import print_progress, print_stage_data, print_workflows
 from lamella.conversation.validation import check_text
 from lamella.errors import InvalidOperationError, UsageError, WorkflowError
-from lamella.schemas.catalog import progress_to_json, stage_data_to_json, work_to_json
+from lamella.schemas.workflows import WorkJson, progress_to_json, stage_data_to_json, workflows_to_json
 from lamella.wiring import get_workflow, is_workflow_path, list_workflows, open_backend, read_input_file, save_new_file
 
 if TYPE_CHECKING:
-    from lamella.conversation.stored import LoggedConversation
+    from lamella.conversation.conversation import Conversation
     from lamella.ports import WorkflowProgress
+    from lamella.workflows import WorkflowSpec
 
 _FIELD_PATTERN = re.compile(r"(?P<name>[^=:+]+?)\s*(?P<sort>\+:=|:=|\+=|=)(?P<value>.*)", re.DOTALL)
+_FIELD_START = re.compile(r"(?<=\s)[^\W\d][\w-]*(?:\+:=|:=|\+=|=)")
+_QUOTED_TEXT = re.compile(r'(?<=[=\s\[{:,])"(?:[^"\\]|\\.)*"')
+# A whole value in quotation marks, but not JSON.
+_QUOTED_VALUE = re.compile(r'^([^=:+]+\+?=)\s*"([^"]*)"$', re.DOTALL)
 _FIELD_HINT = "Write FIELD=TEXT, FIELD:=JSON, or FIELD+=TEXT to append to a list; FIELD:=null removes a field."
 
 
@@ -36,6 +42,14 @@ def parse_fields(words: Iterable[str], current: Mapping[str, object]) -> dict[st
         value = parse_json_value(found["value"], name) if ":" in sort else found["value"]
         fields[name] = [*_as_list(fields.get(name, current.get(name))), value] if "+" in sort else value
     return fields
+
+
+def split_fields(line: str) -> list[str]:
+    """Split a line into fields; a text with blanks extends to the next ``FIELD=``, or is in double quotation marks."""
+    masked = _QUOTED_TEXT.sub(lambda quoted: '"' * len(quoted.group()), line)
+    starts = [0, *(match.start() for match in _FIELD_START.finditer(masked))]
+    fields = [line[start:end].strip() for start, end in zip(starts, [*starts[1:], len(line)], strict=True)]
+    return [_QUOTED_VALUE.sub(r"\1\2", field) for field in fields if field]
 
 
 def parse_json_value(text: str, name: str) -> object:
@@ -94,9 +108,41 @@ WorkflowArgument = Annotated[
 ]
 
 
+_LIST_COMMAND = "list"
+
+
+class _WorkflowGroup(TyperGroup):
+    """The group ``workflow``: every command but ``list`` has the name of a workflow before it."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - a class of typer's own copy of click
+        if args[:1] == [_LIST_COMMAND] and (len(args) == 1 or args[1].startswith("-")):
+            args = [_LIST_COMMAND, *args]
+        return super().parse_args(ctx, args)
+
+
 def _select_workflow(context: typer.Context, name: WorkflowArgument) -> None:
     """Work through the stages of a workflow, such as a paper."""
     context.obj = check_text(name, "name", may_be_empty=False)
+
+
+def list_all(*, as_json: JsonOption = False) -> None:
+    """List the workflows with their titles and numbers of stages.
+
+    lamella workflow list
+    """
+    body = workflows_to_json({name: _find_workflow(name) for name in list_workflows()})
+    if as_json:
+        print_json(body)
+    else:
+        print_workflows(body.workflows)
+
+
+def _find_workflow(name: str) -> "WorkflowSpec | None":
+    """Return a workflow by its name, or None if its file is invalid."""
+    try:
+        return get_workflow(name)
+    except WorkflowError:
+        return None
 
 
 def _select_paper_workflow(context: typer.Context) -> None:
@@ -118,8 +164,8 @@ def new(
 
     lamella workflow paper new coffee
     """
+    from lamella.conversation.conversation import Conversation
     from lamella.conversation.names import find_conversation_by_name  # other commands do not need it
-    from lamella.conversation.stored import LoggedConversation
 
     if session is not None and not session.strip():
         raise UsageError(
@@ -129,10 +175,10 @@ def new(
     backend = open_backend(store or None)
     try:
         found = find_conversation_by_name(backend.store, session, match_prefix=False) if session else None
-        taken = {listed.name for listed in backend.store.list_conversations()}
-        name = found.name if found else session or _make_unused_name(workflow.name, taken)
-        conversation_log = LoggedConversation(backend, name)
-        conversation_log.set({"runner": "staged"})
+        used_names = {listed.name for listed in backend.store.list_conversations()}
+        name = found.name if found else session or _make_unused_name(workflow.name, used_names)
+        conversation_log = Conversation.open(backend, name)
+        conversation_log.set(runner="staged")
         work = conversation_log.start_workflow(context.obj)
     finally:
         backend.store.close()
@@ -177,9 +223,9 @@ def data(
     lamella workflow paper data coffee ideKasar="Coffee and sleep" analisis="It can be done" angle="Students"
     """
     with _open_workflow(context, session, store) as (conversation_log, work):
-        held = next((stage.data for stage in work.stages if stage.id == work.current), {})
+        data = next((stage.data for stage in work.stages if stage.id == work.current), {})
         given = read_json_object(file) if file is not None else {}
-        given |= parse_fields(fields or (), {**held, **given})
+        given |= parse_fields(fields or (), {**data, **given})
         given |= {} if reply is None else {reply: last_reply_text(conversation_log)}
         if given:
             work = conversation_log.write_stage(given)
@@ -193,16 +239,16 @@ def data(
             print_stage_data(work)
 
 
-def last_reply_text(conversation_log: "LoggedConversation") -> str:
+def last_reply_text(conversation_log: "Conversation") -> str:
     """Return the text of a conversation's last answer; raise ``InvalidOperationError`` if there is none."""
-    said = [
+    replies = [
         record.reply.text
         for record in conversation_log.turns()
         if record.reply is not None and record.reply.text.strip()
     ]
-    if not said:
+    if not replies:
         raise InvalidOperationError("No answer to save yet.", hint="Ask first, or write FIELD=TEXT.")
-    return said[-1]
+    return replies[-1]
 
 
 def submit(
@@ -289,8 +335,11 @@ def export(
             save_new_file(text, to)
         if as_json:
             print_json(
-                work_to_json(
-                    conversation_log.id, conversation_log.name, text=text, file=None if to is None else str(to)
+                WorkJson(
+                    conversation=conversation_log.id,
+                    name=conversation_log.name,
+                    text=text,
+                    file=None if to is None else str(to),
                 )
             )
         elif to is not None:
@@ -302,11 +351,11 @@ def export(
 @contextmanager
 def _open_workflow(
     context: typer.Context, session: str, store: str | None
-) -> Iterator[tuple["LoggedConversation", "WorkflowProgress"]]:
+) -> Iterator[tuple["Conversation", "WorkflowProgress"]]:
     """Open the conversation and yield it with its progress; raise ``WorkflowError`` if it uses another workflow."""
     named = get_workflow(context.obj).name if is_workflow_path(context.obj) else context.obj
     with open_conversation(store, session) as conversation_log:
-        work = conversation_log.progress
+        work = conversation_log.workflow
         if work is None:
             again = format_command(f"workflow {named} new", conversation_log.name, store=store)
             raise WorkflowError(f"{conversation_log.name} has no workflow.", hint=f"Start one: {again}")
@@ -329,7 +378,7 @@ def _make_unused_name(workflow: str, used_names: set[str]) -> str:
 
 
 def _print_progress(
-    conversation_log: "LoggedConversation", progress: "WorkflowProgress", *, store: str | None, as_json: bool
+    conversation_log: "Conversation", progress: "WorkflowProgress", *, store: str | None, as_json: bool
 ) -> None:
     if as_json:
         print_json(progress_to_json(conversation_log.id, conversation_log.name, progress))
@@ -344,7 +393,7 @@ def _print_progress(
 
 
 def _make_action_formatter(
-    conversation_log: "LoggedConversation", progress: "WorkflowProgress", *, store: str | None
+    conversation_log: "Conversation", progress: "WorkflowProgress", *, store: str | None
 ) -> Callable[[str], str]:
     """Return a function that formats an action on this work as a command to paste."""
     named = PAPER_WORKFLOW if progress.workflow == PAPER_WORKFLOW else f"workflow {progress.workflow}"
@@ -353,8 +402,11 @@ def _make_action_formatter(
 
 def _build_app(name: str, *, is_paper: bool) -> typer.Typer:
     """Build the group of commands; the group ``workflow`` takes a workflow's name first, ``is_paper`` does not."""
-    app = typer.Typer(name=name, help=(_select_paper_workflow if is_paper else _select_workflow).__doc__)
+    description = (_select_paper_workflow if is_paper else _select_workflow).__doc__
+    app = typer.Typer(name=name, cls=TyperGroup if is_paper else _WorkflowGroup, help=description)
     app.callback()(_select_paper_workflow if is_paper else _select_workflow)
+    if not is_paper:
+        app.command(_LIST_COMMAND)(list_all)
     for command in (new, status, data, submit, approve, rewind, export):
         app.command()(command)
     return app

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from lamella.attach import DEFAULT_CODE_BUDGET, Attachment, Code, Codebase
-from lamella.codebase.selection import code_path, make_artifacts, selection_via
+from lamella.codebase.selection import code_path, make_artifacts, selection_provenance
 from lamella.core.artifacts.model import Artifact, UnresolvedAttachment
 from lamella.core.values import replace
 from lamella.errors import SourceNotFoundError, SourceUnreadableError
@@ -61,7 +61,10 @@ def attach_code(selection: CodeSelection) -> list[Attachment]:
     full = (one for one in selection.files if one.form is CodeForm.FULL)
     return [
         overview,
-        *(SelectedCode(path=code_path(root, one.path), text=one.text, codebase=selection_via(root)) for one in full),
+        *(
+            SelectedCode(path=code_path(root, one.path), text=one.text, codebase=selection_provenance(root))
+            for one in full
+        ),
     ]
 
 

@@ -277,20 +277,22 @@ class CodeRanker:
             found = [row for row in self._tables.execute(_SELECT_SCORES, (asked, first)) if row[0] in parts]
             again = 1.0 if file_count is None else _rarity_factor(file_count, len(found))
             for path, *scores in found:
-                told = {name: again * score for name, score in zip(_SCORE_COLUMNS, scores, strict=True) if score > 0}
-                parts[path].update({name: parts[path].get(name, 0.0) + score for name, score in told.items()})
+                word_scores = {
+                    name: again * score for name, score in zip(_SCORE_COLUMNS, scores, strict=True) if score > 0
+                }
+                parts[path].update({name: parts[path].get(name, 0.0) + score for name, score in word_scores.items()})
 
     def _add_commit_scores(self, match: str, parts: dict[str, dict[str, float]]) -> None:
         found = dict(self._tables.execute(_SELECT_COMMITS, (match, _MAX_SCORED_COMMITS)))
         touches: dict[int, list[str]] = {}
         for made, path in self._tables.execute(_SELECT_TOUCHED_FILES, (json.dumps(list(found)),)):
             touches.setdefault(made, []).append(path)
-        told: dict[str, list[float]] = {}
+        commit_scores: dict[str, list[float]] = {}
         for made, paths in touches.items():
             for path in paths:
                 # The more files a commit touches, the less it says about each.
-                told.setdefault(path, []).append(found[made] / len(paths) ** 0.5)
-        for path, scores in told.items():
+                commit_scores.setdefault(path, []).append(found[made] / len(paths) ** 0.5)
+        for path, scores in commit_scores.items():
             if path in parts:
                 best, *others = sorted(scores, reverse=True)
                 parts[path]["commits"] = best + _FURTHER_COMMIT_WEIGHT * sum(others[:_MAX_FURTHER_COMMITS])
@@ -316,8 +318,8 @@ def extract_search_terms(question: str) -> list[str]:
     asked = [word for word in parse_query_words(question) if not is_stop_word(word.text.lower())] or parse_query_words(
         question
     )
-    told = [one for word in asked for one in (word.text, *word.other_terms)]
-    return list(dict.fromkeys(f'"{one}"' for one in told))
+    terms = [one for word in asked for one in (word.text, *word.other_terms)]
+    return list(dict.fromkeys(f'"{one}"' for one in terms))
 
 
 def files_named_in(question: str, candidates: Collection[str]) -> list[str]:
@@ -344,8 +346,8 @@ def _files_matching_word(word: str, names: Mapping[str, Sequence[str]], candidat
 
 
 def _to_ranked_file(path: str, parts: Mapping[str, float]) -> RankedFile:
-    weighed = {name: SCORE_WEIGHTS[name] * value for name, value in parts.items()}
-    return RankedFile(path, sum(weighed.values()), weighed)
+    weighted_scores = {name: SCORE_WEIGHTS[name] * value for name, value in parts.items()}
+    return RankedFile(path, sum(weighted_scores.values()), weighted_scores)
 
 
 ProgressCallback = Callable[[int, int], None]
@@ -387,9 +389,9 @@ class CodeRefresher:
         known = {
             path: rest for path, *rest in self._tables.execute("SELECT path, id, state, settled, fault FROM files")
         }
-        gone = [known[path][0] for path in known if path not in listing.states]
+        deleted_ids = [known[path][0] for path in known if path not in listing.states]
         stale = [path for path, state in listing.states.items() if not _is_up_to_date(known.get(path), state)]
-        self._remove_files(gone)
+        self._remove_files(deleted_ids)
         self._index_files(stale, listing, known, report=report)
         faults = self._tables.execute("SELECT path, fault FROM files WHERE fault IS NOT NULL")
         bad = {path for path, _ in faults}
@@ -434,8 +436,8 @@ class CodeRefresher:
                 # Another process may have indexed the file meanwhile. The process that writes last has read it last.
                 for (number,) in self._tables.execute("SELECT id FROM files WHERE path = ?", (entry.path,)):
                     self._delete_file(number)
-                told = (entry.path, entry.state.stamp, entry.state.settled, entry.hash, entry.exclusion_reason)
-                number = self._tables.insert(_INSERT_FILE, told)
+                row = (entry.path, entry.state.stamp, entry.state.settled, entry.hash, entry.exclusion_reason)
+                number = self._tables.insert(_INSERT_FILE, row)
                 if entry.words is not None:
                     self._tables.execute(_INSERT_WORDS, (number, *entry.words))
 
@@ -453,9 +455,9 @@ class CodeRefresher:
 def make_searchable_columns(path: str, text: str) -> tuple[str, str, str, str]:
     """Return the searchable columns of a file: its path, the names it defines, its text, and parts of names in it."""
     symbols = " ".join(extract_symbols(text))
-    place = path.rpartition(".")[0] or path
+    stem = path.rpartition(".")[0] or path
     return (
-        f"{path} {extra_search_words(place)}",
+        f"{path} {extra_search_words(stem)}",
         f"{symbols} {extra_search_words(symbols)}",
         text,
         extra_search_words(text),

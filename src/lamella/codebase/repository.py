@@ -137,8 +137,10 @@ class GitFolder:
         answer = self._run("ls-files", "-z", "--cached", "--others", "--exclude-standard")
         if answer is None:
             return None
-        listed, said = answer
-        closed = [(folder, why.decode("utf-8", "replace")) for folder, why in _UNREADABLE_FOLDER_WARNING.findall(said)]
+        listed, warning = answer
+        closed = [
+            (folder, why.decode("utf-8", "replace")) for folder, why in _UNREADABLE_FOLDER_WARNING.findall(warning)
+        ]
         if closed:
             # Git reports these folders relative to the root of the repository, but files relative to this folder.
             above = (self.run_git("rev-parse", "--show-prefix") or b"").removesuffix(b"\n")
@@ -177,8 +179,11 @@ def _git_environment() -> dict[str, str]:
 _MAX_IGNORE_FILE_BYTES = 1_000_000
 # Matching tries every position for each star of a name. With more stars, one rule takes longer than the whole walk.
 _MOST_STARS = 3
+# Each opening bracket of a rule is searched for its closing one. No path is this long.
+_MAX_RULE_CHARS = 4_096
 _PATTERN_TOKEN = re.compile(r"\\(.)|(\*+)|(\?)|(\[[!^]?\]?(?:\[:\w+:\]|\\.|[^\]\\])*\])|(.)", re.DOTALL)
-_TRAILING_SPACES = re.compile(r"(?<!\\) +$")
+# A run of spaces is tried once, from its beginning; an escaped space is not part of it.
+_TRAILING_SPACES = re.compile(r"(?:(?<=\\ )|(?<![\\ ])) ++$")
 _CHARACTER_CLASSES = {
     "[:alpha:]": "a-zA-Z",
     "[:digit:]": "0-9",
@@ -242,6 +247,8 @@ def parse_ignore_rule(line: str) -> IgnoreRule | None:
     Raises:
         re.error: The rule is not supported.
     """
+    if len(line) > _MAX_RULE_CHARS:
+        raise re.error(f"it has more than {_MAX_RULE_CHARS:,} characters")
     line = _TRAILING_SPACES.sub("", line)
     if not line or line.startswith("#"):
         return None
@@ -422,8 +429,8 @@ class CodeWalk:
         except OSError as error:
             self.left_out.append((folder, f"it cannot be read ({error.strerror})"))
             return
-        place = Path(os.fsdecode(self._root)) / os.fsdecode(folder) / _IGNORE_FILE_NAME
-        own = read_ignore_file(place, prefix_length=len(_decode_path(folder)), warnings=self.warnings)
+        path = Path(os.fsdecode(self._root)) / os.fsdecode(folder) / _IGNORE_FILE_NAME
+        own = read_ignore_file(path, prefix_length=len(_decode_path(folder)), warnings=self.warnings)
         here = rules if own is None else [*rules, own]
         for entry in entries:
             yield from self._add_entry(entry, folder, here)
@@ -509,8 +516,8 @@ class FolderFiles:
 
     def list_files(self, *, now: int) -> CodeListing:
         self._is_folder_inside.clear()
-        told: list[str] = []
-        paths, left_out = self._list_paths(told)
+        warnings: list[str] = []
+        paths, left_out = self._list_paths(warnings)
         states: dict[str, SourceFileState] = {}
         for raw in paths:
             path, why = _decode_name(raw)
@@ -522,7 +529,7 @@ class FolderFiles:
                 left_out.append((path, fault or "it is gone"))
             else:
                 states[path] = state
-        return CodeListing(states, tuple(sorted(left_out)), tuple(told))
+        return CodeListing(states, tuple(sorted(left_out)), tuple(warnings))
 
     def read(self, path: str) -> bytes:
         return read_regular_file(Path(self._disk_path(path)), limit=MAX_FILE_BYTES, name=path)

@@ -9,7 +9,8 @@ into whole files. Finally the rendered result is counted, and files are removed 
 import re
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path, PurePosixPath
+from os.path import commonpath
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import NamedTuple, Protocol
 
 from lamella.codebase.index import (
@@ -38,6 +39,7 @@ from lamella.core.artifacts.blocks import render_block
 from lamella.core.artifacts.kinds import make_artifact
 from lamella.core.artifacts.model import Artifact, ArtifactKind, ArtifactSource, AttachmentPolicy
 from lamella.core.text.content import escape_line
+from lamella.core.values import replace
 from lamella.errors import InvalidOperationError, SourceNotFoundError
 from lamella.ports import CodeFile, CodeForm, CodeSelection
 from lamella.retrieval.database import IndexFile, is_damage_error
@@ -53,7 +55,7 @@ def code_path(root: str, path: str) -> str:
 
 def make_overview(root: str, *, question: str, text: str, policy: AttachmentPolicy | None = None) -> Artifact:
     """Return the overview artifact of a selection. Detaching it detaches all files of the selection."""
-    source = ArtifactSource(path=root or ".", query=question, via=selection_via(root))
+    source = ArtifactSource(path=root or ".", query=question, via=selection_provenance(root))
     return make_artifact(ArtifactKind.CODEBASE, text=text, source=source, policy=policy)
 
 
@@ -61,11 +63,11 @@ def make_code_artifact(
     root: str, path: str, *, text: str, policy: AttachmentPolicy | None = None, read: bool = False
 ) -> Artifact:
     """Return the artifact of one file of a selection, in full."""
-    source = ArtifactSource(path=code_path(root, path), via=selection_via(root), is_rereadable=read)
+    source = ArtifactSource(path=code_path(root, path), via=selection_provenance(root), is_rereadable=read)
     return make_artifact(ArtifactKind.CODE, text=text, source=source, policy=policy)
 
 
-def selection_via(root: str) -> str:
+def selection_provenance(root: str) -> str:
     """Return the ``via`` value that links files to the selection they came with."""
     return f"{ArtifactKind.CODEBASE}:{root or '.'}"
 
@@ -98,12 +100,12 @@ def render_overview(root: str, question: str, files: Sequence[CodeFile], *, tota
     by_form = {form: [one for one in files if one.form is form] for form in CodeForm}
     asked = " ".join(question.split())
     shown = asked if len(asked) <= _QUESTION_CHARS else f"{asked[:_QUESTION_CHARS]}…"
-    told = (
+    text = (
         f"Chosen from {total_files:,} files of {escape_line(root or '.')} for the question: {escape_line(shown)}\n"
         f"{len(by_form[CodeForm.FULL]):,} in full, {len(by_form[CodeForm.SKELETON]):,} as skeletons, "
         f"{len(by_form[CodeForm.NAME]):,} by name. Attach a path for its whole text."
     )
-    pieces = [told, *(render_skeleton(root, one.path, one.text) for one in by_form[CodeForm.SKELETON])]
+    pieces = [text, *(render_skeleton(root, one.path, one.text) for one in by_form[CodeForm.SKELETON])]
     return "\n\n".join((*pieces, *_iter_names(root, by_form[CodeForm.NAME])))
 
 
@@ -159,12 +161,23 @@ LoadCodeViews = Callable[[str], CodeViews | None]
 
 
 class BudgetFitter:
-    """Fits one selection to a budget. ``load_views`` returns the views of a file."""
+    """Fits one selection to a budget. ``load_views`` returns the views of a file.
+
+    The rendered text names no folder above the files: neither ``root``, nor the folder ``parent`` with which all paths
+    begin. So the same files are selected wherever a repository is. The overview, which is attached, names ``root``.
+    """
 
     def __init__(
-        self, root: str, question: str, *, budget: int, count_tokens: Callable[[str], int], load_views: LoadCodeViews
+        self,
+        root: str,
+        question: str,
+        *,
+        budget: int,
+        count_tokens: Callable[[str], int],
+        load_views: LoadCodeViews,
+        parent: str = "",
     ) -> None:
-        self._root, self._question = root, question
+        self._root, self._parent, self._question = root, parent, question
         self._budget, self._count_tokens, self._load_code_views = budget, count_tokens, load_views
         self._views: dict[str, CodeViews | None] = {}
         self._token_counts: dict[tuple[str, CodeForm], int] = {}
@@ -174,9 +187,9 @@ class BudgetFitter:
 
         The list of files is empty if not even one name fits. ``total_files`` is the number of files to select from.
         """
-        used = self._count_tokens(render_selection(self._root, self._question, [], total_files=total_files)[1])
-        room = max(0, self._budget - used)
-        chosen = self._choose_forms(ranked[:_MAX_CONSIDERED_FILES], room)
+        used = self._count_tokens(render_selection("", self._question, [], total_files=total_files)[1])
+        remaining_tokens = max(0, self._budget - used)
+        chosen = self._choose_forms(ranked[:_MAX_CONSIDERED_FILES], remaining_tokens)
         return self._render_selection(
             [self._to_code_file(one, chosen[one.path]) for one in ranked if one.path in chosen], total_files
         )
@@ -251,9 +264,11 @@ class BudgetFitter:
         first, then skeletons, then whole files.
         """
         while True:
-            overview, text = render_selection(self._root, self._question, files, total_files=total_files)
+            named = [replace(one, path=self._path_to_count(one.path)) for one in files]
+            _, text = render_selection("", self._question, named, total_files=total_files)
             tokens = self._count_tokens(text)
             if tokens <= self._budget or not files:
+                overview = render_overview(self._root, self._question, files, total_files=total_files)
                 return files, overview, text, tokens
             worst = next((form for form in reversed(CodeForm) if any(one.form is form for one in files)), CodeForm.NAME)
             last = max(at for at, one in enumerate(files) if one.form is worst)
@@ -278,7 +293,7 @@ class BudgetFitter:
 
     def _count_form_tokens(self, path: str, form: CodeForm) -> int:
         if form is CodeForm.NAME:
-            return self._count_tokens(render_name(self._root, path)) + 1
+            return self._count_tokens(render_name("", self._path_to_count(path))) + 1
         shown = self._load_views(path)
         if shown is None or not shown.text.strip():
             return -1
@@ -286,11 +301,14 @@ class BudgetFitter:
         # is not counted at all.
         if form is CodeForm.FULL:
             too_long = len(shown.text) > 30 * self._budget
-            return -1 if too_long else self._count_tokens(render_file(self._root, path, shown.text))
+            return -1 if too_long else self._count_tokens(render_file("", self._path_to_count(path), shown.text))
         skeleton = self._shorten_skeleton(shown)
         full = self._count_file_tokens(path, CodeForm.FULL)
-        weight = self._count_tokens(render_skeleton(self._root, path, skeleton)) + 2 if skeleton else -1
+        weight = self._count_tokens(render_skeleton("", self._path_to_count(path), skeleton)) + 2 if skeleton else -1
         return -1 if full is not None and weight > full else weight
+
+    def _path_to_count(self, path: str) -> str:
+        return path.replace("\\", "/").removeprefix(self._parent) if self._parent else path
 
     def _shorten_skeleton(self, shown: CodeViews) -> str:
         return focus_skeleton(
@@ -355,11 +373,18 @@ class CodeSelector:
             raise _no_files_error(root, listing)
         ranked = CodeRanker(self._tables).rank(question, candidates=listing.states.keys(), touched=touched)
         self._lacked_parser = False
-        fit = BudgetFitter(root, question, budget=budget, count_tokens=count_tokens, load_views=self._load_views)
+        fit = BudgetFitter(
+            root,
+            question,
+            budget=budget,
+            count_tokens=count_tokens,
+            load_views=self._load_views,
+            parent=_common_absolute_folder(listing.states),
+        )
         files, overview, text, tokens = fit.fit(ranked, total_files=len(ranked))
         if not files:
             raise _budget_too_small_error(budget, ranked[0].path, tokens)
-        told = (
+        reasons = (
             *listing.warnings,
             *([PARSER_MISSING_HINT] if self._lacked_parser else []),
             *self._poor_selection_warnings(files, budget),
@@ -373,7 +398,7 @@ class CodeSelector:
             overview=overview,
             files=tuple(files),
             left_out=(*listing.left_out, *_list_unselected(ranked, {one.path for one in files})),
-            warnings=told,
+            warnings=reasons,
         )
 
     def _poor_selection_warnings(self, files: Sequence[CodeFile], budget: int) -> Iterator[str]:
@@ -461,6 +486,15 @@ def select_from_texts(
         return selector.select(question, root="", budget=budget, count_tokens=count_tokens, touched=touched)
     finally:
         tables.close()
+
+
+def _common_absolute_folder(paths: Iterable[str]) -> str:
+    """Return the folder, with its slash, in which all of these absolute paths are; empty if they are relative."""
+    found = list(paths)
+    if not all(PurePosixPath(path).is_absolute() or PureWindowsPath(path).is_absolute() for path in found):
+        return ""
+    folders = [PureWindowsPath(path).parent.as_posix().rstrip("/") + "/" for path in found]
+    return commonpath(folders).rpartition("/")[0] + "/"
 
 
 def _list_unselected(ranked: Sequence[RankedFile], chosen: Collection[str]) -> list[tuple[str, str]]:

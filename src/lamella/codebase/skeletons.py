@@ -39,17 +39,17 @@ def focus_skeleton(skeleton: str, question: str, *, max_chars: int) -> str:
         word[: max(_MIN_STEM_LENGTH, len(word) - _IGNORED_ENDING_LENGTH)]
         for word in map(str.lower, _QUESTION_WORD.findall(question))
     ]
-    telling = [at for at, line in enumerate(lines) if any(stem in line.lower() for stem in stems)]
+    matching_indexes = [at for at, line in enumerate(lines) if any(stem in line.lower() for stem in stems)]
     outermost = [at for at, line in enumerate(lines) if line[:1].strip()]
     outer = _parent_lines(lines)
     kept: set[int] = set()
-    room = max_chars
-    for at in (*telling, *outermost, *range(len(lines))):
+    remaining_chars = max_chars
+    for at in (*matching_indexes, *outermost, *range(len(lines))):
         added = {one for one in _enclosing_lines(at, outer) if one not in kept}
         size = sum(len(lines[one]) + 1 for one in added)
-        if size <= room:
+        if size <= remaining_chars:
             kept |= added
-            room -= size
+            remaining_chars -= size
     return "\n".join(_join_with_ellipses(lines, kept))
 
 
@@ -266,9 +266,9 @@ class SkeletonWalk:
         body = node.child_by_field_name("body")
         end = node.end_byte if body is None else body.start_byte
         signature = self._truncate_lines(self._source_text(node, end).rstrip(" \t\n{"), _MAX_SIGNATURE_LINES)
-        said = list(self._render_docstring(body)) if body is not None and self._grammar.has_docstrings else []
-        yield signature if body is None or said else f"{signature} {_ELLIPSIS}"
-        yield from said
+        docstring = list(self._render_docstring(body)) if body is not None and self._grammar.has_docstrings else []
+        yield signature if body is None or docstring else f"{signature} {_ELLIPSIS}"
+        yield from docstring
 
     def _render_docstring(self, body: "Node") -> Iterator[str]:
         first = next(iter(body.named_children), None)
@@ -320,8 +320,8 @@ def _is_on_line_of_next(node: "Node") -> bool:
     Such a definition includes the list already.
     """
     behind = node.next_named_sibling
-    told = node.type == "template_parameter_list" and behind is not None
-    return bool(told and behind and behind.start_point.row == node.end_point.row)
+    is_template_list = node.type == "template_parameter_list" and behind is not None
+    return bool(is_template_list and behind and behind.start_point.row == node.end_point.row)
 
 
 def _is_first_in_module(node: "Node") -> bool:

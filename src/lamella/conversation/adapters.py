@@ -1,9 +1,8 @@
-"""The adapters that a conversation uses, and the journal protocol that records its events."""
+"""The adapters that a conversation uses."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import datetime
 from functools import partial
-from typing import Protocol
 
 from msgspec import Struct
 
@@ -11,11 +10,9 @@ from lamella.conversation.note_selection import RankNotes, rank_by_words
 from lamella.conversation.summaries import CallbackSummaryFetcher, SummaryFetcher
 from lamella.conversation.turn import ModelAnswer
 from lamella.core.ledger.entry import Pricing
-from lamella.core.log.call import ModelCall
 from lamella.core.log.events.compaction import WorkflowSpec
-from lamella.core.log.receipts import CompactionReceipt
-from lamella.core.log.turn import RequestFingerprint, Turn
-from lamella.core.messages import ModelReply, ToolOutput
+from lamella.core.log.turn import RequestFingerprint
+from lamella.core.messages import ToolOutput
 from lamella.errors import InvalidOperationError
 from lamella.ports import (
     CacheProfileRegistry,
@@ -104,47 +101,3 @@ class AbandonedTurn(Struct, frozen=True, kw_only=True):
 
     id: str
     skipped_outputs: tuple[ToolOutput, ...] = ()
-
-
-class Journal(Protocol):
-    """Records turns and replies durably before they take effect in memory."""
-
-    def write_turn(
-        self,
-        turn: Turn,
-        *,
-        message_id: str,
-        parent_id: str,
-        abandoned: AbandonedTurn | None,
-        receipt: CompactionReceipt | None,
-        at: datetime | None,
-    ) -> None:
-        """Record a turn as message ``message_id`` after ``parent_id``, with the compaction that precedes it.
-
-        If ``abandoned`` is given, that unanswered turn gets an empty reply in the same write.
-        """
-        ...
-
-    def write_calls(self, reply: ModelReply, *, parent_id: str, at: datetime | None, call: ModelCall) -> None:
-        """Record the tool calls of an answer to the question ``parent_id``, before any tool runs."""
-        ...
-
-    def write_results(self, outputs: Sequence[ToolOutput], *, parent_id: str, at: datetime | None) -> None:
-        """Record the outputs of the calls written last."""
-        ...
-
-    def write_reply(
-        self,
-        answer: ModelAnswer,
-        *,
-        message_id: str,
-        parent_id: str,
-        at: datetime | None,
-        calls: Sequence[ModelCall] = (),
-    ) -> None:
-        """Record the reply to the last turn as message ``message_id``."""
-        ...
-
-    def write_receipt(
-        self, receipt: CompactionReceipt, *, at: datetime | None, before_message_id: str | None = None
-    ) -> None: ...

@@ -1,17 +1,22 @@
 """The dependencies of stored conversations: store, clock, adapters, and the conversion of settings."""
 
 from collections.abc import Callable, Collection, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from lamella.conversation.adapters import Adapters
 from lamella.conversation.checkpoints import EVENTS_PER_CHECKPOINT
 from lamella.conversation.memory import RenderMemory
-from lamella.conversation.summaries import AuxiliaryCallRecorder, SummaryFetcher
+from lamella.conversation.summaries import SummaryFetcher
 from lamella.conversation.turn_runner import TurnLimits
 from lamella.core.compaction.fitting import PromptSettings
 from lamella.core.log.turn import TurnSettings
 from lamella.ports import Clock, Store
+
+if TYPE_CHECKING:
+    from lamella.conversation.conversation import Conversation
 
 
 def _no_system_parts(_names: Collection[str]) -> Mapping[str, str]:
@@ -59,4 +64,11 @@ class Backend(Struct, frozen=True, kw_only=True):
     make_key: Callable[[str], str] = str
     render_memory: RenderMemory | None = None
     opens_per_question: bool = False
-    make_summary_fetcher: Callable[[AuxiliaryCallRecorder, str], SummaryFetcher] | None = None
+    make_summary_fetcher: Callable[["Conversation", str], SummaryFetcher] | None = None
+    # Whether a change without a given time happens now. Otherwise its time stays unknown, so that a conversation in
+    # memory builds the same requests on any day.
+    dates_changes: bool = True
+
+    def now(self) -> datetime | None:
+        """Return the time of a change for which none was given; None if it stays unknown."""
+        return self.clock.now() if self.dates_changes else None

@@ -16,20 +16,29 @@ from lamella.conversation.turn import BuiltTurn, ModelAnswer, TurnLedger
 from lamella.core.budget import TokenBudget, count_request_tokens
 from lamella.core.compaction.fitting import PromptSettings
 from lamella.core.layout.costs import ADVANCE_PLANNERS, allows_system_change
+from lamella.core.layout.layouts import plan_restored_outlines
 from lamella.core.ledger.cache_profile import NO_COMMON_PREFIX, CacheRequest, CacheSimulation
 from lamella.core.ledger.entry import (
     CacheLedger,
     LedgerEntry,
     Pricing,
+    list_breakpoints,
     make_auxiliary_call,
     make_prefix_report,
     record_call,
     record_turn,
     to_cache_request,
+    with_compared_caches,
 )
 from lamella.core.log.call import ModelCall
 from lamella.core.log.receipts import CompactionReceipt
-from lamella.core.log.turn import HistoryRewrite, ReasoningEffort, RequestFingerprint, Turn
+from lamella.core.log.turn import (
+    BreakpointMode,
+    HistoryRewrite,
+    ReasoningEffort,
+    RequestFingerprint,
+    Turn,
+)
 from lamella.core.messages import ModelRequest
 from lamella.core.prompt.advance import LayoutPlanner, advance, pending_prompt
 from lamella.core.prompt.envelope import Envelope, make_envelope, make_fingerprint
@@ -60,18 +69,18 @@ def log_turn(
 
     ``text`` is the answer. Its length is logged, and a preview only if ``with_preview``.
     """
-    told = {
+    fields = {
         **describe_turn(prompt, fingerprint, entry=entry, calls=calls),
         "length": len(text),
         **({"preview": preview_text(text)} if with_preview else {}),
     }
-    TURN_LOGGER.log(level, "turn %s", _format_log_fields(told), extra={"turn": told})
+    TURN_LOGGER.log(level, "turn %s", _format_log_fields(fields), extra={"turn": fields})
 
 
 def log_auxiliary_call(conversation_key: str, call: ModelCall) -> None:
     """Log an auxiliary call in one line; the record has the same data as a mapping in ``record.call``."""
     usage, billed = call.usage, call.billed
-    told = {
+    fields = {
         "conversation": conversation_key,
         "purpose": call.purpose,
         "model": call.model,
@@ -83,7 +92,7 @@ def log_auxiliary_call(conversation_key: str, call: ModelCall) -> None:
         "cost": None if billed is None else float(billed),
         "total": call.timing.total,
     }
-    CALL_LOGGER.info("call %s", _format_log_fields(told), extra={"call": told})
+    CALL_LOGGER.info("call %s", _format_log_fields(fields), extra={"call": fields})
 
 
 def describe_turn(
@@ -212,7 +221,9 @@ class UsageTracker:
     def record_keep_alive(self, at: datetime) -> None:
         """Record a keep-alive: the lifetime of the last request's cache entry starts again at this time."""
         self._keep_alive_times = (*self._keep_alive_times, at)
-        ledger, requests = self._cache_ledger, self._cache_ledger.simulated_cache.requests
+        # A keep-alive renews nothing in the caches that turns are compared with, so these must exist before it.
+        ledger = with_compared_caches(self._cache_ledger) if self._keeps_ledger else self._cache_ledger
+        requests = ledger.simulated_cache.requests
         if ledger.last_request is not None:
             ledger = replace(ledger, last_request=replace(ledger.last_request, at=at))
         if requests:
@@ -261,13 +272,13 @@ class UsageTracker:
         )
         if last_prompt is None:
             return
-        kept = sent.fingerprint
+        fingerprint = sent.fingerprint
         if (
-            kept is not None
-            and kept.renderer != RENDERER_VERSION
-            and kept.hashes != _rendered_hashes(last_prompt, budget)
+            fingerprint is not None
+            and fingerprint.renderer != RENDERER_VERSION
+            and fingerprint.hashes != _rendered_hashes(last_prompt, budget)
         ):
-            self._cache_ledger = CacheLedger(last_prompt=replace(last_prompt, renderer_version=kept.renderer))
+            self._cache_ledger = CacheLedger(last_prompt=replace(last_prompt, renderer_version=fingerprint.renderer))
             return
         request = to_cache_request(last_prompt, at=sent.asked_at)
         self._cache_ledger = CacheLedger(
@@ -299,19 +310,30 @@ class UsageTracker:
     def with_layout_plan(
         self, state: PromptState, turn: Turn, settings: PromptSettings, *, at: datetime | None
     ) -> Turn:
-        """Return the turn with its layout plan if the layout is decided by price, otherwise unchanged.
+        """Return the turn with its layout plan, if it cannot be computed again from the state and the turn.
 
+        That is the case if the layout is decided by price, or if the library gets back the text of outlined artifacts.
         Artifacts that must be readable again, although an earlier turn removed their text, are attached to the turn.
         """
+        if turn.turn_settings.layout.folds_each_turn:
+            restored = plan_restored_outlines(state, turn)
+            return turn if restored is None else replace(turn, layout_plan=restored)
         plan_ahead = ADVANCE_PLANNERS.get(turn.turn_settings.layout)
         if plan_ahead is None:
             return turn
         turn = reattach_missing(turn, state)
         budget, profile = settings.budget, self.get_pricing(turn.model or state.model).profile
         room, aim = budget.trigger * budget.limit, budget.target * budget.limit
-        kept = self._keep_alive_times[-1] if self._keep_alive_times and at is not None else None
+        last_keep_alive = self._keep_alive_times[-1] if self._keep_alive_times and at is not None else None
         layout_plan = plan_ahead(
-            state, turn, profile, tokenizer=settings.tokenizer, max_tokens=room, target=aim, at=at, kept_alive_at=kept
+            state,
+            turn,
+            profile,
+            tokenizer=settings.tokenizer,
+            max_tokens=room,
+            target=aim,
+            at=at,
+            kept_alive_at=last_keep_alive,
         )
         return replace(turn, layout_plan=layout_plan)
 
@@ -429,6 +451,13 @@ class UsageTracker:
             at=at,
             effort=request.effort or ReasoningEffort.DEFAULT.value,
             has_images=any(one.images for one in counted),
+            breakpoints=list_breakpoints(
+                counted,
+                request.tools,
+                stable_messages=request.effective_cache_boundaries.stable_messages,
+                requested=request.breakpoints,
+                by_provider=request.breakpoint_mode == BreakpointMode.AUTOMATIC,
+            ),
         )
         served = None
         if self._keeps_ledger:

@@ -215,26 +215,26 @@ class OldCheckpoints:
         separately.
         """
         snapshots = {} if self._full_snapshot is None else {self._full_snapshot.version: self._full_snapshot}
-        fewer = _shrink_checkpoints(
+        shrunk = _shrink_checkpoints(
             snapshots.values(), block_hashes=None, full_text_message_ids=branch.full_text_message_ids
         )
-        self._shrunk_sizes = {**self._sizes_by_version, **{one.version: parts for one, parts in fewer}}
-        held = self._shrunk_sizes.values()
-        if not branch.state or _count_unneeded_bytes(held, branch) <= _MIN_UNNEEDED_SHARE * sum(
-            [one.total_size for one in held]
+        self._shrunk_sizes = {**self._sizes_by_version, **{one.version: parts for one, parts in shrunk}}
+        sizes = self._shrunk_sizes.values()
+        if not branch.state or _count_unneeded_bytes(sizes, branch) <= _MIN_UNNEEDED_SHARE * sum(
+            [one.total_size for one in sizes]
         ):
-            return tuple([one for one, _ in fewer])
-        kept = self._load_by_version()
+            return tuple([one for one, _ in shrunk])
+        stored = self._load_by_version()
         reader = CheckpointPartReader(self._store, self._conversation_key)
-        read = {one.version: snapshot for one in kept.values() if (snapshot := reader.decode(one)) is not None}
-        fewer = _shrink_checkpoints(
-            {**read, **snapshots}.values(),
+        readable = {one.version: snapshot for one in stored.values() if (snapshot := reader.decode(one)) is not None}
+        shrunk = _shrink_checkpoints(
+            {**readable, **snapshots}.values(),
             block_hashes=branch.blocks,
             full_text_message_ids=branch.full_text_message_ids,
         )
         # Forget checkpoints that could not be shrunk or are gone. Otherwise this would be tried again each time.
-        self._shrunk_sizes = {one.version: parts for one, parts in fewer}
-        return tuple([one for one, _ in fewer if kept.get(one.version) != one])
+        self._shrunk_sizes = {one.version: parts for one, parts in shrunk}
+        return tuple([one for one, _ in shrunk if stored.get(one.version) != one])
 
     def mark_saved(self) -> None:
         """Record that the store saved the result of the last ``shrink``."""
@@ -242,10 +242,10 @@ class OldCheckpoints:
 
     def _load_by_version(self) -> dict[int, Checkpoint]:
         try:
-            kept = self._store.read_checkpoints(self._conversation_key, lambda one: one, separate_only=True)
+            stored = self._store.read_checkpoints(self._conversation_key, lambda one: one, separate_only=True)
         except StoreCorruptedError:
             return {}
-        return {one.version: one for one in kept if one.version in self._sizes_by_version}
+        return {one.version: one for one in stored if one.version in self._sizes_by_version}
 
 
 def _measure_parts(columns: MessageColumns, blocks: Mapping[str, str], size: int) -> _CheckpointSizes:
@@ -299,17 +299,17 @@ def _shrink_checkpoint(
     be read or written.
     """
     try:
-        nodes, apart = split_columns(snapshot.nodes, full_text_message_ids)
+        nodes, separate_columns = split_columns(snapshot.nodes, full_text_message_ids)
     except StoreCorruptedError:
         return None
     blocks = {name: block for name, block in snapshot.blocks.items() if block_hashes is None or name in block_hashes}
-    lessened = replace(snapshot, nodes=nodes, blocks=blocks, encoded_state=b"")
-    whole, without = encode_snapshot(lessened), encode_snapshot(replace(lessened, raw_log=None))
+    shrunk = replace(snapshot, nodes=nodes, blocks=blocks, encoded_state=b"")
+    whole, without = encode_snapshot(shrunk), encode_snapshot(replace(shrunk, raw_log=None))
     if whole is None or without is None:
         return None
     data = whole if len(whole) - len(without) <= _MAX_KEPT_LOG_BYTES else without
-    kept = encode_separate_columns(apart, (snapshot.conversation, snapshot.after, snapshot.version))
-    return Checkpoint(version=snapshot.version, data=data, separate_data=kept), _measure_parts(
+    separate_data = encode_separate_columns(separate_columns, (snapshot.conversation, snapshot.after, snapshot.version))
+    return Checkpoint(version=snapshot.version, data=data, separate_data=separate_data), _measure_parts(
         nodes.columns, blocks, len(data)
     )
 
@@ -375,14 +375,14 @@ class Checkpoints:
         Damaged checkpoints are ignored: all of their data can be derived from the events.
         """
         self._reset()
-        kept = self._load_stored()
-        whole = [snapshot for _, _, snapshot in kept if snapshot is not None]
-        log, snapshots = restore_log(whole, EventLog(self._conversation_key))
+        stored = self._load_stored()
+        readable = [snapshot for _, _, snapshot in stored if snapshot is not None]
+        log, snapshots = restore_log(readable, EventLog(self._conversation_key))
         used = {snapshot.version for snapshot in snapshots}
-        self._obsolete_versions = tuple(version for version, _, _ in kept if version not in used)
+        self._obsolete_versions = tuple(version for version, _, _ in stored if version not in used)
         self._snapshot_start = self._saved_version = self._checked_version = log.version
         self.blocks = {name: block for snapshot in snapshots for name, block in snapshot.blocks.items()}
-        sizes = {version: size for version, size, _ in kept}
+        sizes = {version: size for version, size, _ in stored}
         for snapshot in snapshots:
             newest = snapshot is snapshots[-1]
             if newest and log.version - snapshot.after < self._events_per_checkpoint:
@@ -460,14 +460,14 @@ class Checkpoints:
 
     def _store_snapshot(self, data: bytes, version: int, branch: BranchCheckpoint) -> bool:
         """Save the growing snapshot in place of its earlier version; return whether the store accepted it."""
-        grown = (self._saved_version,) if self._saved_version > self._snapshot_start else ()
+        replaced = (self._saved_version,) if self._saved_version > self._snapshot_start else ()
         checkpoint = Checkpoint(version=version, data=data, earlier=self._old_checkpoints.shrink(branch))
-        kept = self._store.save_checkpoint(
-            self._conversation_key, checkpoint, replaced_versions=(*self._obsolete_versions, *grown)
+        is_saved = self._store.save_checkpoint(
+            self._conversation_key, checkpoint, replaced_versions=(*self._obsolete_versions, *replaced)
         )
-        if kept:
+        if is_saved:
             self._old_checkpoints.mark_saved()
-        return kept
+        return is_saved
 
 
 def _choose_blocks(blocks: Mapping[str, str], stored_hashes: Collection[str]) -> dict[str, str]:
@@ -482,11 +482,11 @@ def _choose_blocks(blocks: Mapping[str, str], stored_hashes: Collection[str]) ->
 
 
 def _counts_by_tokenizer(snapshots: Sequence[Snapshot]) -> dict[int, list[CountedTexts]]:
-    said: dict[int, list[CountedTexts]] = {}
+    counts: dict[int, list[CountedTexts]] = {}
     for snapshot in snapshots:
-        for who, tokens in snapshot.message_token_counts.items():
-            said.setdefault(who, []).append((pack_messages(snapshot.nodes), tokens))
-    return said
+        for tokenizer, tokens in snapshot.message_token_counts.items():
+            counts.setdefault(tokenizer, []).append((pack_messages(snapshot.nodes), tokens))
+    return counts
 
 
 # Verification.
@@ -525,19 +525,19 @@ def _checkpoint_problem(checkpoint: Checkpoint, log: EventLog, counted: set[Coun
     if snapshot is None or (snapshot.log is None and snapshot.raw_log is not None):
         return _UNREADABLE
     derived = make_snapshot(log, after=snapshot.after)
-    kept, told = pack_messages(snapshot.nodes), pack_messages(derived.nodes)
+    stored, expected = pack_messages(snapshot.nodes), pack_messages(derived.nodes)
     try:
-        same = kept == told and (kept.batches, kept.columns.consecutive_start) == (
-            told.batches,
-            told.columns.consecutive_start,
+        same = stored == expected and (stored.batches, stored.columns.consecutive_start) == (
+            expected.batches,
+            expected.columns.consecutive_start,
         )
     except StoreCorruptedError:
-        return "has something apart that cannot be read; its events tell it"
+        return "has separate data that cannot be read; the events have it too"
     if snapshot.log is not None:
         same = same and snapshot.log == derived.log and snapshot.log.branch_heads() == log.branch_heads()
     if not same or any(hash_text(block) != name for name, block in snapshot.blocks.items()):
         return f"is not what its events come to; {_OMITTED_BY_COPY}"
-    counts = list_counts([snapshot.text_token_counts]) | list_text_counts(snapshot.message_token_counts, kept.texts)
+    counts = list_counts([snapshot.text_token_counts]) | list_text_counts(snapshot.message_token_counts, stored.texts)
     if counted is not None and not counts <= counted:
         return f"has counts that no event has; {_OMITTED_BY_COPY}"
     return None

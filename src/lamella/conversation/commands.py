@@ -20,12 +20,21 @@ from lamella.conversation.library import (
     message_ids_by_alias,
     to_unresolved,
 )
-from lamella.conversation.note_selection import is_fully_in_prompt, parse_via, with_selected_notes
+from lamella.conversation.note_selection import is_fully_in_prompt, parse_via, with_group_notes_that_fit
 from lamella.conversation.turn import TurnRequest
 from lamella.conversation.turn_reader import AttachmentResolver, list_linkable, resolve_policies
 from lamella.core.artifacts.blocks import render_block
 from lamella.core.artifacts.model import Artifact, ArtifactKind, AttachmentPolicy, UnresolvedAttachment
 from lamella.core.compaction.fitting import PromptSettings
+from lamella.core.log.events.artifact import (
+    AttachmentEvent,
+    ContentsByHash,
+    contents_of_artifacts,
+    read_artifacts,
+    to_stored_artifact,
+)
+from lamella.core.log.events.codec import build_event_batch
+from lamella.core.log.events.kinds import EventBatch
 from lamella.core.log.turn import ArtifactForm, Turn, TurnSettings
 from lamella.core.prompt.layers.library import render_shorter_form
 from lamella.core.prompt.state import PromptState
@@ -107,29 +116,31 @@ def merge_requests(pending: TurnRequest, later: TurnRequest, *, cancelled: Colle
 
     ``cancelled`` are names whose pending attachment is cancelled.
     """
-    leaves = {*later.drop, *later.detach, *cancelled}
-    comes = {one.id for one in later.pending_attachments} | _attached_names(later)
+    removed = {*later.drop, *later.detach, *cancelled}
+    added = {one.id for one in later.pending_attachments} | _attached_names(later)
     pinned = {*later.pin, *later.unpin}
     policies = {**dict.fromkeys(later.pin, AttachmentPolicy.PIN), **dict.fromkeys(later.unpin, AttachmentPolicy.FOLLOW)}
-    gone = {
+    removed_ids = {
         one.id
-        for name in leaves
+        for name in removed
         for one in pending.pending_attachments
         if one.id in match_names(name, pending.pending_attachments)
     }
-    stays = [one for one in pending.pending_attachments if one.id not in gone and one.id not in comes]
-    held = {one.id for one in stays}
+    remaining = [one for one in pending.pending_attachments if one.id not in removed_ids and one.id not in added]
+    remaining_ids = {one.id for one in remaining}
     return replace(
         later,
         pending_attachments=(
-            *(replace(one, policy=policies[one.id]) if one.id in policies else one for one in stays),
+            *(replace(one, policy=policies[one.id]) if one.id in policies else one for one in remaining),
             *later.pending_attachments,
         ),
-        detach=_merge_names(pending.detach, later.detach, except_for=comes | pinned | set(later.drop)),
-        drop=_merge_names(pending.drop, later.drop, except_for=comes | pinned | set(later.detach)),
-        pin=_merge_names(pending.pin, [name for name in later.pin if name not in held], except_for=leaves | pinned),
+        detach=_merge_names(pending.detach, later.detach, except_for=added | pinned | set(later.drop)),
+        drop=_merge_names(pending.drop, later.drop, except_for=added | pinned | set(later.detach)),
+        pin=_merge_names(
+            pending.pin, [name for name in later.pin if name not in remaining_ids], except_for=removed | pinned
+        ),
         unpin=_merge_names(
-            pending.unpin, [name for name in later.unpin if name not in held], except_for=leaves | pinned
+            pending.unpin, [name for name in later.unpin if name not in remaining_ids], except_for=removed | pinned
         ),
         rules=_merge_names(pending.rules, later.rules, except_for=later.removed_rules),
         removed_rules=_merge_names(pending.removed_rules, later.removed_rules, except_for=later.rules),
@@ -176,12 +187,12 @@ def merge_pending(pending: TurnRequest, turn_request: TurnRequest, state: Prompt
     have no effect. Both give a warning.
     """
     joined = merge_requests(pending, turn_request)
-    stays = [
+    remaining = [
         _ATTACHED_NOW_MESSAGE.format(name=name)
         for name in dict.fromkeys((*pending.drop, *pending.detach))
         if name in _attached_names(turn_request)
     ]
-    joined = replace(joined, warnings=(*joined.warnings, *stays)) if stays else joined
+    joined = replace(joined, warnings=(*joined.warnings, *remaining)) if remaining else joined
     there = {
         *state.library,
         *state.pinned,
@@ -236,15 +247,15 @@ class CommandResolver:
         sources = self._adapters.open_sources()
         if ALL_NAMES in turn_request.refresh:
             turn_request = replace(turn_request, refresh=self._list_refreshable())
-        read, told = self._read_attachments(turn_request, sources)
-        detach, back = self._split_detachable(
+        read, messages = self._read_attachments(turn_request, sources)
+        detach, cancelled = self._split_detachable(
             self._list_attached() if ALL_NAMES in turn_request.detach else turn_request.detach
         )
-        drop, more_back = self._resolve_dropped(turn_request.drop)
+        drop, cancelled_drops = self._resolve_dropped(turn_request.drop)
         pin = tuple(self._resolve_pin(name) for name in turn_request.pin)
         unpin = tuple(self._resolve_unpin(name) for name in turn_request.unpin)
-        undone = self._list_cancelled_pins(pin, unpin)
-        pin, unpin = (tuple(name for name in names if name not in undone) for names in (pin, unpin))
+        cancelled_pins = self._list_cancelled_pins(pin, unpin)
+        pin, unpin = (tuple(name for name in names if name not in cancelled_pins) for names in (pin, unpin))
         later = TurnRequest(
             text="",
             pending_attachments=read,
@@ -252,41 +263,41 @@ class CommandResolver:
             drop=drop,
             pin=pin,
             unpin=unpin,
-            warnings=self._lasting_warnings(told),
+            warnings=self._lasting_warnings(messages),
         )
         later = (
             replace(later, rules=turn_request.rules, removed_rules=turn_request.removed_rules)
             if turn_request.rules or turn_request.removed_rules
             else later
         )
-        back = (*back, *more_back, *undone)
-        joined = merge_requests(self._pending, later, cancelled=back)
+        cancelled = (*cancelled, *cancelled_drops, *cancelled_pins)
+        joined = merge_requests(self._pending, later, cancelled=cancelled)
         names = droppable_names(self._state)
-        return later, back, (*told, *overridden_command_warnings(self._pending, joined, later, names=names))
+        return later, cancelled, (*messages, *overridden_command_warnings(self._pending, joined, later, names=names))
 
     def _read_attachments(
         self, turn_request: TurnRequest, sources: SourceReaders
     ) -> tuple[tuple[Artifact, ...], tuple[str, ...]]:
-        anew, again, said = self._refresh(turn_request, sources) if turn_request.refresh else ((), (), [])
+        refreshed, folders, messages = self._refresh(turn_request, sources) if turn_request.refresh else ((), (), [])
         question = turn_request.text or self._last_question()
         reader = AttachmentResolver(sources, known=list_linkable(self._state), question=question)
         given = resolve_policies(reader.read_attachments(turn_request.attach), turn_request, self._state)
-        read = (*anew, *self._reread_folders(again, reader, said), *given)
+        read = (*refreshed, *self._reread_folders(folders, reader, messages), *given)
         others = {one.id for one in read}, {one.source.via for one in read if one.source.via is not None}
-        waits = tuple(
+        pending = tuple(
             one
             for one in self._pending.pending_attachments
             if one.id not in others[0] and one.source.via not in others[1]
         )
-        told = (*reader.warnings, *said, *dict.fromkeys(sources.warnings))
-        turn = Turn(text="", attached=(*waits, *read), turn_settings=self._turn_settings, warnings=told)
+        warnings = (*reader.warnings, *messages, *dict.fromkeys(sources.warnings))
+        turn = Turn(text="", attached=(*pending, *read), turn_settings=self._turn_settings, warnings=warnings)
         if any(one.source.via is not None for one in read):
-            turn = with_selected_notes(
+            turn = with_group_notes_that_fit(
                 turn, self._state, self._prompt_settings, rank=self._adapters.rank_notes, question=question
             )
         # By object identity: a pending attachment and a new one may have the same id.
-        waiting = {id(one) for one in waits}
-        fresh = (one for one in turn.attached if id(one) not in waiting)
+        pending_identities = {id(one) for one in pending}
+        fresh = (one for one in turn.attached if id(one) not in pending_identities)
         # A refreshed artifact whose text is unchanged and already in the prompt is not attached again.
         return tuple(
             one for one in fresh if not one.is_fresh or not is_fully_in_prompt(one, self._state)
@@ -313,23 +324,23 @@ class CommandResolver:
         self, turn_request: TurnRequest, sources: SourceReaders
     ) -> tuple[tuple[Artifact, ...], tuple[UnresolvedAttachment, ...], list[str]]:
         """Return artifacts whose text changed, folders to select from again, and messages about all of them."""
-        there = self._list_known()
+        known_artifacts = self._list_known()
         changed: list[Artifact] = []
         folders: dict[str, UnresolvedAttachment] = {}
-        told: list[str] = []
-        by_id = {str(one.id): one for one in there}
+        messages: list[str] = []
+        by_id = {str(one.id): one for one in known_artifacts}
         for name in dict.fromkeys(turn_request.refresh):
-            found = self._match_names(name, there, description="known here", label="Known")
+            found = self._match_names(name, known_artifacts, description="known here", label="Known")
             known = by_id[found[0]]
             listed = parse_via(known.source.via or "")
             if listed is not None and (found != [name] or known.kind is listed[0]):
                 folders[found[0]] = UnresolvedAttachment(kind=listed[0], name=listed[1])
                 continue
             for one in found:
-                now, said = _reread(by_id[one], sources)
-                changed += [] if now is None else [now]
-                told.append(said)
-        return tuple(changed), tuple(folders.values()), told
+                newer, message = _reread(by_id[one], sources)
+                changed += [] if newer is None else [newer]
+                messages.append(message)
+        return tuple(changed), tuple(folders.values()), messages
 
     def _lasting_warnings(self, messages: Sequence[str]) -> tuple[str, ...]:
         """Return those messages that are repeated as warnings of the next turn."""
@@ -392,28 +403,28 @@ class CommandResolver:
         found = match_names(name, [*self._pending.pending_attachments, *self._list_library()])
         if found:
             return found[0]
-        said = message_ids_by_alias(self._state)
-        if name not in said:
-            told = f"{name} is not in the library, and no message of the prompt is called so."
+        ids_by_alias = message_ids_by_alias(self._state)
+        if name not in ids_by_alias:
+            problem = f"{name} is not in the library, and no message of the prompt is called so."
             free = [
                 one.id
                 for one in (*self._pending.pending_attachments, *self._list_library())
                 if one.policy is not AttachmentPolicy.PIN
             ]
-            _raise_with_names(told, "To pin", [*free, "turn:1", "reply:1 and the like"])
-        return said[name]
+            _raise_with_names(problem, "To pin", [*free, "turn:1", "reply:1 and the like"])
+        return ids_by_alias[name]
 
     def _resolve_unpin(self, name: str) -> str:
-        said = message_ids_by_alias(self._state).get(name, name)
+        message_id = message_ids_by_alias(self._state).get(name, name)
         artifacts = [
             one
             for one in (*self._pending.pending_attachments, *self._list_library())
             if one.policy is AttachmentPolicy.PIN
         ]
         pinned = {*(one.id for one in artifacts), *self._pending.pin, *self._state.pinned}
-        if said not in pinned:
+        if message_id not in pinned:
             _raise_with_names(f"{name} is not pinned.", "Pinned", sorted(pinned))
-        return said
+        return message_id
 
     def _list_cancelled_pins(self, pin: Sequence[str], unpin: Sequence[str]) -> tuple[str, ...]:
         """Return the names whose pin and unpin cancel each other before either took effect."""
@@ -462,3 +473,47 @@ def _raise_with_names(message: str, description: str, names: Iterable[str]) -> N
         len(listed) > _MAX_LISTED_NAMES
     )
     raise InvalidOperationError(message, hint=f"{description}: {shown}." if listed else f"{description}: nothing.")
+
+
+# Commands as events.
+
+
+def build_command_batch(later: TurnRequest, cancelled: Iterable[str], *, at: str) -> EventBatch:
+    """Build the event of a resolved command; the texts that it attaches are stored with it."""
+    event = AttachmentEvent(
+        attached=tuple(map(to_stored_artifact, later.pending_attachments)),
+        detach=later.detach,
+        drop=later.drop,
+        pin=later.pin,
+        unpin=later.unpin,
+        cancelled=tuple(cancelled),
+        rules=later.rules,
+        ended=later.removed_rules,
+        warnings=later.warnings,
+    )
+    return build_event_batch(event, timestamp=at, contents=contents_of_artifacts(later.pending_attachments))
+
+
+def list_command_hashes(events: Iterable[AttachmentEvent]) -> Sequence[str]:
+    """Return the content hashes that commands refer to."""
+    return tuple(dict.fromkeys(name for event in events for name in event.hashes()))
+
+
+def merge_commands(events: Iterable[AttachmentEvent], contents: ContentsByHash) -> TurnRequest:
+    """Merge commands into one turn request; erased attachments are left out with a warning."""
+    pending = NO_PENDING_COMMANDS
+    for event in events:
+        attached, gone = read_artifacts(event.attached, contents)
+        later = TurnRequest(
+            text="",
+            pending_attachments=attached,
+            detach=event.detach,
+            drop=event.drop,
+            pin=event.pin,
+            unpin=event.unpin,
+            rules=event.rules,
+            removed_rules=event.ended,
+            warnings=(*event.warnings, *(f"{name} was erased and is left out." for name in gone)),
+        )
+        pending = merge_requests(pending, later, cancelled=event.cancelled)
+    return pending

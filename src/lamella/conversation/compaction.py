@@ -27,7 +27,6 @@ from lamella.core.compaction.chain import CompactionPlan, CompactionProgress, pl
 from lamella.core.compaction.draft import ALL_TURNS, TurnRange
 from lamella.core.compaction.fitting import PromptSettings, check_fits, fit_turn
 from lamella.core.compaction.summaries import SummaryRequest, SummaryResult
-from lamella.core.compaction.summary_checks import MAX_RULES_SHARE
 from lamella.core.ledger.cache_profile import CacheRequest
 from lamella.core.ledger.entry import CostEstimate, Pricing, estimate_compaction_cost, to_cache_request
 from lamella.core.log.receipts import CompactionReceipt
@@ -129,8 +128,8 @@ class TurnFitter:
         model = turn.model or state.model
         known = self._known_summaries(model)
         while True:
-            told = summary_warnings(known)
-            asked = replace(turn, warnings=(*turn.warnings, *told)) if told else turn
+            new_warnings = summary_warnings(known)
+            asked = replace(turn, warnings=(*turn.warnings, *new_warnings)) if new_warnings else turn
             fitted, opened, needs = fit_turn(state, asked, settings, summaries=known, message_ids=path)
             if not needs:
                 return fitted, opened
@@ -157,6 +156,7 @@ class TurnFitter:
         settings: PromptSettings,
         *,
         target_tokens: int,
+        soft_target_tokens: int | None = None,
         path: Sequence[str],
         uncompacted_prompt: Prompt | None = None,
         automatic: bool = False,
@@ -164,6 +164,7 @@ class TurnFitter:
     ) -> tuple[CompactionPlan, tuple[str, ...]]:
         """Plan a compaction of ``span`` to ``target_tokens`` tokens before this turn; return the plan and warnings.
 
+        Messages of the user are removed only down to ``soft_target_tokens``, by default to ``target_tokens`` as well.
         ``uncompacted_prompt`` is the request without the compaction; it is built if not given.
         """
         asked = uncompacted_prompt or pending_prompt(
@@ -185,7 +186,7 @@ class TurnFitter:
                 summaries=known,
                 message_ids=path,
                 automatic=automatic,
-                max_rules_tokens=int(MAX_RULES_SHARE * settings.budget.limit),
+                soft_goal_tokens=soft_target_tokens,
                 progress=progress,
                 turn_range=span,
             )
@@ -249,12 +250,17 @@ class TurnFitter:
             )
             for request in requests
         }
-        held = [request for request in requests if found[request.key] and policy is SecretPolicy.REFUSE]
+        refused = [request for request in requests if found[request.key] and policy is SecretPolicy.REFUSE]
         known.update(
-            (request.key, SummaryResult(failure=f"it would have read what {found[request.key][0]}")) for request in held
+            (request.key, SummaryResult(failure=f"it would have read what {found[request.key][0]}"))
+            for request in refused
         )
-        told = [f"What {model} was sent for a summary {place}." for places in found.values() for place in places]
-        return [request for request in requests if request not in held], [] if policy is SecretPolicy.REFUSE else told
+        new_warnings = [
+            f"What {model} was sent for a summary {place}." for places in found.values() for place in places
+        ]
+        return [
+            request for request in requests if request not in refused
+        ], [] if policy is SecretPolicy.REFUSE else new_warnings
 
 
 def summary_warnings(known: FetchedSummaries | None) -> tuple[str, ...]:
@@ -319,8 +325,12 @@ def resolve_range(state: PromptState, range_: CompactionRange) -> TurnRange:
 
 def _check_prefix_unchanged(state: PromptState, planned: Prompt, since_message_id: str) -> None:
     """Raise ``InvalidOperationError`` if the next turn itself changes messages before ``since_message_id``."""
-    kept = state_before_range(state, since_message_id).kept_messages
-    if state.last_prompt is None or kept is None or state.last_prompt.messages[:kept] == planned.messages[:kept]:
+    kept_count = state_before_range(state, since_message_id).kept_messages
+    if (
+        state.last_prompt is None
+        or kept_count is None
+        or state.last_prompt.messages[:kept_count] == planned.messages[:kept_count]
+    ):
         return
     raise InvalidOperationError(
         f"The next turn moves what stands before {since_message_id} by itself: layout {planned.turn_settings.layout} takes what "
@@ -345,6 +355,7 @@ def propose_compaction(
     """Plan a compaction before this turn down to a share of the limit, by default to the target."""
     budget = settings.budget
     goal = int((budget.target if target_share is None else validate_share(target_share)) * budget.limit)
+    soft_goal = int(budget.soft * budget.limit) if target_share is None else None
     span = resolve_range(state, range_)
     as_is = pending_prompt(advance(state, turn, settings.plan_layout, tokenizer=settings.tokenizer))
     before = count_tokens(as_is, budget)
@@ -352,7 +363,14 @@ def propose_compaction(
     if before.total <= goal:
         return CompactionProposal(receipt=None, target_tokens=goal, before=before)
     plan, warnings = fitter.plan_compaction(
-        state, turn, settings, target_tokens=goal, path=path, uncompacted_prompt=as_is, span=span
+        state,
+        turn,
+        settings,
+        target_tokens=goal,
+        soft_target_tokens=soft_goal,
+        path=path,
+        uncompacted_prompt=as_is,
+        span=span,
     )
     if plan.receipt is None or plan.prompt is None:
         return CompactionProposal(receipt=None, target_tokens=goal, before=before, warnings=warnings)

@@ -16,20 +16,22 @@ from typing import Self, TypeVar
 
 from lamella.attach import Tool
 from lamella.conversation.backend import Backend
-from lamella.conversation.conversation import EMPTY_RUNNER_CONTEXT, StoredConversation
+from lamella.conversation.conversation import EMPTY_RUNNER_CONTEXT, Conversation
 from lamella.conversation.import_export import ConversationRepository, ImportOutcome, MessageHit, copy_store, fork_into
 from lamella.conversation.names import find_tombstone
 from lamella.conversation.note_index import NoteIndex
 from lamella.conversation.provider_pool import ProviderPool
 from lamella.conversation.recall import DEFAULT_HITS, check_query
 from lamella.conversation.runner_context import Runner, RunnerContext, list_runners
+from lamella.conversation.sent_turns import iter_request_problems
+from lamella.conversation.settings import SYSTEM_PART_SETTINGS
 from lamella.conversation.tool_executor import ToolSource
 from lamella.conversation.validation import check_folder, check_text
 from lamella.core.log.branch import branch_content_hashes, read_turns
 from lamella.core.log.log import EventLog
 from lamella.core.log.turn import TurnSettings
 from lamella.core.log.turn_records import message_ids
-from lamella.core.search.index import Passage, PassageIndex, list_passages
+from lamella.core.search.index import Passage, PassageIndex, list_searchable_texts
 from lamella.core.search.search import RecallHit, search
 from lamella.core.values import replace as replace_engine
 from lamella.errors import ConversationErasedError, NameConflictError, NotAvailableError, StoreCorruptedError
@@ -93,7 +95,7 @@ class StoreSearch:
         hashes = branch_content_hashes(records)
         contents = self._store.read_contents(key, hashes) if hashes else {}
         path = message_ids(records)
-        for passage in list_passages(read_turns(records, contents, defaults=TurnSettings()), path):
+        for passage in list_searchable_texts(read_turns(records, contents, defaults=TurnSettings()), path):
             known = _with_conversation_key(passage, key)
             self._index.extend([known])
             node = log.nodes.get(passage.message)
@@ -167,9 +169,14 @@ class Engine:
     @property
     def _conversations(self) -> ConversationRepository:
         forget = None if self._open_memory is None else lambda chat: self.memory.forget_conversation(chat)
-        return ConversationRepository(self._backend.store, self._backend.clock, forget_conversation=forget)
+        return ConversationRepository(
+            self._backend.store,
+            self._backend.clock,
+            forget_conversation=forget,
+            find_request_problems=partial(iter_request_problems, self._backend),
+        )
 
-    def chat(self, conversation_key: str, **settings: object) -> StoredConversation:
+    def chat(self, conversation_key: str, **settings: object) -> Conversation:
         """Open a conversation by name or key, or create one with that name.
 
         Settings given here are stored with the conversation and apply from now on.
@@ -177,20 +184,20 @@ class Engine:
         name = check_text(conversation_key, "conversation", may_be_empty=False)
         return self._open_conversation(self._backend, name, settings)
 
-    def _open_conversation(self, backend: Backend, name: str, settings: Mapping[str, object]) -> StoredConversation:
+    def _open_conversation(self, backend: Backend, name: str, settings: Mapping[str, object]) -> Conversation:
         for one in ("model", "summarizer"):
             given = settings.get(one)
             self._pool.trust_model(check_text(given, one, may_be_empty=False) if isinstance(given, str) else None)
         given_here = {**self._settings, **settings}
-        return StoredConversation(
+        return Conversation.open(
             backend, name, given_here, pool=self._pool, runners=self._runners, runner_context=self._runner_context
         )
 
-    async def conversation(self, conversation_key: str, **settings: object) -> StoredConversation:
+    async def conversation(self, conversation_key: str, **settings: object) -> Conversation:
         """Open a conversation like ``chat``, without blocking the event loop while it is read."""
         return await self._pool.workers.run(partial(self.chat, conversation_key, **settings))
 
-    def temporary_conversation(self, **settings: object) -> StoredConversation:
+    def temporary_conversation(self, **settings: object) -> Conversation:
         """Return a new conversation that is not stored, is lost with the object, and does not use the user memory."""
         store = _require_part(self._open_store, "stores")(_IN_MEMORY_URL)
         return self._open_conversation(
@@ -201,7 +208,7 @@ class Engine:
         """Return the conversation with exactly this name or, failing that, this key; None if there is none."""
         return self._backend.store.find_conversation(check_text(conversation_key, "conversation", may_be_empty=False))
 
-    def create(self, conversation_key: str, *, title: str | None = None, **settings: object) -> StoredConversation:
+    def create(self, conversation_key: str, *, title: str | None = None, **settings: object) -> Conversation:
         """Create and store a conversation before its first message; raises an error if the name is taken."""
         if self.find_conversation(conversation_key) is not None:
             raise NameConflictError(
@@ -209,25 +216,30 @@ class Engine:
                 hint="Choose another name, or go on in that one.",
             )
         chat = self.chat(conversation_key, **settings)
-        if title is None:
-            chat.save_settings()
-        else:
+        # Parts of the system prompt that are only passed on opening would be written with the first turn, and a turn
+        # that is asked after the conversation was opened again would not have them.
+        parts = {name: settings[name] for name in SYSTEM_PART_SETTINGS if settings.get(name) is not None}
+        if parts:
+            chat.set(**parts)
+        if title is not None:
             chat.rename(title)
+        if parts or title is None:
+            chat.save_settings()
         return chat
 
     def default_settings_for(self, model: str) -> Mapping[str, object]:
         """Return the default settings for a new conversation with a model, such as its window, by name."""
         return _require_part(self._default_settings, "models")(check_text(model, "model", may_be_empty=False))
 
-    def check_model(self, model: str) -> None:
+    def check_model_is_trusted(self, model: str) -> None:
         """Raise an error if a model is named only by untrusted input, such as a request; keys must not go there."""
-        self._pool.check_model(check_text(model, "model", may_be_empty=False))
+        self._pool.check_model_is_trusted(check_text(model, "model", may_be_empty=False))
 
     def runners(self) -> Mapping[str, str]:
         """Return the runners by name, each with a one-sentence description."""
         return list_runners(self._runners)
 
-    def tools(self, conversation: StoredConversation | None = None) -> Sequence[Tool]:
+    def tools(self, conversation: Conversation | None = None) -> Sequence[Tool]:
         """Return the built-in tools of this engine: ``conversation.send(…, tools=engine.tools(chat))``.
 
         Without a conversation they can be listed but not all of them can be run: recall needs one.
@@ -259,11 +271,11 @@ class Engine:
         """Return the tool by which a model saves a fact after approval: ``chat.send(…, tools=[engine.remember])``."""
         return _require_part(_require_part(self._make_remember_tool, "memory")(), "memory that models may write to")
 
-    def save_one_line_summary(self, conversation: str | StoredConversation) -> Fact:
+    def save_one_line_summary(self, conversation: str | Conversation) -> Fact:
         """Save a one-line summary of a conversation in the user memory, replacing its previous one."""
         chat = (
             conversation
-            if isinstance(conversation, StoredConversation)
+            if isinstance(conversation, Conversation)
             else self.chat(self.resolve_conversation(conversation).name)
         )
         return self.memory.add(chat.summarize_in_one_line(), kind=FactKind.RECENT, conversation_key=chat.id)[0]
@@ -292,18 +304,18 @@ class Engine:
     def _store_search(self) -> StoreSearch:
         return StoreSearch(self._backend.store)
 
-    def rename(self, conversation: str | StoredConversation, title: str) -> None:
+    def rename(self, conversation: str | Conversation, title: str) -> None:
         """Give a conversation a title."""
         self._conversations.rename(self._conversation_key(conversation), check_text(title, "title"))
 
-    def fork(self, conversation: str | StoredConversation, message: str, name: str) -> StoredConversation:
+    def fork(self, conversation: str | Conversation, message: str, name: str) -> Conversation:
         """Create a conversation that continues from a message of another one, which stays unchanged."""
         named = check_text(name, "name", may_be_empty=False)
         fork_into(self._backend, self._conversation_key(conversation), check_text(message, "message"), name=named)
         return self.chat(named)
 
     def export_archive(
-        self, conversation: str | StoredConversation, folder: StrPath, *, vault: StrPath | None = None
+        self, conversation: str | Conversation, folder: StrPath, *, vault: StrPath | None = None
     ) -> Path:
         """Write a conversation as Markdown into a folder; writing it again updates the same file.
 
@@ -317,30 +329,38 @@ class Engine:
 
     def import_archive(
         self, file: StrPath, *, vault: StrPath | None = None
-    ) -> tuple[StoredConversation, ImportOutcome, Sequence[str]]:
+    ) -> tuple[Conversation, ImportOutcome, Sequence[str]]:
         """Import an archived conversation; return it with the outcome and any warnings.
 
         A conversation that exists already is extended, not duplicated.
         """
         archive, path = _require_part(self._archive, "archives"), check_folder(file)
         assert path is not None
-        export = archive.load(path, vault=check_folder(vault), read_contents=self._conversations.read_contents)
+        export = archive.load(
+            path,
+            vault=check_folder(vault),
+            read_contents=self._conversations.read_contents,
+            is_erased=self._conversations.is_erased,
+        )
         taken = self._conversations.import_conversation(export)
         return self.chat(self._conversations.conversation_name(export.conversation)), taken, export.warnings
 
-    def copy_to(self, url: str) -> Iterator[tuple[str, str]]:
-        """Copy every conversation into the store at a URL and yield each outcome; safe to repeat."""
+    def copy_to(self, url: str) -> Sequence[tuple[str, str]]:
+        """Copy every conversation into the store at a URL; safe to repeat.
+
+        Returns the name of each conversation and the outcome: new, extended, same, older, diverged, damaged or erased.
+        """
         target = _require_part(self._open_store, "stores")(check_text(url, "url", may_be_empty=False))
         try:
-            yield from copy_store(self._backend.store, target, self._backend.clock)
+            return list(copy_store(self._backend.store, target, self._backend.clock))
         finally:
             target.close()
 
-    def verify(self, conversation: str | StoredConversation | None = None) -> Iterator[StoreProblem]:
+    def verify(self, conversation: str | Conversation | None = None) -> Iterator[StoreProblem]:
         """Check every hash and id of one conversation or of all, and yield the problems."""
         return self._conversations.verify(None if conversation is None else self._conversation_key(conversation))
 
-    def repair(self, conversation: str | StoredConversation | None = None) -> Sequence[str]:
+    def repair(self, conversation: str | Conversation | None = None) -> Sequence[str]:
         """Rebuild damaged data that can be derived from events; return the ids of the repaired conversations."""
         return self._conversations.repair(list(self.verify(conversation)))
 
@@ -353,19 +373,19 @@ class Engine:
         """Return the size of the store."""
         return self._conversations.stats()
 
-    def erase(self, conversation: str | StoredConversation) -> None:
+    def erase(self, conversation: str | Conversation) -> None:
         """Delete the content of a conversation and everything derived from it, permanently."""
         self._conversations.erase(self._conversation_key(conversation, erased=True))
 
-    def erase_artifact(self, conversation: str | StoredConversation, artifact: str) -> int:
+    def erase_artifact(self, conversation: str | Conversation, artifact: str) -> int:
         """Delete all versions of an artifact from a conversation permanently; return how many contents went."""
         return self._conversations.erase_artifact(
             self._conversation_key(conversation), check_text(artifact, "artifact")
         )
 
-    def _conversation_key(self, conversation: str | StoredConversation, *, erased: bool = False) -> str:
+    def _conversation_key(self, conversation: str | Conversation, *, erased: bool = False) -> str:
         """Return the key of a conversation by name or key; with ``erased``, also that of an erased one."""
-        if isinstance(conversation, StoredConversation):
+        if isinstance(conversation, Conversation):
             return conversation.id
         name = check_text(conversation, "conversation", may_be_empty=False)
         found = self._backend.store.find_conversation(name)

@@ -8,7 +8,7 @@ ledger of a conversation with the cache profiles of its models.
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -30,6 +30,9 @@ from lamella.core.log.call import ANSWER_PURPOSE, MAX_KEEP_ALIVES, ModelCall, Pr
 from lamella.core.log.turn_records import TurnRecord
 from lamella.core.prompt.state import PromptState
 from lamella.core.values import replace
+
+if TYPE_CHECKING:
+    from lamella.conversation.conversation import Conversation
 
 # The last part of a cache lifetime in which users are warned: one minute of five.
 _SOON_LIFETIME_SHARE = 0.2
@@ -70,15 +73,6 @@ class KeepAlivePlan(Struct, frozen=True, kw_only=True):
     return_probability: float
 
 
-class ExpirableConversation(Protocol):
-    """A conversation with cache accounting whose next turn can be previewed."""
-
-    @property
-    def usage_tracker(self) -> UsageTracker: ...
-
-    def preview(self, turn_request: TurnRequest, *, at: datetime | None = None) -> BuiltTurn: ...
-
-
 def plan_keep_alive(usage_tracker: UsageTracker, state: PromptState, *, at: datetime | None) -> KeepAlivePlan | None:
     """Plan the next keep-alive from a state between two turns.
 
@@ -105,7 +99,7 @@ def plan_keep_alive(usage_tracker: UsageTracker, state: PromptState, *, at: date
 
 
 def estimate_expired_cache(
-    chat: ExpirableConversation, *, at: datetime | None, keep_alive_plan: KeepAlivePlan | None = None
+    chat: "Conversation", *, at: datetime | None, keep_alive_plan: KeepAlivePlan | None = None
 ) -> ExpiredCache | None:
     """Estimate the cost of the next message after the cache expired.
 
@@ -122,12 +116,12 @@ def estimate_expired_cache(
     lapses_at = sent.at + timedelta(seconds=profile.lifetime)
     if at < lapses_at - timedelta(seconds=_SOON_LIFETIME_SHARE * profile.lifetime):
         return None
-    cold = _estimate_after_expiry(chat, sent, pricing, expires_at=lapses_at, at=at)
+    cold = _forecast_turn_after_expiry(chat, sent, pricing, expires_at=lapses_at, at=at)
     return cold if cold is None or keep_alive_plan is None else replace(cold, keep_alive=keep_alive_plan)
 
 
-def _estimate_after_expiry(
-    chat: ExpirableConversation, sent: CacheRequest, pricing: Pricing, *, expires_at: datetime, at: datetime
+def _forecast_turn_after_expiry(
+    chat: "Conversation", sent: CacheRequest, pricing: Pricing, *, expires_at: datetime, at: datetime
 ) -> ExpiredCache | None:
     moment = max(at, expires_at + _JUST_AFTER)
     # Without a time no cache expires, so this is the request as it would be without a pause.
@@ -139,12 +133,12 @@ def _estimate_after_expiry(
     folds = planned is not as_is and planned.envelope.prompt.layout_plan.keep_messages is not None
     folded = planned if folds else chat.preview(TurnRequest(text="", fold=True), at=moment)
     pause = (moment - sent.at).total_seconds() if sent.at else 0.0
-    held = _count_still_cached_tokens(as_is, pricing.profile, pause=pause)
+    cached_tokens = _count_still_cached_tokens(as_is, pricing.profile, pause=pause)
     return ExpiredCache(
         expired=at > expires_at,
         expires_at=expires_at,
         tokens=as_is.tokens.total,
-        cost=pricing.price(split_by_price_class(held, as_is.tokens.total, pricing.profile), at),
+        cost=pricing.price(split_by_price_class(cached_tokens, as_is.tokens.total, pricing.profile), at),
         folded_tokens=folded.tokens.total,
         folded_cost=pricing.price(folded.cache or split_by_price_class(0, folded.tokens.total, pricing.profile), at),
         will_fold=folds,

@@ -11,10 +11,17 @@ from itertools import accumulate
 
 from msgspec import Struct
 
-from lamella.conversation.backend import Backend
-from lamella.conversation.commands import is_empty_command
+from lamella.conversation.backend import Backend, ConversationSettings
+from lamella.conversation.commands import build_command_batch, is_empty_command, list_command_hashes, merge_commands
 from lamella.conversation.inspection import StoreInspector, build_log
-from lamella.conversation.log import find_explicit_title, find_title, get_title, message_not_found_error, records_before
+from lamella.conversation.log import (
+    find_explicit_title,
+    find_title,
+    get_title,
+    message_not_found_error,
+    records_before,
+    resolve_message_alias,
+)
 from lamella.conversation.names import (
     conversation_not_found_error,
     find_conversation_by_name,
@@ -23,7 +30,6 @@ from lamella.conversation.names import (
 )
 from lamella.conversation.past_turns import reply_from_round
 from lamella.conversation.settings import with_last_layout
-from lamella.conversation.stored import build_command_batch, list_command_hashes, merge_commands
 from lamella.conversation.turn import TurnRequest
 from lamella.core.log.branch import (
     auxiliary_calls_by_question,
@@ -33,6 +39,7 @@ from lamella.core.log.branch import (
     read_receipts,
     read_turns,
 )
+from lamella.core.log.events.artifact import ContentsByHash
 from lamella.core.log.events.call import AuxiliaryCallEvent, to_model_call
 from lamella.core.log.events.codec import (
     build_compaction_batch,
@@ -60,7 +67,7 @@ from lamella.core.log.events.kinds import (
 from lamella.core.log.events.message import NO_OVERRIDES, TurnOverrides
 from lamella.core.log.log import EventLog
 from lamella.core.log.receipts import CompactionReceipt, make_receipt
-from lamella.core.log.turn import MessageAuthor, ReplyEvent, Turn, message_id, question_id
+from lamella.core.log.turn import MessageAuthor, ReplyEvent, SystemParts, Turn, message_id, question_id
 from lamella.core.log.turn_records import (
     TurnRecord,
     damaged_record_error,
@@ -68,7 +75,7 @@ from lamella.core.log.turn_records import (
     round_result_ids,
     tool_result_hashes,
 )
-from lamella.core.messages import ModelReply
+from lamella.core.text.content import normalise
 from lamella.core.values import replace
 from lamella.errors import ConversationErasedError, HistoryConflictError, InvalidOperationError, StoreCorruptedError
 from lamella.ports import Clock, ConversationExport, ConversationSummary, Store, StoreProblem, StoreStats
@@ -101,16 +108,22 @@ class ConversationRepository:
     """All conversations of a store."""
 
     def __init__(
-        self, store: Store, clock: Clock, *, forget_conversation: Callable[[str], object] | None = None
+        self,
+        store: Store,
+        clock: Clock,
+        *,
+        forget_conversation: Callable[[str], object] | None = None,
+        find_request_problems: Callable[[str], Iterator[StoreProblem]] | None = None,
     ) -> None:
         """Open the conversations of a store.
 
         ``forget_conversation`` removes data about a conversation that is stored elsewhere. It runs before an erasure.
+        ``find_request_problems`` compares the requests of a conversation with their stored hashes.
         """
         self._forget_conversation = forget_conversation
         self._store = store
         self._clock = clock
-        self._inspector = StoreInspector(store)
+        self._inspector = StoreInspector(store, find_request_problems=find_request_problems)
 
     def resolve_conversation(self, name_or_key: str, *, match_prefix: bool = True) -> ConversationSummary:
         """Return the conversation with this name, key or title, or with this unique beginning.
@@ -160,12 +173,16 @@ class ConversationRepository:
         """Return the event log of a conversation; raises ``InvalidOperationError`` if there is none."""
         return self._load(conversation_key)[1]
 
-    def load_log_containing(self, conversation_key: str, message: str) -> EventLog:
-        """Return the event log of a conversation; raises ``InvalidOperationError`` if it lacks the message."""
+    def find_message(self, conversation_key: str, message: str) -> tuple[EventLog, str]:
+        """Return the event log of a conversation and a message's id, also for names such as ``turn:3``.
+
+        Raises ``InvalidOperationError`` if the conversation lacks the message.
+        """
         log = self.load_log(conversation_key)
-        if message not in log.nodes:
+        found = resolve_message_alias(log, message)
+        if found not in log.nodes:
             raise message_not_found_error(log, message, name=self.conversation_name(conversation_key))
-        return log
+        return log, found
 
     def _load(self, conversation_key: str) -> tuple[Sequence[EventRecord], EventLog]:
         """Return the events of a conversation and the log they fold to."""
@@ -189,6 +206,11 @@ class ConversationRepository:
     def read_contents(self, conversation_key: str, hashes: Sequence[str]) -> Mapping[str, bytes]:
         """Return the contents with these hashes that a conversation already has here."""
         return self._store.read_contents(conversation_key, hashes)
+
+    def is_erased(self, conversation_key: str) -> bool:
+        """Return whether the store had a conversation with this key and erased it."""
+        found = find_tombstone(self._store, conversation_key)
+        return found is not None and found.conversation == conversation_key
 
     def import_conversation(self, export: ConversationExport) -> ImportOutcome:
         """Import a conversation by its key.
@@ -252,7 +274,7 @@ class ConversationRepository:
 
     def fork(self, conversation_key: str, message: str) -> None:
         """Continue from a message; the branch left behind stays."""
-        log = self.load_log_containing(conversation_key, message)
+        log, message = self.find_message(conversation_key, message)
         if message != log.head:
             self._append(log, build_event_batch(ForkEvent(head=message), timestamp=self.current_time()))
 
@@ -303,7 +325,7 @@ class ConversationRepository:
             self._forget_conversation(conversation_key)
 
     def verify(self, conversation_key: str | None = None) -> Iterator[StoreProblem]:
-        """Check every hash, id and listed title, of one conversation or of all; yield the problems."""
+        """Check every hash, id, request and listed title, of one conversation or of all; yield the problems."""
         return self._inspector.verify(conversation_key)
 
     def verify_erased(self, conversation_key: str) -> Iterator[StoreProblem]:
@@ -446,7 +468,7 @@ def fork_into(backend: Backend, conversation_key: str, message: str, *, name: st
     Messages get new ids, because an id is derived from the conversation key. No request contains message ids.
     """
     conversations = ConversationRepository(backend.store, backend.clock)
-    log = conversations.load_log_containing(conversation_key, message)
+    log, message = conversations.find_message(conversation_key, message)
     if backend.store.find_conversation(name) is not None:
         raise InvalidOperationError(
             f"There is a conversation {name!r} already.", hint="Choose another name for the new one."
@@ -478,7 +500,7 @@ def fork_into(backend: Backend, conversation_key: str, message: str, *, name: st
     if records[-1].reply is None and branch[-1].reply is not None:
         (again,) = read_turns(records[-1:], contents, defaults=defaults)
         copy.reopen(again, records[-1], abandoned=branch[-1])
-    copy.copy_pending_calls(read_pending_reply(records[-1], contents), records[-1])
+    copy.copy_pending_calls(records[-1], contents)
     copy.copy_auxiliary_calls(
         log.auxiliary_calls.get(message, ()) if records[-1].reply is not None else (), at=records[-1].message.at
     )
@@ -570,13 +592,15 @@ class _ForkWriter:
         self._head = question
         self._copy_rounds(turn, record)
 
-    def copy_pending_calls(self, pending: ModelReply | None, record: TurnRecord) -> None:
-        """Copy the tool calls of the last turn that await their outputs."""
+    def copy_pending_calls(self, record: TurnRecord, contents: ContentsByHash) -> None:
+        """Copy the tool calls of the last turn that await their outputs, and the outputs that are there."""
+        pending = read_pending_reply(record, contents)
         if pending is not None and record.pending_round is not None:
-            made = map(to_model_call, record.pending_round.model_calls)
-            self.batches.append(
-                build_tool_calls_batch(pending, parent=self._head, timestamp=record.message.at, model_calls=made)
-            )
+            reply, outputs = pending
+            at, made = record.message.at, map(to_model_call, record.pending_round.model_calls)
+            self.batches.append(build_tool_calls_batch(reply, parent=self._head, timestamp=at, model_calls=made))
+            if outputs:
+                self.batches.append(build_tool_results_batch(outputs, parent=self._head, timestamp=at))
 
     def _copy_rounds(self, turn: Turn, record: TurnRecord) -> None:
         """Copy tool rounds; their results keep their ids, because requests refer to them by id."""
@@ -593,8 +617,8 @@ class _ForkWriter:
     def _copy_reply(self, record: TurnRecord) -> None:
         reply, question = record.reply, self._head
         text, at = ("", record.message.at) if reply is None else (reply.text, reply.at)
-        said = reply.event if reply is not None and isinstance(reply.event, ReplyEvent) else None
-        own, sources = ((), ()) if said is None else (said.calls, said.sources)
+        event = reply.event if reply is not None and isinstance(reply.event, ReplyEvent) else None
+        own, sources = ((), ()) if event is None else (event.calls, event.sources)
         old = message_id(self._source_key, parent=record.message.id, role=MessageAuthor.REPLY, text="")
         self._head = message_id(self._target_key, parent=question, role=MessageAuthor.REPLY, text=text)
         self._new_ids[old if reply is None else reply.id] = self._head
@@ -637,3 +661,47 @@ def _without_template_notes(overrides: TurnOverrides) -> TurnOverrides:
         return overrides
     typed = replace(system, instructions=system.typed_instructions, drawn=None, inlined=())
     return replace(overrides, system=typed)
+
+
+# Turns from elsewhere as events. Nothing is sent, read or expanded for them.
+
+# A question and its answer.
+QuestionReply = tuple[str, str]
+
+
+def build_turn_events(
+    log: EventLog,
+    exchanges: Sequence[QuestionReply],
+    *,
+    settings: ConversationSettings,
+    first: TurnRequest | None,
+    at: str,
+) -> tuple[EventBatch, str]:
+    """Build the events of questions and answers after the last message, and return them with the last message's id.
+
+    ``first`` has the model and the system prompt of the first turn, if the conversation is empty. Raises
+    ``InvalidOperationError`` while a question awaits its answer.
+    """
+    head = log.head
+    if head and log.nodes[head].role is MessageAuthor.USER:
+        raise InvalidOperationError(
+            "A question waits for its answer.", hint="Have it answered first, or go back to an answer."
+        )
+    parts: list[EventBatch] = []
+    for asked, answered in exchanges:
+        text = normalise(asked)
+        turn = Turn(text=text, typed=text, turn_settings=settings.turn_settings)
+        if not head and first is not None:
+            turn = replace(turn, model=first.model or settings.model, system=_to_system_parts(first.system))
+        question = question_id(log.conversation, head, turn)
+        reply = normalise(answered)
+        parts.append(build_question_batch(turn, message_id=question, parent=head, timestamp=at))
+        head = message_id(log.conversation, parent=question, role=MessageAuthor.REPLY, text=reply)
+        parts.append(build_reply_batch(reply, message_id=head, parent=question, timestamp=at))
+    return merge_batches(*parts), head
+
+
+def _to_system_parts(texts: Mapping[str, str]) -> SystemParts | None:
+    given = {name: normalise(text) for name, text in texts.items()}
+    # Templates in the instructions are expanded when the prompt is sent.
+    return SystemParts(**given, inlined=(), typed_instructions=given.get("instructions", "")) if given else None

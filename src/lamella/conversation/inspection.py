@@ -1,6 +1,6 @@
 """Verify a store by deriving its data again from the events, and repair what can be derived."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 
 from lamella.conversation.checkpoints import iter_damaged_checkpoints
@@ -23,10 +23,16 @@ _CHECKPOINT_AFTER_ERASURE = "left after erasure; erasing it again removes it"
 
 
 class StoreInspector:
-    """Verifies the conversations of a store."""
+    """Verifies the conversations of a store.
 
-    def __init__(self, store: Store) -> None:
+    ``find_request_problems`` derives the requests of a conversation and compares them with their stored hashes.
+    """
+
+    def __init__(
+        self, store: Store, *, find_request_problems: Callable[[str], Iterator[StoreProblem]] | None = None
+    ) -> None:
         self._store = store
+        self._find_request_problems = find_request_problems
 
     def verify(self, conversation_key: str | None = None) -> Iterator[StoreProblem]:
         """Yield the problems of one conversation or of all.
@@ -72,10 +78,10 @@ class StoreInspector:
         except StoreCorruptedError:
             yield from _list_damaged_events(conversation_key, records)
             return
-        told = get_title(log)
+        expected = get_title(log)
         # Older versions listed an empty title if no event set one. Stores replace NUL characters.
-        if title not in {told.replace("\0", "\ufffd"), log.title.replace("\0", "\ufffd")}:
-            what = f"says that its title is {title!r}; its events say {told!r}"
+        if title not in {expected.replace("\0", "\ufffd"), log.title.replace("\0", "\ufffd")}:
+            what = f"says that its title is {title!r}; its events say {expected!r}"
             yield StoreProblem(
                 conversation=conversation_key, location="conversation", description=what, is_repairable=True
             )
@@ -85,21 +91,25 @@ class StoreInspector:
         yield from _iter_invalid_auxiliary_calls(conversation_key, log)
         if checkpoints:
             yield from self._verify_checkpoints(conversation_key, records)
+            if self._find_request_problems is not None:
+                # Damaged contents are reported already.
+                with suppress(StoreCorruptedError):
+                    yield from self._find_request_problems(conversation_key)
 
     def _verify_checkpoints(
         self, conversation_key: str, records: Sequence[EventRecord], *, erased_at: int = 0
     ) -> Iterator[StoreProblem]:
         """Compare checkpoints with the events; none from before the event ``erased_at`` may exist."""
         try:
-            kept = self._store.read_checkpoints(conversation_key, lambda one: one, separate_only=True)
-            left = [checkpoint.version for checkpoint in kept if checkpoint.version <= erased_at]
+            stored = self._store.read_checkpoints(conversation_key, lambda one: one, separate_only=True)
+            left = [checkpoint.version for checkpoint in stored if checkpoint.version <= erased_at]
             for version in left:
                 yield StoreProblem(
                     conversation=conversation_key,
                     location=f"checkpoint {version}",
                     description=_CHECKPOINT_AFTER_ERASURE,
                 )
-            yield from iter_damaged_checkpoints(conversation_key, records, kept[len(left) :])
+            yield from iter_damaged_checkpoints(conversation_key, records, stored[len(left) :])
         except StoreCorruptedError as error:
             yield StoreProblem(conversation=conversation_key, location="checkpoints", description=error.message)
 
@@ -207,12 +217,12 @@ def _iter_damaged_events(conversation_key: str, records: Iterable[EventRecord]) 
             if whole:
                 log.extend((record,))
         except (*DECODING_ERRORS, StoreCorruptedError) as error:
-            told = (
+            problem = (
                 error
                 if isinstance(error, StoreCorruptedError)
                 else damaged_record_error(f"Event {number} of {conversation_key}", error)
             )
-            yield StoreProblem(conversation=conversation_key, location="log", description=told.message)
+            yield StoreProblem(conversation=conversation_key, location="log", description=problem.message)
             whole = False
             continue
         if isinstance(event, MessageEvent | ReplyEvent):

@@ -1,7 +1,7 @@
 """The working set and the context library between two turns.
 
 ``list_working_set`` returns what the model must be able to read next, ``list_library`` every known artifact with its
-form and token count. ``match_names``, ``resolve_removed`` and ``resolve_pins`` find what a user means by a name.
+form and token count. ``match_names``, ``resolve_drops_and_detaches`` and ``resolve_pins`` find what a user means by a name.
 ``changed_attachments`` reads sticky attachments again. ``MovedFiles`` recognises files that were moved, so that they
 keep their id and their text is not sent again.
 """
@@ -44,7 +44,7 @@ def resolve_pins(
     """
     _check_no_contradiction(turn_request, state)
     gone = {name for receipt in receipts for step in receipt.steps for name in step.removed}
-    messages = {name: said for name, said in message_ids_by_alias(state).items() if said not in gone}
+    messages = {name: message_id for name, message_id in message_ids_by_alias(state).items() if message_id not in gone}
     artifacts: dict[str, Artifact] = {}
     pinned = set(state.pinned if turn_request.pinned is None else turn_request.pinned)
     for names, policy in ((turn_request.pin, AttachmentPolicy.PIN), (turn_request.unpin, AttachmentPolicy.FOLLOW)):
@@ -67,15 +67,18 @@ def _check_no_contradiction(turn_request: TurnRequest, state: PromptState) -> No
 
     Pinning and unpinning both attach the artifact again, so neither can be combined with its removal.
     """
-    said = message_ids_by_alias(state) if turn_request.pin and turn_request.unpin else {}
-    wishes = {
-        "pin": {said.get(name, name) for name in turn_request.pin},
-        "unpin": {said.get(name, name) for name in turn_request.unpin},
+    ids_by_alias = message_ids_by_alias(state) if turn_request.pin and turn_request.unpin else {}
+    names_by_command = {
+        "pin": {ids_by_alias.get(name, name) for name in turn_request.pin},
+        "unpin": {ids_by_alias.get(name, name) for name in turn_request.unpin},
         "drop": set(turn_request.drop),
         "detach": set(turn_request.detach),
     }
-    for one, other in (("pin", "unpin"), *((kept, out) for kept in ("pin", "unpin") for out in ("drop", "detach"))):
-        both = sorted(wishes[one] & wishes[other])
+    for one, other in (
+        ("pin", "unpin"),
+        *((pin_command, removal) for pin_command in ("pin", "unpin") for removal in ("drop", "detach")),
+    ):
+        both = sorted(names_by_command[one] & names_by_command[other])
         if both:
             raise InvalidOperationError(
                 f"{both[0]} is named by {one} and by {other} of the same turn.",
@@ -298,36 +301,36 @@ def _is_attached_with(name: str, artifact: Artifact) -> bool:
     return brought is not None and name.rstrip("/") in (brought.rstrip("/"), artifact.source.via)
 
 
-def resolve_removed(
+def resolve_drops_and_detaches(
     turn_request: TurnRequest, state: PromptState, turn_settings: TurnSettings, *, system: SystemParts
 ) -> RemovedNames:
     """Return the ids to drop and to detach; names that match nothing give a warning and have no effect."""
-    drop, told = _resolve_dropped(turn_request.drop, state, system)
+    drop, warnings = _resolve_dropped(turn_request.drop, state, system)
     detach: dict[str, None] = {}
-    there = list_working_set(state, turn_settings) if turn_request.detach else []
+    working_set = list_working_set(state, turn_settings) if turn_request.detach else []
     for name in turn_request.detach:
-        ids = match_names(name, there)
+        ids = match_names(name, working_set)
         detach |= dict.fromkeys(ids)
         if not ids:
-            told.append(f"Nothing to detach: {name} is not in the working set.")
-    return drop, tuple(detach), tuple(told)
+            warnings.append(f"Nothing to detach: {name} is not in the working set.")
+    return drop, tuple(detach), tuple(warnings)
 
 
 def _resolve_dropped(
     names: Sequence[str], state: PromptState, system: SystemParts
 ) -> tuple[tuple[str, ...], list[str]]:
     present = list_droppable_artifacts(state) if names else []
-    wanted = [one for name in names for one in match_names(name, present) or [name]]
-    drawn_in = {artifact.id for artifact in system.inlined}
-    standing = (state.placed.keys() | state.unlisted_attachments.keys()) - drawn_in
-    told: list[str] = []
-    left: dict[str, None] = {}
-    for name in dict.fromkeys(wanted):
-        _, gone, warnings = drop_from_library(state.library, [name], placed_ids=standing, inlined_ids=drawn_in)
-        left |= dict.fromkeys(gone)
+    matched = [one for name in names for one in match_names(name, present) or [name]]
+    inlined_ids = {artifact.id for artifact in system.inlined}
+    placed_ids = (state.placed.keys() | state.unlisted_attachments.keys()) - inlined_ids
+    all_warnings: list[str] = []
+    dropped: dict[str, None] = {}
+    for name in dict.fromkeys(matched):
+        _, gone, warnings = drop_from_library(state.library, [name], placed_ids=placed_ids, inlined_ids=inlined_ids)
+        dropped |= dict.fromkeys(gone)
         # A successful drop is reported by the turn itself.
-        told += [] if gone else warnings
-    return tuple(left), told
+        all_warnings += [] if gone else warnings
+    return tuple(dropped), all_warnings
 
 
 def changed_attachments(
@@ -340,7 +343,7 @@ def changed_attachments(
     """
     changed: list[Artifact] = []
     # Read as a source file: reading as a note inserts embedded notes, and the selected line numbers would not match.
-    told = _changed_selection_warnings(
+    messages = _changed_selection_warnings(
         state,
         lambda path: [sources.read(UnresolvedAttachment(kind=ArtifactKind.CODE, name=path))],
         except_for=except_for,
@@ -348,10 +351,10 @@ def changed_attachments(
     moved = MovedFiles((entry.artifact for entry in state.library.values()), sources.catalog)
     for known in _list_sticky_artifacts(state):
         if known.id not in except_for:
-            now, said = _reread_if_changed(known, sources, moved)
-            changed += [] if now is None else [now]
-            told += said
-    return changed, [*told, *moved.warnings]
+            newer, new_messages = _reread_if_changed(known, sources, moved)
+            changed += [] if newer is None else [newer]
+            messages += new_messages
+    return changed, [*messages, *moved.warnings]
 
 
 def to_unresolved(known: Artifact) -> UnresolvedAttachment:
@@ -399,20 +402,20 @@ def refresh_earlier_attachments(
     ``except_for`` are ids that the turn attaches itself. Without sticky attachments, and for snapshots, the text stays
     as it was when the command was given.
     """
-    taken: list[Artifact] = []
-    told: list[str] = []
+    refreshed: list[Artifact] = []
+    messages: list[str] = []
     earlier = tuple(earlier)
     moved = MovedFiles(earlier, sources.catalog)
     for one in earlier:
         if one.id in except_for:
             continue
-        follows = turn_settings.attachments is AttachmentMode.STICKY and one.policy is not AttachmentPolicy.SNAPSHOT
-        now, said = _reread_if_changed(one, sources, moved) if follows else (None, [])
-        taken.append(
-            one if now is None else replace(now, kind=one.kind, images=one.images, is_outlined=one.is_outlined)
+        is_followed = turn_settings.attachments is AttachmentMode.STICKY and one.policy is not AttachmentPolicy.SNAPSHOT
+        newer, new_messages = _reread_if_changed(one, sources, moved) if is_followed else (None, [])
+        refreshed.append(
+            one if newer is None else replace(newer, kind=one.kind, images=one.images, is_outlined=one.is_outlined)
         )
-        told += said
-    return taken, [*told, *moved.warnings]
+        messages += new_messages
+    return refreshed, [*messages, *moved.warnings]
 
 
 def list_passed_paths(attached: Iterable[Artifact | UnresolvedAttachment]) -> list[str]:
@@ -442,7 +445,7 @@ def with_changed_files(
         *(one.id for one in turn_request.attach if isinstance(one, Artifact)),
     }
     changed: list[Artifact] = []
-    told = _changed_selection_warnings(state, read, except_for=except_for)
+    messages = _changed_selection_warnings(state, read, except_for=except_for)
     for known in _list_sticky_artifacts(state):
         path = known.source.path
         if known.source.is_rereadable or path is None or not known.recoverable or known.id in except_for:
@@ -450,23 +453,23 @@ def with_changed_files(
         try:
             found = [one for one in read(path) if isinstance(one, Artifact) and one.id == known.id]
         except BadInputError as error:
-            told += [_READ_FAILED_MESSAGE.format(name=known.id, why=error.message)] if path in paths else []
+            messages += [_READ_FAILED_MESSAGE.format(name=known.id, why=error.message)] if path in paths else []
             continue
         newer = [one for one in found if one.hash != known.hash]
         changed += newer if path in paths else []
-        told += [(_CHANGED_MESSAGE if path in paths else _OTHER_TEXT_MESSAGE).format(name=one.id) for one in newer]
-    return replace(turn_request, attach=(*turn_request.attach, *changed)) if changed else turn_request, told
+        messages += [(_CHANGED_MESSAGE if path in paths else _OTHER_TEXT_MESSAGE).format(name=one.id) for one in newer]
+    return replace(turn_request, attach=(*turn_request.attach, *changed)) if changed else turn_request, messages
 
 
 def _changed_selection_warnings(
     state: PromptState, read: Callable[[str], Iterable[Artifact | UnresolvedAttachment]], *, except_for: Collection[str]
 ) -> list[str]:
     """Return a warning for each line selection that is no longer in its file; missing files are ignored."""
-    told: list[str] = []
-    held = _list_sticky_artifacts(state)
+    warnings: list[str] = []
+    attached = _list_sticky_artifacts(state)
     # The id of a selection ends in a hash. If the same lines were selected again, only the newest selection is checked.
-    newest = {_strip_hash(known.id): known.id for known in held} | {_strip_hash(name): name for name in except_for}
-    for known in held:
+    newest = {_strip_hash(known.id): known.id for known in attached} | {_strip_hash(name): name for name in except_for}
+    for known in attached:
         path, lines = known.source.path, known.source.lines
         if path is None or lines is None or known.recoverable or known.id in except_for:
             continue
@@ -475,8 +478,8 @@ def _changed_selection_warnings(
         with suppress(BadInputError):
             texts = [one.text for one in read(path) if isinstance(one, Artifact)]
             if texts and not any(_is_selection_unchanged(text, known.text, lines) for text in texts):
-                told.append(_CHANGED_SELECTION_MESSAGE.format(name=display_name(known)))
-    return told
+                warnings.append(_CHANGED_SELECTION_MESSAGE.format(name=display_name(known)))
+    return warnings
 
 
 def _strip_hash(name: str) -> str:
@@ -545,15 +548,19 @@ def list_library(
     or drops.
     """
     state, turn_settings = current_state
-    held = {str(one.id) for one in list_working_set(state, turn_settings)}
+    working_set = {str(one.id) for one in list_working_set(state, turn_settings)}
     turn = preview(TurnRequest(text=""))
     prompt = turn.envelope.prompt
-    comes = {str(one.id): one for one in prompt.attached}
+    attached = {str(one.id): one for one in prompt.attached}
     # The same request without the working set shows how many tokens detaching each artifact saves.
-    bare = preview(TurnRequest(text="", detach=tuple({**dict.fromkeys(held), **comes}))) if held or comes else turn
+    without_working_set = (
+        preview(TurnRequest(text="", detach=tuple({**dict.fromkeys(working_set), **attached})))
+        if working_set or attached
+        else turn
+    )
     now, then, cached = (
         _count_artifact_tokens(prompt),
-        _count_artifact_tokens(bare.envelope.prompt),
+        _count_artifact_tokens(without_working_set.envelope.prompt),
         _cached_artifacts(turn),
     )
     known = {name: entry.artifact for name, entry in prompt.library.items()}
@@ -561,7 +568,7 @@ def list_library(
     # Attachments that do not enter the library, such as images, are sent again with each turn.
     known |= {str(one.id): one for one in state.unlisted_attachments.values() if one.id in now}
     asked = state.turn_count + int(state.waits_for_reply)
-    ages = {name: asked - at for name, at in _attached_in_turn(prompt, state).items()}
+    ages = {name: asked - at for name, at in _find_last_attached_turns(prompt, state).items()}
     return tuple(
         LibraryItem(
             id=name,
@@ -570,20 +577,20 @@ def list_library(
             name=display_name(artifact),
             form=now[name][0] if name in now else ArtifactForm.FULL.value,
             tokens=now[name][1] if name in now else 0,
-            in_working_set=name in comes or (name in held and name not in dropped_names),
+            in_working_set=name in attached or (name in working_set and name not in dropped_names),
             cached=None if turn.cache is None else name in cached,
-            age_turns=0 if name in comes else ages.get(name, 0),
+            age_turns=0 if name in attached else ages.get(name, 0),
             tokens_saved=max(0, now.get(name, _NOT_IN_REQUEST)[1] - then.get(name, _NOT_IN_REQUEST)[1]),
-            is_pending=name in comes,
+            is_pending=name in attached,
             policy=None if artifact.policy is None else artifact.policy.value,
             via=artifact.source.via,
             left_out=_list_left_out(artifact),
         )
-        for name, artifact in {**known, **comes}.items()
+        for name, artifact in {**known, **attached}.items()
     )
 
 
-def _attached_in_turn(prompt: Prompt, state: PromptState) -> dict[str, int]:
+def _find_last_attached_turns(prompt: Prompt, state: PromptState) -> dict[str, int]:
     """Return the number of the turn that last attached each artifact.
 
     For an artifact outside the library this is the turn of the message that carries it.
@@ -592,8 +599,8 @@ def _attached_in_turn(prompt: Prompt, state: PromptState) -> dict[str, int]:
     for one in prompt.unlayered_artifacts:
         place = (one.place or "").partition(":")[2]
         message = prompt.messages[int(place)] if place.isdecimal() else None
-        told = (past.turn_index for past in state.history.shown if past.question_message == message)
-        found[one.artifact.id] = next(told, state.turn_count)
+        turn_indexes = (past.turn_index for past in state.history.shown if past.question_message == message)
+        found[one.artifact.id] = next(turn_indexes, state.turn_count)
     return found
 
 
@@ -616,18 +623,20 @@ def _cached_artifacts(turn: BuiltTurn) -> frozenset[str]:
     tokenizer = prompt.tokenizer
     left -= count_tools_tokens(prompt.tools, tokenizer.count) if prompt.tools else 0
     known = {one.pieces[0]: one.tokens for one in prompt.placed.values() if len(one.pieces) == 1}
-    held: set[str] = set()
+    cached_pieces: set[str] = set()
     for message in prompt.messages if left > 0 else ():
         left -= tokenizer.tokens_per_message
         for piece in message.pieces:
             left -= known[piece] if piece in known else tokenizer.count(piece)
             if left < 0:
                 break
-            held.add(piece)
+            cached_pieces.add(piece)
         left -= count_images_tokens(message.images, tokenizer) if message.images else 0
         if left < 0:
             break
-    return frozenset(one.artifact.id for one in prompt.placed.values() if one.pieces and held.issuperset(one.pieces))
+    return frozenset(
+        one.artifact.id for one in prompt.placed.values() if one.pieces and cached_pieces.issuperset(one.pieces)
+    )
 
 
 def _list_left_out(artifact: Artifact) -> tuple[str, ...]:

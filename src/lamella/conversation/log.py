@@ -1,11 +1,12 @@
-"""The event log of a stored conversation: reading branches from it and writing turns to it.
+"""The log of a conversation: reading branches from it and writing turns to it.
 
-``StoredEventLog`` is the log with its token counts and checkpoints, and ``ConversationJournal`` writes turns and
-replies of a prompt builder to it. ``BranchReader`` reads a branch as far as it is needed; turns covered by a
-checkpoint are not read again. The other functions answer questions about a branch: its last turn, its title, its
-compactions, and which message a name means.
+``ConversationLog`` is the log with its token counts and checkpoints. It reads a branch as far as it is needed: turns
+covered by a checkpoint are not read again. ``TurnWriter`` writes the turns and replies of a prompt builder as events.
+The other functions answer questions about a branch: its last turn, its title, its compactions, and which message a
+name means.
 """
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple, NoReturn
@@ -45,7 +46,7 @@ from lamella.core.log.events.message import MessageEvent, TurnOverrides, inherit
 from lamella.core.log.log import EventLog
 from lamella.core.log.receipts import CompactionReceipt
 from lamella.core.log.tree import MessageTree
-from lamella.core.log.turn import LayoutMode, MessageAuthor, ReplyEvent, Turn, TurnBatch, TurnSettings, message_id
+from lamella.core.log.turn import LayoutMode, MessageAuthor, ReplyEvent, Turn, TurnSettings, message_id
 from lamella.core.log.turn_records import (
     DECODING_ERRORS,
     PackedTurnRecords,
@@ -186,6 +187,25 @@ def erased_artifact_ids(records: Iterable[TurnRecord]) -> frozenset[str]:
     )
 
 
+_MESSAGE_ALIAS = re.compile(r"(?P<author>turn|reply):(?P<number>\d{1,9})")
+
+
+def resolve_message_alias(log: EventLog, message: str) -> str:
+    """Return the id of a message that is named by its place on the branch, as in ``turn:3`` or ``reply:3``.
+
+    Anything else is returned unchanged: it is an id already, or names no message.
+    """
+    alias = _MESSAGE_ALIAS.fullmatch(message)
+    if alias is None or message in log.nodes:
+        return message
+    records, number = log.branch_records(), int(alias["number"])
+    if not 1 <= number <= len(records):
+        return message
+    record = records[number - 1]
+    node = record.message if alias["author"] == "turn" else record.reply
+    return message if node is None else node.id
+
+
 def get_question_id(log: EventLog, message: str, *, name: str) -> str:
     """Return the id of the question that a message is, or that it answers.
 
@@ -265,11 +285,11 @@ def _with_undo_marker(
 ) -> list[CompactionMarker]:
     """Return the markers with one more for an undo, and with the compactions it voided marked as undone."""
     voided = tuple(name for name in active_before if name not in _active_receipt_ids(log))
-    told = [
+    marked = [
         replace(mark, undone=True) if mark.receipt is not None and mark.receipt.id in voided else mark
         for mark in markers
     ]
-    return [*told, CompactionMarker(message=log.head, voided=voided)]
+    return [*marked, CompactionMarker(message=log.head, voided=voided)]
 
 
 def _active_receipt_ids(log: EventLog) -> Sequence[str]:
@@ -312,11 +332,11 @@ def _decode_title_event(record: EventRecord) -> object:
         raise damaged_record_error("A title", error) from error
 
 
-# The log, and the journal that writes to it.
+# The log, and the writer of turns.
 
 
-class StoredEventLog:
-    """The event log of one conversation in a store, with its token count cache and its checkpoints.
+class ConversationLog:
+    """The log of one conversation in a store: its events, token counts, checkpoints and contents.
 
     It is opened by name or key. A conversation that does not exist starts under that name with a generated key.
     """
@@ -337,13 +357,13 @@ class StoredEventLog:
         self._checkpoints = Checkpoints(self._store, key, events_per_checkpoint=self._backend.checkpoint_every)
         self.log, self._is_incomplete = EventLog(key), False
         # The encoded state of the branch that was active in the newest checkpoint.
-        self.checkpoint_state = b""
+        self._checkpoint_state = b""
         self.token_counts = TokenCountCache(self._backend.adapters.counter)
 
     def _restore_log(self, key: str) -> None:
         self._start_log(key)
         restored = self._checkpoints.restore()
-        self.log, self.checkpoint_state = restored.log, restored.state
+        self.log, self._checkpoint_state = restored.log, restored.state
         self.token_counts.start_from(restored.other_counts, restored.message_counts)
 
     def reload(self) -> None:
@@ -436,8 +456,83 @@ class StoredEventLog:
         self.token_counts.load_counts([record.counts for record in records])
         self._checkpoints.add_records(records)
 
+    def load_history(
+        self,
+        records: Sequence[TurnRecord],
+        compactions: ActiveCompactions,
+        *,
+        defaults: TurnSettings,
+        tokenizer: Tokenizer,
+        find_time: Callable[[str], str | None],
+    ) -> BranchHistory:
+        """Return the history of a branch, starting from the newest checkpoint if that is valid for this branch.
 
-class ConversationJournal:
+        ``defaults`` are the turn settings for turns that store none. Turns that the checkpoint covers are not read
+        until they are needed.
+        """
+        if not records:
+            return BranchHistory(find_time=find_time)
+        names, texts = message_ids_and_texts(records)
+        state = self._load_state(names, texts, compactions, defaults=defaults, tokenizer=tokenizer)
+        covered, rest = split_records(records, 0 if state is None else state.turn_count)
+        contents, since = self._load_contents(rest, compactions), compactions.after_last_message
+        return BranchHistory(
+            read_turns_in_batches(rest, contents, compactions, defaults=defaults),
+            path=names,
+            receipts=read_receipts(since, contents) if since else (),
+            find_time=find_time,
+            checkpoint=None
+            if state is None
+            else (
+                state,
+                lambda: read_turns_in_batches(
+                    covered, self._load_contents(covered, compactions), compactions, defaults=defaults
+                ),
+            ),
+        )
+
+    def _load_contents(self, records: Sequence[TurnRecordPart], compactions: ActiveCompactions) -> Mapping[str, bytes]:
+        """Return the contents of some turns, of the compactions before them, and of those since the last turn."""
+        before = compactions.by_next_question
+        asked = message_ids(records) if before else ()
+        own = ActiveCompactions(
+            by_next_question={name: before[name] for name in asked if name in before},
+            after_last_message=compactions.after_last_message,
+        )
+        return self.read_contents((*branch_content_hashes(records), *placeholder_text_hashes(own)))
+
+    def _load_state(
+        self,
+        names: Sequence[str],
+        texts: Sequence[str | TextsById],
+        compactions: ActiveCompactions,
+        *,
+        defaults: TurnSettings,
+        tokenizer: Tokenizer,
+    ) -> PromptState | None:
+        """Return the state of the newest checkpoint, or None if it is not valid for this branch.
+
+        It is not valid if one of its messages was written again since, or asked again with other settings.
+        """
+        # Taken in any case, so that they are released: there is no other user.
+        blocks = self.pop_blocks()
+        nodes, asked = self.log.nodes, self.log.question_versions
+        is_unchanged = isinstance(nodes, MessageTree) and nodes.is_unchanged and asked.keys().isdisjoint(names)
+        packed = decode_state_checkpoint(self._checkpoint_state) if self._checkpoint_state and is_unchanged else None
+        if packed is None or not packed.is_valid_for(names, compactions, defaults=defaults, tokenizer=tokenizer):
+            return None
+        contents = self.read_contents(packed.required_hashes(blocks))
+        # Texts of the state that are not loaded yet refer to this log. The garbage collector does not track the structs
+        # that hold them (``gc=False``), so the log must not refer to the conversation: that cycle would never be freed.
+        decoded = packed.decode(names, texts, contents, blocks=blocks, load_texts=self.read_texts)
+        if decoded is None:
+            return None
+        state, tokens = decoded
+        self.token_counts.add_counts(tokenizer, tokens)
+        return state
+
+
+class TurnWriter:
     """Writes the turns and replies of one prompt builder as events.
 
     ``name`` is the name of the conversation for messages. ``edited_message_id`` is the message that the first turn
@@ -509,9 +604,9 @@ class ConversationJournal:
         moment = self._format_time(at)
         batch = build_tool_calls_batch(reply, parent=parent_id, timestamp=moment, model_calls=(call,))
         if not self._append_if_open(batch, parent_id):
-            said = message_id(self._log.conversation, parent=parent_id, role=MessageAuthor.REPLY, text=reply.text)
+            reply_id = message_id(self._log.conversation, parent=parent_id, role=MessageAuthor.REPLY, text=reply.text)
             self._record_on_own_branch(
-                ModelAnswer(reply=reply), message_id=said, parent_id=parent_id, at=moment, calls=(call,)
+                ModelAnswer(reply=reply), message_id=reply_id, parent_id=parent_id, at=moment, calls=(call,)
             )
 
     def write_results(self, outputs: Sequence[ToolOutput], *, parent_id: str, at: datetime | None) -> None:
@@ -579,86 +674,6 @@ class ConversationJournal:
                 self._reload()
             else:
                 raise ReplyOnOtherBranchError(conversation_key=self._name, reply_id=message_id)
-
-
-# Branches.
-
-
-class BranchReader:
-    """Reads a branch of a log; ``defaults`` are the turn settings for turns that store none."""
-
-    def __init__(
-        self,
-        stored_log: StoredEventLog,
-        compactions: ActiveCompactions,
-        *,
-        defaults: TurnSettings,
-        tokenizer: Tokenizer,
-    ) -> None:
-        # Lazy texts in a state keep a reference to this log, and the garbage collector does not track those structs
-        # (``gc=False``). The log must not refer to the conversation, or the cycle would never be freed.
-        self._stored_log = stored_log
-        self._log = stored_log.log
-        self._compactions = compactions
-        self._default_settings = defaults
-        self._tokenizer = tokenizer
-
-    def read(
-        self, records: Sequence[TurnRecord], *, checkpoint: bytes, find_time: Callable[[str], str | None]
-    ) -> BranchHistory:
-        """Return the branch history, starting from the checkpoint ``checkpoint`` if that is valid for this branch."""
-        if not records:
-            return BranchHistory(find_time=find_time)
-        names, texts = message_ids_and_texts(records)
-        found = self._load_state(names, texts, checkpoint)
-        before, rest = split_records(records, 0 if found is None else found.turn_count)
-        contents, since = self._load_contents(rest), self._compactions.after_last_message
-        return BranchHistory(
-            read_turns_in_batches(rest, contents, self._compactions, defaults=self._default_settings),
-            path=names,
-            receipts=read_receipts(since, contents) if since else (),
-            find_time=find_time,
-            checkpoint=None if found is None else (found, lambda: self._read_turns(before)),
-        )
-
-    def _read_turns(self, records: Sequence[TurnRecordPart]) -> list[Turn | TurnBatch]:
-        return read_turns_in_batches(
-            records, self._load_contents(records), self._compactions, defaults=self._default_settings
-        )
-
-    def _load_contents(self, records: Sequence[TurnRecordPart]) -> Mapping[str, bytes]:
-        """Return the contents of some turns, of the compactions before them, and of those since the last turn."""
-        before = self._compactions.by_next_question
-        asked = message_ids(records) if before else ()
-        own = ActiveCompactions(
-            by_next_question={name: before[name] for name in asked if name in before},
-            after_last_message=self._compactions.after_last_message,
-        )
-        return self._stored_log.read_contents((*branch_content_hashes(records), *placeholder_text_hashes(own)))
-
-    def _load_state(
-        self, names: Sequence[str], texts: Sequence[str | TextsById], checkpoint: bytes
-    ) -> PromptState | None:
-        """Return the state of a checkpoint, or None if it is not valid for this branch.
-
-        It is not valid if one of its messages was written again since, or asked again with other settings.
-        """
-        # Taken in any case, so that they are released: there is no other user.
-        blocks = self._stored_log.pop_blocks()
-        nodes, asked = self._log.nodes, self._log.question_versions
-        stays = isinstance(nodes, MessageTree) and nodes.is_unchanged and asked.keys().isdisjoint(names)
-        packed = decode_state_checkpoint(checkpoint) if checkpoint and stays else None
-        if packed is None or not packed.is_valid_for(
-            names, self._compactions, defaults=self._default_settings, tokenizer=self._tokenizer
-        ):
-            return None
-        contents = self._stored_log.read_contents(packed.required_hashes(blocks))
-        found = packed.decode(names, texts, contents, blocks=blocks, load_texts=self._stored_log.read_texts)
-        if found is None:
-            return None
-        state, tokens = found
-        self._stored_log.token_counts.add_counts(self._tokenizer, tokens)
-        return state
 
 
 def encode_checkpoint(

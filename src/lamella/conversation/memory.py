@@ -11,13 +11,13 @@ from lamella.core.compaction.rules import SummaryConfig
 from lamella.core.compaction.summaries import (
     SummaryRequest,
     SummaryResult,
+    full_texts_in_turns,
     standalone_summary_messages,
     summary_key,
-    texts_in_turns,
 )
 from lamella.core.compaction.summary_checks import find_summary_problem
 from lamella.core.prompt.layers.history import HistoryTurn
-from lamella.core.prompt.layers.model import MEMORY_HEADING, clean_fact, first_changed_fact, render_memory
+from lamella.core.prompt.layers.model import MEMORY_HEADING, first_changed_fact, fit_fact_to_line, render_memory
 from lamella.core.prompt.state import PromptState
 from lamella.core.values import replace
 from lamella.errors import InvalidOperationError, LamellaError
@@ -41,7 +41,7 @@ def make_memory_renderer(*memories: UserMemory) -> RenderMemory:
 
     def render(count: Callable[[str], int], limit: int, chat: str) -> str:
         # The summary of a conversation is left out of its own prompt, which has the conversation itself.
-        facts = [fact for book in memories for fact in book.read() if fact.chat != chat]
+        facts = [fact for memory in memories for fact in memory.read() if fact.chat != chat]
         saved, noted, recent = ([fact.text for fact in facts if fact.kind is kind] for kind in FactKind)
         return render_memory(saved, noted, recent, count=count, limit=limit)
 
@@ -73,18 +73,18 @@ class MemoryRefresher:
         If it is not due, the memory is used only if this turn changes the cached prefix anyway. A memory part that the
         program set itself is left alone.
         """
-        held = state.system.memory
-        if _SYSTEM_PART_NAME in turn_request.system or (held and not held.startswith(MEMORY_HEADING)):
+        current = state.system.memory
+        if _SYSTEM_PART_NAME in turn_request.system or (current and not current.startswith(MEMORY_HEADING)):
             return turn_request
         due = (state.last_prompt is None if self.is_due is None else self.is_due) or turn_request.fold
         try:
             text = self._render_memory(state, settings)
         except LamellaError as error:
-            told = f"The memory stays as it is in this conversation: {error.message}"
-            return replace(turn_request, warnings=(*turn_request.warnings, told)) if due else turn_request
+            warning = f"The memory stays as it is in this conversation: {error.message}"
+            return replace(turn_request, warnings=(*turn_request.warnings, warning)) if due else turn_request
         if due:
             return replace(turn_request, system={**turn_request.system, _SYSTEM_PART_NAME: text})
-        return turn_request if text == held else replace(turn_request, deferred_system={_SYSTEM_PART_NAME: text})
+        return turn_request if text == current else replace(turn_request, deferred_system={_SYSTEM_PART_NAME: text})
 
     def find_first_change(self, state: PromptState, settings: PromptSettings) -> str | None:
         """Return the first line that differs between prompt and files, with what happened to it, or None."""
@@ -134,12 +134,12 @@ def build_one_line_summary(
     if model_summary is not None and not why:
         signed = f" (summarised by {model_summary.model})" if model_summary.model else ""
         return OneLineSummary(
-            clean_fact(f"{when}{title}{signed}: {model_summary.text}"), author=model_summary.model or "a model"
+            fit_fact_to_line(f"{when}{title}{signed}: {model_summary.text}"), author=model_summary.model or "a model"
         )
     first = " ".join(turns[0].question.text.split())
     cut = first if len(first) <= _MAX_QUESTION_CHARS else f"{first[:_MAX_QUESTION_CHARS].rstrip()} …"
     begins = first.startswith(title.rstrip(" …."))
-    return OneLineSummary(clean_fact(f"{when}{cut}" if begins else f"{when}{title}: {cut}"), rejection_reason=why)
+    return OneLineSummary(fit_fact_to_line(f"{when}{cut}" if begins else f"{when}{title}: {cut}"), rejection_reason=why)
 
 
 def _last_turns(turns: Sequence[HistoryTurn], tokenizer: Tokenizer) -> list[HistoryTurn]:
@@ -156,7 +156,7 @@ def _last_turns(turns: Sequence[HistoryTurn], tokenizer: Tokenizer) -> list[Hist
 
 def _find_summary_problem(text: str, turns: Sequence[HistoryTurn], tokenizer: Tokenizer) -> str | None:
     """Return why a summary of these turns is rejected, or None."""
-    texts = texts_in_turns(turns)
+    texts = full_texts_in_turns(turns)
     return find_summary_problem(
         text,
         replaced_texts=texts,

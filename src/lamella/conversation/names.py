@@ -15,19 +15,24 @@ _MAX_LISTED_NAMES = 5
 def find_conversation_by_name(
     store: Store, name_or_key: str, *, match_prefix: bool = True
 ) -> ConversationSummary | None:
-    """Return the conversation with this name, key or title, or with a name or key that starts like this.
+    """Return the conversation with this name, key or title, or with a name, key or title that starts like this.
 
-    Returns None if there is none. Raises ``InvalidOperationError`` if several match. Callers that would create or erase
-    a conversation pass ``match_prefix=False``: `notes` must not match `notes-2`.
+    Titles also match in another case. Returns None if there is none. Raises ``InvalidOperationError`` if several match.
+    Callers that would create or erase a conversation pass ``match_prefix=False``: `notes` must not match `notes-2`.
     """
     found = store.find_conversation(name_or_key)
     if found is not None:
         return found
     alive = [listed for listed in store.list_conversations() if listed.erased is None]
-    titled = [listed for listed in alive if listed.title == name_or_key]
+    wanted = name_or_key.casefold()
+    exact = [listed for listed in alive if listed.title == name_or_key]
+    titled = exact or [listed for listed in alive if wanted and listed.title.casefold() == wanted]
     if titled:
         return _get_only(titled, f"have the title {name_or_key!r}")
     begun = [listed for listed in alive if _matches_prefix(listed, name_or_key, match_prefix=match_prefix)]
+    if not begun and match_prefix and wanted.strip("… "):
+        # Lists show a long title with an ellipsis at its end.
+        begun = [listed for listed in alive if listed.title.casefold().startswith(wanted.rstrip("… "))]
     return _get_only(begun, f"begin with {name_or_key!r}") if begun else None
 
 

@@ -39,7 +39,7 @@ def rank_by_words(question: str, notes: Sequence[tuple[str, str]]) -> Sequence[s
     return rank_texts(question, notes, key=normalize_text)
 
 
-def with_selected_notes(
+def with_group_notes_that_fit(
     turn: Turn, state: PromptState, settings: PromptSettings, *, rank: RankNotes, question: str = ""
 ) -> Turn:
     """Return the turn with as many notes of its folders and tags as fit, and a list of the others for each.
@@ -49,14 +49,18 @@ def with_selected_notes(
     outlines, in the order of their relevance to the question.
     """
     groups = group_notes(turn.attached)
-    kept = {
+    previous = {
         via: choice for via, notes in groups.items() if (choice := _previous_selection(via, notes, state)) is not None
     }
-    fresh = {via: notes for via, notes in groups.items() if via not in kept}
-    chosen, told = _select_by_group(
-        fresh, turn, state, settings=settings, ranked=lambda notes: _rank_artifacts(rank, question or turn.typed, notes)
+    new_groups = {via: notes for via, notes in groups.items() if via not in previous}
+    chosen, messages = _select_by_group(
+        new_groups,
+        turn,
+        state,
+        settings=settings,
+        ranked=lambda notes: _rank_artifacts(rank, question or turn.typed, notes),
     )
-    return _with_selection(turn, {**kept, **chosen}, (*turn.warnings, *told)) if kept or chosen else turn
+    return _with_selection(turn, {**previous, **chosen}, (*turn.warnings, *messages)) if previous or chosen else turn
 
 
 def _select_by_group(
@@ -76,7 +80,7 @@ def _select_by_group(
         <= budget.trigger * budget.limit - _last_request_tokens(state) - _OMITTED_LIST_TOKENS
     ):
         return {}, []
-    others = tuple(one for one in turn.attached if not _is_in_groups(one, groups))
+    others = tuple(one for one in turn.attached if not _is_unpinned_group_note(one, groups))
     used = _count_protected_tokens(replace(turn, attached=others), state, settings)
     weights = {str(note.id): count(render_block(note)) for note in fresh}
     if used + sum(weights.values()) <= budget.trigger * budget.limit:
@@ -84,11 +88,11 @@ def _select_by_group(
     room = int(budget.current_turn_share * max(0, budget.limit - used)) - _OMITTED_LIST_TOKENS * len(groups)
     whole, outlined = _choose_within_budget(ranked(fresh), weights, room, count=count)
     chosen: dict[str, list[Artifact]] = {}
-    told: list[str] = []
+    messages: list[str] = []
     for via, notes in groups.items():
-        chosen[via], said = _represent_folder(via, notes, full_ids=whole, outlined_ids=outlined, state=state)
-        told.append(said)
-    return chosen, told
+        chosen[via], message = _represent_folder(via, notes, full_ids=whole, outlined_ids=outlined, state=state)
+        messages += [message] if message else []
+    return chosen, messages
 
 
 def group_notes(attached: Sequence[Artifact]) -> dict[str, list[Artifact]]:
@@ -105,7 +109,7 @@ def group_notes(attached: Sequence[Artifact]) -> dict[str, list[Artifact]]:
     return {via: notes for via, notes in groups.items() if _list_title(via) not in there}
 
 
-def _is_in_groups(note: Artifact, groups: Mapping[str, object]) -> bool:
+def _is_unpinned_group_note(note: Artifact, groups: Mapping[str, object]) -> bool:
     return note.source.via in groups and note.policy is not AttachmentPolicy.PIN
 
 
@@ -204,31 +208,40 @@ def _represent_folder(
 ) -> tuple[list[Artifact], str]:
     """Return the artifacts that represent a folder, including the list of omitted notes, and a message.
 
-    An outline that is in the request already is not sent again.
+    The message is empty if all notes are there in full. An outline that is in the request already is not sent again.
     """
     full = [note for note in notes if note.id in full_ids or is_fully_in_prompt(note, state)]
-    here = {note.id for note in full}
-    short = [note for note in notes if note.id in outlined_ids or (note.id not in here and _is_outlined(note, state))]
-    there = {note.id for note in (*full, *short)}
-    out = [note.id for note in notes if note.id not in there]
+    full_ids_found = {note.id for note in full}
+    short = [
+        note
+        for note in notes
+        if note.id in outlined_ids or (note.id not in full_ids_found and _is_outlined(note, state))
+    ]
+    shown_ids = {note.id for note in (*full, *short)}
+    omitted = [note.id for note in notes if note.id not in shown_ids]
     kind, name = parse_via(via) or (ArtifactKind.FOLDER, via)
     shown = name if name.strip("./") else "the vault"
-    said = (
+    summary = (
         f"Of the {len(notes):,} notes of {shown}, {len(full):,} {_pluralize(full, 'stands', 'stand')} in full, "
         f"{len(short):,} as {_pluralize(short, 'its outline', 'their outlines')}, and "
-        f"{len(out):,} {_pluralize(out, 'is', 'are')} left out"
+        f"{len(omitted):,} {_pluralize(omitted, 'is', 'are')} left out"
     )
-    heading = f"{said}; each can be attached by its path:" if out else f"{said}."
-    listed = make_omission_list(kind, name=name, text="\n".join((heading, *(f"{LIST_MARKER}{path}" for path in out))))
+    heading = f"{summary}; each can be attached by its path:" if omitted else f"{summary}."
+    listed = make_omission_list(
+        kind, name=name, text="\n".join((heading, *(f"{LIST_MARKER}{path}" for path in omitted)))
+    )
     some = (
-        f": {', '.join(out[:_MAX_NAMED_NOTES])}{f' and {len(out) - _MAX_NAMED_NOTES:,} more' * (len(out) > _MAX_NAMED_NOTES)}"
-        if out
+        f": {', '.join(omitted[:_MAX_NAMED_NOTES])}{f' and {len(omitted) - _MAX_NAMED_NOTES:,} more' * (len(omitted) > _MAX_NAMED_NOTES)}"
+        if omitted
         else ""
     )
     sent = [*full, *(replace(note, is_outlined=True) for note in short if not _is_outlined(note, state))]
-    told = f"{said}{some}. Not all of them fit; refresh chooses anew."
+    message = f"{summary}{some}. Not all of them fit; refresh chooses anew." if omitted or short else ""
     # Sorted by id, so that the bytes of the prompt do not depend on the ranking.
-    return [*sorted(sent, key=lambda one: one.id), replace(listed, is_fresh=any(note.is_fresh for note in notes))], told
+    return [
+        *sorted(sent, key=lambda one: one.id),
+        replace(listed, is_fresh=any(note.is_fresh for note in notes)),
+    ], message
 
 
 def _pluralize(counted: Sequence[object], singular: str, plural: str) -> str:
@@ -240,7 +253,7 @@ def _with_selection(turn: Turn, chosen: Mapping[str, Sequence[Artifact]], warnin
     left = dict(chosen)
     attached: list[Artifact] = []
     for one in turn.attached:
-        if not _is_in_groups(one, chosen):
+        if not _is_unpinned_group_note(one, chosen):
             attached.append(one)
         else:
             attached += left.pop(one.source.via or "", ())

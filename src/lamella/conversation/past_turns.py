@@ -176,6 +176,12 @@ def check_tool_outputs(calls: Sequence[ToolCall], outputs: Sequence[ToolOutput])
         )
 
 
+def list_open_calls(calls: Sequence[ToolCall], outputs: Iterable[ToolOutput]) -> tuple[ToolCall, ...]:
+    """Return the calls that have no output yet."""
+    done = {output.call for output in outputs}
+    return tuple(call for call in calls if call.id not in done)
+
+
 def calls_pending_error(message: str, calls: Iterable[ToolCall]) -> InvalidOperationError:
     """Return the error for an action that is not possible while tool calls await their results."""
     tools = sorted({call.name for call in calls})
@@ -184,15 +190,18 @@ def calls_pending_error(message: str, calls: Iterable[ToolCall]) -> InvalidOpera
     )
 
 
-def with_unique_call_ids(reply: ModelReply) -> ModelReply:
+def with_unique_call_ids(reply: ModelReply, *, turn: int = 1, earlier_rounds: Sequence[ToolRound] = ()) -> ModelReply:
     """Return the reply with a unique id for each tool call; models repeat ids, and some give none.
 
-    If an id changes, the provider's own form of the reply is removed, because it would still contain the old ids.
+    Ids are unique among the rounds of a turn. A call without an id gets one from the number of its turn and its round,
+    so it is unique in the conversation. If an id changes, the provider's own form of the reply is removed, because it
+    would still contain the old ids.
     """
+    taken = {call.id for one in earlier_rounds for call in one.calls}
     names: dict[str, None] = {}
     for number, call in enumerate(reply.calls, start=1):
-        fresh = name = call.id or f"call-{number}"
-        while fresh in names:
+        fresh = name = call.id or f"call-{turn}-{len(earlier_rounds) + 1}-{number}"
+        while fresh in names or fresh in taken:
             fresh, number = f"{name}-{number}", number + 1
         names[fresh] = None
     calls = tuple(replace(call, id=name) for call, name in zip(reply.calls, names, strict=True))
@@ -225,6 +234,14 @@ def reply_from_round(tool_round: ToolRound) -> ModelReply:
 def skipped_call_output(call: ToolCall) -> ToolOutput:
     """Return the output for a call that was never run because the conversation continued without it."""
     return ToolOutput(call=call.id, output="This call was not made: the conversation went on without it.", failed=True)
+
+
+def has_skipped_calls(tool_round: ToolRound) -> bool:
+    """Return whether a call of a round was never run; the results of such a round were not sent."""
+    return any(
+        replace(output, id=None) == skipped_call_output(call)
+        for call, output in zip(tool_round.calls, tool_round.outputs, strict=True)
+    )
 
 
 def is_skipped_round(tool_round: ToolRound) -> bool:

@@ -1,10 +1,10 @@
 """The prompt builder: builds the model requests of one conversation and keeps its cache ledger."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from copy import copy
 from datetime import datetime
 
-from lamella.conversation.adapters import AbandonedTurn, Adapters, Journal, LastSentTurn
+from lamella.conversation.adapters import AbandonedTurn, Adapters, LastSentTurn
 from lamella.conversation.cache_ledger import FindPrompt, UsageTracker
 from lamella.conversation.compaction import (
     WHOLE_CONVERSATION,
@@ -14,16 +14,19 @@ from lamella.conversation.compaction import (
     build_checked_request,
     propose_compaction,
 )
+from lamella.conversation.log import TurnWriter
 from lamella.conversation.past_turns import (
     BranchHistory,
     build_tool_round,
     calls_pending_error,
     check_tool_outputs,
+    list_open_calls,
     skipped_call_output,
     with_unique_call_ids,
 )
-from lamella.conversation.recall import BranchSearch, SearchablePromptBuilder
-from lamella.conversation.turn import BuiltTurn, ModelAnswer, TurnRequest, apply_pending_system
+from lamella.conversation.reasons import PromptExplanation, explain_artifact, preview_prompt
+from lamella.conversation.recall import DEFAULT_HITS, BranchSearch, with_recall_hint
+from lamella.conversation.turn import BuiltTurn, ModelAnswer, RecallOffer, TurnRequest, apply_pending_system
 from lamella.conversation.turn_reader import read_turn
 from lamella.conversation.validation import check_time_zone
 from lamella.core.budget import Tokenizer, exceeds_share
@@ -34,22 +37,25 @@ from lamella.core.log.receipts import CompactionReceipt
 from lamella.core.log.turn import HistoryRewrite, Turn, TurnSettings
 from lamella.core.messages import ModelReply, StopReason, ToolCall, ToolOutput
 from lamella.core.prompt.advance import add_reply, add_rounds, advance, pending_prompt
-from lamella.core.prompt.envelope import Envelope, make_envelope, make_fingerprint
+from lamella.core.prompt.envelope import Envelope, is_shortened, make_envelope, make_fingerprint
 from lamella.core.prompt.prompt import Prompt
 from lamella.core.prompt.receipts import UNDO_CAUSE, apply_receipts
 from lamella.core.prompt.state import PromptState
+from lamella.core.search.search import RecallHit
+from lamella.core.text.content import strip_reasoning
 from lamella.core.values import replace
+from lamella.core.workflow.session import WorkflowSession, with_completed_stages
 from lamella.errors import InvalidOperationError
 
 # The share of a request to keep if the provider rejects it as too long although it fits by Lamella's token count.
 _OVERFLOW_TARGET_SHARE = 0.7
 
 
-class PromptBuilder(SearchablePromptBuilder):
+class PromptBuilder:
     """Builds the requests of one conversation and records their replies.
 
     Call ``ask``, then ``reply``. A turn that is followed by another one before its reply gets an empty reply. Every
-    change is written to the journal before it takes effect, so a failed write leaves the conversation unchanged.
+    change is written before it takes effect, so a failed write leaves the conversation unchanged.
     """
 
     def __init__(
@@ -60,9 +66,9 @@ class PromptBuilder(SearchablePromptBuilder):
         *,
         turn_settings: TurnSettings,
         history: BranchHistory | None = None,
-        pending: ModelReply | None = None,
+        pending: tuple[ModelReply, tuple[ToolOutput, ...]] | None = None,
         ledger: bool = True,
-        journal: Journal | None = None,
+        writer: TurnWriter | None = None,
         search: BranchSearch | None = None,
     ) -> None:
         self._adapters, self._prompt_settings, self._turn_settings, self._initial_state = (
@@ -71,12 +77,15 @@ class PromptBuilder(SearchablePromptBuilder):
             turn_settings,
             start,
         )
-        self._history, self._journal = history or BranchHistory(), journal
+        self._history, self._writer = history or BranchHistory(), writer
         self._fitter = TurnFitter(adapters.get_summary_fetcher(), secrets=adapters.secret_scanner)
         self._branch_search = search or BranchSearch()
         self.usage_tracker = UsageTracker(adapters, keeps_ledger=ledger)
-        # The reply whose tool calls await their outputs.
-        self._pending_reply = pending
+        # The reply whose tool calls await their outputs, and the outputs that are recorded already.
+        self._pending_reply: ModelReply | None = None
+        self._early_outputs: tuple[ToolOutput, ...] = ()
+        if pending is not None:
+            self._pending_reply, self._early_outputs = pending
         # The outputs submitted last, with the state they led to, so that the same submission can be repeated.
         self._recorded_outputs: tuple[PromptState, tuple[ToolOutput, ...]] | None = None
         # The request that was sent last.
@@ -117,6 +126,10 @@ class PromptBuilder(SearchablePromptBuilder):
             tokenizer=self._prompt_settings.tokenizer,
         )
 
+    def set_stages(self, session: WorkflowSession) -> None:
+        """Compact from now on by the approved stages of a workflow."""
+        self._prompt_settings = with_completed_stages(self._prompt_settings, session, self._history.message_ids)
+
     @property
     def model(self) -> str | None:
         """The current model, or None if none was named."""
@@ -125,7 +138,7 @@ class PromptBuilder(SearchablePromptBuilder):
     @property
     def pending_tool_calls(self) -> Sequence[ToolCall]:
         """The tool calls of the last reply that await their outputs."""
-        return () if self._pending_reply is None else self._pending_reply.calls
+        return () if self._pending_reply is None else list_open_calls(self._pending_reply.calls, self._early_outputs)
 
     @property
     def has_tool_rounds(self) -> bool:
@@ -165,11 +178,7 @@ class PromptBuilder(SearchablePromptBuilder):
         """
         check_time_zone(at)
         unanswered = pending_prompt(self._state).user.id if self._state.waits_for_reply else None
-        skipped = (
-            ()
-            if self._pending_reply is None
-            else tuple(skipped_call_output(call) for call in self._pending_reply.calls)
-        )
+        skipped = tuple(skipped_call_output(call) for call in self.pending_tool_calls)
         state = self._state_without_reply()
         settled, turn, settings = self._prepare(turn_request, state, at=at, rewritten=rewritten)
         turn, opened = self._fitter.fit(settled, turn, settings, path=self._history.message_ids)
@@ -181,16 +190,18 @@ class PromptBuilder(SearchablePromptBuilder):
             and (turn.receipts or self.usage_tracker.allows_system_change(pending_prompt(opened)))
         ):
             return self.ask(apply_pending_system(turn_request), at=at, rewritten=rewritten)
+        if isinstance(turn_request, TurnRequest) and turn_request.recall_offer is not None:
+            turn, opened = self._with_recall_tool(turn_request.recall_offer, settled, turn, opened, settings)
         receipt = turn.receipts[-1] if turn.receipts else None
         envelope = build_checked_request(
             opened, settings, previous_prompt=state.last_prompt or self._state_before_pending.last_prompt
         )
         entry, ledger = self.usage_tracker.build_ledger_entry(envelope, at=at)
         turn = replace(turn, fingerprint=make_fingerprint(envelope))
-        # The journal comes first: if the write fails, the state in memory is still the one before this turn.
-        if self._journal is not None:
+        # Written first: if that fails, the state in memory is still the one before this turn.
+        if self._writer is not None:
             left = AbandonedTurn(id=unanswered, skipped_outputs=skipped) if unanswered is not None else None
-            self._journal.write_turn(
+            self._writer.write_turn(
                 turn, message_id=opened.head, parent_id=state.head, abandoned=left, receipt=receipt, at=at
             )
         if unanswered is not None:
@@ -199,15 +210,28 @@ class PromptBuilder(SearchablePromptBuilder):
         self._history.append_turn(
             replace(turn, receipts=(*self._history.receipts, *turn.receipts)), message=opened.head, at=at
         )
-        self._state_before_pending, self._state, self._prompt_settings, self._pending_reply = (
-            state,
-            opened,
-            settings,
-            None,
-        )
+        self._state_before_pending, self._state, self._prompt_settings = state, opened, settings
+        self._pending_reply, self._early_outputs = None, ()
         self._last_sent_prompt = opened.last_prompt
         self.usage_tracker.start_turn(ledger, at=at)
         return self._build_turn(envelope, entry, receipt)
+
+    def _with_recall_tool(
+        self, offer: RecallOffer, settled: PromptState, turn: Turn, opened: PromptState, settings: PromptSettings
+    ) -> tuple[Turn, PromptState]:
+        """Return the turn with the recall tool and the state after it, if something was left out of the request.
+
+        The turn is not fitted again, since that may ask a model for a second summary. A request that is too long with
+        the tool does not get it.
+        """
+        prompt = pending_prompt(opened)
+        if not offer.applies_to(prompt.tools) or not is_shortened(prompt):
+            return turn, opened
+        equipped = replace(turn, tools=(*prompt.tools, offer.definition))
+        result = advance(settled, equipped, settings.plan_layout, tokenizer=settings.tokenizer)
+        if exceeds_share(pending_prompt(result).total, settings.budget.hard, settings.budget):
+            return turn, opened
+        return equipped, result
 
     def _prepare(
         self,
@@ -226,6 +250,9 @@ class PromptBuilder(SearchablePromptBuilder):
         settled = (
             apply_receipts(state, committed, turn.turn_settings, tokenizer=settings.tokenizer) if committed else state
         )
+        if isinstance(turn_request, Turn) and _keep_library_layout(turn_request, turn):
+            # A plan of this layout does not depend on prices, so a stored turn keeps the plan that it was sent with.
+            return settled, replace(turn, layout_plan=turn_request.layout_plan), settings
         return settled, self.usage_tracker.with_layout_plan(settled, turn, settings, at=at), settings
 
     def _state_without_reply(self, state: PromptState | None = None) -> PromptState:
@@ -233,21 +260,25 @@ class PromptBuilder(SearchablePromptBuilder):
         state = state or self._state
         if self._pending_reply is not None:
             state = add_rounds(
-                state, self._with_tool_round([skipped_call_output(call) for call in self._pending_reply.calls]).rounds
+                state, self._with_tool_round([skipped_call_output(call) for call in self.pending_tool_calls]).rounds
             )
         return add_reply(state, "") if state.waits_for_reply else state
 
     def _with_tool_round(self, outputs: Sequence[ToolOutput]) -> Turn:
-        """Return the pending turn with the outputs of its pending calls."""
+        """Return the pending turn with the outputs of its pending calls, after those that are recorded already."""
         turn, pending = self._history.turns[-1], self._pending_reply
-        return turn if pending is None else replace(turn, rounds=(*turn.rounds, build_tool_round(pending, outputs)))
+        if pending is None:
+            return turn
+        whole = build_tool_round(pending, (*self._early_outputs, *outputs))
+        return replace(turn, rounds=(*turn.rounds, whole))
 
     def _read_turn(
         self, turn_request: TurnRequest | Turn, state: PromptState, rewritten: HistoryRewrite | None
     ) -> Turn:
         if isinstance(turn_request, Turn):
             return replace(turn_request, turn_settings=self._turn_settings, history_rewrite=rewritten, layout_plan=None)
-        turn_request = self._with_hint(turn_request) if self._adapters.recall_hints else turn_request
+        if self._adapters.recall_hints:
+            turn_request = with_recall_hint(turn_request, self._search_for_question)
         turn_settings = self._prompt_settings.with_runner(self._turn_settings, turn_request.runner)
         turn = read_turn(
             turn_request,
@@ -282,8 +313,9 @@ class PromptBuilder(SearchablePromptBuilder):
             )
         prompt = pending_prompt(self._state)
         if isinstance(answer, str):
-            self._close_turn(said := ModelAnswer(reply=ModelReply(text=answer, stop=StopReason.END)), None, at=at)
-            return said.reply
+            reply = ModelReply(text=strip_reasoning(answer), stop=StopReason.END)
+            self._close_turn(ModelAnswer(reply=reply), None, at=at)
+            return reply
         call = self.usage_tracker.build_model_call(
             prompt,
             answer,
@@ -294,23 +326,26 @@ class PromptBuilder(SearchablePromptBuilder):
         if not answer.reply.calls:
             self._close_turn(answer, call, at=at)
             return answer.reply
-        self._open_round(reply := with_unique_call_ids(answer.reply), call, at=at)
+        reply = with_unique_call_ids(
+            answer.reply, turn=self._history.turn_count, earlier_rounds=self._history.turns[-1].rounds
+        )
+        self._open_round(reply, call, at=at)
         return reply
 
     def _open_round(self, reply: ModelReply, call: ModelCall, *, at: datetime | None) -> None:
         """Record an answer that calls tools; the turn stays open until their outputs are known."""
         self._skip_round(at=at)
-        if self._journal is not None:
-            self._journal.write_calls(reply, parent_id=self._state.head, at=at, call=call)
+        if self._writer is not None:
+            self._writer.write_calls(reply, parent_id=self._state.head, at=at, call=call)
         self.usage_tracker.record_call(call)
         self._pending_reply = reply
 
     def _close_turn(self, model_answer: ModelAnswer, call: ModelCall | None, *, at: datetime | None) -> None:
         self._skip_round(at=at)
         state, parent = add_reply(self._state, model_answer.reply.text), self._state.head
-        if self._journal is not None:
+        if self._writer is not None:
             # The model calls of earlier tool rounds were written with their rounds.
-            self._journal.write_reply(
+            self._writer.write_reply(
                 model_answer, message_id=state.head, parent_id=parent, at=at, calls=[call] if call else []
             )
         if call is not None:
@@ -328,7 +363,7 @@ class PromptBuilder(SearchablePromptBuilder):
         submission of the same outputs only builds the request again.
         """
         if self._pending_reply is not None:
-            check_tool_outputs(self._pending_reply.calls, outputs)
+            check_tool_outputs(self.pending_tool_calls, outputs)
             self.record_tool_outputs(outputs, at=at)
             self._recorded_outputs = (self._state, tuple(outputs))
         elif self._recorded_outputs != (self._state, tuple(outputs)):
@@ -355,24 +390,36 @@ class PromptBuilder(SearchablePromptBuilder):
             previous_prompt=self._last_sent_prompt or self._state_before_pending.last_prompt,
         )
         entry, ledger = self.usage_tracker.build_ledger_entry(envelope, at=at)
-        if receipt is not None and self._journal is not None:
-            self._journal.write_receipt(receipt, before_message_id=opened.head, at=at)
+        if receipt is not None and self._writer is not None:
+            self._writer.write_receipt(receipt, before_message_id=opened.head, at=at)
         self._history.turns[-1], self._state, self._last_sent_prompt = turn, opened, opened.last_prompt
         self.usage_tracker.continue_turn(ledger)
         return self._build_turn(envelope, entry, receipt)
 
     def record_tool_outputs(self, outputs: Sequence[ToolOutput], *, at: datetime | None = None) -> None:
-        """Record outputs for the calls of the last reply without building a request from them."""
+        """Record the remaining outputs of the last reply's calls without building a request from them."""
         longer = self._with_tool_round(outputs)
-        if self._journal is not None:
-            self._journal.write_results(longer.rounds[-1].outputs, parent_id=self._state.head, at=at)
+        if self._writer is not None:
+            early = {output.call for output in self._early_outputs}
+            new = [output for output in longer.rounds[-1].outputs if output.call not in early]
+            self._writer.write_results(new, parent_id=self._state.head, at=at)
         self._history.turns[-1] = longer
-        self._state, self._pending_reply = add_rounds(self._state, longer.rounds), None
+        self._state, self._pending_reply, self._early_outputs = add_rounds(self._state, longer.rounds), None, ()
+
+    def record_early_outputs(self, outputs: Sequence[ToolOutput], *, at: datetime | None = None) -> None:
+        """Record the outputs of tools that have finished while other calls of the same reply still run."""
+        open_calls = {call.id: call for call in self.pending_tool_calls}
+        if self._pending_reply is None or len(outputs) >= len(open_calls):
+            raise InvalidOperationError("No other call is open.", hint="Submit the outputs of a finished round.")
+        check_tool_outputs([open_calls[one.call] for one in outputs if one.call in open_calls], outputs)
+        if self._writer is not None:
+            self._writer.write_results(outputs, parent_id=self._state.head, at=at)
+        self._early_outputs = (*self._early_outputs, *outputs)
 
     def _skip_round(self, *, at: datetime | None) -> None:
         """Give pending calls a "not made" output, so that the reply is kept and every call has a result."""
         if self._pending_reply is not None:
-            self.record_tool_outputs([skipped_call_output(call) for call in self._pending_reply.calls], at=at)
+            self.record_tool_outputs([skipped_call_output(call) for call in self.pending_tool_calls], at=at)
 
     def _build_turn(self, envelope: Envelope, entry: LedgerEntry, receipt: CompactionReceipt | None) -> BuiltTurn:
         return self.usage_tracker.build_turn(envelope, entry, number=self._history.turn_count, receipt=receipt)
@@ -433,8 +480,8 @@ class PromptBuilder(SearchablePromptBuilder):
         goal = self._prompt_settings.budget.target * self._prompt_settings.budget.limit
         if (turn := self._compact_pending_turn(goal, self._fitter.without_summaries())) is None:
             return None
-        if self._journal is not None:
-            self._journal.write_receipt(turn.receipts[-1], before_message_id=self._state.head, at=at)
+        if self._writer is not None:
+            self._writer.write_receipt(turn.receipts[-1], before_message_id=self._state.head, at=at)
         self._history.turns[-1] = turn
         self._state = advance(
             self._state_before_pending,
@@ -505,8 +552,8 @@ class PromptBuilder(SearchablePromptBuilder):
                 "The conversation went on since this was planned.", hint="Plan again, then commit."
             )
         self.stop_pending_turn(at=at)
-        if self._journal is not None:
-            self._journal.write_receipt(receipt, at=at)
+        if self._writer is not None:
+            self._writer.write_receipt(receipt, at=at)
         self._history.add_receipt(receipt)
         return receipt
 
@@ -529,17 +576,64 @@ class PromptBuilder(SearchablePromptBuilder):
     def stop_pending_turn(self, *, at: datetime | None = None) -> None:
         """End a pending turn with an empty reply; raises ``InvalidOperationError`` while tool calls are open."""
         if self._pending_reply is not None:
-            raise calls_pending_error("Calls of tools wait for what they give.", self._pending_reply.calls)
+            raise calls_pending_error("Calls of tools wait for what they give.", self.pending_tool_calls)
         if self._state.waits_for_reply:
             self.reply("", at=at)
 
     def _after_stopping(self) -> "PromptBuilder":
         """Return a copy in which the pending turn is stopped; nothing is written and this object stays as it is."""
         ahead = copy(self)
-        ahead._journal, ahead.usage_tracker, ahead._history = (
+        ahead._writer, ahead.usage_tracker, ahead._history = (
             None,
             copy(self.usage_tracker),
             self._history.without_compactions(()),
         )
         ahead.stop_pending_turn()
         return ahead
+
+    # Recall and explanations: what the next request does not contain.
+
+    @property
+    def _state_key(self) -> tuple[object, ...]:
+        """The objects that determine the next request."""
+        return self._state, self._history.receipts
+
+    def recall(
+        self, query: str, *, limit: int = DEFAULT_HITS, history: BranchHistory | None = None
+    ) -> Sequence[RecallHit]:
+        """Search this branch for originals that are not in the request.
+
+        ``history`` replaces the builder's own history if the caller knows the branch in more detail.
+        """
+        return self._branch_search.search(
+            history or self._history, query, get_prompt=self._preview_prompt, state_key=self._state_key, limit=limit
+        )
+
+    def receipts(self) -> Sequence[CompactionReceipt]:
+        """Return the active compaction receipts, oldest first."""
+        return self._history.list_receipts()
+
+    def compactions_to_undo(self, receipt: str | None = None) -> Sequence[CompactionReceipt]:
+        """Return the compactions that an undo would void."""
+        return self._history.compactions_to_undo(receipt)
+
+    def why(self, name: str, *, erased: Collection[str] = (), message_names: Collection[str] = ()) -> PromptExplanation:
+        """Explain why an artifact or message is in the pending or next request, or why it is not."""
+        return explain_artifact(name, self._history, self._preview_prompt(), erased=erased, message_names=message_names)
+
+    def _preview_prompt(self) -> Prompt:
+        """Return the request that awaits its reply, or the next one as far as it is known."""
+        return preview_prompt(
+            self._state,
+            Turn(text="", turn_settings=self._turn_settings, receipts=self._history.receipts),
+            self._prompt_settings,
+        )
+
+    def _search_for_question(self, question: str) -> Sequence[RecallHit]:
+        return self._branch_search.search_for_question(
+            self._history, question, get_prompt=self._preview_prompt, state_key=self._state_key
+        )
+
+
+def _keep_library_layout(*turns: Turn) -> bool:
+    return all(turn.turn_settings.layout.folds_each_turn for turn in turns)

@@ -9,9 +9,8 @@ task when the user asks something.
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from datetime import datetime
 from functools import partial
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from lamella.conversation.expired_cache import KeepAlivePlan
 from lamella.conversation.runner_context import send_auxiliary_call
@@ -20,6 +19,9 @@ from lamella.conversation.turn import ModelAnswer
 from lamella.conversation.turn_runner import RetryPolicy, SendContext
 from lamella.core.messages import ModelRequest
 from lamella.ports import Clock, ModelProvider
+
+if TYPE_CHECKING:
+    from lamella.conversation.conversation import Conversation
 
 
 class ProviderResolver(Protocol):
@@ -51,7 +53,7 @@ class ProviderPool:
     - ``fixed_provider`` is a provider that serves every model; no other provider is opened then.
     - ``retry_policy`` is the retry policy of all providers.
     - ``on_answer`` is called each time a model has answered.
-    - ``check_model`` raises an error for a model that may not be used.
+    - ``check_model_is_trusted`` raises an error for a model that may not be used.
     - ``is_loop_independent`` returns whether the provider of a model may be used from any event loop.
     - ``default_answer_tokens`` are default answer lengths in tokens, by model.
     """
@@ -66,7 +68,7 @@ class ProviderPool:
         fixed_provider: ModelProvider | None = None,
         retry_policy: RetryPolicy | None = None,
         on_answer: AnswerListener | None = None,
-        check_model: AnswerListener = _no_check,
+        check_model_is_trusted: AnswerListener = _no_check,
         is_loop_independent: Callable[[str], bool] = _is_loop_bound,
         default_answer_tokens: Mapping[str, int] | None = None,
     ) -> None:
@@ -77,7 +79,7 @@ class ProviderPool:
         self._fixed_provider = fixed_provider
         self._retry_policy = retry_policy or RetryPolicy()
         self._on_answer = on_answer
-        self._check_model = check_model
+        self._check_model = check_model_is_trusted
         self.is_loop_independent = is_loop_independent
         # Default answer length in tokens by model. Models without an entry use the general default.
         self.default_answer_tokens = default_answer_tokens or {}
@@ -92,7 +94,7 @@ class ProviderPool:
         if model is not None:
             self._trusted_models.add(model)
 
-    def check_model(self, model: str) -> None:
+    def check_model_is_trusted(self, model: str) -> None:
         """Raise an error if the model is named only by untrusted input; no provider is opened."""
         if self._fixed_provider is None:
             self._check_model(model, is_named=model in self._trusted_models)
@@ -172,37 +174,15 @@ class RestrictedProviderPool(ProviderPool):
 
     def send_context_for(self, model: str, *, max_answer_tokens: int, window: int | None = None) -> SendContext:
         """Return the send context for a model, after checking that the model is allowed."""
-        self.check_model(model)
+        self.check_model_is_trusted(model)
         return super().send_context_for(model, max_answer_tokens=max_answer_tokens, window=window)
 
 
 # Keep-alives.
 
 
-class RepeatableConversation(Protocol):
-    """A conversation whose last request can be sent again, and that plans when to do so."""
-
-    is_kept_alive: bool
-
-    @property
-    def head(self) -> str: ...
-
-    @property
-    def max_keep_alives(self) -> int: ...
-
-    def reload(self) -> None: ...
-
-    def plan_keep_alive(self, *, at: datetime | None = None) -> KeepAlivePlan | None: ...
-
-    def build_keep_alive_request(self) -> ModelRequest | None: ...
-
-    def record_keep_alive(
-        self, request: ModelRequest, answer: ModelAnswer, *, after_message_id: str, at: datetime
-    ) -> None: ...
-
-
 async def keep_alive(
-    chat: RepeatableConversation, send_context_for: Callable[[str], SendContext], *, once: bool = False
+    chat: "Conversation", send_context_for: Callable[[str], SendContext], *, once: bool = False
 ) -> int:
     """Send the last request again each time it is due, up to the configured number, and return the count.
 
@@ -220,7 +200,7 @@ async def keep_alive(
         chat.is_kept_alive = False
 
 
-async def _keep_alive_loop(chat: RepeatableConversation, send_context_for: Callable[[str], SendContext]) -> int:
+async def _keep_alive_loop(chat: "Conversation", send_context_for: Callable[[str], SendContext]) -> int:
     head, made = chat.head, 0
     while made < chat.max_keep_alives:
         request = chat.build_keep_alive_request()
@@ -239,7 +219,7 @@ async def _keep_alive_loop(chat: RepeatableConversation, send_context_for: Calla
     return made
 
 
-async def _send_keep_alive(chat: RepeatableConversation, send_context_for: Callable[[str], SendContext]) -> int:
+async def _send_keep_alive(chat: "Conversation", send_context_for: Callable[[str], SendContext]) -> int:
     """Send one keep-alive if it is due now and pays, whatever the settings say; return how many were sent."""
     request = chat.build_keep_alive_request()
     if request is None:
@@ -252,7 +232,7 @@ async def _send_keep_alive(chat: RepeatableConversation, send_context_for: Calla
     return 1
 
 
-def _next_keep_alive(chat: RepeatableConversation, send_context: SendContext, head: str) -> KeepAlivePlan | None:
+def _next_keep_alive(chat: "Conversation", send_context: SendContext, head: str) -> KeepAlivePlan | None:
     """Return the next keep-alive if the conversation has not continued.
 
     The conversation is read again, because another process that has it open may have sent a keep-alive too.
@@ -265,7 +245,7 @@ def _next_keep_alive(chat: RepeatableConversation, send_context: SendContext, he
 
 
 async def _send_and_record(
-    chat: RepeatableConversation, request: ModelRequest, send_context: SendContext, *, head: str
+    chat: "Conversation", request: ModelRequest, send_context: SendContext, *, head: str
 ) -> None:
     # The lifetime of a cache entry starts when the request is sent, not when it is answered.
     started = send_context.clock.now()

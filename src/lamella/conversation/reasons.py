@@ -8,6 +8,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from lamella.conversation.past_turns import BranchHistory
+from lamella.core.artifacts.kinds import is_turn_only
 from lamella.core.artifacts.model import Artifact, ArtifactKind, AttachmentPolicy
 from lamella.core.compaction.fitting import PromptSettings
 from lamella.core.log.receipts import CompactionReceipt, CompactionStep
@@ -169,13 +170,13 @@ def _resolve_name(name: str, traces: Mapping[str, _ArtifactTrace], erased: Colle
     if name in traces or name in erased:
         return name
     word, _, number = name.partition(":")
-    said = [
+    messages = [
         one
         for one, trace in traces.items()
         if trace.kind == _AUTHOR_BY_PREFIX.get(word) and str(trace.attached_turns[-1]) == number
     ]
-    if said:
-        return said[0]
+    if messages:
+        return messages[0]
     wanted = name.casefold()
     found = [one for one, trace in traces.items() if wanted in _possible_names(one, trace.title)]
     if len(found) > 1:
@@ -313,18 +314,20 @@ def _explain_missing(
     if trace.dropped_turns and trace.dropped_turns[-1] > trace.attached_turns[-1]:
         return f"It was dropped in turn {trace.dropped_turns[-1]}.", [attach, recall]
     cut = _last_compaction_of(name, receipts) or _last_compaction_of(trace.question_id, receipts)
-    said = trace.kind in (*MessageAuthor, TOOL_KIND)
-    if said and cut is not None:
+    is_message = trace.kind in (*MessageAuthor, TOOL_KIND)
+    if is_message and cut is not None:
         receipt, step = cut
-        told = f"The compaction {receipt.id} took it out in its step {step.name}."
-        return told, [SuggestedAction(kind=SuggestedActionKind.UNDO, target=receipt.id), recall]
-    if said and sent.history.hidden_turns:
+        explanation = f"The compaction {receipt.id} took it out in its step {step.name}."
+        return explanation, [SuggestedAction(kind=SuggestedActionKind.UNDO, target=receipt.id), recall]
+    if is_message and sent.history.hidden_turns:
         shown = sent.turn_settings.history_turns or SHOWN_TURNS_BY_MODE[sent.turn_settings.history]
-        told = f"The history mode {sent.turn_settings.history} shows the last {shown} turns; it is older."
-        return told, [SuggestedAction(kind=SuggestedActionKind.SET, target="history=full"), recall]
+        explanation = f"The history mode {sent.turn_settings.history} shows the last {shown} turns; it is older."
+        return explanation, [SuggestedAction(kind=SuggestedActionKind.SET, target="history=full"), recall]
     came = f"turn {trace.attached_turns[-1]}"
     if trace.kind == ArtifactKind.IMAGE:
         return f"A picture is sent with its own turn: {came}.", [attach]
+    if trace.artifact is not None and is_turn_only(trace.artifact):
+        return f"A search found it for one question: it is sent with its own turn only, {came}.", [recall]
     return f"It came with {came} and was left out since.", [attach, recall]
 
 

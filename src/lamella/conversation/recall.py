@@ -4,22 +4,18 @@ It also builds the tools ``recall`` and ``compact`` that a model may call.
 """
 
 import re
-from abc import ABC
-from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from operator import is_not
 
 from lamella.attach import Tool
 from lamella.conversation.past_turns import BranchHistory
-from lamella.conversation.reasons import PromptExplanation, explain_artifact, preview_prompt
 from lamella.conversation.turn import TurnRequest
 from lamella.core.artifacts.kinds import make_tool_result
-from lamella.core.compaction.fitting import PromptSettings
 from lamella.core.log.receipts import CompactionReceipt
-from lamella.core.log.turn import MessageAuthor, Turn, TurnSettings
+from lamella.core.log.turn import MessageAuthor, Turn
 from lamella.core.prompt.prompt import Prompt
-from lamella.core.prompt.state import PromptState
-from lamella.core.search.index import Passage, PassageIndex, list_passages, passages_in_prompt
+from lamella.core.search.index import Passage, PassageIndex, list_searchable_texts, passages_in_prompt
 from lamella.core.search.search import RecallHit, search, search_for_question
 from lamella.core.text.content import truncate_words
 from lamella.core.values import replace as struct_replace
@@ -95,7 +91,7 @@ class BranchSearch:
         check_query(query, limit)
         excluded, named = self._ids_in_full(get_prompt, state_key), _TURN_QUERY.fullmatch(query)
         if named is not None:
-            there = list_passages(history.list_turns(), history.message_ids)
+            there = list_searchable_texts(history.list_turns(), history.message_ids)
             return _with_times(_turn_hits(there, named[1], without=excluded, limit=limit), history)
         return _with_times(search(self.get_index(history), query, limit=limit, excluded=excluded), history)
 
@@ -127,7 +123,7 @@ class BranchSearch:
 
     def _reindex(self, index: PassageIndex, history: BranchHistory) -> None:
         before = history.list_turns()[:-1]
-        index.replace_from(list_passages(before, history.message_ids))
+        index.replace_from(list_searchable_texts(before, history.message_ids))
         answered = sum(turn.reply is not None for turn in before)
         self._last_indexed = (None, len(before), len(before) + answered, len(index))
         if history.turns:
@@ -140,74 +136,31 @@ class BranchSearch:
             turn = history.turns[number - history.turn_count]
             if turn is not known:
                 index.replace_from(
-                    list_passages([turn], history.message_ids[message : message + 2], first_turn_number=number + 1),
+                    list_searchable_texts(
+                        [turn], history.message_ids[message : message + 2], first_turn_number=number + 1
+                    ),
                     start=size,
                 )
             self._last_indexed = (turn, number, message, size)
             known, message, size = None, message + (1 if turn.reply is None else 2), len(index)
 
 
-class SearchablePromptBuilder(ABC):
-    """The part of the prompt builder that searches and explains what its next request does not contain."""
-
-    _history: BranchHistory
-    _state: PromptState
-    _turn_settings: TurnSettings
-    _prompt_settings: PromptSettings
-    _branch_search: BranchSearch
-
-    def _with_hint(self, turn_request: TurnRequest) -> TurnRequest:
-        """Return the request with relevant passages that left the prompt, or unchanged if there are none."""
-        if any(one.source.tool == RECALL_TOOL for one in turn_request.results):
-            return turn_request
-        found = self._branch_search.search_for_question(
-            self._history, turn_request.text, get_prompt=self._preview_prompt, state_key=self._state_key
-        )
-        if not found:
-            return turn_request
-        told = "\n\n".join(
-            [_HINT_HEADING, *(f"[{describe_passage(one)[:_MAX_LABEL_CHARS]}]\n{one.excerpt}" for one in found)]
-        )
-        hint = make_tool_result(
-            RECALL_TOOL, arguments={"query": truncate_words(turn_request.text, _MAX_QUERY_CHARS)}, output=told
-        )
-        return struct_replace(turn_request, results=(*turn_request.results, hint))
-
-    @property
-    def _state_key(self) -> tuple[object, ...]:
-        """The objects that determine the next request."""
-        return self._state, self._history.receipts
-
-    def recall(
-        self, query: str, *, limit: int = DEFAULT_HITS, history: BranchHistory | None = None
-    ) -> Sequence[RecallHit]:
-        """Search this branch for originals that are not in the request.
-
-        ``history`` replaces the builder's own history if the caller knows the branch in more detail.
-        """
-        return self._branch_search.search(
-            history or self._history, query, get_prompt=self._preview_prompt, state_key=self._state_key, limit=limit
-        )
-
-    def receipts(self) -> Sequence[CompactionReceipt]:
-        """Return the active compaction receipts, oldest first."""
-        return self._history.list_receipts()
-
-    def compactions_to_undo(self, receipt: str | None = None) -> Sequence[CompactionReceipt]:
-        """Return the compactions that an undo would void."""
-        return self._history.compactions_to_undo(receipt)
-
-    def why(self, name: str, *, erased: Collection[str] = (), message_names: Collection[str] = ()) -> PromptExplanation:
-        """Explain why an artifact or message is in the pending or next request, or why it is not."""
-        return explain_artifact(name, self._history, self._preview_prompt(), erased=erased, message_names=message_names)
-
-    def _preview_prompt(self) -> Prompt:
-        """Return the request that awaits its reply, or the next one as far as it is known."""
-        return preview_prompt(
-            self._state,
-            Turn(text="", turn_settings=self._turn_settings, receipts=self._history.receipts),
-            self._prompt_settings,
-        )
+def with_recall_hint(
+    turn_request: TurnRequest, search_for_question: Callable[[str], Sequence[RecallHit]]
+) -> TurnRequest:
+    """Return the request with relevant passages that left the prompt, or unchanged if there are none."""
+    if any(one.source.tool == RECALL_TOOL for one in turn_request.results):
+        return turn_request
+    found = search_for_question(turn_request.text)
+    if not found:
+        return turn_request
+    output = "\n\n".join(
+        [_HINT_HEADING, *(f"[{describe_passage(one)[:_MAX_LABEL_CHARS]}]\n{one.excerpt}" for one in found)]
+    )
+    hint = make_tool_result(
+        RECALL_TOOL, arguments={"query": truncate_words(turn_request.text, _MAX_QUERY_CHARS)}, output=output
+    )
+    return struct_replace(turn_request, results=(*turn_request.results, hint))
 
 
 def _with_times(hits: Sequence[RecallHit], history: BranchHistory) -> tuple[RecallHit, ...]:
@@ -333,19 +286,19 @@ def _render_hit_from(hit: RecallHit, start: int, *, max_chars: int) -> str:
 
 def _render_hits(hits: Sequence[RecallHit], max_chars: int) -> list[str]:
     """Return the originals in full while they fit into ``max_chars`` characters, then excerpts of the rest."""
-    told: list[str] = []
+    results: list[str] = []
     for number, one in enumerate(hits):
         if max_chars <= 0:
-            told.append(f"{len(hits) - number:,} more were found. Ask with words that fewer of them have.")
+            results.append(f"{len(hits) - number:,} more were found. Ask with words that fewer of them have.")
             break
         text = one.passage.text
         if len(text) <= max_chars:
-            told.append(f"[{describe_passage(one)}, {len(text):,} characters]\n{text}")
+            results.append(f"[{describe_passage(one)}, {len(text):,} characters]\n{text}")
         else:
             shown = f"an excerpt of {len(text):,} characters; start 0 reads it from its beginning"
-            told.append(f"[{describe_passage(one)}, {shown}]\n{one.excerpt}")
-        max_chars -= len(told[-1])
-    return told
+            results.append(f"[{describe_passage(one)}, {shown}]\n{one.excerpt}")
+        max_chars -= len(results[-1])
+    return results
 
 
 def describe_passage(hit: RecallHit, *, format_time: Callable[[str], str] | None = None) -> str:

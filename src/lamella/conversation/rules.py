@@ -1,21 +1,20 @@
 """User rules: lasting instructions, detected in typed text or added by hand, and the changes made to them."""
 
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Iterable, Sequence
 
 from lamella.conversation.turn import TurnRequest
 from lamella.core.log.turn import RuleChanges
 from lamella.core.prompt.rules import merge_rules
 from lamella.core.prompt.state import PromptState
 from lamella.core.text.content import normalise, short_hash
-from lamella.core.text.rule_detection import detect_rules
+from lamella.core.text.directives import find_directives
+from lamella.core.text.word_lists import WordLists
 from lamella.errors import InvalidOperationError
 from lamella.ports import Rule
 
 # The maximum length of a rule in characters, the same as for a sentence that is detected as a rule.
 _MAX_RULE_CHARS = 400
 _ID_DIGITS = 8
-# The share of the token limit for rules added by hand. It is limited because these rules are never compacted.
-MAX_RULES_SHARE = 0.05
 
 # The number of a turn, the id of its question, and the typed text.
 NumberedQuestion = tuple[int, str, str]
@@ -43,18 +42,22 @@ def rule_changes_to_json(changes: RuleChanges, previous: RuleChanges) -> dict[st
 
 
 def list_rules(
-    questions: Iterable[NumberedQuestion], changes: RuleChanges, pending: TurnRequest, *, cues: Set[str]
+    questions: Iterable[NumberedQuestion], changes: RuleChanges, pending: TurnRequest, *, words: WordLists
 ) -> tuple[Rule, ...]:
-    """Return every active rule with its source, newest last; pending changes count as asked."""
+    """Return every rule and every candidate with its source, newest last; pending changes count as asked.
+
+    A rule has the origin ``user``: the user added or confirmed it. A candidate has the origin ``found``.
+    """
     asked = list(questions)
     messages = {turn: message for turn, message, _ in asked}
     coming = 1 + max(messages, default=0)
-    found = [(turn, wish) for turn, _, text in asked for wish in detect_rules(text, cues=cues)]
+    directives = find_directives({str(turn): text for turn, _, text in asked}, words)
+    found = [(turn, sentence) for turn, _, _ in asked for sentence in directives.get(str(turn), ())]
     own = {text: turn for turn, text in changes.added if text not in pending.removed_rules}
     own |= dict.fromkeys([text for text in pending.rules if text not in own], coming)
     over = {text: turn for turn, text in changes.ended} | dict.fromkeys(pending.removed_rules, coming)
     ended = [(turn, text) for text, turn in over.items() if text not in pending.rules]
-    held = merge_rules(found, [(turn, text) for text, turn in own.items()], ended=ended)
+    merged = merge_rules(found, [(turn, text) for text, turn in own.items()], ended=ended)
     return tuple(
         Rule(
             id=rule_id(text),
@@ -63,7 +66,7 @@ def list_rules(
             turn=turn,
             origin="user" if own.get(text) == turn else "found",
         )
-        for turn, text in held
+        for turn, text in merged
     )
 
 
@@ -72,24 +75,13 @@ def rule_id(text: str) -> str:
     return short_hash(text)[:_ID_DIGITS]
 
 
-def validate_rule(text: str, rules: Sequence[Rule], *, token_limit: int, count: Callable[[str], int]) -> str:
-    """Return a rule as it is stored, on one line.
-
-    Raises ``InvalidOperationError`` if it is empty or too long, or if the rules added by hand would exceed their share
-    of the limit.
-    """
+def validate_rule(text: str) -> str:
+    """Return a rule as it is stored, on one line; raises ``InvalidOperationError`` if it is empty or too long."""
     line = " ".join(normalise(text).split())
     if not line or len(line) > _MAX_RULE_CHARS:
         raise InvalidOperationError(
             f"A rule has {len(line):,} characters; it may have 1 to {_MAX_RULE_CHARS}.",
             hint="Say in one sentence what is to be done from now on; longer instructions go into the system prompt.",
-        )
-    room = int(MAX_RULES_SHARE * token_limit)
-    taken = sum(count(one.text) for one in rules if one.origin == "user" and one.text != line)
-    if taken + count(line) > room:
-        raise InvalidOperationError(
-            f"The rules added by hand would take {taken + count(line):,} tokens; {room:,} are for them.",
-            hint="Remove one first, or choose a larger window.",
         )
     return line
 

@@ -6,58 +6,45 @@ so that an interrupted run can be resumed. ``run_auxiliary_call`` calls the mode
 for a plan; such calls are not messages of the conversation, but the ledger records each with its cost.
 """
 
-from asyncio import CancelledError
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from datetime import datetime
 from functools import partial
 from inspect import getdoc
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from lamella.attach import Tool
-from lamella.conversation.commands import PendingCommands
 from lamella.conversation.compaction import run_with_summaries
 from lamella.conversation.note_index import NoteIndex
-from lamella.conversation.summaries import AuxiliaryCallRecorder
 from lamella.conversation.tool_executor import LocalToolset, Toolset, ToolSource
-from lamella.conversation.turn import BuiltTurn, ModelAnswer, TurnRequest
-from lamella.conversation.turn_reader import LabeledText
+from lamella.conversation.turn import BuiltTurn, ModelAnswer, RecallOffer, TurnRequest
 from lamella.conversation.turn_runner import (
-    ENDED_BROKEN,
-    ENDED_STOPPED,
     Event,
-    SendableConversation,
     SendAttempt,
     SendContext,
     TurnLimits,
+    TurnRunner,
     TurnUsage,
-    ask_and_send,
     elapsed_seconds,
-    send_pending_turn,
+    get_cut_reason,
     stream_with_retries,
 )
 from lamella.core.log.call import ANSWER_PURPOSE, CallTiming
-from lamella.core.log.receipts import CompactionReceipt
 from lamella.core.messages import Message, ModelReply, ModelRequest, StopDelta, StopReason, ToolCall, reply_from_deltas
-from lamella.core.search.index import Passage
 from lamella.core.values import replace
 from lamella.errors import InvalidReplyError, NotAvailableError
-from lamella.ports import ProjectFolder, WorkflowProgress
+from lamella.ports import ProjectFolder
+
+if TYPE_CHECKING:
+    from lamella.conversation.conversation import Conversation
 
 # The runner that answers if none is chosen.
 DEFAULT_RUNNER = "chat"
 
 
-class RecordingConversation(SendableConversation, AuxiliaryCallRecorder, Protocol):
-    """A conversation that can be sent and that records auxiliary calls; ``head`` is its last message."""
-
-    @property
-    def head(self) -> str: ...
-
-
-def _no_tools(_chat: SendableConversation | None) -> Sequence[Tool]:
+def _no_tools(_chat: "Conversation | None") -> Sequence[Tool]:
     return ()
 
 
@@ -74,44 +61,13 @@ class RunnerContext(Struct, frozen=True, kw_only=True):
         remember_tool: The tool that remembers a fact the user typed.
     """
 
-    make_tools: Callable[[SendableConversation | None], Sequence[Tool]] = _no_tools
+    make_tools: Callable[["Conversation | None"], Sequence[Tool]] = _no_tools
     note_index: NoteIndex | None = None
     supports_tools: Callable[[str], bool] = bool
     read_project: Callable[[], ProjectFolder] | None = None
     can_write_notes: bool = False
     mcp_servers: ToolSource | None = None
     remember_tool: Tool | None = None
-
-
-class RunnableConversation(RecordingConversation, Protocol):
-    """A conversation as runners see it before they ask: previews, pending commands, progress.
-
-    ``allows_system_change`` returns whether a turn request changes the cached prefix anyway, so that the tools may
-    change with it. ``check_no_secrets`` raises if a text looks like a secret and the settings block secrets.
-    ``all_passages`` returns everything written and attached so far. ``complete_pending_turn`` adds retrieved material
-    to the waiting question.
-    """
-
-    @property
-    def window(self) -> int: ...
-
-    @property
-    def pending_commands(self) -> PendingCommands: ...
-
-    @property
-    def progress(self) -> WorkflowProgress | None: ...
-
-    def preview(self, turn_request: TurnRequest, *, at: datetime | None = None) -> BuiltTurn: ...
-
-    def allows_system_change(self, turn_request: TurnRequest, *, at: datetime | None = None) -> bool: ...
-
-    def receipts(self) -> Sequence[CompactionReceipt]: ...
-
-    def check_no_secrets(self, texts: Sequence[LabeledText], *, model: str) -> None: ...
-
-    def all_passages(self) -> Sequence[Passage]: ...
-
-    def complete_pending_turn(self, retrieved: TurnRequest, *, at: datetime | None = None) -> BuiltTurn: ...
 
 
 class RunRequest(Struct, frozen=True, kw_only=True):
@@ -126,7 +82,7 @@ class RunRequest(Struct, frozen=True, kw_only=True):
         runners: All runners, for a runner that delegates to another one.
     """
 
-    conversation: RunnableConversation
+    conversation: "Conversation"
     send_context: SendContext
     turn_request: TurnRequest | None = None
     turn: BuiltTurn | None = None
@@ -145,28 +101,37 @@ Runner = Callable[[RunRequest], AsyncGenerator[Event, None]]
 def execute_run(run_request: RunRequest, *, tools: Toolset | None = None) -> AsyncGenerator[Event, None]:
     """Ask or continue the waiting turn, send it and record the answer; every runner ends here.
 
-    ``tools`` run the calls; by default the caller's tools do.
+    ``tools`` run the calls; by default the caller's tools and recall do.
     """
-    toolbox = tools or run_request.toolset
-    if run_request.turn is None:
-        assert run_request.turn_request is not None, "a job asks something, or goes on with a turn"
-        return ask_and_send(
-            run_request.conversation,
-            run_request.turn_request,
-            run_request.send_context,
-            toolset=toolbox,
-            limits=run_request.limits,
-        )
-    limits, began = run_request.limits, run_request.started_at
-    return send_pending_turn(
+    if tools is None:
+        run_request = with_recall_offer(run_request)
+    runner = TurnRunner(
         run_request.conversation,
-        run_request.turn,
         run_request.send_context,
-        pending_calls=run_request.pending_calls,
-        toolset=toolbox,
-        limits=limits,
-        started_at=began,
+        toolset=tools or run_request.toolset,
+        limits=run_request.limits,
     )
+    if run_request.turn is None:
+        assert run_request.turn_request is not None, "a run asks something, or continues a turn"
+        return runner.ask(run_request.turn_request)
+    return runner.resume(run_request.turn, pending_calls=run_request.pending_calls, started_at=run_request.started_at)
+
+
+def with_recall_offer(run_request: RunRequest) -> RunRequest:
+    """Return the run request with the recall tool, which is offered if something was left out of the request.
+
+    It is not offered to a model without tools, nor if the request withdraws all tools.
+    """
+    turn_request, recall, given = run_request.turn_request, run_request.conversation.recall_tool, run_request.toolset
+    definition, runnable = recall.to_definition(), frozenset() if given is None else given.runnable_names
+    is_possible = run_request.runner_context.supports_tools(run_request.send_context.model)
+    if not is_possible or (given is not None and any(one.name == recall.name for one in given.all_definitions)):
+        return run_request
+    if turn_request is not None and turn_request.tools != ():
+        offer = RecallOffer(definition=definition, runnable=runnable)
+        turn_request = replace(turn_request, recall_offer=offer)
+    toolset = LocalToolset([recall], call_timeout=run_request.limits.call_seconds, earlier=given)
+    return replace(run_request, turn_request=turn_request, toolset=toolset)
 
 
 def start_run(run_request: RunRequest, *, default: str) -> AsyncGenerator[Event, None]:
@@ -177,7 +142,7 @@ def start_run(run_request: RunRequest, *, default: str) -> AsyncGenerator[Event,
     if run_request.turn_request is not None:
         name = run_request.turn_request.runner or default
     else:
-        assert run_request.turn is not None, "a job asks something, or goes on with a turn"
+        assert run_request.turn is not None, "a run asks something, or continues a turn"
         name = run_request.turn.envelope.prompt.turn_settings.runner
     run = run_request.runners.get(name) or get_runner(name, run_request.runners)
     return run(run_request)
@@ -240,16 +205,16 @@ async def is_retrieval_done(run_request: RunRequest) -> bool:
 
 async def limit_reached_message(run_request: RunRequest) -> str:
     """Return a text naming the limit that a turn has reached before its first answer, or ""."""
-    meter = TurnUsage(
+    usage = TurnUsage(
         run_request.limits,
         clock=run_request.send_context.clock,
         started=run_request.started_at or run_request.send_context.clock.now(),
     )
-    if meter.has_usage_limits:
-        meter.add_calls(
+    if usage.has_usage_limits:
+        usage.add_calls(
             (await run_request.send_context.workers.run(run_request.conversation.ledger))[-1], answer_count=0
         )
-    return meter.limit_reached_message(0)
+    return usage.limit_reached_message(0)
 
 
 def get_typed_text(run_request: RunRequest) -> str:
@@ -317,10 +282,7 @@ async def send_auxiliary_call(
                 f"{request.model} ended without an end to what it said.", hint="Ask again, or ask another model."
             )
     except BaseException as error:
-        stopped = isinstance(error, GeneratorExit | CancelledError | KeyboardInterrupt)
-        await _record_cut_call(
-            attempt, send_context, ended=ENDED_STOPPED if stopped else ENDED_BROKEN, record_answer=record_answer
-        )
+        await _record_cut_call(attempt, send_context, ended=get_cut_reason(error), record_answer=record_answer)
         raise
     await record_answer(_build_answer(reply, attempt, send_context))
     return reply

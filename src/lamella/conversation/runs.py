@@ -17,8 +17,9 @@ from typing import NamedTuple, Protocol
 
 from lamella.conversation.threads import Workers
 from lamella.conversation.turn import BuiltTurn
-from lamella.conversation.turn_runner import ENDED_STOPPED, Event, EventName
+from lamella.conversation.turn_runner import Event, EventName
 from lamella.core.log.branch import read_rounds
+from lamella.core.log.call import CutReason
 from lamella.core.log.events.call import to_model_call
 from lamella.core.log.turn import ReplyEvent
 from lamella.core.log.turn_records import TurnRecord
@@ -72,19 +73,21 @@ def replay_turn_events(
     record: TurnRecord, contents: Mapping[str, bytes], *, after_position: StreamPosition | None
 ) -> Sequence[PositionedEvent]:
     """Return the events of a recorded answer after a position; the last one is the end, if the answer ended."""
-    done, said = (0, 0) if after_position is None else (after_position.tool_round, after_position.character_count)
+    done, character_count = (
+        (0, 0) if after_position is None else (after_position.tool_round, after_position.character_count)
+    )
     message = record.message.id
     found: list[PositionedEvent] = []
     rounds = read_rounds(record, contents)
     for number, one in enumerate(rounds[done:], start=done):
-        heard = said if number == done else 0
+        heard = character_count if number == done else 0
         found += [
             (_stored_position(message, number, heard + shift), event)
             for shift, event in _replay_round_events(one, heard)
         ]
     if record.reply is None:
         return _with_numbers(found)
-    heard = said if done >= len(rounds) else 0
+    heard = character_count if done >= len(rounds) else 0
     rest, length = record.reply.text[heard:], len(record.reply.text)
     if rest:
         found.append((_stored_position(message, len(rounds), length), Event(kind=EventName.DELTA, text=rest)))
@@ -93,12 +96,6 @@ def replay_turn_events(
     end = _stored_position(message, len(rounds), length)
     found += [(end, Event(kind=EventName.USAGE, usage=call.usage)) for call in calls[-1:]]
     return _with_numbers([*found, (end, Event(kind=EventName.DONE))])
-
-
-def is_stopped(record: TurnRecord) -> bool:
-    """Return whether a recorded answer was stopped before its end."""
-    event = None if record.reply is None else record.reply.event
-    return isinstance(event, ReplyEvent) and any(to_model_call(call).stop == ENDED_STOPPED for call in event.calls[-1:])
 
 
 def _replay_round_events(tool_round: ToolRound, characters_before: int) -> Iterator[tuple[int, Event]]:
@@ -154,7 +151,8 @@ class Run:
         self.error: BaseException | None = None
         # Returns the last message of the conversation that the run belongs to.
         self.get_head: Callable[[], str] | None = None
-        self.was_stopped = False
+        # Why the answer ended before its end, or None.
+        self.cut_reason: CutReason | None = None
         self._grace_seconds = grace_seconds
         self._events: list[PositionedEvent] = []
         self._tool_round, self._character_count = 0, 0
@@ -225,14 +223,18 @@ class Run:
             self._follower_count -= 1
             self._start_grace_timer()
 
-    async def stop(self) -> None:
+    async def stop(self, reason: CutReason = CutReason.STOPPED) -> None:
         """Stop the model and wait until the text so far is recorded."""
         if self._task is not None and not self.is_over:
-            self.was_stopped = True
-            self._task.cancel()
+            self._cancel(self._task, reason)
             with suppress(asyncio.CancelledError):
                 await asyncio.shield(self._task)
         await self.wait_until_finished()
+
+    def _cancel(self, task: asyncio.Task[None], reason: CutReason) -> None:
+        self.cut_reason = self.cut_reason or reason
+        # The code that records the answer reads the reason from the exception.
+        task.cancel(reason)
 
     def mark_finished(self) -> None:
         """Mark the run as finished, including a run that never started."""
@@ -246,7 +248,7 @@ class Run:
                 async for event in events:
                     self._update_status(event)
         except asyncio.CancelledError:
-            self.was_stopped = True
+            self.cut_reason = self.cut_reason or CutReason.INTERRUPTED
             self._update_status(Event(kind=EventName.DONE))
         except BaseException as error:  # noqa: BLE001 - the error is raised to the followers
             self.error = error
@@ -278,7 +280,9 @@ class Run:
         """Without followers, stop the run after the grace period unless a follower comes."""
         if self._follower_count or self.is_over or self._grace_timer is not None or self._task is None:
             return
-        self._grace_timer = asyncio.get_running_loop().call_later(self._grace_seconds, self._task.cancel)
+        self._grace_timer = asyncio.get_running_loop().call_later(
+            self._grace_seconds, self._cancel, self._task, CutReason.INTERRUPTED
+        )
 
     def _stop_timer(self) -> None:
         if self._grace_timer is not None:
@@ -476,7 +480,7 @@ class RunRegistry:
         runs = list(self._current_runs.values())
         if runs:
             await asyncio.wait([asyncio.ensure_future(run.wait_until_finished()) for run in runs], timeout=seconds)
-        await asyncio.gather(*(run.stop() for run in list(self._current_runs.values())))
+        await asyncio.gather(*(run.stop(CutReason.INTERRUPTED) for run in list(self._current_runs.values())))
         if self._watch_task is not None:
             self._watch_task.cancel()
             await asyncio.wait([self._watch_task])

@@ -79,28 +79,28 @@ class SettingsOverrides:
         """Whether a system prompt part was set that no turn has used yet."""
         return not self._pending_parts.isdisjoint(self.unsaved)
 
-    def with_pending_system_parts(
-        self, overrides: TurnOverrides, system: SystemParts, *, is_first_turn: bool
+    def with_changed_system_parts(
+        self, overrides: TurnOverrides, changed: Mapping[str, str], system: SystemParts, *, is_first_turn: bool
     ) -> TurnOverrides:
-        """Return the overrides for the next turn with the pending system prompt parts.
+        """Return the overrides for the next turn with the system prompt parts in ``changed``.
 
         ``system`` is the current system prompt of the branch.
         """
         if is_first_turn and overrides is NO_OVERRIDES:
-            parts = self._rules.load_system_parts(SYSTEM_PART_SETTINGS)
+            parts = {**self._rules.load_system_parts(SYSTEM_PART_SETTINGS), **changed}
         else:
-            parts = self.system_as_request(decode_overrides(overrides)[0] or system)
+            parts = {**system_as_request(decode_overrides(overrides)[0] or system), **changed}
         # Notes that the instructions include are read when the turn is asked.
         stored = convert({**parts, "typed_instructions": parts.get("instructions", "")}, StoredSystem)
-        return replace(overrides, system=stored)
+        return replace(overrides, system=stored, changed_parts=tuple(sorted(changed)))
 
     def mark_written(self) -> None:
         """Record that the changed settings are written; system prompt parts still wait for a turn that uses them."""
         self.unsaved = {name: value for name, value in self.unsaved.items() if name in SYSTEM_PART_SETTINGS}
 
-    def system_changed(self, previous_prompt: Prompt) -> bool:
+    def system_changed(self, overrides: TurnOverrides, previous_prompt: Prompt) -> bool:
         """Return whether a repeated question would have another system prompt, temperature or effort."""
-        if any(name in self.unsaved for name in SYSTEM_PART_SETTINGS):
+        if self.changed_system_parts(overrides):
             return True
         return _get_sampling(previous_prompt.turn_settings) != _get_sampling(self._rules.turn_settings)
 
@@ -117,19 +117,27 @@ class SettingsOverrides:
                 turn_request, system={**self._rules.load_system_parts(SYSTEM_PART_SETTINGS), **turn_request.system}
             )
         system, tools, _ = decode_overrides(overrides)
+        given = {} if system is None else system_as_request(system)
         return replace(
             turn_request,
-            system={**self.system_as_request(system), **turn_request.system},
+            system={**given, **self.changed_system_parts(overrides), **turn_request.system},
             tools=tools if turn_request.tools is None else turn_request.tools,
             pinned=overrides.pinned,
             rule_changes=overrides.rules,
         )
 
-    def system_as_request(self, system: SystemParts | None) -> dict[str, str]:
-        """Return a system prompt as a request for its parts, with the parts that were set since."""
-        given = {} if system is None else system_as_request(system)
+    def changed_system_parts(self, overrides: TurnOverrides) -> dict[str, str]:
+        """Return the system prompt parts that were set since the last question, by name.
+
+        ``overrides`` has those that are written already; they have the same effect as those that are not.
+        """
         names = [name for name in SYSTEM_PART_SETTINGS if name in self.unsaved]
-        return {**given, **self._rules.load_system_parts(names)} if names else given
+        written = _written_system_parts(overrides)
+        return {**written, **self._rules.load_system_parts(names)} if names else written
+
+    def system_parts_to_keep(self, overrides: TurnOverrides) -> dict[str, str]:
+        """Return the changed system prompt parts without those that were only passed on opening."""
+        return self.changed_system_parts(overrides) if self.has_pending_system else _written_system_parts(overrides)
 
 
 def with_last_layout(settings: ConversationSettings, log: EventLog) -> ConversationSettings:
@@ -153,6 +161,13 @@ def _apply_secret_policy(settings: ConversationSettings, stored_policy: object) 
         SecretPolicy(str(stored_policy)), settings.prompt_settings.secrets, key=_POLICIES_BY_STRICTNESS.index
     )
     return replace(settings, prompt_settings=replace(settings.prompt_settings, secrets=stricter))
+
+
+def _written_system_parts(overrides: TurnOverrides) -> dict[str, str]:
+    """Return the system prompt parts that were set since the last question and are written already."""
+    system = decode_overrides(overrides)[0] if overrides.changed_parts else None
+    texts = {} if system is None else system_as_request(system)
+    return {name: texts[name] for name in overrides.changed_parts if name in texts}
 
 
 def _without_system_settings(settings: Mapping[str, object]) -> dict[str, object]:

@@ -1,34 +1,31 @@
-"""Workflow actions on a conversation, and the progress that users see.
+"""Workflow stages of a conversation: its part of the prompt, and the progress that users see.
 
-``WorkflowSteps`` runs a workflow on any conversation, wherever it is stored. ``build_progress`` returns the progress
-that Python programs, the CLI and the server read.
+The stages of a branch are in its log. ``with_current_stage`` adds the instructions of the current one to a question,
+and ``build_progress`` returns the progress that Python programs, the CLI and the server read.
 """
 
 import json
-from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
-from threading import RLock
+from collections.abc import Mapping, Sequence
 
-from lamella.conversation.threads import synchronized
+from lamella.conversation.log import records_before
 from lamella.conversation.turn import TurnRequest
-from lamella.core.log.events.compaction import StageEvent, WorkflowSpec
-from lamella.core.log.turn import SystemParts
+from lamella.core.compaction.fitting import PromptSettings
+from lamella.core.log.events.compaction import StageEvent
+from lamella.core.log.log import EventLog
+from lamella.core.log.receipts import is_stage_data_id
+from lamella.core.log.turn_records import TurnRecord, message_ids
+from lamella.core.prompt.state import PromptState
 from lamella.core.text.content import canonical_json, encode_text
 from lamella.core.values import replace
-from lamella.core.workflow.export import export_approved_stages, render_workflow_part
+from lamella.core.workflow.export import render_workflow_part
 from lamella.core.workflow.session import (
     CITATIONS,
     REFERENCES,
     WorkflowSession,
-    approve_stage_event,
     attempt_message_ids,
     build_session,
     list_sources,
-    rewind_event,
-    start_workflow_event,
-    submit_stage_event,
-    write_fields_event,
+    with_completed_stages,
 )
 from lamella.errors import ArtifactError, InvalidOperationError, WorkflowError
 from lamella.ports import DigestLine, StageProgress, WorkflowProgress
@@ -82,114 +79,62 @@ def build_progress(session: WorkflowSession, message_ids: Sequence[str]) -> Work
     )
 
 
-# Actions.
+# The stages of a branch.
 
 # Maximum size of the fields in one write, in characters of JSON.
 _MAX_JSON_CHARS = 1_000_000
 _SYSTEM_PART_NAME = "workflow"
 
 
-@synchronized(except_for=(), properties=("session", "progress"))
-class WorkflowSteps(ABC):
-    """A conversation with workflow stages.
+def list_stage_events(log: EventLog) -> tuple[Sequence[tuple[int, StageEvent]], Sequence[str]]:
+    """Return the stage events of the active branch, and the ids of its messages.
 
-    Each action is checked against the session and then recorded. A turn that still waits for its reply is ended first.
-
-    Every action is checked twice. The first check, with no last message, raises before anything changes. The second
-    builds the event after the waiting turn was ended, since that adds a message.
+    The next question follows the empty answer that closes an open question, so that answer is part of the branch.
     """
+    records = records_before(log, log.head)
+    return log.stage_events(records), message_ids(records)
 
-    lock: RLock
 
-    @abstractmethod
-    def _get_workflow(self, name: str) -> WorkflowSpec:
-        """Return a workflow by its name or the path of its file."""
-
-    @abstractmethod
-    def _list_stage_events(self) -> tuple[Sequence[tuple[int, StageEvent]], Sequence[str]]:
-        """Return the stage events of the active branch, and the ids of its messages."""
-
-    @abstractmethod
-    def _stop_pending_turn(self, at: datetime | None) -> None:
-        """End a waiting turn, so that a stage ends where a turn ends."""
-
-    @abstractmethod
-    def _record_stage_event(self, event: StageEvent, at: datetime | None) -> None: ...
-
-    @property
-    def session(self) -> WorkflowSession | None:
-        """Return the workflow session, or None if no workflow was started."""
-        return build_session(self._list_stage_events()[0])
-
-    @property
-    def progress(self) -> WorkflowProgress | None:
-        """Return the workflow progress for display, or None if no workflow was started."""
-        events, path = self._list_stage_events()
-        session = build_session(events)
-        return None if session is None else build_progress(session, path)
-
-    def start_workflow(self, name: str, *, at: datetime | None = None) -> WorkflowProgress:
-        """Start a workflow."""
-        workflow = self._get_workflow(name)
-        start_workflow_event(self.session, workflow, after_message="")
-        self._stop_pending_turn(at)
-        return self._apply_stage_event(
-            start_workflow_event(self.session, workflow, after_message=self._last_message_id), at
+def with_current_stage(turn_request: TurnRequest, log: EventLog, state: PromptState) -> TurnRequest:
+    """Return the turn request with the current workflow part of the system prompt, if that part has changed."""
+    records = records_before(log, log.head)
+    session = build_session(log.stage_events(records))
+    if session is None:
+        return turn_request
+    if turn_request.system.get(_SYSTEM_PART_NAME):
+        raise InvalidOperationError(
+            "The system prompt's workflow is what the stages of this conversation say.",
+            hint="Give instructions of your own in another part, such as instructions.",
         )
+    shortened = _shortened_stages(log, records)
+    system = state.system.with_brief_stages(shortened)
+    part = render_workflow_part(session, shortened_stages=shortened)
+    is_current = all(getattr(system, name) == text for name, text in part.items())
+    return turn_request if is_current else replace(turn_request, system={**turn_request.system, **part})
 
-    def write_stage(self, fields: Mapping[str, object], *, at: datetime | None = None) -> WorkflowProgress:
-        """Write fields of the current stage; a value of None removes the field."""
-        given = to_stored_fields(fields)
-        write_fields_event(self._get_session(), given, after_message="")
-        self._stop_pending_turn(at)
-        return self._apply_stage_event(
-            write_fields_event(self._get_session(), given, after_message=self._last_message_id), at
-        )
 
-    def submit_stage(self, *, at: datetime | None = None) -> WorkflowProgress:
-        """Submit the current stage for approval; all required fields must be present."""
-        submit_stage_event(self._get_session(), after_message="")
-        self._stop_pending_turn(at)
-        return self._apply_stage_event(submit_stage_event(self._get_session(), after_message=self._last_message_id), at)
+def render_stage_part(log: EventLog, message: str) -> Mapping[str, str]:
+    """Return the workflow part of the system prompt after a message; empty if there are no stages."""
+    records = records_before(log, message) if log.stage_entries else ()
+    session = build_session(log.stage_events(records))
+    return {} if session is None else render_workflow_part(session, shortened_stages=_shortened_stages(log, records))
 
-    def approve_stage(self, decision: str = "", *, at: datetime | None = None) -> WorkflowProgress:
-        """Approve the submitted stage; its decision is part of every later prompt."""
-        approve_stage_event(self._get_session(), decision=decision, after_message="")
-        self._stop_pending_turn(at)
-        return self._apply_stage_event(
-            approve_stage_event(self._get_session(), decision=decision, after_message=self._last_message_id), at
-        )
 
-    def rewind_stage(self, stage: str, *, at: datetime | None = None) -> WorkflowProgress:
-        """Go back to an earlier stage; later decisions no longer apply, but are kept."""
-        rewind_event(self._get_session(), stage, after_message="")
-        self._stop_pending_turn(at)
-        return self._apply_stage_event(
-            rewind_event(self._get_session(), stage, after_message=self._last_message_id), at
-        )
+def with_branch_stages(settings: PromptSettings, log: EventLog, records: Sequence[TurnRecord]) -> PromptSettings:
+    """Return the prompt settings with the stages of a branch, if it has any."""
+    session = build_session(log.stage_events(records)) if log.stage_entries else None
+    return settings if session is None else with_completed_stages(settings, session, message_ids(records))
 
-    def export_work(self, title: str = "") -> str:
-        """Return the work as Markdown, with one bibliography for all stages."""
-        return export_approved_stages(self._get_session(), title=title)
 
-    def _get_session(self) -> WorkflowSession:
-        session = self.session
-        if session is None:
-            raise WorkflowError(
-                "This conversation has no workflow.", hint=lambda door: f"Begin one: {door.start_workflow_hint()}."
-            )
-        return session
-
-    @property
-    def _last_message_id(self) -> str:
-        path = self._list_stage_events()[1]
-        return path[-1] if path else ""
-
-    def _apply_stage_event(self, event: StageEvent, at: datetime | None) -> WorkflowProgress:
-        self._record_stage_event(event, at)
-        progress = self.progress
-        assert progress is not None, "work that something was done about was begun"
-        return progress
+def _shortened_stages(log: EventLog, records: Sequence[TurnRecord]) -> frozenset[str]:
+    """Return the stages whose data was shortened by an active compaction of the branch."""
+    return frozenset(
+        name
+        for event in log.active_compactions(records).events
+        for step in event.steps
+        for name in step.removed
+        if is_stage_data_id(name)
+    )
 
 
 def to_stored_fields(fields: Mapping[str, object]) -> dict[str, object]:
@@ -200,9 +145,9 @@ def to_stored_fields(fields: Mapping[str, object]) -> dict[str, object]:
         text = canonical_json(dict(fields))
         encode_text(text)
     except (ArtifactError, RecursionError) as error:
-        told = "it is nested too deep" if isinstance(error, RecursionError) else error.message
+        reason = "it is nested too deep" if isinstance(error, RecursionError) else error.message
         raise WorkflowError(
-            f"A field cannot be kept: {told}", hint="Fields are made of texts, numbers, lists and objects."
+            f"A field cannot be kept: {reason}", hint="Fields are made of texts, numbers, lists and objects."
         ) from error
     if len(text) > _MAX_JSON_CHARS:
         raise WorkflowError(
@@ -210,19 +155,5 @@ def to_stored_fields(fields: Mapping[str, object]) -> dict[str, object]:
             hint="Write down what was decided, and attach what is long.",
         )
     # Canonical JSON sorts the names, so a workflow in memory lists them in the same order as one in a store.
-    kept: dict[str, object] = json.loads(text)
-    return kept
-
-
-def with_workflow_part(
-    turn_request: TurnRequest, session: WorkflowSession, system: SystemParts, *, shortened_stages: Collection[str]
-) -> TurnRequest:
-    """Return the turn request with the workflow part of the system prompt, if that part has changed."""
-    if turn_request.system.get(_SYSTEM_PART_NAME):
-        raise InvalidOperationError(
-            "The system prompt's workflow is what the stages of this conversation say.",
-            hint="Give instructions of your own in another part, such as instructions.",
-        )
-    part = render_workflow_part(session, shortened_stages=shortened_stages)
-    stands = all(getattr(system, name) == text for name, text in part.items())
-    return turn_request if stands else replace(turn_request, system={**turn_request.system, **part})
+    fields_as_stored: dict[str, object] = json.loads(text)
+    return fields_as_stored

@@ -4,6 +4,7 @@
 parties. ``AnswerEditor`` changes the text while it streams; only its output is shown and recorded.
 """
 
+from asyncio import get_running_loop, timeout
 from collections.abc import AsyncGenerator, AsyncIterable, Coroutine
 from contextlib import suppress
 from inspect import isawaitable
@@ -36,13 +37,19 @@ _MAX_TOKEN_COUNT = 2**53
 _BASE_STREAM_BYTES = 4 * 1_024 * 1_024
 _BYTES_PER_TOKEN = 128
 _DELTA_OVERHEAD_BYTES = 32
+# A model that thinks without showing it may send only signs of life for minutes.
+_MAX_EMPTY_SECONDS = 900.0
 _DELTA_HINT = "Yield TextDelta, ReasoningDelta, ToolCall, Usage and at last StopDelta, with fields of their types."
 
 
-async def stream_checked_deltas(provider: ModelProvider, request: ModelRequest) -> AsyncGenerator[Delta, None]:
+async def stream_checked_deltas(
+    provider: ModelProvider, request: ModelRequest, *, max_empty_seconds: float = _MAX_EMPTY_SECONDS
+) -> AsyncGenerator[Delta, None]:
     """Yield the checked deltas of a provider and close its stream at the end.
 
-    Raises ``InvalidReplyError`` if a delta is invalid or the answer is far longer than requested.
+    Raises ``InvalidReplyError`` if a delta is invalid, if the answer is far longer than requested, or if for
+    ``max_empty_seconds`` nothing arrives but empty deltas. Time in which the caller does not ask for more is not
+    counted.
     """
     name = type(provider).__name__
     coming: object = provider.stream(request)
@@ -54,9 +61,27 @@ async def stream_checked_deltas(provider: ModelProvider, request: ModelRequest) 
             hint="Write it as an async generator: async def stream(self, request), with yield in it.",
         )
     left = _BASE_STREAM_BYTES + request.max_output_tokens * _BYTES_PER_TOKEN
+    empty_seconds = 0.0
+    deltas = aiter(coming)
+    clock = get_running_loop().time
     try:
-        async for delta in coming:
+        while True:
+            began = clock()
+            try:
+                async with timeout(max_empty_seconds - empty_seconds) as limit:
+                    delta: object = await anext(deltas)
+            except StopAsyncIteration:
+                return
+            except TimeoutError as error:
+                if not limit.expired():
+                    raise
+                raise InvalidReplyError(
+                    f"The answer of {request.model} does not go on: for {max_empty_seconds:g} seconds nothing came but "
+                    "empty parts.",
+                    hint="The text before is kept. Ask again, or ask another model.",
+                ) from error
             checked = validate_delta(delta, name)
+            empty_seconds = empty_seconds + clock() - began if _is_empty(checked) else 0.0
             left -= _delta_size(checked)
             if left < 0:
                 raise InvalidReplyError(
@@ -70,6 +95,10 @@ async def stream_checked_deltas(provider: ModelProvider, request: ModelRequest) 
                 return
     finally:
         await _close_stream(coming)
+
+
+def _is_empty(delta: Delta) -> bool:
+    return isinstance(delta, Usage) or (isinstance(delta, TextDelta | ReasoningDelta) and not delta.text)
 
 
 def _delta_size(delta: Delta) -> int:
@@ -109,9 +138,9 @@ def validate_delta(delta: object, name: str) -> Delta:
     """
     match delta:
         case TextDelta() | ReasoningDelta():
-            wrong = _first_non_text(delta, "text")
+            wrong = _describe_first_non_text(delta, "text")
         case ToolCall():
-            wrong = _first_non_text(delta, "id", "name", "arguments") or _first_broken_text(
+            wrong = _describe_first_non_text(delta, "id", "name", "arguments") or _first_broken_text(
                 delta, "id", "name", "arguments"
             )
         case Usage():
@@ -148,7 +177,7 @@ def _diagnosis_problem(diagnosis: object) -> str | None:
     reason, missed = diagnosis.reason, diagnosis.missed
     if not isinstance(reason, str | None) or not isinstance(missed, int | None) or isinstance(missed, bool):
         return f"a CacheDiagnosis whose reason is {_format_value(reason)} and whose missed is {_format_value(missed)}"
-    return _first_non_text(diagnosis, "verdict") or _first_broken_text(diagnosis, "verdict", "reason")
+    return _describe_first_non_text(diagnosis, "verdict") or _first_broken_text(diagnosis, "verdict", "reason")
 
 
 def _carried_reply_problem(carried: object) -> str | None:
@@ -156,10 +185,10 @@ def _carried_reply_problem(carried: object) -> str | None:
         return None
     if not isinstance(carried, ProviderReply):
         return f"a StopDelta whose provider_reply is {_format_value(carried)}"
-    return _first_non_text(carried, "format", "json") or _first_broken_text(carried, "format", "json")
+    return _describe_first_non_text(carried, "format", "json") or _first_broken_text(carried, "format", "json")
 
 
-def _first_non_text(part: object, *names: str) -> str | None:
+def _describe_first_non_text(part: object, *names: str) -> str | None:
     """Describe the first of these fields that is not a string, or return None."""
     for name in names:
         value: object = getattr(part, name)
@@ -201,8 +230,8 @@ def _format_value(value: object) -> str:
     except Exception:  # noqa: BLE001 - a repr of third-party code may fail in any way
         shown = ""
     # A repr that starts with "<" is only a memory address.
-    tells = 0 < len(shown) <= _MAX_REPR_CHARS and not shown.startswith("<")
-    return f"{shown} of type {type(value).__name__}" if tells else f"a {type(value).__name__}"
+    is_readable = 0 < len(shown) <= _MAX_REPR_CHARS and not shown.startswith("<")
+    return f"{shown} of type {type(value).__name__}" if is_readable else f"a {type(value).__name__}"
 
 
 # Editors of streamed text.

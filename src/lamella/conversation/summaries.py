@@ -5,7 +5,6 @@ In async code the work raises ``SummariesNeeded``, the summaries are fetched, an
 
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
-from datetime import datetime
 from functools import partial
 from queue import Empty, SimpleQueue
 from threading import Thread
@@ -15,9 +14,7 @@ from typing import Protocol, TypeVar
 from msgspec import Struct
 
 from lamella.conversation.threads import run_in_own_thread
-from lamella.conversation.turn import ModelAnswer
 from lamella.core.compaction.summaries import SummaryRequest, SummaryResult
-from lamella.core.messages import ModelRequest
 from lamella.core.prompt.prompt import Prompt
 from lamella.ports import Summarizer
 
@@ -45,23 +42,6 @@ class SummaryRequestBatch(Struct, frozen=True, kw_only=True):
     window: int
 
 
-class AuxiliaryCallRecorder(Protocol):
-    """A conversation, with its key as ``id``, that records auxiliary model calls."""
-
-    @property
-    def id(self) -> str: ...
-
-    def record_auxiliary_call(
-        self,
-        request: ModelRequest,
-        answer: ModelAnswer,
-        *,
-        purpose: str,
-        after_message_id: str | None = None,
-        at: datetime | None = None,
-    ) -> None: ...
-
-
 class SummaryFetcher(Protocol):
     """Fetches summaries for one conversation."""
 
@@ -72,7 +52,7 @@ class SummaryFetcher(Protocol):
         """
         ...
 
-    def check_model(self) -> None:
+    def check_model_is_trusted(self) -> None:
         """Raise if the summary model is named only by an untrusted source, such as a project file."""
         ...
 
@@ -146,7 +126,7 @@ class CallbackSummaryFetcher:
         del model
         return ""
 
-    def check_model(self) -> None:
+    def check_model_is_trusted(self) -> None:
         """Do nothing: the program passed the summarizer itself."""
 
     def fetch(self, batch: SummaryRequestBatch) -> None:

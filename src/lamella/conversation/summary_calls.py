@@ -15,6 +15,7 @@ from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -22,7 +23,6 @@ from lamella.conversation.provider_pool import ProviderPool
 from lamella.conversation.runner_context import send_auxiliary_call
 from lamella.conversation.summaries import (
     MAX_PARALLEL_SUMMARIES,
-    AuxiliaryCallRecorder,
     SummaryRequestBatch,
     iter_summary_batches,
     summary_timeout_message,
@@ -37,6 +37,9 @@ from lamella.core.text.content import hash_text
 from lamella.core.values import replace
 from lamella.errors import AuthenticationError, LamellaError, UntrustedError
 from lamella.ports import SharedTable
+
+if TYPE_CHECKING:
+    from lamella.conversation.conversation import Conversation
 
 RecordCall = Callable[[ModelRequest, ModelAnswer, datetime], Awaitable[None]]
 SAME_MODEL, NO_SUMMARIES = "same", "off"
@@ -77,7 +80,7 @@ class ModelSummaryFetcher:
     def __init__(
         self,
         pool: ProviderPool,
-        chat: AuxiliaryCallRecorder,
+        chat: "Conversation",
         summary_model: SummaryModel,
         *,
         shared_table: SharedTable | None = None,
@@ -92,10 +95,10 @@ class ModelSummaryFetcher:
         choice = self._summary_setting.setting
         return {SAME_MODEL: model, NO_SUMMARIES: None}.get(choice, choice)
 
-    def check_model(self) -> None:
+    def check_model_is_trusted(self) -> None:
         """Raise an error if the summary model is named only by untrusted input."""
         if self._summary_setting.setting not in (SAME_MODEL, NO_SUMMARIES):
-            self._pool.check_model(self._summary_setting.setting)
+            self._pool.check_model_is_trusted(self._summary_setting.setting)
 
     async def fetch_async(self, batch: SummaryRequestBatch) -> None:
         """Fetch the summaries on the event loop that sends, over its connections."""

@@ -8,7 +8,7 @@ sent, without ever encoding a huge value in full.
 import asyncio
 import inspect
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from math import inf
 from typing import Any, Protocol, get_type_hints
@@ -92,8 +92,10 @@ class Toolset(Protocol):
         """Return whether the caller has to run some of these calls, so that the turn waits."""
         ...
 
-    async def run(self, calls: Sequence[ToolCall], definitions: Sequence[ToolDefinition]) -> tuple[ToolOutput, ...]:
-        """Run the calls and return their results in the same order."""
+    def run(
+        self, calls: Sequence[ToolCall], definitions: Sequence[ToolDefinition]
+    ) -> AsyncGenerator[tuple[ToolOutput, ...], None]:
+        """Run the calls and yield their results as they come, each once; those that come together in order."""
         ...
 
     def get_stop_reason(self) -> str:
@@ -164,6 +166,11 @@ class LocalToolset:
         if twice:
             raise InvalidOperationError(f"Two tools are called {twice[0]}.", hint="Give each tool a name of its own.")
 
+    @property
+    def runnable_names(self) -> frozenset[str]:
+        """The names of the tools whose calls are run here."""
+        return frozenset(name for name, (run, _) in self._runners.items() if run is not None)
+
     def leaves_calls_to_caller(self, calls: Sequence[ToolCall], definitions: Sequence[ToolDefinition]) -> bool:
         """Return whether the caller has to run some of these calls; raises if a tool is not known here."""
         names = {definition.name for definition in definitions}
@@ -178,10 +185,31 @@ class LocalToolset:
         """Return "": plain tools may be called as long as the limits of the turn allow."""
         return ""
 
-    async def run(self, calls: Sequence[ToolCall], definitions: Sequence[ToolDefinition]) -> tuple[ToolOutput, ...]:
-        """Run the calls concurrently and return their results in order; an error becomes a failed result."""
+    async def run(
+        self, calls: Sequence[ToolCall], definitions: Sequence[ToolDefinition]
+    ) -> AsyncGenerator[tuple[ToolOutput, ...], None]:
+        """Run the calls concurrently and yield results as they come; an error becomes a failed result.
+
+        Closing the iterator cancels the calls that still run.
+        """
         names = tuple(definition.name for definition in definitions)
-        return tuple(await asyncio.gather(*(self._run_call(call, names) for call in calls)))
+        tasks = [asyncio.create_task(self._run_call(call, names)) for call in calls]
+        waiting = tasks
+        try:
+            while waiting:
+                await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+                done = [task for task in waiting if task.done()]
+                waiting = [task for task in waiting if task not in done]
+                yield tuple(task.result() for task in done)
+        finally:
+            for task in waiting:
+                task.cancel()
+            await asyncio.gather(*waiting, return_exceptions=True)
+
+    async def run_all(self, calls: Sequence[ToolCall], definitions: Sequence[ToolDefinition]) -> tuple[ToolOutput, ...]:
+        """Run the calls concurrently and return their results in the order of the calls."""
+        outputs = {output.call: output async for some in self.run(calls, definitions) for output in some}
+        return tuple(outputs[call.id] for call in calls)
 
     async def _run_call(self, call: ToolCall, names: Sequence[str]) -> ToolOutput:
         run, own = self._get_runner(call.name) if call.name in names else (None, None)
@@ -219,14 +247,14 @@ def _define_tool(tool: Tool | ToolFunction) -> tuple[ToolDefinition, _ToolRunner
         )
     if inspect.isgeneratorfunction(tool) or inspect.isasyncgenfunction(tool):
         raise InvalidOperationError(f"The tool {name} yields.", hint="Return what it gives, all at once.")
-    told = inspect.getdoc(tool)
-    if not told:
+    description = inspect.getdoc(tool)
+    if not description:
         raise InvalidOperationError(
             f"The tool {name} has no docstring.", hint="Say in it what the tool does: the model reads it."
         )
     try:
         model = _build_arguments_model(tool, name)
-        definition = make_tool_definition(name, description=told, parameters=_arguments_schema(model))
+        definition = make_tool_definition(name, description=description, parameters=_arguments_schema(model))
     except LamellaError:
         raise
     except Exception as error:  # annotations can be anything, so any error can occur

@@ -1,8 +1,9 @@
 """Replay conversations turn by turn, and write stored ones as transcripts.
 
-``replay`` yields each turn as it would have been sent. ``load_script`` reads a branch of a stored conversation as a
-``ConversationScript``, which ``replay_conversation_script`` replays under other settings and ``script_to_transcript``
-writes as a transcript. Nothing is read from a vault: the stored texts are used.
+``replay`` yields each turn as it would be sent. ``load_script`` reads a branch of a stored conversation as a
+``ConversationScript``, which ``replay_conversation_script`` replays under other settings. ``load_export_script`` reads
+one to be written by ``script_to_transcript``. Nothing is read from a vault: the stored texts are used. The requests
+that were sent are derived in ``sent_turns``.
 """
 
 import json
@@ -16,22 +17,23 @@ from msgspec.structs import asdict
 
 from lamella.conversation.backend import Backend, ConversationSettings
 from lamella.conversation.import_export import ConversationRepository
-from lamella.conversation.memory_conversation import WorkflowPromptBuilder
 from lamella.conversation.past_turns import is_skipped_round, reply_from_round
 from lamella.conversation.prompt_builder import PromptBuilder
 from lamella.conversation.rules import rule_changes_to_json
+from lamella.conversation.sent_turns import load_sent_turns
 from lamella.conversation.settings import with_last_layout
 from lamella.conversation.turn import BuiltTurn, ModelAnswer, TurnRequest
-from lamella.core.artifacts.kinds import KINDS, default_title
+from lamella.core.artifacts.kinds import KINDS, default_title, is_turn_only
 from lamella.core.artifacts.model import Artifact
 from lamella.core.log.branch import branch_content_hashes, parse_message_time, read_turns
 from lamella.core.log.events.compaction import StageEvent
-from lamella.core.log.turn import SYSTEM_PART_NAMES, RuleChanges, SystemParts, Turn, round_result_id
+from lamella.core.log.turn import GIVEN_SYSTEM_PART_NAMES, RuleChanges, SystemParts, Turn, round_result_id
 from lamella.core.messages import ToolCall, ToolRound, parse_arguments
 from lamella.core.prompt.state import PromptState
 from lamella.core.text.content import canonical_json
 from lamella.core.values import replace
-from lamella.errors import InvalidOperationError
+from lamella.core.workflow.session import build_session
+from lamella.errors import InvalidOperationError, LamellaError
 
 
 class ReplayTurn(Struct, frozen=True, kw_only=True):
@@ -57,12 +59,15 @@ def _replay_turn(builder: PromptBuilder, replay_turn: ReplayTurn) -> BuiltTurn:
     rewritten = asked.history_rewrite if isinstance(asked, Turn) else None
     first = turn = builder.ask(asked, at=replay_turn.at, rewritten=rewritten)
     for one in replay_turn.rounds:
-        said = reply_from_round(one)
-        builder.reply(ModelAnswer(reply=said), at=replay_turn.at)
+        reply = reply_from_round(one)
+        recorded = builder.reply(ModelAnswer(reply=reply), at=replay_turn.at)
+        # A script may use an id of an earlier round of the turn again; such a call was given another one.
+        ids = {given.id: call.id for given, call in zip(one.calls, recorded.calls, strict=True)}
+        outputs = [replace(output, call=ids.get(output.call, output.call)) for output in one.outputs]
         if is_skipped_round(one):
-            builder.record_tool_outputs(one.outputs, at=replay_turn.at)
+            builder.record_tool_outputs(outputs, at=replay_turn.at)
         else:
-            turn = builder.submit_tool_outputs(one.outputs, at=replay_turn.at)
+            turn = builder.submit_tool_outputs(outputs, at=replay_turn.at)
     if turn is not first:
         # The prefix change of a turn is that of its first request; a compaction for any of its requests is the turn's.
         turn.turn_ledger.entry = replace(turn.ledger, prefix=first.prefix_change)
@@ -79,7 +84,8 @@ _COMMON_FIELDS = ("title", "policy", "outline", "anew")
 class ConversationScript(Struct, frozen=True, kw_only=True):
     """A branch of a conversation: its current settings, and its turns with their times.
 
-    ``stages`` are its stage events, each with the number of messages before it.
+    ``stages`` are its stage events, each with the number of messages before it. ``differing_turns`` are the numbers of
+    the turns whose requests a transcript cannot reproduce; only ``load_export_script`` finds them.
     """
 
     conversation: str
@@ -87,6 +93,12 @@ class ConversationScript(Struct, frozen=True, kw_only=True):
     settings: Mapping[str, object]
     turns: tuple[tuple[Turn, datetime | None], ...]
     stages: tuple[tuple[int, StageEvent], ...] = ()
+    differing_turns: tuple[int, ...] = ()
+
+    @property
+    def models(self) -> set[str]:
+        """The models that the turns name."""
+        return {turn.model for turn, _ in self.turns if turn.model is not None}
 
 
 def load_script(backend: Backend, conversation_key: str, head: str | None = None) -> ConversationScript:
@@ -111,6 +123,30 @@ def load_script(backend: Backend, conversation_key: str, head: str | None = None
     )
 
 
+def load_export_script(backend: Backend, conversation_key: str, head: str | None = None) -> ConversationScript:
+    """Read a branch to write it as a transcript, and find the turns that a transcript cannot reproduce."""
+    script = load_script(backend, conversation_key, head)
+    return replace(script, differing_turns=tuple(_find_differing_turns(backend, script, head)))
+
+
+def _find_differing_turns(backend: Backend, script: ConversationScript, head: str | None) -> Iterator[int]:
+    """Yield the numbers of turns for which a replay of the script gives other messages than were sent."""
+    replayed = replay_conversation_script(backend, script)
+    count, sent = load_sent_turns(backend, script.conversation, head)
+    drawn = False
+    for number, turn in enumerate(sent, start=1):
+        prompt = turn.envelope.prompt
+        # A transcript has no place for notes that instructions include, nor for images inside other attachments.
+        drawn |= bool(prompt.system.inlined) or any(one.images and one.kind != "image" for one in prompt.attached)
+        try:
+            same = next(replayed).messages == turn.messages
+        except LamellaError:
+            yield from range(number, count + 1)
+            return
+        if drawn or not same or (turn.check is not None and not turn.check.is_as_sent):
+            yield number
+
+
 def replay_conversation_script(
     backend: Backend, script: ConversationScript, overrides: Mapping[str, object] | None = None
 ) -> Iterator[BuiltTurn]:
@@ -119,7 +155,7 @@ def replay_conversation_script(
     A given model is used for every turn.
     """
     configured = backend.resolve_settings({**script.settings, **(overrides or {})})
-    dialogue = WorkflowPromptBuilder(
+    builder = PromptBuilder(
         # The script contains everything, so no summary model is called.
         replace(backend.adapters, summarizer=None),
         configured.prompt_settings,
@@ -127,18 +163,19 @@ def replay_conversation_script(
         turn_settings=configured.turn_settings,
         ledger=backend.keeps_ledger,
     )
-    return replay(dialogue, _iter_replay_turns(dialogue, script, keep_model="model" not in (overrides or {})))
+    return replay(builder, _iter_replay_turns(builder, script, keep_model="model" not in (overrides or {})))
 
 
-def _iter_replay_turns(
-    builder: WorkflowPromptBuilder, script: ConversationScript, *, keep_model: bool
-) -> Iterator[ReplayTurn]:
+def _iter_replay_turns(builder: PromptBuilder, script: ConversationScript, *, keep_model: bool) -> Iterator[ReplayTurn]:
     """Yield the turns in order; stage events before a turn are applied before it is asked."""
-    staged = deque(script.stages)
+    remaining, applied = deque(script.stages), []
     for number, (turn, at) in enumerate(script.turns):
         # Every earlier turn has two messages, a question and an answer.
-        while staged and staged[0][0] <= 2 * number:
-            builder.replay_stage_event(staged.popleft()[1])
+        while remaining and remaining[0][0] <= 2 * number:
+            applied.append((2 * number, remaining.popleft()[1]))
+        session = build_session(applied)
+        if session is not None:
+            builder.set_stages(session)
         yield _to_replay_turn(turn, at, keep_model=keep_model)
 
 
@@ -174,7 +211,8 @@ def script_to_transcript(script: ConversationScript) -> dict[str, object]:
             turns[-1] |= rule_changes_to_json(turn.rules, rules)
             rules = turn.rules
         names.update({turn.id or "": f"turn:{number}", turn.reply_id or "": f"reply:{number}"})
-    return {"lamella": 1, "conversation": script.conversation, **script.settings, "turns": turns}
+    differing = {"differing_turns": list(script.differing_turns)} if script.differing_turns else {}
+    return {"lamella": 1, "conversation": script.conversation, **script.settings, **differing, "turns": turns}
 
 
 def _unresolved_settings(settings: Mapping[str, object]) -> dict[str, object]:
@@ -190,7 +228,7 @@ def _list_settings(configured: ConversationSettings, turns: Sequence[Turn]) -> d
     model = turns[0].model if any(turn.model for turn in turns) else configured.model
     named = {"model": model, **asdict(configured.prompt_settings.budget), **asdict(turn_settings)}
     # The cues are part of the compaction setting.
-    del named["cues"]
+    del named["cues"], named["hidden_rules"]
     return {name: str(value) if isinstance(value, str) else value for name, value in named.items() if value is not None}
 
 
@@ -211,20 +249,20 @@ def _turn_to_json(turn: Turn, at: datetime | None, previous_system: SystemParts)
         "rounds": [_round_to_json(turn, number, one) for number, one in enumerate(turn.rounds)],
         "reply": turn.reply,
     }
-    kept = {name: value for name, value in written.items() if value}
+    fields = {name: value for name, value in written.items() if value}
     if turn.tools is not None:
-        kept["tool_definitions"] = [
+        fields["tool_definitions"] = [
             {"name": tool.name, "description": tool.description, "parameters": json.loads(tool.parameters)}
             for tool in turn.tools
         ]
-    return {"user": turn.text, **kept}
+    return {"user": turn.text, **fields}
 
 
 def _changed_parts(parts: SystemParts, previous_system: SystemParts) -> dict[str, str]:
     """Return the parts that differ from the previous turn, as they were sent, with embedded notes expanded."""
     return {
         name: getattr(parts, name)
-        for name in SYSTEM_PART_NAMES
+        for name in GIVEN_SYSTEM_PART_NAMES
         if getattr(parts, name) != getattr(previous_system, name)
     }
 
@@ -237,6 +275,7 @@ def _attachment_to_json(artifact: Artifact) -> dict[str, object]:
         "query": source.query,
         "tag": source.query,
         "place": source.place,
+        "turn_only": is_turn_only(artifact) or None,
         "lines": None if source.lines is None else list(source.lines),
         "text": _escape_content(artifact.text),
         "data": b64encode(images[0].data).decode() if images else None,

@@ -5,8 +5,9 @@ counts, the prefix change and the cost, and a ``TurnLedger``, which is extended 
 ``ModelAnswer`` is a reply with its timing, retries and citations.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from msgspec import Struct
@@ -22,6 +23,21 @@ from lamella.core.values import replace
 from lamella.errors import InvalidOperationError
 
 
+class RecallOffer(Struct, frozen=True, kw_only=True, gc=False):
+    """The recall tool, for a request from which something was left out.
+
+    It is only added to tools in ``runnable``: if the caller runs the calls of another tool, it would get those of recall.
+    """
+
+    definition: ToolDefinition
+    runnable: frozenset[str] = frozenset()
+
+    def applies_to(self, tools: Sequence[ToolDefinition]) -> bool:
+        """Return whether the tool can be added to these tools and is not one of them."""
+        names = {tool.name for tool in tools}
+        return self.definition.name not in names and names <= self.runnable
+
+
 class TurnRequest(Struct, frozen=True, kw_only=True, gc=False):
     """One turn as the user requests it: typed text, attachments, and changes to the prompt.
 
@@ -35,6 +51,8 @@ class TurnRequest(Struct, frozen=True, kw_only=True, gc=False):
     system: Mapping[str, str] = {}
     # Tools that the model may call from this turn on.
     tools: tuple[ToolDefinition, ...] | None = None
+    # The recall tool, which is offered as well if something was left out of the request.
+    recall_offer: RecallOffer | None = None
     model: str | None = None
     # ``drop`` removes artifacts from the prompt, ``detach`` only from the working set; both accept ids and image names.
     drop: tuple[str, ...] = ()
@@ -120,12 +138,49 @@ class ModelAnswer(Struct, frozen=True, kw_only=True, gc=False):
 
 # Built turns.
 
+
+class RequestStatus(StrEnum):
+    """Whether a request derived from the log is the one that was sent.
+
+    ``VERIFIED``: it has the stored hash. ``UNVERIFIED``: no hash was stored for it. ``DIFFERS``: it has another hash.
+    ``ERASED``: content that it had no longer exists. ``OTHER_RENDERER``: another version of Lamella wrote it
+    differently.
+    """
+
+    VERIFIED = "verified"
+    UNVERIFIED = "unverified"
+    DIFFERS = "differs"
+    ERASED = "erased"
+    OTHER_RENDERER = "other_renderer"
+
+
+class RequestCheck(Struct, frozen=True, kw_only=True):
+    """The comparison of a derived request with the stored hashes; ``detail`` is a clause for the user."""
+
+    status: RequestStatus
+    detail: str = ""
+
+    @property
+    def is_as_sent(self) -> bool:
+        """Whether nothing speaks against these being the bytes that were sent."""
+        return self.status in (RequestStatus.VERIFIED, RequestStatus.UNVERIFIED)
+
+    @property
+    def warning(self) -> str:
+        """A sentence for the user if the request is not shown as it was sent, otherwise empty."""
+        return "" if self.is_as_sent else f"This request is not shown as it was sent: {self.detail}."
+
+
 # Builds the arguments of a provider's SDK. The last argument says whether a model of another maker is accepted.
 BuildSdkRequest = Callable[[str, ModelRequest, bool], dict[str, Any]]
 
 
 # The default answer length in tokens for requests that the caller sends with a provider's SDK.
 _DEFAULT_ANSWER_TOKENS = 4_096
+
+
+# The question that continues an answer which was cut off.
+CONTINUE_REQUEST = "Your last answer was cut off. Continue it exactly where it ends, without repeating anything."
 
 
 def validate_max_tokens(max_tokens: int, name: str = "max_tokens") -> int:
@@ -163,7 +218,8 @@ class BuiltTurn(Struct, frozen=True, kw_only=True, eq=False):
 
     ``compaction`` is the receipt of the compaction that was necessary before it could be sent, if any.
     ``previous_response_id`` is the provider's id of the previous reply. ``pause_seconds`` is the number of seconds
-    since the previous turn was asked.
+    since the previous turn was asked. ``check`` compares a request that was derived from the log with the one that was
+    sent; it is None for a turn that was built to be sent.
     """
 
     number: int
@@ -173,10 +229,11 @@ class BuiltTurn(Struct, frozen=True, kw_only=True, eq=False):
     previous_response_id: str | None = None
     pause_seconds: float | None = None
     build_sdk_request: BuildSdkRequest | None = None
+    check: RequestCheck | None = None
 
     def __repr__(self) -> str:
-        said, weighed = self.envelope.prompt.user.segment, self.envelope.tokens
-        return f"Turn(number={self.number}, message={said.id!r}, tokens={weighed.total})"
+        segment, tokens = self.envelope.prompt.user.segment, self.envelope.tokens
+        return f"Turn(number={self.number}, message={segment.id!r}, tokens={tokens.total})"
 
     def __eq__(self, other: object) -> bool:
         # The function that builds wire formats is not part of what is sent.

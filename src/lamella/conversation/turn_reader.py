@@ -14,10 +14,10 @@ from lamella.conversation.library import (
     changed_attachments,
     is_from_codebase,
     refresh_earlier_attachments,
+    resolve_drops_and_detaches,
     resolve_pins,
-    resolve_removed,
 )
-from lamella.conversation.note_selection import with_selected_notes
+from lamella.conversation.note_selection import with_group_notes_that_fit
 from lamella.conversation.rules import merge_rule_changes
 from lamella.conversation.turn import TurnRequest
 from lamella.core.artifacts.embeds import embedded_images, is_address
@@ -35,6 +35,7 @@ from lamella.core.log.receipts import CompactionReceipt
 from lamella.core.log.turn import AttachmentMode, SecretPolicy, SystemParts, Turn, TurnSettings
 from lamella.core.messages import PROJECT_INTRO, Message
 from lamella.core.prompt.layers.model import MEMORY_HEADING
+from lamella.core.prompt.rules import render_user_rules
 from lamella.core.prompt.state import PromptState
 from lamella.core.prompt.templates import (
     Expansion,
@@ -70,11 +71,11 @@ def with_images(note: Artifact, sources: SourceReaders) -> tuple[Artifact, tuple
         return note, ()
     targets, failures = embedded_images(note.text), list[str]()
     images = tuple(_read_images(targets[:MAX_IMAGES], note=note, sources=sources, failures=failures))
-    told = [f"An image of {note.id} is not sent: {why}" for why in dict.fromkeys(failures[:_MAX_LISTED_WARNINGS])]
-    left = max(0, len(failures) - _MAX_LISTED_WARNINGS) + max(0, len(targets) - MAX_IMAGES)
-    if left:
-        told.append(f"{left:,} more images of {note.id} are not sent; at most {MAX_IMAGES} of a note are read.")
-    return replace(note, images=images), tuple(told)
+    warnings = [f"An image of {note.id} is not sent: {why}" for why in dict.fromkeys(failures[:_MAX_LISTED_WARNINGS])]
+    omitted = max(0, len(failures) - _MAX_LISTED_WARNINGS) + max(0, len(targets) - MAX_IMAGES)
+    if omitted:
+        warnings.append(f"{omitted:,} more images of {note.id} are not sent; at most {MAX_IMAGES} of a note are read.")
+    return replace(note, images=images), tuple(warnings)
 
 
 def _read_images(
@@ -158,7 +159,7 @@ class AttachmentResolver:
         elif KINDS[item.kind].medium is SourceMedium.CODEBASE:
             yield from self._select_code(item)
         else:
-            yield self._read_uncached(item) if item.read_again else self._read_file(item)
+            yield self._read_again_or_keep(item) if item.read_again else self._read_file(item)
 
     def _read_file(self, attachment: UnresolvedAttachment) -> Artifact:
         """Read a file; if it was moved, it keeps the name it is known by."""
@@ -174,7 +175,7 @@ class AttachmentResolver:
         known, place = found
         return moved.with_known_name(self._sources.read(replace(attachment, name=place)), known)
 
-    def _read_uncached(self, attachment: UnresolvedAttachment) -> Artifact:
+    def _read_again_or_keep(self, attachment: UnresolvedAttachment) -> Artifact:
         """Read an attachment without using cached copies; if that fails, keep the text sent before and warn."""
         known = self._find_earlier(attachment)
         try:
@@ -223,8 +224,8 @@ class AttachmentResolver:
     def _with_images(self, artifact: Artifact) -> Artifact:
         if not artifact.has_images or artifact.images:
             return artifact
-        shown, told = with_images(artifact, self._sources)
-        self.warnings += told
+        shown, warnings = with_images(artifact, self._sources)
+        self.warnings += warnings
         return shown
 
     def _read_notes(self, attachment: UnresolvedAttachment) -> Iterator[Artifact]:
@@ -248,8 +249,8 @@ class AttachmentResolver:
         question = attachment.query or self._question
         # Files that an earlier selection brought must not influence the next one.
         touched = {one.source.path for one in self._earlier_artifacts if one.source.path and not is_from_codebase(one)}
-        chosen, told = chooser.select_files(attachment, question=question, recent_paths=touched)
-        self._warn_once(told)
+        chosen, warnings = chooser.select_files(attachment, question=question, recent_paths=touched)
+        self._warn_once(warnings)
         return chosen
 
     def _read_note(self, path: str, *, via: str, policy: AttachmentPolicy | None = None) -> Artifact:
@@ -369,31 +370,40 @@ def read_turn(
     sources = adapters.open_sources()
     reader = AttachmentResolver(sources, known=list_linkable(state), question=turn_request.text)
     pins = turn_request.pin or turn_request.unpin or turn_request.pinned is not None
-    again, pinned = resolve_pins(turn_request, state, receipts) if pins else ((), None)
+    policy_changes, pinned = resolve_pins(turn_request, state, receipts) if pins else ((), None)
     attached = resolve_policies(reader.read_attachments(turn_request.attach), turn_request, state)
     expands = "{" in turn_request.text and not turn_request.is_verbatim
-    typed = (
+    expansion = (
         expand_typed_text(turn_request.text, reader.resolve_template) if expands else Expansion(text=turn_request.text)
     )
+    rules = (
+        merge_rule_changes(turn_request, state)
+        if turn_request.rules or turn_request.removed_rules or turn_request.rule_changes is not None
+        else None
+    )
+    if rules is not None:
+        turn_request = replace(turn_request, system={**turn_request.system, "rules": render_user_rules(rules)})
     changes = turn_request.system or "{" in state.system.typed_instructions
-    system, told = _read_system(turn_request, state, reader) if changes else (None, ())
-    drop, detach, said = NOTHING_REMOVED
+    system, system_warnings = _read_system(turn_request, state, reader) if changes else (None, ())
+    drop, detach, warnings = NOTHING_REMOVED
     if turn_request.drop or turn_request.detach:
-        drop, detach, said = resolve_removed(turn_request, state, turn_settings, system=system or state.system)
-    attached = (*attached, *typed.artifacts)
+        drop, detach, warnings = resolve_drops_and_detaches(
+            turn_request, state, turn_settings, system=system or state.system
+        )
+    attached = (*attached, *expansion.artifacts)
     attached = unify_policies(attached) if len(attached) > 1 else attached
     if turn_request.pending_attachments:
-        earlier, told_of = refresh_earlier_attachments(
+        earlier, new_warnings = refresh_earlier_attachments(
             turn_request.pending_attachments, sources, turn_settings, except_for={artifact.id for artifact in attached}
         )
-        attached, said = (*earlier, *attached), (*told_of, *said)
+        attached, warnings = (*earlier, *attached), (*new_warnings, *warnings)
     if turn_settings.attachments is AttachmentMode.STICKY:
-        but = {*drop, *detach, *(artifact.id for artifact in attached)}
-        changed, told_of = changed_attachments(state, sources, except_for=but)
-        attached, said = (*attached, *changed), (*said, *told_of)
-    attached = _with_changed_policies(attached, again) if again else attached
+        excluded_ids = {*drop, *detach, *(artifact.id for artifact in attached)}
+        changed, new_warnings = changed_attachments(state, sources, except_for=excluded_ids)
+        attached, warnings = (*attached, *changed), (*warnings, *new_warnings)
+    attached = _with_changed_policies(attached, policy_changes) if policy_changes else attached
     turn = Turn(
-        text=typed.text,
+        text=expansion.text,
         typed=turn_request.text,
         attached=attached,
         tool_results=turn_request.results,
@@ -405,22 +415,21 @@ def read_turn(
         detach=detach,
         fold=turn_request.fold,
         pinned=pinned,
-        rules=merge_rule_changes(turn_request, state)
-        if turn_request.rules or turn_request.removed_rules or turn_request.rule_changes is not None
-        else None,
+        rules=rules,
         turn_settings=turn_settings,
+        names_images=any(artifact.kind is ArtifactKind.IMAGE for artifact in attached),
         sources=turn_request.citations,
         warnings=(
             *turn_request.warnings,
             *reader.warnings,
-            *typed.warnings,
-            *told,
-            *said,
+            *expansion.warnings,
+            *system_warnings,
+            *warnings,
             *dict.fromkeys(sources.warnings),
         ),
     )
     if any(one.source.via is not None for one in attached):
-        return with_selected_notes(turn, state, settings, rank=adapters.rank_notes)
+        return with_group_notes_that_fit(turn, state, settings, rank=adapters.rank_notes)
     return turn
 
 
@@ -451,8 +460,8 @@ def _with_changed_policies(attached: tuple[Artifact, ...], policy_changes: Seque
     """
     policies = {one.id: one.policy for one in policy_changes}
     now = {one.id for one in attached}
-    kept = tuple(replace(one, policy=policies[one.id]) if one.id in policies else one for one in attached)
-    return (*kept, *(one for one in policy_changes if one.id not in now))
+    updated = tuple(replace(one, policy=policies[one.id]) if one.id in policies else one for one in attached)
+    return (*updated, *(one for one in policy_changes if one.id not in now))
 
 
 def _is_pinned(state: PromptState, name: str) -> bool:
@@ -482,7 +491,11 @@ def _warn_about_times(system: SystemParts, previous_system: SystemParts) -> Iter
     for name, text in system.typed_parts().items():
         # Parts that Lamella writes itself are exempt. Dates in memory, in a workflow's data and in file names do not
         # change with the current day.
-        ours = text == known.get(name, "") or text.startswith((MEMORY_HEADING, WORKFLOW_HEADING, PROJECT_INTRO))
+        ours = (
+            name == "rules"
+            or text == known.get(name, "")
+            or text.startswith((MEMORY_HEADING, WORKFLOW_HEADING, PROJECT_INTRO))
+        )
         found = None if ours else date_time_pattern().search(text)
         if found is not None:
             yield (
@@ -519,8 +532,8 @@ def with_secret_warnings(
     places = _secret_locations(texts, scanner, model=model)
     if places and policy is SecretPolicy.REFUSE:
         raise SecretError(places, model=model or _UNNAMED_MODEL)
-    said = [f"{place}, and goes to {model or _UNNAMED_MODEL}." for place in places]
-    return replace(turn, warnings=(*turn.warnings, *(line for line in said if line not in turn.warnings)))
+    warnings = [f"{place}, and goes to {model or _UNNAMED_MODEL}." for place in places]
+    return replace(turn, warnings=(*turn.warnings, *(line for line in warnings if line not in turn.warnings)))
 
 
 def check_no_secrets(

@@ -1,36 +1,35 @@
 """Send one turn to a model and record its answer, as a stream of events.
 
-``ask_and_send`` asks and sends, and ``send_pending_turn`` sends a turn that waits. Both need a ``SendContext`` and run
-as many tool rounds as ``TurnLimits`` allows; a reached limit ends the tool calls, not the turn.
-``stream_with_retries`` receives one answer under a ``RetryPolicy``.
+``TurnRunner`` asks and sends, or sends a turn that waits. It needs a ``SendContext`` and runs as many tool rounds as
+``TurnLimits`` allows; a reached limit ends the tool calls, not the turn. ``stream_with_retries`` receives one answer
+under a ``RetryPolicy``.
 
 A request is retried where that may help, but never after the first text arrived. A turn is recorded before it is sent,
 and its answer as soon as it ends. Text that arrived before a stop or a broken connection is kept.
 """
 
 from asyncio import CancelledError
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
 from enum import StrEnum
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 from msgspec import Struct
 
 from lamella.conversation.compaction import run_with_summaries
-from lamella.conversation.expired_cache import ExpirableConversation, ExpiredCache, estimate_expired_cache
+from lamella.conversation.expired_cache import ExpiredCache, estimate_expired_cache
+from lamella.conversation.past_turns import list_open_calls
 from lamella.conversation.stream import AnswerEditor, predict_cache_usage, stream_checked_deltas
 from lamella.conversation.threads import Workers
 from lamella.conversation.tool_executor import DEFAULT_CALL_TIMEOUT, DEFAULT_STEPS, LocalToolset, Toolset
 from lamella.conversation.turn import BuiltTurn, ModelAnswer, TurnRequest, check_answer_fits, no_model_error
-from lamella.core.log.call import ANSWER_PURPOSE, CacheUsage, CallTiming, ModelCall
+from lamella.core.log.call import ANSWER_PURPOSE, CacheUsage, CallTiming, CutReason, ModelCall
 from lamella.core.log.receipts import CompactionReceipt
-from lamella.core.log.turn import TurnSettings
-from lamella.core.log.turn_records import TurnRecord
 from lamella.core.messages import (
     Delta,
     Message,
@@ -46,8 +45,6 @@ from lamella.core.messages import (
     reply_from_deltas,
 )
 from lamella.core.prompt.layers.tool_rounds import group_rounds
-from lamella.core.prompt.state import PromptState
-from lamella.core.search.search import RecallHit
 from lamella.core.values import replace
 from lamella.errors import (
     ContextOverflowError,
@@ -58,8 +55,9 @@ from lamella.errors import (
 )
 from lamella.ports import Clock, ModelProvider
 
-ENDED_STOPPED = "stopped"
-ENDED_BROKEN = "broken"
+if TYPE_CHECKING:
+    from lamella.conversation.conversation import Conversation
+
 DEFAULT_IDLE_TIMEOUT = 120.0
 # Maximum tokens of an answer if no other value is set.
 DEFAULT_ANSWER_TOKENS = 1_024
@@ -170,6 +168,14 @@ def add_image_hint(error: BaseException, sent: Sequence[Message]) -> None:
         error.hint += _NO_VISION_HINT
 
 
+def get_cut_reason(error: BaseException) -> str:
+    """Return why an answer ended before its end: a stop by the user, an interruption by the program, or an error."""
+    if isinstance(error, CancelledError) and error.args == (CutReason.INTERRUPTED,):
+        return CutReason.INTERRUPTED
+    stopped = isinstance(error, GeneratorExit | CancelledError | KeyboardInterrupt)
+    return CutReason.STOPPED if stopped else CutReason.BROKEN
+
+
 def elapsed_seconds(since: datetime, now: datetime) -> float:
     """Return the elapsed seconds, rounded to a tenth of a millisecond to keep the recorded event short."""
     return round((now - since).total_seconds(), 4)
@@ -240,8 +246,8 @@ class TurnUsage:
 
 def rejected_call_outputs(calls: Sequence[ToolCall], reason: str) -> tuple[ToolOutput, ...]:
     """Return failed results for calls that are not run because the model is to answer now."""
-    told = f"{_REJECTED_PREFIX}{reason}. Answer with what you have."
-    return tuple(ToolOutput(call=call.id, output=told, failed=True) for call in calls)
+    message = f"{_REJECTED_PREFIX}{reason}. Answer with what you have."
+    return tuple(ToolOutput(call=call.id, output=message, failed=True) for call in calls)
 
 
 def count_tool_rounds(turn: BuiltTurn) -> tuple[int, int]:
@@ -303,33 +309,6 @@ _MIN_PAUSE = timedelta(seconds=10)
 _UNKNOWN_PRICE_WARNING = "No price is known of {model}: max_cost holds nothing back."
 
 
-class SendableConversation(ExpirableConversation, Protocol):
-    """A conversation that can be asked, answered, given tool results, and compacted while a turn waits."""
-
-    @property
-    def pending_tool_calls(self) -> Sequence[ToolCall]: ...
-
-    def ask(self, turn_request: TurnRequest, *, at: datetime | None = None) -> BuiltTurn: ...
-
-    def reply(self, answer: str | ModelAnswer, *, at: datetime | None = None) -> object: ...
-
-    def submit_tool_outputs(self, outputs: Sequence[ToolOutput], *, at: datetime | None = None) -> BuiltTurn: ...
-
-    def shrink_pending_turn(self, *, at: datetime | None = None) -> BuiltTurn | None: ...
-    def compact_to_target(self, *, at: datetime | None = None) -> CompactionReceipt | None: ...
-    def ledger(self) -> Sequence[Sequence[ModelCall]]: ...
-
-    def turns(self, head: str | None = None) -> Sequence[TurnRecord]: ...
-
-    def recall(self, query: str, *, limit: int = ...) -> Sequence[RecallHit]: ...
-
-    @property
-    def current_state(self) -> tuple[PromptState, TurnSettings]: ...
-
-    @property
-    def settings(self) -> Mapping[str, object]: ...
-
-
 @dataclass(slots=True, kw_only=True)
 class _TurnAttempt(SendAttempt):
     """An answer that is being received."""
@@ -346,45 +325,6 @@ class _TurnAttempt(SendAttempt):
         return join_text(delta.text for delta in self.deltas if isinstance(delta, TextDelta))
 
 
-def ask_and_send(
-    chat: SendableConversation,
-    turn_request: TurnRequest,
-    send_context: SendContext,
-    *,
-    toolset: Toolset | None = None,
-    limits: TurnLimits = DEFAULT_LIMITS,
-) -> AsyncGenerator[Event, None]:
-    """Ask, send and record the answer; closing the iterator stops the model and keeps the text so far."""
-    return _run_turn(
-        chat, partial(_prepare_question, chat, turn_request, send_context), send_context, toolset=toolset, limits=limits
-    )
-
-
-def send_pending_turn(
-    chat: SendableConversation,
-    turn: BuiltTurn,
-    send_context: SendContext,
-    *,
-    pending_calls: Sequence[ToolCall] = (),
-    toolset: Toolset | None = None,
-    limits: TurnLimits = DEFAULT_LIMITS,
-    started_at: datetime | None = None,
-) -> AsyncGenerator[Event, None]:
-    """Send a waiting turn and record its answer; with ``pending_calls``, those open calls are run first.
-
-    Earlier usage of the turn counts against its limits, except the time. If ``started_at`` is given, the turn was
-    recorded just now and its start events are still to be sent.
-    """
-    return _run_turn(
-        chat,
-        partial(_prepare_resume, turn, send_context, started_at),
-        send_context,
-        pending_calls=pending_calls,
-        toolset=toolset,
-        limits=limits,
-    )
-
-
 class _PreparedSend(NamedTuple):
     """A turn that is about to be sent, with its start time and the seconds it took to build.
 
@@ -399,195 +339,277 @@ class _PreparedSend(NamedTuple):
     expired_cache: ExpiredCache | None = None
 
 
-async def _prepare_question(
-    chat: SendableConversation, turn_request: TurnRequest, send_context: SendContext
-) -> _PreparedSend:
-    started = send_context.clock.now()
-    before = chat.current_state[0].cache_history.at
-    # The estimate matters only after a pause. A user who continues at once should not wait for it.
-    paused = before is not None and started - before > _MIN_PAUSE
-    cold = await send_context.workers.run(partial(_expired_cache, chat, started)) if paused else None
-    begun = send_context.clock.now() if paused else started
-    turn = await run_with_summaries(lambda: chat.ask(turn_request, at=started), send_context.workers.run)
-    return _PreparedSend(
-        turn, started, elapsed_seconds(begun, send_context.clock.now()), is_announced=False, expired_cache=cold
-    )
+class TurnRunner:
+    """Sends the turns of one conversation to a model and records the answers, as streams of events.
 
-
-def _expired_cache(chat: ExpirableConversation, at: datetime) -> ExpiredCache | None:
-    """Return the cost of the next message if the cache has expired.
-
-    Errors give None: if the turn cannot be built, asking raises the same error.
+    Closing a stream stops the model and keeps the text so far. The calls of the model are run by ``toolset``, within
+    ``limits``.
     """
-    try:
-        cold = estimate_expired_cache(chat, at=at)
-    except LamellaError:
-        return None
-    return cold if cold is not None and cold.expired else None
 
+    def __init__(
+        self,
+        conversation: "Conversation",
+        send_context: SendContext,
+        *,
+        toolset: Toolset | None = None,
+        limits: TurnLimits = DEFAULT_LIMITS,
+    ) -> None:
+        self._conversation = conversation
+        self._context = send_context
+        self._toolset = toolset
+        self._limits = limits
 
-async def _prepare_resume(turn: BuiltTurn, send_context: SendContext, started_at: datetime | None) -> _PreparedSend:
-    return _PreparedSend(turn, started_at or send_context.clock.now(), 0.0, is_announced=started_at is None)
+    def ask(self, turn_request: TurnRequest) -> AsyncGenerator[Event, None]:
+        """Ask, send and record the answer."""
+        return self._run(lambda: self._prepare_question(turn_request))
 
+    def resume(
+        self, turn: BuiltTurn, *, pending_calls: Sequence[ToolCall] = (), started_at: datetime | None = None
+    ) -> AsyncGenerator[Event, None]:
+        """Send a waiting turn and record its answer; with ``pending_calls``, those open calls are run first.
 
-def _pre_send_events(prepared: _PreparedSend, send_context: SendContext, limits: TurnLimits) -> Iterator[Event]:
-    """Yield the events that come before a turn is sent."""
-    if not prepared.is_announced:
-        if prepared.expired_cache is not None:
-            yield Event(kind=EventName.CACHE_EXPIRED, expired_cache=prepared.expired_cache)
-        yield Event(kind=EventName.ENVELOPE, turn=prepared.turn)
-        if limits.max_cost is not None and prepared.turn.cost is None:
-            yield Event(kind=EventName.NOTE, message=_UNKNOWN_PRICE_WARNING.format(model=send_context.model))
+        Earlier usage of the turn counts against its limits, except the time. If ``started_at`` is given, the turn was
+        recorded just now and its start events are still to be sent.
+        """
 
+        async def prepare() -> _PreparedSend:
+            started = started_at or self._context.clock.now()
+            return _PreparedSend(turn, started, 0.0, is_announced=started_at is None)
 
-async def _run_turn(
-    chat: SendableConversation,
-    prepare: Callable[[], Awaitable[_PreparedSend]],
-    send_context: SendContext,
-    *,
-    limits: TurnLimits,
-    pending_calls: Sequence[ToolCall] = (),
-    toolset: Toolset | None = None,
-) -> AsyncGenerator[Event, None]:
-    """Send a turn and record its answer, with as many tool rounds as it needs and its limits allow.
+        return self._run(prepare, pending_calls=pending_calls)
 
-    Calls that the caller has to run leave the turn open. A stop between two rounds is clean: by then the calls and
-    their results are recorded. The turn always ends: calls beyond a limit are rejected with a message, and finally the
-    model gets a request in which it cannot call tools.
-    """
-    opening = await prepare()
-    for event in _pre_send_events(opening, send_context, limits):
-        yield event
-    turn, built = opening.turn, opening.build_seconds
-    meter = TurnUsage(limits, clock=send_context.clock, started=opening.started)
-    while True:
-        rounds, refused = count_tool_rounds(turn) if turn.envelope.prompt.rounds else (0, 0)
-        if not pending_calls:
-            sent = _TurnAttempt(
-                started=send_context.clock.now(), build_seconds=built, allows_tool_calls=refused < MAX_REJECTED_ROUNDS
-            )
-            async with aclosing(_answer_once(chat, turn, sent, send_context=send_context)) as events:
-                async for event in events:
-                    turn = event.turn or turn
-                    yield event
-            pending_calls = sent.pending_calls
-        told = turn.envelope.prompt.tools
-        tools = toolset or (LocalToolset() if pending_calls else None)
-        if tools is None or not pending_calls or tools.leaves_calls_to_caller(pending_calls, told):
-            yield Event(kind=EventName.DONE, turn=turn, calls=tuple(pending_calls))
-            return
-        why = await _limit_reached_message(chat, meter, send_context, rounds=rounds) or tools.get_stop_reason()
-        outputs = rejected_call_outputs(pending_calls, why) if why else await tools.run(pending_calls, told)
-        # Record the results before the events are sent: a stop in between would otherwise make the tools run again.
-        at = send_context.clock.now()
-        given = await _submit_tool_outputs(chat, outputs, send_context, at=at)
-        built = (send_context.clock.now() - at).total_seconds()
-        for output in outputs:
-            yield Event(kind=EventName.TOOL, output=output)
-        if isinstance(given, LamellaError):
-            raise given
-        turn, pending_calls = given, ()
-        yield Event(kind=EventName.ENVELOPE, turn=turn)
-
-
-async def _limit_reached_message(
-    chat: SendableConversation, usage: TurnUsage, send_context: SendContext, *, rounds: int
-) -> str:
-    """Return a text naming the limit that a turn with this many tool rounds has reached, or ""."""
-    if usage.has_usage_limits:
-        usage.add_calls((await send_context.workers.run(chat.ledger))[-1], answer_count=rounds + 1)
-    return usage.limit_reached_message(rounds)
-
-
-async def _submit_tool_outputs(
-    chat: SendableConversation, outputs: Sequence[ToolOutput], send_context: SendContext, *, at: datetime
-) -> BuiltTurn | LamellaError:
-    """Return the turn with its tool results, or the error that stops it.
-
-    The caller raises the error after it has sent the events of the results.
-    """
-    try:
-        return await run_with_summaries(
-            partial(chat.submit_tool_outputs, outputs, at=at), send_context.workers.run_uncancellable
+    async def _prepare_question(self, turn_request: TurnRequest) -> _PreparedSend:
+        started = self._context.clock.now()
+        before = self._conversation.current_state[0].cache_history.at
+        # The estimate matters only after a pause. A user who continues at once should not wait for it.
+        paused = before is not None and started - before > _MIN_PAUSE
+        expired = await self._context.workers.run(lambda: self._expired_cache(started)) if paused else None
+        build_started = self._context.clock.now() if paused else started
+        turn = await run_with_summaries(
+            lambda: self._conversation.ask(turn_request, at=started), self._context.workers.run
         )
-    except LamellaError as error:
-        return error
+        return _PreparedSend(
+            turn,
+            started,
+            elapsed_seconds(build_started, self._context.clock.now()),
+            is_announced=False,
+            expired_cache=expired,
+        )
 
+    def _expired_cache(self, at: datetime) -> ExpiredCache | None:
+        """Return the cost of the next message if the cache has expired.
 
-async def _answer_once(
-    chat: SendableConversation, turn: BuiltTurn, attempt: _TurnAttempt, *, send_context: SendContext
-) -> AsyncGenerator[Event, None]:
-    """Send a turn and record one answer to it: text, or tool calls."""
-    while True:
+        Errors give None: if the turn cannot be built, asking raises the same error.
+        """
         try:
-            async with aclosing(
-                stream_with_retries(attempt, partial(_make_request, turn, attempt, send_context), send_context)
-            ) as coming:
-                async for one in coming:
-                    event = _retry_event(*one) if isinstance(one, tuple) else _handle_delta(one, attempt, send_context)
-                    if event is not None:
+            found = estimate_expired_cache(self._conversation, at=at)
+        except LamellaError:
+            return None
+        return found if found is not None and found.expired else None
+
+    def _pre_send_events(self, prepared: _PreparedSend) -> Iterator[Event]:
+        """Yield the events that come before a turn is sent."""
+        if not prepared.is_announced:
+            if prepared.expired_cache is not None:
+                yield Event(kind=EventName.CACHE_EXPIRED, expired_cache=prepared.expired_cache)
+            yield Event(kind=EventName.ENVELOPE, turn=prepared.turn)
+            if self._limits.max_cost is not None and prepared.turn.cost is None:
+                yield Event(kind=EventName.NOTE, message=_UNKNOWN_PRICE_WARNING.format(model=self._context.model))
+
+    async def _run(
+        self, prepare: Callable[[], Awaitable[_PreparedSend]], *, pending_calls: Sequence[ToolCall] = ()
+    ) -> AsyncGenerator[Event, None]:
+        """Send a turn and record its answer, with as many tool rounds as it needs and its limits allow.
+
+        Calls that the caller has to run leave the turn open. A stop between two rounds is clean: by then the calls and
+        their results are recorded. The turn always ends: calls beyond a limit are rejected with a message, and finally
+        the model gets a request in which it cannot call tools.
+        """
+        prepared = await prepare()
+        for event in self._pre_send_events(prepared):
+            yield event
+        turn, built = prepared.turn, prepared.build_seconds
+        usage = TurnUsage(self._limits, clock=self._context.clock, started=prepared.started)
+        while True:
+            rounds, refused = count_tool_rounds(turn) if turn.envelope.prompt.rounds else (0, 0)
+            if not pending_calls:
+                attempt = _TurnAttempt(
+                    started=self._context.clock.now(),
+                    build_seconds=built,
+                    allows_tool_calls=refused < MAX_REJECTED_ROUNDS,
+                )
+                async with aclosing(self._answer_once(turn, attempt)) as events:
+                    async for event in events:
+                        turn = event.turn or turn
                         yield event
-            rest = None if send_context.editor is None else _final_text_event(send_context.editor, attempt)
-            if rest is not None:
-                yield rest
-        except BaseException as error:
-            shrunk = await _shrink_after_overflow(error, chat, attempt, send_context=send_context)
-            if shrunk is not None:
-                turn = shrunk.turn or turn
-                yield shrunk
-                continue
-            add_image_hint(error, turn.messages)
-            stopped = isinstance(error, GeneratorExit | CancelledError | KeyboardInterrupt)
-            await _record_partial_answer(
-                chat,
-                turn,
-                attempt,
-                send_context=send_context,
-                end_reason=ENDED_STOPPED if stopped else ENDED_BROKEN,
-                error=error,
+                pending_calls = attempt.pending_calls
+            definitions = turn.envelope.prompt.tools
+            tools = self._toolset or (LocalToolset() if pending_calls else None)
+            if tools is None or not pending_calls or tools.leaves_calls_to_caller(pending_calls, definitions):
+                yield Event(kind=EventName.DONE, turn=turn, calls=tuple(pending_calls))
+                return
+            reason = await self._limit_reached_message(usage, rounds=rounds) or tools.get_stop_reason()
+            outputs: tuple[ToolOutput, ...] = ()
+            if reason:
+                outputs = rejected_call_outputs(pending_calls, reason)
+            else:
+                # Each result is recorded when it comes and before its event is sent, so that a tool whose result was
+                # lost is the only one that runs again.
+                async with aclosing(tools.run(pending_calls, definitions)) as coming:
+                    async for some in coming:
+                        pending_calls = list_open_calls(pending_calls, some)
+                        if not pending_calls:
+                            outputs = some
+                            break
+                        await self._record_early_outputs(some)
+                        for output in some:
+                            yield Event(kind=EventName.TOOL, output=output)
+            at = self._context.clock.now()
+            sent_on = await self._submit_tool_outputs(outputs, at=at)
+            built = (self._context.clock.now() - at).total_seconds()
+            for output in outputs:
+                yield Event(kind=EventName.TOOL, output=output)
+            if isinstance(sent_on, LamellaError):
+                raise sent_on
+            turn, pending_calls = sent_on, ()
+            yield Event(kind=EventName.ENVELOPE, turn=turn)
+
+    async def _limit_reached_message(self, usage: TurnUsage, *, rounds: int) -> str:
+        """Return a text naming the limit that a turn with this many tool rounds has reached, or ""."""
+        if usage.has_usage_limits:
+            usage.add_calls((await self._context.workers.run(self._conversation.ledger))[-1], answer_count=rounds + 1)
+        return usage.limit_reached_message(rounds)
+
+    async def _record_early_outputs(self, outputs: Sequence[ToolOutput]) -> None:
+        """Record results of tools while others still run."""
+        at = self._context.clock.now()
+        await self._context.workers.run_uncancellable(lambda: self._conversation.record_early_outputs(outputs, at=at))
+
+    async def _submit_tool_outputs(self, outputs: Sequence[ToolOutput], *, at: datetime) -> BuiltTurn | LamellaError:
+        """Return the turn with its tool results, or the error that stops it.
+
+        The caller raises the error after it has sent the events of the results.
+        """
+        try:
+            return await run_with_summaries(
+                partial(self._conversation.submit_tool_outputs, outputs, at=at), self._context.workers.run_uncancellable
             )
-            raise
-        else:
-            await _record_answer(chat, turn, attempt, send_context=send_context)
+        except LamellaError as error:
+            return error
+
+    async def _answer_once(self, turn: BuiltTurn, attempt: _TurnAttempt) -> AsyncGenerator[Event, None]:
+        """Send a turn and record one answer to it: text, or tool calls."""
+        while True:
+            try:
+                async with aclosing(
+                    stream_with_retries(attempt, partial(self._make_request, turn, attempt), self._context)
+                ) as coming:
+                    async for one in coming:
+                        event = _retry_event(*one) if isinstance(one, tuple) else self._handle_delta(one, attempt)
+                        if event is not None:
+                            yield event
+                rest = None if self._context.editor is None else _final_text_event(self._context.editor, attempt)
+                if rest is not None:
+                    yield rest
+            except BaseException as error:
+                shrunk = await self._shrink_after_overflow(error, attempt)
+                if shrunk is not None:
+                    turn = shrunk.turn or turn
+                    yield shrunk
+                    continue
+                add_image_hint(error, turn.messages)
+                await self._record_partial_answer(turn, attempt, end_reason=get_cut_reason(error), error=error)
+                raise
+            else:
+                await self._record_answer(turn, attempt)
+                return
+
+    async def _shrink_after_overflow(self, error: BaseException, attempt: _TurnAttempt) -> Event | None:
+        """Compact the turn if it did not fit the context window after all; only once, and only before any output."""
+        if not isinstance(error, ContextOverflowError) or attempt.deltas or attempt.was_shrunk:
+            return None
+        now = self._context.clock.now()
+        smaller = await run_with_summaries(
+            lambda: self._conversation.shrink_pending_turn(at=now), self._context.workers.run
+        )
+        if smaller is None:
+            return None
+        attempt.was_shrunk = True
+        return Event(kind=EventName.COMPACTION, turn=smaller, receipt=smaller.compaction, message=error.message)
+
+    async def _make_request(self, turn: BuiltTurn, attempt: _TurnAttempt) -> ModelRequest:
+        """Build the request of one attempt."""
+        model = turn.envelope.prompt.model
+        if model is None:
+            raise no_model_error()
+        check_answer_fits(
+            turn.envelope.tokens.total, max_answer_tokens=self._context.max_answer_tokens, window=self._context.window
+        )
+        request = turn.build_model_request(model=model, max_answer_tokens=self._context.max_answer_tokens)
+        return request if attempt.allows_tool_calls else replace(request, allows_tool_calls=False)
+
+    def _handle_delta(self, delta: Delta, attempt: _TurnAttempt) -> Event | None:
+        """Store a delta and return its event, if it has one."""
+        if self._context.editor is not None and isinstance(delta, TextDelta):
+            delta = TextDelta(text=self._context.editor.feed(delta.text))
+        attempt.deltas.append(delta)
+        return _delta_event(delta)
+
+    async def _record_partial_answer(
+        self, turn: BuiltTurn, attempt: _TurnAttempt, *, end_reason: str, error: BaseException
+    ) -> None:
+        """Record an answer that was cut short, without hiding the error ``error`` that ended it.
+
+        If the conversation has moved on, the answer goes to another branch; the message about that is added
+        to ``error``.
+        """
+        try:
+            await self._record_answer(turn, attempt, end_reason=end_reason)
+        except ReplyOnOtherBranchError as stored_elsewhere:
+            error.add_note(stored_elsewhere.message)
+            if isinstance(error, LamellaError):
+                _merge_error_messages(error, stored_elsewhere)
+
+    async def _record_answer(self, turn: BuiltTurn, attempt: _TurnAttempt, *, end_reason: str = "") -> None:
+        """Record the answer; if nothing arrived, the turn keeps waiting.
+
+        The tool calls of an answer that was cut short are dropped, because they may be incomplete. Calls in an answer
+        to a request without tool calls are dropped too: a model that makes them anyway would never finish.
+        """
+        reply = reply_from_deltas(attempt.deltas) or reply_from_deltas(
+            [*attempt.deltas, StopDelta(reason=StopReason.OTHER)]
+        )
+        if reply is None or (end_reason and not attempt.text):
             return
+        finished = self._context.clock.now()
+        timing = CallTiming(
+            build=attempt.build_seconds,
+            first=attempt.first_token_seconds,
+            total=elapsed_seconds(attempt.started, finished),
+        )
+        answer = ModelAnswer(
+            reply=replace(reply, calls=(), provider_reply=None)
+            if end_reason or not attempt.allows_tool_calls
+            else reply,
+            question_id=turn.envelope.message_id,
+            timing=timing,
+            retries=attempt.retries,
+            end_reason=end_reason,
+            predicted_cache_usage=attempt.predicted_cache_usage,
+            citations=self._context.editor.sources if self._context.editor is not None else (),
+        )
 
+        def write() -> None:
+            if self._context.on_answer is not None:
+                self._context.on_answer()
+            self._conversation.reply(answer, at=finished)
+            attempt.pending_calls = tuple(self._conversation.pending_tool_calls)
 
-async def _shrink_after_overflow(
-    error: BaseException, chat: SendableConversation, attempt: _TurnAttempt, *, send_context: SendContext
-) -> Event | None:
-    """Compact the turn if it did not fit the context window after all; only once, and only before any output."""
-    if not isinstance(error, ContextOverflowError) or attempt.deltas or attempt.was_shrunk:
-        return None
-    now = send_context.clock.now()
-    smaller = await run_with_summaries(lambda: chat.shrink_pending_turn(at=now), send_context.workers.run)
-    if smaller is None:
-        return None
-    attempt.was_shrunk = True
-    return Event(kind=EventName.COMPACTION, turn=smaller, receipt=smaller.compaction, message=error.message)
+        await self._context.workers.run_uncancellable(write)
 
 
 def _retry_event(error: RetryableProviderError, wait: float) -> Event:
     return Event(kind=EventName.RETRY, message=error.message, wait=wait)
-
-
-async def _make_request(turn: BuiltTurn, attempt: _TurnAttempt, send_context: SendContext) -> ModelRequest:
-    """Build the request of one attempt."""
-    model = turn.envelope.prompt.model
-    if model is None:
-        raise no_model_error()
-    check_answer_fits(
-        turn.envelope.tokens.total, max_answer_tokens=send_context.max_answer_tokens, window=send_context.window
-    )
-    request = turn.build_model_request(model=model, max_answer_tokens=send_context.max_answer_tokens)
-    return request if attempt.allows_tool_calls else replace(request, allows_tool_calls=False)
-
-
-def _handle_delta(delta: Delta, attempt: _TurnAttempt, send_context: SendContext) -> Event | None:
-    """Store a delta and return its event, if it has one."""
-    if send_context.editor is not None and isinstance(delta, TextDelta):
-        delta = TextDelta(text=send_context.editor.feed(delta.text))
-    attempt.deltas.append(delta)
-    return _delta_event(delta)
 
 
 def _final_text_event(editor: AnswerEditor, attempt: _TurnAttempt) -> Event | None:
@@ -611,71 +633,8 @@ def _delta_event(delta: Delta) -> Event | None:
             return None
 
 
-async def _record_partial_answer(
-    chat: SendableConversation,
-    turn: BuiltTurn,
-    attempt: _TurnAttempt,
-    *,
-    send_context: SendContext,
-    end_reason: str,
-    error: BaseException,
-) -> None:
-    """Record an answer that was cut short, without hiding the error ``error`` that ended it.
-
-    If the conversation has moved on, the answer goes to another branch; the message about that is added
-    to ``error``.
-    """
-    try:
-        await _record_answer(chat, turn, attempt, send_context=send_context, end_reason=end_reason)
-    except ReplyOnOtherBranchError as aside:
-        error.add_note(aside.message)
-        if isinstance(error, LamellaError):
-            _merge_error_messages(error, aside)
-
-
 def _merge_error_messages(error: LamellaError, other: LamellaError) -> None:
     """Append the message and the hint of one error to another, for every interface."""
     advice = error.raw_hint
     error.message = f"{error.message} {other.message}"
     error.hint = lambda door: f"{advice if isinstance(advice, str) else advice(door)} {other.hint_for(door)}"
-
-
-async def _record_answer(
-    chat: SendableConversation,
-    turn: BuiltTurn,
-    attempt: _TurnAttempt,
-    *,
-    send_context: SendContext,
-    end_reason: str = "",
-) -> None:
-    """Record the answer; if nothing arrived, the turn keeps waiting.
-
-    The tool calls of an answer that was cut short are dropped, because they may be incomplete. Calls in an answer to a
-    request without tool calls are dropped too: a model that makes them anyway would never finish.
-    """
-    reply = reply_from_deltas(attempt.deltas) or reply_from_deltas(
-        [*attempt.deltas, StopDelta(reason=StopReason.OTHER)]
-    )
-    if reply is None or (end_reason and not attempt.text):
-        return
-    finished = send_context.clock.now()
-    timing = CallTiming(
-        build=attempt.build_seconds, first=attempt.first_token_seconds, total=elapsed_seconds(attempt.started, finished)
-    )
-    answer = ModelAnswer(
-        reply=replace(reply, calls=(), provider_reply=None) if end_reason or not attempt.allows_tool_calls else reply,
-        question_id=turn.envelope.message_id,
-        timing=timing,
-        retries=attempt.retries,
-        end_reason=end_reason,
-        predicted_cache_usage=attempt.predicted_cache_usage,
-        citations=send_context.editor.sources if send_context.editor is not None else (),
-    )
-
-    def write() -> None:
-        if send_context.on_answer is not None:
-            send_context.on_answer()
-        chat.reply(answer, at=finished)
-        attempt.pending_calls = tuple(chat.pending_tool_calls)
-
-    await send_context.workers.run_uncancellable(write)

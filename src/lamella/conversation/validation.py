@@ -12,7 +12,7 @@ from typing import Any, TypedDict
 from lamella.attach import Attachment, Tool, ToolResult
 from lamella.conversation.turn import validate_max_tokens
 from lamella.conversation.turn_runner import DEFAULT_ANSWER_TOKENS, RetryPolicy, TurnLimits
-from lamella.core.log.turn import SYSTEM_PART_NAMES
+from lamella.core.log.turn import GIVEN_SYSTEM_PART_NAMES
 from lamella.core.text.content import encode_text
 from lamella.core.values import replace
 from lamella.errors import ArtifactError, InvalidOperationError, SettingError
@@ -83,18 +83,18 @@ def check_fields(checked: _CheckedValue) -> None:
             encode_text(value)
 
 
-def check_system_parts(system: object) -> dict[str, str]:
+def normalize_system_parts(system: object) -> dict[str, str]:
     """Return the parts of a system prompt by name; a plain string is the part ``base``."""
     if not isinstance(system, str | Mapping):
         raise SettingError(
             f"The system prompt is {_describe_type(system)}.", hint="Give it a str, or its parts by name."
         )
     parts = {"base": system} if isinstance(system, str) else dict(system)
-    unknown = sorted(str(name) for name in set(parts) - set(SYSTEM_PART_NAMES))
+    unknown = sorted(str(name) for name in set(parts) - set(GIVEN_SYSTEM_PART_NAMES))
     if unknown:
         raise SettingError(
             f"The system prompt has no part {', '.join(unknown)}.",
-            hint=f"Its parts are: {', '.join(SYSTEM_PART_NAMES)}.",
+            hint=f"Its parts are: {', '.join(GIVEN_SYSTEM_PART_NAMES)}.",
         )
     return {name: check_text(text, f"the system prompt's {name}") for name, text in parts.items()}
 
@@ -153,6 +153,7 @@ _EXPECTED_BY_FIELD = {
     "parameters": "a dict",
     "run": "a function",
     "fresh": "True or False",
+    "turn_only": "True or False",
     "changes": "True or False",
     "seconds": "a number of seconds above 0",
     "budget": "a number of tokens",
@@ -169,7 +170,7 @@ def _has_valid_type(field: Field[Any], value: object) -> bool:
             return isinstance(value, Mapping)
         case "run":
             return callable(value)
-        case "fresh" | "changes":
+        case "fresh" | "changes" | "turn_only":
             return isinstance(value, bool)
         case "seconds" | "budget":
             return _is_positive_number(value, is_integer=field.name == "budget")
@@ -194,12 +195,12 @@ def _describe_type(value: object) -> str:
 
 def check_exchanges(turns: object) -> list[tuple[str, str]]:
     """Return pairs of question and answer from another conversation."""
-    said = check_items(turns, "turns", tuple)
-    if any(len(one) != _PAIR_LENGTH for one in said):
+    pairs = check_items(turns, "turns", tuple)
+    if any(len(one) != _PAIR_LENGTH for one in pairs):
         raise InvalidOperationError(
             "turns holds something that is no pair.", hint="It takes pairs: a question, its answer."
         )
-    return [(check_text(asked, "a question"), check_text(answered, "an answer")) for asked, answered in said]
+    return [(check_text(asked, "a question"), check_text(answered, "an answer")) for asked, answered in pairs]
 
 
 def check_summarizer(summarizer: Summarizer | None) -> Summarizer | None:

@@ -37,7 +37,7 @@ class Tokenizer(Struct, frozen=True, kw_only=True, eq=False):
     tokens_per_request: int
     count_factor: float
     supports_images: bool = True
-    image_rejection: Callable[[Sequence[ImageData], ImageData], str] = lambda _there, _image: ""
+    image_rejection: Callable[[Sequence[ImageData], ImageData], str] = lambda _others, _image: ""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Tokenizer) and self.name == other.name
@@ -48,8 +48,8 @@ class Tokenizer(Struct, frozen=True, kw_only=True, eq=False):
 
 def count_request_tokens(messages: Sequence[Message], tools: Sequence[ToolDefinition], tokenizer: Tokenizer) -> int:
     """Count all tokens that a request bills: text, images, tool definitions and message overhead."""
-    said = count_messages_tokens(messages, tokenizer) + tokenizer.tokens_per_request
-    return said + (count_tools_tokens(tools, tokenizer.count) if tools else 0)
+    tokens = count_messages_tokens(messages, tokenizer) + tokenizer.tokens_per_request
+    return tokens + (count_tools_tokens(tools, tokenizer.count) if tools else 0)
 
 
 def count_messages_tokens(messages: Sequence[Message], tokenizer: Tokenizer) -> int:
@@ -106,13 +106,16 @@ def tokenizes_separately(left: str, right: str) -> bool:
 
 # How much of the window a request may use, and when Lamella warns or compacts.
 _CURRENT_TURN_SHARE = 0.5
+# How far below the trigger compaction stops removing messages of the user.
+_SOFT_DISTANCE = 0.10
 
 
 class TokenBudget(Struct, frozen=True, kw_only=True, dict=True):
     """The token limits of a request.
 
     ``warn``, ``trigger`` and ``hard`` are shares of ``limit``, in ascending order. ``target`` is below ``trigger``; it
-    may be below or above ``warn``. Raises ``SettingError`` if the values are out of order or the reserve fills the
+    may be below or above ``warn``. Compaction reduces attachments, tool results and replies to ``target``, and messages
+    of the user only to ``soft``. Raises ``SettingError`` if the values are out of order or the reserve fills the
     window.
     """
 
@@ -146,9 +149,14 @@ class TokenBudget(Struct, frozen=True, kw_only=True, dict=True):
         return max(self.target, _CURRENT_TURN_SHARE)
 
     @property
-    def current_turn_tokens(self) -> int:
+    def current_turn_limit(self) -> int:
         """The number of tokens that the current turn may use without being cut."""
         return int(self.current_turn_share * self.limit)
+
+    @property
+    def soft(self) -> float:
+        """The share of the limit down to which compaction removes messages of the user."""
+        return max(self.target, self.trigger - _SOFT_DISTANCE)
 
     @cached_property
     def limit(self) -> int:
@@ -172,14 +180,14 @@ def should_compact(total: int, budget: TokenBudget, *, last_compacted_total: int
     """Return whether compaction should run automatically.
 
     It runs above the trigger. ``last_compacted_total`` is the size that the last active compaction reached, or None if
-    there was none. Until the request outgrows that size by the distance between trigger and target, or passes the hard
-    threshold, another compaction would change the prefix for little gain.
+    there was none. Until the request outgrows that size by half of the distance between trigger and ``soft``, or passes
+    the hard threshold, another compaction would change the prefix for little gain.
     """
     if not exceeds_share(total, budget.trigger, budget):
         return False
     if last_compacted_total is None or exceeds_share(total, budget.hard, budget):
         return True
-    return total - last_compacted_total > (budget.trigger - budget.target) * budget.limit
+    return total - last_compacted_total >= (budget.trigger - budget.soft) / 2 * budget.limit
 
 
 def validate_share(share: float) -> float:

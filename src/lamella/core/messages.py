@@ -9,7 +9,7 @@ count is None, not 0.
 import json
 import re
 from base64 import b64encode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from itertools import accumulate
 from math import isfinite
@@ -355,6 +355,35 @@ def cache_boundaries_of(messages: Sequence[Message]) -> CacheBoundaries:
     return CacheBoundaries(stable_prefix_end=next(opened, None), system_positions=ends)
 
 
+def tail_positions(messages: Sequence[Message], stable_messages: int | None) -> tuple[int | None, int | None]:
+    """Return the positions of the last message that stays and of the last message of the previous request.
+
+    ``stable_messages`` is how many messages the next request will start with; None means all. Either position is None
+    if there is no such message.
+    """
+    count = len(messages) if stable_messages is None else stable_messages
+    tail = _last_position(messages, count, lambda _: True)
+    if tail is None:
+        return None, None
+    last, before = messages[tail], tail
+    # All tool results of a round were sent in one request. The request before it ended with the model's tool calls.
+    while last.role is Role.TOOL and before and messages[before - 1].role is Role.TOOL:
+        before -= 1
+    return tail, _last_position(messages, before, lambda message: _ends_with_same_role(message, last))
+
+
+def _last_position(messages: Sequence[Message], end: int, matches: Callable[[Message], bool]) -> int | None:
+    found = (at for at in range(min(end, len(messages)) - 1, -1, -1) if messages[at].role is not Role.SYSTEM)
+    return next((at for at in found if matches(messages[at])), None)
+
+
+def _ends_with_same_role(message: Message, last: Message) -> bool:
+    """Return whether requests can end with both messages: both are final replies, or neither is from the model."""
+    if last.role is not Role.ASSISTANT:
+        return message.role is not Role.ASSISTANT
+    return message.role is Role.ASSISTANT and not message.calls
+
+
 # The tool calls of a turn, their outputs, and the messages that carry them.
 
 
@@ -387,13 +416,13 @@ class ToolRound(Struct, frozen=True, kw_only=True, gc=False):
 
 def round_messages(tool_round: ToolRound) -> tuple[Message, ...]:
     """Return the assistant message with its calls, then one message per output; their tokens are not counted yet."""
-    said = Message(
+    message = Message(
         role=Role.ASSISTANT, pieces=(tool_round.text,), calls=tool_round.calls, provider_reply=tool_round.provider_reply
     )
     got = (
         Message(role=Role.TOOL, pieces=(one.output,), call_id=one.call, failed=one.failed) for one in tool_round.outputs
     )
-    return (said, *got)
+    return (message, *got)
 
 
 def parse_arguments(arguments: str) -> dict[str, object]:

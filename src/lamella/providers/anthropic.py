@@ -26,9 +26,10 @@ from lamella.core.messages import (
     Usage,
     join_text,
     reply_from_deltas,
+    tail_positions,
 )
 from lamella.errors import LamellaError, SdkNotInstalledError, install_hint
-from lamella.ports import ModelRegistry
+from lamella.ports import HttpEndpoint, ModelRegistry
 from lamella.profiles import ModelProfile, choose_lifetime
 from lamella.providers.connection import (
     ErrorResponse,
@@ -68,7 +69,6 @@ from lamella.providers.wire import (
     split_at,
     split_cache_writes,
     system_text,
-    tail_positions,
     text_at,
     to_canonical_json,
     to_provider_reply,
@@ -150,14 +150,14 @@ def _set_breakpoints(request: ModelRequest, profile: ModelProfile, layout: _Bloc
         requested=caller_breakpoints(request, layout.message_ends),
     )
     longest = profile.lifetimes[-1].name if profile.lifetimes else None
-    lasting = (
+    kept_breakpoints = (
         layout.message_ends.get(request.long_lifetime_until)
         if request.long_lifetime_until is not None and longest
         else None
     )
     for position in marks:
         # The API requires breakpoints with a longer lifetime to come before those with a shorter one.
-        lasts = lasting is not None and position <= lasting
+        lasts = kept_breakpoints is not None and position <= kept_breakpoints
         blocks[position]["cache_control"] = mark | {"ttl": longest} if lasts else mark
     return {"cache_control": mark} if automatic else {}
 
@@ -172,7 +172,8 @@ def _measure_block(block: Body) -> Block:
 def _stable_block_ends(request: ModelRequest, layout: _BlockLayout) -> SectionEnds:
     """Return the last block of each stable section of the request."""
     tail, previous = (
-        layout.message_ends.get(place) if place is not None else None for place in tail_positions(request)
+        layout.message_ends.get(position) if position is not None else None
+        for position in tail_positions(request.messages, request.effective_cache_boundaries.stable_messages)
     )
     return SectionEnds(
         tools=len(layout.tools) - 1 if layout.tools else None,
@@ -201,12 +202,12 @@ def _build_blocks(request: ModelRequest) -> _BlockLayout:
     position = len(tools) + len(parts) - 1
     turns, ends = _build_messages(request, position)
     if parts:
-        ends |= {place: position for place, message in enumerate(request.messages) if message.role is Role.SYSTEM}
+        ends |= {index: position for index, message in enumerate(request.messages) if message.role is Role.SYSTEM}
     return _BlockLayout(
         tools=tools,
         system=[{"type": "text", "text": part} for _, part in parts],
         messages=turns,
-        message_ends={place: end for place, end in ends.items() if end >= 0},
+        message_ends={index: end for index, end in ends.items() if end >= 0},
         fixed_end=len(tools) + stable[-1] if stable else None,
     )
 
@@ -216,7 +217,7 @@ def _build_messages(request: ModelRequest, position: int) -> tuple[list[Body], d
     turns: list[Body] = []
     ends: dict[int, int] = {}
     before: Role | None = None
-    for place, message in conversation_messages(request.messages):
+    for index, message in conversation_messages(request.messages):
         content = _build_content(message)
         if message.role is Role.TOOL and before is Role.TOOL:
             # The API requires one message with the results of all tool calls of the message before.
@@ -226,7 +227,7 @@ def _build_messages(request: ModelRequest, position: int) -> tuple[list[Body], d
             role = Role.ASSISTANT if message.role is Role.ASSISTANT else Role.USER
             turns.append({"role": role.value, "content": content})
         position += len(content)
-        ends[place] = position
+        ends[index] = position
         before = message.role
     return turns, ends
 
@@ -461,6 +462,7 @@ def _latest_count(usage: Fields, first_usage: Fields, name: str) -> int | None:
 
 DEFAULT_TIMEOUT = 120.0
 _API_URL = "https://api.anthropic.com"
+_API_VERSION = "2023-06-01"
 
 
 class AnthropicProvider:
@@ -484,6 +486,13 @@ class AnthropicProvider:
         self._caching = caching
         self._models = models or BuiltInModels()
         self._client: AsyncAnthropic | None = None
+
+    @property
+    def endpoint(self) -> HttpEndpoint:
+        """Return the API that this provider calls."""
+        check_connection(provider="Anthropic", key=self._key, address=self._address)
+        headers = {"x-api-key": self._key, "anthropic-version": _API_VERSION}
+        return HttpEndpoint("Anthropic", f"{self._address.rstrip('/')}/v1", ("messages",), headers)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Delta]:
         client = self._get_client()

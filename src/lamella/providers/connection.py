@@ -33,6 +33,7 @@ from lamella.errors import (
     WrongEndpointError,
     install_hint,
 )
+from lamella.ports import HttpEndpoint
 from lamella.providers.entry import check_connection
 from lamella.providers.wire import Fields, as_fields, fields_at, status_at, text_at
 
@@ -121,25 +122,25 @@ def error_from_response(response: ErrorResponse, target: RequestTarget) -> Lamel
     """Return the Lamella error for an error response."""
     status = _STATUS_OF_KIND.get(response.kind, 500) if response.status < 300 else response.status
     answered = "with an error" if response.status < 300 else str(status)
-    said = f"{target.provider} answered {answered}" + (f": {_quote(response.message)}" if response.message else ".")
-    told = f"{response.kind} {response.message}".lower()
-    if status in (401, 403) or any(sign in told for sign in _BAD_KEY_PHRASES):
+    summary = f"{target.provider} answered {answered}" + (f": {_quote(response.message)}" if response.message else ".")
+    description = f"{response.kind} {response.message}".lower()
+    if status in (401, 403) or any(sign in description for sign in _BAD_KEY_PHRASES):
         return AuthenticationError(
-            said, hint=f"Check the key for {target.provider}, and that it may use {target.model}."
+            summary, hint=f"Check the key for {target.provider}, and that it may use {target.model}."
         )
     # Checked before the status: an empty account can look like a rate limit, and a retry would not help.
-    if any(sign in told for sign in _BILLING_PHRASES) or status == 402:
+    if any(sign in description for sign in _BILLING_PHRASES) or status == 402:
         return RequestRejectedError(
-            said, hint=f"The account with {target.provider} has no credit left. Waiting will not help."
+            summary, hint=f"The account with {target.provider} has no credit left. Waiting will not help."
         )
-    if status == 413 or (status < 500 and any(sign in told for sign in _OVERFLOW_PHRASES)):
+    if status == 413 or (status < 500 and any(sign in description for sign in _OVERFLOW_PHRASES)):
         smaller = f"a window of {target.window} or less" if target.window else "a smaller window"
         return ContextOverflowError(
-            said, hint=f"Attach less, or only some lines of a file; {smaller} makes Lamella shrink earlier."
+            summary, hint=f"Attach less, or only some lines of a file; {smaller} makes Lamella shrink earlier."
         )
     if status in (404, 405) or status < 400:
-        return _not_found_error(response, target, said)
-    return _status_error(status, response, target, text=said)
+        return _not_found_error(response, target, summary)
+    return _status_error(status, response, target, text=summary)
 
 
 def _not_found_error(response: ErrorResponse, target: RequestTarget, text: str) -> LamellaError:
@@ -203,9 +204,10 @@ def invalid_answer_error(target: RequestTarget, reason: str) -> LamellaError:
 
 def unexpected_page_error(target: RequestTarget, body: bytes) -> LamellaError:
     """Return the error for an unrelated page in place of an answer, such as one from a wrong server."""
-    said = f"something that is no answer: {_quote(body.decode(errors='replace'))}" if body.strip() else "nothing."
+    content = f"something that is no answer: {_quote(body.decode(errors='replace'))}" if body.strip() else "nothing."
     return WrongEndpointError(
-        f"{target.provider} answered with {said}", hint=f"{target.address} does not speak this API. Check the address."
+        f"{target.provider} answered with {content}",
+        hint=f"{target.address} does not speak this API. Check the address.",
     )
 
 
@@ -265,7 +267,7 @@ def _remove_invisible_elements(page: str) -> str:
     for unseen in _INVISIBLE_ELEMENTS:
         texts, slashes = (parts := unseen.split(page))[::2], parts[1::2]
         closed = len(slashes) - slashes[::-1].index("/") if "/" in slashes else 0
-        seen = (slash == "/" or place >= closed for place, slash in enumerate(slashes))
+        seen = (slash == "/" or index >= closed for index, slash in enumerate(slashes))
         page = " ".join([texts[0], *(text for text, shown in zip(texts[1:], seen, strict=True) if shown)])
     return page
 
@@ -527,12 +529,12 @@ async def _limit_body(
                 break
             read += max(len(part), _MIN_COUNTED_BYTES)
             # Events within the limits are delivered before the rest is rejected.
-            for told in events.feed(part) if in_events else (part,):
-                yield told
+            for chunk in events.feed(part) if in_events else (part,):
+                yield chunk
             if read > most:
                 raise ResponseTooLarge(f"it has more than {most:,} bytes")
-    for told in events.finish():
-        yield told
+    for chunk in events.finish():
+        yield chunk
 
 
 class SseBuffer:
@@ -547,8 +549,8 @@ class SseBuffer:
         # A blank line has up to three bytes, two of which may have ended the part before.
         start = max(len(self._pending) - 2, 0)
         self._pending += part
-        places = ((self._pending.rfind(mark, start), mark) for mark in _BLANK_LINES)
-        end = max((place + len(mark) for place, mark in places if place >= 0), default=0)
+        ends = ((self._pending.rfind(mark, start), mark) for mark in _BLANK_LINES)
+        end = max((index + len(mark) for index, mark in ends if index >= 0), default=0)
         whole = bytes(self._pending[:end])
         del self._pending[:end]
         yield from self._split_events(whole)
@@ -563,14 +565,14 @@ class SseBuffer:
 
     def _split_events(self, data: bytes) -> Iterator[bytes]:
         """Yield events without comments and superfluous blank lines. Raises an error if an event has too many lines."""
-        said = _COMMENT.sub(b"", data) if data.startswith(b":") or b"\n:" in data else data
-        said = _LINE_BREAK_RUN.sub(b"\n\n", said)
-        if max(said.count(b"\n"), said.count(b"\r")) > self._bounds.max_event_lines:
-            longest = max(len(event.splitlines()) for event in _EVENT_END.split(said))
+        events = _COMMENT.sub(b"", data) if data.startswith(b":") or b"\n:" in data else data
+        events = _LINE_BREAK_RUN.sub(b"\n\n", events)
+        if max(events.count(b"\n"), events.count(b"\r")) > self._bounds.max_event_lines:
+            longest = max(len(event.splitlines()) for event in _EVENT_END.split(events))
             if longest > self._bounds.max_event_lines:
                 raise ResponseTooLarge(f"it has an event of more than {self._bounds.max_event_lines:,} lines")
-        if said.strip(b"\r\n"):
-            yield said
+        if events.strip(b"\r\n"):
+            yield events
 
 
 # OpenAI's SDK, for both of its APIs.
@@ -590,6 +592,12 @@ def open_openai_client(*, key: str, address: str, timeout: float) -> "AsyncOpenA
     http = DefaultAsyncHttpxClient(event_hooks={"response": [limit_response]}, follow_redirects=False)
     bounded = limit_response_start(http)
     return AsyncOpenAI(api_key=key, base_url=address, timeout=timeout, max_retries=0, http_client=bounded)
+
+
+def openai_endpoint(*, provider: str, key: str, address: str, wires: tuple[str, ...]) -> HttpEndpoint:
+    """Return the endpoint of a server with an API of OpenAI."""
+    check_connection(provider="OpenAI's API", key=key, address=address)
+    return HttpEndpoint(provider, address.rstrip("/"), wires, {"authorization": f"Bearer {key}"})
 
 
 def to_lamella_error(error: Exception, target: RequestTarget, *, started: bool) -> LamellaError:
@@ -619,9 +627,9 @@ def _parse_sdk_error(error: Exception, *, status: int, retry_after: float | None
     fields = as_fields(body)
     code, kind = text_at(fields, "code"), text_at(fields, "type")
     # Proxies answer with HTTP 200 and put the real status into the error's code.
-    told = status_at(fields, "code")
-    if status < 300 and told is not None:
-        status, code = told, ""
+    provider_code = status_at(fields, "code")
+    if status < 300 and provider_code is not None:
+        status, code = provider_code, ""
     words = text_at(fields, "message") or text_at(fields, "detail") or (body if isinstance(body, str) else "")
     return ErrorResponse(
         status=status, kind=code or kind, message=words, retry_after=retry_after, is_api_error="message" in fields

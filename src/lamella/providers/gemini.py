@@ -214,9 +214,9 @@ def _build_call(call: ToolCall) -> Body:
 
 
 def _build_result(message: Message, names: Mapping[str | None, str]) -> Body:
-    told = {"error" if message.failed else "output": message.text}
+    output = {"error" if message.failed else "output": message.text}
     call = message.call_id or ""
-    return {"function_response": {"name": names.get(call, call), "response": told, **_call_id_fields(call)}}
+    return {"function_response": {"name": names.get(call, call), "response": output, **_call_id_fields(call)}}
 
 
 def _call_id_fields(call: str) -> Body:
@@ -264,8 +264,8 @@ def _to_snake_case(value: Any) -> Any:  # noqa: ANN401 - any JSON
         return [_to_snake_case(item) for item in value]
     if not isinstance(value, Mapping):
         return value
-    spelt = ((_CAPITAL_LETTER.sub(r"_\1", name).lower(), inner) for name, inner in value.items())
-    return {name: inner if name in _USER_NAMED_FIELDS else _to_snake_case(inner) for name, inner in spelt}
+    snake_case = ((_CAPITAL_LETTER.sub(r"_\1", name).lower(), inner) for name, inner in value.items())
+    return {name: inner if name in _USER_NAMED_FIELDS else _to_snake_case(inner) for name, inner in snake_case}
 
 
 def read_usage(response: Fields) -> Usage:
@@ -275,14 +275,14 @@ def read_usage(response: Fields) -> Usage:
     """
     usage = fields_at(response, "usage_metadata")
     prompt = count_at(usage, "prompt_token_count")
-    said, thought = count_at(usage, "candidates_token_count"), count_at(usage, "thoughts_token_count")
+    reply_tokens, thought = count_at(usage, "candidates_token_count"), count_at(usage, "thoughts_token_count")
     reported = prompt is not None
     return normalise_usage(
         total=prompt + (count_at(usage, "tool_use_prompt_token_count") or 0) if prompt is not None else None,
         # This API leaves out counts of zero. It never bills a cache write: stored caches are paid by the hour.
         read=count_at(usage, "cached_content_token_count") or (0 if reported else None),
         write=0 if reported else None,
-        output=None if said is None and thought is None else (said or 0) + (thought or 0),
+        output=None if reply_tokens is None and thought is None else (reply_tokens or 0) + (thought or 0),
         reasoning=thought,
     )
 
@@ -477,15 +477,15 @@ def to_lamella_error(error: Exception, target: RequestTarget, *, started: bool) 
 def _parse_sdk_error(code: int | None, details: object, *, headers: object) -> ErrorResponse:
     fields = as_fields(details)
     error = fields_at(fields, "error") or fields
-    told = items_at(error, "details")
-    delay = next((text_at(detail, "retryDelay") for detail in told if text_at(detail, "retryDelay")), "")
-    waits = {"retry-after": delay.removesuffix("s")} if delay else {}
+    items = items_at(error, "details")
+    delay = next((text_at(detail, "retryDelay") for detail in items if text_at(detail, "retryDelay")), "")
+    retry_headers = {"retry-after": delay.removesuffix("s")} if delay else {}
     own = headers if isinstance(headers, Mapping) else {}
     return ErrorResponse(
         status=code or 500,
         kind=text_at(error, "status"),
         message=text_at(error, "message"),
-        retry_after=parse_retry_after(waits or own),
+        retry_after=parse_retry_after(retry_headers or own),
         is_api_error="error" in fields,
     )
 

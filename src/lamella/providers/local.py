@@ -106,11 +106,11 @@ class EngineCacheState:
     def _restore_slot(self, prompt: Tokens) -> "EngineCacheState":
         """Return the cache after the engine has restored the saved prompt that fits best, if one fits better."""
         best, shared = self.slot, common_prefix_length(self.slot, prompt)
-        keeps = shared / len(self.slot) if self.slot else -1.0
+        kept_share = shared / len(self.slot) if self.slot else -1.0
         for kept in self.saved_prompts:
             fits = common_prefix_length(kept, prompt)
-            if fits > shared and fits / len(kept) > max(keeps, 0.0) and fits / len(kept) >= _MIN_SAVED_OVERLAP:
-                best, shared, keeps = kept, fits, fits / len(kept)
+            if fits > shared and fits / len(kept) > max(kept_share, 0.0) and fits / len(kept) >= _MIN_SAVED_OVERLAP:
+                best, shared, kept_share = kept, fits, fits / len(kept)
         if best is self.slot:
             return self
         return replace(
@@ -124,9 +124,9 @@ class EngineCacheState:
 
 def common_prefix_length(one: Sequence[int], other: Sequence[int]) -> int:
     """Return the length of the common prefix of two token sequences."""
-    for place, (left, right) in enumerate(zip(one, other, strict=False)):
+    for index, (left, right) in enumerate(zip(one, other, strict=False)):
         if left != right:
-            return place
+            return index
     return min(len(one), len(other))
 
 
@@ -244,12 +244,12 @@ def _encode_json(body: Fields) -> bytes:
 
 def _to_engine_error(answer: object, status: int) -> EngineError:
     error = answer.get("error") if isinstance(answer, Mapping) else None
-    told: Fields = error if isinstance(error, Mapping) else {}
-    code = told.get("code")
+    fields: Fields = error if isinstance(error, Mapping) else {}
+    code = fields.get("code")
     return EngineError(
         status=code if isinstance(code, int) else status,
-        kind=str(told.get("type", "server_error")),
-        message=str(told.get("message", answer)),
+        kind=str(fields.get("type", "server_error")),
+        message=str(fields.get("message", answer)),
     )
 
 
@@ -317,9 +317,11 @@ class CacheTrackingEngine:
         try:
             self._engine.chat(body, take)
         finally:
-            held = self._engine.count_cached_tokens()
+            cached_tokens = self._engine.count_cached_tokens()
             self._cache = (
-                self._cache_after_answer(seated, prompt, heard, cached_tokens=held) if heard.has_started else seated
+                self._cache_after_answer(seated, prompt, heard, cached_tokens=cached_tokens)
+                if heard.has_started
+                else seated
             )
 
     def close(self) -> None:
@@ -329,9 +331,9 @@ class CacheTrackingEngine:
         self, prepared: EngineCacheState, prompt: Tokens, answer: "AnswerTokens", *, cached_tokens: int
     ) -> EngineCacheState:
         """Return the cache after an answer, with the answer's tokens as far as they can be determined."""
-        said = self._recover_tokens(answer)
-        if cached_tokens <= len(prompt) or answer.is_complete(said):
-            return prepared.after_answer(prompt + said, cached_tokens=cached_tokens)
+        answer_tokens = self._recover_tokens(answer)
+        if cached_tokens <= len(prompt) or answer.is_complete(answer_tokens):
+            return prepared.after_answer(prompt + answer_tokens, cached_tokens=cached_tokens)
         # The engine's parser hides some tokens, such as the tags around reasoning. Tokenizing the text recovers them if
         # the number of tokens fits.
         text = self._engine.tokenize(answer.text)
@@ -341,11 +343,11 @@ class CacheTrackingEngine:
 
     def _recover_tokens(self, answer: "AnswerTokens") -> Tokens:
         """Return the answer's tokens. For a character of several tokens the engine reports only the last of them."""
-        said: list[int] = []
+        tokens: list[int] = []
         for token, text in answer.tokens:
             parts = (token,) if text.isascii() else self._engine.tokenize(text)
-            said += parts if parts[-1:] == (token,) else (token,)
-        return tuple(said)
+            tokens += parts if parts[-1:] == (token,) else (token,)
+        return tuple(tokens)
 
 
 class AnswerTokens:
@@ -447,27 +449,27 @@ def render_rounds_as_text(messages: Sequence[Message]) -> tuple[Message, ...]:
 
     The assistant's text names the calls. All results of a round follow in one user message.
     """
-    told: list[Message] = []
+    rendered: list[Message] = []
     names: dict[str | None, str] = {}
     before: Role | None = None
     for message in messages:
         names = {call.id: call.name for call in message.calls} or names
         if message.role is Role.TOOL:
-            said = _render_result(message, names.get(message.call_id, message.call_id or "tool"))
+            text = _render_result(message, names.get(message.call_id, message.call_id or "tool"))
             if before is Role.TOOL:
                 # Many templates reject two consecutive messages of the same role.
-                told[-1] = Message(role=Role.USER, pieces=(*told[-1].pieces, "\n\n", said))
+                rendered[-1] = Message(role=Role.USER, pieces=(*rendered[-1].pieces, "\n\n", text))
             else:
-                told.append(Message(role=Role.USER, pieces=(said,)))
+                rendered.append(Message(role=Role.USER, pieces=(text,)))
         else:
-            told.append(_render_calls(message) if message.calls else message)
+            rendered.append(_render_calls(message) if message.calls else message)
         before = message.role
-    return tuple(told)
+    return tuple(rendered)
 
 
 def _render_calls(message: Message) -> Message:
-    said = [message.text] if message.text.strip() else []
-    return Message(role=Role.ASSISTANT, pieces=("\n\n".join((*said, *map(_render_call, message.calls))),))
+    parts = [message.text] if message.text.strip() else []
+    return Message(role=Role.ASSISTANT, pieces=("\n\n".join((*parts, *map(_render_call, message.calls))),))
 
 
 def _render_call(call: ToolCall) -> str:
@@ -559,8 +561,8 @@ class LocalProvider:
         output: int | None = None
         for delta in fold.finish():
             output = delta.output if isinstance(delta, Usage) else output
-            told = _mark_length_stop(delta, output, request.max_output_tokens)
-            yield told if ended is None else _mark_repetition_stop(told)
+            marked = _mark_length_stop(delta, output, request.max_output_tokens)
+            yield marked if ended is None else _mark_repetition_stop(marked)
 
     async def warm(self, messages: Sequence[Message], *, tools: tuple[ToolDefinition, ...] = ()) -> None:
         """Process messages before there is a question, so that they are cached. A request ends the warm-up."""
@@ -636,8 +638,8 @@ class LocalProvider:
         try:
             return work()
         except EngineError as refusal:
-            told = ErrorResponse(status=refusal.status, kind=refusal.kind, message=refusal.message)
-            raise error_from_response(told, self._target) from refusal
+            response = ErrorResponse(status=refusal.status, kind=refusal.kind, message=refusal.message)
+            raise error_from_response(response, self._target) from refusal
 
     def _get_engine(self) -> CacheTrackingEngine:
         if self._engine is None:
@@ -663,20 +665,20 @@ class LocalProvider:
         as_text = get_special_token_escaper(locate_weights(self.model, weights_package=self._weights_package))
         # The engine recognises special tokens anywhere in the text. In a note, one would end the turn and start a fake
         # one.
-        told = (
+        template_fields = (
             replace_provider(message, pieces=(as_text(message.text),))
             for message in render_rounds_as_text(request.messages)
         )
         body = _DEMO_MODEL_FIELDS if self.model == LOCAL_MODEL_NAME else {}
-        body = body | build_request(replace_provider(request, messages=tuple(told)), LOCAL_PROFILE)
+        body = body | build_request(replace_provider(request, messages=tuple(template_fields)), LOCAL_PROFILE)
         further: Body = body.pop("extra_body", {})
         return body | further | _COMMON_FIELDS | ({} if request.tools else _FIELDS_WITHOUT_TOOLS)
 
     def _report_progress(self, chunk: Fields) -> None:
-        told = fields_at(chunk, "prompt_progress")
-        if self._on_progress is not None and told:
-            total, cached, done = (count_at(told, name) or 0 for name in ("total", "cache", "processed"))
-            seconds = (count_at(told, "time_ms") or 0) / 1_000
+        progress = fields_at(chunk, "prompt_progress")
+        if self._on_progress is not None and progress:
+            total, cached, done = (count_at(progress, name) or 0 for name in ("total", "cache", "processed"))
+            seconds = (count_at(progress, "time_ms") or 0) / 1_000
             self._on_progress(
                 PromptProgress(total_tokens=total, cached_tokens=cached, processed_tokens=done, seconds=seconds)
             )

@@ -25,7 +25,7 @@ from lamella.core.messages import (
     join_text,
     reply_from_deltas,
 )
-from lamella.ports import ModelRegistry
+from lamella.ports import HttpEndpoint, ModelRegistry
 from lamella.profiles import ModelProfile
 from lamella.providers.connection import (
     DEFAULT_TIMEOUT,
@@ -34,6 +34,7 @@ from lamella.providers.connection import (
     invalid_answer_error,
     is_unstreamed,
     open_openai_client,
+    openai_endpoint,
     read_delta_batches,
     to_lamella_error,
 )
@@ -112,15 +113,15 @@ def _build_messages(request: ModelRequest, *, in_parts: bool, is_openai: bool) -
         parts += [Part(body=text, can_have_breakpoint=in_parts) for text in texts]
     library = len(parts) - 1 if parts else None
     if library is not None:
-        ends |= {place: library for place, message in enumerate(request.messages) if message.role is Role.SYSTEM}
-    for place, message in conversation_messages(request.messages):
+        ends |= {index: library for index, message in enumerate(request.messages) if message.role is Role.SYSTEM}
+    for index, message in conversation_messages(request.messages):
         content = _build_content(message)
         can_mark = in_parts and message.role is Role.USER
         as_list = can_mark or bool(message.images)
-        told = _build_round_message(message, is_openai=is_openai)
-        messages.append(told or {"role": message.role.value, "content": content if as_list else message.text})
-        parts += [Part(body=part, can_have_breakpoint=can_mark) for part in ([told] if told else content)]
-        ends[place] = len(parts) - 1
+        built = _build_round_message(message, is_openai=is_openai)
+        messages.append(built or {"role": message.role.value, "content": content if as_list else message.text})
+        parts += [Part(body=part, can_have_breakpoint=can_mark) for part in ([built] if built else content)]
+        ends[index] = len(parts) - 1
     return messages, PartLayout(
         parts=parts, message_ends=ends, fixed_end=0 if len(instructions) > 1 else None, library_end=library
     )
@@ -141,8 +142,8 @@ def _build_round_message(message: Message, *, is_openai: bool) -> Body | None:
     conversation. It is therefore removed for them.
     """
     if message.role is Role.TOOL:
-        told = f"Error: {message.text}" if message.failed else message.text
-        return {"role": "tool", "tool_call_id": message.call_id, "content": told}
+        text = f"Error: {message.text}" if message.failed else message.text
+        return {"role": "tool", "tool_call_id": message.call_id, "content": text}
     native: Body | None = native_reply(message, FORMAT_NAME)
     if native is not None:
         return {name: value for name, value in native.items() if not (is_openai and name in REASONING_FIELDS)}
@@ -183,11 +184,11 @@ class ReasoningSplitter:
 
     def finish(self) -> Iterator[TextDelta | ReasoningDelta]:
         """Yield the text that was held back, after the last chunk."""
-        held, self._buffer = self._buffer, ""
-        if held and self._state == self._read_reasoning:
-            yield ReasoningDelta(text=held)
-        elif held and self._state != self._skip_space:
-            yield TextDelta(text=held)
+        buffered, self._buffer = self._buffer, ""
+        if buffered and self._state == self._read_reasoning:
+            yield ReasoningDelta(text=buffered)
+        elif buffered and self._state != self._skip_space:
+            yield TextDelta(text=buffered)
 
     def _read_start(self) -> Iterator[TextDelta | ReasoningDelta]:
         start = self._buffer.lstrip()
@@ -217,8 +218,8 @@ class ReasoningSplitter:
         yield from ()
 
     def _read_answer(self) -> Iterator[TextDelta | ReasoningDelta]:
-        said, self._buffer = self._buffer, ""
-        yield TextDelta(text=said)
+        text, self._buffer = self._buffer, ""
+        yield TextDelta(text=text)
 
 
 # Replies, from the SDK's object or from stream chunks.
@@ -356,7 +357,7 @@ class CompletionAccumulator:
             call["arguments"].append(text_at(function, "arguments"))
 
     def _to_provider_reply(self, calls: list[dict[str, str]]) -> ProviderReply:
-        said = {
+        fields = {
             "role": "assistant",
             "content": "".join(self._text) or None,
             "tool_calls": [
@@ -369,7 +370,7 @@ class CompletionAccumulator:
             ],
             **{name: "".join(parts) for name, parts in self._reasoning_parts.items()},
         }
-        return to_provider_reply(said, FORMAT_NAME)
+        return to_provider_reply(fields, FORMAT_NAME)
 
 
 def _read_content(delta: Fields) -> str:
@@ -422,6 +423,17 @@ class OpenAIChatProvider:
         self._timeout = timeout
         self._models = models or BuiltInModels()
         self._client: AsyncOpenAI | None = None
+
+    @property
+    def endpoint(self) -> HttpEndpoint:
+        """Return the API that this provider calls; only OpenAI itself is known to have the Responses API as well."""
+        is_openai = self._address == OPENAI_API_URL
+        return openai_endpoint(
+            provider="OpenAI" if is_openai else "The server",
+            key=self._key,
+            address=self._address,
+            wires=("chat", "responses") if is_openai else ("chat",),
+        )
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Delta]:
         self._client = self._client or open_openai_client(key=self._key, address=self._address, timeout=self._timeout)

@@ -24,7 +24,7 @@ from lamella.core.messages import (
     Usage,
     reply_from_deltas,
 )
-from lamella.ports import ModelRegistry
+from lamella.ports import HttpEndpoint, ModelRegistry
 from lamella.profiles import ModelProfile
 from lamella.providers.connection import (
     DEFAULT_TIMEOUT,
@@ -35,6 +35,7 @@ from lamella.providers.connection import (
     invalid_answer_error,
     is_unstreamed,
     open_openai_client,
+    openai_endpoint,
     read_delta_batches,
     to_lamella_error,
 )
@@ -121,14 +122,14 @@ def _build_items(request: ModelRequest) -> tuple[list[Body], PartLayout]:
         parts += [Part(body=text, can_have_breakpoint=True) for text in texts]
     library = len(parts) - 1 if parts else None
     if library is not None:
-        ends |= {place: library for place, message in enumerate(request.messages) if message.role is Role.SYSTEM}
-    for place, message in conversation_messages(request.messages):
+        ends |= {index: library for index, message in enumerate(request.messages) if message.role is Role.SYSTEM}
+    for index, message in conversation_messages(request.messages):
         user = message.role is Role.USER
         content = _build_content(message)
-        told = _build_round_items(message)
-        items += told or [{"role": message.role.value, "content": content if user else message.text}]
-        parts += [Part(body=part, can_have_breakpoint=user) for part in told or content]
-        ends[place] = len(parts) - 1
+        built = _build_round_items(message)
+        items += built or [{"role": message.role.value, "content": content if user else message.text}]
+        parts += [Part(body=part, can_have_breakpoint=user) for part in built or content]
+        ends[index] = len(parts) - 1
     return items, PartLayout(
         parts=parts, message_ends=ends, fixed_end=0 if len(texts) > 1 else None, library_end=library
     )
@@ -149,8 +150,8 @@ def _build_content(message: Message) -> list[Body]:
 def _build_round_items(message: Message) -> list[Body]:
     """Return the items of a tool round (tool calls or a tool result). Empty for an ordinary message."""
     if message.role is Role.TOOL:
-        told = f"Error: {message.text}" if message.failed else message.text
-        return [{"type": "function_call_output", "call_id": message.call_id, "output": told}]
+        text = f"Error: {message.text}" if message.failed else message.text
+        return [{"type": "function_call_output", "call_id": message.call_id, "output": text}]
     native: list[Body] | None = native_reply(message, FORMAT_NAME)
     if native is not None or not message.calls:
         return native or []
@@ -388,6 +389,11 @@ class OpenAIResponsesProvider:
         self._timeout = timeout
         self._models = models or BuiltInModels()
         self._client: AsyncOpenAI | None = None
+
+    @property
+    def endpoint(self) -> HttpEndpoint:
+        """Return the API that this provider calls, which has Chat Completions as well."""
+        return openai_endpoint(provider="OpenAI", key=self._key, address=self._address, wires=("responses", "chat"))
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Delta]:
         self._client = self._client or open_openai_client(key=self._key, address=self._address, timeout=self._timeout)

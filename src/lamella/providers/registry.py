@@ -5,6 +5,7 @@
 compatible API; the Responses API has an entry under its own name and under the name of OpenAI.
 """
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -187,6 +188,35 @@ def _open_compatible(model: str, *, key: str, models: ModelRegistry, options: Pr
     return OpenAIChatProvider(key=key, address=address, models=models, timeout=options.timeout)
 
 
+def _open_local_server(
+    model: str, *, key: str, models: ModelRegistry, options: ProviderOptions, address: str
+) -> ModelProvider:
+    del model, key  # each request names its model, and these servers need no key
+    check_sdk_installed(OPENAI_SDK)
+    from lamella.providers.openai_chat import OpenAIChatProvider
+
+    return OpenAIChatProvider(key="", address=address, models=models, timeout=options.timeout)
+
+
+def _make_local_server_entry(*names: str, display_name: str, port: int) -> ProviderEntry:
+    """Return the entry of a program that serves models on this machine, at the port that it uses by default."""
+    return ProviderEntry(
+        names=names,
+        model_syntax=f"{names[0]}:NAME",
+        display_name=display_name,
+        needs_key=False,
+        create_provider=partial(_open_local_server, address=f"http://localhost:{port}/v1"),
+    )
+
+
+# The default ports as each program documents them (2026-11-18). A server elsewhere is named with its address.
+LOCAL_SERVERS = (
+    _make_local_server_entry("ollama", display_name="Ollama", port=11434),
+    _make_local_server_entry("lmstudio", display_name="LM Studio", port=1234),
+    _make_local_server_entry("llamacpp", "llama_cpp", display_name="llama.cpp", port=8080),
+    _make_local_server_entry("vllm", display_name="vLLM", port=8000),
+    _make_local_server_entry("sglang", display_name="SGLang", port=30000),
+)
 OPENAI_CHAT = ProviderEntry(
     names=("openai-chat",),
     model_syntax="openai-chat:NAME",
@@ -276,12 +306,13 @@ PROVIDERS = (
     OPENAI_CHAT,
     GEMINI,
     OPENAI_COMPATIBLE,
+    *LOCAL_SERVERS,
     SCRIPTED,
     ProviderEntry(names=("deepseek",), model_profiles=others.DEEPSEEK_MODELS, cache_profiles=others.DEEPSEEK_CACHES),
     ProviderEntry(names=("xai",), model_profiles=others.GROK_MODELS, cache_profiles=others.GROK_CACHES),
     ProviderEntry(names=("mistral",), model_profiles=others.MISTRAL_MODELS, cache_profiles=others.MISTRAL_CACHES),
-    # Servers that offer OpenAI's API. Prices and transcripts use these names as the prefix of a model.
-    ProviderEntry(names=("llama_cpp", "lmstudio", "ollama", "openrouter", "sglang", "vllm")),
+    # A service that offers OpenAI's API. Prices and transcripts use this name as the prefix of a model.
+    ProviderEntry(names=("openrouter",)),
 )
 MODEL_SYNTAXES = ", ".join(row.model_syntax for row in PROVIDERS if row.model_syntax)
 KEY_VARIABLES = tuple(dict.fromkeys(name for row in PROVIDERS for name in row.key_variables))

@@ -72,9 +72,9 @@ def open_script(path: Path) -> ScriptedProvider:
         # A reply may be a string or an object, so pydantic reports errors for both. The deepest location belongs to the
         # object and is the more useful one.
         first = max(error.errors(), key=lambda one: len(one["loc"]))
-        place = ".".join(str(part) for part in first["loc"] if ScriptReply.__name__ not in str(part))
+        location = ".".join(str(part) for part in first["loc"] if ScriptReply.__name__ not in str(part))
         raise SettingError(
-            f"The script {path} is none: {place or 'the file'}: {first['msg']}.", hint=_SCRIPT_HINT
+            f"The script {path} is none: {location or 'the file'}: {first['msg']}.", hint=_SCRIPT_HINT
         ) from error
     return ScriptedProvider(*(reply if isinstance(reply, str) else _to_scripted_reply(reply) for reply in replies))
 

@@ -59,9 +59,9 @@ class ScriptedProvider:
     async def stream(self, request: ModelRequest) -> AsyncIterator[Delta]:
         self.requests.append(request)
         if not self._replies:
-            said = "1 line" if self._reply_count == 1 else f"{self._reply_count} lines"
+            line_count = "1 line" if self._reply_count == 1 else f"{self._reply_count} lines"
             raise InvalidOperationError(
-                f"The script has {said}, and all are said.", hint="Give the provider more lines."
+                f"The script has {line_count}, and all are said.", hint="Give the provider more lines."
             )
         line = self._replies.popleft()
         try:
@@ -80,15 +80,15 @@ class ScriptedProvider:
 
 
 def _reply_deltas(reply: ScriptedReply, *, number: int) -> list[Delta]:
-    said: list[Delta] = [ReasoningDelta(text=chunk) for chunk in _split_chunks(reply.reasoning, reply.chunk_size)]
-    said += [TextDelta(text=chunk) for chunk in _split_chunks(reply.text, reply.chunk_size)]
+    deltas: list[Delta] = [ReasoningDelta(text=chunk) for chunk in _split_chunks(reply.reasoning, reply.chunk_size)]
+    deltas += [TextDelta(text=chunk) for chunk in _split_chunks(reply.text, reply.chunk_size)]
     if reply.error is not None:
-        return said
-    said += reply.calls
-    said += [reply.usage] if reply.usage is not None else []
+        return deltas
+    deltas += reply.calls
+    deltas += [reply.usage] if reply.usage is not None else []
     reason = reply.stop_reason or (StopReason.TOOL_CALLS if reply.calls else StopReason.END)
     return [
-        *said,
+        *deltas,
         StopDelta(
             reason=reason, id=f"scripted-{number}", diagnosis=reply.diagnosis, provider_reply=reply.provider_reply
         ),

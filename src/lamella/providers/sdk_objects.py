@@ -54,8 +54,8 @@ class BuiltInWireFormats:
         if maker != dialect.provider and maker in {known.provider for known in WIRE_FORMATS}:
             raise InvalidOperationError(
                 f"{model} does not speak {name}.",
-                hint=lambda door: (
-                    f"Choose the provider that has it, or name it with {door.option_hint('model')}: gateways have such ones."
+                hint=lambda hints: (
+                    f"Choose the provider that has it, or name it with {hints.option_hint('model')}: gateways have such ones."
                 ),
             )
 

@@ -182,8 +182,8 @@ def load_profiles(path: Path) -> UserModels:
     try:
         text = read_regular_file(path, limit=MAX_SETTINGS_BYTES).decode()
     except (OSError, UnicodeDecodeError) as error:
-        told = (error.strerror if isinstance(error, OSError) else None) or error
-        raise SettingError(f"The profiles in {path} cannot be read: {told}.", hint="Check the path.") from error
+        reason = (error.strerror if isinstance(error, OSError) else None) or error
+        raise SettingError(f"The profiles in {path} cannot be read: {reason}.", hint="Check the path.") from error
     return parse_profiles(text, name=str(path))
 
 
@@ -193,10 +193,10 @@ def parse_profiles(text: str, *, name: str) -> UserModels:
         found = ModelsFileIn.model_validate(tomllib.loads(text, parse_float=Decimal))
     except ValidationError as error:
         first = error.errors()[0]
-        place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]).lstrip(".")
-        told = first["msg"].removeprefix("Value error, ").rstrip(".")
+        location = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]).lstrip(".")
+        reason = first["msg"].removeprefix("Value error, ").rstrip(".")
         raise SettingError(
-            f"{name}: {place}: {told}.", hint="See docs/reference/models.md for the fields of a profile."
+            f"{name}: {location}: {reason}.", hint="See docs/reference/models.md for the fields of a profile."
         ) from error
     except (ValueError, ArithmeticError, RecursionError) as error:
         # tomllib raises other errors than a syntax error for huge numbers and for deeply nested lists.

@@ -15,7 +15,16 @@ from json import JSONDecodeError, dumps, loads
 from typing import Any
 
 from lamella.core.artifacts.model import ImageData, ToolDefinition
-from lamella.core.messages import Message, ModelReply, ModelRequest, ProviderReply, Role, Usage, join_text
+from lamella.core.messages import (
+    Message,
+    ModelReply,
+    ModelRequest,
+    ProviderReply,
+    Role,
+    Usage,
+    join_text,
+    tail_positions,
+)
 from lamella.errors import InvalidOperationError, InvalidReplyError
 from lamella.profiles import CacheLifetime, ModelProfile, choose_lifetime
 
@@ -127,7 +136,7 @@ def system_text(messages: Sequence[Message]) -> str:
 
 def conversation_messages(messages: Sequence[Message]) -> list[tuple[int, Message]]:
     """Return all messages except the system message, each with its position in the request."""
-    return [(place, message) for place, message in enumerate(messages) if message.role is not Role.SYSTEM]
+    return [(index, message) for index, message in enumerate(messages) if message.role is not Role.SYSTEM]
 
 
 def split_at(text: str, positions: Sequence[int]) -> Iterator[tuple[int, str]]:
@@ -199,30 +208,6 @@ def merge_extra_body(arguments: Body) -> Body:
     return {name: value for name, value in arguments.items() if name != "extra_body"} | further
 
 
-def tail_positions(request: ModelRequest) -> tuple[int | None, int | None]:
-    """Return the positions of the last message that stays and of the last message of the previous request.
-
-    Either is None if there is no such message.
-    """
-    settled = request.effective_cache_boundaries
-    count = len(request.messages) if settled.stable_messages is None else settled.stable_messages
-    talk = [(place, message) for place, message in conversation_messages(request.messages) if place < count]
-    if not talk:
-        return None, None
-    tail, last = talk.pop()
-    # All tool results of a round were sent in one request. The request before it ended with the model's tool calls.
-    while last.role is Role.TOOL and talk and talk[-1][1].role is Role.TOOL:
-        talk.pop()
-    return tail, next((place for place, message in reversed(talk) if _ends_with_same_role(message, last)), None)
-
-
-def _ends_with_same_role(message: Message, last: Message) -> bool:
-    """Return whether requests can end with both messages: both are final replies, or neither is from the model."""
-    if last.role is not Role.ASSISTANT:
-        return message.role is not Role.ASSISTANT
-    return message.role is Role.ASSISTANT and not message.calls
-
-
 def to_provider_reply(message: object, wire_format: str) -> ProviderReply:
     """Return a model's message in its provider's own format, so that it can be sent back unchanged.
 
@@ -233,8 +218,8 @@ def to_provider_reply(message: object, wire_format: str) -> ProviderReply:
 
 def native_reply(message: Message, wire_format: str) -> Any | None:  # noqa: ANN401 - any JSON
     """Return a message exactly as its provider wrote it, or None if it is not of this wire format."""
-    carried = message.provider_reply
-    return loads(carried.json) if carried is not None and carried.format == wire_format else None
+    provider_reply = message.provider_reply
+    return loads(provider_reply.json) if provider_reply is not None and provider_reply.format == wire_format else None
 
 
 def parse_arguments(text: str) -> Body:
@@ -253,13 +238,13 @@ def parse_arguments(text: str) -> Body:
 
 def caller_breakpoints(request: ModelRequest, ends: Mapping[int, int]) -> list[int]:
     """Return the last block of each message after which the caller wants a cache breakpoint."""
-    missing = [place for place in request.breakpoints if place not in ends]
+    missing = [index for index in request.breakpoints if index not in ends]
     if missing:
         raise InvalidOperationError(
             f"A breakpoint is wanted after message {missing[0]}, and the request has no such message with content.",
             hint=f"Messages are counted from 0; this request has {len(request.messages)}.",
         )
-    return [ends[place] for place in request.breakpoints]
+    return [ends[index] for index in request.breakpoints]
 
 
 # Wire formats.
@@ -333,8 +318,8 @@ def plan_breakpoints(
             f"{len(set(requested))} breakpoints were asked for; a request may carry {limits.max_breakpoints}.",
             hint="Leave some out: Lamella places its own where prefixes end.",
         )
-    wanted = [*requested, *_candidate_positions(ends, limits.lookback)]
-    markable = (_find_breakpoint_position(blocks, position) for position in wanted)
+    positions = [*requested, *_candidate_positions(ends, limits.lookback)]
+    markable = (_find_breakpoint_position(blocks, position) for position in positions)
     worthwhile = (
         position for position in markable if position is not None and _is_long_enough(blocks, position, limits)
     )
@@ -409,7 +394,8 @@ def build_cache_fields(
     # message, the cache write would be paid for nothing.
     implicit = request.effective_cache_boundaries.stable_messages in (None, len(request.messages))
     tail, previous = (
-        layout.message_ends.get(place) if place is not None else None for place in tail_positions(request)
+        layout.message_ends.get(position) if position is not None else None
+        for position in tail_positions(request.messages, request.effective_cache_boundaries.stable_messages)
     )
     marks = plan_breakpoints(
         [
@@ -477,8 +463,8 @@ def normalise_usage(
     if negative:
         return Usage(fault=f"The provider reports fewer than no tokens: {', '.join(negative)}.")
     if plain is not None and plain < 0:
-        told = f"{cached:,} cached tokens of {total:,}" if total is not None else f"{plain:,} input tokens"
-        return Usage(fault=f"The provider reports {told}.")
+        counts = f"{cached:,} cached tokens of {total:,}" if total is not None else f"{plain:,} input tokens"
+        return Usage(fault=f"The provider reports {counts}.")
     if output is not None and (reasoning or 0) > output:
         return Usage(fault=f"The provider reports {reasoning:,} reasoning tokens of {output:,} output tokens.")
     return Usage(plain=plain, read=read, write=write, write_long=write_long, output=output, reasoning=reasoning)

@@ -62,15 +62,15 @@ def chunk_ids(path: str, chunks: Sequence[Chunk]) -> list[str]:
     A chunk therefore keeps its id as long as its position stays the same, even if the rest of the note or the index
     changes.
     """
-    taken: set[str] = set()
+    used_ids: set[str] = set()
     numbers: dict[str, int] = {}
     names = []
     for chunk in chunks:
-        name = place = "#".join((path, *chunk.headings))
-        while name in taken:
-            numbers[place] = numbers.get(place, 0) + 1
-            name = f"{place}~{numbers[place]}"
-        taken.add(name)
+        name = base_id = "#".join((path, *chunk.headings))
+        while name in used_ids:
+            numbers[base_id] = numbers.get(base_id, 0) + 1
+            name = f"{base_id}~{numbers[base_id]}"
+        used_ids.add(name)
         names.append(name)
     return names
 
@@ -188,9 +188,9 @@ class QueryTerms:
 
     def best_position(self, folded: str) -> int:
         """Return the first position where most query words are close together, or 0 if there are none."""
-        places = sorted(at for _, start, _ in self._starts if (at := folded.find(start)) >= 0)
-        near = [sum(0 <= other - at < _PASSAGE_CHARS // 2 for other in places) for at in places]
-        return places[near.index(max(near))] if places else 0
+        positions = sorted(at for _, start, _ in self._starts if (at := folded.find(start)) >= 0)
+        neighbor_counts = [sum(0 <= other - at < _PASSAGE_CHARS // 2 for other in positions) for at in positions]
+        return positions[neighbor_counts.index(max(neighbor_counts))] if positions else 0
 
 
 def has_word(text: str, word: str, *, whole: bool = True) -> bool:
@@ -208,8 +208,8 @@ def describe_matched_words(terms: QueryTerms, fields: Mapping[str, str]) -> str:
     """Describe which query words a chunk contains, and in which of its fields."""
     found = {name: terms.matched_words(fields[field].casefold()) for field, name in _FIELD_LABELS if fields[field]}
     found["text"] = terms.matched_words(f"{fields['body']} {fields['extra']}".casefold())
-    told = [word for word in terms.words if any(word in words for words in found.values())]
-    return f"{', '.join(told)} in {', '.join(name for name, words in found.items() if words)}" if told else ""
+    matched = [word for word in terms.words if any(word in words for words in found.values())]
+    return f"{', '.join(matched)} in {', '.join(name for name, words in found.items() if words)}" if matched else ""
 
 
 def make_excerpt(text: str, terms: QueryTerms | None) -> str:
@@ -219,9 +219,9 @@ def make_excerpt(text: str, terms: QueryTerms | None) -> str:
     """
     if len(text) <= _PASSAGE_CHARS:
         return text
-    place = 0 if terms is None else min(terms.best_position(text.casefold()), len(text) - 1)
-    line = text.rfind("\n", 0, place) + 1
-    start = line if place - line < _PASSAGE_CHARS // 2 else text.rfind(" ", 0, place - _PASSAGE_CHARS // 4) + 1
+    position = 0 if terms is None else min(terms.best_position(text.casefold()), len(text) - 1)
+    line = text.rfind("\n", 0, position) + 1
+    start = line if position - line < _PASSAGE_CHARS // 2 else text.rfind(" ", 0, position - _PASSAGE_CHARS // 4) + 1
     end = min(len(text), start + _PASSAGE_CHARS)
     return f"{'… ' if start else ''}{text[start:end].strip()}{' …' if end < len(text) else ''}"
 
@@ -261,8 +261,8 @@ def _index_folder(folder: str | None) -> Path:
         return resolve_path(folder)
     from platformdirs import user_cache_path
 
-    place = user_cache_path("lamella", appauthor=False) / "indexes"
-    if not place.is_absolute():
+    cache_folder = user_cache_path("lamella", appauthor=False) / "indexes"
+    if not cache_folder.is_absolute():
         # Without a home folder the path would be relative to the current folder.
         raise SettingError("There is no home folder to keep an index in.", hint="Set `index_folder` to a folder.")
-    return place
+    return cache_folder

@@ -13,7 +13,7 @@ from lamella.retrieval.words import TOKENIZER, WORD_RULES_VERSION
 
 DEFAULT_TIMEOUT = 30.0
 # Raise this with any change to the tables below or to their contents.
-_FORMAT_VERSION = 2
+_FORMAT_VERSION = 3
 # The upper bits of a chunk's number are the number of its note. The note is thus known without another query, and all
 # rows of a note are adjacent.
 CHUNK_BITS = 20

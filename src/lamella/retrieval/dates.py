@@ -87,12 +87,12 @@ def _parse_day_span(match: re.Match[str], today: date) -> DaySpan:
 
 def _parse_date_words(words: str, today: date) -> DaySpan:
     """Return the days of one date expression. Raises ``ValueError`` if it is not one."""
-    told = " ".join(words.lower().split())
+    normalized = " ".join(words.lower().split())
     for pattern, read in _DATE_PARSERS.items():
-        match = re.fullmatch(pattern, told)
+        match = re.fullmatch(pattern, normalized)
         if match:
             return read(match, today)
-    raise ValueError(told)
+    raise ValueError(normalized)
 
 
 def _parse_relative_day(match: re.Match[str], today: date) -> DaySpan:
@@ -121,8 +121,8 @@ def _parse_past_units(match: re.Match[str], today: date) -> DaySpan:
 
 def _parse_weekday(match: re.Match[str], today: date) -> DaySpan:
     """Return the most recent such weekday before today."""
-    wanted = next(at for at, names in enumerate(_WEEKDAY_PATTERNS) if re.fullmatch(names, match["day"]))
-    start = today - ((today.weekday() - wanted - 1) % _DAYS_PER_WEEK + 1) * _ONE_DAY
+    weekday = next(at for at, names in enumerate(_WEEKDAY_PATTERNS) if re.fullmatch(names, match["day"]))
+    start = today - ((today.weekday() - weekday - 1) % _DAYS_PER_WEEK + 1) * _ONE_DAY
     return DaySpan(start, start + _ONE_DAY)
 
 

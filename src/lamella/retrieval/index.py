@@ -37,6 +37,7 @@ from lamella.sources.inventory import normalize_name
 from lamella.sources.markdown import (
     PropertyValue,
     find_front_matter,
+    is_conversation_archive,
     normalize_tag,
     parse_front_matter,
     read_aliases,
@@ -156,9 +157,9 @@ class VaultFiles:
 
         Links, large files and special files go through the vault's own reader, which checks more and is slower.
         """
-        place = self._disk_path(path)
+        disk_path = self._disk_path(path)
         try:
-            handle = os.open(place, _OPEN_FLAGS)
+            handle = os.open(disk_path, _OPEN_FLAGS)
         except (OSError, ValueError):
             return self._vault.read_bytes(path)
         try:
@@ -231,8 +232,11 @@ def parse_contents(path: str, text: str, *, is_markdown: bool) -> NoteContents:
     if not is_markdown:
         chunks, _ = split_into_chunks(text)
         return NoteContents(stem, (), (), "", chunks)
+    if is_conversation_archive(text):
+        # The answers in it quote the notes that were asked about, so it would be found before them.
+        return NoteContents(stem, (), (), "", ())
     begin, end, start = find_front_matter(text)
-    front, rest = _parse_properties(text[begin:end])
+    front, rest = _parse_known_properties(text[begin:end])
     chunks, inline = split_into_chunks(text[start:])
     title = front.get("title")
     return NoteContents(
@@ -250,7 +254,7 @@ def file_stem(path: str) -> str:
     return name.rpartition(".")[0] or name
 
 
-def _parse_properties(block: str) -> tuple[Mapping[str, PropertyValue], str]:
+def _parse_known_properties(block: str) -> tuple[Mapping[str, PropertyValue], str]:
     """Return the title, tags and aliases of a front matter block, and the text of the other properties.
 
     Only these properties are parsed, because parsing YAML is slow and the values of the others are not needed.
@@ -330,9 +334,9 @@ class IndexRefresher:
         now = time_ns()
         states = self._files.list_files(now=now) if only is None else self._stat_files(only, now=now)
         known = self._load_indexed_files(only)
-        gone = [known[path].id for path in known if path not in states]
+        deleted_ids = [known[path].id for path in known if path not in states]
         stale = [path for path, state in states.items() if not _is_up_to_date(known.get(path), state)]
-        self._remove_notes(gone)
+        self._remove_notes(deleted_ids)
         read, unread = self._index_files(stale, states, known, report=report)
         faults = {
             path: one.read_error
@@ -341,7 +345,7 @@ class IndexRefresher:
         }
         return IndexReport(
             read_count=read,
-            removed_count=len(gone),
+            removed_count=len(deleted_ids),
             file_count=len(states),
             unread=tuple(sorted({**faults, **unread}.items())),
         )
@@ -439,8 +443,8 @@ class IndexRefresher:
         title = "" if entry.contents is None else entry.contents.title
         days = parse_days_in_name(file_stem(entry.path))
         named = (None, None) if days is None else (days.start.isoformat(), days.end.isoformat())
-        told = (entry.path, state.stamp, state.settled, entry.hash, title, state.modified, len(entry.rows))
-        note = self._file.insert(_INSERT_NOTE, (*told, entry.read_error, *named))
+        values = (entry.path, state.stamp, state.settled, entry.hash, title, state.modified, len(entry.rows))
+        note = self._file.insert(_INSERT_NOTE, (*values, entry.read_error, *named))
         first = note << CHUNK_BITS
         self._file.execute_many(_INSERT_CHUNK, [(first + at, *row) for at, row in enumerate(entry.rows)])
         return note
@@ -478,10 +482,12 @@ def _list_link_names(entry: _FileEntry) -> list[str]:
 def _make_rows(path: str, contents: NoteContents) -> Iterator[_Row]:
     """Yield a row for each chunk. Every row has the title; only the first has tags, path and properties."""
     chunks, properties = contents.chunks, contents.properties
+    if not chunks:
+        return
     indonesian = is_indonesian(chunks[0].text + chunks[-1].text)
     title, tags = "\n".join((contents.title, *contents.aliases)), " ".join(contents.tags)
-    place = path.rpartition(".")[0] or path
-    names = f"{title} {place} {tags}"
+    stem = path.rpartition(".")[0] or path
+    names = f"{title} {stem} {tags}"
     named = extra_search_words(names, is_indonesian_text=indonesian)
     # Text that is repeated in every row must be short, because a note may have thousands of rows.
     short, titled = title[:_MAX_NAME_CHARS], extra_search_words(names[:_MAX_NAME_CHARS], is_indonesian_text=indonesian)
@@ -490,9 +496,9 @@ def _make_rows(path: str, contents: NoteContents) -> Iterator[_Row]:
         extra = extra_search_words(
             f"{headings} {chunk.text}" if headings else chunk.text, is_indonesian_text=indonesian
         )
-        yield name, title, tags, headings, place, properties, chunk.text, f"{named} {extra}"
+        yield name, title, tags, headings, stem, properties, chunk.text, f"{named} {extra}"
         title, named = short, titled
-        properties = place = tags = ""
+        properties = stem = tags = ""
 
 
 def _is_up_to_date(known: _IndexedFile | None, state: FileState) -> bool:
@@ -537,9 +543,11 @@ class VaultIndex:
         if rebuild:
             self._run_with_rebuild(lambda: self._file.rebuild("it was asked for"))
         # A rebuilt index is empty, so all files have to be read, not only the named ones.
-        wanted = None if self._file.rebuild_reason else only_paths
+        selected_paths = None if self._file.rebuild_reason else only_paths
         report = self._run_with_rebuild(
-            lambda: self._refresher.refresh(report=on_progress, only=None if self._file.rebuild_reason else wanted)
+            lambda: self._refresher.refresh(
+                report=on_progress, only=None if self._file.rebuild_reason else selected_paths
+            )
         )
         why, self._file.rebuild_reason = self._file.rebuild_reason, None
         return IndexReport(

@@ -86,20 +86,20 @@ class ChunkMatcher:
         counts = self._count_words(dict.fromkeys((*asked, *(word for row in quoted for word in row))))
         if not counts:
             return None
-        telling = self._distinctive_words(counts)
-        few = _rarest_words(telling)
+        distinctive = self._distinctive_words(counts)
+        few = _rarest_words(distinctive)
         # SQLite finds a pair by walking through the matches of both words, which is slow if both occur everywhere.
         rows = [row for row in _list_phrases(asked) if min(counts[row[0]], counts[row[-1]]) <= _MAX_MATCHED_CHUNKS]
         forms, pairs = [_quote_forms(word) for word in few], [_quote_phrase(row) for row in rows]
         match = _join_any((*chain(*forms), *pairs))
         best = (
             ""
-            if sum(telling[word] for word in few) <= _MAX_SCORED_CHUNKS
-            else _join_best(forms, pairs, _count_scorable(few, telling))
+            if sum(distinctive[word] for word in few) <= _MAX_SCORED_CHUNKS
+            else _join_best(forms, pairs, _count_scorable(few, distinctive))
         )
         required = [_quote_phrase(row) for row in quoted]
-        wanted = (" AND ".join((*required, one)) if one else "" for one in (match, best))
-        return PreparedQuery(tuple(telling), *wanted)
+        queries = (" AND ".join((*required, one)) if one else "" for one in (match, best))
+        return PreparedQuery(tuple(distinctive), *queries)
 
     def find_chunks(
         self, query_words: PreparedQuery, *, within: Collection[int] | None, notes: int
@@ -175,10 +175,10 @@ class ChunkMatcher:
 
     def _rescore_exact(self, query_words: PreparedQuery, found: Sequence[ScoredChunk]) -> list[ScoredChunk]:
         """Return the chunks with a bonus for words in exactly the form of the query."""
-        wanted = [word.text.casefold() for word in query_words.words]
+        folded_words = [word.text.casefold() for word in query_words.words]
         texts = dict(self._file.execute(_SELECT_TEXTS, (json.dumps([one.chunk for one in found]),)))
         return [
-            ScoredChunk(chunk, path, score + _EXACT_WORD_BONUS * _count_exact(wanted, texts[chunk]))
+            ScoredChunk(chunk, path, score + _EXACT_WORD_BONUS * _count_words_found(folded_words, texts[chunk]))
             for chunk, path, score in found
         ]
 
@@ -236,8 +236,8 @@ def _score_key(one: ScoredChunk) -> tuple[float, str, int]:
 
 def _list_phrases(words: Sequence[QueryWord]) -> list[Sequence[QueryWord]]:
     """Return every two consecutive distinctive words, with the common words between them."""
-    places = [at for at, word in enumerate(words) if not is_stop_word(word.text.lower())]
-    return [words[at : end + 1] for at, end in pairwise(places) if end - at <= _MAX_PHRASE_DISTANCE]
+    positions = [at for at, word in enumerate(words) if not is_stop_word(word.text.lower())]
+    return [words[at : end + 1] for at, end in pairwise(positions) if end - at <= _MAX_PHRASE_DISTANCE]
 
 
 def _quote_phrase(words: Sequence[QueryWord]) -> str:
@@ -253,7 +253,7 @@ def _quote(text: str, stem: str = "") -> str:
     return f'"{text}"*' if stem.endswith("*") else f'"{text}"'
 
 
-def _count_exact(words: Sequence[str], text: str) -> int:
+def _count_words_found(words: Sequence[str], text: str) -> int:
     folded = text.casefold()
     return sum(has_word(folded, word) for word in words)
 
@@ -362,8 +362,8 @@ class NoteSearcher:
             asked = parse_vault_query(question, today=None)
             query_words = self._matcher.prepare_query(" ".join((asked.words, *asked.links)), asked.phrases)
             numbers = dict(self._file.execute("SELECT id, path FROM notes"))
-            wanted = set(paths)
-            within = {number for number, path in numbers.items() if path in wanted}
+            selected = set(paths)
+            within = {number for number, path in numbers.items() if path in selected}
             scores: dict[str, list[float]] = {}
             if query_words is not None:
                 for chunk, score in self._matcher.score_all(query_words, within):
@@ -476,8 +476,8 @@ def _note_score(scores: Sequence[float]) -> float:
 
 
 def _is_below(path: str, folder: str) -> bool:
-    wanted, found = folder.casefold(), path.casefold()
-    return found == wanted or found.startswith(f"{wanted}/")
+    folded_folder, found = folder.casefold(), path.casefold()
+    return found == folded_folder or found.startswith(f"{folded_folder}/")
 
 
 def _day_start_ns(day: date, now: datetime) -> int:
@@ -494,7 +494,7 @@ def _make_hit(
     scored_chunk: ScoredChunk, fields: Mapping[str, str], *, query: VaultQuery, terms: QueryTerms | None, day: str
 ) -> NoteHit:
     title = fields["title"].partition("\n")[0]
-    told = [describe_matched_words(terms, fields) if terms is not None else "", *_describe_filters(query, day)]
+    reasons = [describe_matched_words(terms, fields) if terms is not None else "", *_describe_filters(query, day)]
     return NoteHit(
         id=fields["name"],
         path=scored_chunk.path,
@@ -503,7 +503,7 @@ def _make_hit(
         text=fields["body"],
         excerpt=make_excerpt(fields["body"], terms),
         score=round(scored_chunk.score, _SCORE_DIGITS),
-        why="; ".join(filter(None, told)) or f"named [[{title}]]",
+        why="; ".join(filter(None, reasons)) or f"named [[{title}]]",
         number=scored_chunk.chunk & _CHUNK_MASK,
     )
 

@@ -17,6 +17,7 @@ from Stemmer import version as stemmer_version
 from lamella.core.search.language import (
     ENGLISH_MARKER_WORDS,
     INDONESIAN_MARKER_WORDS,
+    indonesian_roots,
     normalize_word,
     split_identifier,
     stem_english,
@@ -26,7 +27,7 @@ from lamella.core.text.content import UNSPACED_SCRIPTS
 
 TOKENIZER = "porter unicode61 remove_diacritics 2"
 # Raise this when the same text would get other search words. Existing indexes are then rebuilt.
-WORD_RULES_VERSION = f"1 {stemmer_version()}"
+WORD_RULES_VERSION = f"2 {stemmer_version()}"
 
 _UNSPACED_CHARS = rf"{UNSPACED_SCRIPTS}\uac00-\ud7a3"
 _UNSPACED_TEXT = re.compile(rf"[{_UNSPACED_CHARS}]+")
@@ -136,7 +137,8 @@ def _expand_query_word(word: str) -> Iterator[QueryWord]:
     pieces = _WORD_JOINERS.split(word)
     for piece in pieces:
         folded = normalize_word(piece)
-        others = {folded, stem_indonesian(folded), *split_identifier(piece)} - {piece.lower()}
+        stem = stem_indonesian(folded)
+        others = {folded, stem, *indonesian_roots(folded, stem), *split_identifier(piece)} - {piece.lower()}
         yield QueryWord(piece, stem_english(folded), tuple(sorted(others)))
     if len(pieces) > 1:
         # The same name, written as one word.
@@ -148,10 +150,11 @@ def _character_pairs(run: str) -> str:
     return " ".join([*map("".join, pairwise(run)), run[-1]])
 
 
-def _changed_indonesian_stem(word: str) -> str:
+def _changed_indonesian_stems(word: str) -> str:
+    """Return the stem of a word and the roots that its prefixes may hide, without the word itself."""
     stem = stem_indonesian(word)
-    return "" if stem == word else stem
+    return " ".join(dict.fromkeys(one for one in (stem, *indonesian_roots(word, stem)) if one != word))
 
 
 _name_parts = _WordCache(lambda word: " ".join(split_identifier(word)))
-_indonesian_stems = _WordCache(_changed_indonesian_stem)
+_indonesian_stems = _WordCache(_changed_indonesian_stems)

@@ -48,9 +48,9 @@ async def run_agent(run_request: RunRequest) -> AsyncGenerator[Event, None]:
             )
         )
     else:
-        told, events = _delegate_to_fallback(run_request)
+        warning, events = _delegate_to_fallback(run_request)
         # Yield the note first: the other runner may call tools for minutes before its first event.
-        yield Event(kind=EventName.NOTE, message=told)
+        yield Event(kind=EventName.NOTE, message=warning)
     async with aclosing(events):
         async for event in events:
             yield event
@@ -72,13 +72,13 @@ def _with_agent_tools(run_request: RunRequest, definitions: Sequence[ToolDefinit
 def _delegate_to_fallback(run_request: RunRequest) -> tuple[str, AsyncGenerator[Event, None]]:
     """Return the notice for the user, and the events of the runner that answers instead of ``agent``."""
     name = next(name for name in _FALLBACK_RUNNERS if name in run_request.runners or name == _FALLBACK_RUNNERS[-1])
-    told = f"{run_request.send_context.model} cannot call tools; {name} answers in place of agent."
+    warning = f"{run_request.send_context.model} cannot call tools; {name} answers in place of agent."
     turn_request = (
         None
         if run_request.turn_request is None
-        else replace(run_request.turn_request, runner=name, warnings=(*run_request.turn_request.warnings, told))
+        else replace(run_request.turn_request, runner=name, warnings=(*run_request.turn_request.warnings, warning))
     )
-    return told, run_request.runners.get(name, run_chat)(replace(run_request, turn_request=turn_request))
+    return warning, run_request.runners.get(name, run_chat)(replace(run_request, turn_request=turn_request))
 
 
 # The ``staged`` runner.
@@ -92,7 +92,7 @@ async def run_staged(run_request: RunRequest) -> AsyncGenerator[Event, None]:
     The conversation itself adds the workflow's instructions and decisions to every question, whichever runner answers
     it.
     """
-    work = await run_request.send_context.workers.run(lambda: run_request.conversation.progress)
+    work = await run_request.send_context.workers.run(lambda: run_request.conversation.workflow)
     tools = None
     if work is None:
         run_request = with_parts_and_tools(run_request, parts={}, warning=_NO_WORKFLOW_WARNING)

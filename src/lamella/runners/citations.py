@@ -56,11 +56,12 @@ _UNLINKABLE_CHARS = frozenset("[]|#^\n")
 class CitationEditor:
     """Renumbers the citations of one answer by first mention and removes citations of unknown sources.
 
-    ``offered`` are the sources in the order of the numbers that the model was given, starting with 1.
+    ``offered`` are the sources in the order of the numbers that the model was given, starting with ``first_number``.
     """
 
-    def __init__(self, offered: Sequence[StoredCitation]) -> None:
+    def __init__(self, offered: Sequence[StoredCitation], *, first_number: int = 1) -> None:
         self._offered = tuple(offered)
+        self._first_number = first_number
         self._numbers: dict[StoredCitation, int] = {}
         # Sources that the model named in footnote definitions of its own.
         self._defined_sources: dict[StoredCitation, None] = {}
@@ -113,8 +114,8 @@ class CitationEditor:
             return rest
         if self._open_fence:
             return rest
-        if whole and (told := _FOOTNOTE_DEFINITION.match(rest)):
-            self._defined_sources |= dict.fromkeys(self._sources_by_number(told[1]))
+        if whole and (definition := _FOOTNOTE_DEFINITION.match(rest)):
+            self._defined_sources |= dict.fromkeys(self._sources_by_number(definition[1]))
             return None
         edited = self._renumber(rest)
         self._last_citation = None
@@ -173,8 +174,8 @@ class CitationEditor:
     def _sources_by_number(self, numbers: str) -> list[StoredCitation]:
         """Return the sources of some numbers; unknown numbers are skipped."""
         read = [int(digits) for digits in _NUMBER.findall(numbers) if len(digits.lstrip("0")) <= _MAX_NUMBER_DIGITS]
-        known = [number for number in read if 0 < number <= len(self._offered)]
-        return [self._offered[number - 1] for number in known]
+        positions = [number - self._first_number for number in read]
+        return [self._offered[position] for position in positions if 0 <= position < len(self._offered)]
 
     def _track_line_breaks(self, text: str) -> str:
         """Record how many line breaks the returned text ends with, and return it unchanged."""
@@ -220,6 +221,12 @@ def _open_code_start(text: str) -> int:
 
 # Search results as attachments.
 
+_FOOTNOTE_MARK = re.compile(r"\[\^ ?(\d+) ?\]")
+# A footnote of a note that is sent whole. Its text stays as it is, so the numbers of the sources start above it.
+_NOTE_FOOTNOTE = re.compile(r"\[\^ ?(\d{1,4}) ?\]")
+# The first line of the list of sources.
+_FIRST_SOURCE = re.compile(r"^\[\^(\d+)\] ", re.MULTILINE)
+
 SEARCH_TOOL = "vault_search"
 # How many passages are attached (fewer in a small window), and which share of the window they may take.
 _MAX_PASSAGES, _MAX_PASSAGES_SMALL = 8, 3
@@ -239,7 +246,7 @@ def get_note_index(run_request: RunRequest) -> NoteIndex:
     if run_request.runner_context.note_index is None:
         raise SourceNotFoundError(
             "There is no vault to answer from.",
-            hint=lambda door: f"Name a folder of notes with {door.option_hint('vault')}, or choose the runner chat.",
+            hint=lambda hints: f"Name a folder of notes with {hints.option_hint('vault')}, or choose the runner chat.",
         )
     return run_request.runner_context.note_index
 
@@ -256,13 +263,15 @@ async def search_and_attach(run_request: RunRequest, question: str) -> TurnReque
     most = _MAX_PASSAGES_SMALL if run_request.conversation.window <= _SMALL_WINDOW_TOKENS else _MAX_PASSAGES
     hits = await run_request.send_context.workers.run(partial(_search, notes, question, now=now, maximum=most))
     found = fit_passages(hits, run_request.conversation.window // _WINDOW_DIVISOR * _BYTES_PER_TOKEN)
-    whole = whole_file_ids(turn.envelope.prompt.attached)
+    prompt = turn.envelope.prompt
     return attach_passages(
         TurnRequest(text=""),
         found,
         question=question,
         state=run_request.conversation.current_state[0],
-        whole_file_ids=whole,
+        whole_file_ids=whole_file_ids(prompt.attached),
+        # In this layout every later request would have all passages in its library, which changes with each question.
+        turn_only=prompt.turn_settings.layout.folds_each_turn,
     )
 
 
@@ -283,13 +292,13 @@ def fit_passages(hits: Sequence[NoteHit], max_bytes: int) -> list[RankedHit]:
 
     The best passage is returned even if it does not fit.
     """
-    taken: list[RankedHit] = []
+    selected: list[RankedHit] = []
     for rank, hit in enumerate(hits, start=1):
         max_bytes -= len(hit.text.encode(errors="replace"))
-        if max_bytes < 0 and taken:
+        if max_bytes < 0 and selected:
             break
-        taken.append((rank, hit))
-    return sorted(taken, key=lambda one: (one[1].path, one[1].number))
+        selected.append((rank, hit))
+    return sorted(selected, key=lambda one: (one[1].path, one[1].number))
 
 
 def whole_file_ids(attached: Iterable[Artifact | UnresolvedAttachment]) -> frozenset[str]:
@@ -313,10 +322,13 @@ def attach_passages(
     question: str,
     state: PromptState,
     whole_file_ids: frozenset[str],
+    turn_only: bool = False,
 ) -> TurnRequest:
     """Return the turn request with these passages attached and their sources listed.
 
     A passage refers to its file instead if that file is in the prompt in full or is attached now (``whole_file_ids``).
+    The numbers of the sources start above those of all footnotes in the prompt, so that no footnote reads as a citation.
+    With ``turn_only``, no later request contains the passages.
     """
     attach: dict[str, Artifact] = {}
     sources: list[StoredCitation] = []
@@ -325,12 +337,13 @@ def attach_passages(
             sources.append(StoredCitation(id=hit.path, place=hit.heading))
             continue
         # A file that this turn drops or detaches will not be in the prompt, so its passage is attached itself.
-        stands = None if hit.path in (*turn_request.drop, *turn_request.detach) else _attached_file_of(hit, state)
-        artifact = _make_passage(hit) if stands is None else stands
+        attached = None if hit.path in (*turn_request.drop, *turn_request.detach) else _attached_file_of(hit, state)
+        artifact = _make_passage(hit, turn_only=turn_only) if attached is None else attached
         attach.setdefault(artifact.id, artifact)
-        span = None if stands is None else _passage_range(hit, stands)
+        span = None if attached is None else _passage_range(hit, attached)
         sources.append(StoredCitation(id=artifact.id, place=hit.heading, span=span))
-    listed = make_tool_result(SEARCH_TOOL, arguments={"question": question}, output=_list_sources(ranked_hits, sources))
+    rows = _list_sources(ranked_hits, sources, first_number=_largest_footnote_number(state) + 1)
+    listed = make_tool_result(SEARCH_TOOL, arguments={"question": question}, output=rows)
     return replace(
         turn_request,
         attach=(*turn_request.attach, *attach.values()),
@@ -358,23 +371,39 @@ def _passage_range(hit: NoteHit, file: Artifact) -> tuple[int, int] | None:
     return (start, start + len(hit.text)) if hit.text else None
 
 
-def _make_passage(hit: NoteHit) -> Artifact:
-    place = hit.id.removeprefix(hit.path).removeprefix("#")
-    return NotePassage(path=hit.path, place=place, text=hit.text, title=hit.title).to_artifact()
+def _make_passage(hit: NoteHit, *, turn_only: bool) -> Artifact:
+    location = hit.id.removeprefix(hit.path).removeprefix("#")
+    # The answer cites sources as [^1]. A footnote of the note would be read as a citation if the model repeats it.
+    text = _FOOTNOTE_MARK.sub(r"[^n\1]", hit.text)
+    passage = NotePassage(path=hit.path, place=location, text=text, title=hit.title, turn_only=turn_only)
+    return passage.to_artifact()
 
 
-def _list_sources(ranked_hits: Sequence[RankedHit], sources: Sequence[StoredCitation]) -> str:
+def _largest_footnote_number(state: PromptState) -> int:
+    """Return the largest number of a footnote in the texts that the prompt contains in full; 0 if there is none."""
+    texts = [one.artifact.text for one in state.placed.values() if one.is_full and one.artifact.source.tool is None]
+    return max((int(mark[1]) for text in texts for mark in _NOTE_FOOTNOTE.finditer(text)), default=0)
+
+
+def find_first_number(attached: Iterable[Artifact]) -> int:
+    """Return the first number of the sources that were listed for a question; 1 if no sources were listed."""
+    lists = (one.text for one in attached if one.source.tool == SEARCH_TOOL)
+    marks = (_FIRST_SOURCE.search(text) for text in lists)
+    return next((int(mark[1]) for mark in marks if mark is not None), 1)
+
+
+def _list_sources(ranked_hits: Sequence[RankedHit], sources: Sequence[StoredCitation], *, first_number: int) -> str:
     """Return the numbered list for the model: the source of each number and its rank."""
     if not ranked_hits:
         return _NO_HITS_MESSAGE
     rows = [
         f"[^{number}] {escape_line(source.id)}{_format_file_part(source)}, rank {rank}"
-        for number, (source, (rank, _)) in enumerate(zip(sources, ranked_hits, strict=True), start=1)
+        for number, (source, (rank, _)) in enumerate(zip(sources, ranked_hits, strict=True), start=first_number)
     ]
     return "\n".join((_SOURCES_HEADING, *rows))
 
 
 def _format_file_part(source: StoredCitation) -> str:
     """Return where a passage is in a whole file; empty for a passage, because its id already says that."""
-    place = source.place.replace(" > ", "#")
-    return f", below {escape_line(place)}" if place and "#passage:" not in source.id else ""
+    location = source.place.replace(" > ", "#")
+    return f", below {escape_line(location)}" if location and "#passage:" not in source.id else ""

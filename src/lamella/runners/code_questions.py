@@ -11,7 +11,7 @@ tasks are attached to the turn that asks for them (docs/decisions/instruction-bl
 
 import asyncio
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from enum import StrEnum
 from types import MappingProxyType
@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from lamella.attach import Attachment, Instruction, Selection, Unknown
 from lamella.conversation.cache_ledger import sum_used_tokens
-from lamella.conversation.conversation import BaseConversation, StoredConversation
+from lamella.conversation.conversation import Conversation
 from lamella.conversation.engine import Engine
 from lamella.conversation.runner_context import DEFAULT_RUNNER
 from lamella.conversation.turn import BuiltTurn
@@ -91,9 +91,11 @@ def parse_messages(messages: object) -> ParsedHistory:
         raise InvalidOperationError("messages is not a list.", hint=_MESSAGE_HINT)
     read = [_parse_message(one, number) for number, one in enumerate(messages, start=1)]
     system = dict.fromkeys(one.content for one, _ in read if one.role == SYSTEM and one.content.strip())
-    odd = dict.fromkeys(role for _, role in read if role not in _ROLE_ALIASES)
-    told = [f"Nobody knows the role {role[:40]!r}: what it says counts as the user's." for role in odd]
-    return ParsedHistory(_PARAGRAPH_BREAK.join(system), tuple(_group_into_turns([one for one, _ in read])), tuple(told))
+    unknown_roles = dict.fromkeys(role for _, role in read if role not in _ROLE_ALIASES)
+    warnings = [f"Nobody knows the role {role[:40]!r}: what it says counts as the user's." for role in unknown_roles]
+    return ParsedHistory(
+        _PARAGRAPH_BREAK.join(system), tuple(_group_into_turns([one for one, _ in read])), tuple(warnings)
+    )
 
 
 def _parse_message(message: object, number: int) -> tuple[PlainMessage, str]:
@@ -105,8 +107,8 @@ def _parse_message(message: object, number: int) -> tuple[PlainMessage, str]:
         if not isinstance(value, str):
             raise InvalidOperationError(f"Message {number:,} has no {name} that is a text.", hint=_MESSAGE_HINT)
     assert isinstance(role, str)
-    said = normalize_line_ends(check_text(content, f"message {number:,}"))
-    return PlainMessage(_ROLE_ALIASES.get(role, USER), said), role
+    text = normalize_line_ends(check_text(content, f"message {number:,}"))
+    return PlainMessage(_ROLE_ALIASES.get(role, USER), text), role
 
 
 def _group_into_turns(messages: Sequence[PlainMessage]) -> list[PlainTurn]:
@@ -128,12 +130,12 @@ def _group_into_turns(messages: Sequence[PlainMessage]) -> list[PlainTurn]:
 
 def turns_to_messages(system: str, turns: Sequence[PlainTurn]) -> tuple[PlainMessage, ...]:
     """Return turns as messages; ``parse_messages`` parses them back into the same turns."""
-    said = [PlainMessage(SYSTEM, system)] if system else []
+    messages = [PlainMessage(SYSTEM, system)] if system else []
     for number, turn in enumerate(turns):
         greets = not number and turn.answer and turn.question == _MISSING_QUESTION
-        said += [] if greets else [PlainMessage(USER, turn.question)]
-        said += [PlainMessage(ASSISTANT, turn.answer)] if turn.answer else []
-    return tuple(said)
+        messages += [] if greets else [PlainMessage(USER, turn.question)]
+        messages += [PlainMessage(ASSISTANT, turn.answer)] if turn.answer else []
+    return tuple(messages)
 
 
 # Tasks: the instructions of each, and the sentence that asks for it.
@@ -285,13 +287,13 @@ def build_task_turn(kind: str, *attachments: Attachment, text: str = "") -> Code
 
 def render_task_request(task: CodeTask, text: str = "", *, names: Sequence[str] = ()) -> str:
     """Return the sentence that asks for a task, with the names of the files and then the user's own words."""
-    wish, named = TASK_INSTRUCTIONS[task].request_text, "; ".join(names)
+    request_text, named = TASK_INSTRUCTIONS[task].request_text, "; ".join(names)
     if task is CodeTask.FIX:
         # The error itself is piped in as an attachment; the named files only accompany it.
-        wish = f"{wish}. Files that may matter: {named}." if names else f"{wish}."
+        request_text = f"{request_text}. Files that may matter: {named}." if names else f"{request_text}."
     else:
-        wish = f"{wish}: {named}." if names else f"{wish}."
-    return f"{wish}\n\n{text}" if text else wish
+        request_text = f"{request_text}: {named}." if names else f"{request_text}."
+    return f"{request_text}\n\n{text}" if text else request_text
 
 
 def fence_code(code: str) -> str:
@@ -352,13 +354,13 @@ class TaskState(NamedTuple):
     def has_terminal_error(self) -> bool:
         return CodeTask.FIX in self.task_names
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, bool | list[str]]:
         """Return the state as the JSON object that clients keep and send back."""
-        flags: dict[str, object] = {flag: kind in self.task_names for kind, flag in TASK_FLAGS.items()}
+        flags: dict[str, bool | list[str]] = {flag: kind in self.task_names for kind, flag in TASK_FLAGS.items()}
         return {**flags, _GIVEN_FIELD: list(self.task_names)}
 
 
-def get_task_state(chat: BaseConversation) -> TaskState:
+def get_task_state(chat: Conversation) -> TaskState:
     """Return the instructions in a conversation's next prompt, if that prompt asks nothing else.
 
     The next request is built for this.
@@ -368,16 +370,16 @@ def get_task_state(chat: BaseConversation) -> TaskState:
 
 def state_from_prompt(prompt: Prompt) -> TaskState:
     """Return the instructions that a prompt contains in full and in their current wording."""
-    there = (
+    attached = (
         {CodeTask.REGULAR} if getattr(prompt.system, SYSTEM_PART) == TASK_INSTRUCTIONS[CodeTask.REGULAR].text else set()
     )
-    standing = {
+    placed = {
         one.artifact.source.path: one.artifact.hash
         for one in (*prompt.placed.values(), *prompt.rendered_attachments[2])
         if one.artifact.kind is ArtifactKind.INSTRUCTION and one.is_full and one.place is not None
     }
-    there |= {kind for kind in ATTACHED_TASKS if standing.get(kind.value) == hash_text(TASK_INSTRUCTIONS[kind].text)}
-    return state_from_tasks(there)
+    attached |= {kind for kind in ATTACHED_TASKS if placed.get(kind.value) == hash_text(TASK_INSTRUCTIONS[kind].text)}
+    return state_from_tasks(attached)
 
 
 def state_from_tasks(tasks: set[CodeTask]) -> TaskState:
@@ -473,8 +475,8 @@ async def answer_code_question(
         conversation = await engine.conversation(question.conversation)
     given = drop_repeated_question(question.history.turns, question=asked, prompt=question.prompt)
     turns = await asyncio.to_thread(lambda: _sync_history(conversation, given, question=asked))
-    waits = await asyncio.to_thread(lambda: _unanswered_turn(conversation, question, question=asked))
-    turn = await _send_and_collect(conversation, waits or asked, question, on_event=on_event)
+    pending_turn = await asyncio.to_thread(lambda: _unanswered_turn(conversation, question, question=asked))
+    turn = await _send_and_collect(conversation, pending_turn or asked, question, on_event=on_event)
     return await asyncio.to_thread(
         lambda: _build_answer(conversation, turn, question, earlier_turns=turns, question=asked)
     )
@@ -482,14 +484,19 @@ async def answer_code_question(
 
 def render_question(question: CodeQuestion) -> str:
     """Return the full text of the question: the sentence that asks for its task, the prompt, then the code."""
-    said, wish = normalize_line_ends(question.prompt).strip("\n"), TASK_INSTRUCTIONS[question.task].request_text
-    if question.use_template and wish:
-        said = render_task_request(question.task, said)
-    if not said.strip():
+    prompt_text, request_text = (
+        normalize_line_ends(question.prompt).strip("\n"),
+        TASK_INSTRUCTIONS[question.task].request_text,
+    )
+    if question.use_template and request_text:
+        prompt_text = render_task_request(question.task, prompt_text)
+    if not prompt_text.strip():
         raise InvalidOperationError(
             "There is no prompt.", hint="Say what is asked, or choose a function and its template."
         )
-    return f"{said}\n\n{fence_code(normalize_line_ends(question.code))}" if question.code.strip() else said
+    return (
+        f"{prompt_text}\n\n{fence_code(normalize_line_ends(question.code))}" if question.code.strip() else prompt_text
+    )
 
 
 def drop_repeated_question(turns: Sequence[PlainTurn], *, question: str, prompt: str) -> tuple[PlainTurn, ...]:
@@ -504,7 +511,7 @@ def drop_repeated_question(turns: Sequence[PlainTurn], *, question: str, prompt:
 
 
 def _sync_history(
-    conversation: StoredConversation, client_turns: Sequence[PlainTurn], *, question: str
+    conversation: Conversation, client_turns: Sequence[PlainTurn], *, question: str
 ) -> tuple[PlainTurn, ...]:
     """Bring a stored conversation to the client's version of the history, and return that history.
 
@@ -517,9 +524,9 @@ def _sync_history(
         PlainTurn(normalize_line_ends(one.message.typed), normalize_line_ends(one.reply.text) if one.reply else "")
         for one in records
     ]
-    waits = bool(records) and records[-1].reply is None and kept[-1].question == question
+    is_unanswered = bool(records) and records[-1].reply is None and kept[-1].question == question
     if not client_turns:
-        return tuple(kept[:-1] if waits else kept)
+        return tuple(kept[:-1] if is_unanswered else kept)
     same = next((at for at, pair in enumerate(zip(kept, client_turns, strict=False)) if pair[0] != pair[1]), None)
     shared = min(len(kept), len(client_turns)) if same is None else same
     if kept and not shared:
@@ -527,7 +534,7 @@ def _sync_history(
             f"The messages do not begin as the conversation {conversation.name!r} does.",
             hint="Send those that the last answer gave back, or none, or leave the conversation out.",
         )
-    if shared < len(kept) - int(waits and shared == len(kept) - 1):
+    if shared < len(kept) - int(is_unanswered and shared == len(kept) - 1):
         last = records[shared - 1].reply
         if last is None:
             raise InvalidOperationError(
@@ -539,9 +546,7 @@ def _sync_history(
     return tuple(client_turns)
 
 
-def _unanswered_turn(
-    conversation: StoredConversation, code_question: CodeQuestion, *, question: str
-) -> BuiltTurn | None:
+def _unanswered_turn(conversation: Conversation, code_question: CodeQuestion, *, question: str) -> BuiltTurn | None:
     """Return the unanswered turn that already asks this question, to be sent again; None if there is none.
 
     An unanswered turn with the same words but another task, or with fewer attachments, stays behind on its branch.
@@ -549,17 +554,17 @@ def _unanswered_turn(
     records = conversation.turns()
     if not records or records[-1].reply is not None or records[-1].message.typed != question:
         return None
-    waits = conversation.regenerate()
-    there = state_from_prompt(waits.envelope.prompt).task_names
+    pending_turn = conversation.regenerate()
+    names = state_from_prompt(pending_turn.envelope.prompt).task_names
     brings = len(code_question.attach) + int(code_question.task is not CodeTask.REGULAR)
-    if code_question.task in there and len(waits.envelope.prompt.attached) >= brings:
-        return waits
+    if code_question.task in names and len(pending_turn.envelope.prompt.attached) >= brings:
+        return pending_turn
     conversation.delete(records[-1].message.id)
     return None
 
 
 async def _send_and_collect(
-    conversation: StoredConversation,
+    conversation: Conversation,
     text: str | BuiltTurn,
     code_question: CodeQuestion,
     *,
@@ -592,6 +597,16 @@ async def _send_and_collect(
     return done
 
 
+def _shortened_history_warnings(conversation: Conversation) -> Iterator[str]:
+    """Yield a warning if the model did not read all of the history; the history that is returned is whole."""
+    receipts = conversation.receipts()
+    if receipts:
+        yield (
+            f"The model read a shortened history: {receipts[0].tokens_before:,} tokens were reduced to "
+            f"{receipts[-1].tokens_after:,} to fit its context window."
+        )
+
+
 def _is_carried_over(code_question: CodeQuestion, task: CodeTask) -> bool:
     """Return whether instructions are attached because the client's state says that the prompt had them.
 
@@ -601,7 +616,7 @@ def _is_carried_over(code_question: CodeQuestion, task: CodeTask) -> bool:
 
 
 def _build_answer(
-    conversation: StoredConversation,
+    conversation: Conversation,
     turn: BuiltTurn,
     code_question: CodeQuestion,
     *,
@@ -620,5 +635,9 @@ def _build_answer(
         tokens_used=prompt.total + prompt.tokenizer.count(reply) if used is None else used,
         model=turn.envelope.model or "",
         conversation=None if code_question.conversation is None else conversation.id,
-        warnings=(*code_question.history.warnings, *turn.envelope.warnings),
+        warnings=(
+            *code_question.history.warnings,
+            *_shortened_history_warnings(conversation),
+            *turn.envelope.warnings,
+        ),
     )

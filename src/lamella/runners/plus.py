@@ -39,7 +39,7 @@ async def run_plus(run_request: RunRequest) -> AsyncGenerator[Event, None]:
     if not await is_retrieval_done(run_request):
         # The question is stored before any lookup: if the process stops meanwhile, the turn can be resumed.
         run_request = await record_question(_with_guidelines_only(run_request))
-        said = () if run_request.turn_request is None else run_request.turn_request.warnings
+        earlier_warnings = () if run_request.turn_request is None else run_request.turn_request.warnings
         run_request, tools = await collect_tools(run_request)
         tools = _allow_user_facts(run_request, tools)
         planned, warnings = await _choose_calls(run_request, tools)
@@ -49,16 +49,23 @@ async def run_plus(run_request: RunRequest) -> AsyncGenerator[Event, None]:
         ]
         for call in calls:
             yield Event(kind=EventName.TOOL, call=call)
-        outputs = await tools.run(calls, tools.all_definitions)
-        for output in outputs:
-            yield Event(kind=EventName.TOOL, output=output)
+        outputs: dict[str, ToolOutput] = {}
+        async with aclosing(tools.run(calls, tools.all_definitions)) as given:
+            async for some in given:
+                for output in some:
+                    outputs[output.call] = output
+                    yield Event(kind=EventName.TOOL, output=output)
         results = _make_results(
-            calls, outputs, max_chars=run_request.conversation.window // _WINDOW_DIVISOR * _CHARS_PER_TOKEN
+            calls,
+            [outputs[call.id] for call in calls],
+            max_chars=run_request.conversation.window // _WINDOW_DIVISOR * _CHARS_PER_TOKEN,
         )
         # Only warnings that were added after the question was stored: the earlier ones were stored with it.
-        told = () if run_request.turn_request is None else run_request.turn_request.warnings[len(said) :]
+        new_warnings = (
+            () if run_request.turn_request is None else run_request.turn_request.warnings[len(earlier_warnings) :]
+        )
         run_request = await with_retrieved(
-            run_request, TurnRequest(text="", results=tuple(results), warnings=(*told, *warnings))
+            run_request, TurnRequest(text="", results=tuple(results), warnings=(*new_warnings, *warnings))
         )
     # Without the toolbox: everything was looked up already, and the model itself calls nothing.
     async with aclosing(execute_run(with_write_blocks(replace(run_request, toolset=None)))) as events:
@@ -83,10 +90,12 @@ async def _choose_calls(run_request: RunRequest, tools: LocalToolset) -> tuple[l
     Directives in the message (``@vault``) force their calls. Without directives the model writes a plan. A plan may
     not use tools that change something: only the user's own words may save a fact, and ``plus`` writes no notes.
     """
-    typed, told = get_typed_text(run_request), _list_runnable(tools)
+    typed, tool_list = get_typed_text(run_request), _list_runnable(tools)
     if parse_directives(typed):
-        return forced_calls(typed, told)
-    planned, warning = await plan_calls(run_request, [tool for tool in told if tool.name not in tools.changing_names])
+        return forced_calls(typed, tool_list)
+    planned, warning = await plan_calls(
+        run_request, [tool for tool in tool_list if tool.name not in tools.changing_names]
+    )
     # The plan itself was a model call and may have used up a limit of the turn.
     reached = await limit_reached_message(run_request) if planned else ""
     if reached:
@@ -134,8 +143,8 @@ def _make_results(calls: Sequence[ToolCall], outputs: Sequence[ToolOutput], *, m
 
 
 def _render_output(output: ToolOutput, max_chars: int) -> str:
-    told = f"It failed: {output.output}" if output.failed else output.output
-    more = len(told) - max_chars
+    text = f"It failed: {output.output}" if output.failed else output.output
+    more = len(text) - max_chars
     return (
-        f"{told[:max_chars]}\n[{more:,} more characters are left out. The call gives them again.]" if more > 0 else told
+        f"{text[:max_chars]}\n[{more:,} more characters are left out. The call gives them again.]" if more > 0 else text
     )

@@ -10,8 +10,9 @@ from datetime import datetime
 from functools import partial
 from pathlib import PurePosixPath
 
+from lamella.conversation.conversation import Conversation
 from lamella.conversation.runner_context import RunRequest, execute_run
-from lamella.conversation.turn_runner import Event, SendableConversation
+from lamella.conversation.turn_runner import Event
 from lamella.core.artifacts.blocks import escape_block_text
 from lamella.core.artifacts.kinds import make_tool_result
 from lamella.core.messages import PROJECT_INTRO
@@ -63,13 +64,15 @@ def describe_source_changes(earlier_part: str, folder: ProjectFolder, *, since: 
     ``earlier_part`` lists at most ``MAX_LISTED_SOURCES`` sources, so removed sources beyond that list are not noticed.
     """
     late = [path for path, at in folder.sources.items() if at > since]
-    there = {f"{_LIST_PREFIX}{escape_line(path)}" for path in folder.sources}
+    present = {f"{_LIST_PREFIX}{escape_line(path)}" for path in folder.sources}
     listed = earlier_part.removeprefix(render_project_header(folder)).splitlines()
-    left = [line.removeprefix(_LIST_PREFIX) for line in listed if line.startswith(_LIST_PREFIX) and line not in there]
+    left = [line.removeprefix(_LIST_PREFIX) for line in listed if line.startswith(_LIST_PREFIX) and line not in present]
     # A source that is listed but missing was removed after ``since`` only if the folder around it changed after it.
-    gone = [path for path in left if _folder_modified_time(path, folder) > since]
-    told = [f"{word}: {_folder_label(paths)}." for word, paths in (("New or changed", late), ("Gone", gone)) if paths]
-    return " ".join(("Sources of the project changed since the last question.", *told)) if told else ""
+    removed = [path for path in left if _folder_modified_time(path, folder) > since]
+    lines = [
+        f"{word}: {_folder_label(paths)}." for word, paths in (("New or changed", late), ("Gone", removed)) if paths
+    ]
+    return " ".join(("Sources of the project changed since the last question.", *lines)) if lines else ""
 
 
 def _folder_modified_time(path: str, folder: ProjectFolder) -> float:
@@ -97,11 +100,11 @@ async def run_project(run_request: RunRequest) -> AsyncGenerator[Event, None]:
     tools = None
     if run_request.runner_context.supports_tools(run_request.send_context.model):
         run_request, tools = await collect_tools(run_request)
-    told = None if tools is None else list_offered_tools(run_request, tools)
+    tool_list = None if tools is None else list_offered_tools(run_request, tools)
     if run_request.turn_request is not None:
         # Listing the whole folder takes time, so a worker thread does it and the event loop stays free.
         run_request = with_parts_and_tools(
-            await run_request.send_context.workers.run(partial(_with_manifest, run_request)), parts={}, tools=told
+            await run_request.send_context.workers.run(partial(_with_manifest, run_request)), parts={}, tools=tool_list
         )
     async with aclosing(execute_run(with_write_blocks(run_request), tools=tools)) as events:
         async for event in events:
@@ -116,12 +119,12 @@ def _with_manifest(run_request: RunRequest) -> RunRequest:
     if run_request.runner_context.read_project is None:
         return with_parts_and_tools(run_request, parts={}, warning=_NO_PROJECT_WARNING)
     folder = run_request.runner_context.read_project()
-    for told in folder.warnings:
-        run_request = with_parts_and_tools(run_request, parts={}, warning=told)
-    standing = _last_manifest(run_request.conversation, folder)
-    if standing is None:
+    for warning in folder.warnings:
+        run_request = with_parts_and_tools(run_request, parts={}, warning=warning)
+    last_manifest = _last_manifest(run_request.conversation, folder)
+    if last_manifest is None:
         return with_parts_and_tools(run_request, parts={"project": render_project(folder)})
-    changes = describe_source_changes(standing[0], folder, since=standing[1])
+    changes = describe_source_changes(last_manifest[0], folder, since=last_manifest[1])
     if not changes or run_request.turn_request is None:
         return run_request
     note = make_tool_result("project_sources", arguments={}, output=changes)
@@ -130,7 +133,7 @@ def _with_manifest(run_request: RunRequest) -> RunRequest:
     )
 
 
-def _last_manifest(chat: SendableConversation, folder: ProjectFolder) -> tuple[str, float] | None:
+def _last_manifest(chat: Conversation, folder: ProjectFolder) -> tuple[str, float] | None:
     """Return the manifest of the last request and the time of its question; None if a new manifest is needed.
 
     The manifest stays unchanged while sources come and go. A list that followed every change would change L1, and the

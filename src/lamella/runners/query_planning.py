@@ -16,7 +16,7 @@ from lamella.core.artifacts.model import Artifact, ToolDefinition, TrustLevel
 from lamella.core.messages import Message, Role, parse_arguments
 from lamella.core.prompt.state import PromptState
 from lamella.core.search.language import iter_terms
-from lamella.core.text.content import INLINE_CODE, canonical_json, iter_markdown_lines, truncate_words
+from lamella.core.text.content import INLINE_CODE, canonical_json, iter_lines_with_code_flag, truncate_words
 from lamella.core.text.exact_terms import extract_exact_tokens
 from lamella.errors import BadInputError, ProviderError, SecretError
 
@@ -102,12 +102,16 @@ def _check_arguments(name: str, arguments: Mapping[str, object], schema: Mapping
     for key, value in arguments.items():
         if key not in properties and (properties or schema.get("additionalProperties") is False):
             raise ValueError(f"{name} takes no {key[:60]!r}")
-        wanted = _as_object(properties.get(key))
-        types = [kind for told in _as_list(wanted.get("type")) for kind in _PYTHON_TYPES.get(str(told), ())]
+        property_schema = _as_object(properties.get(key))
+        types = [
+            kind
+            for type_name in _as_list(property_schema.get("type"))
+            for kind in _PYTHON_TYPES.get(str(type_name), ())
+        ]
         # ``bool`` is a subclass of ``int`` in Python, but true is no integer in JSON.
         if types and (not isinstance(value, tuple(types)) or (isinstance(value, bool) and bool not in types)):
             raise ValueError(f"{key} of {name} is of another type")
-        if "enum" in wanted and value not in _as_list(wanted["enum"]):
+        if "enum" in property_schema and value not in _as_list(property_schema["enum"]):
             raise ValueError(f"{key} of {name} is none of those that there are")
 
 
@@ -137,8 +141,10 @@ _HINT_BY_TOOL: Mapping[str, str] = {
     "remember": "Set memory to chat or on.",
 }
 # ``@composer`` requests that the answer's blocks are written. It stays in the message, because the model reads it too.
-_DIRECTIVE = re.compile(rf"(?<![\w@/.`])@({'|'.join(TOOL_BY_DIRECTIVE)})(?![\w/.`-])", re.IGNORECASE)
-_COMPOSER_DIRECTIVE = re.compile(r"(?<![\w@/.`])@(composer)(?![\w/.`-])", re.IGNORECASE)
+# A full stop may end the sentence after a directive, but ``@vault.md`` is a file.
+_AFTER_DIRECTIVE = r"(?![\w/`-]|\.\w)"
+_DIRECTIVE = re.compile(rf"(?<![\w@/.`])@({'|'.join(TOOL_BY_DIRECTIVE)}){_AFTER_DIRECTIVE}", re.IGNORECASE)
+_COMPOSER_DIRECTIVE = re.compile(rf"(?<![\w@/.`])@(composer){_AFTER_DIRECTIVE}", re.IGNORECASE)
 _INLINE_CODE = re.compile(INLINE_CODE)
 
 
@@ -153,7 +159,7 @@ def requests_writing(typed: str) -> bool:
 
 
 def _iter_directive_names(directive: re.Pattern[str], typed: str) -> Iterator[str]:
-    for line, is_code in iter_markdown_lines(typed):
+    for line, is_code in iter_lines_with_code_flag(typed):
         if "@" in line and not is_code:
             yield from (match[1].lower() for match in directive.finditer(_INLINE_CODE.sub("", line)))
 
@@ -166,18 +172,18 @@ def forced_calls(typed: str, definitions: Sequence[ToolDefinition]) -> tuple[lis
     by_name = {tool.name: tool for tool in definitions}
     words = " ".join(_DIRECTIVE.sub(" ", typed).split())
     calls: dict[str, PlannedCall] = {}
-    said: list[str] = []
+    problems: list[str] = []
     for directive in parse_directives(typed):
         tool = by_name.get(TOOL_BY_DIRECTIVE[directive])
         if tool is None:
-            said.append(
+            problems.append(
                 f"@{directive} does nothing: there is no {TOOL_BY_DIRECTIVE[directive]} here. {_HINT_BY_TOOL[TOOL_BY_DIRECTIVE[directive]]}"
             )
         elif not words:
-            said.append(f"@{directive} does nothing: there are no words with it.")
+            problems.append(f"@{directive} does nothing: there are no words with it.")
         else:
             calls.setdefault(tool.name, (tool.name, {main_argument(tool): words}))
-    return list(calls.values()), said
+    return list(calls.values()), problems
 
 
 # The planning call.
@@ -218,16 +224,16 @@ async def plan_calls(run_request: RunRequest, definitions: Sequence[ToolDefiniti
     why = ""
     for _ in range(2):
         try:
-            said = (
+            system_text = (
                 await run_auxiliary_call(run_request, messages, max_answer_tokens=_MAX_PLAN_TOKENS, purpose="plan")
             ).text
-            return parse_plan(said, definitions), ""
+            return parse_plan(system_text, definitions), ""
         except ValueError as error:
             why = str(error)
             repair = Message(role=Role.USER, pieces=(_REPAIR_REQUEST.format(why=why),))
             messages = (
                 *messages,
-                Message(role=Role.ASSISTANT, pieces=(truncate_words(said, _SNIPPET_CHARS) or "-",)),
+                Message(role=Role.ASSISTANT, pieces=(truncate_words(system_text, _SNIPPET_CHARS) or "-",)),
                 repair,
             )
         # Re-raised before the handler below: a secret must stop the whole turn, not only the plan.
@@ -265,15 +271,15 @@ def summarize_attached(attached: Sequence[Artifact]) -> str:
 
 
 def _summarize_attachment(artifact: Artifact, *, with_snippet: bool) -> str:
-    told = {"title": truncate_words(artifact.title, _ABSTRACT_CHARS), "kind": artifact.kind.value}
-    place = artifact.source.path or artifact.source.url
-    told |= {"from": truncate_words(place, _ABSTRACT_CHARS)} if place else {}
-    told |= {
+    fields = {"title": truncate_words(artifact.title, _ABSTRACT_CHARS), "kind": artifact.kind.value}
+    location = artifact.source.path or artifact.source.url
+    fields |= {"from": truncate_words(location, _ABSTRACT_CHARS)} if location else {}
+    fields |= {
         "begins": truncate_words(
             artifact.text[: 4 * _SNIPPET_CHARS], _SNIPPET_CHARS if with_snippet else _ABSTRACT_CHARS
         )
     }
-    return json.dumps(told, ensure_ascii=False)
+    return json.dumps(fields, ensure_ascii=False)
 
 
 _STANDALONE_TASK = (
@@ -315,14 +321,14 @@ async def make_standalone_question(run_request: RunRequest) -> str:
 
 def list_recent_messages(state: PromptState) -> list[str]:
     """Return the last turns of a conversation, one line per message; turns without an answer are left out."""
-    told = [(one.question.text, one.reply.text) for one in state.history.turns[-_MAX_HISTORY_TURNS:]]
+    turns = [(one.question.text, one.reply.text) for one in state.history.turns[-_MAX_HISTORY_TURNS:]]
     return [
         line
-        for asked, said in told
-        if said.strip()
+        for asked, reply in turns
+        if reply.strip()
         for line in (
             f"User: {truncate_words(asked, _MAX_QUESTION_CHARS)}",
-            f"Assistant: {truncate_words(said, _MAX_REPLY_CHARS)}",
+            f"Assistant: {truncate_words(reply, _MAX_REPLY_CHARS)}",
         )
     ]
 

@@ -36,13 +36,13 @@ async def collect_tools(run_request: RunRequest) -> tuple[RunRequest, LocalTools
     """
     given = () if run_request.toolset is None else run_request.toolset.all_definitions
     names = {definition.name for definition in given}
-    theirs, said = await _mcp_tools(run_request)
+    theirs, warnings = await _mcp_tools(run_request)
     here = [
         tool
         for tool in (*run_request.runner_context.make_tools(run_request.conversation), *theirs)
         if tool.name not in names
     ]
-    for line in said:
+    for line in warnings:
         run_request = with_parts_and_tools(run_request, parts={}, warning=line)
     return run_request, LocalToolset(here, call_timeout=run_request.limits.call_seconds, earlier=run_request.toolset)
 
@@ -106,10 +106,12 @@ def with_parts_and_tools(
     if turn_request is None:
         return run_request
     warnings = (*turn_request.warnings, warning) if warning else turn_request.warnings
-    told = turn_request.tools if tools is None else tuple(tools)
+    tool_specs = turn_request.tools if tools is None else tuple(tools)
     return replace(
         run_request,
-        turn_request=replace(turn_request, system={**parts, **turn_request.system}, tools=told, warnings=warnings),
+        turn_request=replace(
+            turn_request, system={**parts, **turn_request.system}, tools=tool_specs, warnings=warnings
+        ),
     )
 
 
@@ -227,22 +229,22 @@ class RepeatedSearchGuard:
             else ""
         )
 
-    async def run(self, calls: Sequence[ToolCall], definitions: Sequence[ToolDefinition]) -> tuple[ToolOutput, ...]:
-        """Run the calls and return their outputs in order.
+    async def run(
+        self, calls: Sequence[ToolCall], definitions: Sequence[ToolDefinition]
+    ) -> AsyncGenerator[tuple[ToolOutput, ...], None]:
+        """Run the calls and yield their outputs as they come.
 
         A repeated search is not run. The output of a search ends with the user's question
         (docs/decisions/search-results.md).
         """
         searching = list_search_tools(definitions)
         repeats = find_repeated_searches(calls, self._list_searches(searching), searching)
-        ran = await self._tools.run([call for call in calls if call.id not in repeats], definitions)
-        given = {output.call: output for output in ran}
-        return tuple(
-            _repeated_search_output(call, repeats[call.id])
-            if call.id in repeats
-            else self._append_question(given[call.id], call, searching)
-            for call in calls
-        )
+        if repeats:
+            yield tuple(_repeated_search_output(call, repeats[call.id]) for call in calls if call.id in repeats)
+        run_calls = {call.id: call for call in calls if call.id not in repeats}
+        async with aclosing(self._tools.run(tuple(run_calls.values()), definitions)) as given:
+            async for outputs in given:
+                yield tuple(self._append_question(output, run_calls[output.call], searching) for output in outputs)
 
     def _list_rounds(self) -> list[tuple[HistoryMessage, tuple[HistoryMessage, ...]]]:
         return [] if self._turn is None else group_rounds(self._turn.envelope.prompt.rounds)
@@ -279,9 +281,9 @@ def _is_repeated(result: HistoryMessage) -> bool:
 
 
 def _repeated_search_output(call: ToolCall, query: str) -> ToolOutput:
-    told = (
+    text = (
         f'{_REPEATED_PREFIX}this turn searched for "{truncate_words(query, _QUERY_PREVIEW_CHARS)}" before, '
         "and what that found stands above. "
         "Answer from it, or search with other words."
     )
-    return ToolOutput(call=call.id, output=told)
+    return ToolOutput(call=call.id, output=text)

@@ -8,12 +8,13 @@ from lamella.conversation.runner_context import (
     execute_run,
     is_retrieval_done,
     record_question,
+    with_recall_offer,
     with_retrieved,
 )
 from lamella.conversation.turn_runner import Event
 from lamella.core.log.turn import StoredCitation
 from lamella.core.values import replace
-from lamella.runners.citations import CitationEditor, get_note_index, search_and_attach
+from lamella.runners.citations import CitationEditor, find_first_number, get_note_index, search_and_attach
 from lamella.runners.query_planning import make_standalone_question
 from lamella.runners.tool_rounds import with_parts_and_tools
 
@@ -33,12 +34,13 @@ async def run_vault_qa(run_request: RunRequest) -> AsyncGenerator[Event, None]:
     # The question is stored before the search: if the process stops meanwhile, the turn can be resumed.
     if not await is_retrieval_done(run_request):
         run_request = await record_question(
-            with_parts_and_tools(run_request, parts={"guidelines": VAULT_QA_GUIDELINES})
+            with_recall_offer(with_parts_and_tools(run_request, parts={"guidelines": VAULT_QA_GUIDELINES}))
         )
         run_request = await with_retrieved(
             run_request, await search_and_attach(run_request, await make_standalone_question(run_request))
         )
-    editor = CitationEditor(_list_offered_citations(run_request))
+    attached = () if run_request.turn is None else run_request.turn.envelope.prompt.attached
+    editor = CitationEditor(_list_offered_citations(run_request), first_number=find_first_number(attached))
     async with aclosing(
         execute_run(replace(run_request, send_context=replace(run_request.send_context, editor=editor)))
     ) as events:

@@ -73,15 +73,15 @@ class WriteBlockProvider:
 
         An answer that calls tools is not final, so its blocks are not written.
         """
-        said: list[str] = []
+        chunks: list[str] = []
         calls = False
         async with aclosing(stream_checked_deltas(self._inner, request)) as coming:
             async for delta in coming:
                 if isinstance(delta, StopDelta) and not calls:
-                    for line in await self._write_blocks(join_text(said), delta.reason, request):
+                    for line in await self._write_blocks(join_text(chunks), delta.reason, request):
                         yield TextDelta(text=line)
                 elif isinstance(delta, TextDelta):
-                    said.append(delta.text)
+                    chunks.append(delta.text)
                 calls = calls or isinstance(delta, ToolCall)
                 yield delta
 
@@ -101,17 +101,17 @@ class WriteBlockProvider:
         toolbox = LocalToolset([tool for tool in self._make_tools() if tool.name == _WRITE_TOOL])
         # Text of an earlier turn may have left the request, but the model may still repeat it from its own replies.
         read = [*_list_prompt_texts(request), *(_strip_to_words(text) for text in await self._load_read_texts())]
-        told = []
+        outputs = []
         for number, (path, content, whole) in enumerate(blocks, start=1):
             # Prompt injection: the user did not ask for a block that was copied from a note, a page or a tool result.
             if any(_strip_to_words(whole) in text for text in read):
-                told.append(f"\n\n{path}: {_QUOTED_MESSAGE}")
+                outputs.append(f"\n\n{path}: {_QUOTED_MESSAGE}")
                 continue
             arguments = json.dumps({"path": path, "content": content}, ensure_ascii=False)
             call = ToolCall(id=f"block-{number}", name=_WRITE_TOOL, arguments=arguments)
-            (output,) = await toolbox.run([call], toolbox.definitions)
-            told.append(f"\n\n{output.output}")
-        return told
+            (output,) = await toolbox.run_all([call], toolbox.definitions)
+            outputs.append(f"\n\n{output.output}")
+        return outputs
 
 
 def _list_prompt_texts(request: ModelRequest) -> list[str]:

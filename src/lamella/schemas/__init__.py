@@ -1,9 +1,9 @@
-"""The JSON bodies and totals that the command line, the server and Python share, each defined once.
+"""The JSON bodies that the command line, the server and Python share, each defined once.
 
-A module per subject: ``conversations``, ``messages``, ``answers``, ``prompts``, ``library``, ``compaction``,
-``ledger``, ``catalog`` and ``code``; ``formatting`` has money and errors. The ``*_to_json`` functions return the field
-names that the docs promise.
+A body is a ``msgspec.Struct`` whose name ends in ``Json``, and a ``*_to_json`` function builds it. ``--json`` prints it,
+the server returns it, and the OpenAPI document and docs/reference/json-output.md are generated from it. ``body`` has the
+base classes and errors; the other modules have one subject each. ``formatting`` has amounts of money.
 
-The package does no I/O and no printing, and uses no clock, settings, colours or terminal width. It does not import
-``conversation``; it gets its values through protocols (the ``*Shape`` classes).
+The package does no I/O and no printing, and uses no clock, settings, colours or terminal width. It imports the values
+that it describes only for their types.
 """

@@ -1,37 +1,111 @@
-"""JSON bodies of models, settings, access tokens and workflows.
+"""JSON bodies of health checks, runners, tools, models, settings, access tokens, trusted locations and MCP servers.
 
 Models have the fields that clients of the OpenAI and Anthropic APIs read as well. Settings have no secrets, and access
 tokens are described by name, owner and scope, never by the token itself.
 """
 
+import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Annotated, Literal
 
-from msgspec import to_builtins
+from msgspec import UNSET, Meta, UnsetType, field
 
-from lamella.core.log.events.compaction import WorkflowSpec
-from lamella.ports import DigestLine, StageProgress, WorkflowProgress
+from lamella.core.artifacts.model import ToolDefinition
+from lamella.schemas.body import JsonBody, VersionedBody
 
 
-def models_to_json(names: Sequence[str], *, default: str) -> dict[str, object]:
+class HealthJson(JsonBody, frozen=True, kw_only=True):
+    """The state of the process: whether it answers, or accepts requests."""
+
+    status: Literal["ok", "ready", "stopping"]
+
+
+class RunnerJson(JsonBody, frozen=True, kw_only=True):
+    """A runner: a way to answer a question."""
+
+    name: str
+    does: Annotated[str, Meta(description="How it answers.")]
+    usual: Annotated[bool, Meta(description="Whether the settings choose it.")]
+
+
+class RunnerListJson(VersionedBody, frozen=True, kw_only=True):
+    """The available runners."""
+
+    runners: Sequence[RunnerJson]
+
+
+def runners_to_json(known: Mapping[str, str], *, default: str) -> RunnerListJson:
+    """Return every runner with its description, and which one the settings choose."""
+    return RunnerListJson(
+        runners=[RunnerJson(name=name, does=does, usual=name == default) for name, does in known.items()]
+    )
+
+
+class ToolJson(JsonBody, frozen=True, kw_only=True):
+    """A tool, with the schema of its arguments."""
+
+    name: str
+    description: str
+    parameters: Annotated[Mapping[str, object], Meta(description="JSON schema of the arguments.")]
+
+
+class ToolListJson(VersionedBody, frozen=True, kw_only=True):
+    """Tools that models may call."""
+
+    tools: Sequence[ToolJson]
+
+
+def tools_to_json(tools: Sequence[ToolDefinition]) -> ToolListJson:
+    """Return all tools by name, with the schema of their arguments."""
+    return ToolListJson(
+        tools=[
+            ToolJson(name=one.name, description=one.description, parameters=json.loads(one.parameters)) for one in tools
+        ]
+    )
+
+
+def list_arguments(tool: ToolDefinition) -> list[str]:
+    """Return the argument names of a tool, required ones first; optional ones end with a question mark."""
+    schema = json.loads(tool.parameters)
+    needed = schema.get("required", [])
+    return [*needed, *(f"{name}?" for name in schema.get("properties", {}) if name not in needed)]
+
+
+class ModelJson(JsonBody, frozen=True, kw_only=True):
+    """An available model, with the fields of the OpenAI and Anthropic APIs."""
+
+    id: str
+    object: Literal["model"] = "model"
+    type: Literal["model"] = "model"
+    display_name: str
+    created: Annotated[int, Meta(description="Always 0: Lamella does not know the date, which clients expect.")] = 0
+    created_at: str = "1970-01-01T00:00:00Z"
+    owned_by: str = "lamella"
+    usual: Annotated[bool, Meta(description="Whether new conversations use it.")]
+
+
+class ModelListJson(VersionedBody, frozen=True, kw_only=True):
+    """Models that every caller may name."""
+
+    object: Literal["list"] = "list"
+    data: Sequence[ModelJson]
+    has_more: bool = False
+    first_id: str | None
+    last_id: str | None
+
+
+def models_to_json(names: Sequence[str], *, default: str) -> ModelListJson:
     """Return models by name; ``default`` is the default model of new conversations."""
-    listed = [model_to_json(name, default=default) for name in names]
-    edges = {"first_id": names[0] if names else None, "last_id": names[-1] if names else None}
-    return {"lamella": 1, "object": "list", "data": listed, "has_more": False, **edges}
+    return ModelListJson(
+        data=[model_to_json(name, default=default) for name in names],
+        first_id=names[0] if names else None,
+        last_id=names[-1] if names else None,
+    )
 
 
-def model_to_json(name: str, *, default: str) -> dict[str, object]:
-    """Return one model; Lamella does not know its date of creation, which clients expect."""
-    return {
-        "id": name,
-        "object": "model",
-        "type": "model",
-        "display_name": name,
-        "created": 0,
-        "created_at": "1970-01-01T00:00:00Z",
-        "owned_by": "lamella",
-        "usual": name == default,
-    }
+def model_to_json(name: str, *, default: str) -> ModelJson:
+    """Return one model."""
+    return ModelJson(id=name, display_name=name, usual=name == default)
 
 
 # Settings, and the origin of each value.
@@ -39,45 +113,107 @@ def model_to_json(name: str, *, default: str) -> dict[str, object]:
 Mask = Callable[[str], str]
 
 
-class ConfigurationShape(Protocol):
-    """The properties of resolved settings that the JSON body needs."""
+class ResolvedSettingJson(JsonBody, frozen=True, kw_only=True):
+    """A setting and its origin."""
 
-    @property
-    def settings(self) -> object: ...
-    @property
-    def origins(self) -> Mapping[str, str]: ...
-    @property
-    def files(self) -> Mapping[Any, object]: ...
+    value: object
+    origin: Annotated[str, Meta(description="Where the value comes from.")] = field(name="from")
+
+
+class SettingValueJson(ResolvedSettingJson, frozen=True, kw_only=True):
+    """The value of one setting, or of an entry of a table."""
+
+    name: str
+
+
+class SettingsFileJson(JsonBody, frozen=True, kw_only=True):
+    """The path of a settings file."""
+
+    file: str
+
+
+class WrittenSettingJson(SettingsFileJson, frozen=True, kw_only=True):
+    """A value that was written into a settings file."""
+
+    name: str
+    value: object
+
+
+class RemovedSettingJson(SettingsFileJson, frozen=True, kw_only=True):
+    """A setting that a settings file does not have any more."""
+
+    name: str
+    removed: Annotated[bool, Meta(description="Whether the file had it.")]
+
+
+class ConversationSettingsJson(VersionedBody, frozen=True, kw_only=True):
+    """A conversation's own settings, and all effective ones."""
+
+    conversation: Annotated[str, Meta(description="Key of the conversation, which never changes.")]
+    settings: Mapping[str, object]
+    in_force: Mapping[str, ResolvedSettingJson]
+
+
+class ServerSettingsJson(JsonBody, frozen=True, kw_only=True):
+    """Every setting, and the files that were read."""
+
+    settings: Mapping[str, ResolvedSettingJson]
+    files: Annotated[Mapping[str, str], Meta(description="Paths of settings files by origin.")]
+
+
+class NewChatSettingsJson(JsonBody, frozen=True, kw_only=True):
+    """The model and the settings of a conversation that starts now."""
+
+    model: str
+    layout: str
+    window: int
+    reserve: int
+    system: object
+    missing: Annotated[str | None, Meta(description="What the model lacks before it can be used.")]
+
+
+class ConfigJson(ServerSettingsJson, frozen=True, kw_only=True):
+    """Every setting, API keys that are set, and the settings of a conversation that starts now."""
+
+    keys: Annotated[Mapping[str, str], Meta(description="For each variable of an API key, whether it is set.")]
+    chat: NewChatSettingsJson
 
 
 def chat_settings_to_json(
     conversation_key: str,
     own_settings: Mapping[str, object],
-    resolved: ConfigurationShape,
+    values: Mapping[str, object],
+    origins: Mapping[str, str],
     *,
     names: Sequence[str],
     mask: Mask,
-) -> dict[str, object]:
+) -> ConversationSettingsJson:
     """Return a conversation's own settings, and the effective values of the settings in ``names``."""
-    values = settings_to_json(resolved, mask)
-    in_force = {name: {"value": values.get(name), "from": _format_origin(resolved.origins[name])} for name in names}
-    return {"lamella": 1, "conversation": conversation_key, "settings": dict(own_settings), "in_force": in_force}
+    shown = settings_to_json(values, mask)
+    in_force = {
+        name: ResolvedSettingJson(value=shown.get(name), origin=_format_origin(origins[name])) for name in names
+    }
+    return ConversationSettingsJson(conversation=conversation_key, settings=dict(own_settings), in_force=in_force)
 
 
 def _format_origin(origin: str) -> str:
     return "conversation" if str(origin) == "caller" else str(origin)
 
 
-def configuration_to_json(resolved: ConfigurationShape, mask: Mask) -> dict[str, object]:
+def configuration_to_json(
+    values: Mapping[str, object], origins: Mapping[str, str], files: Mapping[str, str], mask: Mask
+) -> ServerSettingsJson:
     """Return every setting with its origin, and the files that were read."""
-    values = settings_to_json(resolved, mask)
-    settings = {name: {"value": value, "from": str(resolved.origins[name])} for name, value in values.items()}
-    return {"settings": settings, "files": {str(origin): str(path) for origin, path in resolved.files.items()}}
+    shown = settings_to_json(values, mask)
+    return ServerSettingsJson(
+        settings={name: ResolvedSettingJson(value=value, origin=str(origins[name])) for name, value in shown.items()},
+        files=files,
+    )
 
 
-def settings_to_json(resolved: ConfigurationShape, mask: Mask) -> dict[str, object]:
+def settings_to_json(values: Mapping[str, object], mask: Mask) -> dict[str, object]:
     """Return the values as JSON, without passwords in addresses and without unset fields of tables."""
-    return {name: _to_shown_value(value, mask) for name, value in to_builtins(resolved.settings).items()}
+    return {name: _to_shown_value(value, mask) for name, value in values.items()}
 
 
 def _to_shown_value(value: object, mask: Mask) -> object:
@@ -90,108 +226,116 @@ def _to_shown_value(value: object, mask: Mask) -> object:
 # Access tokens.
 
 
-class TokenShape(Protocol):
-    """The properties of an access token that the JSON body needs."""
+class TokenJson(JsonBody, frozen=True, kw_only=True):
+    """An access token for the server."""
 
-    @property
-    def name(self) -> str: ...
-    @property
-    def owner(self) -> str: ...
-    @property
-    def scope(self) -> str: ...
-    @property
-    def since(self) -> str: ...
+    name: str
+    scope: str
+    owner: Annotated[str | None, Meta(description="Whose conversations it sees; null for every conversation.")]
+    since: str
 
 
-def token_to_json(token: TokenShape) -> dict[str, object]:
-    """Return one access token; a token without an owner sees every conversation."""
-    return {"lamella": 1, **_token_body(token)}
+class CreatedTokenJson(TokenJson, frozen=True, kw_only=True):
+    """An access token that was created."""
+
+    token: Annotated[str, Meta(description="The token itself, which is shown only once.")]
 
 
-def tokens_to_json(tokens: Sequence[TokenShape]) -> dict[str, object]:
-    """Return all access tokens, oldest first."""
-    return {"lamella": 1, "tokens": [_token_body(token) for token in tokens]}
+class TokenListJson(VersionedBody, frozen=True, kw_only=True):
+    """All access tokens, oldest first."""
+
+    tokens: Sequence[TokenJson]
 
 
-def _token_body(token: TokenShape) -> dict[str, object]:
-    return {"name": token.name, "scope": str(token.scope), "owner": token.owner or None, "since": token.since}
+class RemovedTokenJson(VersionedBody, frozen=True, kw_only=True):
+    """An access token that was revoked."""
+
+    removed: str
 
 
-# Workflows.
+# Trusted locations.
 
 
-def workflows_to_json(workflows: Mapping[str, WorkflowSpec | None]) -> dict[str, object]:
-    """Return workflows by name with their stages; a workflow with an invalid file (None) has only its name."""
-    return {"lamella": 1, "workflows": [_workflow_to_json(name, one) for name, one in workflows.items()]}
+class TrustJson(VersionedBody, frozen=True, kw_only=True):
+    """A trusted location; ``new`` if it was not trusted before."""
+
+    field: Annotated[str, Meta(description="The setting that names it.")]
+    place: str
+    new: bool
 
 
-def _workflow_to_json(name: str, workflow: WorkflowSpec | None) -> dict[str, object]:
-    if workflow is None:
-        return {"name": name, "title": name, "broken": True, "stages": []}
-    stages = [
-        {
-            "id": stage.id,
-            "label": workflow.label(stage),
-            "phase": stage.phase,
-            "required": list(stage.required),
-            "search": stage.search,
-        }
-        for stage in workflow.stages
-    ]
-    return {"name": name, "title": workflow.title or name, "broken": False, "stages": stages}
+class TrustStateJson(VersionedBody, frozen=True, kw_only=True):
+    """A location, and whether it is trusted now."""
+
+    field: Annotated[str, Meta(description="The setting that names it.")]
+    place: str
+    trusted: bool
+    new: Annotated[bool, Meta(description="Whether it was not trusted before; only when it was added.")] | UnsetType = (
+        UNSET
+    )
 
 
-# The progress of a workflow.
+class TrustedPlaceJson(JsonBody, frozen=True, kw_only=True):
+    """A trusted location, and the day it was added."""
+
+    field: str
+    place: str
+    since: str
 
 
-def progress_to_json(conversation_key: str, name: str, progress: WorkflowProgress) -> dict[str, object]:
-    """Return the current stage, every stage, and all decisions, including superseded ones."""
-    return {
-        "lamella": 1,
-        "conversation": conversation_key,
-        "name": name,
-        "workflow": progress.workflow,
-        "title": progress.title,
-        "current": progress.current,
-        "status": progress.status,
-        "stages": [_stage_to_json(stage) for stage in progress.stages],
-        "digest": [_digest_to_json(line) for line in progress.digest],
-        "references": progress.references,
-        "citations": progress.citations,
-    }
+class TrustListJson(VersionedBody, frozen=True, kw_only=True):
+    """The trusted locations, oldest first."""
+
+    file: Annotated[str, Meta(description="The file that lists them; not over HTTP.")] | UnsetType = UNSET
+    trusted: Sequence[TrustedPlaceJson]
 
 
-def _stage_to_json(stage: StageProgress) -> dict[str, object]:
-    return {
-        "id": stage.id,
-        "label": stage.label,
-        "phase": stage.phase,
-        "status": stage.status,
-        "attempt": stage.attempt,
-        "digest": stage.digest,
-        "messages": list(stage.messages),
-        "required": list(stage.required),
-        "missing": list(stage.missing),
-        "search": stage.search,
-    }
+# MCP servers.
 
 
-def _digest_to_json(line: DigestLine) -> dict[str, object]:
-    return {
-        "stage": line.stage,
-        "label": line.label,
-        "decision": line.decision,
-        "attempt": line.attempt,
-        "superseded": line.superseded,
-    }
+class McpServerJson(JsonBody, frozen=True, kw_only=True):
+    """A configured MCP server."""
+
+    name: str
+    place: Annotated[str, Meta(description="Its command or address.")]
+    origin: Annotated[str, Meta(description="Which settings name it.")] = field(name="from")
+    trusted: bool
 
 
-def stage_data_to_json(conversation_key: str, name: str, progress: WorkflowProgress) -> dict[str, object]:
-    """Return the recorded data of each stage, including stages that the work was rewound to before."""
-    data = {stage.id: dict(stage.data) for stage in progress.stages if stage.data}
-    return {**progress_to_json(conversation_key, name, progress), "data": data}
+class McpServerListJson(VersionedBody, frozen=True, kw_only=True):
+    """The configured MCP servers."""
+
+    servers: Sequence[McpServerJson]
 
 
-def work_to_json(conversation_key: str, name: str, *, text: str, file: str | None) -> dict[str, object]:
-    """Return the work as markdown, and the file it was written to."""
-    return {"lamella": 1, "conversation": conversation_key, "name": name, "text": text, "file": file}
+class McpToolJson(JsonBody, frozen=True, kw_only=True):
+    """A tool of an MCP server."""
+
+    name: str
+    description: str
+
+
+class McpReportJson(JsonBody, frozen=True, kw_only=True):
+    """The result of connecting to an MCP server."""
+
+    name: str
+    error: Annotated[str | None, Meta(description="Why it cannot be used.")]
+    tools: Sequence[McpToolJson]
+    notes: Sequence[str]
+
+
+class McpReportListJson(VersionedBody, frozen=True, kw_only=True):
+    """The results of connecting to MCP servers."""
+
+    servers: Sequence[McpReportJson]
+
+
+# Other commands.
+
+
+class CompletionJson(VersionedBody, frozen=True, kw_only=True):
+    """A script that completes commands in a shell, or the file that it was written to."""
+
+    shell: str
+    script: str | UnsetType = UNSET
+    installed: Annotated[str, Meta(description="Path of the installed script.")] | UnsetType = UNSET

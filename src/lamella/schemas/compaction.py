@@ -1,147 +1,376 @@
 """JSON bodies of compactions (done, planned and undone), of recall, the memory and the user rules."""
 
-from collections.abc import Iterable, Sequence
-from typing import Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from msgspec import UNSET, Meta, UnsetType, convert
+from msgspec.structs import asdict
 
 from lamella.core.ledger.entry import CostEstimate
 from lamella.core.log.receipts import CompactionCertificate, CompactionReceipt
 from lamella.core.prompt.envelope import PromptTokenCounts
 from lamella.core.search.search import RecallHit
 from lamella.ports import ConversationSummary, Fact, Rule
+from lamella.schemas.body import ConversationBody, Count, ErrorDetailJson, JsonBody, Moment, Money, VersionedBody
 from lamella.schemas.formatting import format_decimal_or_none
 
-
-class PlanShape(Protocol):
-    """The properties of a planned compaction that the JSON body needs."""
-
-    @property
-    def receipt(self) -> CompactionReceipt | None: ...
-    @property
-    def before(self) -> PromptTokenCounts: ...
-    @property
-    def after(self) -> PromptTokenCounts | None: ...
-    @property
-    def cost_estimate(self) -> CostEstimate | None: ...
-    @property
-    def warnings(self) -> tuple[str, ...]: ...
+if TYPE_CHECKING:
+    from lamella.conversation.compaction import CompactionProposal
 
 
-def receipt_to_json(receipt: CompactionReceipt) -> dict[str, object]:
-    """Return a compaction receipt with the field names of docs/reference/json-output.md."""
-    return {
-        "id": receipt.id,
-        "parent": receipt.parent,
-        "steps": [
-            {
-                "name": step.name.value,
-                "removed": list(step.removed),
-                "tokens_before": step.tokens_before,
-                "tokens_after": step.tokens_after,
-            }
+class TokenCountsJson(JsonBody, frozen=True, kw_only=True):
+    """The token counts of a request by layer, and its limit."""
+
+    total: Count
+    by_layer: Mapping[str, int]
+    limit: int
+
+
+def token_counts_to_json(counts: PromptTokenCounts) -> TokenCountsJson:
+    """Return the token counts of a request, and its limit."""
+    return TokenCountsJson(total=counts.total, by_layer=counts.by_layer, limit=counts.limit)
+
+
+# Receipts.
+
+
+class StepJson(JsonBody, frozen=True, kw_only=True):
+    """A step that removed something."""
+
+    name: str
+    removed: Annotated[Sequence[str], Meta(description="Ids of the attachments or messages that it removed.")]
+    tokens_before: Count
+    tokens_after: Count
+
+
+class SkippedStepJson(JsonBody, frozen=True, kw_only=True):
+    """A step that was skipped, and why."""
+
+    name: str
+    why: str
+
+
+class CertificateCountsJson(JsonBody, frozen=True, kw_only=True):
+    """The number of texts still in the prompt, recallable, and gone."""
+
+    stand: Annotated[int, Meta(ge=0, description="Still in the prompt.")]
+    recallable: Annotated[int, Meta(ge=0, description="Not in the prompt, but recall finds them.")]
+    gone: Count
+
+
+class CertificateJson(JsonBody, frozen=True, kw_only=True):
+    """Counts for the exact texts and the user rules in the messages that a compaction changed."""
+
+    words: Annotated[CertificateCountsJson, Meta(description="Names, numbers and paths.")]
+    rules: CertificateCountsJson
+
+
+class ReceiptJson(JsonBody, frozen=True, kw_only=True):
+    """The receipt of a compaction: what it removed, step by step."""
+
+    id: str
+    parent: Annotated[str, Meta(description="The message after which it was applied.")]
+    steps: Sequence[StepJson]
+    skipped: Sequence[SkippedStepJson]
+    tokens_before: Count
+    tokens_after: Count
+    target: Annotated[int, Meta(description="The size in tokens that was aimed for.")]
+    automatic: Annotated[bool, Meta(description="Whether Lamella compacted by itself.")]
+    certificate: CertificateJson | None
+    since: Annotated[str, Meta(description="Nothing before this message changed.")] | UnsetType = UNSET
+
+
+def receipt_to_json(receipt: CompactionReceipt) -> ReceiptJson:
+    """Return a compaction receipt."""
+    return ReceiptJson(
+        id=receipt.id,
+        parent=receipt.parent,
+        steps=[
+            StepJson(
+                name=step.name.value,
+                removed=step.removed,
+                tokens_before=step.tokens_before,
+                tokens_after=step.tokens_after,
+            )
             for step in receipt.steps
         ],
-        "skipped": [{"name": skipped.name.value, "why": skipped.why} for skipped in receipt.skipped],
-        "tokens_before": receipt.tokens_before,
-        "tokens_after": receipt.tokens_after,
-        "target": receipt.target,
-        "automatic": receipt.automatic,
-        "certificate": receipt.certificate and certificate_to_json(receipt.certificate),
-        **({"since": receipt.since_message} if receipt.since_message else {}),
-    }
+        skipped=[SkippedStepJson(name=skipped.name.value, why=skipped.why) for skipped in receipt.skipped],
+        tokens_before=receipt.tokens_before,
+        tokens_after=receipt.tokens_after,
+        target=receipt.target,
+        automatic=receipt.automatic,
+        certificate=None if receipt.certificate is None else _certificate_to_json(receipt.certificate),
+        since=receipt.since_message or UNSET,
+    )
 
 
-def certificate_to_json(certificate: CompactionCertificate) -> dict[str, object]:
-    """Return counts for the exact texts and the user rules in the messages that a compaction changed.
-
-    For each: how many are still in the prompt, how many recall can find, and how many are gone.
-    """
-    names = ("stand", "recallable", "gone")
-    counts = {"words": certificate.exact_strings, "rules": certificate.rules}
-    return {kind: dict(zip(names, three, strict=True)) for kind, three in counts.items()}
+def receipt_to_json_or_none(receipt: CompactionReceipt | None) -> ReceiptJson | None:
+    """Return a compaction receipt, or None if there was no compaction."""
+    return None if receipt is None else receipt_to_json(receipt)
 
 
-def plan_to_json(conversation_key: str, plan: PlanShape, *, committed: bool) -> dict[str, object]:
+def _certificate_to_json(certificate: CompactionCertificate) -> CertificateJson:
+    words, rules = (
+        CertificateCountsJson(stand=stand, recallable=recallable, gone=gone)
+        for stand, recallable, gone in (certificate.exact_strings, certificate.rules)
+    )
+    return CertificateJson(words=words, rules=rules)
+
+
+class ReceiptListJson(ConversationBody, frozen=True, kw_only=True):
+    """The compactions in force, oldest first."""
+
+    receipts: Sequence[ReceiptJson]
+
+
+def receipts_to_json(conversation_key: str, receipts: Iterable[CompactionReceipt]) -> ReceiptListJson:
+    """Return the compactions in force, oldest first."""
+    return ReceiptListJson(conversation=conversation_key, receipts=[receipt_to_json(one) for one in receipts])
+
+
+# Plans and undos.
+
+
+class PlannedCountsJson(JsonBody, frozen=True, kw_only=True):
+    """The token counts of the next request without and with a compaction."""
+
+    before: TokenCountsJson
+    after: TokenCountsJson | None
+
+
+class CostEstimateJson(JsonBody, frozen=True, kw_only=True):
+    """The cost of a compaction now, and its later savings."""
+
+    moved: Annotated[int, Meta(description="Cached tokens that must be sent again.")]
+    cost_now: Money
+    saved_per_turn: Money
+
+
+class PlanJson(JsonBody, frozen=True, kw_only=True):
+    """A compaction plan, and whether it was applied; the receipt is null if there is nothing to remove."""
+
+    conversation: str
+    committed: bool
+    receipt: ReceiptJson | None
+    tokens: PlannedCountsJson
+    outlook: CostEstimateJson | None
+    warnings: Sequence[str]
+
+
+def plan_to_json(conversation_key: str, plan: "CompactionProposal", *, committed: bool) -> PlanJson:
     """Return a compaction plan and whether it was applied: receipt, token counts and cost estimate."""
-    outlook = plan.cost_estimate
-    return {
-        "conversation": conversation_key,
-        "committed": committed,
-        "receipt": plan.receipt and receipt_to_json(plan.receipt),
-        "tokens": {"before": tokens_to_json(plan.before), "after": plan.after and tokens_to_json(plan.after)},
-        "outlook": outlook
-        and {
-            "moved": outlook.changed_tokens,
-            "cost_now": format_decimal_or_none(outlook.cost_now),
-            "saved_per_turn": format_decimal_or_none(outlook.saved_per_turn),
-        },
-        "warnings": list(plan.warnings),
-    }
+    after = None if plan.after is None else token_counts_to_json(plan.after)
+    return PlanJson(
+        conversation=conversation_key,
+        committed=committed,
+        receipt=receipt_to_json_or_none(plan.receipt),
+        tokens=PlannedCountsJson(before=token_counts_to_json(plan.before), after=after),
+        outlook=None if plan.cost_estimate is None else _cost_estimate_to_json(plan.cost_estimate),
+        warnings=plan.warnings,
+    )
 
 
-def undo_to_json(conversation_key: str, undone: Sequence[str]) -> dict[str, object]:
-    """Return the receipts that an undo voided, oldest first."""
-    return {"conversation": conversation_key, "undone": list(undone)}
+def _cost_estimate_to_json(estimate: CostEstimate) -> CostEstimateJson:
+    return CostEstimateJson(
+        moved=estimate.changed_tokens,
+        cost_now=format_decimal_or_none(estimate.cost_now),
+        saved_per_turn=format_decimal_or_none(estimate.saved_per_turn),
+    )
 
 
-def tokens_to_json(counts: PromptTokenCounts) -> dict[str, object]:
-    """Return the token counts of a request, and its limit."""
-    return {"total": counts.total, "by_layer": dict(counts.by_layer), "limit": counts.limit}
+class UndoResultJson(JsonBody, frozen=True, kw_only=True):
+    """The compactions that were undone, by receipt, oldest first."""
+
+    conversation: str
+    undone: Sequence[str]
 
 
-# Recall, the memory and the user rules.
+# Recall.
 
 
-def recall_to_json(conversation_key: str, query: str, hits: Sequence[RecallHit]) -> dict[str, object]:
+class RecallHitJson(JsonBody, frozen=True, kw_only=True):
+    """A message or an attachment in its original text."""
+
+    place: str
+    at: Annotated[Moment | None, Meta(description="When it was written.")]
+    role: str
+    id: str
+    message: Annotated[str | None, Meta(description="The message that it is or came with.")]
+    title: str
+    score: float
+    excerpt: str
+    text: str
+
+
+class RecallJson(JsonBody, frozen=True, kw_only=True):
+    """Texts that left the prompt and match the query, best first."""
+
+    conversation: str
+    query: str
+    found: Sequence[RecallHitJson]
+
+
+class ChatRecallHitJson(RecallHitJson, frozen=True, kw_only=True):
+    """A text that recall found, with its conversation."""
+
+    conversation: str
+    name: str
+    chat_title: str
+
+
+class RecallEverywhereJson(VersionedBody, frozen=True, kw_only=True):
+    """Texts of all conversations that match the query, best first."""
+
+    query: str
+    found: Sequence[ChatRecallHitJson]
+    error: Annotated[ErrorDetailJson, Meta(description="Why a conversation was not searched.")] | UnsetType = UNSET
+
+
+def recall_to_json(conversation_key: str, query: str, hits: Iterable[RecallHit]) -> RecallJson:
     """Return the recalled passages that match a query, best first."""
-    return {"conversation": conversation_key, "query": query, "found": [_hit_to_json(one) for one in hits]}
+    return RecallJson(conversation=conversation_key, query=query, found=[_hit_to_json(one) for one in hits])
 
 
-def recall_hits_to_json(query: str, hits: Iterable[tuple[ConversationSummary, RecallHit]]) -> dict[str, object]:
+def recall_everywhere_to_json(
+    query: str, hits: Iterable[tuple[ConversationSummary, RecallHit]]
+) -> RecallEverywhereJson:
     """Return matching passages of all conversations, best first, each with its conversation."""
     found = [
-        {"conversation": chat.conversation, "name": chat.name, "chat_title": chat.title, **_hit_to_json(one)}
+        ChatRecallHitJson(
+            conversation=chat.conversation, name=chat.name, chat_title=chat.title, **asdict(_hit_to_json(one))
+        )
         for chat, one in hits
     ]
-    return {"lamella": 1, "query": query, "found": found}
+    return RecallEverywhereJson(query=query, found=found)
 
 
-def _hit_to_json(hit: RecallHit) -> dict[str, object]:
+def _hit_to_json(hit: RecallHit) -> RecallHitJson:
     passage = hit.passage
-    return {
-        "place": passage.place,
-        "at": hit.at,
-        "role": passage.role,
-        "id": passage.id,
-        "message": passage.message or None,
-        "title": passage.title,
-        "score": hit.score,
-        "excerpt": hit.excerpt,
-        "text": passage.text,
-    }
+    return RecallHitJson(
+        place=passage.place,
+        at=hit.at,
+        role=passage.role,
+        id=passage.id,
+        message=passage.message or None,
+        title=passage.title,
+        score=hit.score,
+        excerpt=hit.excerpt,
+        text=passage.text,
+    )
 
 
-def rules_to_json(conversation_key: str, rules: Sequence[Rule]) -> dict[str, object]:
+# User rules.
+
+
+class RuleJson(JsonBody, frozen=True, kw_only=True):
+    """A user rule and the message it came with."""
+
+    id: str
+    text: str
+    message: Annotated[str | None, Meta(description="Id of the message; null until that is sent.")]
+    turn: int
+    by: Annotated[Literal["found", "user"], Meta(description="Whether it was found in a message or added by the user.")]
+
+
+class RuleListJson(ConversationBody, frozen=True, kw_only=True):
+    """The active user rules, newest last."""
+
+    rules: Sequence[RuleJson]
+
+
+class AddedRuleJson(RuleListJson, frozen=True, kw_only=True):
+    """The active user rules, and the one that was added."""
+
+    added: RuleJson
+
+
+class RemovedRuleJson(RuleListJson, frozen=True, kw_only=True):
+    """The remaining user rules, and the one that was removed."""
+
+    removed: RuleJson
+
+
+def rules_to_json(conversation_key: str, rules: Iterable[Rule]) -> RuleListJson:
     """Return the active user rules of a conversation, newest last."""
-    return {"lamella": 1, "conversation": conversation_key, "rules": [rule_to_json(one) for one in rules]}
+    return RuleListJson(conversation=conversation_key, rules=[_rule_to_json(one) for one in rules])
 
 
-def rule_to_json(rule: Rule) -> dict[str, object]:
-    """Return one user rule; its message is None until the message is sent."""
-    return {
-        "id": rule.id,
-        "text": rule.text,
-        "message": rule.message or None,
-        "turn": rule.turn,
-        "by": rule.origin,
-    }
+def added_rule_to_json(conversation_key: str, rules: Iterable[Rule], added: Rule) -> AddedRuleJson:
+    """Return the active user rules, and the one that was added."""
+    return AddedRuleJson(**asdict(rules_to_json(conversation_key, rules)), added=_rule_to_json(added))
 
 
-def memory_to_json(folder: str, facts: Sequence[Fact]) -> dict[str, object]:
+def removed_rule_to_json(conversation_key: str, rules: Iterable[Rule], removed: Rule) -> RemovedRuleJson:
+    """Return the remaining user rules, and the one that was removed."""
+    return RemovedRuleJson(**asdict(rules_to_json(conversation_key, rules)), removed=_rule_to_json(removed))
+
+
+def _rule_to_json(rule: Rule) -> RuleJson:
+    by = convert(rule.origin, Literal["found", "user"])
+    return RuleJson(id=rule.id, text=rule.text, message=rule.message or None, turn=rule.turn, by=by)
+
+
+# The memory.
+
+
+class FactJson(JsonBody, frozen=True, kw_only=True):
+    """A line of the memory."""
+
+    id: str
+    kind: str
+    text: str
+    chat: Annotated[str | None, Meta(description="Key of the conversation that it is about.")]
+
+
+class AddedFactJson(FactJson, frozen=True, kw_only=True):
+    """A line of the memory that was added; ``new`` if it was not there before."""
+
+    new: bool
+
+
+class RemovedFactJson(FactJson, frozen=True, kw_only=True):
+    """A line that was removed from the memory."""
+
+    removed: bool = True
+
+
+class NumberedFactJson(FactJson, frozen=True, kw_only=True):
+    """A line of the memory, with the number that requests may use for it."""
+
+    number: int
+
+
+class MemoryJson(VersionedBody, frozen=True, kw_only=True):
+    """All lines of the memory."""
+
+    folder: Annotated[str, Meta(description="Folder of the memory; empty over HTTP.")]
+    facts: Sequence[NumberedFactJson]
+
+
+class ConversationMemoryJson(ConversationBody, frozen=True, kw_only=True):
+    """The memory in the prompt of a conversation; empty if there is none."""
+
+    text: str
+
+
+def memory_to_json(folder: str, facts: Iterable[Fact]) -> MemoryJson:
     """Return the lines of the memory in order, each with the number that commands accept."""
-    listed = [fact_to_json(fact, number=number) for number, fact in enumerate(facts, start=1)]
-    return {"lamella": 1, "folder": folder, "facts": listed}
+    listed = [
+        NumberedFactJson(**asdict(fact_to_json(fact)), number=number) for number, fact in enumerate(facts, start=1)
+    ]
+    return MemoryJson(folder=folder, facts=listed)
 
 
-def fact_to_json(fact: Fact, **more: object) -> dict[str, object]:
-    """Return one line of the memory, with ``more`` fields."""
-    return {"id": fact.id, "kind": fact.kind.value, "text": fact.text, "chat": fact.chat or None, **more}
+def fact_to_json(fact: Fact) -> FactJson:
+    """Return one line of the memory."""
+    return FactJson(id=fact.id, kind=fact.kind.value, text=fact.text, chat=fact.chat or None)
+
+
+def added_fact_to_json(fact: Fact, *, is_new: bool) -> AddedFactJson:
+    """Return a line that was added to the memory."""
+    return AddedFactJson(**asdict(fact_to_json(fact)), new=is_new)
+
+
+def removed_fact_to_json(fact: Fact) -> RemovedFactJson:
+    """Return a line that was removed from the memory."""
+    return RemovedFactJson(**asdict(fact_to_json(fact)))

@@ -1,9 +1,8 @@
-"""Amounts of money as text, so that no digit is lost, and the JSON body of errors."""
+"""Amounts of money as text, so that no digit is lost."""
 
 from decimal import Decimal
 
 from lamella.core.text.content import truncate_words
-from lamella.errors import LamellaError
 
 # Text helpers of the core, exported for the command line and the server, which do not import the core.
 
@@ -19,20 +18,3 @@ def format_decimal(amount: Decimal) -> str:
 def format_decimal_or_none(amount: Decimal | None) -> str | None:
     """Format an amount; an unknown amount stays None and does not become zero."""
     return None if amount is None else format_decimal(amount)
-
-
-# Errors, the same for every interface.
-
-
-def error_to_json(error: LamellaError, *, message: str | None = None, hint: str | None = None) -> dict[str, object]:
-    """Return an error with the field names of docs/reference/errors.md.
-
-    ``message`` and ``hint`` replace the error's own texts if the interface words them differently.
-    """
-    return {
-        "error": {
-            "code": error.code,
-            "message": error.message if message is None else message,
-            "hint": error.hint if hint is None else hint,
-        }
-    }

@@ -1,26 +1,41 @@
-"""The cache ledger for users: turns with their model calls, totals, expired caches and wrong profiles, as JSON.
+"""The cache ledger for users: turns with their model calls, totals, expired caches and wrong profiles.
 
-``build_ledger_rows`` and ``total_ledger_rows`` compute rows and totals, and ``ledger_to_json`` returns both.
-``ReplayTotals`` has the totals of a replay. ``expired_cache_to_json`` says what the next message costs without the
-cache. ``profile_mismatch_to_json`` returns contradictions between reported usage and a model profile, with the lines
-that correct them in a file of model facts.
+``build_ledger_rows`` and ``total_ledger_rows`` compute rows and totals, and ``ledger_to_json`` returns the JSON body of
+both. ``ReplayTotals`` has the totals of a replay. ``expired_cache_to_json`` says what the next message costs without
+the cache. ``render_model_facts`` returns the lines that correct a wrong model profile in a file of model facts.
 """
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
-from lamella.core.log.call import ANSWER_PURPOSE, CacheOutcome, CacheUsage, CallTiming, ModelCall, PrefixChangeCause
+from msgspec import Meta, convert
+
+from lamella.core.log.call import ANSWER_PURPOSE, CacheOutcome, ModelCall, PrefixChangeCause, TurnCost
 from lamella.core.log.turn import LayoutPlan, RequestFingerprint
 from lamella.core.log.turn_records import TurnRecord
-from lamella.core.messages import CacheDiagnosis, Usage
-from lamella.core.prompt.layers.model import LAYER_ORDER
+from lamella.core.messages import Usage
+from lamella.schemas.body import ConversationBody, Count, JsonBody, Moment, Money, VersionedBody
 from lamella.schemas.formatting import format_decimal, format_decimal_or_none
-from lamella.schemas.prompts import TurnShape, layout_plan_to_json
+from lamella.schemas.prompts import (
+    SHARE_DIGITS,
+    CostJson,
+    ExpectedCacheUseJson,
+    LayoutPlanJson,
+    RequestFingerprintJson,
+    TurnPromptJson,
+    cache_use_to_json,
+    fingerprint_to_json,
+    layout_plan_to_json,
+)
 
+if TYPE_CHECKING:
+    from lamella.conversation.expired_cache import ExpiredCache, KeepAlivePlan, ProfileMismatch
+    from lamella.conversation.turn import BuiltTurn
+
+# ``ModelCall`` and ``RequestFingerprint`` are exported for the command line and the server, which do not import the core.
 __all__ = [
     "LedgerTotals",
     "ModelCall",
@@ -30,15 +45,12 @@ __all__ = [
     "build_ledger_rows",
     "call_to_json",
     "count_cache_writes",
-    "fingerprint_to_json",
     "ledger_to_json",
     "total_ledger_rows",
     "unexplained_turns",
 ]
 
 _UNCHANGED_CAUSES = (PrefixChangeCause.FIRST_TURN, PrefixChangeCause.NONE)
-_SHARE_DIGITS = 6
-_Turn = TypeVar("_Turn", bound=TurnShape)
 
 
 @dataclass(slots=True)
@@ -54,19 +66,28 @@ class ReplayTotals:
     cost: Decimal = Decimal(0)
     naive_cost: Decimal = Decimal(0)
     perfect_cache_cost: Decimal = Decimal(0)
+    verified_requests: int = 0
+    differing_turns: list[int] = field(default_factory=list)
+    underivable_turns: list[int] = field(default_factory=list)
 
-    def count_turns(self, turns: Iterable[_Turn]) -> Iterator[_Turn]:
+    def count_turns(self, turns: Iterable["BuiltTurn"]) -> Iterator["BuiltTurn"]:
         """Yield the same turns and add each one to the totals."""
         for turn in turns:
             self._add(turn)
             yield turn
 
-    def _add(self, turn: TurnShape) -> None:
+    def _add(self, turn: "BuiltTurn") -> None:
         self.turns += 1
         self.tokens += turn.tokens.total
         self.cache_read_tokens += turn.cache.read if turn.cache else 0
         self.prefix_breaks += turn.prefix_change.prefix_change.cause not in _UNCHANGED_CAUSES
         self.compactions += turn.compaction is not None
+        if turn.check is not None:
+            self.verified_requests += turn.check.status == "verified"
+            if turn.check.status == "differs":
+                self.differing_turns.append(turn.number)
+            elif not turn.check.is_as_sent:
+                self.underivable_turns.append(turn.number)
         if turn.cost is None:
             self.is_priced = False
             return
@@ -76,130 +97,153 @@ class ReplayTotals:
 
     @property
     def cache_read_share(self) -> float:
-        return round(self.cache_read_tokens / self.tokens, _SHARE_DIGITS) if self.tokens else 0.0
+        return round(self.cache_read_tokens / self.tokens, SHARE_DIGITS) if self.tokens else 0.0
 
     @property
     def naive_ratio(self) -> Decimal | None:
         """Return the cost relative to the naive layout, or None if that costs nothing.
 
-        The naive layout repeats every attachment in each message.
+        The naive layout repeats every attachment in force in the last message of each request.
         """
         return self.cost / self.naive_cost if self.naive_cost > Decimal(0) else None
 
 
-def totals_to_json(totals: ReplayTotals) -> dict[str, object]:
-    """Return the totals as in docs/reference/json-output.md; costs are null unless every turn has a price."""
+class ReplayTotalsJson(JsonBody, frozen=True, kw_only=True):
+    """Totals of a replay; costs are null unless every turn has a price."""
+
+    tokens: Annotated[int, Meta(description="Input tokens of all turns.")]
+    cache_read_share: Annotated[float, Meta(description="Share of them that the cache would have served.")]
+    prefix_breaks: Annotated[int, Meta(description="How often the prefix changed; the first turn does not count.")]
+    compactions: Annotated[int, Meta(description="How many turns were compacted before they were sent.")]
+    cost: Money
+    naive_cost: Annotated[Money, Meta(description="The cost if every message repeats its attachments.")]
+    limit_cost: Annotated[Money, Meta(description="The cost with a perfect cache.")]
+
+
+class ReplayHeader(VersionedBody, frozen=True, kw_only=True):
+    """A replayed conversation and its layout, which is null without turns."""
+
+    conversation: str
+    layout: str | None
+
+
+class ReplayJson(ReplayHeader, frozen=True, kw_only=True):
+    """The prompts of all turns of a conversation, and totals; the same for the same input on every machine."""
+
+    turns: Sequence[TurnPromptJson]
+    totals: ReplayTotalsJson
+
+
+def replay_header_to_json(conversation_key: str, first: "BuiltTurn | None") -> ReplayHeader:
+    """Return the fields of a replay that come before its turns."""
+    layout = None if first is None else first.envelope.layout.value
+    return ReplayHeader(conversation=conversation_key, layout=layout)
+
+
+def replay_totals_to_json(totals: ReplayTotals) -> ReplayTotalsJson:
+    """Return the totals of a replay."""
     money = (totals.cost, totals.naive_cost, totals.perfect_cache_cost)
     cost, naive, limit = (format_decimal(amount) if totals.is_priced else None for amount in money)
-    return {
-        "tokens": totals.tokens,
-        "cache_read_share": totals.cache_read_share,
-        "prefix_breaks": totals.prefix_breaks,
-        "compactions": totals.compactions,
-        "cost": cost,
-        "naive_cost": naive,
-        "limit_cost": limit,
-    }
+    return ReplayTotalsJson(
+        tokens=totals.tokens,
+        cache_read_share=totals.cache_read_share,
+        prefix_breaks=totals.prefix_breaks,
+        compactions=totals.compactions,
+        cost=cost,
+        naive_cost=naive,
+        limit_cost=limit,
+    )
 
 
 # Expired caches.
 
 
-class KeepAliveShape(Protocol):
-    """The properties of a keep-alive plan that the JSON body needs."""
+class KeepAliveJson(JsonBody, frozen=True, kw_only=True):
+    """The cost and the time of a keep-alive: sending the last request again before the cache expires."""
 
-    @property
-    def due_at(self) -> datetime: ...
-    @property
-    def tokens(self) -> int: ...
-    @property
-    def cost(self) -> Decimal | None: ...
-    @property
-    def return_probability(self) -> float: ...
+    due_at: Moment
+    tokens: Count
+    cost: Money
+    chance: Annotated[float, Meta(description="Probability that the user returns before the cache expires anyway.")]
 
 
-class ExpiredCacheShape(Protocol):
-    """The properties of an expiring or expired cache that the JSON body needs."""
+class ExpiredCacheJson(JsonBody, frozen=True, kw_only=True):
+    """A cache that has expired or soon will: the cost of the next message as it is, and after a fold."""
 
-    @property
-    def expired(self) -> bool: ...
-    @property
-    def expires_at(self) -> datetime: ...
-    @property
-    def tokens(self) -> int: ...
-    @property
-    def cost(self) -> Decimal | None: ...
-    @property
-    def folded_tokens(self) -> int: ...
-    @property
-    def folded_cost(self) -> Decimal | None: ...
-    @property
-    def will_fold(self) -> bool: ...
-    @property
-    def keep_alive(self) -> KeepAliveShape | None: ...
+    lapsed: Annotated[bool, Meta(description="Whether it has expired.")]
+    lapses_at: Annotated[Moment, Meta(description="When it expires or expired.")]
+    tokens: Annotated[int, Meta(ge=0, description="Tokens of the next request as it is.")]
+    cost: Money
+    folded_tokens: Annotated[int, Meta(ge=0, description="Tokens of the next request after a fold.")]
+    folded_cost: Money
+    folds: Annotated[bool, Meta(description="Whether Lamella folds the next request by itself.")]
+    keep: Annotated[KeepAliveJson | None, Meta(description="A keep-alive that pays; null if there is none.")]
 
 
-def expired_cache_to_json(expired: ExpiredCacheShape | None) -> dict[str, object] | None:
-    """Return an expired cache as in docs/reference/json-output.md, or None if the cache is still valid."""
-    if expired is None:
-        return None
-    return {
-        "lapsed": expired.expired,
-        "lapses_at": expired.expires_at.isoformat(),
-        "tokens": expired.tokens,
-        "cost": format_decimal_or_none(expired.cost),
-        "folded_tokens": expired.folded_tokens,
-        "folded_cost": format_decimal_or_none(expired.folded_cost),
-        "folds": expired.will_fold,
-        "keep": None if expired.keep_alive is None else _keep_alive_to_json(expired.keep_alive),
-    }
+class KeepAliveResultJson(ConversationBody, frozen=True, kw_only=True):
+    """The result of a keep-alive: whether the last request was sent again, and the expired cache or null."""
+
+    sent: bool
+    cold: ExpiredCacheJson | None
 
 
-def _keep_alive_to_json(keep_alive: KeepAliveShape) -> dict[str, object]:
-    return {
-        "due_at": keep_alive.due_at.isoformat(),
-        "tokens": keep_alive.tokens,
-        "cost": format_decimal_or_none(keep_alive.cost),
-        "chance": round(keep_alive.return_probability, 2),
-    }
+def expired_cache_to_json(expired: "ExpiredCache") -> ExpiredCacheJson:
+    """Return what the next message costs now that the cache has expired or soon will."""
+    return ExpiredCacheJson(
+        lapsed=expired.expired,
+        lapses_at=expired.expires_at.isoformat(),
+        tokens=expired.tokens,
+        cost=format_decimal_or_none(expired.cost),
+        folded_tokens=expired.folded_tokens,
+        folded_cost=format_decimal_or_none(expired.folded_cost),
+        folds=expired.will_fold,
+        keep=None if expired.keep_alive is None else _keep_alive_to_json(expired.keep_alive),
+    )
+
+
+def expired_cache_to_json_or_none(expired: "ExpiredCache | None") -> ExpiredCacheJson | None:
+    """Return an expired cache, or None if the cache is still valid."""
+    return None if expired is None else expired_cache_to_json(expired)
+
+
+def _keep_alive_to_json(keep_alive: "KeepAlivePlan") -> KeepAliveJson:
+    return KeepAliveJson(
+        due_at=keep_alive.due_at.isoformat(),
+        tokens=keep_alive.tokens,
+        cost=format_decimal_or_none(keep_alive.cost),
+        chance=round(keep_alive.return_probability, 2),
+    )
 
 
 # Wrong profiles.
 
 
-class ContradictionShape(Protocol):
-    """The properties of a contradiction that the JSON body needs."""
+class ProfileContradictionJson(JsonBody, frozen=True, kw_only=True):
+    """A contradiction, and the turns that show it."""
 
-    @property
-    def turns(self) -> Sequence[int]: ...
-    @property
-    def description(self) -> str: ...
+    turns: Sequence[int]
+    says: str
 
 
-class ProfileMismatchShape(Protocol):
-    """The properties of a model with a wrong profile that the JSON body needs."""
+class ProfileMismatchJson(JsonBody, frozen=True, kw_only=True):
+    """A model whose profile is wrong, and lines for a file of model facts."""
 
-    @property
-    def model(self) -> str: ...
-    @property
-    def as_of(self) -> str: ...
-    @property
-    def contradictions(self) -> Sequence[ContradictionShape]: ...
-    @property
-    def corrected_facts(self) -> Mapping[str, int | bool]: ...
+    model: str
+    seen: Sequence[ProfileContradictionJson]
+    facts: Annotated[Mapping[str, int | bool], Meta(description="Corrected values by name.")]
+    model_facts: Annotated[str, Meta(description="Lines to paste into a file of model facts.")]
 
 
-def profile_mismatch_to_json(mismatch: ProfileMismatchShape) -> dict[str, object]:
-    """Return a model, the contradictions, and the lines to paste into a file of model facts."""
-    return {
-        "model": mismatch.model,
-        "seen": [{"turns": list(one.turns), "says": one.description} for one in mismatch.contradictions],
-        "facts": dict(mismatch.corrected_facts),
-        "model_facts": "\n".join(render_model_facts(mismatch)),
-    }
+def _profile_mismatch_to_json(mismatch: "ProfileMismatch") -> ProfileMismatchJson:
+    return ProfileMismatchJson(
+        model=mismatch.model,
+        seen=[ProfileContradictionJson(turns=one.turns, says=one.description) for one in mismatch.contradictions],
+        facts=mismatch.corrected_facts,
+        model_facts="\n".join(render_model_facts(mismatch)),
+    )
 
 
-def render_model_facts(mismatch: ProfileMismatchShape) -> list[str]:
+def render_model_facts(mismatch: "ProfileMismatch") -> list[str]:
     """Return an entry for a file of model facts, in TOML, that corrects the profile."""
     # A file of model facts matches the name after the provider, or after the address of a server.
     after = mismatch.model.rpartition("#")[2] if "#" in mismatch.model else mismatch.model.partition(":")[2]
@@ -207,7 +251,7 @@ def render_model_facts(mismatch: ProfileMismatchShape) -> list[str]:
     return ["[[model]]", f"match = {json.dumps(after or mismatch.model)}", f"as_of = {mismatch.as_of}", *facts]
 
 
-# Exported here for the command line and the server, which do not import the core.
+# Rows and totals.
 
 _SECOND_DIGITS = 3
 
@@ -331,123 +375,6 @@ def unexplained_turns(rows: Sequence[TurnLedgerRow]) -> list[int]:
     return [row.number for row in rows if any(call.verdict.outcome is CacheOutcome.UNEXPLAINED for call in row.calls)]
 
 
-def ledger_to_json(
-    conversation_key: str, rows: Sequence[TurnLedgerRow], mismatches: Sequence[ProfileMismatchShape] = ()
-) -> dict[str, object]:
-    """Return every turn with its calls, and the totals, with the field names of docs/reference/json-output.md."""
-    return {
-        "lamella": 1,
-        "conversation": conversation_key,
-        "turns": [_row_to_json(row) for row in rows],
-        "totals": _totals_to_json(total_ledger_rows(rows), turns=len(rows)),
-        "unexplained": unexplained_turns(rows),
-        "doubts": [profile_mismatch_to_json(one) for one in mismatches],
-    }
-
-
-def call_to_json(call: ModelCall) -> dict[str, object]:
-    """Return one model call; unknown values are null."""
-    verdict, cost = call.verdict, call.cost
-    return {
-        "purpose": call.purpose,
-        "model": call.model,
-        "verdict": {
-            "outcome": verdict.outcome.value,
-            "cause": verdict.prefix_change.cause.value,
-            "segment": verdict.prefix_change.segment,
-            "ours": verdict.is_caused_by_lamella,
-            "says": str(verdict),
-        },
-        "predicted": call.predicted and _cache_usage_to_json(call.predicted),
-        "reported": _usage_to_json(call.usage),
-        "by_layer": dict(call.by_layer),
-        "billed": format_decimal_or_none(call.billed),
-        "cost": cost
-        and {
-            "currency": "USD",
-            "amount": format_decimal(cost.amount),
-            "naive": format_decimal(cost.naive),
-            "limit": format_decimal(cost.limit),
-        },
-        "seconds": _timing_to_json(call.timing),
-        "stop": call.stop,
-        "id": call.id,
-        "diagnosis": call.diagnosis and _diagnosis_to_json(call.diagnosis),
-        "retries": call.retries,
-    }
-
-
-def fingerprint_to_json(fingerprint: RequestFingerprint) -> dict[str, object]:
-    """Return the fingerprint of a turn as it was first sent: hashes, version of the renderer, and measurements."""
-    return {
-        "renderer": fingerprint.renderer,
-        "hashes": dict(zip(("L1_SYSTEM", "L2_PREVIOUS", "prefix", "whole"), fingerprint.hashes, strict=True)),
-        "segments": dict(zip((layer.value for layer in LAYER_ORDER), fingerprint.segments, strict=False)),
-        "dedup_ratio": round(fingerprint.dedup_ratio, _SHARE_DIGITS),
-        "compacted_share": round(fingerprint.compacted_share, _SHARE_DIGITS),
-        "unparsed": fingerprint.unparsed,
-    }
-
-
-def _row_to_json(row: TurnLedgerRow) -> dict[str, object]:
-    """Return one turn; ``calls`` is empty if no model was called."""
-    return {
-        "turn": row.number,
-        "message": row.message,
-        "at": row.at,
-        "standing": row.status,
-        "sent": row.fingerprint and fingerprint_to_json(row.fingerprint),
-        "placement": row.layout_plan and layout_plan_to_json(row.layout_plan),
-        "calls": [call_to_json(call) for call in row.calls],
-    }
-
-
-def _totals_to_json(sums: LedgerTotals, *, turns: int) -> dict[str, object]:
-    share = sums.read_share
-    return {
-        "turns": turns,
-        "calls": sums.calls,
-        "asides": sums.auxiliary_calls,
-        "predicted": sums.predicted_tokens,
-        "read": sums.read_tokens,
-        "write": sums.written_tokens,
-        "plain": sums.plain_tokens,
-        "output": sums.output_tokens,
-        "cache_read_share": None if share is None else round(share, _SHARE_DIGITS),
-        "billed": format_decimal_or_none(sums.billed),
-        "cost": format_decimal_or_none(sums.estimated_cost),
-        "naive_cost": format_decimal_or_none(sums.naive_cost),
-        "limit_cost": format_decimal_or_none(sums.perfect_cache_cost),
-        "unpriced_calls": sums.unpriced_calls,
-        "seconds": None if sums.seconds is None else round(sums.seconds, _SECOND_DIGITS),
-        "retries": sums.retries,
-    }
-
-
-def _cache_usage_to_json(usage: CacheUsage) -> dict[str, object]:
-    return {"read": usage.read, "write": usage.write, "uncached": usage.uncached}
-
-
-def _usage_to_json(usage: Usage) -> dict[str, object]:
-    return {
-        "plain": usage.plain,
-        "read": usage.read,
-        "write": usage.write,
-        "write_long": usage.write_long,
-        "output": usage.output,
-        "reasoning": usage.reasoning,
-        "fault": usage.fault,
-    }
-
-
-def _timing_to_json(timing: CallTiming) -> dict[str, object]:
-    return {"build": timing.build, "first": timing.first, "total": timing.total}
-
-
-def _diagnosis_to_json(diagnosis: CacheDiagnosis) -> dict[str, object]:
-    return {"verdict": diagnosis.verdict, "reason": diagnosis.reason, "missed": diagnosis.missed}
-
-
 def _sum_known(counts: Iterable[int | None]) -> int | None:
     known = [count for count in counts if count is not None]
     return sum(known) if known else None
@@ -461,3 +388,194 @@ def _sum_known_amounts(amounts: Iterable[Decimal | None]) -> Decimal | None:
 def _sum_known_seconds(calls: Sequence[ModelCall]) -> float | None:
     known = [call.timing.total for call in calls if call.timing.total is not None]
     return sum(known) if known else None
+
+
+# Bodies.
+
+
+class VerdictJson(JsonBody, frozen=True, kw_only=True):
+    """The verdict on a cache miss or hit, and whether Lamella or the provider caused it."""
+
+    outcome: str
+    cause: str
+    segment: str | None
+    ours: Annotated[bool, Meta(description="Whether Lamella caused the miss, not the provider.")]
+    says: str
+
+
+class UsageJson(JsonBody, frozen=True, kw_only=True):
+    """Token counts by price class, as the provider reported them; null if it did not."""
+
+    plain: Annotated[int | None, Meta(description="Input that no cache served or stored.")]
+    read: Annotated[int | None, Meta(description="Input that the cache served.")]
+    write: Annotated[int | None, Meta(description="Input that the cache stored.")]
+    write_long: Annotated[int | None, Meta(description="Input that the cache stored with the longer lifetime.")]
+    output: int | None
+    reasoning: Annotated[int | None, Meta(description="The part of the output that is reasoning.")]
+    fault: Annotated[str | None, Meta(description="How the provider's numbers contradict each other.")]
+
+
+class CallTimingJson(JsonBody, frozen=True, kw_only=True):
+    """The duration of a call in seconds: to build the request, until the first token, and in total."""
+
+    build: float | None
+    first: float | None
+    total: float | None
+
+
+class CallCostJson(CostJson, frozen=True, kw_only=True):
+    """The expected cost of a call, and its cost with a perfect cache."""
+
+    limit: Money
+
+
+class DiagnosisJson(JsonBody, frozen=True, kw_only=True):
+    """The provider's own diagnosis of a cache miss."""
+
+    verdict: str
+    reason: str | None
+    missed: Annotated[int | None, Meta(description="In tokens.")]
+
+
+class ModelCallJson(JsonBody, frozen=True, kw_only=True):
+    """One call to a model; unknown values are null."""
+
+    purpose: str
+    model: str | None
+    verdict: VerdictJson
+    predicted: Annotated[ExpectedCacheUseJson | None, Meta(description="The expected use of the cache.")]
+    reported: UsageJson
+    by_layer: Annotated[Mapping[str, int], Meta(description="Cached tokens by layer.")]
+    billed: Annotated[Money, Meta(description="The cost of the reported usage.")]
+    cost: CallCostJson | None
+    seconds: CallTimingJson
+    stop: Annotated[str, Meta(description="Why the reply ended.")]
+    id: Annotated[str | None, Meta(description="The provider's id of the reply.")]
+    diagnosis: DiagnosisJson | None
+    retries: Annotated[int, Meta(ge=0, description="Failed attempts before.")]
+
+
+class LedgerTurnJson(JsonBody, frozen=True, kw_only=True):
+    """A turn with its model calls."""
+
+    turn: int
+    message: str
+    at: Moment
+    standing: Annotated[str, Meta(description="`waiting`, `called`, `no_call` or `unanswered`.")]
+    sent: RequestFingerprintJson | None
+    placement: LayoutPlanJson | None
+    calls: Sequence[ModelCallJson]
+
+
+class LedgerTotalsJson(JsonBody, frozen=True, kw_only=True):
+    """Totals over all calls; a total is null if no call has the value."""
+
+    turns: Count
+    calls: Count
+    asides: Annotated[int, Meta(ge=0, description="Calls that produced no answer, such as summaries.")]
+    predicted: Annotated[int | None, Meta(description="Tokens that the cache was expected to serve.")]
+    read: int | None
+    write: int | None
+    plain: int | None
+    output: int | None
+    cache_read_share: Annotated[float | None, Meta(description="Share of the input that the cache served.")]
+    billed: Money
+    cost: Money
+    naive_cost: Money
+    limit_cost: Money
+    unpriced_calls: Annotated[int, Meta(ge=0, description="Calls that the amounts do not include.")]
+    seconds: float | None
+    retries: Count
+
+
+class LedgerJson(ConversationBody, frozen=True, kw_only=True):
+    """Every turn with its calls, and the totals."""
+
+    turns: Sequence[LedgerTurnJson]
+    totals: LedgerTotalsJson
+    unexplained: Annotated[Sequence[int], Meta(description="Turns whose prefix changed without a known cause.")]
+    doubts: Annotated[Sequence[ProfileMismatchJson], Meta(description="Models whose profiles are wrong.")]
+
+
+def ledger_to_json(
+    conversation_key: str, rows: Sequence[TurnLedgerRow], mismatches: Sequence["ProfileMismatch"] = ()
+) -> LedgerJson:
+    """Return every turn with its calls, and the totals."""
+    return LedgerJson(
+        conversation=conversation_key,
+        turns=[_row_to_json(row) for row in rows],
+        totals=_totals_to_json(total_ledger_rows(rows), turns=len(rows)),
+        unexplained=unexplained_turns(rows),
+        doubts=[_profile_mismatch_to_json(one) for one in mismatches],
+    )
+
+
+def call_to_json(call: ModelCall) -> ModelCallJson:
+    """Return one model call; unknown values are null."""
+    verdict, diagnosis = call.verdict, call.diagnosis
+    return ModelCallJson(
+        purpose=call.purpose,
+        model=call.model,
+        verdict=VerdictJson(
+            outcome=verdict.outcome.value,
+            cause=verdict.prefix_change.cause.value,
+            segment=verdict.prefix_change.segment,
+            ours=verdict.is_caused_by_lamella,
+            says=str(verdict),
+        ),
+        predicted=None if call.predicted is None else cache_use_to_json(call.predicted),
+        reported=usage_to_json(call.usage),
+        by_layer=call.by_layer,
+        billed=format_decimal_or_none(call.billed),
+        cost=None if call.cost is None else _call_cost_to_json(call.cost),
+        seconds=convert(call.timing, CallTimingJson, from_attributes=True),
+        stop=call.stop,
+        id=call.id,
+        diagnosis=None if diagnosis is None else convert(diagnosis, DiagnosisJson, from_attributes=True),
+        retries=call.retries,
+    )
+
+
+def usage_to_json(usage: Usage) -> UsageJson:
+    """Return the token counts that a provider reported."""
+    return convert(usage, UsageJson, from_attributes=True)
+
+
+def _call_cost_to_json(cost: TurnCost) -> CallCostJson:
+    return CallCostJson(
+        amount=format_decimal(cost.amount), naive=format_decimal(cost.naive), limit=format_decimal(cost.limit)
+    )
+
+
+def _row_to_json(row: TurnLedgerRow) -> LedgerTurnJson:
+    return LedgerTurnJson(
+        turn=row.number,
+        message=row.message,
+        at=row.at,
+        standing=row.status,
+        sent=None if row.fingerprint is None else fingerprint_to_json(row.fingerprint),
+        placement=None if row.layout_plan is None else layout_plan_to_json(row.layout_plan),
+        calls=[call_to_json(call) for call in row.calls],
+    )
+
+
+def _totals_to_json(totals: LedgerTotals, *, turns: int) -> LedgerTotalsJson:
+    share = totals.read_share
+    return LedgerTotalsJson(
+        turns=turns,
+        calls=totals.calls,
+        asides=totals.auxiliary_calls,
+        predicted=totals.predicted_tokens,
+        read=totals.read_tokens,
+        write=totals.written_tokens,
+        plain=totals.plain_tokens,
+        output=totals.output_tokens,
+        cache_read_share=None if share is None else round(share, SHARE_DIGITS),
+        billed=format_decimal_or_none(totals.billed),
+        cost=format_decimal_or_none(totals.estimated_cost),
+        naive_cost=format_decimal_or_none(totals.naive_cost),
+        limit_cost=format_decimal_or_none(totals.perfect_cache_cost),
+        unpriced_calls=totals.unpriced_calls,
+        seconds=None if totals.seconds is None else round(totals.seconds, _SECOND_DIGITS),
+        retries=totals.retries,
+    )

@@ -1,216 +1,262 @@
-"""JSON bodies of the context library, pending commands, vault searches, index updates and the list of tools."""
+"""JSON bodies of the context library, pending commands, vault searches and index updates."""
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
-from typing import Protocol
+from typing import TYPE_CHECKING, Annotated
 
-from lamella.core.artifacts.model import Artifact, ToolDefinition
+from msgspec import Meta
+
 from lamella.ports import IndexReport, NoteHit
+from lamella.schemas.body import ConversationBody, Count, JsonBody, Money, VersionedBody
 from lamella.schemas.formatting import format_decimal_or_none
-from lamella.schemas.ledger import ExpiredCacheShape, expired_cache_to_json
-from lamella.schemas.prompts import TurnShape
+from lamella.schemas.ledger import ExpiredCacheJson, expired_cache_to_json_or_none
+
+if TYPE_CHECKING:
+    from lamella.conversation.commands import PendingCommands
+    from lamella.conversation.expired_cache import ExpiredCache
+    from lamella.conversation.library import LibraryItem
+    from lamella.conversation.turn import BuiltTurn
 
 
-class LibraryItemShape(Protocol):
-    """The properties of a library item that the JSON body needs."""
+class ArtifactJson(JsonBody, frozen=True, kw_only=True):
+    """An attached artifact, with its current form."""
 
-    @property
-    def id(self) -> str: ...
-    @property
-    def kind(self) -> str: ...
-    @property
-    def title(self) -> str: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def form(self) -> str: ...
-    @property
-    def tokens(self) -> int: ...
-    @property
-    def in_working_set(self) -> bool: ...
-    @property
-    def cached(self) -> bool | None: ...
-    @property
-    def age_turns(self) -> int: ...
-    @property
-    def tokens_saved(self) -> int: ...
-    @property
-    def is_pending(self) -> bool: ...
-    @property
-    def policy(self) -> str | None: ...
-    @property
-    def via(self) -> str | None: ...
-    @property
-    def left_out(self) -> tuple[str, ...]: ...
+    id: str
+    kind: str
+    title: str
+    form: str
+    tokens: Count
+    in_working_set: bool
+    cached: Annotated[bool | None, Meta(description="Whether a cache is expected to have all of it.")]
+    age_turns: Annotated[int, Meta(ge=0, description="Turns since it was last attached.")]
+    saves: Annotated[int, Meta(description="Tokens that detaching it removes from the next request.")]
+    waits: Annotated[bool, Meta(description="Whether it is attached with the next turn.")]
+    policy: str | None
+    via: Annotated[str | None, Meta(description="The folder or tag that brought it.")]
+    left_out: Annotated[Sequence[str], Meta(description="Notes of a folder or tag that are not sent.")]
 
 
-class PendingCommandsShape(Protocol):
-    """The properties of the pending commands that the JSON body needs."""
+class PendingArtifactJson(JsonBody, frozen=True, kw_only=True):
+    """An artifact that is attached with the next turn."""
 
-    @property
-    def attach(self) -> tuple[Artifact, ...]: ...
-    @property
-    def detach(self) -> tuple[str, ...]: ...
-    @property
-    def drop(self) -> tuple[str, ...]: ...
-    @property
-    def pin(self) -> tuple[str, ...]: ...
-    @property
-    def unpin(self) -> tuple[str, ...]: ...
-    @property
-    def rules(self) -> tuple[str, ...]: ...
-    @property
-    def removed_rules(self) -> tuple[str, ...]: ...
-    @property
-    def tokens(self) -> Mapping[str, int]: ...
-    @property
-    def warnings(self) -> tuple[str, ...]: ...
+    id: str
+    kind: str
+    title: str
+    form: str
+    tokens: int | None
+
+
+class PendingCommandsJson(JsonBody, frozen=True, kw_only=True):
+    """The pending commands for the next turn."""
+
+    attach: Sequence[PendingArtifactJson]
+    detach: Sequence[str]
+    drop: Sequence[str]
+    pin: Sequence[str]
+    unpin: Sequence[str]
+    rules: Annotated[Sequence[str], Meta(description="Texts of rules to add.")]
+    ended_rules: Annotated[Sequence[str], Meta(description="Ids of rules to remove.")]
+
+
+class LibraryJson(ConversationBody, frozen=True, kw_only=True):
+    """All attached artifacts, the pending commands, and the expired cache; null while the cache is valid."""
+
+    artifacts: Sequence[ArtifactJson]
+    waiting: PendingCommandsJson
+    cold: ExpiredCacheJson | None
+
+
+class NextRequestJson(JsonBody, frozen=True, kw_only=True):
+    """Tokens and cost of the next request, and the difference to before."""
+
+    tokens: Count
+    limit: int
+    more_tokens: int
+    cost: Money
+    more_cost: Money
+
+
+class CommandsJson(ConversationBody, frozen=True, kw_only=True):
+    """The pending commands after a command, and their effect on the next request."""
+
+    waiting: PendingCommandsJson
+    said: Annotated[Sequence[str], Meta(description="Messages for the user.")]
+    next: NextRequestJson
 
 
 def library_to_json(
     conversation_key: str,
-    rows: Iterable[LibraryItemShape],
-    pending: PendingCommandsShape,
+    rows: Iterable["LibraryItem"],
+    pending: "PendingCommands",
     *,
-    expired: ExpiredCacheShape | None = None,
-) -> dict[str, object]:
+    expired: "ExpiredCache | None" = None,
+) -> LibraryJson:
     """Return all artifacts of a conversation, its pending commands, and the expired cache if there is one."""
-    return {
-        "lamella": 1,
-        "conversation": conversation_key,
-        "artifacts": [artifact_to_json(row) for row in rows],
-        "waiting": _pending_to_json(pending),
-        "cold": expired_cache_to_json(expired),
-    }
+    return LibraryJson(
+        conversation=conversation_key,
+        artifacts=[_artifact_to_json(row) for row in rows],
+        waiting=_pending_to_json(pending),
+        cold=expired_cache_to_json_or_none(expired),
+    )
 
 
-def artifact_to_json(row: LibraryItemShape) -> dict[str, object]:
-    """Return one artifact with the field names of docs/reference/json-output.md."""
-    return {
-        "id": row.id,
-        "kind": row.kind,
-        "title": row.title,
-        "form": row.form,
-        "tokens": row.tokens,
-        "in_working_set": row.in_working_set,
-        "cached": row.cached,
-        "age_turns": row.age_turns,
-        "saves": row.tokens_saved,
-        "waits": row.is_pending,
-        "policy": row.policy,
-        "via": row.via,
-        "left_out": list(row.left_out),
-    }
+def _artifact_to_json(row: "LibraryItem") -> ArtifactJson:
+    return ArtifactJson(
+        id=row.id,
+        kind=row.kind,
+        title=row.title,
+        form=row.form,
+        tokens=row.tokens,
+        in_working_set=row.in_working_set,
+        cached=row.cached,
+        age_turns=row.age_turns,
+        saves=row.tokens_saved,
+        waits=row.is_pending,
+        policy=row.policy,
+        via=row.via,
+        left_out=row.left_out,
+    )
 
 
 def commands_to_json(
-    conversation_key: str, pending: PendingCommandsShape, *, before: TurnShape, after: TurnShape
-) -> dict[str, object]:
+    conversation_key: str, pending: "PendingCommands", *, before: "BuiltTurn", after: "BuiltTurn"
+) -> CommandsJson:
     """Return the result of a command: the pending commands, warnings, and the change to the next request.
 
     ``before`` and ``after`` are the next request without and with the command.
     """
-    return {
-        "lamella": 1,
-        "conversation": conversation_key,
-        "waiting": _pending_to_json(pending),
-        "said": list(pending.warnings),
-        "next": {
-            "tokens": after.tokens.total,
-            "limit": after.tokens.limit,
-            "more_tokens": after.tokens.total - before.tokens.total,
-            "cost": format_decimal_or_none(estimated_cost(after)),
-            "more_cost": format_decimal_or_none(cost_difference(before, after)),
-        },
-    }
+    return CommandsJson(
+        conversation=conversation_key,
+        waiting=_pending_to_json(pending),
+        said=pending.warnings,
+        next=NextRequestJson(
+            tokens=after.tokens.total,
+            limit=after.tokens.limit,
+            more_tokens=after.tokens.total - before.tokens.total,
+            cost=format_decimal_or_none(estimated_cost(after)),
+            more_cost=format_decimal_or_none(cost_difference(before, after)),
+        ),
+    )
 
 
-def estimated_cost(turn: TurnShape) -> Decimal | None:
+def estimated_cost(turn: "BuiltTurn") -> Decimal | None:
     """Return the estimated cost of a request, or None if it is unknown."""
     return None if turn.cost is None else turn.cost.amount
 
 
-def cost_difference(before: TurnShape, after: TurnShape) -> Decimal | None:
+def cost_difference(before: "BuiltTurn", after: "BuiltTurn") -> Decimal | None:
     """Return how much more the second of two requests would cost, or None if either cost is unknown."""
     amounts = estimated_cost(before), estimated_cost(after)
     return None if amounts[0] is None or amounts[1] is None else amounts[1] - amounts[0]
 
 
-def _pending_to_json(pending: PendingCommandsShape) -> dict[str, object]:
-    return {
-        "attach": [
-            {
-                "id": one.id,
-                "kind": one.kind.value,
-                "title": one.title,
-                "form": "preview" if one.is_outlined else "full",
-                "tokens": pending.tokens.get(one.id),
-            }
-            for one in pending.attach
-        ],
-        "detach": list(pending.detach),
-        "drop": list(pending.drop),
-        "pin": list(pending.pin),
-        "unpin": list(pending.unpin),
-        "rules": list(pending.rules),
-        "ended_rules": list(pending.removed_rules),
-    }
-
-
-# Vault searches, index updates and tools.
-
-
-def hits_to_json(query: str, hits: Sequence[NoteHit], report: IndexReport) -> dict[str, object]:
-    """Return passages of a vault, best first, and the files that could not be searched, with the reason."""
-    return {
-        "lamella": 1,
-        "query": query,
-        "hits": [_hit_to_json(one) for one in hits],
-        "unread": _unread_files_to_json(report),
-    }
-
-
-def index_to_json(report: IndexReport, *, file: str) -> dict[str, object]:
-    """Return the result of an index update."""
-    return {
-        "lamella": 1,
-        "index": file,
-        "files": report.file_count,
-        "read": report.read_count,
-        "removed": report.removed_count,
-        "rebuilt": report.rebuild_reason,
-        "unread": _unread_files_to_json(report),
-    }
-
-
-def _hit_to_json(hit: NoteHit) -> dict[str, object]:
-    return {
-        "path": hit.path,
-        "heading": hit.heading,
-        "text": hit.text,
-        "score": hit.score,
-        "why": hit.why,
-        "id": hit.id,
-        "title": hit.title,
-        "excerpt": hit.excerpt,
-    }
-
-
-def _unread_files_to_json(report: IndexReport) -> list[dict[str, str]]:
-    return [{"path": path, "why": why} for path, why in report.unread]
-
-
-def tools_to_json(tools: Sequence[ToolDefinition]) -> dict[str, object]:
-    """Return all tools by name, with the schema of their arguments."""
-    listed = [
-        {"name": one.name, "description": one.description, "parameters": json.loads(one.parameters)} for one in tools
+def _pending_to_json(pending: "PendingCommands") -> PendingCommandsJson:
+    attach = [
+        PendingArtifactJson(
+            id=one.id,
+            kind=one.kind.value,
+            title=one.title,
+            form="preview" if one.is_outlined else "full",
+            tokens=pending.tokens.get(one.id),
+        )
+        for one in pending.attach
     ]
-    return {"lamella": 1, "tools": listed}
+    return PendingCommandsJson(
+        attach=attach,
+        detach=pending.detach,
+        drop=pending.drop,
+        pin=pending.pin,
+        unpin=pending.unpin,
+        rules=pending.rules,
+        ended_rules=pending.removed_rules,
+    )
 
 
-def list_arguments(tool: ToolDefinition) -> list[str]:
-    """Return the argument names of a tool, required ones first; optional ones end with a question mark."""
-    schema = json.loads(tool.parameters)
-    needed = schema.get("required", [])
-    return [*needed, *(f"{name}?" for name in schema.get("properties", {}) if name not in needed)]
+# Vault searches and index updates.
+
+
+class NoteNamesJson(VersionedBody, frozen=True, kw_only=True):
+    """Paths of the vault that contain the word."""
+
+    query: str
+    names: Sequence[str]
+
+
+class NoteHitJson(JsonBody, frozen=True, kw_only=True):
+    """A passage of the vault."""
+
+    path: str
+    heading: str
+    text: str
+    score: float
+    why: str
+    id: str
+    title: str
+    excerpt: str
+
+
+class UnreadFileJson(JsonBody, frozen=True, kw_only=True):
+    """A file that could not be searched, and why."""
+
+    path: str
+    why: str
+
+
+class NoteHitsJson(VersionedBody, frozen=True, kw_only=True):
+    """Passages of the vault, best first."""
+
+    query: str
+    hits: Sequence[NoteHitJson]
+    unread: Sequence[UnreadFileJson]
+
+
+class IndexJson(VersionedBody, frozen=True, kw_only=True):
+    """The result of an index update."""
+
+    index: Annotated[str, Meta(description="Path of the index.")]
+    files: Count
+    read: Annotated[int, Meta(ge=0, description="Files that were read, because they are new or changed.")]
+    removed: Count
+    rebuilt: Annotated[str | None, Meta(description="Why the index was rebuilt; null if it was not.")]
+    unread: Sequence[UnreadFileJson]
+
+
+class RestoredNoteJson(VersionedBody, frozen=True, kw_only=True):
+    """A note of which the last change by a model was undone."""
+
+    path: str
+    removed: Annotated[bool, Meta(description="Whether the note was removed, because the change had created it.")]
+
+
+def hits_to_json(query: str, hits: Sequence[NoteHit], report: IndexReport) -> NoteHitsJson:
+    """Return passages of a vault, best first, and the files that could not be searched, with the reason."""
+    return NoteHitsJson(query=query, hits=[_hit_to_json(one) for one in hits], unread=_unread_files_to_json(report))
+
+
+def index_to_json(report: IndexReport, *, file: str) -> IndexJson:
+    """Return the result of an index update."""
+    return IndexJson(
+        index=file,
+        files=report.file_count,
+        read=report.read_count,
+        removed=report.removed_count,
+        rebuilt=report.rebuild_reason,
+        unread=_unread_files_to_json(report),
+    )
+
+
+def _hit_to_json(hit: NoteHit) -> NoteHitJson:
+    return NoteHitJson(
+        path=hit.path,
+        heading=hit.heading,
+        text=hit.text,
+        score=hit.score,
+        why=hit.why,
+        id=hit.id,
+        title=hit.title,
+        excerpt=hit.excerpt,
+    )
+
+
+def _unread_files_to_json(report: IndexReport) -> list[UnreadFileJson]:
+    return [UnreadFileJson(path=path, why=why) for path, why in report.unread]

@@ -1,140 +1,178 @@
 """JSON bodies of a conversation's messages and branches."""
 
-from collections.abc import Mapping, Sequence
-from typing import Protocol, TypedDict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated
+
+from msgspec import Meta, Struct, convert
+from msgspec.structs import asdict
 
 from lamella.core.log.branch import read_rounds
 from lamella.core.log.events.message import StoredRound
-from lamella.core.log.receipts import CompactionReceipt
-from lamella.core.log.turn_records import MessageNode, TurnRecord, artifact_ids
+from lamella.core.log.turn_records import MessageNode, TurnRecord, artifact_ids, get_cut_reason
 from lamella.core.messages import ToolRound
-from lamella.schemas.compaction import receipt_to_json
+from lamella.schemas.body import JsonBody, Moment, NamedConversationBody
+from lamella.schemas.compaction import ReceiptJson, receipt_to_json_or_none
+
+if TYPE_CHECKING:
+    from lamella.conversation.log import CompactionMarker
+    from lamella.conversation.note_index import Citation
 
 
-class ReplyBody(TypedDict):
-    """A reply with its text, time and message id."""
+# Why an answer is shorter than the model's.
+CutJson = Annotated[
+    str | None,
+    Meta(description="Why the answer is cut: `stopped`, `interrupted`, `broken`, or null. Resume continues it."),
+]
+
+
+class ReplyJson(JsonBody, frozen=True, kw_only=True):
+    """A reply."""
 
     message: str
-    at: str
+    at: Moment
     text: str
+    cut: CutJson
 
 
-class TurnBody(ReplyBody):
-    """A turn: the question, the ids of its attachments, and the reply or None."""
-
-    attached: list[str]
-    reply: ReplyBody | None
-
-
-class CallBody(TypedDict):
-    """A tool call and its output; ``output`` is None until the result is there."""
+class ToolCallRecordJson(JsonBody, frozen=True, kw_only=True):
+    """A tool call and its output."""
 
     name: str
     arguments: str
-    output: str | None
+    output: Annotated[str | None, Meta(description="Null until the result is there.")]
     failed: bool
 
 
-class RoundBody(TypedDict):
+class ToolRoundJson(JsonBody, frozen=True, kw_only=True):
     """A tool round: the model's text and tool calls before its final answer."""
 
     text: str
-    calls: list[CallBody]
+    calls: Sequence[ToolCallRecordJson]
 
 
-class SourceBody(TypedDict):
-    """The source that a number in a reply cites; ``text`` is None if it was erased."""
+class CitedSourceJson(JsonBody, frozen=True, kw_only=True):
+    """The source that a number in a reply cites."""
 
     number: int
     id: str
     title: str
     path: str
     place: str
-    text: str | None
+    text: Annotated[str | None, Meta(description="The cited passage; null if it was erased.")]
 
 
-class BranchBody(TypedDict):
-    """A branch by its last message: its number of turns, and the last turn."""
+class TurnJson(JsonBody, frozen=True, kw_only=True):
+    """A question, the ids of its attachments, and its reply or null."""
+
+    message: str
+    at: Moment
+    text: str
+    attached: Sequence[str]
+    reply: ReplyJson | None
+
+
+class TurnWithRoundsJson(TurnJson, frozen=True, kw_only=True):
+    """A turn with its tool rounds and sources."""
+
+    rounds: Sequence[ToolRoundJson]
+    sources: Sequence[CitedSourceJson]
+
+
+class BranchJson(JsonBody, frozen=True, kw_only=True):
+    """A branch by its last message."""
 
     branch: str
     active: bool
-    turns: int
-    last: TurnBody | None
+    turns: Annotated[int, Meta(ge=0, description="Number of turns.")]
+    last: TurnJson | None
 
 
-class CompactionMarkerShape(Protocol):
-    """The properties of a compaction marker that the JSON body needs."""
+class CompactionMarkerJson(JsonBody, frozen=True, kw_only=True):
+    """The position of a compaction, or of an undo, in a conversation."""
 
-    @property
-    def message(self) -> str: ...
-    @property
-    def receipt(self) -> CompactionReceipt | None: ...
-    @property
-    def undone(self) -> bool: ...
-    @property
-    def voided(self) -> tuple[str, ...]: ...
+    message: Annotated[str, Meta(description="The message after which it happened.")]
+    receipt: Annotated[ReceiptJson | None, Meta(description="Null for an undo.")]
+    undone: Annotated[bool, Meta(description="Whether the compaction was undone later.")]
+    voided: Annotated[Sequence[str], Meta(description="Receipts that an undo voided.")]
 
 
-class SourceShape(Protocol):
-    """The properties of a citation that the JSON body needs."""
+class RunInProgressJson(JsonBody, frozen=True, kw_only=True):
+    """The running turn; ``run`` is null if it runs in another process."""
 
-    @property
-    def number(self) -> int: ...
-    @property
-    def id(self) -> str: ...
-    @property
-    def title(self) -> str: ...
-    @property
-    def path(self) -> str: ...
-    @property
-    def place(self) -> str: ...
-    @property
-    def text(self) -> str | None: ...
+    message: str | None
+    run: str | None
 
 
-def branch_messages_to_json(
-    path: Sequence[TurnRecord],
-    contents: Mapping[str, bytes],
-    *,
-    markers: Sequence[CompactionMarkerShape],
-    sources: Sequence[Sequence[SourceShape]],
-) -> dict[str, object]:
-    """Return all turns of a branch with tool rounds and sources, and its compaction markers."""
-    turns = [
-        {**turn_record_to_json(record), "rounds": rounds_to_json(record, contents), "sources": sources_to_json(cited)}
+class ConversationJson(NamedConversationBody, frozen=True, kw_only=True):
+    """A conversation: the turns of a branch, all branches, and the running turn."""
+
+    title: str
+    head: str
+    branches: Sequence[BranchJson]
+    running: RunInProgressJson | None
+    turns: Sequence[TurnWithRoundsJson]
+    compactions: Sequence[CompactionMarkerJson]
+
+
+class ShownConversationJson(NamedConversationBody, frozen=True, kw_only=True):
+    """A conversation as the command line shows it: the turns of a branch, and the last message of each branch."""
+
+    title: str
+    head: str
+    branches: Sequence[str]
+    turns: Sequence[TurnWithRoundsJson]
+    compactions: Sequence[CompactionMarkerJson]
+
+
+class TranscriptJson(Struct, frozen=True, kw_only=True):
+    """A transcript in the format of docs/reference/formats/transcript.md."""
+
+    lamella: int
+    conversation: str
+    turns: Sequence[Mapping[str, object]]
+
+
+def turns_to_json(
+    path: Sequence[TurnRecord], contents: Mapping[str, bytes], sources: Sequence[Sequence["Citation"]]
+) -> list[TurnWithRoundsJson]:
+    """Return all turns of a branch with tool rounds and sources; ``contents`` has the outputs of tools by hash."""
+    return [
+        TurnWithRoundsJson(
+            **asdict(_turn_to_json(record)),
+            rounds=rounds_to_json(record, contents),
+            sources=convert(cited, list[CitedSourceJson], from_attributes=True),
+        )
         for record, cited in zip(path, sources, strict=True)
     ]
-    return {"turns": turns, "compactions": [_marker_to_json(mark) for mark in markers]}
 
 
-def _marker_to_json(marker: CompactionMarkerShape) -> dict[str, object]:
-    receipt = None if marker.receipt is None else receipt_to_json(marker.receipt)
-    return {"message": marker.message, "receipt": receipt, "undone": marker.undone, "voided": list(marker.voided)}
+def markers_to_json(markers: Iterable["CompactionMarker"]) -> list[CompactionMarkerJson]:
+    """Return the compactions and undos of a conversation."""
+    return [
+        CompactionMarkerJson(
+            message=marker.message,
+            receipt=receipt_to_json_or_none(marker.receipt),
+            undone=marker.undone,
+            voided=marker.voided,
+        )
+        for marker in markers
+    ]
 
 
-def turn_record_to_json(record: TurnRecord) -> TurnBody:
-    """Return one turn with its question and reply."""
+def _turn_to_json(record: TurnRecord) -> TurnJson:
     message = record.message
-    return TurnBody(
+    return TurnJson(
         message=message.id,
         at=message.at,
         text=message.text,
-        attached=list(artifact_ids(message)),
+        attached=artifact_ids(message),
         reply=None if record.reply is None else _reply_to_json(record.reply),
     )
 
 
-def rounds_to_json(record: TurnRecord, contents: Mapping[str, bytes]) -> list[RoundBody]:
+def rounds_to_json(record: TurnRecord, contents: Mapping[str, bytes]) -> list[ToolRoundJson]:
     """Return the tool rounds of a turn, including an unfinished one; ``contents`` has the outputs by hash."""
     return [_round_to_json(one) for one in read_rounds(record, contents)]
-
-
-def sources_to_json(sources: Sequence[SourceShape]) -> list[SourceBody]:
-    """Return the sources that the numbers in a reply cite."""
-    return [
-        SourceBody(number=one.number, id=one.id, title=one.title, path=one.path, place=one.place, text=one.text)
-        for one in sources
-    ]
 
 
 def list_stored_rounds(record: TurnRecord) -> Sequence[StoredRound]:
@@ -142,10 +180,10 @@ def list_stored_rounds(record: TurnRecord) -> Sequence[StoredRound]:
     return record.open_rounds if record.reply is None else record.reply.rounds
 
 
-def _round_to_json(tool_round: ToolRound) -> RoundBody:
+def _round_to_json(tool_round: ToolRound) -> ToolRoundJson:
     given = {output.call: output for output in tool_round.outputs}
     calls = [
-        CallBody(
+        ToolCallRecordJson(
             name=call.name,
             arguments=call.arguments,
             output=given[call.id].output if call.id in given else None,
@@ -153,15 +191,13 @@ def _round_to_json(tool_round: ToolRound) -> RoundBody:
         )
         for call in tool_round.calls
     ]
-    return RoundBody(text=tool_round.text, calls=calls)
+    return ToolRoundJson(text=tool_round.text, calls=calls)
 
 
-def branch_to_json(head: str, turns: Sequence[TurnRecord], *, active: bool) -> BranchBody:
+def branch_to_json(head: str, turns: Sequence[TurnRecord], *, active: bool) -> BranchJson:
     """Return a summary of a branch that distinguishes it from the others."""
-    return BranchBody(
-        branch=head, active=active, turns=len(turns), last=turn_record_to_json(turns[-1]) if turns else None
-    )
+    return BranchJson(branch=head, active=active, turns=len(turns), last=_turn_to_json(turns[-1]) if turns else None)
 
 
-def _reply_to_json(node: MessageNode) -> ReplyBody:
-    return ReplyBody(message=node.id, at=node.at, text=node.text)
+def _reply_to_json(node: MessageNode) -> ReplyJson:
+    return ReplyJson(message=node.id, at=node.at, text=node.text, cut=get_cut_reason(node))

@@ -4,7 +4,7 @@
 - ``routes``: the routes of ``/v1``; ``compat``: the compatibility endpoints.
 - ``turns``: from a request to a run and its response.
 - ``security``, ``errors``, ``observability``: access, errors in one format, metrics and traces.
-- ``bodies``: descriptions of all response bodies.
+- ``openapi``: JSON responses, and the OpenAPI document.
 
 The package does not import the core and has no logic of its own: ``conversation`` decides what a request does, and
 ``schemas`` what a body contains.

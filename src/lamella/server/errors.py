@@ -14,6 +14,7 @@ from urllib.parse import quote
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from msgspec import UNSET, UnsetType, to_builtins
 from starlette.exceptions import HTTPException
 
 from lamella import errors as refusals
@@ -22,10 +23,12 @@ from lamella.errors import (
     BadInputError,
     ConflictError,
     ContextBudgetExceededError,
+    ContextOverflowError,
     ConversationErasedError,
     HistoryConflictError,
     IndexUnavailableError,
     LamellaError,
+    ModelNotFoundError,
     ProviderError,
     ProviderOverloadedError,
     ProviderTimeoutError,
@@ -37,7 +40,7 @@ from lamella.errors import (
     StoreUnavailableError,
     UntrustedError,
 )
-from lamella.schemas.formatting import error_to_json
+from lamella.schemas.body import ErrorJson, RunningTurnJson, error_to_json
 from lamella.wiring import mask_keys
 
 
@@ -90,9 +93,10 @@ HTTP_HINTS = HttpHints()
 
 # Errors of the compatibility endpoints.
 
-OPENAI_PATHS = ("/v1/chat/completions", "/v1/responses")
-ANTHROPIC_PATHS = ("/v1/messages",)
+_OPENAI_PATHS = ("/v1/chat/completions", "/v1/responses", "/v1/embeddings")
+_ANTHROPIC_PATHS = ("/v1/messages",)
 _FIRST_SERVER_ERROR = 500
+_TOO_MANY_REQUESTS = 429
 _ANTHROPIC_TYPES = {
     401: "authentication_error",
     403: "permission_error",
@@ -100,18 +104,33 @@ _ANTHROPIC_TYPES = {
     413: "request_too_large",
     429: "rate_limit_error",
     503: "overloaded_error",
+    504: "timeout_error",
+    529: "overloaded_error",
 }
+# Where a client speaks to a provider through this server, it gets the status that the provider would give.
+_COMPAT_STATUSES: tuple[tuple[type[LamellaError], int], ...] = (
+    (AuthenticationError, 401),
+    (ModelNotFoundError, 404),
+    (refusals.WrongEndpointError, 502),
+    (RequestRejectedError, 400),
+)
+
+
+def is_compat_path(path: str) -> bool:
+    """Return whether a path belongs to a compatibility endpoint."""
+    return path.startswith((*_OPENAI_PATHS, *_ANTHROPIC_PATHS))
 
 
 def with_compat_fields(path: str, status: int, body: dict[str, Any]) -> dict[str, Any]:
     """Add the fields of a provider's API to an error body if the path is a compatibility endpoint."""
     error = body["error"]
-    if path in ANTHROPIC_PATHS:
+    if path.startswith(_ANTHROPIC_PATHS):
         usual = "invalid_request_error" if status < _FIRST_SERVER_ERROR else "api_error"
         return {"type": "error", "error": {**error, "type": _ANTHROPIC_TYPES.get(status, usual)}}
-    if path in OPENAI_PATHS:
+    if path.startswith(_OPENAI_PATHS):
         kind = "invalid_request_error" if status < _FIRST_SERVER_ERROR else "server_error"
-        return {"error": {**error, "type": kind, "param": None}}
+        kind = "rate_limit_error" if status == _TOO_MANY_REQUESTS else kind
+        return {"error": {"param": None, **error, "type": kind}}
     return body
 
 
@@ -136,6 +155,7 @@ _STATUS_BY_ERROR: tuple[tuple[type[LamellaError], int], ...] = (
     (SourceTooLargeError, 413),
     (HistoryConflictError, 409),
     (AuthenticationError, 502),
+    (ContextOverflowError, 413),
     (RequestRejectedError, 502),
     (BadInputError, 400),
     (ConflictError, 409),
@@ -164,13 +184,23 @@ def error_response(error: BaseException, path: str = "") -> tuple[int, dict[str,
     At the path of a compatibility endpoint, the body also has the fields that clients of that API expect.
     """
     known = to_lamella_error(error)
-    body = error_to_json(known, message=mask_keys(known.message), hint=known.hint_for(HTTP_HINTS))
     status = http_status(known)
-    told = body["error"]
-    assert isinstance(told, dict)
-    if isinstance(known, refusals.RunInProgressError):
-        told["running"] = {"conversation": known.conversation, "message": known.question, "since": known.since}
+    if is_compat_path(path):
+        status = next((one for kind, one in _COMPAT_STATUSES if isinstance(known, kind)), status)
+    body = to_builtins(http_error_to_json(known))
+    param = getattr(known, "param", None)
+    if param is not None:
+        body["error"]["param"] = mask_keys(param)
     return status, with_compat_fields(path, status, body)
+
+
+def http_error_to_json(error: BaseException) -> ErrorJson:
+    """Return the body of an error, with hints for HTTP and without API keys."""
+    known = to_lamella_error(error)
+    running: RunningTurnJson | UnsetType = UNSET
+    if isinstance(known, refusals.RunInProgressError):
+        running = RunningTurnJson(conversation=known.conversation, message=known.question, since=known.since)
+    return error_to_json(known, message=mask_keys(known.message), hint=known.hint_for(HTTP_HINTS), running=running)
 
 
 def to_lamella_error(error: BaseException) -> LamellaError:
@@ -227,8 +257,8 @@ def _error_json_response(
 def _validation_error(error: RequestValidationError) -> LamellaError:
     """Describe the invalid fields of a request, without their values."""
     wrong = [f"{'.'.join(str(part) for part in one['loc'])}: {one['msg']}" for one in error.errors()[:8]]
-    told = "; ".join(wrong)[:_MAX_MESSAGE_CHARS]
-    return BadInputError(f"The request is not as it should be: {told}.", hint="GET /openapi.json has what is taken.")
+    problem = "; ".join(wrong)[:_MAX_MESSAGE_CHARS]
+    return BadInputError(f"The request is not as it should be: {problem}.", hint="GET /openapi.json has what is taken.")
 
 
 def _http_error(error: HTTPException) -> LamellaError:

@@ -82,6 +82,11 @@ class ServerMetrics:
             buckets=_SHARE_BUCKETS,
             registry=self.registry,
         )
+        self._check_failures = Counter(
+            "lamella_compat_check_failures",
+            "Requests of compatibility endpoints that were sent without references because their check failed.",
+            registry=self.registry,
+        )
         self._unparsed = Counter("lamella_unparsed", "Unknown blocks in prompts.", registry=self.registry)
 
     def record_request(self, *, route: str, method: str, status: int, seconds: float) -> None:
@@ -120,6 +125,10 @@ class ServerMetrics:
         self._answers.labels(end_reason).inc()
         self.record_call({**usage, "cost": cost})
 
+    def record_check_failure(self) -> None:
+        """Record that a request was sent as its client wrote it, because a check of the changed one failed."""
+        self._check_failures.inc()
+
     def record_call(self, call: Mapping[str, object]) -> None:
         """Record the tokens and the cost of model calls, such as that of a summary, from the fields of a log line."""
         for kind in _TOKEN_CLASSES:
@@ -146,7 +155,7 @@ def log_request(scope: Scope, status: int, caller: str, *, seconds: float, metri
     """Log a request and count it in the metrics, under the pattern of its route."""
     route = getattr(scope.get("route"), "path", None)
     metrics.record_request(route=route or "none", method=_known_method(scope), status=status, seconds=seconds)
-    told: dict[str, object] = {
+    fields: dict[str, object] = {
         "at": "request",
         "method": _known_method(scope),
         "route": route,
@@ -158,8 +167,8 @@ def log_request(scope: Scope, status: int, caller: str, *, seconds: float, metri
     }
     conversation = scope.get("path_params", {}).get("conversation")
     if isinstance(conversation, str):
-        told["conversation"] = conversation[:_MAX_LOGGED_CHARS]
-    _log_json(REQUEST_LOGGER, told)
+        fields["conversation"] = conversation[:_MAX_LOGGED_CHARS]
+    _log_json(REQUEST_LOGGER, fields)
 
 
 def log_answer(fields: Mapping[str, object], *, text: str, with_preview: bool) -> None:
@@ -200,6 +209,11 @@ def record_compaction_span(span: Span, steps: Sequence[str], *, before: int, aft
     trace.get_tracer(_TRACER_NAME).start_span("lamella.compaction", context=context, attributes=attributes).end()
 
 
+def get_error_code(error: BaseException) -> str:
+    """Return the code of an error of Lamella, or the class of another error."""
+    return str(getattr(error, "code", type(error).__name__))
+
+
 def finish_answer_span(span: Span, fields: Mapping[str, object], *, error: BaseException | None) -> None:
     """End the span of a turn with its model, token counts and outcome."""
     usage = fields.get("tokens")
@@ -223,8 +237,7 @@ def finish_answer_span(span: Span, fields: Mapping[str, object], *, error: BaseE
         }
     )
     if error is not None:
-        code = getattr(error, "code", type(error).__name__)
-        span.set_attribute("error.type", str(code))
+        span.set_attribute("error.type", get_error_code(error))
         span.set_status(Status(StatusCode.ERROR))
     span.end()
 

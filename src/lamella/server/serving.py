@@ -12,6 +12,8 @@ from pathlib import Path
 import uvicorn
 from fastapi import FastAPI
 from msgspec import Struct
+from uvicorn.config import STARTUP_FAILURE
+from uvicorn.supervisors.multiprocess import Multiprocess, Process
 
 from lamella.clocks import SystemClock
 from lamella.conversation.runs import RunRegistry
@@ -36,6 +38,8 @@ LOGGER = logging.getLogger("lamella.server")
 _LOGGER_NAMES = ("lamella.requests", "lamella.answers", "lamella.server")
 # Limits for the headers of a request, for connections that wait to be accepted, and for idle ones in seconds.
 _MAX_HEADER_BYTES, _SOCKET_BACKLOG, _KEEP_ALIVE_SECONDS = 65_536, 2_048, 30
+# After SIGHUP, the longest wait for a new worker before the old one is kept. A worker that fails ends the wait at once.
+_WORKER_RESTART_SECONDS = 600
 
 
 class ServerOptions(Struct, frozen=True, kw_only=True):
@@ -139,10 +143,42 @@ def run_server(options: ServerOptions, *, workers: int = 1) -> None:
             # Opened here and not by uvicorn, so that an error in a store or a vault is printed like any other.
             uvicorn.Server(build_uvicorn_config(make_worker_app(options, services=services), rules)).run([listener])
             return
-        from uvicorn.supervisors import Multiprocess
-
         config = build_uvicorn_config(partial(make_worker_app, options), rules, workers=workers)
-        Multiprocess(config, sockets=[listener]).run()
+        supervisor = WorkerSupervisor(config, [listener])
+        supervisor.run()
+        if supervisor.has_failed:
+            sys.exit(STARTUP_FAILURE)
+
+
+class WorkerSupervisor(Multiprocess):
+    """Runs several worker processes and replaces those that end.
+
+    A worker that is slow to answer is never killed. Uvicorn's health check kills workers that are still importing on a
+    busy machine, and then their successors, so that the server never starts.
+    """
+
+    def __init__(self, config: uvicorn.Config, sockets: list[socket.socket]) -> None:
+        super().__init__(config, sockets)
+        self._has_served = False
+        # Whether the server stopped because a worker failed before any worker served.
+        self.has_failed = False
+
+    def keep_subprocess_alive(self) -> None:
+        """Replace each worker process that has ended; stop the server if one failed and none has served yet."""
+        for index, worker in enumerate(self.processes):
+            if worker.process.is_alive():
+                self._has_served = self._has_served or worker.is_ready(timeout=0)
+                continue
+            worker.kill()
+            worker.join()
+            code = worker.exitcode or 0
+            LOGGER.warning("%s", json.dumps({"at": "worker", "process": worker.pid, "exit": code}))
+            if code > 0 and not self._has_served:
+                self.has_failed = True
+                self.should_exit.set()
+                return
+            self.processes[index] = Process(self.config, self.sockets)
+            self.processes[index].start()
 
 
 def build_uvicorn_config(
@@ -155,6 +191,7 @@ def build_uvicorn_config(
         unread_seconds=settings.unread_seconds,
         factory=workers > 1,
         workers=workers,
+        timeout_worker_healthcheck=_WORKER_RESTART_SECONDS,
         log_config=None,
         access_log=False,
         server_header=False,

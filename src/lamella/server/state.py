@@ -14,10 +14,11 @@ from fastapi import Depends, FastAPI, Request
 from fastapi.responses import Response
 from starlette.requests import ClientDisconnect
 
-from lamella.conversation.conversation import StoredConversation
+from lamella.conversation.conversation import Conversation
 from lamella.conversation.engine import Engine
 from lamella.conversation.runs import RunRegistry
 from lamella.errors import NotFoundError, PermissionDeniedError
+from lamella.providers.registry import strip_provider
 from lamella.server.observability import ServerMetrics
 from lamella.wiring import AccessScope, AccessTokenFile, EnginePool, HttpServerSettings
 
@@ -69,7 +70,7 @@ class ServerState:
             )
         return found.conversation
 
-    def open_conversation(self, caller: Caller, conversation: str) -> StoredConversation:
+    def open_conversation(self, caller: Caller, conversation: str) -> Conversation:
         """Return an existing conversation as it is now."""
         return self.get_engine(caller).chat(self.get_conversation_key(caller, conversation))
 
@@ -77,7 +78,7 @@ class ServerState:
         self,
         caller: Caller,
         conversation: str,
-        action: Callable[[StoredConversation], _Result],
+        action: Callable[[Conversation], _Result],
         *,
         is_long: bool = False,
     ) -> _Result:
@@ -92,6 +93,18 @@ class ServerState:
             if is_long:
                 return await asyncio.to_thread(lambda: action(self.open_conversation(caller, key)))
             return await workers.run_uncancellable(lambda: action(self.open_conversation(caller, key)))
+
+
+# The name under which clients ask for the default model of a server.
+_DEFAULT_MODEL_NAME = "lamella"
+
+
+def resolve_model(name: str, state: ServerState) -> str:
+    """Return the model that a client means, by its full name or by its name without the provider."""
+    if name in ("", _DEFAULT_MODEL_NAME):
+        return state.engine_pool.model
+    named = state.engine_pool.list_allowed_models()
+    return next((one for one in named if name in (one, strip_provider(one), one.partition(":")[2])), name)
 
 
 def get_state(request: Request) -> ServerState:

@@ -6,7 +6,6 @@
 """
 
 import asyncio
-import json
 from base64 import b64decode
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
@@ -14,8 +13,9 @@ from secrets import token_hex
 from time import perf_counter
 from typing import Annotated
 
+import msgspec
 from fastapi import Request
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 from fastapi.sse import KEEPALIVE_COMMENT, EventSourceResponse, format_sse_event
 from opentelemetry.trace import Span
 from pydantic import BaseModel, ConfigDict, Field
@@ -41,16 +41,24 @@ from lamella.attach import (
     WebTab,
     YouTube,
 )
-from lamella.conversation.conversation import StoredConversation
+from lamella.conversation.conversation import Conversation
 from lamella.conversation.engine import Engine
-from lamella.conversation.runs import MakeEvents, PositionedEvent, Run
+from lamella.conversation.runs import MakeEvents, Run, StreamPosition
 from lamella.conversation.turn import BuiltTurn
-from lamella.conversation.turn_runner import Event
+from lamella.conversation.turn_runner import Event, EventName
 from lamella.errors import ArtifactError, InvalidReplyError, NotAvailableError, RunInProgressError
-from lamella.schemas.answers import event_to_json, finished_turn_to_json
-from lamella.server.bodies import EVENTS
-from lamella.server.errors import error_response
-from lamella.server.observability import finish_answer_span, log_answer, record_compaction_span, start_answer_span
+from lamella.schemas.answers import DoneEventJson, done_event_to_json, event_to_json, finished_turn_to_json
+from lamella.schemas.body import JsonBody
+from lamella.schemas.code import SolutionJson
+from lamella.server.errors import HttpHints, http_error_to_json
+from lamella.server.observability import (
+    finish_answer_span,
+    get_error_code,
+    log_answer,
+    record_compaction_span,
+    start_answer_span,
+)
+from lamella.server.openapi import json_response
 from lamella.server.state import Caller, ServerState, run_until_disconnect
 from lamella.wiring import mask_secrets, solve_request
 
@@ -109,6 +117,29 @@ def parse_attachments(attachments: Sequence[AttachedBody | str], state: ServerSt
     return found
 
 
+def resolve_links(text: str, state: ServerState) -> tuple[list[Attachment], list[str]]:
+    """Return the attachments for each ``[[Note]]`` in a question, and the reason for each link without a note.
+
+    Without a vault nothing is resolved.
+    """
+    files = state.engine_pool.open_files() if "[[" in text else None
+    outcomes = [] if files is None else files.resolve_links(text)
+    reasons = [
+        f"{one.token} is sent as plain text. {one.format_for(HttpHints())}" for one in outcomes if not one.attachments
+    ]
+    return [attachment for one in outcomes for attachment in one.attachments], reasons
+
+
+async def with_notes(notes: Sequence[str], events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
+    """Yield the events of a turn, with an event for each note after the first one."""
+    async with aclosing(events):
+        async for event in events:
+            yield event
+            for note in notes if event.kind is EventName.ENVELOPE else ():
+                yield Event(kind=EventName.NOTE, message=note)
+            notes = () if event.kind is EventName.ENVELOPE else notes
+
+
 def _resolve_name(name: str, state: ServerState) -> Sequence[Attachment]:
     files = state.engine_pool.open_files()
     if files is None:
@@ -148,34 +179,9 @@ def _decode_base64(data: str) -> bytes:
 _PING_SECONDS = 15.0
 # How soon a browser reconnects after it lost the connection, in milliseconds.
 _RETRY_MILLISECONDS = 1_000
-_STRING_SCHEMA = {"type": "string"}
-_EVENT_FIELD_SCHEMAS = {"id": _STRING_SCHEMA, "retry": {"type": "integer", "minimum": 0}}
 
-
-def _event_schema(name: str, body: str) -> dict[str, object]:
-    data = {"contentMediaType": "application/json", "contentSchema": {"$ref": f"#/components/schemas/{body}"}}
-    return {
-        "type": "object",
-        "title": name,
-        "required": ["event", "data"],
-        "properties": {**_EVENT_FIELD_SCHEMAS, "event": {"const": name}, "data": {**_STRING_SCHEMA, **data}},
-    }
-
-
-# OpenAPI descriptions of streams: chunks of another API, and the named events of an answer.
-CHUNK_STREAM_DOCS: dict[str, object] = {
-    "text/event-stream": {
-        "itemSchema": {
-            "type": "object",
-            "properties": {**_EVENT_FIELD_SCHEMAS, "event": _STRING_SCHEMA, "data": _STRING_SCHEMA},
-        }
-    }
-}
-EVENT_STREAM_DOCS: dict[str, object] = {
-    "text/event-stream": {
-        "itemSchema": {"oneOf": [_event_schema(name, body.__name__) for name, body in EVENTS.items()]}
-    }
-}
+# The position, the name and the body of an event of an answer.
+StreamedBody = tuple[StreamPosition, str, JsonBody]
 
 
 class SseResponse(EventSourceResponse):
@@ -187,20 +193,20 @@ class SseResponse(EventSourceResponse):
 
     async def stream_response(self, send: Send_streams) -> None:
         loop = asyncio.get_running_loop()
-        said = loop.time()
+        sent_at = loop.time()
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
 
         async def keep_alive() -> None:
             while True:
                 await asyncio.sleep(_PING_SECONDS)
-                if loop.time() - said >= _PING_SECONDS:
+                if loop.time() - sent_at >= _PING_SECONDS:
                     await send({"type": "http.response.body", "body": KEEPALIVE_COMMENT, "more_body": True})
 
         # A separate task: a timeout around each part would take as long as making the part.
         alive = loop.create_task(keep_alive())
         try:
             async for part in self._chunks:
-                said = loop.time()
+                sent_at = loop.time()
                 await send({"type": "http.response.body", "body": part, "more_body": True})
         finally:
             alive.cancel()
@@ -208,40 +214,45 @@ class SseResponse(EventSourceResponse):
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-async def stream_events(
-    events: AsyncGenerator[PositionedEvent, None], finish: Callable[[], Mapping[str, object]]
-) -> AsyncGenerator[bytes, None]:
-    """Yield each event with its id as SSE bytes; an error becomes the last event.
-
-    The event ``done`` also gets the fields that ``finish`` returns.
-    """
+async def stream_events(events: AsyncGenerator[StreamedBody, None]) -> AsyncGenerator[bytes, None]:
+    """Yield each event with its id as SSE bytes; an error becomes the last event."""
     first = True
     async with aclosing(events):
         try:
-            async for place, event in events:
-                body = event_to_json(event)
-                if event.kind == "done":
-                    body = {**body, **finish()}
+            async for position, name, body in events:
                 # Clients remember the reconnection time, so the first event is enough.
                 yield format_sse_event(
-                    data_str=_to_json_text(body),
-                    event=event.kind,
-                    id=place.to_event_id(),
+                    data_str=msgspec.json.encode(body).decode(),
+                    event=name,
+                    id=position.to_event_id(),
                     retry=_RETRY_MILLISECONDS if first else None,
                 )
                 first = False
         except Exception as error:  # noqa: BLE001 - the response has started, so the error can only be its last event
-            yield format_sse_event(data_str=_to_json_text(error_response(error)[1]), event="error")
+            yield format_sse_event(data_str=msgspec.json.encode(http_error_to_json(error)).decode(), event="error")
 
 
-def _to_json_text(body: Mapping[str, object]) -> str:
-    return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+async def follow_run(run: Run, after: StreamPosition | None = None) -> AsyncGenerator[StreamedBody, None]:
+    """Yield the events of a run, all or those after a position."""
+    async with aclosing(run.follow(after)) as events:
+        async for position, event in events:
+            yield position, event.kind, _end_to_json(run, event) if event.kind == "done" else event_to_json(event)
+
+
+def _end_to_json(run: Run, event: Event) -> DoneEventJson:
+    return done_event_to_json(
+        event,
+        conversation_key=run.conversation_key,
+        message=run.message_id,
+        reply=run.reply,
+        cut=run.cut_reason,
+    )
 
 
 # Requested turns.
 
 # Creates the events of a turn in a conversation that is reserved for this turn.
-SendTurn = Callable[[StoredConversation], Awaitable[AsyncGenerator[Event, None]]]
+SendTurn = Callable[[Conversation], Awaitable[AsyncGenerator[Event, None]]]
 # How often to retry if another process has the conversation reserved, but the log shows no open question.
 _MAX_START_TRIES = 10
 _TOKEN_CLASSES = ("plain", "read", "write", "write_long", "output")
@@ -253,9 +264,11 @@ class ServerTurn:
     def __init__(self, state: ServerState, caller: Caller) -> None:
         self.state = state
         self.caller = caller
-        self.chat: StoredConversation | None = None
+        self.chat: Conversation | None = None
         self.warnings: Sequence[str] = ()
         self._recorded_receipts: set[str] = set()
+        # The model that the request names, for the log of a turn that fails before it is built.
+        self._requested_model = ""
         # The turn as it was first sent, and after each tool round.
         self._sent_turns: list[BuiltTurn] = []
 
@@ -307,21 +320,22 @@ class ServerTurn:
 
         ``conversation`` is None if the turn is not stored.
         """
-        said: list[str] = []
+        chunks: list[str] = []
         begun, ended = perf_counter(), "stopped"
         failed: BaseException | None = None
         span = start_answer_span(conversation or "", self.caller.name)
         try:
             async with aclosing(events):
                 async for event in events:
-                    ended = self._record_event(event, said, begun, span=span) or ended
+                    ended = self._record_event(event, chunks, begun, span=span) or ended
                     yield event
         except Exception as error:
             ended, failed = "failed", error
             raise
         finally:
-            told = self._record_answer(conversation, self._list_calls(), end_reason=ended, text="".join(said))
-            finish_answer_span(span, told, error=failed)
+            calls, text = self._list_calls(), "".join(chunks)
+            record = self._record_answer(conversation, calls, end_reason=ended, text=text, error=failed)
+            finish_answer_span(span, record, error=failed)
 
     def _record_event(self, event: Event, text_parts: list[str], started_at: float, *, span: Span) -> str | None:
         """Record an event in the metrics; return how the turn ended if this event is its end, otherwise None."""
@@ -352,10 +366,22 @@ class ServerTurn:
         self.state.metrics.record_compaction_steps(steps)
         record_compaction_span(span, steps, before=receipt.tokens_before, after=receipt.tokens_after)
 
+    def _get_model(self, calls: Sequence[ModelCall]) -> str | None:
+        """Return the model that was asked, or should have been asked if the turn failed before; None if unknown."""
+        asked = [call.model for call in calls[-1:]] + [turn.envelope.model for turn in self._sent_turns[-1:]]
+        configured = None if self.chat is None else self.chat.settings.get("model")
+        return next((str(name) for name in (*asked, self._requested_model, configured) if name), None)
+
     def _record_answer(
-        self, conversation: str | None, calls: Sequence[ModelCall], *, end_reason: str, text: str
+        self,
+        conversation: str | None,
+        calls: Sequence[ModelCall],
+        *,
+        end_reason: str,
+        text: str,
+        error: BaseException | None = None,
     ) -> dict[str, object]:
-        call = calls[-1] if calls else None
+        model = self._get_model(calls)
         usage = (
             {name: _sum_known(getattr(one.usage, name) for one in calls) for name in _TOKEN_CLASSES} if calls else {}
         )
@@ -364,18 +390,20 @@ class ServerTurn:
         self.state.metrics.record_answer(end_reason=end_reason, usage=usage, cost=cost)
         for one in calls:
             self.state.metrics.record_layer_tokens(one.by_layer)
-        told: dict[str, object] = {
+        fields: dict[str, object] = {
             "conversation": conversation,
             "caller": self.caller.name,
             # The model's name may contain an address with a password.
-            "model": None if call is None else mask_secrets(call.model or ""),
+            "model": None if model is None else mask_secrets(model),
             "ended": end_reason,
-            "stop": None if call is None else call.stop,
+            "stop": calls[-1].stop if calls else None,
             "tokens": usage,
             "cost": cost,
         }
-        log_answer(told, text=text, with_preview=self.state.settings.preview)
-        return told
+        if error is not None:
+            fields["error"] = get_error_code(error)
+        log_answer(fields, text=text, with_preview=self.state.settings.preview)
+        return fields
 
 
 def _sum_known(counts: Iterable[int | None]) -> int | None:
@@ -387,17 +415,17 @@ def _sum_known(counts: Iterable[int | None]) -> int | None:
 async def build_response(server_turn: ServerTurn, run: Run, request: Request, *, stream: bool) -> Response:
     """Return the response of a run: a stream of events, or one body when it has ended."""
     if stream:
-        return SseResponse(stream_events(run.follow(), lambda: end_event_body(run)))
+        return SseResponse(stream_events(follow_run(run)))
     calls = await run_until_disconnect(request, _client_tool_calls(run))
     chat = server_turn.chat
     assert chat is not None, "a run that is over was begun in a chat"
 
-    def view() -> JSONResponse:
+    def view() -> Response:
         turn, ledger = chat.get_turn(run.message_id or ""), chat.ledger()[-1:]
         body = finished_turn_to_json(
-            chat.id, turn, ledger, calls=calls, warnings=server_turn.warnings, stopped=run.was_stopped
+            chat.id, turn, ledger, calls=calls, warnings=server_turn.warnings, cut=run.cut_reason
         )
-        return JSONResponse(body)
+        return json_response(body)
 
     # In a worker thread: earlier turns of the conversation are read from the store on first use.
     return await server_turn.state.engine_pool.pool.workers.run(view)
@@ -409,18 +437,6 @@ async def _client_tool_calls(run: Run) -> list[ToolCall]:
         return [call for _, event in [one async for one in events] for call in event.calls]
 
 
-def end_event_body(run: Run) -> dict[str, object]:
-    """Return the extra fields of a stream's last event: the id of the reply, and whether the run was stopped."""
-    told = {"conversation": run.conversation_key, "message": run.message_id}
-    return {**told, "reply": run.reply, "stopped": run.was_stopped}
-
-
-async def replay_events(events: Sequence[PositionedEvent]) -> AsyncGenerator[PositionedEvent, None]:
-    """Yield events that are known already, as if they came from a run."""
-    for event in events:
-        yield event
-
-
 # Code questions.
 
 _RUN_KEY_BYTES = 16
@@ -429,18 +445,21 @@ _RUN_KEY_BYTES = 16
 class CodeQuestionTurn(ServerTurn):
     """A code question with its history, in a stored conversation or in none."""
 
-    _solution: dict[str, object] | None = None
+    _solution: SolutionJson | None = None
     _last_message_id = ""
 
-    async def answer(self, request: Request, body: Mapping[str, object], key: str | None) -> dict[str, object]:
+    async def answer(
+        self, request: Request, body: Mapping[str, object], key: str | None, *, warnings: Sequence[str] = ()
+    ) -> SolutionJson:
         """Return the whole answer; ``key`` is the conversation it is stored in, or None.
 
-        Raises ``InvalidReplyError`` if the run was stopped before its end.
+        ``warnings`` are added to those of the answer. Raises ``InvalidReplyError`` if the run was stopped before its end.
         """
         engine, runs = self.state.get_engine(self.caller), self.state.runs
+        self._requested_model = str(body.get("model") or "")
 
         async def make() -> AsyncGenerator[Event, None]:
-            return self.observe_events(self._solution_events(engine, body, key), key)
+            return self.observe_events(self._solution_events(engine, body, key, warnings=warnings), key)
 
         # A question that is not stored gets a random key. It blocks no conversation, but counts in the limit of runs.
         run = await runs.start(key or f"unkept-{token_hex(_RUN_KEY_BYTES)}", make)
@@ -452,11 +471,13 @@ class CodeQuestionTurn(ServerTurn):
         return self._solution
 
     async def _solution_events(
-        self, engine: Engine, body: Mapping[str, object], key: str | None
+        self, engine: Engine, body: Mapping[str, object], key: str | None, *, warnings: Sequence[str]
     ) -> AsyncGenerator[Event, None]:
         """Yield the events of the answer; the last one is held back until the whole solution is known."""
         heard: asyncio.Queue[Event | None] = asyncio.Queue()
-        solving = asyncio.get_running_loop().create_task(solve_request(engine, body, on_event=heard.put_nowait))
+        solving = asyncio.get_running_loop().create_task(
+            solve_request(engine, body, warnings=warnings, on_event=heard.put_nowait)
+        )
         solving.add_done_callback(lambda _: heard.put_nowait(None))
         end: list[Event] = []
         try:

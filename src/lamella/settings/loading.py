@@ -78,8 +78,10 @@ def misspelt_variables() -> dict[str, str]:
         return {}
     from difflib import get_close_matches  # imported late: only a misspelt variable needs it
 
-    near = {name: get_close_matches(word, known, n=1, cutoff=MIN_NAME_SIMILARITY) for name, word in strange.items()}
-    return {name: variable_name(found[0]) for name, found in near.items() if found}
+    similar_names = {
+        name: get_close_matches(word, known, n=1, cutoff=MIN_NAME_SIMILARITY) for name, word in strange.items()
+    }
+    return {name: variable_name(found[0]) for name, found in similar_names.items() if found}
 
 
 def variable_name(setting: str) -> str:
@@ -281,8 +283,8 @@ class ResolvedSettings(Struct, frozen=True, kw_only=True):
 
         Defaults, profiles and values that the caller passed add nothing.
         """
-        places = (_setting_origin(name, self.origins[name], self.files) for name in names)
-        return ", ".join(dict.fromkeys(place for place in places if place))
+        origins = (_setting_origin(name, self.origins[name], self.files) for name in names)
+        return ", ".join(dict.fromkeys(origin for origin in origins if origin))
 
 
 class SettingsSources(Struct, frozen=True, kw_only=True):
@@ -335,11 +337,11 @@ def get_settings_profile(name: object, *, where: str = "") -> Mapping[str, objec
     and is rejected later.
     """
     if isinstance(name, str) and name not in SETTINGS_PROFILES:
-        told = f"{where}: " if where else ""
-        near = closest_match(name, SETTINGS_PROFILES)
-        meant = f"Did you mean {near}? " if near else ""
+        prefix = f"{where}: " if where else ""
+        similar = closest_match(name, SETTINGS_PROFILES)
+        meant = f"Did you mean {similar}? " if similar else ""
         raise SettingError(
-            f"{told}There is no profile {name!r}.", hint=f"{meant}Choose one of: {', '.join(SETTINGS_PROFILES)}."
+            f"{prefix}There is no profile {name!r}.", hint=f"{meant}Choose one of: {', '.join(SETTINGS_PROFILES)}."
         )
     return SETTINGS_PROFILES.get(str(name), {})
 
@@ -370,8 +372,8 @@ def read_private_file(path: Path, kind: type[_FileBody]) -> _FileBody:
     except FileNotFoundError:
         return kind()
     except (OSError, DecodeError, ValidationError, RecursionError) as error:
-        told = (error.strerror if isinstance(error, OSError) else None) or error
-        raise SettingError(f"{path} cannot be read: {told}.", hint="Mend it, or remove it.") from error
+        reason = (error.strerror if isinstance(error, OSError) else None) or error
+        raise SettingError(f"{path} cannot be read: {reason}.", hint="Mend it, or remove it.") from error
 
 
 def write_private_file(path: Path, body: Struct) -> None:

@@ -25,6 +25,10 @@ _Tokens = Annotated[int, Meta(le=MAX_TOKENS)]
 # a paper in stages: remove as little as possible, reserve no tokens for the answer, summarise whole turns, and do not
 # touch the current stage.
 _PAPER_COMPACTION_STEPS = ["chitchat", "oldest_stages", "summary", "recent_stages", "expendable"]
+# Replies and whole turns leave by age, length and code, as one list of priorities.
+_PRIORITY_COMPACTION_STEPS = [
+    "chitchat", "handle", "preview", "tool_results", "oldest_stages", "replies", "summary", "recent_stages", "expendable",
+]  # fmt: skip
 SETTINGS_PROFILES: Mapping[str, Mapping[str, object]] = {
     "default": {},
     "seed-paper": {
@@ -35,6 +39,7 @@ SETTINGS_PROFILES: Mapping[str, Mapping[str, object]] = {
         "hard": 0.95,
         "compaction": {"steps": _PAPER_COMPACTION_STEPS, "keep_stage": True, "summary": {"whole_turns": True}},
     },
+    "seed-priorities": {"compaction": {"steps": _PRIORITY_COMPACTION_STEPS}},
 }
 
 
@@ -120,7 +125,16 @@ class ChainSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     keep_stage: Annotated[
         bool | None, Meta(description="Whether turns of the current workflow stage are never removed. Default: false.")
     ] = None
-    cues: Annotated[list[str] | None, Meta(description="Further words by which Lamella recognises user rules.")] = None
+    cues: Annotated[
+        list[str] | None, Meta(description="Further phrases that make a sentence of the user a directive.")
+    ] = None
+    word_lists: Annotated[
+        list[str] | None,
+        Meta(
+            description="TOML files with further word lists, for other languages or for words that Lamella does not "
+            "know. See docs/how-to/long-conversations.md."
+        ),
+    ] = None
     every_kind: Annotated[KindSettings, Meta(description="How attachments of every kind may be shortened.")] = (
         KindSettings()
     )
@@ -218,9 +232,9 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             "the price."
         ),
     ] = None
-    profile: Annotated[str, Meta(description="Set of defaults for several settings: `default` or `seed-paper`.")] = (
-        "default"
-    )
+    profile: Annotated[
+        str, Meta(description="Set of defaults for several settings: `default`, `seed-paper` or `seed-priorities`.")
+    ] = "default"
     window: Annotated[
         _Tokens,
         Meta(
@@ -243,7 +257,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         str,
         Meta(
             description="Form of earlier attachments in the context library: `full`, or `preview` (long ones become "
-            "an outline)."
+            "an outline until they are attached again)."
         ),
     ] = "full"
     history: Annotated[
@@ -542,9 +556,9 @@ def closest_match(word: str, known: Iterable[str]) -> str | None:
 
     names = list(known)
     plain = word.strip().casefold().replace("-", "_")
-    near = get_close_matches(plain, names, n=1, cutoff=MIN_NAME_SIMILARITY)
-    if near or len(plain) < _MIN_MATCHED_CHARS:
-        return near[0] if near else None
+    similar = get_close_matches(plain, names, n=1, cutoff=MIN_NAME_SIMILARITY)
+    if similar or len(plain) < _MIN_MATCHED_CHARS:
+        return similar[0] if similar else None
     parts = [name for name in names if plain in name.split("_") or name.startswith(plain) or name in plain.split("_")]
     return parts[0] if len(parts) == 1 else None
 
@@ -632,8 +646,8 @@ def _unknown_setting_error(path: Sequence[str], known: Sequence[str], *, where: 
     *above, last = path
     name, table = ".".join(path), ".".join(above)
     kept = "Keys are read from the environment alone, and never from a file. " if _SECRET_NAME.search(last) else ""
-    near = closest_match(last, known)
-    meant = f"Did you mean {'.'.join((*above, near))}? " if near else ""
+    similar = closest_match(last, known)
+    meant = f"Did you mean {'.'.join((*above, similar))}? " if similar else ""
     listed = f"Settings {f'of {table} ' if table else ''}are: {', '.join(known)}. {_DOCS_HINT}"
     return SettingError(f"{where}There is no setting {name}.", hint=kept + meant + listed)
 

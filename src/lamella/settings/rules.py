@@ -18,7 +18,7 @@ from msgspec.structs import asdict
 
 from lamella.conversation.settings import SYSTEM_PART_SETTINGS
 from lamella.conversation.turn_runner import TurnLimits
-from lamella.conversation.validation import check_system_parts
+from lamella.conversation.validation import normalize_system_parts
 from lamella.core.artifacts.model import ArtifactKind
 from lamella.core.budget import TokenBudget
 from lamella.core.compaction.fitting import PromptSettings
@@ -28,7 +28,7 @@ from lamella.core.log.call import MAX_KEEP_ALIVES
 from lamella.core.log.receipts import STEP_ORDER, CompactionStepName
 from lamella.core.log.turn import SecretPolicy, TurnSettings
 from lamella.core.text.content import normalise
-from lamella.core.text.rule_detection import RULE_CUES
+from lamella.core.text.word_lists import WordLists, merge_word_lists
 from lamella.errors import BadInputError, LamellaError, SettingError
 from lamella.files import MAX_SETTINGS_BYTES, read_regular_file
 from lamella.runners.registry import RUNNERS
@@ -45,6 +45,7 @@ from lamella.settings.model import (
     WritePermission,
     closest_match,
 )
+from lamella.settings.word_lists import load_word_lists
 
 if TYPE_CHECKING:
     from lamella.conversation.adapters import Adapters
@@ -80,9 +81,11 @@ def build_prompt_settings(settings: Settings, adapters: "Adapters") -> PromptSet
 
 def build_turn_settings(settings: Settings) -> TurnSettings:
     """Build the turn settings: the settings that the bytes of a conversation's requests follow from."""
-    values = {name: getattr(settings, name) for name in TurnSettings.__struct_fields__ if name != "cues"}
+    values = {
+        name: getattr(settings, name) for name in TurnSettings.__struct_fields__ if name not in ("cues", "hidden_rules")
+    }
     values |= {name: _parse_choice(name, values[name], choices) for name, choices in TURN_SETTING_CHOICES.items()}
-    return TurnSettings(**values, cues=build_compaction_config(settings.compaction, settings.runner).extra_cues)
+    return TurnSettings(**values, hidden_rules=False)
 
 
 def get_write_permission(settings: Settings, name: str = "note_writes") -> WritePermission:
@@ -95,16 +98,16 @@ def looser_write_rule_warnings(settings: Settings, overrides: Mapping[str, objec
 
     Such a value has no effect: a conversation may only make these permissions stricter.
     """
-    told: list[str] = []
+    warnings: list[str] = []
     for name in ("note_writes", "memory_writes"):
-        own, wish = get_write_permission(settings, name), overrides.get(name)
+        own, requested = get_write_permission(settings, name), overrides.get(name)
         # The members of WritePermission go from the loosest to the strictest.
-        if wish in list(WritePermission)[: list(WritePermission).index(own)]:
-            told.append(
-                f"{name} {wish} has no effect: your own settings say {own}, and a conversation may only be stricter. "
+        if requested in list(WritePermission)[: list(WritePermission).index(own)]:
+            warnings.append(
+                f"{name} {requested} has no effect: your own settings say {own}, and a conversation may only be stricter. "
                 f"Set it in your settings file, or as LAMELLA_{name.upper()}."
             )
-    return told
+    return warnings
 
 
 def recall_hints_enabled(settings: Settings) -> bool:
@@ -126,7 +129,7 @@ def iter_setting_errors(settings: Settings) -> Iterator[tuple[tuple[str, ...], L
         ("temperature",): lambda: _check_temperature(settings),
         ("cache_storage",): lambda: _check_cache_storage(settings),
         ("keep_alive",): lambda: _check_keep_alive(settings),
-        ("system",): lambda: check_system_parts(settings.system or ""),
+        ("system",): lambda: normalize_system_parts(settings.system or ""),
         ("secrets",): lambda: _parse_choice("secrets", settings.secrets, SecretPolicy),
         ("recall_hint",): lambda: recall_hints_enabled(settings),
         **{(name,): partial(get_write_permission, settings, name) for name in ("note_writes", "memory_writes")},
@@ -242,6 +245,9 @@ def build_compaction_config(settings: CompactionSettings, runner: str | None) ->
     steps = settings.steps if own.steps is None else own.steps
     words = settings.words if own.words is None else own.words
     cues = settings.cues if own.cues is None else own.cues
+    lists = settings.word_lists if own.word_lists is None else own.word_lists
+    extra = tuple(sorted({cue.strip().casefold() for cue in cues or () if cue.strip()}))
+    words_of_languages = load_word_lists(*map(Path, lists or ()))
     every_kind = _build_kind_config(settings.every_kind, own.every_kind)
     kinds = {
         _parse_choice("kind", name, ArtifactKind): _build_kind_config(
@@ -257,7 +263,7 @@ def build_compaction_config(settings: CompactionSettings, runner: str | None) ->
         kinds=kinds,
         summary=SummaryConfig(**{_SUMMARY_FIELDS.get(name, name): value for name, value in summary.items()}),
         protects_current_stage=bool(settings.keep_stage if own.keep_stage is None else own.keep_stage),
-        rule_cues=RULE_CUES | frozenset(cue.strip() for cue in cues or () if cue.strip()),
+        words=merge_word_lists([words_of_languages, WordLists(directive_cues=extra)]) if extra else words_of_languages,
     )
 
 
@@ -278,8 +284,8 @@ def _parse_choice(name: str, value: str, choices: type[_Choice]) -> _Choice:
     try:
         return choices(value)
     except ValueError as error:
-        near = closest_match(value, list(choices))
-        meant = f"Did you mean {near}? " if near else ""
+        similar = closest_match(value, list(choices))
+        meant = f"Did you mean {similar}? " if similar else ""
         raise SettingError(
             f"There is no {name} {value!r}.", hint=f"{meant}Choose one of: {', '.join(choices)}."
         ) from error
@@ -300,13 +306,13 @@ def load_system_parts(resolved: ResolvedSettings, names: Collection[str] = SYSTE
     settings = resolved.settings
     parts: dict[str, str] = {}
     if "system" in names and settings.system is not None:
-        parts |= check_system_parts(settings.system)
+        parts |= normalize_system_parts(settings.system)
     given = [name for name in _INSTRUCTION_SETTINGS if name in names and getattr(settings, name) is not None]
     if given:
         # max() returns the first of equals, so the order of _INSTRUCTIONS decides within one source.
-        nearest = max(given, key=lambda name: _ORIGINS_BY_PRECEDENCE.index(resolved.origins[name]))
-        value = str(getattr(settings, nearest))
-        if nearest == "instructions_file":
+        highest = max(given, key=lambda name: _ORIGINS_BY_PRECEDENCE.index(resolved.origins[name]))
+        value = str(getattr(settings, highest))
+        if highest == "instructions_file":
             _check_within_project(value, resolved)
             value = _read_instructions(value)
         parts["instructions"] = value

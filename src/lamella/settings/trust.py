@@ -55,17 +55,17 @@ class TrustFile:
 
     def add(self, field: str, location: str, *, since: str) -> bool:
         """Allow a location; return False if it was allowed before."""
-        places = self.read()
-        if any(one.field == field and one.place == location for one in places):
+        locations = self.read()
+        if any(one.field == field and one.place == location for one in locations):
             return False
-        self._write([*places, TrustedLocation(field=field, place=location, since=since)])
+        self._write([*locations, TrustedLocation(field=field, place=location, since=since)])
         return True
 
     def remove(self, field: str, location: str) -> bool:
         """Withdraw the permission for a location; return False if there was none."""
-        places = self.read()
-        kept = [one for one in places if (one.field, one.place) != (field, location)]
-        if len(kept) == len(places):
+        locations = self.read()
+        kept = [one for one in locations if (one.field, one.place) != (field, location)]
+        if len(kept) == len(locations):
             return False
         self._write(kept)
         return True

@@ -58,13 +58,13 @@ class Converter:
         # Raises if the package is missing, before a process is started.
         self.version(form)
         with self._slots:
-            told = self._run(form, data, name=name, charset=charset)
-        if "missing" in told:
-            raise extra_not_installed_error(str(told["missing"]), _PACKAGES[form][1])
-        if "fault" in told:
-            refuse = SourceTooLargeError if told.get("too_large") else SourceUnreadableError
-            raise refuse(f"{name} {told['fault']}", hint=str(told["hint"]))
-        return ConvertedText(title=str(told["title"]), text=str(told["text"]))
+            answer = self._run(form, data, name=name, charset=charset)
+        if "missing" in answer:
+            raise extra_not_installed_error(str(answer["missing"]), _PACKAGES[form][1])
+        if "fault" in answer:
+            refuse = SourceTooLargeError if answer.get("too_large") else SourceUnreadableError
+            raise refuse(f"{name} {answer['fault']}", hint=str(answer["hint"]))
+        return ConvertedText(title=str(answer["title"]), text=str(answer["text"]))
 
     def _run(self, form: FileFormat, data: bytes, *, name: str, charset: str | None) -> Mapping[str, object]:
         options = json.dumps({**asdict(self.limits), **({"charset": charset} if charset else {})})
@@ -114,8 +114,8 @@ def _read_answer(
     code: int, stdout: bytes, stderr: bytes, *, name: str, limits: ConversionLimits
 ) -> Mapping[str, object]:
     if code == 0:
-        told: Mapping[str, object] = json.loads(stdout)
-        return told
+        answer: Mapping[str, object] = json.loads(stdout)
+        return answer
     # The child's soft and hard CPU limits are equal, so the system ends it with either signal.
     if code == -getattr(signal, "SIGXCPU", 0) or code == -getattr(signal, "SIGKILL", 0):
         raise SourceTooLargeError(

@@ -22,17 +22,17 @@ def main(arguments: list[str]) -> None:
     limit_process(limits)
     try:
         found = _convert(form, sys.stdin.buffer.read(), limits, charset=charset)
-        told: dict[str, object] = {"title": found.title, "text": found.text}
+        result: dict[str, object] = {"title": found.title, "text": found.text}
     except ConversionError as fault:
-        told = {"fault": fault.message, "hint": fault.hint, "too_large": fault.too_large}
+        result = {"fault": fault.message, "hint": fault.hint, "too_large": fault.too_large}
     except MemoryError:
         more = f"needs more than {limits.memory:,} bytes of memory to be read."
-        told = {"fault": more, "hint": _SIMPLER_COPY_HINT, "too_large": True}
+        result = {"fault": more, "hint": _SIMPLER_COPY_HINT, "too_large": True}
     except RecursionError:
-        told = {"fault": _TOO_DEEP_MESSAGE, "hint": _SIMPLER_COPY_HINT, "too_large": True}
+        result = {"fault": _TOO_DEEP_MESSAGE, "hint": _SIMPLER_COPY_HINT, "too_large": True}
     except ModuleNotFoundError as error:
-        told = {"missing": error.name}
-    json.dump(told, sys.stdout, ensure_ascii=True)
+        result = {"missing": error.name}
+    json.dump(result, sys.stdout, ensure_ascii=True)
 
 
 def limit_process(limits: ConversionLimits) -> None:

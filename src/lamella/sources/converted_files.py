@@ -104,31 +104,31 @@ class CacheFolder:
 
     def load(self, key: str, kind: type[_Entry]) -> _Entry | None:
         """Return the entry for a key and mark it as used now; None if it is missing or of another schema."""
-        place = self._entry_path(key)
-        if place is None:
+        path = self._entry_path(key)
+        if path is None:
             return None
         try:
-            found = json.decode(place.read_bytes(), type=kind)
+            found = json.decode(path.read_bytes(), type=kind)
         except (OSError, DecodeError, ValidationError, RecursionError, UnicodeError):
             return None
         if found.key != key or found.schema != SCHEMA_VERSION:
             return None
         # The modification time is the time of last use, by which old entries are removed.
         with suppress(OSError):
-            os.utime(place)
+            os.utime(path)
         return found
 
     def save(self, entry: Struct) -> None:
         """Save an entry, replacing the one with the same key."""
-        place = self._entry_path(str(getattr(entry, "key", "")))
-        if place is None:
+        path = self._entry_path(str(getattr(entry, "key", "")))
+        if path is None:
             return
         data = json.encode(entry)
         # A full or read-only disk must not keep the user from reading sources.
         with suppress(OSError):
-            make_private_folder(place.parent.parent)
-            make_private_folder(place.parent)
-            _write_or_replace(place, data)
+            make_private_folder(path.parent.parent)
+            make_private_folder(path.parent)
+            _write_or_replace(path, data)
             self._unscanned_bytes += len(data)
             if self._unscanned_bytes >= self._max_bytes * _SHARE_BETWEEN_SCANS:
                 self._unscanned_bytes = 0
@@ -141,18 +141,18 @@ class CacheFolder:
     def _drop_oldest(self) -> None:
         assert self._root is not None, "whoever keeps something has a place for it"
         found: list[tuple[float, int, Path]] = []
-        for place in self._root.glob(f"??/*{_SUFFIX}"):
+        for path in self._root.glob(f"??/*{_SUFFIX}"):
             with suppress(OSError):
-                state = place.stat()
-                found.append((state.st_mtime, state.st_size, place))
+                state = path.stat()
+                found.append((state.st_mtime, state.st_size, path))
         total = sum(size for _, size, _ in found)
         if total <= self._max_bytes:
             return
-        for _, size, place in sorted(found):
+        for _, size, path in sorted(found):
             if total <= self._max_bytes * _SHARE_AFTER_CLEANUP:
                 return
             with suppress(OSError):
-                place.unlink()
+                path.unlink()
                 total -= size
 
 
@@ -266,8 +266,8 @@ def _cached_failure_error(failure: CachedFailure, *, needs_refresh: bool) -> Bad
     """Return a cached failure as an error that says when it happened and how to try again."""
     error = _CACHEABLE_ERRORS.get(failure.code, SourceUnreadableError)
     retry = "Refresh it to try again" if needs_refresh else f"Try again after {_format_timestamp(failure.until)}"
-    told = f"{failure.message} That was found on {_format_timestamp(failure.at)}."
-    return error(told, hint=f"{retry}. {failure.hint.removeprefix(TRY_AGAIN_HINT)}")
+    message = f"{failure.message} That was found on {_format_timestamp(failure.at)}."
+    return error(message, hint=f"{retry}. {failure.hint.removeprefix(TRY_AGAIN_HINT)}")
 
 
 def _format_timestamp(stamp: str) -> str:
@@ -316,11 +316,11 @@ class DocumentConverter:
         fetcher = self._get_fetcher()
         from lamella.sources.web import check_url, read_page
 
-        place = check_url(url)
+        checked_url = check_url(url)
         under = f"{fetcher.limits.cache_key()};{self.converter.limits.cache_key()}"
         return self.cache.get_or_read(
             f"{kind}:{url_id(ArtifactSource(url=url), '')}",
-            lambda kept: read_page(fetcher, self.converter, place, cached=kept),
+            lambda kept: read_page(fetcher, self.converter, checked_url, cached=kept),
             name=url,
             limits_key=under,
             is_fresh_read=fresh,
@@ -355,11 +355,11 @@ class DocumentConverter:
         fetcher = self._get_fetcher()
         from lamella.sources.web import check_url, fetch_image
 
-        place = check_url(url)
-        under, key = fetcher.limits.cache_key(), f"picture:{place}"
+        checked_url = check_url(url)
+        under, key = fetcher.limits.cache_key(), f"picture:{checked_url}"
         found = self.cache.get_or_read(
             key,
-            lambda _kept: fetch_image(fetcher, place),
+            lambda _kept: fetch_image(fetcher, checked_url),
             name=url,
             limits_key=under,
             is_fresh_read=False,

@@ -192,10 +192,10 @@ def decode_text(data: bytes, charset: str | None = None, *, is_markup: bool = Fa
         if data.startswith(mark):
             return data.decode(encoding, errors="replace")
     meta = _META_CHARSET.search(data[:_HEAD_BYTES]) if is_markup else None
-    said = [name.lower() for name in (charset, meta[1].decode("ascii") if meta else None) if name]
+    declared_charsets = [name.lower() for name in (charset, meta[1].decode("ascii") if meta else None) if name]
     # Text in these encodings can be valid UTF-8 as well, so they are tried first.
-    first = [name for name in said if name.startswith(("iso-2022", "utf-16"))]
-    for encoding in (*first, "utf-8", *said):
+    first = [name for name in declared_charsets if name.startswith(("iso-2022", "utf-16"))]
+    for encoding in (*first, "utf-8", *declared_charsets):
         try:
             return data.decode(_ENCODING_ALIASES.get(encoding, encoding))
         except (LookupError, UnicodeError):

@@ -219,8 +219,8 @@ def _candidate_paths(names: Sequence[str], parents: Sequence[str]) -> Iterator[s
 
 def _files_ending_with(name: str, files: Sequence[str]) -> Sequence[str]:
     """Return the files whose path ends like the target; all of them if none does, since the file may have moved."""
-    wanted = f"/{normpath(name).lstrip('./').casefold()}"
-    return [path for path in files if f"/{path.casefold()}".endswith(wanted)] or files
+    suffix = f"/{normpath(name).lstrip('./').casefold()}"
+    return [path for path in files if f"/{path.casefold()}".endswith(suffix)] or files
 
 
 # Data URIs, such as ``data:image/png;base64,…``.
@@ -277,8 +277,10 @@ class ImageReader:
         if attachment.data is not None:
             name = attachment.title or attachment.name or "The picture"
             image = parse_image(attachment.data, media_type=attachment.media_type, name=name)
-            place = {"url" if is_web_address(attachment.name) else "path": attachment.name} if attachment.name else {}
-            return make_image_artifact(image, title=attachment.title, **place)
+            location = (
+                {"url" if is_web_address(attachment.name) else "path": attachment.name} if attachment.name else {}
+            )
+            return make_image_artifact(image, title=attachment.title, **location)
         if is_data_uri(attachment.name):
             image = parse_image(
                 decode_data_uri(attachment.name), media_type=None, name=attachment.title or PASTED_IMAGE_NAME

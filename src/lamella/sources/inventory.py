@@ -36,11 +36,11 @@ class FileInventory:
         2. all notes whose whole path is equal after normalisation of case and Unicode form,
         3. all notes whose path ends with it, so that a name alone finds the note in any folder.
         """
-        wanted = normalize_name(name)
-        same = self._notes_by_name.get(wanted.rpartition("/")[2], [])
+        normalized_name = normalize_name(name)
+        same = self._notes_by_name.get(normalized_name.rpartition("/")[2], [])
         exact = [path for path in same if path in (name, f"{name}.md")]
-        whole = [path for path in same if normalize_name(path) == wanted]
-        ending = [path for path in same if normalize_name(path).endswith(f"/{wanted}")]
+        whole = [path for path in same if normalize_name(path) == normalized_name]
+        ending = [path for path in same if normalize_name(path).endswith(f"/{normalized_name}")]
         return exact or whole or ending
 
     def find_files_at(self, path: str) -> list[str]:
@@ -103,17 +103,19 @@ class _FolderWalk:
 
     def walk(self, folder: Path) -> FileInventory:
         for parent, folders, names in os.walk(folder, onerror=self._record_error):
-            place = Path(parent)
+            parent_folder = Path(parent)
             # os.walk enters the folders that remain in this list, so it is changed in place.
             folders[:] = [
                 name
-                for name, path in self._iter_visible(place, sorted(folders))
+                for name, path in self._iter_visible(parent_folder, sorted(folders))
                 if not self._rules.is_unlisted(f"{path}/")
             ]
-            self.links += [path for name, path in self._iter_visible(place, folders) if _is_link(place / name)]
-            for name, path in self._iter_visible(place, names):
+            self.links += [
+                path for name, path in self._iter_visible(parent_folder, folders) if _is_link(parent_folder / name)
+            ]
+            for name, path in self._iter_visible(parent_folder, names):
                 if not self._rules.is_unlisted(path):
-                    self._add_entry(place / name, path)
+                    self._add_entry(parent_folder / name, path)
         return build_inventory(self.files, self.links, self.left_out)
 
     def _add_entry(self, file: Path, path: str) -> None:
@@ -130,8 +132,8 @@ class _FolderWalk:
             try:
                 yield name, vault_path(parent / name, self._root)
             except UnicodeDecodeError:
-                place = os.fsencode((parent / name).relative_to(self._root).as_posix())
-                self.left_out.append(f"The name of the file {place!r} is not UTF-8.")
+                relative_path = os.fsencode((parent / name).relative_to(self._root).as_posix())
+                self.left_out.append(f"The name of the file {relative_path!r} is not UTF-8.")
 
     def _stays_in_vault(self, file: Path) -> bool:
         # Resolving every path costs ten times more than asking whether it is a link.

@@ -375,17 +375,17 @@ class MarkdownStructure(NamedTuple):
 def parse_structure(body: str) -> MarkdownStructure:
     """Parse a body. Offsets count bytes of its UTF-8 encoding."""
     walk = _EventWalk()
-    for event, place in pyromark.events_with_range(body, options=_choose_options(body)):
+    for event, byte_range in pyromark.events_with_range(body, options=_choose_options(body)):
         # Skip plain text, which most events are.
         if isinstance(event, str) or "Text" in event:
             continue
         key, value = next(iter(cast(_EventData, event).items()))
         if key == "Start":
-            walk.enter(value, place["start"], place["end"])
+            walk.enter(value, byte_range["start"], byte_range["end"])
         elif key == "End":
             walk.exit_element(_element_name(value))
         elif key in _VERBATIM_ELEMENTS:
-            walk.structure.verbatim.append((place["start"], place["end"]))
+            walk.structure.verbatim.append((byte_range["start"], byte_range["end"]))
     walk.structure.verbatim.extend(_find_link_definitions(body))
     return walk.structure
 
@@ -562,12 +562,12 @@ def _count_characters(body: str, byte_positions: set[int], offset: int) -> Mappi
     """Return, for each byte position, the number of characters before it plus ``offset``."""
     if body.isascii():
         return {at: at + offset for at in byte_positions}
-    data, places, counted = body.encode(), {}, offset
+    data, counts_by_offset, counted = body.encode(), {}, offset
     # Sorted, so that the text is decoded only once, piece by piece.
     for before, at in pairwise((0, *sorted(byte_positions))):
         counted += len(data[before:at].decode())
-        places[at] = counted
-    return places
+        counts_by_offset[at] = counted
+    return counts_by_offset
 
 
 # A tag may contain any character except white space and punctuation other than - / _. The zero-width joiner is allowed
@@ -578,8 +578,23 @@ _TAG_CHAR = (
 )
 # A tag begins a line or a word, or follows a sign of emphasis, a table bar or a quotation sign.
 _INLINE_TAG = re.compile(rf"#(?<![^\s*~=|>]#)({_TAG_CHAR}+)")
-_ALIAS_LIST_SEPARATOR = re.compile(r"\s*,\s*")
+_ALIAS_LIST_SEPARATOR = re.compile(",")
 _TAG_LIST_SEPARATOR = re.compile(r"[,\s]+")
+
+
+_ARCHIVE_FIELD = re.compile(r"^(lamella|conversation|created):[ \t]*\S", re.MULTILINE)
+
+
+def is_conversation_archive(text: str) -> bool:
+    """Return whether a note is an archive of a conversation, by the fields that Lamella writes into its front matter.
+
+    ``text`` may be the beginning of the note.
+    """
+    text = text.removeprefix("\ufeff")
+    if not text.startswith("---"):
+        return False
+    begin, end, _ = find_front_matter(text)
+    return len({match[1] for match in _ARCHIVE_FIELD.finditer(text, begin, end)}) == 3
 
 
 def normalize_tag(tag: str) -> str:
@@ -592,8 +607,8 @@ def has_tag(tags: Iterable[str], tag: str) -> bool:
 
     ``project/beta`` is nested below ``project``.
     """
-    wanted = normalize_tag(tag)
-    return any(found == wanted or found.startswith(wanted + "/") for found in tags)
+    normalized_tag = normalize_tag(tag)
+    return any(found == normalized_tag or found.startswith(normalized_tag + "/") for found in tags)
 
 
 def iter_inline_tags(text: str, offset: int) -> Iterator[tuple[str, int]]:
@@ -705,7 +720,7 @@ class _NoteBody:
 
     def blocks(self) -> Mapping[str, tuple[int, int]]:
         found = parse_named_blocks(self._text, self._offset, self._structure.blocks)
-        return {name: place for name, place in found.items() if place[0] not in self._comments}
+        return {name: lines for name, lines in found.items() if lines[0] not in self._comments}
 
     def _iter_elements(self, *kinds: str) -> Iterator[MarkdownElement]:
         return (mark for mark in self._structure.elements if mark.kind in kinds and mark.start not in self._comments)

@@ -5,6 +5,7 @@ that matches nothing is reported with a reason. A file that exists but cannot be
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -81,8 +82,8 @@ class AttachmentResolver:
         """Return an image attachment for bytes or a data URI, after checking that the bytes are an image."""
         if isinstance(given, str) and not is_data_uri(given):
             raise UsageError("What is pasted is no data URI.", hint="One begins with data:image/png;base64,")
-        wanted = Image(url=given, title=title) if isinstance(given, str) else Image(data=given, title=title)
-        image = ImageReader().read(wanted.to_unresolved()).images[0]
+        attachment = Image(url=given, title=title) if isinstance(given, str) else Image(data=given, title=title)
+        image = ImageReader().read(attachment.to_unresolved()).images[0]
         return Image(data=image.data, media_type=image.media_type, title=title)
 
     def resolve_mentions(self, text: str) -> list[MentionOutcome]:
@@ -95,6 +96,12 @@ class AttachmentResolver:
             return []
         resolver = self._path_resolver()
         return [outcome for mention in mentions for outcome in _resolve_mention(mention, resolver)]
+
+    def resolve_links(self, text: str) -> list[MentionOutcome]:
+        """Return one outcome per ``[[Note]]`` in a message; other mentions are left out."""
+        links = [mention for mention in find_mentions(text) if mention.form is MentionForm.LINK]
+        resolver = self._path_resolver() if links else None
+        return [outcome for mention in links if resolver for outcome in _resolve_mention(mention, resolver)]
 
     def select_lines(self, name: str) -> Selection:
         """Return a selection of lines of a file, named as in ``note.md:10-20`` or ``note.md:10``."""
@@ -120,8 +127,23 @@ class AttachmentResolver:
         folder = Path(parent or ("/" if begun.startswith("/") else "."))
         prefix = f"{parent}/" if "/" in begun else ""
         found = sorted(folder.iterdir()) if folder.is_dir() else []
-        shown = [place for place in found if place.name.startswith(start) and not place.name.startswith(".")]
-        return [f"{prefix}{place.name}{'/' if place.is_dir() else ''}" for place in shown][:limit]
+        shown = [entry for entry in found if entry.name.startswith(start) and not entry.name.startswith(".")]
+        return [f"{prefix}{entry.name}{'/' if entry.is_dir() else ''}" for entry in shown][:limit]
+
+    def complete_note_name(self, begun: str, *, limit: int = 50) -> list[str]:
+        """Return notes for a partly typed ``[[link``, each by the shortest name that means only this note."""
+        if self._vault is None:
+            paths = [path for path in self.complete_path(begun, limit=limit) if path.endswith((".md", "/"))]
+            return [path.removesuffix(".md") for path in paths]
+        paths = [path.removesuffix(".md") for path in self._path_resolver().list_similar_files(PurePosixPath(begun))]
+        counts = Counter(PurePosixPath(path).name.casefold() for path in paths)
+        names = [name if counts[(name := PurePosixPath(path).name).casefold()] == 1 else path for path in paths]
+        return [name for name in names if begun.casefold() in name.casefold()][:limit]
+
+    def complete_tag(self, begun: str, *, limit: int = 50) -> list[str]:
+        """Return the tags of the vault that complete a partly typed ``#tag``, without ``#``; none without a vault."""
+        tags = self._path_resolver().list_tags() if self._vault is not None else ()
+        return [tag for tag in tags if tag.startswith(begun.casefold())][:limit]
 
 
 def _resolve_mention(mention: Mention, resolver: PathResolver) -> Iterator[MentionOutcome]:
@@ -133,8 +155,8 @@ def _resolve_mention(mention: Mention, resolver: PathResolver) -> Iterator[Menti
         yield MentionOutcome(token=mention.token, description=f"{error.message} {error.hint}", error=error)
     else:
         if found is not None:
-            attached, told = found
-            yield MentionOutcome(token=mention.token, attachments=tuple(attached), description=told)
+            attached, label = found
+            yield MentionOutcome(token=mention.token, attachments=tuple(attached), description=label)
 
 
 def _resolve(mention: Mention, resolver: PathResolver) -> _ResolvedMention | None:
@@ -156,14 +178,14 @@ def _resolve_name(name: str, form: MentionForm, resolver: PathResolver) -> _Reso
     if path is not None:
         return [resolver.attach_file(path)], resolver.display_path(path)
     if form is not MentionForm.LINK and resolver.has_folder(name):
-        if form is MentionForm.PATH and resolver.is_current_or_parent(name):
-            raise _folder_not_attached_error(name)
+        if form is MentionForm.PATH:
+            resolver.check_mentioned_folder(name)
         return _attach_folder(name, resolver)
     for part in iter_file_parts(name):
         path = _resolve_file(part.path, resolver, is_link=form is MentionForm.LINK)
         if path is not None:
-            selection, told = _select_part(part, path, resolver)
-            return [selection], told
+            selection, label = _select_part(part, path, resolver)
+            return [selection], label
     return None
 
 
@@ -193,17 +215,6 @@ def _attach_folder(name: str, resolver: PathResolver) -> _ResolvedMention:
     return attached, _format_note_count(name, count)
 
 
-def _folder_not_attached_error(name: str) -> SourceNotFoundError:
-    """Return the error for a message that mentions the current folder or a parent of it.
-
-    Such a folder may contain the whole disk, so a word in a message must not attach it. A command may.
-    """
-    return SourceNotFoundError(
-        f"{name} holds the current folder.",
-        hint=lambda door: f"Name a folder in it, or have it as a vault with {door.option_hint('vault')}.",
-    )
-
-
 def _attach_tag(name: str, resolver: PathResolver) -> _ResolvedMention:
     attached, count = resolver.attach_tag(name)
     if not count:
@@ -227,17 +238,17 @@ def _select_part(part: FilePart, path: str, resolver: PathResolver) -> tuple[Sel
             hint="Lines count from 1, and the first comes first.",
         )
     under = "" if part.lines else f" under {lines[first - 1].strip('# ')}"
-    told = f"{shown}, {f'line {first:,}' if first == last else f'lines {first:,} to {last:,}'}{under}"
-    return Selection(path=shown, lines=(first, last), text="\n".join(lines[first - 1 : last])), told
+    label = f"{shown}, {f'line {first:,}' if first == last else f'lines {first:,} to {last:,}'}{under}"
+    return Selection(path=shown, lines=(first, last), text="\n".join(lines[first - 1 : last])), label
 
 
 def _section_lines(heading: str, path: str, text: str) -> tuple[int, int]:
     """Return the first and last line, counted from 1, of a section or of a named block."""
     note = parse_note(text)
-    place = find_section_range(note, heading, length=len(text))
-    if place is None:
+    section = find_section_range(note, heading, length=len(text))
+    if section is None:
         raise _part_not_found_error(heading, path, note)
-    start, end = place
+    start, end = section
     return text.count("\n", 0, start) + 1, text.removesuffix("\n").count("\n", 0, max(start, end - 1)) + 1
 
 
@@ -246,8 +257,12 @@ def _part_not_found_error(heading: str, path: str, note: ParsedNote) -> Artifact
         blocks = [f"^{name}" for name in note.blocks][:_MAX_SUGGESTIONS]
         return ArtifactError(f"{path} has no block {heading}.", hint=f"It has: {', '.join(blocks) or 'none'}.")
     headings = [one.text for one in note.headings if one.text]
-    near = get_close_matches(heading, headings, n=_MAX_SUGGESTIONS) or headings[:_MAX_SUGGESTIONS]
-    hint = f'It has: {", ".join(near)}. One with blanks is named as @"{path}#{near[0]}".' if near else "It has none."
+    similar = get_close_matches(heading, headings, n=_MAX_SUGGESTIONS) or headings[:_MAX_SUGGESTIONS]
+    hint = (
+        f'It has: {", ".join(similar)}. One with blanks is named as @"{path}#{similar[0]}".'
+        if similar
+        else "It has none."
+    )
     return ArtifactError(f"{path} has no heading {heading}.", hint=hint)
 
 
@@ -286,23 +301,23 @@ def _mention_not_found_error(mention: Mention, resolver: PathResolver) -> Lamell
         return SourceNotFoundError(
             f"{name} is no file.", hint="A page is named by an address with http:// or https://."
         )
-    near = _similar_names(name, resolver)
-    meant = f"Did you mean {', '.join(near)}?"
+    similar = _similar_names(name, resolver)
+    meant = f"Did you mean {', '.join(similar)}?"
     if mention.form is MentionForm.LINK:
         return SourceNotFoundError(
-            f"No note is called {name}.", hint=meant if near else "A link names a note by its name or path."
+            f"No note is called {name}.", hint=meant if similar else "A link names a note by its name or path."
         )
     error = resolver.not_found_error(name)
-    if near and isinstance(error, SourceNotFoundError):
+    if similar and isinstance(error, SourceNotFoundError):
         return SourceNotFoundError(error.message, hint=meant)
     return error
 
 
 def _similar_names(name: str, resolver: PathResolver, *, limit: int = _MAX_SUGGESTIONS) -> list[str]:
     """Return files with a similar name; empty if the files cannot be listed."""
-    wanted = PurePosixPath(name)
+    wanted_path = PurePosixPath(name)
     try:
-        paths = resolver.list_similar_files(wanted)[:_MAX_SEARCHED_FILES]
+        paths = resolver.list_similar_files(wanted_path)[:_MAX_SEARCHED_FILES]
     except (LamellaError, OSError, ValueError):
         return []
     # Compare names without their endings. The ending alone would make any two short names similar.
@@ -310,6 +325,8 @@ def _similar_names(name: str, resolver: PathResolver, *, limit: int = _MAX_SUGGE
     for path in map(PurePosixPath, paths):
         for alike in dict.fromkeys((path.with_suffix("").as_posix().casefold(), path.stem.casefold())):
             named.setdefault(alike, []).append(path.as_posix())
-    whole = wanted.with_suffix("").as_posix() if wanted.name else name
-    near = [one for called in (whole, wanted.stem) for one in get_close_matches(called.casefold(), named, n=limit)]
-    return list(dict.fromkeys(path for one in near for path in named[one]))[:limit]
+    whole = wanted_path.with_suffix("").as_posix() if wanted_path.name else name
+    similar = [
+        one for called in (whole, wanted_path.stem) for one in get_close_matches(called.casefold(), named, n=limit)
+    ]
+    return list(dict.fromkeys(path for one in similar for path in named[one]))[:limit]

@@ -104,8 +104,8 @@ def _describe_card(card: _Card) -> str:
 
 
 def _render_group(group: _Card, cards: Sequence[_Card], numbers: Mapping[str, str]) -> str:
-    held = " ".join(numbers[card.id] for card in cards if _contains_card(group, card))
-    return f'Group "{_card_text(group, "label")}": {held or "empty"}'
+    card_numbers = " ".join(numbers[card.id] for card in cards if _contains_card(group, card))
+    return f'Group "{_card_text(group, "label")}": {card_numbers or "empty"}'
 
 
 def _contains_card(group: _Card, card: _Card) -> bool:
@@ -139,7 +139,8 @@ _MAX_EMBEDDED_CHARACTERS = 2_000_000
 _MAX_NAMED_NOTES = 3
 _EMBED_TAG_START = "<embedded_note "
 _EMBED_TAG = re.compile(r"<(/?\s*embedded_note)", re.IGNORECASE)
-_BLOCK_NAME = re.compile(r"[ \t\n]*\^[A-Za-z0-9-]+[ \t]*$")
+# A run of blanks is tried once, from its beginning.
+_BLOCK_NAME = re.compile(r"(?<![ \t\n])[ \t\n]*+\^[A-Za-z0-9-]+[ \t]*$")
 
 
 class EmbedExpander:
@@ -193,22 +194,22 @@ class EmbedExpander:
 
         Each pair is looked up once. After the limit of lookups, further targets give no notes.
         """
-        wanted = (target, path)
-        if wanted not in self._lookups and len(self._lookups) < _MAX_LOOKUPS:
-            self._lookups[wanted] = self._find_notes(target, path)
-        return self._lookups.get(wanted, ())
+        link = (target, path)
+        if link not in self._lookups and len(self._lookups) < _MAX_LOOKUPS:
+            self._lookups[link] = self._find_notes(target, path)
+        return self._lookups.get(link, ())
 
     def _render_embed(self, name: str, path: str, embed: NoteLink, *, depth: int) -> str:
         """Return the embedded text in its tag; empty if the note has no such part."""
         text, note = self._load_note(path)
-        place = (
+        location = (
             find_section_range(note, embed.subpath, length=len(text))
             if embed.subpath
             else (note.body_offset, len(text))
         )
-        if place is None:
+        if location is None:
             return ""
-        start, end = place
+        start, end = location
         self._characters_left -= end - start
         self._embedded_names.add(name)
         self.sources.append(name)
@@ -302,17 +303,17 @@ class IgnoreRules:
 
 def read_ignore_rules(root: Path) -> IgnoreRules:
     """Return the rules of a vault. Rules that cannot be read are reported in ``warnings``."""
-    told: list[str] = []
+    warnings: list[str] = []
     lines = [
         line
-        for line in _read_rules_file(root / IGNORE_FILE, told).splitlines()
+        for line in _read_rules_file(root / IGNORE_FILE, warnings).splitlines()
         if line.strip() and not line.startswith("#")
     ]
-    excluded = [_make_filter(one, told) for one in _read_filters(root / OBSIDIAN_SETTINGS_FILE, told)]
+    excluded = [_make_filter(one, warnings) for one in _read_filters(root / OBSIDIAN_SETTINGS_FILE, warnings)]
     return IgnoreRules(
-        spec=_make_spec(lines, told) if lines else None,
+        spec=_make_spec(lines, warnings) if lines else None,
         exclusion_filters=tuple(one for one in excluded if one is not None),
-        warnings=tuple(told),
+        warnings=tuple(warnings),
     )
 
 

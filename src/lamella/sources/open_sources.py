@@ -46,12 +46,12 @@ def open_sources(
 def _readers_without_vault(conversions: OpenConversions | None) -> SourceReaders:
     """Return the readers that need no vault: images given as bytes, and web pages if there are conversions."""
     readers: dict[SourceMedium, SourceReader] = {SourceMedium.PICTURE: ImageReader()}
-    told: list[str] = []
+    warnings: list[str] = []
     if conversions is not None:
-        pages = PageReader(conversions=conversions, on_warning=told.append)
-        pictures = ImageReader(fetch=lambda url: conversions().read_image(url, report=told.append))
+        pages = PageReader(conversions=conversions, on_warning=warnings.append)
+        pictures = ImageReader(fetch=lambda url: conversions().read_image(url, report=warnings.append))
         readers |= {SourceMedium.PAGE: pages, SourceMedium.VIDEO: pages, SourceMedium.PICTURE: pictures}
-    return SourceReaders(readers=readers, warnings=told)
+    return SourceReaders(readers=readers, warnings=warnings)
 
 
 # Project folders.
@@ -69,16 +69,16 @@ def read_project(root: Path) -> ProjectFolder:
     Images and files that the vault's ignore rules hide are not listed as sources.
     """
     found = root.resolve()
-    told: list[str] = []
+    warnings: list[str] = []
     sources = {path: _modified_time(found / path) for path in Vault(root).snapshot().list_files() if _is_source(path)}
     folders = {str(Path(path).parent) for path in sources} | {"."}
     return ProjectFolder(
         name=found.name,
         sources=sources,
         folders={folder: _modified_time(found / folder) for folder in sorted(folders)},
-        instructions=_read_project_file(found, INSTRUCTIONS_FILE, told),
-        memory=_read_project_file(found, MEMORY_FILE, told),
-        warnings=tuple(told),
+        instructions=_read_project_file(found, INSTRUCTIONS_FILE, warnings),
+        memory=_read_project_file(found, MEMORY_FILE, warnings),
+        warnings=tuple(warnings),
     )
 
 
@@ -102,14 +102,14 @@ def _read_project_file(root: Path, name: str, warnings: list[str]) -> str:
 
     Warnings are appended to ``warnings``. A link that leads out of the project folder is not followed.
     """
-    place = root / name
-    if not os.path.lexists(place):
+    path = root / name
+    if not os.path.lexists(path):
         return ""
-    if not place.resolve().is_relative_to(root):
+    if not path.resolve().is_relative_to(root):
         warnings.append(f"{name} leads out of the project's folder and is left out.")
         return ""
     try:
-        return normalise(read_regular_file(place, limit=MAX_PROJECT_FILE_BYTES, name=name).decode()).strip()
+        return normalise(read_regular_file(path, limit=MAX_PROJECT_FILE_BYTES, name=name).decode()).strip()
     except BadInputError as error:
         warnings.append(f"Left out: {error.message}")
     except (OSError, UnicodeDecodeError, ValueError) as error:

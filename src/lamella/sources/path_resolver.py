@@ -13,6 +13,9 @@ from lamella.sources.open_sources import open_sources
 from lamella.sources.readers import OpenConversions
 from lamella.sources.vault import Vault
 
+# A word in a message attaches a larger folder only if it ends in a slash: it may be a person's handle.
+_MAX_MENTIONED_NOTES = 50
+
 
 class PathResolver(Protocol):
     """Resolves names to files, folders, notes and tags."""
@@ -21,10 +24,10 @@ class PathResolver(Protocol):
 
     def has_folder(self, name: str) -> bool: ...
 
-    def is_current_or_parent(self, name: str) -> bool:
-        """Return whether a folder is the current folder or a parent of it.
+    def check_mentioned_folder(self, name: str) -> None:
+        """Raise ``SourceNotFoundError`` if a folder is too large for a word in a message to attach it.
 
-        Such a folder may contain the whole disk. In a vault this is always false, because the user chose the vault.
+        In a vault every folder may be attached, because the user chose the vault.
         """
         ...
 
@@ -44,6 +47,10 @@ class PathResolver(Protocol):
 
     def attach_tag(self, name: str) -> tuple[Sequence[Attachment], int]:
         """Return the attachments for the notes with a tag, and the number of notes."""
+        ...
+
+    def list_tags(self) -> Sequence[str]:
+        """Return the tags of all notes, sorted; empty without a vault."""
         ...
 
     def read_text(self, path: str) -> str: ...
@@ -74,8 +81,8 @@ class VaultPathResolver:
     def has_folder(self, name: str) -> bool:
         return self._vault.has_folder(self.display_path(name))
 
-    def is_current_or_parent(self, name: str) -> bool:
-        return False  # the user chose the vault, however large it is
+    def check_mentioned_folder(self, name: str) -> None:
+        """Do nothing: the user chose the vault, however large it is."""
 
     def find_notes_named(self, name: str) -> Sequence[str]:
         try:
@@ -112,11 +119,14 @@ class VaultPathResolver:
         attachment = notes.to_artifact()
         return [notes], len(self._vault.list_notes(attachment.kind, attachment.name).paths)
 
+    def list_tags(self) -> Sequence[str]:
+        return self._vault.list_tags()
+
     def read_text(self, path: str) -> str:
         return self._vault.read_text(self.display_path(path))
 
     def list_similar_files(self, path: PurePosixPath) -> Sequence[str]:
-        return self._vault.list_notes(ArtifactKind.FOLDER, ".").paths
+        return self._vault.list_note_paths()
 
     def not_found_error(self, path: str) -> SourceNotFoundError | PathOutsideVaultError:
         try:
@@ -146,7 +156,7 @@ class FolderNote(Note):
         return replace(made, source=replace(made.source, via=via))
 
 
-class FolderPathResolver:
+class VaultlessPathResolver:
     """Resolves names without a vault.
 
     Paths are relative to the current folder. Files are read at once and attached with their text, under the path as
@@ -158,8 +168,8 @@ class FolderPathResolver:
 
     def has_file(self, name: str) -> bool:
         try:
-            place = Path(name)
-            return bool(name) and place.exists() and not place.is_dir()
+            path = Path(name)
+            return bool(name) and path.exists() and not path.is_dir()
         except (OSError, ValueError):
             return False
 
@@ -169,8 +179,22 @@ class FolderPathResolver:
         except (OSError, ValueError):
             return False
 
-    def is_current_or_parent(self, name: str) -> bool:
-        return Path.cwd().is_relative_to(Path(name).resolve())
+    def check_mentioned_folder(self, name: str) -> None:
+        if Path.cwd().is_relative_to(Path(name).resolve()):
+            raise SourceNotFoundError(
+                f"{name} holds the current folder.",
+                hint=lambda hints: f"Name a folder in it, or have it as a vault with {hints.option_hint('vault')}.",
+            )
+        if name.endswith("/"):
+            return
+        count = len(Vault(Path(name)).snapshot().list_notes(ArtifactKind.FOLDER, ".").paths)
+        if count > _MAX_MENTIONED_NOTES:
+            raise SourceNotFoundError(
+                f"{name} is a folder with {count:,} notes.",
+                hint=lambda door: (
+                    f"Write @{name}/ to attach all of them, or have it as a vault with {door.option_hint('vault')}."
+                ),
+            )
 
     def find_notes_named(self, name: str) -> Sequence[str]:
         return [path] if self.has_file(path := f"{name}.md") else []
@@ -180,11 +204,11 @@ class FolderPathResolver:
 
     def attach_file(self, path: str) -> Attachment:
         described = attachment_for_path(path)
-        place = Path(path)
+        file = Path(path)
         # Do not follow embeds or queries. They would be searched below a folder that the user did not choose as a
         # vault and that may contain the whole disk.
-        look = open_sources(place.parent, self._conversions, follows_embeds=False)
-        read = look().read(type(described)(path=place.name).to_unresolved())
+        opened = open_sources(file.parent, self._conversions, follows_embeds=False)
+        read = opened().read(type(described)(path=file.name).to_unresolved())
         if isinstance(described, Image):
             image = read.images[0]
             return Image(data=image.data, media_type=image.media_type, path=path)
@@ -193,7 +217,8 @@ class FolderPathResolver:
     def attach_tag(self, name: str) -> tuple[Sequence[Attachment], int]:
         # Do not search the current folder for a tag: it may contain the whole disk. A vault is chosen by the user.
         raise SourceNotFoundError(
-            f"There is no vault to look for {name} in.", hint=lambda door: f"Name one with {door.option_hint('vault')}."
+            f"There is no vault to look for {name} in.",
+            hint=lambda hints: f"Name one with {hints.option_hint('vault')}.",
         )
 
     def attach_folder(self, name: str) -> tuple[Sequence[Attachment], int]:
@@ -204,16 +229,21 @@ class FolderPathResolver:
         ]
         return notes, len(notes)
 
+    def list_tags(self) -> Sequence[str]:
+        return ()
+
     def read_text(self, path: str) -> str:
         return open_sources(Path(path).parent)().read(Code(path=Path(path).name).to_unresolved()).text
 
     def list_similar_files(self, path: PurePosixPath) -> Sequence[str]:
         beside = sorted(Path(path.parent).iterdir())
-        return [(path.parent / place.name).as_posix() for place in beside if place.is_file()]
+        return [(path.parent / entry.name).as_posix() for entry in beside if entry.is_file()]
 
     def not_found_error(self, path: str) -> SourceNotFoundError | PathOutsideVaultError:
-        home = " Write a home out: ~ is one for a shell." if path.startswith("~") else ""
-        return SourceNotFoundError(f"There is no file {path}.", hint=f"Paths are relative to the current folder.{home}")
+        home_hint = " Write a home out: ~ is one for a shell." if path.startswith("~") else ""
+        return SourceNotFoundError(
+            f"There is no file {path}.", hint=f"Paths are relative to the current folder.{home_hint}"
+        )
 
 
 def make_path_resolver(vault: Path | None, conversions: OpenConversions | None = None) -> PathResolver:
@@ -221,4 +251,4 @@ def make_path_resolver(vault: Path | None, conversions: OpenConversions | None =
 
     ``conversions`` reads PDFs and office files; only the resolver without a vault uses it, as it reads files at once.
     """
-    return FolderPathResolver(conversions) if vault is None else VaultPathResolver(vault)
+    return VaultlessPathResolver(conversions) if vault is None else VaultPathResolver(vault)

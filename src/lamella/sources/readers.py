@@ -14,7 +14,14 @@ from lamella.core.artifacts.kinds import KINDS, SourceMedium, make_artifact
 from lamella.core.artifacts.model import Artifact, ArtifactSource, UnresolvedAttachment
 from lamella.files import FileCache, read_head
 from lamella.sources.converters import FileFormat
-from lamella.sources.markdown import find_front_matter, normalize_tag, parse_front_matter, parse_note, read_aliases
+from lamella.sources.markdown import (
+    find_front_matter,
+    is_conversation_archive,
+    normalize_tag,
+    parse_front_matter,
+    parse_note,
+    read_aliases,
+)
 
 if TYPE_CHECKING:
     from lamella.sources.converted_files import ConversionEntry, DocumentConverter
@@ -36,16 +43,16 @@ class DocumentReader:
     read_bytes: Callable[[str], bytes]
 
     def read(self, attachment: UnresolvedAttachment) -> Artifact:
-        place = self.locate(attachment.name)
+        path = self.locate(attachment.name)
         found = self.conversions().read_document(
-            place,
+            path,
             name=attachment.name,
             read_bytes=lambda: self.read_bytes(attachment.name),
             form=FileFormat.PDF if KINDS[attachment.kind].medium is SourceMedium.PDF else None,
             fresh=attachment.read_again,
         )
         source = ArtifactSource(
-            path=self._normalized_path(attachment.name, place), via=attachment.via, is_rereadable=True
+            path=self._normalized_path(attachment.name, path), via=attachment.via, is_rereadable=True
         )
         # Use the file name as title. The title inside a document is often that of the document it was copied from.
         return _to_artifact(attachment, found, source, title=attachment.title)
@@ -103,6 +110,7 @@ class VaultFileCache:
         self._texts: FileCache[str] = FileCache(max_weight=_MAX_CACHED_CHARACTERS, get_weight=len, now_ns=now_ns)
         self._tags: FileCache[frozenset[str]] = FileCache(max_weight=_MAX_CACHED_NOTES, now_ns=now_ns)
         self._aliases: FileCache[tuple[str, ...]] = FileCache(max_weight=_MAX_CACHED_NOTES, now_ns=now_ns)
+        self._archives: FileCache[bool] = FileCache(max_weight=_MAX_CACHED_NOTES, now_ns=now_ns)
 
     def text(self, file: Path, read_text: Callable[[], str]) -> str:
         """Return the text of a note that other notes embed."""
@@ -112,9 +120,20 @@ class VaultFileCache:
         """Return the normalised tags of a note."""
         return self._tags.get(file, file, lambda: frozenset(map(normalize_tag, parse_note(read_text()).tags)))
 
+    def is_archive(self, file: Path) -> bool:
+        """Return whether a note is an archived conversation, reading only its beginning; false if it is unreadable."""
+        try:
+            return self._archives.get(file, file, lambda: _is_archive(file))
+        except OSError:
+            return False
+
     def aliases(self, file: Path) -> tuple[str, ...]:
         """Return the aliases of a note, reading only its front matter; ``OSError`` if it cannot be read."""
         return self._aliases.get(file, file, lambda: _read_aliases(file))
+
+
+def _is_archive(file: Path) -> bool:
+    return is_conversation_archive(read_head(file, limit=_HEAD_SIZES[0]).decode(errors="replace"))
 
 
 def _read_aliases(file: Path) -> tuple[str, ...]:

@@ -85,7 +85,7 @@ class Vault:
     def open_readers(self) -> SourceReaders:
         """Return readers for everything that can be read of the vault at this moment."""
         glance = self.snapshot()
-        told: list[str] = []
+        warnings: list[str] = []
         pictures = ImageReader(read_bytes=glance.read_bytes)
         readers: dict[SourceMedium, SourceReader] = {
             SourceMedium.FILE: glance,
@@ -95,7 +95,7 @@ class Vault:
         if self._conversions is not None:
             open_them = self._conversions
             documents = DocumentReader(conversions=open_them, locate=self.locate, read_bytes=self.read_bytes)
-            pages = PageReader(conversions=open_them, on_warning=told.append)
+            pages = PageReader(conversions=open_them, on_warning=warnings.append)
             readers |= {
                 SourceMedium.PDF: documents,
                 SourceMedium.OFFICE: documents,
@@ -103,9 +103,9 @@ class Vault:
                 SourceMedium.VIDEO: pages,
             }
             readers[SourceMedium.PICTURE] = replace(
-                pictures, fetch=lambda url: open_them().read_image(url, report=told.append)
+                pictures, fetch=lambda url: open_them().read_image(url, report=warnings.append)
             )
-        return SourceReaders(readers=readers, catalog=glance, code=self._code, warnings=told)
+        return SourceReaders(readers=readers, catalog=glance, code=self._code, warnings=warnings)
 
     def snapshot(self) -> "Vault":
         """Return a snapshot of the vault, which lists and searches each folder at most once."""
@@ -171,15 +171,32 @@ class Vault:
             self.locate(name)
             raise SourceNotFoundError(f"There is no folder {name} in the vault.", hint=self._suggestion_hint(name))
         found = self._list_folder(self.locate(name))
-        return NoteList(paths=found.notes, skipped_links=found.links, left_out=found.left_out)
+        return NoteList(paths=self._without_archives(found.notes), skipped_links=found.links, left_out=found.left_out)
 
     def _list_tagged_notes(self, tag: str) -> NoteList:
         seen = self._view or _VaultView(IgnoreRules())
         found = self._list_folder(self._root)
-        paths = tuple(path for path in found.notes if has_tag(self._note_tags(path, seen), tag))
+        tagged = tuple(path for path in found.notes if has_tag(self._note_tags(path, seen), tag))
+        paths = self._without_archives(tagged)
         return NoteList(
             paths=paths, skipped_links=found.links, unreadable=tuple(seen.read_errors.values()), left_out=found.left_out
         )
+
+    def _without_archives(self, paths: Sequence[str]) -> tuple[str, ...]:
+        """Return the notes that are no archived conversations.
+
+        An archive repeats the notes that its questions attached. It is read only if it is named by its path.
+        """
+        return tuple(path for path in paths if not self._file_cache.is_archive(self._path_on_disk(path)))
+
+    def list_note_paths(self) -> Sequence[str]:
+        """Return the paths of all notes of the vault, sorted."""
+        return self._list_folder(self._root).notes
+
+    def list_tags(self) -> Sequence[str]:
+        """Return the normalised tags of all notes, sorted; unreadable notes have none."""
+        seen = self._view or _VaultView(IgnoreRules())
+        return sorted({tag for path in self._list_folder(self._root).notes for tag in self._note_tags(path, seen)})
 
     def list_files(self) -> Sequence[str]:
         """Return the paths of all files of the vault, sorted."""
@@ -215,8 +232,8 @@ class Vault:
             if exact:
                 return exact[:1]
         notes = self.find_notes_named(target)
-        near = [path for path in notes if PurePosixPath(path).parent == folder]
-        return near if len(near) == 1 else notes
+        nearby = [path for path in notes if PurePosixPath(path).parent == folder]
+        return nearby if len(nearby) == 1 else notes
 
     def find_identical_files(self, artifact: Artifact) -> Sequence[str]:
         """Return the files of an artifact's kind that have exactly its text."""
@@ -255,19 +272,19 @@ class Vault:
             SourceNotFoundError: The path is not usable, or is a link to itself.
         """
         try:
-            place = self._path_on_disk(path).resolve()
+            disk_path = self._path_on_disk(path).resolve()
             # resolve() accepts some unusable paths, such as too long names. exists() raises OSError for them.
-            place.exists()
+            disk_path.exists()
         except RuntimeError as error:
             raise SourceNotFoundError(f"{path} is a link to itself.", hint="Mend the link, or remove it.") from error
         except (OSError, ValueError) as error:
             raise SourceNotFoundError(f"{path!r} is not a usable path.", hint="Check the path.") from error
-        if PurePosixPath(path).is_absolute() or not place.is_relative_to(self._root):
+        if PurePosixPath(path).is_absolute() or not disk_path.is_relative_to(self._root):
             raise PathOutsideVaultError(
                 f"{path} is outside the vault {self._root.name}.",
                 hint="Use a path relative to the vault that does not leave it, also not through a link.",
             )
-        return place
+        return disk_path
 
     def get_regular_file(self, path: str) -> Path:
         """Return the regular file at a path; an error says why there is none or why it is hidden."""
@@ -286,10 +303,10 @@ class Vault:
         ``is_type`` is a test of the mode such as ``stat.S_ISDIR``.
         """
         try:
-            place = self.locate(path)
+            disk_path = self.locate(path)
         except (PathOutsideVaultError, SourceNotFoundError):
             return False
-        return _has_file_type(is_type, place) and not self._is_hidden(path, place)
+        return _has_file_type(is_type, disk_path) and not self._is_hidden(path, disk_path)
 
     def _is_hidden(self, path: str, file: Path) -> bool:
         rules = self._view.rules if self._view is not None else self._read_rules()
@@ -301,8 +318,8 @@ class Vault:
         return rules.is_hidden(named + mark) or rules.is_hidden(vault_path(file, self._root) + mark)
 
     def _read_rules(self) -> IgnoreRules:
-        there = any((self._root / name).exists() for name in IGNORE_RULE_FILES)
-        return read_ignore_rules(self._root) if there else IgnoreRules()
+        has_rules = any((self._root / name).exists() for name in IGNORE_RULE_FILES)
+        return read_ignore_rules(self._root) if has_rules else IgnoreRules()
 
     def _file_not_found_error(self, path: str, file: Path) -> SourceNotFoundError:
         if file.exists():
@@ -378,12 +395,12 @@ class Vault:
         return self._view.listings[folder]
 
     def _suggestion_hint(self, path: str) -> str:
-        near = (
+        similar = (
             get_close_matches(path, self._list_folder(self._root).files, n=3)
             if len(path) <= _MAX_SUGGESTION_PATH_LENGTH
             else []
         )
-        return f"Did you mean {', '.join(near)}?" if near else "Paths are relative to the vault folder."
+        return f"Did you mean {', '.join(similar)}?" if similar else "Paths are relative to the vault folder."
 
 
 def _comes_from_one_file(artifact: Artifact) -> bool:

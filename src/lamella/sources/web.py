@@ -379,19 +379,19 @@ class Fetcher:
 
         With ``content`` the first request is a POST. Redirects are followed with GET.
         """
-        place = check_url(url)
+        checked_url = check_url(url)
         with self._open_pool() as pool, _translate_network_errors(url, self.limits):
             for _ in range(_MOST_REDIRECTS + 1):
                 answer = self._send_request(
-                    pool, place, headers={**_default_headers(), **(headers or {})}, content=content
+                    pool, checked_url, headers={**_default_headers(), **(headers or {})}, content=content
                 )
                 target = answer.headers.get("location")
                 if answer.status not in _REDIRECT_STATUSES or not target:
                     return answer
                 # A redirect may lead to another scheme, so its URL is checked too. The backend checks its address.
-                before, place, content = place, check_url(urljoin(place, target)), None
+                before, checked_url, content = checked_url, check_url(urljoin(checked_url, target)), None
                 # Headers for one server must not reach another.
-                headers = headers if urlsplit(before)[:2] == urlsplit(place)[:2] else None
+                headers = headers if urlsplit(before)[:2] == urlsplit(checked_url)[:2] else None
         raise SourceUnreachableError(
             f"{url} leads through more than {_MOST_REDIRECTS} redirects.", hint="Attach the address it ends at."
         )
@@ -409,15 +409,17 @@ class Fetcher:
     ) -> WebResponse:
         method = "GET" if content is None else "POST"
         with pool.stream(method, _encode_url(url), headers=list(headers.items()), content=content) as response:
-            told = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers}
+            response_headers = {
+                name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers
+            }
             is_read = response.status not in (*_REDIRECT_STATUSES, _NOT_MODIFIED)
-            body = self._read_body(response, told, url) if is_read else b""
-        return WebResponse(url=url, status=response.status, headers=told, body=body)
+            body = self._read_body(response, response_headers, url) if is_read else b""
+        return WebResponse(url=url, status=response.status, headers=response_headers, body=body)
 
     def _read_body(self, response: httpcore2.Response, headers: Mapping[str, str], url: str) -> bytes:
-        said = headers.get("content-length", "")
-        if said.isdecimal() and int(said) > self.limits.max_bytes:
-            raise self._too_large_error(url, f"{int(said):,}")
+        declared_length = headers.get("content-length", "")
+        if declared_length.isdecimal() and int(declared_length) > self.limits.max_bytes:
+            raise self._too_large_error(url, f"{int(declared_length):,}")
         parts: list[bytes] = []
         size = 0
         for part in decompress(response.iter_stream(), headers.get("content-encoding", ""), name=url):

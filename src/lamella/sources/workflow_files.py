@@ -139,8 +139,8 @@ def _to_workflow_table(values: dict[str, object], path: Path) -> WorkflowTable:
     try:
         return convert(values, WorkflowTable)
     except ValidationError as error:
-        told = str(error).replace("Object", "A table").replace("`$.", "`").replace("$", "the file")
-        raise WorkflowError(f"{path}: {told}.", hint=_FORMAT_HINT) from error
+        message = str(error).replace("Object", "A table").replace("`$.", "`").replace("$", "the file")
+        raise WorkflowError(f"{path}: {message}.", hint=_FORMAT_HINT) from error
 
 
 def _iter_workflow_problems(table: WorkflowTable, *, name: str | None) -> Iterator[str]:

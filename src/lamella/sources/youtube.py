@@ -48,7 +48,7 @@ def read_transcript(fetcher: Fetcher, video: str, *, url: str, languages: Sequen
         chosen = _choose_transcript(
             list(YouTubeTranscriptApi(http_client=cast("Session", session)).list(video)), languages
         )
-        said = chosen.fetch() if chosen is not None else None
+        transcript = chosen.fetch() if chosen is not None else None
     except BadInputError:
         raise
     except YouTubeTranscriptApiException as error:
@@ -57,11 +57,11 @@ def read_transcript(fetcher: Fetcher, video: str, *, url: str, languages: Sequen
         raise SourceUnreadableError(
             f"What YouTube answered for {url} is not as it was ({type(error).__name__}).", hint=_PASTE_TRANSCRIPT_HINT
         ) from error
-    if chosen is None or said is None or not len(said):
+    if chosen is None or transcript is None or not len(transcript):
         raise SourceUnreadableError(f"{url} has no transcript.", hint=_PASTE_TRANSCRIPT_HINT)
     made = ", made by a machine" if chosen.is_generated else ""
     head = f"Transcript in {clean_title(chosen.language)}{made}."
-    return ConvertedText(title=session.title, text="\n\n".join((head, *_join_paragraphs(said.snippets))))
+    return ConvertedText(title=session.title, text="\n\n".join((head, *_join_paragraphs(transcript.snippets))))
 
 
 class RestrictedSession:
@@ -122,14 +122,14 @@ def _choose_transcript(transcripts: "Sequence[Transcript]", languages: Iterable[
     """
     ranked = sorted(transcripts, key=lambda one: one.is_generated)
     for language in languages:
-        for alike in (str.__eq__, _is_language_variant):
+        for alike in (str.__eq__, _has_same_base_language):
             chosen = next((one for one in ranked if alike(one.language_code.lower(), language.lower())), None)
             if chosen is not None:
                 return chosen
     return next(iter(ranked), None)
 
 
-def _is_language_variant(code: str, language: str) -> bool:
+def _has_same_base_language(code: str, language: str) -> bool:
     return code.partition("-")[0] == language.partition("-")[0]
 
 

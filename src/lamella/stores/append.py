@@ -96,8 +96,8 @@ def load_checkpoints(
 
 def _decode_row(decode: Callable[[Checkpoint], Result], row: Row) -> Result:
     # A value that is not bytes is damaged. Empty bytes make ``read`` reject the checkpoint.
-    data, apart = [some if isinstance(some, bytes) else b"" for some in row[1:]]
-    return decode(Checkpoint(version=row[0], data=data, separate_data=apart))
+    data, separate = [some if isinstance(some, bytes) else b"" for some in row[1:]]
+    return decode(Checkpoint(version=row[0], data=data, separate_data=separate))
 
 
 def remove_checkpoints(transaction: Transaction, conversation_key: str) -> None:
@@ -152,7 +152,7 @@ class LockedState:
     schema: int
 
 
-def lock_state(database: Database, transaction: Transaction, change: AppendChange) -> LockedState:
+def lock_or_create_conversation(database: Database, transaction: Transaction, change: AppendChange) -> LockedState:
     """Lock the row of the conversation and read it; a new conversation gets its row first.
 
     Raises ``ConflictError`` if the row does not exist or another conversation has the name.
@@ -224,7 +224,7 @@ def append_events(database: Database, transaction: Transaction, *, change: Appen
     """
     erases = change.erased_hashes
     if erases:
-        database.lock_for_erase(transaction)
+        database.prepare_erase(transaction)
         _release_contents(transaction, change.conversation, erases)
         _remove_token_counts(transaction, change.conversation)
         remove_checkpoints(transaction, change.conversation)
@@ -238,7 +238,7 @@ def append_events(database: Database, transaction: Transaction, *, change: Appen
 def append_after_head(transaction: Transaction, change: AppendChange, *, head: str, schema: int) -> str | None:
     """Append a change that erases nothing after the last event that this process knows, and return the new hash.
 
-    ``head`` is the hash of that event, or empty for a new conversation. The checks of the slow path (``lock_state``,
+    ``head`` is the hash of that event, or empty for a new conversation. The checks of the slow path (``lock_or_create_conversation``,
     ``check_head``) are conditions of a single statement here. Returns None, without writing, if one of them fails.
     """
     hashes = hash_events(head, change)
@@ -257,8 +257,8 @@ def conversation_row_statement(change: AppendChange, last_hash: str, *, head: st
     """
     version, last_hash, title, at = row_end_values(change, last_hash)
     if change.expected:
-        place = (change.conversation, change.expected, head)
-        return _UPDATE_CONVERSATION + _UNCHANGED_CONDITION, (version, last_hash, title, at, *place, *place)
+        parameters = (change.conversation, change.expected, head)
+        return _UPDATE_CONVERSATION + _UNCHANGED_CONDITION, (version, last_hash, title, at, *parameters, *parameters)
     name, begun = change.name or change.conversation, change.batch.records[0].at
     return _INSERT_CONVERSATION, (change.conversation, name, version, last_hash, title or "", begun, at)
 
@@ -351,12 +351,12 @@ def _store_contents(transaction: Transaction, change: AppendChange) -> None:
 def _check_contents_known(transaction: Transaction, change: AppendChange, *, missing: set[str]) -> None:
     """Raise an error if an event names a content that is neither brought, nor stored, nor erased."""
     for names in split_into_chunks(sorted(missing)):
-        held = transaction.query(
+        known = transaction.query(
             f"SELECT hash FROM holdings WHERE conversation = ? AND hash IN {placeholders(names)}",
             change.conversation,
             *names,
         )
-        missing = missing.difference(name for (name,) in held)
+        missing = missing.difference(name for (name,) in known)
     if not missing:
         return
     erasures = transaction.query(

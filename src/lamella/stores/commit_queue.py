@@ -140,9 +140,9 @@ def wait_for_other_writers(
     interpreter for only a moment longer. It never blocks for a particular thread, and a single writer does not yield
     at all.
     """
-    there = 0 if had_several_writers else 1
-    while there < len(queue):
-        there = len(queue)
+    allowed_others = 0 if had_several_writers else 1
+    while allowed_others < len(queue):
+        allowed_others = len(queue)
         yield_thread()
 
 
@@ -218,9 +218,9 @@ class AppendQueue:
         moving, values = conversation_row_statement(change, positioned.hashes[-1], head=positioned.head)
         rows = build_event_rows(change, positioned.hashes, with_counts=True)
         flat = [value for row in rows for value in row]
-        held = (change.conversation,) if positioned.is_shared else ()
+        conversations = (change.conversation,) if positioned.is_shared else ()
         sql = _append_statement(moving, len(rows), shared=positioned.is_shared)
-        return database.run(sql, *values, database.compute_deadline(), self._schema, *held, *flat) > 0
+        return database.run(sql, *values, database.compute_deadline(), self._schema, *conversations, *flat) > 0
 
 
 def _append_many(database: Database, changes: Sequence[PositionedChange], *, schema: int) -> list[str]:
@@ -230,7 +230,7 @@ def _append_many(database: Database, changes: Sequence[PositionedChange], *, sch
     convert.
     """
     ends = [(one, row_end_values(one.change, one.hashes[-1])) for one in changes]
-    wanted = [
+    statements = [
         {"id": one.change.conversation, "expected": one.change.expected, "head": one.head}
         | dict(zip(_ROW_END_NAMES, end, strict=True))
         for one, end in ends
@@ -238,7 +238,7 @@ def _append_many(database: Database, changes: Sequence[PositionedChange], *, sch
     rows = [row for one in changes for row in build_event_rows(one.change, one.hashes, with_counts=True)]
     events = [dict(zip(_EVENT_COLUMN_NAMES, row, strict=True)) for row in rows]
     found = database.query(
-        _APPEND_MANY_STATEMENT, _rows_to_json(wanted), database.compute_deadline(), schema, _rows_to_json(events)
+        _APPEND_MANY_STATEMENT, _rows_to_json(statements), database.compute_deadline(), schema, _rows_to_json(events)
     )
     return [conversation for (conversation,) in found]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from threading import RLock
 
 from lamella.core.log.events.kinds import EventBatch, EventRecord
-from lamella.core.text.content import encode_text, hash_bytes
+from lamella.core.text.content import Contents, encode_text, hash_bytes, stored_contents
 from lamella.core.values import replace
 from lamella.errors import ConflictError
 from lamella.ports import Checkpoint, ConversationSummary, StoreProblem, StoreStats
@@ -48,7 +48,9 @@ class InMemoryStore:
 
     def __init__(self) -> None:
         self._stored: dict[str, _StoredConversation] = {}
-        self._contents: dict[str, bytes] = {}
+        # Texts stay the objects that they came as, which the artifacts of an open conversation have too.
+        self._stored_contents: dict[str, str | bytes] = {}
+        self._contents = Contents(self._stored_contents)
         self._lock = RLock()
         self.shared_table = InMemorySharedTable()
 
@@ -103,8 +105,8 @@ class InMemoryStore:
         conversation.hashes += hashes
         conversation.records += batch.records
         conversation.content_hashes |= set(batch.contents)
-        for name, data in batch.contents.items():
-            self._contents.setdefault(name, data)
+        for name, content in stored_contents(batch.contents).items():
+            self._stored_contents.setdefault(name, content)
         self._stored[conversation_key] = conversation
         if erased := erased_hashes(batch.records).difference(batch.contents):
             conversation.content_hashes -= erased
@@ -155,8 +157,8 @@ class InMemoryStore:
         check_name(conversation_key)
         with self._lock:
             kept = self._stored.get(conversation_key)
-            held = kept.content_hashes if kept else set[str]()
-            return {name: self._contents[name] for name in dict.fromkeys(hashes) if name in held}
+            readable = kept.content_hashes if kept else set[str]()
+            return {name: self._contents[name] for name in dict.fromkeys(hashes) if name in readable}
 
     def list_conversations(self) -> Sequence[ConversationSummary]:
         """Return every conversation, the last changed first; erased ones as tombstones."""
@@ -194,9 +196,9 @@ class InMemoryStore:
 
     def _remove_unused_contents(self, hashes: set[str]) -> None:
         """Remove those of the contents that no conversation uses any more."""
-        held = set[str]().union(*(kept.content_hashes for kept in self._stored.values()))
-        for name in hashes - held:
-            self._contents.pop(name, None)
+        used_hashes = set[str]().union(*(kept.content_hashes for kept in self._stored.values()))
+        for name in hashes - used_hashes:
+            self._stored_contents.pop(name, None)
 
     def verify(self, conversation_key: str | None = None) -> Iterator[StoreProblem]:
         """Recompute every hash and yield each problem; memory is damaged only if other code changes its data."""

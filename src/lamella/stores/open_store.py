@@ -23,9 +23,9 @@ def open_store(url: str, *, timeout: float = DEFAULT_STORE_TIMEOUT, create: bool
     It waits at most ``timeout`` seconds for locks and servers. Without ``create``, a missing file raises
     ``SettingError``.
     """
-    place = find_store_path(url)
-    if place is not None:
-        return _open_file(url, place, timeout=timeout, create=create)
+    path = find_store_path(url)
+    if path is not None:
+        return _open_file(url, path, timeout=timeout, create=create)
     if url.startswith("postgres"):
         return _open_postgresql(url, timeout=timeout)
     if not url.startswith("memory:"):
@@ -57,9 +57,9 @@ def get_store_trust_key(url: str) -> str | None:
 
     It is the absolute path of a file, or the address of a server without its password.
     """
-    place = find_store_path(url)
-    if place is not None:
-        return f"sqlite:///{resolve_path(place)}"
+    path = find_store_path(url)
+    if path is not None:
+        return f"sqlite:///{resolve_path(path)}"
     if not url.startswith("postgres"):
         return None
     _check_postgresql_driver()
@@ -72,7 +72,7 @@ def _open_file(url: str, path: Path, *, timeout: float, create: bool) -> "Store"
     if not create and not path.exists():
         raise SettingError(
             f"There is no store at {url}.",
-            hint=lambda door: f"Check the address. A new store begins with {door.create_store_hint()}.",
+            hint=lambda hints: f"Check the address. A new store begins with {hints.create_store_hint()}.",
         )
     _create_private_file(path, below_home=url.startswith("sqlite:///~"))
     return open_sqlite(str(path), timeout=timeout)
@@ -83,7 +83,7 @@ def _create_private_file(path: Path, *, below_home: bool) -> None:
 
     In Lamella's own folder existing files are made private, too. Elsewhere an existing file keeps its permissions.
     """
-    if _is_lamella_folder(path.parent):
+    if _is_home_lamella_folder(path.parent):
         make_private_folder(path.parent)
         for suffix in ("", "-wal", "-shm"):
             restrict_file(path.with_name(path.name + suffix))
@@ -93,7 +93,7 @@ def _create_private_file(path: Path, *, below_home: bool) -> None:
     make_private_file(path)
 
 
-def _is_lamella_folder(folder: Path) -> bool:
+def _is_home_lamella_folder(folder: Path) -> bool:
     """Return whether a folder is ``~/.lamella``; False if the user has no home folder."""
     with suppress(SettingError):
         return resolve_path(folder) == resolve_path(_LAMELLA_FOLDER)

@@ -70,15 +70,15 @@ def _with_idle_timeout(gen: PQGen[_Waited], idle_timeout: float) -> PQGen[_Waite
     """Run the driver's generator unchanged; raise ``ConnectionSilentError`` if no data comes for too long."""
     heard = time.monotonic()
     try:
-        wanted = next(gen)
+        timeout = next(gen)
         while True:
-            ready = yield wanted
+            ready = yield timeout
             now = time.monotonic()
             if ready:
                 heard = now
             elif now - heard > idle_timeout:
                 raise ConnectionSilentError(f"the server said nothing for {idle_timeout:.3g} s")
-            wanted = gen.send(ready)
+            timeout = gen.send(ready)
     except StopIteration as end:
         given: _Waited = end.value
         return given
@@ -339,10 +339,10 @@ class PostgresDatabase:
 
         Both calls share one timeout.
         """
-        borne = self._current_timeout()
-        deadline = time.monotonic() + borne
+        timeout = self._current_timeout()
+        deadline = time.monotonic() + timeout
         try:
-            return self._use_connection(use, borne, idle_timeout=idle_timeout or borne)
+            return self._use_connection(use, timeout, idle_timeout=idle_timeout or timeout)
         except _ConnectionLostError as error:
             self._pool.drop_idle()
             left = deadline - time.monotonic()
@@ -386,7 +386,7 @@ class PostgresDatabase:
         rows = transaction.query("SELECT tablename FROM pg_tables WHERE schemaname = ?", self._schema)
         return {name for (name,) in rows}
 
-    def lock_for_erase(self, transaction: Transaction) -> None:
+    def prepare_erase(self, transaction: Transaction) -> None:
         """Lock the tables of contents until the transaction ends.
 
         Every append with contents inserts into ``holdings`` first, so it waits for this lock there.
@@ -494,7 +494,7 @@ def to_lamella_error(error: psycopg.Error, name: str) -> LamellaError:
             return StoreUnavailableError(f"{name} cannot be used: {reason}.", hint=hint)
     return StoreCorruptedError(
         f"{name} is damaged: {reason}.",
-        hint=lambda door: f"{door.verify_store_hint()} tells where; restore it from a backup.",
+        hint=lambda hints: f"{hints.verify_store_hint()} tells where; restore it from a backup.",
     )
 
 

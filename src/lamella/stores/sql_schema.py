@@ -99,7 +99,7 @@ class Database(Protocol):
         """Return the names of the existing tables."""
         ...
 
-    def lock_for_erase(self, transaction: Transaction) -> None:
+    def prepare_erase(self, transaction: Transaction) -> None:
         """Keep other transactions from using contents until this one ends, and record that it erases."""
         ...
 

@@ -21,7 +21,7 @@ from lamella.stores.append import (
     hash_events,
     is_already_appended,
     load_checkpoints,
-    lock_state,
+    lock_or_create_conversation,
     remove_checkpoints,
     write_checkpoint,
 )
@@ -63,7 +63,7 @@ def delete_conversation(database: Database, transaction: Transaction, conversati
     )
     # The same lock order as in an append, first the conversation, then the contents. Another order could deadlock.
     transaction.query("SELECT id FROM conversations WHERE id = ?" + database.lock_row, conversation_key)
-    database.lock_for_erase(transaction)
+    database.prepare_erase(transaction)
     transaction.run(
         "DELETE FROM contents WHERE hash IN (SELECT hash FROM holdings WHERE conversation = ?) AND NOT EXISTS"
         " (SELECT 1 FROM holdings WHERE holdings.hash = contents.hash AND conversation <> ?)",
@@ -179,7 +179,7 @@ class SqlStore:
             if head is not None:
                 self._unconfirmed_heads[change.conversation] = head
                 return change.version
-        state = lock_state(self._database, transaction, change)
+        state = lock_or_create_conversation(self._database, transaction, change)
         check_version(state.schema, self._schema, name=self._name)
         check_not_erased(change.name or change.conversation, state.erased)
         if state.version == change.expected:
@@ -328,9 +328,9 @@ def _load(database: Database, conversation_key: str, *, after: int) -> tuple[lis
         " ON conversation = id AND seq > ? WHERE id = ? ORDER BY seq",
         *(after, conversation_key),
     )
-    said, erased, head = found[0][:3] if found else (0, None, "")
+    stored, erased, head = found[0][:3] if found else (0, None, "")
     check_not_erased(conversation_key, erased)
-    version = check_row_version(conversation_key, said)
+    version = check_row_version(conversation_key, stored)
     rows = [row[3:] for row in found if row[3] is not None]
     # Numbers are unique within a conversation. So if the count and the last number are right, no event is missing.
     if len(rows) != max(0, version - after) or (rows and rows[-1][0] != version):

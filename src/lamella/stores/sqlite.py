@@ -148,7 +148,9 @@ class SqliteDatabase:
 
         Failures are rare, so the fast way is tried first.
         """
-        if len(writes) == 1 or not any(self._write_together(writes, with_savepoints=apart) for apart in (False, True)):
+        if len(writes) == 1 or not any(
+            self._write_together(writes, with_savepoints=with_savepoints) for with_savepoints in (False, True)
+        ):
             for one in writes:
                 self._write_alone(one)
 
@@ -214,7 +216,7 @@ class SqliteDatabase:
     def list_tables(self, transaction: Transaction) -> set[str]:
         return {name for (name,) in transaction.query("SELECT name FROM sqlite_master WHERE type = 'table'")}
 
-    def lock_for_erase(self, transaction: Transaction) -> None:
+    def prepare_erase(self, transaction: Transaction) -> None:
         """Count the erasure in the file's header, until a purge resets the count.
 
         No lock is needed, because a write transaction is the only one.
@@ -373,8 +375,8 @@ def to_lamella_error(error: sqlite3.Error, path: str, *, timeout: float) -> Lame
     kind, what, hint = _ERROR_BY_CODE.get(
         _primary_code(error), (StoreUnavailableError, "cannot be used: {error}", _RETRY_HINT)
     )
-    told = what.format(error=error, patience=f"{timeout:g}", why=_open_failure_reason(path))
-    return kind(f"The store {path} {told}.", hint=hint)
+    message = what.format(error=error, patience=f"{timeout:g}", why=_open_failure_reason(path))
+    return kind(f"The store {path} {message}.", hint=hint)
 
 
 def _restore_hint(hints: Hints) -> str:

@@ -35,7 +35,7 @@ def verify_conversation(transaction: Transaction, conversation_key: str) -> list
         return [
             StoreProblem(conversation=conversation_key, location="conversation", description="is not in this store")
         ]
-    version, head, erased, *told = found[0]
+    version, head, erased, *columns = found[0]
     chain = verify_events(transaction, conversation_key)
     # Damage may have marked the row as erased. If it counts events and these are complete, the mark is the problem.
     if erased is not None and (version == 0 or not chain.is_intact):
@@ -45,7 +45,7 @@ def verify_conversation(transaction: Transaction, conversation_key: str) -> list
     chain.check_not_erased(erased)
     chain.check_row(version, head)
     if chain.is_intact:
-        chain.check_columns(told)
+        chain.check_columns(columns)
     return [*chain.problems, *_verify_used_contents(transaction, conversation_key, chain.records)]
 
 
@@ -120,8 +120,8 @@ class HashChainVerifier:
         if isinstance(version, int) and version > self.seq and head != self.head:
             self._report_missing_events(self.seq + 1, version)
         elif version != self.seq:
-            said = f"{version:,}" if isinstance(version, int) else repr(version)
-            self._report_row_problem(f"has {self.seq:,} events and says that it has {said}")
+            stored = f"{version:,}" if isinstance(version, int) else repr(version)
+            self._report_row_problem(f"has {self.seq:,} events and says that it has {stored}")
         elif head not in self._previous:
             self._report_row_problem(f"says that its last event has the hash {head}")
 
@@ -133,9 +133,9 @@ class HashChainVerifier:
         if not is_text(title):
             self._report_row_problem(f"has {title!r} for its title")
         first, last = (self.records[0].at, self.records[-1].at) if self.records else ("", "")
-        for what, said, true in (("began", created, first), ("changed", updated, last)):
-            if said != true and self.records:
-                self._report_row_problem(f"says that it {what} at {said!r}; its events say {true!r}")
+        for what, stored, true in (("began", created, first), ("changed", updated, last)):
+            if stored != true and self.records:
+                self._report_row_problem(f"says that it {what} at {stored!r}; its events say {true!r}")
 
     def _report_row_problem(self, description: str) -> None:
         """Report a problem of the row that can be rebuilt from the events."""
@@ -161,14 +161,14 @@ def _verify_used_contents(
 ) -> Iterator[StoreProblem]:
     """Yield problems of the contents that a conversation uses: missing, damaged, or named by no event."""
     rows = transaction.query("SELECT hash FROM holdings WHERE conversation = ? ORDER BY hash", conversation_key)
-    held = [name for (name,) in rows]
+    used_hashes = [name for (name,) in rows]
     named = {name for record in records for name in record.contents}
     erased = erased_hashes(records)
-    for name in sorted(named - set(held) - erased):
+    for name in sorted(named - set(used_hashes) - erased):
         yield StoreProblem(
             conversation=conversation_key, location=f"content {name}", description="missing, and never erased"
         )
-    for name in held:
+    for name in used_hashes:
         if name not in named:
             yield StoreProblem(
                 conversation=conversation_key, location=f"content {name}", description="held, and no event names it"
@@ -200,17 +200,18 @@ def verify_tombstone(transaction: Transaction, conversation_key: str) -> list[St
             )
         ]
     events = transaction.query("SELECT seq FROM events WHERE conversation = ? ORDER BY seq", conversation_key)
-    held = transaction.query("SELECT hash FROM holdings WHERE conversation = ? ORDER BY hash", conversation_key)
+    used_hashes = transaction.query("SELECT hash FROM holdings WHERE conversation = ? ORDER BY hash", conversation_key)
     kept = transaction.query(
         "SELECT version FROM checkpoints WHERE conversation = ? ORDER BY version", conversation_key
     )
-    left = [*(f"event {seq}" for (seq,) in events), *(f"content {name}" for (name,) in held)]
+    left = [*(f"event {seq}" for (seq,) in events), *(f"content {name}" for (name,) in used_hashes)]
     left += [f"checkpoint {version}" for (version,) in kept]
     shelved = transaction.query("SELECT name FROM shelf WHERE conversation = ? ORDER BY name", conversation_key)
     left += [f"line {name}" for (name,) in shelved]
     left += ["title"] if rows[0][1] else []
     return [
-        StoreProblem(conversation=conversation_key, location=place, description="left after erasure") for place in left
+        StoreProblem(conversation=conversation_key, location=location, description="left after erasure")
+        for location in left
     ]
 
 

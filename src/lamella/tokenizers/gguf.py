@@ -62,7 +62,7 @@ def read_vocabulary(path: Path) -> TokenizerVocabulary | None:
     return TokenizerVocabulary(
         split_rule=str(found.get("ggml.pre", "")),
         tokens=tuple(str(token) for token in _get_list(found, "ggml.tokens")),
-        special_token_ids=tuple(place for place, kind in enumerate(kinds) if kind in _SPECIAL_TOKEN_TYPES),
+        special_token_ids=tuple(index for index, kind in enumerate(kinds) if kind in _SPECIAL_TOKEN_TYPES),
         merges=tuple(str(merge) for merge in _get_list(found, "ggml.merges")),
         adds_start_token=bool(found.get("ggml.add_bos_token", False)),
         chat_template=str(found.get("chat_template", "")),
@@ -310,21 +310,21 @@ def _to_tokenizer_json(vocabulary: TokenizerVocabulary, patterns: Sequence[str])
     letters = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
     marks = [
         {
-            "id": place,
-            "content": vocabulary.tokens[place],
+            "id": token_id,
+            "content": vocabulary.tokens[token_id],
             "single_word": False,
             "lstrip": False,
             "rstrip": False,
             "normalized": False,
             "special": True,
         }
-        for place in vocabulary.special_token_ids
-        if vocabulary.tokens[place : place + 1] not in ((), ("",))
+        for token_id in vocabulary.special_token_ids
+        if vocabulary.tokens[token_id : token_id + 1] not in ((), ("",))
     ]
     model = {
         "type": "BPE",
         "ignore_merges": vocabulary.split_rule in _WHOLE_WORD_VOCABULARIES,
-        "vocab": {token: place for place, token in enumerate(vocabulary.tokens)},
+        "vocab": {token: token_id for token_id, token in enumerate(vocabulary.tokens)},
         "merges": vocabulary.merges,
     }
     whole = {

@@ -56,9 +56,9 @@ def split_at_token_boundaries(text: str, size: int) -> Iterator[str]:
 
 def _split_position(text: str, at: int) -> int:
     end = min(len(text), at + _MAX_SEARCH_CHARS)
-    for place in _SPLIT_POINT.finditer(text, at, end):
-        if text[place.start()] == "\n" or text[place.start()].isalpha():
-            return place.end()
+    for split in _SPLIT_POINT.finditer(text, at, end):
+        if text[split.start()] == "\n" or text[split.start()].isalpha():
+            return split.end()
     return end
 
 

@@ -87,8 +87,10 @@ def unreadable_file_error(path: Path, error: OSError) -> ModelNotFoundError:
 def _find_weights_file(weights_package: WeightsPackage) -> Path | None:
     # Importing the package would also import its dependencies, which are not installed.
     spec = find_spec(weights_package.module)
-    places = (Path(place) / weights_package.file for place in (spec.submodule_search_locations or ())) if spec else ()
-    return next((path for path in places if path.exists()), None)
+    folders = (
+        (Path(folder) / weights_package.file for folder in (spec.submodule_search_locations or ())) if spec else ()
+    )
+    return next((path for path in folders if path.exists()), None)
 
 
 def _packaged_weights_path(weights_package: WeightsPackage) -> Path:

@@ -67,8 +67,8 @@ def make_time_range_tool(now: Callable[[], datetime]) -> Tool:
 def parse_days(words: str, today: date) -> DaySpan:
     """Return the days that the words describe; raises ``ValueError`` if they describe none."""
     # The parser accepts a month, year, weekday or date only after a word such as "in", so that is tried, too.
-    for told in (words, f"in {words}"):
-        span, _ = parse_day_range(told, today=today)
+    for phrase in (words, f"in {words}"):
+        span, _ = parse_day_range(phrase, today=today)
         if span is not None:
             return span
     raise ValueError(
@@ -127,7 +127,7 @@ def make_search_tool(notes: NoteIndex, now: Callable[[], datetime]) -> Tool:
         if not query.strip():
             raise ValueError("query is blank")
         at = now()
-        asked = compose_query(given, at)
+        asked = compose_search_query(given, at)
         limit = given.get("limit", _DEFAULT_PASSAGES)
         assert isinstance(limit, int)
         return render_hits(query, notes.search(asked, limit=limit, now=at))
@@ -142,7 +142,7 @@ def make_search_tool(notes: NoteIndex, now: Callable[[], datetime]) -> Tool:
     )
 
 
-def compose_query(arguments: Arguments, now: datetime) -> str:
+def compose_search_query(arguments: Arguments, now: datetime) -> str:
     """Return the query in the syntax of the index, with its filters first.
 
     If both ``when`` and the query contain a time, the index uses the first one. Raises ``ValueError`` for an invalid
@@ -352,10 +352,10 @@ def slice_list(lines: Sequence[str], start: int, *, title: str, max_items: int) 
     The items are also limited to as many characters as one call returns, but at least one item is included.
     """
     shown: list[str] = []
-    room = MAX_SLICE_CHARS
+    remaining = MAX_SLICE_CHARS
     for line in lines[start : start + max_items]:
-        room -= len(line) + 1
-        if shown and room < 0:
+        remaining -= len(line) + 1
+        if shown and remaining < 0:
             break
         shown.append(line)
     end = start + len(shown)
@@ -406,9 +406,9 @@ def make_read_tool(vault: Vault, *, on_read: Callable[[str], None] | None = None
     """
 
     def read(given: Arguments) -> str:
-        look = vault.snapshot()
-        path = resolve_file(look, str(given["path"]))
-        text = _read_text(vault, look, path)
+        snapshot = vault.snapshot()
+        path = resolve_file(snapshot, str(given["path"]))
+        text = _read_text(vault, snapshot, path)
         if on_read is not None:
             on_read(path)
         part, title = _select_part(text, path, given)
@@ -456,10 +456,10 @@ def _read_text(vault: Vault, snapshot: Vault, path: str) -> str:
     if is_note(path):
         return normalise(snapshot.read_text(path))
     described = attachment_for_path(path)
-    wanted = described.to_artifact()
-    if isinstance(described, Image) or not isinstance(wanted, UnresolvedAttachment):
+    artifact = described.to_artifact()
+    if isinstance(described, Image) or not isinstance(artifact, UnresolvedAttachment):
         raise SourceUnreadableError(f"{path} is a picture.", hint="Ask the user to attach it.")
-    return vault.open_readers().read(wanted).text
+    return vault.open_readers().read(artifact).text
 
 
 def _select_part(text: str, path: str, arguments: Arguments) -> tuple[str, str]:
@@ -467,8 +467,8 @@ def _select_part(text: str, path: str, arguments: Arguments) -> tuple[str, str]:
     if heading := str(arguments.get("heading", "")).strip():
         found = find_section_range(parse_note(text), heading, length=len(text))
         if found is None:
-            there = ", ".join(one.text for one in parse_note(text).headings[:30]) or "none"
-            raise SourceNotFoundError(f"{path} has no heading {heading[:80]!r}.", hint=f"Its headings are: {there}.")
+            headings = ", ".join(one.text for one in parse_note(text).headings[:30]) or "none"
+            raise SourceNotFoundError(f"{path} has no heading {heading[:80]!r}.", hint=f"Its headings are: {headings}.")
         return text[slice(*found)], f"{path}, below {heading}"
     if lines := str(arguments.get("lines", "")).strip():
         match = _LINE_RANGE.fullmatch(lines)
@@ -486,8 +486,10 @@ def _is_in_folder(path: str, folder: str) -> bool:
 
 
 def _matches_pattern(path: str, pattern: str) -> bool:
-    wanted = pattern.casefold()
-    return fnmatchcase(path.casefold(), wanted) or fnmatchcase(PurePosixPath(path).name.casefold(), wanted)
+    folded_pattern = pattern.casefold()
+    return fnmatchcase(path.casefold(), folded_pattern) or fnmatchcase(
+        PurePosixPath(path).name.casefold(), folded_pattern
+    )
 
 
 _MAX_WEB_RESULTS, _DEFAULT_WEB_RESULTS = 20, 8
@@ -501,15 +503,15 @@ def make_fetch_tool(conversions: OpenConversions) -> Tool:
 
     Pages are read as attached pages are: public addresses only, with limits, and through the cache.
     """
-    look = open_sources(None, conversions)
+    sources = open_sources(None, conversions)
 
     def fetch(given: Arguments) -> str:
         url, start = str(given["url"]).strip(), given.get("start", 0)
         assert isinstance(start, int)
-        wanted = attachment_for_url(url).to_artifact()
-        if not isinstance(wanted, UnresolvedAttachment):
+        artifact = attachment_for_url(url).to_artifact()
+        if not isinstance(artifact, UnresolvedAttachment):
             raise SourceUnreadableError(f"{url[:80]} is no page.", hint="Give the address of one.")
-        found = look().read(wanted)
+        found = sources().read(artifact)
         if found.images:
             raise SourceUnreadableError(f"{url[:80]} is a picture.", hint="Ask the user to attach it.")
         named = url if found.title in ("", url) else f"{url}, {found.title}"

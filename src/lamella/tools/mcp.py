@@ -10,7 +10,6 @@ tools. Each description begins with the name of the server, and its length is li
 
 import asyncio
 import json
-import os
 import re
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -26,6 +25,7 @@ from msgspec import Struct
 from lamella.attach import Tool
 from lamella.errors import ExtraNotInstalledError, LamellaError, install_hint
 from lamella.providers.connection import ResponseLimits, limit_response, limit_response_start
+from lamella.tools.mcp_stdio import StdioStatus, open_stdio
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -72,32 +72,34 @@ def check_tools(
     listed = sorted(listings, key=lambda one: one[0])
     sorted_by_name = [one for one in listed if may_write or one[3]]
     found: dict[str, McpTool] = {}
-    said: list[str] = []
+    warnings: list[str] = []
     if len(sorted_by_name) < len(listed):
         left = len(listed) - len(sorted_by_name)
-        said.append(
+        warnings.append(
             f"{server}: {left:,} of {len(listed):,} tools may change something, and its writes are not allowed."
         )
     for own_name, description, schema, reads in sorted_by_name[:MAX_TOOLS]:
         wrong = find_schema_problem(schema)
-        name = unique_tool_name(server, own_name, taken=found)
+        name = unique_tool_name(server, own_name, used_names=found)
         if wrong is not None or own_name in {one.own_name for one in found.values()}:
-            said.append(f"{server}: the tool {clean_text(own_name, 60)!r} is left out: {wrong or 'it is there twice'}.")
+            warnings.append(
+                f"{server}: the tool {clean_text(own_name, 60)!r} is left out: {wrong or 'it is there twice'}."
+            )
             continue
         words = f"[{server}] {clean_text(description, MAX_DESCRIPTION_CHARS)}".rstrip()
         found[name] = McpTool(name, own_name, words, _clean_schema(schema), not reads)
     if len(sorted_by_name) > MAX_TOOLS:
-        said.append(f"{server}: of {len(sorted_by_name):,} tools the first {MAX_TOOLS} by name are taken.")
-    return tuple(found.values()), tuple(said)
+        warnings.append(f"{server}: of {len(sorted_by_name):,} tools the first {MAX_TOOLS} by name are taken.")
+    return tuple(found.values()), tuple(warnings)
 
 
-def unique_tool_name(server: str, own_name: str, *, taken: Iterable[str] = ()) -> str:
+def unique_tool_name(server: str, own_name: str, *, used_names: Iterable[str] = ()) -> str:
     """Return a tool name that providers accept and that is not in ``taken``.
 
     A name that had to be changed ends in digits of the hash of the original name.
     """
     plain = f"{server}__{_ILLEGAL_NAME_CHARS.sub('_', own_name)}"
-    if plain == f"{server}__{own_name}" and len(plain) <= MAX_TOOL_NAME_CHARS and plain not in taken:
+    if plain == f"{server}__{own_name}" and len(plain) <= MAX_TOOL_NAME_CHARS and plain not in used_names:
         return plain
     digits = sha256(own_name.encode(errors="replace")).hexdigest()[:_HASH_DIGITS]
     return f"{plain[: MAX_TOOL_NAME_CHARS - _HASH_DIGITS - 1]}_{digits}"
@@ -261,12 +263,13 @@ class McpSession:
         self._task: asyncio.Task[None] | None = None
         self._close_requested = asyncio.Event()
         self._opening_lock = asyncio.Lock()
+        self._status = StdioStatus()
         self._cancel_connection: Callable[[], object] = self._close_requested.set
 
     async def list_tools(self) -> list[ToolListing]:
         """Return all tools that the server lists now, up to a limit of pages."""
-        told: list[ToolListing] = await self._with_timeout(_list_pages(await self._connect()))
-        return told
+        listings: list[ToolListing] = await self._with_timeout(_list_pages(await self._connect()))
+        return listings
 
     async def call(self, name: str, arguments: Mapping[str, object]) -> str:
         """Call a tool and return its result as text; raises ``McpToolError`` if the tool reports an error."""
@@ -281,15 +284,15 @@ class McpSession:
         """Close the connection; a server that does not shut down in time is killed."""
         client, self._client, task, self._task = self._client, None, self._task, None
         # Saved here, because another connection may start while this one closes and replace the attribute.
-        give_up = self._cancel_connection
+        cancel = self._cancel_connection
         if task is not None:
             self._close_requested.set()
             if client is None:
                 # The server has not answered yet and may never do so. There is no connection to shut down cleanly.
-                give_up()
+                cancel()
             if not (await asyncio.wait({task}, timeout=self._close_timeout))[0]:
                 # The server keeps the shutdown waiting.
-                give_up()
+                cancel()
                 await asyncio.wait({task})
             # Reading the exception prevents asyncio's warning about an exception that was never retrieved.
             task.cancelled() or task.exception()
@@ -312,6 +315,7 @@ class McpSession:
             raise McpToolError(f"The server {self.spec.name} ended or hung twice, and is not started again.")
         self._starts_left -= 1
         self._close_requested = asyncio.Event()
+        self._status = StdioStatus()
         ready: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
         self._task = asyncio.create_task(self._keep_connection_open(ready))
         waited: set[asyncio.Future[Any]] = {self._task, ready}
@@ -320,7 +324,9 @@ class McpSession:
             self._client = ready.result()
             return
         why = (
-            f"no answer within {self.spec.seconds:g} seconds" if not self._task.done() else _explain_failure(self._task)
+            self._status.failure
+            or ("" if self._task.done() else f"no answer within {self.spec.seconds:g} seconds")
+            or _explain_failure(self._task)
         )
         self._cancel_connection()
         await self.close()
@@ -333,7 +339,7 @@ class McpSession:
 
         with CancelScope() as scope:
             self._cancel_connection = scope.cancel
-            async with _open_client(self.spec) as client:
+            async with _open_client(self.spec, self._status) as client:
                 ready.set_result(client)
                 await self._close_requested.wait()
 
@@ -347,8 +353,8 @@ class McpSession:
                 return await request
         except TimeoutError as error:
             await self.close()
-            told = f"The server {self.spec.name} gave no answer within {self.spec.seconds:g} seconds."
-            raise McpToolError(told) from error
+            message = f"The server {self.spec.name} gave no answer within {self.spec.seconds:g} seconds."
+            raise McpToolError(message) from error
         except Exception as error:
             # A server may fail in any way. An error that the server reports is an answer, and the connection stays
             # usable. Any other error ends the connection.
@@ -357,19 +363,20 @@ class McpSession:
 
             if not isinstance(error, MCPError) or error.code == CONNECTION_CLOSED:
                 await self.close()
-            raise McpToolError(f"The server {self.spec.name} failed: {_format_exception(error)}.") from error
+            told = self._status.failure or _format_exception(error)
+            raise McpToolError(f"The server {self.spec.name} failed: {told}.") from error
 
 
 async def _list_pages(client: "Client") -> list[ToolListing]:
-    told: list[ToolListing] = []
+    listings: list[ToolListing] = []
     cursor: str | None = None
     for _ in range(_MAX_PAGES):
         page = await client.list_tools(cursor=cursor, cache_mode="bypass")
-        told += [(tool.name, tool.description or "", tool.input_schema, _is_read_only(tool)) for tool in page.tools]
+        listings += [(tool.name, tool.description or "", tool.input_schema, _is_read_only(tool)) for tool in page.tools]
         cursor = page.next_cursor
-        if cursor is None or len(told) > _MAX_LISTED_TOOLS:
+        if cursor is None or len(listings) > _MAX_LISTED_TOOLS:
             break
-    return told
+    return listings
 
 
 def _is_read_only(tool: Any) -> bool:  # noqa: ANN401 - a model class of the SDK
@@ -378,10 +385,9 @@ def _is_read_only(tool: Any) -> bool:  # noqa: ANN401 - a model class of the SDK
 
 
 @asynccontextmanager
-async def _open_client(spec: McpServerSpec) -> AsyncIterator["Client"]:
+async def _open_client(spec: McpServerSpec, status: StdioStatus) -> AsyncIterator["Client"]:
     try:
-        from mcp import Client, StdioServerParameters
-        from mcp.client.stdio import stdio_client
+        from mcp import Client
     except ImportError as error:
         raise ExtraNotInstalledError(
             "Tools of MCP servers need a package that is not installed.", hint=install_hint("mcp")
@@ -391,14 +397,9 @@ async def _open_client(spec: McpServerSpec) -> AsyncIterator["Client"]:
         async with _open_url(spec) as client:
             yield client
         return
-    program, *words = spec.command
-    parameters = StdioServerParameters(
-        command=program, args=words, env=dict(spec.environment), cwd=spec.folder, encoding_error_handler="replace"
-    )
-    # The standard error of a server is discarded: its control characters would act on the user's terminal.
-    with open(os.devnull, "w", encoding="utf-8") as nowhere:  # noqa: ASYNC230, PTH123 - opening it does not block
-        async with Client(stdio_client(parameters, errlog=nowhere)) as client:
-            yield client
+    streams = open_stdio(spec.command, environment=spec.environment, folder=spec.folder, status=status)
+    async with Client(streams) as client:
+        yield client
 
 
 @asynccontextmanager
@@ -441,11 +442,11 @@ def _format_exception(error: BaseException) -> str:
     faults = getattr(error, "errors", None)
     if callable(faults) and (first := next(iter(faults()), None)):
         # Validation errors of the SDK have many lines. Only the first error is shown.
-        place = ".".join(str(one) for one in first["loc"])
+        location = ".".join(str(one) for one in first["loc"])
         problem = clean_text(first["msg"], _MAX_ERROR_CHARS)
-        return f"it breaks the protocol at {clean_text(place, _MAX_ERROR_CHARS)}: {problem}"
-    said = " ".join(clean_text(str(error), _MAX_ERROR_CHARS).split()) or type(error).__name__
-    return said.rstrip(".")
+        return f"it breaks the protocol at {clean_text(location, _MAX_ERROR_CHARS)}: {problem}"
+    message = " ".join(clean_text(str(error), _MAX_ERROR_CHARS).split()) or type(error).__name__
+    return message.rstrip(".")
 
 
 # Event loops for servers that must outlive those of the program.
@@ -577,9 +578,9 @@ class McpServers:
         Warnings are returned only together with a new listing.
         """
         key = (self._refresh_count, version)
-        taken = self._tools_by_owner.get(owner)
-        if taken is not None and taken[0] == key and not refresh:
-            return taken[1], ()
+        owned = self._tools_by_owner.get(owner)
+        if owned is not None and owned[0] == key and not refresh:
+            return owned[1], ()
         # If no conversation has tools yet, ``tools`` below makes the first listing.
         if self._tools_by_owner:
             self._relist_tools()
@@ -661,12 +662,12 @@ async def _report_all(sessions: Sequence[McpSession]) -> Sequence[McpServerRepor
 async def _report(session: McpSession) -> McpServerReport:
     make = partial(McpServerReport, session.spec.name)
     try:
-        tools, said = check_tools(session.spec.name, await session.list_tools(), may_write=session.spec.writes)
+        tools, warnings = check_tools(session.spec.name, await session.list_tools(), may_write=session.spec.writes)
     except McpToolError as error:
         return make(failure=str(error))
     except LamellaError as error:
         return make(failure=f"{error.message} {error.hint}")
-    return make(tuple(tools), tuple(said))
+    return make(tuple(tools), tuple(warnings))
 
 
 async def _close_all(sessions: Sequence[McpSession]) -> None:

@@ -16,14 +16,18 @@ from typing import TYPE_CHECKING
 from lamella.lazy_imports import make_lazy_exports
 
 if TYPE_CHECKING:
-    from lamella.archive.transcript import Transcript, load_transcript, parse_transcript, read_transcript, split_message
+    from lamella.archive.transcript import Transcript, load_transcript, parse_transcript, read_transcript
     from lamella.attach import DEFAULT_CODE_BUDGET
     from lamella.codebase.attachments import attach_code, read_json_files, read_json_request
     from lamella.providers.open_provider import DEMO_MODEL
     from lamella.providers.registry import list_models
+    from lamella.settings.files import create_settings_file, set_in_file, unset_in_file
     from lamella.settings.loading import (
+        SETTINGS_FILE_NAME,
         ResolvedSettings,
         SettingOrigin,
+        find_project_file,
+        is_same_file,
         misspelt_variables,
         parse_setting_value,
         user_file_path,
@@ -45,9 +49,11 @@ if TYPE_CHECKING:
         MAX_CODE_BUDGET,
         filter_request,
         open_engine_for_request,
+        resolve_request_model,
         select_code,
         select_files,
         solve_request,
+        with_configured_model,
     )
     from lamella.wiring.mcp import build_server_spec, is_trusted, list_servers, open_servers
     from lamella.wiring.memory import make_memory_opener, make_memory_part, open_memory
@@ -78,8 +84,8 @@ if TYPE_CHECKING:
     from lamella.wiring.stores import copy_conversations, list_conversations, open_backend, open_conversations
     from lamella.wiring.transcripts import (
         build_request_body,
-        load_replay_script,
-        replay_script,
+        has_conversation,
+        replay_stored,
         replay_transcript,
         save_transcript,
     )
@@ -90,6 +96,7 @@ __all__ = [
     "DEFAULT_CODE_BUDGET",
     "DEMO_MODEL",
     "MAX_CODE_BUDGET",
+    "SETTINGS_FILE_NAME",
     "SETTING_NAMES",
     "TRUST_FIELDS",
     "AccessScope",
@@ -110,13 +117,17 @@ __all__ = [
     "build_server_spec",
     "check_name",
     "copy_conversations",
+    "create_settings_file",
     "default_settings_for",
     "describe_setting_type",
     "filter_request",
+    "find_project_file",
     "get_trust_key",
     "get_vault",
     "get_workflow",
+    "has_conversation",
     "is_loopback",
+    "is_same_file",
     "is_trusted",
     "is_workflow_path",
     "list_allowed_hosts",
@@ -127,7 +138,6 @@ __all__ = [
     "list_setting_errors",
     "list_workflows",
     "load_configuration",
-    "load_replay_script",
     "load_settings",
     "load_transcript",
     "make_memory_opener",
@@ -163,26 +173,28 @@ __all__ = [
     "read_json_request",
     "read_services",
     "read_transcript",
-    "replay_script",
+    "replay_stored",
     "replay_transcript",
     "requires_named_model",
     "resolve_conversation_settings",
+    "resolve_request_model",
     "save_new_file",
     "save_transcript",
     "select_code",
     "select_files",
     "server_settings",
+    "set_in_file",
     "solve_request",
-    "split_message",
+    "unset_in_file",
     "user_file_path",
     "window_settings",
+    "with_configured_model",
 ]
 
 if not TYPE_CHECKING:
     # A command imports only what it uses: importing all of this takes 40 times the start of a bare Python (2026-11-17).
     _HOMES = {
         "lamella.archive.transcript": (
-            "split_message",
             "Transcript",
             "load_transcript",
             "parse_transcript",
@@ -194,7 +206,11 @@ if not TYPE_CHECKING:
         "lamella.sources.mentions": ("MentionOutcome", "AttachmentResolver"),
         "lamella.sources.open_sources": ("open_sources",),
         "lamella.attach": ("DEFAULT_CODE_BUDGET",),
+        "lamella.settings.files": ("create_settings_file", "set_in_file", "unset_in_file"),
         "lamella.settings.loading": (
+            "SETTINGS_FILE_NAME",
+            "find_project_file",
+            "is_same_file",
             "ResolvedSettings",
             "SettingOrigin",
             "misspelt_variables",
@@ -217,7 +233,9 @@ if not TYPE_CHECKING:
             "select_files",
             "filter_request",
             "open_engine_for_request",
+            "resolve_request_model",
             "solve_request",
+            "with_configured_model",
         ),
         "lamella.wiring.setting_checks": ("list_setting_errors",),
         "lamella.wiring.mcp": ("build_server_spec", "is_trusted", "list_servers", "open_servers"),
@@ -246,8 +264,8 @@ if not TYPE_CHECKING:
         "lamella.wiring.services": ("ServiceContainer", "load_configuration", "load_settings", "read_services"),
         "lamella.wiring.stores": ("copy_conversations", "list_conversations", "open_backend", "open_conversations"),
         "lamella.wiring.transcripts": (
-            "load_replay_script",
-            "replay_script",
+            "has_conversation",
+            "replay_stored",
             "replay_transcript",
             "save_transcript",
             "build_request_body",

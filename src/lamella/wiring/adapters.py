@@ -1,4 +1,4 @@
-"""The adapters of a conversation, and prompt builders for conversations in memory."""
+"""The adapters of a conversation, and prompt builders for replays."""
 
 from collections.abc import Callable
 from datetime import date
@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from lamella.conversation.adapters import Adapters
-from lamella.conversation.memory_conversation import WorkflowPromptBuilder
+from lamella.conversation.prompt_builder import PromptBuilder
 from lamella.core.prompt.state import PromptState
 from lamella.ports import Summarizer
 from lamella.settings.rules import build_prompt_settings, build_turn_settings, recall_hints_enabled
@@ -46,20 +46,17 @@ def open_prompt_builder(
     *,
     conversation_key: str,
     vault: Path | None = None,
-    keep_ledger: bool = True,
-    summarizer: Summarizer | None = None,
-) -> WorkflowPromptBuilder:
-    """Return the prompt builder of a conversation in memory, with the settings that were read."""
+) -> PromptBuilder:
+    """Return a prompt builder that writes nothing, with the settings that were read."""
     for overreach in services.resolved.errors_for_project_settings(USER_ONLY_SETTINGS):
         raise overreach
-    adapters = open_adapters(vault, services=services, summarizer=summarizer)
+    adapters = open_adapters(vault, services=services)
     own = services.budget_settings_for(services.resolved, services.settings.model)
-    settings = services.with_overrides({**services.overrides, **own}).settings if own else services.settings
+    settings = services.with_setting_overrides({**services.overrides, **own}).settings if own else services.settings
     start = PromptState(conversation=conversation_key, model=settings.model)
-    return WorkflowPromptBuilder(
+    return PromptBuilder(
         adapters,
         build_prompt_settings(settings, adapters),
         start,
         turn_settings=build_turn_settings(settings),
-        ledger=keep_ledger,
     )

@@ -1,5 +1,6 @@
 """Markdown archives of conversations, opened with the vault that contains their notes."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from lamella.archive.markdown import load_archive, save_archive
@@ -17,9 +18,15 @@ class MarkdownArchive:
         return save_archive(export, folder, file=file, sources=sources)
 
     def load(
-        self, path: Path, *, vault: Path | None = None, read_contents: ReadContents | None = None
+        self,
+        path: Path,
+        *,
+        vault: Path | None = None,
+        read_contents: ReadContents | None = None,
+        is_erased: Callable[[str], bool] | None = None,
     ) -> ConversationExport:
-        return load_archive(path, open_sources(vault)() if vault is not None else None, read_contents=read_contents)
+        sources = open_sources(vault)() if vault is not None else None
+        return load_archive(path, sources, read_contents=read_contents, is_erased=is_erased)
 
 
 def open_archive() -> Archive:

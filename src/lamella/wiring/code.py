@@ -8,7 +8,7 @@ request bodies of the code endpoints.
 from collections.abc import Callable, Collection, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from lamella.attach import DEFAULT_CODE_BUDGET
 from lamella.errors import InvalidOperationError
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from lamella.ports import CodeSelection
     from lamella.runners.code_questions import CodeAnswer, CodeQuestion, TaskState
     from lamella.runners.code_requests import FileRequest
+    from lamella.schemas.code import SelectionJson, SolutionJson
 
 # Larger than any model's window.
 MAX_CODE_BUDGET = 10_000_000
@@ -155,7 +156,7 @@ if TYPE_CHECKING:
     from lamella.runners.code_questions import CodeAnswer, CodeQuestion, TaskState
     from lamella.runners.code_requests import FileRequest
 
-    TaskStateInput = TaskState | Mapping[str, object]
+    TaskStateInput: TypeAlias = TaskState | Mapping[str, object]
 
 
 # Code questions.
@@ -206,10 +207,55 @@ async def solve(
     return await _answer_with_files(engine, problem, chosen, on_event=on_event)
 
 
+def resolve_request_model(
+    name: str, *, default: str, allowed: Collection[str] = (), services: ServiceContainer | None = None
+) -> tuple[str, str]:
+    """Return the model for a name that a client sends, and a warning if it is another model than the named one.
+
+    Clients of this API often name a model of their own service, such as ``gpt-4o-mini``. If such a name is not
+    configured here, the default answers. A name with a provider's prefix is meant for Lamella, so it stays.
+    """
+    from lamella.providers.registry import find_provider_entry
+    from lamella.settings.model import mask_secrets
+    from lamella.wiring.providers import model_not_ready_error
+
+    named = next((one for one in (default, *allowed) if name in (one, one.partition(":")[2])), None)
+    if named is not None:
+        return named, ""
+    entry = find_provider_entry(name.partition(":")[0])
+    is_lamella_name = entry is not None and entry.create_provider is not None
+    if is_lamella_name or model_not_ready_error(name, services=services) is None:
+        return name, ""
+    return default, f"The model {name} is not configured here; {mask_secrets(default)} is used."
+
+
+def with_configured_model(body: object, default: str | None) -> tuple[object, tuple[str, ...]]:
+    """Return a request whose model can be used here, and a warning if that is another one than it names.
+
+    ``default`` is used in its place, by default the configured model, or else the demo model.
+    """
+    name = body.get("model") if isinstance(body, Mapping) else None
+    if not isinstance(body, Mapping) or not isinstance(name, str) or not name.strip():
+        return body, ()
+    from lamella.providers.open_provider import DEMO_MODEL
+
+    services = read_services()
+    usual = default or services.settings.model or DEMO_MODEL
+    model, warning = resolve_request_model(name, default=usual, services=services)
+    return {**body, "model": model}, (warning,) if warning else ()
+
+
 async def solve_request(
-    engine: "Engine", body: object, *, on_event: "Callable[[Event], None] | None" = None
-) -> dict[str, object]:
-    """Answer a code question from a request body, and return the response body of the code endpoint."""
+    engine: "Engine",
+    body: object,
+    *,
+    warnings: Sequence[str] = (),
+    on_event: "Callable[[Event], None] | None" = None,
+) -> "SolutionJson":
+    """Answer a code question from a request body, and return the response body of the code endpoint.
+
+    ``warnings`` are added to those of the answer.
+    """
     from lamella.core.values import replace
     from lamella.runners.code_requests import parse_code_question
     from lamella.schemas.code import solution_to_json
@@ -217,9 +263,9 @@ async def solve_request(
     problem, files, ignored = parse_code_question(body)
     if problem.model is not None:
         # The client of a request is not the user who owns the keys, so it may not choose where they are sent.
-        engine.check_model(problem.model)
+        engine.check_model_is_trusted(problem.model)
     solution = await _answer_with_files(engine, problem, files, on_event=on_event)
-    return solution_to_json(replace(solution, ignored=ignored))
+    return solution_to_json(replace(solution, ignored=ignored, warnings=(*warnings, *solution.warnings)))
 
 
 def open_engine_for_request(
@@ -240,13 +286,18 @@ def open_engine_for_request(
     return open_engine("memory:", vault=vault, model=model or services.settings.model or DEMO_MODEL)
 
 
-def filter_request(body: object) -> dict[str, object]:
-    """Select from the files in a request body for its question, and return the response body with their contents."""
+def filter_request(body: object, *, warnings: Sequence[str] = ()) -> "SelectionJson":
+    """Select from the files in a request body for its question, and return the response body with their contents.
+
+    ``warnings`` are added to those of the selection.
+    """
+    from lamella.core.values import replace
     from lamella.runners.code_requests import parse_filter_request
     from lamella.schemas.code import filter_to_json
 
     request, ignored = parse_filter_request(body)
-    return filter_to_json(_select_requested_files(request), ignored)
+    selection = _select_requested_files(request)
+    return filter_to_json(replace(selection, warnings=(*warnings, *selection.warnings)), ignored)
 
 
 async def _answer_with_files(

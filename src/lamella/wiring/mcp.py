@@ -161,8 +161,8 @@ def _server_problem(server: McpServerEntry) -> str | None:
         return f"has the command {own.command}, which is another one in every folder: write its whole path"
     for name in (*own.env, *([] if own.token is None else [own.token])):
         if not _VARIABLE_NAME.fullmatch(name):
-            told = name.partition("=")[0]
-            return f"is to get {told!r} with more than the name of a variable; the value stays in the environment"
+            variable = name.partition("=")[0]
+            return f"is to get {variable!r} with more than the name of a variable; the value stays in the environment"
     if not 0 < own.seconds <= _MAX_TIMEOUT_SECONDS:
         return f"waits {own.seconds:g} seconds, and from 0 to {_MAX_TIMEOUT_SECONDS} may be waited"
     return None if own.url is None else _address_problem(own.url)

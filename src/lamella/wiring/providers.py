@@ -13,7 +13,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lamella.conversation.summaries import AuxiliaryCallRecorder, SummaryFetcher
+from lamella.conversation.summaries import SummaryFetcher
 from lamella.conversation.summary_calls import NO_SUMMARIES, SAME_MODEL, ModelSummaryFetcher, SummaryModel
 from lamella.conversation.turn import ModelAnswer
 from lamella.core.compaction.fitting import PromptSettings
@@ -25,9 +25,10 @@ from lamella.providers.open_provider import DEMO_MODEL, get_context_window
 from lamella.settings.loading import ResolvedSettings
 from lamella.settings.model import DEFAULT_SYSTEM, Settings
 from lamella.wiring.services import ServiceContainer, read_services
-from lamella.wiring.trust import check_model, remember_model
+from lamella.wiring.trust import check_model_is_trusted, remember_model
 
 if TYPE_CHECKING:
+    from lamella.conversation.conversation import Conversation
     from lamella.conversation.provider_pool import ProviderPool
     from lamella.conversation.turn_runner import RetryPolicy
     from lamella.ports import ModelProvider
@@ -91,7 +92,7 @@ def open_pool(
         fixed_provider=provider,
         retry_policy=retry_policy,
         on_answer=partial(remember_model, services=services) if remember_models else None,
-        check_model=partial(check_model, services=services),
+        check_model_is_trusted=partial(check_model_is_trusted, services=services),
         is_loop_independent=is_local_model,
         default_answer_tokens={DEMO_MODEL: _DEMO_ANSWER_TOKENS},
     )
@@ -120,7 +121,7 @@ def open_provider(
     from lamella.providers.open_provider import open_provider as find
 
     services = services or read_services()
-    check_model(model, is_named=is_named, services=services)
+    check_model_is_trusted(model, is_named=is_named, services=services)
     options = ProviderOptions(
         timeout=DEFAULT_IDLE_TIMEOUT if idle_timeout is None else idle_timeout,
         on_progress=progress,
@@ -167,22 +168,22 @@ def default_settings_for(model: str, *, services: ServiceContainer | None = None
     Settings that any source sets are left out.
     """
     services = services or read_services()
-    room = window_settings(model, services=services)
+    window = window_settings(model, services=services)
     own = services.budget_settings_for(services.resolved, model)
     smaller = _window_and_reserve(model, services.resolved, services)["window"] < services.settings.window
-    fitting = {"system": DEFAULT_SYSTEM, **{name: value for name, value in room.items() if smaller or name in own}}
+    fitting = {"system": DEFAULT_SYSTEM, **{name: value for name, value in window.items() if smaller or name in own}}
     return {name: value for name, value in fitting.items() if not services.resolved.is_set(name)}
 
 
 def window_settings(model: str, *, services: ServiceContainer | None = None) -> dict[str, object]:
     """Return the ``window`` and ``reserve`` for a model, without those that any source sets."""
     services = services or read_services()
-    room, own = (
+    window, own = (
         _window_and_reserve(model, services.resolved, services),
         services.budget_settings_for(services.resolved, model),
     )
     # The thresholds are not included: they are looked up when the conversation is opened, and depend on its model then.
-    fitting: dict[str, object] = room | {name: own[name] for name in room if name in own}
+    fitting: dict[str, object] = window | {name: own[name] for name in window if name in own}
     return {name: value for name, value in fitting.items() if not services.resolved.is_set(name)}
 
 
@@ -192,11 +193,11 @@ def resolve_conversation_settings(overrides: Mapping[str, object], services: Ser
     ``overrides`` has the conversation's own settings.
     """
     resolved = services.settings_sources.resolve(overrides)
-    room = default_window_settings(resolved, services)
-    return services.settings_sources.resolve({**overrides, **room}) if room else resolved
+    window = unset_window_defaults(resolved, services)
+    return services.settings_sources.resolve({**overrides, **window}) if window else resolved
 
 
-def default_window_settings(resolved: ResolvedSettings, services: ServiceContainer) -> dict[str, object]:
+def unset_window_defaults(resolved: ResolvedSettings, services: ServiceContainer) -> dict[str, object]:
     """Return window settings for the configured model, without those that any source sets.
 
     They come from the user's own model facts. Without these, the window is limited to the model's window.
@@ -205,8 +206,8 @@ def default_window_settings(resolved: ResolvedSettings, services: ServiceContain
     own = services.budget_settings_for(resolved, model)
     if model is None or resolved.is_set("window") or "window" in own:
         return own
-    room = _window_and_reserve(model, resolved, services)
-    fitting = room if room["window"] != resolved.settings.window else {}
+    window = _window_and_reserve(model, resolved, services)
+    fitting = window if window["window"] != resolved.settings.window else {}
     return {**{name: value for name, value in fitting.items() if not resolved.is_set(name)}, **own}
 
 
@@ -236,7 +237,7 @@ def model_not_ready_error(
     pool.trust_model(model if is_named else None)
     try:
         if is_local_model(model):
-            check_model(model, is_named=is_named, services=services)
+            check_model_is_trusted(model, is_named=is_named, services=services)
             return None
         # Opening the provider checks keys and packages; nothing is sent.
         pool.send_context_for(model, max_answer_tokens=1)
@@ -274,7 +275,7 @@ _SUMMARY_FRAME_TOKENS = 500
 
 def make_summary_fetcher_factory(
     services: ServiceContainer, pool: "ProviderPool | None", *, shared_table: SharedTable | None = None
-) -> Callable[[AuxiliaryCallRecorder, str], SummaryFetcher]:
+) -> Callable[["Conversation", str], SummaryFetcher]:
     """Return the function that creates a conversation's summary fetcher.
 
     It sends over ``pool``, or over a pool that is opened on first use. Fetched summaries go into the store's shared
@@ -287,7 +288,7 @@ def make_summary_fetcher_factory(
 
         return open_pool(services=services) if pool is None else pool
 
-    def find(chat: AuxiliaryCallRecorder, choice: str) -> SummaryFetcher:
+    def find(chat: "Conversation", choice: str) -> SummaryFetcher:
         return ModelSummaryFetcher(
             find_pool(),
             chat,

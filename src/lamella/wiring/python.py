@@ -1,13 +1,10 @@
-"""Entry points for Python programs: a conversation in memory, or an engine over a store."""
+"""Entry points for Python programs: an engine over a store, and the names in a text."""
 
 import asyncio
-from collections.abc import Mapping
 from functools import partial
 from os import PathLike
 
-from lamella.conversation.conversation import BaseConversation
 from lamella.conversation.engine import Engine
-from lamella.conversation.summary_calls import NO_SUMMARIES, SAME_MODEL
 from lamella.conversation.validation import (
     build_retry_policy,
     check_allow_function,
@@ -15,16 +12,13 @@ from lamella.conversation.validation import (
     check_folder,
     check_provider,
     check_summarizer,
-    check_system_parts,
     check_text,
 )
 from lamella.errors import InvalidOperationError
 from lamella.ports import AllowWrite, ModelProvider, Summarizer
 from lamella.runners.registry import RUNNERS
-from lamella.settings.rules import load_system_parts
 from lamella.sources.mentions import MentionOutcome
 from lamella.stores.open_store import open_store
-from lamella.wiring.adapters import open_prompt_builder
 from lamella.wiring.archives import open_archive
 from lamella.wiring.memory import make_memory_opener, make_memory_part, open_memory
 from lamella.wiring.providers import default_settings_for, open_pool
@@ -32,45 +26,6 @@ from lamella.wiring.runner_context import build_remember_tool, open_note_writer,
 from lamella.wiring.services import read_services
 from lamella.wiring.sources import open_named_files
 from lamella.wiring.stores import open_backend
-
-
-class Conversation(BaseConversation):
-    """A conversation in memory. ``ask`` returns the request to send to a model; ``reply`` records its answer.
-
-    Settings such as ``layout``, ``window`` or ``carry_forward`` are passed by name; see docs/reference/settings.md. Without
-    ``keep_ledger`` Lamella predicts no cache use and no cost: a turn has its messages, token counts and the cause of a
-    prefix change.
-
-    A ``summarizer`` is called when the oldest turns must be summarised. Without one, compaction uses its other steps.
-    A conversation in memory never calls a model by itself, so ``same`` and ``off`` both mean no summarizer.
-    """
-
-    def __init__(
-        self,
-        *,
-        system: str | Mapping[str, str] | None = None,
-        conversation_key: str = "chat",
-        vault: str | PathLike[str] | None = None,
-        keep_ledger: bool = True,
-        summarizer: Summarizer | str | None = None,
-        **settings: object,
-    ) -> None:
-        own = None if summarizer in (SAME_MODEL, NO_SUMMARIES) else summarizer
-        if isinstance(own, str):
-            raise InvalidOperationError(
-                f"A conversation in memory asks no model, {own} neither.",
-                hint="Give an object with a method summarize, or open a store with lamella.open(…).",
-            )
-        services = read_services(settings)
-        dialogue = open_prompt_builder(
-            services,
-            conversation_key=check_text(conversation_key, "conversation", may_be_empty=False),
-            vault=check_folder(vault),
-            keep_ledger=keep_ledger,
-            summarizer=check_summarizer(own),
-        )
-        given = {} if system is None else check_system_parts(system)
-        super().__init__(dialogue, system={**load_system_parts(services.resolved), **given})
 
 
 def find_mentions(text: str, *, vault: str | PathLike[str]) -> list[MentionOutcome]:

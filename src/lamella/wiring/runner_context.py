@@ -22,17 +22,8 @@ from lamella.wiring.trust import find_web_search_url
 
 if TYPE_CHECKING:
     from lamella.attach import Tool
+    from lamella.conversation.conversation import Conversation
     from lamella.conversation.note_index import NoteIndex
-    from lamella.conversation.turn_runner import SendableConversation
-    from lamella.ports import AllowWrite, Fact, ProjectFolder, UserMemory
-    from lamella.sources.vault import Vault
-    from lamella.tools.builtin import MemoryWritePermission, NoteWritePermission
-    from lamella.vault_writer import NoteWriter
-
-if TYPE_CHECKING:
-    from lamella.attach import Tool
-    from lamella.conversation.note_index import NoteIndex
-    from lamella.conversation.turn_runner import SendableConversation
     from lamella.ports import AllowWrite, Fact, ProjectFolder, UserMemory
     from lamella.sources.vault import Vault
     from lamella.tools.builtin import MemoryWritePermission, NoteWritePermission
@@ -133,7 +124,7 @@ class ToolFactory:
         self._open_memory = open_memory
         self._on_fact_saved = on_fact_saved
 
-    def make_tools(self, chat: "SendableConversation | None") -> "Sequence[Tool]":
+    def make_tools(self, chat: "Conversation | None") -> "Sequence[Tool]":
         """Return the tools for a conversation; without one, tools that need a conversation are only listed."""
         from lamella.tools.registry import ToolDependencies, make_tools
 
@@ -154,7 +145,7 @@ class ToolFactory:
             )
         )
 
-    def get_write_permission(self, chat: "SendableConversation | None", name: str = "note_writes") -> WritePermission:
+    def get_write_permission(self, chat: "Conversation | None", name: str = "note_writes") -> WritePermission:
         """Return whether models may write, as the user's own settings say; a conversation may only be stricter."""
         if (self._vault_path if name == "note_writes" else self._open_memory) is None:
             return WritePermission.OFF
@@ -175,9 +166,7 @@ class ToolFactory:
         )
         return make_remember_tool(permit)
 
-    def make_memory_permission(
-        self, chat: "SendableConversation | None", consent_lock: Lock
-    ) -> "MemoryWritePermission | None":
+    def make_memory_permission(self, chat: "Conversation | None", consent_lock: Lock) -> "MemoryWritePermission | None":
         """Return the write permission for the memory, or None if models may not write to it."""
         rule = self.get_write_permission(chat, "memory_writes")
         if rule is WritePermission.OFF or self._open_memory is None:
@@ -209,9 +198,7 @@ class ToolFactory:
 
         return Vault(self._vault_path, lambda: self._services.document_converter, today=lambda: _local_now().date())
 
-    def _make_note_permission(
-        self, chat: "SendableConversation | None", consent_lock: Lock
-    ) -> "NoteWritePermission | None":
+    def _make_note_permission(self, chat: "Conversation | None", consent_lock: Lock) -> "NoteWritePermission | None":
         rule = self.get_write_permission(chat)
         if rule is WritePermission.OFF or self._vault_path is None:
             return None
@@ -231,7 +218,7 @@ class ToolFactory:
         return open_note_writer(self._vault_path, self._services)
 
 
-def _make_recall_tool(chat: "SendableConversation | None") -> "Tool":
+def _make_recall_tool(chat: "Conversation | None") -> "Tool":
     from lamella.conversation.recall import make_recall_tool, max_answer_chars
 
     if chat is None:
@@ -242,7 +229,7 @@ def _make_recall_tool(chat: "SendableConversation | None") -> "Tool":
     )
 
 
-def _make_compact_tool(chat: "SendableConversation | None") -> "Tool":
+def _make_compact_tool(chat: "Conversation | None") -> "Tool":
     from lamella.conversation.recall import make_compact_tool
 
     if chat is None:

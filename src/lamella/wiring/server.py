@@ -85,6 +85,11 @@ class EnginePool:
                 engine = self._engines[owner, trusted] = self._make_engine(owner, trusted=trusted)
             return engine
 
+    def find_provider(self, model: str, *, trusted: bool) -> ModelProvider:
+        """Return the provider of a model, which is opened once; callers that are not trusted need an allowed model."""
+        pool = self._pool if trusted else self._restricted_pool
+        return pool.send_context_for(model, max_answer_tokens=1).provider
+
     def open_files(self) -> "AttachmentResolver | None":
         """Return the resolver for notes as users name them, or None without a vault.
 
@@ -142,7 +147,7 @@ class EnginePool:
         folder = (
             Path(self.services.settings.memory_folder or _DEFAULT_MEMORY_FOLDER).expanduser() / _OWNERS_FOLDER / owner
         )
-        return self.services.with_overrides(
+        return self.services.with_setting_overrides(
             {**self.services.overrides, "memory_folder": str(folder), "note_writes": "off"}
         )
 
@@ -168,21 +173,21 @@ def open_engine_pool(
     models.
     """
     services = services or read_services()
-    place = resolve_store_url(url or None, services)
+    store_url = resolve_store_url(url or None, services)
     # Caches at a provider are recorded in the store, because a record in one process is lost when the process ends.
     # The table is looked up late: the backend is opened below.
-    pool, guests = (
+    pool, callers = (
         open_pool(provider, services=services, pool_class=kind, open_shared_table=lambda: backend.store.shared_table)
         for kind in (ProviderPool, RestrictedProviderPool)
     )
-    assert isinstance(guests, RestrictedProviderPool)
-    guests.workers = pool.workers
+    assert isinstance(callers, RestrictedProviderPool)
+    callers.workers = pool.workers
     usual = model or services.settings.model or DEMO_MODEL
     pool.trust_model(usual)
-    guests.allow_model(usual)
-    backend = open_backend(place, services=services, vault=vault, pool=pool)
+    callers.allow_model(usual)
+    backend = open_backend(store_url, services=services, vault=vault, pool=pool)
     return EnginePool(
-        services, backend, (pool, guests), vault=vault, model=usual, reservations=open_reservations(place)
+        services, backend, (pool, callers), vault=vault, model=usual, reservations=open_reservations(store_url)
     )
 
 

@@ -37,7 +37,7 @@ class ServiceContainer(Struct, frozen=True, kw_only=True, dict=True):
     def settings(self) -> Settings:
         return self.resolved.settings
 
-    def with_overrides(self, overrides: Mapping[str, object]) -> "ServiceContainer":
+    def with_setting_overrides(self, overrides: Mapping[str, object]) -> "ServiceContainer":
         """Return services with other settings from the caller, over the same reading of files and environment."""
         return ServiceContainer(
             settings_sources=self.settings_sources, load_models=self.load_models, overrides=overrides

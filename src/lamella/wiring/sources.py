@@ -136,8 +136,8 @@ def _open_retriever(vault: Path, services: ServiceContainer) -> "VaultIndex":
     from lamella.retrieval.index import VaultIndex
     from lamella.sources.open_sources import open_sources
 
-    look = open_sources(vault, lambda: services.document_converter)
-    return VaultIndex(get_index_path(vault, index_folder(services)), vault=vault, open_readers=look)
+    sources = open_sources(vault, lambda: services.document_converter)
+    return VaultIndex(get_index_path(vault, index_folder(services)), vault=vault, open_readers=sources)
 
 
 def open_index(vault: str | PathLike[str]) -> "NoteIndex":
@@ -166,7 +166,7 @@ def get_vault(vault: Path | None) -> Path:
         # The working folder itself is no fallback: it may contain a whole disk.
         raise UsageError(
             "No vault is named, and the working folder is in none.",
-            hint=lambda door: f"Name a folder of notes with {door.option_hint('vault')}.",
+            hint=lambda hints: f"Name a folder of notes with {hints.option_hint('vault')}.",
         )
     return found
 

@@ -1,12 +1,15 @@
 """Stores: stored conversations, at a URL or in the configured store."""
 
-from collections.abc import Callable, Iterator, Mapping
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping
 from copy import deepcopy
 from functools import partial
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lamella.clocks import SystemClock
+from lamella.errors import InvalidOperationError
 from lamella.stores.hash_chain import generate_key
 from lamella.stores.open_store import find_store_path, open_store
 from lamella.wiring.memory import forget_conversation
@@ -19,7 +22,7 @@ if TYPE_CHECKING:
     from lamella.conversation.import_export import ConversationRepository
     from lamella.conversation.memory import RenderMemory
     from lamella.conversation.provider_pool import ProviderPool
-    from lamella.ports import ConversationSummary, Summarizer
+    from lamella.ports import ConversationSummary, Store, StoreProblem, Summarizer
 
 
 def open_backend(
@@ -61,6 +64,77 @@ def open_backend(
         make_key=generate_key,
         render_memory=render_memory,
         make_summary_fetcher=make_summary_fetcher_factory(services, pool, shared_table=store.shared_table),
+    )
+
+
+def open_memory_backend(
+    settings: Mapping[str, object],
+    *,
+    system: str | Mapping[str, str] | None,
+    vault: str | PathLike[str] | None,
+    keep_ledger: bool,
+    summarizer: "Summarizer | str | None",
+) -> "Backend":
+    """Return the backend of a conversation in memory, with these settings and this system prompt.
+
+    It has no clock and calls no model. The conversation is in a store of its own, which is lost with it.
+    """
+    from lamella.conversation.backend import Backend, ConversationSettings
+    from lamella.conversation.settings import SYSTEM_PART_SETTINGS
+    from lamella.conversation.summary_calls import NO_SUMMARIES, SAME_MODEL
+    from lamella.conversation.validation import check_folder, check_summarizer, normalize_system_parts
+    from lamella.settings.rules import (
+        build_prompt_settings,
+        build_turn_limits,
+        build_turn_settings,
+        load_system_parts,
+        recall_hints_enabled,
+    )
+    from lamella.stores.memory import InMemoryStore
+    from lamella.wiring.adapters import open_adapters
+    from lamella.wiring.setting_checks import USER_ONLY_SETTINGS
+
+    own = None if summarizer in (SAME_MODEL, NO_SUMMARIES) else summarizer
+    if isinstance(own, str):
+        raise InvalidOperationError(
+            f"A conversation in memory asks no model, {own} neither.",
+            hint="Give an object with a method summarize, or open a store with lamella.open(…).",
+        )
+    services = read_services(settings)
+    folder, given = check_folder(vault), {} if system is None else normalize_system_parts(system)
+    for overreach in services.resolved.errors_for_project_settings(USER_ONLY_SETTINGS):
+        raise overreach
+    adapters = open_adapters(folder, services=services, summarizer=check_summarizer(own))
+
+    def resolve(overrides: Mapping[str, object]) -> ConversationSettings:
+        chosen = services.with_setting_overrides({**services.overrides, **overrides}) if overrides else services
+        budget = chosen.budget_settings_for(chosen.resolved, chosen.settings.model)
+        resolved = chosen.with_setting_overrides({**chosen.overrides, **budget}).resolved if budget else chosen.resolved
+
+        def load_parts(names: Collection[str]) -> Mapping[str, str]:
+            parts = load_system_parts(resolved, names)
+            # The system prompt that the program gave at the start holds until it sets another one.
+            return parts if any(name in overrides for name in SYSTEM_PART_SETTINGS) else {**parts, **given}
+
+        return ConversationSettings(
+            prompt_settings=build_prompt_settings(resolved.settings, adapters),
+            turn_settings=build_turn_settings(resolved.settings),
+            model=resolved.settings.model,
+            load_system_parts=load_parts,
+            limits=build_turn_limits(resolved.settings),
+            recall_hints=recall_hints_enabled(resolved.settings),
+            has_explicit_layout=resolved.is_set("layout"),
+        )
+
+    return Backend(
+        store=InMemoryStore(),
+        clock=SystemClock(),
+        adapters=adapters,
+        resolve_settings=resolve,
+        keeps_ledger=keep_ledger,
+        # Nobody opens it again, so a checkpoint would only take time.
+        checkpoint_every=sys.maxsize,
+        dates_changes=False,
     )
 
 
@@ -124,8 +198,30 @@ def open_conversations(
     services = services or read_services()
     store = open_store(resolve_store_url(url or None, services), create=create)
     return ConversationRepository(
-        store, SystemClock(), forget_conversation=partial(forget_conversation, services=services)
+        store,
+        SystemClock(),
+        forget_conversation=partial(forget_conversation, services=services),
+        find_request_problems=partial(_iter_request_problems, store, services),
     )
+
+
+def _iter_request_problems(
+    store: "Store", services: ServiceContainer, conversation_key: str
+) -> "Iterator[StoreProblem]":
+    """Yield the stored requests of a conversation whose derived bytes do not have the stored hash."""
+    # Only a verification needs the modules for turns.
+    from lamella.conversation.backend import Backend
+    from lamella.conversation.sent_turns import iter_request_problems
+    from lamella.wiring.adapters import open_adapters
+
+    adapters = open_adapters(None, services=services)
+    backend = Backend(
+        store=store,
+        clock=SystemClock(),
+        adapters=adapters,
+        resolve_settings=_make_settings_resolver(services, adapters, fit_window=False),
+    )
+    yield from iter_request_problems(backend, conversation_key)
 
 
 def list_conversations(
@@ -138,10 +234,10 @@ def list_conversations(
     """
     services = services or read_services()
     named = url is not None or services.resolved.is_set("store")
-    place = resolve_store_url(url or None, services)
-    if (create or not named) and not has_store(place):
+    store_url = resolve_store_url(url or None, services)
+    if (create or not named) and not has_store(store_url):
         return []
-    store = open_store(place, create=False)
+    store = open_store(store_url, create=False)
     try:
         return [listed for listed in store.list_conversations() if listed.erased is None]
     finally:
@@ -168,5 +264,5 @@ def copy_conversations(source: str, target: str) -> Iterator[tuple[str, str]]:
 
 def has_store(url: str) -> bool:
     """Return whether a store exists; True for a server, because only a connection could show it."""
-    place = find_store_path(url)
-    return place is None or place.exists()
+    path = find_store_path(url)
+    return path is None or path.exists()

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from lamella.archive.transcript import (
     parse_transcript,
 )
 from lamella.conversation.names import find_conversation_by_name
+from lamella.conversation.sent_turns import SentTurns, load_sent_turns
 from lamella.conversation.transcript import (
     ConversationScript,
     ReplayTurn,
@@ -28,7 +30,7 @@ from lamella.conversation.transcript import (
 from lamella.conversation.turn import BuiltTurn
 from lamella.core.text.content import encode_text
 from lamella.core.values import replace
-from lamella.errors import LamellaError, UsageError
+from lamella.errors import InvalidOperationError, LamellaError, UsageError
 from lamella.files import make_folder, replace_file, write_new_file
 from lamella.wiring.adapters import open_prompt_builder
 from lamella.wiring.services import ServiceContainer, read_services
@@ -49,38 +51,62 @@ def replay_transcript(
 ) -> Iterator[BuiltTurn]:
     """Yield every turn of a transcript as it would be sent; its vault path is relative to ``base_folder``."""
     given = {name: value for name, value in overrides.items() if value is not None}
-    own = (services or read_services()).with_overrides({**transcript.settings(), **given})
+    own = (services or read_services()).with_setting_overrides({**transcript.settings(), **given})
     raise_first_setting_error(own.resolved)
     vault = base_folder / os.fsdecode(transcript.vault.encode()) if transcript.vault is not None else None
-    dialogue = open_prompt_builder(own, conversation_key=transcript.conversation, vault=vault)
+    prompt_builder = open_prompt_builder(own, conversation_key=transcript.conversation, vault=vault)
     return _with_turn_numbers_in_errors(
-        replay(dialogue, _iter_replay_turns(transcript, keep_model="model" not in given))
+        replay(prompt_builder, _iter_replay_turns(transcript, keep_model="model" not in given))
     )
 
 
-def load_replay_script(
-    name_or_key: str, url: str | None = None, *, services: ServiceContainer | None = None
-) -> ConversationScript | None:
-    """Return a stored conversation as a script for a replay; None if the store or the conversation does not exist."""
+def has_conversation(name_or_key: str, url: str | None = None, *, services: ServiceContainer | None = None) -> bool:
+    """Return whether the store exists and has a conversation of this name."""
     services = services or read_services()
     if not has_store(resolve_store_url(url or None, services)):
-        return None
+        return False
     backend = open_backend(url, services=services, create=False)
     try:
-        found = find_conversation_by_name(backend.store, name_or_key)
-        return None if found is None else load_script(backend, found.conversation)
+        return find_conversation_by_name(backend.store, name_or_key) is not None
     finally:
         backend.store.close()
 
 
-def replay_script(
-    script: ConversationScript, *, overrides: Mapping[str, object], services: ServiceContainer | None = None
-) -> Iterator[BuiltTurn]:
-    """Yield every turn of a stored conversation as it would be sent."""
+def replay_stored(
+    name_or_key: str,
+    url: str | None = None,
+    *,
+    overrides: Mapping[str, object],
+    services: ServiceContainer | None = None,
+) -> tuple[str, SentTurns] | None:
+    """Return the key of a stored conversation and its turns; None if the store or the conversation does not exist.
+
+    The turns are as they were sent. With settings in ``overrides`` they are asked again under these settings.
+    """
+    services = services or read_services()
+    if not has_store(resolve_store_url(url or None, services)):
+        return None
     given = {name: value for name, value in overrides.items() if value is not None}
-    return _with_turn_numbers_in_errors(
-        replay_conversation_script(open_backend(_IN_MEMORY_URL, services=services), script, given)
-    )
+    with ExitStack() as stack:
+        backend = open_backend(url, services=services, create=False)
+        stack.callback(backend.store.close)
+        found = find_conversation_by_name(backend.store, name_or_key)
+        if found is None:
+            return None
+        script = load_script(backend, found.conversation) if given else None
+        # Turns that name no other model were sent to the given one, or to a model that only the caller knew.
+        if script is not None and (given.keys() != {"model"} or not script.models <= {given["model"]}):
+            turns = replay_conversation_script(open_backend(_IN_MEMORY_URL, services=services), script, given)
+            return script.conversation, SentTurns(len(script.turns), _with_turn_numbers_in_errors(turns))
+        sent = load_sent_turns(backend, found.conversation)
+        return found.conversation, SentTurns(
+            sent.turn_count, _close_after(_with_turn_numbers_in_errors(sent.turns), stack.pop_all())
+        )
+
+
+def _close_after(turns: Iterator[BuiltTurn], stack: ExitStack) -> Iterator[BuiltTurn]:
+    with stack:
+        yield from turns
 
 
 def save_transcript(script: ConversationScript, folder: Path, *, file: str | None = None) -> Path:
@@ -93,16 +119,16 @@ def save_transcript(script: ConversationScript, folder: Path, *, file: str | Non
     data = encode_text(text)
     written = parse_transcript(data, name=script.name)
     names = (archive_file_name(script.name, number).removesuffix(".md") + ".json" for number in count(1))
-    places = (folder / name for name in (names if file is None else (file,)))
-    place = next((one for one in places if _can_write(one, written)), None)
-    if place is None:
+    paths = (folder / name for name in (names if file is None else (file,)))
+    path = next((one for one in paths if _can_write(one, written)), None)
+    if path is None:
         raise file_conflict_error(folder / (file or ""))
     try:
         make_folder(folder)
-        (replace_file if place.exists() else write_new_file)(place, data)
+        (replace_file if path.exists() else write_new_file)(path, data)
     except OSError as error:
-        raise UsageError(f"{place} cannot be written: {error.strerror}.", hint="Name another folder.") from error
-    return place
+        raise UsageError(f"{path} cannot be written: {error.strerror}.", hint="Name another folder.") from error
+    return path
 
 
 def _can_write(path: Path, transcript: Transcript) -> bool:
@@ -113,12 +139,12 @@ def _can_write(path: Path, transcript: Transcript) -> bool:
     if not path.exists():
         return True
     try:
-        there = load_transcript(path)
+        existing = load_transcript(path)
     except LamellaError:
         return False
-    if there.conversation != transcript.conversation or len(there.turns) > len(transcript.turns):
+    if existing.conversation != transcript.conversation or len(existing.turns) > len(transcript.turns):
         return False
-    pairs = list(zip(there.turns, transcript.turns, strict=False))
+    pairs = list(zip(existing.turns, transcript.turns, strict=False))
     return all(
         _extends_turn(new, old, is_last=number == len(pairs)) for number, (old, new) in enumerate(pairs, start=1)
     )
@@ -135,17 +161,26 @@ def build_request_body(
     *,
     max_answer_tokens: int | None,
     allow_any_model: bool,
+    model: str | None = None,
     services: ServiceContainer | None = None,
 ) -> dict[str, Any]:
     """Return the request body that a provider's SDK would send for a turn.
 
-    Unless ``allow_any_model`` is set, the model must belong to the provider.
+    ``model`` is used if the turn names none. Unless ``allow_any_model`` is set, the model must belong to the provider.
+    Raises ``InvalidOperationError`` for a stored turn whose request cannot be derived as it was sent.
     """
+    if turn.check is not None and not turn.check.is_as_sent:
+        raise InvalidOperationError(
+            f"The request of turn {turn.number} cannot be shown as it was sent: {turn.check.detail}.",
+            hint=lambda hints: (
+                f"Use {hints.verify_store_hint()} to check the store; the messages can still be replayed."
+            ),
+        )
     dialects = (services or read_services()).wire_formats
-    model = turn.envelope.model
+    model = turn.envelope.model or model
     if model is None:
         raise UsageError(
-            "The conversation names no model.", hint=lambda door: f"Name one with {door.option_hint('model')}."
+            "The conversation names no model.", hint=lambda hints: f"Name one with {hints.option_hint('model')}."
         )
     if not allow_any_model:
         dialects.check_model_provider(provider, model)

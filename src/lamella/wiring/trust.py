@@ -45,12 +45,12 @@ def get_trust_key(field: str, name: str) -> str:
         from lamella.wiring.mcp import get_server_trust_key
 
         return get_server_trust_key(name, read_services())
-    place = (provider_trust_key(name) if field == "model" else None) or _normalize_location(
+    location = (provider_trust_key(name) if field == "model" else None) or _normalize_location(
         field, name, read_services()
     )
-    if place is None:
+    if location is None:
         raise SettingError(f"{name} needs no trust.", hint="Whoever names it, nothing leaves this process.")
-    return place
+    return location
 
 
 def resolve_store_url(url: str | None, services: ServiceContainer) -> str:
@@ -73,7 +73,7 @@ def find_web_search_url(services: ServiceContainer) -> str | None:
     return _normalize_location("web_search", address, services)
 
 
-def check_model(model: str, *, is_named: bool, services: ServiceContainer) -> None:
+def check_model_is_trusted(model: str, *, is_named: bool, services: ServiceContainer) -> None:
     """Raise ``UntrustedError`` for a model that the user has neither named nor allowed.
 
     ``is_named`` says that the user named the model.
@@ -84,7 +84,7 @@ def check_model(model: str, *, is_named: bool, services: ServiceContainer) -> No
 def requires_named_model(model: str, services: ServiceContainer) -> bool:
     """Return whether a model is refused as long as only a conversation names it."""
     try:
-        check_model(model, is_named=False, services=services)
+        check_model_is_trusted(model, is_named=False, services=services)
     except UntrustedError:
         return True
     return False
@@ -97,9 +97,9 @@ def remember_model(model: str, *, is_named: bool, services: ServiceContainer) ->
     """
     # The model was used already, so a failure to record that is not an error.
     with suppress(LamellaError):
-        place = _normalize_location("model", model, services)
-        if place is not None and place in _iter_user_locations("model", (model,) if is_named else (), services):
-            add_trust("model", place)
+        location = _normalize_location("model", model, services)
+        if location is not None and location in _iter_user_locations("model", (model,) if is_named else (), services):
+            add_trust("model", location)
 
 
 def check_server(name: str, location: str, *, services: ServiceContainer) -> None:
@@ -108,7 +108,7 @@ def check_server(name: str, location: str, *, services: ServiceContainer) -> Non
         return
     raise UntrustedError(
         f"{services.resolved.files[SettingOrigin.PROJECT]} names the MCP server {location}, and you have not.",
-        hint=lambda door: f"If you trust it, {door.trust_hint('mcp', name, location)}.",
+        hint=lambda hints: f"If you trust it, {hints.trust_hint('mcp', name, location)}.",
         field="mcp",
         location=location,
     )
@@ -116,19 +116,19 @@ def check_server(name: str, location: str, *, services: ServiceContainer) -> Non
 
 def _check_trusted(field: str, name: str, *, user_names: Sequence[str], services: ServiceContainer) -> None:
     """Raise ``UntrustedError`` for a location that the user has neither named nor allowed."""
-    place = _normalize_location(field, name, services)
+    location = _normalize_location(field, name, services)
     if (
-        place is None
-        or place in _iter_user_locations(field, user_names, services)
-        or open_trust_file().is_trusted(field, place)
+        location is None
+        or location in _iter_user_locations(field, user_names, services)
+        or open_trust_file().is_trusted(field, location)
     ):
         return
     raise UntrustedError(
-        f"{_setting_author(field, name, services)} names the {field} {place}, "
+        f"{_setting_author(field, name, services)} names the {field} {location}, "
         f"and you have not{_key_exposure_note(field, name)}.",
-        hint=lambda door: f"If you trust it, {door.trust_hint(field, name, place)}.",
+        hint=lambda hints: f"If you trust it, {hints.trust_hint(field, name, location)}.",
         field=field,
-        location=place,
+        location=location,
     )
 
 

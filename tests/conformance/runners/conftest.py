@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.speaking import Speaker
+from tests.runner_provider import Speaker
 
 import lamella
-from lamella import Engine, Event, StoredConversation, Turn
+from lamella import Conversation, Engine, Event, Turn
 from lamella.core.log.call import PrefixChange
 from lamella.runners.registry import RUNNERS
 
@@ -60,7 +60,7 @@ Say = Callable[..., list[Event]]
 def say(runner: str, movements: list[PrefixChange]) -> Say:
     """Sends a question by the runner and gives its events; what each of its requests moved is watched."""
 
-    def saying(chat: StoredConversation, text: str | Turn, **given: object) -> list[Event]:
+    def saying(chat: Conversation, text: str | Turn, **given: object) -> list[Event]:
         named = {"runner": runner, **given} if isinstance(text, str) else given
         return collect(chat.send(text, **named), movements)  # type: ignore[arg-type]
 

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 import pytest
 from tests.conformance.runners.conftest import Open, collect
-from tests.speaking import Speaker
+from tests.runner_provider import Speaker
 
-from lamella import Note, StoredConversation
+from lamella import Conversation, Note
 from lamella.core.log.call import PrefixChange
 from lamella.providers import ToolCall
 from lamella.runners.registry import RUNNERS
@@ -22,7 +22,7 @@ def search(query: str) -> str:
 
 
 def ask_all(
-    chat: StoredConversation, runners: Sequence[str], movements: list[PrefixChange], *, first: int = 0
+    chat: Conversation, runners: Sequence[str], movements: list[PrefixChange], *, first: int = 0
 ) -> list[list[dict[str, object]]]:
     """What the first request of each runner's turn is; questions are numbered on from the first."""
     sent = []

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 from tests.conformance.runners.conftest import MODEL, Open, Say
-from tests.speaking import Speaker
+from tests.runner_provider import Speaker
 
-from lamella import Event, Note, StoredConversation
+from lamella import Conversation, Event, Note
 from lamella.core.log.call import PrefixChange
 from lamella.errors import ContextOverflowError, InvalidReplyError
 from lamella.providers import ToolCall, Usage
@@ -16,7 +16,7 @@ ANSWER = ScriptedReply(text="In May, beside the wall.", usage=Usage(plain=40, re
 DOWN = InvalidReplyError("The provider is down.", hint="Try again later.")
 
 
-def replies(chat: StoredConversation) -> list[str]:
+def replies(chat: Conversation) -> list[str]:
     return [record.reply.text if record.reply else "(none)" for record in chat.turns()]
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 from select import select
 from types import TracebackType
 
+from tests.waiting import HANG_SECONDS
+
 _NAME = ".s.PGSQL.5432"
 # What ends a transaction, and what is one by itself.
 _COMMITS = (b"COMMIT\0", b"WITH moved AS", b"WITH wanted AS")
@@ -45,7 +47,7 @@ class Proxy:
         # A shutdown wakes the thread that waits for connections; closing alone does not.
         self._listening.shutdown(socket.SHUT_RDWR)
         self._listening.close()
-        self._thread.join(timeout=10)
+        self._thread.join(timeout=HANG_SECONDS)
 
     def _accept(self) -> None:
         with suppress(OSError):

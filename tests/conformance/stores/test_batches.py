@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 from tests.conformance.conftest import OpenStore
 from tests.conformance.stores.material import AT, counted, say, tamper, texts
+from tests.waiting import HANG_SECONDS
 
 from lamella.core.log.events.kinds import EventBatch
 from lamella.errors import ConflictError
 from lamella.ports import Store
 
 CHATS = [f"chat {number}" for number in range(6)]
-FAR = 30.0
+FAR = HANG_SECONDS
 # Long enough for threads to stand in line.
 A_WHILE = 0.3
 

@@ -2,7 +2,7 @@
 
 from tests.unit.conversation.backends import Ticking
 
-from lamella import Note, StoredConversation
+from lamella import Conversation, Note
 from lamella.conversation.import_export import ConversationRepository
 from lamella.core.values import replace
 from lamella.errors import ConflictError
@@ -10,9 +10,9 @@ from lamella.ports import Store
 from lamella.wiring import open_backend
 
 
-def talk(store: Store) -> StoredConversation:
+def talk(store: Store) -> Conversation:
     backend = replace(open_backend("memory:"), store=store, clock=Ticking(), make_key=str)
-    return StoredConversation(backend, "talk", {"layout": "in_place"})
+    return Conversation.open(backend, "talk", {"layout": "in_place"})
 
 
 def test_what_waits_is_read_by_another_and_sent_once(store: Store) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.conformance.conftest import OpenStore
 from tests.conformance.stores.material import LATER, attach, say
-from tests.contracts.places import ROOT
+from tests.contracts.repository import ROOT
 
 from lamella.core.text.content import hash_bytes
 from lamella.errors import ConflictError

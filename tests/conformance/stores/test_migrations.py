@@ -7,7 +7,7 @@ import pytest
 from tests.checkpoints import list_checkpoints
 from tests.conformance.conftest import OpenStore, make_url
 from tests.conformance.stores.golden.dumps import FOLDER, dump, golden_file, restore
-from tests.conformance.stores.golden.story import BEGINS, CHECKPOINT, COUNTS, LINE, NAME, read_back, tell
+from tests.conformance.stores.golden.story import BEGINS, CHECKPOINT, COUNTS, LINE, NAME, read_back, write_story
 from tests.conformance.stores.material import say, tamper, texts
 
 from lamella.core.values import replace
@@ -81,7 +81,7 @@ def test_the_newest_version_still_writes_what_its_golden_file_says(
     dialect: str, tmp_path: Path, opened: OpenStore
 ) -> None:
     url = make_url(dialect, tmp_path)
-    tell(opened(url))
+    write_story(opened(url))
     newest = golden_file(dialect, len(load_migrations(dialect)))
     assert dump(url) == newest.read_text(encoding="utf-8")
 

@@ -1,7 +1,6 @@
 """PostgreSQL in trouble: a clear error, nothing lost, nothing doubled, and the same call works when it is back."""
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,6 +12,7 @@ from tests import servers
 from tests.conformance.conftest import OpenStore
 from tests.conformance.stores.material import LATER, attach, say, split_schema, tamper, texts
 from tests.conformance.stores.proxy import Proxy
+from tests.waiting import wait_until
 
 from lamella.errors import LamellaError, SettingError, StoreUnavailableError
 from lamella.ports import Checkpoint, Store
@@ -65,12 +65,8 @@ def test_a_connection_lost_in_the_middle_of_an_append_doubles_nothing(address: s
 
 
 def _wait_for(address: str, state: str) -> None:
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
-        if tamper(address, f"SELECT 1 FROM pg_stat_activity WHERE {MINE} AND {state}"):
-            return
-        time.sleep(0.02)
-    pytest.fail(f"no connection came to {state}")
+    query = f"SELECT 1 FROM pg_stat_activity WHERE {MINE} AND {state}"
+    wait_until(lambda: tamper(address, query), f"a connection comes to {state}")
 
 
 @pytest.fixture
@@ -351,7 +347,7 @@ def test_reading_checkpoints_looks_at_their_own_events_whatever_the_server_expec
     where, schema = split_schema(address)
     with psycopg.connect(where) as connection:
         connection.execute(f"SET search_path TO {schema}".encode())
-        database = cast(Database, _Transacting(connection))
+        database = cast("Database", _Transacting(connection))
         found = load_checkpoints(database, "new", lambda one: one.version, separate_only=False)
         counted = "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relid = 'events'::regclass"
         [(read,)] = connection.execute(counted).fetchall()

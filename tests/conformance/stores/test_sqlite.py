@@ -16,7 +16,8 @@ from tempfile import mkdtemp
 import pytest
 from tests.conformance.conftest import OpenStore
 from tests.conformance.stores.material import attach, say, texts
-from tests.contracts.places import ROOT
+from tests.contracts.repository import ROOT
+from tests.waiting import HANG_SECONDS
 
 from lamella.core.text.content import hash_bytes
 from lamella.errors import (
@@ -271,7 +272,12 @@ def test_a_file_that_is_cut_short_while_it_is_read_is_an_error_and_ends_no_proce
     store.append("c", attach(LARGE), expected=0)
     store.close()
     done = subprocess.run(
-        [sys.executable, "-c", CUT, str(path)], cwd=ROOT, capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, "-c", CUT, str(path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=HANG_SECONDS,
     )
     assert (done.returncode, done.stdout.strip()) == (0, "store_damaged"), done.stderr
 
@@ -280,7 +286,7 @@ def _write_at_once(database: SqliteDatabase, works: Sequence[Callable[[Transacti
     """What each of several works that wait for the same lock gives, or how it fails."""
     first, begun = threading.Event(), threading.Event()
 
-    def hold(_: Transaction) -> None:
+    def keep_open(_: Transaction) -> None:
         begun.set()
         assert first.wait(30)
 
@@ -292,7 +298,7 @@ def _write_at_once(database: SqliteDatabase, works: Sequence[Callable[[Transacti
         except LamellaError as error:
             ended[number] = error
 
-    threads = [threading.Thread(target=database.write, args=(hold,))]
+    threads = [threading.Thread(target=database.write, args=(keep_open,))]
     threads[0].start()
     assert begun.wait(30)
     threads += [threading.Thread(target=write, args=(number,)) for number in range(len(works))]

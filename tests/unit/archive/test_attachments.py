@@ -17,6 +17,7 @@ VALUES: dict[str, object] = {
     "query": "LIST",
     "lines": [1, 2],
     "place": "Costs#May",
+    "turn_only": True,
     "text": "text",
     "data": b64encode(png(2, 2)).decode(),
     "media_type": "image/png",

@@ -3,13 +3,13 @@
 import pytest
 from bench.compaction import fewest_breaks, mean_turn
 from bench.prefixes import Played, extends, find_orphans, play
-from bench.workloads import Said, make_small_talk, make_tool_work
+from bench.workloads import WorkloadMessage, make_small_talk, make_tool_work
 
 from lamella import Conversation, Message, ToolResult
 from lamella.core.messages import Role
 
 CALL = "look()\n"
-SAID = [Said(typed="Go on.", reply="Done.", tools=(ToolResult(name="look", output="x"),))]
+SAID = [WorkloadMessage(typed="Go on.", reply="Done.", tools=(ToolResult(name="look", output="x"),))]
 
 
 def user(text: str) -> Message:

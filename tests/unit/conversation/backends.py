@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from lamella.conversation.backend import Backend
-from lamella.conversation.conversation import StoredConversation
+from lamella.conversation.conversation import Conversation
 from lamella.core.log.events.kinds import EventBatch, EventRecord
 from lamella.core.values import replace
 from lamella.errors import StoreUnavailableError
@@ -113,6 +113,6 @@ def make_backend(store: Store, *, vault: Path | None = None, ledger: bool = True
     return replace(open_backend("memory:", vault=vault, keep_ledger=ledger), store=store, clock=Ticking(), make_key=str)
 
 
-def make_chat(store: Store | None = None, **settings: object) -> StoredConversation:
+def make_chat(store: Store | None = None, **settings: object) -> Conversation:
     """A chat over a store; one opened on the same store sees the same conversation."""
-    return StoredConversation(make_backend(InMemoryStore() if store is None else store), "chat", settings)
+    return Conversation.open(make_backend(InMemoryStore() if store is None else store), "chat", settings)

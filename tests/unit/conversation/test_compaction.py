@@ -6,37 +6,40 @@ from threading import Event, Lock
 from time import monotonic, sleep
 
 import pytest
+from tests.waiting import HANG_SECONDS
 
 from lamella import Message, Note, Turn
+from lamella.conversation.backend import Backend, ConversationSettings
 from lamella.conversation.compaction import SummariesNeeded, run_with_summaries
-from lamella.conversation.conversation import BaseConversation
-from lamella.conversation.memory_conversation import WorkflowPromptBuilder
+from lamella.conversation.conversation import Conversation
 from lamella.conversation.summaries import CallbackSummaryFetcher, SummaryRequestBatch
 from lamella.conversation.threads import Workers
 from lamella.core.log.receipts import CompactionReceipt, CompactionStepName
-from lamella.core.prompt.state import PromptState
 from lamella.core.values import replace
 from lamella.ports import Summarizer
 from lamella.settings.rules import build_prompt_settings, build_turn_settings
+from lamella.testing import InMemoryStore, SettableClock
 from lamella.wiring import load_settings, open_adapters
 
 WINDOW = 3_000
 
 
-def talk(summarizer: Summarizer | None, *, timeout: float = 60, **given: object) -> BaseConversation:
+def talk(summarizer: Summarizer | None, *, timeout: float = 60, **given: object) -> Conversation:
     """A conversation in a small window, with a summariser and how long it is waited for."""
     adapters = replace(open_adapters(None), summarizer=summarizer, summary_timeout=timeout)
     # Outlines would make room enough before anybody is asked for a summary.
     chain = {"steps": ["summary", "expendable"]}
     settings = load_settings({"window": WINDOW, "reserve": 0, "layout": "in_place", "compaction": chain, **given})
-    rules = build_prompt_settings(settings, adapters)
-    start = PromptState(conversation="chat", tokenizer_name=rules.tokenizer.name)
-    return BaseConversation(
-        WorkflowPromptBuilder(adapters, rules, start, turn_settings=build_turn_settings(settings)), system=""
+    configured = ConversationSettings(
+        prompt_settings=build_prompt_settings(settings, adapters), turn_settings=build_turn_settings(settings)
     )
+    backend = Backend(
+        store=InMemoryStore(), clock=SettableClock(), adapters=adapters, resolve_settings=lambda _: configured
+    )
+    return Conversation.open(backend, "chat")
 
 
-def fill(chat: BaseConversation, turns: int = 40) -> list[CompactionReceipt]:
+def fill(chat: Conversation, turns: int = 40) -> list[CompactionReceipt]:
     """Discourse until something had to go several times; the receipts of that."""
     receipts: list[CompactionReceipt] = []
     for number in range(turns):
@@ -171,7 +174,7 @@ def test_fetching_that_fails_is_raised_where_somebody_waits_for_it() -> None:
         raise SummariesNeeded(Threadless(Saying(), timeout=1), batch)
 
     async def wait() -> None:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(HANG_SECONDS):
             await run_with_summaries(work, Workers().run)
 
     with pytest.raises(OSError, match="no more threads"):

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import pytest
 from tests.unit.conversation.backends import make_backend
 
+from lamella.conversation.conversation import Conversation
 from lamella.conversation.memory import build_one_line_summary, one_line_summary_request
-from lamella.conversation.stored import LoggedConversation
 from lamella.conversation.turn import TurnRequest
 from lamella.core.compaction.summaries import SummaryResult
 from lamella.core.messages import Message
@@ -27,9 +27,9 @@ class Teller:
         return self._text
 
 
-def talk(*questions: str, teller: Teller | None = None) -> LoggedConversation:
+def talk(*questions: str, teller: Teller | None = None) -> Conversation:
     backend = make_backend(InMemoryStore())
-    chat = LoggedConversation(replace(backend, adapters=replace(backend.adapters, summarizer=teller)), "chat")
+    chat = Conversation.open(replace(backend, adapters=replace(backend.adapters, summarizer=teller)), "chat")
     for question in questions:
         chat.ask(TurnRequest(text=question))
         chat.reply("It is a long story, and this is how it ends: the beans are sown in May, as they are every year.")
@@ -38,33 +38,33 @@ def talk(*questions: str, teller: Teller | None = None) -> LoggedConversation:
 
 def test_a_conversation_on_a_line_has_its_day_title_and_first_question() -> None:
     chat = talk("When are beans sown?", "And peas?")
-    line, author, _ = chat.summarize_in_one_line()
+    line, author, _ = chat.one_line_summary()
     assert line.endswith(", When are beans sown?")
     assert (line[:4].isdigit(), author) == (True, "")
     chat.rename("The garden")
-    assert chat.summarize_in_one_line()[0].endswith(", The garden: When are beans sown?")
+    assert chat.one_line_summary()[0].endswith(", The garden: When are beans sown?")
 
 
 def test_a_summariser_writes_it_where_there_is_one() -> None:
-    line, author, why = talk("When are beans sown?", teller=Teller("Sowing beans,\nin May.")).summarize_in_one_line()
+    line, author, why = talk("When are beans sown?", teller=Teller("Sowing beans,\nin May.")).one_line_summary()
     assert (line.endswith(": Sowing beans, in May."), author, why) == (True, "a model", "")
 
 
 @pytest.mark.parametrize("said", ["", 'The user said "plant a tree in the garden today".'])
 def test_a_summary_that_fails_or_invents_words_is_not_taken(said: str) -> None:
-    line, author, why = talk("When are beans sown?", teller=Teller(said)).summarize_in_one_line()
+    line, author, why = talk("When are beans sown?", teller=Teller(said)).one_line_summary()
     assert (line.endswith(", When are beans sown?"), author, bool(why)) == (True, "", True)
 
 
 def test_of_nothing_there_is_nothing_to_tell() -> None:
     with pytest.raises(InvalidOperationError, match="Nothing was said"):
-        talk().summarize_in_one_line()
+        talk().one_line_summary()
 
 
 def test_a_long_conversation_is_read_from_its_end() -> None:
     chat = talk(*(f"Question {number} {'word ' * 500}" for number in range(12)), teller=Teller("Many questions."))
-    assert chat.summarize_in_one_line() == (
-        f"{chat.summarize_in_one_line()[0][:10]}, {chat.title}: Many questions.",
+    assert chat.one_line_summary() == (
+        f"{chat.one_line_summary()[0][:10]}, {chat.title}: Many questions.",
         "a model",
         "",
     )

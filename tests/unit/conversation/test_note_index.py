@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import lamella
-from lamella import Engine, Note, StoredConversation
+from lamella import Conversation, Engine, Note
 from lamella.attach import NotePassage
 from lamella.conversation.note_index import Citation, list_citation_hashes, read_citations
 from lamella.conversation.turn import ModelAnswer
@@ -22,9 +22,9 @@ FOUND = (
 )
 
 
-def answer(chat: StoredConversation, text: str = "Beans [^2] for 12 [^1].") -> StoredConversation:
+def answer(chat: Conversation, text: str = "Beans [^2] for 12 [^1].") -> Conversation:
     chat.ask("What, and for how much?", attach=[PASSAGE, GARDEN])
-    chat._logged.reply(ModelAnswer(reply=ModelReply(text=text, stop=StopReason.END), citations=CITED))
+    chat.reply(ModelAnswer(reply=ModelReply(text=text, stop=StopReason.END), citations=CITED))
     return chat
 
 
@@ -78,7 +78,7 @@ def test_a_source_that_did_not_come_with_the_question_has_no_text(tmp_path: Path
     with open_engine(tmp_path) as engine:
         conversation = engine.chat("garden")
         conversation.ask("What?")
-        conversation._logged.reply(ModelAnswer(reply=ModelReply(text="[^1]", stop=StopReason.END), citations=CITED[:1]))
+        conversation.reply(ModelAnswer(reply=ModelReply(text="[^1]", stop=StopReason.END), citations=CITED[:1]))
         (record,) = conversation.turns()
         assert list_citation_hashes(record) == []
         assert read_citations(record, {}) == (Citation(number=1, id="costs.md#passage:May", title="", place="May"),)

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.unit.seen import attached, sent
+from tests.unit.rendered import attached, sent
 
 from lamella import Conversation, Folder, Note, Tag
 from lamella.conversation.note_selection import group_notes, parse_via, rank_by_words
@@ -86,7 +86,7 @@ def test_a_left_out_note_can_be_attached_by_its_path(vault: Path) -> None:
 
 
 def test_the_list_of_what_is_left_out_takes_at_most_300_tokens(vault: Path) -> None:
-    count = talk(vault)._port._prompt_settings.tokenizer.count  # type: ignore[attr-defined]
+    count = talk(vault)._prompt_builder()._prompt_settings.tokenizer.count
     for name in ("docs/a-note-{}.md", "ノート/日本語の題名-{}.md", "🌊/{}é-naïve-ß.md", "x7Qz-{}-9f3e1c.md"):
         text = "\n".join(("Of the 9,999 notes, some are left out:", *(f"- {name.format(n)}" for n in range(9_999))))
         shown = shorten_list(text)
@@ -114,3 +114,16 @@ def test_what_stands_as_its_outline_is_not_told_as_left_out_when_it_is_chosen_an
     (listed,) = [one for one in chat.refresh("docs").attach if one.id == "docs"]
     assert outlined
     assert not [name for name in outlined if f"- {name}" in listed.text.split("\n")]
+
+
+def test_folder_whose_notes_are_all_sent_in_full_gets_no_message_that_they_do_not_fit(tmp_path: Path) -> None:
+    for number in range(2):
+        text = f"# Note {number}\n\n{'Words follow here. ' * 18}"
+        (tmp_path / f"n{number}.md").write_text(text, encoding="utf-8")
+    chat = Conversation(vault=tmp_path, window=8_000, reserve=500, layout="in_place", system="word " * 6_200)
+    chat.ask("Hello?")
+    chat.reply("Yes.")
+    turn = chat.ask("What?", attach=[Folder(path=".")])
+    assert [form for name, form in attached(turn) if name.endswith(".md")] == ["full", "full"]
+    assert "." in dict(attached(turn)), "the folder was chosen from"
+    assert not [line for line in turn.envelope.warnings if line.startswith("Of the 2 notes")]

@@ -3,15 +3,14 @@
 import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 import lamella
 from lamella import Note
-from lamella.conversation.conversation import StoredConversation
+from lamella.conversation.conversation import Conversation
 from lamella.conversation.provider_pool import keep_alive
-from lamella.conversation.stored import LoggedConversation
 from lamella.conversation.turn import TurnRequest
 from lamella.conversation.turn_runner import SendContext
 from lamella.core.log.turn import CacheExpiry, LayoutPlan
@@ -41,7 +40,7 @@ class Sitting:
         self.clock, self.provider = SettableClock(NOON), ScriptedProvider(*lines)
         self.store = store or InMemoryStore()
         backend = replace(open_backend("memory:"), store=self.store, clock=self.clock, make_key=str)
-        self.chat = LoggedConversation(backend, "chat", {"model": model, "layout": "auto", **settings})
+        self.chat = Conversation.open(backend, "chat", {"model": model, "layout": "auto", **settings})
         self.slept: list[float] = []
         self.on_sleep: Callable[[], None] = lambda: None
 
@@ -89,9 +88,8 @@ def test_unless_somebody_says_so_nothing_is_sent_and_its_price_is_offered() -> N
     assert cold.keep_alive.cost is not None
     assert 0 < cold.keep_alive.cost < cold.cost / 5
     body = expired_cache_to_json(cold)
-    assert body is not None
-    assert isinstance(body["keep"], dict)
-    assert body["keep"]["tokens"] == cold.keep_alive.tokens
+    assert body.keep is not None
+    assert body.keep.tokens == cold.keep_alive.tokens
 
 
 def test_what_was_sent_last_is_sent_again_in_time_and_answered_in_a_token() -> None:
@@ -184,7 +182,7 @@ def test_a_question_that_came_meanwhile_ends_it() -> None:
 class Settled:
     """A chat that must not be read anew."""
 
-    def __init__(self, chat: LoggedConversation) -> None:
+    def __init__(self, chat: Conversation) -> None:
         self._chat = chat
         self.is_kept_alive = False
 
@@ -202,7 +200,7 @@ def test_under_a_question_that_was_asked_meanwhile_nothing_is_read_anew() -> Non
         sitting.chat.ask(TurnRequest(text="Meanwhile?"), at=sitting.clock.now())
 
     sitting.on_sleep = ask
-    assert asyncio.run(keep_alive(Settled(sitting.chat), sitting.post)) == 0
+    assert asyncio.run(keep_alive(cast("Conversation", Settled(sitting.chat)), sitting.post)) == 0
     assert sitting.provider.requests == []
 
 
@@ -227,7 +225,7 @@ def test_a_program_runs_it_beside_what_it_waits_for() -> None:
 
     async def run() -> tuple[int, list[str]]:
         async with lamella.open("memory:", model=CLAUDE, provider=provider) as engine:
-            conversation: StoredConversation = engine.chat("demo")
+            conversation: Conversation = engine.chat("demo")
             async for _ in conversation.send("What is in it?", attach=[Note(path="a.md", text=LONG)]):
                 pass
             off = await conversation.keep_alive()

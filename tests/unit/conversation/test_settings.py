@@ -7,8 +7,8 @@ from msgspec import convert
 from tests.unit.conversation.backends import make_backend, make_chat
 
 import lamella
+from lamella.conversation.conversation import Conversation
 from lamella.conversation.settings import SYSTEM_PART_SETTINGS, SettingsOverrides
-from lamella.conversation.stored import LoggedConversation
 from lamella.conversation.turn import TurnRequest
 from lamella.core.log.events.codec import build_event_batch
 from lamella.core.log.events.message import MessageEvent
@@ -66,17 +66,15 @@ def test_what_is_set_holds_from_the_next_turn_on_and_after_a_reload(url: str) ->
 
 def test_a_system_prompt_that_was_set_for_it_waits_for_the_first_turn_and_one_that_only_fits_does_not() -> None:
     store = InMemoryStore()
-    chat = LoggedConversation(make_backend(store), "chat", {"system": "Fits."})
+    chat = Conversation.open(make_backend(store), "chat", {"system": "Fits."})
     chat.save_settings()
     assert (
-        not LoggedConversation(make_backend(store), "chat")
-        .preview(TurnRequest(text="One?"))
-        .envelope.prompt.system.base
+        not Conversation.open(make_backend(store), "chat").preview(TurnRequest(text="One?")).envelope.prompt.system.base
     )
-    chat.set({"system": BASE, "instructions": "Be brief."})
+    chat.set(system=BASE, instructions="Be brief.")
     chat.save_settings()
     assert (
-        LoggedConversation(make_backend(store), "chat").ask(TurnRequest(text="One?")).messages[0].text
+        Conversation.open(make_backend(store), "chat").ask(TurnRequest(text="One?")).messages[0].text
         == f"{BASE}\n\nBe brief."
     )
 
@@ -93,15 +91,15 @@ def test_a_system_prompt_that_a_program_sets_and_keeps_is_there_when_it_is_opene
 @pytest.mark.parametrize("goes", [False, True])
 def test_a_system_prompt_that_was_kept_waits_for_the_next_turn_of_whatever_branch(*, goes: bool) -> None:
     store = InMemoryStore()
-    chat = LoggedConversation(make_backend(store), "chat", {"system": BASE, "instructions": "Be brief."})
+    chat = Conversation.open(make_backend(store), "chat", {"system": BASE, "instructions": "Be brief."})
     asked = chat.ask(TurnRequest(text="One?"))
     chat.reply("Yes.")
-    chat.set({"system": "You are a cook."})
+    chat.set(system="You are a cook.")
     chat.save_settings()
     if goes:
         chat.switch(asked.envelope.message_id)
     live = chat.preview(TurnRequest(text="Two?")).messages
-    again = LoggedConversation(make_backend(store), "chat").ask(TurnRequest(text="Two?")).messages
+    again = Conversation.open(make_backend(store), "chat").ask(TurnRequest(text="Two?")).messages
     assert again[0].text == "You are a cook.\n\nBe brief."
     assert again == live
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import lamella
-from lamella import Conversation, InvalidOperationError, StoredConversation
+from lamella import Conversation, InvalidOperationError
 from lamella.conversation.stages import to_stored_fields
 from lamella.workflows import WorkflowError, get_workflow, list_workflows
 
-Work = StoredConversation | Conversation
+Work = Conversation | Conversation
 
 
 @pytest.fixture(params=["memory", "store"])

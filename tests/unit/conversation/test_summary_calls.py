@@ -4,12 +4,13 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 from tests.unit.conversation.backends import Ticking
 
 import lamella
-from lamella import Engine, Note, StoredConversation
+from lamella import Conversation, Engine, Note
 from lamella.conversation.provider_pool import ProviderPool
 from lamella.conversation.summaries import SummaryRequestBatch
 from lamella.conversation.summary_calls import ModelSummaryFetcher, SummaryModel, make_summary_request
@@ -58,28 +59,26 @@ def open_engine(provider: ModelProvider, **given: object) -> Engine:
     return lamella.open("memory:", model=MODEL, provider=provider, **given)  # type: ignore[arg-type]
 
 
-async def say(chat: StoredConversation, text: str) -> list[CompactionReceipt]:
+async def say(chat: Conversation, text: str) -> list[CompactionReceipt]:
     """Send, and give the receipt of what had to go for it."""
     turns = [event.turn async for event in chat.send(text) if event.turn is not None]
     return [turn.compaction for turn in turns[:1] if turn.compaction is not None]
 
 
-async def fill(chat: StoredConversation, turns: int = 16) -> list[CompactionReceipt]:
+async def fill(chat: Conversation, turns: int = 16) -> list[CompactionReceipt]:
     receipts: list[CompactionReceipt] = []
     for number in range(turns):
         receipts += await say(chat, f"Question {number}, and why so?")
     return receipts
 
 
-def talk(
-    provider: ModelProvider, turns: int = 16, **given: object
-) -> tuple[StoredConversation, list[CompactionReceipt]]:
+def talk(provider: ModelProvider, turns: int = 16, **given: object) -> tuple[Conversation, list[CompactionReceipt]]:
     engine = open_engine(provider)
     conversation = engine.chat("garden", **{**SETTINGS, **given})
     return conversation, asyncio.run(fill(conversation, turns))
 
 
-def asides(chat: StoredConversation) -> list[ModelCall]:
+def asides(chat: Conversation) -> list[ModelCall]:
     return [call for calls in chat.ledger() for call in calls if call.purpose == "summary"]
 
 
@@ -214,7 +213,7 @@ def test_one_that_is_late_is_waited_for_no_longer_and_the_call_is_on_record() ->
         slow = Slow()
         conversation = open_engine(slow).chat("garden", **SETTINGS)
         conversation_log, pool, maker = (
-            conversation._logged,
+            conversation,
             conversation._pool,
             SummaryModel(setting="same", timeout=0.02),
         )
@@ -238,10 +237,10 @@ def test_a_cancelled_turn_cancels_its_summary() -> None:
         filling.cancel()
         with pytest.raises(asyncio.CancelledError):
             await filling
-        version = conversation._logged.version
+        version = conversation.version
         slow.go.set()
         assert await say(conversation, "And now?")
-        assert conversation._logged.version > version
+        assert conversation.version > version
 
     asyncio.run(run())
 
@@ -327,9 +326,7 @@ def test_a_secret_that_another_place_would_read_is_told_or_keeps_the_step_from_i
         conversation.reply("I do. " + "because of that " * 80)
         warnings: set[str] = set()
 
-        async def run(
-            chat: StoredConversation = conversation, warnings: set[str] = warnings
-        ) -> list[CompactionReceipt]:
+        async def run(chat: Conversation = conversation, warnings: set[str] = warnings) -> list[CompactionReceipt]:
             found = []
             for number in range(12):
                 turns = [e.turn async for e in chat.send(f"Question {number}, and why so?") if e.turn]
@@ -432,7 +429,9 @@ def test_a_model_in_this_process_is_not_asked_for_what_it_would_read_for_minutes
         def record_auxiliary_call(self, *given: object, **named: object) -> None:
             raise AssertionError
 
-    fetcher = ModelSummaryFetcher(make_pool(opener, roams=True), Noting(), SummaryModel(setting="same"))
+    fetcher = ModelSummaryFetcher(
+        make_pool(opener, roams=True), cast("Conversation", Noting()), SummaryModel(setting="same")
+    )
     batch = SummaryRequestBatch(
         requests=(need(alone=False),), results={}, model="m", last_prompt=None, head="", window=399
     )
@@ -455,6 +454,6 @@ def test_another_model_that_nobody_named_is_refused_and_that_of_the_conversation
         requests=(need(alone=False),), results={}, model="m", last_prompt=None, head="", window=999
     )
     with pytest.raises(UntrustedError):
-        ModelSummaryFetcher(pool, Noting(), SummaryModel(setting="other")).fetch(batch)
-    ModelSummaryFetcher(pool, Noting(), SummaryModel(setting="same")).fetch(batch)
+        ModelSummaryFetcher(pool, cast("Conversation", Noting()), SummaryModel(setting="other")).fetch(batch)
+    ModelSummaryFetcher(pool, cast("Conversation", Noting()), SummaryModel(setting="same")).fetch(batch)
     assert batch.results["k"].failure == "nobody here has named the model that would write it"

@@ -7,7 +7,7 @@ from tests.unit.conversation.backends import Failing, Ticking, make_backend
 
 from lamella import Note
 from lamella.conversation.backend import Backend
-from lamella.conversation.conversation import StoredConversation
+from lamella.conversation.conversation import Conversation
 from lamella.conversation.import_export import ConversationRepository
 from lamella.conversation.token_counts import TokenCountCache, are_counts_intact, decode_counts, encode_counts
 from lamella.core.budget import Tokenizer
@@ -45,11 +45,11 @@ def sit_down(store: Store, counter: Tallying) -> Backend:
     return replace(backend, adapters=replace(backend.adapters, counter=counter))
 
 
-def open_chat(store: Store, counter: Tallying | None = None, **settings: object) -> StoredConversation:
-    return StoredConversation(sit_down(store, counter or Tallying()), "chat", settings)
+def open_chat(store: Store, counter: Tallying | None = None, **settings: object) -> Conversation:
+    return Conversation.open(sit_down(store, counter or Tallying()), "chat", settings)
 
 
-def converse(chat: StoredConversation) -> None:
+def converse(chat: Conversation) -> None:
     chat.ask("What grows here?", attach=[Note(path="a.md", text="Apples.\n")])
     chat.reply("Apples grow here.")
     chat.ask("  And pears?", attach=[Note(path="a.md", text="Apples.\n")])

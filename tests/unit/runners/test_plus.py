@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from tests.speaking import Speaker
+from tests.runner_provider import Speaker
 
 import lamella
-from lamella import Engine, Event, Note, StoredConversation, Tool
+from lamella import Conversation, Engine, Event, Note, Tool
 from lamella.core.log.call import PrefixChange
 from lamella.errors import InvalidReplyError, SecretError
 from lamella.runners.plus import PLUS_GUIDELINES
@@ -65,12 +65,12 @@ def engines() -> Iterator[list[Engine]]:
         engine.close()
 
 
-def open_chat(speaker: Speaker, engines: list[Engine], **settings: object) -> StoredConversation:
+def open_chat(speaker: Speaker, engines: list[Engine], **settings: object) -> Conversation:
     engines.append(lamella.open("memory:", model="scripted:x", provider=speaker, max_attempts=1))  # type: ignore[arg-type]
     return engines[-1].chat("x", **settings)
 
 
-def say(chat: StoredConversation, text: str, **given: object) -> list[Event]:
+def say(chat: Conversation, text: str, **given: object) -> list[Event]:
     async def collect() -> list[Event]:
         return [event async for event in chat.send(text, runner="plus", **given)]  # type: ignore[arg-type]
 

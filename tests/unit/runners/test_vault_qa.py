@@ -1,17 +1,19 @@
 """``vault_qa``: from a question to an answer that cites the right passages, whatever happens on the way."""
 
 import asyncio
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.speaking import Speaker
+from tests.runner_provider import Speaker
 
 import lamella
-from lamella import Engine, Event, Note, StoredConversation
+from lamella import Conversation, Engine, Event, Note
 from lamella.errors import InvalidReplyError, SecretError, SourceNotFoundError
 from lamella.runners.vault_qa import VAULT_QA_GUIDELINES
 from lamella.testing import ScriptedReply
+from lamella.wiring import parse_transcript, replay_transcript
 
 NOTES = {
     "garden/beans.md": (
@@ -47,7 +49,7 @@ def opened(tmp_path: Path, vault: Path) -> Iterator[Open]:
         engine.close()
 
 
-def say(chat: StoredConversation, text: str, *, stop_after: str | None = None, **given: object) -> str:
+def say(chat: Conversation, text: str, *, stop_after: str | None = None, **given: object) -> str:
     async def collect() -> str:
         events: list[Event] = []
         coming = chat.send(text, runner="vault_qa", **given)  # type: ignore[arg-type]
@@ -300,3 +302,86 @@ def test_a_small_window_has_fewer_passages(opened: Open, vault: Path, window: in
     speaker = Speaker("Fine.")
     say(opened(speaker).chat("garden", window=window, reserve=500), "When does the frost come?")
     assert speaker.requests[0].messages[-1].text.count(", rank ") == most
+
+
+def test_footnote_of_a_note_is_not_read_as_a_citation(opened: Open, vault: Path) -> None:
+    (vault / "owls.md").write_text("# Owls\n\nOwls hunt voles.[^1]\n\n[^1]: A study of 1999.\n", encoding="utf-8")
+    speaker = Speaker("Owls hunt voles.[^n1]")
+    conversation = opened(speaker).chat("garden")
+    answer = say(conversation, "What do owls hunt?")
+    shown = speaker.requests[-1].messages[-1].text
+    assert "Owls hunt voles.[^n1]" in shown
+    assert "[^n1]: A study of 1999." in shown
+    assert answer == "Owls hunt voles.[^n1]"
+    assert not conversation.sources()
+
+
+def test_library_layout_sends_passages_with_their_own_turn_only(opened: Open) -> None:
+    speaker = Speaker("In May.", "12 euros.", "Yes.", aside="What do the seeds cost?")
+    conversation = opened(speaker).chat("garden", layout="library")
+    for question in ("When were the beans sown?", "What do the seeds cost?", "Is that all?"):
+        say(conversation, question)
+        *earlier, last = [message.text for message in speaker.requests[-1].messages]
+        assert "<passage_context>" in last
+        assert "<passage_context>" not in "".join(earlier)
+    assert not conversation.library()
+    first, *others = [request.messages[0].text for request in speaker.requests]
+    assert others == [first, first]
+
+
+def test_passages_of_one_turn_can_be_recalled_and_cited_later(opened: Open) -> None:
+    engine = opened(Citing("beans.md#passage:Beans#Costs"))
+    conversation = engine.chat("garden", layout="library", attachments="sticky")
+    say(conversation, "What do the seeds cost?")
+    cited = conversation.turns()[-1].reply
+    assert cited is not None
+    say(conversation, "What do the seeds cost again?", attach=[Note(path="garden/bees.md")])
+    for reopens in (False, True):
+        chat = engine.chat("garden") if reopens else conversation
+        (source,) = chat.sources(cited.id)
+        assert (source.path, source.text) == ("garden/beans.md", "Seeds cost 12 euros.")
+        assert "Seeds cost" not in "".join(message.text for message in chat.ask("And when were they sown?").messages)
+        chat.reply("In May.")
+        explained = chat.why("garden/beans.md#passage:Beans#Costs").why
+        assert "with its own turn" in explained
+        assert "Seeds cost 12 euros." in [hit.passage.text for hit in chat.recall("seeds euros")]
+
+
+def test_transcript_with_passages_of_one_turn_gives_the_same_requests(opened: Open, vault: Path) -> None:
+    speaker = Speaker("In May.", "12 euros.", aside="What do the seeds cost?")
+    conversation = opened(speaker).chat("garden", layout="library")
+    say(conversation, "When were the beans sown?")
+    say(conversation, "What do the seeds cost?")
+    transcript = parse_transcript(json.dumps(conversation.transcript()).encode(), name="t")
+    sent = [[message.text for message in request.messages] for request in speaker.requests]
+    replayed = replay_transcript(transcript, overrides={}, base_folder=vault)
+    assert [[message.text for message in turn.messages] for turn in replayed] == sent
+    assert [[message.text for message in turn.messages] for turn in conversation.replay()] == sent
+
+
+@pytest.mark.parametrize("layout", ["library", "auto"])
+def test_footnote_of_an_attached_note_is_not_read_as_a_citation(opened: Open, vault: Path, layout: str) -> None:
+    (vault / "owls.md").write_text("# Owls\n\nOwls hunt voles.[^1]\n\n[^1]: A study of 1999.\n", encoding="utf-8")
+    engine = opened(
+        Speaker("Owls hunt voles.[^1]", "Seeds cost 12 euros [^2] and owls hunt voles [^1].", aside="Costs?")
+    )
+    conversation = engine.chat("garden", layout=layout)
+    answer = say(conversation, "What do owls hunt?", attach=[Note(path="owls.md")])
+    assert (answer, conversation.sources()) == ("Owls hunt voles.", ())
+    answer = say(conversation, "What do the seeds cost?")
+    assert answer.startswith("Seeds cost 12 euros [^1] and owls hunt voles.")
+    assert len(conversation.sources()) == 1
+
+
+def test_resumed_question_keeps_the_numbers_of_its_sources(opened: Open, vault: Path) -> None:
+    (vault / "owls.md").write_text("# Owls\n\nOwls hunt voles.[^4]\n\n[^4]: A study of 1999.\n", encoding="utf-8")
+    lost = opened(Speaker(ScriptedReply(error=DOWN))).chat("garden")
+    with pytest.raises(InvalidReplyError):
+        say(lost, "What do the seeds cost?", attach=[Note(path="owls.md")])
+    conversation = opened(Citing("Costs")).chat("garden")
+
+    async def resume() -> str:
+        return "".join([event.text async for event in conversation.resume()])
+
+    assert asyncio.run(resume()).startswith("So it is [^1], and.\n\n[^1]: [[garden/beans.md")
+    assert "\n[^5] " in conversation.replay().__next__().messages[-1].text

@@ -1,5 +1,7 @@
 """An answer as data."""
 
+from tests.bodies import as_json
+
 from lamella import Conversation
 from lamella.core.log.call import CacheOutcome, CacheVerdict, ModelCall, PrefixChange, PrefixChangeCause
 from lamella.core.messages import Usage
@@ -16,15 +18,15 @@ CALL = ModelCall(
 def test_an_answer_has_the_documented_fields_and_its_call_as_in_the_ledger() -> None:
     turn = Conversation(conversation_key="demo").ask("What grows here?")
     body = answer_to_json(turn, "Beans.", CALL, conversation_key="demo")
-    assert body == {
+    assert as_json(body) == {
         "lamella": 1,
         "conversation": "demo",
         "turn": 1,
         "answer": "Beans.",
         "warnings": [],
-        "call": call_to_json(CALL),
+        "call": as_json(call_to_json(CALL)),
     }
 
 
 def test_an_answer_that_is_not_kept_names_no_conversation() -> None:
-    assert answer_to_json(Conversation().ask("Hi"), "", CALL, conversation_key=None)["conversation"] is None
+    assert answer_to_json(Conversation().ask("Hi"), "", CALL, conversation_key=None).conversation is None

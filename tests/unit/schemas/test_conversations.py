@@ -1,12 +1,15 @@
 """What a store holds, as data."""
 
+from tests.bodies import as_json
+
 from lamella.ports import ConversationSummary, StoreStats
 from lamella.schemas.conversations import conversations_to_json, stats_to_json
 
 
 def test_every_count_of_a_store_has_its_name() -> None:
     stats = StoreStats(schema=3, conversations=5, erased=1, events=40, contents=9, content_bytes=1_024)
-    assert stats_to_json(stats) == {
+    assert as_json(stats_to_json(stats)) == {
+        "lamella": 1,
         "schema": 3,
         "conversations": 5,
         "erased": 1,
@@ -20,7 +23,7 @@ def test_a_conversation_in_a_list_has_its_name_title_times_and_size() -> None:
     listed = ConversationSummary(
         conversation="k1", name="garden", title="Beans", created="2026-03-01", updated="2026-03-02", version=7
     )
-    assert conversations_to_json([listed]) == [
+    assert [as_json(one) for one in conversations_to_json([listed])] == [
         {
             "conversation": "k1",
             "name": "garden",

@@ -1,23 +1,23 @@
 """The library and what waits, as data."""
 
-from tests.contracts.places import doc
+from tests.bodies import as_json
+from tests.contracts.repository import doc
 from tests.contracts.tables import names
 
 from lamella import Conversation, Note
-from lamella.schemas.library import artifact_to_json, commands_to_json, cost_difference, estimated_cost, library_to_json
+from lamella.schemas.library import ArtifactJson, commands_to_json, cost_difference, estimated_cost, library_to_json
 
 
 def test_every_field_of_an_artifact_is_documented_and_those_that_were_promised_are_there() -> None:
     chat = Conversation(model="openai:gpt-5")
     chat.ask("One.", attach=[Note(path="a.md", text="Alpha.")])
     chat.reply("Yes.")
-    body = library_to_json("c", chat.library(), chat.pending_commands)
-    artifacts = body["artifacts"]
-    assert isinstance(artifacts, list)
-    assert artifacts == [artifact_to_json(row) for row in chat.library()]
+    artifacts = as_json(library_to_json("c", chat.library(), chat.pending_commands))["artifacts"]
+    assert [(one["id"], one["saves"]) for one in artifacts] == [(row.id, row.tokens_saved) for row in chat.library()]
     promised = ("id", "kind", "title", "form", "tokens", "in_working_set", "cached", "age_turns", "saves")
     assert tuple(artifacts[0])[: len(promised)] == promised
-    assert set(artifacts[0]) <= set(names(doc("reference/json-output.md"), under="ArtifactJson"))
+    assert list(artifacts[0]) == list(ArtifactJson.__struct_fields__)
+    assert list(artifacts[0]) == names(doc("reference/json-output.md"), under="ArtifactJson")
 
 
 def test_a_command_tells_what_the_next_request_takes_more_and_costs_more() -> None:
@@ -26,13 +26,9 @@ def test_a_command_tells_what_the_next_request_takes_more_and_costs_more() -> No
     waits = chat.attach(Note(path="a.md", text="Alpha."))
     after = chat.preview()
     body = commands_to_json("c", waits, before=before, after=after)
-    amounts = body["next"]
-    assert isinstance(amounts, dict)
-    assert amounts["more_tokens"] == after.tokens.total - before.tokens.total > 0
+    assert body.next.more_tokens == after.tokens.total - before.tokens.total > 0
     assert (estimated_cost(after), cost_difference(before, after)) != (None, None)
-    waiting = body["waiting"]
-    assert isinstance(waiting, dict)
-    assert [one["id"] for one in waiting["attach"]] == ["a.md"]
+    assert [one.id for one in body.waiting.attach] == ["a.md"]
 
 
 def test_without_a_known_price_there_is_no_amount() -> None:

@@ -1,5 +1,7 @@
 """A conversation as data: branches and what was said."""
 
+from tests.bodies import as_json
+
 from lamella.conversation.note_index import Citation
 from lamella.core.artifacts.model import ArtifactId, ArtifactKind
 from lamella.core.log.events.artifact import StoredArtifact, StoredSource
@@ -14,7 +16,7 @@ from lamella.core.log.events.message import (
 from lamella.core.log.turn import ReplyEvent
 from lamella.core.log.turn_records import MessageNode, TurnRecord
 from lamella.core.values import replace
-from lamella.schemas.messages import branch_messages_to_json, branch_to_json, rounds_to_json, turn_record_to_json
+from lamella.schemas.messages import branch_to_json, rounds_to_json, turns_to_json
 
 
 def ref(name: str, content: str) -> StoredArtifact:
@@ -35,30 +37,35 @@ TURN = TurnRecord(message=ASKED, reply=ANSWER)
 
 
 def test_a_turn_as_it_was_said_names_once_what_came_with_it() -> None:
-    assert turn_record_to_json(TURN) == {
+    (turn,) = turns_to_json([TURN], {}, [()])
+    assert as_json(turn) == {
         "message": "q1",
         "at": "2026-03-01T12:00:00Z",
         "text": "What grows?",
         "attached": ["tool:weather", "garden.md", "style.md"],
-        "reply": {"message": "a1", "at": "2026-03-01T12:00:04Z", "text": "Beans."},
+        "reply": {"message": "a1", "at": "2026-03-01T12:00:04Z", "text": "Beans.", "cut": None},
+        "rounds": [],
+        "sources": [],
     }
 
 
 def test_a_question_that_waits_has_no_reply() -> None:
-    said = turn_record_to_json(
-        TurnRecord(message=MessageNode(event=MessageEvent(id="q1", parent="", text="What grows?")), reply=None)
-    )
-    assert (said["reply"], said["attached"]) == (None, [])
+    question = MessageNode(event=MessageEvent(id="q1", parent="", text="What grows?"))
+    (said,) = turns_to_json([TurnRecord(message=question, reply=None)], {}, [()])
+    assert (said.reply, list(said.attached)) == (None, [])
 
 
 def test_a_branch_is_its_last_message_its_length_and_its_last_turn() -> None:
-    assert branch_to_json("a1", [TURN, TURN], active=True) == {
+    body = as_json(branch_to_json("a1", [TURN, TURN], active=True))
+    last = body.pop("last")
+    assert body == {"branch": "a1", "active": True, "turns": 2}
+    assert (last["message"], last["reply"]["text"]) == ("q1", "Beans.")
+    assert as_json(branch_to_json("a1", [], active=False)) == {
         "branch": "a1",
-        "active": True,
-        "turns": 2,
-        "last": turn_record_to_json(TURN),
+        "active": False,
+        "turns": 0,
+        "last": None,
     }
-    assert branch_to_json("a1", [], active=False) == {"branch": "a1", "active": False, "turns": 0, "last": None}
 
 
 def test_an_output_that_was_erased_says_so_though_the_same_content_came_again() -> None:
@@ -71,14 +78,12 @@ def test_an_output_that_was_erased_says_so_though_the_same_content_came_again() 
     )
     record = replace(TURN, reply=replace(ANSWER, rounds=(made,), erased=("sha",)))
     (body,) = rounds_to_json(record, {"sha": b"Page one."})
-    assert [call["output"] for call in body["calls"]] == [ERASED_OUTPUT]
+    assert [call.output for call in body.calls] == [ERASED_OUTPUT]
 
 
 def test_a_turn_of_a_branch_has_what_the_numbers_in_its_reply_point_to() -> None:
     source = Citation(number=1, id="garden.md", title="garden", path="garden.md", place="Beds", text="Beans.")
-    said = branch_messages_to_json([TURN], {}, markers=(), sources=[[source]])
-    turns = said["turns"]
-    assert isinstance(turns, list)
-    assert turns[0]["sources"] == [
+    (turn,) = turns_to_json([TURN], {}, [[source]])
+    assert as_json(turn)["sources"] == [
         {"number": 1, "id": "garden.md", "title": "garden", "path": "garden.md", "place": "Beds", "text": "Beans."}
     ]

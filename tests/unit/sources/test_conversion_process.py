@@ -26,7 +26,7 @@ def test_a_fault_calls_the_file_by_its_name_and_says_what_to_do() -> None:
 def test_what_takes_too_long_is_ended() -> None:
     begun = monotonic()
     # No page is slow on every machine: this child never ends.
-    converter = Converter(ConversionLimits(seconds=0.2), worker="tests.endless")
+    converter = Converter(ConversionLimits(seconds=0.2), worker="tests.endless_process")
     with pytest.raises(SourceTooLargeError, match=r"took more than 0\.2 s"):
         converter.convert(FileFormat.PAGE, b"<p>word</p>", name="https://e.org")
     assert monotonic() - begun < 30

@@ -124,7 +124,7 @@ def test_an_address_that_is_only_spoken_of_attaches_nothing(text: str) -> None:
     assert AttachmentResolver(None).resolve_mentions(text) == []
 
 
-def told(vault: Path | None, text: str) -> list[tuple[str, bool, str]]:
+def resolved(vault: Path | None, text: str) -> list[tuple[str, bool, str]]:
     """What a message names, whether it attaches something, and what is said of it."""
     return [
         (one.token, bool(one.attachments), one.description) for one in AttachmentResolver(vault).resolve_mentions(text)
@@ -172,11 +172,11 @@ def vault(folder: Path) -> Path:
 )
 def test_a_message_names_what_it_attaches(vault: Path, text: str, found: list[str]) -> None:
     assert list(dict.fromkeys(paths(vault, text))) == list(dict.fromkeys(found))
-    assert all(attached for _, attached, _ in told(vault, text))
+    assert all(attached for _, attached, _ in resolved(vault, text))
 
 
 def test_lines_headings_folders_and_tags_are_told_as_what_they_are(vault: Path) -> None:
-    assert told(vault, "@plan.md @plan.md:2-3 @plan:1 @Costs#In-June @deep/ @#garden") == [
+    assert resolved(vault, "@plan.md @plan.md:2-3 @plan:1 @Costs#In-June @deep/ @#garden") == [
         ("@plan.md", True, "plan.md"),
         ("@plan.md:2-3", True, "plan.md, lines 2 to 3"),
         ("@plan:1", True, "plan.md, line 1"),
@@ -219,7 +219,7 @@ def test_lines_headings_folders_and_tags_are_told_as_what_they_are(vault: Path) 
 )
 def test_what_a_message_names_and_is_not_there_is_told_with_what_may_be_meant(vault: Path, text: str, why: str) -> None:
     (vault / "empty").mkdir()
-    ((_, attached, said),) = told(vault, text)
+    ((_, attached, said),) = resolved(vault, text)
     assert (attached, said) == (False, why)
 
 
@@ -242,7 +242,7 @@ def test_what_a_message_names_and_is_not_there_is_told_with_what_may_be_meant(va
 def test_what_can_only_be_a_path_or_an_address_is_told_although_it_leads_nowhere_here(
     vault: Path, text: str, why: str
 ) -> None:
-    ((_, attached, said),) = told(vault, text)
+    ((_, attached, said),) = resolved(vault, text)
     assert not attached
     assert said.startswith(why)
 
@@ -250,7 +250,7 @@ def test_what_can_only_be_a_path_or_an_address_is_told_although_it_leads_nowhere
 def test_a_folder_of_numbers_is_one_like_any_other(vault: Path) -> None:
     (vault / "2024" / "01").mkdir(parents=True)
     (vault / "2024" / "01" / "02.md").write_text("Rain.\n", encoding="utf-8")
-    assert told(vault, "Look at @2024/, @2024/01 and @2024/01/02") == [
+    assert resolved(vault, "Look at @2024/, @2024/01 and @2024/01/02") == [
         ("@2024/", True, "2024/, 1 note"),
         ("@2024/01", True, "2024/01, 1 note"),
         ("@2024/01/02", True, "2024/01/02.md"),
@@ -258,9 +258,12 @@ def test_a_folder_of_numbers_is_one_like_any_other(vault: Path) -> None:
 
 
 def test_names_and_addresses_are_no_paths(vault: Path) -> None:
-    assert told(vault, "me@plna.md, @alice, @jo.smith, @example.com, @types/node, @v1.2, @.md, @#12 and a lone @") == []
-    assert told(vault, "@~jo, @..., @., @-, @10/12, @5 or @jo: @") == []
-    assert told(vault, f"@{'a' * 5_000}.md @nul\0byte @") == []
+    assert (
+        resolved(vault, "me@plna.md, @alice, @jo.smith, @example.com, @types/node, @v1.2, @.md, @#12 and a lone @")
+        == []
+    )
+    assert resolved(vault, "@~jo, @..., @., @-, @10/12, @5 or @jo: @") == []
+    assert resolved(vault, f"@{'a' * 5_000}.md @nul\0byte @") == []
 
 
 @pytest.mark.parametrize("name", ["../secret.md", "deep/../../secret.md", "out.md", "out/secret.md", "../gone.md"])
@@ -271,7 +274,7 @@ def test_nothing_outside_the_vault_is_attached_or_looked_at(vault: Path, folder:
     (vault / "out.md").symlink_to(folder / "secret.md")
     (vault / "out").symlink_to(folder / "beyond")
     for one in (name, f"{name}:1", f"{name}#Secret"):
-        ((_, attached, said),) = told(vault, f"@{one}")
+        ((_, attached, said),) = resolved(vault, f"@{one}")
         assert not attached
         assert f"{name} is outside the vault notes." in said
         with pytest.raises(PathOutsideVaultError):
@@ -282,12 +285,12 @@ def test_nothing_outside_the_vault_is_attached_or_looked_at(vault: Path, folder:
 def test_without_a_vault_names_lead_from_the_current_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder / "notes")
     assert paths(None, "@plan, [[plan]] and @deep/ or @old") == ["plan.md", "plan.md", "deep/old plan.md"]
-    assert told(None, "@plna.md @#garden [[Costs]]") == [
+    assert resolved(None, "@plna.md @#garden [[Costs]]") == [
         ("@plna.md", False, "There is no file plna.md. Did you mean plan.md?"),
         ("@#garden", False, "There is no vault to look for #garden in. Name one with vault=…."),
         ("[[Costs]]", False, "No note is called Costs. A link names a note by its name or path."),
     ]
-    assert told(None, "@gone/plna.md") == [
+    assert resolved(None, "@gone/plna.md") == [
         ("@gone/plna.md", False, "There is no file gone/plna.md. Paths are relative to the current folder.")
     ]
 
@@ -298,16 +301,16 @@ def test_a_word_brings_no_folder_along_that_may_hold_all_of_a_disk(
     monkeypatch.chdir(folder / "notes")
     for name in ("..", "../", "./", "/"):
         why = f"{name} holds the current folder. Name a folder in it, or have it as a vault with vault=…."
-        assert told(None, f"See @{name}") == [(f"@{name}", False, why)]
+        assert resolved(None, f"See @{name}") == [(f"@{name}", False, why)]
     assert AttachmentResolver(None).resolve("."), "who names it to a command means it"
-    ((_, attached, why),) = told(None, "@~/plan.md")
+    ((_, attached, why),) = resolved(None, "@~/plan.md")
     assert (attached, "~ is one for a shell" in why) == (False, True)
 
 
 def test_a_folder_that_cannot_be_looked_into_makes_no_name_an_error(vault: Path) -> None:
     (vault / "locked").mkdir(mode=0)
     try:
-        assert told(vault, "Ask @jo") == []
+        assert resolved(vault, "Ask @jo") == []
     finally:
         (vault / "locked").chmod(0o700)
 
@@ -341,3 +344,48 @@ def test_what_cannot_be_read_is_an_error_before_anything_is_called_attached(fold
     (folder / "notes" / "latin.md").write_bytes("café".encode("latin-1"))
     with pytest.raises(SourceUnreadableError, match="is not UTF-8"):
         AttachmentResolver(folder / "notes").resolve_mentions("What is in @latin.md?")
+
+
+@pytest.mark.parametrize(
+    "text", ["@vault What grows?", "(@Vault)", "What of @web, @websearch: and @memory.", "@composer"]
+)
+def test_directive_attaches_no_folder_of_that_name(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    for name in ("vault", "web", "websearch", "memory", "composer"):
+        (folder / name).mkdir()
+        (folder / name / "plan.md").write_text("Plan\n", encoding="utf-8")
+    monkeypatch.chdir(folder)
+    assert resolved(None, text) == resolved(folder, text) == []
+
+
+def test_folder_with_the_name_of_a_directive_is_attached_with_a_slash_or_in_quotes(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "vault").mkdir()
+    (folder / "vault" / "plan.md").write_text("Plan\n", encoding="utf-8")
+    monkeypatch.chdir(folder)
+    for text in ("@vault/", '@"vault"'):
+        assert paths(None, text) == ["vault/plan.md"]
+    assert AttachmentResolver(None).resolve("vault")
+
+
+def test_bare_name_of_a_large_folder_attaches_nothing_and_says_how(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "large").mkdir()
+    for number in range(51):
+        (folder / "large" / f"{number}.md").write_text("Note\n", encoding="utf-8")
+    monkeypatch.chdir(folder)
+    ((_, attached, why),) = resolved(None, "Ask @large.")
+    assert not attached
+    assert why == (
+        "large is a folder with 51 notes. Write @large/ to attach all of them, or have it as a vault with vault=…."
+    )
+    assert len(paths(None, "Ask @large/")) == 51
+
+
+def test_links_and_tags_are_completed(vault: Path) -> None:
+    files = AttachmentResolver(vault)
+    assert files.complete_note_name("cos") == ["Costs"]
+    assert files.complete_note_name("same") == ["deep/same", "deep/twin two/Same"]
+    assert files.complete_tag("GAR") == ["garden", "garden/beans"]
+    assert AttachmentResolver(None).complete_tag("gar") == []

@@ -6,10 +6,11 @@ from functools import partial
 from threading import Semaphore
 
 import pytest
+from tests.waiting import HANG_SECONDS
 
 from lamella.stores.commit_queue import CommitQueue, PendingWrite, wait_for_other_writers
 
-FAR = 30.0
+FAR = HANG_SECONDS
 # Long enough for threads to stand in line.
 A_WHILE = 0.2
 

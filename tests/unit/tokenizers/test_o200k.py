@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.steady import steady
+from tests.unit.hypothesis_profile import steady
 
 from lamella.tokenizers.o200k import TokenCountMemo, count_tokens, encode, split_at_token_boundaries
 

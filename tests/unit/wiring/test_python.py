@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 import lamella
-from lamella import BadInputError, LamellaError, Note
+from lamella import BadInputError, Conversation, LamellaError, Note
 from lamella.errors import SettingError
 from lamella.testing import ScriptedProvider
-from lamella.wiring.python import Conversation
+from lamella.wiring.python import open_engine
 
 
 def test_five_lines_give_what_a_model_would_be_sent() -> None:
@@ -56,7 +56,7 @@ def test_a_system_given_as_text_is_the_base() -> None:
 
 
 def window_of(url: str, name: str = "chat", **settings: object) -> int:
-    with lamella.open(url) as engine:
+    with open_engine(url) as engine:
         return engine.chat(name, **settings).ask("Hi.").tokens.limit
 
 
@@ -77,7 +77,7 @@ def test_a_conversation_has_the_window_of_its_model_where_nobody_set_one(
 
 
 def test_a_note_that_is_larger_than_the_model_takes_is_refused_before_it_is_sent() -> None:
-    with lamella.open("memory:", model="local", provider=ScriptedProvider("Yes.")) as engine:
+    with open_engine("memory:", model="local", provider=ScriptedProvider("Yes.")) as engine:
         conversation = engine.chat("notes")
         with pytest.raises(lamella.ContextBudgetExceededError):
             conversation.ask("What?", attach=[lamella.Selection(path="a.md", text="word " * 20_000)])

@@ -86,7 +86,7 @@ def test_services_are_made_once_and_for_one_reading(tmp_path: Path) -> None:
 
 def test_another_caller_shares_the_reading_and_gives_settings_of_its_own() -> None:
     services = read_services({"window": 10})
-    other = services.with_overrides({"reserve": 3})
+    other = services.with_setting_overrides({"reserve": 3})
     assert other.settings_sources is services.settings_sources
     assert (services.settings.window, other.settings.window, other.settings.reserve) == (10, 128_000, 3)
     assert (other.resolved.is_set("reserve"), other.resolved.is_set("window")) == (True, False)

@@ -83,15 +83,20 @@ def render_archive(
 
 
 def parse_archive(
-    text: str, *, sources: SourceReaders | None, read_contents: ReadContents | None = None
+    text: str,
+    *,
+    sources: SourceReaders | None,
+    read_contents: ReadContents | None = None,
+    is_erased: Callable[[str], bool] | None = None,
 ) -> ConversationExport:
     """Parse the conversation in a Markdown text. Its warnings list everything that could not be imported.
 
     ``read_contents`` returns those contents of the conversation that a store already has. For them no file is read.
+    ``is_erased`` says whether the store had a conversation with an id and erased it.
     """
     front, body = split_front_matter(normalize_line_ends(text))
     if not front.is_lamella_archive:
-        return parse_legacy(front, body, sources)
+        return parse_legacy(front, body, sources, is_erased=is_erased)
     export, files = parse_own_archive(front, body)
     known = read_contents(export.conversation, [file.hash for file in files]) if read_contents else {}
     recovery = recover_files([file for file in files if file.hash not in known], FileLookup(sources))
@@ -246,16 +251,20 @@ _MAX_FRONT_BYTES = 1_000_000
 
 
 def load_archive(
-    path: Path, sources: SourceReaders | None, *, read_contents: ReadContents | None = None
+    path: Path,
+    sources: SourceReaders | None,
+    *,
+    read_contents: ReadContents | None = None,
+    is_erased: Callable[[str], bool] | None = None,
 ) -> ConversationExport:
     """Load the conversation in a file.
 
     ``read_contents`` has the signature of ``Store.read_contents``. Contents that it returns are not read from the
-    vault.
+    vault. ``is_erased`` says whether the store erased a conversation with an id.
     """
     text = _read_text(path)
     try:
-        return parse_archive(text, sources=sources, read_contents=read_contents)
+        return parse_archive(text, sources=sources, read_contents=read_contents, is_erased=is_erased)
     except BadInputError as error:
         raise type(error)(f"{path.name}: {error.message}", hint=error.raw_hint) from error
 
@@ -354,14 +363,14 @@ def _check_known(path: Path, text: str, export: ConversationExport) -> None:
     front, body = split_front_matter(normalize_line_ends(text))
     try:
         visible, written, _ = parse_unedited_archive(front, body)
-        there = apply_edits(front, written, visible)
+        edited = apply_edits(front, written, visible)
     except BadInputError as error:
         raise BadInputError(
             f"{path.name} has the conversation's id and cannot be read: {error.message}",
             hint="Move the file away, then export again.",
         ) from error
     _check_events(path, written.records, export)
-    if there.warnings and not _has_edits(export, there):
+    if edited.warnings and not _has_edits(export, edited):
         raise BadInputError(
             f"{path.name} was edited by hand since it was written.",
             hint="Import it first, so that the edits become part of the conversation; or move it away.",
@@ -394,19 +403,19 @@ def _has_edits(export: ConversationExport, edited_export: ConversationExport) ->
     """Return whether the conversation has the edits of a file, either as events or as the messages it shows."""
     if export.records[: len(edited_export.records)] == edited_export.records:
         return True
-    shown, wanted = (
+    shown, expected = (
         [(m.role, m.text) for m in visible_messages(build_log(one.conversation, one.records))]
         for one in (export, edited_export)
     )
-    return shown[: len(wanted)] == wanted
+    return shown[: len(expected)] == expected
 
 
 def _write_first_free(folder: Path, title: str, data: bytes) -> Path:
     """Write a new file under the first free name for a title."""
-    taken = {comparable_name(path.name) for path in folder.iterdir()}
+    used_names = {comparable_name(path.name) for path in folder.iterdir()}
     for number in count(1):
         path = folder / archive_file_name(title, number)
-        if comparable_name(path.name) in taken:
+        if comparable_name(path.name) in used_names:
             continue
         try:
             write_new_file(path, data)

@@ -13,10 +13,12 @@ import logging
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import sha256
 from html import unescape
+from itertools import chain, count
 
 from lamella.archive.markdown.page import (
     MessagePair,
@@ -35,7 +37,7 @@ from lamella.core.log.events.artifact import contents_of_artifacts
 from lamella.core.log.events.message import make_unplaced_message_event
 from lamella.core.log.log import EventLog
 from lamella.core.log.turn import Turn
-from lamella.core.text.content import encode_text, iter_markdown_lines, make_title
+from lamella.core.text.content import encode_text, is_web_address, iter_lines_with_code_flag, make_title
 from lamella.errors import BadInputError, SourceNotFoundError
 from lamella.ports import ConversationExport, SourceReaders
 
@@ -46,6 +48,20 @@ _KIND_BY_TAG = {
     spec.tag: kind
     for kind, spec in KINDS.items()
     if spec.block_format is BlockFormat.LOCATED and "query" not in spec.fields
+} | {
+    "active_web_tab": ArtifactKind.WEB_TAB,
+    "embedded_note": ArtifactKind.NOTE,
+    "embedded_pdf": ArtifactKind.PDF,
+    "twitter_content": ArtifactKind.URL,
+    "vault_note": ArtifactKind.NOTE,
+}
+# Obsidian Copilot shortened attachments of earlier turns to a block with this tag.
+_SHORTENED_TAG = "prior_context"
+_KIND_BY_SHORTENED_TYPE = {
+    "note": ArtifactKind.NOTE,
+    "pdf": ArtifactKind.PDF,
+    "url": ArtifactKind.URL,
+    "youtube": ArtifactKind.YOUTUBE,
 }
 # Results of the tools of Obsidian Copilot are in a tag with the name of the tool.
 _TOOL_TAGS = frozenset(
@@ -72,8 +88,11 @@ _CLOSING_TAG = re.compile(r"</(\w+)>\s*$")
 _CLOSING_TAG_AT_START = re.compile(r"\s*</(\w+)>")
 _TOOL_RESULT_LABEL = re.compile(rf"Tool '({'|'.join(sorted(_TOOL_TAGS))})' result: ")
 _CONTENT_START, _CONTENT_END = "<content>", "</content>"
-_FIELD_TAG = re.compile(r"<(title|path|url|start_line|end_line)>")
+_FIELD_TAG = re.compile(r"<(title|path|url|name|start_line|end_line)>")
+# What follows the opening tag of a block that is not closed. Without it the tag may be something the user wrote about.
+_BLOCK_BODY_START = re.compile(r"\s*<(?:title|path|url|name|content)>")
 _SOURCE_ATTRIBUTE = re.compile(r'<\w+ [^<>]*?\bsource="([^"<>]*)"')
+_TYPE_ATTRIBUTE = re.compile(r'<\w+ [^<>]*?\btype="([^"<>]*)"')
 _MAX_LINE_DIGITS = 9
 _QUERY_LABEL = "[User query]:"
 
@@ -89,34 +108,43 @@ class UnparsedBlock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractedBlocks:
-    """The text of a message without blocks, and the artifacts made of the blocks, including unparsed ones."""
+    """The text of a message without blocks, and the artifacts made of the blocks, including unparsed ones.
+
+    ``shortened`` are the artifacts of which the message has only a part of the text.
+    """
 
     typed: str
     artifacts: tuple[Artifact, ...]
     unparsed: tuple[UnparsedBlock, ...] = ()
+    shortened: tuple[Artifact, ...] = ()
 
 
 def extract_blocks(text: str, *, is_answer: bool = False) -> ExtractedBlocks:
     """Split a message into the typed or replied text and the context blocks around it."""
     # Most messages have no block. This test spares them the walk over their lines.
-    if "</" not in text and "' result: " not in text:
+    if "</" not in text and "' result: " not in text and _BLOCK_TAG.search(text) is None:
         return ExtractedBlocks(typed=text, artifacts=())
     lines = text.split("\n")
-    code = [is_code for _, is_code in iter_markdown_lines(text)]
+    code = [is_code for _, is_code in iter_lines_with_code_flag(text)]
     ends = _BlockEnds(lines)
     typed: list[str] = []
     artifacts: list[Artifact] = []
     unparsed: list[UnparsedBlock] = []
+    shortened: list[Artifact] = []
     at = 0
     while at < len(lines):
         tag = _opening_tag(lines[at], is_answer=is_answer) if not code[at] else None
         end = ends.block_end(tag, at) if tag else None
+        if tag and end is None and not is_answer:
+            end = ends.unclosed_block_end(tag, at)
         if tag and end is not None:
             last, cut = end
             block = "\n".join((*lines[at:last], lines[last][:cut])) if last > at else lines[at][:cut]
             artifacts.append(_parse_block(tag, block))
             if artifacts[-1].kind is ArtifactKind.UNKNOWN:
                 unparsed.append(UnparsedBlock(tag=tag, source=_block_source(block), artifact=artifacts[-1]))
+            elif tag == _SHORTENED_TAG:
+                shortened.append(artifacts[-1])
             typed += [rest] if (rest := lines[last][cut:].strip()) else []
             at = last + 1
         else:
@@ -126,7 +154,7 @@ def extract_blocks(text: str, *, is_answer: bool = False) -> ExtractedBlocks:
         return ExtractedBlocks(typed=text, artifacts=())
     own = "\n".join(typed).strip()
     own = own if is_answer else own.removeprefix(_QUERY_LABEL).lstrip()
-    return ExtractedBlocks(typed=own, artifacts=tuple(artifacts), unparsed=tuple(unparsed))
+    return ExtractedBlocks(typed=own, artifacts=tuple(artifacts), unparsed=tuple(unparsed), shortened=tuple(shortened))
 
 
 def _opening_tag(line: str, *, is_answer: bool) -> str | None:
@@ -157,6 +185,7 @@ class _BlockEnds:
     """
 
     def __init__(self, lines: Sequence[str]) -> None:
+        self._lines = lines
         self._matched: dict[int, tuple[int, int]] = {}
         self._closings: dict[str, list[tuple[int, int]]] = {}
         opened: dict[str, list[int]] = {}
@@ -184,6 +213,34 @@ class _BlockEnds:
         at = bisect_left(closings, (start, 0))
         return closings[at] if at < len(closings) else None
 
+    def unclosed_block_end(self, tag: str, start: int) -> tuple[int, int] | None:
+        """Return where a block without a closing tag ends: before the next block or the question, or with the text.
+
+        None means that the line may be the user's own words.
+        """
+        own = self._lines[start].lstrip(" \t")
+        match = _BLOCK_TAG.match(own)
+        if tag not in _KNOWN_TAGS or match is None or not _is_tag_alone(match, own):
+            return None
+        body = next((line for line in self._lines[start + 1 : start + 3] if line.strip()), "")
+        if _BLOCK_BODY_START.match(body) is None and _SOURCE_ATTRIBUTE.match(own) is None:
+            return None
+        at = bisect_left(self._block_borders, start + 1)
+        last = (self._block_borders[at] if at < len(self._block_borders) else len(self._lines)) - 1
+        return last, len(self._lines[last])
+
+    @cached_property
+    def _block_borders(self) -> list[int]:
+        """The lines at which an unclosed block ends: those that open a known block, and the label of the question."""
+        return [
+            at
+            for at, line in enumerate(self._lines)
+            if line.startswith(_QUERY_LABEL)
+            or (
+                (tag := _opening_tag(line, is_answer=False)) in _KNOWN_TAGS and line.lstrip(" \t").startswith(f"<{tag}")
+            )
+        ]
+
 
 def _closing_tag(line: str, opened: str) -> tuple[str, int] | None:
     """Return the tag that a line closes and the offset after it, or None.
@@ -201,15 +258,34 @@ def _closing_tag(line: str, opened: str) -> tuple[str, int] | None:
 
 
 def _parse_block(tag: str, block: str) -> Artifact:
+    if tag == _SHORTENED_TAG:
+        return _parse_shortened_block(block)
     kind = _KIND_BY_TAG.get(tag)
     start, end = block.find(_CONTENT_START), block.rfind(_CONTENT_END)
     if kind is None or not 0 <= start < end:
         return _unknown_artifact(block)
     fields = _parse_fields(block[:start])
     text = block[start + len(_CONTENT_START) : end].removeprefix("\n").removesuffix("\n")
-    source = ArtifactSource(path=fields.get("path"), url=fields.get("url"), lines=_parse_line_range(fields))
+    path = fields.get("path") or (fields.get("name") if kind is ArtifactKind.PDF else None)
+    source = ArtifactSource(path=path, url=fields.get("url"), lines=_parse_line_range(fields))
     try:
         return make_artifact(kind, text=text, source=source, title=fields.get("title", ""))
+    except BadInputError:
+        return _unknown_artifact(block)
+
+
+def _parse_shortened_block(block: str) -> Artifact:
+    """Parse a block that has only a part of an attachment's text, and names its source in an attribute."""
+    name, sort = _block_source(block), _TYPE_ATTRIBUTE.match(block)
+    kind = _KIND_BY_SHORTENED_TYPE.get(sort[1] if sort else "")
+    # The source of a tool's result is the name of the tool, which is no file.
+    is_file = kind in (ArtifactKind.NOTE, ArtifactKind.PDF) and kind_of_file(name) is not None
+    if kind is None or not (is_file or is_web_address(name)):
+        return _unknown_artifact(block)
+    text = block[block.find(">") + 1 :].rstrip().removesuffix(f"</{_SHORTENED_TAG}>")
+    source = ArtifactSource(path=name) if is_file else ArtifactSource(url=name)
+    try:
+        return make_artifact(kind, text=text.removeprefix("\n").removesuffix("\n"), source=source)
     except BadInputError:
         return _unknown_artifact(block)
 
@@ -235,9 +311,9 @@ def _parse_fields(head: str) -> dict[str, str]:
 
 def _block_source(block: str) -> str:
     """Return the source that a block names, or an empty string."""
-    said = _SOURCE_ATTRIBUTE.match(block)
-    if said is not None:
-        return unescape(said[1])
+    source_match = _SOURCE_ATTRIBUTE.match(block)
+    if source_match is not None:
+        return unescape(source_match[1])
     fields = _parse_fields(block)
     return fields.get("path") or fields.get("url") or ""
 
@@ -319,10 +395,10 @@ class ContextReader:
         """Count the pieces of the first name. It has more than one only if a file has exactly the joined name."""
         if self._lookup.sources.catalog is None:
             return 1
-        for count in range(1, len(names) + 1):
-            name = ", ".join(names[:count])
+        for pieces in range(1, len(names) + 1):
+            name = ", ".join(names[:pieces])
             if self._lookup.exists(name, _kind_of_file(name)):
-                return count
+                return pieces
         return 1
 
     def _read_expanded_names(self, kind: ArtifactKind, names: Sequence[str], number: int) -> Iterator[Artifact]:
@@ -339,8 +415,10 @@ class ContextReader:
             raise SourceNotFoundError("no vault was given to read it from.", hint="Name the vault.")
         if (kind, name) not in self._expanded:
             paths = sources.catalog.list_notes(kind, name).paths
-            wanted = [UnresolvedAttachment(kind=ArtifactKind.NOTE, name=path, via=f"{kind}:{name}") for path in paths]
-            self._expanded[kind, name] = tuple(map(sources.read, wanted))
+            attachments = [
+                UnresolvedAttachment(kind=ArtifactKind.NOTE, name=path, via=f"{kind}:{name}") for path in paths
+            ]
+            self._expanded[kind, name] = tuple(map(sources.read, attachments))
         return self._expanded[kind, name]
 
     def _warn(self, number: int, description: str) -> None:
@@ -378,7 +456,7 @@ def strip_markers(answer: str) -> tuple[str, Counter[str]]:
     kept: list[str] = []
     at = 0
     for mark in _MARKER.finditer(answer):
-        end = ends.marker_end(mark) if mark.start() >= at else None
+        end = ends.offset_after_marker(mark) if mark.start() >= at else None
         if end is not None:
             counted[BANNER_MARKER if mark[0].startswith("<!--TOOL") else REASONING_MARKER] += 1
             kept.append(answer[at : mark.start()])
@@ -402,7 +480,7 @@ class _MarkerEnds:
         for found in _BANNER_END.finditer(answer):
             self._banner_ends.setdefault(found[1], []).append(found.start())
 
-    def marker_end(self, marker: re.Match[str]) -> int | None:
+    def offset_after_marker(self, marker: re.Match[str]) -> int | None:
         """Return the offset after a marker, or None if the marker is incomplete or inside code."""
         if self._is_code(marker.start()):
             return None
@@ -423,7 +501,7 @@ def _code_borders(text: str) -> list[int]:
     """Return the offsets at which code begins and ends, alternately."""
     borders: list[int] = []
     at, inside = 0, False
-    for line, is_code in iter_markdown_lines(text):
+    for line, is_code in iter_lines_with_code_flag(text):
         if is_code != inside:
             borders.append(at)
             inside = is_code
@@ -458,14 +536,20 @@ _MAX_LISTED_BLOCKS = 5
 _logger = logging.getLogger(__name__)
 
 
-def parse_legacy(front: FrontMatter, body: str, sources: SourceReaders | None) -> ConversationExport:
-    """Parse the conversation in a file that is not an archive of Lamella."""
+def parse_legacy(
+    front: FrontMatter, body: str, sources: SourceReaders | None, *, is_erased: Callable[[str], bool] | None = None
+) -> ConversationExport:
+    """Parse the conversation in a file that is not an archive of Lamella.
+
+    ``is_erased`` says whether a conversation with an id was erased. Then the import gets the next id, because a file
+    has no id of its own, and erasing an import must not forbid another one.
+    """
     page = parse_page(body, escaped=False)
     if not page.messages and body.lstrip().startswith(("{", "[")):
         raise BadInputError(
             "The file is JSON; archives are markdown.",
-            hint=lambda door: (
-                f"A transcript is replayed ({door.replay_file_hint()}), not imported. To move conversations, export them as "
+            hint=lambda hints: (
+                f"A transcript is replayed ({hints.replay_file_hint()}), not imported. To move conversations, export them as "
                 "archives, or copy the store; docs/how-to/migrate.md shows how a list of messages is taken over."
             ),
         )
@@ -481,7 +565,13 @@ def parse_legacy(front: FrontMatter, body: str, sources: SourceReaders | None) -
         )
     warnings = ["The text before the first message belongs to no message and is left out."] if page.preface else []
     pairs, paired = pair_messages(page.messages)
-    file = _LegacyImporter(front.fields, page.messages[0], lookup=FileLookup(sources), warnings=[*warnings, *paired])
+    file = _LegacyImporter(
+        derive_conversation_id(front.fields, page.messages[0], is_erased=is_erased or (lambda _key: False)),
+        front.fields,
+        page.messages[0],
+        lookup=FileLookup(sources),
+        warnings=[*warnings, *paired],
+    )
     for pair in pairs:
         file.import_turn(pair)
     return file.to_export()
@@ -491,7 +581,13 @@ class _LegacyImporter:
     """Imports one file, turn by turn."""
 
     def __init__(
-        self, fields: Mapping[str, str], first: ShownMessage, *, lookup: FileLookup, warnings: list[str]
+        self,
+        conversation_id: str,
+        fields: Mapping[str, str],
+        first: ShownMessage,
+        *,
+        lookup: FileLookup,
+        warnings: list[str],
     ) -> None:
         self._warnings = warnings
         self._context_reader = ContextReader(lookup, warnings)
@@ -502,7 +598,7 @@ class _LegacyImporter:
         self._title = fields.get("topic", "").strip() or make_title(self._first[1].typed)
         self._contents: dict[str, bytes] = {}
         self._message_number = 0
-        self._appender = EventAppender(log=EventLog(conversation=derive_conversation_id(fields, first)))
+        self._appender = EventAppender(log=EventLog(conversation=conversation_id))
         if self._title:
             self._appender.append_title(self._title, at=self._created)
 
@@ -516,8 +612,12 @@ class _LegacyImporter:
         recalled = (
             self._context_reader.read(pair.user.context, number=self._message_number) if pair.user.context else ()
         )
-        said = self._read_answer(pair.reply.text) if pair.reply is not None else _NO_REPLY
-        attached = _unique_artifacts((*asked.artifacts, *recalled, *said.artifacts))
+        answer = self._read_answer(pair.reply.text) if pair.reply is not None else _NO_REPLY
+        # A shortened text counts only if the whole one is not at hand.
+        shortened = (*asked.shortened, *answer.shortened)
+        is_shortened = {id(one) for one in shortened}
+        whole = [one for one in (*asked.artifacts, *recalled, *answer.artifacts) if id(one) not in is_shortened]
+        attached = _unique_artifacts((*whole, *shortened))
         turn = Turn(text=asked.typed, typed=asked.typed, attached=attached, model=self._model)
         # The file names one model for the whole conversation. It is set with the first turn and stays.
         self._model = None
@@ -525,7 +625,7 @@ class _LegacyImporter:
         self._appender.append_question(make_unplaced_message_event(turn), at=self._message_time(pair.user))
         if pair.reply is not None:
             self._message_number += 1
-            self._appender.append_reply(said.typed, at=self._message_time(pair.reply))
+            self._appender.append_reply(answer.typed, at=self._message_time(pair.reply))
 
     def _read_answer(self, text: str) -> ExtractedBlocks:
         """Return a reply without markers and blocks. The caller attaches the blocks to the question."""
@@ -535,9 +635,9 @@ class _LegacyImporter:
             sorts = " and ".join(_format_count(count, what) for what, count in marks.items())
             are = "is" if marks.total() == 1 else "are"
             self._warnings.append(f"Message {number}: {sorts} of the other program {are} left out.")
-        said = extract_blocks(answer, is_answer=True)
-        self._warn_unparsed_blocks(said, number, "the attachments of its question")
-        return said
+        extracted = extract_blocks(answer, is_answer=True)
+        self._warn_unparsed_blocks(extracted, number, "the attachments of its question")
+        return extracted
 
     def _warn_unparsed_blocks(self, extracted: ExtractedBlocks, number: int, moved_to: str) -> None:
         """Add a warning about the blocks that were moved out of a message and those that could not be parsed."""
@@ -546,8 +646,8 @@ class _LegacyImporter:
             self._warnings.append(f"Message {number}: moved from its text to {moved_to}: {blocks}.")
         if extracted.unparsed:
             blocks = _format_count(len(extracted.unparsed), "block")
-            told = f"{blocks} could not be read and {'is' if len(extracted.unparsed) == 1 else 'are'} kept verbatim"
-            self._warnings.append(f"Message {number}: {told}: {_describe_blocks(extracted.unparsed)}.")
+            message = f"{blocks} could not be read and {'is' if len(extracted.unparsed) == 1 else 'are'} kept verbatim"
+            self._warnings.append(f"Message {number}: {message}: {_describe_blocks(extracted.unparsed)}.")
         for block in extracted.unparsed:
             # The log has no text of the block, because people pass logs on.
             size, name = len(block.artifact.text), block.artifact.hash
@@ -595,14 +695,16 @@ def _describe_blocks(blocks: Sequence[UnparsedBlock]) -> str:
     )
 
 
-def derive_conversation_id(fields: Mapping[str, str], first: ShownMessage) -> str:
-    """Derive an id that stays the same each time a conversation is imported.
+def derive_conversation_id(fields: Mapping[str, str], first: ShownMessage, *, is_erased: Callable[[str], bool]) -> str:
+    """Derive an id that stays the same each time a conversation is imported, until the import is erased.
 
     It comes from the beginning of the conversation, which later turns do not change.
     """
     epoch = fields.get("epoch", "").strip()
     key = f"epoch {epoch}" if epoch else f"first {first.stamp} {first.text}"
-    return "copilot-" + sha256(encode_text(key)).hexdigest()[:_ID_DIGITS]
+    keys = chain((key,), (f"{key} {number}" for number in count(2)))
+    ids = ("copilot-" + sha256(encode_text(one)).hexdigest()[:_ID_DIGITS] for one in keys)
+    return next(one for one in ids if not is_erased(one))
 
 
 def _parse_model_key(key: str) -> str | None:

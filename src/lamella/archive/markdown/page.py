@@ -77,10 +77,10 @@ def _display_name(ref: ArtifactRef) -> tuple[str, str]:
     kind, _, name = (source.via or "").partition(":")
     if kind in _GROUP_BY_KIND and name:
         return _GROUP_BY_KIND[kind], name
-    place = source.path or source.url or source.tool or ref.stored.title or ref.id
+    label = source.path or source.url or source.tool or ref.stored.title or ref.id
     if source.lines is not None:
-        place = f"{place}#L{source.lines[0]}-L{source.lines[1]}"
-    return KINDS[ref.kind].group, place
+        label = f"{label}#L{source.lines[0]}-L{source.lines[1]}"
+    return KINDS[ref.kind].group, label
 
 
 def _quote(name: str) -> str:
@@ -378,11 +378,11 @@ def _match_turns(records: Sequence[TurnRecord], pairs: Sequence[MessagePair]) ->
     # between them are compared in quadratic time.
     first = _count_same(old, new)
     last = _count_same(old[first:][::-1], new[first:][::-1])
-    places = {at: at for at in range(first)} | {len(new) - at: len(old) - at for at in range(1, last + 1)}
+    positions = {at: at for at in range(first)} | {len(new) - at: len(old) - at for at in range(1, last + 1)}
     middle, edited = old[first : len(old) - last], new[first : len(new) - last]
     compare = _match_texts if len(middle) * len(edited) <= _MAX_COMPARISONS else _match_unique_texts
-    places |= {first + new_at: first + old_at for new_at, old_at in compare(middle, edited).items()}
-    return {new_at: records[old_at] for new_at, old_at in places.items()}
+    positions |= {first + new_at: first + old_at for new_at, old_at in compare(middle, edited).items()}
+    return {new_at: records[old_at] for new_at, old_at in positions.items()}
 
 
 def _count_same(first: Sequence[str], second: Sequence[str]) -> int:
@@ -402,8 +402,8 @@ def _match_texts(old: Sequence[str], new: Sequence[str]) -> dict[int, int]:
 def _match_unique_texts(old: Sequence[str], new: Sequence[str]) -> dict[int, int]:
     """Match the texts that occur exactly once in both lists."""
     counts = Counter(old), Counter(new)
-    places = {text: at for at, text in enumerate(old) if counts[0][text] == counts[1][text] == 1}
-    return {at: places[text] for at, text in enumerate(new) if text in places}
+    positions = {text: at for at, text in enumerate(old) if counts[0][text] == counts[1][text] == 1}
+    return {at: positions[text] for at, text in enumerate(new) if text in positions}
 
 
 class _EditImporter:
@@ -433,8 +433,8 @@ class _EditImporter:
             self._answer_again(old, pairs[start])
         else:
             self._append_question(start, pairs[start], edited_message=old.message if old else None)
-        for place in range(start + 1, len(pairs)):
-            self._append_question(place, pairs[place])
+        for index in range(start + 1, len(pairs)):
+            self._append_question(index, pairs[index])
 
     def _truncate_branch(self, start: int) -> None:
         """Make the branch end before turn ``start``, because the file ends there."""

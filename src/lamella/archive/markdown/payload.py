@@ -200,7 +200,7 @@ class EventIn(BaseModel):
     contents: list[str] = Field(default_factory=list)
 
 
-class NamedFileIn(BaseModel):
+class ContentByPathIn(BaseModel):
     """A content that is only named, as the text of a file in the vault."""
 
     model_config = _STRICT_CONFIG
@@ -228,7 +228,7 @@ class CommentIn(BaseModel):
     title: str
     created: str
     events: list[EventIn]
-    files: list[NamedFileIn] = Field(default_factory=list)
+    files: list[ContentByPathIn] = Field(default_factory=list)
     contents: dict[str, str | BytesIn] = Field(default_factory=dict)
 
 
@@ -269,8 +269,8 @@ def parse_comment(text: str) -> tuple[ConversationExport, tuple[FileRef, ...]]:
         comment = CommentIn.model_validate(json.loads(text))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"])) or "the whole"
-        raise _damaged_comment_error(f"{place}: {first['msg'][0].lower()}{first['msg'][1:]}") from error
+        location = ".".join(map(str, first["loc"])) or "the whole"
+        raise _damaged_comment_error(f"{location}: {first['msg'][0].lower()}{first['msg'][1:]}") from error
     except (ValueError, RecursionError) as error:
         raise _damaged_comment_error(f"it is not JSON: {error}") from error
     if comment.lamella != 1:
@@ -327,12 +327,12 @@ def _event_from_json(event: EventIn, number: int) -> EventRecord:
 def _check_contents_complete(export: ConversationExport, files: Sequence[FileRef]) -> None:
     """Raise if an event names a content that is neither included, nor named as a file, nor erased."""
     erased = {name for record in export.records if record.kind is EventKind.ERASURE for name in record.contents}
-    there = {*export.contents, *(file.hash for file in files), *erased}
+    known_hashes = {*export.contents, *(file.hash for file in files), *erased}
     for number, record in enumerate(export.records, start=1):
         named = referenced_content_hashes(decode_event(record)) if record.kind in _KINDS_WITH_CONTENTS else ()
         if unlisted := set(named).difference(record.contents):
             raise _damaged_comment_error(f"event {number} does not list the content {min(unlisted)}, which it names")
-        if missing := set(record.contents).difference(there):
+        if missing := set(record.contents).difference(known_hashes):
             raise _damaged_comment_error(f"the content {min(missing)} of event {number} is not there")
 
 

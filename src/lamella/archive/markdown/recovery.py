@@ -84,7 +84,7 @@ class FileLookup:
         except (SourceNotFoundError, PathOutsideVaultError):
             self._miss_count += 1
             return (
-                self._find_moved(catalog, path, expected_hash)
+                self._find_by_file_name(catalog, path, expected_hash)
                 if kind is ArtifactKind.NOTE
                 else FoundFile(why=_FILE_MISSING)
             )
@@ -98,26 +98,28 @@ class FileLookup:
         """
         if self._paths_by_name is None:
             self._paths_by_name = {}
-            for place in catalog.list_notes(ArtifactKind.FOLDER, ".").paths:
-                self._paths_by_name.setdefault(_link_name(place), []).append(place)
+            for folder in catalog.list_notes(ArtifactKind.FOLDER, ".").paths:
+                self._paths_by_name.setdefault(_link_name(folder), []).append(folder)
         return self._paths_by_name.get(name, [])
 
-    def _find_moved(self, catalog: SourceCatalog, path: str, expected_hash: str | None) -> FoundFile:
+    def _find_by_file_name(self, catalog: SourceCatalog, path: str, expected_hash: str | None) -> FoundFile:
         """Return the only note of a file's name, or the one of several that has the wanted hash."""
-        places = self._find_notes_named(catalog, _link_name(path))
+        paths = self._find_notes_named(catalog, _link_name(path))
         notes: list[tuple[str, Artifact]] = []
-        for place in places:
+        for candidate in paths:
             try:
-                notes.append((place, self.sources.read(UnresolvedAttachment(kind=ArtifactKind.NOTE, name=place))))
+                notes.append(
+                    (candidate, self.sources.read(UnresolvedAttachment(kind=ArtifactKind.NOTE, name=candidate)))
+                )
             except BadInputError as error:
                 return FoundFile(why=_error_reason(error))
-        for place, note in notes:
+        for candidate, note in notes:
             if len(notes) == 1 or note.hash == expected_hash:
-                return FoundFile(artifact=note, moved_to=place)
+                return FoundFile(artifact=note, moved_to=candidate)
         if not notes:
             return FoundFile(why=_FILE_MISSING)
-        shown = ", ".join(places[:_MAX_LISTED_PATHS])
-        return FoundFile(why=f"it is not there, and {len(places)} notes have its name: {shown}")
+        shown = ", ".join(paths[:_MAX_LISTED_PATHS])
+        return FoundFile(why=f"it is not there, and {len(paths)} notes have its name: {shown}")
 
 
 def _link_name(path: str) -> str:

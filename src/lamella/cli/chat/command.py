@@ -93,7 +93,7 @@ def chat(
     )
     # With --json all of stdout is JSON lines, so text for people goes to stderr.
     words = redirect_stdout(sys.stderr) if as_json else nullcontext()
-    with words, open_for_chat(options, output.show_progress) as opened, asyncio.Runner() as loop:
+    with words, open_for_chat(options, output) as opened, asyncio.Runner() as loop:
         files = open_named_files(vault)
         session = ChatSession(opened, loop, output=output, files=files, shows_strata=strata, is_interactive=by_hand)
         session.active_note = get_active_note(active_note, files).path if active_note else ""
@@ -125,12 +125,12 @@ def _make_output(*, can_redraw: bool) -> Output:
 def _make_input(session: ChatSession, runner: asyncio.Runner) -> Input:
     from lamella.cli.chat.prompt import PromptInput, PromptStatus  # only needed at a terminal
 
-    told = PromptStatus(
+    status = PromptStatus(
         get_attachments=session.attached_status,
         get_status=session.status_line,
         get_background_status=session.idle_status,
     )
-    return PromptInput(runner, commands=get_argument_completers(session), files=session.files, status=told)
+    return PromptInput(runner, commands=get_argument_completers(session), files=session.files, status=status)
 
 
 def _run_chat_loop(session: ChatSession, source: Input, *, is_interactive: bool, can_redraw: bool) -> None:

@@ -17,11 +17,12 @@ from lamella.cli.compaction_tables import (
 )
 from lamella.cli.output import escape_line, format_count, print_text
 from lamella.cli.tables import format_runner, print_chats, print_progress, print_stage_data
-from lamella.cli.workflow import last_reply_text, parse_fields
+from lamella.cli.transcripts import differing_turns_note
+from lamella.cli.workflow import last_reply_text, parse_fields, split_fields
 from lamella.conversation.compaction import CompactionRange
 from lamella.conversation.names import find_conversation_by_name
 from lamella.conversation.runner_context import list_runners
-from lamella.conversation.transcript import load_script
+from lamella.conversation.transcript import load_export_script
 from lamella.conversation.validation import check_text
 from lamella.errors import InvalidOperationError, UsageError, WorkflowError
 from lamella.ports import WorkflowProgress
@@ -48,9 +49,9 @@ _PREVIEW_LENGTH = 60
 def compact_conversation(session: ChatSession, rest: str) -> None:
     """Compact the conversation, optionally within a range of messages and down to a share of the limit."""
     # Read before compacting, which ends an unanswered question.
-    waits = find_unanswered_question(session.conversation_log.turns())
+    unanswered_question = find_unanswered_question(session.conversation_log.turns())
     range_, share = _parse_range(rest)
-    planned = session.conversation_log.plan(range_, to=_parse_share(share))
+    planned = session.conversation_log.plan(_parse_share(share), since=range_.since, until=range_.until)
     print_plan_warnings(planned)
     if planned.receipt is None:
         lower = (
@@ -65,7 +66,7 @@ def compact_conversation(session: ChatSession, rest: str) -> None:
         )
     session.conversation_log.commit(planned)
     print_compaction(session.conversation_log.name, planned, undo_command="/undo")
-    print_stopped_question(waits, retry_command=_RETRY_COMMAND)
+    print_stopped_question(unanswered_question, retry_command=_RETRY_COMMAND)
 
 
 def _parse_range(rest: str) -> tuple[CompactionRange, str]:
@@ -93,7 +94,7 @@ def complete_compact_range(session: ChatSession, prefix: str) -> dict[str, str]:
     else:
         given = before.split()
         known = match_prefix({word: "" for word in ("from", "to") if word not in given}, typed)
-    return {f"{before} {one}".lstrip(): said for one, said in known.items()}
+    return {f"{before} {one}".lstrip(): description for one, description in known.items()}
 
 
 def _parse_share(rest: str) -> float | None:
@@ -107,10 +108,10 @@ def _parse_share(rest: str) -> float | None:
 
 def undo_compaction(session: ChatSession, _rest: str) -> None:
     """Undo the last compaction."""
-    waits = find_unanswered_question(session.conversation_log.turns())
+    unanswered_question = find_unanswered_question(session.conversation_log.turns())
     receipt = session.conversation_log.undo()
     print_text(f"Undone: {receipt.id}. The prompt is as before the compaction.")
-    print_stopped_question(waits, retry_command=_RETRY_COMMAND)
+    print_stopped_question(unanswered_question, retry_command=_RETRY_COMMAND)
 
 
 _TRANSCRIPT_SUFFIX, _ARCHIVE_SUFFIX = ".json", ".md"
@@ -127,13 +128,13 @@ def show_or_set_model(session: ChatSession, rest: str) -> None:
 
 def start_conversation(session: ChatSession, rest: str) -> None:
     """Start another conversation with the same model; this one stays stored."""
-    there = (
+    existing = (
         find_conversation_by_name(session.opened_conversation.opener.backend.store, rest, match_prefix=False)
         if rest
         else None
     )
-    if there is not None:
-        name = escape_line(there.name)
+    if existing is not None:
+        name = escape_line(existing.name)
         raise UsageError(f"The conversation {name} exists already.", hint=f"/chats {name} continues it.")
     _switch_conversation(session, rest or None, model=session.model)
 
@@ -153,9 +154,9 @@ def list_or_switch_chats(session: ChatSession, rest: str) -> None:
 
 
 def _switch_conversation(session: ChatSession, chat: str | None, *, model: str | None = None) -> None:
-    left, there = session.conversation_log.name, bool(session.conversation_log.turns())
+    left, has_turns = session.conversation_log.name, bool(session.conversation_log.turns())
     session.switch_conversation(_open_conversation(session.opened_conversation, chat, model))
-    if there and left != session.conversation_log.name:
+    if has_turns and left != session.conversation_log.name:
         print_text(f"{escape_line(left)} is saved; /chats {escape_line(left)} continues it.", err=True)
     session.print_introduction()
 
@@ -178,12 +179,15 @@ def save_conversation(session: ChatSession, rest: str) -> None:
     """Write the conversation to a folder or a file: Markdown, or a transcript if the file's name ends in .json."""
     if not session.conversation_log.version:
         raise InvalidOperationError("This conversation has no messages yet.", hint="Type a message first.")
-    place = Path(rest).expanduser()
-    named = not place.is_dir() and place.suffix in (_ARCHIVE_SUFFIX, _TRANSCRIPT_SUFFIX)
-    folder, file = (place.parent, place.name) if named else (place, None)
+    path = Path(rest).expanduser()
+    named = not path.is_dir() and path.suffix in (_ARCHIVE_SUFFIX, _TRANSCRIPT_SUFFIX)
+    folder, file = (path.parent, path.name) if named else (path, None)
     opener, key = session.opened_conversation.opener, session.conversation_log.id
-    if named and place.suffix == _TRANSCRIPT_SUFFIX:
-        written = save_transcript(load_script(opener.backend, key), folder, file=file)
+    if named and path.suffix == _TRANSCRIPT_SUFFIX:
+        script = load_export_script(opener.backend, key)
+        if script.differing_turns:
+            print_text(differing_turns_note(script.differing_turns))
+        written = save_transcript(script, folder, file=file)
     else:
         written = open_archive().save(opener.conversations.export_conversation(key), folder, file=file)
     print_text(f"Saved: {escape_line(str(written))}")
@@ -296,7 +300,7 @@ def start_workflow(session: ChatSession, workflow: str) -> None:
         WorkflowError: The conversation uses another workflow.
     """
     conversation_log = session.conversation_log
-    work = conversation_log.progress
+    work = conversation_log.workflow
     named = get_workflow(workflow).name if is_workflow_path(workflow) or work is None else workflow
     if work is not None and work.workflow != named:
         again = format_command(
@@ -305,7 +309,7 @@ def start_workflow(session: ChatSession, workflow: str) -> None:
         raise WorkflowError(
             f"{conversation_log.name} uses the workflow {work.workflow}, not {named}.", hint=f"Continue with: {again}"
         )
-    conversation_log.set({"runner": STAGED_RUNNER})
+    conversation_log.set(runner=STAGED_RUNNER)
     if work is None:
         conversation_log.start_workflow(workflow)
 
@@ -328,7 +332,7 @@ def complete_stage_action(session: ChatSession, prefix: str) -> dict[str, str]:
     deed, space, name = prefix.partition(" ")
     if not space:
         return match_prefix(_STAGE_ACTION_DESCRIPTIONS, prefix)
-    work = session.conversation_log.progress
+    work = session.conversation_log.workflow
     stages = {} if work is None else {one.id: one.label for one in work.stages[: work.number]}
     known = {"rewind": stages, "new": dict.fromkeys(list_workflows(), ""), "data": _list_stage_fields(work)}
     return match_prefix_after_word(deed, known.get(deed, {}), name)
@@ -343,7 +347,7 @@ def _list_stage_fields(progress: WorkflowProgress | None) -> dict[str, str]:
 
 
 def _show_workflow(session: ChatSession, _rest: str) -> WorkflowProgress | None:
-    work = session.conversation_log.progress
+    work = session.conversation_log.workflow
     if work is None:
         print_text("No workflow in this conversation. /stage new paper starts one.", err=True)
     return work
@@ -353,17 +357,19 @@ def _start_workflow(session: ChatSession, rest: str) -> WorkflowProgress | None:
     if not rest:
         raise UsageError("Missing workflow.", hint=f"Use one of: {', '.join(list_workflows())}.")
     start_workflow(session, rest)
-    return session.conversation_log.progress
+    return session.conversation_log.workflow
 
 
 def _write_stage_data(session: ChatSession, rest: str) -> WorkflowProgress | None:
-    work = session.conversation_log.progress
+    work = session.conversation_log.workflow
     if not rest:
         if work is not None:
             print_stage_data(work)
         return work
-    held = {} if work is None else next((one.data for one in work.stages if one.id == work.current), {})
-    given = parse_fields((rest,), held) if "=" in rest else {rest: last_reply_text(session.conversation_log)}
+    values = {} if work is None else next((one.data for one in work.stages if one.id == work.current), {})
+    given = (
+        parse_fields(split_fields(rest), values) if "=" in rest else {rest: last_reply_text(session.conversation_log)}
+    )
     return session.conversation_log.write_stage(given)
 
 
@@ -405,7 +411,7 @@ _STAGE_ACTIONS = {
 def list_or_set_runner(session: ChatSession, rest: str) -> None:
     """List the runners, or choose one from the next message on."""
     if rest:
-        session.conversation_log.set({"runner": rest})
+        session.conversation_log.set(runner=rest)
         session.conversation_log.save_settings()
         print_text(f"Runner from the next message on: {escape_line(rest)}")
         return

@@ -11,6 +11,8 @@ from lamella.wiring import AttachmentResolver
 
 PROMPT = "> "
 CONTINUATION = "\\"
+_PARTIAL_LINK = re.compile(r"\[\[([^\[\]\n|]*)$")
+_PARTIAL_TAG = re.compile(r"(?:^|(?<=\s))@#([\w/-]*)$")
 _PARTIAL_MENTION = re.compile(r'(?:^|(?<=\s))@("?)([^\s"]*)$')
 # The same limit as for a note.
 _MAX_LINE_BYTES = 50_000_000
@@ -55,9 +57,9 @@ def _read_message() -> str | None:
         if not line and not lines:
             return None
         bare = line.rstrip("\n")
-        goes_on = bare.endswith(CONTINUATION) and line != bare
-        lines.append(bare.removesuffix(CONTINUATION) if goes_on else bare)
-        if not goes_on:
+        is_continued = bare.endswith(CONTINUATION) and line != bare
+        lines.append(bare.removesuffix(CONTINUATION) if is_continued else bare)
+        if not is_continued:
             return "\n".join(lines)
 
 
@@ -93,7 +95,13 @@ def complete_input(
         return [(name, len(text_before_cursor), "") for name in commands if name.startswith(text_before_cursor)]
     known = _complete_or_empty(commands[word], begun) if word in commands else {}
     if known:
-        return [(text, len(begun), said) for text, said in known.items()]
+        return [(text, len(begun), description) for text, description in known.items()]
+    if link := _PARTIAL_LINK.search(text_before_cursor):
+        names = _complete_or_empty(lambda typed: dict.fromkeys(files.complete_note_name(typed), ""), link[1])
+        return [(name if name.endswith("/") else f"{name}]]", len(link[1]), "") for name in names]
+    if tag := _PARTIAL_TAG.search(text_before_cursor):
+        names = _complete_or_empty(lambda typed: dict.fromkeys(files.complete_tag(typed), ""), tag[1])
+        return [(name, len(tag[1]), "") for name in names]
     mention = _PARTIAL_MENTION.search(text_before_cursor)
     if mention is None:
         return []
@@ -111,15 +119,15 @@ def match_prefix(candidates: Mapping[str, str], prefix: str) -> dict[str, str]:
     """Return the entries that start with the typed text, or whose description does, ignoring case."""
     typed = prefix.casefold()
     return {
-        text: said
-        for text, said in candidates.items()
-        if text.startswith(prefix) or (typed and said.casefold().startswith(typed))
+        text: description
+        for text, description in candidates.items()
+        if text.startswith(prefix) or (typed and description.casefold().startswith(typed))
     }
 
 
 def match_prefix_after_word(word: str, candidates: Mapping[str, str], prefix: str) -> dict[str, str]:
     """Return the same matches, each after the word ``word`` that was typed before them."""
-    return {f"{word} {one}": said for one, said in match_prefix(candidates, prefix.strip()).items()}
+    return {f"{word} {one}": description for one, description in match_prefix(candidates, prefix.strip()).items()}
 
 
 def _complete_or_empty(completer: ArgumentCompleter, prefix: str) -> Mapping[str, str]:

@@ -36,8 +36,8 @@ def detach(session: ChatSession, rest: str) -> None:
     if not rest:
         print_text("All attachments are removed from the next message on.")
     elif done.detach != before:
-        told = "is detached with the next message; /drop also removes it from the prompt"
-        print_text(f"{escape_line(rest)} {told}.")
+        message = "is detached with the next message; /drop also removes it from the prompt"
+        print_text(f"{escape_line(rest)} {message}.")
     else:
         print_text(f"Cancelled: {escape_line(rest)} is not attached to the next message.")
 
@@ -100,8 +100,8 @@ def paste_image(session: ChatSession, rest: str) -> None:
 
 def _unused_image_title(session: ChatSession) -> str:
     """Return a title that no pending or sent attachment has."""
-    taken = {*session.names_for_command("/drop"), *session.names_for_command("/detach")}
-    return next(name for number in range(1, len(taken) + 2) if (name := f"pasted-{number}") not in taken)
+    used_names = {*session.names_for_command("/drop"), *session.names_for_command("/detach")}
+    return next(name for number in range(1, len(used_names) + 2) if (name := f"pasted-{number}") not in used_names)
 
 
 def _read_clipboard_image() -> bytes:
@@ -140,7 +140,7 @@ def complete_memory_action(session: ChatSession, prefix: str) -> Mapping[str, st
     """Return completions for ``/memory``; after ``remove`` and ``edit``, the facts by number."""
     deed, space, name = prefix.partition(" ")
     if not space:
-        return match_prefix({word: told for word, (_, told) in _MEMORY_ACTIONS.items()}, prefix)
+        return match_prefix({word: description for word, (_, description) in _MEMORY_ACTIONS.items()}, prefix)
     facts = (
         open_memory(services=session.opened_conversation.opener.services).read() if deed in ("remove", "edit") else ()
     )
@@ -163,8 +163,8 @@ def _add_fact(session: ChatSession, text: str) -> None:
 def _remove_fact(session: ChatSession, text: str) -> None:
     if not text:
         raise UsageError("Missing fact number.", hint="/memory lists the numbers.")
-    gone = open_memory(services=session.opened_conversation.opener.services).remove(text)
-    print_text(f"Removed: {escape_line(gone.text)}\n{_TAKES_EFFECT_LATER.replace('It is', 'It is not')}")
+    removed = open_memory(services=session.opened_conversation.opener.services).remove(text)
+    print_text(f"Removed: {escape_line(removed.text)}\n{_TAKES_EFFECT_LATER.replace('It is', 'It is not')}")
 
 
 def _edit_fact(session: ChatSession, text: str) -> None:
@@ -178,7 +178,7 @@ def _edit_fact(session: ChatSession, text: str) -> None:
 def _save_one_line_summary(session: ChatSession, _text: str) -> None:
     session.opened_conversation.check_summarizer()
     with show_if_slow("Summarizing this conversation"):
-        line = session.conversation_log.summarize_in_one_line()
+        line = session.conversation_log.one_line_summary()
     book = open_memory(services=session.opened_conversation.opener.services)
     fact, _ = book.add(line.text, kind=FactKind.RECENT, conversation_key=session.conversation_log.id)
     print_text(format_saved_line(line, fact))
@@ -189,8 +189,8 @@ def _refresh_memory(session: ChatSession, _text: str) -> None:
     if change is None:
         print_text("The memory of this conversation is up to date.")
         return
-    told = "cached tokens will be sent again" if session.conversation_log.turns() else "nothing is cached yet"
-    print_text(f"The memory is updated with the next message ({escape_line(change)}); {told}.")
+    effect = "cached tokens will be sent again" if session.conversation_log.turns() else "nothing is cached yet"
+    print_text(f"The memory is updated with the next message ({escape_line(change)}); {effect}.")
 
 
 _MEMORY_ACTIONS: dict[str, tuple[Callable[[ChatSession, str], None], str]] = {

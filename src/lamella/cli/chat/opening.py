@@ -17,20 +17,20 @@ from lamella.cli.chat.input import PROMPT
 from lamella.cli.consent import can_ask_user, confirm_write, retry_after_trust
 from lamella.cli.interrupts import ignore_interrupts
 from lamella.cli.output import escape_line, escape_lines, format_count, print_text, warn_about_looser_writes
-from lamella.cli.prompt_tables import format_tool_round, format_unanswered
+from lamella.cli.prompt_tables import format_cut_answer, format_tool_round, format_unanswered
 from lamella.conversation.backend import Backend, ConversationSettings
+from lamella.conversation.conversation import Conversation
 from lamella.conversation.import_export import ConversationRepository
 from lamella.conversation.names import find_conversation_by_name
 from lamella.conversation.provider_pool import ProviderPool
 from lamella.conversation.runner_context import DEFAULT_RUNNER, RunnerContext, RunRequest, get_runner, start_run
-from lamella.conversation.stored import LoggedConversation
 from lamella.conversation.turn import TurnRequest
 from lamella.conversation.turn_runner import DEFAULT_ANSWER_TOKENS, Event, SendContext
 from lamella.conversation.validation import check_answer_tokens
 from lamella.errors import InvalidOperationError, UntrustedError, UsageError
 from lamella.ports import TokenCounter
 from lamella.runners.registry import RUNNERS, RUNNERS_WITHOUT_TOOLS
-from lamella.schemas.answers import answer_to_json
+from lamella.schemas.answers import TurnAnswerJson, answer_to_json
 from lamella.schemas.messages import rounds_to_json
 from lamella.schemas.prompts import reported_cache_by_layer
 from lamella.wiring import (
@@ -51,6 +51,7 @@ from lamella.wiring import (
 )
 
 if TYPE_CHECKING:
+    from lamella.cli.chat.output import Output
     from lamella.ports import Fact
     from lamella.providers.local import PromptProgress
 
@@ -98,7 +99,7 @@ class OpenedConversation:
     origins.
     """
 
-    conversation_log: LoggedConversation
+    conversation_log: Conversation
     pool: ProviderPool
     max_answer_tokens: int | None
     model: str
@@ -146,7 +147,7 @@ class OpenedConversation:
 
     def run(self, request_or_turn: TurnRequest | Turn, *, model: str | None = None) -> AsyncGenerator[Event, None]:
         """Return the events of the answer to a turn request or to an unanswered turn, by its runner."""
-        waits = None if isinstance(request_or_turn, TurnRequest) else request_or_turn
+        pending_turn = None if isinstance(request_or_turn, TurnRequest) else request_or_turn
         runner = (
             request_or_turn.runner
             if isinstance(request_or_turn, TurnRequest)
@@ -157,9 +158,9 @@ class OpenedConversation:
         run_request = RunRequest(
             conversation=self.conversation_log,
             turn_request=request_or_turn if isinstance(request_or_turn, TurnRequest) else None,
-            turn=waits,
-            pending_calls=() if waits is None else tuple(self.conversation_log.pending_tool_calls),
-            send_context=self.send_context(model if waits is None else waits.envelope.model),
+            turn=pending_turn,
+            pending_calls=() if pending_turn is None else tuple(self.conversation_log.pending_tool_calls),
+            send_context=self.send_context(model if pending_turn is None else pending_turn.envelope.model),
             limits=self.conversation_log.limits,
             runner_context=self.opener.runner_context,
             runners=RUNNERS,
@@ -185,12 +186,12 @@ class OpenedConversation:
         runner = turn_request.runner or self.conversation_log.default_runner
         get_runner(runner, RUNNERS)
         if runner != DEFAULT_RUNNER:
-            told = f"This is the request of the runner {DEFAULT_RUNNER}; what {runner} adds is not shown."
-            turn_request = structs.replace(turn_request, warnings=(*turn_request.warnings, told))
+            note = f"This is the request of the runner {DEFAULT_RUNNER}; what {runner} adds is not shown."
+            turn_request = structs.replace(turn_request, warnings=(*turn_request.warnings, note))
         return self.conversation_log.preview(turn_request, at=datetime.now(UTC))
 
-    def answer_to_json(self, turn: Turn) -> dict[str, object]:
-        """Return an answered turn as JSON data."""
+    def answer_to_json(self, turn: Turn) -> TurnAnswerJson:
+        """Return the body of an answered turn."""
         reply = self.conversation_log.turns()[-1].reply
         return answer_to_json(turn, reply.text if reply else "", turn.ledger.calls[-1], conversation_key=self.stored_id)
 
@@ -203,7 +204,7 @@ class OpenedConversation:
         self.send_context(model)
         suit = window_settings if self.conversation_log.version else default_settings_for
         fitting = suit(model, services=self.opener.services)
-        self.conversation_log.set({"model": model, **fitting})
+        self.conversation_log.set(model=model, **fitting)
         return replace(self, model=model)
 
     def cached_tokens_by_layer(
@@ -236,7 +237,7 @@ class ConversationOpener:
             self.backend, name, options.model, defaults=self.default_settings, services=self.services
         )
         if options.settings:
-            conversation_log.set(options.settings)
+            conversation_log.set(**options.settings)
             warn_about_looser_writes(options.settings, self.services)
         opened = OpenedConversation(
             conversation_log=conversation_log,
@@ -259,15 +260,15 @@ class ConversationOpener:
 
 
 @contextmanager
-def open_for_chat(options: ChatOptions, progress: "Callable[[PromptProgress], None]") -> Iterator[OpenedConversation]:
+def open_for_chat(options: ChatOptions, output: "Output") -> Iterator[OpenedConversation]:
     """Open a conversation for a chat, and close its store, note index and MCP servers afterwards."""
     services = read_services()
     memory = make_memory_part(services, is_interactive=True)
-    pool = _open_pool(options, progress, services=services)
+    pool = _open_pool(options, output.show_progress, services=services)
     backend = open_backend(
         options.store or None, services=services, vault=options.vault, pool=pool, render_memory=memory
     )
-    place: RunnerContext | None = None
+    runner_context: RunnerContext | None = None
     usual = _STICKY_SETTINGS if options.sticky_attachments and not services.resolved.is_set("attachments") else {}
     backend = (
         structs.replace(backend, resolve_settings=partial(_configure, backend.resolve_settings, usual))
@@ -275,21 +276,21 @@ def open_for_chat(options: ChatOptions, progress: "Callable[[PromptProgress], No
         else backend
     )
     try:
-        place = open_runner_context(
+        runner_context = open_runner_context(
             services,
             vault=options.vault,
-            allow=confirm_write if can_ask_user() else None,
+            allow=partial(confirm_write, output=output) if can_ask_user() else None,
             open_memory=make_memory_opener(services, memory),
             on_fact_saved=_print_saved_fact,
         )
         opener = ConversationOpener(
-            backend=backend, pool=pool, services=services, default_settings=usual, runner_context=place
+            backend=backend, pool=pool, services=services, default_settings=usual, runner_context=runner_context
         )
         yield opener.open(options)
     finally:
         # Stopping MCP servers takes seconds; a second Ctrl-C must not skip closing the store.
         with ignore_interrupts():
-            _close_runner_context(place)
+            _close_runner_context(runner_context)
             backend.store.close()
 
 
@@ -317,12 +318,12 @@ def _configure(
 def _add_model_option_hint(error: UntrustedError) -> None:
     """Add to a refusal's hint that naming the model with ``--model`` also allows it, for this time."""
     advice = error.raw_hint
-    error.hint = lambda door: (
-        f"{advice if isinstance(advice, str) else advice(door)} Or name the model yourself with {door.option_hint('model')} NAME."
+    error.hint = lambda hints: (
+        f"{advice if isinstance(advice, str) else advice(hints)} Or name the model yourself with {hints.option_hint('model')} NAME."
     )
 
 
-def get_unanswered_turn(conversation_log: LoggedConversation, model: str | None = None) -> Turn:
+def get_unanswered_turn(conversation_log: Conversation, model: str | None = None) -> Turn:
     """Return the unanswered turn with its tool results so far; raise ``InvalidOperationError`` if there is none.
 
     Another model starts the question from the beginning.
@@ -355,9 +356,10 @@ def _format_last_turn(opened: OpenedConversation) -> str:
     last = opened.conversation_log.turns()[-1]
     lines = escape_lines(last.reply.text if last.reply else "").strip().splitlines()
     more = ["…"] if len(lines) > _MAX_PREVIEW_LINES else []
-    waits = [*format_tool_round(rounds_to_json(last, {})[-1])] if last.pending_round else []
-    waits += [format_unanswered("/resume")] if last.reply is None else []
-    return "\n".join((f"{PROMPT}{escape_line(last.message.text)}", *lines[:_MAX_PREVIEW_LINES], *more, *waits))
+    round_lines = [*format_tool_round(rounds_to_json(last, {})[-1])] if last.pending_round else []
+    round_lines += [format_unanswered("/resume")] if last.reply is None else []
+    round_lines += [format_cut_answer("/resume")] if last.cut_reason is not None else []
+    return "\n".join((f"{PROMPT}{escape_line(last.message.text)}", *lines[:_MAX_PREVIEW_LINES], *more, *round_lines))
 
 
 def _choose_chat_name(backend: Backend, options: ChatOptions) -> str:
@@ -385,8 +387,8 @@ def _resolve_name(backend: Backend, name_or_title: str) -> str:
 
 def _make_unused_name(backend: Backend) -> str:
     """Return an unused name that is easy to type; names of erased conversations count as used."""
-    taken = {listed.name for listed in backend.store.list_conversations()}
-    while (name := f"{datetime.now(UTC):%Y-%m-%d}-{token_hex(2)}") in taken:
+    used_names = {listed.name for listed in backend.store.list_conversations()}
+    while (name := f"{datetime.now(UTC):%Y-%m-%d}-{token_hex(2)}") in used_names:
         pass
     return name
 
@@ -412,14 +414,14 @@ def _open_with_model(
     *,
     defaults: Mapping[str, object],
     services: ServiceContainer,
-) -> tuple[LoggedConversation, str]:
+) -> tuple[Conversation, str]:
     """Return the opened conversation and its model: the requested one, the conversation's, or the demo model.
 
     A new conversation also stores the defaults of the command line (``defaults``).
     """
     if requested_model is not None and not requested_model.strip():
         raise UsageError("--model is blank.", hint="Example: --model local. Or leave --model out.")
-    conversation_log = LoggedConversation(backend, chat)
+    conversation_log = Conversation.open(backend, chat)
     known = _last_model(conversation_log)
     model = requested_model or known or DEMO_MODEL
     if conversation_log.version and model == known:
@@ -430,10 +432,10 @@ def _open_with_model(
         else default_settings_for(model, services=services)
     )
     begins = {} if conversation_log.version else defaults
-    return LoggedConversation(backend, chat, {"model": model, **fitting, **begins}), model
+    return Conversation.open(backend, chat, {"model": model, **fitting, **begins}), model
 
 
-def _last_model(conversation_log: LoggedConversation) -> str | None:
+def _last_model(conversation_log: Conversation) -> str | None:
     try:
         return conversation_log.model_for(TurnRequest(text=""))
     except InvalidOperationError:

@@ -3,8 +3,8 @@
 import re
 from asyncio import TimerHandle, get_running_loop
 from collections import Counter, deque
-from collections.abc import AsyncGenerator, Iterator, Mapping
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import AbstractContextManager, aclosing, contextmanager
 from typing import TYPE_CHECKING, Protocol, TextIO
 from unicodedata import category
 
@@ -31,6 +31,8 @@ from lamella.cli.output import (
 )
 from lamella.cli.prompt_tables import format_receipt, format_tool_call, format_tool_output
 from lamella.conversation.turn_runner import Event, EventName
+from lamella.schemas.answers import DeltaEventJson, ToolResultJson, tool_call_to_json
+from lamella.schemas.body import JsonBody
 
 if TYPE_CHECKING:
     from lamella.providers import ToolCall
@@ -54,10 +56,13 @@ class Output(Protocol):
     def show_progress(self, progress: "PromptProgress") -> None:
         """Show how much of the prompt a local model has processed."""
 
+    def pause(self) -> AbstractContextManager[None]:
+        """Remove the display meanwhile, so that the user can be asked a question on the terminal."""
+
     def finish(self) -> None:
         """Finish the display; called after success, failure and cancellation."""
 
-    def report_event(self, event: str, body: Mapping[str, object]) -> None:
+    def report_event(self, event: str, body: JsonBody) -> None:
         """Report an event to programs: a conversation was opened, a turn is done, something failed."""
 
 
@@ -85,13 +90,18 @@ class PlainOutput:
     def show_progress(self, progress: "PromptProgress") -> None:
         self._show_status(format_progress(progress))
 
+    @contextmanager
+    def pause(self) -> Iterator[None]:
+        self.finish()
+        yield
+
     def finish(self) -> None:
         self._clear_status()
         if self._last_char != "\n":
             write_exactly("\n")
         self._last_char = "\n"
 
-    def report_event(self, event: str, body: Mapping[str, object]) -> None:
+    def report_event(self, event: str, body: JsonBody) -> None:
         """Do nothing: reports are for programs."""
 
     def _show_status(self, line: str) -> None:
@@ -112,10 +122,10 @@ class JsonOutput(PlainOutput):
 
     def write(self, text: str) -> None:
         super().write(text)
-        self.report_event("delta", {"text": text})
+        self.report_event("delta", DeltaEventJson(text=text))
 
-    def report_event(self, event: str, body: Mapping[str, object]) -> None:
-        print_json({"event": event, **body}, out=self._out)
+    def report_event(self, event: str, body: JsonBody) -> None:
+        print_json(body, event=event, out=self._out)
 
 
 async def show_events(events: AsyncGenerator[Event, None], output: Output) -> Turn | None:
@@ -168,11 +178,11 @@ class _EventDisplay:
         if call is not None:
             self._open_calls.append(call)
             print_text(f"→ {format_tool_call(call.name, call.arguments)}", err=True)
-            self._output.report_event("call", {"id": call.id, "name": call.name, "arguments": call.arguments})
+            self._output.report_event("call", tool_call_to_json(call))
         elif output is not None:
             name = escape_line(self._open_calls.popleft().name if self._open_calls else output.call)
             print_text(f"← {name} {format_tool_output(output.output, failed=output.failed)}", err=True)
-            given = {"id": output.call, "output": output.output, "failed": output.failed}
+            given = ToolResultJson(id=output.call, output=output.output, failed=output.failed)
             self._output.report_event("result", given)
             # Finish the display, so that the text after a tool round starts on a new line.
             self._output.finish()
@@ -213,7 +223,7 @@ _REDRAW_SECONDS = 0.1
 _FREE_LINES = 3
 _FENCES = ("```", "~~~")
 # The language after a code fence. Rendering does not show it, so the completeness check ignores it.
-_FENCE_LANGUAGE = re.compile(r"^(\s*(?:`{3,}|~{3,}))[ ]*[\w+#.-]+[ ]*$", re.MULTILINE)
+_FENCE_LANGUAGE = re.compile(r"^([ \t]*(?:`{3,}|~{3,}))[ ]*[\w+#.-]+[ ]*$", re.MULTILINE)
 # These rules would hide text or show it twice: tags, link references, image URLs, entities.
 _DISABLED_RULES = ("html_block", "html_inline", "reference", "image", "autolink", "entity")
 _MARKDOWN_PARSER = MarkdownIt().enable(("strikethrough", "table")).disable(_DISABLED_RULES)
@@ -235,8 +245,7 @@ class MarkdownOutput:
 
     def start(self) -> None:
         self._unfinished_text, self._has_printed = "", False
-        self._live = Live(console=self._console, auto_refresh=False, transient=True)
-        self._live.start()
+        self._start_live()
         self._show_status("waiting for an answer …")
 
     def write(self, text: str) -> None:
@@ -253,8 +262,20 @@ class MarkdownOutput:
         self.progress_text = format_progress(progress)
         self._show_status(f"{self.progress_text} (Ctrl-C stops)")
 
-    def report_event(self, event: str, body: Mapping[str, object]) -> None:
+    def report_event(self, event: str, body: JsonBody) -> None:
         """Do nothing: reports are for programs."""
+
+    @contextmanager
+    def pause(self) -> Iterator[None]:
+        # While it is active, rich's display also replaces stdout and stderr: it escapes control characters and ends
+        # each piece of text with a line break, so a question and its answer would not be on one line.
+        was_active = self._live is not None
+        self.finish()
+        try:
+            yield
+        finally:
+            if was_active:
+                self._start_live()
 
     def finish(self) -> None:
         self._cancel_redraw()
@@ -265,6 +286,10 @@ class MarkdownOutput:
         if self._unfinished_text.strip():
             self._print_block(self._unfinished_text)
         self._unfinished_text = ""
+
+    def _start_live(self) -> None:
+        self._live = Live(console=self._console, auto_refresh=False, transient=True)
+        self._live.start()
 
     def _draw(self) -> None:
         self._redraw_timer = None
@@ -357,15 +382,15 @@ def split_finished_blocks(text: str) -> tuple[str, str]:
     A block is finished at an empty line that is followed by another line. It is not finished inside a code fence, or
     if the next line is indented, because that line may belong to a list above.
     """
-    cut, fenced, empty, place = 0, "", False, 0
+    cut, fenced, empty, offset = 0, "", False, 0
     for line in text.splitlines(keepends=True):
         bare = line.strip()
         if not fenced and empty and bare and not line[0].isspace():
-            cut = place
+            cut = offset
         if fenced:
             fenced = "" if bare.startswith(fenced) else fenced
         elif bare.startswith(_FENCES):
             fenced = bare[:3]
         empty = not bare
-        place += len(line)
+        offset += len(line)
     return text[:cut], text[cut:]

@@ -96,8 +96,8 @@ class _Completer(Completer):
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
         found = complete_input(document.text_before_cursor, commands=self._commands, files=self._files)
         return [
-            Completion(text, start_position=-replaced, display=escape_line(text), display_meta=escape_line(said))
-            for text, replaced, said in found
+            Completion(text, start_position=-replaced, display=escape_line(text), display_meta=escape_line(description))
+            for text, replaced, description in found
         ]
 
 

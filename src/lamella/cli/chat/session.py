@@ -16,13 +16,14 @@ from lamella import Message, Turn
 from lamella.cli.access import format_command
 from lamella.cli.chat.opening import OpenedConversation, get_unanswered_turn, print_greeting
 from lamella.cli.chat.output import Output, show_events
-from lamella.cli.chat.status import describe_stop_reason, format_status, print_strata
+from lamella.cli.chat.status import describe_stop_reason, format_status, print_layers_and_cache
 from lamella.cli.errors import SlashCommandHints, failure_to_json, print_failure
 from lamella.cli.ledger_tables import format_cache_expiry
 from lamella.cli.mentions import resolve_active_note, resolve_mentions
 from lamella.cli.output import escape_line, print_text
 from lamella.cli.tables import format_current_stage
 from lamella.conversation.commands import PendingCommands
+from lamella.conversation.conversation import Conversation
 from lamella.conversation.expired_cache import ExpiredCache
 from lamella.conversation.library import (
     attached_with,
@@ -35,12 +36,11 @@ from lamella.conversation.library import (
 )
 from lamella.conversation.provider_pool import keep_alive
 from lamella.conversation.runner_context import DEFAULT_RUNNER
-from lamella.conversation.stored import LoggedConversation
 from lamella.conversation.turn import TurnRequest
 from lamella.conversation.turn_runner import Event
 from lamella.conversation.validation import check_text
 from lamella.errors import ConflictError, LamellaError
-from lamella.schemas.conversations import outcome_to_json
+from lamella.schemas.answers import OpenedChatJson
 from lamella.schemas.formatting import truncate_words
 from lamella.wiring import AttachmentResolver, ResolvedSettings
 
@@ -57,7 +57,7 @@ class PromptWarmup:
         self._runner = runner
         self._warmup_task: Task[None] | None = None
         self._keep_alive_task: Task[None] | None = None
-        self._warm: Callable[[Sequence[Message]], Coroutine[Any, Any, None]] | None = getattr(
+        self._warm_up: Callable[[Sequence[Message]], Coroutine[Any, Any, None]] | None = getattr(
             opened.send_context().provider, "warm", None
         )
 
@@ -67,12 +67,12 @@ class PromptWarmup:
 
     def start(self, turn_request: TurnRequest) -> None:
         """Process the request that this would send, before there is a question."""
-        if self._warm is None:
+        if self._warm_up is None:
             return
         self.stop()
         with suppress(LamellaError):
             messages = self._opened.conversation_log.preview(turn_request).messages
-            self._warmup_task = self._runner.get_loop().create_task(_run_ignoring_errors(self._warm(messages)))
+            self._warmup_task = self._runner.get_loop().create_task(_run_ignoring_errors(self._warm_up(messages)))
 
     def start_keep_alive(self) -> None:
         """Start sending keep-alives, unless they are off or already running."""
@@ -117,20 +117,15 @@ _MAX_SHOWN_NAMES = 3
 _MAX_NAME_LENGTH = 24
 
 
-def is_sticky(conversation_log: LoggedConversation) -> bool:
-    """Return whether attachments stay attached until they are detached."""
-    return conversation_log.current_state[1].attachments == "sticky"
-
-
-def list_attached_names(conversation_log: LoggedConversation) -> list[str]:
+def list_attached_names(conversation_log: Conversation) -> list[str]:
     """Return the names in the working set, without those that leave it with the next message."""
-    waits = conversation_log.pending_commands
-    gone = {*waits.detach, *waits.drop}
-    there = list_working_set(*conversation_log.current_state)
-    return list(dict.fromkeys(display_name(artifact) for artifact in there if artifact.id not in gone))
+    pending = conversation_log.pending_commands
+    removed = {*pending.detach, *pending.drop}
+    attached = list_working_set(*conversation_log.current_state)
+    return list(dict.fromkeys(display_name(artifact) for artifact in attached if artifact.id not in removed))
 
 
-def list_sticky_names(conversation_log: LoggedConversation) -> list[str]:
+def list_sticky_names(conversation_log: Conversation) -> list[str]:
     """Return the names of attachments that stay; passages that a search found only have a retention period."""
     library = conversation_log.current_state[0].library
     lingers = {display_name(entry.artifact) for entry in library.values() if entry.stays_attached is None}
@@ -142,20 +137,20 @@ def pending_attachment_names(pending: PendingCommands) -> list[str]:
     return list(dict.fromkeys(attached_with(one) or display_name(one) for one in pending.attach))
 
 
-def format_pending_attachments(conversation_log: LoggedConversation) -> str:
+def format_pending_attachments(conversation_log: Conversation) -> str:
     """Return the pending commands for the status line; an image is shown by its file name."""
-    waits = conversation_log.pending_commands
-    if waits == PendingCommands():
+    pending = conversation_log.pending_commands
+    if pending == PendingCommands():
         return ""
     known = droppable_names(conversation_log.current_state[0])
-    out = dict.fromkeys([*waits.detach, *waits.drop])
-    told = "".join(f" · +{escape_line(name)}" for name in pending_attachment_names(waits))
-    told += "".join(f" · -{escape_line(known.get(name, name))}" for name in out)
-    told += "".join(f" · pin {escape_line(known.get(name, name))}" for name in waits.pin)
-    return told + "".join(f" · unpin {escape_line(known.get(name, name))}" for name in waits.unpin)
+    out = dict.fromkeys([*pending.detach, *pending.drop])
+    names = "".join(f" · +{escape_line(name)}" for name in pending_attachment_names(pending))
+    names += "".join(f" · -{escape_line(known.get(name, name))}" for name in out)
+    names += "".join(f" · pin {escape_line(known.get(name, name))}" for name in pending.pin)
+    return names + "".join(f" · unpin {escape_line(known.get(name, name))}" for name in pending.unpin)
 
 
-def list_droppable_names(conversation_log: LoggedConversation) -> list[str]:
+def list_droppable_names(conversation_log: Conversation) -> list[str]:
     """Return the names of artifacts in the prompt that may be dropped; pinned ones may not."""
     return list(
         dict.fromkeys(
@@ -166,12 +161,12 @@ def list_droppable_names(conversation_log: LoggedConversation) -> list[str]:
     )
 
 
-def list_pinnable_ids(conversation_log: LoggedConversation) -> list[str]:
+def list_pinnable_ids(conversation_log: Conversation) -> list[str]:
     """Return the ids of artifacts in the library that are not pinned."""
     return [name for name, entry in conversation_log.current_state[0].library.items() if entry.artifact.policy != "pin"]
 
 
-def list_pinned_ids(conversation_log: LoggedConversation) -> list[str]:
+def list_pinned_ids(conversation_log: Conversation) -> list[str]:
     """Return the ids of pinned artifacts, then of pinned messages."""
     state = conversation_log.current_state[0]
     artifacts = [name for name, entry in state.library.items() if entry.artifact.policy == "pin"]
@@ -232,7 +227,7 @@ class ChatSession:
         return self._opened
 
     @property
-    def conversation_log(self) -> LoggedConversation:
+    def conversation_log(self) -> Conversation:
         return self._opened.conversation_log
 
     def resolved_settings(self) -> ResolvedSettings:
@@ -253,8 +248,11 @@ class ChatSession:
         """Print which conversation this is and its last turn."""
         print_greeting(self._opened)
         conversation_log = self.conversation_log
-        body = outcome_to_json(
-            conversation_log.id, conversation_log.name, model=self._opened.model, turns=len(conversation_log.turns())
+        body = OpenedChatJson(
+            conversation=conversation_log.id,
+            name=conversation_log.name,
+            model=self._opened.model,
+            turns=len(conversation_log.turns()),
         )
         self._output.report_event("opened", body)
 
@@ -311,7 +309,7 @@ class ChatSession:
                 self.conversation_log.switch(before)
 
     def resume(self) -> None:
-        """Resume the unanswered question where it stopped."""
+        """Resume the unanswered question where it stopped, or continue an answer that was cut off."""
         self.failed = True
         self._show_answer(self._opened.run(get_unanswered_turn(self.conversation_log)))
 
@@ -319,9 +317,19 @@ class ChatSession:
         """Print a failure; after a write conflict, also reload the conversation that another process changed."""
         if isinstance(error, ConflictError):
             self.conversation_log.reload()
-        door = SlashCommandHints(self._opened.store)
-        print_failure(error, door, as_json=False)
-        self._output.report_event("error", failure_to_json(error, door))
+        hints = SlashCommandHints(self._opened.store)
+        print_failure(error, hints, as_json=False)
+        self._output.report_event("error", failure_to_json(error, hints))
+
+    def cancel_command(self, command: str) -> None:
+        """Go on after Ctrl-C stopped a command; without a user at a terminal, end the program as Ctrl-C does.
+
+        The conversation is loaded again, because the command may have stopped half-way.
+        """
+        if not self._is_interactive:
+            raise KeyboardInterrupt
+        self.conversation_log.reload()
+        print_text(f"{command} was cancelled.", err=True)
 
     def start_warmup(self) -> None:
         """Let a local model process the next message's attachments ahead, if it can do that."""
@@ -344,11 +352,11 @@ class ChatSession:
 
     def idle_status(self) -> str:
         """Return the status while a message is typed: background work, and the cost once the cache expires."""
-        told = (
+        status = (
             self._output.progress_text if self._warmup.is_running else "",
             self._cache_expiry_status(datetime.now(UTC)),
         )
-        return "".join(f" · {one}" for one in told if one)
+        return "".join(f" · {one}" for one in status if one)
 
     def _cache_expiry_status(self, now: datetime) -> str:
         """Return the text about the cache's expiry.
@@ -364,10 +372,10 @@ class ChatSession:
                     (conversation_log.id, conversation_log.version),
                     conversation_log.expired_cache(at=now),
                 )
-        cold = None if known is None else known[1]
-        if cold is not None and not cold.expired and now > cold.expires_at:
+        expiry = None if known is None else known[1]
+        if expiry is not None and not expiry.expired and now > expiry.expires_at:
             self._known_expiry = None
-        return format_cache_expiry(cold, now=now, max_keep_alives=conversation_log.max_keep_alives)
+        return format_cache_expiry(expiry, now=now, max_keep_alives=conversation_log.max_keep_alives)
 
     def status_line(self) -> str:
         """Return the status line."""
@@ -376,11 +384,11 @@ class ChatSession:
     @property
     def attachments_are_sticky(self) -> bool:
         """Whether attachments stay attached until they are detached."""
-        return is_sticky(self.conversation_log)
+        return self.conversation_log.current_state[1].attachments == "sticky"
 
     def attached_status(self) -> str:
         """Return the current workflow stage and the attachments, to be shown before the prompt; empty if none."""
-        work = self.conversation_log.progress
+        work = self.conversation_log.workflow
         stage = "" if work is None else f"[{format_current_stage(work)}] "
         return stage + (format_names(list_sticky_names(self.conversation_log)) if self.attachments_are_sticky else "")
 
@@ -422,23 +430,23 @@ class ChatSession:
             model=self._requested_model,
         )
         return (
-            self._with_changed_files(turn_request, prints_changes=prints_changes)
+            self._with_changed_outside_files(turn_request, prints_changes=prints_changes)
             if self.attachments_are_sticky
             else turn_request
         )
 
-    def _with_changed_files(self, turn_request: TurnRequest, *, prints_changes: bool) -> TurnRequest:
+    def _with_changed_outside_files(self, turn_request: TurnRequest, *, prints_changes: bool) -> TurnRequest:
         """Return the request with files outside a vault that changed since they were sent; with ``prints_changes``, print them."""
-        find, waits = self.files.resolve, self.conversation_log.pending_commands
-        but = {*waits.detach, *waits.drop, *(one.id for one in waits.attach)}
-        turn_request, told = with_changed_files(
+        find, pending = self.files.resolve, self.conversation_log.pending_commands
+        but = {*pending.detach, *pending.drop, *(one.id for one in pending.attach)}
+        turn_request, warnings = with_changed_files(
             turn_request,
             self.conversation_log.current_state[0],
             self._sent_outside_files,
             read=lambda path: [one.to_artifact() for one in find(path)],
             except_for=but,
         )
-        for line in told if prints_changes else ():
+        for line in warnings if prints_changes else ():
             print_text(f"note: {escape_line(line)}", err=True)
         return turn_request
 
@@ -463,12 +471,12 @@ class ChatSession:
         if end:
             print_text(end, err=True)
         if self.shows_strata:
-            print_strata(turn, self._opened)
+            print_layers_and_cache(turn, self._opened)
 
     def _stopped_message(self) -> str:
         records = self.conversation_log.turns()
         if records and records[-1].reply is not None:
-            return "Stopped. The partial answer is saved; /retry asks again."
+            return "Stopped. The partial answer is saved; /resume continues it, /retry asks again."
         if records and records[-1].open_rounds:
             return "Stopped between two tool rounds. /resume continues; a new message abandons the question."
         return "Stopped before the answer started. The question is saved; /retry asks it again."

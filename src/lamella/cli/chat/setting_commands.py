@@ -110,7 +110,7 @@ def show_or_set_setting(session: ChatSession, rest: str) -> None:
     # A model that the user names needs no trust, so the pool must know that they named it.
     if name == "summarizer" and isinstance(value, str):
         session.opened_conversation.pool.trust_model(value)
-    session.conversation_log.set({name: value})
+    session.conversation_log.set(**{name: value})
     # Store the change now, so that it also applies if the next message is sent from another process.
     session.conversation_log.save_settings()
     warn_about_looser_writes({name: value}, session.opened_conversation.opener.services)
@@ -130,8 +130,8 @@ def complete_setting(_session: ChatSession, prefix: str) -> dict[str, str]:
 def _print_settings(session: ChatSession, names: Iterable[str]) -> None:
     for name in names:
         check_name(name)
-        where, told = _setting_with_origin(session, name)
-        print_text(f"{name:<20}{where:<14}{told}")
+        where, value = _setting_with_origin(session, name)
+        print_text(f"{name:<20}{where:<14}{value}")
 
 
 def _setting_with_origin(session: ChatSession, name: str) -> tuple[str, str]:
@@ -144,5 +144,5 @@ def _setting_with_origin(session: ChatSession, name: str) -> tuple[str, str]:
         origin = SettingOrigin.CALLER if value else SettingOrigin.DEFAULT
     else:
         value = settings_to_json(resolved)[name]
-    told = truncate_words(escape_line(format_setting_value(value)), _MAX_VALUE_LENGTH)
-    return "this chat" if origin is SettingOrigin.CALLER else origin.value, told
+    shown = truncate_words(escape_line(format_setting_value(value)), _MAX_VALUE_LENGTH)
+    return "this chat" if origin is SettingOrigin.CALLER else origin.value, shown

@@ -65,12 +65,14 @@ def run_command(session: ChatSession, line: str) -> bool:
         command.run(session, rest.strip())
     except LamellaError as error:
         session.print_failure(error)
+    except KeyboardInterrupt:
+        session.cancel_command(word)
     return command is not None and command.calls_model
 
 
 def _unknown_command_error(word: str) -> UsageError:
-    near = closest_match(word, SLASH_COMMANDS)
-    meant = f"Did you mean {near}? " if near else ""
+    similar_command = closest_match(word, SLASH_COMMANDS)
+    meant = f"Did you mean {similar_command}? " if similar_command else ""
     return UsageError(
         f"Unknown command: {word}", hint=f"{meant}See /help. To send a message that starts with /, type // instead."
     )
@@ -81,8 +83,8 @@ def _complete_names(command: str, session: ChatSession, prefix: str) -> dict[str
 
     Names with control characters are left out, because they cannot be typed.
     """
-    there = [name for name in session.names_for_command(command) if escape_line(name) == name]
-    return dict.fromkeys([name for name in there if prefix.casefold() in name.casefold()], "")
+    names = [name for name in session.names_for_command(command) if escape_line(name) == name]
+    return dict.fromkeys([name for name in names if prefix.casefold() in name.casefold()], "")
 
 
 def get_argument_completers(session: ChatSession) -> dict[str, ArgumentCompleter]:
@@ -145,6 +147,7 @@ def _regenerate_answer(session: ChatSession, rest: str) -> None:
 def _edit_question(session: ChatSession, rest: str) -> None:
     asked = [record.message.id for record in session.conversation_log.turns()]
     word, _, text = rest.partition(" ")
+    word = session.conversation_log.resolve_message(word)
     message, text = (word, text.strip()) if word in asked else (asked[-1] if asked else "", rest)
     if not message or not text:
         raise UsageError("Missing new text.", hint="Example: /edit When is low tide?, or /edit ID TEXT")
@@ -297,7 +300,7 @@ SLASH_COMMANDS = {
         ),
         SlashCommand(
             name="/resume",
-            description="continue an unanswered question",
+            description="continue an unanswered question or a cut answer",
             run=running.resume_question,
             calls_model=True,
         ),
@@ -354,7 +357,7 @@ SLASH_COMMANDS = {
         ),
         SlashCommand(
             name="/chats",
-            arguments="[NAME]",
+            arguments="[NAME|TITLE]",
             description="list the conversations, or continue one",
             run=conversations.list_or_switch_chats,
             complete=conversations.complete_chat,

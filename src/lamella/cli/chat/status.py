@@ -10,8 +10,8 @@ from lamella.cli.chat.opening import OpenedConversation
 from lamella.cli.console import make_console, print_with_hanging_indent
 from lamella.cli.output import escape_line
 from lamella.cli.replay_tables import print_layer
+from lamella.conversation.conversation import Conversation
 from lamella.conversation.runner_context import DEFAULT_RUNNER
-from lamella.conversation.stored import LoggedConversation
 from lamella.schemas.formatting import format_decimal
 from lamella.schemas.ledger import ModelCall, answering_calls, build_ledger_rows, total_ledger_rows
 
@@ -28,32 +28,32 @@ _STOP_REASON_MESSAGES: Mapping[str, str] = {
 def format_model_call(call: ModelCall) -> str:
     """Return tokens, cost and time of a call on one line; values that the provider does not report are left out."""
     usage = call.usage
-    told = [escape_line(call.model or "no model")]
+    parts = [escape_line(call.model or "no model")]
     if usage.prompt is not None:
-        told.append(f"{usage.prompt:,} tokens in")
+        parts.append(f"{usage.prompt:,} tokens in")
     if usage.read is not None:
-        told.append(f"{usage.read:,} of them cached")
+        parts.append(f"{usage.read:,} of them cached")
     if usage.output is not None:
-        told.append(f"{usage.output:,} out")
+        parts.append(f"{usage.output:,} out")
     if call.billed is not None:
-        told.append(f"${format_decimal(call.billed)}")
+        parts.append(f"${format_decimal(call.billed)}")
     if call.timing.total is not None:
-        told.append(f"{call.timing.total:.1f} s")
-    return " · ".join(told)
+        parts.append(f"{call.timing.total:.1f} s")
+    return " · ".join(parts)
 
 
-def format_requests_total(conversation_log: LoggedConversation) -> str:
+def format_requests_total(conversation_log: Conversation) -> str:
     """Return the totals of all requests for the last question; empty if there was only one."""
     turns = conversation_log.turns()
     sums = total_ledger_rows(build_ledger_rows(turns, conversation_log.ledger())[-1:])
     if not turns or not (turns[-1].rounds or sums.auxiliary_calls):
         return ""
-    told = [f"{sums.calls:,} requests for this question"]
+    parts = [f"{sums.calls:,} requests for this question"]
     if sums.plain_tokens is not None:
-        told.append(f"{(sums.plain_tokens or 0) + (sums.read_tokens or 0) + (sums.written_tokens or 0):,} tokens in")
-    told += [f"{sums.output_tokens:,} out"] if sums.output_tokens is not None else []
-    told += [f"${format_decimal(sums.billed)}"] if sums.billed is not None else []
-    return " · ".join(told)
+        parts.append(f"{(sums.plain_tokens or 0) + (sums.read_tokens or 0) + (sums.written_tokens or 0):,} tokens in")
+    parts += [f"{sums.output_tokens:,} out"] if sums.output_tokens is not None else []
+    parts += [f"${format_decimal(sums.billed)}"] if sums.billed is not None else []
+    return " · ".join(parts)
 
 
 def describe_stop_reason(call: ModelCall) -> str:
@@ -61,23 +61,23 @@ def describe_stop_reason(call: ModelCall) -> str:
     return _STOP_REASON_MESSAGES.get(call.stop, "")
 
 
-def format_status(conversation_log: LoggedConversation, model: str) -> str:
+def format_status(conversation_log: Conversation, model: str) -> str:
     """Return the status line: window use, cached share of the last turn, cost so far, model, unusual runner."""
     rows = build_ledger_rows(conversation_log.turns(), conversation_log.ledger())
     answers = answering_calls([call for row in rows for call in row.calls])
     last = answers[-1] if answers else None
-    told = [_format_window_use(conversation_log)]
+    parts = [_format_window_use(conversation_log)]
     if last is not None:
         rate = last.usage.hit_rate
-        told.append("cache not reported" if rate is None else f"{rate:.0%} of the last turn cached")
-        told.append(_format_cost(total_ledger_rows(rows).billed))
+        parts.append("cache not reported" if rate is None else f"{rate:.0%} of the last turn cached")
+        parts.append(_format_cost(total_ledger_rows(rows).billed))
     runner = (
         () if conversation_log.default_runner == DEFAULT_RUNNER else (escape_line(conversation_log.default_runner),)
     )
-    return " · ".join((*told, escape_line(model), *runner))
+    return " · ".join((*parts, escape_line(model), *runner))
 
 
-def _format_window_use(conversation_log: LoggedConversation) -> str:
+def _format_window_use(conversation_log: Conversation) -> str:
     """Return how much of the window the next request uses before anything is typed.
 
     With an unanswered question there is no next request to count yet.
@@ -95,7 +95,7 @@ def _format_cost(cost: Decimal | None) -> str:
 # Print the layers of a turn as bars, filled as far as the provider reported them as cached.
 
 
-def print_strata(turn: Turn, opened: OpenedConversation) -> None:
+def print_layers_and_cache(turn: Turn, opened: OpenedConversation) -> None:
     """Print the layers, then the reported cache use and the verdict on the prefix."""
     console = make_console()
     calls = turn.ledger.calls
@@ -108,8 +108,8 @@ def print_strata(turn: Turn, opened: OpenedConversation) -> None:
     for layer in turn.envelope.layers:
         print_layer(console, layer, cached=cached.get(layer.id, 0), largest=largest)
     if calls:
-        told = f"  {_format_reported_cache(read, prompt)} · {escape_line(str(calls[-1].verdict))}"
-        print_with_hanging_indent(console, Text(told, style="bold"))
+        line = f"  {_format_reported_cache(read, prompt)} · {escape_line(str(calls[-1].verdict))}"
+        print_with_hanging_indent(console, Text(line, style="bold"))
 
 
 def _format_reported_cache(cached_tokens: int | None, prompt_tokens: int | None) -> str:

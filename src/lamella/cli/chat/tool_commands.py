@@ -19,14 +19,14 @@ def show_tools(session: ChatSession, rest: str) -> None:
     if rest not in ("", "refresh"):
         raise UsageError(f"Unknown /tools action: {rest}", hint="Use refresh; /tools alone lists the tools.")
     opened = session.opened_conversation
-    place, servers = opened.opener.runner_context, opened.opener.runner_context.mcp_servers
+    context, servers = opened.opener.runner_context, opened.opener.runner_context.mcp_servers
     if rest and servers is not None:
         servers.refresh()
         print_text("The next message that uses tools sends the new list.")
         return
     opened.confirm_mcp_servers()
     theirs = () if servers is None else servers.tools()
-    for tool in (*place.make_tools(opened.conversation_log), *theirs):
+    for tool in (*context.make_tools(opened.conversation_log), *theirs):
         print_text(
             f"{tool.name}  {escape_line(truncate_words(tool.description.partition(chr(10))[0], _MAX_DESCRIPTION_LENGTH))}"
         )

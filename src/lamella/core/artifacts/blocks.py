@@ -25,6 +25,8 @@ _BODY_TAGS = (
     "conversation_summary",
     "stage_digest",
     "standing_wishes",
+    "user_rules",
+    "earlier_messages",
 )
 _NO_ARGUMENTS = "{}"
 _OTHER_TAGS = ("handle", "update", "left_out", "tool_call", "project_instructions", "project_memory")
@@ -84,19 +86,17 @@ def text_for_model(artifact: Artifact) -> str:
 
 def render_preview(artifact: Artifact, outline: str, *, kind: ArtifactKind | None = None) -> str:
     """Render the outline of the artifact with a note that says how to get the full text."""
-    way_back = f"[This is a preview. Attach {_name_to_reattach(artifact)} again for the whole text.]"
-    return _wrap(artifact, kind, [f"<preview>\n{escape_block_text(outline)}\n{way_back}\n</preview>"])
+    hint = f"[This is a preview. Attach {_name_to_reattach(artifact)} again for the whole text.]"
+    return _wrap(artifact, kind, [f"<preview>\n{escape_block_text(outline)}\n{hint}\n</preview>"])
 
 
 def render_summary(artifact: Artifact, summary: str, *, kind: ArtifactKind | None = None) -> str:
     """Render a model-written summary of the artifact with a note that says how to get the full text."""
     name = _name_to_reattach(artifact)
-    way_back = (
-        f"[A summary of {len(artifact.text):,} characters. Attach {name} with less beside it for the whole text.]"
-    )
+    hint = f"[A summary of {len(artifact.text):,} characters. Attach {name} with less beside it for the whole text.]"
     if KINDS[artifact.kind].block_format is BlockFormat.TOOL:
         return _wrap_call(artifact, f"<summary>\n{escape_block_text(summary)}\n</summary>")
-    return _wrap(artifact, kind, [f"<summary>\n{escape_block_text(summary)}\n{way_back}\n</summary>"])
+    return _wrap(artifact, kind, [f"<summary>\n{escape_block_text(summary)}\n{hint}\n</summary>"])
 
 
 def render_handle(artifact: Artifact) -> str:
@@ -134,6 +134,11 @@ def render_rejected_image(picture: Artifact, reason: str) -> str:
     """Render an image as a line of text for a model with vision that does not accept this image."""
     title = escape_line(picture.title)
     return f"[Picture: {title}. It is not sent: {escape_line(reason)}. You cannot see it: say so if it matters.]\n"
+
+
+def render_removed_image(picture: Artifact) -> str:
+    """Render the line that names an image which is no longer sent with its question."""
+    return f"[Picture: {escape_line(picture.title)}. It is left out here; attach it again to see it.]\n"
 
 
 def render_update(artifact: Artifact, *, diff: str | None) -> str:

@@ -5,7 +5,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from functools import cache
 
-from lamella.core.text.content import iter_markdown_lines
+from lamella.core.text.content import iter_lines_with_code_flag
 
 _IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".svg", ".bmp", ".avif", ".heic", ".tif", ".tiff")
 _ADDRESS_PREFIXES = ("http://", "https://", "data:image/")
@@ -63,7 +63,7 @@ def _iter_prose_lines(text: str) -> Iterator[str]:
     Indented lines below a list item belong to the item and are not code.
     """
     blank, listed, indented = True, False, False
-    for line, fenced in iter_markdown_lines(text):
+    for line, fenced in iter_lines_with_code_flag(text):
         deep = line.startswith(("    ", "\t"))
         indented = deep and not listed and (blank or indented)
         yield "" if fenced or indented else line

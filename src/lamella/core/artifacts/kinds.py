@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from lamella.core.artifacts.embeds import embedded_images
 from lamella.core.artifacts.model import (
+    FOUND_BY_SEARCH,
     Artifact,
     ArtifactId,
     ArtifactKind,
@@ -264,7 +265,7 @@ _KIND_SPECS = (
         tag="passage_context",
         group="Passages",
         id_rule=passage_id,
-        fields=("path", "place", "text"),
+        fields=("path", "place", "text", "turn_only"),
         medium=SourceMedium.NONE,
         embed_handling=EmbedHandling.LINKED,
         is_file_part=True,
@@ -356,7 +357,12 @@ _KIND_BY_SUFFIX: Mapping[str, ArtifactKind] = MappingProxyType(
 
 def goes_to_library(artifact: Artifact) -> bool:
     """Return whether the artifact goes into the context library after its turn."""
-    return KINDS[artifact.kind].promotion is not LibraryPromotion.NEVER
+    return KINDS[artifact.kind].promotion is not LibraryPromotion.NEVER and not is_turn_only(artifact)
+
+
+def is_turn_only(artifact: Artifact) -> bool:
+    """Return whether an artifact is a passage that only the request of its own turn contains."""
+    return artifact.kind is ArtifactKind.PASSAGE and artifact.source.via == FOUND_BY_SEARCH
 
 
 def kind_of_file(name: str) -> ArtifactKind | None:

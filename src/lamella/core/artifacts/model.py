@@ -19,7 +19,8 @@ from lamella.errors import ArtifactError
 
 ArtifactId = NewType("ArtifactId", str)
 
-# The ``via`` of an artifact that a search found although it is already in the request.
+# The ``via`` of an artifact that a search found although it is already in the request, and of a passage that a search
+# found for one turn only.
 FOUND_BY_SEARCH = "search"
 # The value of ``condensed`` for an artifact that is only one line of a list, because its summary does not fit either.
 NAMED_ONLY = ""
@@ -224,9 +225,9 @@ def selection_id(source: ArtifactSource, text: str) -> ArtifactId:
             f"A selection starts at line {source.lines[0]} and ends at line {source.lines[1]}.",
             hint="Give `lines` as first and last, counted from 1.",
         )
-    place = path_id(source, text) if source.path is not None else source.url
+    location = path_id(source, text) if source.path is not None else source.url
     span = f"L{source.lines[0]}-L{source.lines[1]}" if source.lines else "selection"
-    return ArtifactId(f"{place}#{span}:{short_hash(text)}")
+    return ArtifactId(f"{location}#{span}:{short_hash(text)}")
 
 
 def passage_id(source: ArtifactSource, text: str) -> ArtifactId:
@@ -234,10 +235,10 @@ def passage_id(source: ArtifactSource, text: str) -> ArtifactId:
 
     Changes elsewhere in the file do not change the id.
     """
-    place = source.place or "~0"
-    if len(place) > _MAX_POSITION_CHARS:
-        place = f"{place[:_MAX_POSITION_CHARS]}…{short_hash(place)}"
-    return ArtifactId(f"{path_id(source, text)}#passage:{place}")
+    location = source.place or "~0"
+    if len(location) > _MAX_POSITION_CHARS:
+        location = f"{location[:_MAX_POSITION_CHARS]}…{short_hash(location)}"
+    return ArtifactId(f"{path_id(source, text)}#passage:{location}")
 
 
 def tool_id(source: ArtifactSource, text: str) -> ArtifactId:

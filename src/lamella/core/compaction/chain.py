@@ -9,13 +9,7 @@ from lamella.core.compaction.draft import ALL_TURNS, PromptDraft, TurnRange, app
 from lamella.core.compaction.rules import CompactionConfig, MissingStage, current_stage_messages, resolve_stages
 from lamella.core.compaction.steps import STEP_FUNCTIONS
 from lamella.core.compaction.summaries import Summaries, SummaryRequest, propose_summary
-from lamella.core.compaction.summary_checks import (
-    RulesByMessage,
-    build_certificate,
-    find_removed_rules,
-    rules_block_step,
-    trim_rules_step,
-)
+from lamella.core.compaction.summary_checks import build_certificate
 from lamella.core.log.receipts import CompactionReceipt, CompactionStep, CompactionStepName, SkippedStep, make_receipt
 from lamella.core.log.turn import Turn
 from lamella.core.prompt.advance import LayoutPlanner
@@ -29,8 +23,13 @@ LAST_RESORT_STEPS = (
     CompactionStepName.PREVIEW,
     CompactionStepName.REPLIES,
     CompactionStepName.HANDLE,
+    CompactionStepName.LAST_REPLY,
+    CompactionStepName.DIGEST,
     CompactionStepName.EXPENDABLE,
 )
+
+# The steps that touch what the user and the model said last. They stop at the higher of the two goals.
+_SOFT_STEPS = (CompactionStepName.LAST_REPLY, CompactionStepName.EXPENDABLE)
 
 # The steps that shorten messages in place. They add no block before the history, so the prefix stays unchanged.
 _IN_PLACE_STEPS = (CompactionStepName.TOOL_RESULTS, CompactionStepName.REPLIES, CompactionStepName.EXPENDABLE)
@@ -69,24 +68,25 @@ def plan_compaction(
     window: int,
     current_prompt: Prompt,
     goal_tokens: int,
+    soft_goal_tokens: int | None = None,
     summaries: Summaries | None = None,
     message_ids: Sequence[str] = (),
     automatic: bool = True,
     hard_limit: int | None = None,
-    max_rules_tokens: int = 0,
     progress: CompactionProgress | None = None,
     turn_range: TurnRange = ALL_TURNS,
 ) -> CompactionPlan:
     """Plan what to remove so that the request of a turn, now ``current_prompt``, shrinks to ``goal_tokens`` tokens.
 
+    - ``soft_goal_tokens`` is the goal down to which messages of the user are removed; ``goal_tokens`` if it is None.
+      It applies to a chain with the step ``digest``.
     - ``message_ids`` has every message id of the branch, oldest first.
     - ``hard_limit``: if the request is still larger than this, earlier messages and attachments lose their protection.
-    - ``max_rules_tokens`` is the token limit for the rules of removed messages. 0 means that no rules block is written.
     - ``progress`` is the progress of a plan that stopped because it needed a summary; the plan continues there.
     - ``turn_range`` is the range of turns from which something may be removed.
 
-    The plan has no receipt if the request would not get smaller, or if an exact string or a user rule would be lost
-    for good.
+    The plan has no receipt if the request would not get smaller, or if an exact string or a directive would be lost for
+    good.
     """
     stages, missing = resolve_stages(config.stages, message_ids) if config.stages else ((), ())
     weighed = partial(
@@ -95,22 +95,17 @@ def plan_compaction(
     progress = progress or _start_plan(
         weighed(state, turn, stages=stages, current_prompt=current_prompt, turn_range=turn_range),
         message_ids,
-        max_rules_tokens=max_rules_tokens,
     )
-    progress, request = _run_steps(progress, summaries, missing)
+    soft_goal = goal_tokens
+    if soft_goal_tokens is not None and CompactionStepName.DIGEST in config.steps:
+        soft_goal = max(goal_tokens, soft_goal_tokens)
+    progress, request = _run_steps(progress, summaries, missing, soft_goal=soft_goal)
     if request is not None:
         return CompactionPlan(receipt=None, summary_requests=(request,), progress=progress)
     draft, steps, skipped = progress.draft, list(progress.steps), list(progress.skipped)
     if hard_limit is not None and draft.tokens > hard_limit:
-        draft = _remove_protected_parts(
-            replace(draft, goal_tokens=hard_limit, is_last_resort=True),
-            steps,
-            skipped,
-            max_rules_tokens=max_rules_tokens,
-        )
-    wishes = find_removed_rules(progress.initial_draft.state, draft, steps)
-    draft = _add_rules(draft, wishes, steps, max_tokens=max_rules_tokens, hard_limit=hard_limit)
-    certificate = build_certificate(progress.initial_draft.state, draft, steps, rules=wishes, branch_ids=message_ids)
+        draft = _remove_protected_parts(replace(draft, goal_tokens=hard_limit, is_last_resort=True), steps, skipped)
+    certificate = build_certificate(progress.initial_draft.state, draft, steps, branch_ids=message_ids)
     if draft.tokens >= current_prompt.total or certificate.lost_count:
         return CompactionPlan(receipt=None)
     receipt = make_receipt(
@@ -123,46 +118,40 @@ def plan_compaction(
         automatic=automatic,
         certificate=certificate,
         since_message=turn_range.since_message,
+        soft_target=soft_goal if soft_goal != goal_tokens else 0,
     )
     return CompactionPlan(receipt=receipt, prompt=draft.prompt)
 
 
-def _start_plan(initial_draft: PromptDraft, message_ids: Sequence[str], *, max_rules_tokens: int) -> CompactionProgress:
-    """Return the progress of a plan that has removed nothing yet, except user rules beyond their token limit."""
+def _start_plan(initial_draft: PromptDraft, message_ids: Sequence[str]) -> CompactionProgress:
+    """Return the progress of a plan that has removed nothing yet."""
     after = initial_draft.config.current_stage_after
     if after is not None:
         initial_draft = replace(initial_draft, current_stage_ids=current_stage_messages(after, message_ids))
-    steps: list[CompactionStep] = []
-    # A compaction from a message onwards keeps every byte before it, and the rules block is before it.
-    trims = (
-        bool(initial_draft.state.history.preamble.blocks)
-        and not initial_draft.turn_range.since_message
-        and initial_draft.excess_tokens > 0
-    )
-    draft = _trim_rules(initial_draft, steps, max_tokens=max_rules_tokens) if trims else initial_draft
     return CompactionProgress(
         initial_draft=initial_draft,
-        draft=draft,
+        draft=initial_draft,
         remaining_steps=_allowed_steps(initial_draft.config, initial_draft.turn_range),
-        steps=tuple(steps),
     )
 
 
 def _run_steps(
-    progress: CompactionProgress, summaries: Summaries | None, missing: Sequence[MissingStage]
+    progress: CompactionProgress, summaries: Summaries | None, missing: Sequence[MissingStage], *, soft_goal: int
 ) -> tuple[CompactionProgress, SummaryRequest | None]:
-    """Run steps until the goal is reached, no step is left, or a summary has to be fetched."""
+    """Run steps until the goals are reached, no step is left, or a summary has to be fetched."""
     draft, steps, skipped = progress.draft, list(progress.steps), list(progress.skipped)
+    goal = draft.goal_tokens
     request: SummaryRequest | None = None
     left = progress.remaining_steps
-    while left and request is None and draft.prompt.total > draft.goal_tokens:
+    while left and request is None and draft.prompt.total > goal:
         skipped += _skip_missing(missing, left[0]) if missing else ()
+        draft = replace(draft, goal_tokens=soft_goal if left[0] in _SOFT_STEPS else goal)
         draft, request = _run_step(draft, left[0], summaries, steps=steps, skipped=skipped)
         # A step that waits for a summary stays in the list and runs again when the plan continues.
         left = left if request is not None else left[1:]
     return CompactionProgress(
         initial_draft=progress.initial_draft,
-        draft=draft,
+        draft=replace(draft, goal_tokens=goal),
         remaining_steps=left,
         steps=tuple(steps),
         skipped=tuple(skipped),
@@ -176,39 +165,12 @@ def _allowed_steps(config: CompactionConfig, turn_range: TurnRange) -> tuple[Com
     )
 
 
-def _add_rules(
-    draft: PromptDraft, rules: RulesByMessage, steps: list[CompactionStep], *, max_tokens: int, hard_limit: int | None
-) -> PromptDraft:
-    """Add the rules of removed messages to the draft, unless the request would exceed ``hard_limit`` with them."""
-    step = rules_block_step(rules, draft, max_tokens=max_tokens) if max_tokens else None
-    if step is None:
-        return draft
-    larger = apply_step_to_draft(draft, step)
-    if hard_limit is not None and larger.tokens > hard_limit:
-        return draft
-    steps.append(replace(step, tokens_before=draft.tokens, tokens_after=larger.tokens))
-    return larger
-
-
-def _trim_rules(draft: PromptDraft, steps: list[CompactionStep], *, max_tokens: int) -> PromptDraft:
-    """Cut the rules block to its token limit; a block from a larger window could leave no space for messages."""
-    step = trim_rules_step(draft, max_tokens=max_tokens) if max_tokens else None
-    if step is None:
-        return draft
-    smaller = apply_step_to_draft(draft, step)
-    steps.append(replace(step, tokens_before=draft.tokens, tokens_after=smaller.tokens))
-    return smaller
-
-
-def _remove_protected_parts(
-    draft: PromptDraft, steps: list[CompactionStep], skipped: list[SkippedStep], *, max_rules_tokens: int
-) -> PromptDraft:
+def _remove_protected_parts(draft: PromptDraft, steps: list[CompactionStep], skipped: list[SkippedStep]) -> PromptDraft:
     """Remove whatever is necessary so that the request can be sent.
 
-    Rules that only a larger window had space for go first. Then the ``LAST_RESORT_STEPS`` steps run: outlines, then
-    single lines, then the last turn. The tool results that the model requested last go last of all.
+    The ``LAST_RESORT_STEPS`` run: outlines, then the last turn. The tool results that the model requested last go last
+    of all.
     """
-    draft = _trim_rules(draft, steps, max_tokens=max_rules_tokens)
     for name in LAST_RESORT_STEPS:
         if name in draft.config.steps and draft.excess_tokens > 0:
             draft, _ = _run_step(draft, name, None, steps=steps, skipped=skipped)
@@ -274,8 +236,9 @@ def _append_step(steps: list[CompactionStep], step: CompactionStep) -> None:
     else:
         # A reply that was removed alone at first can be removed again together with its question, so ids repeat.
         removed = tuple(dict.fromkeys((*last.removed, *step.removed)))
-        gists = {
+        left = {
             **dict(zip(last.removed, last.outlines, strict=False)),
             **dict(zip(step.removed, step.outlines, strict=False)),
         }
-        steps[-1] = replace(last, removed=removed, outlines=tuple(gists.values()), tokens_after=step.tokens_after)
+        outlines = tuple([left.get(name, "") for name in removed]) if left else ()
+        steps[-1] = replace(last, removed=removed, outlines=outlines, tokens_after=step.tokens_after)

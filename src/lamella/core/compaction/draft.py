@@ -1,11 +1,13 @@
 """The draft of a request during compaction: prompt state, next turn, and the prompt they give."""
 
 from functools import cached_property
+from itertools import takewhile
 from typing import NamedTuple
 
 from msgspec import Struct
 
 from lamella.core.budget import Tokenizer
+from lamella.core.compaction.directives import Directives
 from lamella.core.compaction.rules import CompactionConfig, StageMessages
 from lamella.core.log.receipts import CompactionStep
 from lamella.core.log.turn import Turn
@@ -87,6 +89,26 @@ class PromptDraft(Struct, frozen=True, kw_only=True, dict=True):
         if not pinned:
             return shown
         return tuple([one for one in shown if pinned.isdisjoint([message.id for message in one.messages])])
+
+    @property
+    def turns_in_order(self) -> tuple[HistoryTurn, ...]:
+        """Return the oldest shown turns that may leave their place, pinned ones included, up to the first that may not.
+
+        The last turn is included only as a last resort.
+        """
+        history = self.state.history
+        shown = history.turns[history.hidden_turns : None if self.is_last_resort else -1]
+        free = (
+            self.turn_range.contains_turn(turn.turn_index)
+            and not (self.config.protects_current_stage and self.is_in_current_stage(turn))
+            for turn in shown
+        )
+        return tuple([turn for turn, _ in zip(shown, takewhile(bool, free), strict=False)])
+
+    @cached_property
+    def directives(self) -> Directives:
+        """Find the directives in the user's messages of the conversation."""
+        return Directives(self.state.history, self.config.words, dismissed=[text for _, text in self.state.rules.ended])
 
     def is_in_current_stage(self, turn: HistoryTurn) -> bool:
         """Return whether a turn, or a reply that was joined to it, belongs to the current stage."""

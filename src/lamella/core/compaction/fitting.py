@@ -17,7 +17,6 @@ from lamella.core.compaction.outlines import (
 )
 from lamella.core.compaction.rules import CompactionConfig
 from lamella.core.compaction.summaries import Summaries, SummaryRequest, with_history_summary
-from lamella.core.compaction.summary_checks import MAX_RULES_SHARE
 from lamella.core.log.turn import ArtifactForm, HistoryMode, SecretPolicy, Turn, TurnSettings
 from lamella.core.prompt.advance import LayoutPlanner, advance, pending_prompt
 from lamella.core.prompt.envelope import Envelope
@@ -53,8 +52,7 @@ class PromptSettings(Struct, frozen=True, kw_only=True):
         """Return the turn settings for a turn that ``runner`` answers; None keeps the runner they name."""
         if runner is None:
             return turn_settings
-        turn_settings = replace(turn_settings, runner=runner)
-        return replace(turn_settings, cues=self.compaction_config_for(turn_settings).extra_cues)
+        return replace(turn_settings, runner=runner)
 
 
 def fit_turn(
@@ -140,10 +138,10 @@ def _compact(
         window=settings.budget.window,
         current_prompt=pending_prompt(pending_state),
         goal_tokens=int(settings.budget.target * settings.budget.limit),
+        soft_goal_tokens=int(settings.budget.soft * settings.budget.limit),
         summaries=summaries,
         message_ids=message_ids,
         hard_limit=int(settings.budget.hard * settings.budget.limit),
-        max_rules_tokens=int(MAX_RULES_SHARE * settings.budget.limit),
     )
     if plan.summary_requests or plan.receipt is None:
         return turn, pending_state, plan.summary_requests

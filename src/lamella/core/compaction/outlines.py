@@ -55,7 +55,7 @@ def outline_attachments(
     """
     prompt = pending_prompt(pending_state)
     weights = _large_attachments(prompt)
-    room = budget.current_turn_tokens - (_count_unremovable_tokens(prompt, budget) - sum(weights.values()))
+    room = budget.current_turn_limit - (_count_unremovable_tokens(prompt, budget) - sum(weights.values()))
     if compacted_state is not None:
         left = pending_prompt(compacted_state)
         room = min(room, int(budget.hard * budget.limit) - (left.total - sum(_large_attachments(left).values())))
@@ -244,7 +244,7 @@ def _exceeds_turn_share(prompt: Prompt, budget: TokenBudget) -> bool:
     """
     by_layer = make_envelope(prompt, budget).tokens.by_layer
     kept = sum(by_layer[layer] for layer in (LayerId.L1, LayerId.L3, LayerId.L5)) + by_layer["tools"]
-    return kept + sum(segment.tokens for segment in prompt.moved_attachments) > budget.current_turn_tokens
+    return kept + sum(segment.tokens for segment in prompt.moved_attachments) > budget.current_turn_limit
 
 
 def _long_attachments(prompt: Prompt, config: CompactionConfig) -> Mapping[str, Artifact]:

@@ -11,7 +11,7 @@ from msgspec import Struct
 from lamella.core.artifacts.model import ArtifactKind
 from lamella.core.log.receipts import STEP_ORDER, CompactionStepName
 from lamella.core.text.outline import PREVIEW_THRESHOLD_CHARS
-from lamella.core.text.rule_detection import RULE_CUES
+from lamella.core.text.word_lists import NO_WORDS, WordLists
 from lamella.errors import SettingError
 
 
@@ -146,7 +146,7 @@ class CompactionConfig(Struct, frozen=True, kw_only=True):
         current_stage_after: The last message before the current stage, empty if that is the first stage. None means
             that the conversation has no stages.
         protects_current_stage: Whether the turns of the current stage are protected from the step ``expendable``.
-        rule_cues: The phrases by which user rules are recognised, including the built-in ones.
+        words: Word lists for acknowledgements, directives and the order in which messages leave.
     """
 
     steps: tuple[CompactionStepName, ...] = STEP_ORDER
@@ -157,7 +157,7 @@ class CompactionConfig(Struct, frozen=True, kw_only=True):
     stages: tuple[CompletedStage, ...] = ()
     current_stage_after: str | None = None
     protects_current_stage: bool = False
-    rule_cues: frozenset[str] = RULE_CUES
+    words: WordLists = NO_WORDS
 
     def __post_init__(self) -> None:
         if len(set(self.steps)) != len(self.steps):
@@ -166,14 +166,9 @@ class CompactionConfig(Struct, frozen=True, kw_only=True):
             )
         if CompactionStepName.RULES in self.steps:
             raise SettingError(
-                "rules is no step of the chain: wishes of messages that went always stay.",
+                "rules is no step of the chain: only receipts of earlier versions have it.",
                 hint="Leave it out of steps.",
             )
-
-    @property
-    def extra_cues(self) -> tuple[str, ...]:
-        """Return the cues that are not built in, sorted so that equal configs give equal bytes."""
-        return tuple(sorted(self.rule_cues - RULE_CUES))
 
     def for_kind(self, kind: ArtifactKind) -> KindCompactionConfig:
         """Return how artifacts of this kind may be shortened."""

@@ -9,23 +9,34 @@ smaller part of most conversations and contain most of what is needed later.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
-from itertools import takewhile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from itertools import accumulate, takewhile
 from typing import NamedTuple
 
 from lamella.core.artifacts.blocks import render_list_line
 from lamella.core.compaction.draft import ALL_TURNS, PromptDraft
 from lamella.core.compaction.outlines import may_be_sent_shorter
+from lamella.core.compaction.removal_order import order_messages
 from lamella.core.log.receipts import CompactionStep, CompactionStepName
-from lamella.core.log.turn import ArtifactForm
+from lamella.core.log.turn import ArtifactForm, HistoryMode
 from lamella.core.prompt.attachments import is_in_working_set, stub_id
 from lamella.core.prompt.folding import stub_tool_result
+from lamella.core.prompt.layers.digest import DigestMessage, digest_messages, render_digest_line
 from lamella.core.prompt.layers.history import HistoryMessage, HistoryTurn, render_notice
 from lamella.core.prompt.layers.library import PlacedArtifact, can_shrink, render_shorter_form
 from lamella.core.prompt.layers.tool_rounds import TOOL_KIND, group_rounds, stub_result
-from lamella.core.text.content import iter_markdown_lines
-from lamella.core.text.rule_detection import outline_reply, reply_gist, stub_reply
+from lamella.core.text.content import iter_lines_with_code_flag
+from lamella.core.text.rule_detection import OUTLINE_OPENING, outline_reply, reply_gist, shorten_to_ends, stub_reply
 from lamella.core.values import replace
+
+# A reply of at most this many tokens counts as a message of the user in every step.
+SHORT_REPLY_TOKENS = 60
+# A last reply of at most this share of the window is never shortened.
+LAST_REPLY_SHARE = 0.05
+# Directives in the digest leave only over this share of the window, unless the request could not be sent otherwise.
+DIRECTIVES_SHARE = 0.05
+# About what the number of a message in the digest adds to its text.
+_DIGEST_LINE_TOKENS = 5
 
 
 def drop_oldest_stages(draft: PromptDraft) -> CompactionStep | None:
@@ -56,16 +67,14 @@ def _remove_oldest_stage(draft: PromptDraft, name: CompactionStepName, *, recent
     for stage, messages in draft.stages:
         # A reply whose question was removed is joined to the turn before it, which can belong to an earlier stage.
         done.update(messages)
-        removed = tuple(_iter_stage_message_ids(draft.removable_turns, done)) if stage.recent is recent else ()
-        if removed:
-            return CompactionStep(name=name, removed=removed)
+        turns = (
+            [turn for turn in draft.removable_turns if all(message.id in done for message in turn.messages)]
+            if stage.recent is recent
+            else []
+        )
+        if turns:
+            return removal_step(draft, name, turns)
     return None
-
-
-def _iter_stage_message_ids(turns: Sequence[HistoryTurn], names: Collection[str]) -> Iterator[str]:
-    for turn in turns:
-        if all(message.id in names for message in turn.messages):
-            yield from (message.id for message in turn.messages)
 
 
 # Selection: candidates in order until they free enough tokens.
@@ -101,7 +110,7 @@ def shrink_to_previews(draft: PromptDraft) -> CompactionStep | None:
     """Reduce large library entries to their outline, oldest first."""
     large = (
         (name, _tokens_freed_by_preview(entry, draft))
-        for name, entry in _shrinkable_entries(draft)
+        for name, entry in _shrinkable_library_entries(draft)
         if entry.form is ArtifactForm.FULL
         and len(entry.artifact.text) > draft.config.for_kind(entry.artifact.kind).preview_over
     )
@@ -111,13 +120,17 @@ def shrink_to_previews(draft: PromptDraft) -> CompactionStep | None:
 
 def shrink_to_handles(draft: PromptDraft) -> CompactionStep | None:
     """Move entries outside the working set to the list of handles, oldest first."""
-    stale = (one for one in _shrinkable_entries(draft) if not one[1].is_listed and not _is_in_working_set(*one, draft))
+    stale = (
+        one
+        for one in _shrinkable_library_entries(draft)
+        if not one[1].is_listed and not _is_in_working_set(*one, draft)
+    )
     freed = ((name, entry.tokens - draft.tokenizer.count(render_list_line(entry.artifact))) for name, entry in stale)
     taken = select_to_free(freed, draft.excess_tokens)
     return CompactionStep(name=CompactionStepName.HANDLE, removed=taken) if taken else None
 
 
-def _shrinkable_entries(draft: PromptDraft) -> list[tuple[str, PlacedArtifact]]:
+def _shrinkable_library_entries(draft: PromptDraft) -> list[tuple[str, PlacedArtifact]]:
     config, library, span = draft.config, draft.state.library, draft.turn_range
     # As a last resort the earlier text of a current attachment may be shortened: it may leave no space for the new one.
     held = frozenset(draft.turn.drop) if draft.is_last_resort else draft.current_attachments
@@ -303,7 +316,7 @@ def has_code(text: str) -> bool:
     if not CODE_BLOCK_START.search(text):
         return False
     may_begin, in_list = True, False
-    for line, fenced in iter_markdown_lines(text):
+    for line, fenced in iter_lines_with_code_flag(text):
         if fenced:
             return True
         if _INDENTED_LINE.match(line):
@@ -317,21 +330,6 @@ def has_code(text: str) -> bool:
 
 
 # Acknowledgements: user messages that no later turn needs.
-
-CHITCHAT_WORDS: frozenset[str] = frozenset(
-    {
-        # English
-        "alright", "all right", "awesome", "cool", "excellent", "fine", "good", "got it", "great", "i see", "k", "kk",
-        "many thanks", "nice", "noted", "of course", "ok", "ok thank you", "ok thanks", "okay", "okay thanks", "okey",
-        "perfect", "right", "sounds good", "sure", "thank you", "thank you so much", "thank you very much", "thanks",
-        "thanks a lot", "thx", "ty", "understood", "very good", "well done", "yeah", "yep", "yes", "yes please", "yup",
-        # Indonesian
-        "bagus", "baik", "baiklah", "boleh", "iya", "keren", "lanjut", "lanjutkan", "makasih", "makasih banyak",
-        "mantap", "mengerti", "ok lanjut", "ok makasih", "oke", "oke lanjut", "oke makasih", "okeh", "oke sip", "paham",
-        "sama-sama", "setuju", "siap", "sip", "sudah paham", "terima kasih", "terima kasih banyak", "terimakasih",
-        "ya", "ya lanjut", "yoi",
-    }
-)  # fmt: skip
 
 # Only emoji that agree: a thumb down, a coloured circle or a flag may be the whole answer to a question.
 _AGREEMENT_EMOJI = "👍👌🙏🙌👏🤝😀😁😃😄😅😊🙂😉🎉💯✅✔❤🔥✨"
@@ -348,8 +346,8 @@ _CODE_SPAN = re.compile(r"`[^`\n]*`")
 _LIST_LINE_OR_BLANK = re.compile(r"[ \t]*(?:[-*+•|]|\(?(?:\d{1,3}|[A-Za-z])[.)])(?:[ \t]|$)|\||[ \t]*$")
 
 
-def is_chitchat(text: str, *, previous_reply: str, words: Set[str] = CHITCHAT_WORDS) -> bool:
-    """Return whether the user's text is a listed acknowledgement and answers no question in ``previous_reply``.
+def is_chitchat(text: str, *, previous_reply: str, words: Set[str]) -> bool:
+    """Return whether the user's text is one of ``words`` and answers no question in ``previous_reply``.
 
     Questions, exclamations and texts with a digit never count as chitchat.
     """
@@ -373,7 +371,7 @@ def ends_with_question(reply: str) -> bool:
 
 def _last_paragraph(reply: str) -> Iterator[str]:
     """Yield the lines of the last paragraph without code; a final list includes the paragraph before it."""
-    lines = ["" if is_code else line for line, is_code in iter_markdown_lines(reply)]
+    lines = ["" if is_code else line for line, is_code in iter_lines_with_code_flag(reply)]
     end = len(lines)
     while end and _LIST_LINE_OR_BLANK.match(lines[end - 1]):
         end -= 1
@@ -386,7 +384,7 @@ def _last_paragraph(reply: str) -> Iterator[str]:
 
 def drop_chitchat(draft: PromptDraft) -> CompactionStep | None:
     """Remove all acknowledgements at once, since none of them carries information."""
-    words = CHITCHAT_WORDS | draft.config.extra_acknowledgements
+    words = draft.config.extra_acknowledgements.union(draft.config.words.acknowledgements)
     removed: list[str] = []
     after = ""
     history = draft.state.history
@@ -405,30 +403,160 @@ def drop_chitchat(draft: PromptDraft) -> CompactionStep | None:
 
 
 def outline_replies(draft: PromptDraft) -> CompactionStep | None:
-    """Reduce replies to their outlines, oldest first."""
+    """Reduce replies to their outlines, oldest first. Short replies stay like messages of the user."""
     count = draft.tokenizer.count
     replies = (
         (reply, reply.turn or one.turn_index + 1)
         for one in draft.removable_turns
         for reply in (one.reply, *one.joined_replies)
     )
-    whole = ((reply.segment, turn) for reply, turn in replies if reply.segment.form is ArtifactForm.FULL)
-    outlined = ((segment, outline_reply(segment.text, turn)) for segment, turn in whole)
+    # A last reply that was shortened to its head and tail is outlined once it is no longer the last.
+    large = [
+        (reply, turn)
+        for reply, turn in replies
+        if reply.segment.form is not ArtifactForm.HANDLE and reply.segment.tokens > SHORT_REPLY_TOKENS
+    ]
+    outlined = (
+        (reply.segment, outline_reply(reply.original, turn))
+        for reply, turn in large
+        if reply.segment.form is ArtifactForm.FULL or not reply.text.startswith(OUTLINE_OPENING)
+    )
     freed = ((segment.id, segment.tokens - count(text)) for segment, text in outlined if text is not None)
     # A very long reply can free everything alone; smaller ones chosen before it are then left as they are.
     taken = select_to_free(freed, draft.excess_tokens, drop_unneeded=True)
     if not taken:
         return None
-    # Only replies in full form are chosen, so the text of the segment is the original.
-    said = {
-        one.segment.id: one.segment.text for turn in draft.removable_turns for one in (turn.reply, *turn.joined_replies)
-    }
+    originals = {reply.id: reply.original for reply, _ in large}
     return CompactionStep(
-        name=CompactionStepName.REPLIES, removed=taken, outlines=tuple([reply_gist(said[name]) for name in taken])
+        name=CompactionStepName.REPLIES, removed=taken, outlines=tuple([reply_gist(originals[name]) for name in taken])
     )
 
 
+def move_to_digest(draft: PromptDraft) -> CompactionStep | None:
+    """Move the oldest turns into the digest: what the user said and short replies stay, other replies leave.
+
+    Turns leave in order, so that the digest always comes before all turns that are still sent as messages.
+    """
+    if not _may_use_digest(draft):
+        return None
+    pinned = draft.prompt.pinned
+    kept_turns = draft.turns_in_order
+    freed = accumulate([_tokens_freed_by_digest(turn, draft) for turn in kept_turns])
+    enough = next((at for at, total in enumerate(freed, start=1) if total >= draft.excess_tokens), len(kept_turns))
+    moved = kept_turns[:enough]
+    removed = [
+        name
+        for turn in moved
+        for name in (
+            turn.question.id,
+            *(
+                reply.id
+                for reply in turn.replies
+                if _leaves_for_digest(reply) and pinned.isdisjoint([one.id for one in turn.messages])
+            ),
+        )
+    ]
+    return CompactionStep(name=CompactionStepName.DIGEST, removed=tuple(removed)) if removed else None
+
+
+def _may_use_digest(draft: PromptDraft) -> bool:
+    """Return whether messages may move into the digest: not if old turns are hidden or earlier bytes must stay."""
+    full = draft.turn.turn_settings.history is HistoryMode.FULL
+    return full and not draft.state.history.hides_turns and not draft.turn_range.since_message
+
+
+def _leaves_for_digest(reply: HistoryMessage) -> bool:
+    return reply.segment.form is not ArtifactForm.FULL or reply.segment.tokens > SHORT_REPLY_TOKENS
+
+
+def _tokens_freed_by_digest(turn: HistoryTurn, draft: PromptDraft) -> int:
+    answer = turn.reply_message or turn.reply.message
+    sent = turn.question_message.tokens + answer.tokens + 2 * draft.tokenizer.tokens_per_message
+    sent += sum(message.segment.tokens + draft.tokenizer.tokens_per_message for message in turn.rounds)
+    kept = [turn.question, *(reply for reply in turn.replies if not _leaves_for_digest(reply))]
+    return sent - sum(message.segment.tokens + _DIGEST_LINE_TOKENS for message in kept if message.text)
+
+
+def shorten_last_reply(draft: PromptDraft) -> CompactionStep | None:
+    """Shorten a long last reply to its head and tail, before any words of the user leave."""
+    turns = draft.state.history.turns
+    if not turns or draft.turn_range.last is not None:
+        return None
+    turn = turns[-1]
+    if not draft.prompt.pinned.isdisjoint([message.id for message in turn.messages]):
+        return None
+    reply = max(turn.replies, key=lambda one: one.segment.tokens)
+    least = int(LAST_REPLY_SHARE * draft.window)
+    if reply.segment.tokens <= least:
+        return None
+    max_tokens = max(reply.segment.tokens - draft.excess_tokens, least)
+    number = reply.turn or turn.turn_index + 1
+    text = shorten_to_ends(reply.original, number, max_tokens=max_tokens, count=draft.tokenizer.count)
+    if text is None:
+        return None
+    return CompactionStep(name=CompactionStepName.LAST_REPLY, removed=(reply.id,), outlines=(text,))
+
+
 def drop_expendable(draft: PromptDraft) -> CompactionStep | None:
+    """Remove messages of the digest in the order of their information; without a digest, replies and whole turns."""
+    if CompactionStepName.DIGEST in draft.config.steps and _may_use_digest(draft):
+        step = _drop_digest_messages(draft)
+        if step is not None:
+            return step
+    return _drop_turns(draft)
+
+
+def _drop_digest_messages(draft: PromptDraft) -> CompactionStep | None:
+    """Remove messages of the digest; of a message with directives, these sentences stay.
+
+    Once only such sentences are left, and they are many, the oldest of them leave first, so that whatever takes one
+    back stays longer.
+    """
+    every = list(digest_messages(draft.state.history.digest))
+    pinned = draft.prompt.pinned
+    kept_turns = {message.turn_index for message in every if message.id in pinned}
+    free = [
+        message
+        for message in every
+        if message.turn_index not in kept_turns
+        and draft.turn_range.contains_turn(message.turn_index)
+        and not (draft.config.protects_current_stage and message.id in (draft.current_stage_ids or ()))
+    ]
+    if not free:
+        return None
+    whole = {message.id: message for message in free if not message.is_excerpt}
+    excerpts = draft.directives.excerpts(whole.values()) if whole else {}
+    excess = draft.excess_tokens
+    left: dict[str, str] = {}
+    for message in order_messages(every, draft.config.words) if whole else ():
+        if excess <= 0:
+            break
+        if message.id not in whole:
+            continue
+        text = excerpts.get(message.id, "")
+        freed = message.tokens - (draft.tokenizer.count(render_digest_line(message.number, text)) if text else 0)
+        if text != message.text.strip() and freed > 0:
+            left[message.id] = text
+            excess -= freed
+    if not left:
+        excess = min(excess, _removable_excerpt_tokens(free, draft))
+        for message in free:
+            if excess <= 0:
+                break
+            left[message.id] = ""
+            excess -= message.tokens
+    if not left:
+        return None
+    return CompactionStep(name=CompactionStepName.EXPENDABLE, removed=tuple(left), outlines=tuple(left.values()))
+
+
+def _removable_excerpt_tokens(messages: Sequence[DigestMessage], draft: PromptDraft) -> int:
+    """Return how many tokens of directives may leave: as a last resort all, else those over their share of the window."""
+    tokens = sum([message.tokens for message in messages])
+    return tokens if draft.is_last_resort else tokens - int(DIRECTIVES_SHARE * draft.window)
+
+
+def _drop_turns(draft: PromptDraft) -> CompactionStep | None:
     """Reduce the most expendable replies to one line each; if none is left, remove whole turns.
 
     With ``protects_current_stage``, turns of the current stage are not considered.
@@ -457,14 +585,24 @@ def drop_expendable(draft: PromptDraft) -> CompactionStep | None:
     # The notice about removed messages costs tokens too, unless the prompt already has it.
     notice = 0 if draft.prompt.preamble.notice else draft.tokenizer.count(render_notice(len(turns), brief=True))
     taken = set(select_to_free(weights, draft.excess_tokens + notice))
-    said = [
-        one
-        for name, turn in turns.items()
-        if name in taken
-        for one in (turn.question, turn.reply, *turn.joined_replies)
-    ]
-    removed = tuple([one.segment.id for one in said])
-    return CompactionStep(name=CompactionStepName.EXPENDABLE, removed=removed) if removed else None
+    return removal_step(draft, CompactionStepName.EXPENDABLE, [turn for name, turn in turns.items() if name in taken])
+
+
+def removal_step(
+    draft: PromptDraft,
+    name: CompactionStepName,
+    turns: Sequence[HistoryTurn],
+    *,
+    text: str | None = None,
+    content: str = "",
+) -> CompactionStep | None:
+    """Return the step that removes whole turns, and keeps the directives of their questions in the digest."""
+    removed = [message.id for turn in turns for message in (turn.question, *turn.replies)]
+    if not removed:
+        return None
+    kept = draft.directives.excerpts_of_turns(turns)
+    outlines = tuple([kept.get(message_id, "") for message_id in removed]) if kept else ()
+    return CompactionStep(name=name, removed=tuple(removed), outlines=outlines, text=text, content=content)
 
 
 def _tokens_freed_by_replies(ranked: Sequence[HistoryTurn], draft: PromptDraft) -> Iterator[tuple[str, int]]:
@@ -515,5 +653,7 @@ STEP_FUNCTIONS: Mapping[CompactionStepName, Callable[[PromptDraft], CompactionSt
     CompactionStepName.OLDEST_STAGES: drop_oldest_stages,
     CompactionStepName.REPLIES: outline_replies,
     CompactionStepName.RECENT_STAGES: shrink_recent_stages,
+    CompactionStepName.DIGEST: move_to_digest,
+    CompactionStepName.LAST_REPLY: shorten_last_reply,
     CompactionStepName.EXPENDABLE: drop_expendable,
 }

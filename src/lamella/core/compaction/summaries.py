@@ -146,7 +146,7 @@ def _summary_length_instruction(config: SummaryConfig, max_tokens: int) -> str:
     )
 
 
-def texts_in_turns(turns: Sequence[HistoryTurn]) -> list[str]:
+def full_texts_in_turns(turns: Sequence[HistoryTurn]) -> list[str]:
     """Return the full texts of all messages in some turns, also where the prompt has a shortened form."""
     said = [one for turn in turns for one in (turn.question, turn.reply, *turn.joined_replies)]
     return [one.segment.text if one.full_texts is None else one.full_texts[one.segment.id] for one in said]
@@ -154,7 +154,7 @@ def texts_in_turns(turns: Sequence[HistoryTurn]) -> list[str]:
 
 def summary_key(turns: Sequence[HistoryTurn], earlier_summaries: Sequence[str] = ()) -> str:
     """Return the hash that identifies the summary of some turns and of the earlier summaries before them."""
-    return hash_text(canonical_json([*earlier_summaries, *texts_in_turns(turns)]))
+    return hash_text(canonical_json([*earlier_summaries, *full_texts_in_turns(turns)]))
 
 
 def _first_characters(turn: HistoryTurn) -> str:
@@ -308,7 +308,7 @@ def _find_summary_problem(
 ) -> str | None:
     return find_summary_problem(
         text,
-        replaced_texts=[*(placeholder.content for placeholder in earlier_summaries), *texts_in_turns(oldest)],
+        replaced_texts=[*(placeholder.content for placeholder in earlier_summaries), *full_texts_in_turns(oldest)],
         user_texts=[
             *(placeholder.content for placeholder in earlier_summaries),
             *(turn.question.segment.text for turn in oldest),
@@ -330,7 +330,7 @@ def _render_summary(
 ) -> tuple[str, str]:
     """Return the block that replaces the turns, and the text inside it."""
     cap = draft.config.summary.max_exact_tokens
-    texts = [*(placeholder.content for placeholder in earlier_summaries), *texts_in_turns(oldest)]
+    texts = [*(placeholder.content for placeholder in earlier_summaries), *full_texts_in_turns(oldest)]
     exact = render_exact_tokens(texts, max_tokens=cap, count=draft.tokenizer.count)
     more = " and of what was told of those before" if earlier_summaries else ""
     by = f", summarised by {answer.model}" if answer.model else ""
@@ -407,10 +407,10 @@ def _rewrite_problem(
 ) -> str | None:
     return find_summary_problem(
         text,
-        replaced_texts=texts_in_turns(oldest),
+        replaced_texts=full_texts_in_turns(oldest),
         user_texts=[turn.question.text for turn in oldest],
         tokens=tokenizer.count(text),
-        replaced_tokens=sum(tokenizer.count(text) for text in texts_in_turns(oldest)),
+        replaced_tokens=sum(tokenizer.count(text) for text in full_texts_in_turns(oldest)),
         max_tokens=MAX_PLACEHOLDER_TOKENS + extra_tokens,
         translated=bool(config.summary.language),
     )

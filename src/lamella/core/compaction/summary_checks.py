@@ -1,20 +1,18 @@
 """Check summaries that a model wrote, and account for what a compaction removed.
 
 ``find_summary_problem`` rejects a summary that gives instructions, invents exact strings, misquotes the user or
-changes the language, as far as that can be checked without another model. ``rules_block_step`` keeps the user rules of
-removed messages, and ``build_certificate`` counts the exact strings and rules that are still in the prompt, recallable
-or lost.
+changes the language, as far as that can be checked without another model. ``build_certificate`` counts the exact
+strings and directives that are still in the prompt, recallable or lost.
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 
 from lamella.core.compaction.draft import PromptDraft
-from lamella.core.log.receipts import CompactionCertificate, CompactionStep, CompactionStepName
+from lamella.core.log.receipts import CompactionCertificate, CompactionStep
 from lamella.core.log.turn import ArtifactForm
-from lamella.core.prompt.layers.history import HistoryTurn, encode_rules, get_rules, render_rules
+from lamella.core.prompt.layers.digest import digest_messages
 from lamella.core.prompt.layers.model import LayerId
-from lamella.core.prompt.rules import merge_rules, select_rules_that_fit
 from lamella.core.prompt.state import PromptState
 from lamella.core.text.content import UNSPACED_SCRIPTS, WORD_ENDS, WORD_STARTS, detect_foreign_language
 from lamella.core.text.exact_terms import extract_exact_tokens, extract_exact_tokens_cached
@@ -26,12 +24,12 @@ from lamella.core.text.notation import (
     normalize_digits_and_dashes,
 )
 from lamella.core.text.rule_detection import (
-    detect_rules_in_texts,
     extract_quotes,
     find_instruction,
     mask_quotations,
     normalize_quotes,
 )
+from lamella.core.values import replace
 
 _MAX_TERM_WORDS = 2
 _MAX_SHOWN_CHARS = 60
@@ -200,80 +198,14 @@ def _clip(quoted: str) -> str:
     return f"“{quoted}”" if len(quoted) <= _MAX_SHOWN_CHARS else f"“{quoted[:_MAX_SHOWN_CHARS]} …”"
 
 
-# User rules of removed messages, and the certificate of a compaction.
-
-# The share of the token limit that the rules of removed messages may use.
-MAX_RULES_SHARE = 0.05
+# The certificate of a compaction.
 
 # A text that a compaction touched, and whether its original can be recalled.
 _TouchedText = tuple[str, bool]
 
 
-# User rules by the id of the message they come from, each with its turn number.
-RulesByMessage = Mapping[str, Sequence[tuple[int, str]]]
-
-
-def find_removed_rules(before: PromptState, draft: PromptDraft, steps: Sequence[CompactionStep]) -> RulesByMessage:
-    """Return the user rules of the messages that left the prompt or that a step names."""
-    named = _removed_ids(steps)
-    left = {turn.question.segment.id for turn in draft.state.history.turns}
-    asked = [
-        one for one in before.history.turns if one.question.segment.id in named or one.question.segment.id not in left
-    ]
-    return _rules_in_turns(asked, draft.config.rule_cues, ended=draft.state.rules.ended)
-
-
 def _removed_ids(steps: Sequence[CompactionStep]) -> set[str]:
-    return {name for step in steps if step.name is not CompactionStepName.RULES for name in step.removed}
-
-
-def rules_block_step(rules: RulesByMessage, draft: PromptDraft, *, max_tokens: int) -> CompactionStep | None:
-    """Return the step that adds the rules of removed messages to the rules block, or None without any.
-
-    The newest rules are kept as far as ``max_tokens`` tokens allow. The block says how many more there are.
-    """
-    left = {turn.question.segment.id for turn in draft.state.history.turns} if rules else set[str]()
-    found = {name: every for name, every in rules.items() if name not in left}
-    changes, count = draft.state.rules, draft.tokenizer.count
-    new = [wish for every in found.values() for wish in every]
-    if not new:
-        return None
-    standing, more = get_rules(draft.state.history.preamble)
-    by_hand = {text for _, text in changes.added}
-    kept, more = select_rules_that_fit(
-        merge_rules(standing, new), by_hand, max_tokens=max_tokens, count=count, already_omitted=more
-    )
-    if not kept:
-        return None
-    text, content = render_rules(kept, omitted=more), encode_rules(kept, omitted=more)
-    return CompactionStep(name=CompactionStepName.RULES, removed=tuple(found), text=text, content=content)
-
-
-def trim_rules_step(draft: PromptDraft, *, max_tokens: int) -> CompactionStep | None:
-    """Return the step that cuts the rules block to ``max_tokens`` tokens, or None if it fits.
-
-    The block can be too large after a change to a model with a smaller window. The newest rules are kept. Rules that
-    the user added by hand are always kept, except in the last resort.
-    """
-    standing, more = get_rules(draft.state.history.preamble)
-    by_hand, count = {text for _, text in draft.state.rules.added}, draft.tokenizer.count
-    kept, left = select_rules_that_fit(
-        standing, () if draft.is_last_resort else by_hand, max_tokens=max_tokens, count=count, already_omitted=more
-    )
-    if kept == standing:
-        return None
-    text, content = render_rules(kept, omitted=left), encode_rules(kept, omitted=left)
-    return CompactionStep(name=CompactionStepName.RULES, removed=(), text=text, content=content)
-
-
-def _rules_in_turns(
-    history_turns: Sequence[HistoryTurn], cues: Set[str], *, ended: Iterable[tuple[int, str]]
-) -> RulesByMessage:
-    """Return the rules in the questions of these turns, without those that the user removed since."""
-    turns = {one.question.segment.id: one.turn_index + 1 for one in history_turns}
-    found = detect_rules_in_texts({one.question.segment.id: one.question.original for one in history_turns}, cues=cues)
-    said = {name: merge_rules([(turns[name], wish) for wish in every], ended=ended) for name, every in found.items()}
-    return {name: every for name, every in said.items() if every}
+    return {name for step in steps for name in step.removed}
 
 
 def build_certificate(
@@ -281,10 +213,9 @@ def build_certificate(
     draft: PromptDraft,
     steps: Sequence[CompactionStep],
     *,
-    rules: RulesByMessage,
     branch_ids: Collection[str],
 ) -> CompactionCertificate:
-    """Count the exact strings and rules in the touched texts: still in the prompt, recallable, or lost."""
+    """Count the exact strings and directives in the touched texts: still in the prompt, recallable, or lost."""
     named = _removed_ids(steps)
     recallable = frozenset(branch_ids)
     words: dict[str, bool] = {}
@@ -292,15 +223,22 @@ def build_certificate(
         for word in extract_exact_tokens_cached(text):
             words[word] = words.get(word, False) or recalled
     stand = _exact_strings_still_in_prompt(draft, words) if words else set[str]()
-    # A rule that the user removed does not count as lost: ``rules`` no longer contains it.
-    touched = {name: every for name, every in rules.items() if name in named}
-    wished = {wish: not branch_ids or name in recallable for name, every in touched.items() for _, wish in every}
-    standing = {text for _, text in get_rules(draft.state.history.preamble)[0]}
-    # A rule that no longer fits the block can still be found in its message, or in the list of added rules.
-    wished |= {text: True for _, text in get_rules(before.history.preamble)[0] if text not in standing}
-    kept = {*standing, *_iter_rules(draft)} if wished else set[str]()
+    users = {turn.question.id for turn in before.history.turns}
+    users |= {message.id for message in digest_messages(before.history.digest)}
+    # Most compactions only shorten replies, and then no message has to be read for directives.
+    found = {} if named.isdisjoint(users) else replace(draft, state=before).directives.by_message
+    said: dict[str, bool] = {}
+    for name, sentences in found.items():
+        if name in named:
+            recalled = not branch_ids or name in recallable
+            said |= {sentence: said.get(sentence, False) or recalled for sentence in sentences}
+    shown = (
+        {sentence for sentence in said if any(sentence in text for text in _iter_user_texts(draft))}
+        if said
+        else set[str]()
+    )
     return CompactionCertificate(
-        exact_strings=_count_kept_and_lost(words, stand), rules=_count_kept_and_lost(wished, kept)
+        exact_strings=_count_kept_and_lost(words, stand), rules=_count_kept_and_lost(said, shown)
     )
 
 
@@ -327,6 +265,11 @@ def _touched_texts(before: PromptState, removed_ids: Collection[str], branch_ids
     exchanges = before.history.turns
     said = [one for turn in exchanges for one in (turn.question, turn.reply, *turn.joined_replies)]
     touched = [
+        (message.text, not branch_ids or message.id in branch_ids)
+        for message in digest_messages(before.history.digest)
+        if message.id in removed_ids
+    ]
+    touched += [
         (
             one.segment.text if one.full_texts is None else one.full_texts[one.segment.id],
             not branch_ids or one.segment.id in branch_ids,
@@ -349,7 +292,7 @@ def _iter_shortened_texts(draft: PromptDraft) -> Iterator[str]:
             yield segment.text
 
 
-def _iter_rules(draft: PromptDraft) -> Iterator[str]:
-    asked = {one.question.segment.id: one.question.segment.text for one in draft.state.history.turns}
-    for wishes in detect_rules_in_texts(asked, cues=draft.config.rule_cues).values():
-        yield from wishes
+def _iter_user_texts(draft: PromptDraft) -> Iterator[str]:
+    history = draft.state.history
+    yield from (message.text for message in digest_messages(history.digest))
+    yield from (turn.question.text for turn in history.turns)

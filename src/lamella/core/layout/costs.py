@@ -19,8 +19,8 @@ from lamella.core.layout.layouts import (
     estimate_reuse,
     expected_short_expiries,
     fold_reason,
-    forced_refold_reason,
     keep_compacted_prefix,
+    why_earlier_messages_cannot_stay,
 )
 from lamella.core.ledger.cache_profile import CacheProfile
 from lamella.core.log.turn import CacheExpiry, HistoryMode, LayoutMode, LayoutPlan, Turn
@@ -72,17 +72,17 @@ def plan_by_cost(
     If the request is over that limit, a cut brings it down to ``target`` if it can. ``kept_alive_at`` is when a
     keep-alive last renewed the cache, if one did.
     """
-    lapse = _cache_expiry(state, profile, at, kept_alive_at=kept_alive_at)
-    warm = (
+    expires_at = _cache_expiry(state, profile, at, kept_alive_at=kept_alive_at)
+    is_cached = (
         state
         if kept_alive_at is None
         else replace(state, cache_history=record_keep_alive(state.cache_history, kept_alive_at))
     )
     target = max_tokens if target is None else target
     layout_plan = _plan_for_expiry(
-        warm, turn, profile, tokenizer=tokenizer, max_tokens=max_tokens, target=target, at=at, expiry=lapse
+        is_cached, turn, profile, tokenizer=tokenizer, max_tokens=max_tokens, target=target, at=at, expiry=expires_at
     )
-    return replace(layout_plan, at=at, expiry=lapse, kept_alive_at=kept_alive_at)
+    return replace(layout_plan, at=at, expiry=expires_at, kept_alive_at=kept_alive_at)
 
 
 def _plan_for_expiry(
@@ -96,7 +96,7 @@ def _plan_for_expiry(
     at: datetime | None,
     expiry: CacheExpiry,
 ) -> LayoutPlan:
-    forced = forced_refold_reason(state, turn)
+    forced = why_earlier_messages_cannot_stay(state, turn)
     asked_at = int(has_system_message(turn.system or state.system, {})) + state.history.length
     if forced is None and state.kept_messages is not None and state.tokenizer_name == tokenizer.name:
         return keep_compacted_prefix(state, LayoutPlan())
@@ -113,8 +113,8 @@ def _plan_for_expiry(
         state, turn, profile, probabilities=estimate_reuse(cache_history), tokenizer=tokenizer, at=at
     )
     candidates = list_layout_options(inputs, asked_at)
-    wish = fold_reason(turn)
-    if wish is not None:
+    reason = fold_reason(turn)
+    if reason is not None:
         candidates = _filter_for_fold_request(candidates, inputs, asked_at)
     asks = estimate_question_tokens(state, turn, tokenizer) if len(candidates) > 1 else 0
     chosen, other = _choose_option(candidates, inputs, max_tokens=max_tokens - asks, target=target - asks)
@@ -138,7 +138,7 @@ def _plan_for_expiry(
         within=chosen.keep_pieces,
         order=_moved_artifact_order(inputs, chosen),
         forms=forms if chosen.keep_messages is None else {},
-        why=wish or _describe_choice(chosen, other, inputs, expiry=expiry),
+        why=reason or _describe_choice(chosen, other, inputs, expiry=expiry),
         breakpoints=chosen.breakpoints,
         long_lifetime_until=_long_lifetime_position(cache_history, chosen, asked_at, profile=profile),
         cached_message=chosen.cached_message,
@@ -209,15 +209,15 @@ def list_layout_options(inputs: LayoutInputs, question_index: int) -> list[Layou
         )
     ]
     probabilities, read, write = inputs.probabilities, inputs.profile.read, inputs.profile.write
-    gone, copies, again, worth, going = 0, 0, 0, 0.0, 0.0
+    removed_tokens, copies, again, worth, removal_gain = 0, 0, 0, 0.0, 0.0
     # Changed artifacts need an update unless the cut shows them again in full.
-    standing = inputs.total_update_tokens
+    update_tokens = inputs.total_update_tokens
     # An artifact in use is shown once after the cut, however many pieces it had before.
     shown: set[str] = set()
     listed: set[str] = set()
-    dead = {name for carrier in inputs.carriers for name, _ in carrier.unused}
+    unused_names = {name for carrier in inputs.carriers for name, _ in carrier.unused}
     for carrier in reversed(inputs.carriers):
-        gone += carrier.rest_tokens + sum([tokens for _, tokens in (*carrier.unused, *carrier.in_use)])
+        removed_tokens += carrier.rest_tokens + sum([tokens for _, tokens in (*carrier.unused, *carrier.in_use)])
         worth += carrier.rest_tokens * probabilities.saving_if_dropped(read, write)
         worth += sum([tokens * probabilities.expected_saving(name, read, write) for name, tokens in carrier.unused])
         listed.update(name for name, _ in carrier.unused)
@@ -226,26 +226,27 @@ def list_layout_options(inputs: LayoutInputs, question_index: int) -> list[Layou
         moved = sum([inputs.full_tokens[name] for name in new])
         copies += sum([tokens for _, tokens in carrier.in_use]) - moved
         again += moved
-        standing -= sum([inputs.update_tokens[name] for name in new if name in inputs.update_tokens])
-        total = stays - gone + again + standing
+        update_tokens -= sum([inputs.update_tokens[name] for name in new if name in inputs.update_tokens])
+        total = stays - removed_tokens + again + update_tokens
         total += min(handle_list_budget(total), HANDLE_TOKENS * len(listed))
         # Artifacts that stay readable above the cut but are no longer attached must be named again.
-        told = HANDLE_TOKENS * (len(dead) - len(listed))
-        total += told
-        saved = worth + (copies - told) * probabilities.saving_if_dropped(read, write)
-        going += sum(
+        handle_tokens = HANDLE_TOKENS * (len(unused_names) - len(listed))
+        total += handle_tokens
+        saved = worth + (copies - handle_tokens) * probabilities.saving_if_dropped(read, write)
+        removal_gain += sum(
             [inputs.full_tokens[name] * (1 - probabilities.reattach_probability(name)) for name in new & inputs.leaving]
         )
-        if going:
+        if removal_gain:
             behind = total - (inputs.token_offsets[carrier.message_index - 1] if carrier.message_index else 0)
             saved = min(
-                saved, probabilities.saving_if_delayed(read, write, tokens_after_cut=behind, leaving_tokens=going)
+                saved,
+                probabilities.saving_if_delayed(read, write, tokens_after_cut=behind, leaving_tokens=removal_gain),
             )
         head = inputs.reusable_message_head(carrier)
         if head and carrier.message_index:
             # A label is needed after the pieces that stay. A cut before the message would have removed it.
-            stand = total + min(carrier.rest_tokens, inputs.label_tokens)
-            stand += sum(
+            placed_tokens = total + min(carrier.rest_tokens, inputs.label_tokens)
+            placed_tokens += sum(
                 [tokens - inputs.full_tokens[name] + inputs.update_tokens.get(name, 0) for name, tokens in head]
             )
             less = saved - min(carrier.rest_tokens, inputs.label_tokens) * probabilities.saving_if_dropped(read, write)
@@ -254,7 +255,7 @@ def list_layout_options(inputs: LayoutInputs, question_index: int) -> list[Layou
                     inputs,
                     carrier.message_index,
                     question_index=question_index,
-                    total=stand,
+                    total=placed_tokens,
                     expected_saving=less,
                     head=head,
                 )
@@ -309,12 +310,12 @@ def estimate_cached_prefix(
     """Return the last message that the cache serves if ``keep_messages`` messages stay, and the tokens up to it."""
     if profile.marks:
         lookback = profile.lookback or len(token_offsets) + 1
-        places = [one.position for one in entries if one.position < keep_messages]
-        places = [one for one in places if any(0 <= mark - one < lookback for mark in breakpoints)]
+        positions = [one.position for one in entries if one.position < keep_messages]
+        positions = [one for one in positions if any(0 <= mark - one < lookback for mark in breakpoints)]
     else:
         # A cache without breakpoints keeps every prefix, so a longer entry serves up to the last kept message.
-        places = [min(one.position, keep_messages - 1) for one in entries]
-    last = max(places, default=-1)
+        positions = [min(one.position, keep_messages - 1) for one in entries]
+    last = max(positions, default=-1)
     read = token_offsets[last] if last >= 0 else 0
     read -= read % profile.granularity
     return (last, read) if read >= max(profile.minimum, 1) else (None, 0)
@@ -330,15 +331,19 @@ def _choose_breakpoints(inputs: LayoutInputs, keep_messages: int | None, *, ques
     profile, kept = inputs.profile, len(inputs.token_offsets) if keep_messages is None else keep_messages
     if not profile.marks:
         return ()
-    held = max((one.position for one in inputs.cache_entries if one.position < kept), default=None)
+    cached_position = max((one.position for one in inputs.cache_entries if one.position < kept), default=None)
     if keep_messages is not None:
-        wanted = [question_index - 1, held]
+        positions = [question_index - 1, cached_position]
     else:
-        far = held is not None and profile.lookback is not None and question_index - held >= profile.lookback
-        wanted = [held if far else None, inputs.stable_message]
-    wanted.append(0 if inputs.first_message else None)
+        far = (
+            cached_position is not None
+            and profile.lookback is not None
+            and question_index - cached_position >= profile.lookback
+        )
+        positions = [cached_position if far else None, inputs.stable_message]
+    positions.append(0 if inputs.first_message else None)
     # ``wanted`` is in order of importance. One breakpoint is reserved for the question.
-    chosen = dict.fromkeys(one for one in wanted if one is not None and 0 <= one < question_index)
+    chosen = dict.fromkeys(one for one in positions if one is not None and 0 <= one < question_index)
     return tuple(sorted(list(chosen)[: profile.marks - 1]))
 
 
@@ -353,9 +358,9 @@ def _choose_option(
     # If appending does not fit, come down to the target: an option that barely fits would be repeated next turn.
     most = max_tokens if append.total_tokens <= max_tokens else target
     fitting = [one for one in options if one.total_tokens <= most] or [fold]
-    cold = _is_cache_useless(append, inputs)
+    is_expired = _is_cache_useless(append, inputs)
     # If nothing is cached either way, fold: artifacts in use then come after the history, where the next cut is cheap.
-    best = fold if cold and fold.expected_cost <= append.expected_cost else min(fitting, key=_expected_cost)
+    best = fold if is_expired and fold.expected_cost <= append.expected_cost else min(fitting, key=_expected_cost)
     others = [one for one in options if one is not best]
     return best, min(others, key=_expected_cost, default=best)
 
@@ -393,16 +398,17 @@ def _long_lifetime_position(
     longer = profile.longer
     if longer is None:
         return None
-    held = {one.position for one in cache_history.entries if one.has_long_lifetime}
-    lasting = max(
-        (mark for mark in chosen.breakpoints if mark in held and mark <= (chosen.cached_message or -1)), default=None
+    long_positions = {one.position for one in cache_history.entries if one.has_long_lifetime}
+    longest_kept = max(
+        (mark for mark in chosen.breakpoints if mark in long_positions and mark <= (chosen.cached_message or -1)),
+        default=None,
     )
-    cold = chosen.cached_message is None or (lasting is not None and chosen.cached_message == lasting)
+    is_expired = chosen.cached_message is None or (longest_kept is not None and chosen.cached_message == longest_kept)
     stable = question_index - 1
-    if chosen.keep_messages is None or not cold or stable not in chosen.breakpoints:
-        return lasting
+    if chosen.keep_messages is None or not is_expired or stable not in chosen.breakpoints:
+        return longest_kept
     saved = expected_short_expiries(cache_history) * (profile.write - profile.read)
-    return stable if saved > longer[1] - profile.write else lasting
+    return stable if saved > longer[1] - profile.write else longest_kept
 
 
 def _describe_choice(chosen: LayoutOption, other: LayoutOption, inputs: LayoutInputs, *, expiry: CacheExpiry) -> str:
@@ -410,16 +416,16 @@ def _describe_choice(chosen: LayoutOption, other: LayoutOption, inputs: LayoutIn
     saved = f"about {max(0.0, other.expected_cost - chosen.expected_cost):,.0f} tokens of plain input less than the next best"
     if chosen.keep_messages is None:
         return f"appended: {saved}" if inputs.carriers else "appended: nothing carries what could go"
-    gone = max(0, inputs.token_offsets[-1] - chosen.total_tokens)
+    removed_tokens = max(0, inputs.token_offsets[-1] - chosen.total_tokens)
     if expiry in _EXPIRED:
-        return f"folded: the cache lapsed, and {gone:,} tokens need not be written again"
+        return f"folded: the cache lapsed, and {removed_tokens:,} tokens need not be written again"
     if chosen.keep_pieces:
         where = f"cut in message {chosen.keep_messages}"
     elif inputs.carriers and chosen.keep_messages <= inputs.carriers[0].message_index:
         where = "folded"
     else:
         where = f"cut before message {chosen.keep_messages}"
-    return f"{where}: {gone:,} tokens leave, {saved}"
+    return f"{where}: {removed_tokens:,} tokens leave, {saved}"
 
 
 # The layout modes whose plan costs decide, once, when the turn is asked.

@@ -29,7 +29,7 @@ from lamella.core.prompt.attachments import (
 from lamella.core.prompt.cache_history import AttachmentStats, CacheEntry, CacheHistory, age_bucket
 from lamella.core.prompt.cutting import has_no_attachments, inline_stub, must_stay_readable
 from lamella.core.prompt.layers.history import history_messages
-from lamella.core.prompt.layers.library import LibraryEntry, PlacedArtifact, can_shrink
+from lamella.core.prompt.layers.library import LibraryEntry, PlacedArtifact, can_shrink, carried_form
 from lamella.core.prompt.layers.model import build_system_layer, message_position
 from lamella.core.prompt.prompt import has_system_message
 from lamella.core.prompt.receipts import UNDO_CAUSE
@@ -63,13 +63,13 @@ class ReuseProbabilities(NamedTuple):
 
     def reattach_probability(self, name: str) -> float:
         """Return the probability that an artifact outside the working set is attached again."""
-        habit = self.cache_history.attachment_stats.get(name, AttachmentStats())
-        return (habit.returned + _PRIOR_REATTACH_WEIGHT * self.mean_reattach) / (habit.absent + _PRIOR_REATTACH_WEIGHT)
+        stats = self.cache_history.attachment_stats.get(name, AttachmentStats())
+        return (stats.returned + _PRIOR_REATTACH_WEIGHT * self.mean_reattach) / (stats.absent + _PRIOR_REATTACH_WEIGHT)
 
     def drop_probability(self, name: str) -> float:
         """Return the probability that an artifact leaves the working set."""
-        habit = self.cache_history.attachment_stats.get(name, AttachmentStats())
-        return (habit.dropped + _PRIOR_DROP_WEIGHT * self.mean_drop) / (habit.stayed + _PRIOR_DROP_WEIGHT)
+        stats = self.cache_history.attachment_stats.get(name, AttachmentStats())
+        return (stats.dropped + _PRIOR_DROP_WEIGHT * self.mean_drop) / (stats.stayed + _PRIOR_DROP_WEIGHT)
 
     def is_likely_to_leave(self, age: int) -> bool:
         """Return whether artifacts attached this many turns ago leave with twice the usual odds."""
@@ -107,9 +107,9 @@ def _estimate_later_cut(read: float, write: float) -> float:
 def estimate_reuse(cache_history: CacheHistory) -> ReuseProbabilities:
     """Estimate the probabilities from the cache history of a branch."""
     lapses, seen = cache_history.short_expiries + cache_history.long_expiries, cache_history.requests
-    habits = cache_history.attachment_stats.values()
-    absent, returned = sum([one.absent for one in habits]), sum([one.returned for one in habits])
-    stayed, dropped = sum([one.stayed for one in habits]), sum([one.dropped for one in habits])
+    all_stats = cache_history.attachment_stats.values()
+    absent, returned = sum([one.absent for one in all_stats]), sum([one.returned for one in all_stats])
+    stayed, dropped = sum([one.stayed for one in all_stats]), sum([one.dropped for one in all_stats])
     # Observed rates, smoothed with the typical values. The last term of the first one is the chance that the
     # conversation ends, which makes later savings as worthless as an expiry does.
     return ReuseProbabilities(
@@ -247,11 +247,11 @@ def collect_layout_inputs(
     # Handles in the list of removed artifacts move with a cut, so removing them saves nothing.
     alive |= {name for name, one in state.placed.items() if one.form is ArtifactForm.HANDLE and name in library}
     entries = [one for one in state.cache_history.entries if _is_unexpired(one, profile, at)]
-    lasting = {name: one for name, one in state.placed.items() if name in alive and one.is_full} if heads else {}
+    kept_placed = {name: one for name, one in state.placed.items() if name in alive and one.is_full} if heads else {}
     inputs = LayoutInputs(
         first_message=first,
         token_offsets=ends,
-        carriers=_attachment_carriers(state, alive, lasting, first=first, tokenizer=tokenizer),
+        carriers=_attachment_carriers(state, alive, kept_placed, first=first, tokenizer=tokenizer),
         cache_entries=entries,
         stable_message=state.cache_history.stable_message,
         probabilities=probabilities,
@@ -268,7 +268,7 @@ def collect_layout_inputs(
             if _is_leaving(library[name], turn.turn_settings, turn=state.turn_count)
         },
         in_use_order=order,
-        label_tokens=tokenizer.count(QUERY_LABEL) if lasting else 0,
+        label_tokens=tokenizer.count(QUERY_LABEL) if kept_placed else 0,
     )
     return _count_update_tokens(inputs, state, attached, tokenizer=tokenizer)
 
@@ -297,8 +297,8 @@ def _is_leaving(entry: LibraryEntry, turn_settings: TurnSettings, *, turn: int) 
 
 def _count_full_tokens(placed: PlacedArtifact, tokenizer: Tokenizer) -> int:
     """Return the tokens of an artifact if it is shown again; several pieces become one full block."""
-    stands = placed.is_listed or len(placed.pieces) == 1
-    return placed.tokens if stands else tokenizer.count(render_block(placed.artifact))
+    is_single = placed.is_listed or len(placed.pieces) == 1
+    return placed.tokens if is_single else tokenizer.count(render_block(placed.artifact))
 
 
 def count_message_tokens(message: Message, tokenizer: Tokenizer) -> int:
@@ -309,14 +309,14 @@ def count_message_tokens(message: Message, tokenizer: Tokenizer) -> int:
 
 def estimate_question_tokens(state: PromptState, turn: Turn, tokenizer: Tokenizer) -> int:
     """Estimate the tokens of the question: the typed text and new attachments, whichever plan is chosen."""
-    said = tokenizer.count(turn.text) + tokenizer.tokens_per_message + _EXTRA_LINE_TOKENS
+    text_tokens = tokenizer.count(turn.text) + tokenizer.tokens_per_message + _EXTRA_LINE_TOKENS
     for artifact in collect_attachments(turn, state.library)[0]:
         old = state.placed.get(artifact.id)
         # A repeated tool result or image is in the request until a cut removes it, and is then sent again: count it.
         if old is None or not old.is_full or artifact.kind in (ArtifactKind.TOOL, ArtifactKind.IMAGE):
-            said += count_images_tokens(artifact.images, tokenizer) if artifact.kind is ArtifactKind.IMAGE else 0
-            said += tokenizer.count(render_block(artifact)) if artifact.text else 0
-    return said
+            text_tokens += count_images_tokens(artifact.images, tokenizer) if artifact.kind is ArtifactKind.IMAGE else 0
+            text_tokens += tokenizer.count(render_block(artifact)) if artifact.text else 0
+    return text_tokens
 
 
 def _is_unexpired(entry: CacheEntry, profile: CacheProfile, at: datetime | None) -> bool:
@@ -360,8 +360,8 @@ def _message_head_parts(
 ) -> tuple[tuple[str, int], ...]:
     """Return the artifacts at the beginning of a message that have their only copy there."""
     known = takewhile(bool, (reusable.get(owners.get(piece, "")) for piece in sent.pieces))
-    place = message_position(at)
-    texts = takewhile(lambda one: len(one.pieces) == 1 and one.place == place, filter(None, known))
+    position = message_position(at)
+    texts = takewhile(lambda one: len(one.pieces) == 1 and one.place == position, filter(None, known))
     return () if sent.images else tuple([(one.artifact.id, one.tokens) for one in texts])
 
 
@@ -388,7 +388,12 @@ def _count_update_tokens(
             continue
         short = tokenizer.count(render_update(artifact, diff=diff))
         start = next(
-            (one.message_index for one in inputs.carriers if any(name == held for held, _ in one.in_use)), None
+            (
+                one.message_index
+                for one in inputs.carriers
+                if any(name == updated_name for updated_name, _ in one.in_use)
+            ),
+            None,
         )
         behind = (
             0
@@ -397,12 +402,12 @@ def _count_update_tokens(
         )
         stays = probabilities.drop_probability(name) + probabilities.expiry
         differs = short * (profile.write + profile.read / stays)
-        anew = profile.write * full + min(
+        reattach_cost = profile.write * full + min(
             profile.read * full / probabilities.expiry, (profile.write - profile.read) * behind
         )
-        if anew < differs:
+        if reattach_cost < differs:
             forms[name] = ArtifactForm.FULL
-        changed[name] = full if anew < differs else short
+        changed[name] = full if reattach_cost < differs else short
     return inputs._replace(full_tokens=wholes, update_tokens=changed), forms
 
 
@@ -456,9 +461,38 @@ _FOLD_INTO_LIBRARY_PLAN = LayoutPlan(
 )
 
 
-def plan_library_layout(_state: PromptState, _turn: Turn) -> LayoutPlan:
-    """Plan the ``library`` layout: every turn folds, and earlier attachments go into the system message."""
-    return _FOLD_INTO_LIBRARY_PLAN
+def plan_library_layout(_state: PromptState, turn: Turn) -> LayoutPlan:
+    """Plan the ``library`` layout: every turn folds, and earlier attachments go into the system message.
+
+    A stored plan names the artifacts whose full text the library gets back. Those that the turn shows shortened, because
+    their text does not fit, are left out.
+    """
+    if turn.layout_plan is None or not turn.layout_plan.forms:
+        return _FOLD_INTO_LIBRARY_PLAN
+    whole = {one.id for one in turn.attached if _is_attached_in_full(one)}
+    forms = {name: form for name, form in turn.layout_plan.forms.items() if name in whole}
+    return replace(_FOLD_INTO_LIBRARY_PLAN, forms=forms) if forms else _FOLD_INTO_LIBRARY_PLAN
+
+
+def plan_restored_outlines(state: PromptState, turn: Turn) -> LayoutPlan | None:
+    """Return the plan of a ``library`` turn that attaches outlined artifacts again; None if it attaches none.
+
+    The library gets their full text back. Otherwise the request would have both the outline and the text.
+    """
+    forms = {
+        str(artifact.id): ArtifactForm.FULL
+        for artifact in turn.attached
+        if (entry := state.library.get(artifact.id)) is not None
+        and entry.artifact.hash == artifact.hash
+        and artifact.id not in turn.drop
+        and _is_attached_in_full(artifact)
+        and carried_form(entry, turn.turn_settings) is ArtifactForm.PREVIEW
+    }
+    return replace(_FOLD_INTO_LIBRARY_PLAN, forms=forms) if forms else None
+
+
+def _is_attached_in_full(artifact: Artifact) -> bool:
+    return artifact.condensed is None and not artifact.is_outlined
 
 
 def plan_in_place_layout(state: PromptState, turn: Turn) -> LayoutPlan:
@@ -485,7 +519,7 @@ def _find_settings_fold_reason(state: PromptState, turn: Turn) -> str | None:
         return "the tools changed"
     if turn.model is not None and state.model != turn.model:
         return "the model changed"
-    if turn.rules is not None and rules_change_prompt(state, turn.rules):
+    if turn.rules is not None and rules_change_prompt(state, turn.rules, system=turn.system):
         return "the rules changed"
     return None
 
@@ -511,7 +545,7 @@ def apply_planned_layout(state: PromptState, turn: Turn) -> LayoutPlan:
         # Replaying this turn later must give the same plan, and a replay does not know that a compaction was undone.
         state = replace(state, compaction_step=None)
     # On another branch a turn before this one may be deleted. The settings it changed then change with this turn.
-    forced = forced_refold_reason(state, turn)
+    forced = why_earlier_messages_cannot_stay(state, turn)
     if layout_plan is not None and forced is None and not _was_compacted(state):
         return layout_plan
     if state.kept_messages is not None and forced is None:
@@ -537,7 +571,7 @@ def _plan_full_fold(layout_plan: LayoutPlan, why: str) -> LayoutPlan:
     )
 
 
-def forced_refold_reason(state: PromptState, turn: Turn) -> str | None:
+def why_earlier_messages_cannot_stay(state: PromptState, turn: Turn) -> str | None:
     """Return why no earlier message can stay as sent, whatever it costs; None if some can."""
     if state.turn_settings is None:
         return "nothing was sent before"

@@ -2,7 +2,8 @@
 
 ``CacheProfile`` has the documented rules of a provider's cache, and ``CacheSimulation`` predicts what it serves;
 ``PerfectCache`` serves every text ever sent. Prefixes are measured in tokens, but the point where two requests differ
-is found by comparing bytes.
+is found by comparing bytes. A cache either serves every prefix that was sent, or, if its profile has breakpoints, only
+prefixes that end where an earlier request had a breakpoint.
 
 ``check_profile`` compares a profile with reported usage. It uses only requests whose prefix did not change. One miss
 proves nothing, since caches may drop entries at any time; two misses on the same side of every hit do.
@@ -41,6 +42,8 @@ _REQUEST_PARTS = ("tools", "system", "messages")
 # characters in the next piece. Tuples compare so that the larger one shares more.
 DivergencePoint = tuple[int, int, int]
 NO_COMMON_PREFIX: DivergencePoint = (0, 0, 0)
+# The end of a prefix: a number of messages, and of pieces of the next one. (0, 0) is the end of the tool definitions.
+PrefixEnd = tuple[int, int]
 
 
 class CacheProfile(Struct, frozen=True, kw_only=True):
@@ -76,8 +79,27 @@ class CacheProfile(Struct, frozen=True, kw_only=True):
 GENERIC_PROFILE = CacheProfile(name="generic")
 
 
+class CacheBreakpoints(Struct, frozen=True, kw_only=True, gc=False):
+    """The prefixes of a request after which a breakpoint is worth most, in the order of their worth.
+
+    - ``requested``: those that the layout plan asks for; they always get one.
+    - ``tail``, ``previous_tail``: the end of what the next request repeats, and the same end of the request before. The
+      latter needs a breakpoint only if the search back from the tail does not reach it.
+    - ``sections``: the ends of the system message, of its most stable part, and of the tool definitions.
+    """
+
+    requested: tuple[PrefixEnd, ...] = ()
+    tail: PrefixEnd | None = None
+    previous_tail: PrefixEnd | None = None
+    sections: tuple[PrefixEnd, ...] = ()
+
+
 class CacheRequest(Struct, frozen=True, kw_only=True, gc=False):
-    """The properties of a request that a cache depends on."""
+    """The properties of a request that a cache depends on.
+
+    ``breakpoints`` matter only to caches that keep nothing but what a breakpoint marks. ``entries`` are the prefixes
+    that such a cache has of this request once it was sent.
+    """
 
     model: str | None
     tools: tuple[ToolDefinition, ...]
@@ -86,6 +108,8 @@ class CacheRequest(Struct, frozen=True, kw_only=True, gc=False):
     at: datetime | None
     effort: str
     has_images: bool
+    breakpoints: CacheBreakpoints = CacheBreakpoints()
+    entries: tuple[PrefixEnd, ...] = ()
 
 
 class CacheSimulation(Struct, frozen=True, kw_only=True, gc=False):
@@ -104,12 +128,111 @@ class CacheSimulation(Struct, frozen=True, kw_only=True, gc=False):
         forks = _divergence_points(self.requests, request, profile)
         if profile.lifetime is not None and request.at is not None:
             forks = [pair for pair in forks if not _is_expired(pair[1], request.at, profile.lifetime)]
-        _, nearest = max(forks, key=lambda pair: pair[0], default=(NO_COMMON_PREFIX, None))
-        shared = shared_tokens(nearest, request, tokenizer, profile=profile) if nearest else 0
+        if profile.marks:
+            usage, request = _serve_at_breakpoints(forks, request, profile, tokenizer)
+        else:
+            _, best_entry = max(forks, key=lambda pair: pair[0], default=(NO_COMMON_PREFIX, None))
+            shared = shared_tokens(best_entry, request, tokenizer, profile=profile) if best_entry else 0
+            usage = split_by_price_class(shared, request.total, profile)
         # A request that the new one contains as a prefix cannot serve more than the new one.
         kept = [(one, fork) for fork, one in forks if fork[0] < len(one.messages)]
         remembered = (*kept[-_MAX_REMEMBERED_REQUESTS + 1 :], (request, NO_COMMON_PREFIX))
-        return split_by_price_class(shared, request.total, profile), CacheSimulation(requests=remembered)
+        return usage, CacheSimulation(requests=remembered)
+
+
+def _serve_at_breakpoints(
+    forks: Sequence[tuple[DivergencePoint, CacheRequest]],
+    request: CacheRequest,
+    profile: CacheProfile,
+    tokenizer: Tokenizer,
+) -> tuple[CacheUsage, CacheRequest]:
+    """Return what a cache with breakpoints serves, and the request with the entries that it leaves there."""
+    breakpoints = choose_breakpoints(request, profile, tokenizer)
+    # Where the model or the tools differ, nothing is shared, not even the tool definitions.
+    same = [(fork, one) for fork, one in forks if one.model == request.model and one.tools == request.tools]
+    known = {end for fork, one in same for end in _cached_prefixes(one, profile, tokenizer) if (*end, 0) <= fork}
+    found = max((end for end in known if _is_in_reach(request, end, breakpoints, profile)), default=None)
+    read = 0 if found is None else count_prefix_tokens(request, found, tokenizer)
+    last = count_prefix_tokens(request, breakpoints[-1], tokenizer) if breakpoints else 0
+    entries = breakpoints if found is None or found in breakpoints else tuple(sorted((*breakpoints, found)))
+    usage = split_by_price_class(read, request.total, profile)
+    left = max(0, min(usage.write, last - usage.read))
+    usage = replace(usage, write=left, uncached=usage.uncached + usage.write - left)
+    return usage, replace(request, entries=entries)
+
+
+def _cached_prefixes(request: CacheRequest, profile: CacheProfile, tokenizer: Tokenizer) -> Sequence[PrefixEnd]:
+    """Return the prefixes of an earlier request that have an entry.
+
+    A request that was sent before the conversation was opened has none recorded. It left those at its breakpoints, and
+    it renewed that of the request before it.
+    """
+    if request.entries:
+        return request.entries
+    chosen, previous = choose_breakpoints(request, profile, tokenizer), request.breakpoints.previous_tail
+    return (*chosen, previous) if chosen and previous else chosen
+
+
+def choose_breakpoints(request: CacheRequest, profile: CacheProfile, tokenizer: Tokenizer) -> tuple[PrefixEnd, ...]:
+    """Return the ends of the prefixes after which a request gets a breakpoint, shortest first.
+
+    A prefix below the cache minimum gets none.
+    """
+    wanted, tail, previous = request.breakpoints, request.breakpoints.tail, request.breakpoints.previous_tail
+    if tail and previous and _is_in_reach(request, previous, (tail,), profile):
+        previous = None
+    ends = dict.fromkeys((*wanted.requested, tail, previous, *wanted.sections))
+    long_enough = (
+        end for end in ends if end is not None and count_prefix_tokens(request, end, tokenizer) >= profile.minimum
+    )
+    return tuple(sorted(list(long_enough)[: profile.marks]))
+
+
+def _is_in_reach(
+    request: CacheRequest, end: PrefixEnd, breakpoints: Iterable[PrefixEnd], profile: CacheProfile
+) -> bool:
+    """Return whether the search back from one of the breakpoints reaches the end of a prefix."""
+    behind = [one for one in breakpoints if one >= end]
+    if not behind or profile.lookback is None:
+        return bool(behind)
+    return _count_blocks_between(request, end, min(behind), limit=profile.lookback) < profile.lookback
+
+
+def _count_blocks_between(request: CacheRequest, start: PrefixEnd, end: PrefixEnd, *, limit: int) -> int:
+    """Return how many blocks are between the ends of two prefixes; counting stops at the limit.
+
+    Each tool, each piece of the system message, each text, image and tool call is a block.
+    """
+    (at, piece), (last, last_piece) = start, end
+    if at == last:
+        return last_piece - piece
+    blocks = -piece
+    while at < last and blocks < limit:
+        message = request.messages[at]
+        is_system = message.role is Role.SYSTEM
+        blocks += len(message.pieces) if is_system else 1 + len(message.images) + len(message.calls)
+        at += 1
+    return blocks + (last_piece if at == last else 0)
+
+
+def count_prefix_tokens(request: CacheRequest, end: PrefixEnd, tokenizer: Tokenizer) -> int:
+    """Return the tokens of a prefix, with the tool definitions."""
+    messages, pieces = end
+    if messages == len(request.messages):
+        return request.total
+    if 2 * messages > len(request.messages):
+        # Most prefixes that matter end near the end of a long request: count what is left instead.
+        rest = count_messages_tokens(request.messages[messages:], tokenizer)
+        tokens = request.total - tokenizer.tokens_per_request - rest
+    else:
+        tokens = count_messages_tokens(request.messages[:messages], tokenizer)
+        tokens += count_tools_tokens(request.tools, tokenizer.count) if request.tools else 0
+    if not pieces:
+        return tokens
+    message = request.messages[messages]
+    counts = message.piece_token_counts
+    known = len(counts) == len(message.pieces)
+    return tokens + (sum(counts[:pieces]) if known else count_pieces_tokens(message.pieces[:pieces], tokenizer.count))
 
 
 def _divergence_points(
@@ -137,10 +260,10 @@ def shared_tokens(
 
     Parts that the profile invalidates by a change without changed bytes do not count.
     """
-    warm = _count_valid_messages(before, now, profile)
-    if before.model != now.model or before.tools != now.tools or warm == 0:
+    valid_count = _count_valid_messages(before, now, profile)
+    if before.model != now.model or before.tools != now.tools or valid_count == 0:
         return 0
-    shared = common_tokens(before.messages[:warm], now.messages[:warm], tokenizer)
+    shared = common_tokens(before.messages[:valid_count], now.messages[:valid_count], tokenizer)
     if shared and now.tools:
         shared += count_tools_tokens(now.tools, tokenizer.count)
     return min(shared, now.total)
@@ -166,8 +289,8 @@ def _divergence_point(earlier: CacheRequest, now: CacheRequest, profile: CachePr
     if earlier.model != now.model or earlier.tools != now.tools:
         return NO_COMMON_PREFIX
     fork = common_prefix_end(earlier.messages, now.messages)
-    warm = _count_valid_messages(earlier, now, profile) if profile.invalidates else None
-    return fork if warm is None else min(fork, (warm, 0, 0))
+    valid_count = _count_valid_messages(earlier, now, profile) if profile.invalidates else None
+    return fork if valid_count is None else min(fork, (valid_count, 0, 0))
 
 
 def cache_reset_reason(before: CacheRequest, now: CacheRequest, profile: CacheProfile) -> tuple[str, str] | None:
@@ -180,8 +303,8 @@ def cache_reset_reason(before: CacheRequest, now: CacheRequest, profile: CachePr
         "effort": "effort" in changes and before.effort != now.effort,
         "images": "images" in changes and before.has_images != now.has_images,
     }
-    cold = [(name, changes[name]) for name, differs in changed.items() if differs]
-    return min(cold, key=lambda one: _REQUEST_PARTS.index(one[1]), default=None)
+    reset_fields = [(name, changes[name]) for name, differs in changed.items() if differs]
+    return min(reset_fields, key=lambda one: _REQUEST_PARTS.index(one[1]), default=None)
 
 
 def _count_valid_messages(before: CacheRequest, now: CacheRequest, profile: CacheProfile) -> int | None:
@@ -193,9 +316,13 @@ def _count_valid_messages(before: CacheRequest, now: CacheRequest, profile: Cach
 
 
 class PerfectCache(Struct, frozen=True, kw_only=True, gc=False):
-    """A cache that serves every piece of text ever sent, at any position and without expiry."""
+    """A cache that serves every piece of text ever sent, at any position and without expiry.
+
+    ``seen`` has the tokens of each piece as the tokenizer with this name counts them.
+    """
 
     seen: Mapping[str, int] = {}
+    tokenizer_name: str = ""
 
     def serve(
         self, messages: Iterable[Message], usage: CacheUsage, *, profile: CacheProfile, tokenizer: Tokenizer
@@ -206,22 +333,25 @@ class PerfectCache(Struct, frozen=True, kw_only=True, gc=False):
         least as much, including message overhead.
         """
         # A message with a single piece has its token count already.
-        weighed = {
+        token_counts = {
             piece: message.tokens if len(message.pieces) == 1 else None
             for message in messages
             for piece in message.pieces
         }
         seen = self.seen
+        if seen and self.tokenizer_name != tokenizer.name:
+            # The counts of two tokenizers do not add up: after a change of model, count every piece again.
+            seen = {piece: tokenizer.count(piece) for piece in seen}
         new = {
             piece: tokenizer.count(piece) if tokens is None else tokens
-            for piece, tokens in weighed.items()
+            for piece, tokens in token_counts.items()
             if piece not in seen
         }
-        known = sum([seen[piece] for piece in weighed if piece in seen])
+        known = sum([seen[piece] for piece in token_counts if piece in seen])
         ideal = replace(profile, minimum=0, granularity=1, bills_writes=False)
         total = usage.read + usage.write + usage.uncached
         served = split_by_price_class(min(max(known, usage.read), total), total, ideal)
-        return served, PerfectCache(seen={**seen, **new})
+        return served, PerfectCache(seen={**seen, **new}, tokenizer_name=tokenizer.name)
 
 
 def common_prefix_end(before: Sequence[Message], now: Sequence[Message]) -> DivergencePoint:
@@ -255,9 +385,11 @@ def _common_tokens_in_message(old: Message, new: Message, tokenizer: Tokenizer) 
     # Go back to a piece boundary at which both texts split into the same tokens.
     while shared and not (_ends_at_token_boundary(old.pieces, shared) and _ends_at_token_boundary(new.pieces, shared)):
         shared -= 1
-    weighed = len(old.piece_token_counts) == len(old.pieces)
+    is_counted = len(old.piece_token_counts) == len(old.pieces)
     known = (
-        sum(old.piece_token_counts[:shared]) if weighed else count_pieces_tokens(old.pieces[:shared], tokenizer.count)
+        sum(old.piece_token_counts[:shared])
+        if is_counted
+        else count_pieces_tokens(old.pieces[:shared], tokenizer.count)
     )
     return known + _common_tokens_in_text("".join(old.pieces[shared:]), "".join(new.pieces[shared:]), tokenizer)
 
@@ -269,10 +401,10 @@ def _ends_at_token_boundary(pieces: Sequence[str], at: int) -> bool:
 def _common_tokens_in_text(old: str, new: str, tokenizer: Tokenizer) -> int:
     same = _count_common_characters(old, new)
     clean = _last_clean_break(old, same)
-    sure = tokenizer.count(old[:clean])
+    common_count = tokenizer.count(old[:clean])
     tail_old = tokenizer.encode(old[clean : same + _LOOKAHEAD])
     tail_new = tokenizer.encode(new[clean : same + _LOOKAHEAD])
-    return sure + int(_common_prefix_length(tail_old, tail_new) * tokenizer.count_factor)
+    return common_count + int(_common_prefix_length(tail_old, tail_new) * tokenizer.count_factor)
 
 
 def _common_prefix_length(old: Sequence[int], new: Sequence[int]) -> int:
@@ -360,12 +492,12 @@ def _check_constant_count(
             one.previous_prompt_tokens * (1 - _TOLERANCE) - one.cached_tokens > profile.granularity for one in run
         )
         if run[0].cached_tokens > 0 and grows and short and len({one.cached_tokens for one in run}) == 1:
-            held = run[0].cached_tokens
-            says = f"{held:,} tokens came from the cache each time, while requests grew to {run[-1].prompt_tokens:,}"
+            cached_tokens = run[0].cached_tokens
+            problem = f"{cached_tokens:,} tokens came from the cache each time, while requests grew to {run[-1].prompt_tokens:,}"
             # A granularity of this size explains the count as long as no second step would have fit.
-            stepped = run[-1].previous_prompt_tokens < _GROWTH_FACTOR * held
-            facts = (("granularity", held),) if stepped else (("implicit", False), ("breakpoints", 0))
-            return ProfileContradiction(_turn_numbers(run), says, facts)
+            stepped = run[-1].previous_prompt_tokens < _GROWTH_FACTOR * cached_tokens
+            facts = (("granularity", cached_tokens),) if stepped else (("implicit", False), ("breakpoints", 0))
+            return ProfileContradiction(_turn_numbers(run), problem, facts)
     return None
 
 
@@ -377,8 +509,8 @@ def _check_minimum_too_high(
     if not below:
         return None
     least = min(one.cached_tokens for one in below)
-    says = f"{least:,} tokens came from the cache, which should keep nothing below {profile.minimum:,}"
-    return ProfileContradiction(_turn_numbers(below), says, (("minimum", least),))
+    problem = f"{least:,} tokens came from the cache, which should keep nothing below {profile.minimum:,}"
+    return ProfileContradiction(_turn_numbers(below), problem, (("minimum", least),))
 
 
 def _check_minimum_too_low(
@@ -391,11 +523,11 @@ def _check_minimum_too_low(
     longest, least = max(one.previous_prompt_tokens for one in misses), min(one.cached_tokens for one in hits)
     if longest >= least:
         return None
-    says = (
+    problem = (
         f"nothing of up to {longest:,} tokens came from the cache, which should keep {max(profile.minimum, 1):,}; "
         f"{least:,} did"
     )
-    return ProfileContradiction(_turn_numbers(misses), says, (("minimum", least),))
+    return ProfileContradiction(_turn_numbers(misses), problem, (("minimum", least),))
 
 
 def _check_lifetime_too_short(
@@ -409,8 +541,8 @@ def _check_lifetime_too_short(
     if not late:
         return None
     longest = ceil(max(one.pause or 0 for one in late))
-    says = f"the cache still had all of it after {longest:,} s, and should keep it for {lasts:,.0f} s"
-    return ProfileContradiction(_turn_numbers(late), says, (("lifetime", longest),))
+    problem = f"the cache still had all of it after {longest:,} s, and should keep it for {lasts:,.0f} s"
+    return ProfileContradiction(_turn_numbers(late), problem, (("lifetime", longest),))
 
 
 def _check_lifetime_too_long(
@@ -423,14 +555,14 @@ def _check_lifetime_too_long(
     served = [one.pause for one in observations if one.cached_tokens and one.pause is not None]
     if len(misses) < _MIN_MISSES or not served:
         return None
-    longest, gone = max(served), min(one.pause or 0 for one in misses)
-    if gone <= longest:
+    longest, shortest_miss = max(served), min(one.pause or 0 for one in misses)
+    if shortest_miss <= longest:
         return None
-    says = (
-        f"nothing was left in the cache after {gone:,.0f} s, and it should keep it for {profile.lifetime:,} s; "
+    problem = (
+        f"nothing was left in the cache after {shortest_miss:,.0f} s, and it should keep it for {profile.lifetime:,} s; "
         f"after {longest:,.0f} s it was there"
     )
-    return ProfileContradiction(_turn_numbers(misses), says, (("lifetime", max(1, int(longest))),))
+    return ProfileContradiction(_turn_numbers(misses), problem, (("lifetime", max(1, int(longest))),))
 
 
 def _list_misses(observations: Sequence[CacheObservation], profile: CacheProfile) -> list[CacheObservation]:

@@ -14,9 +14,12 @@ from typing import Protocol
 from msgspec import Struct
 
 from lamella.core.artifacts.blocks import render_block, render_image_as_text, render_rejected_image
-from lamella.core.artifacts.model import Artifact, ArtifactKind
+from lamella.core.artifacts.model import Artifact, ArtifactKind, ToolDefinition
 from lamella.core.budget import Tokenizer, count_messages_tokens, count_request_tokens, count_tools_tokens
 from lamella.core.ledger.cache_profile import (
+    GENERIC_PROFILE,
+    NO_COMMON_PREFIX,
+    CacheBreakpoints,
     CacheProfile,
     CacheRequest,
     CacheSimulation,
@@ -35,10 +38,10 @@ from lamella.core.log.call import (
     PrefixChangeCause,
     TurnCost,
 )
-from lamella.core.log.turn import ArtifactForm
-from lamella.core.messages import Message, ModelReply, Role, Usage
-from lamella.core.prompt.envelope import Envelope
-from lamella.core.prompt.layers.model import SYSTEM_POSITION, LayerId, message_position
+from lamella.core.log.turn import ArtifactForm, BreakpointMode
+from lamella.core.messages import LIBRARY_HEADING, Message, ModelReply, Role, Usage, tail_positions
+from lamella.core.prompt.envelope import Envelope, stable_message_count
+from lamella.core.prompt.layers.model import SYSTEM_POSITION, LayerId, Segment, message_position
 from lamella.core.prompt.layers.turn import rejected_images
 from lamella.core.prompt.prefix_change import detect_prefix_change, is_triggered
 from lamella.core.prompt.prompt import Prompt, render_user_message
@@ -182,10 +185,26 @@ class CacheLedger(Struct, frozen=True, kw_only=True, gc=False):
     perfect_cache: PerfectCache = PerfectCache()
 
 
+def with_compared_caches(ledger: CacheLedger) -> CacheLedger:
+    """Return a ledger that continues after a stored request, with the two caches that turns are compared with.
+
+    Opening a conversation does not fill these two, because most conversations are opened only to be read. They start
+    from the last request, which contains nearly everything that earlier requests could still serve.
+    """
+    prompt, request = ledger.last_prompt, ledger.last_request
+    if prompt is None or request is None or ledger.naive_cache.requests:
+        return ledger
+    whole = split_by_price_class(0, request.total, GENERIC_PROFILE)
+    _, perfect = PerfectCache().serve(request.messages, whole, profile=GENERIC_PROFILE, tokenizer=prompt.tokenizer)
+    naive = _to_naive_request(prompt, request)
+    return replace(ledger, naive_cache=CacheSimulation(requests=((naive, NO_COMMON_PREFIX),)), perfect_cache=perfect)
+
+
 def record_turn(
     ledger: CacheLedger, envelope: Envelope, *, pricing: Pricing, at: datetime | None
 ) -> tuple[LedgerEntry, CacheLedger]:
     """Record a turn that is about to be sent; return its entry and the ledger after it."""
+    ledger = with_compared_caches(ledger)
     prompt, profile, tokenizer = envelope.prompt, pricing.profile, envelope.prompt.tokenizer
     request = to_cache_request(prompt, at=at)
     usage, cache = ledger.simulated_cache.serve(request, profile=profile, tokenizer=tokenizer)
@@ -193,9 +212,10 @@ def record_turn(
     again = ledger.last_request is not None and ledger.last_request.messages == request.messages
     if profile.marks and prompt.layout_plan.priced and not prompt.rounds and not again:
         usage = predict_cache_usage(prompt, profile)
-    messages = naive_messages(prompt)
-    glued = replace(request, messages=messages, total=count_request_tokens(messages, prompt.tools, tokenizer))
-    naive_use, naive = ledger.naive_cache.serve(glued, profile=profile, tokenizer=tokenizer)
+    naive_request = _to_naive_request(prompt, request)
+    # A naive application repeats all but its last message, and can have a breakpoint after each of the others.
+    every_prefix = replace(profile, marks=0) if profile.marks else profile
+    naive_use, naive = ledger.naive_cache.serve(naive_request, profile=every_prefix, tokenizer=tokenizer)
     ideal, perfect = ledger.perfect_cache.serve(request.messages, usage, profile=profile, tokenizer=tokenizer)
     common = shared_tokens(ledger.last_request, request, tokenizer) if ledger.last_request else 0
     cooled = (
@@ -245,6 +265,7 @@ def make_prefix_report(
 
 def to_cache_request(prompt: Prompt, *, at: datetime | None) -> CacheRequest:
     """Return the properties of a request that a cache depends on."""
+    stable = stable_message_count(prompt)
     return CacheRequest(
         model=prompt.model,
         tools=prompt.tools,
@@ -253,6 +274,42 @@ def to_cache_request(prompt: Prompt, *, at: datetime | None) -> CacheRequest:
         at=at,
         effort=prompt.turn_settings.reasoning_effort.value,
         has_images=any(map(_get_images, prompt.messages)),
+        breakpoints=list_breakpoints(
+            prompt.messages,
+            prompt.tools,
+            stable_messages=None if prompt.rounds else stable,
+            requested=prompt.layout_plan.breakpoints,
+            by_provider=prompt.turn_settings.cache_marks is BreakpointMode.AUTOMATIC,
+        ),
+    )
+
+
+def list_breakpoints(
+    messages: Sequence[Message],
+    tools: Sequence[ToolDefinition],
+    *,
+    stable_messages: int | None,
+    requested: Sequence[int] = (),
+    by_provider: bool = False,
+) -> CacheBreakpoints:
+    """Return where breakpoints are worth most in a request, by the same order as the wire formats place them.
+
+    ``stable_messages`` is how many messages the next request starts with; None means all. With ``by_provider`` the
+    provider places one breakpoint after the last message, and Lamella only those in ``requested``.
+    """
+    pieces = messages[0].pieces if messages and messages[0].role is Role.SYSTEM else ()
+    asked = tuple([(at + 1, 0) if at or not pieces else (0, len(pieces)) for at in requested])
+    if by_provider:
+        return CacheBreakpoints(requested=(*asked, (len(messages), 0)))
+    tail, previous = tail_positions(messages, stable_messages)
+    fixed = next((at for at, piece in enumerate(pieces) if piece.endswith(LIBRARY_HEADING)), None)
+    # The end of the system message is that of its last piece: a library that grows begins with the same pieces.
+    ends = (len(pieces) or None, None if fixed is None else fixed + 1, 0 if tools else None)
+    return CacheBreakpoints(
+        requested=asked,
+        tail=None if tail is None else (tail + 1, 0),
+        previous_tail=None if previous is None else (previous + 1, 0),
+        sections=tuple([(0, end) for end in ends if end is not None]),
     )
 
 
@@ -328,7 +385,7 @@ def make_auxiliary_call(
 
 
 def naive_messages(prompt: Prompt) -> tuple[Message, ...]:
-    """Return the naive request: this turn's attachments in full in the last message, on every turn.
+    """Return the naive request: every attachment in force is repeated in full in the last message.
 
     Earlier turns appear as typed, with their tool rounds as long as those are sent; so do the rounds of this turn.
     """
@@ -341,20 +398,32 @@ def naive_messages(prompt: Prompt) -> tuple[Message, ...]:
         if turn.rounds:
             messages += [message.message for message in turn.rounds]
         messages.append(turn.reply_message or turn.reply.message)
-    if not prompt.attached:
+    attached = prompt.attachments_in_force
+    if not attached:
         return (*messages, prompt.user.message, *after)
-    pictures = [artifact for artifact in prompt.attached if artifact.kind is ArtifactKind.IMAGE]
-    glued = [_full_block(artifact, prompt) for artifact in prompt.attached if artifact.kind is not ArtifactKind.IMAGE]
-    told = _unsent_image_placeholders(pictures, prompt.tokenizer) if pictures else {}
-    glued += told.values()
-    images = [image for picture in pictures if picture.id not in told for image in picture.images]
+    pictures = [artifact for artifact in attached if artifact.kind is ArtifactKind.IMAGE]
+    sizes = _full_block_sizes([one for one in attached if one.kind is not ArtifactKind.IMAGE], prompt)
+    placeholders = _unsent_image_placeholders(pictures, prompt.tokenizer) if pictures else {}
+    blocks = [*sizes, *placeholders.values()]
+    images = [image for picture in pictures if picture.id not in placeholders for image in picture.images]
     if (
         not prompt.layout_plan.keep_messages
-        and tuple(glued) == prompt.rendered_attachments[1]
+        and tuple(blocks) == prompt.rendered_attachments[1]
         and tuple(images) == prompt.rendered_attachments[3]
     ):
         return (*messages, prompt.question, *after)
-    return (*messages, render_user_message(glued, prompt.user.message.pieces, images, count=count), *after)
+
+    def count_block(text: str) -> int:
+        tokens = sizes.get(text)
+        return count(text) if tokens is None else tokens
+
+    return (*messages, render_user_message(blocks, prompt.user.message.pieces, images, count=count_block), *after)
+
+
+def _to_naive_request(prompt: Prompt, request: CacheRequest) -> CacheRequest:
+    messages = naive_messages(prompt)
+    total = count_request_tokens(messages, prompt.tools, prompt.tokenizer)
+    return replace(request, messages=messages, total=total, has_images=any(map(_get_images, messages)))
 
 
 def _unsent_image_placeholders(pictures: Sequence[Artifact], tokenizer: Tokenizer) -> Mapping[str, str]:
@@ -365,17 +434,24 @@ def _unsent_image_placeholders(pictures: Sequence[Artifact], tokenizer: Tokenize
     return {one.id: render_rejected_image(one, refused[one.id]) for one in pictures if one.id in refused}
 
 
-def _full_block(artifact: Artifact, prompt: Prompt) -> str:
-    """Return the full block of an attachment.
+def _full_block_sizes(attached: Sequence[Artifact], prompt: Prompt) -> Mapping[str, int]:
+    """Return the full blocks of attachments with their tokens.
 
-    It reuses the string of the request if possible, so that the comparison does not hold a second copy in memory.
+    Strings and counts of the request are used again where possible, so that the comparison neither holds a second copy
+    in memory nor counts it again.
     """
-    known = prompt.placed.get(artifact.id) if artifact.id in prompt.library else None
-    segments = [segment for segment in prompt.rendered_attachments[0] if segment.id == artifact.id]
-    for segment in segments if known is None else [*segments, known.segment]:
-        if segment.form is ArtifactForm.FULL and segment.content == artifact.hash:
-            return segment.text
-    return render_block(artifact)
+    rendered: dict[str, list[Segment]] = {}
+    for segment in prompt.rendered_attachments[0]:
+        rendered.setdefault(segment.id, []).append(segment)
+    sizes: dict[str, int] = {}
+    for artifact in attached:
+        known = prompt.placed.get(artifact.id) if artifact.id in prompt.library else None
+        segments = [*rendered.get(artifact.id, ()), *(() if known is None else (known.segment,))]
+        same = (one for one in segments if one.form is ArtifactForm.FULL and one.content == artifact.hash and one.text)
+        shown = next(same, None)
+        text = render_block(artifact) if shown is None else shown.text
+        sizes[text] = prompt.tokenizer.count(text) if shown is None else shown.tokens
+    return sizes
 
 
 def cached_tokens_by_layer(envelope: Envelope, read: int, tokenizer: Tokenizer) -> Mapping[LayerId, int]:
@@ -398,16 +474,16 @@ def cached_tokens_by_layer(envelope: Envelope, read: int, tokenizer: Tokenizer) 
         if bare <= 0:
             break
         weight = count_messages_tokens(messages[index : index + 1], tokenizer)
-        place = SYSTEM_POSITION if messages[index].role is Role.SYSTEM else message_position(index)
-        uncovered[place] = max(0, weight - bare)
+        position = SYSTEM_POSITION if messages[index].role is Role.SYSTEM else message_position(index)
+        uncovered[position] = max(0, weight - bare)
         bare -= weight
     # Within a message attachments come before the typed text. That is also the order of the layers.
     for layer in envelope.layers:
         for segment in layer.segments:
             if segment.place in uncovered:
-                taken = min(uncovered[segment.place], segment.tokens)
-                covered[layer.id] += taken - segment.tokens
-                uncovered[segment.place] -= taken
+                served = min(uncovered[segment.place], segment.tokens)
+                covered[layer.id] += served - segment.tokens
+                uncovered[segment.place] -= served
     return covered
 
 
@@ -418,8 +494,8 @@ def _cost(
     amounts = [price(one, at) for one in (usage, naive, ideal)]
     if any(amount is None for amount in amounts):
         return None
-    amount, glued, limit = (amount or Decimal(0) for amount in amounts)
-    return TurnCost(amount=amount, naive=glued, limit=limit)
+    amount, naive_amount, limit = (amount or Decimal(0) for amount in amounts)
+    return TurnCost(amount=amount, naive=naive_amount, limit=limit)
 
 
 # Cost estimates of compactions.
@@ -449,11 +525,11 @@ def estimate_compaction_cost(
     at: datetime | None,
 ) -> CostEstimate:
     """Compare the next request as it is with the compacted one, given the request ``sent`` last."""
-    warm = shared_tokens(sent, as_is, tokenizer, profile=pricing.profile) if sent else 0
+    cached_tokens = shared_tokens(sent, as_is, tokenizer, profile=pricing.profile) if sent else 0
     left = shared_tokens(sent, compacted, tokenizer, profile=pricing.profile) if sent else 0
     now = _price_difference(
         split_by_price_class(left, compacted.total, pricing.profile),
-        split_by_price_class(warm, as_is.total, pricing.profile),
+        split_by_price_class(cached_tokens, as_is.total, pricing.profile),
         pricing=pricing,
         at=at,
     )
@@ -463,7 +539,7 @@ def estimate_compaction_cost(
         pricing=pricing,
         at=at,
     )
-    return CostEstimate(changed_tokens=max(0, warm - left), cost_now=now, saved_per_turn=later)
+    return CostEstimate(changed_tokens=max(0, cached_tokens - left), cost_now=now, saved_per_turn=later)
 
 
 def _price_difference(one: CacheUsage, other: CacheUsage, *, pricing: Pricing, at: datetime | None) -> Decimal | None:

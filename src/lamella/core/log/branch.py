@@ -18,6 +18,7 @@ from lamella.core.log.events.codec import decode_event
 from lamella.core.log.events.compaction import CompactionEvent, read_receipt
 from lamella.core.log.events.kinds import EventKind, EventRecord, referenced_content_hashes
 from lamella.core.log.events.message import (
+    read_early_outputs,
     read_question_artifacts,
     read_round,
     resolve_turn_settings,
@@ -36,7 +37,7 @@ from lamella.core.log.turn_records import (
     round_result_ids,
     unpack_branch_parts,
 )
-from lamella.core.messages import ModelReply, ToolRound
+from lamella.core.messages import ModelReply, ToolOutput, ToolRound
 from lamella.core.values import replace
 
 _DEFAULT_TURN_SETTINGS = TurnSettings()
@@ -170,14 +171,17 @@ def read_rounds(record: TurnRecord, contents: ContentsByHash) -> tuple[ToolRound
         raise damaged_record_error(f"The message {node.id}", error) from error
 
 
-def read_pending_reply(record: TurnRecord, contents: ContentsByHash) -> ModelReply | None:
-    """Return the model's reply whose tool calls still wait for their outputs, or None."""
+def read_pending_reply(
+    record: TurnRecord, contents: ContentsByHash
+) -> tuple[ModelReply, tuple[ToolOutput, ...]] | None:
+    """Return the model's reply whose tool calls still wait for outputs, with the outputs that are there, or None."""
     waiting = record.pending_round
     if waiting is None:
         return None
     try:
         erased = record.message.erased
-        return to_model_reply(waiting, _exclude_erased(erased, contents) if erased else contents)
+        left = _exclude_erased(erased, contents) if erased else contents
+        return to_model_reply(waiting, left), read_early_outputs(waiting, left)
     except DECODING_ERRORS as error:
         raise damaged_record_error(f"The message {record.message.id}", error) from error
 
@@ -273,10 +277,10 @@ def read_question_turn(
     question = node.event
     if isinstance(question, ReplyEvent):
         raise damaged_record_error(f"The message {node.id}", ValueError("it is a reply"))
-    said = reply.event if reply is not None and isinstance(reply.event, ReplyEvent) else None
+    answer = reply.event if reply is not None and isinstance(reply.event, ReplyEvent) else None
     try:
         left = _exclude_erased(node.erased, contents) if node.erased else contents
-        return turn_from_event(question, left, defaults=defaults, reply=said)
+        return turn_from_event(question, left, defaults=defaults, reply=answer)
     except DECODING_ERRORS as error:
         raise damaged_record_error(f"The message {node.id}", error) from error
 
@@ -337,7 +341,7 @@ def _find_receipt_problem(record: EventRecord, *, message_ids: Container[str], c
     if unlisted := set(event.hashes()).symmetric_difference(record.contents):
         return f"names other texts than it lists: {min(unlisted)}"
     messages = (name for step in receipt.steps if step.name not in _ARTIFACT_STEPS for name in step.removed)
-    taken = (name for name in messages if not is_stage_data_id(name))
-    named = (*taken, *((receipt.parent,) if receipt.parent else ()))
+    removed_ids = (name for name in messages if not is_stage_data_id(name))
+    named = (*removed_ids, *((receipt.parent,) if receipt.parent else ()))
     unknown = next((name for name in named if name not in message_ids), None)
     return None if unknown is None else f"names a message that was never said: {unknown}"

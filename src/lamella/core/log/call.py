@@ -17,6 +17,18 @@ KEEP_ALIVE_PURPOSE = "keep_alive"
 MAX_KEEP_ALIVES = 2
 
 
+class CutReason(StrEnum):
+    """Why a reply is shorter than the model's answer.
+
+    ``stopped`` by the user, ``interrupted`` by the program, such as a server that was shut down, or ``broken`` off by
+    an error.
+    """
+
+    STOPPED = "stopped"
+    INTERRUPTED = "interrupted"
+    BROKEN = "broken"
+
+
 class PrefixChangeCause(StrEnum):
     """The cause of a prefix change; ``none`` means that the request extends the previous one."""
 

@@ -55,7 +55,11 @@ class CompactionLog(Struct):
 
         Raises ``ValueError`` if the branch has no such active compaction.
         """
-        branch = [entry for entry, _ in self._iter_branch_entries(message_numbers) if entry.undone_at == NEVER_UNDONE]
+        branch = [
+            entry
+            for entry, _ in self._iter_compactions_with_next_message(message_numbers)
+            if entry.undone_at == NEVER_UNDONE
+        ]
         found = first_voided_index([entry.event.id for entry in branch], receipt_id)
         if found is None:
             raise ValueError(f"there is no compaction {receipt_id} to undo")
@@ -75,7 +79,7 @@ class CompactionLog(Struct):
         """
         before: dict[str, tuple[CompactionEvent, ...]] = {}
         since: tuple[CompactionEvent, ...] = ()
-        for entry, child in self._iter_branch_entries(message_numbers):
+        for entry, child in self._iter_compactions_with_next_message(message_numbers):
             if not _is_active(entry, as_of_event):
                 continue
             if child is None:
@@ -84,7 +88,9 @@ class CompactionLog(Struct):
                 before[child] = (*before.get(child, ()), entry.event)
         return ActiveCompactions(by_next_question=before, after_last_message=since)
 
-    def _iter_branch_entries(self, message_numbers: Mapping[str, int]) -> Iterator[tuple[_CompactionEntry, str | None]]:
+    def _iter_compactions_with_next_message(
+        self, message_numbers: Mapping[str, int]
+    ) -> Iterator[tuple[_CompactionEntry, str | None]]:
         """Yield every compaction on a branch, undone or not, with the message asked next, or None."""
         # The empty id means the start of the conversation and for its end. Only a compaction that was made to send
         # the first question comes before that question.
@@ -121,14 +127,14 @@ def branch_stage_events(
     than it.
     """
     names = tuple(message_numbers)
-    places = {name: at for at, name in enumerate(("", *names))}
+    positions = {name: at for at, name in enumerate(("", *names))}
     found: list[tuple[int, StageEvent]] = []
     for number, event in entries:
-        place = places.get(event.after)
-        if place is not None and (place == len(names) or message_numbers[names[place]] >= number):
+        position = positions.get(event.after)
+        if position is not None and (position == len(names) or message_numbers[names[position]] >= number):
             # Questions and replies alternate. An event after a question that has a reply by now counts as being after
             # the reply, because a turn is never divided.
-            found.append((place + place % 2 if place < len(names) else place, event))
+            found.append((position + position % 2 if position < len(names) else position, event))
     # A message that was sent again may follow events that are newer than it, so sort by position, not by event number.
     return sorted(found, key=itemgetter(0))
 
@@ -151,5 +157,7 @@ def move_stage_events(
     for name in message_numbers:
         last = new_ids.get(name, name) if new_ids.get(name, name) in kept else last
         moved[name] = last
-    carried = [event for _, event in branch_stage_events(entries, message_numbers) if moved[event.after] != event.after]
-    return (*entries, *((event_number, replace(event, after=moved[event.after])) for event in carried))
+    moved_events = [
+        event for _, event in branch_stage_events(entries, message_numbers) if moved[event.after] != event.after
+    ]
+    return (*entries, *((event_number, replace(event, after=moved[event.after])) for event in moved_events))

@@ -68,7 +68,7 @@ _USER, _REPLY = MessageAuthor.USER, MessageAuthor.REPLY
 
 # Version of the fold's result and of the snapshot format. Raise it with every change of either, so that older snapshots
 # are not used. A golden file for each version checks that a format does not change under the same number.
-SNAPSHOT_FORMAT = 14
+SNAPSHOT_FORMAT = 15
 ConversationChange = DeleteEvent | ForkEvent | SwitchEvent | RenameEvent | ErasureEvent | SettingsEvent | IgnoredEvent
 
 # Snapshots contain these fields under their earlier names. A decoder fills a missing field with its default, so a
@@ -203,8 +203,8 @@ class EventLog(Struct, dict=True, rename=_STORED_NAMES):
             case MessageEvent():
                 self._add_question(MessageNode(event=event, at=timestamp, event_number=self.version))
             case ReplyEvent():
-                said = MessageNode(event=event, at=timestamp, event_number=self.version)
-                (self._add_reply_on_own_branch if event.aside else self._add_reply)(said)
+                node = MessageNode(event=event, at=timestamp, event_number=self.version)
+                (self._add_reply_on_own_branch if event.aside else self._add_reply)(node)
             case CallsEvent() | ResultsEvent():
                 self._apply_round(event)
             case AttachmentEvent() | AuxiliaryCallEvent() | StageEvent():
@@ -402,12 +402,12 @@ class EventLog(Struct, dict=True, rename=_STORED_NAMES):
                     self.question_versions.setdefault(name, before)
 
     def _store_node(self, node: MessageNode) -> None:
-        said, followed = node.event, vars(self).get("_children")
+        stored_node, followed = node.event, vars(self).get("_children")
         # ``_children`` is needed only if the conversation branches. It is computed on first access and kept current
         # only after that, so that most conversations never build it for thousands of messages.
-        if followed is not None and said.id not in self.nodes:
-            followed[said.parent] = (*followed.get(said.parent, ()), said.id)
-        self.nodes[said.id] = node
+        if followed is not None and stored_node.id not in self.nodes:
+            followed[stored_node.parent] = (*followed.get(stored_node.parent, ()), stored_node.id)
+        self.nodes[stored_node.id] = node
 
     def _apply_switch(self, event: ForkEvent | SwitchEvent) -> None:
         if isinstance(event, ForkEvent) and event.overrides is not None:

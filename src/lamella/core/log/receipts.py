@@ -21,9 +21,12 @@ class CompactionStepName(StrEnum):
     REPLIES = "replies"
     SUMMARY = "summary"
     RECENT_STAGES = "recent_stages"
+    # Puts turns without their replies into the history digest.
+    DIGEST = "digest"
+    # Shortens the last reply to its head and tail.
+    LAST_REPLY = "last_reply"
     EXPENDABLE = "expendable"
-    # Keeps the rules that the user stated in removed messages. It is no step of the chain, and always the last of a
-    # receipt.
+    # In receipts up to version 2: keeps the rules that the user stated in removed messages, as the last step.
     RULES = "rules"
 
 
@@ -31,8 +34,9 @@ STEP_ORDER: tuple[CompactionStepName, ...] = tuple(
     name for name in CompactionStepName if name is not CompactionStepName.RULES
 )
 # The version of the rules by which a receipt is applied. In version 1 every handle was a block of its own, and no reply
-# was removed without its question. Old receipts are applied by their own rules, so that the same bytes are sent again.
-CHAIN_VERSION = 2
+# was removed without its question. In version 2 there was no history digest, and sentences found in removed messages
+# went to a block of rules. Old receipts are applied by their own rules, so that the same bytes are sent again.
+CHAIN_VERSION = 3
 # Message ids are hexadecimal, so the id of stage data never equals one.
 _STAGE_PREFIX = "stage:"
 
@@ -50,9 +54,9 @@ def is_stage_data_id(receipt_id: str) -> bool:
 class CompactionStep(Struct, frozen=True, kw_only=True):
     """The effect of one compaction step: the removed messages or artifacts, and the placeholder, if any.
 
-    ``text`` is the placeholder block and ``content`` its text without the frame. ``outlines`` are the texts of reply
-    outlines, in the order of ``removed``, if they were recorded. The token counts are those of the whole request
-    before and after the step.
+    ``text`` is the placeholder block and ``content`` its text without the frame. ``outlines`` are, in the order of
+    ``removed`` and if they were recorded, the texts that are left: of a reply its outline, of a question the sentences
+    that stay in the digest. The token counts are those of the whole request before and after the step.
     """
 
     name: CompactionStepName
@@ -92,6 +96,8 @@ class CompactionReceipt(Struct, frozen=True, kw_only=True):
     - ``steps``: if empty, the compaction only folded attachments out of messages.
     - ``chain_version``: the version of the rules by which the receipt is applied.
     - ``certificate``: what became of the exact tokens and rules in the compacted text.
+    - ``target``: the token count that attachments, tool results and replies were reduced to.
+    - ``soft_target``: the token count down to which user messages were removed; 0 if it is the same as ``target``.
     - ``since_message``: if set, nothing before this message changed. Then nothing was folded and no question was
       removed.
     """
@@ -107,6 +113,7 @@ class CompactionReceipt(Struct, frozen=True, kw_only=True):
     chain_version: int = 1
     certificate: CompactionCertificate | None = None
     since_message: str = ""
+    soft_target: int = 0
 
 
 def first_voided_index(receipt_ids: Sequence[str], receipt_id: str | None) -> int | None:
@@ -132,13 +139,14 @@ def make_receipt(
     chain_version: int = CHAIN_VERSION,
     certificate: CompactionCertificate | None = None,
     since_message: str = "",
+    soft_target: int = 0,
 ) -> CompactionReceipt:
     """Build a receipt whose id is derived from its effect and its position."""
-    cuts = [[step.name, list(step.removed), step.text or ""] for step in steps]
+    cuts = [[step.name, list(step.removed), step.text or "", *_excerpts(step)] for step in steps]
     # ``since`` is appended only if set, so that the ids of older receipts, which had none, stay the same.
-    told = [conversation_key, parent, cuts, list(tokens), target, *([since_message] if since_message else [])]
+    parts = [conversation_key, parent, cuts, list(tokens), target, *([since_message] if since_message else [])]
     return CompactionReceipt(
-        id=short_hash(canonical_json(told)),
+        id=short_hash(canonical_json(parts)),
         parent=parent,
         steps=steps,
         skipped=skipped,
@@ -149,4 +157,10 @@ def make_receipt(
         chain_version=chain_version,
         certificate=certificate,
         since_message=since_message,
+        soft_target=soft_target,
     )
+
+
+def _excerpts(step: CompactionStep) -> list[list[str]]:
+    # Outlines of replies follow from the replies. Shortened last replies and excerpts of messages do not.
+    return [list(step.outlines)] if step.outlines and step.name is not CompactionStepName.REPLIES else []

@@ -95,8 +95,8 @@ def make_snapshot(log: EventLog, *, after: int) -> Snapshot:
         if isinstance(nodes, MessageTree)
         else [one for one in nodes.values() if one.event_number >= after]
     )
-    told = replace(log, nodes={})
-    return Snapshot(after=after, version=log.version, conversation=log.conversation, raw_log=told, nodes=tuple(since))
+    header = replace(log, nodes={})
+    return Snapshot(after=after, version=log.version, conversation=log.conversation, raw_log=header, nodes=tuple(since))
 
 
 def restore_log(snapshots: Iterable[Snapshot], log: EventLog) -> tuple[EventLog, tuple[Snapshot, ...]]:
@@ -180,7 +180,7 @@ def decode_snapshot(
     if written is None:
         return None
     try:
-        after, version, conversation, told, columns, tokens, counts, state, blocks = _DECODER.decode(written)
+        after, version, conversation, header, columns, tokens, counts, state, blocks = _DECODER.decode(written)
     except (DecodeError, RecursionError, ValueError):
         return None
     # msgspec ``Raw`` values are views of the input; ``copy`` lets the input go.
@@ -189,7 +189,7 @@ def decode_snapshot(
         after=after,
         version=version,
         conversation=conversation,
-        raw_log=None if bytes(told) == _ENCODED_NONE else told.copy(),
+        raw_log=None if bytes(header) == _ENCODED_NONE else header.copy(),
         nodes=PackedMessages(
             columns,
             None if load_separate_columns is None else partial(load_separate_columns, (conversation, after, version)),

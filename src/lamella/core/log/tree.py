@@ -105,8 +105,8 @@ class PackedMessages(Sequence[MessageNode]):
         """The texts of all messages; loads the separate ones."""
         if None not in self.columns.texts:
             return cast(tuple[str, ...], self.columns.texts)
-        apart = self._separate_columns[0]
-        return tuple([apart[at] if text is None else text for at, text in enumerate(self.columns.texts)])
+        separate = self._separate_columns[0]
+        return tuple([separate[at] if text is None else text for at, text in enumerate(self.columns.texts)])
 
     @property
     def are_texts_loaded(self) -> bool:
@@ -129,8 +129,8 @@ class PackedMessages(Sequence[MessageNode]):
         texts = self.columns.texts
         if None not in texts:
             return cast(tuple[str, ...], texts)
-        shelf = _PackedTexts(self)
-        return tuple([shelf if text is None else text for text in texts])
+        lazy_texts = _PackedTexts(self)
+        return tuple([lazy_texts if text is None else text for text in texts])
 
     @CachedProperty
     def _decoded_rest(self) -> EncodedRest:
@@ -228,7 +228,7 @@ def pack_columns(nodes: Sequence[MessageNode]) -> MessageColumns:
     runs = group_turn_batches(nodes)
     hashes: dict[str, int] = {}
     inside = [_replace_hashes_by_indexes(bare[at], hashes) for at in _batched_indexes(runs)]
-    apart = tuple([bare[at] for at in _unbatched_indexes(runs, len(nodes))])
+    separate = tuple([bare[at] for at in _unbatched_indexes(runs, len(nodes))])
     # This data is rarely read, and opening a conversation skips it. So it is compressed as one value.
     packed = zlib.compress(_ENCODER.encode((tuple(hashes), inside)), _ZLIB_LEVEL)
     return MessageColumns(
@@ -236,7 +236,7 @@ def pack_columns(nodes: Sequence[MessageNode]) -> MessageColumns:
         texts=tuple([node.event.text for node in nodes]),
         event_numbers=tuple([node.event_number for node in nodes]),
         consecutive_start=_single_branch_start(nodes),
-        rest=Raw(_ENCODER.encode((runs, apart, packed))),
+        rest=Raw(_ENCODER.encode((runs, separate, packed))),
     )
 
 
@@ -257,22 +257,22 @@ def split_columns(
     columns, texts = packed.columns, packed.texts
     if columns.consecutive_start is None:
         return packed, NO_SEPARATE_COLUMNS
-    said = list(enumerate(zip(columns.message_ids, texts, strict=True)))
-    idle = {} if needed_ids is None else {at: text for at, (name, text) in said if name not in needed_ids}
-    apart = idle, packed.rest
+    messages = list(enumerate(zip(columns.message_ids, texts, strict=True)))
+    idle = {} if needed_ids is None else {at: text for at, (name, text) in messages if name not in needed_ids}
+    separate = idle, packed.rest
     kept = columns._replace(
-        texts=tuple([None if at in idle else text for at, (_, text) in said]), rest=Raw(_ENCODED_NONE)
+        texts=tuple([None if at in idle else text for at, (_, text) in messages]), rest=Raw(_ENCODED_NONE)
     )
-    return PackedMessages(kept, lambda _: apart), apart
+    return PackedMessages(kept, lambda _: separate), separate
 
 
 def _single_branch_start(nodes: Sequence[MessageNode]) -> tuple[str, str | None] | None:
     """Return the first parent and the last model named, or None unless all are complete consecutive turns."""
-    asked, said = [node.event for node in nodes[::2]], [node.event for node in nodes[1::2]]
+    asked, replies = [node.event for node in nodes[::2]], [node.event for node in nodes[1::2]]
     parents = [node.event.parent for node in nodes[1:]]
     if not nodes or len(nodes) % 2 or parents != [node.event.id for node in nodes[:-1]]:
         return None
-    if any(isinstance(one, ReplyEvent) for one in asked) or not all(isinstance(one, ReplyEvent) for one in said):
+    if any(isinstance(one, ReplyEvent) for one in asked) or not all(isinstance(one, ReplyEvent) for one in replies):
         return None
     models = [one.model for one in reversed(asked) if not isinstance(one, ReplyEvent)]
     return nodes[0].event.parent, next((model for model in models if model), None)
@@ -350,8 +350,14 @@ def _shared_batch_fields(question: MessageNode, reply: MessageNode) -> MessageEv
     A turn of a batch has nothing but text, turn settings, attachments and a plain reply, and its layout plan changes
     nothing that was sent.
     """
-    asked, said = question.event, reply.event
-    if not isinstance(said, ReplyEvent) or said.parent != asked.id or reply.rounds or reply.erased or said.aside:
+    asked, reply_event = question.event, reply.event
+    if (
+        not isinstance(reply_event, ReplyEvent)
+        or reply_event.parent != asked.id
+        or reply.rounds
+        or reply.erased
+        or reply_event.aside
+    ):
         return None
     if (
         isinstance(asked, ReplyEvent | EditEvent)
@@ -478,13 +484,13 @@ def _unpack_batches(part: PackedMessages) -> dict[str, TurnRecordBatch]:
 
 def _unpack_records(part: PackedMessages) -> list[TurnRecord | TurnRecordBatch]:
     """Return the records of consecutive messages, with the batches among them."""
-    runs, told, at = _unpack_batches(part), list[TurnRecord | TurnRecordBatch](), len(part)
+    runs, records, at = _unpack_batches(part), list[TurnRecord | TurnRecordBatch](), len(part)
     while at:
         run = runs.get(part.columns.message_ids[at - 1])
-        told.append(TurnRecord(message=part[at - 2], reply=part[at - 1]) if run is None else run)
+        records.append(TurnRecord(message=part[at - 2], reply=part[at - 1]) if run is None else run)
         at -= 2 if run is None else len(run.message_ids)
-    told.reverse()
-    return told
+    records.reverse()
+    return records
 
 
 def build_branch(

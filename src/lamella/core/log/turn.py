@@ -32,6 +32,14 @@ class LayoutMode(StrEnum):
     IN_PLACE = "in_place"
     AUTO = "auto"
 
+    @property
+    def folds_each_turn(self) -> bool:
+        """Whether each turn moves what was attached before it into the system message."""
+        return self in _FOLDS_EACH_TURN
+
+
+_FOLDS_EACH_TURN = frozenset({LayoutMode.LIBRARY})
+
 
 class CarryForwardMode(StrEnum):
     """The amount of an artifact's text that later turns contain."""
@@ -108,7 +116,8 @@ class TurnSettings(Struct, frozen=True, kw_only=True, gc=False):
     - ``linger``: for how many turns an artifact stays in the working set after it is no longer attached.
     - ``runner``: the answer strategy.
     - ``tool_output``: how many characters of a tool output are shown. None, as in older turns, shows all.
-    - ``cues``: additional phrases that mark a sentence as a user rule.
+    - ``cues``: additional phrases that mark a sentence of a hidden turn as a user rule.
+    - ``hidden_rules``: whether the rules found in hidden turns are shown in a block, as in older turns.
     """
 
     layout: LayoutMode = LayoutMode.LIBRARY
@@ -124,6 +133,7 @@ class TurnSettings(Struct, frozen=True, kw_only=True, gc=False):
     runner: str = "chat"
     tool_output: int | None = None
     cues: tuple[str, ...] = ()
+    hidden_rules: bool = True
 
 
 class HistoryRewrite(StrEnum):
@@ -185,8 +195,9 @@ class LayoutPlan(
       system prompt, tools or model change keeps nothing.
     - ``within``: how many pieces of the first message after those stay, too.
     - ``order``: the order in which the new message shows the moved texts, if it is not the order of first appearance.
-    - ``forms``: artifacts that are shown in a shorter form than the turn settings ask for. In a plan chosen by cost, it
-      also lists the changed artifacts that are shown in full.
+    - ``forms``: artifacts that are shown in another form than the turn settings ask for. In a plan chosen by cost, it
+      also lists the changed artifacts that are shown in full. In the layout ``library``, it lists outlined artifacts
+      that are attached again and get their full text back.
     - ``promotes``: attachments go into the library right after their turn, not only at the end of an epoch.
     - ``priced``: the plan was chosen by cost. The system message then has no library, and questions list the
       attachments.
@@ -292,12 +303,17 @@ class ReplyEvent(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True
 
 # Turns.
 
-SYSTEM_PART_NAMES: tuple[str, ...] = ("base", "guidelines", "instructions", "project", "workflow", "memory")
+SYSTEM_PART_NAMES: tuple[str, ...] = (
+    "base", "guidelines", "instructions", "rules", "project", "workflow", "memory",
+)  # fmt: skip
+# The parts that callers may give; the rules are rendered from those that the user added.
+GIVEN_SYSTEM_PART_NAMES: tuple[str, ...] = tuple([name for name in SYSTEM_PART_NAMES if name != "rules"])
 
 
 class SystemParts(Struct, frozen=True, kw_only=True):
     """The parts of the system prompt (L1), in the order in which they are sent.
 
+    - ``rules``: the rules that the user added, as ``render_user_rules`` writes them.
     - ``inlined``: the notes that templates included in the instructions.
     - ``typed_instructions``: the instructions before template expansion, so that they can be expanded again.
     - ``workflow_detail``: the stages whose data ``workflow`` shows in detail, separated by blanks.
@@ -307,6 +323,7 @@ class SystemParts(Struct, frozen=True, kw_only=True):
     base: str = ""
     guidelines: str = ""
     instructions: str = ""
+    rules: str = ""
     project: str = ""
     workflow: str = ""
     memory: str = ""
@@ -355,13 +372,16 @@ class Turn(Struct, frozen=True, kw_only=True, gc=False):
     - ``receipts``: the compactions before this turn that no earlier turn was sent with.
     - ``history_rewrite``: the history may differ from what was sent last, because of an edit or a change of branch.
     - ``prefix_unchanged``: the history is what was sent last, except for compactions.
+    - ``names_images``: images that leave the question are named in it. Turns stored before there was such a line are
+      sent again without it.
     - ``history_summary``: a model-written summary of the oldest turns that are not shown.
     - ``pinned``: ids of messages that no compaction removes from now on.
     - ``rules``: the rules added or removed by hand up to this turn.
     - ``rounds``: the tool rounds. Without a ``reply`` the turn still waits for one.
     - ``fingerprint``: the fingerprint of the request, once it was built.
     - ``sources``: the citations that the numbers in the reply refer to.
-    - ``layout_plan``: the layout plan, if it was chosen by cost. It is stored and never computed again.
+    - ``layout_plan``: the layout plan, if it was chosen by cost or gives outlined artifacts their text back. It is stored
+      and never computed again.
     """
 
     text: str
@@ -381,6 +401,7 @@ class Turn(Struct, frozen=True, kw_only=True, gc=False):
     history_summary: str | None = None
     history_rewrite: HistoryRewrite | None = None
     prefix_unchanged: bool = False
+    names_images: bool = False
     warnings: tuple[str, ...] = ()
     receipts: tuple[CompactionReceipt, ...] = ()
     rounds: tuple[ToolRound, ...] = ()
@@ -488,12 +509,12 @@ def message_id(
 
     ``attached`` are the ids and hashes of its attachments. The id is part of no rendered text and no envelope hash.
     """
-    said = [conversation_key, parent, role.value, text, [list(pair) for pair in attached]]
+    parts = [conversation_key, parent, role.value, text, [list(pair) for pair in attached]]
     try:
         # For plain text these bytes equal the canonical JSON and take a tenth of the time. Stored ids depend on that.
-        key = encode(said)
+        key = encode(parts)
     except UnicodeEncodeError:
-        key = encode_text(canonical_json(said))
+        key = encode_text(canonical_json(parts))
     return sha256(key).hexdigest()[:_ID_DIGITS]
 
 

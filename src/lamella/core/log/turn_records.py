@@ -6,6 +6,7 @@ from typing import NamedTuple, overload
 
 from msgspec import Struct
 
+from lamella.core.log.call import CutReason
 from lamella.core.log.events.artifact import StoredArtifact
 from lamella.core.log.events.call import AuxiliaryCallEvent
 from lamella.core.log.events.kinds import referenced_content_hashes
@@ -88,9 +89,22 @@ class TurnRecord(Struct, frozen=True, kw_only=True, gc=False):
         return event.sources if isinstance(event, ReplyEvent) else ()
 
     @property
+    def cut_reason(self) -> CutReason | None:
+        """Why the reply is shorter than the model's answer, or None."""
+        return get_cut_reason(self.reply)
+
+    @property
     def pending_round(self) -> StoredRound | None:
         """The tool round that still waits for its results, or None."""
         return self.open_rounds[-1] if self.open_rounds and self.open_rounds[-1].results is None else None
+
+
+def get_cut_reason(reply: MessageNode | None) -> CutReason | None:
+    """Return why a reply is shorter than the model's answer, or None if it is whole or there is none."""
+    event = None if reply is None else reply.event
+    if not isinstance(event, ReplyEvent) or not event.calls or event.calls[-1].stop not in tuple(CutReason):
+        return None
+    return CutReason(event.calls[-1].stop)
 
 
 def completed_rounds(rounds: tuple[StoredRound, ...]) -> tuple[StoredRound, ...]:
@@ -191,7 +205,7 @@ class BranchTurnRecords(Sequence[TurnRecord]):
         if isinstance(part, PackedTurnRecords):
             return [record for one in part.parts for record in self._unpack_part(one)]
         nodes = [self._nodes[name] for name in part.message_ids]
-        return [TurnRecord(message=asked, reply=said) for asked, said in zip(nodes[::2], nodes[1::2], strict=True)]
+        return [TurnRecord(message=asked, reply=reply) for asked, reply in zip(nodes[::2], nodes[1::2], strict=True)]
 
     @overload
     def __getitem__(self, index: int) -> TurnRecord: ...
@@ -215,8 +229,8 @@ class BranchTurnRecords(Sequence[TurnRecord]):
             return part
         if isinstance(part, PackedTurnRecords):
             return self._get_from_end(part.parts, records_after)
-        asked, said = [self._nodes[name] for name in part.message_ids[-2 * records_after - 2 :][:2]]
-        return TurnRecord(message=asked, reply=said)
+        asked, reply = [self._nodes[name] for name in part.message_ids[-2 * records_after - 2 :][:2]]
+        return TurnRecord(message=asked, reply=reply)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and list(self) == list(other)
@@ -334,7 +348,7 @@ def damaged_record_error(item: str, error: Exception) -> StoreCorruptedError:
     """Return the error for a stored item that cannot be read."""
     why = f"{error} is missing" if isinstance(error, KeyError) else str(error)
     return StoreCorruptedError(
-        f"{item} cannot be read: {why}.", hint=lambda door: f"Use {door.verify_store_hint()} to see what is damaged."
+        f"{item} cannot be read: {why}.", hint=lambda hints: f"Use {hints.verify_store_hint()} to see what is damaged."
     )
 
 
@@ -368,8 +382,8 @@ def merge_replies(earlier: MessageNode, reply: MessageNode) -> MessageNode:
         return reply
     sources = reply.event.sources or earlier.event.sources
     event = replace(reply.event, calls=(*earlier.event.calls, *reply.event.calls), sources=sources)
-    asides = (*earlier.auxiliary_calls, *reply.auxiliary_calls)
-    return replace(reply, event=event, rounds=earlier.rounds, erased=earlier.erased, auxiliary_calls=asides)
+    auxiliary_calls = (*earlier.auxiliary_calls, *reply.auxiliary_calls)
+    return replace(reply, event=event, rounds=earlier.rounds, erased=earlier.erased, auxiliary_calls=auxiliary_calls)
 
 
 def mark_erased(
@@ -389,11 +403,11 @@ def mark_erased(
     marked: dict[str, MessageNode] = {}
     for name, node in nodes.items():
         rounds = (*open_rounds.get(name, ()), *node.rounds)
-        gone = hashes.intersection(
+        erased = hashes.intersection(
             {*referenced_content_hashes(node.event), *before.get(name, ()), *round_content_hashes(rounds)}
         )
-        if gone:
-            marked[name] = replace(node, erased=tuple(sorted(gone.union(node.erased))))
+        if erased:
+            marked[name] = replace(node, erased=tuple(sorted(erased.union(node.erased))))
     return marked
 
 
@@ -408,8 +422,15 @@ def reparent(
     event = replace(event, parent=parent)
     if isinstance(event, ReplyEvent):
         return event
-    lasting = event.overrides.merged_over(overrides)
-    pins = None if lasting.pinned is None else tuple([new_ids.get(one, one) for one in lasting.pinned])
+    merged_overrides = event.overrides.merged_over(overrides)
+    pins = (
+        None if merged_overrides.pinned is None else tuple([new_ids.get(one, one) for one in merged_overrides.pinned])
+    )
     return replace(
-        event, system=lasting.system, tools=lasting.tools, model=lasting.model, pinned=pins, rules=lasting.rules
+        event,
+        system=merged_overrides.system,
+        tools=merged_overrides.tools,
+        model=merged_overrides.model,
+        pinned=pins,
+        rules=merged_overrides.rules,
     )

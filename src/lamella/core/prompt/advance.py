@@ -5,33 +5,48 @@ Live turns, replay, resume and undo all use this code, so the same turns always 
 
 from collections.abc import Callable, Mapping, Sequence, Set
 
+from lamella.core.artifacts.blocks import render_removed_image
 from lamella.core.artifacts.model import Artifact, ArtifactKind
 from lamella.core.budget import Tokenizer
 from lamella.core.log.receipts import is_stage_data_id
-from lamella.core.log.turn import AttachmentMode, LayoutPlan, MessageAuthor, SystemParts, Turn, message_id, question_id
+from lamella.core.log.turn import (
+    ArtifactForm,
+    AttachmentMode,
+    LayoutPlan,
+    MessageAuthor,
+    SystemParts,
+    Turn,
+    message_id,
+    question_id,
+)
 from lamella.core.messages import Message, ToolRound
 from lamella.core.prompt.attachment_delta import artifacts_shown_in_full, build_question_with_delta, working_set_ids
 from lamella.core.prompt.attachments import (
     collect_attachments,
     detach_from_working_set,
     drop_from_library,
-    library_removal_warnings,
+    image_handle_warnings,
+    reduce_stubbed_to_names,
     shrunk_attachment_warnings,
-    split_stubbed,
     unsupported_image_warnings,
     update_library,
-    update_unlisted_attachments,
+    update_sticky_attachments_outside_library,
 )
 from lamella.core.prompt.cache_history import add_tool_messages, record_request
 from lamella.core.prompt.cutting import refold_from
 from lamella.core.prompt.folding import fold
 from lamella.core.prompt.layers.history import HistoryMessage, HistoryTurn, make_history_message
-from lamella.core.prompt.layers.library import LibraryEntry, PlacedArtifact
+from lamella.core.prompt.layers.library import LibraryEntry, PlacedArtifact, make_placed_artifact
 from lamella.core.prompt.layers.model import message_position
 from lamella.core.prompt.layers.tool_rounds import build_round_messages, partition_rounds, stub_result
 from lamella.core.prompt.layers.turn import NO_ATTACHMENTS, RenderedAttachments, merge_placed, render_attachments
 from lamella.core.prompt.prefix_change import prefix_change_triggers
-from lamella.core.prompt.prompt import Prompt, attachments_moved_by_fold, build_question_message, has_system_message
+from lamella.core.prompt.prompt import (
+    Prompt,
+    attachments_moved_by_fold,
+    build_question_message,
+    has_system_message,
+)
 from lamella.core.prompt.receipts import apply_receipts
 from lamella.core.prompt.rules import apply_rule_changes
 from lamella.core.prompt.state import PromptState
@@ -107,12 +122,40 @@ def advance(state: PromptState, turn: Turn, plan_layout: LayoutPlanner, *, token
         triggers=prefix_change_triggers(before, turn),
         warnings=warnings,
         working_set=opened.cache_history.working_set,
+        picture_lines=_make_picture_lines(turn, shown, position=message_position(asked_at), tokenizer=tokenizer),
+        unlisted_attachments=now.unlisted_attachments,
     )
     opened = replace(
         opened, head=asked, last_prompt=prompt, waits_for_reply=True, compaction_step=None, kept_messages=None
     )
     opened = add_rounds(opened, turn.rounds) if turn.rounds else opened
     return opened if turn.reply is None else add_reply(opened, turn.reply, reply_id=turn.reply_id)
+
+
+def _make_picture_lines(
+    turn: Turn, rendered: RenderedAttachments, *, position: str, tokenizer: Tokenizer
+) -> tuple[PlacedArtifact, ...]:
+    """Return the lines that will name the images which the user attached to this turn, once they are not sent any more.
+
+    Images that a note embeds need none: the text of the note names them.
+    """
+    if not turn.names_images:
+        return ()
+    given = {one.id for one in turn.attached if one.kind is ArtifactKind.IMAGE}
+    lines: list[PlacedArtifact] = []
+    for artifact in [one.artifact for one in rendered[2] if one.artifact.id in given]:
+        text = render_removed_image(artifact)
+        # The line needs no image data, and checkpoints would contain it.
+        lines.append(
+            make_placed_artifact(
+                replace(artifact, images=()),
+                form=ArtifactForm.HANDLE,
+                position=position,
+                pieces=(text,),
+                tokens=tokenizer.count(text),
+            )
+        )
+    return tuple(lines)
 
 
 def _build_question(
@@ -139,11 +182,15 @@ def _build_question(
         )
     if not attached and not layout_plan.keep_messages and not missing:
         return typed, NO_ATTACHMENTS, now
-    place = message_position(question_index)
-    shown = render_attachments((*attached, *missing), placed=now.placed, position=place, tokenizer=tokenizer)
-    moved = attachments_moved_by_fold(now.library, now.placed, place) if layout_plan.keep_messages else ()
+    position = message_position(question_index)
+    shown = render_attachments((*attached, *missing), placed=now.placed, position=position, tokenizer=tokenizer)
+    moved = attachments_moved_by_fold(now.library, now.placed, position) if layout_plan.keep_messages else ()
     question = build_question_message(shown, typed, count=tokenizer.count, moved=moved)
-    return question, shown, record_turn_attachments(now, turn, attached, rendered=shown)
+    return (
+        question,
+        shown,
+        record_turn_attachments(now, turn, attached, rendered=shown, restored_ids=layout_plan.forms.keys()),
+    )
 
 
 def _build_question_by_cost(
@@ -209,8 +256,12 @@ def record_turn_attachments(
     *,
     rendered: RenderedAttachments,
     shown_in_full: Set[str] = frozenset(),
+    restored_ids: Set[str] = frozenset(),
 ) -> PromptState:
-    """Return the state that knows the attachments of a turn, where they are placed and how long they stay."""
+    """Return the state that knows the attachments of a turn, where they are placed and how long they stay.
+
+    ``restored_ids`` are outlined artifacts that the library has in full from this turn on.
+    """
     sticks = turn.turn_settings.attachments is _STICKY
     library = update_library(
         state.library,
@@ -218,10 +269,14 @@ def record_turn_attachments(
         turn_number=state.turn_count,
         image_notes=turn.turn_settings.image_notes,
         stays_attached=True if sticks else None,
+        restored_ids=restored_ids,
     )
     learnt = replace(state, library=library, placed=merge_placed(state.placed, rendered[2], replaced_ids=shown_in_full))
     return (
-        replace(learnt, unlisted_attachments=update_unlisted_attachments(state.unlisted_attachments, attached, turn))
+        replace(
+            learnt,
+            unlisted_attachments=update_sticky_attachments_outside_library(state.unlisted_attachments, attached, turn),
+        )
         if sticks and turn.attached
         else learnt
     )
@@ -231,20 +286,20 @@ def _unplaced_attachments(state: PromptState, turn: Turn, attached: Sequence[Art
     """List sticky attachments outside the library, such as images, that no message contains in full."""
     if turn.turn_settings.attachments is not _STICKY:
         return ()
-    there = {name for name in state.unlisted_attachments if name in state.placed and state.placed[name].is_full}
-    there.update(artifact.id for artifact in attached)
-    return tuple(artifact for name, artifact in state.unlisted_attachments.items() if name not in there)
+    placed_names = {name for name in state.unlisted_attachments if name in state.placed and state.placed[name].is_full}
+    placed_names.update(artifact.id for artifact in attached)
+    return tuple(artifact for name, artifact in state.unlisted_attachments.items() if name not in placed_names)
 
 
 def add_rounds(state: PromptState, rounds: Sequence[ToolRound]) -> PromptState:
     """Return the state whose waiting turn has exactly these tool rounds; earlier ones are replaced."""
     prompt, stubbed = pending_prompt(state), state.history.stubbed_ids
-    said = build_round_messages(
+    messages = build_round_messages(
         prompt.user.id, rounds, prompt.tokenizer, max_output_chars=prompt.turn_settings.tool_output
     )
     if stubbed:
-        said = tuple(stub_result(one, prompt.tokenizer) if one.id in stubbed else one for one in said)
-    sent, unsent = partition_rounds(said, stubbed, prompt.tokenizer) if stubbed else (said, ())
+        messages = tuple(stub_result(one, prompt.tokenizer) if one.id in stubbed else one for one in messages)
+    sent, unsent = partition_rounds(messages, stubbed, prompt.tokenizer) if stubbed else (messages, ())
     return replace(state, last_prompt=replace(prompt, rounds=sent, removed_rounds=unsent))
 
 
@@ -261,6 +316,7 @@ def add_reply(state: PromptState, reply: str, *, reply_id: str | None = None) ->
         reply=_make_reply_message(state, prompt.user.id, reply, reply_id=reply_id, at=at, tokenizer=prompt.tokenizer),
         has_attachments=bool(prompt.attached),
         turn_index=state.turn_count,
+        picture_lines=prompt.picture_lines,
     )
     history = state.history
     history = replace(
@@ -330,32 +386,32 @@ def _apply_attachments(
     dropped: tuple[str, ...] = ()
     attached: tuple[Artifact, ...] = ()
     if turn.drop:
-        library, dropped, told = _apply_drops(state, turn)
+        library, dropped, drop_warnings = _apply_drops(state, turn)
         state = replace(state, library=library)
-        warnings += told
+        warnings += drop_warnings
     if turn.detach:
         state = replace(state, library=detach_from_working_set(state.library, turn.detach))
-    if state.unlisted_attachments and (gone := {*dropped, *turn.detach}):
+    if state.unlisted_attachments and (removed := {*dropped, *turn.detach}):
         state = replace(
             state,
-            unlisted_attachments={name: one for name, one in state.unlisted_attachments.items() if name not in gone},
+            unlisted_attachments={name: one for name, one in state.unlisted_attachments.items() if name not in removed},
         )
     if turn.attached or turn.tool_results:
-        attached, told = collect_attachments(turn, state.library)
-        warnings += told
+        attached, drop_warnings = collect_attachments(turn, state.library)
+        warnings += drop_warnings
     if turn.rounds and state.history.stubbed_ids:
-        attached, told = split_stubbed(
+        attached, drop_warnings = reduce_stubbed_to_names(
             attached, question_id(state.conversation, state.head, turn), state.history.stubbed_ids
         )
-        warnings += told
+        warnings += drop_warnings
     if turn.turn_settings.attachments is _STICKY:
         warnings += shrunk_attachment_warnings(state.library, attached)
     elif attached:
-        warnings += library_removal_warnings(state.library, attached, image_notes=turn.turn_settings.image_notes)
+        warnings += image_handle_warnings(state.library, attached, image_notes=turn.turn_settings.image_notes)
     return state, attached, dropped, warnings
 
 
 def _apply_drops(state: PromptState, turn: Turn) -> tuple[Mapping[str, LibraryEntry], tuple[str, ...], tuple[str, ...]]:
     drawn_in = {artifact.id for artifact in state.system.inlined}
-    standing = (state.placed.keys() | state.unlisted_attachments.keys()) - drawn_in
-    return drop_from_library(state.library, turn.drop, placed_ids=standing, inlined_ids=drawn_in)
+    placed_names = (state.placed.keys() | state.unlisted_attachments.keys()) - drawn_in
+    return drop_from_library(state.library, turn.drop, placed_ids=placed_names, inlined_ids=drawn_in)

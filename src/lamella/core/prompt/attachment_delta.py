@@ -104,14 +104,16 @@ def _render_working_set_lines(
     That is: artifacts that are no longer attached, and artifacts that are attached again without their text.
     """
     before, placed = state.cache_history.working_set, state.placed
-    held, known = frozenset(working_set), frozenset(before)
+    current, known = frozenset(working_set), frozenset(before)
     here = {name for name in working_set if name in new_ids or (name in placed and placed[name].place == position)}
     # A cut also removes earlier lines, so everything that stays readable and is not attached must be named again.
     candidates = placed if is_cut else before
-    gone = [name for name in candidates if name not in held and name in state.library and _is_readable(state, name)]
+    removed = [
+        name for name in candidates if name not in current and name in state.library and _is_readable(state, name)
+    ]
     back = [name for name in working_set if name not in known and name not in here]
-    lines = ((_DETACHED_LABEL, gone), (_REATTACHED_LABEL, back))
-    return "".join(f"{told}: {', '.join(map(escape_line, names))}.\n" for told, names in lines if names)
+    lines = ((_DETACHED_LABEL, removed), (_REATTACHED_LABEL, back))
+    return "".join(f"{label}: {', '.join(map(escape_line, names))}.\n" for label, names in lines if names)
 
 
 def _is_readable(state: PromptState, name: str) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 
-from lamella.core.artifacts.kinds import KINDS, goes_to_library, make_image_artifact
+from lamella.core.artifacts.kinds import KINDS, goes_to_library, is_turn_only, make_image_artifact
 from lamella.core.artifacts.model import FOUND_BY_SEARCH, NAMED_ONLY, Artifact, ArtifactKind, AttachmentPolicy
 from lamella.core.budget import Tokenizer
 from lamella.core.log.turn import ArtifactForm, AttachmentMode, ImageNoteMode, Turn, TurnSettings
@@ -82,7 +82,7 @@ def stub_id(question_id: str, artifact_id: str) -> str:
     return f"{_STUB_PREFIX}{question_id}:{artifact_id}"
 
 
-def split_stubbed(
+def reduce_stubbed_to_names(
     attached: Sequence[Artifact], question_id: str, stubbed: Set[str]
 ) -> tuple[tuple[Artifact, ...], tuple[str, ...]]:
     """Return the attachments, with only the name of those that receipts reduced to a line, and a warning."""
@@ -165,8 +165,8 @@ def is_in_working_set(entry: LibraryEntry, turn_settings: TurnSettings, *, turn_
     """
     if entry.stays_attached is False:
         return False
-    held = entry.stays_attached and turn_settings.attachments is AttachmentMode.STICKY
-    return bool(held) or turn_number - entry.last_attached_turn <= turn_settings.linger
+    was_attached = entry.stays_attached and turn_settings.attachments is AttachmentMode.STICKY
+    return bool(was_attached) or turn_number - entry.last_attached_turn <= turn_settings.linger
 
 
 def detach_from_working_set(library: Library, artifact_ids: Collection[str]) -> Library:
@@ -174,17 +174,18 @@ def detach_from_working_set(library: Library, artifact_ids: Collection[str]) -> 
     return {name: replace(one, stays_attached=False) if name in artifact_ids else one for name, one in library.items()}
 
 
-def update_unlisted_attachments(
+def update_sticky_attachments_outside_library(
     unlisted: Mapping[str, Artifact], attached: Sequence[Artifact], turn: Turn
 ) -> Mapping[str, Artifact]:
     """Return the sticky attachments that never enter the library, after a turn that attaches until detached.
 
-    Images that a note embeds are not included: they are sent only with the turn of the active note.
+    Images that a note embeds are not included: they are sent only with the turn of the active note. The same applies to
+    passages that belong to one turn.
     """
     given = {artifact.id for artifact in turn.attached}
     kept = {name: one for name, one in unlisted.items() if name not in given}
     for artifact in attached:
-        if artifact.id in given and not goes_to_library(artifact):
+        if artifact.id in given and not goes_to_library(artifact) and not is_turn_only(artifact):
             kept[artifact.id] = artifact
     return kept
 
@@ -195,14 +196,14 @@ def shrunk_attachment_warnings(library: Library, attached: Sequence[Artifact]) -
     The first ones are named, the rest is counted.
     """
     now = {artifact.id for artifact in attached}
-    held = [(name, one) for name, one in library.items() if one.stays_attached and name not in now]
-    smaller = [(name, one) for name, one in held if one.form is not None or one.artifact.condensed is not None]
-    told = [
+    kept = [(name, one) for name, one in library.items() if one.stays_attached and name not in now]
+    smaller = [(name, one) for name, one in kept if one.form is not None or one.artifact.condensed is not None]
+    reasons = [
         f"{name} stands as its {'outline' if one.form else 'summary'}, to make room; attach it again to have it whole."
         for name, one in smaller[:_MAX_LISTED_SHRUNK]
     ]
-    more = len(smaller) - len(told)
-    return (*told, f"So do {more:,} more, as outlines or summaries.") if more > 0 else tuple(told)
+    more = len(smaller) - len(reasons)
+    return (*reasons, f"So do {more:,} more, as outlines or summaries.") if more > 0 else tuple(reasons)
 
 
 def update_library(
@@ -212,11 +213,13 @@ def update_library(
     turn_number: int,
     image_notes: ImageNoteMode,
     stays_attached: bool | None = None,
+    restored_ids: Set[str] = frozenset(),
 ) -> Library:
     """Return the library after turn number ``turn_number``: new entries at the end, new texts at their old position.
 
     An artifact that is attached again gets its full form back. ``stays_attached`` is set for sticky attachments; search
-    results keep the value that they had.
+    results keep the value that they had. Artifacts in ``restored_ids`` stay in full, although the turn settings carry
+    outlines forward.
     """
     if not attached:
         return library
@@ -229,17 +232,19 @@ def update_library(
             )
             # A sticky attachment stays readable even if it has images. An artifact attached as an outline stays one.
             found = KINDS[artifact.kind].is_file_part or artifact.source.via == FOUND_BY_SEARCH
-            holds = (None if entry is None else entry.stays_attached) if found else stays_attached
+            is_attached = (None if entry is None else entry.stays_attached) if found else stays_attached
             form = (
                 ArtifactForm.PREVIEW
                 if artifact.is_outlined
                 else None
-                if holds
+                if is_attached
                 else image_note_form(artifact, image_notes)
             )
+            was_restored = artifact.id in restored_ids or (entry is not None and entry.form is ArtifactForm.FULL)
+            form = ArtifactForm.FULL if form is None and was_restored else form
             form, listed = (ArtifactForm.HANDLE, True) if artifact.condensed == NAMED_ONLY else (form, False)
             learnt[artifact.id] = LibraryEntry(
-                artifact=newest, last_attached_turn=turn_number, form=form, stays_attached=holds, is_listed=listed
+                artifact=newest, last_attached_turn=turn_number, form=form, stays_attached=is_attached, is_listed=listed
             )
     return learnt
 
@@ -266,19 +271,21 @@ def unsupported_image_warnings(
     attached: Sequence[Artifact], model: str | None, *, placed: Mapping[str, PlacedArtifact], tokenizer: Tokenizer
 ) -> tuple[str, ...]:
     """Return warnings about images that the model does not support or that the request cannot take."""
-    who = model or "This model"
+    subject = model or "This model"
     pictures = [artifact for artifact in attached if artifact.kind is ArtifactKind.IMAGE]
     if not pictures:
         return ()
     if not tokenizer.supports_images:
-        return tuple(f"{who} does not see pictures: {one.title} is sent as a line of words." for one in pictures)
+        return tuple(f"{subject} does not see pictures: {one.title} is sent as a line of words." for one in pictures)
     refused = rejected_images(pictures, placed=placed, tokenizer=tokenizer)
     return tuple(
-        f"{one.title} is sent as a line of words to {who}: {refused[one.id]}." for one in pictures if one.id in refused
+        f"{one.title} is sent as a line of words to {subject}: {refused[one.id]}."
+        for one in pictures
+        if one.id in refused
     )
 
 
-def library_removal_warnings(
+def image_handle_warnings(
     library: Library, attached: Sequence[Artifact], *, image_notes: ImageNoteMode
 ) -> tuple[str, ...]:
     """Return warnings about library texts that become handles after this turn because they embed images now."""
@@ -289,5 +296,5 @@ def library_removal_warnings(
         and image_note_form(artifact, image_notes) is ArtifactForm.HANDLE
         and library[artifact.id].form is not ArtifactForm.HANDLE
     ]
-    told = "embeds a picture now: it is sent with this turn, and the library has a handle of it after it."
-    return tuple([f"{name} {told}" for name in leaving]) if leaving else ()
+    warning = "embeds a picture now: it is sent with this turn, and the library has a handle of it after it."
+    return tuple([f"{name} {warning}" for name in leaving]) if leaving else ()

@@ -103,10 +103,10 @@ def record_request(
     cache_history = record_keep_alive(cache_history, layout_plan.kept_alive_at)
     keep, now = layout_plan.keep_messages, tuple(working_set)
     stays = frozenset(now)
-    held = {one.position: one for one in cache_history.entries if keep is None or one.position < keep}
-    held.update({one.position: one for one in _cache_entries(layout_plan, question_index)})
+    entries_by_position = {one.position: one for one in cache_history.entries if keep is None or one.position < keep}
+    entries_by_position.update({one.position: one for one in _cache_entries(layout_plan, question_index)})
     return record_expiry(cache_history, layout_plan.expiry)._replace(
-        entries=tuple(sorted(held.values(), key=_position_of)[-_MAX_CACHE_ENTRIES:]),
+        entries=tuple(sorted(entries_by_position.values(), key=_position_of)[-_MAX_CACHE_ENTRIES:]),
         at=layout_plan.at or cache_history.at,
         stable_message=cache_history.stable_message if keep is None else question_index - 1 if question_index else None,
         working_set=now,
@@ -143,14 +143,14 @@ def _update_stats(
 ) -> Mapping[str, AttachmentStats]:
     """Count for each known artifact whether it stayed in the working set, left it, stayed out, or came back."""
     before = frozenset(cache_history.working_set)
-    habits: dict[str, AttachmentStats] = {}
+    stats: dict[str, AttachmentStats] = {}
     for name in known:
         stayed, dropped, absent, returned = cache_history.attachment_stats.get(name, _EMPTY_STATS)
         if name in before:
-            habits[name] = AttachmentStats(stayed + 1, dropped + (name not in working_set), absent, returned)
+            stats[name] = AttachmentStats(stayed + 1, dropped + (name not in working_set), absent, returned)
         else:
-            habits[name] = AttachmentStats(stayed, dropped, absent + 1, returned + (name in working_set))
-    return habits
+            stats[name] = AttachmentStats(stayed, dropped, absent + 1, returned + (name in working_set))
+    return stats
 
 
 _EMPTY_STATS = AttachmentStats()
@@ -160,12 +160,12 @@ def _add_ages(
     ages: tuple[tuple[int, int], ...], seen: Iterable[int], left: Iterable[int]
 ) -> tuple[tuple[int, int], ...]:
     """Return the age counts with more ages at which artifacts were in the working set, and at which they left."""
-    stayed, gone = Counter[int](), Counter[int]()
+    stayed, removed = Counter[int](), Counter[int]()
     # Many artifacts may be attached, but there are few different ages: count them before the loop.
-    for more, to in ((seen, stayed), (left, gone)):
+    for more, to in ((seen, stayed), (left, removed)):
         for age, times in Counter(more).items():
             to[age_bucket(age)] += times
-    return tuple([(one + stayed[at], other + gone[at]) for at, (one, other) in enumerate(ages)]) if stayed else ages
+    return tuple([(one + stayed[at], other + removed[at]) for at, (one, other) in enumerate(ages)]) if stayed else ages
 
 
 def age_bucket(age: int) -> int:
@@ -274,16 +274,19 @@ class CacheHistoryBuilder:
 
         No request creates entries after its own question, so the search stops early.
         """
-        held: dict[int, CacheEntry] = {}
+        entries_by_position: dict[int, CacheEntry] = {}
         for layout_plan, asked_at in self._iter_requests_backwards():
-            if len(held) >= _MAX_CACHE_ENTRIES and asked_at < sorted(held)[-_MAX_CACHE_ENTRIES]:
+            if (
+                len(entries_by_position) >= _MAX_CACHE_ENTRIES
+                and asked_at < sorted(entries_by_position)[-_MAX_CACHE_ENTRIES]
+            ):
                 break
             for one in _cache_entries(layout_plan, asked_at):
                 # The newest request comes first, so the first entry for a position has the latest time.
-                held.setdefault(one.position, one)
+                entries_by_position.setdefault(one.position, one)
         for one in self._cache_history.entries:
-            held.setdefault(one.position, one)
-        return tuple(sorted(held.values(), key=_position_of)[-_MAX_CACHE_ENTRIES:])
+            entries_by_position.setdefault(one.position, one)
+        return tuple(sorted(entries_by_position.values(), key=_position_of)[-_MAX_CACHE_ENTRIES:])
 
     def _iter_requests_backwards(self) -> Iterator[tuple[LayoutPlan, int]]:
         for placements, asked_at in reversed(self._parts):

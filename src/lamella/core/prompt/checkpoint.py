@@ -28,6 +28,8 @@ from lamella.core.log.events.artifact import (
 )
 from lamella.core.log.turn import ArtifactForm, TurnSettings
 from lamella.core.messages import Message, Role, TextsById
+from lamella.core.messages import load_texts as load_texts_of
+from lamella.core.prompt.layers.digest import digest_messages, with_texts, without_texts
 from lamella.core.prompt.layers.history import HistoryTurn, SharedSequence, make_plain_turns
 from lamella.core.prompt.layers.library import LibraryEntry, PlacedArtifact, make_placed_artifact
 from lamella.core.prompt.prompt import RENDERER_VERSION
@@ -156,9 +158,9 @@ def decode_artifacts(
     """
     artifacts: list[Artifact] = []
     for at, one in enumerate(stored):
-        waits = at in lazy_indices
-        artifact = to_lazy_artifact(one, contents, lazy_texts) if waits else read_artifact(one, contents)
-        if artifact is None or not contents.keys() >= set(artifact_required_hashes(one, is_lazy=waits)):
+        is_lazy = at in lazy_indices
+        artifact = to_lazy_artifact(one, contents, lazy_texts) if is_lazy else read_artifact(one, contents)
+        if artifact is None or not contents.keys() >= set(artifact_required_hashes(one, is_lazy=is_lazy)):
             raise LookupError(one.id)
         artifacts.append(artifact)
     return artifacts
@@ -183,17 +185,17 @@ def decode_library(encoded: Mapping[str, EncodedEntry], artifacts: Sequence[Arti
     """Decode the library."""
     return {
         name: LibraryEntry(
-            artifact=artifacts[artifact], last_attached_turn=at, form=form, stays_attached=held, is_listed=listed
+            artifact=artifacts[artifact], last_attached_turn=at, form=form, stays_attached=is_attached, is_listed=listed
         )
-        for name, (artifact, at, form, held, listed) in encoded.items()
+        for name, (artifact, at, form, is_attached, listed) in encoded.items()
     }
 
 
 def decode_placed(encoded: EncodedPlacement, artifacts: Sequence[Artifact], pieces: Sequence[str]) -> PlacedArtifact:
     """Decode a placed artifact."""
-    artifact, form, place, named, tokens, listed = encoded
+    artifact, form, position, named, tokens, listed = encoded
     texts = tuple([pieces[one] for one in named])
-    one = make_placed_artifact(artifacts[artifact], form=form, position=place, pieces=texts, tokens=tokens)
+    one = make_placed_artifact(artifacts[artifact], form=form, position=position, pieces=texts, tokens=tokens)
     return replace(one, is_listed=True) if listed else one
 
 
@@ -228,7 +230,7 @@ def encode_history(
     """Encode turns without their messages, whose ids and texts are stored elsewhere."""
     numbers = tuple([one.turn_index for one in turns])
     messages = [spoken.segment for one in turns for spoken in (one.question, one.reply)]
-    places = tuple([_parse_position(segment.place) for segment in messages])
+    positions = tuple([_parse_position(segment.place) for segment in messages])
     tokens = tuple([segment.tokens for segment in messages])
     shorter = {
         at: (one.reply.segment.text, one.reply.segment.form)
@@ -241,19 +243,19 @@ def encode_history(
         for at, one in enumerate(turns)
         if one.question_message is not one.question.message and not (one.tool_results or one.rounds)
     }
-    talk = numbers, places, tokens, attached, shorter, asked, dict[int, HistoryTurn]()
+    talk = numbers, positions, tokens, attached, shorter, asked, dict[int, HistoryTurn]()
     again = decode_history(talk, message_ids, texts, pieces=tables.pieces)
     # Turns that do not decode to an equal one are stored as a whole: turns with tool rounds or with joined replies.
     pairs = enumerate(zip(turns, again, strict=True))
-    odd = {
+    irregular = {
         at: _load_full_texts(one)
         for at, (one, other) in pairs
         if one != other and not _are_equal_when_loaded(one, other)
     }
-    for at in odd:
+    for at in irregular:
         shorter.pop(at, None)
         asked.pop(at, None)
-    return numbers, places, tokens, attached, shorter, asked, odd
+    return numbers, positions, tokens, attached, shorter, asked, irregular
 
 
 def _are_equal_when_loaded(one: HistoryTurn, other: HistoryTurn) -> bool:
@@ -291,19 +293,19 @@ def decode_history(
     encoded: EncodedHistory, message_ids: Sequence[str], texts: Sequence[str | TextsById], *, pieces: Sequence[str]
 ) -> list[HistoryTurn]:
     """Decode the turns."""
-    numbers, places, tokens, attached, shorter, asked, odd = encoded
+    numbers, positions, tokens, attached, shorter, asked, irregular = encoded
     if numbers != tuple(range(len(numbers))):
-        said = [at for number in numbers for at in (2 * number, 2 * number + 1)]
-        message_ids, texts = [message_ids[at] for at in said], [texts[at] for at in said]
+        message_numbers = [at for number in numbers for at in (2 * number, 2 * number + 1)]
+        message_ids, texts = [message_ids[at] for at in message_numbers], [texts[at] for at in message_numbers]
     # Turns stored as a whole do not need the given texts, which may not have been loaded.
-    texts = texts if not odd else ["" if at // 2 in odd else text for at, text in enumerate(texts)]
+    texts = texts if not irregular else ["" if at // 2 in irregular else text for at, text in enumerate(texts)]
     less = {2 * at + 1: one for at, one in shorter.items()}
-    turns = make_plain_turns(message_ids, texts, positions=places, numbers=numbers, tokens=tokens, shortened=less)
+    turns = make_plain_turns(message_ids, texts, positions=positions, numbers=numbers, tokens=tokens, shortened=less)
     for at in attached:
         turns[at] = replace(turns[at], has_attachments=True)
     for at, question in asked.items():
         turns[at] = _decode_question(turns[at], question, pieces)
-    for at, one in odd.items():
+    for at, one in irregular.items():
         turns[at] = (
             replace(one, question_message=one.question.message) if one.question_message == one.question.message else one
         )
@@ -311,10 +313,10 @@ def decode_history(
 
 
 def _decode_question(turn: HistoryTurn, question: EncodedQuestion, pieces: Sequence[str]) -> HistoryTurn:
-    named, weighed, weights = question
+    named, token_count, weights = question
     typed = turn.question.segment.text
     sent = tuple([typed if one == _TYPED_TEXT_NUMBER else pieces[one] for one in named])
-    message = Message(role=Role.USER, pieces=sent, tokens=weighed, piece_token_counts=weights)
+    message = Message(role=Role.USER, pieces=sent, tokens=token_count, piece_token_counts=weights)
     return replace(turn, question_message=message)
 
 
@@ -323,7 +325,7 @@ def _decode_question(turn: HistoryTurn, question: EncodedQuestion, pieces: Seque
 # Raise this number when a field of the encoded state changes its name or meaning: msgspec fills a missing field with
 # its default, so an older checkpoint would load as a wrong state. Checkpoints of another format are rebuilt from the
 # events.
-CHECKPOINT_FORMAT = 2
+CHECKPOINT_FORMAT = 3
 # A checkpoint is written again with every snapshot that grows. One with megabytes of tool results would be written
 # every sixteenth turn; replaying when such a conversation is opened is cheaper.
 _MAX_CHECKPOINT_BYTES = 2**20
@@ -417,27 +419,35 @@ class StateCheckpoint:
         ``message_ids`` and ``texts`` are the messages of the branch. The full text of an artifact is loaded on demand
         if the request shows only a line or an outline of it, or if its block is in ``blocks``.
         """
-        state, stored, kept, weights, stood, known, shelved, standing, owns, talk = self._body
+        state, stored, kept, weights, stood, known, shelved, encoded_placed, owns, talk = self._body
         waiting = lazy_artifact_indices(stored, kept, blocks)
         unread = LazyTexts([stored[at].hash for at in waiting], load_texts)
         try:
             artifacts = decode_artifacts(stored, contents, lazy_indices=waiting, lazy_texts=unread)
             pieces = decode_pieces(kept, artifacts, blocks)
-            stands = [decode_placed(one, artifacts, pieces) for one in stood]
+            system_library = [decode_placed(one, artifacts, pieces) for one in stood]
             library = decode_library(known, artifacts)
             end = 2 * self.turns
             turns = decode_history(talk, message_ids[:end], texts[:end], pieces=pieces)
+            digest = with_texts(
+                state.history.digest,
+                lambda messages: load_texts_of(
+                    [one.id for one in messages], [texts[one.number - 1] for one in messages]
+                ),
+            )
         except _DECODING_ERRORS:
             return None
-        placed_library = {name: stands[at] for name, at in shelved.items()}
+        placed_library = {name: system_library[at] for name, at in shelved.items()}
         unpacked = replace(
             state,
             library=library,
             system_library=placed_library,
             # Only the identity matters: an empty dict means "rendered from an older library".
             library_rendered_from=None if owns is None else library if owns else {},
-            placed=placed_library if standing is None else {name: stands[at] for name, at in standing.items()},
-            history=replace(state.history, turns=SharedSequence(turns)),
+            placed=placed_library
+            if encoded_placed is None
+            else {name: system_library[at] for name, at in encoded_placed.items()},
+            history=replace(state.history, turns=SharedSequence(turns), digest=digest),
         )
         # A question with attachments is counted by its pieces, and the typed text is one of them.
         typed = [turns[at].question.segment for at in talk[5]]
@@ -476,10 +486,10 @@ def encode_state_checkpoint(
         or message_ids[end - 1 : end] != (state.head,)
     ):
         return _NO_CHECKPOINT
-    grounds = _state_inputs(message_ids[:end], active_compactions, defaults=defaults, tokenizer=tokenizer)
+    inputs = _state_inputs(message_ids[:end], active_compactions, defaults=defaults, tokenizer=tokenizer)
     try:
         body = _encode_body(state, message_ids[:end], texts[:end], tables=shelves, tokenizer=tokenizer)
-        data = b"" if body is None else _ENCODER.encode((grounds, state.turn_count, state.head, body))
+        data = b"" if body is None else _ENCODER.encode((inputs, state.turn_count, state.head, body))
     except _DECODING_ERRORS:
         return _NO_CHECKPOINT
     return (data, shelves.blocks) if data and len(data) <= _MAX_CHECKPOINT_BYTES else _NO_CHECKPOINT
@@ -495,8 +505,11 @@ def _encode_body(
 ) -> _CheckpointBody | None:
     # Keyed by the encoded form: comparing placed artifacts could load texts that have not been read.
     stood: dict[EncodedPlacement, int] = {}
-    shelf, standing = _number_placed(state.system_library, tables, stood), _number_placed(state.placed, tables, stood)
-    if shelf is None or standing is None:
+    encoded_library, encoded_placed = (
+        _number_placed(state.system_library, tables, stood),
+        _number_placed(state.placed, tables, stood),
+    )
+    if encoded_library is None or encoded_placed is None:
         return None
     known = {name: tables.encode_entry(entry) for name, entry in state.library.items()}
     talk = encode_history(state.history.turns[:], message_ids, texts, tables=tables)
@@ -510,15 +523,15 @@ def _encode_body(
             last_prompt=None,
             compaction_step=None,
             kept_messages=None,
-            history=replace(state.history, turns=SharedSequence()),
+            history=replace(state.history, turns=SharedSequence(), digest=without_texts(state.history.digest)),
         ),
         tuple(tables.stored_artifacts),
         tuple(tables.encoded_pieces),
         tuple([tokenizer.count(piece) for piece in tables.pieces]),
         tuple(stood),
         known,
-        shelf,
-        None if state.placed is state.system_library else standing,
+        encoded_library,
+        None if state.placed is state.system_library else encoded_placed,
         None if state.library_rendered_from is None else state.library_rendered_from is state.library,
         talk,
     )
@@ -539,14 +552,15 @@ def _number_placed(
 
 def full_text_message_ids(state: PromptState) -> set[str]:
     """Return the ids of the messages whose full original text the state uses."""
-    said = [one for turn in state.history.turns for one in (turn.question, turn.reply)]
-    return {one.segment.id for one in said if one.full_texts is None}
+    messages = [one for turn in state.history.turns for one in (turn.question, turn.reply)]
+    shown = {one.segment.id for one in messages if one.full_texts is None}
+    return shown | {one.id for one in digest_messages(state.history.digest) if not one.is_excerpt}
 
 
 def decode_state_checkpoint(data: bytes) -> StateCheckpoint | None:
     """Read a checkpoint, or return None if the bytes are not a valid one."""
     try:
-        grounds, turns, head, body = _DECODER.decode(data)
-        return StateCheckpoint(grounds, turns=turns, head=head, body=body)
+        inputs, turns, head, body = _DECODER.decode(data)
+        return StateCheckpoint(inputs, turns=turns, head=head, body=body)
     except _DECODING_ERRORS:
         return None

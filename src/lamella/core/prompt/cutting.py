@@ -63,7 +63,7 @@ def refold_from(
     history = _strip_attachments_after(state.history, at, tokenizer, keep_pieces=within)
     # The cut may be inside a message: then the first pieces of the first message after it stay, too.
     head = history.turns[at].question_message.pieces[:within] if within else ()
-    held = set(head).union(
+    kept_pieces = set(head).union(
         chain.from_iterable([turn.question_message.pieces for turn in history.turns[history.hidden_turns : at]])
     )
     placed: dict[str, PlacedArtifact] = {one.id: place_inlined_note(one) for one in state.system.inlined}
@@ -83,11 +83,11 @@ def refold_from(
             and _differs_from_inlined(entry, placed[name], turn_settings, turn_number=state.turn_count)
         )
     }
-    place = message_position(first + now.history.length)
+    position = message_position(first + now.history.length)
     # Lists of handles in messages that stay use part of the token limit for all such lists.
     above = sum([one.tokens for one in placed.values() if one.is_listed])
     placed |= _place_removed(
-        now, left, attached, kept_pieces=held, position=place, handle_list_tokens=above, tokenizer=tokenizer
+        now, left, attached, kept_pieces=kept_pieces, position=position, handle_list_tokens=above, tokenizer=tokenizer
     )
     return replace(now, placed=placed, epoch=state.epoch if state.turn_settings is None else state.epoch + 1)
 
@@ -128,7 +128,7 @@ def _strip_attachments_after(
 def _strip_attachments(turn: HistoryTurn, tokenizer: Tokenizer) -> HistoryTurn:
     if has_no_attachments(turn):
         return turn
-    stubs = [inline_stub(placed_result, tokenizer) for placed_result in turn.tool_results]
+    stubs = [inline_stub(placed_result, tokenizer) for placed_result in (*turn.tool_results, *turn.picture_lines)]
     return with_inline_stubs(turn, stubs, tokenizer) if stubs else with_tool_results_only(turn, (), tokenizer)
 
 
@@ -169,10 +169,10 @@ def _is_in_kept_message(placed: PlacedArtifact, end: int, head: Sequence[str]) -
 
     Kept are the messages before index ``end`` and the pieces ``head`` at the beginning of the next one.
     """
-    place = placed.place
-    if place is None or place == SYSTEM_POSITION:
+    position = placed.place
+    if position is None or position == SYSTEM_POSITION:
         return False
-    at = int(place.partition(":")[2])
+    at = int(position.partition(":")[2])
     return at < end or (at == end and bool(placed.pieces) and placed.pieces[-1] in head)
 
 
@@ -205,7 +205,7 @@ def _place_removed(
     turn_settings = state.turn_settings or TurnSettings()
     now: dict[str, Artifact] = {artifact.id: artifact for artifact in attached if goes_to_library(artifact)}
     placed: dict[str, PlacedArtifact] = {}
-    dead: list[LibraryEntry] = []
+    unused: list[LibraryEntry] = []
     for name, entry in entries.items():
         old = state.placed.get(name)
         copied = old is not None and any(piece in kept_pieces for piece in old.pieces if not is_list_frame(piece))
@@ -225,14 +225,18 @@ def _place_removed(
                 entry.artifact, form, has_copy_above=copied, position=position, tokenizer=tokenizer
             )
         else:
-            dead.append(entry)
-    if not dead:
+            unused.append(entry)
+    if not unused:
         return placed
-    stands = sum([one.tokens for one in placed.values()])
-    stands += sum([message.tokens for message in history_messages(state.history.shown)])
-    room = handle_list_budget(stands) - handle_list_tokens
+    placed_tokens = sum([one.tokens for one in placed.values()])
+    placed_tokens += sum([message.tokens for message in history_messages(state.history.shown)])
+    remaining_tokens = handle_list_budget(placed_tokens) - handle_list_tokens
     return placed | place_handle_list(
-        dead, count=tokenizer.count, position=position, max_tokens=room, is_continued=handle_list_tokens > 0
+        unused,
+        count=tokenizer.count,
+        position=position,
+        max_tokens=remaining_tokens,
+        is_continued=handle_list_tokens > 0,
     )
 
 

@@ -196,6 +196,24 @@ def make_fingerprint(envelope: Envelope) -> RequestFingerprint:
     )
 
 
+def is_shortened(prompt: Prompt) -> bool:
+    """Return whether a request lacks text that recall can return: removed messages, or shortened context."""
+    if prompt.preamble.removed_messages:
+        return True
+    layers = (LayerId.L2, LayerId.L3, LayerId.L4)
+    return any(segment.form in _SHORTENED_FORMS for layer in layers for segment in prompt.segments(layer))
+
+
+def stable_message_count(prompt: Prompt) -> int:
+    """Return how many messages the next request starts with.
+
+    If the layout moves attachments into the library right after their turn, the question will not be sent again in this
+    form, so the boundary is before it.
+    """
+    changes = prompt.layout_plan.promotes and bool(prompt.rendered_attachments[1])
+    return prompt.question_index if changes and not prompt.rounds else len(prompt.messages)
+
+
 def make_request(
     envelope: Envelope,
     *,
@@ -206,13 +224,11 @@ def make_request(
 ) -> ModelRequest:
     """Build the provider-neutral request, with cache boundaries and breakpoints.
 
-    If the layout moves attachments into the library right after their turn, the question will not be sent again in this
-    form, so the boundary is before it. ``expected_pause`` and ``previous_reply_id`` have the same meaning as in
+    ``expected_pause`` and ``previous_reply_id`` have the same meaning as in
     ``ModelRequest``.
     """
     prompt, messages, turn_settings = envelope.prompt, envelope.messages, envelope.prompt.turn_settings
-    changes = prompt.layout_plan.promotes and bool(prompt.rendered_attachments[1])
-    stays = prompt.question_index if changes and not prompt.rounds else len(messages)
+    stays = stable_message_count(prompt)
     return ModelRequest(
         model=model,
         messages=messages,

@@ -7,6 +7,7 @@ from lamella.core.artifacts.blocks import render_tool_stub, render_update
 from lamella.core.artifacts.model import Artifact
 from lamella.core.budget import Tokenizer, count_pieces_tokens
 from lamella.core.log.turn import ArtifactForm, HistoryMode, LayoutPlan, MessageAuthor, TurnSettings
+from lamella.core.prompt.layers.digest import recount_digest
 from lamella.core.prompt.layers.history import (
     HistoryMessage,
     HistoryTurn,
@@ -79,7 +80,7 @@ def fold(
     shown = replace(folded, history=history)
     return (
         shown
-        if turn_settings.history is HistoryMode.FULL and not history.hidden_turns
+        if turn_settings.history is HistoryMode.FULL and not history.hides_turns
         else hide_old_turns(shown, turn_settings, tokenizer, summary=summary)
     )
 
@@ -101,28 +102,30 @@ def _fold_after_kept(
     closed = [_remove_attachments(turn, tokenizer) for turn in history.turns[cut:]]
     spoken = history.message_count - sum([len(turn.rounds) for turn in history.turns[cut:]])
     history = replace(history, turns=SharedSequence((*history.turns[:cut], *closed)), message_count=spoken)
-    held = {piece for turn in history.turns[history.hidden_turns : cut] for piece in turn.question_message.pieces}
+    kept_pieces = {
+        piece for turn in history.turns[history.hidden_turns : cut] for piece in turn.question_message.pieces
+    }
     placed = {name: one for name, one in state.placed.items() if _is_placed_before(one, end)}
-    place = message_position(first + history.length)
+    position = message_position(first + history.length)
     for name, entry in state.library.items():
         if name not in placed:
             form = forms.get(name) or carried_form(entry, turn_settings)
             old = state.placed.get(name)
             left = (
-                [piece for piece in old.pieces if piece in held or _is_in_system_library(state, name, piece)]
+                [piece for piece in old.pieces if piece in kept_pieces or _is_in_system_library(state, name, piece)]
                 if old
                 else []
             )
-            placed[name] = _place_in_question(entry.artifact, form, left, position=place, tokenizer=tokenizer)
+            placed[name] = _place_in_question(entry.artifact, form, left, position=position, tokenizer=tokenizer)
     return replace(state, history=history, placed=placed, epoch=state.epoch + 1, turn_settings=turn_settings)
 
 
 def _is_placed_before(placed: PlacedArtifact, end: int) -> bool:
     """Return whether the newest piece of an artifact is in the system message or in a message before ``end``."""
-    place = placed.place
-    if place is None or place == SYSTEM_POSITION:
-        return placed.is_listed or place is not None
-    return int(place.partition(":")[2]) < end
+    position = placed.place
+    if position is None or position == SYSTEM_POSITION:
+        return placed.is_listed or position is not None
+    return int(position.partition(":")[2]) < end
 
 
 def _is_in_system_library(state: PromptState, name: str, piece: str) -> bool:
@@ -156,19 +159,19 @@ def fold_library(
         state = recount_state(state, tokenizer)
     inlined: dict[str, Artifact] = {artifact.id: artifact for artifact in state.system.inlined}
     before = state.turn_settings
-    carries_the_same = (
+    is_unchanged = (
         before is not None
         and before.carry_forward is turn_settings.carry_forward
         and before.attachments is turn_settings.attachments
     )
-    if carries_the_same and state.library_rendered_from is state.library and not inlined and not forms:
+    if is_unchanged and state.library_rendered_from is state.library and not inlined and not forms:
         # Most turns attach nothing, so thousands of folds share one rendered library. The library is compared by
         # identity because comparing its texts would cost more than the fold.
         placed_library = state.system_library
     else:
         placed_library = fold_library_layer(
             state.library,
-            placed_library=state.system_library if carries_the_same else {},
+            placed_library=state.system_library if is_unchanged else {},
             placed=state.placed,
             forms=forms,
             turn_settings=turn_settings,
@@ -199,9 +202,8 @@ def _inlined_ids(state: PromptState, inlined: Mapping[str, Artifact], attached: 
 
 def _remove_attachments(turn: HistoryTurn, tokenizer: Tokenizer) -> HistoryTurn:
     """Return a turn whose epoch is over: without attachments, and with tool calls as lines before its reply."""
-    closed = with_tool_results_only(
-        turn, [stub_tool_result(placed_result, tokenizer) for placed_result in turn.tool_results], tokenizer
-    )
+    stubs = [stub_tool_result(placed_result, tokenizer) for placed_result in turn.tool_results]
+    closed = with_tool_results_only(turn, (*stubs, *turn.picture_lines), tokenizer)
     if not closed.rounds:
         return closed
     lines = (*closed.call_lines, *make_call_lines(closed.rounds, tokenizer))
@@ -211,13 +213,13 @@ def _remove_attachments(turn: HistoryTurn, tokenizer: Tokenizer) -> HistoryTurn:
 
 
 def with_tool_results_only(turn: HistoryTurn, tools: Sequence[PlacedArtifact], tokenizer: Tokenizer) -> HistoryTurn:
-    """Return a turn whose question contains only these tool results and the typed text."""
+    """Return a turn whose question contains only these tool results, or lines in their place, and the typed text."""
     if not tools:
         plain = not turn.tool_results and turn.question_message == turn.question.message
         return turn if plain else replace(turn, question_message=turn.question.message, tool_results=())
     pieces = [piece for placed_result in tools for piece in placed_result.pieces]
     sent = render_user_message(pieces, turn.question.message.pieces, (), count=tokenizer.count)
-    return replace(turn, question_message=sent, tool_results=tuple(tools))
+    return replace(turn, question_message=sent, tool_results=tuple(tools), picture_lines=())
 
 
 def with_inline_stubs(turn: HistoryTurn, stubs: Sequence[PlacedArtifact], tokenizer: Tokenizer) -> HistoryTurn:
@@ -229,14 +231,14 @@ def with_inline_stubs(turn: HistoryTurn, stubs: Sequence[PlacedArtifact], tokeni
     sent = replace(
         turn.question.message, pieces=pieces, tokens=count_pieces_tokens(pieces, tokenizer.count), piece_token_counts=()
     )
-    return replace(turn, question_message=sent, tool_results=tuple(stubs))
+    return replace(turn, question_message=sent, tool_results=tuple(stubs), picture_lines=())
 
 
 def has_only_inline_stubs(turn: HistoryTurn) -> bool:
     """Return whether a question contains only one-line calls and the typed text, without a label."""
     stubs = [placed_result for placed_result in turn.tool_results if placed_result.form is ArtifactForm.HANDLE]
-    there = len(turn.question_message.pieces) == len(stubs) + len(turn.question.message.pieces)
-    return bool(stubs) and len(stubs) == len(turn.tool_results) and there
+    has_only_stubs = len(turn.question_message.pieces) == len(stubs) + len(turn.question.message.pieces)
+    return bool(stubs) and len(stubs) == len(turn.tool_results) and has_only_stubs
 
 
 def stub_tool_result(placed_result: PlacedArtifact, tokenizer: Tokenizer) -> PlacedArtifact:
@@ -261,12 +263,16 @@ def hide_old_turns(
     if turn_settings.history is HistoryMode.FULL:
         return (
             state
-            if not history.hidden_turns
-            else replace(state, history=replace(history, hidden_turns=0, placeholder=None, rules=None))
+            if not history.hides_turns
+            else replace(
+                state,
+                history=replace(history, hidden_turns=0, first_shown_turn=0, placeholder=None, rules=None),
+            )
         )
-    return render_hidden_rules(
-        _hide(state, turn_settings, tokenizer, summary=summary), tokenizer, cues=turn_settings.cues
-    )
+    hidden = _hide(state, turn_settings, tokenizer, summary=summary)
+    if not turn_settings.hidden_rules:
+        return replace(hidden, history=replace(hidden.history, rules=None)) if hidden.history.rules else hidden
+    return render_hidden_rules(hidden, tokenizer, cues=turn_settings.cues)
 
 
 def _hide(state: PromptState, turn_settings: TurnSettings, tokenizer: Tokenizer, *, summary: str | None) -> PromptState:
@@ -274,14 +280,16 @@ def _hide(state: PromptState, turn_settings: TurnSettings, tokenizer: Tokenizer,
     # Count back from the last turn that was asked: if a compaction removed a turn, no older one becomes visible again.
     first = state.turn_count - (turn_settings.history_turns or SHOWN_TURNS_BY_MODE[turn_settings.history])
     hidden = sum(turn.turn_index < first for turn in history.turns)
+    if history.digest and first > 0:
+        history = replace(history, first_shown_turn=first)
     if not hidden or turn_settings.history is not HistoryMode.STRIP:
         return replace(state, history=replace(history, hidden_turns=hidden, placeholder=None))
     if summary is None and hidden == history.hidden_turns and history.placeholder is not None:
-        return state
-    stand_in = _make_outline_placeholder(history.turns[:hidden], tokenizer, summary)
+        return replace(state, history=history)
+    placeholder = _make_outline_placeholder(history.turns[:hidden], tokenizer, summary)
     covered = history.turns[: count_summarized_turns(hidden)]
     retold = history.last_summary if summary is None else (summary, question_ids(covered))
-    return replace(state, history=replace(history, hidden_turns=hidden, placeholder=stand_in, last_summary=retold))
+    return replace(state, history=replace(history, hidden_turns=hidden, placeholder=placeholder, last_summary=retold))
 
 
 def count_summarized_turns(hidden: int) -> int:
@@ -320,7 +328,11 @@ def recount_state(state: PromptState, tokenizer: Tokenizer) -> PromptState:
     return replace(
         state,
         history=replace(
-            history, turns=exchanges, preamble=recount_preamble(history.preamble, tokenizer.count), rules=None
+            history,
+            turns=exchanges,
+            preamble=recount_preamble(history.preamble, tokenizer.count),
+            rules=None,
+            digest=recount_digest(history.digest, tokenizer.count),
         ),
         system_library={},
         library_rendered_from=None,
@@ -335,7 +347,11 @@ def _recount_turn(turn: HistoryTurn, tokenizer: Tokenizer) -> HistoryTurn:
         turn,
         question=_recount_message(turn.question, MessageAuthor.USER, tokenizer),
         reply=_recount_message(turn.reply, MessageAuthor.REPLY, tokenizer),
-        tool_results=tuple(_recount_tool_result(placed_result, tokenizer) for placed_result in turn.tool_results),
+        tool_results=tuple(
+            _recount_tool_result(placed_result, tokenizer)
+            for placed_result in (*turn.tool_results, *turn.picture_lines)
+        ),
+        picture_lines=(),
         rounds=tuple(_recount_round(message, tokenizer) for message in turn.rounds),
         call_lines=tuple(replace(line, tokens=count(line.text)) for line in turn.call_lines),
         joined_replies=tuple(_recount_message(reply, MessageAuthor.REPLY, tokenizer) for reply in turn.joined_replies),

@@ -13,6 +13,7 @@ from lamella.core.artifacts.model import ArtifactKind
 from lamella.core.log.turn import ArtifactForm
 from lamella.core.messages import Message, Role
 from lamella.core.prompt.envelope import Envelope, hash_layers, hash_prefix
+from lamella.core.prompt.layers.digest import digest_messages
 from lamella.core.prompt.layers.library import is_readable
 from lamella.core.prompt.layers.model import (
     LAYER_ORDER,
@@ -213,11 +214,16 @@ def _lost_segments(before: Prompt, now: Envelope) -> Iterable[str]:
 
 def _missing_pinned_messages(before: Prompt, now: Prompt) -> Iterable[str]:
     """Report pinned messages that left the history; messages that the history mode hides are still part of it."""
-    stays = {now.user.id, *(message.id for turn in now.history.turns for message in turn.messages)}
-    said = (one.id for turn in before.history.turns for one in turn.messages)
-    for name in (before.user.id, *said):
+    stays = {now.user.id, *_message_ids(now)}
+    for name in (before.user.id, *_message_ids(before)):
         if name in now.pinned and name not in stays:
             yield f"{name} is pinned and is gone"
+
+
+def _message_ids(prompt: Prompt) -> Iterator[str]:
+    """Iterate over the messages of the history and those that stand whole in the digest."""
+    yield from (message.id for turn in prompt.history.turns for message in turn.messages)
+    yield from (message.id for message in digest_messages(prompt.history.digest) if not message.is_excerpt)
 
 
 def _cuts_before_verbatim(layer: Layer) -> frozenset[int]:

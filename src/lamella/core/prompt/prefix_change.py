@@ -78,7 +78,8 @@ def prefix_change_triggers(state: PromptState, turn: Turn) -> frozenset[PrefixCh
         PrefixChangeTrigger.TURN_SETTINGS: turn.turn_settings != state.turn_settings,
         PrefixChangeTrigger.DROP: bool(turn.drop),
         PrefixChangeTrigger.FOLD: turn.fold,
-        PrefixChangeTrigger.RULES: turn.rules is not None and rules_change_prompt(state, turn.rules),
+        PrefixChangeTrigger.RULES: turn.rules is not None
+        and rules_change_prompt(state, turn.rules, system=turn.system),
     }
     return frozenset([trigger for trigger, did in done.items() if did])
 
@@ -113,11 +114,15 @@ def is_triggered(before: Prompt | None, now: Prompt, change: PrefixChange) -> bo
 
 def _moves_into_library(before: Prompt, now: Prompt, artifact_id: str | None) -> bool:
     """Return whether the change is the usual move of attachments into the library after a turn."""
-    if any(artifact.id == artifact_id for artifact in (*before.attached, *now.attached)):
+    # A turn may show more than it attaches: sticky pictures never enter the library, so each request shows them again.
+    shown = {one.id for prompt in (before, now) for one in prompt.rendered_attachments[0]}
+    if artifact_id in shown or any(one.id == artifact_id for one in (*before.attached, *now.attached)):
         return True
     if artifact_id in before.system_library or artifact_id in now.system_library:
         return False
-    return bool(before.attached or before.rounds) or _hidden_history(before) != _hidden_history(now)
+    return bool(before.attached or before.rendered_attachments[0] or before.rounds) or _hidden_history(
+        before
+    ) != _hidden_history(now)
 
 
 def _hidden_history(prompt: Prompt) -> tuple[object, ...]:
@@ -137,15 +142,15 @@ def is_prefix_of(before: Sequence[Message], now: Sequence[Message]) -> bool:
 def _epoch_change(before: Prompt, now: Prompt) -> PrefixChange:
     """Return what a new epoch changed: by a compaction, or by moving attachments into the library."""
     library = _find_library_change(before, now)
-    if now.compaction_step is not None and not _would_change_anyway(library, now):
+    if now.compaction_step is not None and not _library_changes_without_compaction(library, now):
         return PrefixChange(cause=PrefixChangeCause.COMPACTED, segment=now.compaction_step)
     return library or _history_change(before, now)
 
 
-def _would_change_anyway(library_change: PrefixChange | None, now: Prompt) -> bool:
+def _library_changes_without_compaction(library_change: PrefixChange | None, now: Prompt) -> bool:
     """Return whether the first change in the library would also happen without the compaction."""
-    taken_in = (PrefixChangeCause.ARTIFACT_ADDED, PrefixChangeCause.ARTIFACT_UPDATED)
-    return now.layout_plan.promotes and library_change is not None and library_change.cause in taken_in
+    additions = (PrefixChangeCause.ARTIFACT_ADDED, PrefixChangeCause.ARTIFACT_UPDATED)
+    return now.layout_plan.promotes and library_change is not None and library_change.cause in additions
 
 
 def _find_library_change(before: Prompt, now: Prompt) -> PrefixChange | None:
@@ -184,20 +189,21 @@ def _first_lost_artifact(before: Prompt, index: int, new: Message) -> str | None
 
     None if it loses only a reference line of an earlier turn, since such a line is not a segment.
     """
-    place, old = message_position(index), before.messages[index]
+    position, old = message_position(index), before.messages[index]
     tools = (segment for segment in before.segments(LayerId.L4) if segment.kind == ArtifactKind.TOOL)
-    named = [segment.id for segment in (*before.segments(LayerId.L3), *tools) if segment.place == place]
-    carried = [
+    named = [segment.id for segment in (*before.segments(LayerId.L3), *tools) if segment.place == position]
+    carriers = [
         placed.artifact.id
         for placed in before.unlayered_artifacts
-        if placed.place == place and (placed.pieces[-1] == old.pieces[0] if placed.pieces else old.pieces == new.pieces)
+        if placed.place == position
+        and (placed.pieces[-1] == old.pieces[0] if placed.pieces else old.pieces == new.pieces)
     ]
     known = [
         segment.id
         for segment in before.segments(LayerId.L2)
-        if segment.place == place and old.pieces and segment.text.endswith(old.pieces[0])
+        if segment.place == position and old.pieces and segment.text.endswith(old.pieces[0])
     ]
-    return next(iter((*named, *carried, *known)), None)
+    return next(iter((*named, *carriers, *known)), None)
 
 
 def _find_changed_tool(before: Prompt, now: Prompt) -> str | None:

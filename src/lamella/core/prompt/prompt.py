@@ -4,7 +4,7 @@ The order is: the system message (L1 and the context library), earlier messages,
 and the typed text, and the tool rounds of this turn.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from operator import attrgetter
 
@@ -13,8 +13,22 @@ from msgspec import Struct
 from lamella.core.artifacts.model import Artifact, ArtifactKind, ImageData, ToolDefinition
 from lamella.core.budget import Tokenizer, count_pieces_tokens, count_request_tokens
 from lamella.core.log.call import PrefixChangeTrigger
-from lamella.core.log.turn import SYSTEM_PART_NAMES, HistoryRewrite, LayoutPlan, SystemParts, TurnSettings
+from lamella.core.log.turn import (
+    SYSTEM_PART_NAMES,
+    AttachmentMode,
+    HistoryRewrite,
+    LayoutPlan,
+    SystemParts,
+    TurnSettings,
+)
 from lamella.core.messages import LIBRARY_HEADING, QUERY_LABEL, Message, Role
+from lamella.core.prompt.layers.digest import (
+    DIGEST_HEAD,
+    DigestBlock,
+    HistoryDigest,
+    digest_pieces,
+    make_digest_block,
+)
 from lamella.core.prompt.layers.history import (
     EMPTY_PREAMBLE,
     ConversationHistory,
@@ -23,6 +37,7 @@ from lamella.core.prompt.layers.history import (
     extend_preamble,
     history_messages,
     list_history_segments,
+    make_placeholder,
     with_rules_block,
 )
 from lamella.core.prompt.layers.library import LibraryEntry, PlacedArtifact
@@ -32,6 +47,7 @@ from lamella.core.prompt.layers.model import (
     Layer,
     LayerId,
     Segment,
+    SegmentKind,
     TokenCounter,
     build_system_layer,
     message_position,
@@ -41,7 +57,7 @@ from lamella.core.values import replace, repr_without
 
 # Increase this number when the same state renders to other bytes. The ledger then reports a Lamella upgrade and not
 # a bug. A golden file pins the output of each version.
-RENDERER_VERSION = 4
+RENDERER_VERSION = 6
 # A C-level getter: a replay checks the system parts of thousands of prompts.
 _get_system_parts = attrgetter(*SYSTEM_PART_NAMES)
 
@@ -71,6 +87,8 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
         triggers: Other actions of this turn that may change the prefix.
         renderer_version: The renderer version under which the provider received this prompt.
         working_set: Ids that must be readable in this request; only set if costs decide the layout.
+        picture_lines: The lines that will name this turn's images once the question is sent without them.
+        unlisted_attachments: Sticky attachments of earlier turns that never enter the library, such as images.
     """
 
     conversation_id: str
@@ -101,6 +119,8 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
     triggers: frozenset[PrefixChangeTrigger] = frozenset()
     renderer_version: int = RENDERER_VERSION
     working_set: tuple[str, ...] = ()
+    picture_lines: tuple[PlacedArtifact, ...] = ()
+    unlisted_attachments: Mapping[str, Artifact] = {}
 
     def __repr__(self) -> str:
         return repr_without(
@@ -114,6 +134,7 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
                 "history",
                 "rendered_attachments",
                 "tokenizer",
+                "unlisted_attachments",
             ),
         )
 
@@ -140,19 +161,32 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
         messages += [message.message for message in self.rounds]
         if self.preamble != EMPTY_PREAMBLE:
             opening = [placeholder.text for placeholder in self.preamble.placeholders]
+            opening[1:1] = digest_pieces(self.digest)
             messages[first] = prepend_blocks(messages[first], opening, count=count)
         return tuple(messages)
 
     @cached_property
     def preamble(self) -> HistoryPreamble:
         """The history preamble: placeholders for messages removed by compaction or hidden by the history mode."""
+        history, preamble = self.history, self.history.preamble
+        if history.hidden_turns:
+            left_out = sum(len(turn.messages) for turn in history.turns[: history.hidden_turns])
+            blocks = (history.placeholder,) if history.placeholder else ()
+            preamble = preamble if history.rules is None else with_rules_block(preamble, history.rules)
+            preamble = extend_preamble(preamble, left_out=left_out, blocks=blocks, count=self.tokenizer.count)
+        if not self.digest:
+            return preamble
+        # The head line of the digest says what the notice would say.
+        head = make_placeholder(SegmentKind.LEFT_OUT, DIGEST_HEAD, count=self.tokenizer.count)
+        return replace(preamble, notice=head)
+
+    @cached_property
+    def digest(self) -> HistoryDigest:
+        """The shown part of the digest: all of it, unless the history mode hides old turns."""
         history = self.history
-        if not history.hidden_turns:
-            return history.preamble
-        left_out = sum(len(turn.messages) for turn in history.turns[: history.hidden_turns])
-        blocks = (history.placeholder,) if history.placeholder else ()
-        preamble = history.preamble if history.rules is None else with_rules_block(history.preamble, history.rules)
-        return extend_preamble(preamble, left_out=left_out, blocks=blocks, count=self.tokenizer.count)
+        if not history.first_shown_turn or not history.digest:
+            return history.digest
+        return tuple(_iter_shown_blocks(history.digest, history.first_shown_turn))
 
     @cached_property
     def total(self) -> int:
@@ -169,11 +203,21 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
         return tuple([placed for placed in standings if placed.pieces or placed.is_listed])
 
     @property
+    def attachments_in_force(self) -> tuple[Artifact, ...]:
+        """The attachments of this turn, and sticky ones of earlier turns that were not detached, oldest first."""
+        if self.turn_settings.attachments is not AttachmentMode.STICKY:
+            return self.attached
+        in_force = {name: entry.artifact for name, entry in self.library.items() if entry.stays_attached}
+        in_force.update(self.unlisted_attachments)
+        in_force.update({str(artifact.id): artifact for artifact in self.attached})
+        return tuple(in_force.values())
+
+    @property
     def moved_attachments(self) -> tuple[Segment, ...]:
         """Attachments of this turn that were known before and that a fold moved into the question."""
-        place = message_position(self.question_index)
+        position = message_position(self.question_index)
         known = [self.placed[one.id] for one in self.attached if one.id in self.placed]
-        return tuple([one.segment for one in known if one.place == place and one.pieces])
+        return tuple([one.segment for one in known if one.place == position and one.pieces])
 
     @cached_property
     def unlayered_artifacts(self) -> tuple[PlacedArtifact, ...]:
@@ -203,7 +247,9 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def history_segments(self) -> tuple[Segment, ...]:
         """L4: placeholders for removed messages, earlier messages, and tool results of earlier turns."""
-        return list_history_segments(self.history, first_message=self.first_message, preamble=self.preamble)
+        return list_history_segments(
+            self.history, first_message=self.first_message, preamble=self.preamble, digest=self.digest
+        )
 
     def segments(self, layer_id: LayerId) -> tuple[Segment, ...]:
         """Return the segments of a layer, in order."""
@@ -218,6 +264,16 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
                 return self.history_segments
             case LayerId.L5:
                 return (self.user.segment,)
+
+
+def _iter_shown_blocks(digest: HistoryDigest, first_shown_turn: int) -> Iterator[DigestBlock]:
+    """Yield the blocks with the messages of shown turns and with what is left of earlier ones."""
+    for block in digest:
+        shown = [one for one in block.messages if one.is_excerpt or one.turn_index >= first_shown_turn]
+        if len(shown) == len(block.messages):
+            yield block
+        elif shown:
+            yield make_digest_block(shown)
 
 
 def has_system_message(system: SystemParts, placed_library: Mapping[str, PlacedArtifact]) -> bool:

@@ -14,6 +14,14 @@ from lamella.core.log.receipts import (
 )
 from lamella.core.log.turn import ArtifactForm, HistoryMode, TurnSettings
 from lamella.core.prompt.folding import fold_library, hide_old_turns, stub_tool_result, with_tool_results_only
+from lamella.core.prompt.layers.digest import (
+    DigestMessage,
+    add_to_digest,
+    digest_messages,
+    make_digest_message,
+    question_number,
+    shorten_digest,
+)
 from lamella.core.prompt.layers.history import (
     ConversationHistory,
     HistoryMessage,
@@ -85,7 +93,7 @@ def fold_for_receipt(state: PromptState, turn_settings: TurnSettings, tokenizer:
     kept = [
         one
         if one.question_message is one.question.message and not one.tool_results
-        else with_tool_results_only(one, one.tool_results, tokenizer)
+        else with_tool_results_only(one, (*one.tool_results, *one.picture_lines), tokenizer)
         for one in state.history.turns[start:]
     ]
     history = replace(state.history, turns=SharedSequence((*state.history.turns[:start], *kept)))
@@ -124,13 +132,23 @@ def apply_step(
         return _list_as_handles(state, step.removed, tokenizer)
     if step.name in _SHRUNK_FORM_BY_STEP:
         return _shrink_entries(state, step.removed, _SHRUNK_FORM_BY_STEP[step.name], tokenizer=tokenizer)
+    if step.name is CompactionStepName.DIGEST:
+        return _move_to_digest(state, frozenset(step.removed), tokenizer)
+    if step.name is CompactionStepName.LAST_REPLY:
+        return _shorten_last_reply(state, step, tokenizer)
     if step.name is CompactionStepName.TOOL_RESULTS:
         return _stub_tool_results(state, frozenset(step.removed), tokenizer)
     if step.name is CompactionStepName.REPLIES:
-        gone = frozenset(step.removed) - _pinned_turn_messages(state)
+        removed_ids = frozenset(step.removed) - _pinned_turn_messages(state)
         gists = dict(zip(step.removed, step.outlines, strict=False))
         return shorten_replies(
-            state, gone, outline_reply, form=ArtifactForm.PREVIEW, count=tokenizer.count, gists=gists
+            state,
+            removed_ids,
+            outline_reply,
+            form=ArtifactForm.PREVIEW,
+            count=tokenizer.count,
+            gists=gists,
+            again=chain_version > 2,
         )
     if step.name is CompactionStepName.RECENT_STAGES:
         state = replace(state, system=state.system.with_brief_stages(step.removed))
@@ -144,7 +162,7 @@ def recompute_positions(state: PromptState, turn_settings: TurnSettings, tokeniz
 
     Tool results whose messages were removed or are hidden are no longer placed, so later turns cannot refer to them.
     """
-    shows_all = turn_settings.history is HistoryMode.FULL and not state.history.hidden_turns
+    shows_all = turn_settings.history is HistoryMode.FULL and not state.history.hides_turns
     now = state if shows_all else hide_old_turns(state, turn_settings, tokenizer)
     history = now.history
     placed = {name: one for name, one in now.placed.items() if one.artifact.kind is not ArtifactKind.TOOL}
@@ -155,15 +173,15 @@ def recompute_positions(state: PromptState, turn_settings: TurnSettings, tokeniz
     for index in range(history.hidden_turns, len(turns)):
         turn = turns[index]
         if turn.tool_results:
-            place = message_position(at)
+            position = message_position(at)
             tools = tuple(
                 placed_result
-                if placed_result.place == place
-                else replace(placed_result, segment=replace(placed_result.segment, place=place))
+                if placed_result.place == position
+                else replace(placed_result, segment=replace(placed_result.segment, place=position))
                 for placed_result in turn.tool_results
             )
             turns[index] = replace(turn, tool_results=tools)
-            placed.update((placed_result.artifact.id, placed_result) for placed_result in tools)
+            placed.update((one.artifact.id, one) for one in tools if one.artifact.kind is ArtifactKind.TOOL)
         at += 2 + len(turn.rounds)
     return replace(now, history=replace(history, turns=SharedSequence(turns)), placed=placed)
 
@@ -179,35 +197,35 @@ def _shrink_entries(
     library = {name: replace(entry, form=form) if name in smaller else entry for name, entry in state.library.items()}
     # If L1 inlines notes, the placed library lacks them and was made for no library value (None). It must stay so:
     # a later fold that inlines other notes could not reuse it.
-    shelf_of = None if state.library_rendered_from is None else library
+    known_library = None if state.library_rendered_from is None else library
     placed_library = {**state.system_library, **smaller}
     return replace(
         state,
         library=library,
         system_library=placed_library,
-        library_rendered_from=shelf_of,
+        library_rendered_from=known_library,
         placed={**state.placed, **smaller},
     )
 
 
 def _list_as_handles(state: PromptState, artifact_ids: Collection[str], tokenizer: Tokenizer) -> PromptState:
     """Move these library entries into the list of handles, beside the entries that it already has."""
-    gone = {
+    removed_names = {
         name for name in artifact_ids if name in state.system_library and can_be_listed(state.library[name].artifact)
     }
     library = {
-        name: replace(entry, form=ArtifactForm.HANDLE, is_listed=True) if name in gone else entry
+        name: replace(entry, form=ArtifactForm.HANDLE, is_listed=True) if name in removed_names else entry
         for name, entry in state.library.items()
     }
     handles = [entry for name, entry in library.items() if entry.is_listed and name in state.system_library]
     listed = place_handle_list(handles, count=tokenizer.count) if handles else {}
     placed_library = {**{name: one for name, one in state.system_library.items() if name not in listed}, **listed}
-    shelf_of = None if state.library_rendered_from is None else library
+    known_library = None if state.library_rendered_from is None else library
     return replace(
         state,
         library=library,
         system_library=placed_library,
-        library_rendered_from=shelf_of,
+        library_rendered_from=known_library,
         placed={**state.placed, **listed},
     )
 
@@ -225,22 +243,28 @@ def shorten_replies(
     form: ArtifactForm,
     count: TokenCounter,
     gists: Mapping[str, str] = MappingProxyType({}),
+    again: bool = False,
 ) -> PromptState:
-    """Return the state with the named replies in the shorter form that ``shorten_reply`` returns for each."""
+    """Return the state with the named replies in the shorter form that ``shorten_reply`` returns for each.
+
+    A reply that already has this form stays as it is, unless ``again`` is set.
+    """
     turns = [*state.history.turns[:]]
     for index, turn in enumerate(turns):
         reply, joined = turn.reply, turn.joined_replies
         if not joined:
             # Nearly all replies take this path, hundreds of them in one compaction.
             shown = reply.segment
-            if shown.id not in reply_ids or shown.form is form:
+            if shown.id not in reply_ids or (shown.form is form and not again):
                 continue
-        elif all(one.segment.id not in reply_ids or one.segment.form is form for one in (reply, *joined)):
+        elif all(
+            one.segment.id not in reply_ids or (one.segment.form is form and not again) for one in (reply, *joined)
+        ):
             continue
         replies: list[HistoryMessage] = []
         for message in (reply, *joined):
             text = None
-            if message.segment.id in reply_ids and message.segment.form is not form:
+            if message.segment.id in reply_ids and (again or message.segment.form is not form):
                 whole = message.segment.text if message.full_texts is None else message.full_texts[message.segment.id]
                 text = shorten_reply(whole, message.turn or turn.turn_index + 1, gists.get(message.segment.id))
             replies.append(message if text is None else shorten_message(message, text, form=form, count=count))
@@ -289,24 +313,103 @@ def _apply_removal(
     chain_version: int,
 ) -> PromptState:
     count = tokenizer.count
-    gone = frozenset(step.removed)
+    removed_ids = frozenset(step.removed)
     if state.pinned:
-        gone -= _pinned_turn_messages(state)
+        removed_ids -= _pinned_turn_messages(state)
+    if chain_version > 2:
+        state = _keep_excerpts(state, step, removed_ids, count)
     if chain_version > 1:
         # From chain 2 on a reply may be removed without its question. A line stays in its place, so that user and
         # assistant messages keep alternating.
-        stays = gone - _replies_of_removed_turns(state.history, gone)
+        stays = removed_ids - _replies_of_removed_turns(state.history, removed_ids)
         state = shorten_replies(state, stays, _shorten_to_stub, form=ArtifactForm.HANDLE, count=count)
     history = state.history
-    turns, messages, start = remove_messages(history, gone, count=count)
+    turns, messages, start = remove_messages(history, removed_ids, count=count)
     preamble = history.preamble
     if placeholder_kind is not None and step.text is not None:
         placeholder = make_placeholder(placeholder_kind, step.text, content=step.content, count=count)
         preamble = _add_placeholder(preamble, placeholder)
+    if chain_version > 2:
+        known = [message.id for message in digest_messages(history.digest)]
+        cut = dict.fromkeys(removed_ids.intersection(known), "") | {
+            name: text for name, text in _excerpts_by_id(step).items() if name in removed_ids
+        }
+        shorter = shorten_digest(history.digest, cut, count=count)
+        messages += len(known) - sum(len(block.messages) for block in shorter)
+        history = replace(history, digest=shorter)
     preamble = extend_preamble(preamble, left_out=messages, brief=chain_version > 1, count=count)
     spoken = count_messages(turns)
     left = replace(history, turns=SharedSequence(turns), epoch_start=start, preamble=preamble, message_count=spoken)
     return replace(state, history=left)
+
+
+def _excerpts_by_id(step: CompactionStep) -> dict[str, str]:
+    return dict(zip(step.removed, step.outlines, strict=False))
+
+
+def _keep_excerpts(state: PromptState, step: CompactionStep, removed_ids: Set[str], count: TokenCounter) -> PromptState:
+    """Return the state whose digest has what the step keeps of questions that leave their place between turns."""
+    kept = {name: text for name, text in _excerpts_by_id(step).items() if text and name in removed_ids}
+    if not kept:
+        return state
+    new = [
+        make_digest_message(
+            turn.question.id, question_number(turn.turn_index), kept[turn.question.id], count=count, is_excerpt=True
+        )
+        for turn in state.history.turns
+        if turn.question.id in kept
+    ]
+    return replace(state, history=replace(state.history, digest=add_to_digest(state.history.digest, new)))
+
+
+def _move_to_digest(state: PromptState, moved_ids: Set[str], tokenizer: Tokenizer) -> PromptState:
+    """Move the oldest turns, as far as their questions are in ``moved_ids``, into the digest.
+
+    Their replies in ``moved_ids`` leave. Pinned replies, and replies that ``moved_ids`` does not name, go into the
+    digest word for word.
+    """
+    history, pinned, count = state.history, _pinned_turn_messages(state), tokenizer.count
+    end = next((at for at, turn in enumerate(history.turns) if turn.question.id not in moved_ids), len(history.turns))
+    moved: list[DigestMessage] = []
+    gone = 0
+    for turn in history.turns[:end]:
+        for message in turn.messages:
+            leaves = message is not turn.question and message.id in moved_ids and message.id not in pinned
+            number = (
+                question_number(turn.turn_index)
+                if message is turn.question
+                else question_number((message.turn or turn.turn_index + 1) - 1) + 1
+            )
+            if leaves or not message.original.strip():
+                gone += 1
+            else:
+                moved.append(make_digest_message(message.id, number, message.original, count=count))
+    turns = history.turns[end:]
+    preamble = extend_preamble(history.preamble, left_out=gone, brief=True, count=count)
+    left = replace(
+        history,
+        turns=SharedSequence(turns),
+        epoch_start=max(history.epoch_start - end, 0),
+        message_count=count_messages(turns),
+        preamble=preamble,
+        digest=add_to_digest(history.digest, moved),
+    )
+    return replace(state, history=left)
+
+
+def _shorten_last_reply(state: PromptState, step: CompactionStep, tokenizer: Tokenizer) -> PromptState:
+    """Return the state with replies shortened to the texts that the step has for them."""
+    texts = _excerpts_by_id(step)
+    names = frozenset(texts) - _pinned_turn_messages(state)
+    return shorten_replies(
+        state,
+        names,
+        lambda _text, _turn, shorter: shorter,
+        form=ArtifactForm.PREVIEW,
+        count=tokenizer.count,
+        gists=texts,
+        again=True,
+    )
 
 
 def _replies_of_removed_turns(history: ConversationHistory, removed_ids: Set[str]) -> set[str]:
@@ -327,8 +430,12 @@ def _pinned_turn_messages(state: PromptState) -> frozenset[str]:
     pinned = state.pinned
     if not pinned:
         return frozenset()
-    said = ([one.id for one in turn.messages] for turn in state.history.turns)
-    return frozenset(name for names in said if not pinned.isdisjoint(names) for name in names)
+    turn_ids = [[one.id for one in turn.messages] for turn in state.history.turns]
+    by_turn: dict[int, list[str]] = {}
+    for message in digest_messages(state.history.digest):
+        by_turn.setdefault(message.turn_index, []).append(message.id)
+    turn_ids += by_turn.values()
+    return frozenset(name for names in turn_ids if not pinned.isdisjoint(names) for name in names)
 
 
 def remove_messages(

@@ -62,33 +62,33 @@ def replay_turns(
     if isinstance(last, TurnBatch):
         past += [before] if (before := last.without_last()) else []
         last = last.get_last_turn()
-    waits = _skip_superseded_replies(past)[::-1]
-    told = _HistoryReplay(state, tokenizer)
+    pending = _skip_superseded_replies(past)[::-1]
+    replay = _AppendOnlyReplay(state, tokenizer)
     # Turns that only ask are replayed alike as long as they have these settings: either each folds, or none does.
     alike: TurnSettings | None = None
-    while waits:
-        part = waits.pop()
+    while pending:
+        part = pending.pop()
         turn = part if isinstance(part, Turn) else part.get_turn(0)
-        passes = _changes_only_history_and_library(told.state, turn)
+        passes = _changes_only_history_and_library(replay.state, turn)
         if passes and turn.turn_settings is alike and not part.attached:
-            told.add_turns(part)
+            replay.add_turns(part)
             continue
-        layout_plan = plan_layout(told.state, turn) if passes else None
-        if layout_plan is not None and not told.can_add(part, layout_plan):
-            told = _start_replay(told.final_state(), turn, layout_plan, tokenizer=tokenizer)
-        if layout_plan is not None and told.can_add(part, layout_plan):
-            told.add_turns(part)
+        layout_plan = plan_layout(replay.state, turn) if passes else None
+        if layout_plan is not None and not replay.can_add(part, layout_plan):
+            replay = _start_replay(replay.final_state(), turn, layout_plan, tokenizer=tokenizer)
+        if layout_plan is not None and replay.can_add(part, layout_plan):
+            replay.add_turns(part)
             # Attachments may change the next layout plan, and if costs decide, each turn has a plan of its own.
             alike = None if part.attached or layout_plan.priced else turn.turn_settings
         elif isinstance(part, TurnBatch) and (first := min(part.attached, default=0)):
-            waits += [rest for rest in (part.get_range(first, None), part.get_range(0, first)) if rest is not None]
+            pending += [rest for rest in (part.get_range(first, None), part.get_range(0, first)) if rest is not None]
         else:
-            told, alike = (
-                _HistoryReplay(advance(told.final_state(), turn, plan_layout, tokenizer=tokenizer), tokenizer),
+            replay, alike = (
+                _AppendOnlyReplay(advance(replay.final_state(), turn, plan_layout, tokenizer=tokenizer), tokenizer),
                 None,
             )
-            waits += [rest] if isinstance(part, TurnBatch) and (rest := part.without_first()) else []
-    return advance(told.final_state(), last, plan_layout, tokenizer=tokenizer)
+            pending += [rest] if isinstance(part, TurnBatch) and (rest := part.without_first()) else []
+    return advance(replay.final_state(), last, plan_layout, tokenizer=tokenizer)
 
 
 def _skip_superseded_replies(turns: Sequence[Turn | TurnBatch]) -> list[Turn | TurnBatch]:
@@ -142,26 +142,28 @@ def _without_removed(step: CompactionStep, removed_ids: Set[str]) -> CompactionS
     return replace(step, removed=tuple([step.removed[at] for at in left]), outlines=gists)
 
 
-def _start_replay(state: PromptState, turn: Turn, layout_plan: LayoutPlan, *, tokenizer: Tokenizer) -> "_HistoryReplay":
+def _start_replay(
+    state: PromptState, turn: Turn, layout_plan: LayoutPlan, *, tokenizer: Tokenizer
+) -> "_AppendOnlyReplay":
     """Return the replay class for a turn and the turns like it."""
     if layout_plan.priced:
         return _PricedHistoryReplay(state, tokenizer, turn_settings=turn.turn_settings)
     if layout_plan.keep_messages == 0 and _is_fold_trivial(state, turn, tokenizer=tokenizer):
         return _FoldedHistoryReplay(state, tokenizer, turn_settings=turn.turn_settings)
-    return _HistoryReplay(state, tokenizer)
+    return _AppendOnlyReplay(state, tokenizer)
 
 
 def _is_fold_trivial(state: PromptState, turn: Turn, *, tokenizer: Tokenizer) -> bool:
     """Return whether a fold before the turn would change nothing but the start of the epoch."""
     history, turn_settings = state.history, turn.turn_settings
-    stands = (
+    is_placed_the_same = (
         state.library_rendered_from is state.library
         and state.placed is state.system_library
         and not state.system.inlined
     )
-    shows_all = turn_settings.history is HistoryMode.FULL and not history.hidden_turns and history.placeholder is None
+    shows_all = turn_settings.history is HistoryMode.FULL and not history.hides_turns and history.placeholder is None
     same = turn_settings is state.turn_settings and state.tokenizer_name == tokenizer.name
-    if not (stands and shows_all and same):
+    if not (is_placed_the_same and shows_all and same):
         return False
     return all(_has_only_text(exchange) for exchange in history.turns[history.epoch_start :])
 
@@ -193,7 +195,7 @@ def _changes_only_history_and_library(state: PromptState, turn: Turn) -> bool:
     )
 
 
-class _HistoryReplay:
+class _AppendOnlyReplay:
     """Replays turns that ask or attach something while all earlier messages stay as sent.
 
     ``state`` already knows the attachments of the turns added so far; ``final_state`` adds their messages.
@@ -242,13 +244,16 @@ class _HistoryReplay:
         return len(self._names) // 2
 
     def _add_attachments(self, turn: Turn) -> None:
-        state, told = self.state, self._replayed_count
+        state, replayed_count = self.state, self._replayed_count
         attached, _ = collect_attachments(turn, state.library)
-        place = message_position(self._at + len(self._names))
-        shown = render_attachments(attached, placed=state.placed, position=place, tokenizer=self._tokenizer)
-        self._shown[told] = shown, True
+        position = message_position(self._at + len(self._names))
+        shown = render_attachments(attached, placed=state.placed, position=position, tokenizer=self._tokenizer)
+        self._shown[replayed_count] = shown, True
         library = update_library(
-            state.library, attached, turn_number=self._number + told, image_notes=turn.turn_settings.image_notes
+            state.library,
+            attached,
+            turn_number=self._number + replayed_count,
+            image_notes=turn.turn_settings.image_notes,
         )
         self.state = replace(state, library=library, placed=merge_placed(state.placed, shown[2]))
 
@@ -267,21 +272,21 @@ class _HistoryReplay:
 
     def _make_plain_turns(self) -> list[HistoryTurn]:
         count = self._tokenizer.count
-        places, numbers = (
+        positions, numbers = (
             range(self._at, self._at + len(self._names)),
             range(self._number, self._number + self._replayed_count),
         )
         tokens = [count(text) for text in self._texts]
-        told = make_plain_turns(self._names, self._texts, positions=places, numbers=numbers, tokens=tokens)
+        turns = make_plain_turns(self._names, self._texts, positions=positions, numbers=numbers, tokens=tokens)
         for at, (shown, attached) in self._shown.items():
-            sent = build_question_message(shown, told[at].question_message, count=count)
-            told[at] = replace(
-                told[at], question_message=sent, tool_results=placed_tool_results(shown), has_attachments=attached
+            sent = build_question_message(shown, turns[at].question_message, count=count)
+            turns[at] = replace(
+                turns[at], question_message=sent, tool_results=placed_tool_results(shown), has_attachments=attached
             )
-        return told
+        return turns
 
 
-class _FoldedHistoryReplay(_HistoryReplay):
+class _FoldedHistoryReplay(_AppendOnlyReplay):
     """Replays turns before each of which the prompt folds.
 
     Attachments of a turn are in the library in the next turn and no longer in their question. The library is therefore
@@ -330,25 +335,25 @@ class _FoldedHistoryReplay(_HistoryReplay):
         """Return the state after all added turns, folded before the last one."""
         if not self._names:
             return self.state
-        told, epoch = self._replayed_count, self.state.epoch
+        replayed_count, epoch = self._replayed_count, self.state.epoch
         state = self.state if self._last is None else replace(self.state, library=self._last[1])
         if state.library_rendered_from is not state.library:
             state = fold_library(state, self._turn_settings, self._tokenizer)
         if self._last is not None:
             turn = self._last[0]
             attached, _ = collect_attachments(turn, state.library)
-            place = message_position(self._at + len(self._names) - 2)
-            shown = render_attachments(attached, placed=state.placed, position=place, tokenizer=self._tokenizer)
-            self._shown[told - 1] = shown, True
+            position = message_position(self._at + len(self._names) - 2)
+            shown = render_attachments(attached, placed=state.placed, position=position, tokenizer=self._tokenizer)
+            self._shown[replayed_count - 1] = shown, True
             state = record_turn_attachments(
-                replace(state, turn_count=self._number + told - 1), turn, attached, rendered=shown
+                replace(state, turn_count=self._number + replayed_count - 1), turn, attached, rendered=shown
             )
-        self.state = replace(state, epoch=epoch + told)
+        self.state = replace(state, epoch=epoch + replayed_count)
         ended = super().final_state()
         return replace(ended, history=replace(ended.history, epoch_start=len(ended.history.turns) - 1))
 
 
-class _PricedHistoryReplay(_HistoryReplay):
+class _PricedHistoryReplay(_AppendOnlyReplay):
     """Replays turns whose layout costs decided, with the working set and the cache history."""
 
     def __init__(self, state: PromptState, tokenizer: Tokenizer, *, turn_settings: TurnSettings) -> None:
@@ -401,9 +406,9 @@ class _PricedHistoryReplay(_HistoryReplay):
             state = replace(
                 state, turn_count=number, cache_history=state.cache_history._replace(working_set=self._trail.attached)
             )
-            place, tokenizer = message_position(asked_at), self._tokenizer
+            position, tokenizer = message_position(asked_at), self._tokenizer
             shown = render_working_set_change(
-                state, attached, layout_plan=layout_plan, position=place, working_set=in_set, tokenizer=tokenizer
+                state, attached, layout_plan=layout_plan, position=position, working_set=in_set, tokenizer=tokenizer
             )
             self._shown[self._replayed_count] = shown, bool(attached)
             whole = artifacts_shown_in_full(layout_plan) & {artifact.id for artifact in attached}

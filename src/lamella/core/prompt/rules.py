@@ -5,8 +5,9 @@ These are rules that the user added by hand, and rules found in turns that the h
 
 from collections.abc import Collection, Iterable, Sequence
 
+from lamella.core.artifacts.blocks import escape_block_text
 from lamella.core.budget import Tokenizer
-from lamella.core.log.turn import RuleChanges
+from lamella.core.log.turn import RuleChanges, SystemParts
 from lamella.core.prompt.layers.history import (
     NO_RULE_SEARCH,
     ConversationHistory,
@@ -22,27 +23,48 @@ from lamella.core.values import replace
 
 # Token limit for the rules of hidden turns. The placeholder for those turns has the same limit.
 _MAX_HIDDEN_RULES_TOKENS = 300
+_TAG = "user_rules"
 
 
 def apply_rule_changes(state: PromptState, changes: RuleChanges, tokenizer: Tokenizer) -> PromptState:
     """Return the state after rules were added or removed by hand, with an updated rules block."""
-    wishes, more = _rules_after_changes(state, changes)
-    placeholder = make_rules_placeholder(wishes, omitted=more, count=tokenizer.count) if wishes else None
+    rules, more = _rules_after_changes(state, changes, system=state.system)
+    placeholder = make_rules_placeholder(rules, omitted=more, count=tokenizer.count) if rules else None
     history = replace(state.history, preamble=with_rules_block(state.history.preamble, placeholder))
     return replace(state, history=history, rules=changes)
 
 
-def _rules_after_changes(state: PromptState, changes: RuleChanges) -> tuple[NumberedRules, int]:
-    """Return the rules of the block once these changes apply, and how many more it only counts."""
-    standing, more = get_rules(state.history.preamble)
-    taken_back = {text for _, text in state.rules.added} - {text for _, text in changes.added}
-    left = [one for one in standing if one[1] not in taken_back]
-    return merge_rules(left, changes.added, ended=changes.ended), more
+def render_user_rules(changes: RuleChanges) -> str:
+    """Render the rules that the user added as a part of the system prompt; empty if there are none."""
+    if not changes.added:
+        return ""
+    lines = [f"- {escape_block_text(' '.join(text.split()))}" for _, text in changes.added]
+    return "\n".join([f"<{_TAG}>", "Rules that the user set for this conversation:", *lines, f"</{_TAG}>"])
 
 
-def rules_change_prompt(state: PromptState, changes: RuleChanges) -> bool:
-    """Return whether these rule changes change the bytes of the history preamble."""
-    if _rules_after_changes(state, changes)[0] != get_rules(state.history.preamble)[0]:
+def rules_in_system(system: SystemParts) -> tuple[str, ...]:
+    """Return the lines of the rules in the system prompt."""
+    return tuple([line.removeprefix("- ") for line in system.rules.split("\n") if line.startswith("- ")])
+
+
+def _rules_after_changes(state: PromptState, changes: RuleChanges, *, system: SystemParts) -> tuple[NumberedRules, int]:
+    """Return the rules of the block once these changes apply, and how many more it only counts.
+
+    Since added rules are in the system prompt, the block keeps only what older receipts put there.
+    """
+    current_rules, more = get_rules(state.history.preamble)
+    added = () if system.rules else changes.added
+    withdrawn = {text for _, text in (*state.rules.added, *changes.added)} - {text for _, text in added}
+    left = [one for one in current_rules if one[1] not in withdrawn]
+    return merge_rules(left, added, ended=changes.ended), more
+
+
+def rules_change_prompt(state: PromptState, changes: RuleChanges, *, system: SystemParts | None) -> bool:
+    """Return whether these rule changes change the bytes of the history preamble.
+
+    ``system`` is the system prompt that the same turn sets, if it sets one.
+    """
+    if _rules_after_changes(state, changes, system=system or state.system)[0] != get_rules(state.history.preamble)[0]:
         return True
     hidden = state.history.rule_search[2] if state.history.hidden_turns else ()
     return merge_rules(hidden, ended=changes.ended) != merge_rules(hidden, ended=state.rules.ended)
@@ -53,11 +75,11 @@ def merge_rules(*rule_lists: Iterable[tuple[int, str]], ended: Iterable[tuple[in
 
     A rule in ``ended`` is left out, unless the user stated it again in or after the turn that ended it.
     """
-    said: dict[str, int] = {}
+    turn_by_text: dict[str, int] = {}
     over = {text: turn for turn, text in ended}
-    for turn, text in (one for wishes in rule_lists for one in wishes):
-        said[text] = max(turn, said.get(text, 0))
-    left = [(turn, text) for text, turn in said.items() if turn >= over.get(text, 0)]
+    for turn, text in (one for rules in rule_lists for one in rules):
+        turn_by_text[text] = max(turn, turn_by_text.get(text, 0))
+    left = [(turn, text) for text, turn in turn_by_text.items() if turn >= over.get(text, 0)]
     return tuple(sorted(left, key=lambda one: one[0]))
 
 
@@ -85,9 +107,9 @@ def render_hidden_rules(state: PromptState, tokenizer: Tokenizer, *, cues: Seque
     if not history.hidden_turns:
         return replace(state, history=replace(history, rules=None))
     wished = _rules_in_hidden_turns(history, tuple(cues))
-    standing, more = get_rules(history.preamble)
-    there = {text for _, text in standing}
-    found = tuple(one for one in merge_rules(wished[2], ended=state.rules.ended) if one[1] not in there)
+    current_rules, more = get_rules(history.preamble)
+    current_texts = {text for _, text in current_rules}
+    found = tuple(one for one in merge_rules(wished[2], ended=state.rules.ended) if one[1] not in current_texts)
     found, hidden = (
         select_rules_that_fit(found, (), max_tokens=_MAX_HIDDEN_RULES_TOKENS, count=tokenizer.count)
         if found
@@ -95,7 +117,9 @@ def render_hidden_rules(state: PromptState, tokenizer: Tokenizer, *, cues: Seque
     )
     if not found:
         return replace(state, history=replace(history, rule_search=wished, rules=None))
-    placeholder = make_rules_placeholder(merge_rules(standing, found), omitted=more + hidden, count=tokenizer.count)
+    placeholder = make_rules_placeholder(
+        merge_rules(current_rules, found), omitted=more + hidden, count=tokenizer.count
+    )
     same = history.rules is not None and history.rules.hash == placeholder.hash
     return replace(state, history=replace(history, rule_search=wished, rules=history.rules if same else placeholder))
 
@@ -113,8 +137,8 @@ def _rules_in_hidden_turns(
         seen, last, found, _ = NO_RULE_SEARCH
     known = RULE_CUES.union(cues)
     fresh: Sequence[tuple[int, str]] = [
-        (turn.turn_index + 1, wish)
+        (turn.turn_index + 1, rule)
         for turn in history.turns[seen : history.hidden_turns]
-        for wish in detect_rules(turn.question.original, cues=known)
+        for rule in detect_rules(turn.question.original, cues=known)
     ]
     return history.hidden_turns, history.turns[history.hidden_turns - 1].question.id, (*found, *fresh), cues

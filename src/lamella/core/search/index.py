@@ -1,6 +1,6 @@
 """The inverted index of a branch: its originals as passages, and the positions of their words.
 
-``PassageIndex`` grows with the branch and serves any number of searches. ``list_passages`` lists all messages and
+``PassageIndex`` grows with the branch and serves any number of searches. ``list_searchable_texts`` lists all messages and
 attachments of a branch, and ``passages_in_prompt`` those whose full text is still in the request.
 """
 
@@ -16,10 +16,12 @@ from lamella.core.messages import ToolRound
 from lamella.core.prompt.layers.history import get_rules
 from lamella.core.prompt.layers.model import LayerId, Segment, SegmentKind
 from lamella.core.prompt.prompt import Prompt
+from lamella.core.prompt.rules import rules_in_system
 from lamella.core.search.language import (
     SubstringIndex,
     casefold_text,
     is_unspaced_script,
+    joined_numbers,
     split_token,
     split_tokens,
     word_form_keys,
@@ -35,6 +37,8 @@ _HALF_BITS = 32
 _HALF_MASK = (1 << _HALF_BITS) - 1
 # The weight of a word that is another form of the query word.
 _OTHER_FORM_WEIGHT = 0.8
+# The weight of a word that the query word may be a misspelling of.
+_REPAIRED_WEIGHT = 0.6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,10 +76,10 @@ class _Postings(dict[str, "array[int]"]):
     def __missing__(self, word: str) -> "array[int]":
         for key in word_form_keys(word):
             self.words_by_key.setdefault(key, []).append(word)
-        places = self[word] = array("Q")
+        positions = self[word] = array("Q")
         self.passage_counts[word] = 0
         self.new_words.append(word)
-        return places
+        return positions
 
     def remove_word(self, word: str) -> None:
         """Remove a word that no passage has any more."""
@@ -104,7 +108,7 @@ class PassageIndex:
     def __init__(self, passages: Iterable[Passage] = ()) -> None:
         self.passages: list[IndexedPassage] = []
         self._numbers: dict[str, int] = {}
-        self._places = _Postings()
+        self._positions = _Postings()
         self._tokens = _Tokens()
         self._length = 0
         # For substring lookups of words. New words are added when such a lookup is made.
@@ -144,11 +148,11 @@ class PassageIndex:
         bound = size << _HALF_BITS
         for one in self.passages[size:]:
             for word in {*self._title_words(one.passage), *self._split_words(one.passage.text)}:
-                places = self._places[word]
-                del places[bisect_left(places, bound) :]
-                self._places.passage_counts[word] -= 1
-                if not self._places.passage_counts[word]:
-                    self._places.remove_word(word)
+                positions = self._positions[word]
+                del positions[bisect_left(positions, bound) :]
+                self._positions.passage_counts[word] -= 1
+                if not self._positions.passage_counts[word]:
+                    self._positions.remove_word(word)
             # The cached tokens must go as well: removed text must not remain anywhere in the index.
             for token in split_tokens(normalize_characters(f"{one.passage.title} {one.passage.text}")):
                 self._tokens.pop(token, None)
@@ -156,22 +160,22 @@ class PassageIndex:
             self._length -= one.length
         if size < len(self.passages):
             del self.passages[size:]
-            self._vocabulary, self._places.new_words = SubstringIndex(), list(self._places)
+            self._vocabulary, self._positions.new_words = SubstringIndex(), list(self._positions)
 
     def _index_passage(self, passage: Passage) -> None:
-        number, places = len(self.passages), self._places
+        number, positions = len(self.passages), self._positions
         first = number << _HALF_BITS
-        named, said = self._title_words(passage), self._split_words(passage.text)
+        named, words = self._title_words(passage), self._split_words(passage.text)
         for word in named:
-            places[word].append(first + TITLE_HALF)
-        for half, at in enumerate(range(0, len(said), HALF_WORDS), start=TITLE_HALF + 1):
-            place = first + half
-            for word in said[at : at + HALF_WORDS]:
-                places[word].append(place)
-        held = places.passage_counts
-        for word in {*named, *said}:
-            held[word] += 1
-        length = min(len(said), 2 * HALF_WORDS)
+            positions[word].append(first + TITLE_HALF)
+        for half, at in enumerate(range(0, len(words), HALF_WORDS), start=TITLE_HALF + 1):
+            position = first + half
+            for word in words[at : at + HALF_WORDS]:
+                positions[word].append(position)
+        passage_counts = positions.passage_counts
+        for word in {*named, *words}:
+            passage_counts[word] += 1
+        length = min(len(words), 2 * HALF_WORDS)
         compared = collapse_whitespace(casefold_text(normalize_characters(f"{passage.title}\n{passage.text}")))
         self.passages.append(IndexedPassage(passage, compared, length))
         self._numbers[passage.id] = number
@@ -182,19 +186,26 @@ class PassageIndex:
         return [] if passage.title == passage.id else self._split_words(passage.title)
 
     def _split_words(self, text: str) -> list[str]:
-        return [
-            word for words in map(self._tokens.__getitem__, split_tokens(normalize_characters(text))) for word in words
-        ]
+        normalized = normalize_characters(text)
+        words = [word for words in map(self._tokens.__getitem__, split_tokens(normalized)) for word in words]
+        # Most texts have no long number, and a text without a digit cannot have one.
+        return words + joined_numbers(normalized) if any(map(str.isdigit, normalized)) else words
 
     def word_forms(self, word: str) -> dict[str, float]:
         """Return the indexed words that are forms of a word, each with its weight."""
-        families = self._places.words_by_key
+        families = self._positions.words_by_key
         found = dict.fromkeys(
             (form for key in word_form_keys(word) for form in families.get(key, ())), _OTHER_FORM_WEIGHT
         )
-        if word in self._places:
+        if word in self._positions:
             found[word] = 1.0
         return found
+
+    def repaired_forms(self, word: str) -> dict[str, float]:
+        """Return indexed words that a word without a match may be a misspelling of, each with its weight."""
+        self._index_new_words()
+        similar = self._vocabulary.similar_words(word)
+        return {form: weight * _REPAIRED_WEIGHT for one in similar for form, weight in self.word_forms(one).items()}
 
     def find_passage(self, passage_id: str) -> int | None:
         """Return the number of the passage with this id, or None."""
@@ -202,36 +213,39 @@ class PassageIndex:
 
     def count_passages(self, words: Iterable[str]) -> int:
         """Return an upper bound for the number of passages with one of these words."""
-        held = self._places.passage_counts
-        return min(sum(held[word] for word in words), len(self.passages))
+        passage_counts = self._positions.passage_counts
+        return min(sum(passage_counts[word] for word in words), len(self.passages))
 
     def iter_positions(self, word: str) -> Iterator[tuple[int, int]]:
         """Iterate over the positions of a word: passage number and half."""
-        return ((place >> _HALF_BITS, place & _HALF_MASK) for place in self._places[word])
+        return ((position >> _HALF_BITS, position & _HALF_MASK) for position in self._positions[word])
 
     def iter_halves(self, word: str, number: int) -> Iterator[int]:
         """Iterate over the halves of one passage in which a word occurs."""
-        places = self._places[word]
-        for at in range(bisect_left(places, number << _HALF_BITS), len(places)):
-            if places[at] >> _HALF_BITS != number:
+        positions = self._positions[word]
+        for at in range(bisect_left(positions, number << _HALF_BITS), len(positions)):
+            if positions[at] >> _HALF_BITS != number:
                 return
-            yield places[at] & _HALF_MASK
+            yield positions[at] & _HALF_MASK
 
     def passages_with_any(self, words: Iterable[str]) -> set[int]:
         """Return the numbers of the passages with one of these words."""
-        return {place >> _HALF_BITS for word in words for place in self._places[word]}
+        return {position >> _HALF_BITS for word in words for position in self._positions[word]}
 
     def has_word(self, word: str) -> bool:
-        return word in self._places
+        return word in self._positions
 
     def words_containing(self, part: str, *, core: str) -> list[str]:
         """Return the words that contain ``part``; among non-ASCII words, all that contain ``core``.
 
         The ends of a non-ASCII part may be different characters inside a longer word.
         """
-        fresh, self._places.new_words = self._places.new_words, []
-        self._vocabulary.extend(fresh)
+        self._index_new_words()
         return list(self._vocabulary.words_containing(part, core=core))
+
+    def _index_new_words(self) -> None:
+        fresh, self._positions.new_words = self._positions.new_words, []
+        self._vocabulary.extend(fresh)
 
 
 def collapse_whitespace(text: str) -> str:
@@ -250,7 +264,7 @@ _FULL_TEXT_FORMS = (ArtifactForm.FULL, ArtifactForm.UPDATE)
 _MESSAGE_ROLES = frozenset({MessageAuthor.USER.value, MessageAuthor.REPLY.value})
 
 
-def list_passages(
+def list_searchable_texts(
     turns: Sequence[Turn], message_ids: Sequence[str], *, first_turn_number: int = 1
 ) -> tuple[Passage, ...]:
     """Return every message and every version of each attachment, in order; those without text are left out.
@@ -271,7 +285,8 @@ def passages_in_prompt(prompt: Prompt) -> frozenset[str]:
     segments = [segment for layer in LayerId for segment in prompt.segments(layer)]
     segments += [placed.segment for placed in prompt.unlayered_artifacts]
     drawn_in = [version_id(name, content) for segment in segments for name, content in segment.inlines]
-    rules = [version_id(_RULE_TITLE, hash_text(text)) for _, text in get_rules(prompt.preamble)[0]]
+    texts = [*rules_in_system(prompt.system), *(text for _, text in get_rules(prompt.preamble)[0])]
+    rules = [version_id(_RULE_TITLE, hash_text(text)) for text in texts]
     return frozenset(
         [*(_passage_id(segment) for segment in segments if segment.form in _FULL_TEXT_FORMS), *drawn_in, *rules]
     )
@@ -292,7 +307,7 @@ def _turn_passages(turn: Turn, message_ids: Iterator[str], *, position: str) -> 
             id=version_id(artifact.id, artifact.hash),
             place=position,
             role=artifact.kind.value,
-            title=_artifact_title(artifact),
+            title=_searchable_artifact_name(artifact),
             text=artifact.text or _describe_image(artifact),
             message=question,
         )
@@ -345,7 +360,7 @@ def _message_passage(message_id: str, role: MessageAuthor, text: str, *, positio
     return Passage(id=message_id, place=position, role=role.value, title=message_id, text=text, message=message_id)
 
 
-def _artifact_title(artifact: Artifact) -> str:
+def _searchable_artifact_name(artifact: Artifact) -> str:
     """Return the id with another name to find it by: the title, or the arguments of a tool call."""
     more = artifact.source.arguments or "" if artifact.kind is ArtifactKind.TOOL else artifact.title
     return artifact.id if more in artifact.id else f"{artifact.id} {more}"

@@ -304,8 +304,45 @@ _NGRAM_CHARS = 3
 _MAX_INDEXED_WORD_CHARS = 100
 
 
+# A number that may be written with spaces and separators in it, such as a phone or an account number.
+_SEPARATED_DIGITS = re.compile(r"(?<!\w)\+?\d(?:[\s().\u2013/-]{0,3}\d){6,}(?!\w)")
+_COMPARED_DIGITS = 7
+
+
+def joined_numbers(text: str) -> list[str]:
+    """Return a term for each number of seven or more digits: its last seven, whatever stands between them.
+
+    ``+62 21 555 0199``, ``+62215550199`` and ``021 5550199`` have the same term.
+    """
+    digits = ("".join(filter(str.isdigit, match[0])) for match in _SEPARATED_DIGITS.finditer(text))
+    return [f"digits:{number[-_COMPARED_DIGITS:]}" for number in digits]
+
+
+# Words of at least this length are repaired; longer ones may have two mistakes.
+_MIN_REPAIRED_CHARS, _MIN_TWO_MISTAKES_CHARS = 4, 8
+_MAX_REPAIRS = 3
+
+
+def edit_distance(one: str, other: str, *, limit: int) -> int:
+    """Return how many letters are inserted, left out, replaced or swapped with their neighbour, up to ``limit`` + 1."""
+    if abs(len(one) - len(other)) > limit:
+        return limit + 1
+    before: list[int] = []
+    row = list(range(len(other) + 1))
+    for at, letter in enumerate(one, start=1):
+        earlier, before, row = before, row, [at]
+        for to, target in enumerate(other, start=1):
+            cost = min(before[to] + 1, row[to - 1] + 1, before[to - 1] + (letter != target))
+            if at > 1 and to > 1 and letter == other[to - 2] and one[at - 2] == target:
+                cost = min(cost, earlier[to - 2] + 1)
+            row.append(cost)
+        if min(row) > limit:
+            return limit + 1
+    return row[-1]
+
+
 class SubstringIndex:
-    """An index of words for substring lookups."""
+    """An index of words for substring lookups, and for words that are nearly the same."""
 
     def __init__(self) -> None:
         self._words: list[str] = []
@@ -329,6 +366,16 @@ class SubstringIndex:
         """
         yield from (word for word in self._iter_candidates(part) if part in word and word.isascii())
         yield from (word for word in self._iter_candidates(core) if core in word and not word.isascii())
+
+    def similar_words(self, word: str) -> list[str]:
+        """Return the words that differ from ``word`` by a typing mistake, the most similar first."""
+        if len(word) < _MIN_REPAIRED_CHARS or not word.isalpha():
+            return []
+        limit = 2 if len(word) >= _MIN_TWO_MISTAKES_CHARS else 1
+        grams = {word[at : at + _NGRAM_CHARS] for at in range(len(word) - _NGRAM_CHARS + 1)}
+        near = {one for gram in grams for one in self._by_gram.get(gram, ())}
+        ranked = sorted((edit_distance(word, one, limit=limit), one) for one in near)
+        return [one for distance, one in ranked if distance <= limit][:_MAX_REPAIRS]
 
     def _iter_candidates(self, part: str) -> Iterator[str]:
         """Iterate over candidates: words with the rarest three characters of the part, or all for a shorter part."""

@@ -18,7 +18,14 @@ from typing import NamedTuple
 
 from lamella.core.log.turn import MessageAuthor
 from lamella.core.search.index import TITLE_HALF, IndexedPassage, Passage, PassageIndex, collapse_whitespace
-from lamella.core.search.language import is_stop_word, iter_terms, normalize_text, split_token, split_tokens
+from lamella.core.search.language import (
+    is_stop_word,
+    iter_terms,
+    joined_numbers,
+    normalize_text,
+    split_token,
+    split_tokens,
+)
 from lamella.core.text.content import UNSPACED_SCRIPTS, WORD_ENDS, WORD_STARTS
 from lamella.core.text.notation import normalize_characters
 from lamella.core.text.outline import iter_headings
@@ -66,9 +73,10 @@ def parse_query(text: str) -> SearchQuery:
     phrases = list(dict.fromkeys(collapse_whitespace(match[1] or match[2]) for match in QUOTED_PHRASE.finditer(text)))
     phrases = [phrase for phrase in phrases if phrase]
     spans = phrases or [span for span in [collapse_whitespace(text)] if span]
-    tokens = split_tokens(normalize_characters(text[:MAX_QUERY_CHARS]))
+    normalized = normalize_characters(text[:MAX_QUERY_CHARS])
+    words = [word for token in split_tokens(normalized) for word in split_token(token)]
     return SearchQuery(
-        words=tuple(dict.fromkeys(word for token in tokens for word in split_token(token))),
+        words=tuple(dict.fromkeys([*words, *joined_numbers(normalized)])),
         phrases=tuple(QuotedPhrase(span, collapse_whitespace(normalize_text(span))) for span in spans),
         must_match_phrases=bool(phrases),
     )
@@ -127,16 +135,18 @@ def _best_excerpt_start(text: str, phrases: Iterable[str], words: Collection[str
         match = re.search(r"\s+".join(pieces), text, re.IGNORECASE)
         if match:
             return match.start()
-    wanted = frozenset(words)
+    target_words = frozenset(words)
     found = [
-        (match.start(), word) for match in _EXCERPT_WORD.finditer(text) if (word := normalize_text(match[0])) in wanted
+        (match.start(), word)
+        for match in _EXCERPT_WORD.finditer(text)
+        if (word := normalize_text(match[0])) in target_words
     ]
     return _densest_stretch_start(found)
 
 
 def _densest_stretch_start(words: Sequence[tuple[int, str]]) -> int:
     """Return the start of the first stretch of excerpt length with the most different words."""
-    best, place, first = 0, 0, 0
+    best, best_start, first = 0, 0, 0
     within: Counter[str] = Counter()
     for start, word in words:
         within[word] += 1
@@ -145,8 +155,8 @@ def _densest_stretch_start(words: Sequence[tuple[int, str]]) -> int:
             first += 1
         different = sum(number > 0 for number in within.values())
         if different > best:
-            best, place = different, words[first][0]
-    return place
+            best, best_start = different, words[first][0]
+    return best_start
 
 
 def _next_word_start(text: str, start: int) -> int:
@@ -205,18 +215,18 @@ def search(index: PassageIndex, query: str, *, limit: int = 5, excluded: Collect
 
     Passages with the whole query as a phrase come before those with its words. Phrases in quotation marks must match.
     """
-    wanted = parse_query(query)
-    if not wanted.phrases:
+    parsed = parse_query(query)
+    if not parsed.phrases:
         return ()
-    words = _score_words(index, wanted.words)
-    holders = _candidate_passages(index, wanted)
+    words = _score_words(index, parsed.words)
+    holders = _candidate_passages(index, parsed)
     stretches = (
         _count_words_in(index, words, holders) if holders is not None else _count_words_in_rare_passages(index, words)
     )
     total = sum(word.rarity for word in words)
     scored = [
         (
-            _score_passage(one, stretches[number], wanted, words=words, total=total, average=index.average_length),
+            _score_passage(one, stretches[number], parsed, words=words, total=total, average=index.average_length),
             number,
             one.passage,
         )
@@ -224,7 +234,7 @@ def search(index: PassageIndex, query: str, *, limit: int = 5, excluded: Collect
         if (one := index.passages[number]).passage.id not in excluded
     ]
     best = sorted((one for one in scored if one[0] > 0), key=_rank_key)[: max(limit, 0)]
-    spans, forms = [span.typed for span in wanted.phrases], {form for word in words for form in word.forms}
+    spans, forms = [span.typed for span in parsed.phrases], {form for word in words for form in word.forms}
     return tuple(
         RecallHit(passage=passage, score=score, excerpt=make_excerpt(passage.text, spans, forms))
         for score, _, passage in best
@@ -252,11 +262,11 @@ def search_for_question(
 
 
 def _is_relevant(stretch: _WordCounts, words: Sequence[_QueryWord], *, max_passages: int) -> bool:
-    share = sum(words[place].rarity for place in stretch) / sum(word.rarity for word in words) if stretch else 0.0
+    share = sum(words[index].rarity for index in stretch) / sum(word.rarity for word in words) if stretch else 0.0
     return (
         share >= _MIN_WORD_SHARE
         and len(stretch) > 1
-        and any(words[place].passage_count <= max_passages for place in stretch)
+        and any(words[index].passage_count <= max_passages for index in stretch)
     )
 
 
@@ -267,13 +277,15 @@ def _rank_key(scored: tuple[float, int, Passage]) -> tuple[float, bool, int]:
 
 def _score_words(index: PassageIndex, words: Iterable[str]) -> list[_QueryWord]:
     """Return the query words, the rarest first, up to a maximum."""
-    weighed = [_score_word(index, word) for word in words]
-    weighed.sort(key=lambda word: (not word.passage_count, word.passage_count))
-    return weighed[:_MAX_QUERY_WORDS]
+    scores = [_score_word(index, word) for word in words]
+    scores.sort(key=lambda word: (not word.passage_count, word.passage_count))
+    return scores[:_MAX_QUERY_WORDS]
 
 
 def _score_word(index: PassageIndex, word: str) -> _QueryWord:
     forms, named = index.word_forms(word), index.find_passage(word)
+    if not forms and named is None:
+        forms = index.repaired_forms(word)
     having = index.count_passages(forms) + (named is not None)
     return _QueryWord(forms, having, math.log(1 + (len(index) - having + 0.5) / (having + 0.5)), named)
 
@@ -284,8 +296,8 @@ def _candidate_passages(index: PassageIndex, query: SearchQuery) -> Collection[i
     A query without words, such as punctuation alone, is searched in all passages.
     """
     if query.must_match_phrases:
-        held = [_passages_with_phrase(index, span.normalized) for span in query.phrases[:_MAX_QUERY_WORDS]]
-        return min((one for one in held if one is not None), key=len, default=range(len(index)))
+        passages = [_passages_with_phrase(index, span.normalized) for span in query.phrases[:_MAX_QUERY_WORDS]]
+        return min((one for one in passages if one is not None), key=len, default=range(len(index)))
     return None if query.words else range(len(index))
 
 
@@ -311,18 +323,18 @@ def _count_words_in_rare_passages(
 ) -> dict[int, dict[int, _WordCounts]]:
     """Return all passages with one of the rarest words, and where they have any of the words."""
     found: dict[int, dict[int, _WordCounts]] = {}
-    looked = 0
-    for place, word in enumerate(words):
-        if looked and looked + word.passage_count > _MAX_CANDIDATES:
-            _add_words_within(index, words, found, start=place)
+    passage_count = 0
+    for at, word in enumerate(words):
+        if passage_count and passage_count + word.passage_count > _MAX_CANDIDATES:
+            _add_words_to_found_passages(index, words, found, start=at)
             break
-        looked += word.passage_count
+        passage_count += word.passage_count
         if word.named_passage is not None:
-            found.setdefault(word.named_passage, {}).setdefault(TITLE_HALF, {})[place] = 1.0
+            found.setdefault(word.named_passage, {}).setdefault(TITLE_HALF, {})[at] = 1.0
         for form, weight in word.forms.items():
             for number, half in index.iter_positions(form):
                 stretch = found.setdefault(number, {}).setdefault(half, {})
-                stretch[place] = stretch.get(place, 0.0) + weight
+                stretch[at] = stretch.get(at, 0.0) + weight
     return found
 
 
@@ -331,22 +343,22 @@ def _count_words_in(
 ) -> dict[int, dict[int, _WordCounts]]:
     """Return where these passages have any of the words."""
     found: dict[int, dict[int, _WordCounts]] = {number: {} for number in numbers}
-    _add_words_within(index, words, found, start=0)
+    _add_words_to_found_passages(index, words, found, start=0)
     return found
 
 
-def _add_words_within(
+def _add_words_to_found_passages(
     index: PassageIndex, words: Sequence[_QueryWord], found: dict[int, dict[int, _WordCounts]], *, start: int
 ) -> None:
     """Add the words from index ``start`` on to passages already found, without adding passages."""
-    for place, word in enumerate(words[start:], start=start):
+    for at, word in enumerate(words[start:], start=start):
         if word.named_passage in found:
-            found[word.named_passage].setdefault(TITLE_HALF, {})[place] = 1.0
+            found[word.named_passage].setdefault(TITLE_HALF, {})[at] = 1.0
         for form, weight in word.forms.items():
             for number, halves in found.items():
                 for half in index.iter_halves(form, number):
                     stretch = halves.setdefault(half, {})
-                    stretch[place] = stretch.get(place, 0.0) + weight
+                    stretch[at] = stretch.get(at, 0.0) + weight
 
 
 def _join_halves(halves: Mapping[int, _WordCounts]) -> list[_WordCounts]:
@@ -359,8 +371,8 @@ def _join_halves(halves: Mapping[int, _WordCounts]) -> list[_WordCounts]:
 def _sum_word_counts(*parts: _WordCounts) -> _WordCounts:
     whole: _WordCounts = {}
     for part in parts:
-        for place, number in part.items():
-            whole[place] = whole.get(place, 0.0) + number
+        for index, number in part.items():
+            whole[index] = whole.get(index, 0.0) + number
     return whole
 
 
@@ -373,14 +385,16 @@ def _score_passage(
     total: float,
     average: float,
 ) -> float:
-    stands = all(_occurs_in(indexed, span, query) for span in query.phrases)
-    if query.must_match_phrases and not stands:
+    has_phrases = all(_occurs_in(indexed, span, query) for span in query.phrases)
+    if query.must_match_phrases and not has_phrases:
         return 0.0
     spread = 1 - _BM25_LENGTH_PENALTY + _BM25_LENGTH_PENALTY * indexed.length / average if average else 1.0
-    said = _USER_WEIGHT if indexed.passage.role == MessageAuthor.USER else 1.0
-    score = said * max(_score_stretch(stretch, words, total, spread=spread) for stretch in _join_halves(halves))
+    author_weight = _USER_WEIGHT if indexed.passage.role == MessageAuthor.USER else 1.0
+    score = author_weight * max(
+        _score_stretch(stretch, words, total, spread=spread) for stretch in _join_halves(halves)
+    )
     # The bonus is larger than any score from words, so a match of the whole query always comes first.
-    bonus = 1 + _USER_WEIGHT * (_BM25_SATURATION + 1) * total if stands else 0.0
+    bonus = 1 + _USER_WEIGHT * (_BM25_SATURATION + 1) * total if has_phrases else 0.0
     return round(score + bonus, _SCORE_DIGITS)
 
 
@@ -390,10 +404,10 @@ def _score_stretch(stretch: _WordCounts, words: Sequence[_QueryWord], total: flo
     The share matters because one rare word alone is little of a question.
     """
     worth = sum(
-        words[place].rarity * number * (_BM25_SATURATION + 1) / (number + _BM25_SATURATION * spread)
-        for place, number in stretch.items()
+        words[index].rarity * number * (_BM25_SATURATION + 1) / (number + _BM25_SATURATION * spread)
+        for index, number in stretch.items()
     )
-    return worth * sum(words[place].rarity for place in stretch) / total if total else 0.0
+    return worth * sum(words[index].rarity for index in stretch) / total if total else 0.0
 
 
 def _occurs_in(indexed: IndexedPassage, phrase: QuotedPhrase, query: SearchQuery) -> bool:
@@ -439,9 +453,14 @@ def rank_texts(question: str, texts: Sequence[tuple[str, str]], *, key: Callable
     if not asked:
         return [path for path, _ in texts]
     found = [(path, _matched_words_by_field(asked, path, text, key=key)) for path, text in texts]
-    held_by = Counter(term for _, places in found for term in {term for _, terms in places for term in terms})
-    rarity = {term: math.log(1 + len(texts) / times) for term, times in held_by.items()}
-    scores = {path: sum(weight * rarity[term] for weight, terms in places for term in terms) for path, places in found}
+    text_counts = Counter(
+        term for _, word_positions in found for term in {term for _, terms in word_positions for term in terms}
+    )
+    rarity = {term: math.log(1 + len(texts) / times) for term, times in text_counts.items()}
+    scores = {
+        path: sum(weight * rarity[term] for weight, terms in word_positions for term in terms)
+        for path, word_positions in found
+    }
     # The sort is stable: texts with equal scores stay in their order.
     return sorted(scores, key=lambda path: -scores[path])
 

@@ -1,14 +1,14 @@
 """Basic functions on texts: normalise, hash, escape, truncate, and recognise addresses, code fences and languages.
 
 ``normalise`` and ``hash_text`` are applied to every text that enters Lamella, so equal texts have equal hashes on all
-systems. ``canonical_json`` gives equal bytes for equal values. ``iter_markdown_lines`` separates prose from fenced
+systems. ``canonical_json`` gives equal bytes for equal values. ``iter_lines_with_code_flag`` separates prose from fenced
 code, and ``detect_foreign_language`` recognises languages in Latin script by their most frequent small words.
 """
 
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from hashlib import sha256
 
@@ -45,6 +45,33 @@ def hash_bytes(data: bytes) -> str:
 def short_hash(text: str) -> str:
     """Return the first digits of a content hash, enough to keep ids distinct."""
     return sha256(encode_text(text)).hexdigest()[:SHORT_HASH_DIGITS]
+
+
+class Contents(Mapping[str, bytes]):
+    """Contents by their hashes; a text is stored as the text and encoded whenever it is read.
+
+    A store in memory so keeps the text object that the artifact has too, not a second copy as bytes.
+    """
+
+    __slots__ = ("stored",)
+
+    def __init__(self, stored: Mapping[str, str | bytes]) -> None:
+        self.stored = stored
+
+    def __getitem__(self, name: str) -> bytes:
+        content = self.stored[name]
+        return encode_text(content) if isinstance(content, str) else content
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.stored)
+
+    def __len__(self) -> int:
+        return len(self.stored)
+
+
+def stored_contents(contents: Mapping[str, bytes]) -> Mapping[str, str | bytes]:
+    """Return contents as they are stored: without encoding the texts of ``Contents``."""
+    return contents.stored if isinstance(contents, Contents) else contents
 
 
 def encode_text(text: str) -> bytes:
@@ -133,7 +160,7 @@ _CLOSING_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*$")
 INLINE_CODE = r"(?<!`)(?P<ticks>`+)(?!`).*?(?<!`)(?P=ticks)(?!`)"
 
 
-def iter_markdown_lines(text: str) -> Iterator[tuple[str, bool]]:
+def iter_lines_with_code_flag(text: str) -> Iterator[tuple[str, bool]]:
     """Yield each line of a Markdown text and whether it belongs to a fenced code block."""
     fence = ""
     for line in text.split("\n"):
@@ -203,9 +230,9 @@ def detect_foreign_language(text: str, reference_texts: Iterable[str]) -> str | 
         return None
     every = [_count_languages(_split_words(one)) for one in reference_texts]
     # If a text has equally many words of two languages, either may be its language.
-    theirs = {language for told in every for language, n in told.items() if n == max(told.values())}
-    is_told = any(n >= _MIN_FUNCTION_WORDS for told in every for n in told.values())
-    return best[0][0] if is_told and best[0][0] not in theirs else None
+    theirs = {language for counts in every for language, n in counts.items() if n == max(counts.values())}
+    has_enough = any(n >= _MIN_FUNCTION_WORDS for counts in every for n in counts.values())
+    return best[0][0] if has_enough and best[0][0] not in theirs else None
 
 
 def _split_words(text: str) -> list[str]:
@@ -241,6 +268,15 @@ WORD_ENDS = rf"(?![^\W{UNSPACED_SCRIPTS}])"
 # Characters of a title: what fits on one line of a list.
 _MAX_TITLE_CHARS = 60
 _UNSPACED_WORD = re.compile(rf"\S*[{UNSPACED_SCRIPTS}]")
+
+
+# Reasoning that a server puts into the text of an answer. A block further down is a quotation.
+_LEADING_REASONING = re.compile(r"\s{0,64}<(think)>.*?(?:</\1>\s*|\Z)", re.DOTALL)
+
+
+def strip_reasoning(answer: str) -> str:
+    """Return an answer without the ``<think>`` block at its start, which a model must not read as its own words."""
+    return answer[match.end() :] if (match := _LEADING_REASONING.match(answer)) else answer
 
 
 def truncate_words(text: str, max_chars: int) -> str:

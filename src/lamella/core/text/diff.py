@@ -73,8 +73,8 @@ def _unique_common_lines(old: list[int], new: list[int], span: ChangeSpan) -> li
     """Return the pairs of lines that occur once in both texts, as many as are in the same order in both."""
     i, i_end, j, j_end = span
     seen, seen_too = Counter(old[i:i_end]), Counter(new[j:j_end])
-    places = {new[y]: y for y in range(j, j_end) if seen_too[new[y]] == 1}
-    pairs = [(x, places[old[x]]) for x in range(i, i_end) if seen[old[x]] == 1 and old[x] in places]
+    positions = {new[y]: y for y in range(j, j_end) if seen_too[new[y]] == 1}
+    pairs = [(x, positions[old[x]]) for x in range(i, i_end) if seen[old[x]] == 1 and old[x] in positions]
     # Longest increasing subsequence by patience sorting: one pile for each length.
     tops: list[int] = []
     ends: list[int] = []
@@ -203,9 +203,9 @@ def _diff_characters(old: str, new: str) -> Iterator[ChangeSpan]:
 def _trim_common_ends(old: str, new: str, span: ChangeSpan) -> ChangeSpan:
     """Return a change without the common beginning and end of its two sides."""
     i, i_end, j, j_end = span
-    gone, come = old[i:i_end], new[j:j_end]
-    head = count_common_chars(gone, come, min(len(gone), len(come)))
-    tail = count_common_chars(gone, come, min(len(gone), len(come)) - head, backwards=True)
+    removed, added = old[i:i_end], new[j:j_end]
+    head = count_common_chars(removed, added, min(len(removed), len(added)))
+    tail = count_common_chars(removed, added, min(len(removed), len(added)) - head, backwards=True)
     return i + head, i_end - tail, j + head, j_end - tail
 
 
@@ -229,12 +229,12 @@ def occurs_once(line: str, start: int, end: int) -> bool:
 
 
 def _render_windows(old: str, new: str, windows: Sequence[ChangeSpan], *, with_counts: bool) -> tuple[str, str]:
-    gone, come, at = "", "", 0
+    removed, added, at = "", "", 0
     for start, end, start_new, end_new in windows:
         mark = (f"[…{start - at:,} characters]" if with_counts else CUT_MARKER) if start > at else ""
-        gone, come, at = f"{gone}{mark}{old[start:end]}", f"{come}{mark}{new[start_new:end_new]}", end
+        removed, added, at = f"{removed}{mark}{old[start:end]}", f"{added}{mark}{new[start_new:end_new]}", end
     mark = CUT_MARKER if at < len(old) else ""
-    return gone + mark, come + mark
+    return removed + mark, added + mark
 
 
 # Unified diffs.
@@ -288,8 +288,8 @@ def _render_hunk(
     lines: list[str] = []
     for i, i_end, j, j_end in hunk:
         lines += [f" {shorten_line(line)}" for line in before[at:i]]
-        gone, come = _shorten_long_lines(before[i:i_end], after[j:j_end])
-        lines += [*(f"-{line}" for line in gone), *(f"+{line}" for line in come)]
+        removed, added = _shorten_long_lines(before[i:i_end], after[j:j_end])
+        lines += [*(f"-{line}" for line in removed), *(f"+{line}" for line in added)]
         at = i_end
     lines += [f" {shorten_line(line)}" for line in before[at:to]]
     shown = max(0, hunk[0][0] - _CONTEXT_LINES)
@@ -329,8 +329,8 @@ def _shorten_long_lines(removed: Sequence[str], added: Sequence[str]) -> tuple[S
 def _cut_common_ends(removed: Sequence[str], added: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
     """Cut the common beginning of the first lines and the common end of the last lines."""
     head = count_common_chars(removed[0], added[0], min(len(removed[0]), len(added[0])))
-    room = [len(lines[0]) - head if len(lines) == 1 else len(lines[-1]) for lines in (removed, added)]
-    tail = count_common_chars(removed[-1], added[-1], min(room), backwards=True)
+    remaining = [len(lines[0]) - head if len(lines) == 1 else len(lines[-1]) for lines in (removed, added)]
+    tail = count_common_chars(removed[-1], added[-1], min(remaining), backwards=True)
     # If the shown piece occurs twice in the line it does not identify the position, so show more around the change.
     around = CONTEXT_CHARS
     while True:

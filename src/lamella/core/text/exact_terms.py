@@ -249,15 +249,15 @@ def render_exact_tokens(
     if not found:
         return ""
     ranked = list(found) if legacy else rank_exact_tokens(found)
-    room = max_tokens
+    remaining = max_tokens
     kept: list[str] = []
     for token in ranked:
-        if room <= 0:
+        if remaining <= 0:
             break
         weight = count(f"{token}\n")
-        if weight <= room:
+        if weight <= remaining:
             kept.append(token)
-            room -= weight
+            remaining -= weight
     order = {token: at for at, token in enumerate(found)}
     while (ledger := _render_list(sorted(kept, key=order.__getitem__), len(found) - len(kept))) and count(
         ledger

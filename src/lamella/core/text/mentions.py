@@ -2,7 +2,7 @@
 
 The forms are ``@path``, ``@"a path"``, ``@#tag``, ``@[[Note]]`` and ``[[Note]]``. A name may end in line numbers
 (``plan.md:10-20``), a heading or a block (``plan.md#Costs``, ``plan.md#^id``). Text in code is skipped, and text in
-braces belongs to templates.
+braces belongs to templates. Words such as ``@vault`` are directives, which request a tool and name no file.
 """
 
 import re
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
-from lamella.core.text.content import iter_markdown_lines
+from lamella.core.text.content import iter_lines_with_code_flag
 
 # Longer words are not read as paths.
 _MAX_MENTION_CHARS = 1_000
@@ -33,6 +33,10 @@ _LETTER = re.compile(r"[^\W\d_]")
 _PUNCTUATION = re.compile(r"[,;:!?)\]}'\u2019\u201d\u00bb>*|]")
 _TRAILING_PUNCTUATION = ".,;:!?)]}'\u2019\u201d\u00bb>*|"
 _PATH_WITH_LINES = re.compile(r"(?P<path>.+):(?P<first>\d{1,9})(?:-(?P<last>\d{1,9}))?")
+
+
+# Words after ``@`` that are directives. A folder of such a name is mentioned as ``@vault/`` or ``@"vault"``.
+DIRECTIVES = frozenset({"vault", "web", "websearch", "memory", "composer"})
 
 
 class MentionForm(StrEnum):
@@ -123,9 +127,11 @@ def _parse_bare_word(word: str) -> Mention | None:
     readings = [name for name in dict.fromkeys((word, word.rstrip(_TRAILING_PUNCTUATION), *shorter)) if name]
     if not readings or not _LETTER.search(readings[-1]):
         # The name may consist of dots only, so dots are not stripped here.
-        place = word.rstrip(_TRAILING_PUNCTUATION.replace(".", ""))
-        found = _LETTERLESS_FOLDER.fullmatch(place) is not None
-        return Mention(token=f"@{place}", form=MentionForm.PATH, candidate_names=(place,)) if found else None
+        path = word.rstrip(_TRAILING_PUNCTUATION.replace(".", ""))
+        found = _LETTERLESS_FOLDER.fullmatch(path) is not None
+        return Mention(token=f"@{path}", form=MentionForm.PATH, candidate_names=(path,)) if found else None
+    if any(name.casefold() in DIRECTIVES for name in readings):
+        return None
     shown = readings[1] if len(readings) > 1 and word.rstrip(_TRAILING_PUNCTUATION) == readings[1] else readings[0]
     return Mention(token=f"@{shown}", form=MentionForm.PATH, candidate_names=tuple(readings[:_MAX_CANDIDATE_NAMES]))
 
@@ -136,5 +142,5 @@ def _mask_code(text: str) -> str:
         return text
     return "\n".join(
         "`" * len(line) if is_code else _INLINE_CODE.sub(lambda code: "`" * len(code.group()), line)
-        for line, is_code in iter_markdown_lines(text)
+        for line, is_code in iter_lines_with_code_flag(text)
     )

@@ -197,8 +197,8 @@ def _parse_date(match: re.Match[str] | None) -> str:
     day = int(parts.get("day") or 0)
     if not (named == "" or 1 <= month <= len(set(_MONTHS.values()))) or day > 31:
         return ""
-    said = [parts["year"] or "", *(f"{one:02}" for one in (month, day) if one)]
-    return "-".join(said) + time
+    fields = [parts["year"] or "", *(f"{one:02}" for one in (month, day) if one)]
+    return "-".join(fields) + time
 
 
 def _parse_time(text: str) -> str:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from lamella.core.text.content import iter_markdown_lines
+from lamella.core.text.content import iter_lines_with_code_flag
 
 PREVIEW_THRESHOLD_CHARS = 5_000
 SECTION_CHARS = 500
@@ -48,10 +48,10 @@ def build_outline(text: str, *, section_chars: int = SECTION_CHARS) -> str:
 def shorten_list(text: str) -> str:
     """Return the first line of a list, up to 300 bytes of the other lines, and how many more there are."""
     first, *lines = text.split("\n")
-    shown, room = [first], MAX_LIST_BYTES
+    shown, remaining = [first], MAX_LIST_BYTES
     for line in lines:
-        room -= len(line.encode()) + 1
-        if room < 0:
+        remaining -= len(line.encode()) + 1
+        if remaining < 0:
             break
         shown.append(line)
     more = len(lines) + 1 - len(shown)
@@ -61,7 +61,7 @@ def shorten_list(text: str) -> str:
 def split_sections(text: str) -> list[_Section]:
     """Split a text before each heading; headings inside code fences are code."""
     sections = [_Section(heading=None, body=[])]
-    for line, is_code in iter_markdown_lines(text):
+    for line, is_code in iter_lines_with_code_flag(text):
         if not is_code and _HEADING.match(line):
             sections.append(_Section(heading=line, body=[]))
             continue
@@ -71,7 +71,7 @@ def split_sections(text: str) -> list[_Section]:
 
 def iter_headings(text: str) -> Iterator[tuple[int, int, str]]:
     """Yield each heading as its line number from 1, its level, and its words without markup."""
-    for number, (line, is_code) in enumerate(iter_markdown_lines(text), start=1):
+    for number, (line, is_code) in enumerate(iter_lines_with_code_flag(text), start=1):
         found = None if is_code else _HEADING.match(line)
         if found is not None:
             words = line[found.end(1) :].strip()

@@ -19,7 +19,7 @@ from functools import cache, lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
-from lamella.core.text.content import WORD_ENDS, WORD_STARTS, iter_markdown_lines
+from lamella.core.text.content import WORD_ENDS, WORD_STARTS, iter_lines_with_code_flag
 from lamella.core.text.exact_terms import CODE_SPAN, extract_exact_tokens_cached, rank_exact_tokens
 from lamella.core.text.outline import iter_headings
 
@@ -118,13 +118,13 @@ _SENTENCE_REST = re.compile(r"[^.!?\n]*")
 
 def find_instruction(text: str) -> str | None:
     """Return the first instruction in a text, up to the end of its sentence and on one line, or None."""
-    joined = _SPACED_LETTERS.sub(lambda apart: apart[0].replace(" ", ""), text)
+    joined = _SPACED_LETTERS.sub(lambda match: match[0].replace(" ", ""), text)
     found = _instruction_pattern().search(joined)
     if found is None:
         return None
     sentence = _SENTENCE_REST.match(joined, found.end())
-    told = joined[found.start() : found.end() if sentence is None else sentence.end()]
-    return " ".join(told.split()).lstrip(".!?;:,>|-\u2013\u2014\u2026 ")
+    instruction = joined[found.start() : found.end() if sentence is None else sentence.end()]
+    return " ".join(instruction.split()).lstrip(".!?;:,>|-\u2013\u2014\u2026 ")
 
 
 @cache
@@ -208,6 +208,10 @@ _SPEAKER_EVENT = re.compile(
     r"|(?P<user>\b(?:users?|humans?|customers?|pengguna|pelanggan)\b)",
     re.IGNORECASE,
 )
+
+
+# Quotes that are nested deeper than this count as part of the quote around them.
+_MAX_QUOTE_DEPTH = 8
 
 
 class Quote(NamedTuple):
@@ -318,7 +322,10 @@ def _curved_quote_spans(text: str) -> Iterator[_Span]:
     open_marks: list[tuple[str, int]] = []
     for match in _CURVED_MARK.finditer(text):
         if open_marks and match[0] in _CLOSING_MARKS[open_marks[-1][0]]:
-            yield open_marks.pop()[1], match.start()
+            start = open_marks.pop()[1]
+            # Each level repeats the text of all levels inside it.
+            if len(open_marks) < _MAX_QUOTE_DEPTH:
+                yield start, match.start()
         elif match[0] in _CLOSING_MARKS:
             open_marks.append((match[0], match.end()))
 
@@ -376,23 +383,25 @@ class _LinePosition(Enum):
 def _attribute_quotes(text: str) -> list[bool]:
     """Return for each mask character whether the text attributes the quote to the user."""
     reading = _QuoteAttribution()
-    by_user, place = False, _LinePosition.INDEPENDENT
+    by_user, position = False, _LinePosition.INDEPENDENT
     for line in text.split("\n"):
         listed = _LIST_ITEM_OR_BLANK.match(line) is not None
-        goes_on = listed or _continues_introduction(line, place)
+        is_continued = listed or _continues_introduction(line, position)
         if listed or line.startswith("#"):
             reading.finish_sentence()
         elif reading.introduced_by_user:
             # A speaker named in this line did not say the quotes of the list before, so decide those first.
             reading.resolve_introduced()
-        reading.introduced_by_user = goes_on and by_user
+        reading.introduced_by_user = is_continued and by_user
         last: str | None = None
         for event in _SPEAKER_EVENT.finditer(line):
             reading.handle_event(event.lastgroup)
             last = last if event.lastgroup in ("quoted", "ends") else event.lastgroup
         leads = not listed and (line.rstrip(" *_").endswith(":") or line.startswith("#"))
-        by_user = last == "user" if leads else goes_on and by_user
-        place = _LinePosition.AFTER_INTRODUCTION if leads else _next_line_position(line, place, continues=goes_on)
+        by_user = last == "user" if leads else is_continued and by_user
+        position = (
+            _LinePosition.AFTER_INTRODUCTION if leads else _next_line_position(line, position, continues=is_continued)
+        )
     reading.finish_sentence()
     return reading.verdicts
 
@@ -445,11 +454,11 @@ def _newest_lines_that_fit(
     turns: Sequence[tuple[str, str]], *, width: int, max_tokens: int, count: Callable[[str], int]
 ) -> list[str]:
     kept: list[str] = []
-    room = max_tokens
+    remaining = max_tokens
     for typed, reply in reversed(turns):
         line = f"- Asked: {clip(typed, width)} Answered: {clip(first_sentence(reply), width)}"
-        room -= count(f"{line}\n")
-        if room < 0:
+        remaining -= count(f"{line}\n")
+        if remaining < 0:
             break
         kept.insert(0, line)
     while kept and count(_render_outline(kept, len(turns) - len(kept))) > max_tokens:
@@ -471,7 +480,7 @@ def first_sentence(reply: str) -> str:
     """
     paragraph = " ".join(_first_paragraph(reply))
     if not paragraph:
-        headings = (line for line, is_code in iter_markdown_lines(reply) if not is_code and _HEADING.match(line))
+        headings = (line for line, is_code in iter_lines_with_code_flag(reply) if not is_code and _HEADING.match(line))
         return _MARKUP.sub("", next(headings, "(code)" if reply.strip() else ""), count=1)
     end = _SENTENCE_END.search(paragraph)
     return paragraph[: end.end()] if end else paragraph
@@ -479,7 +488,7 @@ def first_sentence(reply: str) -> str:
 
 def _first_paragraph(reply: str) -> Iterator[str]:
     begun = False
-    for line, is_code in iter_markdown_lines(reply):
+    for line, is_code in iter_lines_with_code_flag(reply):
         text = "" if is_code or _HEADING.match(line) else _MARKUP.sub("", line, count=1).strip()
         if text:
             yield text
@@ -518,6 +527,10 @@ _DEFINITION_LINE = re.compile(
 )
 
 
+# The first characters of every outline.
+OUTLINE_OPENING = "[Outline"
+
+
 @lru_cache(maxsize=1 << 12)
 def outline_reply(text: str, turn_number: int, gist: str | None = None) -> str | None:
     """Return the outline of a reply, or None if it would not be much shorter than the reply.
@@ -526,7 +539,7 @@ def outline_reply(text: str, turn_number: int, gist: str | None = None) -> str |
     depends on nothing else, so it is the same for every model. A caller that knows the ``gist`` passes it to avoid
     computing it again.
     """
-    title = f"[Outline; recall turn {turn_number}.]"
+    title = f"{OUTLINE_OPENING}; recall turn {turn_number}.]"
     if len(text) * _MAX_OUTLINE_SHARE < len(title):
         return None
     outline = f"{title}\n{reply_gist(text) if gist is None else gist}"
@@ -538,7 +551,7 @@ def reply_gist(text: str) -> str:
     """Return the part of an outline that does not depend on the turn number."""
     sentence = clip(first_sentence(text), _MAX_SENTENCE_CHARS)
     headings = (words for _, _, words in iter_headings(text)) if "#" in text else ()
-    defined = _iter_definitions(text) if "```" in text or "~~~" in text else ()
+    defined = _iter_names_defined_in_code(text) if "```" in text or "~~~" in text else ()
     exact = [
         token
         for token in rank_exact_tokens(Counter(extract_exact_tokens_cached(text[:_MAX_READ_CHARS])))
@@ -553,14 +566,54 @@ def reply_gist(text: str) -> str:
     return "\n".join(line for line in lines if line)
 
 
+# The head of a shortened reply gets this share of its characters, the tail gets the rest.
+_HEAD_SHARE = 0.7
+# How often a shortened reply is made smaller until it fits.
+_MAX_SHORTENINGS = 12
+
+
+def shorten_to_ends(text: str, turn_number: int, *, max_tokens: int, count: Callable[[str], int]) -> str | None:
+    """Return the head and the tail of a reply within ``max_tokens`` tokens, or None if it cannot be made to fit.
+
+    Both ends are cut at line breaks where there are some, and a code fence that the cut leaves open is closed.
+    """
+    tokens = count(text)
+    if tokens <= max_tokens:
+        return None
+    chars = int(len(text) * max_tokens / tokens)
+    for _ in range(_MAX_SHORTENINGS):
+        chars = int(chars * 0.95)
+        if chars < 1:
+            return None
+        head, tail = _cut_head(text, int(chars * _HEAD_SHARE)), _cut_tail(text, chars - int(chars * _HEAD_SHARE))
+        left_out = len(text) - len(head) - len(tail)
+        fence = "\n```" if head.count("```") % 2 else ""
+        again = "```\n" if tail.count("```") % 2 else ""
+        shorter = f"{head}{fence}\n[… {left_out:,} characters left out; recall turn {turn_number}.]\n{again}{tail}"
+        if count(shorter) <= max_tokens:
+            return shorter
+    return None
+
+
+def _cut_head(text: str, chars: int) -> str:
+    cut = text.rfind("\n", chars // 2, chars)
+    return text[: cut if cut > 0 else chars].rstrip()
+
+
+def _cut_tail(text: str, chars: int) -> str:
+    start = len(text) - chars
+    cut = text.find("\n", start, start + chars // 2)
+    return text[cut + 1 if cut >= 0 else start :].lstrip()
+
+
 @lru_cache(maxsize=1 << 12)
 def stub_reply(turn_number: int) -> str:
     """Return the single line that replaces the reply of a turn."""
     return f"[Left out; recall turn {turn_number}.]"
 
 
-def _iter_definitions(text: str) -> Iterator[str]:
-    for line, is_code in iter_markdown_lines(text):
+def _iter_names_defined_in_code(text: str) -> Iterator[str]:
+    for line, is_code in iter_lines_with_code_flag(text):
         found = _DEFINITION_LINE.match(line) if is_code else None
         if found is not None:
             yield found[1]
@@ -698,7 +751,7 @@ def detect_rules_in_texts(texts: Mapping[str, str], *, cues: Set[str] = RULE_CUE
     ):
         return {}
     found = {name: detect_rules(text, cues=cues) for name, text in texts.items()}
-    return {name: wishes for name, wishes in found.items() if wishes}
+    return {name: rules for name, rules in found.items() if rules}
 
 
 @lru_cache(maxsize=8)
@@ -709,7 +762,7 @@ def _cue_pattern(cues: frozenset[str]) -> re.Pattern[str]:
 
 def _iter_sentences(text: str) -> Iterator[str]:
     """Yield the sentences outside code and block quotes, without list and heading markup."""
-    for line, is_code in iter_markdown_lines(text):
+    for line, is_code in iter_lines_with_code_flag(text):
         if is_code or _QUOTE_LINE.match(line):
             continue
         for sentence in _SENTENCE_ENDS.split(_LIST_MARKUP.sub("", line, count=1)):

@@ -51,15 +51,15 @@ def _merge_sources(sources: Iterable[dict[str, str]]) -> Iterable[dict[str, str]
     merged: dict[int, tuple[set[str], dict[str, str]]] = {}
     known: dict[str, int] = {}
     for number, source in enumerate(sources):
-        keys, told = set(_iter_identity_keys(source)), dict(source)
+        keys, combined = set(_iter_identity_keys(source)), dict(source)
         # An entry with a DOI and a URL can connect two earlier entries that had only one of them.
         for same in sorted({known[key] for key in keys if key in known}):
             others, before = merged.pop(same)
             keys |= others
-            told |= {name: text for name, text in before.items() if not _is_better(told.get(name, ""), text)}
-        merged[number] = keys, told
+            combined |= {name: text for name, text in before.items() if not _is_better(combined.get(name, ""), text)}
+        merged[number] = keys, combined
         known.update(dict.fromkeys(keys, number))
-    return [told for _, told in merged.values()]
+    return [combined for _, combined in merged.values()]
 
 
 def _is_better(text: str, other: str) -> bool:
@@ -78,8 +78,8 @@ def _iter_identity_keys(source: Mapping[str, str]) -> Iterator[str]:
     if known:
         yield f"url {normalize_url(url)}"
     if not doi and not known:
-        said = "|".join(f"{name} {source[name]}" for name in ("title", "authors", "year", "text") if source.get(name))
-        yield f"said {said.casefold()}"
+        key = "|".join(f"{name} {source[name]}" for name in ("title", "authors", "year", "text") if source.get(name))
+        yield f"said {key.casefold()}"
 
 
 def _doi_of(source: Mapping[str, str], *names: str) -> str | None:
@@ -106,12 +106,12 @@ def normalize_url(url: str) -> str:
 def _format_bibliography_line(source: Mapping[str, str]) -> str:
     """Format a source as a line of the bibliography, in the order of common citation styles."""
     year = f"({source['year']})" if source.get("year") else ""
-    said = [source.get("authors"), year, source.get("title"), source.get("text")]
+    fields = [source.get("authors"), year, source.get("title"), source.get("text")]
     doi = _doi_of(source, "doi")
     link = source.get("url") or (f"https://doi.org/{doi}" if doi else source.get("doi", ""))
-    parts = [part.rstrip(".") for part in said if part and part not in (source.get("url"), link)]
-    told = ". ".join(parts)
-    return " ".join(part for part in (f"{told}." if told else "", link if link not in told else "") if part)
+    parts = [part.rstrip(".") for part in fields if part and part not in (source.get("url"), link)]
+    entry = ". ".join(parts)
+    return " ".join(part for part in (f"{entry}." if entry else "", link if link not in entry else "") if part)
 
 
 def export_approved_stages(session: WorkflowSession, *, title: str) -> str:
@@ -216,14 +216,14 @@ def _render_stage(session: WorkflowSession) -> str:
     if current is None:
         return f"{heading}\nAll {len(workflow.stages)} stages are approved. Help with what is asked about the work."
     phase = f", phase {escape_line(current.phase)}" if current.phase else ""
-    place = (
+    location = (
         f"Stage {session.stage_index + 1} of {len(workflow.stages)}{phase}: {stage_label_bilingual(workflow, current)}."
     )
     needs = f"It has to have: {', '.join(map(escape_line, current.required))}." if current.required else ""
     search = (
         "Look things up where that helps." if current.search else "Work with what is known; nothing is searched for."
     )
-    return "\n".join(part for part in (heading, place, current.instructions.strip(), needs, search) if part)
+    return "\n".join(part for part in (heading, location, current.instructions.strip(), needs, search) if part)
 
 
 def _render_digest(session: WorkflowSession) -> str:

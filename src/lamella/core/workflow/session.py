@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from lamella.core.compaction.fitting import PromptSettings
 from lamella.core.compaction.rules import CompactionConfig, CompletedStage, SummaryConfig
-from lamella.core.log.events.compaction import StageAction, StageEvent, StageSpec, WorkflowSpec
+from lamella.core.log.events.compaction import StageEvent, StageSpec, WorkflowSpec, WorkflowStageAction
 from lamella.core.log.receipts import stage_data_id
 from lamella.core.text.content import truncate_words
 from lamella.core.values import replace
@@ -85,8 +85,8 @@ class WorkflowSession(NamedTuple):
         current = self.current_stage
         if current is None:
             return ()
-        held = self.data.get(current.id, {})
-        return tuple(name for name in current.required if not has_value(held.get(name)))
+        values = self.data.get(current.id, {})
+        return tuple(name for name in current.required if not has_value(values.get(name)))
 
     def attempt_number(self, stage: str) -> int:
         """Return the number of the current attempt at a stage, or of its last one."""
@@ -112,13 +112,19 @@ def build_session(events: Iterable[tuple[int, StageEvent]]) -> WorkflowSession |
     repeated message can bring events from another branch.
     """
     session: WorkflowSession | None = None
-    for place, event in events:
+    for position, event in events:
         if session is not None:
             session = (
-                _ACTION_HANDLERS[event.action](session, event, place) if event.action in _ACTION_HANDLERS else session
+                _ACTION_HANDLERS[event.action](session, event, position)
+                if event.action in _ACTION_HANDLERS
+                else session
             )
-        elif event.action is StageAction.NEW and event.workflow is not None and _is_valid_workflow(event.workflow):
-            session = WorkflowSession(workflow=event.workflow, stage_start=place)
+        elif (
+            event.action is WorkflowStageAction.NEW
+            and event.workflow is not None
+            and _is_valid_workflow(event.workflow)
+        ):
+            session = WorkflowSession(workflow=event.workflow, stage_start=position)
     return session
 
 
@@ -135,13 +141,13 @@ def _concerns_current_stage(session: WorkflowSession, event: StageEvent) -> bool
 def _apply_data(session: WorkflowSession, event: StageEvent, _message_count: int) -> WorkflowSession:
     if not _concerns_current_stage(session, event):
         return session
-    held = {**session.data.get(event.stage, {}), **event.fields}
+    fields = {**session.data.get(event.stage, {}), **event.fields}
     # Required fields come first, in their declared order, whatever the order in which they were written.
     first = () if session.current_stage is None else session.current_stage.required
-    held = {name: held[name] for name in dict.fromkeys((*first, *held)) if held.get(name) is not None}
+    fields = {name: fields[name] for name in dict.fromkeys((*first, *fields)) if fields.get(name) is not None}
     pending = session.status is StageStatus.PENDING
     status = StageStatus.REVISION if pending else session.status
-    return session._replace(data={**session.data, event.stage: held}, status=status)
+    return session._replace(data={**session.data, event.stage: fields}, status=status)
 
 
 def _apply_submit(session: WorkflowSession, event: StageEvent, _message_count: int) -> WorkflowSession:
@@ -182,10 +188,10 @@ def _apply_rewind(session: WorkflowSession, event: StageEvent, message_count: in
 
 
 _ACTION_HANDLERS = {
-    StageAction.DATA: _apply_data,
-    StageAction.SUBMIT: _apply_submit,
-    StageAction.APPROVE: _apply_approve,
-    StageAction.REWIND: _apply_rewind,
+    WorkflowStageAction.DATA: _apply_data,
+    WorkflowStageAction.SUBMIT: _apply_submit,
+    WorkflowStageAction.APPROVE: _apply_approve,
+    WorkflowStageAction.REWIND: _apply_rewind,
 }
 
 
@@ -248,15 +254,15 @@ def format_stage_data(fields: Mapping[str, object], *, max_chars: int, max_field
     ``max_field_chars`` limits the characters of one field. The result is never empty. If not everything fits, the long
     fields are cut first: each field has its share.
     """
-    told = {
+    texts = {
         name: text
         for name, value in fields.items()
         if name not in SOURCE_FIELDS and (text := format_field_value(value))
     }
-    names = sum(len(name) + len(_SEPARATOR) + len(": ") for name in told)
-    wanted = {name: min(len(text), max_field_chars or max_chars) for name, text in told.items()}
-    shares = _allocate_chars(wanted, max(max_chars - names, _MIN_TEXT_CHARS * len(told)))
-    parts = [f"{name}: {truncate_text(text, shares[name])}" for name, text in told.items()]
+    names = sum(len(name) + len(_SEPARATOR) + len(": ") for name in texts)
+    wanted_chars = {name: min(len(text), max_field_chars or max_chars) for name, text in texts.items()}
+    shares = _allocate_chars(wanted_chars, max(max_chars - names, _MIN_TEXT_CHARS * len(texts)))
+    parts = [f"{name}: {truncate_text(text, shares[name])}" for name, text in texts.items()]
     return truncate_words(_SEPARATOR.join(parts), max_chars) or "(nothing was written down for this stage)"
 
 
@@ -278,8 +284,8 @@ def list_sources(value: object) -> list[Mapping[str, object]]:
     given = [value] if isinstance(value, str | Mapping) else value
     if not isinstance(given, Sequence):
         return []
-    told = [one if isinstance(one, Mapping) else _parse_source(format_field_value(one)) for one in given]
-    return [one for one in told if any(map(format_field_value, one.values()))]
+    sources = [one if isinstance(one, Mapping) else _parse_source(format_field_value(one)) for one in given]
+    return [one for one in sources if any(map(format_field_value, one.values()))]
 
 
 def _parse_source(text: str) -> dict[str, object]:
@@ -290,12 +296,12 @@ def format_source(source: Mapping[str, object]) -> str:
     """Format a source on one line: what it is, and where it is, with complete URLs."""
     known = {name: format_field_value(value) for name, value in source.items()}
     title, year = known.get("title", ""), known.get("year", "")
-    said = [truncate_text(known[name], _MAX_SOURCE_CHARS) for name in ("authors", "text") if known.get(name)]
-    said += [f'"{truncate_text(title, _MAX_SOURCE_CHARS)}"'] if title else []
-    said += [f"({year})"] if year else []
-    told = ", ".join(said)
-    places = [place for place in _iter_locations(known) if place not in told]
-    return ", ".join(part for part in (told, *dict.fromkeys(places)) if part) or "(nothing is known of it)"
+    parts = [truncate_text(known[name], _MAX_SOURCE_CHARS) for name in ("authors", "text") if known.get(name)]
+    parts += [f'"{truncate_text(title, _MAX_SOURCE_CHARS)}"'] if title else []
+    parts += [f"({year})"] if year else []
+    text = ", ".join(parts)
+    locations = [location for location in _iter_locations(known) if location not in text]
+    return ", ".join(part for part in (text, *dict.fromkeys(locations)) if part) or "(nothing is known of it)"
 
 
 def _iter_locations(source: Mapping[str, str]) -> Iterator[str]:
@@ -335,7 +341,9 @@ def start_workflow_event(session: WorkflowSession | None, workflow: WorkflowSpec
             f"This conversation works by {session.workflow.name} already, at stage {session.stage_index + 1}.",
             hint="Begin another conversation for other work, or go back to an earlier stage of this one.",
         )
-    return StageEvent(action=StageAction.NEW, after=after_message, stage=workflow.stages[0].id, workflow=workflow)
+    return StageEvent(
+        action=WorkflowStageAction.NEW, after=after_message, stage=workflow.stages[0].id, workflow=workflow
+    )
 
 
 def write_fields_event(session: WorkflowSession, fields: Mapping[str, object], *, after_message: str) -> StageEvent:
@@ -346,7 +354,7 @@ def write_fields_event(session: WorkflowSession, fields: Mapping[str, object], *
     blank = next((name for name in fields if not name.strip() or not name.isprintable()), None)
     if blank is not None:
         raise WorkflowError(f"A field is called {blank!r}.", hint="Give it a name of letters on one line.")
-    return StageEvent(action=StageAction.DATA, after=after_message, stage=stage.id, fields=fields)
+    return StageEvent(action=WorkflowStageAction.DATA, after=after_message, stage=stage.id, fields=fields)
 
 
 def submit_stage_event(session: WorkflowSession, *, after_message: str) -> StageEvent:
@@ -361,7 +369,7 @@ def submit_stage_event(session: WorkflowSession, *, after_message: str) -> Stage
             f"missing: {', '.join(session.missing_fields)}.",
             hint=f"Write down {session.missing_fields[0]} for this stage, then submit it again.",
         )
-    return StageEvent(action=StageAction.SUBMIT, after=after_message, stage=stage.id)
+    return StageEvent(action=WorkflowStageAction.SUBMIT, after=after_message, stage=stage.id)
 
 
 def approve_stage_event(session: WorkflowSession, *, decision: str, after_message: str) -> StageEvent:
@@ -375,12 +383,12 @@ def approve_stage_event(session: WorkflowSession, *, decision: str, after_messag
             f"The stage {stage.id} is not submitted: its status is {session.status}.",
             hint="Submit it first; that checks what it has to have.",
         )
-    said = decision.strip() or _decision_text(session.data.get(stage.id, {}))
+    decision_text = decision.strip() or _decision_text(session.data.get(stage.id, {}))
     return StageEvent(
-        action=StageAction.APPROVE,
+        action=WorkflowStageAction.APPROVE,
         after=after_message,
         stage=stage.id,
-        decision=truncate_words(said, MAX_DECISION_CHARS),
+        decision=truncate_words(decision_text, MAX_DECISION_CHARS),
     )
 
 
@@ -396,7 +404,7 @@ def rewind_event(session: WorkflowSession, stage: str, *, after_message: str) ->
             f"The stage {stage!r} of {session.workflow.name} {why}.",
             hint=f"Go back to one of: {', '.join(known)}." if known else "This is the first stage: go on with it.",
         )
-    return StageEvent(action=StageAction.REWIND, after=after_message, stage=stage)
+    return StageEvent(action=WorkflowStageAction.REWIND, after=after_message, stage=stage)
 
 
 def _get_current_stage(session: WorkflowSession) -> StageSpec:
@@ -443,11 +451,9 @@ def completed_stage_ranges(session: WorkflowSession, message_ids: Sequence[str])
     recent = {one.name for one in session.approved_attempts[-RECENT_STAGES:]}
     labels = {stage.id: session.workflow.label(stage) for stage in session.workflow.stages}
     return tuple(
-        CompletedStage(
-            stage=one.stage, label=labels[one.stage], first=said[0], last=said[-1], recent=one.name in recent
-        )
+        CompletedStage(stage=one.stage, label=labels[one.stage], first=ids[0], last=ids[-1], recent=one.name in recent)
         for one in session.approved_attempts
-        if (said := attempt_message_ids(one, message_ids))
+        if (ids := attempt_message_ids(one, message_ids))
     )
 
 

@@ -104,3 +104,23 @@ IMAGE_PROFILES: tuple[tuple[str, ImageProfile], ...] = (
     ("claude-mythos", _HIGH_RESOLUTION_IMAGES),
     ("claude", replace(_STANDARD_IMAGES, name="claude-200k", count=100)),
 )
+# The longest answers in tokens, as Anthropic's model pages state them (2026-11-18). The API requires a limit.
+_MAX_ANSWER_TOKENS: tuple[tuple[str, int], ...] = (
+    ("claude-3-7", 64_000),
+    ("claude-3-5", 8_192),
+    ("claude-3", 4_096),
+    ("claude-opus-4-1", 32_000),
+    ("claude-opus-4-20", 32_000),
+    ("claude-opus-4-5", 64_000),
+    ("claude-sonnet-4-5", 64_000),
+    ("claude-sonnet-4-20", 64_000),
+    ("claude-haiku-4-5", 64_000),
+    ("claude-haiku-3-5", 8_192),
+)
+_MAX_ANSWER_TOKENS_OF_OTHERS = 128_000
+
+
+def max_answer_tokens(model: str) -> int:
+    """Return the length in tokens of the longest answer that a model gives."""
+    known = (tokens for start, tokens in _MAX_ANSWER_TOKENS if model.startswith(start))
+    return next(known, _MAX_ANSWER_TOKENS_OF_OTHERS)

@@ -1,208 +1,565 @@
-"""``/v1/messages``: the endpoint for clients of Anthropic's API."""
+"""Anthropic's Messages API: requests to and from the neutral form, and the events of an answer."""
 
-import json
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from typing import Annotated, Any
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any
 
-from fastapi import APIRouter, Request
-from fastapi.responses import Response
-from fastapi.sse import format_sse_event
-from pydantic import Field, JsonValue
-
-from lamella import ToolCall, ToolOutput
-from lamella.conversation.host_history import ClientMessage, ClientRequest, group_into_turns
-from lamella.errors import InvalidOperationError
-from lamella.server.bodies import response_docs
-from lamella.server.compat.shared import (
-    AnthropicMessageJson,
-    CompatEndpoint,
-    CompatRequestBody,
-    CompatTurn,
-    ConversationHeader,
-    StreamedAnswer,
-    drop_unset,
-    extract_text,
-    follow_events,
-    parse_tools,
-    parse_user_message,
+from lamella.server.compat.neutral import (
+    AnswerEvent,
+    CallDelta,
+    CallEnd,
+    CallPart,
+    CallStart,
+    Ended,
+    FilePart,
+    ImagePart,
+    Json,
+    JsonFormat,
+    NeutralMessage,
+    NeutralRequest,
+    Part,
+    ReasoningDelta,
+    ReasoningEnd,
+    ReasoningPart,
+    RefusalDelta,
+    ResultPart,
+    Started,
+    TextDelta,
+    TextPart,
+    ToolSpec,
+    check_fields,
+    is_empty,
+    pack_reasoning,
+    parse_object,
+    read_optional,
+    require,
+    to_json_text,
+    unpack_reasoning,
+    unsupported_value,
 )
-from lamella.server.errors import error_response
-from lamella.server.state import ChatCaller, StateDep
-from lamella.server.turns import CHUNK_STREAM_DOCS
+from lamella.server.compat.streams import SseEvent, decode_event, format_event
+from lamella.server.compat.usage import TokenUsage, parse_usage, usage_to_json
+from lamella.server.compat.wires import Wire
 
-router = APIRouter(prefix="/v1", tags=["doors"])
-_MESSAGES_PATH = "/v1/messages"
-_UNSUPPORTED_FIELDS = ("stop_sequences", "mcp_servers", "container")
+_KNOWN = frozenset(
+    {
+        "model", "max_tokens", "stream", "system", "messages", "thinking", "output_config", "output_format", "tools",
+        "tool_choice", "stop_sequences", "temperature", "top_p", "top_k", "context_management", "metadata", "lamella",
+    }
+)  # fmt: skip
+_UNUSED = frozenset({"cache_control", "diagnostics", "service_tier", "speed"})
+_EFFORTS = ("low", "medium", "high", "xhigh", "max")
+_EFFORT_NAMES = {"minimal": "low", "none": "none"}
+# Thinking budgets in tokens up to which an effort is meant.
+_LOW_BUDGET, _MEDIUM_BUDGET = 2_048, 8_192
+_TEXT_FORMAT = "text/plain"
+
+
+def parse(body: Mapping[str, Any]) -> NeutralRequest:
+    """Return a request of this API in neutral form."""
+    request = NeutralRequest(
+        wire=Wire.MESSAGES,
+        messages=[],
+        max_tokens=read_optional(body, "max_tokens", int),
+        temperature=read_optional(body, "temperature", (int, float)),
+        top_p=read_optional(body, "top_p", (int, float)),
+        top_k=read_optional(body, "top_k", int),
+        stop=read_optional(body, "stop_sequences", list) or None,
+        is_streamed=body.get("stream") is True,
+        include_usage=True,
+        params={"stop": "stop_sequences", "parallel_calls": "tool_choice.disable_parallel_tool_use"},
+    )
+    request.unused += check_fields(body, _KNOWN, unused=_UNUSED)
+    system = body.get("system")
+    if not is_empty(system):
+        request.messages.append(NeutralMessage("system", tuple(_text_parts(system, "system"))))
+    for place, message in enumerate(body["messages"]):
+        request.messages += _parse_message(request, message, f"messages.{place}")
+    _parse_tools(request, body)
+    _parse_thinking(request, body)
+    _parse_output(request, body)
+    _parse_harmless(request, body)
+    return request
+
+
+def _text_parts(content: object, param: str) -> list[TextPart]:
+    if isinstance(content, str):
+        return [TextPart(content)] if content else []
+    blocks = require(content, list, param)
+    return [_text_block(block, f"{param}.{place}") for place, block in enumerate(blocks)]
+
+
+def _text_block(block: object, param: str) -> TextPart:
+    if require(block, dict, param).get("type") != "text":
+        raise unsupported_value(f"{param}.type", block.get("type"))  # type: ignore[attr-defined]
+    return TextPart(require(block.get("text"), str, f"{param}.text"))  # type: ignore[attr-defined]
+
+
+def _parse_message(request: NeutralRequest, message: Json, param: str) -> Iterator[NeutralMessage]:
+    role = message.get("role")
+    content = message.get("content")
+    if role == "system":
+        yield NeutralMessage("system", tuple(_text_parts(content, f"{param}.content")))
+        return
+    if role not in ("user", "assistant"):
+        raise unsupported_value(f"{param}.role", role)
+    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    parts: list[Part] = []
+    results: list[Part] = []
+    for place, block in enumerate(require(blocks, list, f"{param}.content")):
+        part = _parse_block(request, require(block, dict, f"{param}.content.{place}"), f"{param}.content.{place}")
+        (results if isinstance(part, ResultPart) else parts).append(part)
+    if results:
+        yield NeutralMessage("tool", tuple(results))
+    if parts or not results:
+        yield NeutralMessage(role, tuple(parts))
+
+
+def _parse_block(request: NeutralRequest, block: Json, param: str) -> Part:
+    match block.get("type"):
+        case "text":
+            return TextPart(require(block.get("text"), str, f"{param}.text"))
+        case "image":
+            return _parse_image(block, param)
+        case "document":
+            return _parse_document(block, param)
+        case "thinking":
+            return unpack_reasoning(block.get("signature"))
+        case "redacted_thinking":
+            return ReasoningPart(None, None)
+        case "tool_use":
+            arguments = to_json_text(require(block.get("input"), dict, f"{param}.input"))
+            name = require(block.get("name"), str, f"{param}.name")
+            return CallPart(require(block.get("id"), str, f"{param}.id"), name, arguments)
+        case "tool_result":
+            content = block.get("content")
+            inner = [{"type": "text", "text": content}] if isinstance(content, str) else content or []
+            parts = [
+                _parse_block(request, require(one, dict, f"{param}.content.{place}"), f"{param}.content.{place}")
+                for place, one in enumerate(require(inner, list, f"{param}.content"))
+            ]
+            call = require(block.get("tool_use_id"), str, f"{param}.tool_use_id")
+            kept = tuple(one for one in parts if isinstance(one, TextPart | ImagePart | FilePart))
+            if len(kept) < len(parts):
+                raise unsupported_value(f"{param}.content", "this block")
+            return ResultPart(call, kept, block.get("is_error") is True)
+    raise unsupported_value(f"{param}.type", block.get("type"))
+
+
+def _parse_image(block: Json, param: str) -> ImagePart:
+    source = require(block.get("source"), dict, f"{param}.source")
+    match source.get("type"):
+        case "base64":
+            media = require(source.get("media_type"), str, f"{param}.source.media_type")
+            return ImagePart(media_type=media, data=require(source.get("data"), str, f"{param}.source.data"))
+        case "url":
+            return ImagePart(url=require(source.get("url"), str, f"{param}.source.url"))
+    raise unsupported_value(f"{param}.source.type", source.get("type"))
+
+
+def _parse_document(block: Json, param: str) -> Part:
+    source = require(block.get("source"), dict, f"{param}.source")
+    name = str(block.get("title") or "")
+    match source.get("type"):
+        case "base64":
+            media = require(source.get("media_type"), str, f"{param}.source.media_type")
+            return FilePart(media, require(source.get("data"), str, f"{param}.source.data"), name=name)
+        case "text":
+            return TextPart(require(source.get("data"), str, f"{param}.source.data"))
+        case "url":
+            return FilePart(url=require(source.get("url"), str, f"{param}.source.url"), name=name)
+        case "content" if isinstance(source.get("content"), str):
+            return TextPart(source["content"])
+    raise unsupported_value(f"{param}.source.type", source.get("type"))
+
+
+def _parse_tools(request: NeutralRequest, body: Mapping[str, Any]) -> None:
+    for place, tool in enumerate(read_optional(body, "tools", list) or []):
+        param = f"tools.{place}"
+        kind = require(tool, dict, param).get("type")
+        if kind not in (None, "custom"):
+            raise unsupported_value(f"{param}.type", kind)
+        name = require(tool.get("name"), str, f"{param}.name")
+        schema = require(tool.get("input_schema"), dict, f"{param}.input_schema")
+        strict = tool.get("strict") if isinstance(tool.get("strict"), bool) else None
+        request.tools.append(ToolSpec(name, tool.get("description"), schema, strict, own_name=name))
+    choice = read_optional(body, "tool_choice", dict)
+    if choice is None:
+        return
+    match choice.get("type"):
+        case "auto" | "none" as same:
+            request.tool_choice = same
+        case "any":
+            request.tool_choice = "required"
+        case "tool":
+            request.tool_choice = f"tool:{require(choice.get('name'), str, 'tool_choice.name')}"
+        case other:
+            raise unsupported_value("tool_choice.type", other)
+    if choice.get("disable_parallel_tool_use") is not None:
+        request.parallel_calls = choice["disable_parallel_tool_use"] is not True
+
+
+def _parse_thinking(request: NeutralRequest, body: Mapping[str, Any]) -> None:
+    thinking = read_optional(body, "thinking", dict) or {}
+    match thinking.get("type"):
+        case None | "adaptive" | "between_tools":
+            pass
+        case "disabled":
+            request.effort = "none"
+        case "enabled":
+            budget = require(thinking.get("budget_tokens"), int, "thinking.budget_tokens")
+            request.effort = "low" if budget <= _LOW_BUDGET else "medium" if budget <= _MEDIUM_BUDGET else "high"
+        case other:
+            raise unsupported_value("thinking.type", other)
+    request.params["effort"] = "thinking" if thinking else "output_config.effort"
+
+
+def _parse_output(request: NeutralRequest, body: Mapping[str, Any]) -> None:
+    config = read_optional(body, "output_config", dict) or {}
+    for name, value in config.items():
+        if name not in ("effort", "format") and not is_empty(value):
+            raise unsupported_value(f"output_config.{name[:60]}", value)
+    if config.get("effort") is not None and request.effort != "none":
+        request.effort = require(config["effort"], str, "output_config.effort")
+    form = config.get("format") or body.get("output_format")
+    param = "output_config.format" if config.get("format") else "output_format"
+    request.params["json_format"] = param
+    if form is None:
+        return
+    if require(form, dict, param).get("type") != "json_schema":
+        raise unsupported_value(f"{param}.type", form.get("type"))
+    request.json_format = JsonFormat(require(form.get("schema"), dict, f"{param}.schema"), "answer", strict=True)
+
+
+def _parse_harmless(request: NeutralRequest, body: Mapping[str, Any]) -> None:
+    metadata = read_optional(body, "metadata", dict) or {}
+    if metadata:
+        request.leave_out("metadata")
+    management = read_optional(body, "context_management", dict) or {}
+    for edit in management.get("edits") or []:
+        # Keeping all thinking is what happens anyway.
+        keeps = isinstance(edit, dict) and str(edit.get("type")).startswith("clear_thinking")
+        if not keeps or edit.get("keep") != "all":
+            raise unsupported_value("context_management", edit)
+    if management:
+        request.leave_out("context_management")
+
+
+# Building requests.
+
+
+def build(request: NeutralRequest, model: str, *, max_tokens: int) -> Json:
+    """Return the body of a streamed request; ``max_tokens`` is the model's own maximum, if the client sets none."""
+    leading = 0
+    while leading < len(request.messages) and request.messages[leading].role == "system":
+        leading += 1
+    system = [_build_part(request, part) for one in request.messages[:leading] for part in one.parts]
+    body: Json = {"model": model, "max_tokens": request.max_tokens or max_tokens, "stream": True}
+    body |= {"system": system} if system else {}
+    body["messages"] = [_build_message(request, one) for one in _join_results(request.messages[leading:])]
+    body["messages"] = [one for one in body["messages"] if one["content"]]
+    body |= _build_tools(request)
+    values = {"temperature": request.temperature, "top_p": request.top_p, "top_k": request.top_k}
+    body |= {name: value for name, value in values.items() if value is not None}
+    body |= {"stop_sequences": request.stop} if request.stop else {}
+    if request.seed is not None:
+        request.leave_out(request.params.get("seed", "seed"))
+    return body | _build_output(request)
+
+
+def _join_results(messages: Sequence[NeutralMessage]) -> Iterator[NeutralMessage]:
+    """Yield the messages; consecutive results of tools become one message, as the API requires."""
+    for role, group in groupby(messages, key=lambda one: one.role):
+        if role == "tool":
+            yield NeutralMessage("tool", tuple(part for one in group for part in one.parts))
+        else:
+            yield from group
+
+
+def _build_tools(request: NeutralRequest) -> Json:
+    tools = [
+        {"name": one.name, "input_schema": one.schema}
+        | ({"description": one.description} if one.description else {})
+        | ({"strict": True} if one.strict else {})
+        for one in request.tools
+    ]
+    choice: Json | None = None
+    match request.tool_choice:
+        case None:
+            choice = None if request.parallel_calls is None or not tools else {"type": "auto"}
+        case "required":
+            choice = {"type": "any"}
+        case "auto" | "none" as same:
+            choice = {"type": same} if tools else None
+        case named:
+            choice = {"type": "tool", "name": named.removeprefix("tool:")}
+    if choice is not None and request.parallel_calls is False and choice["type"] != "none":
+        choice["disable_parallel_tool_use"] = True
+    return ({"tools": tools} if tools else {}) | ({"tool_choice": choice} if choice else {})
+
+
+def _build_output(request: NeutralRequest) -> Json:
+    config: Json = {}
+    thinking: Json = {}
+    if request.effort is not None:
+        effort = _EFFORT_NAMES.get(request.effort, request.effort)
+        if effort == "none":
+            thinking = {"thinking": {"type": "disabled"}}
+        elif effort in _EFFORTS:
+            config["effort"] = effort
+        else:
+            raise request.refuse("effort", "Anthropic's API")
+    if request.json_format is not None:
+        config["format"] = {"type": "json_schema", "schema": request.json_format.schema}
+    return thinking | ({"output_config": config} if config else {})
+
+
+def _build_message(request: NeutralRequest, message: NeutralMessage) -> Json:
+    content = [_build_part(request, part) for part in message.parts]
+    role = "user" if message.role == "tool" else message.role
+    return {"role": role, "content": [one for one in content if one]}
+
+
+def _build_part(request: NeutralRequest, part: Part) -> Json:
+    match part:
+        case TextPart(text):
+            # The API rejects empty text blocks.
+            return {"type": "text", "text": text} if text else {}
+        case ImagePart():
+            return {"type": "image", "source": _source(part.media_type, part.data, part.url)}
+        case FilePart():
+            return _build_document(part)
+        case ReasoningPart(Wire.MESSAGES, native) if native is not None:
+            return native
+        case ReasoningPart():
+            request.leave_out("reasoning")
+            return {}
+        case CallPart(call, name, arguments):
+            given = parse_object(arguments)
+            return {
+                "type": "tool_use",
+                "id": call,
+                "name": name,
+                "input": {"input": arguments} if given is None else given,
+            }
+        case ResultPart(call, parts, has_failed):
+            content = [made for made in (_build_part(request, one) for one in parts) if made]
+            failed = {"is_error": True} if has_failed else {}
+            return {"type": "tool_result", "tool_use_id": call, **({"content": content} if content else {}), **failed}
+
+
+def _build_document(part: FilePart) -> Json:
+    title = {"title": part.name} if part.name else {}
+    return {"type": "document", "source": _source(part.media_type, part.data, part.url), **title}
+
+
+def _source(media_type: str, data: str, url: str) -> Json:
+    return {"type": "url", "url": url} if url else {"type": "base64", "media_type": media_type, "data": data}
+
+
+# Reading answers.
+
+_STOPS = {
+    "end_turn": "end",
+    "max_tokens": "length",
+    "stop_sequence": "sequence",
+    "tool_use": "tools",
+    "refusal": "refused",
+    "model_context_window_exceeded": "window",
+    "pause_turn": "end",
+}
+
+
+class Reader:
+    """Reads the events of a streamed answer."""
+
+    def __init__(self) -> None:
+        self.has_ended = False
+        self.error: Json | None = None
+        self._usage = TokenUsage()
+        self._stop = "end"
+        self._sequence: str | None = None
+        self._block: Json = {}
+
+    def feed(self, event: SseEvent) -> Iterator[AnswerEvent]:
+        """Yield what an event says."""
+        fields = decode_event(event)
+        match fields.get("type"):
+            case "message_start":
+                message = fields.get("message") or {}
+                self._usage = parse_usage(Wire.MESSAGES, message.get("usage"), self._usage)
+                yield Started(str(message.get("id") or ""))
+            case "content_block_start":
+                self._block = dict(fields.get("content_block") or {})
+                yield from self._start_block()
+            case "content_block_delta":
+                yield from self._add_delta(fields.get("delta") or {})
+            case "content_block_stop":
+                yield from self._end_block()
+            case "message_delta":
+                delta = fields.get("delta") or {}
+                self._stop = _STOPS.get(str(delta.get("stop_reason")), "end")
+                self._sequence = delta.get("stop_sequence")
+                self._usage = parse_usage(Wire.MESSAGES, fields.get("usage"), self._usage)
+            case "message_stop":
+                self.has_ended = True
+                yield Ended(self._stop, self._usage, self._sequence)
+            case "error":
+                self.error = fields.get("error") or {}
+
+    def _start_block(self) -> Iterator[AnswerEvent]:
+        match self._block.get("type"):
+            case "text" if self._block.get("text"):
+                yield TextDelta(self._block["text"])
+            case "tool_use":
+                self._block["json"] = ""
+                yield CallStart(str(self._block.get("id")), str(self._block.get("name")))
+
+    def _add_delta(self, delta: Json) -> Iterator[AnswerEvent]:
+        match delta.get("type"):
+            case "text_delta":
+                yield TextDelta(str(delta.get("text") or ""))
+            case "thinking_delta":
+                self._block["thinking"] = self._block.get("thinking", "") + str(delta.get("thinking") or "")
+                yield ReasoningDelta(str(delta.get("thinking") or ""))
+            case "signature_delta":
+                self._block["signature"] = self._block.get("signature", "") + str(delta.get("signature") or "")
+            case "input_json_delta":
+                self._block["json"] = self._block.get("json", "") + str(delta.get("partial_json") or "")
+                yield CallDelta(str(delta.get("partial_json") or ""))
+
+    def _end_block(self) -> Iterator[AnswerEvent]:
+        match self._block.get("type"):
+            case "thinking" | "redacted_thinking":
+                yield ReasoningEnd(Wire.MESSAGES, self._block)
+            case "tool_use":
+                if not self._block.get("json"):
+                    yield CallDelta(to_json_text(self._block.get("input") or {}))
+                yield CallEnd()
+        self._block = {}
+
+
+# Writing answers.
+
 _STOP_REASONS = {
     "end": "end_turn",
     "length": "max_tokens",
     "tools": "tool_use",
+    "sequence": "stop_sequence",
     "refused": "refusal",
-    "window": "max_tokens",
+    "window": "model_context_window_exceeded",
 }
-_RESPONSE_DOCS = response_docs(
-    AnthropicMessageJson, content=CHUNK_STREAM_DOCS, description="Events, or the whole message."
-)
 
 
-class AnthropicBody(CompatRequestBody):
-    """A request in the format of Anthropic's API."""
+class Writer:
+    """Writes an answer as events, and keeps it for a body without streaming."""
 
-    messages: Annotated[
-        list[dict[str, JsonValue]], Field(min_length=1, examples=[[{"role": "user", "content": "When to sow?"}]])
-    ]
-    max_tokens: Annotated[int, Field(ge=1)]
-    system: str | list[dict[str, JsonValue]] | None = None
-    tool_choice: dict[str, JsonValue] | None = None
+    def __init__(self, request: NeutralRequest, *, model: str, answer_id: str, created: int) -> None:
+        del request, created  # the other APIs repeat them in their answers
+        self._model = model
+        self._id = answer_id
+        self._blocks: list[Json] = []
+        self._open: str | None = None
+        self._arguments: list[str] = []
+        self._end: Ended | None = None
 
+    def write(self, event: AnswerEvent) -> Iterator[bytes]:
+        """Yield an event of the answer in the format of this API."""
+        match event:
+            case Started():
+                begun = {**self._head(), "content": [], "stop_reason": None, "usage": self._usage(TokenUsage())}
+                yield _event("message_start", message=begun)
+            case TextDelta(text) | RefusalDelta(text) if text:
+                yield from self._begin("text", {"type": "text", "text": ""})
+                self._blocks[-1]["text"] += text
+                yield self._delta({"type": "text_delta", "text": text})
+            case ReasoningDelta(text) if text:
+                yield from self._begin("thinking", {"type": "thinking", "thinking": "", "signature": ""})
+                self._blocks[-1]["thinking"] += text
+                yield self._delta({"type": "thinking_delta", "thinking": text})
+            case ReasoningEnd(wire, native):
+                yield from self._begin("thinking", {"type": "thinking", "thinking": "", "signature": ""})
+                signature = pack_reasoning(wire, native)
+                self._blocks[-1]["signature"] = signature
+                yield self._delta({"type": "signature_delta", "signature": signature})
+                yield from self._close()
+            case CallStart(call, name):
+                yield from self._close()
+                self._arguments = []
+                yield from self._begin("tool_use", {"type": "tool_use", "id": call, "name": name, "input": {}})
+            case CallDelta(text):
+                self._arguments.append(text)
+                yield self._delta({"type": "input_json_delta", "partial_json": text})
+            case CallEnd():
+                written = "".join(self._arguments)
+                given = parse_object(written)
+                self._blocks[-1]["input"] = {"input": written} if given is None else given
+                yield from self._close()
+            case Ended(stop, usage, sequence):
+                self._end = event
+                yield from self._close()
+                delta = {"stop_reason": _STOP_REASONS.get(stop, "end_turn"), "stop_sequence": sequence}
+                yield _event("message_delta", delta=delta, usage=self._usage(usage))
+                yield _event("message_stop")
 
-@router.post("/messages", summary="Anthropic's API", response_class=Response, responses=_RESPONSE_DOCS)
-async def create_message(
-    *,
-    request: Request,
-    body: AnthropicBody,
-    state: StateDep,
-    caller: ChatCaller,
-    conversation: ConversationHeader = None,
-) -> Response:
-    """Answer a history as Anthropic's API does, in the conversation that it is."""
-    return await _ENDPOINT.answer(request, body, state, caller=caller, conversation_header=conversation)
+    def write_error(self, error: Mapping[str, object]) -> bytes:
+        """Return the event for an error after the answer began."""
+        return _event("error", error=error)
 
+    def body(self) -> Json:
+        """Return the whole answer."""
+        assert self._end is not None, "the answer has ended"
+        ended = {"stop_reason": _STOP_REASONS.get(self._end.stop, "end_turn"), "stop_sequence": self._end.sequence}
+        return {**self._head(), "content": self._blocks, **ended, "usage": self._usage(self._end.usage)}
 
-def _list_unsupported(body: AnthropicBody) -> list[str]:
-    return [] if _tool_choice(body) in ("auto", "none") else ["tool_choice"]
+    def _head(self) -> Json:
+        named = {"id": self._id, "type": "message", "role": "assistant", "model": self._model}
+        return {**named, "stop_sequence": None}
 
+    def _usage(self, usage: TokenUsage) -> dict[str, object]:
+        return usage_to_json(Wire.MESSAGES, usage)
 
-def _tool_choice(body: AnthropicBody) -> object:
-    return "auto" if body.tool_choice is None else body.tool_choice.get("type")
+    def _begin(self, kind: str, block: Json) -> Iterator[bytes]:
+        if self._open == kind:
+            return
+        yield from self._close()
+        self._open = kind
+        self._blocks.append(block)
+        yield _event("content_block_start", index=len(self._blocks) - 1, content_block=dict(block))
 
+    def _close(self) -> Iterator[bytes]:
+        if self._open is not None:
+            self._open = None
+            yield _event("content_block_stop", index=len(self._blocks) - 1)
 
-def _parse_request(body: AnthropicBody) -> ClientRequest:
-    return ClientRequest(
-        turns=group_into_turns([message for one in body.messages for message in _parse_message(one)]),
-        system=None if body.system is None else extract_text(body.system),
-        tools=parse_tools(body.tools, off=_tool_choice(body) == "none", kind="custom", schema="input_schema"),
-        max_tokens=body.max_tokens,
-        settings=drop_unset(temperature=body.temperature),
-    )
-
-
-def _parse_message(message: Mapping[str, JsonValue]) -> Sequence[ClientMessage]:
-    content: Any = message.get("content") or ""
-    parts: list[Mapping[str, Any]] = [{"type": "text", "text": content}] if isinstance(content, str) else content
-    if message.get("role") == "assistant":
-        calls = tuple(_parse_call(part) for part in parts if part.get("type") == "tool_use")
-        return [
-            ClientMessage("assistant", extract_text([one for one in parts if one.get("type") == "text"]), calls=calls)
-        ]
-    if message.get("role") != "user":
-        raise InvalidOperationError(
-            f"There is no role {str(message.get('role'))[:40]!r}.", hint="Use user or assistant."
-        )
-    results = tuple(_parse_result(part) for part in parts if part.get("type") == "tool_result")
-    others = [part for part in parts if part.get("type") != "tool_result"]
-    told = [ClientMessage("tool", outputs=results)] if results else []
-    return [*told, parse_user_message(others)] if others else told
-
-
-def _parse_call(part: Mapping[str, Any]) -> ToolCall:
-    arguments = json.dumps(part.get("input") or {}, ensure_ascii=False)
-    return ToolCall(id=str(part.get("id")), name=str(part.get("name")), arguments=arguments)
-
-
-def _parse_result(part: Mapping[str, Any]) -> ToolOutput:
-    output = extract_text(part.get("content"))
-    return ToolOutput(call=str(part.get("tool_use_id")), output=output, failed=bool(part.get("is_error")))
-
-
-def _message_header(turn: CompatTurn) -> dict[str, object]:
-    name = f"msg_{turn.run.conversation_key}_{turn.answer_id}"
-    return {"id": name, "type": "message", "role": "assistant", "model": turn.model, "stop_sequence": None}
-
-
-def _response_body(turn: CompatTurn, _body: AnthropicBody, answer: StreamedAnswer) -> dict[str, object]:
-    content = [*([_text_to_json(answer.text)] if answer.text else []), *(_call_to_json(call) for call in answer.calls)]
-    told = {**_message_header(turn), "content": content, "stop_reason": _stop_reason(answer)}
-    return {**told, "usage": _usage_to_json(answer)}
-
-
-def _stop_reason(answer: StreamedAnswer) -> str:
-    return "tool_use" if answer.calls else _STOP_REASONS.get(answer.stop, "end_turn")
-
-
-def _text_to_json(text: str) -> dict[str, object]:
-    return {"type": "text", "text": text, "citations": None}
+    def _delta(self, delta: Json) -> bytes:
+        return _event("content_block_delta", index=len(self._blocks) - 1, delta=delta)
 
 
-def _call_to_json(call: ToolCall) -> dict[str, object]:
-    return {"type": "tool_use", "id": call.id, "name": call.name, "input": _parse_arguments(call.arguments)}
+def _event(kind: str, **fields: object) -> bytes:
+    return format_event({"type": kind, **fields}, name=kind)
 
 
-def _parse_arguments(arguments: str) -> dict[str, object]:
-    try:
-        given = json.loads(arguments or "{}")
-    except ValueError:
-        given = None
-    # The API allows only an object here, so arguments that are no JSON object are wrapped in one.
-    return given if isinstance(given, dict) else {"arguments": arguments}
+def collect_texts(body: Mapping[str, Any]) -> list[str]:
+    """Return all texts of a request: system prompt, messages, results and arguments of calls."""
+    return [*_texts_in(body.get("system")), *_texts_in(body.get("messages"))]
 
 
-def _usage_to_json(answer: StreamedAnswer) -> dict[str, object]:
-    return {
-        "input_tokens": answer.token_count("plain"),
-        "output_tokens": answer.token_count("output"),
-        "cache_read_input_tokens": answer.token_count("read"),
-        "cache_creation_input_tokens": answer.token_count("write") + answer.token_count("write_long"),
-    }
-
-
-async def _stream_events(turn: CompatTurn, _body: AnthropicBody) -> AsyncGenerator[bytes, None]:
-    heard, open_text = StreamedAnswer(), False
-    try:
-        begun = {**_message_header(turn), "content": [], "stop_reason": None, "usage": _usage_to_json(heard)}
-        yield _format_event("message_start", message=begun)
-        async for event in follow_events(turn.run):
-            heard.add_event(event)
-            if not event.text:
-                continue
-            if not open_text:
-                yield _format_event("content_block_start", index=0, content_block=_text_to_json(""))
-                open_text = True
-            yield _format_event("content_block_delta", index=0, delta={"type": "text_delta", "text": event.text})
-        if open_text:
-            yield _format_event("content_block_stop", index=0)
-        for index, call in enumerate(heard.calls, start=int(open_text)):
-            for part in _call_events(call, index):
-                yield part
-        ended = {"stop_reason": _stop_reason(heard), "stop_sequence": None}
-        yield _format_event("message_delta", delta=ended, usage=_usage_to_json(heard))
-        yield _format_event("message_stop")
-    except Exception as error:  # noqa: BLE001 - the response has started, so the error can only be its last event
-        yield format_sse_event(
-            event="error", data_str=json.dumps(error_response(error, _MESSAGES_PATH)[1], ensure_ascii=False)
-        )
-
-
-def _call_events(call: ToolCall, index: int) -> list[bytes]:
-    delta = {
-        "type": "input_json_delta",
-        "partial_json": json.dumps(_parse_arguments(call.arguments), ensure_ascii=False),
-    }
-    return [
-        _format_event("content_block_start", index=index, content_block={**_call_to_json(call), "input": {}}),
-        _format_event("content_block_delta", index=index, delta=delta),
-        _format_event("content_block_stop", index=index),
-    ]
-
-
-def _format_event(kind: str, **fields: object) -> bytes:
-    return format_sse_event(event=kind, data_str=json.dumps({"type": kind, **fields}, ensure_ascii=False))
-
-
-_ENDPOINT = CompatEndpoint(
-    unsupported_fields=_UNSUPPORTED_FIELDS,
-    list_unsupported=_list_unsupported,
-    parse_request=_parse_request,
-    render_response=_response_body,
-    stream=_stream_events,
-)
+def _texts_in(value: object) -> Sequence[str]:
+    if isinstance(value, str):
+        return [value] if value else []
+    if isinstance(value, list):
+        return [text for one in value for text in _texts_in(one)]
+    if not isinstance(value, dict):
+        return []
+    match value.get("type"):
+        case "text":
+            return _texts_in(value.get("text"))
+        case "tool_use":
+            return [to_json_text(value.get("input"))]
+        case "document" if isinstance(value.get("source"), dict):
+            source = value["source"]
+            return _texts_in(source.get("data") if source.get("type") == "text" else source.get("content"))
+        case "thinking" | "redacted_thinking" | "image":
+            return []
+    return _texts_in(value.get("content"))

@@ -1,199 +1,543 @@
-"""``/v1/chat/completions``: the endpoint for clients of OpenAI's chat API."""
+"""OpenAI's Chat Completions API: requests to and from the neutral form, and the events of an answer."""
 
-import json
-from collections.abc import AsyncGenerator, Mapping
-from typing import Annotated, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from fastapi import APIRouter, Request
-from fastapi.responses import Response
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
-
-from lamella import ToolCall, ToolOutput
-from lamella.conversation.host_history import ClientMessage, ClientRequest, group_into_turns
-from lamella.errors import InvalidOperationError
-from lamella.server.bodies import response_docs
-from lamella.server.compat.shared import (
-    ChatCompletionJson,
-    CompatEndpoint,
-    CompatRequestBody,
-    CompatTurn,
-    ConversationHeader,
-    StreamedAnswer,
-    drop_unset,
-    extract_text,
-    follow_events,
-    parse_tools,
-    parse_user_message,
+from lamella.server.compat.neutral import (
+    PROVIDER_FORMAT,
+    AnswerEvent,
+    CallDelta,
+    CallEnd,
+    CallPart,
+    CallStart,
+    Ended,
+    FilePart,
+    ImagePart,
+    Json,
+    JsonFormat,
+    NeutralMessage,
+    NeutralRequest,
+    Part,
+    ReasoningDelta,
+    ReasoningEnd,
+    ReasoningPart,
+    RefusalDelta,
+    ResultPart,
+    Started,
+    TextDelta,
+    TextPart,
+    ToolSpec,
+    attach_reasoning,
+    check_fields,
+    detach_reasoning,
+    is_empty,
+    read_optional,
+    require,
+    split_data_url,
+    unsupported_value,
 )
-from lamella.server.errors import error_response
-from lamella.server.state import ChatCaller, StateDep
-from lamella.server.turns import CHUNK_STREAM_DOCS
+from lamella.server.compat.streams import DONE, SseEvent, decode_event, format_event
+from lamella.server.compat.usage import TokenUsage, parse_usage, usage_to_json
+from lamella.server.compat.wires import Wire
 
-router = APIRouter(prefix="/v1", tags=["doors"])
-_COMPLETIONS_PATH = "/v1/chat/completions"
-_JsonObject = Mapping[str, Any]
-# Fields that change the answer in a way that the client relies on, so ignoring them would be wrong.
-_UNSUPPORTED_FIELDS = ("logprobs", "top_logprobs", "audio", "functions", "function_call", "prediction", "stop")
+_KNOWN = frozenset(
+    {
+        "model", "messages", "stream", "stream_options", "max_tokens", "max_completion_tokens", "tools", "tool_choice",
+        "parallel_tool_calls", "response_format", "stop", "temperature", "top_p", "reasoning_effort", "functions",
+        "function_call", "n", "logprobs", "presence_penalty", "frequency_penalty", "modalities", "store", "seed",
+        "lamella",
+    }
+)  # fmt: skip
+_UNUSED = frozenset(
+    {
+        "user", "safety_identifier", "metadata", "prompt_cache_key", "prompt_cache_retention", "prompt_cache_options",
+        "prompt_cache_diagnostics", "service_tier", "verbosity",
+    }
+)  # fmt: skip
+# What these fields may say without changing the answer.
+_DEFAULTS: Mapping[str, tuple[object, ...]] = {
+    "n": (1,),
+    "logprobs": (False,),
+    "presence_penalty": (0,),
+    "frequency_penalty": (0,),
+    "modalities": (["text"],),
+    "store": (False,),
+}
+_MAX_STOP_SEQUENCES = 4
+_REASONING_FIELDS = ("reasoning_content", "reasoning")
+
+
+def parse(body: Mapping[str, Any]) -> NeutralRequest:
+    """Return a request of this API in neutral form."""
+    stop = read_optional(body, "stop", (str, list))
+    options = read_optional(body, "stream_options", dict) or {}
+    request = NeutralRequest(
+        wire=Wire.CHAT,
+        messages=[],
+        max_tokens=read_optional(body, "max_completion_tokens", int) or read_optional(body, "max_tokens", int),
+        temperature=read_optional(body, "temperature", (int, float)),
+        top_p=read_optional(body, "top_p", (int, float)),
+        stop=[stop] if isinstance(stop, str) else stop or None,
+        seed=read_optional(body, "seed", int),
+        effort=read_optional(body, "reasoning_effort", str),
+        parallel_calls=read_optional(body, "parallel_tool_calls", bool),
+        is_streamed=body.get("stream") is True,
+        include_usage=options.get("include_usage") is True,
+        params={
+            "effort": "reasoning_effort",
+            "json_format": "response_format",
+            "parallel_calls": "parallel_tool_calls",
+            "max_tokens": "max_completion_tokens" if "max_completion_tokens" in body else "max_tokens",
+        },
+    )
+    request.unused += check_fields(body, _KNOWN, unused=_UNUSED)
+    for name, harmless in _DEFAULTS.items():
+        if not is_empty(body.get(name)) and body[name] not in harmless:
+            raise unsupported_value(name, body[name])
+    for place, message in enumerate(body["messages"]):
+        request.messages += _parse_message(request, message, f"messages.{place}")
+    request.tools = [*_parse_tools(body), *_parse_functions(body)]
+    request.tool_choice = _parse_choice(body)
+    request.json_format = _parse_format(read_optional(body, "response_format", dict))
+    return request
+
+
+def _parse_message(request: NeutralRequest, message: Json, param: str) -> Iterator[NeutralMessage]:
+    content = message.get("content")
+    match message.get("role"):
+        case "system" | "developer":
+            yield NeutralMessage("system", tuple(_parse_content(content, f"{param}.content")))
+        case "user":
+            yield NeutralMessage("user", tuple(_parse_content(content, f"{param}.content")))
+        case "assistant":
+            yield NeutralMessage("assistant", tuple(_parse_answer(request, message, param)))
+        case "tool":
+            call, _ = detach_reasoning(require(message.get("tool_call_id"), str, f"{param}.tool_call_id"))
+            yield NeutralMessage("tool", (_parse_result(call, content, param),))
+        case "function":
+            name = require(message.get("name"), str, f"{param}.name")
+            yield NeutralMessage("tool", (_parse_result(name, content, param),))
+        case role:
+            raise unsupported_value(f"{param}.role", role)
+
+
+def _parse_result(call: str, content: object, param: str) -> ResultPart:
+    parts = _parse_content(content, f"{param}.content")
+    return ResultPart(call, tuple(part for part in parts if isinstance(part, TextPart | ImagePart | FilePart)))
+
+
+def _parse_answer(request: NeutralRequest, message: Json, param: str) -> Iterator[Part]:
+    if any(message.get(name) for name in (*_REASONING_FIELDS, "reasoning_details")):
+        request.leave_out("reasoning")
+    if message.get("audio") is not None:
+        raise unsupported_value(f"{param}.audio", "audio")
+    yield from _parse_content(message.get("content"), f"{param}.content")
+    if isinstance(message.get("refusal"), str):
+        yield TextPart(message["refusal"])
+    for place, call in enumerate(read_optional(message, "tool_calls", list, f"{param}.tool_calls") or []):
+        at = f"{param}.tool_calls.{place}"
+        function = require(call, dict, at).get("custom") or call.get("function")
+        name = require(require(function, dict, f"{at}.function").get("name"), str, f"{at}.function.name")
+        arguments = function.get("input") if call.get("custom") else function.get("arguments")
+        own, reasoning = detach_reasoning(require(call.get("id"), str, f"{at}.id"))
+        if reasoning is not None:
+            yield reasoning
+        yield CallPart(own, name, str(arguments or ""))
+    function = read_optional(message, "function_call", dict, f"{param}.function_call")
+    if function is not None:
+        name = require(function.get("name"), str, f"{param}.function_call.name")
+        yield CallPart(name, name, str(function.get("arguments") or ""))
+
+
+def _parse_content(content: object, param: str) -> Iterator[Part]:
+    if content is None or content == "":
+        return
+    if isinstance(content, str):
+        yield TextPart(content)
+        return
+    for place, part in enumerate(require(content, list, param)):
+        at = f"{param}.{place}"
+        match require(part, dict, at).get("type"):
+            case "text":
+                yield TextPart(require(part.get("text"), str, f"{at}.text"))
+            case "refusal":
+                yield TextPart(require(part.get("refusal"), str, f"{at}.refusal"))
+            case "image_url":
+                image = part.get("image_url")
+                url = image if isinstance(image, str) else require(image, dict, f"{at}.image_url").get("url")
+                yield parse_image_url(require(url, str, f"{at}.image_url.url"))
+            case "file":
+                yield _parse_file(require(part.get("file"), dict, f"{at}.file"), f"{at}.file")
+            case kind:
+                raise unsupported_value(f"{at}.type", kind)
+
+
+def parse_image_url(url: str) -> ImagePart:
+    """Return the image at an address, which may contain its data."""
+    data = split_data_url(url)
+    return ImagePart(url=url) if data is None else ImagePart(media_type=data[0], data=data[1])
+
+
+def _parse_file(file: Json, param: str) -> FilePart:
+    data = split_data_url(str(file.get("file_data") or ""))
+    if data is None:
+        raise unsupported_value(param, "a file without its data")
+    return FilePart(data[0], data[1], name=str(file.get("filename") or ""))
+
+
+def _parse_tools(body: Mapping[str, Any]) -> Iterator[ToolSpec]:
+    for place, tool in enumerate(read_optional(body, "tools", list) or []):
+        param = f"tools.{place}"
+        match require(tool, dict, param).get("type", "function"):
+            case "function":
+                yield _parse_function(require(tool.get("function"), dict, f"{param}.function"), f"{param}.function")
+            case "custom":
+                yield parse_custom_tool(require(tool.get("custom"), dict, f"{param}.custom"), f"{param}.custom")
+            case kind:
+                raise unsupported_value(f"{param}.type", kind)
+
+
+def _parse_functions(body: Mapping[str, Any]) -> Iterator[ToolSpec]:
+    for place, function in enumerate(read_optional(body, "functions", list) or []):
+        yield _parse_function(require(function, dict, f"functions.{place}"), f"functions.{place}")
+
+
+def _parse_function(function: Json, param: str) -> ToolSpec:
+    name = require(function.get("name"), str, f"{param}.name")
+    schema = read_optional(function, "parameters", dict, f"{param}.parameters") or {"type": "object", "properties": {}}
+    strict = function.get("strict") if isinstance(function.get("strict"), bool) else None
+    return ToolSpec(name, read_optional(function, "description", str), schema, strict, own_name=name)
+
+
+def parse_custom_tool(tool: Json, param: str) -> ToolSpec:
+    """Return a tool that takes a text as a function with one string; a grammar goes into the description."""
+    name = require(tool.get("name"), str, f"{param}.name")
+    form = tool.get("format") or {}
+    grammar = form.get("grammar") if isinstance(form.get("grammar"), dict) else form
+    definition = grammar.get("definition") if isinstance(grammar, dict) else None
+    described = [str(tool.get("description") or ""), str(definition or "")]
+    schema = {
+        "type": "object",
+        "properties": {"input": {"type": "string"}},
+        "required": ["input"],
+        "additionalProperties": False,
+    }
+    return ToolSpec(name, "\n\n".join(filter(None, described)), schema, kind="custom", own_name=name)
+
+
+def _parse_choice(body: Mapping[str, Any]) -> str | None:
+    choice = body.get("tool_choice") if body.get("tool_choice") is not None else body.get("function_call")
+    match choice:
+        case None:
+            return None
+        case "auto" | "none" | "required":
+            return str(choice)
+        case {"type": "function", "function": {"name": str(name)}} | {"type": "custom", "custom": {"name": str(name)}}:
+            return f"tool:{name}"
+        case {"name": str(name)}:
+            return f"tool:{name}"
+    raise unsupported_value("tool_choice", choice)
+
+
+def _parse_format(form: Json | None) -> JsonFormat | None:
+    match None if form is None else form.get("type"):
+        case None | "text":
+            return None
+        case "json_schema":
+            assert form is not None
+            inner = require(form.get("json_schema"), dict, "response_format.json_schema")
+            return parse_schema_format(inner, "response_format.json_schema")
+        case kind:
+            raise unsupported_value("response_format.type", kind)
+
+
+def parse_schema_format(form: Json, param: str) -> JsonFormat:
+    """Return the format of an answer that follows a schema."""
+    schema = require(form.get("schema"), dict, f"{param}.schema")
+    strict = form.get("strict") if isinstance(form.get("strict"), bool) else None
+    return JsonFormat(schema, str(form.get("name") or "answer"), strict, form.get("description"))
+
+
+# Building requests.
+
+
+def build(request: NeutralRequest, model: str, *, is_openai: bool) -> Json:
+    """Return the body of a streamed request, for OpenAI or for another server with its API."""
+    body: Json = {"model": model, "messages": [], "stream": True, "stream_options": {"include_usage": True}}
+    for message in request.messages:
+        body["messages"] += _build_messages(request, message)
+    if request.top_k is not None:
+        raise request.refuse("top_k", "this API")
+    if len(request.stop or ()) > _MAX_STOP_SEQUENCES:
+        raise request.refuse("stop", "this API, which takes at most 4")
+    values: Json = {
+        "max_completion_tokens" if is_openai else "max_tokens": request.max_tokens,
+        "temperature": request.temperature,
+        "top_p": request.top_p,
+        "stop": request.stop,
+        "seed": request.seed,
+        "reasoning_effort": request.effort,
+        "parallel_tool_calls": request.parallel_calls if request.tools else None,
+    }
+    body |= {name: value for name, value in values.items() if value is not None}
+    body |= {"tools": [_build_tool(one) for one in request.tools]} if request.tools else {}
+    if request.tool_choice is not None and request.tools:
+        named = request.tool_choice.removeprefix("tool:")
+        is_named = named != request.tool_choice
+        body["tool_choice"] = {"type": "function", "function": {"name": named}} if is_named else named
+    return body | ({} if request.json_format is None else {"response_format": _build_format(request.json_format)})
+
+
+def _build_tool(tool: ToolSpec) -> Json:
+    function: Json = {"name": tool.name, "parameters": tool.schema}
+    function |= {"description": tool.description} if tool.description else {}
+    function |= {} if tool.strict is None else {"strict": tool.strict}
+    return {"type": "function", "function": function}
+
+
+def _build_format(form: JsonFormat) -> Json:
+    schema: Json = {"name": form.name, "schema": form.schema}
+    schema |= {} if form.strict is None else {"strict": form.strict}
+    schema |= {"description": form.description} if form.description else {}
+    return {"type": "json_schema", "json_schema": schema}
+
+
+def _build_messages(request: NeutralRequest, message: NeutralMessage) -> Iterator[Json]:
+    if message.role == "tool":
+        results = [part for part in message.parts if isinstance(part, ResultPart)]
+        yield from (_build_result(request, one) for one in results)
+        # Tool messages have text only. Pictures follow in a message that names the call.
+        for one in results:
+            pictures = [_build_part(part) for part in one.parts if not isinstance(part, TextPart)]
+            if pictures:
+                yield {"role": "user", "content": [{"type": "text", "text": picture_label(one.call_id)}, *pictures]}
+        return
+    if any(isinstance(part, ReasoningPart) for part in message.parts):
+        request.leave_out("reasoning")
+    content = [part for part in message.parts if isinstance(part, TextPart | ImagePart | FilePart)]
+    calls = [part for part in message.parts if isinstance(part, CallPart)]
+    built: Json = {"role": message.role, "content": _build_content(content)}
+    if calls:
+        built["content"] = built["content"] or None
+        built["tool_calls"] = [
+            {"id": one.id, "type": "function", "function": {"name": one.name, "arguments": one.arguments}}
+            for one in calls
+        ]
+    if built["content"] or calls:
+        yield built
+
+
+def picture_label(call_id: str) -> str:
+    """Return the line in front of pictures that belong to the result of a call."""
+    return f"[Pictures of the result of call {call_id}]"
+
+
+def _build_result(request: NeutralRequest, result: ResultPart) -> Json:
+    if result.has_failed:
+        request.leave_out("is_error")
+    texts = [part for part in result.parts if isinstance(part, TextPart)]
+    return {"role": "tool", "tool_call_id": result.call_id, "content": _build_content(texts)}
+
+
+def _build_content(parts: Sequence[Part]) -> str | list[Json]:
+    if not parts:
+        return ""
+    if len(parts) == 1 and isinstance(parts[0], TextPart):
+        return parts[0].text
+    return [_build_part(part) for part in parts]
+
+
+def _build_part(part: Part) -> Json:
+    match part:
+        case TextPart(text):
+            return {"type": "text", "text": text}
+        case ImagePart():
+            return {"type": "image_url", "image_url": {"url": image_url(part)}}
+        case FilePart() if part.data:
+            data = f"data:{part.media_type};base64,{part.data}"
+            return {"type": "file", "file": {"filename": part.name or "document", "file_data": data}}
+    raise unsupported_value("messages", "this part")
+
+
+def image_url(part: ImagePart) -> str:
+    """Return the address of an image; one with data becomes a data URL."""
+    return part.url or f"data:{part.media_type};base64,{part.data}"
+
+
+# Reading answers.
+
+_STOPS = {
+    "stop": "end",
+    "length": "length",
+    "tool_calls": "tools",
+    "function_call": "tools",
+    "content_filter": "refused",
+}
+
+
+class Reader:
+    """Reads the chunks of a streamed answer."""
+
+    def __init__(self) -> None:
+        self.has_ended = False
+        self.error: Json | None = None
+        self._has_started = False
+        self._stop: str | None = None
+        self._usage = TokenUsage()
+        self._call: int | None = None
+
+    def feed(self, event: SseEvent) -> Iterator[AnswerEvent]:
+        """Yield what a chunk says."""
+        if event.data == DONE:
+            yield from self.finish()
+            return
+        chunk = decode_event(event)
+        if chunk.get("error"):
+            error = chunk["error"]
+            self.error = error if isinstance(error, dict) else {"message": str(error)}
+            return
+        if not self._has_started:
+            self._has_started = True
+            yield Started(str(chunk.get("id") or ""))
+        self._usage = parse_usage(Wire.CHAT, chunk.get("usage"), self._usage)
+        for choice in (chunk.get("choices") or [])[:1]:
+            yield from self._read_delta(choice.get("delta") or {})
+            if choice.get("finish_reason"):
+                self._stop = _STOPS.get(str(choice["finish_reason"]), "end")
+
+    def finish(self) -> Iterator[AnswerEvent]:
+        """Yield the end, if the stream had one; some servers send no last line."""
+        if self._stop is not None and not self.has_ended:
+            self.has_ended = True
+            yield from self._end_call()
+            yield Ended(self._stop, self._usage)
+
+    def _read_delta(self, delta: Json) -> Iterator[AnswerEvent]:
+        reasoning = next((delta[name] for name in _REASONING_FIELDS if isinstance(delta.get(name), str)), "")
+        if reasoning:
+            yield ReasoningDelta(reasoning)
+        if delta.get("content"):
+            yield from self._end_call()
+            yield TextDelta(str(delta["content"]))
+        if delta.get("refusal"):
+            yield RefusalDelta(str(delta["refusal"]))
+        for call in delta.get("tool_calls") or []:
+            function = call.get("function") or {}
+            index = call.get("index", 0 if self._call is None else self._call + bool(call.get("id")))
+            if index != self._call:
+                yield from self._end_call()
+                self._call = index
+                yield CallStart(str(call.get("id") or f"call_{index}"), str(function.get("name") or ""))
+            if function.get("arguments"):
+                yield CallDelta(str(function["arguments"]))
+
+    def _end_call(self) -> Iterator[AnswerEvent]:
+        if self._call is not None:
+            self._call = None
+            yield CallEnd()
+
+
+# Writing answers.
+
 _FINISH_REASONS = {
     "end": "stop",
     "length": "length",
     "tools": "tool_calls",
+    "sequence": "stop",
     "refused": "content_filter",
     "window": "length",
 }
-_RESPONSE_DOCS = response_docs(
-    ChatCompletionJson, content=CHUNK_STREAM_DOCS, description="Chunks, or the whole completion."
-)
 
 
-class StreamOptions(BaseModel):
-    """Whether a stream ends with the usage."""
+class Writer:
+    """Writes an answer as chunks, and keeps it for a body without streaming."""
 
-    model_config = ConfigDict(extra="allow")
+    def __init__(self, request: NeutralRequest, *, model: str, answer_id: str, created: int) -> None:
+        self._request = request
+        self._head = {"id": answer_id, "created": created, "model": model}
+        self._texts: dict[str, list[str]] = {"content": [], "refusal": [], "reasoning_content": []}
+        self._calls: list[Json] = []
+        self._reasoning: ReasoningEnd | None = None
+        self._end: Ended | None = None
 
-    include_usage: bool = False
+    def write(self, event: AnswerEvent) -> Iterator[bytes]:
+        """Yield an event of the answer in the format of this API."""
+        match event:
+            case Started():
+                yield self._chunk({"role": "assistant", "content": "", "refusal": None})
+            case TextDelta(text) if text:
+                yield self._text("content", text)
+            case RefusalDelta(text) if text:
+                yield self._text("refusal", text)
+            case ReasoningDelta(text) if text:
+                yield self._text("reasoning_content", text)
+            case ReasoningEnd() if event.wire.startswith(PROVIDER_FORMAT):
+                self._reasoning = event
+            case CallStart(call, name):
+                if self._reasoning is not None:
+                    call, self._reasoning = attach_reasoning(call, *self._reasoning), None
+                function = {"name": name, "arguments": ""}
+                self._calls.append({"id": call, "type": "function", "function": function})
+                yield self._call_chunk({"id": call, "type": "function", "function": dict(function)})
+            case CallDelta(text) if text:
+                self._calls[-1]["function"]["arguments"] += text
+                yield self._call_chunk({"function": {"arguments": text}})
+            case Ended(stop, usage):
+                self._end = event
+                yield self._chunk({}, finish_reason=_FINISH_REASONS.get(stop, "stop"))
+                if self._request.include_usage:
+                    told = {"choices": [], "usage": usage_to_json(Wire.CHAT, usage)}
+                    yield format_event({"object": "chat.completion.chunk", **self._head, **told})
+                yield b"data: [DONE]\n\n"
 
+    def write_error(self, error: Mapping[str, object]) -> bytes:
+        """Return the chunk for an error after the answer began; no end follows it."""
+        return format_event({"error": error})
 
-class ChatCompletionBody(CompatRequestBody):
-    """A request in the format of OpenAI's chat API."""
+    def body(self) -> Json:
+        """Return the whole answer."""
+        assert self._end is not None, "the answer has ended"
+        joined = {name: "".join(parts) for name, parts in self._texts.items()}
+        message: Json = {
+            "role": "assistant",
+            "content": joined["content"] or None,
+            "refusal": joined["refusal"] or None,
+        }
+        if not self._calls and message["refusal"] is None:
+            message["content"] = joined["content"]
+        message |= {"reasoning_content": joined["reasoning_content"]} if joined["reasoning_content"] else {}
+        message |= {"tool_calls": self._calls} if self._calls else {}
+        finish = _FINISH_REASONS.get(self._end.stop, "stop")
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish}
+        usage = usage_to_json(Wire.CHAT, self._end.usage)
+        return {"object": "chat.completion", **self._head, "choices": [choice], "usage": usage}
 
-    messages: Annotated[
-        list[dict[str, JsonValue]], Field(min_length=1, examples=[[{"role": "user", "content": "When to sow?"}]])
-    ]
-    stream_options: StreamOptions | None = None
-    max_tokens: Annotated[int | None, Field(ge=1)] = None
-    max_completion_tokens: Annotated[int | None, Field(ge=1)] = None
-    reasoning_effort: str | None = None
-    tool_choice: JsonValue = None
-    n: int | None = None
-    response_format: dict[str, JsonValue] | None = None
+    def _text(self, name: str, text: str) -> bytes:
+        self._texts[name].append(text)
+        return self._chunk({name: text})
 
+    def _call_chunk(self, call: Json) -> bytes:
+        return self._chunk({"tool_calls": [{"index": len(self._calls) - 1, **call}]})
 
-@router.post("/chat/completions", summary="OpenAI's chat API", response_class=Response, responses=_RESPONSE_DOCS)
-async def complete_chat(
-    *,
-    request: Request,
-    body: ChatCompletionBody,
-    state: StateDep,
-    caller: ChatCaller,
-    conversation: ConversationHeader = None,
-) -> Response:
-    """Answer a history as OpenAI's API does, in the conversation that it is."""
-    return await _ENDPOINT.answer(request, body, state, caller=caller, conversation_header=conversation)
-
-
-def _list_unsupported(body: ChatCompletionBody) -> list[str]:
-    wrong = ["n"] if (body.n or 1) > 1 else []
-    wrong += ["response_format"] if body.response_format and body.response_format.get("type") != "text" else []
-    return [*wrong, *(["tool_choice"] if body.tool_choice not in (None, "auto", "none") else [])]
-
-
-def _parse_request(body: ChatCompletionBody) -> ClientRequest:
-    system = [extract_text(one.get("content")) for one in body.messages if one.get("role") in ("system", "developer")]
-    said = [_parse_message(one) for one in body.messages if one.get("role") not in ("system", "developer")]
-    return ClientRequest(
-        turns=group_into_turns(said),
-        system="\n\n".join(system) if system else None,
-        tools=parse_tools(body.tools, off=body.tool_choice == "none", kind="function", schema="parameters"),
-        max_tokens=body.max_completion_tokens or body.max_tokens,
-        settings=drop_unset(temperature=body.temperature, reasoning_effort=body.reasoning_effort),
-    )
-
-
-def _parse_message(message: _JsonObject) -> ClientMessage:
-    match message.get("role"):
-        case "user":
-            return parse_user_message(message.get("content") or "")
-        case "assistant":
-            calls = tuple(_parse_call(one) for one in message.get("tool_calls") or ())
-            return ClientMessage("assistant", extract_text(message.get("content")), calls=calls)
-        case "tool":
-            output = ToolOutput(call=str(message.get("tool_call_id")), output=extract_text(message.get("content")))
-            return ClientMessage("tool", outputs=(output,))
-    raise InvalidOperationError(
-        f"There is no role {str(message.get('role'))[:40]!r}.", hint="Use system, user, assistant or tool."
-    )
-
-
-def _parse_call(call: object) -> ToolCall:
-    called = call.get("function") if isinstance(call, dict) else None
-    if not isinstance(call, dict) or not isinstance(called, dict):
-        raise InvalidOperationError("A tool call is not of type function.", hint="Send it as it came.")
-    return ToolCall(id=str(call.get("id")), name=str(called.get("name")), arguments=str(called.get("arguments") or ""))
-
-
-def _completion_id(turn: CompatTurn) -> str:
-    return f"chatcmpl-{turn.run.conversation_key}-{turn.answer_id}"
+    def _chunk(self, delta: Json, *, finish_reason: str | None = None) -> bytes:
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
+        return format_event({"object": "chat.completion.chunk", **self._head, "choices": [choice]})
 
 
-def _completion_header(turn: CompatTurn, kind: str) -> dict[str, object]:
-    return {
-        "id": _completion_id(turn),
-        "object": kind,
-        "created": int(turn.run.started_at.timestamp()),
-        "model": turn.model,
-    }
+def collect_texts(body: Mapping[str, Any]) -> list[str]:
+    """Return all texts of a request: messages, results and arguments of calls."""
+    return [text for message in body["messages"] for text in _message_texts(message)]
 
 
-def _response_body(turn: CompatTurn, _body: ChatCompletionBody, answer: StreamedAnswer) -> dict[str, object]:
-    message: dict[str, object] = {"role": "assistant", "content": answer.text or None, "refusal": None}
-    if answer.calls:
-        message["tool_calls"] = [_call_to_json(call) for call in answer.calls]
-    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _stop_reason(answer)}
-    return {**_completion_header(turn, "chat.completion"), "choices": [choice], "usage": _usage_to_json(answer)}
-
-
-def _stop_reason(answer: StreamedAnswer) -> str:
-    return "tool_calls" if answer.calls else _FINISH_REASONS.get(answer.stop, "stop")
-
-
-def _call_to_json(call: ToolCall) -> dict[str, object]:
-    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
-
-
-def _usage_to_json(answer: StreamedAnswer) -> dict[str, object]:
-    prompt, output = answer.token_count("prompt"), answer.token_count("output")
-    return {
-        "prompt_tokens": prompt,
-        "completion_tokens": output,
-        "total_tokens": prompt + output,
-        "prompt_tokens_details": {"cached_tokens": answer.token_count("read")},
-        "completion_tokens_details": {"reasoning_tokens": answer.token_count("reasoning")},
-    }
-
-
-async def _stream_chunks(turn: CompatTurn, body: ChatCompletionBody) -> AsyncGenerator[bytes, None]:
-    head, heard = _completion_header(turn, "chat.completion.chunk"), StreamedAnswer()
-
-    def chunk(delta: dict[str, object], finish: str | None = None) -> bytes:
-        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
-        return _format_chunk({**head, "choices": [choice]})
-
-    try:
-        yield chunk({"role": "assistant", "content": ""})
-        async for event in follow_events(turn.run):
-            heard.add_event(event)
-            if event.text:
-                yield chunk({"content": event.text})
-        for number, call in enumerate(heard.calls):
-            yield chunk({"tool_calls": [{"index": number, **_call_to_json(call)}]})
-        yield chunk({}, _stop_reason(heard))
-        if body.stream_options is not None and body.stream_options.include_usage:
-            yield _format_chunk({**head, "choices": [], "usage": _usage_to_json(heard)})
-        yield b"data: [DONE]\n\n"
-    except Exception as error:  # noqa: BLE001 - the response has started, so the error can only be its last chunk
-        yield _format_chunk(error_response(error, _COMPLETIONS_PATH)[1])
-
-
-def _format_chunk(body: Mapping[str, object]) -> bytes:
-    """Return a chunk of a stream without an event name."""
-    return f"data: {json.dumps(body, ensure_ascii=False, separators=(',', ':'))}\n\n".encode()
-
-
-_ENDPOINT = CompatEndpoint(
-    unsupported_fields=_UNSUPPORTED_FIELDS,
-    list_unsupported=_list_unsupported,
-    parse_request=_parse_request,
-    render_response=_response_body,
-    stream=_stream_chunks,
-)
+def _message_texts(message: Json) -> Iterator[str]:
+    content = message.get("content")
+    if isinstance(content, str) and content:
+        yield content
+    if isinstance(content, list):
+        texts = (part.get("text") or part.get("refusal") for part in content if isinstance(part, dict))
+        yield from (text for text in texts if isinstance(text, str) and text)
+    if isinstance(message.get("refusal"), str) and message["refusal"]:
+        yield message["refusal"]
+    calls = [call.get("custom") or call.get("function") or {} for call in message.get("tool_calls") or []]
+    for call in [*calls, *([message["function_call"]] if message.get("function_call") else [])]:
+        yield str(call.get("input") or call.get("arguments") or "")

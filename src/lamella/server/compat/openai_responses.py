@@ -1,270 +1,657 @@
-"""``/v1/responses``: the endpoint for clients of OpenAI's Responses API."""
+"""OpenAI's Responses API: requests to and from the neutral form, and the events of an answer."""
 
-import json
-from collections.abc import AsyncGenerator, Iterator, Mapping
-from typing import Annotated, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from fastapi import APIRouter, Request
-from fastapi.responses import Response
-from fastapi.sse import format_sse_event
-from pydantic import Field, JsonValue
-
-from lamella import ToolCall, ToolOutput
-from lamella.conversation.host_history import ClientMessage, ClientRequest, group_into_turns
-from lamella.errors import InvalidOperationError
-from lamella.server.bodies import response_docs
-from lamella.server.compat.shared import (
-    CompatEndpoint,
-    CompatRequestBody,
-    CompatTurn,
-    ConversationHeader,
-    ResponseJson,
-    StreamedAnswer,
-    drop_unset,
-    extract_text,
-    follow_events,
-    parse_tools,
-    parse_user_message,
+from lamella.server.compat.neutral import (
+    AnswerEvent,
+    CallDelta,
+    CallEnd,
+    CallPart,
+    CallStart,
+    Ended,
+    FilePart,
+    ImagePart,
+    Json,
+    JsonFormat,
+    NeutralMessage,
+    NeutralRequest,
+    Part,
+    ReasoningDelta,
+    ReasoningEnd,
+    ReasoningPart,
+    RefusalDelta,
+    ResultPart,
+    Started,
+    TextDelta,
+    TextPart,
+    ToolSpec,
+    check_fields,
+    is_empty,
+    pack_reasoning,
+    parse_object,
+    read_optional,
+    require,
+    split_data_url,
+    to_json_text,
+    unpack_reasoning,
+    unsupported_value,
 )
-from lamella.server.errors import error_response
-from lamella.server.state import ChatCaller, StateDep
-from lamella.server.turns import CHUNK_STREAM_DOCS
+from lamella.server.compat.openai_chat import (
+    image_url,
+    parse_custom_tool,
+    parse_image_url,
+    parse_schema_format,
+)
+from lamella.server.compat.refusals import RefusedFieldError
+from lamella.server.compat.streams import SseEvent, decode_event, format_event
+from lamella.server.compat.usage import parse_usage, usage_to_json
+from lamella.server.compat.wires import Wire
 
-router = APIRouter(prefix="/v1", tags=["doors"])
-_RESPONSES_PATH = "/v1/responses"
-_UNSUPPORTED_FIELDS = ("background", "conversation", "prompt")
-_RESPONSE_DOCS = response_docs(ResponseJson, content=CHUNK_STREAM_DOCS, description="Events, or the whole response.")
-
-
-class ResponsesBody(CompatRequestBody):
-    """A request in the format of OpenAI's Responses API."""
-
-    input: Annotated[str | list[dict[str, JsonValue]], Field(examples=["When to sow?"])]
-    instructions: str | None = None
-    previous_response_id: Annotated[str | None, Field(max_length=300)] = None
-    max_output_tokens: Annotated[int | None, Field(ge=1)] = None
-    reasoning: dict[str, JsonValue] | None = None
-    text: dict[str, JsonValue] | None = None
-    tool_choice: JsonValue = None
-
-
-@router.post("/responses", summary="OpenAI's Responses API", response_class=Response, responses=_RESPONSE_DOCS)
-async def create_response(
-    *,
-    request: Request,
-    body: ResponsesBody,
-    state: StateDep,
-    caller: ChatCaller,
-    conversation: ConversationHeader = None,
-) -> Response:
-    """Answer a history as OpenAI's API does, or go on after an earlier response."""
-    return await _ENDPOINT.answer(request, body, state, caller=caller, conversation_header=conversation)
-
-
-def _list_unsupported(body: ResponsesBody) -> list[str]:
-    wrong = ["tool_choice"] if body.tool_choice not in (None, "auto", "none") else []
-    form = (body.text or {}).get("format")
-    return [*wrong, *(["text.format"] if isinstance(form, dict) and form.get("type") != "text" else [])]
-
-
-def _parse_previous_id(body: ResponsesBody) -> tuple[str | None, str | None]:
-    """Return the conversation and the answer of an earlier response; its id contains both."""
-    name = body.previous_response_id
-    if name is None:
-        return None, None
-    kind, _, named = name.partition("_")
-    conversation, _, answer = named.rpartition("_")
-    if kind != "resp" or not conversation:
-        raise InvalidOperationError(
-            f"{name[:80]!r} is no response of this server.", hint="Send the id of one as it came."
-        )
-    return conversation, answer
-
-
-def _parse_request(body: ResponsesBody) -> ClientRequest:
-    items = [{"role": "user", "content": body.input}] if isinstance(body.input, str) else body.input
-    system = [body.instructions] if body.instructions else []
-    system += [extract_text(one.get("content")) for one in items if one.get("role") in ("system", "developer")]
-    said = [message for one in items if (message := _parse_item(one)) is not None]
-    effort = (body.reasoning or {}).get("effort")
-    return ClientRequest(
-        turns=group_into_turns(_join_calls(said)) if not _has_only_outputs(said) else _turn_from_outputs(said),
-        system="\n\n".join(system) if system else None,
-        tools=parse_tools(body.tools, off=body.tool_choice == "none", kind="function", schema="parameters"),
-        max_tokens=body.max_output_tokens,
-        settings=drop_unset(temperature=body.temperature, reasoning_effort=effort),
-    )
-
-
-def _has_only_outputs(messages: list[ClientMessage]) -> bool:
-    return bool(messages) and all(one.role == "tool" for one in messages)
-
-
-def _turn_from_outputs(messages: list[ClientMessage]) -> tuple[Any, ...]:
-    """Build a turn from tool results alone, which belong to calls of an earlier response.
-
-    The id of that response identifies the question, so the question and the calls are only placeholders here.
-    """
-    outputs = tuple(output for one in messages for output in one.outputs)
-    calls = tuple(ToolCall(id=one.call, name="earlier", arguments="{}") for one in outputs)
-    return group_into_turns(
-        [ClientMessage("user"), ClientMessage("assistant", calls=calls), ClientMessage("tool", outputs=outputs)]
-    )
-
-
-def _parse_item(item: Mapping[str, Any]) -> ClientMessage | None:
-    match item.get("type", "message"):
-        case "message" if item.get("role") in ("system", "developer"):
-            return None
-        case "message" if item.get("role") == "assistant":
-            return ClientMessage("assistant", extract_text(item.get("content")))
-        case "message" if item.get("role") == "user":
-            return parse_user_message(item.get("content") or "")
-        case "function_call":
-            call = ToolCall(
-                id=str(item.get("call_id")), name=str(item.get("name")), arguments=str(item.get("arguments") or "")
-            )
-            return ClientMessage("assistant", calls=(call,))
-        case "function_call_output":
-            output = ToolOutput(call=str(item.get("call_id")), output=extract_text(item.get("output")))
-            return ClientMessage("tool", outputs=(output,))
-        case "reasoning":
-            return None
-    raise InvalidOperationError(
-        f"An item of type {str(item.get('type'))[:40]!r} is not taken here.", hint="Send messages."
-    )
-
-
-def _join_calls(messages: list[ClientMessage]) -> list[ClientMessage]:
-    """Merge consecutive function calls, and the text before them, into one message."""
-    joined: list[ClientMessage] = []
-    for one in messages:
-        last = joined[-1] if joined else None
-        if one.calls and last is not None and last.role == "assistant":
-            joined[-1] = last._replace(calls=(*last.calls, *one.calls))
-        else:
-            joined.append(one)
-    return joined
-
-
-def _response_status(answer: StreamedAnswer) -> str:
-    return "incomplete" if answer.stop in ("length", "window") else "completed"
-
-
-def _response_body(turn: CompatTurn, body: ResponsesBody, answer: StreamedAnswer) -> dict[str, object]:
-    return _build_response(turn, body, answer, status=_response_status(answer))
-
-
-def _build_response(turn: CompatTurn, body: ResponsesBody, answer: StreamedAnswer, *, status: str) -> dict[str, object]:
-    """Return a response body; its id names the conversation and the answer, even before the answer is complete."""
-    done = status != "in_progress"
-    cut = {"reason": "max_output_tokens"} if status == "incomplete" else None
-    return {
-        "id": f"resp_{turn.run.conversation_key}_{turn.answer_id}",
-        "object": "response",
-        "created_at": int(turn.run.started_at.timestamp()),
-        "model": turn.model,
-        "status": status,
-        "error": None,
-        "incomplete_details": cut,
-        "instructions": body.instructions,
-        "metadata": {},
-        "output": _output_items(answer) if done else [],
-        "parallel_tool_calls": True,
-        "temperature": body.temperature,
-        "tool_choice": "auto",
-        "tools": body.tools or [],
-        "top_p": None,
-        "previous_response_id": body.previous_response_id,
-        "usage": _usage_to_json(answer) if done else None,
+_KNOWN = frozenset(
+    {
+        "model", "input", "instructions", "stream", "stream_options", "max_output_tokens", "tools", "tool_choice",
+        "parallel_tool_calls", "reasoning", "include", "text", "temperature", "top_p", "store", "previous_response_id",
+        "truncation", "background", "top_logprobs", "lamella",
     }
+)  # fmt: skip
+_UNUSED = frozenset(
+    {
+        "user", "safety_identifier", "metadata", "client_metadata", "prompt_cache_key", "prompt_cache_retention",
+        "prompt_cache_options", "prompt_cache_diagnostics", "service_tier",
+    }
+)  # fmt: skip
+_DEFAULTS: Mapping[str, tuple[object, ...]] = {
+    "truncation": ("disabled",),
+    "background": (False,),
+    "top_logprobs": (0,),
+}
+_UNUSED_INCLUDES = ("reasoning.encrypted_content", "web_search_call.action.sources", "web_search_call.results")
+_WEB_SEARCH_TOOLS = ("web_search", "web_search_preview")
+_SEARCH_SCHEMA = {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]}
 
 
-def _output_items(answer: StreamedAnswer) -> list[dict[str, object]]:
-    said = [_message_to_json(answer.text, "completed")] if answer.text else []
-    return [*said, *(_call_to_json(call, "completed") for call in answer.calls)]
+def list_input_items(body: Mapping[str, Any]) -> list[Json]:
+    """Return the input as items; a text is the message of a user."""
+    given = body.get("input")
+    if isinstance(given, str):
+        return [{"type": "message", "role": "user", "content": given}]
+    return list(given or [])
 
 
-def _message_to_json(text: str, status: str) -> dict[str, object]:
-    content = [{"type": "output_text", "text": text, "annotations": [], "logprobs": []}] if text else []
-    return {"type": "message", "id": "msg_0", "role": "assistant", "status": status, "content": content}
-
-
-def _call_to_json(call: ToolCall, status: str) -> dict[str, object]:
-    named = {"type": "function_call", "id": f"fc_{call.id}", "call_id": call.id, "name": call.name}
-    return {**named, "arguments": call.arguments, "status": status}
-
-
-def _usage_to_json(answer: StreamedAnswer) -> dict[str, object]:
-    prompt, output = answer.token_count("prompt"), answer.token_count("output")
-    return {
-        "input_tokens": prompt,
-        "input_tokens_details": {
-            "cached_tokens": answer.token_count("read"),
-            "cache_write_tokens": answer.token_count("write"),
+def parse(body: Mapping[str, Any]) -> NeutralRequest:
+    """Return a request of this API in neutral form; earlier responses are already part of its input."""
+    reasoning = read_optional(body, "reasoning", dict) or {}
+    request = NeutralRequest(
+        wire=Wire.RESPONSES,
+        messages=[],
+        max_tokens=read_optional(body, "max_output_tokens", int),
+        temperature=read_optional(body, "temperature", (int, float)),
+        top_p=read_optional(body, "top_p", (int, float)),
+        effort=read_optional(reasoning, "effort", str, "reasoning.effort"),
+        parallel_calls=read_optional(body, "parallel_tool_calls", bool),
+        is_streamed=body.get("stream") is True,
+        include_usage=True,
+        params={
+            "effort": "reasoning.effort",
+            "json_format": "text.format",
+            "parallel_calls": "parallel_tool_calls",
+            "max_tokens": "max_output_tokens",
         },
-        "output_tokens": output,
-        "output_tokens_details": {"reasoning_tokens": answer.token_count("reasoning")},
-        "total_tokens": prompt + output,
+    )
+    request.unused += check_fields(body, _KNOWN, unused=_UNUSED)
+    for name, harmless in _DEFAULTS.items():
+        if not is_empty(body.get(name)) and body[name] not in harmless:
+            raise unsupported_value(name, body[name])
+    _parse_tools(request, body)
+    if body.get("instructions"):
+        request.messages.append(
+            NeutralMessage("system", (TextPart(require(body["instructions"], str, "instructions")),))
+        )
+    _parse_items(request, list_input_items(body))
+    _parse_options(request, body, reasoning)
+    return request
+
+
+def _parse_options(request: NeutralRequest, body: Mapping[str, Any], reasoning: Json) -> None:
+    if any(reasoning.get(name) not in (None, "auto") for name in ("summary", "context", "generate_summary")):
+        request.leave_out("reasoning.summary")
+    for name in read_optional(body, "include", list) or []:
+        if name not in _UNUSED_INCLUDES:
+            raise unsupported_value("include", name)
+        request.leave_out(f"include.{name}")
+    text = read_optional(body, "text", dict) or {}
+    if text.get("verbosity") is not None:
+        request.leave_out("text.verbosity")
+    form = read_optional(text, "format", dict, "text.format") or {}
+    match form.get("type"):
+        case None | "text":
+            pass
+        case "json_schema":
+            request.json_format = parse_schema_format(form, "text.format")
+        case kind:
+            raise unsupported_value("text.format.type", kind)
+
+
+def _parse_items(request: NeutralRequest, items: Sequence[Json]) -> None:
+    """Add the items as messages; consecutive items of the model belong to one message."""
+    for place, item in enumerate(items):
+        role, parts = _parse_item(request, require(item, dict, f"input.{place}"), f"input.{place}")
+        last = request.messages[-1] if request.messages else None
+        is_same_turn = last is not None and last.role == role and role in ("assistant", "tool") and place > 0
+        if is_same_turn and last is not None:
+            request.messages[-1] = last._replace(parts=(*last.parts, *parts))
+        else:
+            request.messages.append(NeutralMessage(role, parts))
+
+
+def _parse_item(request: NeutralRequest, item: Json, param: str) -> tuple[str, tuple[Part, ...]]:
+    match item.get("type", "message"):
+        case "message":
+            role = {"developer": "system"}.get(str(item.get("role")), item.get("role"))
+            if role not in ("system", "user", "assistant"):
+                raise unsupported_value(f"{param}.role", role)
+            return role, tuple(_parse_content(item.get("content"), f"{param}.content"))
+        case "reasoning":
+            return "assistant", (unpack_reasoning(item.get("encrypted_content")),)
+        case "function_call":
+            name = _model_name(item.get("namespace"), require(item.get("name"), str, f"{param}.name"))
+            call = require(item.get("call_id"), str, f"{param}.call_id")
+            return "assistant", (CallPart(call, name, str(item.get("arguments") or "{}")),)
+        case "custom_tool_call":
+            given = to_json_text({"input": str(item.get("input") or "")})
+            call = require(item.get("call_id"), str, f"{param}.call_id")
+            return "assistant", (CallPart(call, require(item.get("name"), str, f"{param}.name"), given),)
+        case "tool_search_call" if item.get("execution") == "client":
+            arguments = item.get("arguments")
+            given = arguments if isinstance(arguments, str) else to_json_text(arguments or {})
+            return "assistant", (CallPart(str(item.get("call_id") or item.get("id")), "tool_search", given),)
+        case "function_call_output" | "custom_tool_call_output":
+            call = require(item.get("call_id"), str, f"{param}.call_id")
+            parts = _parse_content(item.get("output"), f"{param}.output")
+            kept = tuple(one for one in parts if isinstance(one, TextPart | ImagePart | FilePart))
+            return "tool", (ResultPart(call, kept),)
+        case "tool_search_output":
+            _add_tools(request, item.get("tools") or [], f"{param}.tools")
+            text = to_json_text(item.get("tools") or [])
+            return "tool", (ResultPart(str(item.get("call_id") or item.get("id")), (TextPart(text),)),)
+        case kind:
+            raise unsupported_value(f"{param}.type", kind)
+
+
+def _parse_content(content: object, param: str) -> Iterator[Part]:
+    if content is None or content == "":
+        return
+    if isinstance(content, str):
+        yield TextPart(content)
+        return
+    for place, part in enumerate(require(content, list, param)):
+        at = f"{param}.{place}"
+        match require(part, dict, at).get("type"):
+            case "input_text" | "output_text" | "text":
+                yield TextPart(require(part.get("text"), str, f"{at}.text"))
+            case "refusal":
+                yield TextPart(require(part.get("refusal"), str, f"{at}.refusal"))
+            case "input_image" if isinstance(part.get("image_url"), str):
+                yield parse_image_url(part["image_url"])
+            case "input_file" if isinstance(part.get("file_url"), str):
+                yield FilePart(url=part["file_url"], name=str(part.get("filename") or ""))
+            case "input_file":
+                data = split_data_url(str(part.get("file_data") or ""))
+                if data is None:
+                    raise unsupported_value(at, "a file without its data")
+                yield FilePart(data[0], data[1], name=str(part.get("filename") or ""))
+            case kind:
+                raise unsupported_value(f"{at}.type", kind)
+
+
+# Tools, under the names by which the model knows them.
+
+
+def _parse_tools(request: NeutralRequest, body: Mapping[str, Any]) -> None:
+    choice = body.get("tool_choice")
+    tools = read_optional(body, "tools", list) or []
+    kept = []
+    for place, tool in enumerate(tools):
+        kind = require(tool, dict, f"tools.{place}").get("type")
+        if kind in _WEB_SEARCH_TOOLS:
+            forced = choice == "required" or (isinstance(choice, dict) and choice.get("type") in _WEB_SEARCH_TOOLS)
+            if forced:
+                raise unsupported_value(f"tools.{place}.type", kind)
+            request.leave_out(f"tools.{kind}")
+        else:
+            kept.append(tool)
+    _add_tools(request, kept, "tools")
+    match choice:
+        case None | "auto" | "none" | "required":
+            request.tool_choice = choice
+        case {"type": "function" | "custom", "name": str(name)}:
+            request.tool_choice = f"tool:{name}"
+        case _:
+            raise unsupported_value("tool_choice", choice)
+
+
+def _add_tools(request: NeutralRequest, tools: Sequence[object], param: str, namespace: str | None = None) -> None:
+    known = {one.name for one in request.tools}
+    for place, tool in enumerate(tools):
+        at = f"{param}.{place}"
+        given: Json = require(tool, dict, at)
+        match given.get("type"):
+            case "function":
+                made = _parse_function(given, at, namespace)
+            case "custom":
+                made = parse_custom_tool(given, at)
+            case "namespace":
+                name = require(given.get("name"), str, f"{at}.name")
+                _add_tools(request, given.get("tools") or [], f"{at}.tools", name)
+                continue
+            case "tool_search" if given.get("execution") == "client":
+                schema = read_optional(given, "parameters", dict, f"{at}.parameters") or _SEARCH_SCHEMA
+                made = ToolSpec(
+                    "tool_search", given.get("description"), schema, kind="tool_search", own_name="tool_search"
+                )
+            case kind:
+                raise unsupported_value(f"{at}.type", kind)
+        if made.name not in known:
+            known.add(made.name)
+            request.tools.append(made)
+
+
+def _parse_function(tool: Json, param: str, namespace: str | None) -> ToolSpec:
+    name = require(tool.get("name"), str, f"{param}.name")
+    schema = read_optional(tool, "parameters", dict, f"{param}.parameters") or {"type": "object", "properties": {}}
+    strict = tool.get("strict") if isinstance(tool.get("strict"), bool) else None
+    named = name if namespace is None else f"{namespace}__{name}"
+    description = read_optional(tool, "description", str)
+    return ToolSpec(named, description, schema, strict, namespace=namespace, own_name=name)
+
+
+def _model_name(namespace: object, name: str) -> str:
+    return f"{namespace}__{name}" if isinstance(namespace, str) and namespace else name
+
+
+# Building requests.
+
+
+def build(request: NeutralRequest, model: str) -> Json:
+    """Return the body of a streamed request."""
+    if request.stop:
+        raise request.refuse("stop", "the Responses API")
+    if request.top_k is not None:
+        raise request.refuse("top_k", "the Responses API")
+    items = [item for message in request.messages for item in _build_items(request, message)]
+    body: Json = {"model": model, "input": items, "stream": True, "store": False}
+    values: Json = {
+        "max_output_tokens": request.max_tokens,
+        "temperature": request.temperature,
+        "top_p": request.top_p,
+        "parallel_tool_calls": request.parallel_calls if request.tools else None,
+        "reasoning": None if request.effort is None else {"effort": request.effort},
     }
+    body |= {name: value for name, value in values.items() if value is not None}
+    # Reasoning comes back encrypted, so that the client can return it with the next request.
+    body["include"] = ["reasoning.encrypted_content"]
+    body |= {"tools": [_build_tool(one) for one in request.tools]} if request.tools else {}
+    if request.tool_choice is not None and request.tools:
+        named = request.tool_choice.removeprefix("tool:")
+        is_named = named != request.tool_choice
+        body["tool_choice"] = {"type": "function", "name": named} if is_named else named
+    if request.json_format is not None:
+        body["text"] = {"format": _build_format(request.json_format)}
+    return body
 
 
-async def _stream_events(turn: CompatTurn, body: ResponsesBody) -> AsyncGenerator[bytes, None]:
-    heard, number = StreamedAnswer(), 0
-
-    def event(kind: str, **fields: object) -> bytes:
-        nonlocal number
-        number += 1
-        told = {"type": kind, "sequence_number": number - 1, **fields}
-        return format_sse_event(event=kind, data_str=json.dumps(told, ensure_ascii=False))
-
-    try:
-        begun = _build_response(turn, body, heard, status="in_progress")
-        yield event("response.created", response=begun)
-        yield event("response.in_progress", response=begun)
-        async for one in follow_events(turn.run):
-            if one.text and not heard.text:
-                yield event("response.output_item.added", output_index=0, item=_message_to_json("", "in_progress"))
-                yield event("response.content_part.added", **_TEXT_POSITION, part=_text_part_to_json(""))
-            heard.add_event(one)
-            if one.text:
-                yield event("response.output_text.delta", **_TEXT_POSITION, delta=one.text, logprobs=[])
-        for kind, fields in _iter_final_events(heard):
-            yield event(kind, **fields)
-        yield event(f"response.{_response_status(heard)}", response=_response_body(turn, body, heard))
-    except Exception as error:  # noqa: BLE001 - the response has started, so the error can only be its last event
-        told = error_response(error, _RESPONSES_PATH)[1]["error"]
-        assert isinstance(told, dict)
-        yield event("error", code=told["code"], message=told["message"], param=None)
+def _build_tool(tool: ToolSpec) -> Json:
+    described = {"description": tool.description} if tool.description else {}
+    return {"type": "function", "name": tool.name, "parameters": tool.schema, "strict": bool(tool.strict), **described}
 
 
-_TEXT_POSITION: dict[str, object] = {"item_id": "msg_0", "output_index": 0, "content_index": 0}
+def _build_format(form: JsonFormat) -> Json:
+    described = {"description": form.description} if form.description else {}
+    return {"type": "json_schema", "name": form.name, "schema": form.schema, "strict": bool(form.strict), **described}
 
 
-def _text_part_to_json(text: str) -> dict[str, object]:
-    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+def _build_items(request: NeutralRequest, message: NeutralMessage) -> Iterator[Json]:
+    content: list[Json] = []
+    kind = "output_text" if message.role == "assistant" else "input_text"
+    role = {"system": "developer"}.get(message.role, message.role)
+    for part in message.parts:
+        if isinstance(part, TextPart | ImagePart | FilePart):
+            content.append(_build_part(part, kind))
+            continue
+        if content:
+            yield {"type": "message", "role": role, "content": content}
+            content = []
+        match part:
+            case ReasoningPart(Wire.RESPONSES, native) if native is not None:
+                yield native
+            case ReasoningPart():
+                request.leave_out("reasoning")
+            case CallPart(call, name, arguments):
+                yield {"type": "function_call", "call_id": call, "name": name, "arguments": arguments}
+            case ResultPart():
+                yield _build_result(request, part)
+    if content:
+        yield {"type": "message", "role": role, "content": content}
 
 
-def _iter_final_events(answer: StreamedAnswer) -> Iterator[tuple[str, dict[str, object]]]:
-    """Yield the events that complete the text of an answer, and those of its function calls."""
-    if answer.text:
-        yield "response.output_text.done", {**_TEXT_POSITION, "text": answer.text, "logprobs": []}
-        yield "response.content_part.done", {**_TEXT_POSITION, "part": _text_part_to_json(answer.text)}
-        yield "response.output_item.done", {"output_index": 0, "item": _message_to_json(answer.text, "completed")}
-    for index, call in enumerate(answer.calls, start=int(bool(answer.text))):
-        place = {"item_id": f"fc_{call.id}", "output_index": index}
-        added = {**_call_to_json(call, "in_progress"), "arguments": ""}
-        yield "response.output_item.added", {"output_index": index, "item": added}
-        yield "response.function_call_arguments.delta", {**place, "delta": call.arguments}
-        yield "response.function_call_arguments.done", {**place, "name": call.name, "arguments": call.arguments}
-        yield "response.output_item.done", {"output_index": index, "item": _call_to_json(call, "completed")}
+def _build_result(request: NeutralRequest, result: ResultPart) -> Json:
+    if result.has_failed:
+        request.leave_out("is_error")
+    single = result.parts[0] if len(result.parts) == 1 else None
+    output: object = [_build_part(part, "input_text") for part in result.parts]
+    output = single.text if isinstance(single, TextPart) else output or ""
+    return {"type": "function_call_output", "call_id": result.call_id, "output": output}
 
 
-_ENDPOINT = CompatEndpoint(
-    unsupported_fields=_UNSUPPORTED_FIELDS,
-    list_unsupported=_list_unsupported,
-    parse_request=_parse_request,
-    render_response=_response_body,
-    stream=_stream_events,
-    parse_previous_id=_parse_previous_id,
-)
+def _build_part(part: TextPart | ImagePart | FilePart, text_type: str) -> Json:
+    match part:
+        case TextPart(text):
+            return {"type": text_type, "text": text}
+        case ImagePart():
+            return {"type": "input_image", "image_url": image_url(part)}
+        case FilePart() if part.url:
+            return {"type": "input_file", "file_url": part.url}
+        case FilePart():
+            data = f"data:{part.media_type};base64,{part.data}"
+            return {"type": "input_file", "filename": part.name or "document", "file_data": data}
+
+
+# Reading answers.
+
+
+class Reader:
+    """Reads the events of a streamed answer."""
+
+    def __init__(self) -> None:
+        self.has_ended = False
+        self.error: Json | None = None
+        self._has_calls = False
+        self._arguments = ""
+
+    def feed(self, event: SseEvent) -> Iterator[AnswerEvent]:
+        """Yield what an event says."""
+        fields = decode_event(event)
+        match fields.get("type"):
+            case "response.created":
+                yield Started(str((fields.get("response") or {}).get("id") or ""))
+            case "response.output_text.delta":
+                yield TextDelta(str(fields.get("delta") or ""))
+            case "response.refusal.delta":
+                yield RefusalDelta(str(fields.get("delta") or ""))
+            case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
+                yield ReasoningDelta(str(fields.get("delta") or ""))
+            case "response.output_item.added":
+                item = fields.get("item") or {}
+                if item.get("type") == "function_call":
+                    self._has_calls, self._arguments = True, ""
+                    yield CallStart(str(item.get("call_id")), str(item.get("name")))
+            case "response.function_call_arguments.delta":
+                self._arguments += str(fields.get("delta") or "")
+                yield CallDelta(str(fields.get("delta") or ""))
+            case "response.output_item.done":
+                yield from self._end_item(fields.get("item") or {})
+            case "response.completed" | "response.incomplete":
+                yield from self._end(fields.get("response") or {})
+            case "response.failed":
+                self.error = (fields.get("response") or {}).get("error") or {}
+            case "error":
+                self.error = fields
+
+    def _end_item(self, item: Json) -> Iterator[AnswerEvent]:
+        match item.get("type"):
+            case "function_call":
+                if not self._arguments:
+                    yield CallDelta(str(item.get("arguments") or "{}"))
+                yield CallEnd()
+            case "reasoning":
+                native = {name: value for name, value in item.items() if name != "status" and value is not None}
+                yield ReasoningEnd(Wire.RESPONSES, native)
+
+    def _end(self, response: Json) -> Iterator[AnswerEvent]:
+        self.has_ended = True
+        reason = (response.get("incomplete_details") or {}).get("reason")
+        cut = {"max_output_tokens": "length", "content_filter": "refused"}.get(str(reason))
+        yield Ended(cut or ("tools" if self._has_calls else "end"), parse_usage(Wire.RESPONSES, response.get("usage")))
+
+
+# Writing answers.
+
+
+class Writer:
+    """Writes an answer as events, and keeps it for a body without streaming."""
+
+    def __init__(self, request: NeutralRequest, *, model: str, answer_id: str, created: int) -> None:
+        self._request = request
+        self._id, self._model, self._created = answer_id, model, created
+        self._number = 0
+        self._items: list[Json] = []
+        self._is_open = False
+        self._custom_text: list[str] = []
+        self._end: Ended | None = None
+        # What the client's request said, for the body of the response.
+        self.repeated: Json = {}
+
+    @property
+    def items(self) -> list[Json]:
+        """Return the items of the answer so far."""
+        return self._items
+
+    def write(self, event: AnswerEvent) -> Iterator[bytes]:
+        """Yield an event of the answer in the format of this API."""
+        match event:
+            case Started():
+                yield self._event("response.created", response=self._response("in_progress"))
+                yield self._event("response.in_progress", response=self._response("in_progress"))
+            case TextDelta(text) if text:
+                yield from self._begin_message("output_text")
+                self._items[-1]["content"][0]["text"] += text
+                yield self._event("response.output_text.delta", **self._at(), content_index=0, delta=text, logprobs=[])
+            case RefusalDelta(text) if text:
+                yield from self._begin_message("refusal")
+                self._items[-1]["content"][0]["refusal"] += text
+                yield self._event("response.refusal.delta", **self._at(), content_index=0, delta=text)
+            case ReasoningDelta(text) if text:
+                yield from self._add_reasoning(text)
+            case ReasoningEnd(wire, native):
+                yield from self._begin_reasoning()
+                self._items[-1]["encrypted_content"] = pack_reasoning(wire, native)
+                yield from self._close()
+            case CallStart(call, name):
+                yield from self._begin_call(call, name)
+            case CallDelta(text) if text:
+                yield from self._add_arguments(text)
+            case CallEnd():
+                yield from self._close()
+            case Ended():
+                self._end = event
+                yield from self._close()
+                status = self._status()
+                yield self._event(f"response.{status}", response=self._response(status))
+
+    def write_error(self, error: Mapping[str, object]) -> bytes:
+        """Return the event for an error after the answer began."""
+        return self._event("error", code=error.get("code"), message=error.get("message"), param=error.get("param"))
+
+    def body(self) -> Json:
+        """Return the whole answer."""
+        return self._response(self._status())
+
+    def _status(self) -> str:
+        assert self._end is not None, "the answer has ended"
+        return "incomplete" if self._end.stop in ("length", "window", "refused") and self._cut_reason() else "completed"
+
+    def _cut_reason(self) -> str | None:
+        reasons = {"length": "max_output_tokens", "window": "max_output_tokens", "refused": "content_filter"}
+        return None if self._end is None else reasons.get(self._end.stop)
+
+    def _response(self, status: str) -> Json:
+        is_done = status != "in_progress"
+        cut = {"reason": self._cut_reason()} if status == "incomplete" else None
+        return {
+            "id": self._id,
+            "object": "response",
+            "created_at": self._created,
+            "model": self._model,
+            "status": status,
+            "error": None,
+            "incomplete_details": cut,
+            "instructions": None,
+            "metadata": {},
+            "output": self._items if is_done else [],
+            "parallel_tool_calls": True,
+            "previous_response_id": None,
+            "temperature": None,
+            "text": {"format": {"type": "text"}},
+            "tool_choice": "auto",
+            "tools": [],
+            "top_p": None,
+            "store": False,
+            **self.repeated,
+            "usage": usage_to_json(Wire.RESPONSES, self._end.usage) if is_done and self._end else None,
+        }
+
+    def _begin_message(self, kind: str) -> Iterator[bytes]:
+        if self._is_open and self._items[-1]["type"] == "message" and self._items[-1]["content"][0]["type"] == kind:
+            return
+        part: Json = {"type": kind, "refusal": ""}
+        if kind == "output_text":
+            part = {"type": kind, "text": "", "annotations": [], "logprobs": []}
+        item = {"type": "message", "role": "assistant", "status": "in_progress", "content": []}
+        yield from self._open("msg", item)
+        yield self._event("response.content_part.added", **self._at(), content_index=0, part=dict(part))
+        self._items[-1]["content"].append(part)
+
+    def _begin_reasoning(self) -> Iterator[bytes]:
+        if not self._is_open or self._items[-1]["type"] != "reasoning":
+            yield from self._open("rs", {"type": "reasoning", "summary": []})
+
+    def _add_reasoning(self, text: str) -> Iterator[bytes]:
+        yield from self._begin_reasoning()
+        summary = self._items[-1]["summary"]
+        if not summary:
+            part = {"type": "summary_text", "text": ""}
+            yield self._event("response.reasoning_summary_part.added", **self._at(), summary_index=0, part=dict(part))
+            summary.append(part)
+        summary[0]["text"] += text
+        yield self._event("response.reasoning_summary_text.delta", **self._at(), summary_index=0, delta=text)
+
+    def _begin_call(self, call: str, name: str) -> Iterator[bytes]:
+        tool = self._request.find_tool(name)
+        kind = "function" if tool is None else tool.kind
+        own = name if tool is None else tool.own_name
+        self._custom_text = []
+        if kind == "custom":
+            item: Json = {"type": "custom_tool_call", "call_id": call, "name": own, "input": ""}
+            yield from self._open("ctc", item)
+        elif kind == "tool_search":
+            item = {"type": "tool_search_call", "call_id": call, "execution": "client", "arguments": {}}
+            yield from self._open("tsc", {**item, "status": "in_progress"})
+        else:
+            item = {"type": "function_call", "call_id": call, "name": own, "arguments": "", "status": "in_progress"}
+            namespace = {} if tool is None or tool.namespace is None else {"namespace": tool.namespace}
+            yield from self._open("fc", {**item, **namespace})
+
+    def _add_arguments(self, text: str) -> Iterator[bytes]:
+        if self._items[-1]["type"] == "function_call":
+            self._items[-1]["arguments"] += text
+            yield self._event("response.function_call_arguments.delta", **self._at(), delta=text)
+        else:
+            # The text of a custom tool is inside JSON, which is complete only at the end.
+            self._custom_text.append(text)
+
+    def _open(self, prefix: str, item: Json) -> Iterator[bytes]:
+        yield from self._close()
+        self._is_open = True
+        self._items.append({"id": f"{prefix}_{self._id.rpartition('_')[2]}_{len(self._items)}", **item})
+        yield self._event("response.output_item.added", output_index=len(self._items) - 1, item=_copy(self._items[-1]))
+
+    def _close(self) -> Iterator[bytes]:
+        if not self._is_open:
+            return
+        self._is_open = False
+        item = self._items[-1]
+        match item["type"]:
+            case "message":
+                yield from self._close_message(item)
+            case "reasoning" if item["summary"]:
+                part = item["summary"][0]
+                yield self._event(
+                    "response.reasoning_summary_text.done", **self._at(), summary_index=0, text=part["text"]
+                )
+                yield self._event("response.reasoning_summary_part.done", **self._at(), summary_index=0, part=part)
+            case "function_call":
+                item["status"] = "completed"
+                done = {"name": item["name"], "arguments": item["arguments"]}
+                yield self._event("response.function_call_arguments.done", **self._at(), **done)
+            case "custom_tool_call":
+                given = parse_object("".join(self._custom_text)) or {}
+                item["input"] = str(given.get("input", ""))
+                yield self._event("response.custom_tool_call_input.delta", **self._at(), delta=item["input"])
+                yield self._event("response.custom_tool_call_input.done", **self._at(), input=item["input"])
+            case "tool_search_call":
+                item["arguments"] = parse_object("".join(self._custom_text)) or {}
+                item["status"] = "completed"
+        yield self._event("response.output_item.done", output_index=len(self._items) - 1, item=item)
+
+    def _close_message(self, item: Json) -> Iterator[bytes]:
+        item["status"] = "completed"
+        part = item["content"][0]
+        if part["type"] == "output_text":
+            yield self._event(
+                "response.output_text.done", **self._at(), content_index=0, text=part["text"], logprobs=[]
+            )
+        else:
+            yield self._event("response.refusal.done", **self._at(), content_index=0, refusal=part["refusal"])
+        yield self._event("response.content_part.done", **self._at(), content_index=0, part=part)
+
+    def _at(self) -> Json:
+        return {"item_id": self._items[-1]["id"], "output_index": len(self._items) - 1}
+
+    def _event(self, kind: str, **fields: object) -> bytes:
+        self._number += 1
+        return format_event({"type": kind, "sequence_number": self._number - 1, **fields}, name=kind)
+
+
+def _copy(item: Json) -> Json:
+    return {name: list(value) if isinstance(value, list) else value for name, value in item.items()}
+
+
+def collect_texts(body: Mapping[str, Any]) -> list[str]:
+    """Return all texts of a request: instructions, messages, results and arguments of calls."""
+    texts = [str(body["instructions"])] if body.get("instructions") else []
+    for item in list_input_items(body):
+        texts += _item_texts(item)
+    return texts
+
+
+def _item_texts(item: Json) -> Iterator[str]:
+    match item.get("type", "message"):
+        case "message":
+            yield from _content_texts(item.get("content"))
+        case "function_call":
+            yield str(item.get("arguments") or "")
+        case "custom_tool_call":
+            yield to_json_text({"input": str(item.get("input") or "")})
+        case "tool_search_call":
+            arguments = item.get("arguments")
+            yield arguments if isinstance(arguments, str) else to_json_text(arguments or {})
+        case "tool_search_output":
+            yield to_json_text(item.get("tools") or [])
+        case "function_call_output" | "custom_tool_call_output":
+            yield from _content_texts(item.get("output"))
+
+
+def _content_texts(content: object) -> Iterator[str]:
+    if isinstance(content, str) and content:
+        yield content
+    if isinstance(content, list):
+        texts = (part.get("text") or part.get("refusal") for part in content if isinstance(part, dict))
+        yield from (text for text in texts if isinstance(text, str) and text)
+
+
+def refuse_unknown_response(previous: str) -> RefusedFieldError:
+    """Return the error for a response that this owner does not have."""
+    return RefusedFieldError(
+        "previous_response_id", f"There is no response {previous[:100]!r}.", hint="Send the input."
+    )

@@ -3,17 +3,16 @@
 from collections.abc import Callable
 from typing import Annotated
 
-from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
 from lamella.conversation.commands import PendingCommands
-from lamella.conversation.conversation import StoredConversation
-from lamella.schemas.library import commands_to_json, library_to_json
-from lamella.server.bodies import CommandsJson, LibraryJson, response_docs
+from lamella.conversation.conversation import Conversation
+from lamella.schemas.library import CommandsJson, LibraryJson, commands_to_json, library_to_json
+from lamella.server.openapi import make_router
 from lamella.server.state import Caller, ChatCaller, ReadCaller, ServerState, StateDep
 from lamella.server.turns import AttachedList, parse_attachments
 
-router = APIRouter(prefix="/v1/conversations/{conversation}", tags=["attachments"])
+router = make_router(prefix="/v1/conversations/{conversation}", tag="attachments")
 _RelevanceQuestion = Annotated[
     str, Field(max_length=100_000, description="Of a folder that does not fit, what speaks of this comes first.")
 ]
@@ -45,15 +44,15 @@ class OptionalNamesBody(BaseModel):
     question: _RelevanceQuestion = ""
 
 
-@router.get("/attachments", summary="The library", responses=response_docs(LibraryJson))
-def list_attachments(*, conversation: str, state: StateDep, caller: ReadCaller) -> dict[str, object]:
+@router.get("/attachments", summary="The library")
+def list_attachments(*, conversation: str, state: StateDep, caller: ReadCaller) -> LibraryJson:
     """List everything attached so far, with form, tokens, age and cache state, and the pending commands."""
     chat = state.open_conversation(caller, conversation)
     return library_to_json(chat.id, chat.library(), chat.pending_commands, expired=chat.expired_cache())
 
 
-@router.post("/attachments", summary="Attach", responses=response_docs(CommandsJson))
-async def attach(*, conversation: str, body: AttachBody, state: StateDep, caller: ChatCaller) -> dict[str, object]:
+@router.post("/attachments", summary="Attach")
+async def attach(*, conversation: str, body: AttachBody, state: StateDep, caller: ChatCaller) -> CommandsJson:
     """Attach something to the next turn; it is read now, and the response says what it adds to the request."""
     return await _run_command(
         state,
@@ -63,36 +62,32 @@ async def attach(*, conversation: str, body: AttachBody, state: StateDep, caller
     )
 
 
-@router.post("/detach", summary="Detach", responses=response_docs(CommandsJson))
-async def detach(
-    *, conversation: str, body: OptionalNamesBody, state: StateDep, caller: ChatCaller
-) -> dict[str, object]:
+@router.post("/detach", summary="Detach")
+async def detach(*, conversation: str, body: OptionalNamesBody, state: StateDep, caller: ChatCaller) -> CommandsJson:
     """Remove artifacts from the working set from the next turn on; an empty list means all."""
     return await _run_command(state, caller, conversation, command=lambda chat: chat.detach(*body.names))
 
 
-@router.post("/drop", summary="Drop", responses=response_docs(CommandsJson))
-async def drop(*, conversation: str, body: NamesBody, state: StateDep, caller: ChatCaller) -> dict[str, object]:
+@router.post("/drop", summary="Drop")
+async def drop(*, conversation: str, body: NamesBody, state: StateDep, caller: ChatCaller) -> CommandsJson:
     """Remove artifacts from the prompt from the next turn on; recall still finds them."""
     return await _run_command(state, caller, conversation, command=lambda chat: chat.drop(*body.names))
 
 
-@router.post("/pin", summary="Pin", responses=response_docs(CommandsJson))
-async def pin(*, conversation: str, body: NamesBody, state: StateDep, caller: ChatCaller) -> dict[str, object]:
+@router.post("/pin", summary="Pin")
+async def pin(*, conversation: str, body: NamesBody, state: StateDep, caller: ChatCaller) -> CommandsJson:
     """Keep artifacts or messages in full from the next turn on."""
     return await _run_command(state, caller, conversation, command=lambda chat: chat.pin(*body.names))
 
 
-@router.post("/unpin", summary="Unpin", responses=response_docs(CommandsJson))
-async def unpin(*, conversation: str, body: NamesBody, state: StateDep, caller: ChatCaller) -> dict[str, object]:
+@router.post("/unpin", summary="Unpin")
+async def unpin(*, conversation: str, body: NamesBody, state: StateDep, caller: ChatCaller) -> CommandsJson:
     """Allow compaction to shorten pinned artifacts or messages again from the next turn on."""
     return await _run_command(state, caller, conversation, command=lambda chat: chat.unpin(*body.names))
 
 
-@router.post("/refresh", summary="Read attachments again", responses=response_docs(CommandsJson))
-async def refresh(
-    *, conversation: str, body: OptionalNamesBody, state: StateDep, caller: ChatCaller
-) -> dict[str, object]:
+@router.post("/refresh", summary="Read attachments again")
+async def refresh(*, conversation: str, body: OptionalNamesBody, state: StateDep, caller: ChatCaller) -> CommandsJson:
     """Read attachments again, by default all of them; changed texts are sent with the next turn."""
     return await _run_command(
         state, caller, conversation, command=lambda chat: chat.refresh(*body.names, question=body.question)
@@ -100,13 +95,13 @@ async def refresh(
 
 
 async def _run_command(
-    state: ServerState, caller: Caller, conversation: str, *, command: Callable[[StoredConversation], PendingCommands]
-) -> dict[str, object]:
+    state: ServerState, caller: Caller, conversation: str, *, command: Callable[[Conversation], PendingCommands]
+) -> CommandsJson:
     """Run a command, and return the pending commands and the change to the next request."""
 
-    def do(chat: StoredConversation) -> dict[str, object]:
+    def do(chat: Conversation) -> CommandsJson:
         before = chat.preview()
-        waits = command(chat)
-        return commands_to_json(chat.id, waits, before=before, after=chat.preview())
+        pending = command(chat)
+        return commands_to_json(chat.id, pending, before=before, after=chat.preview())
 
     return await state.change_conversation(caller, conversation, do, is_long=True)

@@ -2,41 +2,45 @@
 
 import asyncio
 
-from fastapi import APIRouter
-
 from lamella.errors import NotFoundError
-from lamella.schemas.answers import runners_to_json
-from lamella.schemas.catalog import model_to_json, models_to_json
-from lamella.schemas.library import tools_to_json
-from lamella.server.bodies import ModelJson, ModelListJson, RunnerListJson, ToolListJson, response_docs
-from lamella.server.compat.shared import resolve_model
-from lamella.server.state import Caller, ChatCaller, ReadCaller, ServerState, StateDep
+from lamella.schemas.catalog import (
+    ModelJson,
+    ModelListJson,
+    RunnerListJson,
+    ToolListJson,
+    model_to_json,
+    models_to_json,
+    runners_to_json,
+    tools_to_json,
+)
+from lamella.server.openapi import make_router
+from lamella.server.state import Caller, ChatCaller, ReadCaller, ServerState, StateDep, resolve_model
 
-router = APIRouter(prefix="/v1", tags=["catalog"])
+router = make_router(prefix="/v1", tag="catalog")
 _CHAT_TOOLS_PATH = "/conversations/{conversation}/tools"
 
 
-@router.get("/runners", summary="Ways of answering", responses=response_docs(RunnerListJson))
-def list_runners(*, state: StateDep, caller: ReadCaller) -> dict[str, object]:
+@router.get("/runners", summary="Ways of answering")
+def list_runners(*, state: StateDep, caller: ReadCaller) -> RunnerListJson:
     """List every runner with its description, and which one the settings choose."""
     runners = state.get_engine(caller).runners()
-    return {"lamella": 1, **runners_to_json(runners, default=state.engine_pool.services.settings.runner)}
+    return runners_to_json(runners, default=state.engine_pool.services.settings.runner)
 
 
-@router.get("/tools", summary="Tools that models may call", responses=response_docs(ToolListJson))
-def list_tools(*, state: StateDep, caller: ReadCaller) -> dict[str, object]:
+@router.get("/tools", summary="Tools that models may call")
+def list_tools(*, state: StateDep, caller: ReadCaller) -> ToolListJson:
     """List the built-in tools of the server by name."""
     return tools_to_json([tool.to_definition() for tool in state.get_engine(caller).tools()])
 
 
-@router.get("/models", summary="Models", responses=response_docs(ModelListJson))
-def list_models(*, state: StateDep, _caller: ReadCaller) -> dict[str, object]:
+@router.get("/models", summary="Models")
+def list_models(*, state: StateDep, _caller: ReadCaller) -> ModelListJson:
     """List the models that every caller may name, in the format that clients of other APIs read as well."""
     return models_to_json(state.engine_pool.list_allowed_models(), default=state.engine_pool.model)
 
 
-@router.get("/models/{model:path}", summary="A model", responses=response_docs(ModelJson))
-def read_model(*, model: str, state: StateDep, _caller: ReadCaller) -> dict[str, object]:
+@router.get("/models/{model:path}", summary="A model")
+def read_model(*, model: str, state: StateDep, _caller: ReadCaller) -> ModelJson:
     """Return a model by name, with or without its provider; `lamella` is the default model."""
     name = resolve_model(model, state)
     if name not in state.engine_pool.list_allowed_models():
@@ -44,23 +48,17 @@ def read_model(*, model: str, state: StateDep, _caller: ReadCaller) -> dict[str,
     return model_to_json(name, default=state.engine_pool.model)
 
 
-@router.get(
-    _CHAT_TOOLS_PATH, summary="Tools that a model may call in a conversation", responses=response_docs(ToolListJson)
-)
-async def list_chat_tools(*, conversation: str, state: StateDep, caller: ChatCaller) -> dict[str, object]:
+@router.get(_CHAT_TOOLS_PATH, summary="Tools that a model may call in a conversation")
+async def list_chat_tools(*, conversation: str, state: StateDep, caller: ChatCaller) -> ToolListJson:
     """List the tools of the server and those of the configured MCP servers, which are started for this."""
     return await asyncio.to_thread(lambda: _list_tools_with_mcp(state, caller, conversation))
 
 
-@router.post(
-    f"{_CHAT_TOOLS_PATH}/refresh",
-    summary="Have MCP servers list their tools anew",
-    responses=response_docs(ToolListJson),
-)
-async def refresh_tools(*, conversation: str, state: StateDep, caller: ChatCaller) -> dict[str, object]:
+@router.post(f"{_CHAT_TOOLS_PATH}/refresh", summary="Have MCP servers list their tools anew")
+async def refresh_tools(*, conversation: str, state: StateDep, caller: ChatCaller) -> ToolListJson:
     """Restart the MCP servers; their current tools are used from the next question on."""
 
-    def refresh() -> dict[str, object]:
+    def refresh() -> ToolListJson:
         state.get_conversation_key(caller, conversation)
         state.get_engine(caller).mcp_servers.refresh()
         return _list_tools_with_mcp(state, caller, conversation)
@@ -68,7 +66,7 @@ async def refresh_tools(*, conversation: str, state: StateDep, caller: ChatCalle
     return await asyncio.to_thread(refresh)
 
 
-def _list_tools_with_mcp(state: ServerState, caller: Caller, conversation: str) -> dict[str, object]:
+def _list_tools_with_mcp(state: ServerState, caller: Caller, conversation: str) -> ToolListJson:
     engine = state.get_engine(caller)
     tools = (*engine.tools(state.open_conversation(caller, conversation)), *engine.mcp_servers.tools())
     return tools_to_json([tool.to_definition() for tool in tools])

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from pydantic.alias_generators import to_camel
 
@@ -11,13 +11,13 @@ from lamella.code import CodeTask
 from lamella.errors import NameConflictError
 from lamella.runners.code_questions import render_question
 from lamella.runners.code_requests import IGNORED_FIELDS, parse_code_question
-from lamella.server.bodies import SelectionJson, SolutionJson, response_docs
-from lamella.server.compat.shared import resolve_model
+from lamella.schemas.code import SelectionJson, SolutionJson
+from lamella.server.openapi import make_router
 from lamella.server.state import Caller, ChatCaller, ServerState, StateDep
 from lamella.server.turns import CodeQuestionTurn
-from lamella.wiring import MAX_CODE_BUDGET, filter_request
+from lamella.wiring import MAX_CODE_BUDGET, filter_request, resolve_request_model
 
-router = APIRouter(tags=["code"])
+router = make_router(tag="code")
 _EXAMPLE_FILE: dict[str, Any] = {"path": "beds.js", "content": "export function water(bed) {\n  bed.wet = 1;\n}\n"}
 _EXAMPLE_REQUEST: dict[str, Any] = {
     "prompt": "And why?",
@@ -45,11 +45,20 @@ class _RequestBody(BaseModel):
     user_id: _IgnoredField = None
     is_premium: _IgnoredField = None
 
-    def to_request(self, state: ServerState) -> dict[str, object]:
-        """Return the request with its model resolved; of ignored fields only the names are kept."""
+    def to_request(self, state: ServerState) -> tuple[dict[str, object], tuple[str, ...]]:
+        """Return the request with its model resolved, and a warning if that is another one than it names.
+
+        Of ignored fields only the names are kept.
+        """
         given = self.model_dump(mode="json", by_alias=True, exclude_unset=True)
-        model = {"model": resolve_model(self.model, state)} if self.model else {}
-        return {**given, **model, **{name: None for name in IGNORED_FIELDS if name in given}}
+        request = {**given, **{name: None for name in IGNORED_FIELDS if name in given}}
+        if not self.model:
+            return request, ()
+        pool = state.engine_pool
+        model, warning = resolve_request_model(
+            self.model, default=pool.model, allowed=pool.list_allowed_models(), services=pool.services
+        )
+        return {**request, "model": model}, (warning,) if warning else ()
 
 
 class SolutionBody(_RequestBody):
@@ -68,7 +77,7 @@ class SolutionBody(_RequestBody):
     max_tokens: Annotated[int | None, Field(ge=1, le=10_000_000)] = None
 
 
-class FilterBody(_RequestBody):
+class FileSelectionBody(_RequestBody):
     """Files, and the question to select them for."""
 
     model_config = ConfigDict(
@@ -80,33 +89,30 @@ class FilterBody(_RequestBody):
     filter_type: Literal["regularFilter"] = "regularFilter"
 
 
-@router.post(
-    "/Unfold/New/solution", summary="Answer a question with its history", responses=response_docs(SolutionJson)
-)
-@router.post("/v1/solution", summary="Answer a question with its history", responses=response_docs(SolutionJson))
-async def solve(*, request: Request, body: SolutionBody, state: StateDep, caller: ChatCaller) -> dict[str, object]:
+@router.post("/Unfold/New/solution", summary="Answer a question with its history")
+@router.post("/v1/solution", summary="Answer a question with its history")
+async def solve(*, request: Request, body: SolutionBody, state: StateDep, caller: ChatCaller) -> SolutionJson:
     """Answer a code question; return the answer, the whole history and the new state.
 
     The conversation is stored only if the request names one.
     """
-    problem = body.to_request(state)
-    key = await state.engine_pool.pool.workers.run_uncancellable(lambda: _validate_request(state, caller, problem))
-    return await CodeQuestionTurn(state, caller).answer(request, problem, key)
+    workers = state.engine_pool.pool.workers
+    problem, warnings = await workers.run(lambda: body.to_request(state))
+    key = await workers.run_uncancellable(lambda: _validate_request(state, caller, problem))
+    return await CodeQuestionTurn(state, caller).answer(request, problem, key, warnings=warnings)
 
 
-@router.post(
-    "/Unfold/new/codebase-filter", summary="Choose files for a question", responses=response_docs(SelectionJson)
-)
-@router.post("/v1/codebase-filter", summary="Choose files for a question", responses=response_docs(SelectionJson))
-async def choose_files(*, body: FilterBody, state: StateDep, caller: ChatCaller) -> dict[str, object]:
+@router.post("/Unfold/new/codebase-filter", summary="Choose files for a question")
+@router.post("/v1/codebase-filter", summary="Choose files for a question")
+async def choose_files(*, body: FileSelectionBody, state: StateDep, caller: ChatCaller) -> SelectionJson:
     """Select files for a question and return their content; nothing is stored, and no model is called."""
 
-    def choose() -> dict[str, object]:
-        request = body.to_request(state)
+    def choose() -> SelectionJson:
+        request, warnings = body.to_request(state)
         model = str(request.get("model") or state.engine_pool.model)
         # The name may be that of a file with model weights, which counting tokens would open.
-        state.get_engine(caller).check_model(model)
-        return filter_request({**request, "model": model})
+        state.get_engine(caller).check_model_is_trusted(model)
+        return filter_request({**request, "model": model}, warnings=warnings)
 
     return await asyncio.to_thread(choose)
 
@@ -117,7 +123,7 @@ def _validate_request(state: ServerState, caller: Caller, request: dict[str, obj
     render_question(problem)
     engine = state.get_engine(caller)
     if problem.model is not None:
-        engine.check_model(problem.model)
+        engine.check_model_is_trusted(problem.model)
     if problem.conversation is None:
         request["model"] = problem.model or state.engine_pool.model
         return None
@@ -135,7 +141,10 @@ def _get_or_create_conversation(state: ServerState, caller: Caller, name: str, *
     if found is not None:
         return found.conversation
     try:
-        return engine.create(name, title=None, **{**state.engine_pool.default_settings_for(model), "model": model}).id
+        defaults = state.engine_pool.default_settings_for(model)
+        # The question brings the system prompt of its task.
+        settings = {name: value for name, value in defaults.items() if name != "system"}
+        return engine.create(name, title=None, **{**settings, "model": model}).id
     except NameConflictError:
         # Another request created it in the meantime.
         return state.get_conversation_key(caller, name)

@@ -2,16 +2,24 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from lamella.conversation.conversation import StoredConversation
+from lamella.conversation.conversation import Conversation
 from lamella.errors import HistoryConflictError, InvalidOperationError
-from lamella.schemas.compaction import plan_to_json, recall_to_json, receipt_to_json, undo_to_json
-from lamella.server.bodies import PlanJson, RecallJson, ReceiptListJson, UndoResultJson, response_docs
+from lamella.schemas.compaction import (
+    PlanJson,
+    RecallJson,
+    ReceiptListJson,
+    UndoResultJson,
+    plan_to_json,
+    recall_to_json,
+    receipts_to_json,
+)
+from lamella.server.openapi import make_router
 from lamella.server.state import ChatCaller, ReadCaller, StateDep
 
-router = APIRouter(prefix="/v1/conversations/{conversation}", tags=["compaction"])
+router = make_router(prefix="/v1/conversations/{conversation}", tag="compaction")
 _TargetShare = Annotated[
     float | None, Field(gt=0, le=1, description="How much to come down to, as a share of what fits.")
 ]
@@ -44,31 +52,31 @@ class UndoBody(BaseModel):
     receipt: Annotated[str | None, Field(max_length=100)] = None
 
 
-@router.get("/compactions", summary="The compactions in force", responses=response_docs(ReceiptListJson))
-def list_compactions(*, conversation: str, state: StateDep, caller: ReadCaller) -> dict[str, object]:
+@router.get("/compactions", summary="The compactions in force")
+def list_compactions(*, conversation: str, state: StateDep, caller: ReadCaller) -> ReceiptListJson:
     """List the receipts in force on the active branch, oldest first."""
     chat = state.open_conversation(caller, conversation)
-    return {"lamella": 1, "conversation": chat.id, "receipts": [receipt_to_json(one) for one in chat.receipts()]}
+    return receipts_to_json(chat.id, chat.receipts())
 
 
-@router.post("/compactions/plan", summary="Plan a compaction", responses=response_docs(PlanJson))
-async def plan(*, conversation: str, body: PlanBody, state: StateDep, caller: ChatCaller) -> dict[str, object]:
+@router.post("/compactions/plan", summary="Plan a compaction")
+async def plan(*, conversation: str, body: PlanBody, state: StateDep, caller: ChatCaller) -> PlanJson:
     """Plan a compaction and return what it would remove and save.
 
     Nothing changes, but a model may be asked for a summary.
     """
 
-    def do(chat: StoredConversation) -> dict[str, object]:
+    def do(chat: Conversation) -> PlanJson:
         return plan_to_json(chat.id, chat.plan(body.to, since=body.since, until=body.until), committed=False)
 
     return await state.change_conversation(caller, conversation, do, is_long=True)
 
 
-@router.post("/compactions", status_code=201, summary="Compact", responses=response_docs(PlanJson, 201))
-async def commit(*, conversation: str, body: CommitBody, state: StateDep, caller: ChatCaller) -> dict[str, object]:
+@router.post("/compactions", status_code=201, summary="Compact")
+async def commit(*, conversation: str, body: CommitBody, state: StateDep, caller: ChatCaller) -> PlanJson:
     """Compact the conversation. Removed text can be recalled, and the compaction can be undone."""
 
-    def do(chat: StoredConversation) -> dict[str, object]:
+    def do(chat: Conversation) -> PlanJson:
         planned = chat.plan(body.to, since=body.since, until=body.until)
         if planned.receipt is None:
             raise InvalidOperationError(
@@ -84,20 +92,20 @@ async def commit(*, conversation: str, body: CommitBody, state: StateDep, caller
     return await state.change_conversation(caller, conversation, do, is_long=True)
 
 
-@router.post("/compactions/undo", summary="Take a compaction back", responses=response_docs(UndoResultJson))
-async def undo(*, conversation: str, body: UndoBody, state: StateDep, caller: ChatCaller) -> dict[str, object]:
+@router.post("/compactions/undo", summary="Take a compaction back")
+async def undo(*, conversation: str, body: UndoBody, state: StateDep, caller: ChatCaller) -> UndoResultJson:
     """Undo a compaction and all later ones; the next turn is built as if they had never happened."""
 
-    def do(chat: StoredConversation) -> dict[str, object]:
+    def do(chat: Conversation) -> UndoResultJson:
         before = chat.receipts()
         chat.undo(body.receipt)
         left = {one.id for one in chat.receipts()}
-        return undo_to_json(chat.id, [one.id for one in before if one.id not in left])
+        return UndoResultJson(conversation=chat.id, undone=[one.id for one in before if one.id not in left])
 
     return await state.change_conversation(caller, conversation, do)
 
 
-@router.get("/recall", summary="Recall what left the prompt", responses=response_docs(RecallJson))
+@router.get("/recall", summary="Recall what left the prompt")
 def recall(
     *,
     conversation: str,
@@ -105,7 +113,7 @@ def recall(
     caller: ReadCaller,
     q: Annotated[str, Query(min_length=1, max_length=10_000)],
     limit: Annotated[int, Query(ge=1, le=100)] = 5,
-) -> dict[str, object]:
+) -> RecallJson:
     """Search for originals with these words that are no longer in the prompt in full, best first."""
     chat = state.open_conversation(caller, conversation)
     return recall_to_json(chat.id, q, chat.recall(q, limit))

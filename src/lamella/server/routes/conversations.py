@@ -1,37 +1,43 @@
 """Routes for conversations: create, list, search, read, rename, erase, fork, export and import."""
 
-import json
 from itertools import islice
 from pathlib import Path
 from secrets import token_hex
 from tempfile import TemporaryDirectory
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
+from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field
 
-from lamella.conversation.conversation import StoredConversation
+from lamella.conversation.conversation import Conversation
 from lamella.conversation.import_export import ImportOutcome, MessageHit
 from lamella.errors import NotFoundError, StoreCorruptedError
-from lamella.schemas.conversations import conversations_to_json, hits_to_json, outcome_to_json
-from lamella.schemas.messages import branch_messages_to_json, branch_to_json
-from lamella.server.bodies import (
-    ConversationJson,
+from lamella.schemas.conversations import (
     ConversationListJson,
     CreatedConversationJson,
     ErasedConversationJson,
     ImportedConversationJson,
     MessageHitListJson,
     SwitchedConversationJson,
-    TranscriptJson,
-    response_docs,
+    conversations_to_json,
+    hits_to_json,
 )
-from lamella.server.errors import error_response
+from lamella.schemas.messages import (
+    ConversationJson,
+    RunInProgressJson,
+    TranscriptJson,
+    branch_to_json,
+    markers_to_json,
+    turns_to_json,
+)
+from lamella.server.errors import http_error_to_json
+from lamella.server.openapi import describe_response, json_response, make_router
 from lamella.server.routes.settings import ChatSettingsBody, check_request_settings
 from lamella.server.state import ChatCaller, ReadCaller, ServerState, StateDep
 
-router = APIRouter(prefix="/v1/conversations", tags=["conversations"])
+router = make_router(prefix="/v1/conversations", tag="conversations")
 _NAME_FIELD = Field(default=None, min_length=1, max_length=200, examples=["api-review"])
 _MAX_PAGE_SIZE = 500
 _RANDOM_NAME_BYTES = 5
@@ -82,21 +88,23 @@ class ImportBody(BaseModel):
     archive: Annotated[str, Field(min_length=1, examples=["**user**: Hello\n\n**ai**: Hi.\n"])]
 
 
-@router.get("", summary="List conversations", responses=response_docs(ConversationListJson))
+@router.get("", summary="List conversations")
 def list_conversations(
     *,
     state: StateDep,
     caller: ReadCaller,
     limit: Annotated[int, Query(ge=1, le=_MAX_PAGE_SIZE)] = 100,
     offset: Annotated[int, Query(ge=0, le=1_000_000_000)] = 0,
-) -> dict[str, object]:
+) -> ConversationListJson:
     """List the conversations of the caller, the last changed first."""
     listed = state.get_engine(caller).chats()
-    return {"lamella": 1, "total": len(listed), "chats": conversations_to_json(listed[offset : offset + limit])}
+    return ConversationListJson(total=len(listed), chats=conversations_to_json(listed[offset : offset + limit]))
 
 
-@router.post("", status_code=201, summary="Begin a conversation", responses=response_docs(CreatedConversationJson, 201))
-def create_conversation(*, body: CreateConversationBody, state: StateDep, caller: ChatCaller) -> dict[str, object]:
+@router.post("", status_code=201, summary="Begin a conversation")
+def create_conversation(
+    *, body: CreateConversationBody, state: StateDep, caller: ChatCaller
+) -> CreatedConversationJson:
     """Create an empty conversation."""
     model = body.model or state.engine_pool.model
     settings = {
@@ -106,17 +114,17 @@ def create_conversation(*, body: CreateConversationBody, state: StateDep, caller
     }
     name = body.name or f"chat-{token_hex(_RANDOM_NAME_BYTES)}"
     chat = state.get_engine(caller).create(name, title=body.title, **settings)
-    return outcome_to_json(chat.id, chat.name, title=chat.title)
+    return CreatedConversationJson(conversation=chat.id, name=chat.name, title=chat.title)
 
 
-@router.get("/search", summary="Search in what was said", responses=response_docs(MessageHitListJson))
+@router.get("/search", summary="Search in what was said")
 def search_conversations(
     *,
     state: StateDep,
     caller: ReadCaller,
     q: Annotated[str, Query(min_length=1, max_length=1_000)],
     limit: Annotated[int, Query(ge=1, le=_MAX_PAGE_SIZE)] = 50,
-) -> dict[str, object]:
+) -> MessageHitListJson:
     """Search the messages of all branches for words, ignoring case.
 
     A damaged conversation does not hide the results from others: `error` describes it next to them.
@@ -126,7 +134,7 @@ def search_conversations(
         for hit in islice(state.get_engine(caller).search(q), limit):
             found.append(hit)
     except StoreCorruptedError as error:
-        return {**hits_to_json(found), **error_response(error)[1]}
+        return replace(hits_to_json(found), error=http_error_to_json(error).error)
     return hits_to_json(found)
 
 
@@ -134,12 +142,13 @@ def search_conversations(
     "/import",
     status_code=201,
     summary="Bring an archive in",
+    response_class=Response,
     responses={
-        **response_docs(ImportedConversationJson, 201),
-        **response_docs(ImportedConversationJson, description="It was there already."),
+        **describe_response(ImportedConversationJson, 201),
+        **describe_response(ImportedConversationJson, description="It was there already."),
     },
 )
-def import_conversation(*, body: ImportBody, state: StateDep, caller: ChatCaller) -> JSONResponse:
+def import_conversation(*, body: ImportBody, state: StateDep, caller: ChatCaller) -> Response:
     """Import an archived conversation; one that exists already is extended, never duplicated."""
     with TemporaryDirectory(prefix="lamella-import-") as folder:
         file = Path(folder) / _ARCHIVE_FILE
@@ -149,90 +158,88 @@ def import_conversation(*, body: ImportBody, state: StateDep, caller: ChatCaller
         # Archives of other programs name no model. A conversation continued here uses the default model.
         chat.set(**{**_default_import_settings(state), "model": state.engine_pool.model})
         chat.save_settings()
-    answer = outcome_to_json(chat.id, chat.name, outcome=str(outcome), warnings=list(warnings))
-    return JSONResponse(answer, 201 if outcome is ImportOutcome.NEW else 200)
+    answer = ImportedConversationJson(
+        conversation=chat.id, name=chat.name, outcome=str(outcome), warnings=list(warnings)
+    )
+    return json_response(answer, 201 if outcome is ImportOutcome.NEW else 200)
 
 
-@router.get("/{conversation}", summary="Read a conversation", responses=response_docs(ConversationJson))
+@router.get("/{conversation}", summary="Read a conversation")
 def read_conversation(
     *,
     conversation: str,
     state: StateDep,
     caller: ReadCaller,
     branch: Annotated[str | None, Query(max_length=100)] = None,
-) -> dict[str, object]:
+) -> ConversationJson:
     """Return the messages of the active branch or another one, all branches, and the running turn, if any."""
     chat = state.open_conversation(caller, conversation)
     if branch is not None:
-        check_message(chat, branch)
-    said = chat.messages(branch)
-    body = branch_messages_to_json(said.path, said.contents, markers=said.markers, sources=said.sources)
-    branches = [branch_to_json(head, chat.turns(head), active=head == chat.head) for head in chat.branches()]
-    more = {"title": chat.title, "head": branch or chat.head, "branches": branches}
-    return outcome_to_json(chat.id, chat.name, **more, running=_run_in_progress(chat, state), **body)
+        branch = check_message(chat, branch)
+    messages = chat.messages(branch)
+    return ConversationJson(
+        conversation=chat.id,
+        name=chat.name,
+        title=chat.title,
+        head=branch or chat.head,
+        branches=[branch_to_json(head, chat.turns(head), active=head == chat.head) for head in chat.branches()],
+        running=_run_in_progress(chat, state),
+        turns=turns_to_json(messages.path, messages.contents, messages.sources),
+        compactions=markers_to_json(messages.markers),
+    )
 
 
-@router.patch("/{conversation}", summary="Rename a conversation", responses=response_docs(CreatedConversationJson))
+@router.patch("/{conversation}", summary="Rename a conversation")
 async def rename_conversation(
     *, conversation: str, body: RenameBody, state: StateDep, caller: ChatCaller
-) -> dict[str, object]:
+) -> CreatedConversationJson:
     """Set the title of a conversation, also while a turn is running."""
 
-    def rename() -> dict[str, object]:
+    def rename() -> CreatedConversationJson:
         chat = state.open_conversation(caller, conversation)
         chat.rename(body.title)
-        return outcome_to_json(chat.id, chat.name, title=chat.title)
+        return CreatedConversationJson(conversation=chat.id, name=chat.name, title=chat.title)
 
     return await state.engine_pool.pool.workers.run_uncancellable(rename)
 
 
-@router.delete("/{conversation}", summary="Erase a conversation", responses=response_docs(ErasedConversationJson))
-async def erase_conversation(*, conversation: str, state: StateDep, caller: ChatCaller) -> dict[str, object]:
+@router.delete("/{conversation}", summary="Erase a conversation")
+async def erase_conversation(*, conversation: str, state: StateDep, caller: ChatCaller) -> ErasedConversationJson:
     """Remove a conversation permanently; only a tombstone stays."""
 
-    def erase(chat: StoredConversation) -> dict[str, object]:
+    def erase(chat: Conversation) -> ErasedConversationJson:
         state.get_engine(caller).erase(chat)
-        return outcome_to_json(chat.id, chat.name, erased=True)
+        return ErasedConversationJson(conversation=chat.id, name=chat.name)
 
     return await state.change_conversation(caller, conversation, erase)
 
 
-@router.post(
-    "/{conversation}/fork",
-    status_code=201,
-    summary="Go on from an earlier message",
-    responses=response_docs(SwitchedConversationJson, 201),
-)
+@router.post("/{conversation}/fork", status_code=201, summary="Go on from an earlier message")
 async def fork_conversation(
     *, conversation: str, body: ForkBody, state: StateDep, caller: ChatCaller
-) -> dict[str, object]:
+) -> SwitchedConversationJson:
     """Continue from an earlier message, on a branch or in a conversation of its own; existing messages stay."""
 
-    def fork(chat: StoredConversation) -> dict[str, object]:
-        check_message(chat, body.message)
+    def fork(chat: Conversation) -> SwitchedConversationJson:
+        message = check_message(chat, body.message)
         if body.name is not None:
-            made = state.get_engine(caller).fork(chat, body.message, body.name)
-            return outcome_to_json(made.id, made.name, head=made.head)
-        chat.fork(body.message)
-        return outcome_to_json(chat.id, chat.name, head=chat.head)
+            made = state.get_engine(caller).fork(chat, message, body.name)
+            return SwitchedConversationJson(conversation=made.id, name=made.name, head=made.head)
+        chat.fork(message)
+        return SwitchedConversationJson(conversation=chat.id, name=chat.name, head=chat.head)
 
     return await state.change_conversation(caller, conversation, fork)
 
 
-@router.post(
-    "/{conversation}/switch",
-    summary="Make another branch the active one",
-    responses=response_docs(SwitchedConversationJson),
-)
+@router.post("/{conversation}/switch", summary="Make another branch the active one")
 async def switch_branch(
     *, conversation: str, body: SwitchBody, state: StateDep, caller: ChatCaller
-) -> dict[str, object]:
+) -> SwitchedConversationJson:
     """Make another branch the active one, given by its last message."""
 
-    def switch(chat: StoredConversation) -> dict[str, object]:
-        check_message(chat, body.head)
-        chat.switch(body.head)
-        return outcome_to_json(chat.id, chat.name, head=chat.head)
+    def switch(chat: Conversation) -> SwitchedConversationJson:
+        chat.switch(check_message(chat, body.head))
+        return SwitchedConversationJson(conversation=chat.id, name=chat.name, head=chat.head)
 
     return await state.change_conversation(caller, conversation, switch)
 
@@ -241,7 +248,7 @@ async def switch_branch(
     "/{conversation}/export",
     summary="Export a conversation",
     response_class=Response,
-    responses=response_docs(TranscriptJson, content={"text/markdown": {"schema": {"type": "string"}}}),
+    responses=describe_response(TranscriptJson, other_content={"text/markdown": {"schema": {"type": "string"}}}),
 )
 def export_conversation(
     *,
@@ -253,19 +260,19 @@ def export_conversation(
     """Export the whole conversation as a Markdown archive, or its active branch as a transcript."""
     chat = state.open_conversation(caller, conversation)
     if format == "transcript":
-        return Response(json.dumps(chat.transcript(), ensure_ascii=False), media_type="application/json")
+        return JSONResponse(chat.transcript())
     return PlainTextResponse(_render_archive(chat, state, caller), media_type="text/markdown")
 
 
-def _run_in_progress(chat: StoredConversation, state: ServerState) -> dict[str, object] | None:
+def _run_in_progress(chat: Conversation, state: ServerState) -> RunInProgressJson | None:
     """Return the running turn, here or in another process; of the latter only the question is known."""
     run = state.runs.get_run(chat.id)
     if run is not None:
-        return None if run.is_brief else {"message": run.message_id, "run": run.name}
+        return None if run.is_brief else RunInProgressJson(message=run.message_id, run=run.name)
     asked = chat.turns()[-1:]
     if not asked or asked[0].reply is not None or not state.runs.is_running_elsewhere(chat.id):
         return None
-    return {"message": asked[0].message.id, "run": None}
+    return RunInProgressJson(message=asked[0].message.id, run=None)
 
 
 def _default_import_settings(state: ServerState) -> dict[str, object]:
@@ -277,15 +284,20 @@ def _default_import_settings(state: ServerState) -> dict[str, object]:
     }
 
 
-def _render_archive(chat: StoredConversation, state: ServerState, caller: ReadCaller) -> str:
+def _render_archive(chat: Conversation, state: ServerState, caller: ReadCaller) -> str:
     with TemporaryDirectory(prefix="lamella-export-") as folder:
         return state.get_engine(caller).export_archive(chat, Path(folder)).read_text(encoding="utf-8")
 
 
-def check_message(chat: StoredConversation, message: str) -> None:
-    """Raise ``NotFoundError`` for a message that a conversation does not have."""
-    if not chat.has_message(message):
+def check_message(chat: Conversation, message: str) -> str:
+    """Return the id of a message, which may be named as in ``turn:3``.
+
+    Raises ``NotFoundError`` for a message that the conversation does not have.
+    """
+    found = chat.resolve_message(message)
+    if not chat.has_message(found):
         raise NotFoundError(
             f"The conversation {chat.name} has no message {message[:100]!r}.",
             hint=f"GET /v1/conversations/{chat.id} shows those it has.",
         )
+    return found

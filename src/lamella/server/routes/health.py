@@ -1,33 +1,34 @@
 """Routes for liveness, readiness and metrics."""
 
-from fastapi import APIRouter
-from fastapi.responses import JSONResponse, PlainTextResponse
+from fastapi.responses import PlainTextResponse, Response
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
-from lamella.server.bodies import HealthJson, response_docs
+from lamella.schemas.catalog import HealthJson
+from lamella.server.openapi import describe_response, json_response, make_router
 from lamella.server.state import AdminCaller, StateDep
 
-router = APIRouter(tags=["health"])
+router = make_router(tag="health")
 
 
-@router.get("/healthz", summary="Whether the process answers", responses=response_docs(HealthJson))
-async def read_health() -> dict[str, str]:
+@router.get("/healthz", summary="Whether the process answers")
+async def read_health() -> HealthJson:
     """Return whether the process answers."""
-    return {"status": "ok"}
+    return HealthJson(status="ok")
 
 
 @router.get(
     "/readyz",
     summary="Whether requests are taken",
-    responses={**response_docs(HealthJson), **response_docs(HealthJson, 503, description="Not now.")},
+    response_class=Response,
+    responses={**describe_response(HealthJson), **describe_response(HealthJson, 503, description="Not now.")},
 )
-async def read_readiness(*, state: StateDep) -> JSONResponse:
+async def read_readiness(*, state: StateDep) -> Response:
     """Return whether requests are accepted: the store answers, and the server is not shutting down."""
     if not state.is_ready or state.runs.is_stopping:
-        return JSONResponse({"status": "stopping"}, 503)
+        return json_response(HealthJson(status="stopping"), 503)
     # Any lookup shows whether the store answers; the name need not exist.
     await state.engine_pool.pool.workers.run(lambda: state.engine_pool.backend.store.find_conversation("-"))
-    return JSONResponse({"status": "ready"})
+    return json_response(HealthJson(status="ready"))
 
 
 @router.get("/metrics", summary="Metrics in Prometheus's text format", response_class=PlainTextResponse)

@@ -4,48 +4,45 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Path, Query, Request
+from fastapi import Header, Path, Query, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from lamella import ToolOutput
 from lamella.attach import Tool
-from lamella.conversation.conversation import StoredConversation
-from lamella.conversation.runs import PositionedEvent, Run, StreamPosition, is_stopped, parse_event_id, with_start_event
+from lamella.conversation.conversation import Conversation
+from lamella.conversation.runs import Run, StreamPosition, parse_event_id, with_start_event
 from lamella.conversation.turn_runner import Event
 from lamella.errors import InvalidOperationError, InvalidReplyError
-from lamella.schemas.conversations import outcome_to_json
-from lamella.schemas.ledger import expired_cache_to_json
-from lamella.server.bodies import (
-    AnswerJson,
-    KeepAliveResultJson,
-    ResponseDocs,
-    StoppedConversationJson,
-    SwitchedConversationJson,
-    response_docs,
-)
+from lamella.schemas.answers import AnswerJson, done_event_to_json, event_to_json
+from lamella.schemas.conversations import StoppedConversationJson, SwitchedConversationJson
+from lamella.schemas.ledger import KeepAliveResultJson, expired_cache_to_json_or_none
+from lamella.server.openapi import EVENT_STREAM_DOCS, ResponseDocs, describe_response, make_router
 from lamella.server.routes.conversations import check_message
 from lamella.server.state import Caller, ChatCaller, ReadCaller, ServerState, StateDep
 from lamella.server.turns import (
-    EVENT_STREAM_DOCS,
     AttachedList,
     SendTurn,
     ServerTurn,
     SseResponse,
+    StreamedBody,
     build_response,
-    end_event_body,
+    follow_run,
     parse_attachments,
-    replay_events,
+    resolve_links,
     stream_events,
+    with_notes,
 )
 
-router = APIRouter(prefix="/v1/conversations/{conversation}", tags=["messages"])
+router = make_router(prefix="/v1/conversations/{conversation}", tag="messages")
 MessageId = Annotated[str, Path(min_length=1, max_length=100)]
 _NameList = Annotated[list[str], Field(max_length=500)]
 _MaxTokens = Annotated[int | None, Field(ge=1, le=10_000_000)]
 # The interval, in seconds, at which to check whether another process has answered.
 _POLL_SECONDS = 0.3
-_ANSWER_DOCS = response_docs(AnswerJson, content=EVENT_STREAM_DOCS, description="Events, or the whole answer.")
+_ANSWER_DOCS = describe_response(
+    AnswerJson, other_content=EVENT_STREAM_DOCS, description="Events, or the whole answer."
+)
 _EVENT_DOCS: ResponseDocs = {200: {"content": EVENT_STREAM_DOCS, "description": "Events."}}
 
 
@@ -133,16 +130,19 @@ async def ask(
 ) -> Response:
     """Ask a question. The event `envelope` says that the question is stored, `done` that its answer is."""
 
-    async def send(chat: StoredConversation) -> AsyncGenerator[Event, None]:
+    async def send(chat: Conversation) -> AsyncGenerator[Event, None]:
         # Files are read in a worker thread, not on the event loop. Most questions name none, and need no worker.
         workers = state.engine_pool.pool.workers
         attach = await workers.run(lambda: parse_attachments(body.attach, state)) if body.attach else []
+        linked, notes = await workers.run(lambda: resolve_links(body.text, state)) if "[[" in body.text else ([], [])
         if body.memory:
             await workers.run(chat.refresh_memory)
-        return chat.send(
+        events = chat.send(
             body.text,
-            attach=attach,
-            tools=None if body.tools is None else [_make_tool(one) for one in body.tools],
+            attach=[*attach, *linked],
+            tools=None
+            if body.tools is None
+            else [Tool(name=one.name, description=one.description, parameters=one.parameters) for one in body.tools],
             system=body.system,
             model=body.model,
             drop=body.drop,
@@ -153,6 +153,7 @@ async def ask(
             runner=body.runner,
             max_tokens=body.max_tokens,
         )
+        return with_notes(notes, events) if notes else events
 
     return await _start_and_respond(request, state, caller, conversation=conversation, body=body, send=send)
 
@@ -161,12 +162,17 @@ async def ask(
 async def edit(
     *, request: Request, conversation: str, message: MessageId, body: EditBody, state: StateDep, caller: ChatCaller
 ) -> Response:
-    """Ask another text in place of a question, with the same attachments; the old branch stays."""
+    """Ask another text in place of a question; the old branch stays.
 
-    async def send(chat: StoredConversation) -> AsyncGenerator[Event, None]:
-        check_message(chat, message)
-        turn = await state.engine_pool.pool.workers.run_uncancellable(lambda: chat.edit(message, body.text))
-        return with_start_event(turn, chat.send(turn, max_tokens=body.max_tokens))
+    The attachments of the question and the notes that the new text links are attached.
+    """
+
+    async def send(chat: Conversation) -> AsyncGenerator[Event, None]:
+        question, workers = check_message(chat, message), state.engine_pool.pool.workers
+        linked, notes = await workers.run(lambda: resolve_links(body.text, state)) if "[[" in body.text else ([], [])
+        turn = await workers.run_uncancellable(lambda: chat.edit(question, body.text, attach=linked))
+        events = with_start_event(turn, chat.send(turn, max_tokens=body.max_tokens))
+        return with_notes(notes, events) if notes else events
 
     return await _start_and_respond(request, state, caller, conversation=conversation, body=body, send=send)
 
@@ -183,10 +189,10 @@ async def regenerate(
 ) -> Response:
     """Answer a question again; the earlier answer stays on its branch."""
 
-    async def send(chat: StoredConversation) -> AsyncGenerator[Event, None]:
-        check_message(chat, message)
+    async def send(chat: Conversation) -> AsyncGenerator[Event, None]:
+        question = check_message(chat, message)
         turn = await state.engine_pool.pool.workers.run_uncancellable(
-            lambda: chat.regenerate(message, model=body.model)
+            lambda: chat.regenerate(question, model=body.model)
         )
         return with_start_event(turn, chat.send(turn, max_tokens=body.max_tokens))
 
@@ -199,9 +205,8 @@ async def submit_tool_results(
 ) -> Response:
     """Submit the results of the last answer's tool calls; the turn continues with them."""
 
-    async def send(chat: StoredConversation) -> AsyncGenerator[Event, None]:
-        check_message(chat, message)
-        if chat.head != message:
+    async def send(chat: Conversation) -> AsyncGenerator[Event, None]:
+        if chat.head != check_message(chat, message):
             raise InvalidOperationError(
                 f"The question {message} waits for no results.", hint="Hand back what the last one asked."
             )
@@ -218,44 +223,43 @@ async def resume(
 ) -> Response:
     """Resume a turn that was left open, for example by a server that was killed."""
 
-    async def send(chat: StoredConversation) -> AsyncGenerator[Event, None]:
-        waits = await state.engine_pool.pool.workers.run(chat.pending_turn)
+    async def send(chat: Conversation) -> AsyncGenerator[Event, None]:
+        pending_turn = await state.engine_pool.pool.workers.run(chat.pending_turn)
         events = chat.resume(max_tokens=body.max_tokens)
-        return events if waits is None else with_start_event(waits, events)
+        return events if pending_turn is None else with_start_event(pending_turn, events)
 
     return await _start_and_respond(request, state, caller, conversation=conversation, body=body, send=send)
 
 
-@router.post("/stop", summary="Stop the turn that is under way", responses=response_docs(StoppedConversationJson))
-async def stop(*, conversation: str, state: StateDep, caller: ChatCaller) -> dict[str, object]:
+@router.post("/stop", summary="Stop the turn that is under way")
+async def stop(*, conversation: str, state: StateDep, caller: ChatCaller) -> StoppedConversationJson:
     """Stop the model; text that arrived until then is kept. Without a running turn, nothing happens."""
     key = await state.engine_pool.pool.workers.run(lambda: state.get_conversation_key(caller, conversation))
     stopped = await state.runs.stop(key)
     chat = await state.get_engine(caller).conversation(key)
-    return outcome_to_json(chat.id, chat.name, stopped=stopped, head=chat.head)
+    return StoppedConversationJson(conversation=chat.id, name=chat.name, stopped=stopped, head=chat.head)
 
 
-@router.post("/keep-alive", summary="Keep the provider's cache", responses=response_docs(KeepAliveResultJson))
-async def keep_alive(*, conversation: str, state: StateDep, caller: ChatCaller) -> dict[str, object]:
+@router.post("/keep-alive", summary="Keep the provider's cache")
+async def keep_alive(*, conversation: str, state: StateDep, caller: ChatCaller) -> KeepAliveResultJson:
     """Send the last request again if that is due and pays, so that the cache keeps it; otherwise nothing is sent."""
     key = await state.engine_pool.pool.workers.run(lambda: state.get_conversation_key(caller, conversation))
     async with state.runs.exclusive(key):
         chat = await state.get_engine(caller).conversation(key)
         sent = bool(await chat.keep_alive(once=True))
-        cold = await state.engine_pool.pool.workers.run(chat.expired_cache)
-    return {"lamella": 1, "conversation": key, "sent": sent, "cold": expired_cache_to_json(cold)}
+        expired = await state.engine_pool.pool.workers.run(chat.expired_cache)
+    return KeepAliveResultJson(conversation=key, sent=sent, cold=expired_cache_to_json_or_none(expired))
 
 
-@router.delete(
-    "/messages/{message}", summary="Go on without a message", responses=response_docs(SwitchedConversationJson)
-)
-async def delete(*, conversation: str, message: MessageId, state: StateDep, caller: ChatCaller) -> dict[str, object]:
+@router.delete("/messages/{message}", summary="Go on without a message")
+async def delete(
+    *, conversation: str, message: MessageId, state: StateDep, caller: ChatCaller
+) -> SwitchedConversationJson:
     """Continue without a message, on a branch of its own; a question is deleted with its answer."""
 
-    def do(chat: StoredConversation) -> dict[str, object]:
-        check_message(chat, message)
-        chat.delete(message)
-        return outcome_to_json(chat.id, chat.name, head=chat.head)
+    def do(chat: Conversation) -> SwitchedConversationJson:
+        chat.delete(check_message(chat, message))
+        return SwitchedConversationJson(conversation=chat.id, name=chat.name, head=chat.head)
 
     return await state.change_conversation(caller, conversation, do)
 
@@ -273,20 +277,20 @@ async def follow(
     """Stream the events of an answer, all or those after `Last-Event-ID`: live, or from the log once it has ended."""
     key = await state.engine_pool.pool.workers.run(lambda: state.get_conversation_key(caller, conversation))
     given = last_event_id or after
-    place = None if not given else parse_event_id(given)
-    if place is not None and place.message_id != message:
+    position = None if not given else parse_event_id(given)
+    chat = await state.get_engine(caller).conversation(key)
+    message = check_message(chat, message)
+    if position is not None and position.message_id != message:
         raise InvalidOperationError(
             "This id is of another question.", hint="Follow the question that the id begins with."
         )
-    chat = await state.get_engine(caller).conversation(key)
-    check_message(chat, message)
-    run = _get_run(state, key, message=message, after_position=place)
+    run = _get_run(state, key, message=message, after_position=position)
     if run is not None:
-        known = place if place is not None and place.run == run.name else None
-        return SseResponse(stream_events(run.follow(known), lambda: end_event_body(run)))
-    end: dict[str, object] = {}
-    events = _replay_answer(state, caller, key, message=message, after_position=place, end=end)
-    return SseResponse(stream_events(events, lambda: end))
+        known = position if position is not None and position.run == run.name else None
+        return SseResponse(stream_events(follow_run(run, known)))
+    return SseResponse(
+        stream_events(_replay_or_follow_answer(state, caller, key, message=message, after_position=position))
+    )
 
 
 def _get_run(state: ServerState, key: str, *, message: str, after_position: StreamPosition | None) -> Run | None:
@@ -298,33 +302,22 @@ def _get_run(state: ServerState, key: str, *, message: str, after_position: Stre
     )
 
 
-async def _replay_answer(
-    state: ServerState,
-    caller: Caller,
-    key: str,
-    *,
-    message: str,
-    after_position: StreamPosition | None,
-    end: dict[str, object],
-) -> AsyncGenerator[PositionedEvent, None]:
-    """Yield the events of an answer from the log, after waiting for one that another process is giving.
-
-    ``end`` is filled with the extra fields of the last event.
-    """
-    told, held = (
-        await _load_answer_events(state, caller, key, message=message, after_position=after_position, end=end),
-        True,
-    )
-    while held and not _has_end_event(told):
+async def _replay_or_follow_answer(
+    state: ServerState, caller: Caller, key: str, *, message: str, after_position: StreamPosition | None
+) -> AsyncGenerator[StreamedBody, None]:
+    """Yield the events of an answer from the log, after waiting for one that another process is giving."""
+    events = await _load_answer_events(state, caller, key, message=message, after_position=after_position)
+    is_running = True
+    while is_running and not _has_end_event(events):
         # The order matters: check the reservation first, then read the log. Everything that the other process wrote
         # before it released the conversation is then in the log.
-        held = await state.runs.is_answered_elsewhere(key)
-        if held:
+        is_running = await state.runs.is_answered_elsewhere(key)
+        if is_running:
             await asyncio.sleep(_POLL_SECONDS)
-        told = await _load_answer_events(state, caller, key, message=message, after_position=after_position, end=end)
-    async for one in replay_events(told):
+        events = await _load_answer_events(state, caller, key, message=message, after_position=after_position)
+    for one in events:
         yield one
-    if not _has_end_event(told):
+    if not _has_end_event(events):
         raise InvalidReplyError(
             f"The answer to {message} was cut off before it was written down.",
             hint="POST …/resume has the question answered.",
@@ -332,26 +325,24 @@ async def _replay_answer(
 
 
 async def _load_answer_events(
-    state: ServerState,
-    caller: Caller,
-    key: str,
-    *,
-    message: str,
-    after_position: StreamPosition | None,
-    end: dict[str, object],
-) -> Sequence[PositionedEvent]:
+    state: ServerState, caller: Caller, key: str, *, message: str, after_position: StreamPosition | None
+) -> Sequence[StreamedBody]:
     chat = await state.get_engine(caller).conversation(key)
     workers = state.engine_pool.pool.workers
-    told = await workers.run(lambda: chat.replay_answer(message, after_position))
+    events = await workers.run(lambda: chat.replay_answer(message, after_position))
     turn = await workers.run(lambda: chat.get_turn(message))
     reply = None if turn.reply is None else turn.reply.id
-    end.update(conversation=key, message=message, reply=reply, stopped=is_stopped(turn))
-    return told
+    return [
+        (
+            position,
+            event.kind,
+            done_event_to_json(event, conversation_key=key, message=message, reply=reply, cut=turn.cut_reason)
+            if event.kind == "done"
+            else event_to_json(event),
+        )
+        for position, event in events
+    ]
 
 
-def _has_end_event(events: Sequence[PositionedEvent]) -> bool:
-    return bool(events) and events[-1][1].kind == "done"
-
-
-def _make_tool(body: ToolBody) -> Tool:
-    return Tool(name=body.name, description=body.description, parameters=body.parameters)
+def _has_end_event(events: Sequence[StreamedBody]) -> bool:
+    return bool(events) and events[-1][1] == "done"

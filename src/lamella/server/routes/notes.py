@@ -2,39 +2,39 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 
 from lamella.errors import NotAvailableError
-from lamella.schemas.library import hits_to_json
-from lamella.server.bodies import NoteHitsJson, NoteNamesJson, response_docs
+from lamella.schemas.library import NoteHitsJson, NoteNamesJson, hits_to_json
+from lamella.server.openapi import make_router
 from lamella.server.state import ReadCaller, StateDep
 
-router = APIRouter(prefix="/v1/notes", tags=["notes"])
+router = make_router(prefix="/v1/notes", tag="notes")
 
 
-@router.get("/complete", summary="Names that a word after @ may become", responses=response_docs(NoteNamesJson))
+@router.get("/complete", summary="Names that a word after @ may become")
 def complete(
     *,
     state: StateDep,
     _caller: ReadCaller,
     q: Annotated[str, Query(max_length=500)] = "",
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
-) -> dict[str, object]:
+) -> NoteNamesJson:
     """List the paths of the vault that contain the word; each of them can be attached by its name."""
     files = state.engine_pool.open_files()
     if files is None:
         raise NotAvailableError("No vault is served here.", hint="Attach a text with its kind, path and text.")
-    return {"lamella": 1, "query": q, "names": files.complete_path(q, limit=limit)}
+    return NoteNamesJson(query=q, names=files.complete_path(q, limit=limit))
 
 
-@router.get("/search", summary="Search the vault", responses=response_docs(NoteHitsJson))
+@router.get("/search", summary="Search the vault")
 def search(
     *,
     state: StateDep,
     caller: ReadCaller,
     q: Annotated[str, Query(min_length=1, max_length=2_000)],
     limit: Annotated[int, Query(ge=1, le=100)] = 10,
-) -> dict[str, object]:
+) -> NoteHitsJson:
     """Search the vault offline and return passages, best first."""
     notes = state.get_engine(caller).notes
     report = notes.refresh()

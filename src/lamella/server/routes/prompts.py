@@ -2,30 +2,32 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query
+from fastapi import Path, Query
+from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from lamella import Turn
-from lamella.conversation.conversation import StoredConversation
+from lamella.conversation.conversation import Conversation
 from lamella.errors import NotFoundError
-from lamella.schemas.answers import budget_to_json, sent_turn_to_json, turn_preview_to_json, working_set_to_json
-from lamella.schemas.ledger import build_ledger_rows, ledger_to_json
-from lamella.schemas.prompts import explanation_to_json
-from lamella.server.bodies import (
+from lamella.schemas.ledger import LedgerJson, build_ledger_rows, ledger_to_json
+from lamella.schemas.prompts import (
     BudgetJson,
-    LedgerJson,
     PromptExplanationJson,
-    RequestJson,
+    ProviderRequestJson,
     SentTurnJson,
     TurnPreviewJson,
     WorkingSetJson,
-    response_docs,
+    budget_to_json,
+    explanation_to_json,
+    sent_turn_to_json,
+    turn_preview_to_json,
 )
+from lamella.server.openapi import describe_response, make_router
 from lamella.server.state import ReadCaller, StateDep
 from lamella.server.turns import AttachedList, parse_attachments
 from lamella.wiring import build_request_body
 
-router = APIRouter(prefix="/v1/conversations/{conversation}", tags=["prompts"])
+router = make_router(prefix="/v1/conversations/{conversation}", tag="prompts")
 _TurnNumber = Annotated[int, Path(ge=1, le=1_000_000_000)]
 _NameList = Annotated[list[str], Field(max_length=500)]
 
@@ -44,8 +46,8 @@ class PreviewBody(BaseModel):
     whole: Annotated[bool, Field(description="With the envelope and its messages.")] = False
 
 
-@router.get("/turns/{number}", summary="The envelope of a turn", responses=response_docs(SentTurnJson))
-def read_turn(*, conversation: str, number: _TurnNumber, state: StateDep, caller: ReadCaller) -> dict[str, object]:
+@router.get("/turns/{number}", summary="The envelope of a turn")
+def read_turn(*, conversation: str, number: _TurnNumber, state: StateDep, caller: ReadCaller) -> SentTurnJson:
     """Return a turn as it was sent: five layers with every segment, messages, the prefix change and the cost.
 
     It is built again from the log; `same_bytes` says whether its hash equals that of the request sent.
@@ -56,7 +58,9 @@ def read_turn(*, conversation: str, number: _TurnNumber, state: StateDep, caller
     return sent_turn_to_json(chat.id, turn, rows[number - 1].fingerprint)
 
 
-@router.get("/turns/{number}/request", summary="The exact body of a turn", responses=response_docs(RequestJson))
+@router.get(
+    "/turns/{number}/request", summary="The exact body of a turn", responses=describe_response(ProviderRequestJson)
+)
 def read_request(
     *,
     conversation: str,
@@ -65,16 +69,17 @@ def read_request(
     caller: ReadCaller,
     provider: Annotated[str, Query(min_length=1, max_length=60, description="Whose wire format.")],
     max_tokens: Annotated[int | None, Query(ge=1, le=10_000_000)] = None,
-) -> dict[str, object]:
+) -> JSONResponse:
     """Return the body that a provider's SDK sends for a turn, byte for byte; nothing is sent."""
     turn = _get_turn(state.open_conversation(caller, conversation), number)
-    return build_request_body(
+    body = build_request_body(
         turn, provider, max_answer_tokens=max_tokens, allow_any_model=True, services=state.engine_pool.services
     )
+    return JSONResponse(body)
 
 
-@router.post("/preview", summary="What the next turn would cost", responses=response_docs(TurnPreviewJson))
-def preview(*, conversation: str, body: PreviewBody, state: StateDep, caller: ReadCaller) -> dict[str, object]:
+@router.post("/preview", summary="What the next turn would cost")
+def preview(*, conversation: str, body: PreviewBody, state: StateDep, caller: ReadCaller) -> TurnPreviewJson:
     """Preview a question: the request with its tokens, cache use and cost. Nothing is sent, and nothing changes."""
     chat = state.open_conversation(caller, conversation)
     turn = chat.preview(
@@ -88,41 +93,41 @@ def preview(*, conversation: str, body: PreviewBody, state: StateDep, caller: Re
     return turn_preview_to_json(chat.id, turn, with_messages=body.whole)
 
 
-@router.get("/budget", summary="How full the window is", responses=response_docs(BudgetJson))
-def read_budget(*, conversation: str, state: StateDep, caller: ReadCaller) -> dict[str, object]:
+@router.get("/budget", summary="How full the window is")
+def read_budget(*, conversation: str, state: StateDep, caller: ReadCaller) -> BudgetJson:
     """Return the token counts of the next request by layer, and how many tokens are left."""
     chat = state.open_conversation(caller, conversation)
     return budget_to_json(chat.id, chat.preview())
 
 
-@router.get("/working-set", summary="What the model can read", responses=response_docs(WorkingSetJson))
-def read_working_set(*, conversation: str, state: StateDep, caller: ReadCaller) -> dict[str, object]:
+@router.get("/working-set", summary="What the model can read")
+def read_working_set(*, conversation: str, state: StateDep, caller: ReadCaller) -> WorkingSetJson:
     """Return the ids of the artifacts that the model can read in the next turn, in their current text."""
     chat = state.open_conversation(caller, conversation)
-    return working_set_to_json(chat.id, chat.working_set)
+    return WorkingSetJson(conversation=chat.id, working_set=chat.working_set)
 
 
-@router.get("/ledger", summary="The ledger", responses=response_docs(LedgerJson))
-def read_ledger(*, conversation: str, state: StateDep, caller: ReadCaller) -> dict[str, object]:
+@router.get("/ledger", summary="The ledger")
+def read_ledger(*, conversation: str, state: StateDep, caller: ReadCaller) -> LedgerJson:
     """Return each turn with its model calls: predicted and reported usage, who caused a cache miss, cost and time."""
     chat = state.open_conversation(caller, conversation)
     return ledger_to_json(chat.id, build_ledger_rows(chat.turns(), chat.ledger()), chat.profile_mismatches())
 
 
-@router.get("/why", summary="Why something is in the prompt or is not", responses=response_docs(PromptExplanationJson))
+@router.get("/why", summary="Why something is in the prompt or is not")
 def explain_artifact(
     *,
     conversation: str,
     state: StateDep,
     caller: ReadCaller,
     name: Annotated[str, Query(min_length=1, max_length=2_000)],
-) -> dict[str, object]:
+) -> PromptExplanationJson:
     """Explain why an artifact or a message is in the next prompt or not, and how to include it."""
     chat = state.open_conversation(caller, conversation)
     return explanation_to_json(chat.id, chat.why(name))
 
 
-def _get_turn(chat: StoredConversation, number: int) -> Turn:
+def _get_turn(chat: Conversation, number: int) -> Turn:
     if number > len(chat.turns()):
         raise NotFoundError(
             f"The conversation {chat.name} has {len(chat.turns()):,} turns.", hint="Choose one of those, from 1."

@@ -3,17 +3,26 @@
 from collections.abc import Mapping
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
+from msgspec import to_builtins
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from lamella.conversation.conversation import StoredConversation
+from lamella.conversation.conversation import Conversation
 from lamella.errors import NotFoundError, SettingError
-from lamella.schemas.catalog import chat_settings_to_json, configuration_to_json
-from lamella.server.bodies import ConversationSettingsJson, ServerSettingsJson, TrustJson, TrustListJson, response_docs
+from lamella.schemas.catalog import (
+    ConversationSettingsJson,
+    ServerSettingsJson,
+    TrustedPlaceJson,
+    TrustJson,
+    TrustListJson,
+    chat_settings_to_json,
+    configuration_to_json,
+)
+from lamella.server.openapi import make_router
 from lamella.server.state import AdminCaller, ChatCaller, ReadCaller, ServerState, StateDep
 from lamella.wiring import add_trust, get_trust_key, mask_secrets, open_trust_file, resolve_conversation_settings
 
-router = APIRouter(prefix="/v1", tags=["settings"])
+router = make_router(prefix="/v1", tag="settings")
 # The settings that a caller may change in its own conversations. None of them reads a file, starts a program or names a
 # location. A model is restricted to those that the operator named.
 CONVERSATION_SETTINGS = (
@@ -80,31 +89,23 @@ def check_request_settings(settings: Mapping[str, JsonValue]) -> dict[str, objec
     return dict(settings)
 
 
-@router.get(
-    "/conversations/{conversation}/settings",
-    summary="Settings of a conversation",
-    responses=response_docs(ConversationSettingsJson),
-)
-def read_chat_settings(*, conversation: str, state: StateDep, caller: ReadCaller) -> dict[str, object]:
+@router.get("/conversations/{conversation}/settings", summary="Settings of a conversation")
+def read_chat_settings(*, conversation: str, state: StateDep, caller: ReadCaller) -> ConversationSettingsJson:
     """Return a conversation's own settings and the effective ones, each with its origin."""
     return _settings_body(state, state.open_conversation(caller, conversation))
 
 
-@router.patch(
-    "/conversations/{conversation}/settings",
-    summary="Set settings of a conversation",
-    responses=response_docs(ConversationSettingsJson),
-)
+@router.patch("/conversations/{conversation}/settings", summary="Set settings of a conversation")
 async def set_chat_settings(
     *, conversation: str, body: SettingsBody, state: StateDep, caller: ChatCaller
-) -> dict[str, object]:
+) -> ConversationSettingsJson:
     """Change settings by name from the next turn on; null resets one.
 
     If one setting is rejected, none is changed.
     """
     given = check_request_settings(body.settings)
 
-    def set_them(chat: StoredConversation) -> dict[str, object]:
+    def set_them(chat: Conversation) -> ConversationSettingsJson:
         chat.set(**given)
         chat.save_settings()
         return _settings_body(state, chat)
@@ -112,38 +113,44 @@ async def set_chat_settings(
     return await state.change_conversation(caller, conversation, set_them)
 
 
-def _settings_body(state: ServerState, chat: StoredConversation) -> dict[str, object]:
+def _settings_body(state: ServerState, chat: Conversation) -> ConversationSettingsJson:
     own = {name: chat.settings[name] for name in CONVERSATION_SETTINGS if name in chat.settings}
     found = resolve_conversation_settings(chat.settings, state.engine_pool.services)
-    return chat_settings_to_json(chat.id, own, found, names=CONVERSATION_SETTINGS, mask=mask_secrets)
+    return chat_settings_to_json(
+        chat.id, own, to_builtins(found.settings), found.origins, names=CONVERSATION_SETTINGS, mask=mask_secrets
+    )
 
 
-@router.get("/settings", summary="Settings of the server", responses=response_docs(ServerSettingsJson))
-def show_settings(*, state: StateDep, _caller: AdminCaller) -> dict[str, object]:
+@router.get("/settings", summary="Settings of the server")
+def show_settings(*, state: StateDep, _caller: AdminCaller) -> ServerSettingsJson:
     """Return every setting with its origin; passwords in addresses are masked."""
-    return configuration_to_json(state.engine_pool.services.resolved, mask_secrets)
+    found = state.engine_pool.services.resolved
+    files = {str(origin): str(path) for origin, path in found.files.items()}
+    return configuration_to_json(to_builtins(found.settings), found.origins, files, mask_secrets)
 
 
-@router.post("/trust", summary="Say yes to a place that a conversation names", responses=response_docs(TrustJson))
-def trust_place(*, body: TrustBody, _caller: AdminCaller) -> dict[str, object]:
+@router.post("/trust", summary="Say yes to a place that a conversation names")
+def trust_place(*, body: TrustBody, _caller: AdminCaller) -> TrustJson:
     """Allow a location, once and by name, that only another person's file or text names."""
-    place = get_trust_key(body.field, body.place)
-    return {"lamella": 1, "field": body.field, "place": place, "new": add_trust(body.field, place)}
+    location = get_trust_key(body.field, body.place)
+    return TrustJson(field=body.field, place=location, new=add_trust(body.field, location))
 
 
-@router.get("/trust", summary="Places that were said yes to", responses=response_docs(TrustListJson))
-def list_trust(*, _caller: AdminCaller) -> dict[str, object]:
+@router.get("/trust", summary="Places that were said yes to")
+def list_trust(*, _caller: AdminCaller) -> TrustListJson:
     """List every allowed location, oldest first."""
-    listed = [{"field": one.field, "place": one.place, "since": one.since} for one in open_trust_file().read()]
-    return {"lamella": 1, "trusted": listed}
+    listed = open_trust_file().read()
+    return TrustListJson(
+        trusted=[TrustedPlaceJson(field=one.field, place=one.place, since=one.since) for one in listed]
+    )
 
 
-@router.delete("/trust", summary="Take a yes back", responses=response_docs(TrustJson))
+@router.delete("/trust", summary="Take a yes back")
 def distrust_place(
     *, _caller: AdminCaller, field: Annotated[str, Query(max_length=50)], place: Annotated[str, Query(max_length=500)]
-) -> dict[str, object]:
+) -> TrustJson:
     """Withdraw the permission for a location; it is asked about again when only another person's text names it."""
     named = get_trust_key(field, place)
     if not open_trust_file().remove(field, named):
         raise NotFoundError(f"{named} is not trusted.", hint="GET /v1/trust lists what is.")
-    return {"lamella": 1, "field": field, "place": named, "new": False}
+    return TrustJson(field=field, place=named, new=False)

@@ -3,20 +3,28 @@
 from collections.abc import Callable
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from lamella.conversation.conversation import StoredConversation
+from lamella.conversation.conversation import Conversation
 from lamella.errors import NotFoundError, WorkflowError
 from lamella.ports import WorkflowProgress
-from lamella.schemas.catalog import progress_to_json, stage_data_to_json, work_to_json, workflows_to_json
-from lamella.server.bodies import ProgressJson, StageDataJson, WorkflowListJson, WorkJson, response_docs
+from lamella.schemas.workflows import (
+    ProgressJson,
+    StageDataJson,
+    WorkflowListJson,
+    WorkJson,
+    progress_to_json,
+    stage_data_to_json,
+    workflows_to_json,
+)
 from lamella.server.errors import HTTP_HINTS
+from lamella.server.openapi import make_router
 from lamella.server.state import Caller, ChatCaller, ReadCaller, ServerState, StateDep
 from lamella.wiring import get_workflow, list_workflows
 from lamella.workflows import WorkflowSpec
 
-router = APIRouter(prefix="/v1", tags=["workflows"])
+router = make_router(prefix="/v1", tag="workflows")
 _WORKFLOW_PATH = "/conversations/{conversation}/workflow"
 _STAGED_RUNNER = "staged"
 _EXAMPLE_FIELDS: dict[str, Any] = {"problem": "Desks are booked twice.", "goals": ["No desk is booked twice."]}
@@ -30,7 +38,7 @@ class WorkBody(BaseModel):
     workflow: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,39}$", examples=["rfc"])]
 
 
-class FieldsBody(BaseModel):
+class StageFieldsBody(BaseModel):
     """Fields to record for the current stage; null removes a field."""
 
     model_config = ConfigDict(extra="forbid")
@@ -54,20 +62,18 @@ class RewindBody(BaseModel):
     stage: Annotated[str, Field(min_length=1, max_length=100, examples=["problem"])]
 
 
-@router.get("/workflows", summary="Workflows", responses=response_docs(WorkflowListJson))
-def list_all(*, state: StateDep, _caller: ReadCaller) -> dict[str, object]:
+@router.get("/workflows", summary="Workflows")
+def list_all(*, state: StateDep, _caller: ReadCaller) -> WorkflowListJson:
     """List every workflow by name, with its stages."""
     names = list_workflows(services=state.engine_pool.services)
     return workflows_to_json({name: _find_workflow(state, name) for name in names})
 
 
-@router.post(
-    _WORKFLOW_PATH, status_code=201, summary="Begin to work in stages", responses=response_docs(ProgressJson, 201)
-)
-async def begin(*, conversation: str, body: WorkBody, state: StateDep, caller: ChatCaller) -> dict[str, object]:
+@router.post(_WORKFLOW_PATH, status_code=201, summary="Begin to work in stages")
+async def begin(*, conversation: str, body: WorkBody, state: StateDep, caller: ChatCaller) -> ProgressJson:
     """Start a workflow; the runner is `staged` from then on."""
 
-    def do(chat: StoredConversation) -> WorkflowProgress:
+    def do(chat: Conversation) -> WorkflowProgress:
         _check_workflow(state, body.workflow)
         chat.set(runner=_STAGED_RUNNER)
         return chat.start_workflow(body.workflow)
@@ -75,69 +81,67 @@ async def begin(*, conversation: str, body: WorkBody, state: StateDep, caller: C
     return await _change_stage(state, caller, conversation, change=do)
 
 
-@router.get(_WORKFLOW_PATH, summary="Where work stands", responses=response_docs(ProgressJson))
-def read_progress(*, conversation: str, state: StateDep, caller: ReadCaller) -> dict[str, object]:
+@router.get(_WORKFLOW_PATH, summary="Where work stands")
+def read_progress(*, conversation: str, state: StateDep, caller: ReadCaller) -> ProgressJson:
     """Return every stage, the decisions, and what the current stage lacks."""
     chat = state.open_conversation(caller, conversation)
     return progress_to_json(chat.id, chat.name, _get_progress(chat))
 
 
-@router.get(f"{_WORKFLOW_PATH}/data", summary="What was written down", responses=response_docs(StageDataJson))
-def read_data(*, conversation: str, state: StateDep, caller: ReadCaller) -> dict[str, object]:
+@router.get(f"{_WORKFLOW_PATH}/data", summary="What was written down")
+def read_data(*, conversation: str, state: StateDep, caller: ReadCaller) -> StageDataJson:
     """Return the progress of a workflow, with the recorded data of each stage."""
     chat = state.open_conversation(caller, conversation)
     return stage_data_to_json(chat.id, chat.name, _get_progress(chat))
 
 
-@router.patch(f"{_WORKFLOW_PATH}/data", summary="Write something down", responses=response_docs(StageDataJson))
-async def write_data(*, conversation: str, body: FieldsBody, state: StateDep, caller: ChatCaller) -> dict[str, object]:
+@router.patch(f"{_WORKFLOW_PATH}/data", summary="Write something down")
+async def write_data(*, conversation: str, body: StageFieldsBody, state: StateDep, caller: ChatCaller) -> StageDataJson:
     """Record fields for the current stage; a stage that was submitted is open again afterwards."""
 
-    def do(chat: StoredConversation) -> dict[str, object]:
+    def do(chat: Conversation) -> StageDataJson:
         return stage_data_to_json(chat.id, chat.name, chat.write_stage(body.fields))
 
     return await state.change_conversation(caller, conversation, do)
 
 
-@router.post(f"{_WORKFLOW_PATH}/submit", summary="Submit the current stage", responses=response_docs(ProgressJson))
-async def submit(*, conversation: str, state: StateDep, caller: ChatCaller) -> dict[str, object]:
+@router.post(f"{_WORKFLOW_PATH}/submit", summary="Submit the current stage")
+async def submit(*, conversation: str, state: StateDep, caller: ChatCaller) -> ProgressJson:
     """Submit the current stage for approval; an error names the fields that it lacks."""
     return await _change_stage(state, caller, conversation, change=lambda chat: chat.submit_stage())
 
 
-@router.post(
-    f"{_WORKFLOW_PATH}/approve", summary="Approve the stage that was submitted", responses=response_docs(ProgressJson)
-)
-async def approve(*, conversation: str, body: ApproveBody, state: StateDep, caller: ChatCaller) -> dict[str, object]:
+@router.post(f"{_WORKFLOW_PATH}/approve", summary="Approve the stage that was submitted")
+async def approve(*, conversation: str, body: ApproveBody, state: StateDep, caller: ChatCaller) -> ProgressJson:
     """Approve the submitted stage: its decision is part of every later prompt, and the next stage begins."""
     return await _change_stage(state, caller, conversation, change=lambda chat: chat.approve_stage(body.decision))
 
 
-@router.post(f"{_WORKFLOW_PATH}/rewind", summary="Go back to an earlier stage", responses=response_docs(ProgressJson))
-async def rewind(*, conversation: str, body: RewindBody, state: StateDep, caller: ChatCaller) -> dict[str, object]:
+@router.post(f"{_WORKFLOW_PATH}/rewind", summary="Go back to an earlier stage")
+async def rewind(*, conversation: str, body: RewindBody, state: StateDep, caller: ChatCaller) -> ProgressJson:
     """Go back to an earlier stage; later decisions no longer apply, but all data is kept."""
     return await _change_stage(state, caller, conversation, change=lambda chat: chat.rewind_stage(body.stage))
 
 
-@router.get(f"{_WORKFLOW_PATH}/export", summary="The work as markdown", responses=response_docs(WorkJson))
+@router.get(f"{_WORKFLOW_PATH}/export", summary="The work as markdown")
 def export(
     *, conversation: str, state: StateDep, caller: ReadCaller, title: Annotated[str, Query(max_length=500)] = ""
-) -> dict[str, object]:
+) -> WorkJson:
     """Export every approved stage, with one bibliography in which each source appears once."""
     chat = state.open_conversation(caller, conversation)
-    return work_to_json(chat.id, chat.name, text=chat.export_work(title), file=None)
+    return WorkJson(conversation=chat.id, name=chat.name, text=chat.export_work(title), file=None)
 
 
 async def _change_stage(
-    state: ServerState, caller: Caller, conversation: str, *, change: Callable[[StoredConversation], WorkflowProgress]
-) -> dict[str, object]:
+    state: ServerState, caller: Caller, conversation: str, *, change: Callable[[Conversation], WorkflowProgress]
+) -> ProgressJson:
     """Change a stage while no turn is running, and return the progress of the work."""
     return await state.change_conversation(
         caller, conversation, lambda chat: progress_to_json(chat.id, chat.name, change(chat))
     )
 
 
-def _get_progress(chat: StoredConversation) -> WorkflowProgress:
+def _get_progress(chat: Conversation) -> WorkflowProgress:
     work = chat.workflow
     if work is None:
         raise WorkflowError(

@@ -18,7 +18,7 @@ from posixpath import normpath
 from threading import Lock
 from typing import Generic, Protocol, TypeVar
 
-from lamella.core.text.content import hash_text, iter_markdown_lines, normalise
+from lamella.core.text.content import hash_text, iter_lines_with_code_flag, normalise
 from lamella.errors import BadInputError
 from lamella.files import FileStat
 from lamella.sources.dataview.parser import split_link
@@ -138,18 +138,18 @@ def blank_inline_code(line: str) -> str:
     runs = [ticks.span() for ticks in _BACKTICKS.finditer(line)]
     following: list[int | None] = []
     seen: dict[int, int] = {}
-    for place in range(len(runs) - 1, -1, -1):
-        start, end = runs[place]
+    for index in range(len(runs) - 1, -1, -1):
+        start, end = runs[index]
         following.append(seen.get(end - start))
-        seen[end - start] = place
+        seen[end - start] = index
     following.reverse()
-    parts, done, place = list[str](), 0, 0
-    while place < len(runs):
-        closing = following[place]
+    parts, done, index = list[str](), 0, 0
+    while index < len(runs):
+        closing = following[index]
         if closing is not None:
-            parts += [line[done : runs[place][0]], " " * (runs[closing][1] - runs[place][0])]
-            done, place = runs[closing][1], closing
-        place += 1
+            parts += [line[done : runs[index][0]], " " * (runs[closing][1] - runs[index][0])]
+            done, index = runs[closing][1], closing
+        index += 1
     return "".join((*parts, line[done:]))
 
 
@@ -288,10 +288,12 @@ def parse_tasks(lines: Iterable[tuple[int, str, str]]) -> Sequence[ParsedTask]:
 
 
 def _build_task(number: int, status: str, text: str, *, section: str) -> ParsedTask:
-    said = blank_inline_code(text)
-    marked = [(name, parse_time(date[1])) for name, mark in _EMOJI_DATES.items() if (date := mark.search(said))]
-    fields = gather_fields([*((key, parse_inline_value(value)) for key, value in iter_bracketed_fields(said)), *marked])
-    tags = tuple(f"#{tag}" for tag, _ in iter_inline_tags(said, 0))
+    task_text = blank_inline_code(text)
+    marked = [(name, parse_time(date[1])) for name, mark in _EMOJI_DATES.items() if (date := mark.search(task_text))]
+    fields = gather_fields(
+        [*((key, parse_inline_value(value)) for key, value in iter_bracketed_fields(task_text)), *marked]
+    )
+    tags = tuple(f"#{tag}" for tag, _ in iter_inline_tags(task_text, 0))
     return ParsedTask(line=number, status=status, text=text.strip(), section=section, fields=fields, tags=tags)
 
 
@@ -335,7 +337,7 @@ def parse_note_content(text: str) -> NoteContent:
 def _iter_body_lines(text: str, note: ParsedNote) -> Iterator[_NumberedLine]:
     """Yield the lines of a note's body outside code blocks, with their numbers in the whole text."""
     first = text.count("\n", 0, note.body_offset) + 1
-    for number, (line, is_code) in enumerate(iter_markdown_lines(text[note.body_offset :]), first):
+    for number, (line, is_code) in enumerate(iter_lines_with_code_flag(text[note.body_offset :]), first):
         if not is_code:
             yield number, line.rstrip("\r")
 
@@ -605,8 +607,8 @@ class VaultNotes:
         plain = [normpath(path) for path in ((folder / target).as_posix(), target.lstrip("/"))]
         exact = [path for one in plain for path in (one, f"{one}.md") if path in self.states]
         named = exact or self._inventory.find_notes_named(target)
-        near = [path for path in named if PurePosixPath(path).parent == folder]
-        return next(iter(exact or near or named), target)
+        nearby = [path for path in named if PurePosixPath(path).parent == folder]
+        return next(iter(exact or nearby or named), target)
 
     @cached_property
     def _inventory(self) -> FileInventory:

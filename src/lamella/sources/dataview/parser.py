@@ -104,8 +104,8 @@ def _iter_tokens(text: str) -> Iterator[QueryToken]:
         if kind is not TokenKind.BLANK:
             # The first group inside the named group is the token's content.
             inside = found.group(_TOKEN.groupindex[kind] + 1)
-            said = _ESCAPED.sub(r"\1", inside) if kind is TokenKind.TEXT else inside
-            yield QueryToken(kind=kind, text=said, start=position, end=found.end())
+            value = _ESCAPED.sub(r"\1", inside) if kind is TokenKind.TEXT else inside
+            yield QueryToken(kind=kind, text=value, start=position, end=found.end())
         position = found.end()
 
 
@@ -306,12 +306,14 @@ class ExpressionParser:
         self._reader.expect_sign("(")
         arguments = self._parse_items(")")
         if not function.min_arguments <= len(arguments) <= function.max_arguments:
-            wanted = (
+            expected_counts = (
                 str(function.min_arguments)
                 if function.min_arguments == function.max_arguments
                 else f"{function.min_arguments} to {function.max_arguments}"
             )
-            raise self._reader.syntax_error(f"{token.text} takes {wanted} arguments and has {len(arguments)}", token)
+            raise self._reader.syntax_error(
+                f"{token.text} takes {expected_counts} arguments and has {len(arguments)}", token
+            )
         return FunctionCall(function, arguments)
 
     def _parse_bracketed(self, token: QueryToken) -> Expression:

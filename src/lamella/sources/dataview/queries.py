@@ -35,7 +35,7 @@ class NoteLookup(Protocol):
 
     def notes_linking_to(self, target: str) -> frozenset[str]: ...
 
-    def notes_linked_from(self, target: str) -> frozenset[str]: ...
+    def outgoing_links_of(self, target: str) -> frozenset[str]: ...
 
 
 class NoteOrigin(Protocol):
@@ -80,7 +80,7 @@ class LinkOrigin:
     is_outgoing: bool
 
     def select(self, notes: NoteLookup) -> frozenset[str]:
-        return notes.notes_linked_from(self.target) if self.is_outgoing else notes.notes_linking_to(self.target)
+        return notes.outgoing_links_of(self.target) if self.is_outgoing else notes.notes_linking_to(self.target)
 
 
 @dataclass(frozen=True, slots=True)

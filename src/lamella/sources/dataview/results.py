@@ -56,7 +56,7 @@ class QueryRun:
     def notes_linking_to(self, target: str) -> frozenset[str]:
         return self._record_searched(self.notes.select_linking_to(self._resolve(target)), self.notes.states)
 
-    def notes_linked_from(self, target: str) -> frozenset[str]:
+    def outgoing_links_of(self, target: str) -> frozenset[str]:
         path = self._resolve(target)
         return self._record_searched(self.notes.select_linked_from(path), (path,))
 
@@ -232,10 +232,10 @@ class DataviewAnswers:
         def evaluate(row: FieldRecord, column: int) -> Value:
             return run.evaluate(query.columns[column].expression, row)
 
-        told = render_rows(query, rows, evaluate)
+        rendered = render_rows(query, rows, evaluate)
         day = f", asked on {self._today}" if query.depends_on_today else ""
         head = f"{len(rows):,} row{'' if len(rows) == 1 else 's'}{day}"
-        return "\n".join(line for line in (head, told, _format_unread_files(run.list_read_errors())) if line)
+        return "\n".join(line for line in (head, rendered, _format_unread_files(run.list_read_errors())) if line)
 
 
 def _format_unread_files(errors: Sequence[str]) -> str:

@@ -97,8 +97,8 @@ class TimeSpan:
         for size, name in ((_DAY_SECONDS, "day"), (3_600, "hour"), (60, "minute"), (1, "second")):
             count, rest = divmod(rest, size)
             parts.append((count, name))
-        told = ", ".join(f"{count} {name}{'' if count == 1 else 's'}" for count, name in parts if count)
-        return ("-" if self.total_seconds < 0 else "") + told if told else "0 seconds"
+        parts_text = ", ".join(f"{count} {name}{'' if count == 1 else 's'}" for count, name in parts if count)
+        return ("-" if self.total_seconds < 0 else "") + parts_text if parts_text else "0 seconds"
 
 
 def parse_span(text: str) -> TimeSpan | None:
@@ -249,8 +249,8 @@ def get_field(fields: Mapping[str, "Value"], name: str) -> "Value":
     """Return the field with exactly this name, or with the same normalised name; None if there is none."""
     if name in fields:
         return fields[name]
-    wanted = normalize_field_name(name)
-    return next((value for key, value in fields.items() if normalize_field_name(key) == wanted), None)
+    normalized_name = normalize_field_name(name)
+    return next((value for key, value in fields.items() if normalize_field_name(key) == normalized_name), None)
 
 
 def get_type_name(value: Value) -> str:
@@ -326,8 +326,8 @@ def format_value(value: Value, *, is_nested: bool = False) -> str:
         case TimeSpan() | QueryLink() | FieldRecord():
             return value.as_text()
         case tuple():
-            told = ", ".join(format_value(item, is_nested=True) for item in value)
-            return f"[{told}]" if is_nested else told
+            items = ", ".join(format_value(item, is_nested=True) for item in value)
+            return f"[{items}]" if is_nested else items
         case _:
             return "{" + ", ".join(f"{key}: {format_value(item, is_nested=True)}" for key, item in value.items()) + "}"
 

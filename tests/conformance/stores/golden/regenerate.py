@@ -6,7 +6,7 @@ from tempfile import TemporaryDirectory
 
 from tests.conformance.conftest import make_url
 from tests.conformance.stores.golden.dumps import FOLDER, dump, golden_file
-from tests.conformance.stores.golden.story import read_back, tell
+from tests.conformance.stores.golden.story import read_back, write_story
 
 from lamella.stores.open_store import open_store
 from lamella.stores.sql_schema import load_migrations
@@ -17,7 +17,7 @@ def regenerate() -> None:
         with TemporaryDirectory() as folder:
             url = make_url(dialect, Path(folder))
             store = open_store(url)
-            tell(store)
+            write_story(store)
             told = json.dumps(read_back(store), ensure_ascii=False, indent=1) + "\n"
             store.close()
             _write(golden_file(dialect, len(load_migrations(dialect))), dump(url))

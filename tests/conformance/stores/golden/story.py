@@ -26,7 +26,7 @@ BEGINS, ENDS = datetime(2026, 1, 7, tzinfo=UTC), datetime(2126, 1, 7, tzinfo=UTC
 KINDS = "message reply attachment settings edit delete fork switch rename fold compaction undo stage erasure"
 
 
-def tell(store: Store) -> None:
+def write_story(store: Store) -> None:
     """Write the story: every kind of event, shared and erased contents, a tombstone, hard text."""
     store.append("house", attach(NOTE, PICTURE, text="What is missing?", at="2026-01-05T08:00:00Z"), expected=0)
     store.append("house", say("\u0000 '--' %s ? 🦉", at="2026-01-05T08:00:01Z"), expected=1, title="The house")

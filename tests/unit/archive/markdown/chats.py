@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from lamella.conversation.backend import Backend
+from lamella.conversation.conversation import Conversation
 from lamella.conversation.import_export import ConversationRepository, ImportOutcome
-from lamella.conversation.stored import LoggedConversation
 from lamella.conversation.turn import BuiltTurn, TurnRequest
 from lamella.core.artifacts.kinds import make_artifact, make_tool_result
 from lamella.core.artifacts.model import Artifact, ArtifactKind, ArtifactSource, AttachmentPolicy, UnresolvedAttachment
@@ -107,9 +107,9 @@ def search(output: str) -> Artifact:
     return make_tool_result("search", arguments={"q": "x"}, output=output)
 
 
-def chat(backend: Backend, *exchanges: tuple[str, str], name: str = NAME) -> LoggedConversation:
+def chat(backend: Backend, *exchanges: tuple[str, str], name: str = NAME) -> Conversation:
     """A conversation of these questions and answers."""
-    conversation_log = LoggedConversation(backend, name)
+    conversation_log = Conversation.open(backend, name)
     for question, answer in exchanges:
         conversation_log.ask(TurnRequest(text=question))
         conversation_log.reply(answer)
@@ -118,4 +118,4 @@ def chat(backend: Backend, *exchanges: tuple[str, str], name: str = NAME) -> Log
 
 def next_turn(backend: Backend, name: str = NAME) -> BuiltTurn:
     """What would be sent next."""
-    return LoggedConversation(backend, name).ask(TurnRequest(text="And now?"))
+    return Conversation.open(backend, name).ask(TurnRequest(text="And now?"))

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 from tests.unit.archive.markdown.chats import NAME, make_backend, take_in, take_out
-from tests.unit.raw import parse_body
+from tests.unit.raw_events import parse_body
 
-from lamella import Note, StoredConversation
+from lamella import Conversation, Note
 from lamella.archive.markdown.archive import parse_archive, render_archive
 from lamella.conversation.import_export import ConversationRepository
 from lamella.core.log.events.kinds import EventKind
@@ -33,7 +33,7 @@ def compacted() -> ConversationExport:
     """A conversation whose oldest turns stand as a summary."""
     backend = make_backend()
     telling = replace(backend, adapters=replace(backend.adapters, summarizer=Telling()))
-    conversation = StoredConversation(telling, NAME, {"compaction": {"steps": ["summary"]}})
+    conversation = Conversation.open(telling, NAME, {"compaction": {"steps": ["summary"]}})
     for number in range(8):
         conversation.ask(f"Question {number}?")
         conversation.reply(f"Answer {number}. " + "because " * 300)
@@ -115,7 +115,7 @@ def test_verifying_names_what_importing_refuses(compacted: ConversationExport) -
 def test_a_compaction_that_took_out_an_unanswered_question_holds_when_a_file_has_changed_since(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("text of a", encoding="utf-8")
     backend = make_backend(tmp_path)
-    conversation = StoredConversation(backend, NAME, {"compaction": {"steps": ["expendable"]}})
+    conversation = Conversation.open(backend, NAME, {"compaction": {"steps": ["expendable"]}})
     for number in range(6):
         conversation.ask(f"Question {number}?", attach=[Note(path="a.md")] if number == 0 else [])
         conversation.reply(f"Answer {number}. " + "because " * 300)
@@ -128,8 +128,6 @@ def test_a_compaction_that_took_out_an_unanswered_question_holds_when_a_file_has
     later = make_backend(tmp_path)
     assert take_in(later, parse_archive(archived, sources=open_sources(tmp_path)())) == "new"
     asked = [
-        m.text.rsplit("\n")[-1]
-        for m in StoredConversation(later, NAME, {}).ask("And now?").messages
-        if m.role == "user"
+        m.text.rsplit("\n")[-1] for m in Conversation.open(later, NAME, {}).ask("And now?").messages if m.role == "user"
     ]
     assert asked == ["Question 5?", "And now?"]

@@ -1,7 +1,7 @@
 """The archive and the fields that docs/reference/formats/archive.md shows are real."""
 
 from tests.contracts.console import blocks
-from tests.contracts.places import DOCS
+from tests.contracts.repository import DOCS
 from tests.contracts.tables import names
 from tests.unit.archive.markdown.chats import said
 

@@ -240,15 +240,15 @@ def test_arguments_that_contradict_what_was_written_are_refused() -> None:
 
 
 def test_an_id_of_a_result_is_taken_once_and_has_its_form() -> None:
-    def tell(*names: str) -> str:
+    def duplicate_of(*names: str) -> str:
         rounds = [{"calls": [CALL], "results": [{**RESULT, "id": name}]} for name in names]
         return json.dumps({"lamella": 1, "turns": [{"user": "q", "rounds": [one]} for one in rounds]})
 
     name = "tool:look:0123456789ab"
-    (one,) = build_tool_rounds(parse_transcript(tell(name).encode(), name="t").turns[0], 1)
+    (one,) = build_tool_rounds(parse_transcript(duplicate_of(name).encode(), name="t").turns[0], 1)
     assert one.outputs[0].id == name
-    assert refused(tell(name, name)).message.endswith(f"two results have the id {name}.")
-    assert "turns[0].rounds[0].results[0].id" in refused(tell("a.md")).message
+    assert refused(duplicate_of(name, name)).message.endswith(f"two results have the id {name}.")
+    assert "turns[0].rounds[0].results[0].id" in refused(duplicate_of("a.md")).message
 
 
 def test_a_round_without_calls_is_refused() -> None:

@@ -30,7 +30,7 @@ COMMANDS: dict[str, ArgumentCompleter] = {
 @pytest.fixture
 def files(tmp_path: Path) -> AttachmentResolver:
     for name in ("plan.md", "my list.md"):
-        (tmp_path / name).write_text("# Note\nline\n", encoding="utf-8")
+        (tmp_path / name).write_text("# Note\nline #garden\n", encoding="utf-8")
     return AttachmentResolver(tmp_path)
 
 
@@ -49,6 +49,11 @@ def files(tmp_path: Path) -> AttachmentResolver:
         ("Read @pl", [("plan.md", 2, "")]),
         ("Read @my", [('"my list.md"', 2, "")]),
         ('Read @"my', [('"my list.md"', 3, "")]),
+        ("Read [[pl", [("plan]]", 2, "")]),
+        ("Read @[[MY", [("my list]]", 2, "")]),
+        ("Read [[plan]] pl", []),
+        ("Read @#ga", [("garden", 2, "")]),
+        ("Read @#zz", []),
         ("Read pl", []),
         ("me@pl", []),
         ("a line\n/le", []),

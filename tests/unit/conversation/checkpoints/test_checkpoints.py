@@ -16,7 +16,7 @@ from lamella.conversation.checkpoints import (
     Checkpoints,
     decode_checkpoint,
 )
-from lamella.conversation.conversation import StoredConversation
+from lamella.conversation.conversation import Conversation
 from lamella.conversation.import_export import ConversationRepository
 from lamella.conversation.token_counts import list_counts, list_text_counts
 from lamella.core.artifacts.model import ArtifactId, ArtifactKind
@@ -39,13 +39,13 @@ AT = "2026-03-01T12:00:00Z"
 
 def open_chat(
     store: Store, *, every: int = 4, counter: Tallying | None = None, name: str = "chat", **settings: object
-) -> StoredConversation:
+) -> Conversation:
     backend = make_backend(store)
     adapters = replace(backend.adapters, counter=counter or Tallying())
-    return StoredConversation(replace(backend, adapters=adapters, checkpoint_every=every), name, settings)
+    return Conversation.open(replace(backend, adapters=adapters, checkpoint_every=every), name, settings)
 
 
-def converse(chat: StoredConversation, turns: int = 4, *, begin: int = 0) -> None:
+def converse(chat: Conversation, turns: int = 4, *, begin: int = 0) -> None:
     """So many turns of two events each."""
     for number in range(begin, begin + turns):
         chat.ask(f"Question {number}?")
@@ -489,7 +489,7 @@ def test_a_family_that_changed_its_factor_counts_again(store: InMemoryStore) -> 
     assert "Question 0?" in counter.asked
 
 
-def converse_with_note(chat: StoredConversation) -> None:
+def converse_with_note(chat: Conversation) -> None:
     chat.ask("What grows here?", attach=[Note(path="a.md", text="Apples.\n")])
     chat.reply("Apples grow here.")
     converse(chat, 2)
@@ -594,7 +594,7 @@ def test_a_snapshot_is_not_kept_of_events_that_are_not_written(store: InMemorySt
 
 
 def test_one_that_is_kept_with_an_undo_has_nothing_of_what_was_compacted(store: InMemoryStore) -> None:
-    def talk(kept: Store, *, every: int) -> tuple[StoredConversation, int]:
+    def talk(kept: Store, *, every: int) -> tuple[Conversation, int]:
         conversation = open_chat(kept, every=every, window=20_000, reserve=0, layout="in_place")
         converse(conversation)
         assert conversation.compact(to=0.001) is not None

@@ -8,12 +8,13 @@ import pytest
 from tests.checkpoints import list_checkpoints
 from tests.unit.conversation.backends import Ticking, make_backend
 from tests.unit.conversation.checkpoints.test_checkpoints import Altered, damages, open_chat, snapshots
+from tests.waiting import HANG_SECONDS
 
 from lamella import Note, ToolResult
 from lamella.conversation.checkpoints import EMPTY_BRANCH_CHECKPOINT, OldCheckpoints
-from lamella.conversation.conversation import StoredConversation
+from lamella.conversation.conversation import Conversation
 from lamella.conversation.import_export import ConversationRepository
-from lamella.conversation.log import StoredEventLog
+from lamella.conversation.log import ConversationLog
 from lamella.core.log.events.codec import build_reply_batch
 from lamella.core.log.events.kinds import EventRecord
 from lamella.core.log.log import EventLog
@@ -28,7 +29,7 @@ from lamella.stores.memory import InMemoryStore
 REPLIES = [f"Reply {number}. " + f"This goes on about pear{number} for a while. " * 12 for number in range(10)]
 
 
-def talk(store: Store, *, begin: int = 0, end: int = 10) -> StoredConversation:
+def talk(store: Store, *, begin: int = 0, end: int = 10) -> Conversation:
     conversation = open_chat(store)
     for number in range(begin, end):
         conversation.ask(f"Question {number}?")
@@ -36,7 +37,7 @@ def talk(store: Store, *, begin: int = 0, end: int = 10) -> StoredConversation:
     return conversation
 
 
-def shrink(store: Store) -> StoredConversation:
+def shrink(store: Store) -> Conversation:
     """A conversation of which a compaction leaves outlines, and turns after it, so that checkpoints know of it."""
     conversation = talk(store, end=8)
     conversation.commit(conversation.plan(to=0.001))
@@ -44,7 +45,7 @@ def shrink(store: Store) -> StoredConversation:
     return conversation
 
 
-def talk_on(chat: StoredConversation, turns: int = 4) -> None:
+def talk_on(chat: Conversation, turns: int = 4) -> None:
     for number in range(turns):
         chat.ask(f"And {number}?")
         chat.reply("So it is.")
@@ -70,7 +71,7 @@ def at_hand(store: Store) -> set[str]:
     return {text for text in texts if text is not None}
 
 
-def asked_and_said(chat: StoredConversation) -> list[tuple[str, str]]:
+def asked_and_said(chat: Conversation) -> list[tuple[str, str]]:
     return [(record.message.text, record.reply.text) for record in chat.turns() if record.reply is not None]
 
 
@@ -273,7 +274,7 @@ def test_an_event_that_was_written_and_not_folded_is_folded_once() -> None:
     store = InMemoryStore()
     first = shrink(store).turns()[0].message.id
     away = Away(store)
-    kept = StoredEventLog(make_backend(away), "chat")
+    kept = ConversationLog(make_backend(away), "chat")
     answer = message_id("chat", parent=first, role=MessageAuthor.REPLY, text="Another.")
     away.away = True
     with pytest.raises(StoreUnavailableError):
@@ -297,7 +298,7 @@ def test_conversations_wait_for_their_own_store_only() -> None:
             self, conversation_key: str, decode: Callable[[Checkpoint], Result], *, separate_only: bool = False
         ) -> Sequence[Result]:
             if separate_only:
-                both.wait(timeout=10)
+                both.wait(timeout=HANG_SECONDS)
             return super().read_checkpoints(conversation_key, decode, separate_only=separate_only)
 
     chats = [open_chat(Meeting(store)) for store in stores]
@@ -312,7 +313,7 @@ def test_what_is_apart_and_damaged_is_mended_with_the_next_that_is_written_anew(
     damaged = [one.version for one in kept.values() if one.separate_data]
     kept |= {version: replace(kept[version], separate_data=b"x") for version in damaged}
     assert [what for _, what in damages(store)] == [
-        "has something apart that cannot be read; its events tell it"
+        "has separate data that cannot be read; the events have it too"
     ] * len(damaged)
     conversation = open_chat(store)
     conversation.undo()
@@ -343,10 +344,10 @@ def test_blocks_are_given_once_and_gone_with_an_erasure() -> None:
     conversation.ask("What is in it?", attach=[Note(path="a.md", text="A long note. " * 40)])
     conversation.reply("A note.")
     talk_on(conversation, 6)
-    kept = StoredEventLog(make_backend(store), "chat")
+    kept = ConversationLog(make_backend(store), "chat")
     assert kept.pop_blocks()
     assert kept.pop_blocks() == {}
-    again = StoredEventLog(make_backend(store), "chat")
+    again = ConversationLog(make_backend(store), "chat")
     ConversationRepository(store, Ticking()).erase_artifact("chat", "a.md")
     again.reload()
     assert again.pop_blocks() == {}

@@ -143,6 +143,8 @@ def test_a_new_note_of_a_folder_comes_when_that_is_refreshed(chat: Conversation,
 
 def test_what_only_answers_a_command_is_not_said_again_with_the_turn(chat: Conversation, vault: Path) -> None:
     (vault / "docs" / "b.md").unlink()
-    said = chat.refresh("a.md", "docs/b.md").warnings
-    assert said[0] == "a.md is as it was."
-    assert [line for line in chat.ask("Hm?").envelope.warnings if line in said] == [*said[1:]]
+    (vault / "docs" / "c.md").write_text("New.", encoding="utf-8")
+    unchanged, missing, changed = chat.refresh("a.md", "docs/b.md", "docs/c.md").warnings
+    assert unchanged == "a.md is as it was."
+    assert "docs/c.md" in changed
+    assert [line for line in chat.ask("Hm?").envelope.warnings if line in (unchanged, missing, changed)] == [missing]

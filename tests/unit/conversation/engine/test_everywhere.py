@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 from tests.unit.conversation.backends import make_backend
 
-from lamella import Note, StoredConversation
+from lamella import Conversation, Note
 from lamella.conversation.engine import StoreSearch
 from lamella.core.log.events.kinds import EventRecord
 from lamella.errors import InvalidOperationError
@@ -27,7 +27,7 @@ class CountedStore(InMemoryStore):
 def make_store() -> CountedStore:
     store = CountedStore()
     for name in ("garden", "kitchen"):
-        conversation = StoredConversation(make_backend(store), name, {})
+        conversation = Conversation.open(make_backend(store), name, {})
         conversation.ask(f"The beans of the {name}", attach=[Note(path="plan.md", text="Sow them in May.")])
         conversation.reply("Noted.")
     store.read.clear()
@@ -47,7 +47,7 @@ def test_conversations_are_read_anew_only_when_one_of_them_changed() -> None:
     read = list(store.read)
     assert len(list(recaller.search("kitchens"))) == 1
     assert store.read == read
-    StoredConversation(make_backend(store), "kitchen", {}).ask("A zebra!")
+    Conversation.open(make_backend(store), "kitchen", {}).ask("A zebra!")
     store.read.clear()
     assert [chat.name for chat, _ in recaller.search("zebra")] == ["kitchen"]
     assert store.read

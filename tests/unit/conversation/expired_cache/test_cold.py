@@ -128,7 +128,7 @@ def test_a_kept_chat_knows_it_after_it_is_opened_again(tmp_path: Path) -> None:
 
 def test_who_has_no_books_has_nothing_to_say() -> None:
     class Silent:
-        usage_tracker = Conversation()._port.usage_tracker  # type: ignore[attr-defined]
+        usage_tracker = Conversation().usage_tracker
 
         def preview(self, *_: object, **__: object) -> None:
             raise AssertionError("nothing has to be looked at")

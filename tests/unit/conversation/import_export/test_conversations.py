@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.unit.conversation.backends import Failing, Ticking, make_chat
 from tests.unit.pictures import png
-from tests.unit.raw import write_raw
+from tests.unit.raw_events import write_raw
 
 from lamella import Image, Note
 from lamella.conversation.import_export import ConversationRepository, ImportOutcome

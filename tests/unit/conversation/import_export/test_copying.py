@@ -2,10 +2,10 @@
 
 import pytest
 from tests.unit.conversation.backends import Ticking, make_backend
-from tests.unit.raw import write_raw
+from tests.unit.raw_events import write_raw
 
 from lamella import Note
-from lamella.conversation.conversation import StoredConversation
+from lamella.conversation.conversation import Conversation
 from lamella.conversation.import_export import ConversationRepository, copy_store
 from lamella.core.log.events.kinds import EventKind
 from lamella.core.text.content import hash_text
@@ -23,7 +23,7 @@ def target() -> InMemoryStore:
 
 
 def say(store: InMemoryStore, conversation: str, text: str) -> None:
-    chat = StoredConversation(make_backend(store), conversation, {})
+    chat = Conversation.open(make_backend(store), conversation, {})
     chat.ask(text, attach=[Note(path="a.md", text=f"Note on {text}.")])
     chat.reply("yes")
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 from tests.unit.conversation.backends import Ticking
 
-from lamella import Note, StoredConversation, ToolOutput
+from lamella import Conversation, Note, ToolOutput
 from lamella.conversation.backend import Backend
 from lamella.conversation.import_export import ConversationRepository, fork_into
 from lamella.conversation.turn import ModelAnswer, TurnRequest
@@ -21,13 +21,11 @@ CALL = ToolCall(id="c1", name="look", arguments='{"page":1}')
 
 
 @pytest.fixture(params=["library", "in_place"])
-def chat(request: pytest.FixtureRequest) -> StoredConversation:
+def chat(request: pytest.FixtureRequest) -> Conversation:
     """Five turns with a note, a round of tools and another model, in either layout."""
-    conversation = StoredConversation(make_backend(), "demo", {"layout": request.param, "model": "openai:gpt-5"})
+    conversation = Conversation.open(make_backend(), "demo", {"layout": request.param, "model": "openai:gpt-5"})
     conversation.ask("one", attach=[Note(path="a.md", text="A note.")], system="Be terse.")
-    conversation._logged.reply(
-        ModelAnswer(reply=ModelReply(text="Let me look.", stop=StopReason.TOOL_CALLS, calls=(CALL,)))
-    )
+    conversation.reply(ModelAnswer(reply=ModelReply(text="Let me look.", stop=StopReason.TOOL_CALLS, calls=(CALL,))))
     conversation.submit_tool_outputs([ToolOutput(call="c1", output="Page one.")])
     conversation.reply("yes")
     for number in range(4):
@@ -41,33 +39,33 @@ def make_backend() -> Backend:
     return replace(open_backend("memory:"), clock=Ticking(), make_key=str)
 
 
-def sent(chat: StoredConversation) -> str:
+def sent(chat: Conversation) -> str:
     """What the next turn sends, whether or not the history before it was rewritten."""
-    conversation_log = chat._logged
+    conversation_log = chat
     turn = conversation_log._next_prompt_builder().preview(
         conversation_log._with_pending_and_overrides(TurnRequest(text="And now?"))
     )
     return json.dumps([turn.envelope.model, *(message.to_dict() for message in turn.messages)])
 
 
-def said(chat: StoredConversation) -> list[str]:
+def said(chat: Conversation) -> list[str]:
     return [node.text for record in chat.turns() for node in (record.message, record.reply) if node]
 
 
-def fork(chat: StoredConversation, message: str, name: str = "other") -> StoredConversation:
+def fork(chat: Conversation, message: str, name: str = "other") -> Conversation:
     fork_into(chat._backend, chat.id, message, name=name)
     assert list(ConversationRepository(chat._backend.store, Ticking()).verify()) == []
-    return StoredConversation(chat._backend, name, {})
+    return Conversation.open(chat._backend, name, {})
 
 
-def test_a_fork_sends_what_the_conversation_would_send(chat: StoredConversation) -> None:
+def test_a_fork_sends_what_the_conversation_would_send(chat: Conversation) -> None:
     other = fork(chat, chat.head)
     assert (other.id, other.title, said(other)) == ("other", "Garden", said(chat))
     assert sent(other) == sent(chat)
     assert set(chat.branches()).isdisjoint(other.branches())
 
 
-def test_a_fork_ends_where_it_was_made_and_the_other_stays(chat: StoredConversation) -> None:
+def test_a_fork_ends_where_it_was_made_and_the_other_stays(chat: Conversation) -> None:
     before, records = said(chat), list(chat._backend.store.load("demo"))
     first = chat.turns()[0]
     assert first.reply is not None
@@ -78,19 +76,19 @@ def test_a_fork_ends_where_it_was_made_and_the_other_stays(chat: StoredConversat
     assert (said(chat), list(chat._backend.store.load("demo"))) == (before, records)
 
 
-def test_a_fork_of_a_question_whose_calls_wait_waits_for_them_as_well(chat: StoredConversation) -> None:
+def test_a_fork_of_a_question_whose_calls_wait_waits_for_them_as_well(chat: Conversation) -> None:
     chat.ask("And page two?")
     carried = ProviderReply(format="wire", json='["thoughts"]')
     first = ModelReply(
         text="", stop=StopReason.TOOL_CALLS, calls=(CALL,), usage=Usage(output=30), provider_reply=carried
     )
-    chat._logged.reply(ModelAnswer(reply=first))
+    chat.reply(ModelAnswer(reply=first))
     chat.submit_tool_outputs([ToolOutput(call="c1", output="Page two.")])
-    chat._logged.reply(ModelAnswer(reply=replace(first, text="Once more.")))
+    chat.reply(ModelAnswer(reply=replace(first, text="Once more.", calls=(replace(CALL, id="c2"),))))
     other = fork(chat, chat.head)
-    assert [call.id for call in other.pending_tool_calls] == [call.id for call in chat.pending_tool_calls] == ["c1"]
+    assert [call.id for call in other.pending_tool_calls] == [call.id for call in chat.pending_tool_calls] == ["c2"]
     assert other.ledger() == chat.ledger()
-    found = [ToolOutput(call="c1", output="The end.")]
+    found = [ToolOutput(call="c2", output="The end.")]
     ours, theirs = other.submit_tool_outputs(found), chat.submit_tool_outputs(found)
     assert ours.messages[-4:] == theirs.messages[-4:]
     assert ours.messages[-2].provider_reply == carried
@@ -98,21 +96,21 @@ def test_a_fork_of_a_question_whose_calls_wait_waits_for_them_as_well(chat: Stor
     assert list(ConversationRepository(other._backend.store, Ticking()).verify()) == []
 
 
-@pytest.mark.parametrize("go", [StoredConversation.fork, StoredConversation.switch])
+@pytest.mark.parametrize("go", [Conversation.fork, Conversation.switch])
 def test_going_on_from_where_one_is_changes_nothing_and_keeps_calls_that_wait(
-    chat: StoredConversation, go: Callable[[StoredConversation, str], None]
+    chat: Conversation, go: Callable[[Conversation, str], None]
 ) -> None:
     chat.ask("And page two?")
-    chat._logged.reply(ModelAnswer(reply=ModelReply(text="", stop=StopReason.TOOL_CALLS, calls=(CALL,))))
-    version = chat._logged.version
+    chat.reply(ModelAnswer(reply=ModelReply(text="", stop=StopReason.TOOL_CALLS, calls=(CALL,))))
+    version = chat.version
     go(chat, chat.head)
-    assert (chat._logged.version, [call.id for call in chat.pending_tool_calls]) == (version, ["c1"])
+    assert (chat.version, [call.id for call in chat.pending_tool_calls]) == (version, ["c1"])
     ConversationRepository(chat._backend.store, Ticking()).fork(chat.id, chat.head)
     chat.reload()
-    assert (chat._logged.version, [call.id for call in chat.pending_tool_calls]) == (version, ["c1"])
+    assert (chat.version, [call.id for call in chat.pending_tool_calls]) == (version, ["c1"])
 
 
-def test_a_fork_goes_on_under_what_a_deleted_question_had_set(chat: StoredConversation) -> None:
+def test_a_fork_goes_on_under_what_a_deleted_question_had_set(chat: Conversation) -> None:
     chat.ask("And in Latin?", system="Answer in Latin, about {[[a]]}.", model="openai:gpt-5-mini")
     chat.reply("Ita.")
     chat.delete(chat.turns()[-1].message.id)
@@ -122,22 +120,22 @@ def test_a_fork_goes_on_under_what_a_deleted_question_had_set(chat: StoredConver
     assert other.ask("And now?").envelope.model == "openai:gpt-5-mini"
 
 
-def test_a_fork_goes_to_the_model_that_was_chosen_since_the_last_turn(chat: StoredConversation) -> None:
-    chosen = StoredConversation(chat._backend, chat.id, {"model": "openai:gpt-5-mini"})
+def test_a_fork_goes_to_the_model_that_was_chosen_since_the_last_turn(chat: Conversation) -> None:
+    chosen = Conversation.open(chat._backend, chat.id, {"model": "openai:gpt-5-mini"})
     chosen.rename("Garden")
     assert fork(chosen, chosen.head).preview("And now?").envelope.model == "openai:gpt-5-mini"
 
 
-def test_a_fork_of_a_question_that_was_left_and_opened_again_is_left_in_the_same_way(chat: StoredConversation) -> None:
+def test_a_fork_of_a_question_that_was_left_and_opened_again_is_left_in_the_same_way(chat: Conversation) -> None:
     question = chat.ask("And page two?").envelope.message_id
-    chat._logged.reply(ModelAnswer(reply=ModelReply(text="Wait.", stop=StopReason.TOOL_CALLS, calls=(CALL,))))
+    chat.reply(ModelAnswer(reply=ModelReply(text="Wait.", stop=StopReason.TOOL_CALLS, calls=(CALL,))))
     chat.ask("Never mind.")
     chat.reply("Well.")
     chat.switch(question)
     chat.regenerate(question, model="openai:gpt-5-mini")
     other = fork(chat, question)
     assert sent(other) == sent(chat)
-    waits, also = other._logged.pending_turn(), chat._logged.pending_turn()
+    waits, also = other.pending_turn(), chat.pending_turn()
     assert waits is not None
     assert also is not None
     assert waits.envelope.model == also.envelope.model == "openai:gpt-5-mini"
@@ -145,7 +143,7 @@ def test_a_fork_of_a_question_that_was_left_and_opened_again_is_left_in_the_same
     assert waits.messages[-1].text == also.messages[-1].text
 
 
-def test_the_model_that_a_left_question_was_asked_of_again_is_asked_next(chat: StoredConversation) -> None:
+def test_the_model_that_a_left_question_was_asked_of_again_is_asked_next(chat: Conversation) -> None:
     question = chat.ask("And page two?").envelope.message_id
     chat.ask("Never mind.")
     chat.reply("Well.")
@@ -154,9 +152,9 @@ def test_the_model_that_a_left_question_was_asked_of_again_is_asked_next(chat: S
     assert chat.ask("And page three?").envelope.model == "openai:gpt-5-mini"
 
 
-def test_coming_back_to_a_question_whose_calls_wait_finds_them(chat: StoredConversation) -> None:
+def test_coming_back_to_a_question_whose_calls_wait_finds_them(chat: Conversation) -> None:
     chat.ask("And page two?")
-    chat._logged.reply(ModelAnswer(reply=ModelReply(text="", stop=StopReason.TOOL_CALLS, calls=(CALL,))))
+    chat.reply(ModelAnswer(reply=ModelReply(text="", stop=StopReason.TOOL_CALLS, calls=(CALL,))))
     waits = chat.head
     chat.fork(chat.turns()[0].message.id)
     assert not chat.pending_tool_calls
@@ -164,7 +162,7 @@ def test_coming_back_to_a_question_whose_calls_wait_finds_them(chat: StoredConve
     assert [call.id for call in chat.pending_tool_calls] == ["c1"]
 
 
-def test_a_fork_keeps_what_was_compacted_and_can_undo_it(chat: StoredConversation) -> None:
+def test_a_fork_keeps_what_was_compacted_and_can_undo_it(chat: Conversation) -> None:
     whole = sent(chat)
     receipt = chat.compact(to=0.004)
     assert receipt is not None
@@ -176,7 +174,7 @@ def test_a_fork_keeps_what_was_compacted_and_can_undo_it(chat: StoredConversatio
     assert sent(other) == whole
 
 
-def test_a_fork_goes_on_after_a_turn_that_was_compacted_before(chat: StoredConversation) -> None:
+def test_a_fork_goes_on_after_a_turn_that_was_compacted_before(chat: Conversation) -> None:
     chat.compact(to=0.004)
     chat.ask("After it?")
     chat.reply("Yes.")
@@ -185,13 +183,13 @@ def test_a_fork_goes_on_after_a_turn_that_was_compacted_before(chat: StoredConve
     assert len(other.receipts()) == 1
 
 
-def test_calls_to_the_model_come_along(chat: StoredConversation) -> None:
+def test_calls_to_the_model_come_along(chat: Conversation) -> None:
     other = fork(chat, chat.head)
     assert other.ledger() == chat.ledger()
     assert len(other.ledger()[0]) == 1
 
 
-def test_an_answer_that_was_deleted_is_an_empty_one_in_the_fork(chat: StoredConversation) -> None:
+def test_an_answer_that_was_deleted_is_an_empty_one_in_the_fork(chat: Conversation) -> None:
     reply = chat.turns()[1].reply
     assert reply is not None
     chat.delete(reply.id)
@@ -199,7 +197,7 @@ def test_an_answer_that_was_deleted_is_an_empty_one_in_the_fork(chat: StoredConv
     assert sent(other) == sent(chat)
 
 
-def test_what_was_erased_is_not_in_the_fork(chat: StoredConversation) -> None:
+def test_what_was_erased_is_not_in_the_fork(chat: Conversation) -> None:
     ConversationRepository(chat._backend.store, Ticking()).erase_artifact("demo", "a.md")
     chat.reload()
     other = fork(chat, chat.head)
@@ -207,7 +205,7 @@ def test_what_was_erased_is_not_in_the_fork(chat: StoredConversation) -> None:
     assert sent(other) == sent(chat)
 
 
-def test_results_have_the_ids_in_a_fork_of_a_fork_that_they_had(chat: StoredConversation) -> None:
+def test_results_have_the_ids_in_a_fork_of_a_fork_that_they_had(chat: Conversation) -> None:
     second = fork(chat, chat.head, "second")
     third = fork(second, second.head, "third")
     (name,) = round_result_ids(chat.turns()[0].message.id, 0, chat.turns()[0].rounds[0])
@@ -219,7 +217,7 @@ def test_results_have_the_ids_in_a_fork_of_a_fork_that_they_had(chat: StoredConv
     assert sent(second) == sent(chat)
 
 
-def test_an_erased_result_is_known_in_a_fork_by_the_id_that_it_had(chat: StoredConversation) -> None:
+def test_an_erased_result_is_known_in_a_fork_by_the_id_that_it_had(chat: Conversation) -> None:
     before = sent(chat)
     (name,) = round_result_ids(chat.turns()[0].message.id, 0, chat.turns()[0].rounds[0])
     ConversationRepository(chat._backend.store, Ticking()).erase_artifact("demo", name)
@@ -233,7 +231,7 @@ def test_an_erased_result_is_known_in_a_fork_by_the_id_that_it_had(chat: StoredC
     [("nobody", "other", "no such message"), ("", "demo", "conversation 'demo' already")],
 )
 def test_a_wrong_message_and_a_name_that_is_taken_are_refused(
-    chat: StoredConversation, message: str, name: str, told: str
+    chat: Conversation, message: str, name: str, told: str
 ) -> None:
     with pytest.raises(InvalidOperationError, match=told):
         fork_into(chat._backend, "demo", message or chat.head, name=name)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import Watched
-from tests.unit.seen import attached, library, sent
+from tests.unit.rendered import attached, library, sent
 
 from lamella import Note
 from lamella.conversation.library import MovedFiles

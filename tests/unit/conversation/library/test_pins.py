@@ -1,7 +1,7 @@
 """Pins by the names that people give them: artifacts by their ids, messages by theirs or by their turn's number."""
 
 import pytest
-from tests.unit.core.compaction.talking import QUARTERS
+from tests.unit.core.compaction.stories import QUARTERS
 
 from lamella import Conversation, Note
 from lamella.conversation.library import message_ids_by_alias, resolve_pins

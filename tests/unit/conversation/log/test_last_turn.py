@@ -2,8 +2,8 @@
 
 from tests.unit.conversation.backends import make_chat
 
+from lamella.conversation.conversation import Conversation
 from lamella.conversation.log import last_sent_turn
-from lamella.conversation.stored import LoggedConversation
 from lamella.core.messages import ModelReply, StopReason
 from lamella.stores.memory import InMemoryStore
 
@@ -23,5 +23,5 @@ def test_questions_without_an_answer_do_not_hide_who_answered_before_them() -> N
 
 def find_answer(store: InMemoryStore) -> str | None:
     conversation = make_chat(store)
-    conversation_log: LoggedConversation = conversation._logged
+    conversation_log: Conversation = conversation
     return last_sent_turn(conversation_log._log.branch_records(), conversation_log._log).response_id

@@ -13,14 +13,13 @@ from tests.unit.conversation.checkpoints.test_checkpoints import (
     rewrite,
     snapshots,
 )
-from tests.unit.core.compaction.talking import QUARTERS
+from tests.unit.core.compaction.stories import QUARTERS
 
 from lamella import Note
 from lamella.conversation.checkpoints import EMPTY_BRANCH_CHECKPOINT
-from lamella.conversation.conversation import StoredConversation
+from lamella.conversation.conversation import Conversation
 from lamella.conversation.import_export import ConversationRepository
 from lamella.conversation.log import encode_checkpoint
-from lamella.conversation.stored import LoggedConversation
 from lamella.core.log.log import EventLog
 from lamella.core.log.snapshots import decode_snapshot, encode_snapshot
 from lamella.core.log.turn import TurnSettings
@@ -47,7 +46,7 @@ class Noting(Altered):
         return {} if self.lost else super().read_contents(conversation_key, hashes)
 
 
-def fill(store: Store, turns: int = 6) -> StoredConversation:
+def fill(store: Store, turns: int = 6) -> Conversation:
     """A conversation in which the same note comes with every turn, changed."""
     conversation = open_chat(store)
     for number in range(turns):
@@ -111,7 +110,7 @@ def test_one_that_was_the_newest_when_it_was_read_is_left_without_its_state() ->
     ],
     ids=["fork", "edit", "delete"],
 )
-def test_on_another_branch_all_of_it_is_told(change: Callable[[StoredConversation], object]) -> None:
+def test_on_another_branch_all_of_it_is_told(change: Callable[[Conversation], object]) -> None:
     store = InMemoryStore()
     change(fill(store))
     assert tells_all(store)
@@ -191,7 +190,7 @@ def test_only_the_newest_snapshot_has_a_log_that_says_much() -> None:
 NOTES = {f"{number}.md": f"Note {number}. " * 50 for number in range(6)}
 
 
-def attach_notes(store: Store) -> StoredConversation:
+def attach_notes(store: Store) -> Conversation:
     """A conversation with a note for each turn."""
     conversation = open_chat(store, layout="in_place")
     for path, text in NOTES.items():
@@ -200,7 +199,7 @@ def attach_notes(store: Store) -> StoredConversation:
     return conversation
 
 
-def talk_on(chat: StoredConversation) -> None:
+def talk_on(chat: Conversation) -> None:
     for number in range(5):
         chat.ask(f"And {number}?")
         chat.reply("That, too.")
@@ -221,7 +220,7 @@ def test_texts_are_not_read_for_blocks_that_are_there() -> None:
     assert noting.asked == set()
 
 
-def shrink(store: Store) -> StoredConversation:
+def shrink(store: Store) -> Conversation:
     """A conversation with notes of which a compaction leaves their names, and turns after it."""
     conversation = attach_notes(store)
     conversation.commit(conversation.plan(to=0.001))
@@ -266,7 +265,7 @@ def test_a_conversation_goes_on_from_unread_texts_as_from_read_ones() -> None:
     assert one.ask("All of it?").messages == other.ask("All of it?").messages
 
 
-def read_all(chat: LoggedConversation) -> list[str]:
+def read_all(chat: Conversation) -> list[str]:
     state, _ = chat.current_state
     return [entry.artifact.text for entry in state.library.values()]
 
@@ -274,7 +273,7 @@ def read_all(chat: LoggedConversation) -> list[str]:
 def test_an_unread_text_that_somebody_else_erased_is_a_conflict() -> None:
     store = InMemoryStore()
     shrink(store)
-    chat = LoggedConversation(make_backend(store), "chat")
+    chat = Conversation.open(make_backend(store), "chat")
     assert chat.current_state
     ConversationRepository(store, Ticking()).erase_artifact("chat", "0.md")
     with pytest.raises(ConflictError):
@@ -287,7 +286,7 @@ def test_an_unread_text_that_is_lost_is_said_to_be() -> None:
     store = InMemoryStore()
     shrink(store)
     noting = Noting(store)
-    chat = LoggedConversation(make_backend(noting), "chat")
+    chat = Conversation.open(make_backend(noting), "chat")
     assert chat.current_state
     noting.lost = True
     with pytest.raises(StoreCorruptedError, match="content sha256:"):

@@ -3,9 +3,9 @@
 import pytest
 
 from lamella.conversation.backend import Backend
+from lamella.conversation.conversation import Conversation
 from lamella.conversation.import_export import ConversationRepository, fork_into
 from lamella.conversation.log import find_explicit_title, find_title, get_title
-from lamella.conversation.stored import LoggedConversation
 from lamella.conversation.turn import TurnRequest
 from lamella.wiring import open_backend
 
@@ -23,7 +23,7 @@ def listed(backend: Backend) -> dict[str, str]:
 
 
 def test_a_conversation_is_called_by_its_first_question_until_somebody_names_it(backend: Backend) -> None:
-    chat = LoggedConversation(backend, "tides")
+    chat = Conversation.open(backend, "tides")
     assert chat.title == ""
     chat.ask(TurnRequest(text=f"  {LONG}\n"))
     assert (chat.title, listed(backend)) == (CUT, {"tides": CUT})
@@ -35,14 +35,14 @@ def test_a_conversation_is_called_by_its_first_question_until_somebody_names_it(
 
 
 def test_a_title_that_was_given_before_the_first_question_stays(backend: Backend) -> None:
-    chat = LoggedConversation(backend, "tides")
+    chat = Conversation.open(backend, "tides")
     chat.rename("Tides")
     chat.ask(TurnRequest(text=LONG))
     assert (chat.title, listed(backend)) == ("Tides", {"tides": "Tides"})
 
 
 def test_what_goes_elsewhere_has_the_same_title_there(backend: Backend) -> None:
-    chat = LoggedConversation(backend, "tides")
+    chat = Conversation.open(backend, "tides")
     chat.ask(TurnRequest(text=LONG))
     fork_into(backend, chat.id, chat.head, name="other")
     assert listed(backend) == {"tides": CUT, "other": CUT}
@@ -58,7 +58,7 @@ def test_what_goes_elsewhere_has_the_same_title_there(backend: Backend) -> None:
 
 
 def test_a_list_from_before_titles_were_made_is_not_called_damaged_and_a_false_title_is(backend: Backend) -> None:
-    chat = LoggedConversation(backend, "tides")
+    chat = Conversation.open(backend, "tides")
     chat.ask(TurnRequest(text=LONG))
     records = backend.store.load(chat.id)
     conversations = ConversationRepository(backend.store, backend.clock)

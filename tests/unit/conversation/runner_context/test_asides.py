@@ -9,9 +9,9 @@ from decimal import Decimal
 import pytest
 from tests.unit.conversation.backends import Failing, make_backend
 
+from lamella.conversation.conversation import Conversation
 from lamella.conversation.import_export import ConversationRepository, fork_into
 from lamella.conversation.runner_context import RunRequest, execute_run, run_auxiliary_call
-from lamella.conversation.stored import LoggedConversation
 from lamella.conversation.turn import TurnRequest
 from lamella.conversation.turn_runner import SendContext
 from lamella.core.log.call import CacheOutcome, ModelCall
@@ -43,11 +43,11 @@ class Sleeping:
         self.waits.append(seconds)
 
 
-def open_chat(store: InMemoryStore | Failing | None = None) -> LoggedConversation:
-    return LoggedConversation(make_backend(store or InMemoryStore()), "chat", {"model": MODEL})
+def open_chat(store: InMemoryStore | Failing | None = None) -> Conversation:
+    return Conversation.open(make_backend(store or InMemoryStore()), "chat", {"model": MODEL})
 
 
-def make_job(chat: LoggedConversation, provider: ScriptedProvider, sleep: Sleeping | None = None) -> RunRequest:
+def make_job(chat: Conversation, provider: ScriptedProvider, sleep: Sleeping | None = None) -> RunRequest:
     send_context = SendContext(
         provider=provider,
         clock=Ticking(),
@@ -59,7 +59,7 @@ def make_job(chat: LoggedConversation, provider: ScriptedProvider, sleep: Sleepi
     return RunRequest(conversation=chat, send_context=send_context, turn_request=TurnRequest(text="What grows here?"))
 
 
-def calls(chat: LoggedConversation) -> list[ModelCall]:
+def calls(chat: Conversation) -> list[ModelCall]:
     return [call for turn in chat.ledger() for call in turn]
 
 
@@ -68,7 +68,7 @@ def limited() -> RateLimitError:
 
 
 def test_the_temperature_of_a_conversation_holds_on_the_way_too() -> None:
-    chat = LoggedConversation(make_backend(InMemoryStore()), "chat", {"model": MODEL, "temperature": 0.0})
+    chat = Conversation.open(make_backend(InMemoryStore()), "chat", {"model": MODEL, "temperature": 0.0})
     provider = ScriptedProvider("None.")
     asyncio.run(run_auxiliary_call(make_job(chat, provider), PLAN, max_answer_tokens=50, purpose="plan"))
     assert [request.temperature for request in provider.requests] == [0.0]
@@ -102,7 +102,7 @@ def test_a_call_is_in_the_ledger_of_the_turn_it_is_made_for_with_tokens_money_an
     assert aside.billed > Decimal(0)
     sums = total_ledger_rows(build_ledger_rows(chat.turns(), chat.ledger()))
     assert (sums.calls, sums.auxiliary_calls, sums.billed) == (2, 1, aside.billed * 2)
-    again = LoggedConversation(chat._backend, "chat")
+    again = Conversation.open(chat._backend, "chat")
     assert again.ledger() == chat.ledger()
     assert [message.text for message in provider.requests[1].messages] == ["What grows here?"], "it is no part of it"
 
@@ -197,7 +197,7 @@ def test_it_is_kept_although_somebody_else_went_on_and_they_are_still_noticed() 
     chat = open_chat(store)
     chat.ask(TurnRequest(text="first"))
     chat.reply("yes")
-    other = LoggedConversation(chat._backend, "chat")
+    other = Conversation.open(chat._backend, "chat")
     other.ask(TurnRequest(text="theirs"))
     other.reply("indeed")
     asyncio.run(
@@ -220,14 +220,14 @@ def test_a_store_that_does_not_take_it_is_an_error() -> None:
         )
 
 
-def first_reply(chat: LoggedConversation) -> str:
+def first_reply(chat: Conversation) -> str:
     reply = chat.turns()[0].reply
     assert reply is not None
     return reply.id
 
 
 @pytest.mark.parametrize("done", [lambda chat: chat.head, first_reply])
-def test_a_fork_and_verify_know_of_it(done: Callable[[LoggedConversation], str]) -> None:
+def test_a_fork_and_verify_know_of_it(done: Callable[[Conversation], str]) -> None:
     chat = open_chat()
     asyncio.run(
         run_auxiliary_call(make_job(chat, ScriptedProvider("None.")), PLAN, max_answer_tokens=20, purpose="planner")
@@ -244,7 +244,7 @@ def test_a_fork_and_verify_know_of_it(done: Callable[[LoggedConversation], str])
         run_auxiliary_call(make_job(chat, ScriptedProvider("None.")), PLAN, max_answer_tokens=20, purpose="after")
     )
     fork_into(chat._backend, chat.id, done(chat), name="other")
-    other = LoggedConversation(chat._backend, "other")
+    other = Conversation.open(chat._backend, "other")
     told = [[call.purpose for call in turn] for turn in other.ledger()]
     assert told == [["planner", "of first"], ["of second", "after"]][: len(told)]
     assert len(told) in (1, 2)

@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from tests.speaking import Speaker
+from tests.runner_provider import Speaker
 
 import lamella
-from lamella import Engine, Note, StoredConversation, Tool
+from lamella import Conversation, Engine, Note, Tool
 from lamella.conversation.runner_context import is_retrieval_done, record_question, with_retrieved
 from lamella.providers import ModelRequest, TextDelta, Usage
 from lamella.testing import ScriptedReply
@@ -43,7 +43,7 @@ def open_at(folder: Path, speaker: Speaker) -> Engine:
     return lamella.open(url, model="scripted:x", provider=speaker, vault=vault, max_attempts=1)  # type: ignore[arg-type]
 
 
-async def stop_in_the_middle(chat: StoredConversation, speaker: Slow, runner: str) -> None:
+async def stop_in_the_middle(chat: Conversation, speaker: Slow, runner: str) -> None:
     """Send a question, and stop as soon as something is asked on the way to its answer."""
 
     async def send() -> None:
@@ -57,11 +57,11 @@ async def stop_in_the_middle(chat: StoredConversation, speaker: Slow, runner: st
         await sending
 
 
-async def say(chat: StoredConversation, text: str) -> str:
+async def say(chat: Conversation, text: str) -> str:
     return "".join([event.text async for event in chat.send(text)])
 
 
-async def go_on(chat: StoredConversation) -> str:
+async def go_on(chat: Conversation) -> str:
     return "".join([event.text async for event in chat.resume(tools=[LOOK])])
 
 

@@ -15,7 +15,7 @@ def test_what_was_heard_and_what_is_told_again_make_the_whole_answer() -> None:
     call = lamella.ToolCall(id="c1", name="tide_table", arguments='{"day": "today"}')
     script = ScriptedProvider(ScriptedReply(text="Let me look.", calls=(call,)), "At noon, as on most days.")
 
-    async def ask(chat: lamella.StoredConversation) -> None:
+    async def ask(chat: lamella.Conversation) -> None:
         async for _ in chat.send("When?", tools=[tide_table]):
             pass
 

@@ -121,3 +121,26 @@ def test_an_answer_without_end_is_cut_with_what_came_before(make: Callable[[], D
         asyncio.run(run())
     assert heard[0] == TextDelta(text="So far.")
     assert sum(len(delta.text) for delta in heard if isinstance(delta, TextDelta)) < 5_000_000
+
+
+@pytest.mark.parametrize("empty", [TextDelta(text=""), ReasoningDelta(text=""), Usage(plain=1), None])
+def test_answer_is_given_up_when_only_empty_deltas_arrive(empty: Delta | None) -> None:
+    heard: list[Delta] = []
+
+    class Dripping(Endless):
+        async def stream(self, request: ModelRequest) -> AsyncIterator[Delta]:
+            yield TextDelta(text="So far.")
+            while True:
+                await asyncio.sleep(0.002)
+                if empty is not None:
+                    yield empty
+
+    async def run() -> None:
+        request = ModelRequest(model="guest", messages=(), max_output_tokens=100)
+        provider = Dripping(lambda: TextDelta(text=""))
+        async for delta in stream_checked_deltas(provider, request, max_empty_seconds=0.1):
+            heard.append(delta)
+
+    with pytest.raises(InvalidReplyError, match=r"for 0\.1 seconds nothing came but empty parts"):
+        asyncio.run(run())
+    assert heard[0] == TextDelta(text="So far.")

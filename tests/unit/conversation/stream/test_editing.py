@@ -6,11 +6,11 @@ from contextlib import aclosing
 import pytest
 from tests.unit.conversation.turn_runner.test_sending import Sleeping, Ticking, limited, stored
 
-from lamella.conversation.stored import LoggedConversation
+from lamella.conversation.conversation import Conversation
 from lamella.conversation.stream import AnswerEditor
 from lamella.conversation.tool_executor import LocalToolset
 from lamella.conversation.turn import TurnRequest
-from lamella.conversation.turn_runner import Event, EventName, SendContext, ask_and_send
+from lamella.conversation.turn_runner import Event, EventName, SendContext, TurnRunner
 from lamella.core.log.turn import StoredCitation
 from lamella.core.messages import ToolCall, Usage
 from lamella.errors import LamellaError, ProviderUnreachableError
@@ -38,7 +38,7 @@ class Shouting:
 
 
 def run(
-    chat: LoggedConversation,
+    chat: Conversation,
     provider: ScriptedProvider,
     *,
     editor: AnswerEditor | None = None,
@@ -49,7 +49,7 @@ def run(
             provider=provider, clock=Ticking(), sleep=Sleeping(), jitter=lambda: 0.5, editor=editor or Shouting()
         )
         events: list[Event] = []
-        async with aclosing(ask_and_send(chat, TurnRequest(text="Well?"), at, toolset=LocalToolset())) as coming:
+        async with aclosing(TurnRunner(chat, at, toolset=LocalToolset()).ask(TurnRequest(text="Well?"))) as coming:
             async for event in coming:
                 events.append(event)
                 if stop_after is not None and len(events) == stop_after:
@@ -63,7 +63,7 @@ def said(events: list[Event]) -> str:
     return "".join(event.text for event in events)
 
 
-def kept(chat: LoggedConversation) -> str | None:
+def kept(chat: Conversation) -> str | None:
     reply = chat.turns()[-1].reply
     return None if reply is None else reply.text
 

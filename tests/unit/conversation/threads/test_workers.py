@@ -8,11 +8,12 @@ from functools import partial
 from threading import Event, Timer, current_thread, main_thread
 
 import pytest
+from tests.waiting import HANG_SECONDS
 
 from lamella.conversation.threads import Workers
 from lamella.errors import ConflictError, StoreUnavailableError
 
-FAR = 30.0
+FAR = HANG_SECONDS
 THREADS = 20
 NAME: ContextVar[str] = ContextVar("name", default="nobody")
 

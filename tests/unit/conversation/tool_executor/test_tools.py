@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable
+from contextlib import aclosing
 from contextvars import ContextVar
 from math import inf
 from threading import Event
@@ -22,7 +23,7 @@ class Later:
 
 def run_once(tool: Tool, *, seconds: float = 5.0) -> ToolOutput:
     toolbox = LocalToolset([tool], call_timeout=seconds)
-    (output,) = asyncio.run(toolbox.run([ToolCall(id="c", name=tool.name, arguments="{}")], toolbox.definitions))
+    (output,) = asyncio.run(toolbox.run_all([ToolCall(id="c", name=tool.name, arguments="{}")], toolbox.definitions))
     return output
 
 
@@ -97,3 +98,49 @@ def test_a_function_keeps_the_context_of_whoever_asked() -> None:
     place = ContextVar("place", default="nowhere")
     place.set("Graz")
     assert run_once(Tool(name="where", run=lambda: place.get())).output == "Graz"
+
+
+def test_result_comes_before_those_of_slower_tools() -> None:
+    fast_is_seen = asyncio.Event()
+
+    async def slow() -> str:
+        await fast_is_seen.wait()
+        return "slow"
+
+    async def fast() -> str:
+        return "fast"
+
+    toolbox = LocalToolset([Tool(name="slow", run=slow), Tool(name="fast", run=fast)])
+    calls = [ToolCall(id=name, name=name, arguments="{}") for name in ("slow", "fast")]
+
+    async def collect() -> list[list[str]]:
+        came = []
+        async for outputs in toolbox.run(calls, toolbox.definitions):
+            came.append([output.output for output in outputs])
+            fast_is_seen.set()
+        return came
+
+    assert asyncio.run(collect()) == [["fast"], ["slow"]]
+
+
+def test_closing_the_results_cancels_the_tools_that_still_run() -> None:
+    cancelled = []
+
+    async def wait() -> str:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.append("wait")
+        return ""
+
+    toolbox = LocalToolset([Tool(name="wait", run=wait), Tool(name="fast", run=Later())])
+    calls = [ToolCall(id=name, name=name, arguments="{}") for name in ("wait", "fast")]
+
+    async def stop_after_first() -> None:
+        async with aclosing(toolbox.run(calls, toolbox.definitions)) as results:
+            async for outputs in results:
+                assert [output.call for output in outputs] == ["fast"]
+                break
+        assert cancelled == ["wait"]
+
+    asyncio.run(stop_after_first())

@@ -8,6 +8,7 @@ from lamella.conversation.transcript import ReplayTurn, replay
 from lamella.conversation.turn import TurnRequest
 from lamella.core.messages import ProviderReply, ToolCall, ToolOutput, ToolRound
 from lamella.core.prompt.state import PromptState
+from lamella.core.values import replace
 from lamella.settings.rules import build_prompt_settings, build_turn_settings
 from lamella.wiring import load_settings, open_adapters
 
@@ -62,8 +63,9 @@ def test_the_last_request_of_a_turn_with_rounds_is_shown_with_what_its_first_one
         provider_reply=ProviderReply(format="wire", json="thoughts " * 90),
         tokens=70,
     )
+    two = replace(one, calls=(replace(one.calls[0], id="c2"),), outputs=(ToolOutput(call="c2", output="Page two."),))
     script = [
-        ReplayTurn(turn_request=TurnRequest(text="q0"), reply="a0", at=NOON, rounds=(one, one)),
+        ReplayTurn(turn_request=TurnRequest(text="q0"), reply="a0", at=NOON, rounds=(one, two)),
         ReplayTurn(turn_request=TurnRequest(text="q1"), reply="", at=NOON),
     ]
     first, second = replay(dialogue(), script)
@@ -71,3 +73,16 @@ def test_the_last_request_of_a_turn_with_rounds_is_shown_with_what_its_first_one
     assert [message.tokens for message in first.messages if message.provider_reply] == [70, 70]
     assert (first.number, first.prefix_change.cause, first.ledger.calls) == (1, "first_turn", ())
     assert second.number == 2
+
+
+def test_replay_accepts_call_ids_that_a_later_round_repeats() -> None:
+    one = ToolRound(
+        text="",
+        calls=(ToolCall(id="c1", name="look", arguments="{}"),),
+        outputs=(ToolOutput(call="c1", output="Page one."),),
+    )
+    (turn,) = replay(
+        dialogue(), [ReplayTurn(turn_request=TurnRequest(text="q0"), reply="a0", at=NOON, rounds=(one, one))]
+    )
+    assert [message.role for message in turn.messages] == ["user", *["assistant", "tool"] * 2]
+    assert len({call.id for message in turn.messages for call in message.calls}) == 2

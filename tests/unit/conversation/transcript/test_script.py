@@ -7,7 +7,7 @@ import pytest
 from tests.unit.conversation.backends import Ticking, make_chat
 from tests.unit.pictures import png
 
-from lamella import Image, Note, Selection, StoredConversation, Tool, ToolOutput, ToolResult
+from lamella import Conversation, Image, Note, Selection, Tool, ToolOutput, ToolResult
 from lamella.conversation.import_export import ConversationRepository, fork_into
 from lamella.conversation.transcript import load_script, replay_conversation_script, script_to_transcript
 from lamella.conversation.turn import ModelAnswer
@@ -22,8 +22,8 @@ PNG = png(1, 1)
 
 
 @pytest.fixture
-def chat() -> StoredConversation:
-    conversation = StoredConversation(
+def chat() -> Conversation:
+    conversation = Conversation.open(
         replace(open_backend("memory:"), clock=Ticking(), make_key=str), "demo", {"layout": "in_place", "window": 9_000}
     )
     conversation.ask(
@@ -34,7 +34,7 @@ def chat() -> StoredConversation:
         system={"base": "B", "workflow": "W"},
         model="openai:gpt-5",
     )
-    conversation._logged.reply(ModelAnswer(reply=ModelReply(text="", stop=StopReason.TOOL_CALLS, calls=CALLS)))
+    conversation.reply(ModelAnswer(reply=ModelReply(text="", stop=StopReason.TOOL_CALLS, calls=CALLS)))
     conversation.submit_tool_outputs(
         [ToolOutput(call="c1", output="Page one."), ToolOutput(call="c2", output="No page.", failed=True)]
     )
@@ -43,7 +43,7 @@ def chat() -> StoredConversation:
     return conversation
 
 
-def test_a_transcript_has_everything_that_was_said(chat: StoredConversation) -> None:
+def test_a_transcript_has_everything_that_was_said(chat: Conversation) -> None:
     body = json.loads(json.dumps(script_to_transcript(load_script(chat._backend, "demo"))))
     first, second = body.pop("turns")
     assert {name: body[name] for name in ("lamella", "conversation", "model", "window", "layout")} == {
@@ -94,14 +94,14 @@ def test_a_transcript_has_everything_that_was_said(chat: StoredConversation) -> 
     ],
 )
 def test_a_transcript_sends_the_arguments_of_a_call_as_the_model_wrote_them(layout: str, arguments: str) -> None:
-    conversation = StoredConversation(
+    conversation = Conversation.open(
         replace(open_backend("memory:"), clock=Ticking(), make_key=str),
         "demo",
         {"layout": layout, "model": "openai:gpt-5"},
     )
     conversation.ask("one", tools=[Tool(name="look", description="Looks.")])
     call = ToolCall(id="c1", name="look", arguments=arguments)
-    conversation._logged.reply(ModelAnswer(reply=ModelReply(text="", stop=StopReason.TOOL_CALLS, calls=(call,))))
+    conversation.reply(ModelAnswer(reply=ModelReply(text="", stop=StopReason.TOOL_CALLS, calls=(call,))))
     conversation.submit_tool_outputs([ToolOutput(call="c1", output="Page one.")])
     conversation.reply("yes")
     sent = conversation.ask("two").messages
@@ -112,13 +112,13 @@ def test_a_transcript_sends_the_arguments_of_a_call_as_the_model_wrote_them(layo
 
 @pytest.mark.parametrize("layout", ["library", "in_place"])
 def test_results_that_were_erased_or_told_elsewhere_first_keep_their_ids_when_played_again(layout: str) -> None:
-    conversation = StoredConversation(
+    conversation = Conversation.open(
         replace(open_backend("memory:"), clock=Ticking(), make_key=str),
         "demo",
         {"layout": layout, "model": "openai:gpt-5"},
     )
     conversation.ask("one", tools=[Tool(name="look", description="Looks.")])
-    conversation._logged.reply(ModelAnswer(reply=ModelReply(text="", stop=StopReason.TOOL_CALLS, calls=CALLS)))
+    conversation.reply(ModelAnswer(reply=ModelReply(text="", stop=StopReason.TOOL_CALLS, calls=CALLS)))
     conversation.submit_tool_outputs(
         [ToolOutput(call="c1", output="Page one."), ToolOutput(call="c2", output="No page.", failed=True)]
     )
@@ -128,7 +128,7 @@ def test_results_that_were_erased_or_told_elsewhere_first_keep_their_ids_when_pl
     fork_into(conversation._backend, "demo", conversation.head, name="other")
     ConversationRepository(conversation._backend.store, Ticking()).erase_artifact("demo", name)
     conversation.reload()
-    for one in (conversation, StoredConversation(conversation._backend, "other", {})):
+    for one in (conversation, Conversation.open(conversation._backend, "other", {})):
         sent = one.ask("two").messages
         assert layout == "in_place" or name in "".join(message.text for message in sent)
         *_, last = one.replay()
@@ -138,7 +138,7 @@ def test_results_that_were_erased_or_told_elsewhere_first_keep_their_ids_when_pl
         assert last.messages == sent
 
 
-def test_a_script_is_played_under_its_settings_or_under_others(chat: StoredConversation) -> None:
+def test_a_script_is_played_under_its_settings_or_under_others(chat: Conversation) -> None:
     script = load_script(chat._backend, "demo")
     first, second = replay_conversation_script(chat._backend, script)
     assert [message.role for message in first.messages] == ["system", "user", "assistant", "tool", "tool"]
@@ -150,7 +150,7 @@ def test_a_script_is_played_under_its_settings_or_under_others(chat: StoredConve
     assert other[0].tokens.limit == 2_904
 
 
-def test_playing_writes_nothing_and_reads_one_branch(chat: StoredConversation) -> None:
+def test_playing_writes_nothing_and_reads_one_branch(chat: Conversation) -> None:
     version = len(chat._backend.store.load("demo"))
     first = chat.turns()[0].message.id
     assert [turn.number for turn in chat.replay(head=first)] == [1]
@@ -158,7 +158,7 @@ def test_playing_writes_nothing_and_reads_one_branch(chat: StoredConversation) -
     assert len(chat._backend.store.load("demo")) == version
 
 
-def test_a_branch_or_a_conversation_that_is_not_there_is_told(chat: StoredConversation) -> None:
+def test_a_branch_or_a_conversation_that_is_not_there_is_told(chat: Conversation) -> None:
     with pytest.raises(InvalidOperationError, match="no message 'nobody'"):
         load_script(chat._backend, "demo", "nobody")
     with pytest.raises(InvalidOperationError, match="no conversation 'other'"):
@@ -207,7 +207,7 @@ def test_braces_that_name_nothing_name_nothing_in_a_transcript_either() -> None:
 @pytest.mark.parametrize("layout", ["library", "in_place", "auto"])
 def test_a_replay_of_staged_work_takes_out_the_stages_that_were_taken_out(layout: str) -> None:
     backend = replace(open_backend("memory:"), clock=Ticking(), make_key=str)
-    conversation = StoredConversation(
+    conversation = Conversation.open(
         backend, "paper", {"layout": layout, "window": 3_000, "profile": "seed-paper", "summarizer": "off"}
     )
     conversation.start_workflow("paper")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.conftest import Watched
 from tests.unit.pictures import png
-from tests.unit.seen import attached
+from tests.unit.rendered import attached
 
 from lamella import ActiveNote, Canvas, Code, Folder, Image, Note, Pdf, Tag
 from lamella.conversation.turn import TurnRequest

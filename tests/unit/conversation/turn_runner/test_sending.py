@@ -9,18 +9,16 @@ from tests.unit.conversation.test_provider_pool import CLAUDE, begin
 
 from lamella.conversation.adapters import Adapters
 from lamella.conversation.backend import Backend, ConversationSettings
-from lamella.conversation.prompt_builder import PromptBuilder
-from lamella.conversation.stored import LoggedConversation
+from lamella.conversation.conversation import Conversation
 from lamella.conversation.tool_executor import LocalToolset
 from lamella.conversation.turn import BuiltTurn, ModelAnswer, TurnRequest
-from lamella.conversation.turn_runner import Event, EventName, RetryPolicy, SendContext, ask_and_send
+from lamella.conversation.turn_runner import Event, EventName, RetryPolicy, SendContext, TurnRunner
 from lamella.core.log.call import CacheOutcome, PrefixChangeCause
 from lamella.core.log.events.call import to_model_call, to_stored_call
 from lamella.core.log.events.codec import decode_event
 from lamella.core.log.events.kinds import EventKind
 from lamella.core.log.turn import ReplyEvent
 from lamella.core.messages import ModelReply, StopReason, ToolCall, Usage
-from lamella.core.prompt.state import PromptState
 from lamella.core.values import replace
 from lamella.errors import (
     AuthenticationError,
@@ -63,19 +61,12 @@ def world() -> Adapters:
     return open_adapters(None)
 
 
-def runner(**settings: object) -> PromptBuilder:
-    given = load_settings({"model": MODEL, **settings})
-    rules = build_prompt_settings(given, world())
-    start = PromptState(conversation="chat", model=MODEL, tokenizer_name=rules.tokenizer.name)
-    return PromptBuilder(world(), rules, start, turn_settings=build_turn_settings(given))
-
-
-def stored(store: InMemoryStore, **settings: object) -> LoggedConversation:
+def stored(store: InMemoryStore, **settings: object) -> Conversation:
     given = load_settings({"model": MODEL, **settings})
     configured = ConversationSettings(
         prompt_settings=build_prompt_settings(given, world()), turn_settings=build_turn_settings(given), model=MODEL
     )
-    return LoggedConversation(
+    return Conversation.open(
         Backend(store=store, clock=Ticking(), adapters=world(), resolve_settings=lambda _: configured), "chat"
     )
 
@@ -84,13 +75,10 @@ def post(provider: ScriptedProvider, sleep: Sleeping | None = None) -> SendConte
     return SendContext(provider=provider, clock=Ticking(), sleep=sleep or Sleeping(), jitter=lambda: 0.5)
 
 
-def run(
-    chat: PromptBuilder | LoggedConversation, text: str, at: SendContext, *, stop_after: int | None = None
-) -> list[Event]:
+def run(chat: Conversation, text: str, at: SendContext, *, stop_after: int | None = None) -> list[Event]:
     async def collect() -> list[Event]:
         events: list[Event] = []
-        # Sending asks less of a conversation than runners do.
-        async with aclosing(ask_and_send(chat, TurnRequest(text=text), at)) as coming:  # type: ignore[arg-type]
+        async with aclosing(TurnRunner(chat, at).ask(TurnRequest(text=text))) as coming:
             async for event in coming:
                 events.append(event)
                 if stop_after is not None and len(events) == stop_after:
@@ -110,13 +98,17 @@ def limited(wait: float | None = None) -> LamellaError:
 
 def test_a_turn_is_built_sent_and_answered_in_events() -> None:
     usage = Usage(plain=10, read=0, write=0, output=3)
-    events = run(runner(), "hi", post(ScriptedProvider(ScriptedReply(text="hello there", chunk_size=5, usage=usage))))
+    events = run(
+        stored(InMemoryStore()),
+        "hi",
+        post(ScriptedProvider(ScriptedReply(text="hello there", chunk_size=5, usage=usage))),
+    )
     assert [event.kind.value for event in events] == ["envelope", "delta", "delta", "delta", "usage", "done"]
     assert said(events) == "hello there"
 
 
 def test_the_answer_is_what_the_next_turn_builds_on() -> None:
-    chat, provider = runner(), ScriptedProvider("one", "two")
+    chat, provider = stored(InMemoryStore()), ScriptedProvider("one", "two")
     run(chat, "first", post(provider))
     run(chat, "second", post(provider))
     assert [message.text for message in provider.requests[1].messages] == ["first", "one", "second"]
@@ -124,7 +116,7 @@ def test_the_answer_is_what_the_next_turn_builds_on() -> None:
 
 def test_the_ledger_of_a_turn_is_joined_by_what_the_provider_reported() -> None:
     usage = Usage(plain=7, read=0, write=0, output=2)
-    events = run(runner(), "hi", post(ScriptedProvider(ScriptedReply(text="yes", usage=usage))))
+    events = run(stored(InMemoryStore()), "hi", post(ScriptedProvider(ScriptedReply(text="yes", usage=usage))))
     turn = events[-1].turn
     assert turn is not None
     assert turn.ledger.verdict is not None
@@ -148,13 +140,13 @@ def test_each_request_of_a_turn_says_how_long_it_took_to_build_itself() -> None:
         """Look."""
         return "seen"
 
-    chat, toolbox = runner(), LocalToolset([look])
+    chat, toolbox = stored(InMemoryStore()), LocalToolset([look])
     script = ScriptedProvider(ScriptedReply(calls=(ToolCall(id="a", name="look", arguments="{}"),)), "Done.")
     delivery = replace(post(script), clock=Slowing())
 
     async def collect() -> list[BuiltTurn]:
         turn_request = TurnRequest(text="hi", tools=toolbox.definitions)
-        events = ask_and_send(chat, turn_request, delivery, toolset=toolbox)  # type: ignore[arg-type]  # as above
+        events = TurnRunner(chat, delivery, toolset=toolbox).ask(turn_request)  # as above
         return [event.turn async for event in events if event.turn is not None]
 
     turns = asyncio.run(collect())
@@ -169,7 +161,7 @@ def test_a_rate_limit_is_waited_for_as_long_as_the_provider_asks_and_tried_again
         Sleeping(),
         ScriptedProvider(ScriptedReply(error=limited(7.0)), ScriptedReply(error=limited()), "at last"),
     )
-    events = run(runner(), "hi", post(provider, sleep))
+    events = run(stored(InMemoryStore()), "hi", post(provider, sleep))
     assert said(events) == "at last"
     assert sleep.waits == [7.0, 2.5]
     assert [event.wait for event in events if event.kind is EventName.RETRY] == sleep.waits
@@ -178,7 +170,7 @@ def test_a_rate_limit_is_waited_for_as_long_as_the_provider_asks_and_tried_again
 
 
 def test_it_is_not_tried_forever() -> None:
-    chat = runner()
+    chat = stored(InMemoryStore())
     with pytest.raises(RateLimitError):
         run(chat, "hi", post(ScriptedProvider(*[ScriptedReply(error=limited()) for _ in range(9)])))
     assert chat.pending_turn() is not None
@@ -232,7 +224,7 @@ def test_a_request_that_the_model_calls_too_long_is_compacted_once_and_sent_agai
 
 
 def test_a_second_overflow_is_not_hidden() -> None:
-    chat = runner(layout="in_place")
+    chat = stored(InMemoryStore(), layout="in_place")
     for number in range(12):
         run(chat, f"question {number} " * 20, post(ScriptedProvider("an answer " * 10)))
     overflow = ContextOverflowError("Too long.", hint="Shorten.")
@@ -248,7 +240,7 @@ def test_waits_double_up_to_a_longest_one() -> None:
 
 def test_calls_are_read_back_as_they_were_written() -> None:
     usage = Usage(plain=7, read=3, write=0, output=2)
-    chat = runner()
+    chat = stored(InMemoryStore())
     run(chat, "hi", post(ScriptedProvider(ScriptedReply(text="yes", usage=usage))))
     events = run(chat, "more", post(ScriptedProvider(ScriptedReply(text="no", usage=replace(usage, read=None)))))
     assert events[-1].turn is not None
@@ -261,7 +253,7 @@ def test_closing_the_iterator_closes_the_stream_at_once() -> None:
     provider = ScriptedProvider(ScriptedReply(text="one two three", chunk_size=4))
 
     async def stop() -> int:
-        events = ask_and_send(runner(), TurnRequest(text="hi"), post(provider))  # type: ignore[arg-type]
+        events = TurnRunner(stored(InMemoryStore()), post(provider)).ask(TurnRequest(text="hi"))
         await anext(events)
         await anext(events)
         await events.aclose()
@@ -274,7 +266,7 @@ def test_an_answer_is_never_recorded_under_another_question() -> None:
     chat = stored(InMemoryStore())
 
     async def talk() -> None:
-        first = ask_and_send(chat, TurnRequest(text="ONE"), post(ScriptedProvider("answer to ONE")))
+        first = TurnRunner(chat, post(ScriptedProvider("answer to ONE"))).ask(TurnRequest(text="ONE"))
         await anext(first)
         chat.ask(TurnRequest(text="TWO"))
         with pytest.raises(ReplyOnOtherBranchError) as caught:
@@ -297,8 +289,8 @@ def test_a_turn_after_a_broken_one_goes_to_the_model_that_holds() -> None:
     assert chat.model_for(TurnRequest(text="three")) == "openai:gpt-b"
 
 
-async def _drain(chat: LoggedConversation, asked: TurnRequest, at: SendContext) -> None:
-    async for _ in ask_and_send(chat, asked, at):
+async def _drain(chat: Conversation, asked: TurnRequest, at: SendContext) -> None:
+    async for _ in TurnRunner(chat, at).ask(asked):
         pass
 
 
@@ -319,7 +311,7 @@ def test_reopened_the_ledger_knows_when_the_turn_before_was_asked_and_who_answer
 
 
 def test_what_is_compacted_after_an_overflow_is_automatic_and_still_predicted() -> None:
-    chat = runner(layout="in_place")
+    chat = stored(InMemoryStore(), layout="in_place")
     for number in range(12):
         run(chat, f"question {number} " * 20, post(ScriptedProvider("an answer " * 10)))
     overflow = ContextOverflowError("Too long.", hint="Shorten.")
@@ -334,7 +326,11 @@ def test_what_is_compacted_after_an_overflow_is_automatic_and_still_predicted() 
 def test_a_provider_that_asks_for_too_long_a_wait_is_not_waited_for() -> None:
     sleep = Sleeping()
     with pytest.raises(RateLimitError):
-        run(runner(), "hi", post(ScriptedProvider(ScriptedReply(error=limited(99_999.0)), "never"), sleep))
+        run(
+            stored(InMemoryStore()),
+            "hi",
+            post(ScriptedProvider(ScriptedReply(error=limited(99_999.0)), "never"), sleep),
+        )
     assert sleep.waits == []
 
 
@@ -350,7 +346,7 @@ def test_a_conversation_without_a_model_goes_to_the_one_that_settings_name() -> 
     bare = ConversationSettings(
         prompt_settings=build_prompt_settings(given, world()), turn_settings=build_turn_settings(given)
     )
-    chat = LoggedConversation(
+    chat = Conversation.open(
         Backend(store=store, clock=Ticking(), adapters=world(), resolve_settings=lambda _: bare), "chat"
     )
     chat.ask(TurnRequest(text="one"))
@@ -366,7 +362,9 @@ def test_a_message_after_the_cache_lapsed_begins_with_what_that_costs() -> None:
     sitting.clock.advance(600)
 
     async def send_one() -> list[Event]:
-        return [event async for event in ask_and_send(sitting.chat, TurnRequest(text="And now?"), sitting.post(CLAUDE))]
+        return [
+            event async for event in TurnRunner(sitting.chat, sitting.post(CLAUDE)).ask(TurnRequest(text="And now?"))
+        ]
 
     told, *rest = asyncio.run(send_one())
     assert told.kind is EventName.CACHE_EXPIRED

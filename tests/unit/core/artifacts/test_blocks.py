@@ -7,7 +7,7 @@ from time import process_time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.steady import steady
+from tests.unit.hypothesis_profile import steady
 
 from lamella import core
 from lamella.core.artifacts.blocks import (

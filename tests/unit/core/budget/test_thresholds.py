@@ -41,7 +41,7 @@ def test_the_target_may_be_below_what_is_warned_of() -> None:
 @pytest.mark.parametrize(("target", "own"), [(0.1, 500), (0.5, 500), (0.7, 700)])
 def test_what_is_attached_and_typed_now_may_have_half_of_what_fits_or_the_target(target: float, own: int) -> None:
     budget = TokenBudget(window=1_100, reserve=100, target=target)
-    assert (budget.current_turn_tokens, budget.current_turn_share) == (own, own / 1_000)
+    assert (budget.current_turn_limit, budget.current_turn_share) == (own, own / 1_000)
 
 
 def test_a_hard_threshold_of_all_that_fits_is_allowed() -> None:
@@ -55,13 +55,18 @@ def test_a_window_without_room_is_refused(window: int, reserve: int) -> None:
     assert "window > reserve" in caught.value.hint
 
 
-def test_after_a_compaction_the_chain_waits_until_the_request_outgrew_it_by_what_it_frees() -> None:
+def test_compaction_waits_until_the_request_has_grown_by_half_the_distance_to_the_soft_goal() -> None:
     budget = TokenBudget(window=1_000, reserve=0, warn=0.25, target=0.5, trigger=0.75, hard=1.0)
     assert not should_compact(750, budget, last_compacted_total=None)
     assert should_compact(751, budget, last_compacted_total=None)
-    assert not should_compact(850, budget, last_compacted_total=600)
-    assert should_compact(851, budget, last_compacted_total=600)
+    assert not should_compact(779, budget, last_compacted_total=730)
+    assert should_compact(780, budget, last_compacted_total=730)
     assert should_compact(1_001, budget, last_compacted_total=1_000)
+
+
+def test_the_soft_goal_is_a_tenth_below_the_trigger_unless_the_target_is_higher() -> None:
+    assert TokenBudget().soft == pytest.approx(0.75)
+    assert TokenBudget(target=0.849, trigger=0.85).soft == 0.849
 
 
 @pytest.mark.parametrize("share", [0.01, 0.5, 1, 1.0])

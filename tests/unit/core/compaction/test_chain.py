@@ -1,7 +1,7 @@
 """The chain: steps in their order, each only if it frees something, until the goal is reached."""
 
 import pytest
-from tests.unit.core.compaction.talking import (
+from tests.unit.core.compaction.stories import (
     IN_PLACE,
     LIBRARY,
     NOW,
@@ -47,9 +47,11 @@ def test_the_steps_run_in_the_order_of_the_design_by_default() -> None:
         "replies",
         "summary",
         "recent_stages",
+        "digest",
+        "last_reply",
         "expendable",
     ]
-    assert names(mixed().plan(goal=0).receipt) == ["chitchat", "handle", "replies", "expendable"]
+    assert names(mixed().plan(goal=0).receipt) == ["chitchat", "handle", "replies", "digest", "expendable"]
 
 
 def test_the_order_of_the_steps_is_a_setting() -> None:

@@ -1,7 +1,7 @@
 """Fitting a turn: nothing happens up to the trigger, the chain runs above it, and nothing above hard is sent."""
 
 import pytest
-from tests.unit.core.compaction.talking import (
+from tests.unit.core.compaction.stories import (
     NOW,
     QUARTERS,
     Fit,
@@ -20,14 +20,12 @@ from lamella.core.artifacts.kinds import make_image_artifact, make_image_data, m
 from lamella.core.artifacts.model import ArtifactId, ArtifactSource, AttachmentPolicy
 from lamella.core.budget import TokenBudget
 from lamella.core.compaction.fitting import check_fits, fit_turn
-from lamella.core.compaction.rules import CompactionConfig
 from lamella.core.compaction.summaries import SummaryResult
 from lamella.core.log.turn import HistoryMode, SystemParts, Turn, TurnSettings
 from lamella.core.messages import ToolCall, ToolOutput, ToolRound
 from lamella.core.prompt.advance import advance, pending_prompt
 from lamella.core.prompt.envelope import make_envelope
 from lamella.core.prompt.layers.model import LayerId
-from lamella.core.text.rule_detection import RULE_CUES
 from lamella.core.values import replace
 from lamella.errors import ContextBudgetExceededError
 
@@ -106,7 +104,7 @@ def test_over_the_hard_threshold_the_chain_runs_again_at_once() -> None:
         story.say(f"More {number}?", "because " * 40)
     assert story.tokens() > 0.95 * story.rules.budget.limit
     fitted = fit(story)
-    assert names(fitted.receipt) == ["replies", "expendable"]
+    assert names(fitted.receipt) == ["replies", "digest", "expendable"]
     assert fitted.envelope.tokens.total <= 0.95 * story.rules.budget.limit
 
 
@@ -221,12 +219,11 @@ def test_in_a_strip_a_summary_is_asked_for_first_unless_the_question_was_sent() 
     assert story.fit(replace(NOW, rounds=(done,)), summaries={}).needs == ()
 
 
-def test_a_turn_that_another_runner_answers_has_the_cues_of_that_runners_chain() -> None:
-    settings = replace(make_rules(), runner_configs={"agent": CompactionConfig(rule_cues=RULE_CUES | {"kindly"})})
+def test_turn_settings_name_the_runner_that_answers() -> None:
+    settings = make_rules()
     turn_settings = TurnSettings(linger=7)
     assert settings.with_runner(turn_settings, None) is turn_settings
-    assert settings.with_runner(turn_settings, "agent") == replace(turn_settings, runner="agent", cues=("kindly",))
-    assert settings.with_runner(turn_settings, "chat") == replace(turn_settings, runner="chat", cues=())
+    assert settings.with_runner(turn_settings, "agent") == replace(turn_settings, runner="agent")
 
 
 def test_folders_and_tags_that_brought_more_than_one_note_are_named_the_heaviest_first() -> None:

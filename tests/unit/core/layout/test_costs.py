@@ -1,7 +1,7 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from tests.unit.core.compaction.talking import QUARTERS, Story, attaching, note
+from tests.unit.core.compaction.stories import QUARTERS, Story, attaching, note
 
 from lamella.core.artifacts.kinds import make_tool_result
 from lamella.core.layout.costs import allows_system_change, estimate_cached_prefix, list_layout_options, plan_by_cost
@@ -48,7 +48,7 @@ class Priced(Story):
         assert self.state.last_prompt is not None
         return tuple(self.state.last_prompt.messages)
 
-    def tell(self, text: str, turn: Turn | None = None, *, pause: float = 60) -> LayoutPlan:
+    def add_turn(self, text: str, turn: Turn | None = None, *, pause: float = 60) -> LayoutPlan:
         asked = replace(turn or Turn(text=text), text=text)
         layout_plan = self.plan_turn(asked, pause=pause)
         self.at += timedelta(seconds=pause)
@@ -59,14 +59,14 @@ class Priced(Story):
 def carrying(profile: CacheProfile = MARKED, terms: TurnSettings = AUTO) -> Priced:
     """A long note, and a turn of talk after it, in which it lingers; in the next it does not."""
     story = Priced(profile, terms)
-    story.tell("one", replace(attaching(note("a.md", LONG)), system=SystemParts(base="Be terse.")))
-    story.tell("two")
+    story.add_turn("one", replace(attaching(note("a.md", LONG)), system=SystemParts(base="Be terse.")))
+    story.add_turn("two")
     return story
 
 
 def test_a_warm_cache_is_appended_to_and_says_so() -> None:
     story = Priced()
-    story.tell("one", attaching(note("a.md", "Short.")))
+    story.add_turn("one", attaching(note("a.md", "Short.")))
     layout_plan = story.plan_turn(attaching(note("a.md", "Short.")))
     assert (layout_plan.keep_messages, layout_plan.expiry) == (None, CacheExpiry.NONE)
     assert layout_plan.why.startswith("appended")
@@ -103,12 +103,12 @@ def test_where_reading_costs_as_much_as_writing_the_smallest_prompt_wins() -> No
 
 def test_where_reading_is_free_nothing_that_is_cached_moves() -> None:
     story = carrying(CacheProfile(name="own", read=0.0, write=1.0))
-    assert [story.tell(f"q{number}").keep_messages for number in range(5)] == [None] * 5
+    assert [story.add_turn(f"q{number}").keep_messages for number in range(5)] == [None] * 5
 
 
 def test_much_that_is_dead_behind_little_that_lives_is_cut_away() -> None:
     story = carrying()
-    kept = [story.tell(f"q{number}").keep_messages for number in range(4)]
+    kept = [story.add_turn(f"q{number}").keep_messages for number in range(4)]
     assert 1 in kept
 
 
@@ -128,8 +128,8 @@ def test_what_is_attached_now_takes_of_the_room_as_well() -> None:
 def test_what_has_to_be_cut_comes_down_to_the_aim_where_a_cut_does() -> None:
     story = carrying(CacheProfile(name="own", read=0.0, write=1.0))
     for number in range(3):
-        story.tell("more", attaching(note(f"{number}.md", LONG)))
-    story.tell("three")
+        story.add_turn("more", attaching(note(f"{number}.md", LONG)))
+    story.add_turn("three")
     room = story.tokens() - 100
     least = story.plan_turn(Turn(text="now"), room=room).keep_messages
     assert least is not None
@@ -140,16 +140,16 @@ def test_what_has_to_be_cut_comes_down_to_the_aim_where_a_cut_does() -> None:
 
 def test_what_stood_as_a_line_and_is_attached_again_is_weighed_by_its_text() -> None:
     story = carrying()
-    story.tell("three", pause=400)
+    story.add_turn("three", pause=400)
     again = replace(attaching(note("a.md", LONG)), text="four")
-    story.tell("four", again)
+    story.add_turn("four", again)
     # To move all of a note that lives, for the few words beside it that do not, would cost its whole text.
     assert story.plan_turn(attaching(note("a.md", LONG))).keep_messages is None
 
 
 def test_a_plan_marks_l1_and_what_stays_and_no_more_than_there_are_marks() -> None:
     story = carrying()
-    folded = story.tell("three", pause=400)
+    folded = story.add_turn("three", pause=400)
     assert folded.breakpoints == (0, 4)
     assert story.plan_turn(Turn(text="now")).breakpoints == (0, 4)
     single = replace(MARKED, marks=1)
@@ -158,9 +158,9 @@ def test_a_plan_marks_l1_and_what_stays_and_no_more_than_there_are_marks() -> No
 
 def test_the_longer_lifetime_is_asked_for_once_short_lapses_pay_for_it() -> None:
     story = carrying(replace(MARKED, longer=(3_600.0, 2.0)))
-    folded = story.tell("three", pause=400)
+    folded = story.add_turn("three", pause=400)
     assert folded.long_lifetime_until == 4
-    after = story.tell("four", pause=400)
+    after = story.add_turn("four", pause=400)
     assert after.cached_message == 4
     assert carrying().plan_turn(Turn(text="now"), pause=400).long_lifetime_until is None
 
@@ -168,7 +168,7 @@ def test_the_longer_lifetime_is_asked_for_once_short_lapses_pay_for_it() -> None
 @pytest.mark.parametrize(("text", "whole"), [(LONG.replace("long", "LONG", 1), False), ("New.", False)])
 def test_a_small_change_is_told_as_a_difference(text: str, whole: bool) -> None:  # noqa: FBT001
     story = Priced()
-    story.tell("one", attaching(note("a.md", LONG)))
+    story.add_turn("one", attaching(note("a.md", LONG)))
     layout_plan = story.plan_turn(attaching(note("a.md", text)))
     assert (layout_plan.forms.get("a.md") is ArtifactForm.FULL) is whole
 
@@ -201,7 +201,7 @@ def test_l1_may_change_after_a_lapse_and_with_what_forces_a_fold_and_not_while_a
     assert moving(story, Turn(text="now", system=SystemParts(base="Be kind.")))
     assert not moving(carrying(replace(MARKED, read=0.0)), Turn(text="now"))
     talk = Priced()
-    talk.tell("one", Turn(text="one", system=SystemParts(base="Be terse.")))
+    talk.add_turn("one", Turn(text="one", system=SystemParts(base="Be terse.")))
     assert (moving(talk, Turn(text="now")), moving(talk, Turn(text="now"), pause=400)) == (False, True)
 
 
@@ -215,9 +215,9 @@ def test_l1_may_change_with_a_cut_behind_warm_talk_where_the_room_forces_it_or_i
     ):
         story = Priced(profile)
         for number in range(before):
-            story.tell(f"question {number} about desks")
-        story.tell("read", attaching(note("a.md", LONG)))
-        story.tell("two")
+            story.add_turn(f"question {number} about desks")
+        story.add_turn("read", attaching(note("a.md", LONG)))
+        story.add_turn("two")
         layout_plan = story.plan_turn(Turn(text="now"), room=room)
         assert (layout_plan.keep_messages is None) == (profile is free and room > 1_500)
         assert moving(story, Turn(text="now"), room=room) is moves
@@ -231,14 +231,14 @@ def heading(profile: CacheProfile = STEPPED) -> Priced:
     """Two long notes in one message, of which the first stays attached."""
     story = Priced(profile, STICKY)
     both = attaching(note("a.md", LONG), note("b.md", LONG + "And more."))
-    story.tell("one", replace(both, system=SystemParts(base="Be terse.")))
+    story.add_turn("one", replace(both, system=SystemParts(base="Be terse.")))
     return story
 
 
 def test_where_every_prefix_is_served_what_heads_a_message_stays_although_what_follows_goes() -> None:
     story = heading()
     before = story.last_sent
-    layout_plan = story.tell("two", Turn(text="two", detach=("b.md",)))
+    layout_plan = story.add_turn("two", Turn(text="two", detach=("b.md",)))
     assert (layout_plan.keep_messages, layout_plan.within, layout_plan.cached_message) == (1, 1, 0)
     assert layout_plan.why.startswith("cut in message 1")
     now = story.last_sent
@@ -251,18 +251,18 @@ def test_where_every_prefix_is_served_what_heads_a_message_stays_although_what_f
 def test_a_note_that_heads_a_message_and_changed_stays_and_is_told_by_a_difference() -> None:
     story = heading()
     changed = attaching(note("a.md", LONG + "One line more.\n"))
-    layout_plan = story.tell("two", replace(changed, detach=("b.md",)))
+    layout_plan = story.add_turn("two", replace(changed, detach=("b.md",)))
     assert (layout_plan.keep_messages, layout_plan.within) == (1, 1)
     assert "<diff>" in story.last_sent[-1].text
     # What stands in two places is one text no longer: the next cut shows it whole.
-    again = story.tell("three", replace(attaching(note("c.md", LONG)), fold=True))
+    again = story.add_turn("three", replace(attaching(note("c.md", LONG)), fold=True))
     assert (again.keep_messages, again.within) == (1, 0)
     assert LONG + "One line more.\n" in story.last_sent[-1].text
 
 
 def test_a_cut_in_a_message_shows_what_heads_those_behind_it_again() -> None:
     story = heading()
-    story.tell("two", attaching(note("c.md", "A short one."), note("d.md", "Another one.")))
+    story.add_turn("two", attaching(note("c.md", "A short one."), note("d.md", "Another one.")))
     layout_plan = story.plan_turn(Turn(text="three", detach=("b.md",)))
     assert (layout_plan.keep_messages, layout_plan.within, layout_plan.order) == (1, 1, ("c.md", "d.md"))
 
@@ -275,9 +275,9 @@ def test_a_message_that_begins_with_what_goes_has_no_head() -> None:
 def test_a_message_of_which_nothing_goes_is_not_cut() -> None:
     story = Priced(CacheProfile(name="prefixes", read=0.1, write=1.0))
     for number in range(7):
-        story.tell(f"q{number}")
-    story.tell("read", attaching(note("a.md", "Short.")))
-    layout_plan = story.tell("two")
+        story.add_turn(f"q{number}")
+    story.add_turn("read", attaching(note("a.md", "Short.")))
+    layout_plan = story.add_turn("two")
     assert (layout_plan.keep_messages, layout_plan.within) == (None, 0)
     assert layout_plan.why.startswith("appended")
 
@@ -298,20 +298,20 @@ def test_where_a_cache_keeps_what_was_marked_a_message_goes_whole() -> None:
 
 def test_what_lingers_for_the_last_time_is_not_moved_where_the_cut_can_wait_a_turn() -> None:
     story = Priced()
-    story.tell("one", replace(attaching(note("a.md", LONG * 6)), system=SystemParts(base="Be terse.")))
-    story.tell("two", attaching(note("b.md", LONG)))
+    story.add_turn("one", replace(attaching(note("a.md", LONG * 6)), system=SystemParts(base="Be terse.")))
+    story.add_turn("two", attaching(note("b.md", LONG)))
     # The first is dead, the second lingers: a turn later nothing has to be shown again.
-    plans = [story.tell(f"q{number}") for number in range(2)]
+    plans = [story.add_turn(f"q{number}") for number in range(2)]
     assert [plan.keep_messages for plan in plans] == [None, 1]
 
 
 def test_a_line_that_has_to_be_told_again_is_no_reason_to_cut() -> None:
     story = Priced(replace(STEPPED, read=0.1), STICKY)
     both = attaching(note("b.md", "A short one.\n" * 30), note("a.md", LONG))
-    story.tell("one", replace(both, system=SystemParts(base="Be terse.")))
-    story.tell("two", Turn(text="two", detach=("b.md",)))
+    story.add_turn("one", replace(both, system=SystemParts(base="Be terse.")))
+    story.add_turn("two", Turn(text="two", detach=("b.md",)))
     assert "No longer attached: b.md." in story.last_sent[-1].text
-    assert [story.tell(f"q{number}").keep_messages for number in range(3)] == [None] * 3
+    assert [story.add_turn(f"q{number}").keep_messages for number in range(3)] == [None] * 3
 
 
 @pytest.mark.parametrize(
@@ -324,7 +324,7 @@ def test_a_lapse_is_short_up_to_an_hour(pause: float, lapse: CacheExpiry) -> Non
 
 def test_a_wish_to_fold_begins_an_epoch_where_nothing_carries_anything() -> None:
     story = Priced()
-    story.tell("one")
+    story.add_turn("one")
     layout_plan = story.plan_turn(Turn(text="now", fold=True))
     assert (layout_plan.keep_messages, layout_plan.why) == (2, "a fold was asked for")
 
@@ -425,7 +425,7 @@ def test_a_cut_of_which_no_price_is_known_moves_nothing_before_the_talk() -> Non
 
 def test_without_l1_nothing_before_the_talk_is_marked() -> None:
     story = Priced()
-    story.tell("one")
+    story.add_turn("one")
     assert story.plan_turn(Turn(text="now")).breakpoints == ()
 
 
@@ -458,10 +458,10 @@ def test_what_a_compaction_left_as_it_was_stays_whatever_it_costs() -> None:
 def slide(profile: CacheProfile) -> tuple[Priced, list[LayoutPlan]]:
     """Every turn brings a note and takes the one out that came three turns before it."""
     story = Priced(profile, STICKY)
-    story.tell("begin", Turn(text="begin", system=SystemParts(base="Be terse.")))
+    story.add_turn("begin", Turn(text="begin", system=SystemParts(base="Be terse.")))
     turns = [attaching(note(f"{at:02}.md", f"{LONG}This is {at:02}.")) for at in range(16)]
     left = [replace(turn, detach=(f"{at - 3:02}.md",) if at >= 3 else ()) for at, turn in enumerate(turns)]
-    return story, [story.tell(f"q{at}", turn) for at, turn in enumerate(left)]
+    return story, [story.add_turn(f"q{at}", turn) for at, turn in enumerate(left)]
 
 
 def test_where_every_prefix_is_served_a_cut_shows_last_what_is_due_to_leave() -> None:
@@ -473,7 +473,7 @@ def test_where_every_prefix_is_served_a_cut_shows_last_what_is_due_to_leave() ->
     assert any(plan.within for plan in plans)
     given = make_tool_result(name="look", arguments={}, output="This was found.")
     asked = replace(attaching(note("16.md", LONG)), detach=("13.md",), fold=True, tool_results=(given,))
-    shown = story.tell("and now?", asked)
+    shown = story.add_turn("and now?", asked)
     question = story.last_sent[-1].text
     texts = [question.index(f"<path>{name}</path>") for name in shown.order]
     assert len(texts) == 3

@@ -3,8 +3,8 @@
 from decimal import Decimal
 
 import pytest
-from tests.unit.core.log.events.told import CALL
-from tests.unit.core.log.scribe import AT
+from tests.unit.core.log.events.samples import CALL
+from tests.unit.core.log.log_writer import AT
 
 from lamella.core.log.branch import parse_message_time, read_model_calls, read_question_turn, validate_node
 from lamella.core.log.events.call import to_stored_call

@@ -1,8 +1,8 @@
 """The log: editing, regenerating, deleting and forking make branches; nothing that was said is lost or renamed."""
 
 import pytest
-from tests.unit.core.log.scribe import AT, CHAT, Scribe, check, say, texts
-from tests.unit.raw import write_raw
+from tests.unit.core.log.log_writer import AT, CHAT, Scribe, check, say, texts
+from tests.unit.raw_events import write_raw
 
 from lamella.core.artifacts.kinds import make_artifact, make_tool_definition
 from lamella.core.artifacts.model import ArtifactKind, ArtifactSource

@@ -32,6 +32,8 @@ def test_the_steps_have_the_names_that_stores_hold_in_the_order_of_the_chain() -
         "replies",
         "summary",
         "recent_stages",
+        "digest",
+        "last_reply",
         "expendable",
     ]
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import msgpack
-from tests.unit.raw import write_raw
+from tests.unit.raw_events import write_raw
 
 from lamella.core.log.events.kinds import EventKind, EventRecord
 from lamella.core.log.log import SNAPSHOT_FORMAT, EventLog

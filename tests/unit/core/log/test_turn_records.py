@@ -1,7 +1,7 @@
 """Messages of the tree: what came with them, and what is wrong with one that cannot be read."""
 
 import pytest
-from tests.unit.core.log.events.told import FULL, PLAIN
+from tests.unit.core.log.events.samples import FULL, PLAIN
 
 from lamella.core.log.events.message import make_message_event
 from lamella.core.log.turn import ReplyEvent

@@ -5,7 +5,7 @@ from itertools import takewhile
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.steady import steady
+from tests.unit.hypothesis_profile import steady
 
 from lamella.core.artifacts.kinds import make_image_data
 from lamella.core.messages import Message, Role, ToolCall, count_common_prefix

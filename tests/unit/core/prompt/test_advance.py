@@ -1,7 +1,7 @@
 """Advancing: a turn is asked, waits with its prompt, takes rounds of tools and a reply; always the same way."""
 
 import pytest
-from tests.unit.core.compaction.talking import IN_PLACE, LIBRARY, QUARTERS, note, result
+from tests.unit.core.compaction.stories import IN_PLACE, LIBRARY, QUARTERS, note, result
 
 from lamella.core.artifacts.kinds import make_image_artifact, make_image_data, make_tool_definition
 from lamella.core.layout.layouts import choose_layout

@@ -1,4 +1,4 @@
-from tests.unit.core.compaction.talking import Story, attaching, note
+from tests.unit.core.compaction.stories import Story, attaching, note
 
 from lamella.core.log.turn import AttachmentMode, LayoutMode, Turn, TurnSettings
 from lamella.core.messages import QUERY_LABEL

@@ -1,7 +1,7 @@
 """What is attached: each once, with the last word on it; and what is known of it afterwards."""
 
 import pytest
-from tests.unit.core.compaction.talking import note, result, selection
+from tests.unit.core.compaction.stories import note, result, selection
 from tests.unit.pictures import png
 
 from lamella.core.artifacts.kinds import make_artifact, make_image_data
@@ -10,7 +10,7 @@ from lamella.core.log.turn import ArtifactForm, ImageNoteMode, Turn
 from lamella.core.prompt.attachments import (
     collect_attachments,
     drop_from_library,
-    library_removal_warnings,
+    image_handle_warnings,
     update_library,
 )
 from lamella.core.prompt.layers.library import LibraryEntry
@@ -143,13 +143,13 @@ def test_tool_results_are_not_learnt_and_of_notes_with_pictures_what_the_terms_s
     for terms, form in ((ImageNoteMode.HANDLE, ArtifactForm.HANDLE), (ImageNoteMode.TEXT, None)):
         after = update_library(before, [pictured, result("x", "found")], turn_number=1, image_notes=terms)
         assert {name: entry.form for name, entry in after.items()} == {"a.md": form}
-        assert library_removal_warnings(after, [pictured], image_notes=ImageNoteMode.TEXT) == ()
+        assert image_handle_warnings(after, [pictured], image_notes=ImageNoteMode.TEXT) == ()
     handled = update_library(before, [pictured], turn_number=1, image_notes=ImageNoteMode.HANDLE)
-    assert library_removal_warnings(handled, [pictured], image_notes=ImageNoteMode.HANDLE) == ()
-    (leaving,) = library_removal_warnings(before, [pictured], image_notes=ImageNoteMode.HANDLE)
+    assert image_handle_warnings(handled, [pictured], image_notes=ImageNoteMode.HANDLE) == ()
+    (leaving,) = image_handle_warnings(before, [pictured], image_notes=ImageNoteMode.HANDLE)
     assert leaving.startswith("a.md embeds a picture now")
-    assert library_removal_warnings(before, [pictured], image_notes=ImageNoteMode.TEXT) == ()
-    assert library_removal_warnings({}, [pictured], image_notes=ImageNoteMode.HANDLE) == ()
+    assert image_handle_warnings(before, [pictured], image_notes=ImageNoteMode.TEXT) == ()
+    assert image_handle_warnings({}, [pictured], image_notes=ImageNoteMode.HANDLE) == ()
 
 
 def test_what_is_dropped_leaves_once_and_is_named_once() -> None:

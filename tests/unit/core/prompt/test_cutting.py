@@ -1,7 +1,7 @@
 from collections.abc import Sequence
 
 import pytest
-from tests.unit.core.compaction.talking import QUARTERS, Story, attaching, note
+from tests.unit.core.compaction.stories import QUARTERS, Story, attaching, note
 
 from lamella.core.artifacts.kinds import make_tool_result
 from lamella.core.log.turn import ArtifactForm, LayoutMode, LayoutPlan, SystemParts, Turn, TurnSettings
@@ -16,7 +16,7 @@ AUTO = TurnSettings(layout=LayoutMode.AUTO, linger=0)
 RESULT = make_tool_result("look", arguments={"q": "x"}, output="much " * 50)
 
 
-def told(terms: TurnSettings = AUTO) -> Story:
+def story_of(terms: TurnSettings = AUTO) -> Story:
     """Three turns: a note, a result that rode as text, another note."""
     begins = replace(attaching(note("a.md", "Text of a.")), system=SystemParts(base="Be terse."))
     story = Story(terms=terms).say("one", "yes", begins)
@@ -32,11 +32,11 @@ def sent(story: Story, turn: Turn, keep: int | None) -> Sequence[str]:
 
 
 def test_the_system_message_is_l1_alone() -> None:
-    assert sent(told(), Turn(text="now"), 1)[0] == "Be terse."
+    assert sent(story_of(), Turn(text="now"), 1)[0] == "Be terse."
 
 
 def test_a_cut_keeps_what_stands_before_it_and_takes_out_what_is_dead_behind_it() -> None:
-    story = told()
+    story = story_of()
     before = sent(story, Turn(text="now"), None)
     after = sent(story, Turn(text="now"), 3)
     assert after[:3] == before[:3]
@@ -46,7 +46,7 @@ def test_a_cut_keeps_what_stands_before_it_and_takes_out_what_is_dead_behind_it(
 
 
 def test_what_is_attached_is_shown_again_in_the_question_and_stands_in_l2() -> None:
-    story = told(TurnSettings(layout=LayoutMode.AUTO, linger=2))
+    story = story_of(TurnSettings(layout=LayoutMode.AUTO, linger=2))
     prompt = story.prompt(Turn(text="now", layout_plan=LayoutPlan(keep_messages=1)))
     found = {segment.id: (segment.form, segment.place) for segment in prompt.segments(LayerId.L2)}
     assert found == {"b.md": (ArtifactForm.FULL, "message:7"), "a.md": (ArtifactForm.HANDLE, "message:7")}
@@ -54,7 +54,7 @@ def test_what_is_attached_is_shown_again_in_the_question_and_stands_in_l2() -> N
 
 
 def test_a_copy_that_is_still_above_is_replaced_by_the_whole_text() -> None:
-    story = told(TurnSettings(layout=LayoutMode.AUTO, linger=5))
+    story = story_of(TurnSettings(layout=LayoutMode.AUTO, linger=5))
     story.say("four", "yes", attaching(note("a.md", "Text of a, as it is now.")))
     last = sent(story, Turn(text="now"), 7)[-1]
     assert "This text replaces the copy above." in last
@@ -110,7 +110,7 @@ def test_a_name_that_no_list_has_room_for_is_counted_with_the_rest() -> None:
 
 
 def test_a_cut_falls_between_turns() -> None:
-    history = told().state.history
+    history = story_of().state.history
     assert [first_removed_turn(history, keep, first_message=1) for keep in (0, 1, 2, 3, 99)] == [
         (0, 1),
         (0, 1),
@@ -121,7 +121,7 @@ def test_a_cut_falls_between_turns() -> None:
 
 
 def test_an_exchange_is_closed_once_and_then_stays_the_same_object() -> None:
-    story = told()
+    story = story_of()
     state = refold_from(story.state, AUTO, QUARTERS, layout_plan=LayoutPlan(keep_messages=1), attached=())
     closed: Sequence[HistoryTurn] = state.history.turns
     assert all(map(has_no_attachments, closed))

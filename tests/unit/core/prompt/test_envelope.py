@@ -1,7 +1,7 @@
 """The envelope: five layers whose text, hashes and counts are those of the prompt that would be sent."""
 
 import pytest
-from tests.unit.core.compaction.talking import IN_PLACE, LIBRARY, NOW, QUARTERS, ROOM, Story, attaching, note, result
+from tests.unit.core.compaction.stories import IN_PLACE, LIBRARY, NOW, QUARTERS, ROOM, Story, attaching, note, result
 
 from lamella.core.artifacts.kinds import make_tool_definition
 from lamella.core.budget import TokenBudget
@@ -22,7 +22,7 @@ ROUND = ToolRound(
 )
 
 
-def told(terms: TurnSettings) -> Story:
+def story_of(terms: TurnSettings) -> Story:
     first = replace(
         attaching(note("a.md", "A" * 40), result("x", "found " * 9)),
         system=SystemParts(base="Be brief."),
@@ -33,7 +33,7 @@ def told(terms: TurnSettings) -> Story:
 
 @BOTH
 def test_an_envelope_is_its_prompt_in_five_layers_and_breaks_no_law(terms: TurnSettings) -> None:
-    story = told(terms)
+    story = story_of(terms)
     prompt = pending_prompt(story.open(attaching(note("a.md", "A" * 40), note("b.md", "B"))))
     envelope = make_envelope(prompt, ROOM)
     assert tuple(layer.id for layer in envelope.layers) == LAYER_ORDER
@@ -47,7 +47,7 @@ def test_an_envelope_is_its_prompt_in_five_layers_and_breaks_no_law(terms: TurnS
 
 @BOTH
 def test_every_token_belongs_to_a_layer_to_tools_or_to_overhead(terms: TurnSettings) -> None:
-    envelope = make_envelope(pending_prompt(told(terms).open(attaching(note("b.md", "B")))), ROOM)
+    envelope = make_envelope(pending_prompt(story_of(terms).open(attaching(note("b.md", "B")))), ROOM)
     counts = envelope.tokens
     assert counts.total == envelope.total == envelope.prompt.total
     assert sum(counts.by_layer.values()) == counts.total
@@ -57,7 +57,7 @@ def test_every_token_belongs_to_a_layer_to_tools_or_to_overhead(terms: TurnSetti
 
 
 def test_rounds_of_tools_are_part_of_the_turn_and_weigh_what_their_messages_weigh() -> None:
-    opened = told(IN_PLACE).open(NOW)
+    opened = story_of(IN_PLACE).open(NOW)
     plain = make_envelope(pending_prompt(opened), ROOM)
     envelope = make_envelope(pending_prompt(add_rounds(opened, [ROUND])), ROOM)
     assert [segment.kind for segment in envelope.segments(LayerId.L3)] == ["call", "tool"]
@@ -82,7 +82,7 @@ def test_a_request_says_how_many_of_its_messages_stand_again_in_the_next() -> No
         (LIBRARY, attaching(note("b.md", "B")), 3),
         (IN_PLACE, attaching(note("b.md", "B")), 4),
     ]:
-        opened = told(turn_settings).open(asked)
+        opened = story_of(turn_settings).open(asked)
         envelope = make_envelope(pending_prompt(opened), ROOM)
         request = make_request(envelope, model="m", max_output_tokens=9, expected_pause=1.5, previous_reply_id="r")
         assert len(envelope.messages) == 4
@@ -97,7 +97,7 @@ def test_a_request_says_how_many_of_its_messages_stand_again_in_the_next() -> No
 
 
 def test_an_envelope_and_its_layers_show_no_text_when_they_are_printed() -> None:
-    envelope = make_envelope(pending_prompt(told(LIBRARY).open(NOW)), ROOM)
+    envelope = make_envelope(pending_prompt(story_of(LIBRARY).open(NOW)), ROOM)
     shown = repr(envelope)
     assert shown.startswith("Envelope(prefix_hash='sha256:")
     assert not [name for name in ("prompt=", "layers=", "messages=", "seals=", "AAAA") if name in shown]
@@ -117,7 +117,7 @@ def test_warnings_are_those_of_the_turn_and_then_those_of_the_budget() -> None:
 
 
 def test_hashes_follow_from_the_text_alone() -> None:
-    envelope = make_envelope(pending_prompt(told(LIBRARY).open(NOW)), ROOM)
+    envelope = make_envelope(pending_prompt(story_of(LIBRARY).open(NOW)), ROOM)
     assert envelope.prefix_hash == hash_text(envelope.messages[0].text)
     assert hash_prefix(envelope.messages[1:]) == hash_prefix(()) == hash_pieces(())
     assert hash_prefix((Message(role=Role.SYSTEM, pieces=("a", "b")),)) == hash_text("ab")
@@ -126,7 +126,7 @@ def test_hashes_follow_from_the_text_alone() -> None:
 
 
 def test_the_text_of_an_envelope_is_its_layers_with_a_blank_line_between() -> None:
-    envelope = make_envelope(pending_prompt(told(LIBRARY).open(NOW)), ROOM)
+    envelope = make_envelope(pending_prompt(story_of(LIBRARY).open(NOW)), ROOM)
     assert envelope.text == "\n\n".join(layer.text for layer in envelope.layers if layer.text)
     assert envelope.layer(LayerId.L3).text == ""
     assert envelope.tokens.by_layer[LayerId.L5] == QUARTERS.count("And now?")

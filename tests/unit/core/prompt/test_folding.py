@@ -1,7 +1,7 @@
 """Folding: history modes, which one builder makes, and folds from a message on, by placements made by hand."""
 
 import pytest
-from tests.unit.core.compaction.talking import (
+from tests.unit.core.compaction.stories import (
     FOLDING,
     NOW,
     QUARTERS,
@@ -50,7 +50,7 @@ class Placing:
         return choose_layout(state, turn) if self.made is None else self.made
 
 
-def told(
+def story_of(
     turns: int,
     history: HistoryMode,
     shown: int | None = None,
@@ -72,28 +72,28 @@ def asked(story: Story) -> list[int]:
 
 def test_full_sends_every_turn() -> None:
     for layout in LayoutMode:
-        assert asked(told(25, HistoryMode.FULL, layout=layout)) == list(range(25))
+        assert asked(story_of(25, HistoryMode.FULL, layout=layout)) == list(range(25))
 
 
 def test_window_sends_the_last_turns_and_says_how_many_messages_are_not_there() -> None:
-    story = told(25, HistoryMode.WINDOW)
+    story = story_of(25, HistoryMode.WINDOW)
     assert SHOWN_TURNS_BY_MODE[HistoryMode.WINDOW] == 10
     assert asked(story) == list(range(15, 25))
     assert "<left_out>30 earlier messages are left out here" in story.sent()
-    assert asked(told(25, HistoryMode.WINDOW, 3)) == [22, 23, 24]
+    assert asked(story_of(25, HistoryMode.WINDOW, 3)) == [22, 23, 24]
 
 
 def test_strip_sends_the_last_two_turns_after_an_outline() -> None:
-    story = told(25, HistoryMode.STRIP)
+    story = story_of(25, HistoryMode.STRIP)
     assert asked(story) == [23, 24]
-    assert asked(told(25, HistoryMode.STRIP, 4)) == [21, 22, 23, 24]
+    assert asked(story_of(25, HistoryMode.STRIP, 4)) == [21, 22, 23, 24]
     (block,) = [s for s in story.ask().layer(LayerId.L4).segments if s.form is ArtifactForm.SUMMARY]
     assert "the 23 turns before; a record of what was said, not an instruction" in block.text
     assert "- Asked: Question 22 on src/file_22.py? Answered: Answer 22." in block.text
 
 
 def test_the_outline_and_its_exact_words_keep_to_their_caps() -> None:
-    block = told(200, HistoryMode.STRIP).ask().layer(LayerId.L4).segments[1].text
+    block = story_of(200, HistoryMode.STRIP).ask().layer(LayerId.L4).segments[1].text
     outline = block.partition("<content>\n")[2].partition("\n</content>")[0]
     exact = block.partition("<exact>\n")[2].partition("\n</exact>")[0]
     assert 200 <= QUARTERS.count(outline) <= 300
@@ -103,7 +103,7 @@ def test_the_outline_and_its_exact_words_keep_to_their_caps() -> None:
 
 
 def test_a_summary_stands_before_the_outline_of_the_turns_that_it_does_not_cover() -> None:
-    story = told(25, HistoryMode.STRIP)
+    story = story_of(25, HistoryMode.STRIP)
     block = story.ask(replace(NOW, history_summary="They spoke of files.")).layer(LayerId.L4).segments[1].text
     outline = block.partition("<content>\n")[2].partition("\n</content>")[0]
     # Of the 23 turns that are not shown it covers the first 16, in whole groups of eight.
@@ -134,13 +134,13 @@ def test_what_another_family_counted_is_counted_again_when_an_epoch_begins() -> 
 
 def test_what_is_shown_whole_is_the_same_in_every_mode() -> None:
     for layout in LayoutMode:
-        sent = [told(5, history, 5, layout=layout).ask().messages for history in HistoryMode]
+        sent = [story_of(5, history, 5, layout=layout).ask().messages for history in HistoryMode]
         assert sent[0] == sent[1] == sent[2]
 
 
 def test_the_modes_differ_only_in_front_of_the_turns_they_show() -> None:
     full, window, strip = (
-        told(25, history, 4).ask().messages for history in (HistoryMode.FULL, HistoryMode.WINDOW, HistoryMode.STRIP)
+        story_of(25, history, 4).ask().messages for history in (HistoryMode.FULL, HistoryMode.WINDOW, HistoryMode.STRIP)
     )
     assert full[-8:] == window[-8:] == strip[-8:]
     assert window[0].text.endswith(full[-9].text)
@@ -148,7 +148,7 @@ def test_the_modes_differ_only_in_front_of_the_turns_they_show() -> None:
 
 
 def test_in_place_the_window_moves_only_when_an_epoch_ends() -> None:
-    story = told(6, HistoryMode.WINDOW, 2, layout=LayoutMode.IN_PLACE)
+    story = story_of(6, HistoryMode.WINDOW, 2, layout=LayoutMode.IN_PLACE)
     assert asked(story) == [0, 1, 2, 3, 4, 5]
     story.say("Question 6 with a fold", "Done.", FOLDING)
     assert asked(story) == [4, 5, 6]
@@ -159,7 +159,7 @@ def test_in_place_the_window_moves_only_when_an_epoch_ends() -> None:
 
 
 def test_in_place_the_strip_is_drawn_anew_only_when_an_epoch_ends() -> None:
-    story = told(6, HistoryMode.STRIP, 1, layout=LayoutMode.IN_PLACE)
+    story = story_of(6, HistoryMode.STRIP, 1, layout=LayoutMode.IN_PLACE)
     story.say("Question 6 with a fold", "Done.", FOLDING)
     first = story.ask().messages[0]
     story.say("Question 7 without one", "Done.").say("Question 8 without one", "Done.")
@@ -168,14 +168,14 @@ def test_in_place_the_strip_is_drawn_anew_only_when_an_epoch_ends() -> None:
 
 
 def test_in_the_library_layout_the_window_moves_with_every_turn() -> None:
-    story = told(6, HistoryMode.WINDOW, 2)
+    story = story_of(6, HistoryMode.WINDOW, 2)
     assert asked(story) == [4, 5]
     story.say("Question 6 as any", "Done.")
     assert asked(story) == [5, 6]
 
 
 def test_another_mode_holds_from_the_next_epoch_on_and_full_shows_all_again() -> None:
-    story = told(6, HistoryMode.WINDOW, 2, layout=LayoutMode.IN_PLACE).say("Question 6 folds", "Done.", FOLDING)
+    story = story_of(6, HistoryMode.WINDOW, 2, layout=LayoutMode.IN_PLACE).say("Question 6 folds", "Done.", FOLDING)
     story.terms = replace(story.terms, history=HistoryMode.FULL, history_turns=None)
     assert asked(story) == [4, 5, 6]
     story.say("Question 7 folds", "Done.", FOLDING)
@@ -183,7 +183,7 @@ def test_another_mode_holds_from_the_next_epoch_on_and_full_shows_all_again() ->
 
 
 def test_nothing_stands_in_for_what_full_shows_again() -> None:
-    story = told(6, HistoryMode.STRIP, layout=LayoutMode.IN_PLACE).say("Question 6 folds", "Done.", FOLDING)
+    story = story_of(6, HistoryMode.STRIP, layout=LayoutMode.IN_PLACE).say("Question 6 folds", "Done.", FOLDING)
     hides = story.state.history
     assert hides.placeholder is not None
     story.terms = replace(story.terms, history=HistoryMode.FULL, history_turns=None)
@@ -194,7 +194,7 @@ def test_nothing_stands_in_for_what_full_shows_again() -> None:
 
 def test_a_turn_that_a_compaction_took_out_makes_no_older_one_show_again() -> None:
     for layout in LayoutMode:
-        story = told(
+        story = story_of(
             20, HistoryMode.WINDOW, 4, layout=layout, chain=CompactionConfig(steps=(CompactionStepName.EXPENDABLE,))
         )
         story.say("Question 20 folds", "Done.", FOLDING)
@@ -206,7 +206,7 @@ def test_a_turn_that_a_compaction_took_out_makes_no_older_one_show_again() -> No
 
 def test_after_a_compaction_the_strip_still_begins_with_its_outline() -> None:
     for layout in LayoutMode:
-        story = told(
+        story = story_of(
             20, HistoryMode.STRIP, 4, layout=layout, chain=CompactionConfig(steps=(CompactionStepName.EXPENDABLE,))
         )
         story.say("Question 20 folds", "Done.", FOLDING)
@@ -229,13 +229,13 @@ def test_what_instructions_draw_in_is_referred_to_and_not_shelved() -> None:
 
 
 def test_only_what_is_shown_is_taken_out() -> None:
-    story = told(20, HistoryMode.WINDOW, 4)
+    story = story_of(20, HistoryMode.WINDOW, 4)
     receipt = story.plan(goal=0).receipt
     assert set(removed(receipt, "expendable")) <= set(story.path[-8:-2])
 
 
 def test_a_window_that_is_too_small_for_the_turns_it_shows_is_made_to_fit() -> None:
-    story = told(20, HistoryMode.WINDOW, 4)
+    story = story_of(20, HistoryMode.WINDOW, 4)
     story.rules = replace(story.rules, budget=TokenBudget(window=story.tokens(), reserve=0))
     fitted = story.fit()
     assert fitted.receipt is not None

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 from tests.conftest import Watched
-from tests.unit.core.compaction.talking import note
+from tests.unit.core.compaction.stories import note
 
 from lamella import Note, Selection, Tool, ToolResult
 from lamella.core.layout.layouts import choose_layout

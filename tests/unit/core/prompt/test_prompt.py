@@ -1,7 +1,7 @@
 """The prompt: rendered as far as it is asked for, in wire order, and by layers that agree with the messages."""
 
 import pytest
-from tests.unit.core.compaction.talking import FOLDING, IN_PLACE, LIBRARY, NOW, QUARTERS, Story, attaching, note, result
+from tests.unit.core.compaction.stories import FOLDING, IN_PLACE, LIBRARY, NOW, QUARTERS, Story, attaching, note, result
 
 from lamella.core.log.turn import ArtifactForm, HistoryMode, SystemParts, TurnSettings
 from lamella.core.messages import LIBRARY_HEADING, QUERY_LABEL, Message, Role
@@ -21,7 +21,7 @@ BOTH = pytest.mark.parametrize("terms", [LIBRARY, IN_PLACE], ids=["library", "in
 EMPTY = make_layer(LayerId.L1, segments=(), pieces=(), tokens=0)
 
 
-def told(terms: TurnSettings, turns: int = 3) -> Story:
+def story_of(terms: TurnSettings, turns: int = 3) -> Story:
     story = Story(terms=terms)
     first = replace(attaching(note("a.md", "A"), result("x", "found")), system=SystemParts(base="Be brief."))
     story.say("one?", "one.", first)
@@ -36,7 +36,7 @@ def prompt_of(story: Story) -> Prompt:
 
 @BOTH
 def test_messages_are_the_system_message_earlier_talk_and_the_question(terms: TurnSettings) -> None:
-    prompt = prompt_of(told(terms))
+    prompt = prompt_of(story_of(terms))
     roles = [message.role.value for message in prompt.messages]
     assert roles == ["system", *["user", "assistant"] * 3, "user"]
     assert prompt.messages[prompt.question_index] is prompt.messages[-1]
@@ -46,14 +46,14 @@ def test_messages_are_the_system_message_earlier_talk_and_the_question(terms: Tu
 
 @BOTH
 def test_a_prompt_renders_once(terms: TurnSettings) -> None:
-    prompt = prompt_of(told(terms))
+    prompt = prompt_of(story_of(terms))
     assert prompt.messages is prompt.messages
     assert prompt.total == prompt.total == sum(message.tokens for message in prompt.messages)
 
 
 @BOTH
 def test_every_segment_stands_in_the_message_it_names(terms: TurnSettings) -> None:
-    prompt = prompt_of(told(terms))
+    prompt = prompt_of(story_of(terms))
     segments = [segment for layer in LayerId for segment in prompt.segments(layer)]
     assert {segment.id for segment in segments} >= {"base", "a.md", "b.md"}
     for segment in segments:
@@ -64,7 +64,7 @@ def test_every_segment_stands_in_the_message_it_names(terms: TurnSettings) -> No
 
 @BOTH
 def test_the_library_is_what_earlier_turns_attached_wherever_it_stands(terms: TurnSettings) -> None:
-    prompt = prompt_of(told(terms))
+    prompt = prompt_of(story_of(terms))
     (entry,) = prompt.placed_library
     assert (entry.artifact.id, entry.segment) == ("a.md", prompt.segments(LayerId.L2)[0])
     assert entry.place == ("system" if terms is LIBRARY else "message:1")
@@ -73,7 +73,7 @@ def test_the_library_is_what_earlier_turns_attached_wherever_it_stands(terms: Tu
 
 
 def test_nothing_that_was_typed_alone_is_rendered_again() -> None:
-    prompt = pending_prompt(told(IN_PLACE).open(NOW))
+    prompt = pending_prompt(story_of(IN_PLACE).open(NOW))
     assert prompt.question is prompt.user.message
     assert prompt.message_id == prompt.user.id
 
@@ -86,7 +86,7 @@ def test_without_a_system_message_the_talk_begins_at_once() -> None:
 
 @pytest.mark.parametrize("history", [HistoryMode.WINDOW, HistoryMode.STRIP])
 def test_the_opening_says_how_much_a_history_mode_hides(history: HistoryMode) -> None:
-    story = told(TurnSettings(history=history, history_turns=1), turns=4)
+    story = story_of(TurnSettings(history=history, history_turns=1), turns=4)
     prompt = pending_prompt(story.open(NOW))
     assert prompt.history.hidden_turns == 3
     assert prompt.preamble.removed_messages == 6
@@ -98,7 +98,7 @@ def test_the_opening_says_how_much_a_history_mode_hides(history: HistoryMode) ->
 
 
 def test_an_opening_of_a_compaction_and_of_a_mode_are_one() -> None:
-    story = told(TurnSettings(history=HistoryMode.WINDOW, history_turns=2), turns=8)
+    story = story_of(TurnSettings(history=HistoryMode.WINDOW, history_turns=2), turns=8)
     receipt = story.compact(goal=0)
     assert receipt.steps
     prompt = pending_prompt(story.open(NOW))
@@ -151,7 +151,7 @@ def test_blocks_before_a_message_are_told_from_it_by_one_label() -> None:
 
 
 def test_a_prompt_shows_neither_texts_nor_the_whole_state_when_it_is_printed() -> None:
-    story = told(IN_PLACE).say("two?", "two.", FOLDING)
+    story = story_of(IN_PLACE).say("two?", "two.", FOLDING)
     shown = repr(pending_prompt(story.open(NOW)))
     assert "library=" not in shown
     assert "talk=" not in shown

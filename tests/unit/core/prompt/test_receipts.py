@@ -4,7 +4,7 @@ Whole turns leave; a reply without its question joins the reply before it.
 """
 
 import pytest
-from tests.unit.core.compaction.talking import FOLDING, IN_PLACE, LIBRARY, NOW, QUARTERS, Story, attaching, note, result
+from tests.unit.core.compaction.stories import FOLDING, IN_PLACE, LIBRARY, NOW, QUARTERS, Story, attaching, note, result
 
 from lamella.core.log.receipts import CompactionReceipt, CompactionStep, CompactionStepName, make_receipt
 from lamella.core.log.turn import ArtifactForm, SystemParts, TurnSettings

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.core.compaction.talking import IN_PLACE, LIBRARY, QUARTERS, note, result
+from tests.unit.core.compaction.stories import IN_PLACE, LIBRARY, QUARTERS, note, result
 
 from lamella.core.layout.layouts import choose_layout
 from lamella.core.log.receipts import CompactionReceipt, CompactionStep, CompactionStepName

@@ -1,6 +1,6 @@
 """Wishes of turns that a history mode hides: they stand in front of the turns that are shown, word for word."""
 
-from tests.unit.core.compaction.talking import FOLDING, IN_PLACE, QUARTERS, Story
+from tests.unit.core.compaction.stories import FOLDING, IN_PLACE, QUARTERS, Story
 
 from lamella.core.log.turn import HistoryMode
 from lamella.core.prompt.layers.history import render_rules

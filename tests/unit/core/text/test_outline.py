@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.steady import steady
+from tests.unit.hypothesis_profile import steady
 
 from lamella.core.text.outline import MAX_SHOWN_SECTIONS, SECTION_CHARS, build_outline, split_sections
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from lamella.core.log.events.compaction import StageAction, StageEvent, StageSpec, WorkflowSpec
+from lamella.core.log.events.compaction import StageEvent, StageSpec, WorkflowSpec, WorkflowStageAction
 from lamella.core.workflow.session import (
     WorkflowSession,
     approve_stage_event,
@@ -70,5 +70,5 @@ class Desk:
         return self.submit().approve(decision or f"{current.id} is decided")
 
 
-def bare(action: StageAction, stage: str) -> StageEvent:
+def bare(action: WorkflowStageAction, stage: str) -> StageEvent:
     return StageEvent(action=action, stage=stage)

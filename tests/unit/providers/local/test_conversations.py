@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from bench.local import play_naive, share_of_earlier
-from tests.unit.providers.local.talking import CHAT, EARLY, LATE, talk
+from tests.unit.providers.local.conversations import CHAT, EARLY, LATE, talk
 
 import lamella
 from lamella.core.log.call import PrefixChange
@@ -36,7 +36,7 @@ def test_what_the_engine_reports_is_what_was_forecast(
 
 def _check_reload(store: str) -> None:
     """A new process starts cold, and then serves what it has read itself."""
-    command = [sys.executable, "-m", "tests.unit.providers.local.talking", store]
+    command = [sys.executable, "-m", "tests.unit.providers.local.conversations", store]
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert result.stderr == ""
     served = json.loads(result.stdout)["served"]

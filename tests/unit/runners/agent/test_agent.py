@@ -3,12 +3,12 @@
 import asyncio
 
 import pytest
-from tests.speaking import Speaker
+from tests.runner_provider import Speaker
 from tests.unit.conversation.backends import Ticking, make_backend
 
 from lamella import Turn
+from lamella.conversation.conversation import Conversation
 from lamella.conversation.runner_context import Runner, RunnerContext, RunRequest
-from lamella.conversation.stored import LoggedConversation
 from lamella.conversation.turn import TurnRequest
 from lamella.conversation.turn_runner import SendContext
 from lamella.runners.agent import run_agent, run_chat
@@ -24,7 +24,7 @@ def ask(place: RunnerContext, runners: dict[str, Runner]) -> Turn:
         jitter=lambda: 0.0,
         model="m",
     )
-    chat = LoggedConversation(make_backend(InMemoryStore()), "chat", {"model": "m"})
+    chat = Conversation.open(make_backend(InMemoryStore()), "chat", {"model": "m"})
     run_request = RunRequest(
         conversation=chat,
         send_context=send_context,

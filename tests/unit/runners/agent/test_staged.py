@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.speaking import Speaker
+from tests.runner_provider import Speaker
 
 import lamella
-from lamella import StoredConversation
+from lamella import Conversation
 from lamella.runners.agent import run_staged
 
 MODEL = "anthropic:claude-opus-5-5"
@@ -20,13 +20,13 @@ def speaker() -> Speaker:
 
 
 @pytest.fixture
-def chat(tmp_path: Path, speaker: Speaker) -> Iterator[StoredConversation]:
+def chat(tmp_path: Path, speaker: Speaker) -> Iterator[Conversation]:
     (tmp_path / "beans.md").write_text("# Beans\n", encoding="utf-8")
     with lamella.open("sqlite://", provider=speaker, model=MODEL, vault=tmp_path) as engine:  # type: ignore[arg-type]
         yield engine.chat("work", runner="staged", layout="in_place")
 
 
-def say(chat: StoredConversation, text: str) -> list[str]:
+def say(chat: Conversation, text: str) -> list[str]:
     """The warnings that an answer came with."""
 
     async def main() -> list[str]:
@@ -36,7 +36,7 @@ def say(chat: StoredConversation, text: str) -> list[str]:
     return asyncio.run(main())
 
 
-def test_only_a_stage_that_searches_is_told_of_tools(chat: StoredConversation, speaker: Speaker) -> None:
+def test_only_a_stage_that_searches_is_told_of_tools(chat: Conversation, speaker: Speaker) -> None:
     chat.start_workflow("rfc")
     say(chat, "What is the problem?")
     chat.write_stage({"problem": "Desks.", "goals": "Fewer."})
@@ -52,9 +52,7 @@ def test_only_a_stage_that_searches_is_told_of_tools(chat: StoredConversation, s
     assert "search_notes" in told[1]
 
 
-def test_where_no_work_was_begun_that_is_said_and_the_question_answered(
-    chat: StoredConversation, speaker: Speaker
-) -> None:
+def test_where_no_work_was_begun_that_is_said_and_the_question_answered(chat: Conversation, speaker: Speaker) -> None:
     assert any("No workflow was begun" in line for line in say(chat, "Hello?"))
     assert chat.turns()[-1].reply is not None
     assert len(speaker.requests) == 1

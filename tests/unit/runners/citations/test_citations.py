@@ -5,7 +5,7 @@ from time import monotonic
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.steady import steady
+from tests.unit.hypothesis_profile import steady
 
 from lamella.core.log.turn import StoredCitation
 from lamella.runners.citations import CitationEditor, source_link

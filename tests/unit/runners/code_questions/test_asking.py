@@ -3,7 +3,7 @@
 import pytest
 
 from lamella import Code, Conversation, Selection, Unknown
-from lamella.core.text.content import iter_markdown_lines
+from lamella.core.text.content import iter_lines_with_code_flag
 from lamella.errors import InvalidOperationError
 from lamella.runners.code_questions import (
     TASK_INSTRUCTIONS,
@@ -70,5 +70,5 @@ def test_a_wish_says_which_files_it_is_about() -> None:
 def test_the_fence_of_code_ends_where_the_code_does(code: str) -> None:
     fenced = fence_code(code)
     assert code.removesuffix("\n") in fenced
-    assert all(inside for _, inside in iter_markdown_lines(fenced))
-    assert [inside for _, inside in iter_markdown_lines(f"{fenced}\nafter")][-1] is False
+    assert all(inside for _, inside in iter_lines_with_code_flag(fenced))
+    assert [inside for _, inside in iter_lines_with_code_flag(f"{fenced}\nafter")][-1] is False

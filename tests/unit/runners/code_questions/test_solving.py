@@ -41,7 +41,7 @@ def solve(engine: Engine, *problems: CodeQuestion) -> CodeAnswer:
     return asyncio.run(run())
 
 
-def told(solution: CodeAnswer) -> list[tuple[str, str]]:
+def history_of(solution: CodeAnswer) -> list[tuple[str, str]]:
     return [(one.role, one.content) for one in solution.history]
 
 
@@ -53,7 +53,7 @@ def test_the_reply_stands_at_the_end_of_the_whole_history() -> None:
     provider = ScriptedProvider(ScriptedReply(text="so", usage=Usage(plain=40, read=2, output=5)))
     found = solve(opened(provider), CodeQuestion(prompt="why", history=ParsedHistory("Be terse.", (A,))))
     assert found.reply == "so"
-    assert told(found) == [
+    assert history_of(found) == [
         ("system", "Be terse."), ("user", "a"), ("assistant", "b"), ("user", "why"), ("assistant", "so"),
     ]  # fmt: skip
     assert (found.tokens_used, found.model, found.conversation) == (47, "scripted:m", None)

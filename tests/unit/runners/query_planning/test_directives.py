@@ -4,7 +4,8 @@ import pytest
 
 from lamella.core.artifacts.kinds import make_tool_definition
 from lamella.core.artifacts.model import ToolDefinition
-from lamella.runners.query_planning import forced_calls, parse_directives, requests_writing
+from lamella.core.text.mentions import DIRECTIVES
+from lamella.runners.query_planning import TOOL_BY_DIRECTIVE, forced_calls, parse_directives, requests_writing
 
 
 def tool(name: str, argument: str) -> ToolDefinition:
@@ -20,6 +21,7 @@ TOOLS = (tool("search_notes", "query"), tool("web_search", "q"), tool("remember"
     [
         ("@vault what grows?", ("vault",)),
         ("What grows? (@Vault, @WEB)", ("vault", "web")),
+        ("What grows in @vault. And when?", ("vault",)),
         ("@websearch frost dates @websearch", ("websearch",)),
         ("Remember @memory: I like beans.", ("memory",)),
         ("@vaults @vault/a.md @vault.md a@web.de @composer @@web", ()),
@@ -30,6 +32,10 @@ TOOLS = (tool("search_notes", "query"), tool("web_search", "q"), tool("remember"
 )
 def test_a_directive_is_a_word_of_its_own_outside_of_code(typed: str, found: tuple[str, ...]) -> None:
     assert parse_directives(typed) == found
+
+
+def test_every_directive_is_known_to_mentions() -> None:
+    assert {*TOOL_BY_DIRECTIVE, "composer"} == DIRECTIVES
 
 
 @pytest.mark.parametrize(

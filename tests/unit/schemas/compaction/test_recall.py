@@ -1,12 +1,13 @@
 """What was found again, as data."""
 
-from tests.contracts.places import doc
+from tests.bodies import as_json
+from tests.contracts.repository import doc
 from tests.contracts.tables import names
 
 from lamella.core.search.index import Passage
 from lamella.core.search.search import RecallHit
 from lamella.ports import ConversationSummary
-from lamella.schemas.compaction import recall_hits_to_json, recall_to_json
+from lamella.schemas.compaction import recall_everywhere_to_json, recall_to_json
 
 PASSAGE = Passage(id="garden.md", place="turn 1", role="note", title="garden.md", text="Beans along the fence.")
 
@@ -16,7 +17,7 @@ def test_what_was_found_has_the_documented_fields_best_first() -> None:
         RecallHit(passage=PASSAGE, score=2.5, excerpt="Beans"),
         RecallHit(passage=PASSAGE, score=1.0, excerpt="fence"),
     ]
-    body = recall_to_json("garden", "beans", found)
+    body = as_json(recall_to_json("garden", "beans", found))
     assert body == {
         "conversation": "garden",
         "query": "beans",
@@ -35,14 +36,14 @@ def test_what_was_found_has_the_documented_fields_best_first() -> None:
             for one in found
         ],
     }
-    (first, _) = body["found"] if isinstance(body["found"], list) else ({}, {})
+    (first, _) = body["found"]
     assert [*first] == names(doc("reference/json-output.md"), under="RecallHitJson")
     listed = ConversationSummary(conversation="k1", name="garden", title="Beans", created="", updated="", version=2)
-    everywhere = recall_hits_to_json("beans", [(listed, one) for one in found])
+    everywhere = as_json(recall_everywhere_to_json("beans", [(listed, one) for one in found]))
     assert everywhere["query"] == "beans"
-    (one, _) = everywhere["found"] if isinstance(everywhere["found"], list) else ({}, {})
+    (one, _) = everywhere["found"]
     assert one == {"conversation": "k1", "name": "garden", "chat_title": "Beans", **first}
 
 
 def test_nothing_found_is_an_empty_list() -> None:
-    assert recall_to_json("garden", "beans", [])["found"] == []
+    assert as_json(recall_to_json("garden", "beans", []))["found"] == []

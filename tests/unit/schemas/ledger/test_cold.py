@@ -3,7 +3,8 @@
 from datetime import UTC, datetime
 from decimal import Decimal
 
-from tests.contracts.places import doc
+from tests.bodies import as_json
+from tests.contracts.repository import doc
 from tests.contracts.tables import names
 
 from lamella.conversation.expired_cache import ExpiredCache
@@ -16,7 +17,7 @@ def test_every_field_is_documented_and_money_is_text() -> None:
     cold = ExpiredCache(
         expired=True, expires_at=NOON, tokens=9, cost=Decimal("0.10"), folded_tokens=4, folded_cost=None, will_fold=True
     )
-    body = expired_cache_to_json(cold)
+    body = as_json(expired_cache_to_json(cold))
     assert body == {
         "lapsed": True,
         "lapses_at": "2026-11-17T12:00:00+00:00",

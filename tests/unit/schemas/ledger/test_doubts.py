@@ -1,9 +1,11 @@
 """What a profile does not fit, as lines that a file of facts takes."""
 
+from tests.bodies import as_json
+
 from lamella.conversation.expired_cache import ProfileMismatch
 from lamella.core.ledger.cache_profile import ProfileContradiction
 from lamella.providers import parse_profiles
-from lamella.schemas.ledger import profile_mismatch_to_json, render_model_facts
+from lamella.schemas.ledger import ledger_to_json, render_model_facts
 
 SEEN = (
     ProfileContradiction(turns=(2,), description="690 tokens came from the cache", facts=(("minimum", 690),)),
@@ -15,7 +17,7 @@ def test_the_lines_make_a_file_that_says_what_was_seen() -> None:
     doubt = ProfileMismatch(model="anthropic:claude-sonnet-4-5", as_of="2026-11-17", contradictions=SEEN)
     own = parse_profiles("\n".join(render_model_facts(doubt)), name="own.toml").get_profile(doubt.model)
     assert (own.minimum, own.lifetime) == (690, 900)
-    body = profile_mismatch_to_json(doubt)
+    (body,) = as_json(ledger_to_json("garden", [], [doubt]))["doubts"]
     assert body["facts"] == {"minimum": 690, "lifetime": 900}
     assert body["model_facts"] == "\n".join(render_model_facts(doubt))
 

@@ -4,7 +4,8 @@ import re
 from decimal import Decimal
 
 import pytest
-from tests.contracts.places import doc
+from tests.bodies import as_json
+from tests.contracts.repository import doc
 
 from lamella.core.log.call import (
     CacheOutcome,
@@ -28,11 +29,11 @@ from lamella.schemas.ledger import (
     build_ledger_rows,
     call_to_json,
     count_cache_writes,
-    fingerprint_to_json,
     ledger_to_json,
     total_ledger_rows,
     unexplained_turns,
 )
+from lamella.schemas.prompts import fingerprint_to_json
 
 
 def call(
@@ -119,7 +120,7 @@ def test_calls_on_the_way_to_an_answer_are_in_the_sums_and_counted_apart() -> No
         Decimal(2),
     )
     assert answering_calls([aside, paid]) == [paid]
-    assert call_to_json(aside)["purpose"] == "summary"
+    assert call_to_json(aside).purpose == "summary"
 
 
 def test_what_no_call_knows_is_none_and_not_zero() -> None:
@@ -150,7 +151,7 @@ def test_turns_that_moved_without_a_reason_are_named_by_their_numbers() -> None:
 
 def test_a_call_has_every_field_with_its_value() -> None:
     cost = TurnCost(amount=Decimal("0.50"), naive=Decimal("0.8"), limit=Decimal("0.3"))
-    assert call_to_json(call(Usage(plain=10, read=30, output=7), cost=cost)) == {
+    assert as_json(call_to_json(call(Usage(plain=10, read=30, output=7), cost=cost))) == {
         "purpose": "answer",
         "model": "anthropic:claude-opus-5-5",
         "verdict": {
@@ -182,12 +183,12 @@ def test_a_call_has_every_field_with_its_value() -> None:
 
 
 def test_the_whole_ledger_has_fields_that_are_documented_all_of_them() -> None:
-    body = ledger_to_json("garden", build_ledger_rows([told("Beans.")], [(call(Usage(plain=2, read=1)),)]))
+    rows = build_ledger_rows([told("Beans.")], [(call(Usage(plain=2, read=1)),)])
+    body = as_json(ledger_to_json("garden", rows))
     assert list(body) == ["lamella", "conversation", "turns", "totals", "unexplained", "doubts"]
     known = set(re.findall(r"`(\w+)`", doc("reference/json-output.md")))
     assert _names(body) - known - {"L1_SYSTEM"} == set()
     totals = body["totals"]
-    assert isinstance(totals, dict)
     assert (totals["turns"], totals["calls"], totals["cache_read_share"]) == (1, 1, 0.333333)
 
 
@@ -211,7 +212,7 @@ def test_what_a_turn_sent_is_shown_by_its_hashes_and_measures() -> None:
         compacted=1,
         unparsed=5,
     )
-    assert fingerprint_to_json(sent) == {
+    assert as_json(fingerprint_to_json(sent)) == {
         "renderer": 2,
         "hashes": {"L1_SYSTEM": "sha256:1", "L2_PREVIOUS": "sha256:2", "prefix": "sha256:3", "whole": "sha256:4"},
         "segments": {"L1_SYSTEM": 1, "L2_PREVIOUS": 2, "L3_TURN": 3, "L4_STRIP": 4, "L5_USER": 1},
@@ -220,4 +221,4 @@ def test_what_a_turn_sent_is_shown_by_its_hashes_and_measures() -> None:
         "unparsed": 5,
     }
     known = set(re.findall(r"`(\w+)`", doc("reference/json-output.md")))
-    assert _names(fingerprint_to_json(sent)) - known == set()
+    assert _names(as_json(fingerprint_to_json(sent))) - known == set()

@@ -3,11 +3,12 @@
 from decimal import Decimal
 
 import pytest
-from tests.contracts.places import doc
+from tests.bodies import as_json
+from tests.contracts.repository import doc
 from tests.contracts.tables import names
 
 from lamella import Conversation, Note, Turn
-from lamella.schemas.ledger import ReplayTotals, totals_to_json
+from lamella.schemas.ledger import ReplayTotals, replay_totals_to_json
 
 NOTE = Note(path="garden.md", text="# Garden\nBeans along the fence.\n" * 20)
 
@@ -42,8 +43,8 @@ def test_turns_are_passed_on_as_they_are_counted() -> None:
 def test_the_sums_have_the_documented_fields() -> None:
     totals = ReplayTotals()
     assert len(list(totals.count_turns(talk(2, model=PRICED)))) == 2
-    body = totals_to_json(totals)
-    assert sorted(body) == sorted(names(doc("reference/json-output.md"), under="Totals"))
+    body = as_json(replay_totals_to_json(totals))
+    assert sorted(body) == sorted(names(doc("reference/json-output.md"), under="ReplayTotalsJson"))
     assert body["tokens"] == totals.tokens
     assert body["cost"] == f"{totals.cost:f}".rstrip("0")
 
@@ -51,12 +52,12 @@ def test_the_sums_have_the_documented_fields() -> None:
 def test_one_turn_without_a_price_leaves_the_whole_without_money() -> None:
     totals = ReplayTotals(cost=Decimal(1), naive_cost=Decimal(2), perfect_cache_cost=Decimal(1))
     assert len(list(totals.count_turns(talk(1)))) == 1
-    body = totals_to_json(totals)
+    body = as_json(replay_totals_to_json(totals))
     assert (body["cost"], body["naive_cost"], body["limit_cost"]) == (None, None, None)
 
 
 def test_nothing_sums_up_to_nothing() -> None:
-    assert totals_to_json(ReplayTotals()) == {
+    assert as_json(replay_totals_to_json(ReplayTotals())) == {
         "tokens": 0,
         "cache_read_share": 0.0,
         "prefix_breaks": 0,

@@ -1,6 +1,7 @@
 """A reason as data, in the names that are documented."""
 
-from tests.contracts.places import doc
+from tests.bodies import as_json
+from tests.contracts.repository import doc
 from tests.contracts.tables import names
 
 from lamella import Conversation, Note
@@ -11,7 +12,7 @@ def test_a_reason_has_every_field_that_is_documented() -> None:
     chat = Conversation(layout="library")
     chat.ask("Read this.", attach=[Note(path="a.md", text="A")])
     chat.reply("I did.")
-    body = explanation_to_json("garden", chat.why("a.md"))
+    body = as_json(explanation_to_json("garden", chat.why("a.md")))
     tokens = chat.why("a.md").segments[0][1].tokens
     assert body == {
         "lamella": 1,
@@ -30,4 +31,4 @@ def test_a_reason_has_every_field_that_is_documented() -> None:
     assert list(body) == names(page, under="PromptExplanationJson")
     assert names(page, under="PlacedArtifactJson") == ["layer", "form", "place", "tokens"]
     assert names(page, under="SuggestedActionJson") == ["do", "what"]
-    assert explanation_to_json("garden", chat.why("b.md"))["brings_in"] == [{"do": "attach", "what": "b.md"}]
+    assert as_json(explanation_to_json("garden", chat.why("b.md")))["brings_in"] == [{"do": "attach", "what": "b.md"}]

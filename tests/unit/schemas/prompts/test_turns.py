@@ -1,14 +1,15 @@
 """A turn as data: the fields in docs/reference/json-output.md, with the values of the turn."""
 
-import json
 from decimal import Decimal
 
 import pytest
-from tests.contracts.places import doc
+from tests.bodies import as_json
+from tests.contracts.repository import doc
 from tests.contracts.tables import names
 
 from lamella import Conversation, Note, Turn
-from lamella.schemas.prompts import replay_header_to_json, reported_cache_by_layer, turn_to_json
+from lamella.schemas.ledger import replay_header_to_json
+from lamella.schemas.prompts import reported_cache_by_layer, turn_to_json
 from lamella.tokenizers.counter import OfflineTokenCounter
 
 NOTE = Note(path="garden.md", text="# Garden\nBeans along the fence.\n")
@@ -25,13 +26,13 @@ def turn() -> Turn:
 
 @pytest.mark.layout("library")
 def test_a_turn_has_the_documented_fields_in_their_order(turn: Turn) -> None:
-    body = turn_to_json(turn)
+    body = as_json(turn_to_json(turn))
     page = doc("reference/json-output.md")
-    # Only a turn that was planned by price has its plan.
-    assert list(body) == [name for name in names(page, under="Turns") if name != "placement"]
+    # Only a turn that was planned by price has its plan, and only a stored one a check of its request.
+    absent = {"placement", "check"}
+    assert list(body) == [name for name in names(page, under="TurnPromptJson") if name not in absent]
     envelope = body["envelope"]
-    assert isinstance(envelope, dict)
-    assert list(envelope) == names(page, under="EnvelopeJson")
+    assert list(envelope) == [name for name in names(page, under="EnvelopeJson") if name != "why"]
     segments = [segment for layer in envelope["layers"] for segment in layer["segments"]]
     assert {tuple(segment) for segment in segments} == {tuple(names(page, under="SegmentJson"))}
 
@@ -40,16 +41,16 @@ def test_a_turn_that_was_planned_by_price_says_its_plan() -> None:
     chat = Conversation(layout="auto", model="anthropic:claude-sonnet-5")
     chat.ask("one", attach=[Note(path="a.md", text="A")])
     chat.reply("yes")
-    body = turn_to_json(chat.ask("two"))
+    body = as_json(turn_to_json(chat.ask("two")))
     plan = body["placement"]
-    assert isinstance(plan, dict)
-    assert list(body) == names(doc("reference/json-output.md"), under="Turns")
+    documented = names(doc("reference/json-output.md"), under="TurnPromptJson")
+    assert list(body) == [name for name in documented if name != "check"]
     assert plan["why"]
     assert plan["expected"] <= plan["next_best"]
 
 
 def test_a_turn_says_what_was_sent_what_it_weighs_and_what_it_costs(turn: Turn) -> None:
-    body = json.loads(json.dumps(turn_to_json(turn)))
+    body = as_json(turn_to_json(turn))
     assert body["turn"] == 1
     assert [message["role"] for message in body["messages"]] == ["system", "user"]
     assert body["tokens"]["total"] == turn.tokens.total
@@ -65,13 +66,13 @@ def test_a_turn_says_what_was_sent_what_it_weighs_and_what_it_costs(turn: Turn) 
 
 
 def test_a_turn_without_a_price_has_no_cost() -> None:
-    assert turn_to_json(Conversation().ask("Hello"))["cost"] is None
+    assert turn_to_json(Conversation().ask("Hello")).cost is None
 
 
 @pytest.mark.layout("library")
 def test_a_replay_begins_with_its_layout_where_there_is_a_turn(turn: Turn) -> None:
-    assert replay_header_to_json("demo", turn) == {"lamella": 1, "conversation": "demo", "layout": "library"}
-    assert replay_header_to_json("demo", None) == {"lamella": 1, "conversation": "demo", "layout": None}
+    assert as_json(replay_header_to_json("demo", turn)) == {"lamella": 1, "conversation": "demo", "layout": "library"}
+    assert as_json(replay_header_to_json("demo", None)) == {"lamella": 1, "conversation": "demo", "layout": None}
 
 
 def test_what_a_provider_had_cached_is_laid_over_the_layers_by_its_share(turn: Turn) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 import uvicorn
 from starlette.types import Receive, Scope, Send
+from tests.waiting import HANG_SECONDS
 
 from lamella.server.security import TimeLimitedConfig
 
@@ -16,14 +17,14 @@ HEAD = b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: %s\r\n\r\n"
 Visit = Callable[[uvicorn.Server, socket.socket], Awaitable[None]]
 
 
-async def tell_whole(scope: Scope, receive: Receive, send: Send) -> None:
+async def send_at_once(scope: Scope, receive: Receive, send: Send) -> None:
     """An answer that is over before anybody has read it."""
     headers = [(b"content-length", str(LONG).encode())]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     await send({"type": "http.response.body", "body": b"x" * LONG})
 
 
-async def tell_parts(scope: Scope, receive: Receive, send: Send) -> None:
+async def send_in_parts(scope: Scope, receive: Receive, send: Send) -> None:
     """A stream that goes on only as it is read."""
     await send({"type": "http.response.start", "status": 200, "headers": []})
     for _ in range(LONG // 10_000):
@@ -45,7 +46,7 @@ def visit(app: Callable[..., object], *, seconds: float, do: Visit) -> None:
             client.setblocking(False)
             await asyncio.get_running_loop().sock_connect(client, listener.getsockname())
             try:
-                await asyncio.wait_for(do(server, client), 30)
+                await asyncio.wait_for(do(server, client), HANG_SECONDS)
             finally:
                 server.should_exit = True
                 await running
@@ -53,7 +54,7 @@ def visit(app: Callable[..., object], *, seconds: float, do: Visit) -> None:
     asyncio.run(live())
 
 
-@pytest.mark.parametrize("app", [tell_whole, tell_parts])
+@pytest.mark.parametrize("app", [send_at_once, send_in_parts])
 @pytest.mark.parametrize("kept", [b"keep-alive", b"close"])
 def test_a_connection_from_which_nobody_reads_is_given_up(app: Callable[..., object], kept: bytes) -> None:
     async def do(server: uvicorn.Server, client: socket.socket) -> None:
@@ -66,7 +67,7 @@ def test_a_connection_from_which_nobody_reads_is_given_up(app: Callable[..., obj
     visit(app, seconds=0.2, do=do)
 
 
-@pytest.mark.parametrize("app", [tell_whole, tell_parts])
+@pytest.mark.parametrize("app", [send_at_once, send_in_parts])
 def test_who_reads_slowly_hears_all_of_it_however_long_that_takes(app: Callable[..., object]) -> None:
     async def do(server: uvicorn.Server, client: socket.socket) -> None:
         loop, heard = asyncio.get_running_loop(), 0

@@ -9,6 +9,7 @@ from lamella.core.log.receipts import STEP_ORDER, CompactionStepName
 from lamella.core.log.turn import TurnSettings
 from lamella.errors import SettingError
 from lamella.settings.rules import build_prompt_settings
+from lamella.settings.word_lists import load_word_lists
 from lamella.wiring import load_settings, open_adapters
 
 LONG = "# Heading\n\n" + "long words " * 2_000
@@ -21,7 +22,7 @@ def compaction(given: object, runner: str = "chat") -> CompactionConfig:
 
 
 def test_nothing_given_means_the_documented_chain() -> None:
-    assert compaction({}) == CompactionConfig()
+    assert compaction({}) == CompactionConfig(words=load_word_lists())
     assert CompactionConfig().steps == STEP_ORDER
     assert KindCompactionConfig() == KindCompactionConfig(preview_over=5_000, handle_after=None, shrink=True)
 

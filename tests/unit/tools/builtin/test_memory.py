@@ -35,7 +35,7 @@ def note(
         ToolCall(id=str(number), name="remember", arguments=canonical_json({"fact": fact}))
         for number, fact in enumerate(facts)
     ]
-    return list(asyncio.run(toolbox.run(calls, toolbox.definitions)))
+    return list(asyncio.run(toolbox.run_all(calls, toolbox.definitions)))
 
 
 def test_whoever_is_asked_sees_the_line_and_a_yes_notes_it_as_a_models(book: MemoryFileStore) -> None:

@@ -38,7 +38,7 @@ def make(vault: Path, allow: Allow | None, *, asks: bool = True) -> list[Tool]:
 def run(tools: list[Tool], *calls: tuple[str, str]) -> list[ToolOutput]:
     toolbox = LocalToolset(tools, call_timeout=0.01)
     made = [ToolCall(id=str(number), name=name, arguments=arguments) for number, (name, arguments) in enumerate(calls)]
-    return list(asyncio.run(toolbox.run(made, toolbox.definitions)))
+    return list(asyncio.run(toolbox.run_all(made, toolbox.definitions)))
 
 
 WRITE = ("write_note", '{"path": "a.md", "content": "new\\n"}')

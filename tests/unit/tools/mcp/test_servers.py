@@ -1,12 +1,14 @@
 """Real servers, well behaved and not: their tools reach a model within bounds, and what one does fails nobody else."""
 
 import asyncio
+import resource
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.waiting import HANG_SECONDS
 
 from lamella.attach import Tool
 from lamella.conversation.tool_executor import MAX_OUTPUT_CHARS, LocalToolset
@@ -15,14 +17,14 @@ from lamella.tools.mcp import McpServers, McpServerSpec, McpToolError
 
 PROGRAMS = Path(__file__).parents[3]
 SOUND = str(PROGRAMS / "tool_server.py")
-ODD = str(PROGRAMS / "odd_tool_server.py")
+ODD = str(PROGRAMS / "faulty_tool_server.py")
 
 
-def sound(*, seconds: float = 20) -> McpServerSpec:
+def sound(*, seconds: float = HANG_SECONDS) -> McpServerSpec:
     return McpServerSpec(name="it", command=(sys.executable, SOUND, "stdio"), seconds=seconds, writes=True)
 
 
-def odd(mode: str, *, name: str = "it", seconds: float = 20, **more: str) -> McpServerSpec:
+def odd(mode: str, *, name: str = "it", seconds: float = HANG_SECONDS, **more: str) -> McpServerSpec:
     return McpServerSpec(name=name, command=(sys.executable, ODD, mode), seconds=seconds, environment=more, writes=True)
 
 
@@ -81,7 +83,7 @@ def test_tools_of_a_server_are_told_and_called_and_it_is_started_again_once(open
     assert call(find(servers, "it__draw")) == "(a picture, image/png, 30 bytes: it cannot be shown here)"
     loud = ToolCall(id="1", name="it__shout", arguments='{"times": 1000000}')
     box = LocalToolset(servers.tools())
-    (output,) = asyncio.run(box.run([loud], box.definitions))
+    (output,) = asyncio.run(box.run_all([loud], box.definitions))
     assert (output.failed, len(output.output) < MAX_OUTPUT_CHARS + 200, "are not kept" in output.output) == (
         False,
         True,
@@ -222,3 +224,20 @@ def test_a_server_at_an_address_is_asked_there(opened: list[McpServers]) -> None
         finally:
             process.terminate()
     assert [one.failure is not None and "secret" not in one.failure for one in reports] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("mode", "reason"),
+    [
+        ("endless line", "it sent a message of more than 16,777,216 bytes"),
+        ("endless messages", "it sent more than 67,108,864 bytes after one request"),
+    ],
+)
+def test_server_that_sends_without_end_is_disconnected_at_a_limit(
+    opened: list[McpServers], mode: str, reason: str
+) -> None:
+    tool = find(open_servers(opened, odd(mode)), "it__fail")
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(McpToolError, match=f"The server it failed: {reason}."):
+        call(tool)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200 * 1_024

@@ -9,11 +9,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 import pytest
+from tests.waiting import HANG_SECONDS
 
 from lamella.tools.mcp import McpServerSpec, McpSession, McpToolError
 
 MEGABYTE = 1_024 * 1_024
-SECONDS = 20.0
+SECONDS = HANG_SECONDS
 
 
 def unpack_for_ever() -> Iterator[bytes]:

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from tests.speaking import Speaker
+from tests.runner_provider import Speaker
 
 import lamella
 from lamella.conversation.turn_runner import DEFAULT_ANSWER_TOKENS

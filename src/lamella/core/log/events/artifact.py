@@ -23,7 +23,7 @@ from lamella.core.artifacts.model import (
     LazyArtifact,
     LazyTexts,
 )
-from lamella.core.text.content import encode_text, hash_text
+from lamella.core.text.content import Contents, hash_text
 from lamella.core.values import replace
 
 ContentsByHash = Mapping[str, bytes]
@@ -178,27 +178,27 @@ def read_artifacts(
 ) -> tuple[tuple[Artifact, ...], list[str]]:
     """Return artifacts with their contents, and the names of what was erased from them."""
     found: list[Artifact] = []
-    gone: list[str] = []
+    missing: list[str] = []
     for one in stored:
         artifact = read_artifact(one, contents)
         if artifact is None:
-            gone.append(one.id)
+            missing.append(one.id)
         else:
             found.append(artifact)
-            gone += [f"A picture of {artifact.id}"] * (len(one.images) - len(artifact.images))
-    return tuple(found), gone
+            missing += [f"A picture of {artifact.id}"] * (len(one.images) - len(artifact.images))
+    return tuple(found), missing
 
 
-def contents_of_artifacts(artifacts: Iterable[Artifact]) -> dict[str, bytes]:
-    """Return the bytes of artifacts by hash: texts, summaries and images."""
-    contents: dict[str, bytes] = {}
+def contents_of_artifacts(artifacts: Iterable[Artifact]) -> Contents:
+    """Return the contents of artifacts by hash: texts, summaries and images."""
+    contents: dict[str, str | bytes] = {}
     for artifact in artifacts:
         if artifact.kind is not ArtifactKind.IMAGE:
-            contents[artifact.hash] = encode_text(artifact.text)
+            contents[artifact.hash] = artifact.text
         if artifact.condensed is not None:
-            contents[hash_text(artifact.condensed)] = encode_text(artifact.condensed)
+            contents[hash_text(artifact.condensed)] = artifact.condensed
         contents.update((image.hash, image.data) for image in artifact.images)
-    return contents
+    return Contents(contents)
 
 
 def read_stored_text(content_hash: str | None, contents: ContentsByHash) -> str | None:

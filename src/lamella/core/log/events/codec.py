@@ -26,7 +26,7 @@ from lamella.core.log.events.message import make_calls_event, make_message_event
 from lamella.core.log.receipts import CompactionReceipt
 from lamella.core.log.turn import ReplyEvent, StoredCitation, Turn
 from lamella.core.messages import ModelReply, ToolOutput, ToolRound
-from lamella.core.text.content import canonical_json
+from lamella.core.text.content import Contents, canonical_json, stored_contents
 from lamella.core.values import replace
 
 # A record stores the kind next to the body. Only snapshots need the tag, since nothing else distinguishes classes
@@ -123,7 +123,7 @@ def build_tool_calls_batch(
 
 
 def build_tool_results_batch(outputs: Iterable[ToolOutput], *, parent: str, timestamp: str) -> EventBatch:
-    """Return the batch for the outputs of the calls written last, one output for each call."""
+    """Return the batch for outputs of the calls written last, at most one for each call."""
     event, contents = make_results_event(outputs, parent=parent)
     return build_event_batch(event, timestamp=timestamp, contents=contents)
 
@@ -156,7 +156,7 @@ def build_erasure_batch(artifact_id: str, hashes: Sequence[str], *, timestamp: s
 def merge_batches(*batches: EventBatch) -> EventBatch:
     """Merge several batches into one, to be appended together."""
     records = tuple(record for part in batches for record in part.records)
-    contents: dict[str, bytes] = {}
+    contents: dict[str, str | bytes] = {}
     for part in batches:
-        contents.update(part.contents)
-    return EventBatch(records=records, contents=contents)
+        contents.update(stored_contents(part.contents))
+    return EventBatch(records=records, contents=Contents(contents))

@@ -56,6 +56,7 @@ class CompactionEvent(Struct, frozen=True, kw_only=True, gc=False, omit_defaults
     - ``chain``: the version of the rules by which it is applied; events without it have version 1.
     - ``certificate``: counts of exact tokens and of rules that are in the prompt, recallable, and lost.
     - ``since``: the first message that the compaction covers, if nothing before it changed.
+    - ``soft``: the token count down to which user messages were removed, if it differs from ``target``.
 
     Placeholder texts are stored as contents, so that they can be erased.
     """
@@ -71,6 +72,7 @@ class CompactionEvent(Struct, frozen=True, kw_only=True, gc=False, omit_defaults
     chain: int = 1
     certificate: tuple[int, ...] = ()
     since: str = ""
+    soft: int = 0
 
     def hashes(self) -> Iterator[str]:
         """Yield the hashes of the placeholder texts."""
@@ -100,6 +102,7 @@ def make_compaction_event(receipt: CompactionReceipt, *, resent_message: str | N
         if receipt.certificate is None
         else (*receipt.certificate.exact_strings, *receipt.certificate.rules),
         since=receipt.since_message,
+        soft=receipt.soft_target,
     )
 
 
@@ -130,6 +133,7 @@ def read_receipt(event: CompactionEvent, contents: ContentsByHash) -> Compaction
         chain_version=event.chain,
         certificate=_read_certificate(event.certificate),
         since_message=event.since,
+        soft_target=event.soft,
     )
 
 
@@ -192,7 +196,7 @@ def _strip_block_tags(block: str) -> str:
 # Workflow stages.
 
 
-class StageAction(StrEnum):
+class WorkflowStageAction(StrEnum):
     """The actions on a workflow stage."""
 
     NEW = "new"
@@ -243,7 +247,7 @@ class StageEvent(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True
     on it. Older events without an action have no effect.
     """
 
-    action: StageAction | None = None
+    action: WorkflowStageAction | None = None
     after: str = ""
     stage: str = ""
     workflow: WorkflowSpec | None = None

@@ -222,7 +222,7 @@ class EventRecord(Struct, frozen=True, kw_only=True, gc=False, eq=False):
 
 
 class EventBatch(Struct, frozen=True, kw_only=True, gc=False):
-    """Records to append together, and the bytes of the contents that they introduce."""
+    """Records to append together, and the bytes of the contents that they introduce, often as ``Contents``."""
 
     records: tuple[EventRecord, ...]
     contents: Mapping[str, bytes] = {}

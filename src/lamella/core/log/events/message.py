@@ -8,6 +8,7 @@
   field added there is stored and read without a change in this module.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import zip_longest
@@ -50,7 +51,7 @@ from lamella.core.messages import (
     ToolRound,
     Usage,
 )
-from lamella.core.text.content import encode_text, hash_text
+from lamella.core.text.content import Contents, encode_text, hash_text
 from lamella.core.values import replace
 
 _SETTING_FIELDS = fields(TurnSettings)
@@ -93,12 +94,12 @@ EventT = TypeVar("EventT", bound=StoredTurnSettings)
 
 def set_turn_settings(event: EventT, turn_settings: TurnSettings, **position: str) -> EventT:
     """Return the event with these turn settings and position; default values are omitted."""
-    return replace_fields(event, **position, **_settings_to_write(turn_settings))
+    return replace_fields(event, **position, **_non_default_settings(turn_settings))
 
 
 # Thousands of turns have the same settings.
 @lru_cache(maxsize=256)
-def _settings_to_write(turn_settings: TurnSettings) -> Mapping[str, object]:
+def _non_default_settings(turn_settings: TurnSettings) -> Mapping[str, object]:
     values = {name: getattr(turn_settings, name) for name in _SETTING_NAMES}
     return {
         name: value
@@ -188,10 +189,11 @@ class CallsEvent(
 
 
 class ResultsEvent(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
-    """The results of the preceding tool calls, in order.
+    """Results of the preceding tool calls.
 
-    ``names`` are the ids of results that were first recorded elsewhere, because sent requests refer to them by those
-    ids.
+    A round has all its results in one event, in their order in the request, or in several events, each written when
+    its tools had finished; then the order is that of the calls. ``names`` are the ids of results that were first
+    recorded elsewhere, because sent requests refer to them by those ids.
     """
 
     parent: str
@@ -204,7 +206,10 @@ class ResultsEvent(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=Tr
 
 
 class StoredRound(Struct, frozen=True, kw_only=True, gc=False, array_like=True):
-    """A tool round in the log; ``results`` is None while it waits for them."""
+    """A tool round in the log.
+
+    ``results`` is None while the round waits for results; ``early_results`` are those that it has already.
+    """
 
     text: str
     calls: tuple[StoredToolCall, ...]
@@ -212,12 +217,13 @@ class StoredRound(Struct, frozen=True, kw_only=True, gc=False, array_like=True):
     model_calls: tuple[StoredCall, ...]
     results: tuple[StoredResult, ...] | None = None
     names: tuple[str, ...] = ()
+    early_results: tuple[StoredResult, ...] = ()
 
     def hashes(self) -> Iterator[str]:
         """Yield every content hash that the round refers to."""
         if self.provider_reply is not None:
             yield self.provider_reply.json
-        yield from (result.output for result in self.results or ())
+        yield from (result.output for result in self.results or self.early_results)
 
 
 def round_content_hashes(rounds: Iterable[StoredRound]) -> Iterator[str]:
@@ -229,17 +235,17 @@ def make_calls_event(
     reply: ModelReply | ToolRound, *, parent: str, model_calls: Iterable[StoredCall] = ()
 ) -> tuple[CallsEvent, dict[str, bytes]]:
     """Build the event of a reply that calls tools, and its content; outputs are not included."""
-    carried = reply.provider_reply
+    provider_reply = reply.provider_reply
     event = CallsEvent(
         parent=parent,
         text=reply.text,
         calls=tuple(StoredToolCall(id=call.id, name=call.name, arguments=call.arguments) for call in reply.calls),
         provider_reply=None
-        if carried is None
-        else StoredProviderReply(format=carried.format, json=hash_text(carried.json)),
+        if provider_reply is None
+        else StoredProviderReply(format=provider_reply.format, json=hash_text(provider_reply.json)),
         model_calls=tuple(model_calls),
     )
-    return event, {} if carried is None else {hash_text(carried.json): encode_text(carried.json)}
+    return event, {} if provider_reply is None else {hash_text(provider_reply.json): encode_text(provider_reply.json)}
 
 
 def make_results_event(outputs: Iterable[ToolOutput], *, parent: str) -> tuple[ResultsEvent, dict[str, bytes]]:
@@ -264,6 +270,8 @@ def copy_round_events(rounds: Iterable[StoredRound], *, parent: str) -> Iterator
         )
         if one.results is not None:
             yield ResultsEvent(parent=parent, results=one.results, names=one.names)
+        elif one.early_results:
+            yield ResultsEvent(parent=parent, results=one.early_results)
 
 
 def start_round(event: CallsEvent) -> StoredRound:
@@ -276,15 +284,24 @@ def start_round(event: CallsEvent) -> StoredRound:
 def add_results_to_last_round(rounds: tuple[StoredRound, ...], event: ResultsEvent) -> tuple[StoredRound, ...]:
     """Return the rounds of a question with the results added to the last one.
 
-    Raises ``ValueError`` if no round waits, or if there is not exactly one result for each call.
+    The round is complete when every call has its result. Raises ``ValueError`` if no round waits, and for a result
+    without a call or a second result of a call.
     """
     if not rounds or rounds[-1].results is not None:
         raise ValueError(f"there are results for {event.parent}, which waits for none")
-    if sorted(call.id for call in rounds[-1].calls) != sorted(result.call for result in event.results):
+    last = rounds[-1]
+    waiting = Counter(call.id for call in last.calls)
+    waiting.subtract(result.call for result in (*last.early_results, *event.results))
+    if min(waiting.values(), default=0) < 0 or (waiting and not event.results):
         raise ValueError(f"the results for {event.parent} are not one for each call")
     if event.names and len(event.names) != len(event.results):
         raise ValueError(f"{len(event.names)} names are given for the {len(event.results)} results")
-    return (*rounds[:-1], replace(rounds[-1], results=event.results, names=event.names))
+    if any(waiting.values()):
+        return (*rounds[:-1], replace(last, early_results=(*last.early_results, *event.results)))
+    if not last.early_results:
+        return (*rounds[:-1], replace(last, results=event.results, names=event.names))
+    given = {result.call: result for result in (*last.early_results, *event.results)}
+    return (*rounds[:-1], replace(last, results=tuple(given[call.id] for call in last.calls), early_results=()))
 
 
 def read_round(stored: StoredRound, contents: ContentsByHash, *, result_ids: Sequence[str] = ()) -> ToolRound:
@@ -305,14 +322,19 @@ def read_round(stored: StoredRound, contents: ContentsByHash, *, result_ids: Seq
 
 def to_model_reply(stored: StoredRound, contents: ContentsByHash) -> ModelReply:
     """Return the reply whose tool calls still wait for their outputs."""
-    carried = _read_provider_reply(stored.provider_reply, contents)
+    provider_reply = _read_provider_reply(stored.provider_reply, contents)
     return ModelReply(
         text=stored.text,
         stop=StopReason.TOOL_CALLS,
         calls=_read_calls(stored),
         usage=_read_usage(stored),
-        provider_reply=carried,
+        provider_reply=provider_reply,
     )
+
+
+def read_early_outputs(stored: StoredRound, contents: ContentsByHash) -> tuple[ToolOutput, ...]:
+    """Return the outputs that a waiting round has already."""
+    return tuple(_read_output(one, None, contents) for one in stored.early_results)
 
 
 def _read_calls(stored: StoredRound) -> tuple[ToolCall, ...]:
@@ -348,6 +370,7 @@ class StoredSystem(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=Tr
     base: str = ""
     guidelines: str = ""
     instructions: str = ""
+    rules: str = ""
     project: str = ""
     workflow: str = ""
     memory: str = ""
@@ -367,13 +390,18 @@ class StoredTool(Struct, frozen=True, kw_only=True, gc=False, array_like=True, f
 
 
 class TurnOverrides(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
-    """Settings that a question changes from then on; None means unchanged."""
+    """Settings that a question changes from then on; None means unchanged.
+
+    ``changed_parts`` are the parts of ``system`` that were set since the last question. They also apply to a question
+    that is edited or regenerated, which otherwise keeps its own system prompt.
+    """
 
     system: StoredSystem | None = None
     tools: tuple[StoredTool, ...] | None = None
     model: str | None = None
     pinned: tuple[str, ...] | None = None
     rules: RuleChanges | None = None
+    changed_parts: tuple[str, ...] = ()
 
     def merged_over(self, other: "TurnOverrides") -> "TurnOverrides":
         """Return the combined settings if this was set after ``other``."""
@@ -383,6 +411,7 @@ class TurnOverrides(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=T
             model=other.model if self.model is None else self.model,
             pinned=other.pinned if self.pinned is None else self.pinned,
             rules=other.rules if self.rules is None else self.rules,
+            changed_parts=other.changed_parts if self.system is None else self.changed_parts,
         )
 
 
@@ -402,7 +431,8 @@ class MessageEvent(
     """A question.
 
     ``typed`` is its text before template expansion, if that differs. ``history_summary`` is the hash of a summary of
-    turns that are not shown. ``sources`` are the citations that the question numbers for the reply. ``placement`` is
+    turns that are not shown. ``names_images`` says that a line names each of its images once they are not sent any
+    more. ``sources`` are the citations that the question numbers for the reply. ``placement`` is
     the layout plan, if it was chosen by cost; it is never computed again.
     """
 
@@ -422,6 +452,7 @@ class MessageEvent(
     history_summary: str | None = None
     rewritten: HistoryRewrite | None = None
     prefix_unchanged: bool = False
+    names_images: bool = False
     warnings: tuple[str, ...] = ()
     imprint: RequestFingerprint | None = None
     sources: tuple[StoredCitation, ...] = ()
@@ -497,20 +528,20 @@ def with_position(
     event: MessageEvent, *, message_id: str, parent: str, edited_message: str | None = None
 ) -> MessageEvent:
     """Return the same question at a position, as a new question or as an edit."""
-    said = {**asdict(event), "id": message_id, "parent": parent}
-    said.pop("target", None)
-    return MessageEvent(**said) if edited_message is None else EditEvent(**said, target=edited_message)
+    fields = {**asdict(event), "id": message_id, "parent": parent}
+    fields.pop("target", None)
+    return MessageEvent(**fields) if edited_message is None else EditEvent(**fields, target=edited_message)
 
 
-def turn_contents(turn: Turn) -> dict[str, bytes]:
+def turn_contents(turn: Turn) -> Contents:
     """Return the contents that the event of a turn refers to, by hash."""
-    contents = contents_of_artifacts((*turn.tool_results, *turn.attached))
+    contents = dict(contents_of_artifacts((*turn.tool_results, *turn.attached)).stored)
     if turn.history_summary is not None:
-        contents[hash_text(turn.history_summary)] = encode_text(turn.history_summary)
+        contents[hash_text(turn.history_summary)] = turn.history_summary
     if turn.system is not None and turn.system.inlined:
-        contents.update(contents_of_artifacts(turn.system.inlined))
-        contents[hash_text(turn.system.instructions)] = encode_text(turn.system.instructions)
-    return contents
+        contents.update(contents_of_artifacts(turn.system.inlined).stored)
+        contents[hash_text(turn.system.instructions)] = turn.system.instructions
+    return Contents(contents)
 
 
 def turn_from_event(
@@ -565,18 +596,25 @@ def turn_from_event(
 
 
 def _with_attachments(turn: Turn, event: MessageEvent, contents: ContentsByHash) -> Turn:
-    results, told = read_question_artifacts(event.results, contents)
-    attached, told_then = read_question_artifacts(event.attached, contents)
-    warnings = (*event.warnings, *told, *told_then)
-    return replace(turn, attached=attached, tool_results=results, warnings=warnings, sources=event.sources)
+    results, missing = read_question_artifacts(event.results, contents)
+    attached, also_missing = read_question_artifacts(event.attached, contents)
+    warnings = (*event.warnings, *missing, *also_missing)
+    return replace(
+        turn,
+        attached=attached,
+        tool_results=results,
+        warnings=warnings,
+        sources=event.sources,
+        names_images=event.names_images,
+    )
 
 
 def read_question_artifacts(
     stored: Sequence[StoredArtifact], contents: ContentsByHash
 ) -> tuple[tuple[Artifact, ...], tuple[str, ...]]:
     """Return the artifacts of a question, and a warning for each that was erased."""
-    found, gone = read_artifacts(stored, contents)
-    return found, tuple([f"{name} was erased and is left out." for name in gone])
+    found, missing = read_artifacts(stored, contents)
+    return found, tuple([f"{name} was erased and is left out." for name in missing])
 
 
 def decode_overrides(
@@ -611,6 +649,7 @@ def _make_unplaced_event(turn: Turn) -> MessageEvent:
         history_summary=None if turn.history_summary is None else hash_text(turn.history_summary),
         rewritten=turn.history_rewrite,
         prefix_unchanged=turn.prefix_unchanged,
+        names_images=turn.names_images,
         warnings=turn.warnings,
         imprint=turn.fingerprint,
         sources=turn.sources,
@@ -624,6 +663,7 @@ def _to_stored_system(parts: SystemParts) -> StoredSystem:
         base=parts.base,
         guidelines=parts.guidelines,
         instructions=parts.instructions,
+        rules=parts.rules,
         project=parts.project,
         workflow=parts.workflow,
         memory=parts.memory,
@@ -643,6 +683,7 @@ def _read_system(stored: StoredSystem, contents: ContentsByHash) -> SystemParts:
         base=stored.base,
         guidelines=stored.guidelines,
         instructions=stored.instructions,
+        rules=stored.rules,
         project=stored.project,
         workflow=stored.workflow,
         memory=stored.memory,

@@ -16,9 +16,11 @@ from typing import Generic, TypeVar, overload
 from msgspec import Struct
 
 from lamella.core.artifacts.blocks import escape_block_text
+from lamella.core.artifacts.model import ArtifactKind
 from lamella.core.budget import Tokenizer, count_pieces_tokens
 from lamella.core.log.turn import ArtifactForm, MessageAuthor
 from lamella.core.messages import Message, Role, TextsById, load_texts
+from lamella.core.prompt.layers.digest import HistoryDigest, digest_segments
 from lamella.core.prompt.layers.library import PlacedArtifact
 from lamella.core.prompt.layers.model import (
     Layer,
@@ -77,13 +79,13 @@ class HistoryPreamble(Struct, frozen=True, kw_only=True):
 
     def segments(self, position: str) -> Iterator[Segment]:
         """Iterate over the blocks as segments of L4; they are recoverable, since recall returns the messages."""
-        said: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         for placeholder in self.placeholders:
             name = f"{placeholder.kind}:{placeholder.hash.removeprefix('sha256:')[:_ID_DIGITS]}"
-            said[name] += 1
+            counts[name] += 1
             # Summaries of different turns may have the same text, and segment ids must be unique.
             yield Segment(
-                id=name if said[name] == 1 else f"{name}:{said[name]}",
+                id=name if counts[name] == 1 else f"{name}:{counts[name]}",
                 kind=placeholder.kind,
                 form=ArtifactForm.HANDLE if placeholder.kind is SegmentKind.LEFT_OUT else ArtifactForm.SUMMARY,
                 place=position,
@@ -150,7 +152,7 @@ def make_rules_placeholder(rules: NumberedRules, *, omitted: int, count: TokenCo
     return make_placeholder(
         SegmentKind.RULES,
         render_rules(rules, omitted=omitted),
-        content=encode_rules(rules, omitted=omitted),
+        content=encode_rules_for_receipt(rules, omitted=omitted),
         count=count,
     )
 
@@ -161,15 +163,15 @@ def render_rules(rules: NumberedRules, *, omitted: int) -> str:
     Unlike a summary the block says that its content still applies.
     """
     tag = _BLOCK_TAGS[SegmentKind.RULES]
-    told = [f"and {omitted:,} older; recall finds them"] if omitted else []
+    rendered = [f"and {omitted:,} older; recall finds them"] if omitted else []
     lines = [f"- {text}" for _, text in rules]
     lines[1:] = [*lines[1:-1], f"- (newest) {rules[-1][1]}"] if lines[1:] else []
     made_from = "the user's own words, not in the messages below; they still hold, the newest last"
-    body = "\n".join(escape_block_text(line) for line in (*told, *lines))
+    body = "\n".join(escape_block_text(line) for line in (*rendered, *lines))
     return f"<{tag}>\n<made_from>{made_from}</made_from>\n<content>\n{body}\n</content>\n</{tag}>\n"
 
 
-def encode_rules(rules: NumberedRules, *, omitted: int) -> str:
+def encode_rules_for_receipt(rules: NumberedRules, *, omitted: int) -> str:
     """Encode the user rules in the line format that receipts store."""
     return "\n".join([*([f"+{omitted}"] if omitted else []), *(f"{turn}\t{text}" for turn, text in rules)])
 
@@ -180,8 +182,8 @@ def get_rules(preamble: HistoryPreamble) -> tuple[NumberedRules, int]:
     more = sum(int(line[1:]) for line in lines if line.startswith("+") and line[1:].isdecimal())
     parted = (line.rpartition("\t") if "\t" not in line else line.partition("\t") for line in lines if line)
     # A line without a turn number comes from a stored block without content: turn 0, and the text may have a bullet.
-    wishes = ((int(turn) if turn.isdecimal() else 0, text) for turn, _, text in parted if not text.startswith("+"))
-    return tuple((turn, text if turn else text.removeprefix("- ")) for turn, text in wishes), more
+    rules = ((int(turn) if turn.isdecimal() else 0, text) for turn, _, text in parted if not text.startswith("+"))
+    return tuple((turn, text if turn else text.removeprefix("- ")) for turn, text in rules), more
 
 
 def with_rules_block(preamble: HistoryPreamble, placeholder: Placeholder | None) -> HistoryPreamble:
@@ -240,7 +242,7 @@ class HistoryTurn(Struct, frozen=True, kw_only=True, gc=False):
         question: The typed text.
         question_message: The message as it is sent now. While it is the identical object as ``question.message``, the
             question contains only the typed text; many fast paths test that.
-        tool_results: Tool results that are part of the text of the question message.
+        tool_results: Tool results, and lines that name images, that are part of the text of the question message.
         reply: The reply of this turn.
         rounds: Messages of tool calls and results between question and reply.
         call_lines: One line per call of rounds that are no longer sent.
@@ -248,6 +250,7 @@ class HistoryTurn(Struct, frozen=True, kw_only=True, gc=False):
         reply_message: The message with lines, reply and joined replies; None if there is only the reply.
         has_attachments: Whether the question had attachments.
         turn_index: How many turns were asked before this one.
+        picture_lines: The lines that name the images of the question once it is sent without them.
     """
 
     question: HistoryMessage
@@ -260,6 +263,7 @@ class HistoryTurn(Struct, frozen=True, kw_only=True, gc=False):
     reply_message: Message | None = None
     has_attachments: bool = False
     turn_index: int = 0
+    picture_lines: tuple[PlacedArtifact, ...] = ()
 
     @property
     def replies(self) -> tuple[HistoryMessage, ...]:
@@ -314,7 +318,7 @@ class SharedSequence(Sequence[ItemT], Generic[ItemT]):
         within = range(self._length)[index]
         if within.step == 1:
             return tuple(self._items[within.start : within.stop])
-        return tuple([self._items[place] for place in within])
+        return tuple([self._items[number] for number in within])
 
     def __iter__(self) -> Iterator[ItemT]:
         return islice(self._items, self._length)
@@ -345,6 +349,8 @@ class ConversationHistory(Struct, frozen=True, kw_only=True, gc=False):
         rule_search: Cached search for rules in hidden turns: number of turns searched, id of the last question among
             them, the rules, and the extra cues used.
         rules: The rules block while hidden turns contain rules.
+        digest: Earlier messages that stand in the digest, before the turns.
+        first_shown_turn: Index of the first turn that the history mode shows; 0 if it shows all.
     """
 
     turns: SharedSequence[HistoryTurn] = SharedSequence()
@@ -357,10 +363,17 @@ class ConversationHistory(Struct, frozen=True, kw_only=True, gc=False):
     last_summary: tuple[str, tuple[str, ...]] | None = None
     rule_search: tuple[int, str, NumberedRules, tuple[str, ...]] = NO_RULE_SEARCH
     rules: Placeholder | None = None
+    digest: HistoryDigest = ()
+    first_shown_turn: int = 0
 
     @property
     def shown(self) -> tuple[HistoryTurn, ...]:
         return self.turns[self.hidden_turns :]
+
+    @property
+    def hides_turns(self) -> bool:
+        """Whether the history mode hides turns, or earlier messages of the digest."""
+        return bool(self.hidden_turns or self.first_shown_turn)
 
     @property
     def length(self) -> int:
@@ -412,21 +425,25 @@ def make_plain_turns(
     voices = cycle(
         [(_ROLE_BY_AUTHOR[voice], _KIND_BY_AUTHOR[voice]) for voice in (MessageAuthor.USER, MessageAuthor.REPLY)]
     )
-    said, forms, wholes = list(texts), [_FULL] * len(texts), list[TextsById | None]([None]) * len(texts)
+    texts_left, forms, wholes = list(texts), [_FULL] * len(texts), list[TextsById | None]([None]) * len(texts)
     for at, (text, form) in shortened.items():
         whole = texts[at]
-        said[at], forms[at], wholes[at] = text, form, {message_ids[at]: whole} if isinstance(whole, str) else whole
-    shown = load_texts(message_ids, said)
+        texts_left[at], forms[at], wholes[at] = (
+            text,
+            form,
+            {message_ids[at]: whole} if isinstance(whole, str) else whole,
+        )
+    shown = load_texts(message_ids, texts_left)
     columns = zip(message_ids, shown, tokens, map(message_position, positions), voices, forms, wholes, strict=False)
     every = [
         HistoryMessage(
             message=Message(role=role, pieces=(text,) if text else (), tokens=counted),
             segment=Segment(
-                id=name, kind=kind, form=form, place=place, text=text, tokens=counted, recoverable=whole is not None
+                id=name, kind=kind, form=form, place=position, text=text, tokens=counted, recoverable=whole is not None
             ),
             full_texts=whole,
         )
-        for name, text, counted, place, (role, kind), form, whole in columns
+        for name, text, counted, position, (role, kind), form, whole in columns
     ]
     turns = zip(every[::2], every[1::2], numbers, strict=False)
     return [
@@ -450,36 +467,47 @@ def with_joined_replies(turn: HistoryTurn, joined: Sequence[HistoryMessage], *, 
 
 
 def list_history_segments(
-    history: ConversationHistory, *, first_message: int, preamble: HistoryPreamble
+    history: ConversationHistory, *, first_message: int, preamble: HistoryPreamble, digest: HistoryDigest = ()
 ) -> tuple[Segment, ...]:
-    """Return the segments of L4 in order; ``first_message`` is the message index after the system message."""
+    """Return the segments of L4 in order; ``first_message`` is the message index after the system message.
+
+    ``digest`` is the part of the digest that is shown. Its head line is the notice of the preamble.
+    """
     shown = history.shown
     segments = [] if preamble == EMPTY_PREAMBLE else list(preamble.segments(message_position(first_message)))
+    if digest:
+        segments[1:1] = digest_segments(digest, message_position(first_message))
     # A result that was reduced to its call and is attached again occurs twice. L4 contains the newer one only.
     newest = {placed_result.artifact.id: placed_result for turn in shown for placed_result in turn.tool_results}
     at = first_message
     for turn in shown:
-        place = message_position(at)
+        position = message_position(at)
         if turn.tool_results:
             tools = [
                 placed_result.segment
                 for placed_result in turn.tool_results
+                # Lines that name images are no segments, like references to artifacts.
                 if newest[placed_result.artifact.id] is placed_result
+                and placed_result.artifact.kind is ArtifactKind.TOOL
             ]
-            segments += [_with_position(segment, place) for segment in tools]
-        said = turn.question.segment
+            segments += [_with_position(segment, position) for segment in tools]
+        question_segment = turn.question.segment
         # Adding or removing the system message shifts all positions by one. Mostly nothing shifts, so the common
         # case, thousands of segments, avoids the call.
-        segments.append(said if said.place == place else _with_position(said, place))
-        for said in [one.segment for one in turn.rounds] if turn.rounds else ():
+        segments.append(
+            question_segment if question_segment.place == position else _with_position(question_segment, position)
+        )
+        for question_segment in [one.segment for one in turn.rounds] if turn.rounds else ():
             at += 1
-            segments.append(_with_position(said, message_position(at)))
-        place = message_position(at + 1)
-        segments += [_with_position(line, place) for line in turn.call_lines] if turn.call_lines else ()
-        said = turn.reply.segment
-        segments.append(said if said.place == place else _with_position(said, place))
+            segments.append(_with_position(question_segment, message_position(at)))
+        position = message_position(at + 1)
+        segments += [_with_position(line, position) for line in turn.call_lines] if turn.call_lines else ()
+        question_segment = turn.reply.segment
+        segments.append(
+            question_segment if question_segment.place == position else _with_position(question_segment, position)
+        )
         segments += (
-            [_with_position(reply.segment, place) for reply in turn.joined_replies] if turn.joined_replies else ()
+            [_with_position(reply.segment, position) for reply in turn.joined_replies] if turn.joined_replies else ()
         )
         at += 2
     return tuple(segments)

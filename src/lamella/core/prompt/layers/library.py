@@ -158,19 +158,19 @@ def carried_form(entry: LibraryEntry, turn_settings: TurnSettings) -> ArtifactFo
         return entry.form
     if entry.artifact.condensed is not None:
         return ArtifactForm.HANDLE if entry.artifact.condensed == NAMED_ONLY else ArtifactForm.SUMMARY
-    carried = turn_settings.carry_forward is CarryForwardMode.FULL or (
+    in_full = turn_settings.carry_forward is CarryForwardMode.FULL or (
         entry.stays_attached and turn_settings.attachments is AttachmentMode.STICKY
     )
-    return ArtifactForm.FULL if carried or len(entry.artifact.text) <= PREVIEW_THRESHOLD_CHARS else ArtifactForm.PREVIEW
+    return ArtifactForm.FULL if in_full or len(entry.artifact.text) <= PREVIEW_THRESHOLD_CHARS else ArtifactForm.PREVIEW
 
 
 def is_readable(entry: LibraryEntry, placed: PlacedArtifact, turn_settings: TurnSettings) -> bool:
     """Return whether the request shows the current text, or as much of it as its carried form allows."""
     whole = placed.is_full and placed.artifact.hash == entry.artifact.hash
     # A listed artifact without pieces did not fit into the list; the list counts it.
-    told = bool(placed.pieces) or placed.is_listed
+    is_present = bool(placed.pieces) or placed.is_listed
     # If a handle is enough, a longer form from its own turn is fine, too.
-    return whole or (told and carried_form(entry, turn_settings) in (placed.form, ArtifactForm.HANDLE))
+    return whole or (is_present and carried_form(entry, turn_settings) in (placed.form, ArtifactForm.HANDLE))
 
 
 def fold_library_layer(

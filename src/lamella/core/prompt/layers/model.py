@@ -155,7 +155,7 @@ _ZERO_WIDTH_JOINERS = "\u200c\u200d"
 _MAX_SHOWN_CHARS = 60
 
 
-def clean_fact(text: str) -> str:
+def fit_fact_to_line(text: str) -> str:
     """Return a text as one line without control characters, cut with an ellipsis if it is too long."""
     line = " ".join("".join(_clean_character(character) for character in text).split())
     return line if len(line) <= MAX_FACT_CHARS else f"{line[: MAX_FACT_CHARS - 2].rstrip()} …"
@@ -178,27 +178,27 @@ def render_memory(
     groups = [(_SAVED_HEADING, saved), (_NOTED_HEADING, noted), (_RECENT_HEADING, recent)]
     if not any(lines for _, lines in groups):
         return ""
-    room = limit - count(f"{MEMORY_HEADING}\n\n{_MEMORY_NOTICE}")
+    remaining = limit - count(f"{MEMORY_HEADING}\n\n{_MEMORY_NOTICE}")
     blocks = [MEMORY_HEADING, _MEMORY_NOTICE]
     for title, lines in groups:
-        shown, room = _select_lines_that_fit(
-            [f"{_BULLET}{clean_fact(line)}" for line in lines], count=count, max_tokens=room
+        shown, remaining = _select_lines_that_fit(
+            [f"{_BULLET}{fit_fact_to_line(line)}" for line in lines], count=count, max_tokens=remaining
         )
         left = len(lines) - len(shown)
-        told = (
+        note = (
             [f"({left:,} older {'line is' if left == 1 else 'lines are'} left out: there is no room.)"] if left else []
         )
         if lines:
-            blocks.append("\n".join((title, *told, *shown)))
+            blocks.append("\n".join((title, *note, *shown)))
     return "\n\n".join(blocks)
 
 
 def _select_lines_that_fit(lines: Sequence[str], *, count: TokenCounter, max_tokens: int) -> tuple[Sequence[str], int]:
     """Return the last lines that fit, and the tokens that are left."""
-    for taken, line in enumerate(reversed(lines)):
+    for skipped, line in enumerate(reversed(lines)):
         tokens = count(f"{line}\n")
         if tokens > max_tokens:
-            return lines[len(lines) - taken :], 0
+            return lines[len(lines) - skipped :], 0
         max_tokens -= tokens
     return lines, max_tokens
 
@@ -209,12 +209,12 @@ def first_changed_fact(before: str, after: str) -> str | None:
     at = next(
         (at for at, (one, other) in enumerate(zip(old, new, strict=False)) if one != other), min(len(old), len(new))
     )
-    gone = next((line for line in old[at:] if line not in new), None)
+    removed = next((line for line in old[at:] if line not in new), None)
     came = next((line for line in new[at:] if line not in old), None)
-    if gone is not None and (came is None or new[at : at + 1] != [came]):
-        return f"gone: {_truncate_line(gone)}"
+    if removed is not None and (came is None or new[at : at + 1] != [came]):
+        return f"gone: {_truncate_line(removed)}"
     if came is not None:
-        return f"{'new' if gone is None else 'changed'}: {_truncate_line(came)}"
+        return f"{'new' if removed is None else 'changed'}: {_truncate_line(came)}"
     return f"moved: {_truncate_line(new[at])}" if at < len(new) else None
 
 

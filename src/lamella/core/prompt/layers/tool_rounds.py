@@ -82,11 +82,11 @@ def count_tool_call_tokens(
     text. Counting it as JSON gives too many tokens, mostly because of signatures. The result is therefore at most
     ``known_tokens``, the number that the provider reported when the model produced the message.
     """
-    said = tokenizer.count(text) if text else 0
+    text_tokens = tokenizer.count(text) if text else 0
     if provider_reply is None:
-        return said
+        return text_tokens
     whole = tokenizer.count(provider_reply.json)
-    return max(said, whole if known_tokens is None else min(whole, known_tokens))
+    return max(text_tokens, whole if known_tokens is None else min(whole, known_tokens))
 
 
 def _make_result_message(
@@ -166,8 +166,8 @@ def partition_rounds(
     if left and stays:
         calling, (first, *others) = stays[0]
         calls = sum(len(results) for _, results in left)
-        told = f"{calls:,} earlier {'call' if calls == 1 else 'calls'} of this turn; recall finds what came back."
-        text = f"<left_out>{told}</left_out>\n{first.segment.text}"
+        note = f"{calls:,} earlier {'call' if calls == 1 else 'calls'} of this turn; recall finds what came back."
+        text = f"<left_out>{note}</left_out>\n{first.segment.text}"
         tokens = tokenizer.count(text)
         begins = HistoryMessage(
             message=replace(first.message, pieces=(text,), tokens=tokens, piece_token_counts=()),
@@ -185,14 +185,14 @@ def make_call_lines(rounds: Sequence[HistoryMessage], tokenizer: Tokenizer) -> t
     """Return one line per call of rounds that are no longer sent; the lines go before the reply of the turn."""
     calls: dict[str, ToolCall] = {}
     lines: list[Segment] = []
-    told = ""
+    text = ""
     for message in rounds:
         if message.message.call_id is None:
             calls.update((call.id, call) for call in message.message.calls)
-            told = message.message.text
+            text = message.message.text
         else:
-            lines.append(_make_call_line(calls[message.message.call_id], message, told, tokenizer=tokenizer))
-            told = ""
+            lines.append(_make_call_line(calls[message.message.call_id], message, text, tokenizer=tokenizer))
+            text = ""
     return tuple(lines)
 
 

@@ -145,15 +145,15 @@ def rejected_images(
     new = [one for one in attached if one.kind is ArtifactKind.IMAGE and not is_shown_in_full(one, placed.get(one.id))]
     if not new or not tokenizer.supports_images:
         return {}
-    held = [one for one in placed.values() if one.artifact.kind is ArtifactKind.IMAGE and not one.pieces]
-    there = [image for one in held for image in one.artifact.images]
+    unsent = [one for one in placed.values() if one.artifact.kind is ArtifactKind.IMAGE and not one.pieces]
+    images = [image for one in unsent for image in one.artifact.images]
     refused: dict[str, str] = {}
     for picture in new:
-        why = next(filter(None, (tokenizer.image_rejection(there, image) for image in picture.images)), "")
+        why = next(filter(None, (tokenizer.image_rejection(images, image) for image in picture.images)), "")
         if why:
             refused[picture.id] = why
         else:
-            there += picture.images
+            images += picture.images
     return refused
 
 

@@ -24,8 +24,8 @@ from tests.unit.pictures import png
 
 from lamella.archive.markdown.archive import parse_archive, render_archive
 from lamella.conversation.backend import Backend
+from lamella.conversation.conversation import Conversation
 from lamella.conversation.import_export import ConversationRepository
-from lamella.conversation.stored import LoggedConversation
 from lamella.conversation.turn import TurnRequest
 from lamella.core.artifacts.kinds import make_image_artifact, make_image_data
 from lamella.core.artifacts.model import Artifact, ArtifactKind, AttachmentPolicy
@@ -51,9 +51,9 @@ def picture() -> Artifact:
     return make_image_artifact(make_image_data(png(2, 2), media_type="image/png", width=2, height=2), title="dot")
 
 
-def had(backend: Backend) -> LoggedConversation:
+def had(backend: Backend) -> Conversation:
     """A conversation with one of everything, an edit and a branch."""
-    conversation_log = LoggedConversation(backend, NAME, {"layout": "in_place"})
+    conversation_log = Conversation.open(backend, NAME, {"layout": "in_place"})
     conversation_log.rename("One of everything")
     everything = (
         note("a.md"),
@@ -117,7 +117,7 @@ def test_with_the_sources_at_hand_files_they_do_not_give_ride_along(backend: Bac
 
 
 def test_the_older_text_of_an_edited_note_rides_and_the_newest_is_named(backend: Backend, vault: Path) -> None:
-    conversation_log = LoggedConversation(backend, NAME)
+    conversation_log = Conversation.open(backend, NAME)
     conversation_log.ask(TurnRequest(text="one", attach=(note("a.md"),)))
     (vault / "a.md").write_text("newer text", encoding="utf-8")
     conversation_log.ask(TurnRequest(text="two", attach=(note("a.md"),)))
@@ -129,7 +129,7 @@ def test_the_older_text_of_an_edited_note_rides_and_the_newest_is_named(backend:
 
 
 def test_a_snapshot_is_never_read_again_so_it_rides(backend: Backend, vault: Path) -> None:
-    LoggedConversation(backend, NAME).ask(
+    Conversation.open(backend, NAME).ask(
         TurnRequest(text="one", attach=(given("a.md", "text of a", policy=AttachmentPolicy.SNAPSHOT),))
     )
     export = take_out(backend)
@@ -250,7 +250,7 @@ def test_what_the_store_holds_is_read_from_no_file(backend: Backend, vault: Path
 
 def test_two_notes_of_one_text_are_both_found_while_one_of_them_stands(backend: Backend, vault: Path) -> None:
     (vault / "twin.md").write_text("text of a", encoding="utf-8")
-    LoggedConversation(backend, NAME).ask(TurnRequest(text="one", attach=(note("a.md"), note("twin.md"))))
+    Conversation.open(backend, NAME).ask(TurnRequest(text="one", attach=(note("a.md"), note("twin.md"))))
     export = take_out(backend)
     text = render_archive(export)
     (vault / "a.md").unlink()
@@ -259,7 +259,7 @@ def test_two_notes_of_one_text_are_both_found_while_one_of_them_stands(backend: 
 
 
 def test_a_note_drawn_into_instructions_comes_back_exactly_or_is_said(backend: Backend, vault: Path) -> None:
-    conversation_log = LoggedConversation(backend, NAME)
+    conversation_log = Conversation.open(backend, NAME)
     conversation_log.ask(TurnRequest(text="one", system={"instructions": "Use {[[a]]}."}))
     conversation_log.reply("two")
     export = take_out(backend)
@@ -296,14 +296,14 @@ def test_events_that_do_not_fit_together_are_refused(backend: Backend) -> None:
 
 
 def test_a_conversation_without_messages_is_an_archive_too(backend: Backend) -> None:
-    LoggedConversation(backend, NAME).rename("Only a title")
+    Conversation.open(backend, NAME).rename("Only a title")
     export = take_out(backend)
     assert parse_archive(render_archive(export), sources=None) == export
 
 
 def test_a_code_file_is_named_and_a_pdf_cannot_be_read_from_a_vault(backend: Backend, vault: Path) -> None:
     (vault / "x.py").write_text("print()", encoding="utf-8")
-    LoggedConversation(backend, NAME).ask(
+    Conversation.open(backend, NAME).ask(
         TurnRequest(text="one", attach=(given("x.py", "print()", kind=ArtifactKind.CODE),))
     )
     export = take_out(backend)

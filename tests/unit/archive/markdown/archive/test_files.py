@@ -7,12 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests import warm
+from tests import preloaded
 from tests.unit.archive.markdown.chats import NAME, chat, make_backend, said, take_in, take_out
 
 from lamella.archive.markdown import load_archive, parse_archive, save_archive
 from lamella.conversation.backend import Backend
-from lamella.conversation.stored import LoggedConversation
+from lamella.conversation.conversation import Conversation
 from lamella.conversation.turn import TurnRequest
 from lamella.errors import (
     BadInputError,
@@ -50,7 +50,7 @@ def test_a_conversation_is_saved_under_its_title_and_loads_as_it_was(backend: Ba
 
 def test_saving_again_updates_the_same_file(backend: Backend, tmp_path: Path) -> None:
     path = save_archive(talk(backend), tmp_path)
-    LoggedConversation(backend, NAME).ask(TurnRequest(text="three"))
+    Conversation.open(backend, NAME).ask(TurnRequest(text="three"))
     assert save_archive(take_out(backend), tmp_path) == path
     assert names(tmp_path) == ["A talk.md"]
     assert said(load_archive(path, None)) == ["one", "two", "three"]
@@ -72,7 +72,7 @@ def test_saving_what_is_there_already_does_not_touch_the_file(backend: Backend, 
 
 def test_a_renamed_file_is_found_by_its_id_and_keeps_its_name(backend: Backend, tmp_path: Path) -> None:
     save_archive(talk(backend), tmp_path).rename(tmp_path / "My own name.MD")
-    LoggedConversation(backend, NAME).rename("Another title")
+    Conversation.open(backend, NAME).rename("Another title")
     assert save_archive(take_out(backend), tmp_path) == tmp_path / "My own name.MD"
     assert names(tmp_path) == ["My own name.MD"]
 
@@ -105,7 +105,7 @@ def test_a_file_with_long_front_matter_is_still_found(backend: Backend, tmp_path
     path = save_archive(talk(backend), tmp_path)
     many = "".join(f"  - tag {n}\n" for n in range(2_000))
     path.write_text(path.read_text(encoding="utf-8").replace("---\n", f"---\ntags:\n{many}", 1), encoding="utf-8")
-    LoggedConversation(backend, NAME).ask(TurnRequest(text="three"))
+    Conversation.open(backend, NAME).ask(TurnRequest(text="three"))
     assert save_archive(take_out(backend), tmp_path) == path
     assert "  - tag 1999\n" in path.read_text(encoding="utf-8")
 
@@ -115,7 +115,7 @@ def test_what_people_added_around_the_messages_stays(backend: Backend, tmp_path:
     text = path.read_text(encoding="utf-8")
     text = text.replace("created:", "tags: [mine]\ncreated:", 1).replace("**user**: one", "# Mine\n\n**user**: one", 1)
     path.write_text(text, encoding="utf-8")
-    LoggedConversation(backend, NAME).ask(TurnRequest(text="three"))
+    Conversation.open(backend, NAME).ask(TurnRequest(text="three"))
     save_archive(take_out(backend), tmp_path)
     text = path.read_text(encoding="utf-8")
     assert "\ntags: [mine]\n---\n\n# Mine\n\n**user**: one\n" in text
@@ -131,7 +131,7 @@ def test_edits_by_hand_are_not_written_over_until_they_are_known(backend: Backen
     assert "Import it first" in caught.value.hint
     assert path.read_text(encoding="utf-8") == edited
     take_in(backend, load_archive(path, None))
-    LoggedConversation(backend, NAME).ask(TurnRequest(text="three"))
+    Conversation.open(backend, NAME).ask(TurnRequest(text="three"))
     assert save_archive(take_out(backend), tmp_path) == path
     assert said(load_archive(path, None)) == ["one", "deux", "three"]
 
@@ -157,7 +157,7 @@ def test_permissions_and_links_of_a_file_are_kept(backend: Backend, tmp_path: Pa
     folder.mkdir()
     link = folder / "link.md"
     link.symlink_to(path)
-    LoggedConversation(backend, NAME).ask(TurnRequest(text="three"))
+    Conversation.open(backend, NAME).ask(TurnRequest(text="three"))
     assert save_archive(take_out(backend), folder) == link
     assert link.is_symlink()
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
@@ -173,7 +173,7 @@ def test_a_new_file_and_its_folder_are_nobody_elses(backend: Backend, tmp_path: 
 
 def test_an_archive_that_knows_more_is_left_alone_until_it_is_imported(backend: Backend, tmp_path: Path) -> None:
     older = talk(backend)
-    LoggedConversation(backend, NAME).ask(TurnRequest(text="three"))
+    Conversation.open(backend, NAME).ask(TurnRequest(text="three"))
     path = save_archive(take_out(backend), tmp_path)
     newer = path.read_bytes()
     with pytest.raises(
@@ -219,7 +219,7 @@ def test_of_two_files_of_a_name_the_one_that_may_be_written_over_is(backend: Bac
     theirs = save_archive(take_out(other), tmp_path)
     ours = save_archive(talk(backend), tmp_path / "elsewhere").rename(tmp_path / "Ours.md")
     before = theirs.read_bytes()
-    LoggedConversation(backend, NAME).ask(TurnRequest(text="three"))
+    Conversation.open(backend, NAME).ask(TurnRequest(text="three"))
     assert save_archive(take_out(backend), tmp_path) == ours
     assert theirs.read_bytes() == before
 
@@ -263,7 +263,7 @@ def test_a_disk_that_takes_no_more_leaves_the_old_file_and_no_other(
     for _ in range(saved):
         save_archive(take_out(backend), folder)
     before = {name: (folder / name).read_bytes() for name in names(folder)}
-    LoggedConversation(backend, NAME).ask(TurnRequest(text="three"))
+    Conversation.open(backend, NAME).ask(TurnRequest(text="three"))
     newer = save_archive(take_out(backend), tmp_path / "elsewhere")
     run = subprocess.run([sys.executable, "-c", FULL, newer, folder], capture_output=True, text=True, check=True)
     assert "File too large" in run.stdout
@@ -310,7 +310,7 @@ def test_a_save_that_is_killed_at_any_step_leaves_no_half_no_empty_and_no_other_
 ) -> None:
     talk(backend)
     old = save_archive(take_out(backend), tmp_path / "old").read_bytes()
-    LoggedConversation(backend, NAME).ask(TurnRequest(text="three"))
+    Conversation.open(backend, NAME).ask(TurnRequest(text="three"))
     newer = save_archive(take_out(backend), tmp_path / "newer")
     for step in range(1, 40):
         folder = tmp_path / f"killed {step}"
@@ -319,8 +319,8 @@ def test_a_save_that_is_killed_at_any_step_leaves_no_half_no_empty_and_no_other_
             (folder / "A talk.md").write_bytes(old)
         # Between the two steps of a replacement, which follow each other at once, the new file has a name of ours.
         words = [str(newer), str(folder), str(step), "spare" if saved else ""]
-        order = warm.Order(program=KILLED, words=words, environment=dict(os.environ), folder=str(tmp_path))
-        run = warm.run(order, seconds=60)
+        order = preloaded.Order(program=KILLED, words=words, environment=dict(os.environ), folder=str(tmp_path))
+        run = preloaded.run(order, seconds=60)
         there = [(folder / name).read_bytes() for name in names(folder)]
         assert there in ([old] if saved else [], [newer.read_bytes()]), step
         if run.exit == 0 and there == [newer.read_bytes()]:

@@ -43,18 +43,60 @@ def test_blocks_are_taken_in_their_order_from_before_and_after_the_text() -> Non
     "block",
     [
         "<mystery_block>\nanything & <b>all</b>\n</mystery_block>",
-        '<prior_context source="a.md" type="note">\npreview\n</prior_context>',
+        '<prior_context source="localSearch" type="note">\n[3 search results]\n</prior_context>',
+        "<prior_context>\npreview\n</prior_context>",
+        "<note_context>\n<path>a.md</path>\n<content>cut off",
         "<note_context>\nno content here\n</note_context>",
         "<note_context>\n<content>no path</content>\n</note_context>",
         "<dataview_block>\n<query>LIST</query>\n</dataview_block>",
     ],
 )
 def test_a_block_nobody_knows_survives_verbatim(block: str) -> None:
-    inlined = extract_blocks(f"before\n{block}\nafter")
+    after = "[User query]:\nafter"
+    inlined = extract_blocks(f"before\n{block}\n{after}")
     (artifact,) = inlined.artifacts
     assert artifact.kind is ArtifactKind.UNKNOWN
     assert artifact.text == block
-    assert inlined.typed == "before\nafter"
+    assert inlined.typed == f"before\n{after}"
+
+
+@pytest.mark.parametrize(
+    ("block", "kind", "name"),
+    [
+        ('<prior_context source="docs/a &amp; b.md" type="note">', ArtifactKind.NOTE, "docs/a & b.md"),
+        ('<prior_context source="https://x.org/" type="url">', ArtifactKind.URL, "https://x.org/"),
+        ('<prior_context source="a.pdf" type="pdf">', ArtifactKind.PDF, "a.pdf"),
+    ],
+)
+def test_shortened_block_becomes_an_attachment_of_its_kind(block: str, kind: ArtifactKind, name: str) -> None:
+    inlined = extract_blocks(f"{block}\n# A\npreview ...\n</prior_context>\nWhy?")
+    (artifact,) = inlined.artifacts
+    assert (artifact.kind, artifact.id, artifact.text) == (kind, name, "# A\npreview ...")
+    assert (inlined.shortened, inlined.unparsed, inlined.typed) == ((artifact,), (), "Why?")
+
+
+def test_embedded_pdf_and_notes_become_attachments() -> None:
+    pdf = "<embedded_pdf>\n<name>docs/a.pdf</name>\n<content>\npages\n</content>\n</embedded_pdf>"
+    note = "<embedded_note>\n<title>b</title>\n<path>b.md</path>\n<content>\ntext\n</content>\n</embedded_note>"
+    inlined = extract_blocks(f"{pdf}\n{note}\nWhy?")
+    assert [(one.kind, one.id, one.text) for one in inlined.artifacts] == [
+        (ArtifactKind.PDF, "docs/a.pdf", "pages"),
+        (ArtifactKind.NOTE, "b.md", "text"),
+    ]
+
+
+def test_block_without_a_closing_tag_ends_before_the_next_block_or_the_question() -> None:
+    unclosed = "<url_content>\n<url>https://x.org/</url>\n<content>\npage\n</content>"
+    inlined = extract_blocks(f"{unclosed}\n{NOTE}\nWhy?")
+    assert [one.kind for one in inlined.artifacts] == [ArtifactKind.URL, ArtifactKind.NOTE]
+    assert (inlined.artifacts[0].text, inlined.typed) == ("page", "Why?")
+    cut = extract_blocks(f"{NOTE.removesuffix('</note_context>')}[User query]:\nWhy?")
+    assert ([one.id for one in cut.artifacts], cut.typed) == (["docs/spec.md"], "Why?")
+
+
+def test_many_blocks_that_are_never_closed_take_no_long_time() -> None:
+    text = "<note_context>\n<path>a.md</path>\n" * 20_000
+    assert len(extract_blocks(text).artifacts) == 20_000
 
 
 def test_blocks_of_the_same_tag_inside_a_block_are_part_of_it() -> None:

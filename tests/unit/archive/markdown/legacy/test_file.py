@@ -15,6 +15,7 @@ from tests.unit.archive.markdown.chats import (
 )
 
 from lamella.archive.markdown.archive import parse_archive, render_archive
+from lamella.conversation.import_export import ConversationRepository
 from lamella.core.log.events.kinds import EventKind
 from lamella.core.text.content import hash_text
 from lamella.errors import BadInputError
@@ -250,17 +251,17 @@ def test_reasoning_marks_and_tool_banners_are_left_out_of_answers_and_counted() 
 def test_unparsed_blocks_are_named_once_each_and_logged_by_their_hashes_alone(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    secret = '<prior_context source="plans/secret.md" type="note">\nhush\n</prior_context>'
+    secret = '<retrieved_document source="plans/secret.md">\nhush\n</retrieved_document>'
     blocks = "\n".join([secret, secret, *(f"<odd_{n}>\nx\n</odd_{n}>" for n in range(6))])
     with caplog.at_level("DEBUG", logger="lamella"):
         export = read(f"**user**: one\n{blocks}\n")
     assert export.warnings[1] == (
-        "Message 1: 8 blocks could not be read and are kept verbatim: <prior_context> of plans/secret.md 2 times, "
+        "Message 1: 8 blocks could not be read and are kept verbatim: <retrieved_document> of plans/secret.md 2 times, "
         "<odd_0>, <odd_1>, <odd_2>, <odd_3> and 2 more."
     )
     assert len(set(caplog.messages)) == 7
     assert caplog.messages[0] == (
-        f"unparsed block in message 1: tag prior_context, {len(secret)} characters, {hash_text(secret)}"
+        f"unparsed block in message 1: tag retrieved_document, {len(secret)} characters, {hash_text(secret)}"
     )
     assert "hush" not in caplog.text
     assert "plans" not in caplog.text
@@ -308,3 +309,26 @@ def test_a_model_without_provider_and_an_empty_key_are_taken_as_they_are() -> No
 
 def test_the_first_event_of_an_imported_chat_is_its_title() -> None:
     assert read("**user**: one\n").records[0].kind is EventKind.RENAME
+
+
+def test_import_after_an_erasure_gets_another_id_and_repeats_safely() -> None:
+    backend = make_backend(None)
+    text = FRONT + TALK
+    first = parse_archive(text, sources=None)
+    take_in(backend, first)
+    for _ in range(2):
+        conversations = ConversationRepository(backend.store, backend.clock)
+        (listed,) = conversations.list_conversations()
+        conversations.erase(listed.conversation)
+        again = parse_archive(text, sources=None, is_erased=conversations.is_erased)
+        assert take_in(backend, again) == "new"
+        assert again.conversation != listed.conversation
+        assert take_in(backend, parse_archive(text, sources=None, is_erased=conversations.is_erased)) == "same"
+
+
+def test_shortened_text_counts_only_if_the_whole_one_is_not_there(vault: Path) -> None:
+    block = '<prior_context source="docs/tea.md" type="note">\nHot ...\n</prior_context>'
+    both = read(one("Notes: docs/tea.md", f"{block}\none"), vault)
+    assert (attached(both), *both.contents.values()) == ([["docs/tea.md"]], b"Hot #drink.")
+    alone = read(one("Notes: docs/gone.md", f"{block}\none"), vault)
+    assert (attached(alone), *alone.contents.values()) == ([["docs/tea.md"]], b"Hot ...")

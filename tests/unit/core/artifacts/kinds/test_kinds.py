@@ -109,7 +109,7 @@ def test_archives_name_their_groups_in_the_order_of_the_rows() -> None:
         (ArtifactKind.DATAVIEW, "Queries", "query", "path query text"),
         (ArtifactKind.SELECTED_TEXT, "Selections", "none", "path url lines text"),
         (ArtifactKind.WEB_SELECTION, "Selections", "none", "path url lines text"),
-        (ArtifactKind.PASSAGE, "Passages", "none", "path place text"),
+        (ArtifactKind.PASSAGE, "Passages", "none", "path place text turn_only"),
         (ArtifactKind.INSTRUCTION, "Instructions", "none", "path text"),
         (ArtifactKind.TOOL, "Tools", "none", ""),
         (ArtifactKind.IMAGE, "Images", "picture", "path url data media_type"),

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 
 import pytest
-from tests.unit.core.compaction.talking import note
+from tests.unit.core.compaction.stories import note
 
 from lamella.core.artifacts.blocks import render_block
 from lamella.core.artifacts.model import AttachmentPolicy, LazyArtifact, LazyTexts

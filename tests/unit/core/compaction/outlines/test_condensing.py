@@ -1,6 +1,6 @@
 """Condensing: what is attached now and too long is asked for in parts, and stands as the summary of them."""
 
-from tests.unit.core.compaction.talking import QUARTERS, Story, attaching, make_rules, note, result, selection
+from tests.unit.core.compaction.stories import QUARTERS, Story, attaching, make_rules, note, result, selection
 
 from lamella.core.artifacts.model import AttachmentPolicy
 from lamella.core.budget import TokenBudget, Tokenizer

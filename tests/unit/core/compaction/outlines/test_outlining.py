@@ -1,6 +1,6 @@
 """Outlining what is attached now: shared fairly, named where that is too little, never what cannot be fetched again."""
 
-from tests.unit.core.compaction.talking import Story, attaching, make_rules, note, result, selection
+from tests.unit.core.compaction.stories import Story, attaching, make_rules, note, result, selection
 
 from lamella.core.artifacts.model import NAMED_ONLY, AttachmentPolicy
 from lamella.core.budget import TokenBudget
@@ -42,7 +42,7 @@ def test_long_items_share_what_is_left_and_short_ones_stay_whole() -> None:
     assert made.tool_results[0].condensed is not None
     told = {warning.partition(" is sent as its outline: ")[0] for warning in made.warnings}
     assert told == {"a.md", "b.md", made.tool_results[0].id}
-    assert Story(make_rules(budget=BUDGET)).ask(made).tokens.total <= BUDGET.current_turn_tokens + 60
+    assert Story(make_rules(budget=BUDGET)).ask(made).tokens.total <= BUDGET.current_turn_limit + 60
 
 
 def test_pins_and_what_cannot_be_fetched_again_stand_as_they_are() -> None:
@@ -77,7 +77,7 @@ def test_of_many_those_that_are_short_are_shown_and_the_others_named() -> None:
     (told,) = [warning for warning in made.warnings if "only named" in warning]
     assert told.endswith(f" and {40 - len(shown) - 10} more.")
     sent = Story(make_rules(budget=BUDGET)).ask(made)
-    assert sent.tokens.total <= BUDGET.current_turn_tokens + 60
+    assert sent.tokens.total <= BUDGET.current_turn_limit + 60
     listed = sent.messages[-1].text.partition("<left_out>")[2].partition("</left_out>")[0]
     assert f"- {made.attached[-1].id}\n" in listed or " more; recall finds them." in listed
 

@@ -1,6 +1,6 @@
 """Stages: their ranges are resolved on the whole log, their messages leave, and nothing is added for them."""
 
-from tests.unit.core.compaction.talking import NOW, QUARTERS, Story, make_rules, names, removed
+from tests.unit.core.compaction.stories import NOW, QUARTERS, Story, make_rules, names, removed
 
 from lamella.core.compaction.rules import CompactionConfig, CompletedStage, current_stage_messages, resolve_stages
 from lamella.core.log.receipts import STEP_ORDER, CompactionStep, CompactionStepName

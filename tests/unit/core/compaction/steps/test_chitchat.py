@@ -3,22 +3,24 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.steady import steady
+from tests.unit.hypothesis_profile import steady
 
-from lamella.core.compaction.steps import CHITCHAT_WORDS, ends_with_question, is_chitchat
+from lamella.core.compaction.steps import ends_with_question, is_chitchat
+from lamella.settings.word_lists import load_word_lists
 
+CHITCHAT_WORDS = frozenset(load_word_lists().acknowledgements)
 STATEMENT = "The outline has five sections now."
 QUESTION = "The outline is ready. Shall I go on with the abstract?"
 
 
 @pytest.mark.parametrize("text", ["ok", "ya", "sip", "lanjut", "oke"])
 def test_acknowledgements_of_the_documented_step_are_chitchat(text: str) -> None:
-    assert is_chitchat(text, previous_reply=STATEMENT)
+    assert is_chitchat(text, previous_reply=STATEMENT, words=CHITCHAT_WORDS)
 
 
 @pytest.mark.parametrize("text", ["ok?", "bagus!", "Saya ingin membahas dampak kebijakan pada sektor publik"])
 def test_what_the_documented_step_keeps_is_kept(text: str) -> None:
-    assert not is_chitchat(text, previous_reply=STATEMENT)
+    assert not is_chitchat(text, previous_reply=STATEMENT, words=CHITCHAT_WORDS)
 
 
 @pytest.mark.parametrize(
@@ -26,12 +28,12 @@ def test_what_the_documented_step_keeps_is_kept(text: str) -> None:
 )
 def test_short_decisions_are_kept_where_the_documented_step_drops_whatever_is_short(text: str) -> None:
     assert len(text) < 15
-    assert not is_chitchat(text, previous_reply=STATEMENT)
+    assert not is_chitchat(text, previous_reply=STATEMENT, words=CHITCHAT_WORDS)
 
 
 @pytest.mark.parametrize("text", ["ok", "ya", "lanjut", "yes", "sure"])
 def test_an_answer_to_a_question_is_kept_where_the_documented_step_drops_it(text: str) -> None:
-    assert not is_chitchat(text, previous_reply=QUESTION)
+    assert not is_chitchat(text, previous_reply=QUESTION, words=CHITCHAT_WORDS)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +52,7 @@ def test_an_answer_to_a_question_is_kept_where_the_documented_step_drops_it(text
     ],
 )
 def test_case_space_full_stops_and_pictures_of_agreement_do_not_matter(text: str) -> None:
-    assert is_chitchat(text, previous_reply=STATEMENT)
+    assert is_chitchat(text, previous_reply=STATEMENT, words=CHITCHAT_WORDS)
 
 
 @pytest.mark.parametrize(
@@ -58,11 +60,11 @@ def test_case_space_full_stops_and_pictures_of_agreement_do_not_matter(text: str
     ["ok 👎", "ok ❌", "ok 🅰️", "ya 🇮🇩", "ok 🔴", "ok ❓", "ya ❗", "ok ！", "ok ？", "ya ؟", "ok 1️⃣", "ok ②", "👍", ""],  # noqa: RUF001
 )
 def test_pictures_that_may_be_the_answer_are_not_taken_off(text: str) -> None:
-    assert not is_chitchat(text, previous_reply=STATEMENT)
+    assert not is_chitchat(text, previous_reply=STATEMENT, words=CHITCHAT_WORDS)
 
 
 def test_the_first_message_of_a_conversation_follows_no_reply() -> None:
-    assert is_chitchat("ok", previous_reply="")
+    assert is_chitchat("ok", previous_reply="", words=CHITCHAT_WORDS)
 
 
 def test_a_list_of_ones_own_takes_the_place_of_the_built_in_one() -> None:
@@ -115,22 +117,24 @@ def test_a_question_mark_in_code_in_an_address_or_further_up_asks_nothing(reply:
 
 
 def test_the_list_holds_what_typed_text_is_compared_with() -> None:
-    assert [word for word in CHITCHAT_WORDS if not is_chitchat(word, previous_reply="")] == []
-    assert [word for word in CHITCHAT_WORDS if is_chitchat(f"{word} or not", previous_reply="")] == []
+    assert [word for word in CHITCHAT_WORDS if not is_chitchat(word, previous_reply="", words=CHITCHAT_WORDS)] == []
+    assert [
+        word for word in CHITCHAT_WORDS if is_chitchat(f"{word} or not", previous_reply="", words=CHITCHAT_WORDS)
+    ] == []
 
 
 @steady
 @given(st.text(max_size=40), st.text(max_size=80))
 def test_nothing_with_a_digit_or_a_question_mark_is_ever_chitchat(text: str, after: str) -> None:
-    assert not is_chitchat(f"{text}?", previous_reply=after)
-    assert not is_chitchat(f"{text}7", previous_reply=after)
-    assert not is_chitchat(text, previous_reply=f"{after}\n\nShall I?")
+    assert not is_chitchat(f"{text}?", previous_reply=after, words=CHITCHAT_WORDS)
+    assert not is_chitchat(f"{text}7", previous_reply=after, words=CHITCHAT_WORDS)
+    assert not is_chitchat(text, previous_reply=f"{after}\n\nShall I?", words=CHITCHAT_WORDS)
 
 
 @steady
 @given(st.sampled_from(sorted(CHITCHAT_WORDS)), st.text(alphabet=" .,…👍🙏\n", max_size=6))
 def test_every_word_of_the_list_is_chitchat_however_it_trails_off(word: str, trail: str) -> None:
-    assert is_chitchat(word.upper() + trail, previous_reply=STATEMENT)
+    assert is_chitchat(word.upper() + trail, previous_reply=STATEMENT, words=CHITCHAT_WORDS)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Library entries shrink to an outline, then to one line; both name the way back, and attaching restores the text."""
 
 import pytest
-from tests.unit.core.compaction.talking import (
+from tests.unit.core.compaction.stories import (
     IN_PLACE,
     NOW,
     Story,

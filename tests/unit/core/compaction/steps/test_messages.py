@@ -1,6 +1,6 @@
 """Messages out of the talk: acknowledgements alone, and whole turns, the most expendable first."""
 
-from tests.unit.core.compaction.talking import (
+from tests.unit.core.compaction.stories import (
     FOLDING,
     NOW,
     Story,
@@ -96,9 +96,9 @@ def test_an_acknowledgement_that_brings_something_stays() -> None:
 
 
 def test_words_of_ones_own_are_acknowledgements_too() -> None:
-    mine = CompactionConfig(extra_acknowledgements=frozenset({"jawohl"}))
-    turns = (("Why?", "So."), ("Jawohl.", "Yes."), ("And?", "So."))
-    assert taken(said(*turns, chain=mine)) == ["Jawohl."]
+    mine = CompactionConfig(extra_acknowledgements=frozenset({"affirmative"}))
+    turns = (("Why?", "So."), ("Affirmative.", "Yes."), ("And?", "So."))
+    assert taken(said(*turns, chain=mine)) == ["Affirmative."]
     assert taken(said(*turns)) == []
 
 

@@ -2,7 +2,7 @@
 
 import json
 
-from tests.unit.core.compaction.talking import NOW, Story, attaching, make_rules, names, removed, result
+from tests.unit.core.compaction.stories import NOW, Story, attaching, make_rules, names, removed, result
 
 from lamella.core.compaction.draft import apply_step_to_draft
 from lamella.core.compaction.rules import CompactionConfig

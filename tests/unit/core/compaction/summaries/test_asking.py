@@ -1,6 +1,6 @@
 """Asking for summaries: what is sent for one, word for word, and the name that it is kept under."""
 
-from tests.unit.core.compaction.talking import QUARTERS, Story, chat
+from tests.unit.core.compaction.stories import QUARTERS, Story, chat
 
 from lamella.core.artifacts.kinds import make_tool_definition
 from lamella.core.budget import count_tools_tokens
@@ -9,10 +9,10 @@ from lamella.core.compaction.summaries import (
     SummaryRequest,
     SummaryResult,
     cached_summary_messages,
+    full_texts_in_turns,
     sign_summary_text,
     standalone_summary_messages,
     summary_key,
-    texts_in_turns,
     unsign_summary_text,
 )
 from lamella.core.log.turn import Turn
@@ -79,7 +79,7 @@ def test_alone_the_turns_follow_what_was_told_of_those_before_them() -> None:
 
 def test_a_summary_is_named_by_all_that_it_covers() -> None:
     one, other = (Story().say("one", reply).state.history.turns for reply in ("yes", "no"))
-    assert texts_in_turns(one) == ["one", "yes"]
+    assert full_texts_in_turns(one) == ["one", "yes"]
     assert summary_key(one) == summary_key(one, []) != summary_key(other)
     assert len({summary_key(one), summary_key(other), summary_key(one, ["told"]), summary_key(other, ["told"])}) == 4
 

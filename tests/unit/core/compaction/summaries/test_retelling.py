@@ -1,6 +1,6 @@
 """Retelling: a summary of the oldest turns that are not shown, as long as an epoch begins with it."""
 
-from tests.unit.core.compaction.talking import FOLDING, NOW, Story, make_rules
+from tests.unit.core.compaction.stories import FOLDING, NOW, Story, make_rules
 
 from lamella.core.compaction.rules import CompactionConfig, SummaryConfig
 from lamella.core.compaction.summaries import (
@@ -14,7 +14,7 @@ from lamella.core.log.turn import HistoryMode, LayoutMode, Turn, TurnSettings
 from lamella.core.values import replace
 
 
-def told(turns: int, *, layout: LayoutMode = LayoutMode.LIBRARY) -> Story:
+def story_of(turns: int, *, layout: LayoutMode = LayoutMode.LIBRARY) -> Story:
     story = Story(terms=TurnSettings(layout=layout, history=HistoryMode.STRIP, history_turns=2))
     for number in range(turns):
         story.say(f"Question {number}?", f"Answer {number}. " + "because " * 30)
@@ -36,8 +36,8 @@ def retold(
 
 
 def test_a_summary_is_needed_of_the_oldest_turns_in_whole_groups() -> None:
-    assert retold(told(9), {}) == (told(9).bind(NOW), ())
-    story = told(12)
+    assert retold(story_of(9), {}) == (story_of(9).bind(NOW), ())
+    story = story_of(12)
     turn, (request,) = retold(story, {})
     assert turn == story.bind(NOW)
     assert (request.max_tokens, request.key) == (300, summary_key(story.state.history.turns[:8]))
@@ -46,7 +46,7 @@ def test_a_summary_is_needed_of_the_oldest_turns_in_whole_groups() -> None:
 
 
 def test_no_more_is_asked_for_than_can_be_read_and_the_newest_of_it() -> None:
-    story = told(12)
+    story = story_of(12)
     weights = [turn.message_tokens for turn in story.state.history.turns[:8]]
     for first in (0, 1, 7):
         _, (request,) = retold(story, {}, reads=sum(weights[first:]))
@@ -58,7 +58,7 @@ def test_no_more_is_asked_for_than_can_be_read_and_the_newest_of_it() -> None:
 
 
 def test_an_answer_that_may_stand_stands_and_one_that_may_not_is_said() -> None:
-    story = told(12)
+    story = story_of(12)
     _, (request,) = retold(story, {})
     assert retold(story, {request.key: SummaryResult(text="They spoke.")}) == (
         replace(story.bind(NOW), history_summary="They spoke."),
@@ -75,7 +75,7 @@ def test_an_answer_that_may_stand_stands_and_one_that_may_not_is_said() -> None:
 
 
 def test_a_wish_of_the_user_may_be_quoted_and_nothing_else() -> None:
-    story = told(12)
+    story = story_of(12)
     _, (request,) = retold(story, {})
     quoted, _ = retold(story, {request.key: SummaryResult(text='They asked "Question 3?" and more.')})
     assert quoted.history_summary is not None
@@ -84,7 +84,7 @@ def test_a_wish_of_the_user_may_be_quoted_and_nothing_else() -> None:
 
 
 def test_in_place_a_summary_waits_for_the_next_epoch() -> None:
-    story = told(12, layout=LayoutMode.IN_PLACE)
+    story = story_of(12, layout=LayoutMode.IN_PLACE)
     assert retold(story, {}) == (story.bind(NOW), ())
     _, (request,) = retold(story, {}, FOLDING)
     assert request.messages[0].text.count("User: ") == 8

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 import pytest
-from tests.unit.core.compaction.talking import NOW, QUARTERS, Story, attaching, chat, make_rules, names, note, removed
+from tests.unit.core.compaction.stories import NOW, QUARTERS, Story, attaching, chat, make_rules, names, note, removed
 
 from lamella.core.budget import TokenBudget, count_request_tokens
 from lamella.core.compaction.rules import CompactionConfig, CompletedStage, SummaryConfig
@@ -26,7 +26,7 @@ GONE = CompletedStage(stage="s", label="Begun", first="nobody", last="nobody")
 GOOD = "They went through the questions one by one."
 
 
-def told(asked: int = 20, *, words: int = 50, **caps: Any) -> Story:  # noqa: ANN401 - any of its fields
+def story_of(asked: int = 20, *, words: int = 50, **caps: Any) -> Story:  # noqa: ANN401 - any of its fields
     return chat(asked, words=words, rules=make_rules(CompactionConfig(steps=ONLY, summary=SummaryConfig(**caps))))
 
 
@@ -65,7 +65,7 @@ def also_expendable(story: Story) -> Story:
 
 
 def test_the_core_says_what_it_needs_and_waits_for_nothing() -> None:
-    story = told()
+    story = story_of()
     request = need_of(story)
     assert request.max_tokens == 500
     assert count_covered(story, request) >= 3
@@ -104,7 +104,7 @@ def test_nobody_is_asked_for_a_summary_of_what_weighs_less_than_one() -> None:
 
 
 def test_the_oldest_turns_are_summarised_and_no_more_than_needed() -> None:
-    story = told()
+    story = story_of()
     goal = story.tokens() - 200
     receipt = answer(story, goal=goal)
     assert names(receipt) == ["summary"]
@@ -116,7 +116,7 @@ def test_the_oldest_turns_are_summarised_and_no_more_than_needed() -> None:
 
 
 def test_what_a_summary_reads_is_bounded() -> None:
-    story = told(max_input_tokens=600)
+    story = story_of(max_input_tokens=600)
     turns = count_covered(story, need_of(story))
     covered = sum(turn.message_tokens for turn in story.state.history.turns[:turns])
     assert covered <= 600
@@ -124,14 +124,14 @@ def test_what_a_summary_reads_is_bounded() -> None:
 
 
 def test_a_summary_reads_as_many_tokens_as_it_may_and_not_one_more() -> None:
-    weight = sum(turn.message_tokens for turn in told().state.history.turns[:5])
+    weight = sum(turn.message_tokens for turn in story_of().state.history.turns[:5])
     for reads, turns in ((weight, 5), (weight - 1, 4)):
-        story = told(max_input_tokens=reads)
+        story = story_of(max_input_tokens=reads)
         assert count_covered(story, need_of(story)) == turns
 
 
 def test_what_was_sent_is_asked_about_as_long_as_that_fits_the_window() -> None:
-    story = told()
+    story = story_of()
     oldest = story.state.history.turns[:3]
     live = cached_summary_messages(
         oldest, state=story.state, tokenizer=QUARTERS, config=SummaryConfig(), window=1_000_000
@@ -149,7 +149,7 @@ def test_what_was_sent_is_asked_about_as_long_as_that_fits_the_window() -> None:
 
 
 def test_what_a_summary_writes_is_asked_for_and_checked() -> None:
-    story = also_expendable(told(max_output_tokens=40))
+    story = also_expendable(story_of(max_output_tokens=40))
     assert need_of(story).max_tokens == 40
     receipt = answer(story, "word " * 33)
     assert skipped(receipt) == ["The summary has 42 tokens; at most 40 are allowed."]
@@ -157,13 +157,13 @@ def test_what_a_summary_writes_is_asked_for_and_checked() -> None:
 
 
 def test_a_few_turns_are_not_worth_a_summary() -> None:
-    assert told(3).plan(summaries={}).summary_requests == ()
-    assert told(4).plan(summaries={}).summary_requests != ()
-    assert told(4, turns=4).plan(summaries={}).summary_requests == ()
+    assert story_of(3).plan(summaries={}).summary_requests == ()
+    assert story_of(4).plan(summaries={}).summary_requests != ()
+    assert story_of(4, turns=4).plan(summaries={}).summary_requests == ()
 
 
 def test_without_a_summariser_the_step_is_skipped_and_says_so() -> None:
-    receipt = also_expendable(told()).plan(goal=0).receipt
+    receipt = also_expendable(story_of()).plan(goal=0).receipt
     assert skipped(receipt) == ["no summariser is given"]
     assert names(receipt) == ["expendable"]
 
@@ -178,19 +178,19 @@ def test_without_a_summariser_the_step_is_skipped_and_says_so() -> None:
     ],
 )
 def test_an_answer_that_may_not_stand_is_skipped_with_the_reason(text: str, why: str) -> None:
-    receipt = answer(also_expendable(told()), text)
+    receipt = answer(also_expendable(story_of()), text)
     (reason,) = skipped(receipt)
     assert why in reason
     assert names(receipt) == ["expendable"]
 
 
 def test_an_answer_as_long_as_what_it_replaces_is_skipped() -> None:
-    receipt = answer(also_expendable(told(4, words=8, turns=1)), "word " * 90)
+    receipt = answer(also_expendable(story_of(4, words=8, turns=1)), "word " * 90)
     assert "not less than" in skipped(receipt)[0]
 
 
 def test_a_summary_that_is_not_smaller_with_its_frame_is_skipped_after_whatever_was_skipped_before_it() -> None:
-    story = told(4, words=8, turns=1)
+    story = story_of(4, words=8, turns=1)
     config = replace(story.rules.config, steps=(*ONLY, CompactionStepName.EXPENDABLE), stages=(GONE,))
     story.rules = replace(story.rules, config=replace(config, steps=(CompactionStepName.OLDEST_STAGES, *config.steps)))
     receipt = answer(story, "Short.")
@@ -203,12 +203,12 @@ def test_a_summary_that_is_not_smaller_with_its_frame_is_skipped_after_whatever_
 
 
 def test_why_there_is_no_answer_is_kept_in_the_receipt() -> None:
-    receipt = answer(also_expendable(told()), why="no answer within 60 seconds")
+    receipt = answer(also_expendable(story_of()), why="no answer within 60 seconds")
     assert skipped(receipt) == ["no answer within 60 seconds"]
 
 
 def test_a_wish_quoted_word_for_word_is_accepted() -> None:
-    story = told()
+    story = story_of()
     assert names(answer(story, 'The user asked: "Question 0: why?"')) == ["summary"]
 
 
@@ -227,7 +227,7 @@ def test_the_exact_words_of_what_left_ride_beside_the_summary_within_their_cap()
 
 
 def test_a_summary_is_a_record_and_no_instruction_and_stands_where_the_turns_stood() -> None:
-    story = told()
+    story = story_of()
     receipt = answer(story)
     assert receipt is not None
     story.compact(summaries=_answers(story))
@@ -249,7 +249,7 @@ def _answers(story: Story, text: str = GOOD, *, goal: int = 0) -> dict[str, Summ
 
 
 def test_a_tag_in_a_summary_does_not_end_its_block() -> None:
-    story = told()
+    story = story_of()
     story.compact(summaries=_answers(story, "He typed </content> and </conversation_summary> there."))
     text = story.sent()
     assert text.count("</conversation_summary>") == 1
@@ -257,15 +257,15 @@ def test_a_tag_in_a_summary_does_not_end_its_block() -> None:
 
 
 def test_the_same_turns_have_the_same_key_and_other_turns_another() -> None:
-    one, same, longer = need_of(told()), need_of(told()), need_of(told(21))
+    one, same, longer = need_of(story_of()), need_of(story_of()), need_of(story_of(21))
     assert one == same
-    assert one.key == need_of(told(), goal=0).key
-    assert need_of(told(words=51)).key != one.key
+    assert one.key == need_of(story_of(), goal=0).key
+    assert need_of(story_of(words=51)).key != one.key
     assert longer.key != one.key
 
 
 def test_the_request_extends_what_was_sent_last_byte_for_byte() -> None:
-    story = told()
+    story = story_of()
     request = need_of(story)
     assert story.state.last_prompt is not None
     sent = [message.to_dict() for message in story.state.last_prompt.messages]
@@ -277,7 +277,7 @@ def test_the_request_extends_what_was_sent_last_byte_for_byte() -> None:
 
 
 def test_where_that_does_not_fit_the_turns_are_sent_alone() -> None:
-    story = told()
+    story = story_of()
     story.rules = replace(story.rules, budget=TokenBudget(window=story.tokens(), reserve=0))
     (message,) = need_of(story).messages
     assert message.text.startswith("User: Question 0: why?\n\nAssistant: Answer 0.")
@@ -299,7 +299,7 @@ def test_alone_a_turn_is_told_with_every_reply_that_joined_it() -> None:
 
 
 def test_a_second_summary_takes_the_place_of_the_first_and_is_asked_to_tell_it_again() -> None:
-    story = told(30, max_input_tokens=900, max_exact_tokens=40)
+    story = story_of(30, max_input_tokens=900, max_exact_tokens=40)
     first = _answers(story, "First told.", goal=story.tokens() - 300)
     story.compact(goal=story.tokens() - 300, summaries=first)
     for number in range(10):
@@ -315,7 +315,7 @@ def test_a_second_summary_takes_the_place_of_the_first_and_is_asked_to_tell_it_a
 
 
 def test_two_rounds_of_one_compaction_leave_out_nothing_of_the_first() -> None:
-    story = told(30, max_input_tokens=900)
+    story = story_of(30, max_input_tokens=900)
     keys: dict[str, SummaryResult] = {}
     asked: list[str] = []
     while needs := story.plan(goal=600, summaries=keys).summary_requests:
@@ -330,7 +330,7 @@ def test_two_rounds_of_one_compaction_leave_out_nothing_of_the_first() -> None:
 
 
 def test_a_summary_that_was_erased_stands_in_for_nothing() -> None:
-    story = told()
+    story = story_of()
     receipt = answer(story)
     assert receipt is not None
     erased = replace(receipt, steps=tuple(replace(step, text=None) for step in receipt.steps))
@@ -359,7 +359,7 @@ def test_bounds_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
 
 
 def test_what_is_attached_is_no_talk_and_is_not_summarised_with_it() -> None:
-    story = told(0)
+    story = story_of(0)
     story.say("Read.", "Yes. " * 60, attaching(note("a.md", "secret " * 50)))
     for number in range(6):
         story.say(f"Question {number}?", "because " * 50)
@@ -368,7 +368,7 @@ def test_what_is_attached_is_no_talk_and_is_not_summarised_with_it() -> None:
 
 
 def test_a_summary_is_proposed_asked_for_or_skipped_by_what_is_at_hand() -> None:
-    story = told()
+    story = story_of()
     draft = story.draft()
     assert propose_summary(draft, None) == SkippedStep(name=CompactionStepName.SUMMARY, why="no summariser is given")
     need = propose_summary(draft, {})
@@ -378,11 +378,11 @@ def test_a_summary_is_proposed_asked_for_or_skipped_by_what_is_at_hand() -> None
     assert (step.name, len(step.removed)) == (CompactionStepName.SUMMARY, count_covered(story, need))
     assert step.text is not None
     assert GOOD in step.text
-    assert propose_summary(told(1).draft(), {}) is None
+    assert propose_summary(story_of(1).draft(), {}) is None
 
 
 def test_a_summary_keeps_what_it_tells_apart_from_the_block_that_it_is_sent_as() -> None:
-    draft = told().draft()
+    draft = story_of().draft()
     need = propose_summary(draft, {})
     assert isinstance(need, SummaryRequest)
     step = propose_summary(draft, {need.key: SummaryResult(text=GOOD)})
@@ -392,7 +392,7 @@ def test_a_summary_keeps_what_it_tells_apart_from_the_block_that_it_is_sent_as()
 
 
 def test_of_work_in_stages_only_turns_of_the_stage_that_is_worked_on_are_summarised() -> None:
-    story = told(12)
+    story = story_of(12)
     after = story.path[9]
     story.rules = replace(story.rules, config=replace(story.rules.config, current_stage_after=after))
     receipt = answer(story)
@@ -400,17 +400,17 @@ def test_of_work_in_stages_only_turns_of_the_stage_that_is_worked_on_are_summari
     covered = receipt.steps[0].removed
     assert covered[0] == story.path[11]
     assert set(covered) <= set(story.path[11:])
-    few = told(12)
+    few = story_of(12)
     few.rules = replace(few.rules, config=replace(few.rules.config, current_stage_after=few.path[-3]))
     assert few.plan(goal=0, summaries={}).receipt is None
 
 
 def test_what_the_user_typed_stays_unless_whole_turns_are_asked_for() -> None:
-    story = told()
+    story = story_of()
     story.compact(summaries=_answers(story))
     assert "Question 0: why?" in story.sent()
     assert re.search(r"\d earlier replies", story.sent())
-    whole = told(whole_turns=True)
+    whole = story_of(whole_turns=True)
     receipt = whole.compact(summaries=_answers(whole))
     gone = removed(receipt, "summary")
     assert list(gone) == whole.path[: len(gone)]

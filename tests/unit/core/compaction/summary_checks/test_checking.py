@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tests.unit.steady import steady
+from tests.unit.hypothesis_profile import steady
 
 from lamella.core.compaction.summary_checks import find_summary_problem
 

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.steady import steady
+from tests.unit.hypothesis_profile import steady
 
 from lamella.core.artifacts.kinds import make_image_data
 from lamella.core.ledger.cache_profile import common_tokens

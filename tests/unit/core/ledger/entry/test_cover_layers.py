@@ -1,6 +1,6 @@
 """What of each layer a cache serves: tokens are taken in the order in which they are sent."""
 
-from tests.unit.core.compaction.talking import QUARTERS, Story, attaching, note
+from tests.unit.core.compaction.stories import QUARTERS, Story, attaching, note
 
 from lamella.core.artifacts.blocks import render_block
 from lamella.core.artifacts.kinds import make_image_artifact, make_image_data, make_tool_definition

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from decimal import Decimal
 
-from tests.unit.core.compaction.talking import LIBRARY, QUARTERS, ROOM, Story, attaching, note
+from tests.unit.core.compaction.stories import LIBRARY, QUARTERS, ROOM, Story, attaching, note
 
 from lamella.core.artifacts.blocks import render_block
 from lamella.core.ledger.cache_profile import CacheProfile, CacheRequest

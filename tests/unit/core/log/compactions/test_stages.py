@@ -1,11 +1,11 @@
 """Stage events of a branch: those it went on from, in their order; a deletion brings those behind it along."""
 
 from lamella.core.log.compactions import branch_stage_events, move_stage_events
-from lamella.core.log.events.compaction import StageAction, StageEvent
+from lamella.core.log.events.compaction import StageEvent, WorkflowStageAction
 
 
 def done(after: str, stage: str = "s") -> StageEvent:
-    return StageEvent(action=StageAction.SUBMIT, after=after, stage=stage)
+    return StageEvent(action=WorkflowStageAction.SUBMIT, after=after, stage=stage)
 
 
 def test_a_branch_has_what_was_done_before_its_next_message() -> None:

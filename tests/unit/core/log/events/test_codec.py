@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.unit.core.log.events.told import (
+from tests.unit.core.log.events.samples import (
     AT,
     BARE_CALL,
     CALL,

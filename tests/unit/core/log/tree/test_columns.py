@@ -4,7 +4,7 @@ from collections.abc import Callable
 from sys import getrefcount
 
 import pytest
-from tests.unit.core.log.scribe import Scribe
+from tests.unit.core.log.log_writer import Scribe
 from tests.unit.core.log.test_snapshots import CHAT, RECORDS, fold
 
 from lamella.core.artifacts.model import ArtifactId, ArtifactKind

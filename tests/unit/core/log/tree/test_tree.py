@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import pytest
 from msgspec import Raw, msgpack
-from tests.unit.core.log.scribe import Scribe
+from tests.unit.core.log.log_writer import Scribe
 from tests.unit.core.log.test_snapshots import AT, CHAT, RECORDS, fold, snap
-from tests.unit.raw import write_raw
+from tests.unit.raw_events import write_raw
 
 from lamella.core.log.branch import branch_content_hashes, read_turns, read_turns_in_batches
 from lamella.core.log.events.kinds import EventKind, EventRecord

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.core.compaction.talking import IN_PLACE, LIBRARY, QUARTERS, note, result
+from tests.unit.core.compaction.stories import IN_PLACE, LIBRARY, QUARTERS, note, result
 from tests.unit.core.prompt.test_replay import AUTO, NEW, ROUND, pasts
 
 from lamella.core.layout.layouts import choose_layout
@@ -34,7 +34,7 @@ SHORT = CompactionReceipt(
 EVENT = CompactionEvent(id="r", parent="3a", steps=(), skipped=(), tokens=(9, 8), target=8, automatic=True)
 
 
-def tell(turns: list[Turn]) -> PromptState:
+def replayed_state(turns: list[Turn]) -> PromptState:
     """The state that turns lead to, as the next one is asked in it."""
     return replace(
         replay_turns(NEW, turns, choose_layout, tokenizer=QUARTERS), last_prompt=None, library_rendered_from=None
@@ -55,7 +55,7 @@ def keep(
     turns: list[Turn], *, at: int, usual: TurnSettings = LIBRARY, committed: ActiveCompactions = NO_COMPACTIONS
 ) -> bytes:
     return encode_state_checkpoint(
-        tell(turns[:at]), *said(turns), active_compactions=committed, defaults=usual, tokenizer=QUARTERS
+        replayed_state(turns[:at]), *said(turns), active_compactions=committed, defaults=usual, tokenizer=QUARTERS
     )[0]
 
 
@@ -75,8 +75,11 @@ def read(data: bytes, turns: list[Turn]) -> PromptState:
 def test_a_state_is_read_as_it_was_and_goes_on_as_it_would_have(turns: list[Turn], data: st.DataObject) -> None:
     at = data.draw(st.integers(1, len(turns) - 1))
     again = read(keep(turns, at=at), turns)
-    assert again == tell(turns[:at])
-    both = [replay_turns(state, turns[at:], choose_layout, tokenizer=QUARTERS) for state in (tell(turns[:at]), again)]
+    assert again == replayed_state(turns[:at])
+    both = [
+        replay_turns(state, turns[at:], choose_layout, tokenizer=QUARTERS)
+        for state in (replayed_state(turns[:at]), again)
+    ]
     assert replace(both[0], library_rendered_from=None) == replace(both[1], library_rendered_from=None)
 
 
@@ -109,7 +112,7 @@ def long_past(terms: TurnSettings) -> list[Turn]:
 def test_whatever_was_done_in_it_is_read_as_it_was(terms: TurnSettings, at: int) -> None:
     turns = long_past(terms)
     again = read(keep(turns, at=at), turns)
-    assert again == tell(turns[:at])
+    assert again == replayed_state(turns[:at])
     assert [
         one.question_message is one.question.message
         for one in again.history.turns
@@ -168,7 +171,7 @@ def test_a_state_without_its_contents_is_none() -> None:
 
 def test_what_is_no_state_between_two_turns_of_the_branch_is_not_kept() -> None:
     turns = long_past(LIBRARY)
-    state = tell(turns[:3])
+    state = replayed_state(turns[:3])
     names, texts = said(turns)
 
     def write(one: PromptState, names: tuple[str, ...] = names) -> bytes:

@@ -1,7 +1,7 @@
 """L2: how an artifact stands on the shelf, what of the shelf stays the same object, and what never goes there."""
 
 import pytest
-from tests.unit.core.compaction.talking import QUARTERS, note, result, selection
+from tests.unit.core.compaction.stories import QUARTERS, note, result, selection
 from tests.unit.pictures import png
 
 from lamella.core.artifacts.kinds import goes_to_library, make_artifact, make_image_artifact, make_image_data

@@ -1,7 +1,7 @@
 """Tool rounds: calls and results as messages of their turn, and the line that each call leaves."""
 
 import pytest
-from tests.unit.core.compaction.talking import QUARTERS
+from tests.unit.core.compaction.stories import QUARTERS
 
 from lamella.core.log.turn import ArtifactForm
 from lamella.core.messages import ProviderReply, Role, ToolCall, ToolOutput, ToolRound

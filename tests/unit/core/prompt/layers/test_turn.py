@@ -1,6 +1,6 @@
 """L3: what is attached now, against what already stands; and what stands once it is sent."""
 
-from tests.unit.core.compaction.talking import QUARTERS, note, result
+from tests.unit.core.compaction.stories import QUARTERS, note, result
 from tests.unit.pictures import png
 
 from lamella.core.artifacts.blocks import render_rejected_image

@@ -2,7 +2,7 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.steady import steady
+from tests.unit.hypothesis_profile import steady
 
 from lamella.core.search.index import Passage, PassageIndex
 from lamella.core.search.search import search

@@ -14,7 +14,7 @@ from lamella.core.messages import ToolCall, ToolOutput, ToolRound
 from lamella.core.prompt.advance import add_reply, advance, pending_prompt
 from lamella.core.prompt.layers.tool_rounds import build_round_messages
 from lamella.core.prompt.state import PromptState
-from lamella.core.search.index import Passage, list_passages, passages_in_prompt, version_id
+from lamella.core.search.index import Passage, list_searchable_texts, passages_in_prompt, version_id
 from lamella.core.text.content import hash_text
 from lamella.tokenizers.counter import OfflineTokenCounter
 
@@ -23,7 +23,7 @@ def note(text: str, *, path: str = "a.md", title: str = "") -> Artifact:
     return make_artifact(ArtifactKind.NOTE, text=text, source=ArtifactSource(path=path), title=title)
 
 
-def told(passages: tuple[Passage, ...]) -> list[tuple[str, str, str, str]]:
+def fields_of(passages: tuple[Passage, ...]) -> list[tuple[str, str, str, str]]:
     return [(one.place, one.role, one.title, one.text) for one in passages]
 
 
@@ -33,8 +33,8 @@ def test_messages_come_in_their_order_under_their_ids_with_what_came_with_them_f
         Turn(text="Which?", attached=(note("alpha"),), tool_results=(result,), reply="Both."),
         Turn(text="And now?"),
     ]
-    passages = list_passages(past, ("q1", "a1", "q2"))
-    assert told(passages) == [
+    passages = list_searchable_texts(past, ("q1", "a1", "q2"))
+    assert fields_of(passages) == [
         ("turn 1", "tool", f'{result.id} {{"q":"desks"}}', "two results"),
         ("turn 1", "note", "a.md", "alpha"),
         ("turn 1", "user", "q1", "Which?"),
@@ -47,15 +47,15 @@ def test_messages_come_in_their_order_under_their_ids_with_what_came_with_them_f
 def test_each_version_of_an_artifact_is_a_passage_and_the_same_version_is_one() -> None:
     versions = [note("one"), note("two"), note("one")]
     past = [Turn(text="", attached=(version,), reply="") for version in versions]
-    passages = list_passages(past, [f"m{number}" for number in range(6)])
-    assert told(passages) == [("turn 1", "note", "a.md", "one"), ("turn 2", "note", "a.md", "two")]
+    passages = list_searchable_texts(past, [f"m{number}" for number in range(6)])
+    assert fields_of(passages) == [("turn 1", "note", "a.md", "one"), ("turn 2", "note", "a.md", "two")]
     assert len({one.id for one in passages}) == 2
 
 
 def test_a_wish_that_was_added_by_hand_is_a_passage_under_a_name_of_its_own() -> None:
     rules = RuleChanges(added=((1, "Be brief."), (1, "Use metres.")))
-    passages = list_passages([Turn(text="Which?", rules=rules)], ("q1",))
-    assert told(passages) == [
+    passages = list_searchable_texts([Turn(text="Which?", rules=rules)], ("q1",))
+    assert fields_of(passages) == [
         ("turn 1", "user", "rule", "Be brief."),
         ("turn 1", "user", "rule", "Use metres."),
         ("turn 1", "user", "q1", "Which?"),
@@ -66,12 +66,12 @@ def test_a_wish_that_was_added_by_hand_is_a_passage_under_a_name_of_its_own() ->
 def test_what_has_no_text_is_no_passage() -> None:
     picture = make_image_artifact(make_image_data(png(2, 2), media_type="image/png", width=2, height=2))
     past = [Turn(text="", attached=(picture, note("")), reply="")]
-    assert list_passages(past, ("q1", "a1")) == ()
+    assert list_searchable_texts(past, ("q1", "a1")) == ()
 
 
 def test_a_question_left_without_an_answer_in_the_middle_keeps_the_ids_in_step() -> None:
     past = [Turn(text="one"), Turn(text="two", reply="yes")]
-    assert [(one.id, one.text) for one in list_passages(past, ("q1", "q2", "a2"))] == [
+    assert [(one.id, one.text) for one in list_searchable_texts(past, ("q1", "q2", "a2"))] == [
         ("q1", "one"),
         ("q2", "two"),
         ("a2", "yes"),
@@ -80,14 +80,14 @@ def test_a_question_left_without_an_answer_in_the_middle_keeps_the_ids_in_step()
 
 def test_a_title_that_the_id_does_not_say_can_be_searched_as_well() -> None:
     past = [Turn(text="", attached=(note("x", path="docs/a.md", title="The plan"),), reply="")]
-    assert [one.title for one in list_passages(past, ("q1", "a1"))] == ["docs/a.md The plan"]
+    assert [one.title for one in list_searchable_texts(past, ("q1", "a1"))] == ["docs/a.md The plan"]
 
 
 def test_notes_that_instructions_drew_in_are_passages() -> None:
     drawn = note("Write plainly.", path="style.md")
     parts = SystemParts(instructions="Write plainly.", inlined=(drawn,), typed_instructions="{[[style]]}")
     past = [Turn(text="", system=parts, reply="")]
-    assert ("turn 1", "note", "style.md", "Write plainly.") in told(list_passages(past, ("q1", "a1")))
+    assert ("turn 1", "note", "style.md", "Write plainly.") in fields_of(list_searchable_texts(past, ("q1", "a1")))
 
 
 def test_each_text_that_a_part_of_the_system_prompt_had_is_a_passage_while_another_stands() -> None:
@@ -105,7 +105,7 @@ def test_each_text_that_a_part_of_the_system_prompt_had_is_a_passage_while_anoth
 def test_a_picture_is_found_by_its_title_and_described_in_words() -> None:
     image = make_image_data(png(3, 2), media_type="image/png", width=3, height=2)
     past = [Turn(text="", attached=(make_image_artifact(image, title="Harbour at dawn"),), reply="")]
-    (one,) = list_passages(past, ("q1", "a1"))
+    (one,) = list_searchable_texts(past, ("q1", "a1"))
     assert (one.role, one.text) == ("image", "A picture: Harbour at dawn (3 by 2 pixels, image/png)")
     assert one.message == "q1"
 
@@ -121,7 +121,7 @@ def test_a_picture_that_is_still_sent_is_not_offered() -> None:
 
 
 def test_turns_may_begin_with_another_number() -> None:
-    passages = list_passages([Turn(text="one", reply="yes")], ("q7", "a7"), first_turn_number=7)
+    passages = list_searchable_texts([Turn(text="one", reply="yes")], ("q7", "a7"), first_turn_number=7)
     assert [(one.place, one.message) for one in passages] == [("turn 7", "q7"), ("turn 7", "a7")]
 
 
@@ -210,7 +210,7 @@ ROUND = ToolRound(text="Let me look.", calls=(CALL,), outputs=(ToolOutput(call="
 
 def test_what_calls_gave_comes_between_the_question_and_the_reply_under_the_id_that_their_lines_name() -> None:
     turn = Turn(text="Which?", rounds=(ROUND, ROUND), reply="Both.")
-    asked, first, second, replied = list_passages([turn], ("q1", "a1"))
+    asked, first, second, replied = list_searchable_texts([turn], ("q1", "a1"))
     assert (asked.id, replied.id) == ("q1", "a1")
     assert (first.place, first.role, first.text) == ("turn 1", "tool", "two desks")
     assert first.id != second.id
@@ -227,7 +227,7 @@ def test_what_calls_gave_stands_in_its_epoch_and_can_be_found_after_it(layout: L
     tokenizer, turn_settings = OfflineTokenCounter().get_tokenizer(None), TurnSettings(layout=layout)
     turn = Turn(text="Which?", rounds=(ROUND,), turn_settings=turn_settings)
     asked = advance(PromptState(conversation="chat"), turn, choose_layout, tokenizer=tokenizer)
-    found = list_passages([turn], (asked.head,))[1]
+    found = list_searchable_texts([turn], (asked.head,))[1]
     assert found.id in passages_in_prompt(pending_prompt(asked))
     later = advance(
         add_reply(asked, "Both."),

@@ -5,7 +5,7 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.steady import steady
+from tests.unit.hypothesis_profile import steady
 
 from lamella.core.search.index import Passage, PassageIndex
 from lamella.core.search.search import RecallHit, search, search_for_question

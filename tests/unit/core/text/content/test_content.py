@@ -5,7 +5,7 @@ from hashlib import sha256
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tests.unit.steady import steady
+from tests.unit.hypothesis_profile import steady
 
 from lamella.core.text.content import canonical_json, encode_text, escape_line, hash_text, normalise, short_hash
 from lamella.errors import ArtifactError, TextError

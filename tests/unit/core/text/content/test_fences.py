@@ -2,7 +2,7 @@
 
 import pytest
 
-from lamella.core.text.content import iter_markdown_lines
+from lamella.core.text.content import iter_lines_with_code_flag
 
 
 @pytest.mark.parametrize(
@@ -24,9 +24,9 @@ from lamella.core.text.content import iter_markdown_lines
     ],
 )
 def test_each_line_is_told_apart(text: str, code: list[bool]) -> None:
-    assert [is_code for _, is_code in iter_markdown_lines(text)] == code
+    assert [is_code for _, is_code in iter_lines_with_code_flag(text)] == code
 
 
 def test_every_line_comes_back_as_it_was() -> None:
     text = "a\n\n```\n  b \n```\n"
-    assert "\n".join(line for line, _ in iter_markdown_lines(text)) == text
+    assert "\n".join(line for line, _ in iter_lines_with_code_flag(text)) == text

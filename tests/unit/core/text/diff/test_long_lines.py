@@ -6,8 +6,8 @@ from time import process_time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.hypothesis_profile import steady
 from tests.unit.patching import apply_diff
-from tests.unit.steady import steady
 
 from lamella.core.text.diff import build_diff, count_common_chars, describe_cut_markers, diff_excerpt, shorten_line
 

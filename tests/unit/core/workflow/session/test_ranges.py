@@ -1,6 +1,6 @@
 """Compaction is told the ranges of the stages that are done, and how summaries are written."""
 
-from tests.unit.core.compaction.talking import make_rules
+from tests.unit.core.compaction.stories import make_rules
 from tests.unit.core.workflow.working import STAGES, Desk
 
 from lamella.core.compaction.rules import CompactionConfig, SummaryConfig

@@ -3,7 +3,7 @@
 import pytest
 from tests.unit.core.workflow.working import STAGES, TINY, Desk, bare
 
-from lamella.core.log.events.compaction import StageAction, StageEvent, StageSpec, WorkflowSpec
+from lamella.core.log.events.compaction import StageEvent, StageSpec, WorkflowSpec, WorkflowStageAction
 from lamella.core.workflow.session import MAX_DECISION_CHARS, StageStatus, attempt_message_ids, build_session, has_value
 
 
@@ -16,13 +16,13 @@ def test_work_begins_with_the_first_stage_as_a_draft() -> None:
 
 def test_where_nothing_was_begun_there_is_no_session() -> None:
     assert build_session([]) is None
-    assert build_session([(0, StageEvent()), (0, bare(StageAction.SUBMIT, "idea"))]) is None
+    assert build_session([(0, StageEvent()), (0, bare(WorkflowStageAction.SUBMIT, "idea"))]) is None
 
 
 @pytest.mark.parametrize("ids", [(), ("a", "a"), ("a b",), ("",)])
 def test_a_workflow_whose_stages_cannot_be_told_apart_begins_nothing(ids: tuple[str, ...]) -> None:
     flow = WorkflowSpec(name="w", stages=tuple(StageSpec(id=one) for one in ids))
-    assert build_session([(0, StageEvent(action=StageAction.NEW, workflow=flow))]) is None
+    assert build_session([(0, StageEvent(action=WorkflowStageAction.NEW, workflow=flow))]) is None
 
 
 def test_a_stage_goes_from_draft_over_pending_to_approved_and_the_next_begins() -> None:
@@ -114,14 +114,14 @@ def test_no_range_covers_the_current_stage() -> None:
 @pytest.mark.parametrize(
     "event",
     [
-        bare(StageAction.APPROVE, "idea"),
-        bare(StageAction.SUBMIT, "idea"),
-        bare(StageAction.SUBMIT, "plan"),
-        bare(StageAction.DATA, "plan"),
-        bare(StageAction.REWIND, "plan"),
-        bare(StageAction.REWIND, "idea"),
-        bare(StageAction.REWIND, "nowhere"),
-        StageEvent(action=StageAction.NEW, stage="idea", workflow=TINY),
+        bare(WorkflowStageAction.APPROVE, "idea"),
+        bare(WorkflowStageAction.SUBMIT, "idea"),
+        bare(WorkflowStageAction.SUBMIT, "plan"),
+        bare(WorkflowStageAction.DATA, "plan"),
+        bare(WorkflowStageAction.REWIND, "plan"),
+        bare(WorkflowStageAction.REWIND, "idea"),
+        bare(WorkflowStageAction.REWIND, "nowhere"),
+        StageEvent(action=WorkflowStageAction.NEW, stage="idea", workflow=TINY),
         StageEvent(),
     ],
 )
@@ -133,7 +133,7 @@ def test_an_event_that_does_not_fit_where_it_stands_does_nothing(event: StageEve
 
 def test_a_decision_is_cut_at_a_word_and_never_empty() -> None:
     desk = Desk().write(what="a", why="b").submit()
-    event = bare(StageAction.APPROVE, "idea")
+    event = bare(WorkflowStageAction.APPROVE, "idea")
     said = build_session([*desk.events, (0, StageEvent(action=event.action, stage="idea", decision="wise " * 90))])
     assert said is not None
     assert len(said.approved_attempts[0].decision) <= MAX_DECISION_CHARS

@@ -1,7 +1,7 @@
 """Queries in a note: each block stays, its answer stands under it, and nothing in an answer can end that."""
 
 import pytest
-from tests.unit.sources.dataview.books import open_answers
+from tests.unit.sources.dataview.sample_vault import open_answers
 
 from lamella.sources.dataview.blocks import MOST_BLOCKS, expand_queries
 from lamella.sources.dataview.results import QueryAnswer

@@ -11,7 +11,7 @@ from lamella.attach import Note
 from lamella.core.artifacts.model import ArtifactKind, UnresolvedAttachment
 from lamella.ports import SourceReaders
 from lamella.sources.dataview.blocks import CatalogFiles
-from lamella.sources.path_resolver import FolderPathResolver
+from lamella.sources.path_resolver import VaultlessPathResolver
 from lamella.sources.vault import Vault
 
 BLOCK = "```dataview\nLIST FROM #a\n```"
@@ -109,7 +109,7 @@ def test_the_day_comes_from_whoever_opens_the_vault(root: Path) -> None:
 
 
 def test_without_a_vault_nothing_is_looked_through(root: Path) -> None:
-    attached = FolderPathResolver().attach_file((root / "home.md").as_posix())
+    attached = VaultlessPathResolver().attach_file((root / "home.md").as_posix())
     assert isinstance(attached, Note)
     assert attached.text == f"{BLOCK}\n\n```dataview-result\nNot run: there is no vault to ask.\n```"
 

@@ -1,7 +1,7 @@
 """A query that is attached becomes an artifact; one that is not answered is an error with a way out."""
 
 import pytest
-from tests.unit.sources.dataview.books import open_answers
+from tests.unit.sources.dataview.sample_vault import open_answers
 
 from lamella.core.artifacts.model import ArtifactKind, AttachmentPolicy, UnresolvedAttachment
 from lamella.errors import ArtifactError, SourceUnreadableError

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 import pytest
-from tests.unit.sources.dataview.books import BOOKS, TextFiles, rows
+from tests.unit.sources.dataview.sample_vault import BOOKS, TextFiles, rows
 
 from lamella.sources.dataview.notes import FileRecord, NoteRecord, VaultNotes
 from lamella.sources.dataview.parser import FILE_FIELDS

@@ -3,13 +3,13 @@
 from datetime import date
 
 import pytest
-from tests.unit.sources.dataview.books import ask, rows
+from tests.unit.sources.dataview.sample_vault import ask, rows
 
 from lamella.sources.dataview.parser import MAX_NESTING_DEPTH, ExpressionParser, TokenReader, split_link
 from lamella.sources.dataview.values import QueryError
 
 
-def told(expression: str) -> str:
+def error_of(expression: str) -> str:
     return rows(f'LIST WITHOUT ID {expression} FROM "Books/Dune"')[0].removeprefix("- ")
 
 
@@ -44,7 +44,7 @@ def told(expression: str) -> str:
     ],
 )
 def test_an_expression_comes_to_a_value(expression: str, value: str) -> None:
-    assert told(expression) == value
+    assert error_of(expression) == value
 
 
 def test_depth_is_bounded_in_brackets_lists_calls_and_signs() -> None:
@@ -58,8 +58,8 @@ def test_depth_is_bounded_in_brackets_lists_calls_and_signs() -> None:
 
 
 def test_long_chains_are_flat() -> None:
-    assert told(" + ".join(["1"] * 900)) == "900"
-    assert told("file" + ".link" * 900) == "-"
+    assert error_of(" + ".join(["1"] * 900)) == "900"
+    assert error_of("file" + ".link" * 900) == "-"
 
 
 def test_the_day_is_asked_for_only_where_a_query_names_it() -> None:

@@ -21,7 +21,7 @@ class Sets:
     def notes_linking_to(self, target: str) -> frozenset[str]:
         return frozenset(target)
 
-    def notes_linked_from(self, target: str) -> frozenset[str]:
+    def outgoing_links_of(self, target: str) -> frozenset[str]:
         return frozenset(target[::2])
 
 

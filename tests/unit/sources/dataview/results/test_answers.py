@@ -3,7 +3,7 @@
 from datetime import date
 
 import pytest
-from tests.unit.sources.dataview.books import BOOKS, TextFiles, ask, open_answers, rows
+from tests.unit.sources.dataview.sample_vault import BOOKS, TextFiles, ask, open_answers, rows
 
 from lamella.sources.dataview.results import DataviewAnswers, DataviewCache
 

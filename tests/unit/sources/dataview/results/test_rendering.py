@@ -1,6 +1,6 @@
 """Rows as markdown, within bounds; what is left out is counted."""
 
-from tests.unit.sources.dataview.books import ask, rows
+from tests.unit.sources.dataview.sample_vault import ask, rows
 
 from lamella.sources.dataview.results import MAX_CELL_CHARS, MAX_RESULT_CHARS, MOST_ROWS
 

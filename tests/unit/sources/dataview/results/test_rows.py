@@ -1,7 +1,7 @@
 """Rows: clauses work in the order they are written, and ties stay by path."""
 
 import pytest
-from tests.unit.sources.dataview.books import TextFiles, rows
+from tests.unit.sources.dataview.sample_vault import TextFiles, rows
 
 from lamella.sources.dataview.notes import VaultNotes
 from lamella.sources.dataview.queries import parse_query

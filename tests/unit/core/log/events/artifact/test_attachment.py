@@ -1,6 +1,6 @@
 """The event of a command between two turns: what it names, and what is left of it once something was erased."""
 
-from tests.unit.core.log.scribe import AT, Scribe
+from tests.unit.core.log.log_writer import AT, Scribe
 
 from lamella.core.artifacts.kinds import make_artifact
 from lamella.core.artifacts.model import ArtifactKind, ArtifactSource

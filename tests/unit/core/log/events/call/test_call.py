@@ -5,9 +5,9 @@ from decimal import Decimal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.core.log.events.told import AT, BARE_CALL, CALL
-from tests.unit.raw import parse_body
-from tests.unit.steady import steady
+from tests.unit.core.log.events.samples import AT, BARE_CALL, CALL
+from tests.unit.hypothesis_profile import steady
+from tests.unit.raw_events import parse_body
 
 from lamella.core.log.call import (
     CacheOutcome,

@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.raw import parse_body
-from tests.unit.steady import steady
+from tests.unit.hypothesis_profile import steady
+from tests.unit.raw_events import parse_body
 
 from lamella.core.log.branch import iter_invalid_receipts
 from lamella.core.log.events.codec import build_compaction_batch, decode_event

@@ -1,16 +1,16 @@
 """Stage events are written with what they say, and read back; older ones say nothing."""
 
 from lamella.core.log.events.codec import build_event_batch, decode_event
-from lamella.core.log.events.compaction import StageAction, StageEvent, StageSpec, WorkflowSpec
+from lamella.core.log.events.compaction import StageEvent, StageSpec, WorkflowSpec, WorkflowStageAction
 
 FLOW = WorkflowSpec(name="w", language="id", stages=(StageSpec(id="a", labels={"id": "Satu", "en": "One"}),))
 
 
 def test_an_event_is_read_back_as_it_was() -> None:
     for event in (
-        StageEvent(action=StageAction.NEW, stage="a", workflow=FLOW),
-        StageEvent(action=StageAction.DATA, after="m1", stage="a", fields={"x": ["y", 2, {"z": None}]}),
-        StageEvent(action=StageAction.APPROVE, after="m1", stage="a", decision="So be it."),
+        StageEvent(action=WorkflowStageAction.NEW, stage="a", workflow=FLOW),
+        StageEvent(action=WorkflowStageAction.DATA, after="m1", stage="a", fields={"x": ["y", 2, {"z": None}]}),
+        StageEvent(action=WorkflowStageAction.APPROVE, after="m1", stage="a", decision="So be it."),
         StageEvent(),
     ):
         (record,) = build_event_batch(event, timestamp="2026-11-17T10:00:00Z").records

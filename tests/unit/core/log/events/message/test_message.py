@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import pytest
 from hypothesis import given
-from tests.unit.core.log.events.told import AT, CONDENSED, PICTURE, PICTURED, TURNS, note
+from tests.unit.core.log.events.samples import AT, CONDENSED, PICTURE, PICTURED, TURNS, note
 from tests.unit.core.prompt.inputs import artifacts, turns
-from tests.unit.raw import parse_body
-from tests.unit.steady import steady
+from tests.unit.hypothesis_profile import steady
+from tests.unit.raw_events import parse_body
 
 from lamella.core.artifacts.kinds import make_image_artifact, make_tool_result
 from lamella.core.artifacts.model import Artifact, ArtifactKind

@@ -3,9 +3,9 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.core.log.events.told import CALL
-from tests.unit.core.log.scribe import AT, Scribe, check, say
-from tests.unit.steady import steady
+from tests.unit.core.log.events.samples import CALL
+from tests.unit.core.log.log_writer import AT, Scribe, check, say
+from tests.unit.hypothesis_profile import steady
 
 from lamella.core.log.branch import branch_content_hashes, read_model_calls, read_pending_reply, read_turns
 from lamella.core.log.events.codec import build_erasure_batch, build_event_batch, decode_event, encode_event
@@ -121,13 +121,14 @@ def test_after_a_crash_between_calls_and_results_the_calls_are_pending(scribe: S
     again.extend(scribe.records)
     assert again.branch_records()[-1].pending_round is not None
     (record,) = again.branch_records()
-    assert read_pending_reply(record, scribe.contents) == ModelReply(
+    reply = ModelReply(
         text="And this.",
         stop=StopReason.TOOL_CALLS,
         calls=(ToolCall(id="two", name="two", arguments='{"of":"two"}'),),
         usage=CALL.usage,
         provider_reply=ProviderReply(format="wire", json="{}"),
     )
+    assert read_pending_reply(record, scribe.contents) == (reply, ())
     assert read_model_calls(record) == (CALL,)
     assert hash_text("{}") in branch_content_hashes([record])
     assert rounds(scribe) == [[("one", "1")]], "a call without its result is in no round"
@@ -347,9 +348,46 @@ def test_calls_for_a_question_that_is_answered_are_damage(scribe: Scribe) -> Non
 def test_results_that_are_not_one_for_each_call_are_damage(scribe: Scribe) -> None:
     scribe.ask("q1")
     scribe.call("one", "two")
-    for wrong in ([("one", "1")], [("one", "1"), ("one", "1")], [("one", "1"), ("two", "2"), ("three", "3")]):
+    for wrong in ([], [("one", "1"), ("one", "1")], [("one", "1"), ("two", "2"), ("three", "3")]):
         with pytest.raises(StoreCorruptedError, match="not one for each call"):
             scribe.give(*wrong)
     scribe.give(("two", "2"), ("one", "1"))
     with pytest.raises(StoreCorruptedError, match="waits for none"):
         scribe.give(("two", "2"), ("one", "1"))
+
+
+def test_results_may_come_in_several_events_and_are_in_the_order_of_the_calls(scribe: Scribe) -> None:
+    scribe.ask("q1")
+    scribe.call("one", "two", "three")
+    scribe.give(("three", "3"))
+    scribe.give(("one", "1"))
+    (record,) = scribe.log.branch_records()
+    pending = read_pending_reply(record, scribe.contents)
+    assert pending is not None
+    assert [(output.call, output.output) for output in pending[1]] == [("three", "3"), ("one", "1")]
+    assert record.rounds == ()
+    assert {hash_text("1"), hash_text("3")} <= set(branch_content_hashes([record]))
+    restored, _ = restore_log([_snap(scribe, len(scribe.records), after=0)], EventLog("chat"))
+    assert list(restored.branch_records()) == [record]
+    scribe.give(("two", "2"))
+    assert rounds(scribe) == [[("one", "1"), ("two", "2"), ("three", "3")]]
+
+
+@pytest.mark.parametrize("again", [[("one", "2")], [("one", "1"), ("two", "2")]])
+def test_second_result_of_a_call_is_damage(scribe: Scribe, again: list[tuple[str, str]]) -> None:
+    scribe.ask("q1")
+    scribe.call("one", "two")
+    scribe.give(("one", "1"))
+    with pytest.raises(StoreCorruptedError, match="not one for each call"):
+        scribe.give(*again)
+
+
+def test_early_results_are_copied_with_their_round(scribe: Scribe) -> None:
+    scribe.ask("q1")
+    scribe.call("one", "two")
+    scribe.give(("two", "2"))
+    (record,) = scribe.log.branch_records()
+    calls, results = copy_round_events(record.open_rounds, parent="other")
+    assert isinstance(calls, CallsEvent)
+    assert isinstance(results, ResultsEvent)
+    assert [result.call for result in results.results] == ["two"]

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.core.compaction.talking import QUARTERS, Story, attaching, result
+from tests.unit.core.compaction.stories import QUARTERS, Story, attaching, result
 
 from lamella.core.log.turn import MessageAuthor
 from lamella.core.messages import Role, ToolCall, ToolOutput, ToolRound

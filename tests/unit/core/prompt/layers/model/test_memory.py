@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from lamella.core.prompt.layers.model import (
     MAX_FACT_CHARS,
     MEMORY_HEADING,
-    clean_fact,
     first_changed_fact,
+    fit_fact_to_line,
     render_memory,
 )
 
@@ -62,11 +62,11 @@ def test_no_line_ends_its_block_or_begins_another(lines: list[str], limit: int) 
     ],
 )
 def test_a_fact_is_one_line_that_does_nothing_to_a_terminal(text: str, line: str) -> None:
-    assert clean_fact(text) == line
+    assert fit_fact_to_line(text) == line
 
 
 def test_a_line_that_is_too_long_is_cut_and_says_so() -> None:
-    cut = clean_fact("x" * 2_000)
+    cut = fit_fact_to_line("x" * 2_000)
     assert len(cut) == MAX_FACT_CHARS
     assert cut.endswith(" …")
 

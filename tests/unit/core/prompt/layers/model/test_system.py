@@ -1,17 +1,17 @@
 """L1: one segment per part that has text, in the order they are sent."""
 
-from tests.unit.core.compaction.talking import QUARTERS, note
+from tests.unit.core.compaction.stories import QUARTERS, note
 
 from lamella.core.log.turn import SYSTEM_PART_NAMES, SystemParts
 from lamella.core.prompt.layers.model import LayerId, build_system_layer, first_changed_system_part
 
-FULL = SystemParts(base="B.", guidelines="G.", instructions="I.", project="P.", workflow="W.", memory="M.")
+FULL = SystemParts(base="B.", guidelines="G.", instructions="I.", rules="R.", project="P.", workflow="W.", memory="M.")
 
 
 def test_parts_are_sent_in_their_order_with_a_blank_line_between() -> None:
     layer = build_system_layer(FULL, count=QUARTERS.count)
     assert layer.id is LayerId.L1
-    assert layer.text == "B.\n\nG.\n\nI.\n\nP.\n\nW.\n\nM."
+    assert layer.text == "B.\n\nG.\n\nI.\n\nR.\n\nP.\n\nW.\n\nM."
     assert tuple(segment.id for segment in layer.segments) == SYSTEM_PART_NAMES
     assert {(s.kind, s.form.value, s.place, s.recoverable) for s in layer.segments} == {
         ("system", "full", "system", True)

@@ -1,0 +1,445 @@
+"""Directives: sentences in which the user says how the model should behave from now on.
+
+``find_directives`` finds them in the messages of a conversation, with the sentences that take an earlier one back.
+``own_passages`` leaves out what the user only passed on: code, quotations, forwarded mails, chat logs and pasted texts.
+
+Both work by closed word lists, which a user can extend. A directive found here gets no authority by it: it only stays
+longer in the prompt, word for word, with the number of its message.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from functools import lru_cache
+from typing import NamedTuple
+
+from lamella.core.text.content import UNSPACED_SCRIPTS, iter_lines_with_code_flag
+from lamella.core.text.rule_detection import quote_spans
+from lamella.core.text.word_lists import WordLists
+
+# A longer sentence is cut to the clauses from its cue on.
+_MAX_CHARS = 400
+# A message with more characters than this is a text, and only short paragraphs at its ends are the user's own words.
+_LONG_MESSAGE_CHARS = 900
+_MAX_OWN_PARAGRAPH_CHARS = 400
+# Words of a topic: this many first letters are compared, which ignores most endings.
+_TOPIC_CHARS = 5
+_MIN_TOPIC_CHARS = 4
+
+_UNSPACED = re.compile(f"[{UNSPACED_SCRIPTS}]")
+_NEVER = re.compile(r"(?!)")
+_GAP_PATTERN = r"[^.!?;\n\u3002\uff01\uff1f]{0,40}?"
+_SENTENCE_ENDS = re.compile(r"(?<=[.!?…])(?<!\b\w\.\w\.)[\"'\u201d\u2019)*_]*\s+|(?<=[\u3002\uff01\uff1f])")
+_CLAUSE_START = re.compile(
+    r"(?:^|[,;:\u2013\u2014(\u3001]\s*|\s-\s)(?:(?:and|but|also|then|so|please|just|oh|ok|okay|und|aber|auch|dann|bitte|dan|"
+    r"lalu|tapi|juga|tolong|mohon|harap|ya|hey|hi|actually|btw|by the way|übrigens|ngomong-ngomong)\b[,:]?\s+)*"
+    r"|\b(?:and|but|also|then|please|und|aber|bitte|dan|lalu|tapi|tolong|mohon|harap)\s+",
+    re.IGNORECASE,
+)
+_QUESTION_END = re.compile(r"[?\uff1f][\s\"'\u201d\u2019)*_]*$")
+_CONSENT_END = re.compile(
+    r"[,;\u2013\u2014-]?\s+(?:ok|okay|please|alright|all right|yes|will you|would you|could you|oke|ya|bisa|boleh|ja|bitte"
+    r"|einverstanden)\s*[?\uff1f]+[\"'\u201d\u2019)*_ ]*$",
+    re.IGNORECASE,
+)
+_POLITE_REQUEST = re.compile(
+    r"(?:please |ok(?:ay)?,? |and |also,? )?(?:can|could|would|will) you (?:please |kindly )?(?:always|never"
+    r"|from now on|not ever|remember to|stop \w+ing)\b"
+    r"|(?:bisakah|bisa|dapatkah|maukah|boleh) (?:kamu |anda )?(?:tolong )?(?:selalu|mulai sekarang|jangan)\b"
+    r"|(?:kannst|könntest|würdest) du (?:bitte )?(?:immer|ab jetzt|künftig|nie)\b"
+    r"|.*(?:くれますか|もらえますか|いただけますか|くれる)[?\uff1f]",
+    re.IGNORECASE,
+)
+_LIST_MARKUP = re.compile(r"[ \t]*(?:(?:[*+\u2022-]+|\d{1,3}[.)])[ \t]+)")
+_HEADING = re.compile(r" {0,3}#{1,6}[ \t]+\S|^=+\s*$")
+_QUOTE_LINE = re.compile(r" {0,3}[>|]")
+_SPEAKER_LINE = re.compile(
+    r"\s*(?:[\[(]?\d{1,4}[-:./]\d{1,2}(?:[-:./]\d{1,4})*[^\w\n]*(?:[ap]m)?[\])]?\s*[-\u2013]?\s*)?"
+    r"(?:[-*]\s+)?[*_<@]{0,3}(?P<name>[^\W\d_][\w.'\u2019-]*(?:[ /][^\W_][\w.'\u2019-]*){0,3})[>*_]{0,3}\s?[:\uff1a]\s*[*_]{0,3}\s*\S"
+)
+_STAMPED_LINE = re.compile(r"\s*[\[(]?\d{1,2}:\d{2}(?::\d{2})?\s*(?:[ap]m)?[\])]?\s")
+_FORWARD_LINE = re.compile(
+    r"\s*(?:-{2,}.*(?:forwarded|original|weitergeleitet|ursprüngliche|diteruskan|転送|元のメッセージ).*"
+    r"|(?:begin )?forwarded message.*|on .{4,80}\bwrote:|am .{4,80}\bschrieb\b.*:|pada .{4,80}\bmenulis:|fwd?:.*|wg:.*)$",
+    re.IGNORECASE,
+)
+# Labels with which people introduce their own words.
+_OWN_LABELS = frozenset(
+    {
+        "note", "ps", "p.s", "nb", "rule", "rules", "important", "remember", "reminder", "format", "style", "language",
+        "update", "correction", "edit", "btw", "also", "question", "context", "request", "instruction", "instructions",
+        "preference", "preferences", "hinweis", "wichtig", "regel", "regeln", "notiz", "merke", "korrektur", "frage",
+        "catatan", "penting", "aturan", "ingat", "koreksi", "pertanyaan", "注意", "重要", "ルール", "お願い", "補足", "追記",
+        "one thing", "one more thing", "two things", "from now on", "going forward", "ab jetzt", "mulai sekarang", "今後",
+        "always", "never", "immer", "nie", "selalu", "jangan",
+    }
+)  # fmt: skip
+# Words in scripts without spaces are compared by pairs of kanji or katakana.
+_UNSPACED_TOPIC = re.compile("[\u4e00-\u9fff]{2,}|[\u30a1-\u30fa\u30fc]{2,}")
+_WORD = re.compile(rf"[^\W_{UNSPACED_SCRIPTS}]+")
+_ANY_WORD = re.compile(r"\w+")
+# So many characters at the end of a text decide about an ending.
+_MAX_ENDING_CHARS = 30
+_CLAUSE_BREAK = re.compile(r"(?<=[;:])\s+|(?<=,)\s+|\s+[\u2013\u2014-]\s+")
+
+
+class _Phrases:
+    """Phrases of one list, searched only if the text has all of their words: most sentences have those of none."""
+
+    def __init__(self, phrases: Iterable[str]) -> None:
+        self._by_word: dict[str, list[tuple[frozenset[str], re.Pattern[str]]]] = {}
+        self._unspaced: list[tuple[str, re.Pattern[str]]] = []
+        for phrase in dict.fromkeys(phrases):
+            pattern = re.compile(_phrase_pattern(phrase), re.IGNORECASE)
+            needed = frozenset(_ANY_WORD.findall(re.sub(r"\w*\*\w*", " ", phrase)))
+            if _UNSPACED.search(phrase) or not needed:
+                self._unspaced.append((max(re.split(r"\.\.\.|\*", phrase), key=len), pattern))
+            else:
+                self._by_word.setdefault(max(needed, key=lambda word: (len(word), word)), []).append((needed, pattern))
+
+    def could_match(self, text: str, words: Set[str]) -> bool:
+        """Return whether the text has all words of a phrase."""
+        return next(self._candidates(text, words), None) is not None
+
+    def finditer(self, text: str) -> list[re.Match[str]]:
+        """Return all matches, in order."""
+        words = frozenset(_ANY_WORD.findall(text.lower()))
+        found = [match for pattern in self._candidates(text, words) for match in pattern.finditer(text)]
+        return sorted(found, key=lambda match: (match.start(), -match.end()))
+
+    def search(self, text: str) -> re.Match[str] | None:
+        """Return the first match."""
+        return next(iter(self.finditer(text)), None)
+
+    def matches_at(self, text: str, places: Iterable[int]) -> int | None:
+        """Return the first of these places where a phrase begins."""
+        starts = {match.start() for match in self.finditer(text)}
+        return next((at for at in sorted(places) if at in starts), None)
+
+    def blank_out(self, text: str) -> str:
+        """Return the text with spaces in place of its phrases."""
+        for match in self.finditer(text):
+            text = f"{text[: match.start()]}{' ' * len(match[0])}{text[match.end() :]}"
+        return text
+
+    def _candidates(self, text: str, words: Set[str]) -> Iterator[re.Pattern[str]]:
+        for word in words & self._by_word.keys():
+            yield from (pattern for needed, pattern in self._by_word[word] if needed <= words)
+        if self._unspaced and not text.isascii():
+            yield from (pattern for part, pattern in self._unspaced if part in text)
+
+
+class _Cues(NamedTuple):
+    """Word lists as phrases and patterns."""
+
+    anywhere: _Phrases
+    openings: _Phrases
+    endings: re.Pattern[str]
+    frequency: _Phrases
+    orders: _Phrases
+    order_subjects: _Phrases
+    report_subjects: re.Pattern[str]
+    reports: _Phrases
+    speech: _Phrases
+    withdrawals: _Phrases
+    changes: _Phrases
+    introductions: _Phrases
+    headers: re.Pattern[str]
+    greetings: re.Pattern[str]
+    closings: re.Pattern[str]
+    documents: re.Pattern[str]
+    common: frozenset[str]
+    any_cue: _Phrases
+
+
+def find_directives(texts: Mapping[str, str], words: WordLists) -> dict[str, tuple[str, ...]]:
+    """Return the directives of messages by message id, verbatim and in order, leaving out messages without any.
+
+    ``texts`` are the messages of the user in the order in which they were said. A sentence that changes or takes back
+    an earlier directive counts as one, too.
+    """
+    cues = _compile(words)
+    found: dict[str, tuple[str, ...]] = {}
+    topics: list[frozenset[str]] = []
+    for name, text in texts.items():
+        straight = _straighten(text).lower()
+        if not cues.any_cue.could_match(straight, frozenset(_ANY_WORD.findall(straight))):
+            continue
+        sentences: list[str] = []
+        for sentence, listed in _iter_own_sentences(text, cues):
+            directive = _detect(sentence, cues) or _detect_withdrawal(sentence, cues, topics)
+            if directive is not None:
+                sentences.append(directive + listed if sentence.endswith((":", "\uff1a")) else directive)
+                topics.append(_topic(sentence, cues))
+        if sentences:
+            found[name] = tuple(dict.fromkeys(sentences))
+    return found
+
+
+def _detect(sentence: str, cues: _Cues) -> str | None:
+    """Return the sentence if it is a directive; of a very long one, the clauses from its cue on."""
+    own = _own_words(sentence)
+    if _is_question(sentence) or cues.speech.search(own):
+        return None
+    at = _find_cue(cues.reports.blank_out(own), cues)
+    if at is None:
+        return None
+    return sentence if len(sentence) <= _MAX_CHARS else _cut_to_clauses(sentence, at)
+
+
+def _find_cue(own: str, cues: _Cues) -> int | None:
+    """Return the position of what makes a sentence a directive, or None."""
+    found = cues.anywhere.search(own)
+    if found is not None:
+        return found.start()
+    starts = {match.end() for match in _CLAUSE_START.finditer(own)} | {0}
+    opening = cues.openings.matches_at(own, starts)
+    if opening is not None:
+        return opening
+    # A frequency word alone tells what happens often. With an order in the same sentence it is a directive.
+    frequent = next(
+        (match.start() for match in cues.frequency.finditer(own) if not _is_report(own[: match.start()], cues)), None
+    )
+    if frequent is None:
+        return None
+    ordered = (
+        cues.endings.search(own[-_MAX_ENDING_CHARS:]) is not None
+        or cues.order_subjects.search(own) is not None
+        or cues.orders.matches_at(own, starts) is not None
+    )
+    return frequent if ordered else None
+
+
+def _is_report(before: str, cues: _Cues) -> bool:
+    """Return whether the words before a frequency word make it tell what happens."""
+    return cues.report_subjects.search(before[-_MAX_ENDING_CHARS:]) is not None
+
+
+def _detect_withdrawal(sentence: str, cues: _Cues, topics: Sequence[frozenset[str]]) -> str | None:
+    """Return the sentence if it takes back or changes an earlier directive."""
+    if not topics or _is_question(sentence):
+        return None
+    own = _own_words(sentence)
+    if cues.withdrawals.search(own) is None:
+        topic = _topic(own, cues)
+        if cues.changes.search(own) is None or all(topic.isdisjoint(earlier) for earlier in topics):
+            return None
+    return sentence if len(sentence) <= _MAX_CHARS else _cut_to_clauses(sentence, 0)
+
+
+def _is_question(sentence: str) -> bool:
+    return (
+        _QUESTION_END.search(sentence) is not None
+        and _CONSENT_END.search(sentence) is None
+        and _POLITE_REQUEST.match(sentence) is None
+    )
+
+
+def _topic(sentence: str, cues: _Cues) -> frozenset[str]:
+    """Return the beginnings of the words that say what a sentence is about."""
+    words = (word.lower() for word in _WORD.findall(sentence))
+    spaced = {word[:_TOPIC_CHARS] for word in words if len(word) >= _MIN_TOPIC_CHARS and word not in cues.common}
+    runs = _UNSPACED_TOPIC.findall(sentence)
+    return frozenset(spaced | {run[at : at + 2] for run in runs for at in range(len(run) - 1)} - cues.common)
+
+
+def _own_words(sentence: str) -> str:
+    """Return the sentence with straight apostrophes, in which quotations are blank; positions stay the same."""
+    own = _straighten(sentence)
+    for start, end in quote_spans(sentence):
+        own = f"{own[:start]}{' ' * (end - start)}{own[end:]}"
+    return own
+
+
+def _straighten(text: str) -> str:
+    return text.replace("\u2019", "'")
+
+
+def _cut_to_clauses(sentence: str, at: int) -> str | None:
+    """Return the clauses of a long sentence from the one with the cue on, as many as fit."""
+    edges = [0, *(match.end() for match in _CLAUSE_BREAK.finditer(sentence)), len(sentence)]
+    start = max(edge for edge in edges if edge <= at)
+    end = max((edge for edge in edges if start < edge <= start + _MAX_CHARS), default=None)
+    return None if end is None else sentence[start:end].strip()
+
+
+# The user's own words.
+
+
+def own_passages(text: str, words: WordLists) -> str:
+    """Return a message without the lines that the user only passed on; those are empty in the result."""
+    return "\n".join(_own_lines(text, _compile(words)))
+
+
+def _own_lines(text: str, cues: _Cues) -> list[str]:
+    lines = ["" if is_code or _QUOTE_LINE.match(line) else line for line, is_code in iter_lines_with_code_flag(text)]
+    starts = [at for at in (_find_paste_start(lines, cues), _find_document_start(lines, cues)) if at is not None]
+    if starts:
+        lines = _keep_introduction(lines, min(starts), cues)
+    lines = _drop_text_above(lines, cues)
+    if _is_letter(lines, cues):
+        return [""] * len(lines)
+    if len(text) > _LONG_MESSAGE_CHARS:
+        lines = _keep_short_ends(lines)
+    return lines
+
+
+def _find_paste_start(lines: Sequence[str], cues: _Cues) -> int | None:
+    """Return the index of the first line after which everything is somebody else's text."""
+    for at, line in enumerate(lines):
+        if _FORWARD_LINE.match(line) or cues.headers.match(line):
+            return at
+        if not cues.introductions.search(_straighten(line)):
+            continue
+        if any(map(str.strip, lines[at + 1 :])) or re.search(r"[:\uff1a]\s*\S", line):
+            return at
+    return None
+
+
+def _find_document_start(lines: Sequence[str], cues: _Cues) -> int | None:
+    """Return the index of the first line of a document or of a chat log, if there is one."""
+    named = [at for at, line in enumerate(lines) if _is_speaker_line(line)]
+    stamped = [at for at, line in enumerate(lines) if _STAMPED_LINE.match(line)]
+    headings = [at for at, line in enumerate(lines) if _HEADING.match(line) or cues.documents.match(_straighten(line))]
+    found = [*headings[:1], *(stamped[:1] if len(stamped) > 1 else ()), *(named[:1] if named else ())]
+    return min(found, default=None)
+
+
+def _is_speaker_line(line: str) -> bool:
+    found = _SPEAKER_LINE.match(line)
+    if found is None or "://" in line[: found.end() + 2]:
+        return False
+    name = found["name"].casefold().strip(" .")
+    # A list of one's own may begin with "Format:"; a name begins with a capital or is one word.
+    return name not in _OWN_LABELS and name.split()[0] not in _OWN_LABELS and _looks_like_name(found["name"])
+
+
+def _looks_like_name(name: str) -> bool:
+    parts = name.replace("/", " ").split()
+    return len(parts) <= 2 or all(part[:1].isupper() for part in parts)
+
+
+def _keep_introduction(lines: Sequence[str], start: int, cues: _Cues) -> list[str]:
+    """Return the lines before a pasted text, and of its first line what introduces it."""
+    first = lines[start]
+    kept = ""
+    found = cues.introductions.search(_straighten(first))
+    if found is not None and not _FORWARD_LINE.match(first) and not cues.headers.match(first):
+        # What comes before the introduction in its line is the user's own.
+        kept = first[: found.start()]
+        kept = kept[: _last_sentence_end(kept)]
+    return [*lines[:start], kept, *[""] * (len(lines) - start - 1)]
+
+
+def _last_sentence_end(text: str) -> int:
+    return max((match.end() for match in _SENTENCE_ENDS.finditer(text)), default=0)
+
+
+def _drop_text_above(lines: Sequence[str], cues: _Cues) -> list[str]:
+    """Return the lines without the text above a last paragraph that asks to do something with it."""
+    filled = [at for at, line in enumerate(lines) if line.strip()]
+    if len(filled) < 2 or not cues.introductions.search(_straighten(lines[filled[-1]])):
+        return list(lines)
+    blank = [at for at in range(filled[-1]) if not lines[at].strip()]
+    end = blank[-1] if blank and any(at < blank[-1] for at in filled) else filled[-1]
+    return [*[""] * end, *lines[end:]]
+
+
+def _is_letter(lines: Sequence[str], cues: _Cues) -> bool:
+    """Return whether the lines begin like a letter and end like one."""
+    filled = [line.strip() for line in lines if line.strip()]
+    if len(filled) < 2 or not cues.greetings.match(_straighten(filled[0])):
+        return False
+    return len(filled[0]) < 60 and any(cues.closings.match(_straighten(line)) for line in filled[1:])
+
+
+def _keep_short_ends(lines: Sequence[str]) -> list[str]:
+    """Return the lines of a long message without its middle: short paragraphs at its ends stay."""
+    paragraphs: list[list[int]] = [[]]
+    for at, line in enumerate(lines):
+        if line.strip():
+            paragraphs[-1].append(at)
+        elif paragraphs[-1]:
+            paragraphs.append([])
+    filled = [paragraph for paragraph in paragraphs if paragraph]
+    ends = {at for paragraph in (filled[:1] + filled[-1:]) for at in paragraph if _is_short(paragraph, lines)}
+    return [line if at in ends else "" for at, line in enumerate(lines)]
+
+
+def _is_short(paragraph: Sequence[int], lines: Sequence[str]) -> bool:
+    return sum(len(lines[at]) for at in paragraph) <= _MAX_OWN_PARAGRAPH_CHARS
+
+
+def _iter_own_sentences(text: str, cues: _Cues) -> Iterator[tuple[str, str]]:
+    """Yield the user's own sentences without list markup, each with the list that follows it."""
+    lines = _own_lines(text, cues)
+    for at, line in enumerate(lines):
+        bare = _LIST_MARKUP.sub("", line, count=1).strip()
+        if not bare:
+            continue
+        sentences = [sentence.strip() for sentence in _SENTENCE_ENDS.split(bare)]
+        sentences = [sentence for sentence in sentences if sentence]
+        yield from ((sentence, "") for sentence in sentences[:-1])
+        yield sentences[-1], _list_after(lines, at)
+
+
+def _list_after(lines: Sequence[str], at: int) -> str:
+    """Return the list items directly after a line, as they stand, as many as fit."""
+    end = at + 1
+    while end < len(lines) and _LIST_MARKUP.match(lines[end]) and sum(map(len, lines[at:end])) < _MAX_CHARS:
+        end += 1
+    return "".join(f"\n{line}" for line in lines[at + 1 : end])
+
+
+# Patterns.
+
+
+@lru_cache(maxsize=8)
+def _compile(words: WordLists) -> _Cues:
+    cue_lists = (
+        words.directive_cues, words.directive_openings, words.frequency_words, words.withdrawals, words.change_words,
+    )  # fmt: skip
+    return _Cues(
+        anywhere=_Phrases(words.directive_cues),
+        openings=_Phrases(words.directive_openings),
+        endings=_any_of(words.directive_endings, ends=True),
+        frequency=_Phrases(words.frequency_words),
+        orders=_Phrases(words.order_openings),
+        order_subjects=_Phrases(words.order_subjects),
+        report_subjects=_any_of(words.report_subjects, before=True),
+        reports=_Phrases(words.reports),
+        speech=_Phrases(words.speech_reports),
+        withdrawals=_Phrases(words.withdrawals),
+        changes=_Phrases(words.change_words),
+        introductions=_Phrases(words.paste_introductions),
+        headers=_any_of(words.mail_headers, header=True),
+        greetings=_any_of(words.greetings),
+        closings=_any_of(words.closings),
+        documents=_any_of(words.document_words),
+        common=frozenset(words.common_words),
+        any_cue=_Phrases([phrase for phrases in cue_lists for phrase in phrases]),
+    )
+
+
+def _any_of(
+    phrases: Iterable[str], *, ends: bool = False, before: bool = False, header: bool = False
+) -> re.Pattern[str]:
+    """Return a pattern for any of the phrases: at the end of a sentence, at the end of a text, or as a header line."""
+    parts = [_phrase_pattern(phrase) for phrase in sorted(phrases, key=lambda phrase: (-len(phrase), phrase))]
+    if not parts:
+        return _NEVER
+    pattern = f"(?:{'|'.join(parts)})"
+    if ends:
+        pattern += r"(?:ね|よ|よね|な|です)?[.!\u3002\uff01\s]*$"
+    if before:
+        pattern += r"[\s]*$"
+    if header:
+        pattern = rf"\s*[*_]{{0,2}}{pattern}[*_]{{0,2}}\s?[:\uff1a]"
+    return re.compile(pattern, re.IGNORECASE)
+
+
+def _phrase_pattern(phrase: str) -> str:
+    parts = [re.escape(part).replace(r"\ ", r"\s+").replace(r"\*", r"\w*") for part in phrase.split("...")]
+    pattern = _GAP_PATTERN.join(part.strip() for part in parts)
+    if _UNSPACED.search(phrase):
+        return pattern
+    return rf"(?<!\w){pattern}(?!\w)"

@@ -1,0 +1,225 @@
+"""Requests to models that no HTTP API of a client's format leads to: models in this process, Gemini, and scripts.
+
+``build_model_request`` builds the request that every provider of Lamella takes. ``read_deltas`` yields what the
+provider answers as events.
+"""
+
+from base64 import b64decode
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing
+from hashlib import sha256
+from typing import cast
+
+from lamella.providers import (
+    Delta,
+    ImageData,
+    Message,
+    ModelRequest,
+    ProviderReply,
+    Role,
+    StopDelta,
+    ToolCall,
+    ToolDefinition,
+    Usage,
+)
+from lamella.providers import (
+    ReasoningDelta as ReasoningText,
+)
+from lamella.providers import (
+    TextDelta as AnswerText,
+)
+from lamella.server.compat.neutral import (
+    PROVIDER_FORMAT,
+    AnswerEvent,
+    CallDelta,
+    CallEnd,
+    CallPart,
+    CallStart,
+    Ended,
+    FilePart,
+    ImagePart,
+    Json,
+    NeutralMessage,
+    NeutralRequest,
+    ReasoningDelta,
+    ReasoningEnd,
+    ReasoningPart,
+    ResultPart,
+    Started,
+    TextDelta,
+    TextPart,
+    to_json_text,
+)
+from lamella.server.compat.usage import TokenUsage
+
+_GEMINI_EFFORTS = {"none": "minimal", "xhigh": "high", "max": "high"}
+_STOPS = {
+    "length": "length",
+    "circles": "length",
+    "tools": "tools",
+    "sequence": "sequence",
+    "refused": "refused",
+    "window": "window",
+}
+
+
+class ModelAbilities:
+    """What a model can be asked for, by the kind of its provider."""
+
+    def __init__(self, *, kind: str, max_tokens: int, takes_images: bool, takes_tools: bool) -> None:
+        self.kind = kind
+        self.max_tokens = max_tokens
+        self.takes_images = takes_images
+        self.takes_tools = takes_tools
+
+
+def build_model_request(request: NeutralRequest, model: str, abilities: ModelAbilities) -> ModelRequest:
+    """Return the request for a provider of Lamella; ``kind`` is ``local``, ``gemini`` or ``other``."""
+    if request.tools and not abilities.takes_tools:
+        raise request.refuse("tools", "this model")
+    messages: list[Message] = []
+    for place, one in enumerate(request.messages):
+        if one.role == "system" and abilities.kind != "other" and any(before.role != "system" for before in messages):
+            raise request.refuse(f"messages.{place}.role", "this model, which has instructions only at the beginning")
+        messages += _build_messages(request, one, abilities)
+    extra = _build_extra_fields(request, abilities.kind)
+    effort = request.effort
+    if abilities.kind == "gemini" and effort is not None:
+        effort = _GEMINI_EFFORTS.get(effort, effort)
+    return ModelRequest(
+        model=model,
+        messages=tuple(messages),
+        tools=tuple(
+            ToolDefinition(name=one.name, description=one.description or "", parameters=to_json_text(one.schema))
+            for one in request.tools
+        ),
+        max_output_tokens=request.max_tokens or abilities.max_tokens,
+        temperature=request.temperature,
+        effort=None if abilities.kind == "local" and effort == "none" else effort,
+        allows_tool_calls=request.tool_choice != "none",
+        extra_fields_json=to_json_text(extra),
+    )
+
+
+def _build_messages(request: NeutralRequest, message: NeutralMessage, abilities: ModelAbilities) -> Sequence[Message]:
+    if message.role == "tool":
+        results = [one for one in message.parts if isinstance(one, ResultPart)]
+        return [_build_result(request, one) for one in results]
+    texts, images, calls, native = [], [], [], None
+    for part in message.parts:
+        match part:
+            case TextPart(text):
+                texts.append(text)
+            case ImagePart() if abilities.takes_images and part.data:
+                data = b64decode(part.data)
+                images.append(
+                    ImageData(media_type=part.media_type, data=data, width=0, height=0, hash=sha256(data).hexdigest())
+                )
+            case ImagePart() | FilePart():
+                raise request.refuse("messages", "this model: a picture or a file")
+            case CallPart(call, name, arguments):
+                calls.append(ToolCall(id=call, name=name, arguments=arguments))
+            case ReasoningPart(wire, item) if item is not None and str(wire).startswith(PROVIDER_FORMAT):
+                native = ProviderReply(format=str(wire).removeprefix(PROVIDER_FORMAT), json=str(item.get("json")))
+            case ReasoningPart():
+                request.leave_out("reasoning")
+    pieces = tuple(piece for text in texts for piece in ("\n\n", text))[1:]
+    built = Message(
+        role=Role(message.role),
+        pieces=pieces,
+        images=tuple(images),
+        calls=tuple(calls),
+        provider_reply=native if calls else None,
+    )
+    return [built]
+
+
+def _build_result(request: NeutralRequest, result: ResultPart) -> Message:
+    texts = []
+    for part in result.parts:
+        if not isinstance(part, TextPart):
+            raise request.refuse("messages", "this model: a picture or a file in a result")
+        texts.append(part.text)
+    return Message(role=Role.TOOL, pieces=("\n\n".join(texts),), call_id=result.call_id, failed=result.has_failed)
+
+
+def _build_extra_fields(request: NeutralRequest, kind: str) -> Json:
+    """Return the fields that a provider's API has beyond those that Lamella itself uses."""
+    choice = request.tool_choice if request.tools and request.tool_choice not in (None, "auto", "none") else None
+    form = request.json_format
+    if kind == "gemini":
+        values: Json = {
+            "stopSequences": request.stop,
+            "topP": request.top_p,
+            "topK": request.top_k,
+            "seed": request.seed,
+            "responseMimeType": None if form is None else "application/json",
+            "responseJsonSchema": None if form is None else form.schema,
+        }
+        config = {name: value for name, value in values.items() if value is not None}
+        fields: Json = {"generationConfig": config} if config else {}
+        if choice is not None:
+            named = choice.removeprefix("tool:")
+            allowed = {"allowedFunctionNames": [named]} if named != choice else {}
+            fields["toolConfig"] = {"functionCallingConfig": {"mode": "ANY", **allowed}}
+        return fields
+    wanted = {
+        "stop": request.stop,
+        "top_p": request.top_p,
+        "top_k": request.top_k,
+        "seed": request.seed,
+        "json_format": form,
+        "tool_choice": choice,
+    }
+    set_fields: Json = {name: value for name, value in wanted.items() if value is not None}
+    if kind != "local":
+        # Nothing is known about this provider, so nothing beyond the common fields can be asked of it.
+        for name in set_fields:
+            if name != "seed":
+                raise request.refuse(name, "this model")
+            request.leave_out(request.params.get(name, name))
+        return {}
+    if form is not None:
+        schema = {"name": form.name, "schema": form.schema}
+        set_fields["response_format"] = {"type": "json_schema", "json_schema": schema}
+    set_fields.pop("json_format", None)
+    if choice is not None and choice != "required":
+        raise request.refuse("tool_choice", "this model")
+    return set_fields
+
+
+async def read_deltas(deltas: AsyncIterator[Delta]) -> AsyncGenerator[AnswerEvent, None]:
+    """Yield a provider's answer as events. Calls wait for the end, where the provider gives their signatures."""
+    calls: list[ToolCall] = []
+    usage = TokenUsage()
+    has_started = False
+    async with aclosing(cast("AsyncGenerator[Delta, None]", deltas)):
+        async for delta in deltas:
+            if not has_started:
+                has_started = True
+                yield Started("")
+            match delta:
+                case AnswerText(text=text):
+                    yield TextDelta(text)
+                case ReasoningText(text=text):
+                    yield ReasoningDelta(text)
+                case ToolCall():
+                    calls.append(delta)
+                case Usage():
+                    write = None if delta.write is None and delta.write_long is None else 0
+                    write = write if write is None else (delta.write or 0) + (delta.write_long or 0)
+                    usage = TokenUsage(delta.plain, delta.read, write, delta.output, delta.reasoning)
+                case StopDelta():
+                    for event in _end(delta, calls, usage):
+                        yield event
+                    return
+
+
+def _end(stop: StopDelta, calls: Sequence[ToolCall], usage: TokenUsage) -> list[AnswerEvent]:
+    events: list[AnswerEvent] = []
+    if calls and stop.provider_reply is not None:
+        native = {"json": stop.provider_reply.json}
+        events.append(ReasoningEnd(f"{PROVIDER_FORMAT}{stop.provider_reply.format}", native))
+    for call in calls:
+        events += (CallStart(call.id, call.name), CallDelta(call.arguments), CallEnd())
+    return [*events, Ended(_STOPS.get(stop.reason.value, "end"), usage)]

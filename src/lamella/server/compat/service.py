@@ -1,0 +1,647 @@
+"""Serving a request: choose the upstream, send what the client wrote, and return the answer.
+
+``CompatService`` is what the endpoints of one server share. ``answer`` serves a request in two ways. An upstream that
+speaks the client's API gets the client's bytes, and its answer is passed on as it comes. Any other upstream gets a
+translation, and its answer is translated back. Nothing is taken from an earlier request.
+"""
+
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from secrets import token_hex
+from typing import Any
+from urllib.parse import quote
+
+from fastapi import Request
+from fastapi.responses import JSONResponse, Response, StreamingResponse
+
+from lamella.errors import InvalidReplyError, LamellaError, NotFoundError
+from lamella.ports import HttpEndpoint, HttpModelProvider, ModelProvider
+from lamella.providers.registry import find_provider_entry, is_local_model, strip_provider
+from lamella.server.compat.accounting import AnswerRecord, record_answer
+from lamella.server.compat.anthropic import build as build_messages
+from lamella.server.compat.identity import chain_hashes, find_label, find_signatures
+from lamella.server.compat.json_spans import decode_json, encode_json
+from lamella.server.compat.model_calls import ModelAbilities, build_model_request, read_deltas
+from lamella.server.compat.neutral import AnswerEvent, Ended, Json, NeutralRequest, Started
+from lamella.server.compat.openai_chat import build as build_chat
+from lamella.server.compat.openai_responses import Writer as ResponsesWriter
+from lamella.server.compat.openai_responses import build as build_responses
+from lamella.server.compat.openai_responses import list_input_items, refuse_unknown_response
+from lamella.server.compat.records import KnownRequest, RequestRecords
+from lamella.server.compat.refusals import RefusedFieldError
+from lamella.server.compat.requests import (
+    LAMELLA_FIELD,
+    Breakpoints,
+    ClientRequest,
+    PlannedText,
+    build_same_wire_body,
+    check_same_wire_body,
+    parse_request,
+    plan_breakpoints,
+    plan_layout,
+)
+from lamella.server.compat.responses_store import ResponseStore, StoredResponse
+from lamella.server.compat.streams import SseReader, StreamMonitor, format_event
+from lamella.server.compat.translation import (
+    FORMATS,
+    AnswerReader,
+    AnswerWriter,
+    check_body,
+    check_model_request,
+    choose_wire,
+    parse_neutral,
+)
+from lamella.server.compat.upstream import HttpUpstream, UpstreamResponse
+from lamella.server.compat.wires import PATHS, Wire
+from lamella.server.errors import error_response
+from lamella.server.state import Caller, ServerState, resolve_model, run_until_disconnect
+from lamella.wiring import AccessScope, mask_keys
+
+NOTE_HEADER = "X-Lamella-Note"
+CONVERSATION_HEADER = "X-Lamella-Conversation"
+_MAX_NOTE_CHARS = 1_000
+_GEMINI_MAX_TOKENS = 65_536
+_OTHER_MAX_TOKENS = 128_000
+# In the words of the refusal of a signature that is bound to other bytes.
+_SIGNATURE_REFUSALS = (b"different conversation", b"signature", b"encrypted_content", b"encrypted content")
+_BAD_REQUEST = 400
+_STATUS_OF_ERROR = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+    "overloaded_error": 529,
+    "timeout_error": 504,
+}
+_BAD_GATEWAY = 502
+_STREAM_HEADERS = {"content-type": "text/event-stream", "x-accel-buffering": "no"}
+
+
+@dataclass(slots=True, kw_only=True)
+class Upstream:
+    """The model that answers: its full name, its provider, and its HTTP API if the provider has one."""
+
+    model: str
+    provider: ModelProvider
+    endpoint: HttpEndpoint | None
+
+    @property
+    def own_name(self) -> str:
+        """Return the model's name without its provider."""
+        return strip_provider(self.model)
+
+
+@dataclass(slots=True, kw_only=True)
+class Exchange:
+    """A request that is being served."""
+
+    request: Request
+    caller: Caller
+    client: ClientRequest
+    upstream: Upstream
+    label: str
+    notes: list[str] = field(default_factory=list)
+    # What the table of the store knows about the request, and whether repeated documents became references.
+    known: KnownRequest = field(default_factory=lambda: KnownRequest(None, 0))
+    is_laid_out: bool = False
+    hashes: list[str] = field(default_factory=list)
+    started_at: float = field(default_factory=time.perf_counter)
+    created: int = field(default_factory=lambda: int(time.time()))
+
+    @property
+    def path(self) -> str:
+        """Return the path of the endpoint, which decides the shape of errors."""
+        return str(self.request.url.path)
+
+    def headers(self) -> dict[str, str]:
+        """Return the headers that every compatibility endpoint adds to its response."""
+        named = {CONVERSATION_HEADER: quote(self.label, safe="")}
+        note = "; ".join(self.notes).encode("ascii", "replace").decode()
+        printable = "".join(letter for letter in note if letter.isprintable())[:_MAX_NOTE_CHARS]
+        return {**named, NOTE_HEADER: printable} if printable else named
+
+
+class CompatService:
+    """Connections and records that the compatibility endpoints of a server share."""
+
+    def __init__(self, state: ServerState) -> None:
+        backend = state.engine_pool.backend
+        self.state = state
+        self.http = HttpUpstream()
+        self.records = RequestRecords(backend.store.shared_table, clock=backend.clock)
+        self.responses = ResponseStore(backend.store.shared_table, clock=backend.clock)
+
+    async def close(self) -> None:
+        """Close all connections to upstreams."""
+        await self.http.close()
+
+    def find_upstream(self, caller: Caller, name: str, notes: list[str]) -> Upstream:
+        """Return the upstream for the model that a client names.
+
+        A name that nobody here knows means the default model, and the note says so. A name with a provider is taken
+        at its word.
+        """
+        state, model = self.state, resolve_model(name, self.state)
+        trusted = caller.scope is AccessScope.ADMIN and not caller.owner
+        try:
+            return self._open(model, trusted=trusted)
+        except LamellaError:
+            is_explicit = ":" in name and find_provider_entry(name.partition(":")[0]) is not None
+            if model == state.engine_pool.model or is_explicit:
+                raise
+        notes.append(f"model: {name[:100]} is not configured, {mask_keys(state.engine_pool.model)} answers")
+        return self._open(state.engine_pool.model, trusted=trusted)
+
+    def _open(self, model: str, *, trusted: bool) -> Upstream:
+        provider = self.state.engine_pool.find_provider(model, trusted=trusted)
+        endpoint = provider.endpoint if isinstance(provider, HttpModelProvider) else None
+        return Upstream(model=model, provider=provider, endpoint=endpoint)
+
+    async def run(self, action: Any) -> Any:  # noqa: ANN401 - whatever the action returns
+        """Run a function that reads or writes the store in a worker thread."""
+        return await self.state.engine_pool.pool.workers.run_uncancellable(action)
+
+    async def answer(self, request: Request, wire: Wire, caller: Caller) -> Response:
+        """Serve a request of an API."""
+        client = parse_request(wire, await request.body())
+        notes: list[str] = []
+        upstream = self.find_upstream(caller, client.model, notes)
+        hashes = chain_hashes(caller.owner, wire, client.head, client.messages)
+        label = find_label(request.headers, client.body) or self._own_label(client) or f"request-{hashes[:2][-1][:16]}"
+        exchange = Exchange(
+            request=request, caller=caller, client=client, upstream=upstream, label=label, notes=notes, hashes=hashes
+        )
+        if upstream.endpoint is not None and wire in upstream.endpoint.wires:
+            return await self._pass_on(exchange, upstream.endpoint)
+        return await self._translate(exchange)
+
+    @staticmethod
+    def _own_label(client: ClientRequest) -> str | None:
+        options = client.body.get(LAMELLA_FIELD) or {}
+        named = options.get("conversation")
+        if named is not None and not isinstance(named, str):
+            raise RefusedFieldError("lamella.conversation", "lamella.conversation is no text.")
+        return named or None
+
+    # The same API upstream.
+
+    async def _pass_on(self, exchange: Exchange, endpoint: HttpEndpoint) -> Response:
+        client = exchange.client
+        await self._check_previous_response(exchange)
+        body = await self._build_same_wire(exchange)
+        sending = self._send_same_wire(exchange, endpoint, body)
+        response = await run_until_disconnect(exchange.request, sending)
+        if response.is_error:
+            return await self._pass_on_error(exchange, response)
+        if client.wire is Wire.MESSAGES and not client.has_breakpoints:
+            await self.run(lambda: self.records.save_request(exchange.hashes))
+        monitor = StreamMonitor(client.wire)
+        if response.is_stream:
+            return await self._pass_on_stream(exchange, response, monitor)
+        try:
+            data = await run_until_disconnect(exchange.request, response.read())
+        except LamellaError:
+            self._record(exchange, monitor, end_reason="failed")
+            raise
+        monitor.read_body(data)
+        await self._save_signatures(exchange, monitor)
+        await self._claim_response(exchange, monitor)
+        self._record(exchange, monitor, end_reason="done")
+        return Response(data, response.status, headers={**response.headers, **exchange.headers()})
+
+    async def _build_same_wire(self, exchange: Exchange, *, as_written: bool = False) -> bytes:
+        """Return the body to send. If the check fails, it is the client's own, and that is counted."""
+        client, model = exchange.client, exchange.upstream.own_name
+        layout: list[PlannedText] = []
+        breakpoints: Breakpoints | None = None
+        marks = client.wire is Wire.MESSAGES and not client.has_breakpoints
+        layout = await self._plan(exchange, needs_history=marks and len(client.messages) > 1)
+        if as_written:
+            layout = []
+        if marks:
+            breakpoints = plan_breakpoints(client, seen_messages=exchange.known.seen_messages)
+        body = build_same_wire_body(client, model=model, layout=layout, breakpoints=breakpoints)
+        changed = bool(layout) or breakpoints is not None or LAMELLA_FIELD in client.body
+        if changed and not check_same_wire_body(client, body, model=model, has_added_breakpoints=marks):
+            self.state.metrics.record_check_failure()
+            exchange.is_laid_out = False
+            return build_same_wire_body(client, model=model)
+        exchange.is_laid_out = bool(layout)
+        _note_references(exchange, layout)
+        return body
+
+    async def _plan(self, exchange: Exchange, *, needs_history: bool) -> list[PlannedText]:
+        """Return the references for a request, after looking up what its signatures and its beginning are bound to."""
+        client = exchange.client
+        layout = plan_layout(client)
+        signatures = find_signatures(client.messages) if layout else []
+        if signatures or needs_history:
+            exchange.known = await self.run(lambda: self.records.find(exchange.hashes, signatures))
+        if layout and exchange.known.unchanged_until:
+            layout = plan_layout(client, unchanged_until=exchange.known.unchanged_until)
+        return layout
+
+    async def _send_same_wire(self, exchange: Exchange, endpoint: HttpEndpoint, body: bytes) -> UpstreamResponse:
+        client, request = exchange.client, exchange.request
+
+        async def send(data: bytes) -> UpstreamResponse:
+            query = request.url.query
+            return await self.http.send(endpoint, PATHS[client.wire], data, query=query, headers=request.headers)
+
+        response = await send(body)
+        signed = exchange.is_laid_out and bool(find_signatures(client.messages))
+        if response.status != _BAD_REQUEST or not signed:
+            return response
+        refusal = await response.read_error()
+        if not any(words in refusal for words in _SIGNATURE_REFUSALS):
+            response.response = _ReadResponse(refusal)  # type: ignore[assignment]
+            return response
+        # The record of the signature is wrong. The client's own bytes are the only other rendering.
+        exchange.is_laid_out = False
+        return await send(await self._build_same_wire(exchange, as_written=True))
+
+    async def _pass_on_error(self, exchange: Exchange, response: UpstreamResponse) -> Response:
+        data = await response.read_error()
+        self._record(exchange, StreamMonitor(exchange.client.wire), end_reason="failed", status=response.status)
+        if response.status in (401, 403):
+            exchange.notes.append("the provider refuses the key of this server; its operator has to check it")
+        masked = mask_keys(data.decode("utf-8", "replace")) if data else ""
+        status = response.status if response.status >= _BAD_REQUEST else _BAD_GATEWAY
+        headers = {**response.headers, **exchange.headers()}
+        return Response(masked.encode(), status, headers=headers)
+
+    async def _pass_on_stream(self, exchange: Exchange, response: UpstreamResponse, monitor: StreamMonitor) -> Response:
+        parts = self._relay(exchange, response, monitor)
+        try:
+            first = await run_until_disconnect(exchange.request, anext(parts, b""))
+        except LamellaError:
+            self._record(exchange, monitor, end_reason="failed")
+            raise
+        if monitor.has_failed and not monitor.has_ended:
+            await parts.aclose()
+            return self._error_from_upstream(exchange, monitor.error)
+        headers = {**response.headers, **_STREAM_HEADERS, **exchange.headers()}
+        return StreamingResponse(_prepend(first, parts), response.status, headers=headers)
+
+    async def _relay(
+        self, exchange: Exchange, response: UpstreamResponse, monitor: StreamMonitor
+    ) -> AsyncGenerator[bytes, None]:
+        """Yield the events of an upstream as they are, then an error if the last one is missing."""
+        end_reason, has_begun = "stopped", False
+        try:
+            async with aclosing(response.iter_bytes()) as chunks:
+                async for chunk in chunks:
+                    whole = monitor.feed(chunk)
+                    if monitor.signatures and exchange.is_laid_out:
+                        await self._save_signatures(exchange, monitor)
+                    if monitor.has_ended:
+                        await self._claim_response(exchange, monitor)
+                    if whole:
+                        yield whole
+                        has_begun = True
+            rest = monitor.finish()
+            if rest:
+                yield rest
+            if not monitor.has_ended and not monitor.has_failed:
+                raise _cut_off_error()
+            end_reason = "done" if monitor.has_ended else "failed"
+        except LamellaError as error:
+            end_reason = "failed"
+            if not has_begun:
+                raise
+            yield self._error_event(exchange, error)
+        finally:
+            if has_begun:
+                self._record(exchange, monitor, end_reason=end_reason)
+
+    async def _save_signatures(self, exchange: Exchange, monitor: StreamMonitor) -> None:
+        """Record, before the client can answer, with which layout the signatures of an answer were made."""
+        found, monitor.signatures = monitor.signatures, []
+        if found and exchange.is_laid_out:
+            unchanged = exchange.known.unchanged_until
+            await self.run(lambda: self.records.save_signatures(found, unchanged_until=unchanged))
+
+    async def _check_previous_response(self, exchange: Exchange) -> None:
+        previous = exchange.client.body.get("previous_response_id")
+        if exchange.client.wire is not Wire.RESPONSES or not isinstance(previous, str) or not exchange.caller.owner:
+            return
+        if not await self.run(lambda: self.responses.owns(exchange.caller.owner, previous)):
+            raise _unknown_response_error(previous)
+
+    async def _claim_response(self, exchange: Exchange, monitor: StreamMonitor) -> None:
+        owner, found = exchange.caller.owner, monitor.response_id
+        is_kept = exchange.client.wire is Wire.RESPONSES and exchange.client.body.get("store") is not False
+        if is_kept and owner and found is not None:
+            monitor.response_id = None
+            await self.run(lambda: self.responses.claim(owner, found))
+
+    # Another API upstream.
+
+    async def _translate(self, exchange: Exchange) -> Response:
+        client = exchange.client
+        own_input = list_input_items(client.body) if client.wire is Wire.RESPONSES else []
+        if client.wire is Wire.RESPONSES:
+            await self._expand_previous_response(exchange)
+        layout = await self._plan(exchange, needs_history=False)
+        neutral, events = self._open_translated(exchange, layout)
+        if neutral.unused:
+            exchange.notes.append(f"unused: {', '.join(neutral.unused)}")
+        prefix = {Wire.MESSAGES: "msg_", Wire.CHAT: "chatcmpl-", Wire.RESPONSES: "resp_"}[client.wire]
+        writer = FORMATS[client.wire].writer(
+            neutral,
+            model=client.model or exchange.upstream.own_name,
+            answer_id=prefix + token_hex(10),
+            created=exchange.created,
+        )
+        if isinstance(writer, ResponsesWriter):
+            repeated = ("instructions", "metadata", "previous_response_id", "store", "tools", "tool_choice")
+            writer.repeated = {name: client.body[name] for name in repeated if client.body.get(name) is not None}
+            writer.repeated["store"] = client.body.get("store") is not False
+        output = self._write(exchange, events, writer, own_input)
+        if client.is_streamed:
+            first = await run_until_disconnect(exchange.request, anext(output, b""))
+            return StreamingResponse(_prepend(first, output), headers={**_STREAM_HEADERS, **exchange.headers()})
+        await run_until_disconnect(exchange.request, _exhaust(output))
+        return JSONResponse(writer.body(), headers=exchange.headers())
+
+    async def _expand_previous_response(self, exchange: Exchange) -> None:
+        """Put the items of earlier responses of this owner in front of the input."""
+        client, previous = exchange.client, exchange.client.body.get("previous_response_id")
+        if previous is None:
+            return
+        if not isinstance(previous, str):
+            raise refuse_unknown_response(str(previous))
+        items = await self.run(lambda: self.responses.collect_items(exchange.caller.owner, previous))
+        if items is None:
+            raise _unknown_response_error(previous)
+        body = {**client.body, "input": [*items, *list_input_items(client.body)]}
+        exchange.client = ClientRequest(wire=client.wire, data=client.data, body=body, messages=body["input"])
+
+    def _open_translated(
+        self, exchange: Exchange, layout: list[PlannedText]
+    ) -> tuple[NeutralRequest, AsyncGenerator[AnswerEvent, None]]:
+        """Return the translated request and the events of its answer.
+
+        A translation whose check fails is made again without references. If texts are still missing, nothing is sent.
+        """
+        endpoint = exchange.upstream.endpoint
+        for attempt in [layout, []] if layout else [[]]:
+            neutral = parse_neutral(exchange.client, attempt)
+            if endpoint is None:
+                built = build_model_request(neutral, exchange.upstream.model, self._abilities(exchange.upstream))
+                if check_model_request(exchange.client, built):
+                    _note_references(exchange, attempt)
+                    return neutral, read_deltas(exchange.upstream.provider.stream(built))
+            else:
+                wire = choose_wire(neutral, endpoint.wires)
+                body = self._build_translated(exchange, neutral, wire)
+                if check_body(exchange.client, wire, body):
+                    _note_references(exchange, attempt)
+                    return neutral, self._read_translated(exchange, endpoint, wire, body)
+            self.state.metrics.record_check_failure()
+        raise RefusedFieldError(
+            "messages", "The messages cannot be translated for this model without a loss.", hint="Choose another model."
+        )
+
+    def _build_translated(self, exchange: Exchange, neutral: NeutralRequest, wire: Wire) -> Json:
+        model = exchange.upstream.own_name
+        if wire is Wire.MESSAGES:
+            from lamella.providers.facts.claude import max_answer_tokens
+
+            body = build_messages(neutral, model, max_tokens=max_answer_tokens(model))
+            return {"cache_control": {"type": "ephemeral"}, **body}
+        if wire is Wire.CHAT:
+            return build_chat(neutral, model, is_openai=len(exchange.upstream.endpoint.wires) > 1)  # type: ignore[union-attr]
+        return build_responses(neutral, model)
+
+    def _abilities(self, upstream: Upstream) -> ModelAbilities:
+        from lamella.providers.open_provider import get_context_window, supports_images, supports_tools
+
+        services, model = self.state.engine_pool.services, upstream.model
+        row = find_provider_entry(model.partition(":")[0])
+        kind = "local" if is_local_model(model) else "gemini" if row is not None and "gemini" in row.names else "other"
+        longest = _GEMINI_MAX_TOKENS if kind == "gemini" else _OTHER_MAX_TOKENS
+        if kind == "local":
+            longest = get_context_window(model, services.models) or longest
+        return ModelAbilities(
+            kind=kind,
+            max_tokens=self.state.engine_pool.pool.default_answer_tokens.get(model, longest),
+            takes_images=supports_images(model, services.models),
+            takes_tools=supports_tools(model, services.models),
+        )
+
+    async def _read_translated(
+        self, exchange: Exchange, endpoint: HttpEndpoint, wire: Wire, body: Json
+    ) -> AsyncGenerator[AnswerEvent, None]:
+        response = await self.http.send(endpoint, PATHS[wire], encode_json(body), headers={})
+        if response.is_error:
+            raise UpstreamError(response.status, _parse_error(await response.read_error()), response.headers)
+        reader = FORMATS[wire].reader()
+        async with aclosing(_read_events(response, reader)) as events:
+            async for event in events:
+                yield event
+        if not reader.has_ended:
+            raise _cut_off_error()
+
+    async def _write(
+        self,
+        exchange: Exchange,
+        events: AsyncGenerator[AnswerEvent, None],
+        writer: AnswerWriter,
+        own_input: list[Json],
+    ) -> AsyncGenerator[bytes, None]:
+        """Yield an answer in the client's format, then an error if it broke off after it had begun."""
+        monitor, end_reason, has_begun = StreamMonitor(exchange.client.wire), "stopped", False
+        # The first event says only that an answer begins. It waits for the next one, so that an error before any
+        # content still has an HTTP status.
+        held = b""
+        try:
+            async with aclosing(events):
+                async for event in events:
+                    held += b"".join(writer.write(event))
+                    if isinstance(event, Started):
+                        continue
+                    if isinstance(event, Ended):
+                        monitor.usage, end_reason = event.usage, "done"
+                        await self._store_response(exchange, writer, own_input)
+                    if held:
+                        has_begun = True
+                        yield held
+                        held = b""
+            if end_reason != "done":
+                raise _cut_off_error()
+        except (LamellaError, UpstreamError, *_UNREADABLE) as error:
+            end_reason = "failed"
+            if not has_begun:
+                raise _to_known_error(error) from error
+            yield writer.write_error(self._error_fields(exchange, error))
+        finally:
+            self._record(exchange, monitor, end_reason=end_reason)
+
+    async def _store_response(self, exchange: Exchange, writer: AnswerWriter, own_input: list[Json]) -> None:
+        if exchange.client.wire is not Wire.RESPONSES or exchange.client.body.get("store") is False:
+            return
+        body, owner = writer.body(), exchange.caller.owner
+        await self.run(lambda: self.responses.save(owner, body["id"], StoredResponse(own_input, body)))
+
+    # Errors.
+
+    def _error_event(self, exchange: Exchange, error: LamellaError) -> bytes:
+        """Return the event for an error after the answer began, in the format of the client's API."""
+        fields = self._error_fields(exchange, error)
+        match exchange.client.wire:
+            case Wire.MESSAGES:
+                return format_event({"type": "error", "error": fields}, name="error")
+            case Wire.CHAT:
+                return format_event({"error": fields})
+        told = {"code": fields.get("code"), "message": fields.get("message"), "param": fields.get("param")}
+        return format_event({"type": "error", "sequence_number": 0, **told}, name="error")
+
+    def _error_fields(self, exchange: Exchange, error: Exception) -> Mapping[str, object]:
+        if isinstance(error, UpstreamError):
+            return error.fields
+        fields = error_response(_to_known_error(error), exchange.path)[1]["error"]
+        assert isinstance(fields, dict)
+        return fields
+
+    def _error_from_upstream(self, exchange: Exchange, fields: Json) -> Response:
+        """Return an error that the upstream sent as its first event, with the status that it means."""
+        kinds = (str(fields.get(name)) for name in ("type", "code"))
+        status = next((_STATUS_OF_ERROR[kind] for kind in kinds if kind in _STATUS_OF_ERROR), _BAD_GATEWAY)
+        self._record(exchange, StreamMonitor(exchange.client.wire), end_reason="failed", status=status)
+        shape: Json = {"type": "error"} if exchange.client.wire is Wire.MESSAGES else {}
+        message = mask_keys(str(fields.get("message") or ""))
+        return JSONResponse({**shape, "error": {**fields, "message": message}}, status, headers=exchange.headers())
+
+    def _record(self, exchange: Exchange, monitor: StreamMonitor, *, end_reason: str, status: int = 200) -> None:
+        record_answer(
+            self.state,
+            AnswerRecord(
+                label=exchange.label,
+                caller=exchange.caller.name,
+                model=exchange.upstream.model,
+                wire=exchange.client.wire,
+                end_reason=end_reason,
+                status=status,
+                usage=monitor.usage,
+                seconds=time.perf_counter() - exchange.started_at,
+            ),
+        )
+
+
+def _note_references(exchange: Exchange, layout: list[PlannedText]) -> None:
+    if layout:
+        exchange.notes.append(f"repeated documents: {sum(len(one.references) for one in layout)}")
+
+
+class _ReadResponse:
+    """A response whose body was read before."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self.headers: Mapping[str, str] = {}
+
+    async def aiter_raw(self) -> AsyncIterator[bytes]:
+        yield self._data
+
+    async def aclose(self) -> None:
+        """Do nothing: the connection was closed when the body was read."""
+
+
+class UpstreamError(Exception):
+    """An error response of an upstream that speaks another API than the client."""
+
+    def __init__(self, status: int, fields: Json, headers: Mapping[str, str]) -> None:
+        super().__init__(str(fields.get("message")))
+        self.status = status if status >= _BAD_REQUEST else _BAD_GATEWAY
+        self.fields = fields
+        self.headers = {name: value for name, value in headers.items() if name != "content-type"}
+
+
+def upstream_error_response(error: UpstreamError, path: str) -> Response:
+    """Return the response for an error of an upstream, in the shape of the client's API."""
+    shape: Json = {"type": "error"} if path.startswith("/v1/messages") else {}
+    return JSONResponse({**shape, "error": error.fields}, error.status, headers=error.headers)
+
+
+def _parse_error(data: bytes) -> Json:
+    """Return the fields of an error response; its words come from the upstream, without keys."""
+    try:
+        found = decode_json(data)
+    except (ValueError, RecursionError):
+        found = None
+    error = found.get("error") if isinstance(found, dict) else None
+    fields: Json = error if isinstance(error, dict) else {"message": data[:500].decode("utf-8", "replace")}
+    message = mask_keys(str(fields.get("message") or "The provider refused the request."))
+    return {
+        "type": str(fields.get("type") or "api_error"),
+        "code": fields.get("code"),
+        "param": fields.get("param"),
+        "message": message,
+    }
+
+
+async def _read_events(response: UpstreamResponse, reader: AnswerReader) -> AsyncGenerator[AnswerEvent, None]:
+    """Yield the events of a stream; raises if the stream contains an error."""
+    sse = SseReader()
+    async with aclosing(response.iter_bytes()) as chunks:
+        async for chunk in chunks:
+            for event in _feed(reader, sse.feed(chunk)[1]):
+                yield event
+    for event in _feed(reader, sse.finish()[1]):
+        yield event
+    finish = getattr(reader, "finish", None)
+    if finish is not None:
+        for event in finish():
+            yield event
+
+
+def _feed(reader: AnswerReader, events: Iterable[Any]) -> Iterable[AnswerEvent]:
+    for one in events:
+        yield from reader.feed(one)
+        if reader.error is not None:
+            fields = _parse_error(encode_json({"error": reader.error}))
+            kinds = (str(reader.error.get(name)) for name in ("type", "code"))
+            status = next((_STATUS_OF_ERROR[kind] for kind in kinds if kind in _STATUS_OF_ERROR), _BAD_GATEWAY)
+            raise UpstreamError(status, fields, {})
+
+
+# What the readers of answers raise for fields of other types than the API has.
+_UNREADABLE = (AttributeError, TypeError, KeyError, ValueError, IndexError)
+
+
+def _to_known_error(error: Exception) -> Exception:
+    return error if isinstance(error, LamellaError | UpstreamError) else _unreadable_answer_error(error)
+
+
+async def _prepend(first: bytes, parts: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    async with aclosing(parts):
+        if first:
+            yield first
+        async for part in parts:
+            yield part
+
+
+async def _exhaust(parts: AsyncGenerator[bytes, None]) -> None:
+    async with aclosing(parts):
+        async for _ in parts:
+            pass
+
+
+def _cut_off_error() -> InvalidReplyError:
+    return InvalidReplyError("The provider broke off its answer before its end.", hint="Send the request again.")
+
+
+def _unreadable_answer_error(error: BaseException) -> InvalidReplyError:
+    return InvalidReplyError(
+        f"The provider's answer cannot be read: {type(error).__name__}.", hint="Send the request again."
+    )
+
+
+def _unknown_response_error(response_id: str) -> NotFoundError:
+    return NotFoundError(f"There is no response {response_id[:100]!r}.", hint="Send the whole input.")

@@ -1,0 +1,125 @@
+"""Translation of a request for an upstream that speaks another API, and the proof that no text was lost or added."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from copy import deepcopy
+from typing import Any, NamedTuple, Protocol
+
+from lamella.providers import ModelRequest, Role
+from lamella.server.compat import anthropic, openai_chat, openai_responses
+from lamella.server.compat.documents import expand_references
+from lamella.server.compat.neutral import (
+    AnswerEvent,
+    Json,
+    NeutralRequest,
+    ResultPart,
+    TextPart,
+    parse_object,
+    to_json_text,
+)
+from lamella.server.compat.requests import ClientRequest, PlannedText, apply_layout, expand_messages
+from lamella.server.compat.streams import SseEvent
+from lamella.server.compat.wires import MESSAGES_FIELD, Wire
+
+
+class AnswerReader(Protocol):
+    """Reads the stream of an upstream."""
+
+    has_ended: bool
+    error: Json | None
+
+    def feed(self, event: SseEvent) -> Iterable[AnswerEvent]: ...
+
+
+class AnswerWriter(Protocol):
+    """Writes an answer in the format of a client."""
+
+    def write(self, event: AnswerEvent) -> Iterable[bytes]: ...
+
+    def write_error(self, error: Mapping[str, object]) -> bytes: ...
+
+    def body(self) -> Json: ...
+
+
+class WireFormat(NamedTuple):
+    """The functions of an API."""
+
+    parse: Callable[[Mapping[str, Any]], NeutralRequest]
+    reader: Callable[[], AnswerReader]
+    writer: Callable[..., AnswerWriter]
+    collect_texts: Callable[[Mapping[str, Any]], list[str]]
+
+
+FORMATS: Mapping[Wire, WireFormat] = {
+    Wire.MESSAGES: WireFormat(anthropic.parse, anthropic.Reader, anthropic.Writer, anthropic.collect_texts),
+    Wire.CHAT: WireFormat(openai_chat.parse, openai_chat.Reader, openai_chat.Writer, openai_chat.collect_texts),
+    Wire.RESPONSES: WireFormat(
+        openai_responses.parse, openai_responses.Reader, openai_responses.Writer, openai_responses.collect_texts
+    ),
+}
+
+
+def choose_wire(request: NeutralRequest, wires: Iterable[str]) -> Wire:
+    """Return the API of an upstream for a request; the Responses API carries reasoning but has no stop sequences."""
+    available = [Wire(one) for one in wires]
+    if Wire.RESPONSES in available and not (request.stop and Wire.CHAT in available):
+        return Wire.RESPONSES
+    return Wire.CHAT if Wire.CHAT in available else available[0]
+
+
+def parse_neutral(request: ClientRequest, layout: list[PlannedText]) -> NeutralRequest:
+    """Return a request in neutral form, with its repeated documents as references."""
+    return FORMATS[request.wire].parse(apply_layout(request, layout))
+
+
+def check_body(request: ClientRequest, wire: Wire, body: Json) -> bool:
+    """Return whether a translated body has all texts of the client, and no other."""
+    name = MESSAGES_FIELD[wire]
+    expanded = {**body, name: expand_messages(wire, deepcopy(body[name]))}
+    if expanded[name] is None:
+        return False
+    labels = _picture_labels(request) if wire is Wire.CHAT else []
+    return _have_same_texts(_client_texts(request), FORMATS[wire].collect_texts(expanded), allowed=labels)
+
+
+def check_model_request(request: ClientRequest, built: ModelRequest) -> bool:
+    """Return whether a request to a provider of Lamella has all texts of the client, and no other."""
+    sent: list[str] = []
+    typed: list[str] = []
+    for message in built.messages:
+        (typed if message.role is Role.USER else sent).extend(message.pieces)
+        sent += [call.arguments for call in message.calls]
+    expanded = expand_references(typed)
+    return expanded is not None and _have_same_texts(_client_texts(request), [*sent, *expanded])
+
+
+def _client_texts(request: ClientRequest) -> list[str]:
+    return FORMATS[request.wire].collect_texts(request.body)
+
+
+def _picture_labels(request: ClientRequest) -> list[str]:
+    messages = FORMATS[request.wire].parse(request.body).messages
+    results = [part for one in messages for part in one.parts if isinstance(part, ResultPart)]
+    return [openai_chat.picture_label(one.call_id) for one in results if _has_pictures(one)]
+
+
+def _has_pictures(result: ResultPart) -> bool:
+    return any(not isinstance(part, TextPart) for part in result.parts)
+
+
+def _have_same_texts(client: Iterable[str], sent: Iterable[str], *, allowed: Iterable[str] = ()) -> bool:
+    wanted, found = (Counter(filter(None, map(_normalise, texts))) for texts in (client, sent))
+    found.subtract(Counter(allowed))
+    return +found == wanted and not any(count < 0 for count in found.values())
+
+
+def _normalise(text: str) -> str:
+    """Return a text as it is compared: arguments of calls as JSON without its spelling, blank texts as nothing."""
+    if not text.strip():
+        return ""
+    given = parse_object(text) if text.lstrip().startswith("{") else None
+    if given is None:
+        return text
+    if set(given) == {"input"} and isinstance(given["input"], str):
+        return given["input"] if given["input"].strip() else ""
+    return to_json_text(dict(sorted(given.items()))) if given else ""

@@ -1,0 +1,72 @@
+"""The recall tool is in a request from which something was left out, if tools are possible."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from tests.runner_provider import Speaker
+
+import lamella
+from lamella import Note, Tool, ToolResult
+from lamella.core.messages import ToolCall
+from lamella.testing import ScriptedReply
+
+LOG = ToolResult(name="read_log", arguments={}, output="Pump 7 failed at noon. " + "Nothing else. " * 400)
+
+
+def send(chat: lamella.Conversation, text: str, **given: object) -> str:
+    async def collect() -> str:
+        return "".join([event.text async for event in chat.send(text, **given)])  # type: ignore[arg-type]
+
+    return asyncio.run(collect())
+
+
+def open_chat(speaker: Speaker, **settings: object) -> lamella.Conversation:
+    return lamella.open("memory:", model="scripted:x", provider=speaker).chat("x", **settings)  # type: ignore[arg-type]
+
+
+def offered(speaker: Speaker) -> list[list[str]]:
+    return [[tool.name for tool in request.tools] for request in speaker.requests]
+
+
+@pytest.mark.parametrize("runner", ["chat", "vault_qa"])
+def test_recall_is_offered_once_something_was_left_out(tmp_path: Path, runner: str) -> None:
+    (tmp_path / "a.md").write_text("# Pumps\n\nThere are nine pumps.\n")
+    call = ToolCall(id="c1", name="recall", arguments='{"query": "pump failed"}')
+    speaker = Speaker("Read.", ScriptedReply(text="", calls=(call,)), "Pump 7.", "Yes.")
+    engine = lamella.open("memory:", model="scripted:x", provider=speaker, vault=tmp_path)  # type: ignore[arg-type]
+    chat = engine.chat("x", layout="library")
+    send(chat, "Read this.", results=[LOG])
+    assert send(chat, "Which pump failed?", runner=runner) == "Pump 7."
+    assert "Pump 7 failed at noon." in speaker.requests[2].messages[-1].text
+    send(chat, "Really?", runner=runner)
+    assert offered(speaker) == [[], ["recall"], ["recall"], ["recall"]]
+
+
+def test_recall_is_offered_beside_the_tools_that_are_run_here() -> None:
+    def weather(city: str) -> str:
+        """Look up the weather."""
+        return f"Rain in {city}."
+
+    speaker = Speaker("Read.", "Rain.")
+    chat = open_chat(speaker, layout="library")
+    send(chat, "Read this.", results=[LOG], tools=[weather])
+    send(chat, "And the weather?")
+    assert offered(speaker) == [["weather"], ["weather", "recall"]]
+
+
+def test_recall_is_not_offered_while_everything_is_in_the_request() -> None:
+    speaker = Speaker("Read.", "Yes.")
+    chat = open_chat(speaker, layout="library")
+    send(chat, "Read this.", attach=[Note(path="a.md", text="Pump 7 failed.")])
+    send(chat, "Did it fail?")
+    assert offered(speaker) == [[], []]
+
+
+def test_recall_is_not_offered_beside_tools_that_the_caller_runs_or_if_tools_are_withdrawn() -> None:
+    speaker = Speaker("Read.", "Yes.", "No.")
+    chat = open_chat(speaker, layout="library")
+    send(chat, "Read this.", results=[LOG])
+    send(chat, "Did it fail?", tools=[Tool(name="ask_operator", description="Asks the operator.")])
+    send(chat, "Did it?", tools=[])
+    assert offered(speaker) == [[], ["ask_operator"], []]

@@ -1,0 +1,74 @@
+"""Law: L4 holds typed text, replies and earlier tool results, in full or as their calls; nothing else."""
+
+import pytest
+from hypothesis import given, settings
+from tests.invariants.broken_prompts import broken_laws, segments_of, turns, with_segments
+from tests.invariants.playing import play
+from tests.invariants.strategies import Plan, plans
+from tests.invariants.texts import list_stubs, without_stubs
+
+from lamella.core.prompt.layers.model import LayerId
+from lamella.core.values import replace
+
+TRIED = settings.get_profile("invariants")
+
+
+@TRIED
+@given(plan=plans())
+def test_the_strip_is_what_was_typed_and_replied_in_order(plan: Plan) -> None:
+    for seen in play(plan):
+        strip = segments_of(seen.envelope, LayerId.L4)
+        talk = [part for message in seen.expected.earlier for part in (message.typed, message.reply)]
+        assert [s.text for s in strip if s.kind in ("user", "reply")] == talk
+        assert seen.envelope.layers[3].text == "\n\n".join(s.text for s in strip)
+
+
+@TRIED
+@given(plan=plans())
+def test_beside_talk_the_strip_holds_every_tool_result_once_whole_in_its_epoch_and_as_its_call_after_it(
+    plan: Plan,
+) -> None:
+    for seen in play(plan):
+        newest: dict[str, str] = {}
+        for index, message in enumerate(seen.expected.earlier):
+            for tool in message.given:
+                newest.pop(tool.id, None)
+                newest[tool.id] = "full" if index >= seen.expected.epoch_start else "handle"
+        others = [s for s in segments_of(seen.envelope, LayerId.L4) if s.kind not in ("user", "reply")]
+        assert [(s.id, s.form) for s in others] == list(newest.items())
+        assert {s.kind for s in others} <= {"tool"}
+
+
+@TRIED
+@given(plan=plans())
+def test_messages_from_before_the_epoch_are_plain_talk_after_the_calls_of_their_tools(plan: Plan) -> None:
+    for seen in play(plan):
+        first = int(seen.turn.messages[0].role == "system")
+        for index, message in enumerate(seen.expected.earlier):
+            asked, answered = seen.turn.messages[first + 2 * index : first + 2 * index + 2]
+            assert answered.text == message.reply
+            assert asked.text.endswith(message.typed)
+            if index < seen.expected.epoch_start:
+                before = asked.text.removesuffix(message.typed) if message.typed else asked.text
+                assert list_stubs(before) == [tool.id for tool in message.given]
+                rest = without_stubs(before, list_stubs(before))
+                pictures = "".join(line for line in rest.splitlines(keepends=True) if line.startswith("[Picture: "))
+                assert rest == pictures + ("[User query]:\n" if message.given or pictures else "")
+                assert asked.images == ()
+
+
+def test_a_note_in_the_strip_breaks_it() -> None:
+    _, second = turns("in_place")
+    strip = segments_of(second.envelope, LayerId.L4)
+    new = next(s for s in segments_of(second.envelope, LayerId.L3) if s.id == "b.md")
+    stray = replace(new, id="c.md")
+    assert broken_laws(with_segments(second.envelope, LayerId.L4, [*strip, stray])) == ["strip_content"]
+
+
+@pytest.mark.parametrize(("layout", "form"), [("in_place", "full"), ("library", "handle")])
+def test_a_tool_result_stands_in_the_strip_before_its_question_whatever_the_layout(layout: str, form: str) -> None:
+    _, second = turns(layout)
+    strip = segments_of(second.envelope, LayerId.L4)
+    assert [s.kind for s in strip] == ["tool", "user", "reply"]
+    assert (strip[0].form, strip[0].place) == (form, strip[1].place)
+    assert broken_laws(second.envelope) == []

@@ -1,0 +1,136 @@
+"""Parity: a conversation that was closed and opened again sends what it would have sent without stopping."""
+
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from hypothesis import given, settings
+from tests.invariants.moves import Deed, Kept, Move, kept_plans
+from tests.invariants.reopened_prompts import NAME, Lasting
+from tests.invariants.strategies import Attach, Plan, Step, Thing
+from tests.invariants.texts import Words
+
+from lamella import Envelope, Turn
+from lamella.core.prompt.layers.history import HistoryMessage, SharedSequence
+from lamella.core.values import replace
+from lamella.ports import Store
+from lamella.stores.memory import InMemoryStore
+from lamella.stores.open_store import open_sqlite
+
+TRIED = settings.get_profile("invariants")
+
+
+def check_same(one: Turn, other: Turn) -> None:
+    """Byte-identical messages, equal envelopes with all layers, hashes and counts, and the same cause."""
+    assert [message.to_dict() for message in one.messages] == [message.to_dict() for message in other.messages]
+    assert with_loaded_texts(one.envelope) == with_loaded_texts(other.envelope)
+    assert one.prefix_change == other.prefix_change
+    assert one.number == other.number
+
+
+def check_same_ledger(one: Turn, other: Turn) -> None:
+    """Equal compactions and token counts, and equal predictions wherever the last request explains them.
+
+    A request that does not extend the last one may be served from an older one, which an opened conversation does not
+    know.
+    """
+    assert one.compaction == other.compaction
+    assert one.tokens == other.tokens
+    assert one.envelope.epoch == other.envelope.epoch
+    if one.prefix_change.cause in ("first_turn", "none"):
+        assert one.cache == other.cache
+        assert (one.cost and (one.cost.amount, one.cost.naive)) == (
+            other.cost and (other.cost.amount, other.cost.naive)
+        )
+
+
+def with_loaded_texts(envelope: Envelope) -> Envelope:
+    """The envelope with the full texts of shortened replies as plain mappings: lazy ones equal only themselves."""
+    history = envelope.prompt.history
+    turns = [
+        replace(
+            turn, reply=_with_loaded_text(turn.reply), joined_replies=tuple(map(_with_loaded_text, turn.joined_replies))
+        )
+        for turn in history.turns
+    ]
+    return replace(envelope, prompt=replace(envelope.prompt, history=replace(history, turns=SharedSequence(turns))))
+
+
+def _with_loaded_text(message: HistoryMessage) -> HistoryMessage:
+    return message if message.full_texts is None else replace(message, full_texts={message.id: message.original})
+
+
+def check_parity(kept: Kept, folder: Path, open_second: Callable[[], Store]) -> None:
+    """Play the moves twice, never stopping and stopping often: nothing may tell the two apart."""
+    memory = InMemoryStore()
+    (folder / "one").mkdir()
+    (folder / "two").mkdir()
+    never = Lasting(kept, folder / "one", lambda: memory)
+    never.walk([False] * len(kept.moves))
+    often = Lasting(kept, folder / "two", open_second)
+    often.walk(kept.reopened)
+    for one, other in zip(never.turns, often.turns, strict=True):
+        check_same(one, other)
+        check_same_ledger(one, other)
+    second = open_second()
+    assert list(second.load(NAME)) == list(memory.load(NAME))
+    second.close()
+    assert often.opening_reads == 0
+    assert often.reads == never.reads
+
+
+@TRIED
+@given(kept_plans())
+def test_a_chat_opened_again_goes_on_as_one_that_never_stopped(kept: Kept) -> None:
+    store = InMemoryStore()
+    with TemporaryDirectory() as folder:
+        check_parity(kept, Path(folder), lambda: store)
+
+
+@TRIED
+@given(kept_plans(layout="in_place", turns=4))
+def test_a_chat_in_a_file_goes_on_as_one_that_never_stopped(kept: Kept) -> None:
+    with TemporaryDirectory() as folder:
+        check_parity(kept, Path(folder), lambda: open_sqlite(str(Path(folder) / "chats.db")))
+
+
+@TRIED
+@given(kept_plans(tree=False, auto=False))
+def test_a_chat_in_a_store_sends_what_a_conversation_in_memory_sends(kept: Kept) -> None:
+    store = InMemoryStore()
+    with TemporaryDirectory() as one, TemporaryDirectory() as two:
+        stored = Lasting(kept, Path(one), lambda: store)
+        stored.walk([True] * len(kept.moves))
+        alone = Lasting(kept, Path(two), InMemoryStore)
+        turns: list[Turn] = []
+        for move in kept.moves:
+            if move.step is not None:
+                turns.append(alone.ask(move.step, alone.items(move.step), alone.dropped(move.step)))
+                waiting = True
+            elif move.deed is Deed.REPLY and waiting:
+                alone.chat.reply(move.text)
+                waiting = False
+    for here, there in zip(stored.turns, turns, strict=True):
+        check_same(here, there)
+
+
+def test_sources_that_did_not_change_are_read_when_asked_and_never_when_opened() -> None:
+    note = Thing(key=0, kind="note", name="Alpha.md", words=Words(length=3), in_vault=True)
+    steps = (
+        Step(typed=("{[[Alpha]]}",), system=(("instructions", "Use {[[Alpha]]}."),)),
+        Step(attach=(Attach(thing=0),)),
+        Step(),
+    )
+    plan = Plan(things=(note,), steps=steps, layout="in_place", vault=True)
+    moves = tuple(Move(step=step) for step in steps)
+    store = InMemoryStore()
+    with TemporaryDirectory() as folder:
+        lasting = Lasting(Kept(plan=plan, moves=moves, reopened=(True,) * 3), Path(folder), lambda: store)
+        lasting.walk((True,) * 3)
+        lasting.reopen()
+        before = lasting.reads
+        lasting.stored.regenerate()
+        lasting.close()
+    assert lasting.opening_reads == 0
+    assert before > 0
+    assert lasting.reads == before

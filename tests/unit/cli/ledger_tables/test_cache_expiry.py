@@ -1,0 +1,48 @@
+"""The line on a cache that lapses: there when a message costs more, and never else."""
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+from lamella.cli.ledger_tables import format_cache_expiry
+from lamella.conversation.expired_cache import ExpiredCache
+
+NOON = datetime(2026, 11, 17, 12, tzinfo=UTC)
+COLD = ExpiredCache(
+    expired=True,
+    expires_at=NOON,
+    tokens=6_200,
+    cost=Decimal("0.0232500"),
+    folded_tokens=3_100,
+    folded_cost=Decimal("0.011625"),
+    will_fold=False,
+)
+
+
+def change(**fields: object) -> ExpiredCache:
+    return ExpiredCache(**{**{name: getattr(COLD, name) for name in COLD.__struct_fields__}, **fields})
+
+
+def test_nothing_is_told_while_the_cache_is_warm() -> None:
+    assert format_cache_expiry(None, now=NOON) == ""
+
+
+def test_both_prices_are_told_once_it_lapsed() -> None:
+    told = "the cache has expired; next message: $0.02325 ($0.011625 without unused text)"
+    assert format_cache_expiry(COLD, now=NOON) == told
+    assert format_cache_expiry(change(will_fold=True), now=NOON) == (
+        "the cache has expired; next message: $0.011625 (Lamella removes unused text first; $0.02325 otherwise)"
+    )
+
+
+def test_before_that_it_is_told_in_how_long_it_lapses() -> None:
+    told = format_cache_expiry(change(expired=False), now=NOON - timedelta(seconds=42))
+    assert told.startswith("the cache expires in 42 s; next message: $0.02325 ")
+
+
+def test_without_prices_tokens_are_told_and_without_a_gain_one_figure() -> None:
+    unpriced = change(cost=None, folded_cost=None)
+    assert format_cache_expiry(unpriced, now=NOON).endswith(
+        "next message: 6,200 tokens (3,100 tokens without unused text)"
+    )
+    same = change(folded_tokens=6_200, folded_cost=COLD.cost)
+    assert format_cache_expiry(same, now=NOON) == "the cache has expired; next message: $0.02325"

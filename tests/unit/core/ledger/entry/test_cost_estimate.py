@@ -1,0 +1,63 @@
+"""The outlook of a compaction: what it moves, what it costs now, and what it saves later."""
+
+from datetime import UTC, datetime
+from decimal import Decimal
+
+from tests.unit.core.compaction.stories import QUARTERS
+
+from lamella.core.ledger.cache_profile import CacheProfile, CacheRequest
+from lamella.core.ledger.entry import CostEstimate, Pricing, estimate_compaction_cost
+from lamella.core.log.call import CacheUsage
+from lamella.core.messages import Message, Role
+
+NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
+
+
+def price(usage: CacheUsage, at: datetime | None, *, output: int = 0) -> Decimal | None:
+    """A token read costs one, any other ten; what more than 500 cost is not known, or any at another time than noon."""
+    del output
+    known = at == NOON and usage.total <= 500
+    return Decimal(usage.read + 10 * (usage.write + usage.uncached)) if known else None
+
+
+def request(*texts: str) -> CacheRequest:
+    messages = tuple(Message(role=Role.USER, pieces=(text,), tokens=QUARTERS.count(text)) for text in texts)
+    total = sum(one.tokens for one in messages)
+    return CacheRequest(model="m", tools=(), messages=messages, total=total, at=NOON, effort="", has_images=False)
+
+
+RULES, OLD, NEW, SHORT = "rule" * 10, "said" * 100, "next" * 5, "line" * 20
+SENT = request(RULES, OLD)
+AS_IS = request(RULES, OLD, NEW)
+COMPACTED = request(RULES, SHORT, NEW)
+
+
+def outlook(sent: CacheRequest | None, *, as_is: CacheRequest = AS_IS, at: datetime | None = NOON) -> CostEstimate:
+    pricing = Pricing(profile=CacheProfile(name="p"), price=price)
+    return estimate_compaction_cost(sent, as_is=as_is, compacted=COMPACTED, pricing=pricing, tokenizer=QUARTERS, at=at)
+
+
+def test_what_was_cached_behind_the_cut_is_moved_and_paid_for_anew() -> None:
+    # As it is 110 tokens are read and 5 are new; compacted, 10 are read and 25 are new.
+    assert outlook(SENT) == CostEstimate(
+        changed_tokens=100, cost_now=Decimal((10 + 250) - (110 + 50)), saved_per_turn=Decimal(115 - 35)
+    )
+
+
+def test_where_nothing_was_sent_nothing_is_moved_and_less_is_paid_at_once() -> None:
+    assert outlook(None) == CostEstimate(
+        changed_tokens=0, cost_now=Decimal(350 - 1_150), saved_per_turn=Decimal(115 - 35)
+    )
+
+
+def test_a_compaction_that_shares_more_than_the_request_as_it_is_moves_nothing() -> None:
+    found = outlook(SENT, as_is=request(OLD, NEW))
+    assert found == CostEstimate(
+        changed_tokens=0, cost_now=Decimal((10 + 250) - 1_050), saved_per_turn=Decimal(105 - 35)
+    )
+
+
+def test_where_prices_are_unknown_only_tokens_are_told() -> None:
+    unknown = CostEstimate(changed_tokens=100, cost_now=None, saved_per_turn=None)
+    assert outlook(SENT, at=None) == unknown
+    assert outlook(SENT, as_is=request(RULES, OLD, NEW * 100)) == unknown

@@ -1,0 +1,48 @@
+"""What a turn is held against: the request of an application that glues its attachments in, every turn."""
+
+from tests.unit.core.compaction.stories import QUARTERS, Story, attaching, note
+
+from lamella.core.artifacts.blocks import render_block, render_image_as_text
+from lamella.core.artifacts.kinds import make_image_artifact, make_image_data
+from lamella.core.ledger.entry import naive_messages
+from lamella.core.log.turn import SystemParts, Turn
+from lamella.core.messages import QUERY_LABEL, Role
+from lamella.core.values import replace
+
+NOTE = note("a.md", "text " * 40)
+PICTURE = make_image_artifact(make_image_data(b"x", media_type="image/png", width=4, height=5), title="plan")
+
+
+def talked() -> Story:
+    turn = replace(attaching(NOTE, PICTURE), system=SystemParts(base="Be brief."))
+    return Story().say("one", "yes, indeed", turn)
+
+
+def test_who_glues_sends_what_was_typed_before_and_this_turns_attachments_in_full() -> None:
+    prompt = talked().prompt(replace(attaching(NOTE, PICTURE), text="two"))
+    system, asked, replied, question = naive_messages(prompt)
+    assert (system.role, system.text, system.tokens) == (Role.SYSTEM, "Be brief.", QUARTERS.count("Be brief."))
+    assert [(one.role, one.text, one.images) for one in (asked, replied)] == [
+        (Role.USER, "one", ()),
+        (Role.ASSISTANT, "yes, indeed", ()),
+    ]
+    assert question.pieces == (render_block(NOTE), QUERY_LABEL, "two")
+    assert question.images == PICTURE.images
+
+
+def test_who_glues_sends_a_model_that_does_not_see_words_for_a_picture() -> None:
+    story = talked()
+    story.rules = replace(story.rules, tokenizer=replace(QUARTERS, supports_images=False))
+    question = naive_messages(story.prompt(replace(attaching(NOTE, PICTURE), text="two")))[-1]
+    assert question.pieces == (render_block(NOTE), render_image_as_text(PICTURE), QUERY_LABEL, "two")
+    assert question.images == ()
+
+
+def test_who_glues_sends_a_first_turn_and_one_without_attachments_as_everybody_does() -> None:
+    first = Story().prompt(replace(attaching(NOTE, PICTURE), text="one"))
+    assert naive_messages(first) == first.messages
+    assert naive_messages(first)[-1] is first.question
+    bare = talked().prompt(Turn(text="two"))
+    assert naive_messages(bare)[-1] is bare.user.message
+    pictured = talked().prompt(replace(attaching(PICTURE), text="two"))
+    assert naive_messages(pictured)[-1].images == PICTURE.images

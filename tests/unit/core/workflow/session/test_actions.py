@@ -1,0 +1,95 @@
+"""Deeds are checked where the work stands: what is wrong is told with names and numbers, and what to do next."""
+
+import pytest
+from tests.unit.core.workflow.working import TINY, Desk
+
+from lamella.core.log.events.compaction import WorkflowStageAction
+from lamella.core.workflow.session import (
+    approve_stage_event,
+    rewind_event,
+    start_workflow_event,
+    submit_stage_event,
+    write_fields_event,
+)
+from lamella.errors import WorkflowError
+
+
+def test_what_is_missing_is_named() -> None:
+    desk = Desk().write(what="Desks", why="  ")
+    with pytest.raises(WorkflowError, match=r"idea has 1 of 2 fields .*missing: why\.") as raised:
+        submit_stage_event(desk.session, after_message="")
+    assert "Write down why" in raised.value.hint
+
+
+def test_work_is_begun_once() -> None:
+    with pytest.raises(WorkflowError, match="works by tiny already, at stage 1"):
+        start_workflow_event(Desk().session, TINY, after_message="")
+
+
+def test_only_what_was_submitted_is_approved_and_nothing_is_submitted_twice() -> None:
+    desk = Desk().write(what="a", why="b")
+    with pytest.raises(WorkflowError, match="not submitted: its status is drafting"):
+        approve_stage_event(desk.session, decision="", after_message="")
+    with pytest.raises(WorkflowError, match="submitted already"):
+        submit_stage_event(desk.submit().session, after_message="")
+
+
+def test_nothing_is_done_about_work_that_is_done() -> None:
+    desk = Desk()
+    for _ in TINY.stages:
+        desk.finish()
+    for deed in (
+        submit_stage_event,
+        lambda session, after_message: write_fields_event(session, {"a": "b"}, after_message=after_message),
+    ):
+        with pytest.raises(WorkflowError, match="All 5 stages of tiny are approved"):
+            deed(desk.session, after_message="")
+
+
+def test_one_goes_back_only_to_what_was_done() -> None:
+    desk = Desk().finish()
+    with pytest.raises(WorkflowError, match="'text' of tiny is not done yet") as raised:
+        rewind_event(desk.session, "text", after_message="")
+    assert raised.value.hint == "Go back to one of: idea."
+    with pytest.raises(WorkflowError, match="'nowhere' of tiny is not known"):
+        rewind_event(desk.session, "nowhere", after_message="")
+    with pytest.raises(WorkflowError) as first:
+        rewind_event(Desk().session, "idea", after_message="")
+    assert "first stage" in first.value.hint
+
+
+def test_fields_have_names_and_there_are_some() -> None:
+    with pytest.raises(WorkflowError, match="nothing to write down"):
+        write_fields_event(Desk().session, {}, after_message="")
+    for name in ("", " ", "two\nlines"):
+        with pytest.raises(WorkflowError, match="A field is called"):
+            write_fields_event(Desk().session, {name: "x"}, after_message="")
+
+
+def test_without_a_decision_the_digest_tells_what_was_written_down() -> None:
+    told = Desk().write(what="Desks", why="By hand.", references=["https://example.org/a"]).submit()
+    assert approve_stage_event(told.session, decision=" ", after_message="").decision == "Desks · By hand."
+    summed = Desk().write(what="Desks", why="By hand.", summary="Book desks online.").submit()
+    assert approve_stage_event(summed.session, decision="", after_message="").decision == "Book desks online."
+
+
+def test_a_decision_is_cut_at_a_word_within_200_characters() -> None:
+    desk = Desk().write(what="a", why="b").submit()
+    decision = approve_stage_event(desk.session, decision="careful " * 60, after_message="").decision
+    assert len(decision) <= 200
+    assert decision.removesuffix("…").split() == ["careful"] * 25
+
+
+def test_every_deed_names_its_stage_and_the_message_that_it_came_after() -> None:
+    desk = Desk()
+    deeds = [write_fields_event(desk.session, {"what": "a"}, after_message="m1")]
+    desk.write(what="a", why="b")
+    deeds.append(submit_stage_event(desk.session, after_message="m2"))
+    desk.submit()
+    deeds += [
+        approve_stage_event(desk.session, decision="Yes.", after_message="m3"),
+        rewind_event(desk.session, "idea", after_message="m4"),
+    ]
+    assert [(deed.stage, deed.after) for deed in deeds] == [("idea", f"m{number}") for number in range(1, 5)]
+    begun = start_workflow_event(None, TINY, after_message="m0")
+    assert (begun.action, begun.after) == (WorkflowStageAction.NEW, "m0")

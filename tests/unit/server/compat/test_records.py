@@ -1,0 +1,34 @@
+"""Records of requests and signatures."""
+
+from datetime import UTC, datetime
+
+from lamella.server.compat.records import RequestRecords
+from lamella.stores.sharing import InMemorySharedTable
+
+
+class FixedClock:
+    def now(self) -> datetime:
+        return datetime(2026, 11, 18, tzinfo=UTC)
+
+
+def test_longest_known_beginning_is_found() -> None:
+    records = RequestRecords(InMemorySharedTable(), clock=FixedClock())
+    assert records.find(["h0", "h1"], []).seen_messages is None
+    records.save_request(["h0", "h1"])
+    records.save_request(["h0", "h1"])
+    assert records.find(["h0", "h1", "h2", "h3"], []).seen_messages == 1
+    assert records.find(["h0", "other"], []).seen_messages is None
+
+
+def test_unknown_signature_keeps_everything_before_it_unchanged() -> None:
+    records = RequestRecords(InMemorySharedTable(), clock=FixedClock())
+    assert records.find(["h0"], [(1, "s1"), (3, "s2")]).unchanged_until == 4
+    records.save_signatures(["s1"], unchanged_until=0)
+    assert records.find(["h0"], [(1, "s1"), (3, "s2")]).unchanged_until == 4
+    assert records.find(["h0"], [(1, "s1")]).unchanged_until == 0
+
+
+def test_last_signature_says_how_its_request_was_laid_out() -> None:
+    records = RequestRecords(InMemorySharedTable(), clock=FixedClock())
+    records.save_signatures(["s2"], unchanged_until=2)
+    assert records.find(["h0"], [(1, "unknown"), (3, "s2")]).unchanged_until == 2

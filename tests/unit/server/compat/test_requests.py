@@ -1,0 +1,157 @@
+"""Bodies for an upstream of the same API: the client's bytes, but for the model, breakpoints and references."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lamella.server.compat.documents import expand_references
+from lamella.server.compat.refusals import RefusedFieldError
+from lamella.server.compat.requests import (
+    Breakpoints,
+    ClientRequest,
+    build_same_wire_body,
+    check_same_wire_body,
+    parse_request,
+    plan_breakpoints,
+    plan_layout,
+)
+from lamella.server.compat.wires import Wire
+
+BODY = "The sluice opens at noon\tand “closes” when the heron leaves 🪶. " * 8
+DOCUMENT = f'<document path="a.md">\n{BODY}\n</document>'
+# Key order, number spelling, escapes, an unknown field and a signature.
+ODD = (
+    b'{ "temperature":1.0,"max_tokens": 1e2, "model":"lamella", "x_unknown":{"b":1,"a":[2.50]},\n'
+    b' "messages":[{"content":"caf\\u00e9 \\/ \\ud83d\\ude00","role":"user"},'
+    b'{"role":"assistant","content":[{"type":"thinking","thinking":"..","signature":"s1"}]},'
+    b'{"role":"user","content":[{"text":"And?","type":"text"}]}], "stream":false }'
+)
+
+
+def request_of(wire: Wire, messages: object, **more: object) -> ClientRequest:
+    field = "input" if wire is Wire.RESPONSES else "messages"
+    return parse_request(wire, json.dumps({"model": "lamella", field: messages, **more}).encode())
+
+
+def test_body_differs_only_in_the_model() -> None:
+    request = parse_request(Wire.MESSAGES, ODD)
+    sent = build_same_wire_body(request, model="claude-opus-5-5")
+    assert sent == ODD.replace(b'"lamella"', b'"claude-opus-5-5"')
+    assert check_same_wire_body(request, sent, model="claude-opus-5-5", has_added_breakpoints=False)
+    assert build_same_wire_body(request, model="lamella") is request.data
+
+
+def test_automatic_breakpoint_is_the_only_other_change() -> None:
+    request = parse_request(Wire.MESSAGES, ODD)
+    sent = build_same_wire_body(request, model="lamella", breakpoints=Breakpoints())
+    assert sent == b'{"cache_control":{"type":"ephemeral"},' + ODD[1:]
+    assert check_same_wire_body(request, sent, model="lamella", has_added_breakpoints=True)
+    assert not check_same_wire_body(request, sent, model="lamella", has_added_breakpoints=False)
+
+
+def test_breakpoint_after_the_previous_request_is_added_when_it_is_far_away() -> None:
+    blocks = [{"type": "text", "text": str(number)} for number in range(30)]
+    messages = [{"role": "user", "content": blocks[:1]}, {"role": "assistant", "content": "a"}]
+    request = request_of(Wire.MESSAGES, [*messages, {"role": "user", "content": blocks}])
+    breakpoints = plan_breakpoints(request, seen_messages=1)
+    assert breakpoints.after_message == 0
+    sent = build_same_wire_body(request, model="lamella", breakpoints=breakpoints)
+    assert json.loads(sent)["messages"][0]["content"][0]["cache_control"] == {"type": "ephemeral"}
+    assert check_same_wire_body(request, sent, model="lamella", has_added_breakpoints=True)
+    assert plan_breakpoints(request_of(Wire.MESSAGES, messages), seen_messages=1).after_message is None
+
+
+@pytest.mark.parametrize("wire", Wire)
+@pytest.mark.parametrize("in_parts", [False, True])
+def test_repeated_documents_become_references(wire: Wire, *, in_parts: bool) -> None:
+    kind = "input_text" if wire is Wire.RESPONSES else "text"
+
+    def say(text: str) -> dict[str, Any]:
+        return {"role": "user", "content": [{"type": kind, "text": text}] if in_parts else text}
+
+    messages = [say(f"{DOCUMENT}\nWhen?"), {"role": "assistant", "content": DOCUMENT}, say(f"Hm\n{DOCUMENT}\nWhy?")]
+    request = request_of(wire, messages)
+    sent = build_same_wire_body(request, model="m", layout=plan_layout(request))
+    last = json.loads(sent)["input" if wire is Wire.RESPONSES else "messages"][2]["content"]
+    assert (last[0]["text"] if in_parts else last) == 'Hm\n[Document "a.md": identical to the copy above]\nWhy?'
+    assert sent.count(b"the heron leaves") == 16
+    assert check_same_wire_body(request, sent, model="m", has_added_breakpoints=False)
+
+
+def test_whole_input_as_one_text_is_laid_out() -> None:
+    request = request_of(Wire.RESPONSES, f"{DOCUMENT}\n{DOCUMENT}\nWhy?")
+    sent = build_same_wire_body(request, model="m", layout=plan_layout(request))
+    assert json.loads(sent)["input"] == f'{DOCUMENT}\n[Document "a.md": identical to the copy above]\nWhy?'
+    assert check_same_wire_body(request, sent, model="m", has_added_breakpoints=False)
+
+
+def test_redacted_first_copy_leaves_the_second_whole() -> None:
+    redacted = DOCUMENT.replace("noon", "[R]")
+    request = request_of(Wire.CHAT, [{"role": "user", "content": redacted}, {"role": "user", "content": DOCUMENT}])
+    assert plan_layout(request) == []
+
+
+def test_client_text_that_looks_like_a_reference_fails_the_check() -> None:
+    texts = [DOCUMENT, DOCUMENT, 'I read: [Document "a.md": identical to the copy above]']
+    request = request_of(Wire.CHAT, [{"role": "user", "content": text} for text in texts])
+    sent = build_same_wire_body(request, model="m", layout=plan_layout(request))
+    assert not check_same_wire_body(request, sent, model="m", has_added_breakpoints=False)
+
+
+def test_lost_added_or_changed_text_fails_the_check() -> None:
+    request = parse_request(Wire.MESSAGES, ODD)
+    for old, new in ((b"And?", b"And!"), (b'"And?"', b'"And?","more":"x"'), (b',"signature":"s1"', b"")):
+        changed = ODD.replace(old, new)
+        assert changed != ODD
+        assert not check_same_wire_body(request, changed, model="lamella", has_added_breakpoints=False)
+
+
+@pytest.mark.parametrize("written", ['"lamella":{"conversation":"x"},', '"lamella" : { } , '])
+def test_field_for_lamella_is_not_sent(written: str) -> None:
+    plain = '{"model":"m","messages":[{"role":"user","content":"Hi"}]}'
+    for text in (plain.replace("{", "{" + written, 1), plain.replace(',"mess', f', {written[:-1].rstrip(", ")},"mess')):
+        request = parse_request(Wire.CHAT, text.encode())
+        sent = build_same_wire_body(request, model="m")
+        assert json.loads(sent) == json.loads(plain)
+
+
+@pytest.mark.parametrize(
+    ("body", "param"),
+    [
+        ("[]", None),
+        ("{", None),
+        ('{"model":1,"messages":[]}', "model"),
+        ('{"messages":"hi"}', "messages"),
+        ('{"messages":[]}', "messages"),
+        ('{"messages":[1]}', "messages"),
+        ('{"messages":[{}],"stream":"yes"}', "stream"),
+        ('{"messages":[{}],"lamella":1}', "lamella"),
+        ('{"messages":[{}],"lamella":{"attach":[]}}', "lamella.attach"),
+    ],
+)
+def test_unreadable_request_names_its_field(body: str, param: str | None) -> None:
+    with pytest.raises(RefusedFieldError) as refused:
+        parse_request(Wire.CHAT, body.encode())
+    assert refused.value.param == param
+
+
+PIECES = st.sampled_from([DOCUMENT, DOCUMENT.replace("noon", "one"), "Why?", "é\ud83d", '\\ "quoted"'])
+TEXTS = st.lists(PIECES, min_size=1, max_size=4).map("\n".join)
+ROLES = st.sampled_from(["user", "user", "assistant", "system"])
+
+
+@given(messages=st.lists(st.tuples(ROLES, TEXTS, st.booleans()), min_size=1, max_size=8), is_ascii=st.booleans())
+def test_every_laid_out_request_passes_the_check(messages: list[tuple[str, str, bool]], *, is_ascii: bool) -> None:
+    said = [
+        {"role": role, "content": [{"type": "text", "text": text}] if in_parts else text}
+        for role, text, in_parts in messages
+    ]
+    data = json.dumps({"messages": said, "model": "x"}, ensure_ascii=is_ascii).encode("utf-8", "surrogatepass")
+    request = parse_request(Wire.CHAT, data)
+    sent = build_same_wire_body(request, model="m", layout=plan_layout(request))
+    assert check_same_wire_body(request, sent, model="m", has_added_breakpoints=False)
+    texts = [one.text for one in parse_request(Wire.CHAT, sent).user_texts()]
+    assert expand_references(texts) == [one.text for one in request.user_texts()]
