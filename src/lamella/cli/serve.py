@@ -22,10 +22,11 @@ def serve(
         int | None, typer.Option(help="Port; 0 selects a free one.", show_default="setting `serve`, or 8765")
     ] = None,
     workers: Annotated[int, typer.Option(min=1, help="Number of processes; more than one needs PostgreSQL.")] = 1,
+    open_page: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
     model: ModelOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Serve conversations over HTTP until Ctrl-C.
+    """Serve conversations over HTTP, and a page to read and continue them, until Ctrl-C.
 
     By default only this machine can connect.
     """
@@ -37,4 +38,5 @@ def serve(
         raise ExtraNotInstalledError(
             f"The server needs {error.name}, which is not installed.", hint=install_hint("server")
         ) from error
-    run_server(ServerOptions(vault=vault, store=store, model=model, host=host, port=port), workers=workers)
+    options = ServerOptions(vault=vault, store=store, model=model, host=host, port=port)
+    run_server(options, workers=workers, opens_page=open_page)

@@ -15,6 +15,7 @@ from lamella.server.compat.service import CompatService
 from lamella.server.errors import add_error_handlers
 from lamella.server.observability import TurnMetricsHandler
 from lamella.server.openapi import API_DESCRIPTION, build_openapi
+from lamella.server.page import list_page_routes
 from lamella.server.routes import (
     attachments,
     catalog,
@@ -51,7 +52,6 @@ ROUTERS: tuple[APIRouter, ...] = (
     solutions.router,
     workflows.router,
     endpoints.router,
-    endpoints.root_router,
 )
 
 
@@ -83,6 +83,7 @@ def make_app(state: ServerState) -> FastAPI:
     app.state.compat = CompatService(state)
     for router in ROUTERS:
         app.include_router(router)
+    app.router.routes.extend(list_page_routes())
     add_error_handlers(app)
     add_disconnect_handler(app)
     app.add_middleware(RequestGuard, state=state)

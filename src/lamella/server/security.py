@@ -35,6 +35,7 @@ from lamella.errors import (
 )
 from lamella.server.errors import error_headers, error_response
 from lamella.server.observability import log_request
+from lamella.server.page import load_static_files
 from lamella.server.state import OPERATOR, Caller, ServerState
 from lamella.settings.tokens import TOKEN_PREFIX
 
@@ -211,6 +212,7 @@ class RequestGuard:
     def __init__(self, app: ASGIApp, state: ServerState) -> None:
         self._app = app
         self._state = state
+        self._static_files = load_static_files()
         self._rate_limits = RateLimits(state.settings.rate)
         self._token_guess_limits = RateLimits(state.settings.guesses)
 
@@ -241,10 +243,13 @@ class RequestGuard:
         """Check everything but the body of a request, and return its caller."""
         headers, rules = Headers(scope=scope), self._state.settings
         check_host(headers, self._state.hosts)
+        if scope["path"] in self._static_files and scope["method"] in ("GET", "HEAD"):
+            # The page has nothing of anybody's, and a link on another page may lead to it.
+            return OPERATOR
         check_origin(headers, self._state.hosts, [one.lower().rstrip("/") for one in rules.origins])
         check_body_headers(headers, max_bytes=rules.body_bytes)
         address = (scope.get("client") or ("",))[0]
-        if scope["path"] in PUBLIC_PATHS or (scope["method"], scope["path"]) == ("HEAD", "/"):
+        if scope["path"] in PUBLIC_PATHS:
             return OPERATOR
         try:
             caller = authenticate(headers, self._state)

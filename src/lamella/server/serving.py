@@ -5,9 +5,11 @@ import json
 import logging
 import socket
 import sys
+import webbrowser
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from threading import Thread
 
 import uvicorn
 from fastapi import FastAPI
@@ -114,8 +116,10 @@ class _JsonLineFormatter(logging.Formatter):
         return json.dumps({"at": "server", "said": super().format(record)})
 
 
-def run_server(options: ServerOptions, *, workers: int = 1) -> None:
+def run_server(options: ServerOptions, *, workers: int = 1, opens_page: bool = False) -> None:
     """Serve requests until the process is stopped; running answers are finished or stored first.
+
+    With ``opens_page``, the browser opens the page.
 
     Raises ``UsageError`` if other machines can reach the server and no token exists, and for several workers over a
     store that is not PostgreSQL.
@@ -137,8 +141,12 @@ def run_server(options: ServerOptions, *, workers: int = 1) -> None:
     listener = bind_socket(rules.host, rules.port)
     set_up_logging()
     with listener:
-        address = f"http://{rules.host}:{listener.getsockname()[1]}"
+        address = f"http://{_browser_host(rules.host)}:{listener.getsockname()[1]}"
         LOGGER.info("%s", json.dumps({"at": "start", "address": address, "workers": workers}))
+        if opens_page:
+            # The browser may ask before the server is ready: its connection waits until then.
+            listener.listen(_SOCKET_BACKLOG)
+            Thread(target=open_browser, args=(f"{address}/",), name="browser", daemon=True).start()
         if workers == 1:
             # Opened here and not by uvicorn, so that an error in a store or a vault is printed like any other.
             uvicorn.Server(build_uvicorn_config(make_worker_app(options, services=services), rules)).run([listener])
@@ -148,6 +156,19 @@ def run_server(options: ServerOptions, *, workers: int = 1) -> None:
         supervisor.run()
         if supervisor.has_failed:
             sys.exit(STARTUP_FAILURE)
+
+
+def open_browser(address: str) -> None:
+    """Open an address in the user's browser, and log it: there may be no browser on this machine."""
+    opened = webbrowser.open(address)
+    LOGGER.info("%s", json.dumps({"at": "page", "address": address, "opened": opened}))
+
+
+def _browser_host(host: str) -> str:
+    """Return a host name with which a browser on this machine reaches the server."""
+    if host in ("0.0.0.0", "::", "[::]"):
+        return "localhost"
+    return f"[{host}]" if ":" in host and not host.startswith("[") else host
 
 
 class WorkerSupervisor(Multiprocess):

@@ -29,7 +29,6 @@ from lamella.server.state import Caller, ChatCaller, ReadCaller
 from lamella.wiring import mask_keys
 
 router = APIRouter(prefix="/v1", tags=["compat"])
-root_router = APIRouter(tags=["compat"])
 _ANSWER = "Events, or the whole answer."
 
 
@@ -43,12 +42,6 @@ async def _answer(request: Request, answering: Awaitable[Response]) -> Response:
         return await answering
     except UpstreamError as error:
         return upstream_error_response(error, request.url.path)
-
-
-@root_router.head("/", include_in_schema=False)
-async def check_address() -> Response:
-    """Answer clients that ask whether anything is at an address."""
-    return Response()
 
 
 @router.post(
