@@ -62,7 +62,7 @@ def reply(chat: Conversation) -> str:
     return last.text
 
 
-def test_guidelines_stand_in_the_system_prompt_before_the_library_and_stay_as_they_are() -> None:
+def test_guidelines_precede_library_and_do_not_change() -> None:
     speaker = Speaker("Yes.", "No.")
     conversation = open_chat(speaker, layout="library", system="You are terse.")
     note = lamella.Note(path="beans.md", text="In May.")
@@ -73,7 +73,7 @@ def test_guidelines_stand_in_the_system_prompt_before_the_library_and_stay_as_th
     assert second.startswith(f"{first}\n\n## Context Library")
 
 
-def test_three_rounds_then_an_answer_each_request_extending_the_one_before(movements: list[PrefixChange]) -> None:
+def test_each_tool_round_extends_the_previous_request(movements: list[PrefixChange]) -> None:
     shared_table = Shelf()
     speaker = Speaker(call("beans"), call("sowing of legumes", "frost"), call("wall"), "In May.")
     conversation = open_chat(speaker)
@@ -102,7 +102,7 @@ def test_each_result_of_a_search_ends_with_the_question_and_no_other_does() -> N
     ]
 
 
-def test_a_long_question_is_cut_where_it_stands_again() -> None:
+def test_long_question_is_truncated_when_repeated() -> None:
     conversation = open_chat(Speaker(call("beans"), "In May."))
     found = outputs(send(conversation, "When were the beans sown? " * 100, tools=[Shelf().search_notes]))[0]
     assert len(found) < 700
@@ -118,7 +118,7 @@ def test_a_search_with_mostly_the_same_words_is_answered_without_running() -> No
     assert shared_table.asked == ["when were beans sown", "when were beans sown"], "another folder is another search"
 
 
-def test_two_searches_of_one_round_that_repeat_each_other_run_once() -> None:
+def test_repeated_search_in_one_round_runs_once() -> None:
     shared_table = Shelf()
     conversation = open_chat(Speaker(call("beans", "Beans"), "In May."))
     told = outputs(send(conversation, "When?", tools=[shared_table.search_notes]))
@@ -126,7 +126,7 @@ def test_two_searches_of_one_round_that_repeat_each_other_run_once() -> None:
     assert sorted(text.startswith("Not run again") for text in told) == [False, True]
 
 
-def test_a_search_of_an_earlier_turn_may_be_made_again() -> None:
+def test_search_of_earlier_turn_can_run_again() -> None:
     shared_table = Shelf()
     conversation = open_chat(Speaker(call("beans"), "In May.", call("beans"), "Still in May."))
     send(conversation, "When?", tools=[shared_table.search_notes])
@@ -160,7 +160,7 @@ def lines_forever(line: ScriptedReply) -> Iterator[ScriptedReply]:
     ],
     ids=["no such tool", "broken JSON", "no object", "the same search", "wrong types, ids twice"],
 )
-def test_a_model_that_calls_forever_is_ended_with_a_request_in_which_it_cannot_call(line: ScriptedReply) -> None:
+def test_endless_tool_calls_end_with_request_without_tools(line: ScriptedReply) -> None:
     speaker = Speaker(*lines_forever(line))
     conversation = open_chat(speaker)
     events = send(conversation, "When?", tools=[Shelf().search_notes])
@@ -171,7 +171,7 @@ def test_a_model_that_calls_forever_is_ended_with_a_request_in_which_it_cannot_c
     assert conversation.pending_tool_calls == ()
 
 
-def test_what_it_says_when_it_cannot_call_is_the_answer_whatever_it_calls_for_beside() -> None:
+def test_reply_without_tools_is_answer_even_with_calls() -> None:
     shared_table = Shelf()
     endless = [call("nowhere", text="Hm.") for _ in range(4)]
     conversation = open_chat(Speaker(*endless, call("beans", text="I do not know.")))
@@ -190,7 +190,7 @@ def test_what_it_says_when_it_cannot_call_is_the_answer_whatever_it_calls_for_be
     ids=["steps", "tokens", "money", "time"],
 )
 @pytest.mark.parametrize("where", ["given", "settings"])
-def test_a_turn_calls_no_further_than_its_limits(limit: dict[str, float], told: str, where: str) -> None:
+def test_turn_stops_calling_tools_at_its_limits(limit: dict[str, float], told: str, where: str) -> None:
     shared_table = Shelf()
     speaker = Speaker(*(call(f"word{number}") for number in range(3)), "Enough.", "Enough.")
     settings: dict[str, object] = {**limit} if where == "settings" else {}
@@ -204,12 +204,12 @@ def test_a_turn_calls_no_further_than_its_limits(limit: dict[str, float], told: 
 
 
 @pytest.mark.parametrize("wrong", [{"max_cost": 0}, {"turn_tokens": 1.5}, {"turn_seconds": -1}, {"steps": 0}])
-def test_a_limit_that_nothing_could_keep_within_is_refused(wrong: dict[str, object]) -> None:
+def test_impossible_limit_is_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(lamella.LamellaError, match=next(iter(wrong))):
         send(open_chat(Speaker("Yes.")), "When?", **wrong)
 
 
-def test_what_was_spent_before_a_turn_was_left_counts_when_it_goes_on() -> None:
+def test_cost_before_interruption_counts_after_resume() -> None:
     shared_table = Shelf()
     speaker = Speaker(call("one"), call("two"), call("three"), "Enough.")
     conversation = open_chat(speaker)
@@ -230,7 +230,7 @@ def test_what_was_spent_before_a_turn_was_left_counts_when_it_goes_on() -> None:
     assert shared_table.asked == ["one", "two"]
 
 
-def test_a_model_that_cannot_call_tools_is_left_to_plus_and_that_is_said() -> None:
+def test_model_without_tools_uses_plus_runner_with_warning() -> None:
     speaker = Speaker("In May.")
     conversation = open_chat(speaker, model="local")
     turn = next(event.turn for event in send(conversation, "When?") if event.turn)
@@ -241,7 +241,7 @@ def test_a_model_that_cannot_call_tools_is_left_to_plus_and_that_is_said() -> No
 
 
 @pytest.mark.moves_prefix(reason="earlier results of the turn become stubs when the window is full")
-def test_the_window_fills_between_rounds_and_the_turn_goes_on(movements: list[PrefixChange]) -> None:
+def test_turn_continues_when_window_fills_between_rounds(movements: list[PrefixChange]) -> None:
     def search_notes(query: str) -> str:
         """Searches the notes."""
         return f"{query}: " + "a long passage about the garden. " * 150
@@ -267,7 +267,7 @@ def test_calls_of_tools_that_are_the_callers_to_run_leave_the_turn_open() -> Non
     assert [one.name for one in last.calls] == ["look_up"]
 
 
-def test_what_stands_in_a_result_runs_nothing_by_itself() -> None:
+def test_text_of_tool_result_runs_no_tool() -> None:
     wiped: list[str] = []
 
     def search_notes(query: str) -> str:

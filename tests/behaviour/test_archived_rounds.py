@@ -28,7 +28,7 @@ def rounds(chronicle: ConversationExport) -> list[int]:
     return [len(record.rounds) for record in fold(chronicle).branch_records()]
 
 
-def test_a_question_edited_by_hand_leaves_the_rounds_of_all_answers(tmp_path: Path) -> None:
+def test_edited_question_keeps_rounds_of_all_answers(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("A", encoding="utf-8")
     backend = make_backend(tmp_path)
     text = render_archive(talk(backend)).replace("**user**: What is there?", "**user**: What is here?")
@@ -38,14 +38,14 @@ def test_a_question_edited_by_hand_leaves_the_rounds_of_all_answers(tmp_path: Pa
     assert take_in(make_backend(), edited) == "new"
 
 
-def test_an_answer_edited_by_hand_is_no_longer_what_the_rounds_led_to(tmp_path: Path) -> None:
+def test_edited_answer_drops_its_tool_rounds(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("A", encoding="utf-8")
     backend = make_backend(tmp_path)
     text = render_archive(talk(backend)).replace("**ai**: Answer to: And else?", "**ai**: My own words.")
     assert rounds(parse_archive(text, sources=sources_of(backend))) == [1, 0]
 
 
-def test_rounds_follow_their_questions_to_the_ids_that_changed_files_give_them(tmp_path: Path) -> None:
+def test_rounds_follow_questions_whose_ids_changed_with_files(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("A", encoding="utf-8")
     backend = make_backend(tmp_path)
     before = talk(backend)
@@ -57,7 +57,7 @@ def test_rounds_follow_their_questions_to_the_ids_that_changed_files_give_them(t
     assert take_in(make_backend(), after) == "new"
 
 
-def test_what_a_tool_read_from_a_file_stays_when_the_file_has_changed(tmp_path: Path) -> None:
+def test_tool_output_survives_change_of_file(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("A", encoding="utf-8")
     backend = make_backend(tmp_path)
     text = render_archive(talk(backend, output="A"))

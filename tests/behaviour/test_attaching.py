@@ -14,7 +14,7 @@ PROMOTES = pytest.mark.moves_prefix(reason="in layout library what was attached 
 
 @pytest.mark.layout("library")
 @PROMOTES
-def test_attached_twice_in_a_turn_the_policy_given_is_kept(converse: type[Watched]) -> None:
+def test_explicit_policy_wins_over_second_attachment_in_turn(converse: type[Watched]) -> None:
     chat = converse()
     chat.ask("one", attach=[Note(path="a.md", text="A", policy="pin"), Note(path="a.md", text="A")])
     chat.reply("r")
@@ -22,7 +22,7 @@ def test_attached_twice_in_a_turn_the_policy_given_is_kept(converse: type[Watche
 
 
 @PROMOTES
-def test_of_two_policies_given_in_a_turn_the_last_holds(converse: type[Watched]) -> None:
+def test_last_of_two_policies_in_one_turn_applies(converse: type[Watched]) -> None:
     chat = converse()
     chat.ask("one", attach=[Note(path="a.md", text="A", policy="pin"), Note(path="a.md", text="A", policy="follow")])
     chat.reply("r")
@@ -31,7 +31,7 @@ def test_of_two_policies_given_in_a_turn_the_last_holds(converse: type[Watched])
 
 @pytest.mark.layout("library")
 @PROMOTES
-def test_a_snapshot_may_be_the_active_note_and_is_so_in_that_turn_alone(converse: type[Watched]) -> None:
+def test_active_note_snapshot_is_active_only_in_its_turn(converse: type[Watched]) -> None:
     chat = converse(carry_forward="preview")
     text = "first " * 2_000
     chat.ask("one", attach=[Note(path="a.md", text=text, policy="snapshot")])
@@ -52,6 +52,6 @@ def test_a_picture_attached_and_embedded_is_sent_once(converse: type[Watched], t
     assert len(attached(turn)) == 2
 
 
-def test_two_pictures_are_sent_in_the_order_they_are_attached(converse: type[Watched]) -> None:
+def test_two_images_are_sent_in_order_of_attachment(converse: type[Watched]) -> None:
     turn = converse().ask("q", attach=[Image(data=png(2, 1)), Image(data=png(3, 1))])
     assert [image.width for image in turn.messages[-1].images] == [2, 3]

@@ -14,7 +14,7 @@ BOTH = pytest.mark.parametrize("layout", [pytest.param("library", marks=PROMOTES
 
 
 @BOTH
-def test_attached_again_with_the_same_text_it_is_a_reference(converse: type[Watched], layout: str) -> None:
+def test_reattached_unchanged_note_is_reference(converse: type[Watched], layout: str) -> None:
     chat = converse(layout=layout)
     chat.ask("one", attach=[Note(path="a.md", text=LONG)])
     chat.reply("r")
@@ -26,7 +26,7 @@ def test_attached_again_with_the_same_text_it_is_a_reference(converse: type[Watc
 
 @pytest.mark.layout("library")
 @PROMOTES
-def test_attached_again_while_only_a_preview_stands_there_it_is_full_again(converse: type[Watched]) -> None:
+def test_reattached_note_is_full_if_only_preview_was_sent(converse: type[Watched]) -> None:
     chat = converse(carry_forward="preview")
     chat.ask("one", attach=[Note(path="a.md", text=LONG)])
     chat.reply("r")
@@ -38,7 +38,7 @@ def test_attached_again_while_only_a_preview_stands_there_it_is_full_again(conve
 
 
 @BOTH
-def test_attached_with_a_small_change_it_is_a_diff_against_the_copy_above(converse: type[Watched], layout: str) -> None:
+def test_small_change_is_sent_as_diff(converse: type[Watched], layout: str) -> None:
     chat = converse(layout=layout)
     chat.ask("one", attach=[Note(path="a.md", text=LONG)])
     chat.reply("r")
@@ -50,9 +50,7 @@ def test_attached_with_a_small_change_it_is_a_diff_against_the_copy_above(conver
 
 
 @BOTH
-def test_attached_with_another_text_it_is_the_new_text_marked_as_replacing(
-    converse: type[Watched], layout: str
-) -> None:
+def test_large_change_is_sent_as_replacement_text(converse: type[Watched], layout: str) -> None:
     chat = converse(layout=layout)
     chat.ask("one", attach=[Note(path="a.md", text="old words")])
     chat.reply("r")
@@ -64,7 +62,7 @@ def test_attached_with_another_text_it_is_the_new_text_marked_as_replacing(
 
 @pytest.mark.layout("library")
 @PROMOTES
-def test_a_changed_note_of_which_only_a_preview_stands_there_is_sent_whole(converse: type[Watched]) -> None:
+def test_changed_note_is_sent_whole_if_only_preview_was_sent(converse: type[Watched]) -> None:
     chat = converse(carry_forward="preview")
     chat.ask("one", attach=[Note(path="a.md", text=LONG)])
     chat.reply("r")
@@ -75,7 +73,7 @@ def test_a_changed_note_of_which_only_a_preview_stands_there_is_sent_whole(conve
 
 
 @BOTH
-def test_attached_for_the_first_time_it_is_in_full(converse: type[Watched], layout: str) -> None:
+def test_first_attachment_is_full(converse: type[Watched], layout: str) -> None:
     chat = converse(layout=layout)
     chat.ask("one", attach=[Note(path="a.md", text="A")])
     chat.reply("r")
@@ -83,7 +81,7 @@ def test_attached_for_the_first_time_it_is_in_full(converse: type[Watched], layo
 
 
 @BOTH
-def test_not_attached_now_it_stays_in_the_library_and_l3_shows_nothing(converse: type[Watched], layout: str) -> None:
+def test_unattached_note_stays_in_library_and_not_in_l3(converse: type[Watched], layout: str) -> None:
     chat = converse(layout=layout)
     chat.ask("one", attach=[Note(path="a.md", text="A")])
     chat.reply("r")
@@ -93,7 +91,7 @@ def test_not_attached_now_it_stays_in_the_library_and_l3_shows_nothing(converse:
     assert turn.messages[-1].text == "two"
 
 
-def test_in_place_an_updated_note_can_be_referred_to_by_its_copy_and_updates(converse: type[Watched]) -> None:
+def test_in_place_updated_note_can_be_referenced(converse: type[Watched]) -> None:
     chat = converse(layout="in_place")
     for text in ("first", "second"):
         chat.ask("q", attach=[Note(path="a.md", text=text)])
@@ -104,7 +102,7 @@ def test_in_place_an_updated_note_can_be_referred_to_by_its_copy_and_updates(con
     assert turn.envelope.layer(LayerId.L2).segments[0].place == "message:2"
 
 
-def test_in_place_going_back_to_an_older_text_is_an_update_not_a_reference(converse: type[Watched]) -> None:
+def test_in_place_return_to_older_text_is_update(converse: type[Watched]) -> None:
     chat = converse(layout="in_place")
     for text in ("first", "second"):
         chat.ask("q", attach=[Note(path="a.md", text=text)])
@@ -116,7 +114,7 @@ def test_in_place_going_back_to_an_older_text_is_an_update_not_a_reference(conve
 
 @pytest.mark.layout("library")
 @PROMOTES
-def test_in_library_an_updated_note_has_its_newest_text_at_its_first_seen_place(converse: type[Watched]) -> None:
+def test_library_shows_newest_text_at_first_position(converse: type[Watched]) -> None:
     chat = converse()
     chat.ask("one", attach=[Note(path="a.md", text="old"), Note(path="b.md", text="B")])
     chat.reply("r")
@@ -129,7 +127,7 @@ def test_in_library_an_updated_note_has_its_newest_text_at_its_first_seen_place(
 
 
 @BOTH
-def test_a_selection_attached_again_is_a_reference_by_its_own_id(converse: type[Watched], layout: str) -> None:
+def test_reattached_selection_is_reference_by_own_id(converse: type[Watched], layout: str) -> None:
     chat = converse(layout=layout)
     chat.ask("one", attach=[Selection(path="a.md", lines=(1, 2), text="chosen")])
     chat.reply("r")
@@ -147,7 +145,7 @@ def test_the_same_note_attached_twice_in_a_turn_is_sent_once(converse: type[Watc
     assert turn.envelope.warnings == ()
 
 
-def test_attached_twice_with_different_text_the_last_is_used_and_it_is_said(converse: type[Watched]) -> None:
+def test_last_of_two_texts_of_one_note_is_used_with_warning(converse: type[Watched]) -> None:
     turn = converse().ask("q", attach=[Note(path="a.md", text="one"), Note(path="a.md", text="two")])
     assert "two\n</content>" in turn.messages[-1].text
     assert turn.envelope.warnings == ("a.md is attached twice with different text; the last text is used.",)
@@ -163,7 +161,7 @@ def test_a_note_attached_also_as_the_active_note_is_the_active_note(converse: ty
 
 @pytest.mark.layout("library")
 @PROMOTES
-def test_the_active_note_is_a_plain_note_once_it_is_in_the_library(converse: type[Watched]) -> None:
+def test_active_note_becomes_plain_note_in_library(converse: type[Watched]) -> None:
     chat = converse()
     chat.ask("one", attach=[ActiveNote(path="a.md", text="A")])
     chat.reply("r")
@@ -176,7 +174,7 @@ def test_the_active_note_is_a_plain_note_once_it_is_in_the_library(converse: typ
 
 @pytest.mark.layout("library")
 @PROMOTES
-def test_an_unknown_block_survives_verbatim_and_is_referred_to_by_its_hash(converse: type[Watched]) -> None:
+def test_unknown_block_is_kept_verbatim_and_referenced_by_hash(converse: type[Watched]) -> None:
     chat = converse(carry_forward="preview")
     odd = "<weird source='x'>\n" + "body " * 2_000 + "</weird>"
     chat.ask("one", attach=[Unknown(text=odd)])
@@ -190,7 +188,7 @@ def test_an_unknown_block_survives_verbatim_and_is_referred_to_by_its_hash(conve
 
 @pytest.mark.layout("library")
 @PROMOTES
-def test_a_page_that_differs_only_by_where_it_scrolls_to_is_the_same_page(converse: type[Watched]) -> None:
+def test_page_that_differs_only_in_fragment_is_same_page(converse: type[Watched]) -> None:
     chat = converse()
     chat.ask("one", attach=[Url(url="https://e.org/p?a=1&b=2#top", text="E")])
     chat.reply("r")
@@ -198,7 +196,7 @@ def test_a_page_that_differs_only_by_where_it_scrolls_to_is_the_same_page(conver
     assert attached(turn) == [("https://e.org/p?a=1&b=2", "reference")]
 
 
-def test_tool_results_stand_in_their_turn_each_with_its_call(converse: type[Watched]) -> None:
+def test_tool_results_are_sent_in_their_turn_with_their_calls(converse: type[Watched]) -> None:
     results = [ToolResult(name="a", output="1"), ToolResult(name="b", arguments={"q": "x"}, output="2")]
     turn = converse().ask("q", results=results)
     assert [name.rsplit(":", 1)[0] for name, _ in attached(turn)] == ["tool:a", "tool:b"]

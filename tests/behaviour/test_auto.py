@@ -46,7 +46,7 @@ def edit(kept: Kept) -> None:
 
 
 @pytest.mark.parametrize("deed", [lambda _kept: None, undo, fork, edit], ids=["talk", "undo", "fork", "edit"])
-def test_opened_anew_before_every_step_the_same_is_planned_and_sent(deed: Callable[[Kept], None]) -> None:
+def test_reopening_before_each_step_plans_and_sends_the_same(deed: Callable[[Kept], None]) -> None:
     through, anew = (Kept(closed=closed, layout="auto", model=MODEL) for closed in (False, True))
     for kept in (through, anew):
         walk(kept)
@@ -57,7 +57,7 @@ def test_opened_anew_before_every_step_the_same_is_planned_and_sent(deed: Callab
     assert any(turn.layout_reason.startswith("folded") for turn in through.turns)
 
 
-def test_a_follow_up_after_a_pause_still_has_its_note() -> None:
+def test_follow_up_after_pause_still_has_its_note() -> None:
     for settings in ({"attachments": "turn"}, {"attachments": "sticky"}):
         chat = Conversation(layout="auto", model=MODEL, **settings)  # type: ignore[arg-type]  # settings by name
         chat.ask("Summarize", attach=[Note(path="a.md", text=LONG)], at=START)
@@ -68,7 +68,7 @@ def test_a_follow_up_after_a_pause_still_has_its_note() -> None:
         assert turn.layout_reason.startswith("folded: the cache lapsed")
 
 
-def test_a_request_carries_the_marks_of_its_plan_and_both_lifetimes() -> None:
+def test_request_has_planned_breakpoints_and_both_lifetimes() -> None:
     chat = Conversation(system="Be terse. " * 600, layout="auto", model=MODEL)
     at = START
     for number in range(6):
@@ -87,7 +87,7 @@ def test_a_request_carries_the_marks_of_its_plan_and_both_lifetimes() -> None:
 
 
 @pytest.mark.parametrize("before", ["Short.", "A line of a long note.\n" * 3_000])
-def test_a_known_note_that_is_attached_again_and_too_large_is_outlined_in_a_fold_too(before: str) -> None:
+def test_reattached_large_note_is_outlined_in_fold(before: str) -> None:
     chat = Conversation(layout="auto", window=4_000, reserve=0)
     chat.ask("Read this.", attach=[Note(path="a.md", text=before)])
     chat.reply("Read.")
@@ -96,7 +96,7 @@ def test_a_known_note_that_is_attached_again_and_too_large_is_outlined_in_a_fold
     assert any("a.md is sent as its outline" in warning for warning in turn.envelope.warnings)
 
 
-def test_a_note_with_pictures_that_came_as_less_than_its_text_is_no_hindrance_later(tmp_path: Path) -> None:
+def test_shortened_note_with_images_does_not_block_later_turns(tmp_path: Path) -> None:
     (tmp_path / "plan.png").write_bytes(claim_size(2, 2))
     (tmp_path / "a.md").write_text("![[plan.png]]\n" + "A line of a long note.\n" * 900, encoding="utf-8")
     chat = Conversation(layout="auto", window=2_000, reserve=0, vault=tmp_path, image_notes="handle")
@@ -107,7 +107,7 @@ def test_a_note_with_pictures_that_came_as_less_than_its_text_is_no_hindrance_la
     assert [(one.id, one.form) for one in turn.envelope.layers[1].segments] == [("a.md", "summary")]
 
 
-def test_a_note_that_comes_back_by_a_setting_leaves_its_pictures_behind(tmp_path: Path) -> None:
+def test_note_reattached_by_setting_omits_its_images(tmp_path: Path) -> None:
     (tmp_path / "plan.png").write_bytes(claim_size(2, 2))
     (tmp_path / "a.md").write_text("![[plan.png]]\nThe harbour has nine berths.", encoding="utf-8")
     with lamella.open("memory:", vault=tmp_path, summarizer="off") as engine:
@@ -123,7 +123,7 @@ def test_a_note_that_comes_back_by_a_setting_leaves_its_pictures_behind(tmp_path
 
 
 @pytest.mark.parametrize("history", ["window", "strip"])
-def test_what_a_fold_moves_stands_in_its_question_also_where_it_hides_turns(history: str) -> None:
+def test_fold_moves_text_into_question_when_turns_are_hidden(history: str) -> None:
     chat = Conversation(layout="auto", history=history, history_turns=2, attachments="sticky")
     chat.ask("Read this.", attach=[Note(path="a.md", text="The harbour has nine berths.")])
     chat.reply("Read.")
@@ -135,7 +135,7 @@ def test_what_a_fold_moves_stands_in_its_question_also_where_it_hides_turns(hist
     assert len(turn.messages) == 5
 
 
-def test_cut_within_a_message_and_opened_anew_the_same_is_sent() -> None:
+def test_reopening_after_cut_within_message_sends_the_same() -> None:
     through, anew = (
         Kept(closed=closed, system="Be terse.", layout="auto", model="openai:gpt-5", attachments="sticky")
         for closed in (False, True)
@@ -153,7 +153,7 @@ def test_cut_within_a_message_and_opened_anew_the_same_is_sent() -> None:
     assert [one.text.count(LONG) for one in last if LONG in one.text] == [1]
 
 
-def test_a_request_after_a_compaction_marks_no_message_that_is_gone() -> None:
+def test_request_after_compaction_has_no_breakpoint_on_removed_message() -> None:
     chat = Conversation(system="Be terse. " * 200, model=MODEL, layout="auto", window=6_000, reserve=500)
     compacted = 0
     for number in range(20):
@@ -167,7 +167,7 @@ def test_a_request_after_a_compaction_marks_no_message_that_is_gone() -> None:
 
 
 @pytest.mark.parametrize("under", [{"linger": 2}, {"attachments": "sticky"}], ids=["linger", "sticky"])
-def test_what_a_cut_took_out_and_a_setting_attaches_again_can_be_read_again(under: dict[str, object]) -> None:
+def test_text_removed_by_cut_is_readable_after_reattachment(under: dict[str, object]) -> None:
     through, anew = (Kept(closed=closed, layout="auto", model=MODEL, attachments="sticky") for closed in (False, True))
     text = f"{LONG}The harbour has nine berths."
     for kept in (through, anew):
@@ -192,7 +192,7 @@ def _set(kept: Kept, **settings: object) -> None:
     conversation.save_settings()
 
 
-def test_a_hidden_call_that_another_model_counts_is_what_it_is_when_all_is_told_anew() -> None:
+def test_hidden_call_is_unchanged_on_replay_with_another_tokenizer() -> None:
     through, anew = (
         Kept(closed=closed, layout="auto", model=MODEL, history="window", history_turns=1) for closed in (False, True)
     )
@@ -208,7 +208,7 @@ def test_a_hidden_call_that_another_model_counts_is_what_it_is_when_all_is_told_
     assert [turn.envelope for turn in through.turns] == [turn.envelope for turn in anew.turns]
 
 
-def test_what_a_deleted_turn_changed_changes_with_the_next_one_and_folds_it() -> None:
+def test_change_of_deleted_turn_applies_to_next_turn_and_folds() -> None:
     through, anew = (Kept(closed=closed, layout="auto", model=MODEL) for closed in (False, True))
     for kept in (through, anew):
         kept.ask("One?", answer="Yes. " * 900, attach=[Note(path="a.md", text=LONG)], at=START)
@@ -227,7 +227,7 @@ def test_what_a_deleted_turn_changed_changes_with_the_next_one_and_folds_it() ->
     assert [turn.messages for turn in through.turns] == [turn.messages for turn in anew.turns]
 
 
-def test_asked_again_after_an_undo_a_question_is_sent_as_it_is_told_later() -> None:
+def test_repeated_question_after_undo_matches_replay() -> None:
     through, anew = (Kept(closed=closed, layout="auto", model=MODEL) for closed in (False, True))
     for kept in (through, anew):
         for number in range(4):
@@ -243,7 +243,7 @@ def test_asked_again_after_an_undo_a_question_is_sent_as_it_is_told_later() -> N
     assert [turn.messages for turn in through.turns] == [turn.messages for turn in anew.turns]
 
 
-def test_a_note_that_changed_may_be_drawn_into_the_system_prompt_while_it_lingers(tmp_path: Path) -> None:
+def test_changed_note_can_enter_system_prompt_within_retention(tmp_path: Path) -> None:
     note = tmp_path / "Spec.md"
     note.write_text("The harbour has nine berths.")
     chat = Conversation(layout="auto", linger=2, vault=tmp_path)

@@ -42,7 +42,7 @@ def classes(found: Bill) -> tuple[int, int, int]:
 # Marks, two lifetimes: writing 1.25 or 2, reading .1, at least 1,024 tokens, 20 blocks of looking back.
 
 
-def test_marks_a_prompt_is_written_at_a_quarter_more_and_read_at_a_tenth() -> None:
+def test_breakpoint_cache_bills_write_at_125_percent_and_read_at_10() -> None:
     system, first, second = Block(words(10_000), "5m"), Block(words(50, "b")), Block(words(60, "c"))
     found = bill(MARKS, (0, [system, first]), (60, [system, second]))
     # 10,000 written and 50 plain; then 10,000 read and 60 plain.
@@ -50,7 +50,7 @@ def test_marks_a_prompt_is_written_at_a_quarter_more_and_read_at_a_tenth() -> No
     assert found.cost == pytest.approx(12_500 + 50 + 1_000 + 60)
 
 
-def test_marks_an_hour_is_written_at_twice_and_what_follows_for_five_minutes() -> None:
+def test_breakpoint_cache_bills_one_hour_write_at_double() -> None:
     system, talk = Block(words(4_000), "1h"), Block(words(2_000, "b"), "5m")
     asked = Block(words(100, "c"))
     found = bill(MARKS, (0, [system, talk, asked]))
@@ -61,14 +61,14 @@ def test_marks_an_hour_is_written_at_twice_and_what_follows_for_five_minutes() -
     assert later.cost - found.cost == pytest.approx(4_000 * 0.1 + 2_000 * 1.25 + 100)
 
 
-def test_marks_a_prompt_below_the_minimum_is_plain_although_it_is_marked() -> None:
+def test_breakpoint_cache_bills_prompt_below_minimum_as_plain() -> None:
     at_least, below = Block(words(1_024), "5m"), Block(words(1_023), "5m")
     assert classes(bill(MARKS, (0, [below]), (1, [below]))) == (0, 0, 2_046)
     assert classes(bill(MARKS, (0, [at_least]), (1, [at_least]))) == (1_024, 1_024, 0)
 
 
 @pytest.mark.parametrize(("added", "read"), [(LOOKBACK - 1, 2_000), (LOOKBACK, 0)])
-def test_marks_looking_back_counts_the_marked_block_as_the_first_of_twenty(added: int, read: int) -> None:
+def test_breakpoint_cache_lookback_counts_marked_block_as_first_of_20(added: int, read: int) -> None:
     system = Block(words(2_000), "5m")
     more = [Block(words(10, name)) for name in "bcdefghijklmnopqrstu"[:added]]
     grown = [system._replace(mark=None), *more[:-1], more[-1]._replace(mark="5m")]
@@ -76,7 +76,7 @@ def test_marks_looking_back_counts_the_marked_block_as_the_first_of_twenty(added
     assert classes(found) == (read, 2_000 + 2_000 + 10 * added - read, 0)
 
 
-def test_marks_a_second_one_near_the_last_end_finds_what_is_too_far_from_the_first() -> None:
+def test_second_breakpoint_finds_entry_beyond_lookback_of_first() -> None:
     system = Block(words(2_000), "5m")
     grown = [system, *(Block(words(10, name)) for name in "bcdefghijklmnopqrstuvwxy"), Block(words(10, "z"), "5m")]
     # 2,000 written; then read, and the 25 blocks of ten written.
@@ -84,7 +84,7 @@ def test_marks_a_second_one_near_the_last_end_finds_what_is_too_far_from_the_fir
 
 
 @pytest.mark.parametrize(("pause", "cost"), [(300, 200), (301, 2_500)])
-def test_marks_a_lifetime_runs_from_start_to_start_and_is_renewed_by_reading(pause: int, cost: float) -> None:
+def test_breakpoint_cache_lifetime_restarts_on_read(pause: int, cost: float) -> None:
     system = Block(words(2_000), "5m")
     warm = [(0.0, [system]), (200.0, [system])]
     assert bill(MARKS, *warm, (200 + pause, [system])).cost == pytest.approx(2_500 + 200 + cost)
@@ -102,19 +102,19 @@ def test_steps_with_a_fee_read_in_whole_steps_and_write_the_rest() -> None:
 
 
 @pytest.mark.parametrize("read", [0.5, 0.25, 0.1, 0.0])
-def test_steps_without_a_fee_bill_what_is_not_read_as_plain_input(read: float) -> None:
+def test_step_cache_without_write_fee_bills_unread_as_plain(read: float) -> None:
     first, more = Block(words(2_000)), Block(words(500, "b"))
     rates = changed(DEAR, name="no fee", read=read)
     assert bill(rates, (0, [first]), (60, [first, more])).cost == pytest.approx(2_000 + 1_920 * read + 580)
 
 
 @pytest.mark.parametrize(("shared", "read"), [(1_023, 0), (1_024, 1_024), (1_151, 1_024), (1_152, 1_152)])
-def test_steps_a_prefix_counts_from_the_minimum_on_and_then_by_steps(shared: int, read: int) -> None:
+def test_step_cache_counts_from_minimum_in_steps(shared: int, read: int) -> None:
     same, one, other = Block(words(shared)), Block(words(400, "b")), Block(words(400, "c"))
     assert bill(DEAR, (0, [same, one]), (60, [same, other])).read == read
 
 
-def test_steps_nothing_is_read_after_the_lifetime() -> None:
+def test_step_cache_reads_no_expired_entry() -> None:
     first = Block(words(2_048))
     assert bill(DEAR, (0, [first]), (600, [first]), (1_201, [first])).cost == pytest.approx(2_048 + 1_024 + 2_048)
 
@@ -137,7 +137,7 @@ def ask(*texts: str, after: int) -> CacheRequest:
 
 
 @pytest.mark.parametrize(("model", "minimum", "step", "lifetime", "fee"), FAMILIES)
-def test_the_ledger_bills_a_family_as_its_provider_says(
+def test_ledger_bills_model_family_by_provider_rules(
     model: str, minimum: int, step: int, lifetime: int | None, *, fee: bool
 ) -> None:
     profile = BuiltInProfiles().get_profile(model)

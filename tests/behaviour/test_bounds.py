@@ -8,7 +8,7 @@ from lamella import Conversation, Note
 from lamella.core.prompt.layers.model import LayerId
 
 
-def test_a_request_of_exactly_the_warn_share_has_no_warning_and_one_token_more_has_one() -> None:
+def test_warning_appears_one_token_above_warn_share() -> None:
     total = Conversation().ask("word " * 300).tokens.total
 
     def warnings(words: int) -> tuple[str, ...]:
@@ -21,9 +21,7 @@ def test_a_request_of_exactly_the_warn_share_has_no_warning_and_one_token_more_h
 
 @pytest.mark.moves_prefix(reason="the note goes into the library")
 @pytest.mark.parametrize("text", ["7", "7;" * 40])
-def test_a_note_of_any_length_becomes_one_line_since_what_surrounds_its_text_is_longer(
-    converse: type[Watched], text: str
-) -> None:
+def test_note_of_any_length_can_become_one_line(converse: type[Watched], text: str) -> None:
     path = "a-note-with-a-rather-long-name.md"
     compaction = {"steps": ["handle"], "every_kind": {"handle_after": 0}}
     chat = converse(layout="library", compaction=compaction)

@@ -26,7 +26,7 @@ def test_a_request_at_or_below_warn_has_no_warning() -> None:
     assert asked(int(total / 0.55)).ask("word " * 300).envelope.warnings == ()
 
 
-def test_a_request_above_hard_is_never_sent_and_the_error_names_what_is_protected() -> None:
+def test_request_above_hard_is_not_sent_and_error_names_protected_parts() -> None:
     chat = asked(1_000)
     notes = [
         Note(path=name, text="word " * words, policy="pin") for name, words in (("big.md", 2_000), ("small.md", 200))
@@ -49,7 +49,7 @@ def test_a_request_above_hard_is_never_sent_and_the_error_names_what_is_protecte
     assert f"{error.needed:,}" in error.message
 
 
-def test_a_pinned_folder_that_does_not_fit_is_named_with_what_it_brings(tmp_path: Path) -> None:
+def test_oversized_pinned_folder_is_named_with_its_contents(tmp_path: Path) -> None:
     for name in ("a", "b", "c"):
         (tmp_path / "docs").mkdir(exist_ok=True)
         (tmp_path / "docs" / f"{name}.md").write_text("word " * 500, encoding="utf-8")
@@ -66,7 +66,7 @@ def test_a_pinned_folder_that_does_not_fit_is_named_with_what_it_brings(tmp_path
         )
 
 
-def test_after_a_refusal_the_conversation_is_as_it_was(converse: type[Watched]) -> None:
+def test_refused_turn_leaves_conversation_unchanged(converse: type[Watched]) -> None:
     chat = converse(window=1_100, reserve=100)
     first = chat.ask("hello")
     chat.reply("hi")
@@ -83,7 +83,7 @@ def test_between_trigger_and_hard_a_request_is_sent(share: float) -> None:
     assert asked(int(total / share)).ask("word " * 300).tokens.total == total
 
 
-def test_a_request_of_exactly_the_hard_threshold_is_sent_and_one_token_more_is_not() -> None:
+def test_request_is_refused_one_token_above_hard_threshold() -> None:
     total = Conversation().ask("word " * 300).tokens.total
 
     def chat() -> Conversation:
@@ -102,9 +102,7 @@ def test_tool_definitions_are_part_of_the_budget() -> None:
 
 
 @pytest.mark.parametrize("layout", ["library", "in_place", "auto"])
-def test_thirty_notes_for_one_question_are_outlined_named_or_counted_and_opened_anew_the_same(
-    layout: str, tmp_path: Path
-) -> None:
+def test_thirty_notes_are_outlined_named_or_counted_and_reopen_the_same(layout: str, tmp_path: Path) -> None:
     place = f"sqlite:///{tmp_path / 'chats.db'}"
     conversation = lamella.open(place, summarizer="off").chat("many", layout=layout, window=1_500, reserve=0)
     notes = [Note(path=f"notes/{number}.md", text=f"heron{number} " + "stands still " * 90) for number in range(30)]
@@ -125,7 +123,7 @@ def test_thirty_notes_for_one_question_are_outlined_named_or_counted_and_opened_
 
 @pytest.mark.parametrize("layout", ["library", "in_place", "auto"])
 @pytest.mark.parametrize("how", ["link", "pin"])
-def test_what_had_no_room_for_its_text_comes_whole_once_a_link_or_a_pin_names_it_again(layout: str, how: str) -> None:
+def test_omitted_note_is_sent_whole_when_linked_or_pinned(layout: str, how: str) -> None:
     chat = Conversation(layout=layout, window=1_000, reserve=0)
     pinned = Note(path="law.md", text="The law. " * 275, policy="pin")
     turn = chat.ask("Which one?", attach=[Note(path="heron.md", text="The heron stands still. " * 40), pinned])

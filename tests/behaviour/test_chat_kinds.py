@@ -67,7 +67,7 @@ KEPT = pytest.mark.parametrize("kept", [None, "garden"])
 
 
 @KEPT
-def test_an_ordinary_chat_keeps_its_context(tmp_path: Path, kept: str | None) -> None:
+def test_ordinary_chat_keeps_its_context(tmp_path: Path, kept: str | None) -> None:
     tab = Tab(tmp_path, "one", "two", "three", kept=kept)
     for prompt in "abc":
         tab.ask(prompt)
@@ -96,7 +96,7 @@ def test_a_codebase_is_still_there_for_the_questions_after(tmp_path: Path, kept:
 
 
 @KEPT
-def test_kinds_mix_in_one_conversation_and_every_flag_stands_for_itself(tmp_path: Path, kept: str | None) -> None:
+def test_code_tasks_mix_in_one_conversation_with_separate_flags(tmp_path: Path, kept: str | None) -> None:
     tab = Tab(tmp_path, *"12345", kept=kept)
     seen = []
     asked: list[dict[str, object]] = [
@@ -140,7 +140,7 @@ def test_a_long_conversation_is_pruned_in_the_prompt_and_never_in_the_history(tm
     ],
 )
 @KEPT
-def test_an_error_leaves_the_context_as_it_was(tmp_path: Path, kept: str | None, error: LamellaError) -> None:
+def test_error_leaves_context_unchanged(tmp_path: Path, kept: str | None, error: LamellaError) -> None:
     tab = Tab(tmp_path, "one", ScriptedReply(error=error), kept=kept)
     tab.ask("a")
     messages, state = list(tab.messages), dict(tab.state)
@@ -156,9 +156,7 @@ def test_an_error_leaves_the_context_as_it_was(tmp_path: Path, kept: str | None,
 
 @KEPT
 @pytest.mark.usefixtures("small")
-def test_a_question_that_can_never_fit_is_an_error_with_numbers_and_nothing_is_lost(
-    tmp_path: Path, kept: str | None
-) -> None:
+def test_oversized_question_fails_with_numbers_and_loses_nothing(tmp_path: Path, kept: str | None) -> None:
     tab = Tab(tmp_path, "one", "two", kept=kept)
     tab.ask("a")
     with pytest.raises(ContextBudgetExceededError) as caught:
@@ -168,9 +166,7 @@ def test_a_question_that_can_never_fit_is_an_error_with_numbers_and_nothing_is_l
     assert tab.said == ["a", "one", "b", "two"]
 
 
-def test_each_answer_is_one_line_of_the_log_and_holds_nothing_of_who_asked(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_each_answer_logs_one_line_without_caller_details(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     tab = Tab(tmp_path, "one\ntwo\u2028three", "four\r\nfive")
     who: dict[str, object] = {"apiKey": "sk-swordfish", "userId": 4711, "isPremium": True}
     with caplog.at_level(logging.DEBUG):
@@ -183,7 +179,7 @@ def test_each_answer_is_one_line_of_the_log_and_holds_nothing_of_who_asked(
     assert tab.last["ignored"] == ["apiKey", "isPremium", "userId"]
 
 
-def test_nothing_of_who_asked_is_kept(tmp_path: Path) -> None:
+def test_caller_details_are_not_stored(tmp_path: Path) -> None:
     tab = Tab(tmp_path, "one", kept="garden")
     tab.ask("a", apiKey="sk-swordfish", userId=47_114_711)
     for file in tmp_path.iterdir():
@@ -192,7 +188,7 @@ def test_nothing_of_who_asked_is_kept(tmp_path: Path) -> None:
         assert b"47114711" not in data
 
 
-def test_what_a_client_sends_twice_counts_once(tmp_path: Path) -> None:
+def test_message_sent_twice_by_client_counts_once(tmp_path: Path) -> None:
     tab = Tab(tmp_path, "one", "two")
     tab.messages = [
         {"role": "system", "content": "Be terse."},
@@ -221,7 +217,7 @@ def test_no_role_of_a_client_reaches_a_model(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("layout", ["library", "in_place", "auto"])
-def test_a_flag_falls_with_its_block_and_rises_with_it(tmp_path: Path, layout: str) -> None:
+def test_task_flag_follows_its_block_through_compaction_and_undo(tmp_path: Path, layout: str) -> None:
     with open_engine(f"sqlite:///{tmp_path / 'chats.db'}") as engine:
         conversation = engine.chat(
             "garden", layout=layout, model="scripted:m", window=4_000, reserve=200, summarizer="off"

@@ -30,9 +30,7 @@ def vault(tmp_path: Path) -> Path:
     return write(tmp_path / "vault", FILES)
 
 
-def test_files_chosen_for_what_is_asked_stand_in_the_turn_under_their_own_ids(
-    converse: type[Watched], vault: Path
-) -> None:
+def test_selected_code_files_are_sent_under_own_ids(converse: type[Watched], vault: Path) -> None:
     turn = converse(vault=vault).ask("Who waters the beds?", attach=[Codebase(path="src")])
     sent = turn.messages[-1].text
     assert "<codebase_context>" in sent
@@ -41,7 +39,7 @@ def test_files_chosen_for_what_is_asked_stand_in_the_turn_under_their_own_ids(
     assert "Not code" not in sent
 
 
-def test_what_was_chosen_before_is_only_referred_to(converse: type[Watched], vault: Path) -> None:
+def test_previously_selected_file_is_referenced(converse: type[Watched], vault: Path) -> None:
     chat = converse(vault=vault, layout="in_place")
     chat.ask("Who waters the beds?", attach=[Codebase(path="src", question="beds")])
     chat.reply("They do.")
@@ -52,7 +50,7 @@ def test_what_was_chosen_before_is_only_referred_to(converse: type[Watched], vau
 
 @pytest.mark.layout("library")
 @pytest.mark.moves_prefix(reason="what is promoted goes into the library, and what is detached leaves the working set")
-def test_it_is_promoted_file_by_file_and_detached_as_one(converse: type[Watched], vault: Path) -> None:
+def test_codebase_files_are_promoted_singly_and_detached_together(converse: type[Watched], vault: Path) -> None:
     chat = converse(vault=vault, attachments="sticky")
     chat.ask("Who waters the beds?", attach=[Codebase(path="src")])
     chat.reply("They do.")
@@ -68,9 +66,7 @@ def test_it_is_promoted_file_by_file_and_detached_as_one(converse: type[Watched]
     assert "changed again" not in left.messages[-1].text
 
 
-def test_another_question_to_the_same_codebase_takes_the_place_of_the_choice_before(
-    converse: type[Watched], vault: Path
-) -> None:
+def test_new_question_about_codebase_replaces_previous_selection(converse: type[Watched], vault: Path) -> None:
     chat = converse(vault=vault, layout="in_place")
     chat.ask("One", attach=[Codebase(path="src", question="beds", budget=130)])
     chat.reply("So.")
@@ -79,7 +75,7 @@ def test_another_question_to_the_same_codebase_takes_the_place_of_the_choice_bef
     assert "a spade" in sent
 
 
-def test_a_selection_that_was_made_by_hand_is_attached_without_a_vault(converse: type[Watched], vault: Path) -> None:
+def test_manual_code_selection_needs_no_vault(converse: type[Watched], vault: Path) -> None:
     selection = select_code(vault / "src", "Who waters the beds?")
     turn = converse().ask("Who?", attach=attach_code(selection))
     assert "beds are watered" in turn.messages[-1].text
@@ -89,7 +85,7 @@ def test_a_selection_that_was_made_by_hand_is_attached_without_a_vault(converse:
 @pytest.mark.parametrize(
     ("path", "code"), [("none", "source_missing"), ("../..", "source_outside"), ("src/beds.py", "source_missing")]
 )
-def test_a_codebase_that_is_not_there_is_an_error_and_the_turn_is_not_asked(
+def test_missing_codebase_is_error_and_turn_is_not_sent(
     converse: type[Watched], vault: Path, path: str, code: str
 ) -> None:
     chat = converse(vault=vault, attachments="sticky")
@@ -99,15 +95,13 @@ def test_a_codebase_that_is_not_there_is_an_error_and_the_turn_is_not_asked(
     assert chat.ask("What else?").messages[-1].text == "What else?"
 
 
-def test_without_a_vault_nothing_is_read_that_a_name_alone_names(converse: type[Watched], vault: Path) -> None:
+def test_name_without_text_and_vault_is_error(converse: type[Watched], vault: Path) -> None:
     with pytest.raises(LamellaError) as raised:
         converse().ask("What?", attach=[Codebase(path=str(vault))])
     assert raised.value.code == "source_missing"
 
 
-def test_a_choice_is_kept_with_its_turn_and_not_made_again_when_a_conversation_is_opened(
-    vault: Path, tmp_path: Path
-) -> None:
+def test_code_selection_is_stored_and_not_repeated_after_reopen(vault: Path, tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path}/chats.db"
     with open_engine(store, vault=vault) as engine:
         conversation = engine.chat("garden", attachments="sticky")

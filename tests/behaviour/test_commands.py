@@ -33,7 +33,7 @@ def sent(chat: Conversation) -> list[str]:
 
 
 @pytest.mark.parametrize("with_vault", [True, False])
-def test_an_archive_has_what_waits_also_where_it_leaves_notes_to_the_vault(
+def test_archive_includes_pending_commands_also_without_note_texts(
     vault: Path, tmp_path: Path, *, with_vault: bool
 ) -> None:
     with lamella.open("memory:", vault=vault) as engine, lamella.open("memory:", vault=vault) as other:
@@ -46,7 +46,7 @@ def test_an_archive_has_what_waits_also_where_it_leaves_notes_to_the_vault(
         assert brought.pending_commands.pin == conversation.pending_commands.pin
 
 
-def test_a_note_that_changed_since_comes_back_as_it_is_and_that_is_said(vault: Path, tmp_path: Path) -> None:
+def test_note_changed_since_export_is_imported_with_warning(vault: Path, tmp_path: Path) -> None:
     with lamella.open("memory:", vault=vault) as engine, lamella.open("memory:", vault=vault) as other:
         conversation = begin(engine)
         conversation.attach(Note(path="a.md"))
@@ -57,7 +57,7 @@ def test_a_note_that_changed_since_comes_back_as_it_is_and_that_is_said(vault: P
         assert any("a.md" in line for line in warnings)
 
 
-def test_a_transcript_sends_what_was_chosen_and_what_was_read_anew(vault: Path) -> None:
+def test_transcript_keeps_selection_and_rereads_notes(vault: Path) -> None:
     with lamella.open("memory:", vault=vault) as engine:
         conversation = begin(engine)
         conversation.ask("What of subject5?", attach=[Note(path="a.md", policy="snapshot"), Folder(path="docs")])

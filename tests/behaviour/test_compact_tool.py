@@ -35,7 +35,7 @@ def send(chat: Conversation, text: str, **given: object) -> list[ToolOutput]:
     return asyncio.run(follow())
 
 
-def test_a_model_makes_room_in_the_middle_of_its_turn_and_is_told_what_it_freed() -> None:
+def test_compact_tool_tells_model_what_it_freed() -> None:
     provider = ScriptedProvider(ScriptedReply(text="", calls=(CALL,)), ScriptedReply(text="Now there is room."))
     with lamella.open("memory:", model="scripted:x", provider=provider) as engine:
         conversation = engine.chat("demo", **SMALL)
@@ -52,7 +52,7 @@ def test_a_model_makes_room_in_the_middle_of_its_turn_and_is_told_what_it_freed(
         assert conversation.turns()[-1].reply is not None
 
 
-def test_with_a_client_of_ones_own_the_turn_goes_on_smaller_and_a_chat_opened_again_sends_the_same() -> None:
+def test_compact_tool_with_own_client_reopens_the_same() -> None:
     store = InMemoryStore()
     conversation = make_chat(store, **SMALL)
     talk(conversation)
@@ -74,7 +74,7 @@ def test_with_a_client_of_ones_own_the_turn_goes_on_smaller_and_a_chat_opened_ag
     assert not conversation.receipts()
 
 
-def test_between_two_turns_it_is_a_compaction_as_any_other() -> None:
+def test_compact_tool_between_turns_is_ordinary_compaction() -> None:
     chat = Conversation(**SMALL)  # type: ignore[arg-type]
     talk(chat)
     run = chat.compact_tool.run
@@ -87,7 +87,7 @@ def test_between_two_turns_it_is_a_compaction_as_any_other() -> None:
     assert len(chat.receipts()) == 1
 
 
-def test_where_there_is_room_enough_the_model_is_told_so() -> None:
+def test_compact_tool_reports_nothing_to_compact() -> None:
     chat = Conversation()
     chat.ask("Hello")
     run = chat.compact_tool.run

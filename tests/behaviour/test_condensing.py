@@ -48,7 +48,7 @@ def forms(turn: BuiltTurn) -> dict[str, ArtifactForm]:
     return {segment.id: segment.form for segment in turn.envelope.layer(LayerId.L3).segments}
 
 
-def test_what_is_too_long_for_the_turn_is_sent_as_a_summary_under_its_own_id() -> None:
+def test_long_note_is_sent_as_summary_under_own_id() -> None:
     summarizer = Counting()
     turn = chat(summarizer).ask("What is this?", attach=[Note(path="long.md", text=LONG)])
     assert forms(turn) == {"long.md": ArtifactForm.SUMMARY}
@@ -58,7 +58,7 @@ def test_what_is_too_long_for_the_turn_is_sent_as_a_summary_under_its_own_id() -
     assert any("long.md is sent as a summary" in warning for warning in turn.envelope.warnings)
 
 
-def test_exact_words_of_the_text_ride_beside_its_summary() -> None:
+def test_exact_terms_accompany_summary() -> None:
     turn = chat(Counting()).ask("What?", attach=[Note(path="long.md", text=LONG)])
     assert "src/module0.py" in turn.messages[-1].text
 
@@ -70,14 +70,14 @@ def test_at_most_three_parts_are_summarised_at_a_time() -> None:
     assert 1 < summarizer.most <= 3
 
 
-def test_every_part_is_bounded_and_together_they_are_the_text() -> None:
+def test_summarized_parts_are_bounded_and_complete() -> None:
     summarizer = Counting()
     chat(summarizer, reads=1_000).ask("What?", attach=[Note(path="long.md", text=LONG)])
     assert max(map(len, summarizer.asked)) < 3_500
     assert all(f"Line {number} of" in "".join(summarizer.asked) for number in (0, 999, 1_999))
 
 
-def test_selections_pins_and_short_texts_stand_as_they_are() -> None:
+def test_selections_pins_and_short_notes_are_not_summarized() -> None:
     selection = Selection(path="a.md", lines=(1, 400), text="chosen " * 3_000)
     turn = chat(Counting()).ask(
         "What?",
@@ -103,7 +103,7 @@ def test_the_same_text_is_summarised_once() -> None:
     assert len(summarizer.asked) == asked
 
 
-def test_the_library_keeps_the_summary_and_attaching_it_where_it_fits_brings_the_whole_text_back() -> None:
+def test_library_keeps_summary_and_reattachment_restores_full_text() -> None:
     talk = chat(Counting())
     medium = "\n".join(f"Row {number}: {number * 7}" for number in range(700))
     talk.ask("What?", attach=[Note(path="medium.md", text=medium), Note(path="long.md", text=LONG)])
@@ -116,13 +116,13 @@ def test_the_library_keeps_the_summary_and_attaching_it_where_it_fits_brings_the
 
 
 @pytest.mark.parametrize("answer", ["", "word " * 2_000, 'It says "something that it never said at all".'])
-def test_where_a_summary_is_refused_what_does_not_fit_is_sent_as_its_outline(answer: str) -> None:
+def test_note_is_outlined_if_summary_is_rejected(answer: str) -> None:
     turn = chat(Counting(answer)).ask("What?", attach=[Note(path="long.md", text=LONG)])
     assert any(warning.startswith("long.md is sent as its outline") for warning in turn.envelope.warnings)
     assert "characters are left out.]" in turn.messages[-1].text
 
 
-def test_without_a_summariser_it_is_sent_as_its_outline_and_says_how_much_is_left_out() -> None:
+def test_note_is_outlined_without_summarizer_and_says_what_is_left_out() -> None:
     talk = chat(None)
     turn = talk.ask("What?", attach=[Note(path="long.md", text=LONG), Note(path="short.md", text="Short.")])
     assert forms(turn) == {"long.md": ArtifactForm.SUMMARY, "short.md": ArtifactForm.FULL}
@@ -131,14 +131,14 @@ def test_without_a_summariser_it_is_sent_as_its_outline_and_says_how_much_is_lef
     assert turn.tokens.total <= 0.95 * turn.tokens.limit
 
 
-def test_what_is_pinned_and_does_not_fit_is_refused_with_its_name() -> None:
+def test_oversized_pinned_note_is_refused_with_its_name() -> None:
     with pytest.raises(ContextBudgetExceededError) as caught:
         chat(None).ask("What?", attach=[Note(path="long.md", text=LONG, policy="pin")])
     assert "long.md, attached now" in caught.value.hint
 
 
 @pytest.mark.parametrize("layout", ["library", "in_place"])
-def test_reopened_it_sends_what_it_would_have_sent(tmp_path: Path, layout: str) -> None:
+def test_reopened_conversation_sends_the_same_summary(tmp_path: Path, layout: str) -> None:
     sent = []
     for name in ("kept", "reopened"):
         with lamella.open(f"sqlite:///{tmp_path}/{name}.db", summarizer=Counting()) as engine:

@@ -32,7 +32,7 @@ def use(turn: Turn) -> tuple[int, int, int]:
     return turn.cache.read, turn.cache.write, turn.cache.uncached
 
 
-def test_a_turn_costs_what_genai_prices_says_of_its_reads_and_writes(converse: type[Watched]) -> None:
+def test_turn_cost_matches_genai_prices(converse: type[Watched]) -> None:
     chat = converse(model=OPUS, layout="in_place")
     for number in range(3):
         turn = chat.ask(f"q{number}", attach=[Note(path="a.md", text=TEXT)], at=NOON)
@@ -63,7 +63,7 @@ def test_the_clock_expires_the_cache_and_moves_no_byte(converse: type[Watched]) 
         assert turn.prefix_change.cause in ("first_turn", "none")
 
 
-def test_below_the_minimum_of_the_model_nothing_is_cached(converse: type[Watched]) -> None:
+def test_prompt_below_model_minimum_is_not_cached(converse: type[Watched]) -> None:
     chat = converse(model=OPUS)
     for _ in range(2):
         turn = chat.ask("short")
@@ -71,7 +71,7 @@ def test_below_the_minimum_of_the_model_nothing_is_cached(converse: type[Watched
         assert use(turn) == (0, 0, turn.tokens.total)
 
 
-def test_naive_gluing_repeats_every_attachment_and_caches_only_what_precedes_it(converse: type[Watched]) -> None:
+def test_naive_cost_repeats_attachments_and_caches_text_before_them(converse: type[Watched]) -> None:
     chat = converse(model="openai:gpt-5", layout="in_place", system="B.")
     for number in range(2):
         turn = chat.ask(f"q{number}", attach=[Note(path="a.md", text=TEXT)], at=NOON)
@@ -86,7 +86,7 @@ def test_naive_gluing_repeats_every_attachment_and_caches_only_what_precedes_it(
     assert turn.cost.amount < turn.cost.naive
 
 
-def test_naive_repeats_a_sticky_attachment_in_every_turn_until_it_is_detached() -> None:
+def test_naive_cost_repeats_sticky_attachment_until_detached() -> None:
     chat = Conversation(model="openai:gpt-5", attachments="sticky", system="B.")
     parts = ["B."]
     for number, attached in enumerate((True, True, True, False)):
@@ -149,7 +149,7 @@ def test_in_the_first_turn_everyone_pays_the_same_for_input() -> None:
 
 @pytest.mark.layout("library")
 @PROMOTES
-def test_the_limit_is_what_a_cache_that_never_misses_would_leave_to_pay(converse: type[Watched]) -> None:
+def test_cost_limit_assumes_cache_without_misses(converse: type[Watched]) -> None:
     chat = converse(model=OPUS)
     for number in range(4):
         turn = chat.ask(f"q{number}", attach=[Note(path=f"{number}.md", text=TEXT + str(number))])
@@ -161,9 +161,7 @@ def test_the_limit_is_what_a_cache_that_never_misses_would_leave_to_pay(converse
 
 
 @pytest.mark.parametrize("model", [None, "local:nobody-knows-it"])
-def test_a_model_without_a_known_price_has_no_cost_and_a_cache_all_the_same(
-    converse: type[Watched], model: str | None
-) -> None:
+def test_model_without_price_has_cache_use_and_no_cost(converse: type[Watched], model: str | None) -> None:
     chat = converse(model=model, layout="in_place")
     for _ in range(2):
         turn = chat.ask("hello", results=[ToolResult(name="t", output="T")])
@@ -174,7 +172,7 @@ def test_a_model_without_a_known_price_has_no_cost_and_a_cache_all_the_same(
 
 @pytest.mark.layout("library")
 @PROMOTES
-def test_common_tokens_are_those_shared_with_the_request_before(converse: type[Watched]) -> None:
+def test_common_tokens_are_shared_with_previous_request(converse: type[Watched]) -> None:
     chat = converse(model="openai:gpt-5", system="Base.")
     first = chat.ask("one", attach=[Note(path="a.md", text=TEXT)])
     chat.reply("r")
@@ -187,7 +185,7 @@ def test_common_tokens_are_those_shared_with_the_request_before(converse: type[W
     assert third.prefix_change.common_tokens == second.tokens.total - 3
 
 
-def test_without_a_ledger_nothing_is_predicted_and_what_moved_is_still_said(converse: type[Watched]) -> None:
+def test_without_ledger_prefix_change_is_reported_and_nothing_predicted(converse: type[Watched]) -> None:
     chat = converse(model=OPUS, keep_ledger=False)
     chat.ask("one")
     chat.reply("r")

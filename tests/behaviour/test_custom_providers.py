@@ -153,9 +153,7 @@ def kept_of(folder: Path) -> list[str | None]:
         ({"text": "x" * 500}, "Guest gave a dict as a part"),
     ],
 )
-def test_a_part_of_another_type_is_named_and_what_was_said_before_is_kept(
-    tmp_path: Path, part: object, words: str
-) -> None:
+def test_unknown_delta_type_is_named_and_earlier_text_kept(tmp_path: Path, part: object, words: str) -> None:
     with pytest.raises(InvalidReplyError, match=words) as raised:
         talk(tmp_path, Guest(TextDelta(text="So far."), part, TextDelta(text="never"), END))
     assert "Yield TextDelta" in raised.value.hint
@@ -172,36 +170,36 @@ def test_a_part_of_another_type_is_named_and_what_was_said_before_is_kept(
         (Usage(plain=2**53 + 1, output=1), "Guest reports plain 9007199254740993 of type int."),
     ],
 )
-def test_usage_that_cannot_be_true_is_unknown_and_the_answer_stays(tmp_path: Path, usage: Usage, fault: str) -> None:
+def test_impossible_usage_is_unknown_and_answer_is_kept(tmp_path: Path, usage: Usage, fault: str) -> None:
     kept, (call,) = talk(tmp_path, Guest(TextDelta(text="Yes."), usage, END))
     assert kept == ["Yes."]
     assert call.usage == Usage(fault=fault)
     assert call.stop == "end"
 
 
-def test_the_largest_count_that_can_be_true_is_kept(tmp_path: Path) -> None:
+def test_largest_possible_count_is_kept(tmp_path: Path) -> None:
     _, (call,) = talk(tmp_path, Guest(TextDelta(text="Yes."), Usage(plain=2**53, output=1), END))
     assert call.usage == Usage(plain=2**53, output=1)
 
 
-def test_a_stream_that_fails_when_it_is_closed_after_its_end_gave_a_whole_answer(tmp_path: Path) -> None:
+def test_failure_to_close_finished_stream_keeps_whole_answer(tmp_path: Path) -> None:
     kept, (call,) = talk(tmp_path, Unclosed(TextDelta(text="Yes."), END))
     assert (kept, call.stop) == (["Yes."], "end")
 
 
-def test_what_is_wrong_is_told_and_not_that_closing_failed_after_it(tmp_path: Path) -> None:
+def test_original_error_wins_over_failure_to_close(tmp_path: Path) -> None:
     with pytest.raises(InvalidReplyError, match="Unclosed gave 5"):
         talk(tmp_path, Unclosed(TextDelta(text="So far."), 5, END))
     assert kept_of(tmp_path) == ["So far."]
 
 
-def test_a_provider_of_length_nothing_is_asked_and_its_foresight_need_not_be_awaited(tmp_path: Path) -> None:
+def test_provider_with_zero_length_and_sync_forecast_works(tmp_path: Path) -> None:
     kept, (call,) = talk(tmp_path, Foreseeing(TextDelta(text="Yes."), END))
     assert kept == ["Yes."]
     assert call.predicted == CacheUsage(read=1, write=0, uncached=2)
 
 
-def test_an_iterator_without_a_way_to_close_it_is_read_to_its_end(tmp_path: Path) -> None:
+def test_iterator_without_aclose_is_read_to_end(tmp_path: Path) -> None:
     kept, _ = talk(tmp_path, Handing(Plain(TextDelta(text="Yes."), END)))
     assert kept == ["Yes."]
 
@@ -210,7 +208,9 @@ def test_an_iterator_without_a_way_to_close_it_is_read_to_its_end(tmp_path: Path
     ("provider", "words"),
     [(Handing([END, END]), "Handing gives a list"), (Waiting(END), "Waiting gives a coroutine")],
 )
-def test_a_stream_that_is_none_says_so_and_the_question_waits(tmp_path: Path, provider: Guest, words: str) -> None:
+def test_provider_without_stream_is_named_and_question_stays_pending(
+    tmp_path: Path, provider: Guest, words: str
+) -> None:
     with pytest.raises(InvalidOperationError, match=words) as raised:
         talk(tmp_path, provider)
     assert "async generator" in raised.value.hint
@@ -218,7 +218,7 @@ def test_a_stream_that_is_none_says_so_and_the_question_waits(tmp_path: Path, pr
 
 
 @pytest.mark.parametrize("provider", ["openai", ANY, ScriptedProvider])
-def test_what_cannot_answer_is_refused_at_the_door(tmp_path: Path, provider: Any) -> None:  # noqa: ANN401 - any value
+def test_object_that_is_not_a_provider_is_refused_on_open(tmp_path: Path, provider: Any) -> None:  # noqa: ANN401 - any value
     with pytest.raises(
         InvalidOperationError, match=r"provider is (of type|the class) \w+, and no object that has stream\(\)"
     ):

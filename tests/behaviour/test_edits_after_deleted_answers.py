@@ -24,7 +24,7 @@ def ask_two(chat: Conversation) -> None:
 
 
 @pytest.mark.parametrize("layout", ["library", "in_place"])
-def test_an_edit_is_sent_as_it_will_be_after_a_reload(layout: str) -> None:
+def test_edit_after_deleted_answer_is_sent_as_after_reload(layout: str) -> None:
     with lamella.open("memory:") as engine:
         conversation = engine.chat("demo", layout=layout, model="m")
         ask_two(conversation)

@@ -26,7 +26,7 @@ def second_turn(converse: type[Watched], layout: str = "library") -> Envelope:
 
 
 @PROMOTES
-def test_an_envelope_has_its_version_its_ids_and_its_five_layers(converse: type[Watched]) -> None:
+def test_envelope_has_version_ids_and_five_layers(converse: type[Watched]) -> None:
     envelope = second_turn(converse)
     assert envelope.version == 1
     assert envelope.conversation_id == "c"
@@ -56,13 +56,13 @@ def test_the_prefix_hash_is_that_of_the_system_message(converse: type[Watched]) 
 
 
 @PROMOTES
-def test_each_layers_hash_is_that_of_its_text(converse: type[Watched]) -> None:
+def test_layer_hash_is_hash_of_its_text(converse: type[Watched]) -> None:
     envelope = second_turn(converse)
     assert [layer.hash for layer in envelope.layers] == [digest(layer.text) for layer in envelope.layers]
 
 
 @PROMOTES
-def test_a_segments_hash_is_that_of_the_content_it_stands_for(converse: type[Watched]) -> None:
+def test_segment_hash_is_hash_of_its_content(converse: type[Watched]) -> None:
     envelope = second_turn(converse)
     hashes = {segment.id: segment.hash for layer in envelope.layers for segment in layer.segments}
     assert hashes["a.md"] == digest("A")
@@ -90,7 +90,7 @@ def test_the_hash_of_the_whole_changes_with_any_layer() -> None:
 
 
 @PROMOTES
-def test_every_segment_says_where_it_stands(converse: type[Watched]) -> None:
+def test_each_segment_has_its_place(converse: type[Watched]) -> None:
     envelope = second_turn(converse)
     for layer in envelope.layers:
         for segment in layer.segments:
@@ -100,7 +100,7 @@ def test_every_segment_says_where_it_stands(converse: type[Watched]) -> None:
             assert segment.text in message.text
 
 
-def test_in_place_every_segment_says_where_it_stands(converse: type[Watched]) -> None:
+def test_in_place_each_segment_has_its_place(converse: type[Watched]) -> None:
     envelope = second_turn(converse, layout="in_place")
     places = [segment.place for layer in envelope.layers for segment in layer.segments]
     system, library, turn = ["system", "system"], ["message:1"], ["message:3", "message:3"]
@@ -133,7 +133,7 @@ def test_tool_definitions_and_pictures_are_counted() -> None:
 
 
 @PROMOTES
-def test_what_no_layer_claims_is_overhead(converse: type[Watched]) -> None:
+def test_tokens_outside_layers_are_overhead(converse: type[Watched]) -> None:
     tokens = second_turn(converse).tokens
     assert tokens.by_layer["overhead"] == tokens.total - sum(
         tokens.by_layer[name] for name in (*[layer.value for layer in LayerId], "tools")

@@ -39,7 +39,7 @@ def test_in_place_a_changed_part_of_l1_begins_an_epoch(converse: type[Watched], 
 
 
 @pytest.mark.layout("library")
-def test_a_turn_says_why_things_stand_where_they_do(converse: type[Watched]) -> None:
+def test_turn_gives_reason_for_layout(converse: type[Watched]) -> None:
     assert opened(converse).ask("two").layout_reason == "nothing that was sent has to move"
     assert converse().ask("one").layout_reason == "what earlier turns attached goes into the system message"
 
@@ -75,7 +75,7 @@ def test_in_place_fold_begins_an_epoch(converse: type[Watched]) -> None:
     assert "T\n" not in sent(turn)
 
 
-def test_in_place_nothing_else_begins_an_epoch(converse: type[Watched]) -> None:
+def test_in_place_only_listed_changes_begin_epoch(converse: type[Watched]) -> None:
     chat = opened(converse, model="openai:gpt-5", carry_forward="preview")
     chat.ask("changed", attach=[Note(path="a.md", text="B")], at=datetime(2026, 1, 1, tzinfo=UTC))
     chat.ask("much later", attach=[Selection(path="a.md", text="S")], at=datetime(2026, 12, 1, tzinfo=UTC))
@@ -111,7 +111,7 @@ def test_after_a_fold_earlier_messages_are_plain_and_the_prefix_grows_again(conv
 
 
 @FOLDS
-def test_an_update_of_the_epoch_is_folded_to_its_newest_text(converse: type[Watched]) -> None:
+def test_update_is_folded_to_newest_text_in_new_epoch(converse: type[Watched]) -> None:
     chat = opened(converse)
     chat.ask("two", attach=[Note(path="a.md", text="newest")])
     chat.reply("r")
@@ -123,7 +123,7 @@ def test_an_update_of_the_epoch_is_folded_to_its_newest_text(converse: type[Watc
 
 
 @PROMOTES
-def test_drop_acts_in_the_turn_that_carries_it_and_leaves_no_handle(converse: type[Watched]) -> None:
+def test_drop_takes_effect_in_its_turn_without_handle(converse: type[Watched]) -> None:
     chat = converse()
     chat.ask("one", attach=[Note(path="a.md", text="A text"), Note(path="b.md", text="B text")])
     chat.reply("r")
@@ -148,7 +148,7 @@ def test_a_dropped_artifact_attached_again_is_new_at_the_end(converse: type[Watc
 
 
 @PROMOTES
-def test_dropped_and_attached_in_one_turn_it_is_new(converse: type[Watched]) -> None:
+def test_dropped_and_reattached_note_is_new(converse: type[Watched]) -> None:
     chat = converse()
     chat.ask("one", attach=[Note(path="a.md", text="A"), Note(path="b.md", text="B")])
     chat.reply("r")
@@ -158,7 +158,7 @@ def test_dropped_and_attached_in_one_turn_it_is_new(converse: type[Watched]) -> 
 
 
 @PROMOTES
-def test_a_selection_can_be_dropped_though_it_cannot_be_fetched_again(converse: type[Watched]) -> None:
+def test_selection_can_be_dropped_though_not_refetchable(converse: type[Watched]) -> None:
     chat = converse()
     first = chat.ask("one", attach=[Selection(path="a.md", text="chosen words")])
     chat.reply("r")
@@ -166,14 +166,14 @@ def test_a_selection_can_be_dropped_though_it_cannot_be_fetched_again(converse: 
     assert "chosen words" not in sent(chat.ask("two", drop=[name]))
 
 
-def test_dropping_what_is_not_there_is_said(converse: type[Watched]) -> None:
+def test_dropping_unknown_name_warns(converse: type[Watched]) -> None:
     turn = converse().ask("one", drop=["never.md"])
     assert turn.envelope.warnings == ("Nothing to drop: never.md is not in the library.",)
 
 
 @pytest.mark.layout("library")
 @PROMOTES
-def test_a_pinned_artifact_is_not_dropped_and_it_is_said(converse: type[Watched]) -> None:
+def test_pinned_artifact_is_not_dropped_with_warning(converse: type[Watched]) -> None:
     chat = converse()
     chat.ask("one", attach=[Note(path="a.md", text="A", policy="pin")])
     chat.reply("r")
@@ -199,7 +199,7 @@ def test_a_pin_lasts_until_the_artifact_is_attached_with_another_policy(converse
 
 @pytest.mark.layout("library")
 @PROMOTES
-def test_follow_is_the_default_and_takes_the_newest_text(converse: type[Watched]) -> None:
+def test_default_policy_follows_newest_text(converse: type[Watched]) -> None:
     chat = converse()
     chat.ask("one", attach=[Note(path="a.md", text="old")])
     chat.reply("r")
@@ -208,7 +208,7 @@ def test_follow_is_the_default_and_takes_the_newest_text(converse: type[Watched]
 
 @pytest.mark.layout("library")
 @PROMOTES
-def test_a_snapshot_keeps_its_first_text(converse: type[Watched]) -> None:
+def test_snapshot_keeps_its_first_text(converse: type[Watched]) -> None:
     chat = converse()
     chat.ask("one", attach=[Note(path="a.md", text="first", policy="snapshot")])
     chat.reply("r")
@@ -220,7 +220,7 @@ def test_a_snapshot_keeps_its_first_text(converse: type[Watched]) -> None:
 
 
 @pytest.mark.parametrize("page", [Url, WebTab, YouTube])
-def test_a_page_is_a_snapshot_unless_it_is_attached_to_follow(
+def test_page_is_snapshot_unless_attached_to_follow(
     converse: type[Watched], page: type[Url] | type[WebTab] | type[YouTube]
 ) -> None:
     chat = converse(layout="in_place")
@@ -238,7 +238,7 @@ def test_a_page_is_a_snapshot_unless_it_is_attached_to_follow(
 
 
 @FOLDS
-def test_a_page_that_is_dropped_is_new_and_one_that_is_given_a_policy_has_that(converse: type[Watched]) -> None:
+def test_dropped_page_is_new_and_explicit_policy_applies(converse: type[Watched]) -> None:
     chat = converse(layout="in_place")
     first, second = (Url(url="https://e.org", text=text) for text in ("first", "second"))
     chat.ask("one", attach=[first])
@@ -252,7 +252,7 @@ def test_a_page_that_is_dropped_is_new_and_one_that_is_given_a_policy_has_that(c
     assert "second" in sent(chat.ask("two", attach=[second]))
 
 
-def test_a_page_that_is_pinned_stays_pinned_when_it_is_attached_again(converse: type[Watched]) -> None:
+def test_pinned_page_stays_pinned_when_reattached(converse: type[Watched]) -> None:
     chat = converse(layout="in_place")
     chat.ask("one", attach=[Url(url="https://e.org", text="first", policy="pin")])
     chat.reply("r")
@@ -264,7 +264,7 @@ def test_a_page_that_is_pinned_stays_pinned_when_it_is_attached_again(converse: 
 
 @pytest.mark.layout("library")
 @PROMOTES
-def test_a_snapshot_follows_again_when_it_is_attached_to_follow(converse: type[Watched]) -> None:
+def test_snapshot_follows_again_when_reattached_to_follow(converse: type[Watched]) -> None:
     chat = converse()
     chat.ask("one", attach=[Note(path="a.md", text="first", policy="snapshot")])
     chat.reply("r")
@@ -283,7 +283,7 @@ def test_the_library_remembers_first_seen_order_through_updates_and_references(c
 
 
 @FOLDS
-def test_another_family_of_models_counts_everything_again(converse: type[Watched]) -> None:
+def test_other_model_family_recounts_all_tokens(converse: type[Watched]) -> None:
     chat = converse(model="openai:gpt-5", system="B.")
     chat.ask("one " * 50, attach=[Note(path="a.md", text="word " * 300)])
     chat.reply("answer " * 50)

@@ -70,7 +70,7 @@ def weather(city: str) -> str:
     return f"Rain in {city}."
 
 
-def test_no_call_is_made_on_the_thread_of_the_loop(store: WatchedStore) -> None:
+def test_store_calls_do_not_run_on_loop_thread(store: WatchedStore) -> None:
     calls = lamella.ToolCall(id="1", name="weather", arguments='{"city": "Graz"}')
 
     async def talk() -> None:
@@ -102,7 +102,7 @@ def test_a_store_in_a_file_is_opened_and_closed_elsewhere_too() -> None:
     asyncio.run(open_and_close())
 
 
-def test_an_address_that_leads_nowhere_is_told_where_the_store_is_opened() -> None:
+def test_bad_store_address_fails_on_open() -> None:
     async def open_it() -> None:
         async with lamella.open("mysql://here"):
             pass
@@ -111,7 +111,7 @@ def test_an_address_that_leads_nowhere_is_told_where_the_store_is_opened() -> No
         asyncio.run(open_it())
 
 
-def test_the_loop_goes_on_while_the_store_waits(store: WatchedStore) -> None:
+def test_event_loop_runs_while_store_blocks(store: WatchedStore) -> None:
     async def talk() -> str:
         async with make_engine(store, "At noon.") as engine:
             conversation = await engine.conversation("tides")
@@ -142,7 +142,7 @@ def said(chat: Conversation) -> list[tuple[str, str | None]]:
     return [(turn.message.text, None if turn.reply is None else turn.reply.text) for turn in chat.turns()]
 
 
-def test_a_question_that_is_given_up_while_the_store_waits_holds_nobody_up(store: WatchedStore) -> None:
+def test_cancelled_question_does_not_block_others(store: WatchedStore) -> None:
     async def talk() -> list[tuple[str, str | None]]:
         async with make_engine(store, "At six.") as engine:
             conversation = await engine.conversation("tides")
@@ -157,7 +157,7 @@ def test_a_question_that_is_given_up_while_the_store_waits_holds_nobody_up(store
     assert asyncio.run(talk()) == [("When?", ""), ("And low tide?", "At six.")]
 
 
-def test_what_was_said_before_somebody_left_is_kept_before_they_are_gone(store: WatchedStore) -> None:
+def test_partial_answer_is_saved_before_cancellation_returns(store: WatchedStore) -> None:
     async def talk() -> list[tuple[str, str | None]]:
         async with make_engine(store, LONG) as engine:
             conversation = await engine.conversation("tides")
@@ -201,7 +201,7 @@ def test_an_answer_that_is_being_written_when_the_engine_closes_is_written(store
         assert said(engine.chat("tides")) == [("When?", None)]
 
 
-def test_renaming_what_is_being_asked_waits_for_its_turn(store: WatchedStore) -> None:
+def test_rename_waits_for_running_turn(store: WatchedStore) -> None:
     async def talk() -> tuple[str, list[tuple[str, str | None]]]:
         async with make_engine(store, "At noon.") as engine:
             conversation = await engine.conversation("tides")
@@ -216,7 +216,7 @@ def test_renaming_what_is_being_asked_waits_for_its_turn(store: WatchedStore) ->
     assert asyncio.run(talk()) == ("Tides", [("When?", "At noon.")])
 
 
-def test_a_server_that_stands_still_is_given_up_on_and_comes_back() -> None:
+def test_unresponsive_database_times_out_and_recovers() -> None:
     server = servers.shared()
 
     async def talk() -> list[tuple[str, str | None]]:

@@ -60,7 +60,7 @@ def test_in_place_a_tool_result_repeated_in_the_epoch_is_a_reference(converse: t
 
 @pytest.mark.layout("library")
 @PROMOTES
-def test_in_library_a_tool_result_leaves_with_its_turn_but_for_its_call(
+def test_library_layout_drops_tool_result_after_its_turn_but_keeps_call(
     converse: type[Watched],
 ) -> None:
     chat = converse()
@@ -84,7 +84,7 @@ def test_a_turn_without_a_reply_gets_the_empty_one(converse: type[Watched]) -> N
     ]
 
 
-def test_a_user_may_type_any_tag_of_ours_and_finds_it_unchanged(converse: type[Watched]) -> None:
+def test_tags_typed_by_user_are_unchanged(converse: type[Watched]) -> None:
     chat = converse()
     typed = "what does </note_context> [User query]: <selected_text> mean?"
     chat.ask(typed)
@@ -93,7 +93,7 @@ def test_a_user_may_type_any_tag_of_ours_and_finds_it_unchanged(converse: type[W
     assert [message.text for message in turn.messages] == [typed, typed, "two"]
 
 
-def test_segments_of_the_strip_have_ids_of_their_own_also_for_equal_texts(converse: type[Watched]) -> None:
+def test_history_segments_have_own_ids_for_equal_texts(converse: type[Watched]) -> None:
     chat = converse()
     for _ in range(3):
         chat.ask("same")

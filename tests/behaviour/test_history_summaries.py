@@ -49,27 +49,27 @@ def test_the_oldest_hidden_turns_are_summarised_and_the_newest_outlined() -> Non
 
 
 @pytest.mark.layout("library")
-def test_a_summary_is_asked_for_once_in_eight_turns() -> None:
+def test_history_summary_is_requested_once_per_eight_turns() -> None:
     summarizer = Retelling("They went through the files.")
     talk(summarizer, 20)
     assert [text.count("Assistant:") for text in summarizer.asked] == [8, 16]
 
 
 @pytest.mark.layout("library")
-def test_exact_words_of_hidden_turns_ride_beside_it() -> None:
+def test_exact_terms_of_hidden_turns_accompany_summary() -> None:
     assert "src/file0.py" in strip(talk(Retelling("They went through the files."), 13))
 
 
 @pytest.mark.layout("library")
 @pytest.mark.parametrize("answer", ["", "word " * 400, 'The user said "delete every file at once".'])
-def test_where_the_summary_is_refused_the_outline_stands_and_the_turn_says_why(answer: str) -> None:
+def test_rejected_history_summary_keeps_outline_with_warning(answer: str) -> None:
     turn = talk(Retelling(answer), 13)
     assert strip(turn) == strip(talk(None, 13))
     assert any("stand as their outline" in warning for warning in turn.envelope.warnings)
 
 
 @pytest.mark.parametrize("layout", ["library", "in_place"])
-def test_reopened_without_a_summariser_it_sends_the_summary_it_has(tmp_path: Path, layout: str) -> None:
+def test_history_summary_is_sent_after_reopen_without_summarizer(tmp_path: Path, layout: str) -> None:
     url = f"sqlite:///{tmp_path}/chats.db"
     with lamella.open(url, summarizer=Retelling("They went through the files.")) as engine:
         conversation = engine.chat("chat", history="strip", layout=layout)

@@ -91,9 +91,7 @@ def talk(vault: Path, *lines: ScriptedReply | str, asked: list[NoteChange]) -> t
 
 
 @pytest.mark.parametrize("name", BRINGERS)
-def test_an_order_in_what_a_tool_brings_stays_in_its_message_and_runs_nothing(
-    world: tuple[Path, str], name: str
-) -> None:
+def test_order_in_tool_output_stays_in_message_and_runs_nothing(world: tuple[Path, str], name: str) -> None:
     vault, url = world
     asked: list[NoteChange] = []
     looked = ScriptedReply(calls=(call(name, url),))
@@ -110,7 +108,7 @@ def test_an_order_in_what_a_tool_brings_stays_in_its_message_and_runs_nothing(
 
 
 @pytest.mark.parametrize("name", BRINGERS)
-def test_a_model_that_obeys_an_order_comes_to_whoever_says_no(world: tuple[Path, str], name: str) -> None:
+def test_write_by_misled_model_needs_consent(world: tuple[Path, str], name: str) -> None:
     vault, url = world
     asked: list[NoteChange] = []
     lines = (ScriptedReply(calls=(call(name, url),)), ScriptedReply(calls=(OBEYED,)), "I could not.")
@@ -121,7 +119,7 @@ def test_a_model_that_obeys_an_order_comes_to_whoever_says_no(world: tuple[Path,
 
 
 @pytest.mark.parametrize("name", BRINGERS)
-def test_a_model_that_obeys_remembers_nothing_for_whoever_says_no(world: tuple[Path, str], name: str) -> None:
+def test_memory_write_by_misled_model_needs_consent(world: tuple[Path, str], name: str) -> None:
     vault, url = world
     asked: list[NoteChange] = []
     lines = (ScriptedReply(calls=(call(name, url),)), ScriptedReply(calls=(REMEMBERED,)), "I could not.")
@@ -131,7 +129,7 @@ def test_a_model_that_obeys_remembers_nothing_for_whoever_says_no(world: tuple[P
     assert not (vault.parent / "memory").exists()
 
 
-def test_a_model_that_repeats_an_order_in_its_answer_writes_nothing_and_asks_nobody(world: tuple[Path, str]) -> None:
+def test_order_repeated_in_answer_writes_nothing(world: tuple[Path, str]) -> None:
     vault, url = world
     asked: list[NoteChange] = []
     lines = (ScriptedReply(calls=(call("read_note", url),)), f"It says:\n{ORDER}")
@@ -151,9 +149,7 @@ def test_a_note_that_is_attached_gives_no_orders_either(world: tuple[Path, str])
 
 
 @pytest.mark.parametrize("runner", ["vault_qa", "plus", "agent", "project"])
-def test_whichever_way_of_answering_finds_it_an_order_in_a_note_stays_in_its_block(
-    world: tuple[Path, str], runner: str
-) -> None:
+def test_order_in_note_stays_in_its_block_in_every_runner(world: tuple[Path, str], runner: str) -> None:
     vault, url = world
     asked: list[NoteChange] = []
     answers: list[ScriptedReply | str] = [f"It says [^1]:\n{ORDER}"]

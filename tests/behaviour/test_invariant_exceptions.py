@@ -21,7 +21,7 @@ def test_a_selection_of_another_conversation_is_not_lost_in_this_one(converse: t
     assert "verbatim" in broken(replace(here, prompt=replace(here.prompt, conversation_id="there")), there)
 
 
-def test_a_stub_may_stand_apart_from_its_turn_and_a_whole_result_may_not(converse: type[Watched]) -> None:
+def test_handle_may_leave_its_turn_but_full_result_may_not(converse: type[Watched]) -> None:
     chat = converse(layout="in_place", system="Be brief.")
     chat.ask("one", results=[ToolResult(name="search", output="found")])
     chat.reply("So it is.")

@@ -85,7 +85,7 @@ def _play(
 @pytest.mark.parametrize("model", [None, _NEW])
 @pytest.mark.parametrize("changed", _CHANGES)
 @pytest.mark.parametrize("plan", _PLANS, ids="-".join)
-def test_a_step_after_a_change_sends_the_same_in_a_conversation_that_was_opened_again(
+def test_step_after_setting_change_sends_the_same_after_reopen(
     plan: Sequence[str], changed: str, model: str | None
 ) -> None:
     live = _play(plan, _CHANGES[changed], model, reopened=False)
@@ -131,7 +131,7 @@ def test_the_first_added_turn_has_the_settings_that_were_saved(*, reopened: bool
         assert conversation.turns()[0].message.event.system is not None  # type: ignore[union-attr]
 
 
-def test_a_change_applies_to_one_question_and_is_then_part_of_its_branch() -> None:
+def test_setting_change_applies_to_one_question_and_its_branch() -> None:
     with lamella.open("memory:") as engine:
         conversation = engine.chat(_NAME, model=_OLD, system="You are exact.")
         first = conversation.ask("What is 1 + 1?").envelope.prompt.user.segment.id

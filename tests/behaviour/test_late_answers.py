@@ -31,7 +31,7 @@ def late(one: Conversation, text: str = "Late.") -> ReplyOnOtherBranchError:
     return caught.value
 
 
-def test_of_two_clients_that_send_at_once_both_answers_are_kept(tmp_path: Path) -> None:
+def test_answers_of_two_concurrent_clients_are_kept(tmp_path: Path) -> None:
     async def talk() -> ReplyOnOtherBranchError:
         script = ScriptedProvider("At noon, and again at midnight.", "At six.")
         async with lamella.open(f"sqlite:///{tmp_path}/chats.db", model="scripted:t", provider=script) as engine:
@@ -62,7 +62,7 @@ def test_of_two_clients_that_send_at_once_both_answers_are_kept(tmp_path: Path) 
 
 
 @LAYOUTS
-def test_what_is_kept_aside_moves_no_bytes_of_the_branch_that_went_on(layout: str) -> None:
+def test_answer_on_other_branch_does_not_change_active_branch(layout: str) -> None:
     def play(*, answered: bool) -> list[object]:
         store = InMemoryStore()
         one = make_chat(store, layout=layout)
@@ -78,7 +78,7 @@ def test_what_is_kept_aside_moves_no_bytes_of_the_branch_that_went_on(layout: st
     assert play(answered=True) == play(answered=False)
 
 
-def test_one_answer_that_comes_late_twice_is_one_branch() -> None:
+def test_late_answer_given_twice_makes_one_branch() -> None:
     store = InMemoryStore()
     one, two = make_chat(store), make_chat(store)
     one.ask("q1")
@@ -91,7 +91,7 @@ def test_one_answer_that_comes_late_twice_is_one_branch() -> None:
     assert [head for head in other.branches() if head == first.reply_id] == [first.reply_id]
 
 
-def test_somebody_who_only_renames_costs_no_branch() -> None:
+def test_concurrent_rename_makes_no_branch() -> None:
     store = InMemoryStore()
     one = make_chat(store)
     one.ask("q1")
@@ -101,7 +101,7 @@ def test_somebody_who_only_renames_costs_no_branch() -> None:
     assert texts(make_chat(store)) == ["q1", "a1"]
 
 
-def test_a_chat_that_asks_on_while_it_is_answered_keeps_the_answer() -> None:
+def test_answer_is_kept_when_next_question_comes_first() -> None:
     async def talk() -> None:
         script = ScriptedProvider(ScriptedReply(text="At noon, and again at midnight.", chunk_size=4))
         async with lamella.open("memory:", model="scripted:t", provider=script) as engine:
@@ -119,7 +119,7 @@ def test_a_chat_that_asks_on_while_it_is_answered_keeps_the_answer() -> None:
     asyncio.run(talk())
 
 
-def test_a_part_of_an_answer_that_was_stopped_is_kept_aside_as_well() -> None:
+def test_stopped_partial_answer_is_kept_on_other_branch() -> None:
     async def talk() -> None:
         script = ScriptedProvider(ScriptedReply(text="At noon, and again at midnight.", chunk_size=4))
         async with lamella.open("memory:", model="scripted:t", provider=script) as engine:
@@ -138,7 +138,7 @@ def test_a_part_of_an_answer_that_was_stopped_is_kept_aside_as_well() -> None:
     asyncio.run(talk())
 
 
-def test_an_answer_that_broke_off_and_is_kept_aside_says_both_at_every_door() -> None:
+def test_broken_off_answer_on_other_branch_reports_both_errors() -> None:
     async def talk() -> tuple[InvalidReplyError, str]:
         broken = InvalidReplyError("It broke off.", hint="Ask again.")
         script = ScriptedProvider(ScriptedReply(text="At noon, and again at midnight.", chunk_size=4, error=broken))
@@ -162,7 +162,7 @@ def test_an_answer_that_broke_off_and_is_kept_aside_says_both_at_every_door() ->
     assert f"`lamella chats show tides --branch {kept}` shows it" in error.hint_for(CliHints(None))
 
 
-def test_words_before_a_call_of_tools_are_kept_and_the_call_is_in_the_ledger() -> None:
+def test_text_before_late_tool_call_is_kept_with_ledger_entry() -> None:
     async def talk() -> None:
         call = lamella.ToolCall(id="c", name="look", arguments="{}")
         script = ScriptedProvider(ScriptedReply(text="Let me look.", calls=(call,)))
@@ -181,7 +181,7 @@ def test_words_before_a_call_of_tools_are_kept_and_the_call_is_in_the_ledger() -
     asyncio.run(talk())
 
 
-def test_an_answer_kept_aside_travels_in_archives(tmp_path: Path) -> None:
+def test_archive_includes_answer_on_other_branch(tmp_path: Path) -> None:
     async def talk() -> None:
         async with lamella.open(f"sqlite:///{tmp_path}/one.db") as engine:
             one = engine.chat("tides")

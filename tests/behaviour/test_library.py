@@ -45,7 +45,7 @@ def test_every_kind_that_may_be_promoted_is_and_the_others_are_not(converse: typ
 
 @pytest.mark.layout("library")
 @PROMOTES
-def test_a_promoted_block_has_the_bytes_it_had_in_its_turn(converse: type[Watched]) -> None:
+def test_promoted_block_keeps_its_bytes(converse: type[Watched]) -> None:
     chat = converse()
     first = chat.ask("one", attach=[Note(path="a.md", text="A </content> B")])
     chat.reply("r")
@@ -55,7 +55,7 @@ def test_a_promoted_block_has_the_bytes_it_had_in_its_turn(converse: type[Watche
 
 @pytest.mark.layout("library")
 @PROMOTES
-def test_a_library_turn_that_adds_nothing_keeps_every_byte(converse: type[Watched]) -> None:
+def test_library_turn_without_new_attachments_keeps_all_bytes(converse: type[Watched]) -> None:
     chat = converse(system="B.")
     chat.ask("one", attach=[Note(path="a.md", text="A")])
     chat.reply("r")
@@ -68,7 +68,7 @@ def test_a_library_turn_that_adds_nothing_keeps_every_byte(converse: type[Watche
 
 @pytest.mark.layout("library")
 @PROMOTES
-def test_in_preview_mode_a_long_note_becomes_its_outline_and_a_short_one_stays(converse: type[Watched]) -> None:
+def test_preview_mode_outlines_long_notes_only(converse: type[Watched]) -> None:
     chat = converse(carry_forward="preview")
     chat.ask("one", attach=[Note(path="long.md", text=LONG), Note(path="short.md", text="short")])
     chat.reply("r")
@@ -90,7 +90,7 @@ def test_the_outline_begins_above_five_thousand_characters(converse: type[Watche
 
 @pytest.mark.layout("library")
 @PROMOTES
-def test_what_cannot_be_fetched_again_is_never_previewed(converse: type[Watched]) -> None:
+def test_text_that_cannot_be_refetched_is_never_previewed(converse: type[Watched]) -> None:
     chat = converse(carry_forward="preview")
     chat.ask(
         "one",
@@ -124,7 +124,7 @@ def test_a_note_pinned_later_is_in_full_again(converse: type[Watched]) -> None:
 
 @pytest.mark.layout("library")
 @PROMOTES
-def test_a_preview_that_would_not_be_shorter_is_not_made(converse: type[Watched]) -> None:
+def test_preview_that_is_not_shorter_is_not_made(converse: type[Watched]) -> None:
     chat = converse(carry_forward="preview")
     headings = "\n".join(f"# {n} {'h' * 40}" for n in range(200))
     chat.ask("one", attach=[Note(path="a.md", text=headings)])
@@ -137,7 +137,7 @@ PICTURED = "Beans grow here. " * 20 + "![[plan.png]]"
 
 @pytest.mark.layout("library")
 @pytest.mark.moves_prefix(reason="the note leaves with its turn")
-def test_a_note_with_pictures_leaves_a_handle_where_that_is_wanted(converse: type[Watched]) -> None:
+def test_image_notes_setting_handle_leaves_handle(converse: type[Watched]) -> None:
     chat = converse(image_notes="handle")
     chat.ask("one", attach=[Note(path="a.md", text=PICTURED), ActiveNote(path="b.md", text=PICTURED)])
     chat.reply("r")
@@ -151,7 +151,7 @@ def test_a_note_with_pictures_leaves_a_handle_where_that_is_wanted(converse: typ
 
 @pytest.mark.layout("library")
 @PROMOTES
-def test_a_pinned_note_with_pictures_keeps_its_text_and_a_short_one_is_shorter_than_its_handle(
+def test_pinned_or_short_note_with_images_keeps_text(
     converse: type[Watched],
 ) -> None:
     chat = converse(image_notes="handle")
@@ -163,7 +163,7 @@ def test_a_pinned_note_with_pictures_keeps_its_text_and_a_short_one_is_shorter_t
 
 @pytest.mark.layout("library")
 @PROMOTES
-def test_the_text_of_a_note_with_pictures_is_promoted_and_its_pictures_are_not(converse: type[Watched]) -> None:
+def test_promotion_keeps_note_text_without_images(converse: type[Watched]) -> None:
     chat = converse()
     chat.ask("one", attach=[Note(path="a.md", text=PICTURED)])
     chat.reply("r")
@@ -174,7 +174,7 @@ def test_the_text_of_a_note_with_pictures_is_promoted_and_its_pictures_are_not(c
 
 @pytest.mark.layout("library")
 @PROMOTES
-def test_a_picture_that_was_pasted_into_a_note_is_named_by_its_size(converse: type[Watched]) -> None:
+def test_pasted_image_is_replaced_by_its_size(converse: type[Watched]) -> None:
     pasted = f"Before ![plan](data:image/png;base64,{'iVBORw0KGgo' * 9_000}) after.\n" + "".join(
         f"Bed {number}.\n" for number in range(150)
     )
@@ -206,7 +206,7 @@ def test_a_note_that_gets_a_picture_leaves_a_handle_in_the_library(converse: typ
     assert forms(chat.ask("three"), LayerId.L2) == [("a.md", "handle")]
 
 
-def test_in_place_a_note_with_pictures_stays_as_sent_until_the_epoch_ends(converse: type[Watched]) -> None:
+def test_in_place_note_with_images_is_unchanged_until_epoch_ends(converse: type[Watched]) -> None:
     chat = converse(layout="in_place", image_notes="handle")
     chat.ask("one", attach=[Note(path="a.md", text=PICTURED)])
     chat.reply("r")

@@ -38,7 +38,7 @@ def open_engine(folder: Path, *lines: ScriptedReply | str) -> lamella.Engine:
     return lamella.open(f"sqlite:///{folder}/log.db", model="scripted:log", provider=ScriptedProvider(*lines))
 
 
-def test_the_model_is_shown_both_ends_and_reads_the_rest_by_its_handle_also_after_a_reload(tmp_path: Path) -> None:
+def test_long_result_shows_both_ends_and_rest_is_readable_after_reload(tmp_path: Path) -> None:
     with open_engine(tmp_path, call("read_log"), "It is long.") as engine:
         (shown,) = asyncio.run(send_in(engine, tool_output=1_000))
     assert shown.startswith("line 00000")
@@ -72,7 +72,7 @@ def test_by_default_a_result_of_a_usual_length_is_shown_whole(tmp_path: Path) ->
     assert shown == LOG
 
 
-def test_reading_on_means_the_result_and_not_what_was_recalled_of_it(tmp_path: Path) -> None:
+def test_reading_on_uses_full_result_not_recall_output(tmp_path: Path) -> None:
     with open_engine(tmp_path, call("read_log"), "Long.") as engine:
         (shown,) = asyncio.run(send_in(engine, tool_output=1_000))
         handle, _ = HANDLE.search(shown).groups()  # type: ignore[union-attr]
@@ -84,7 +84,7 @@ def test_reading_on_means_the_result_and_not_what_was_recalled_of_it(tmp_path: P
 
 
 @pytest.mark.parametrize(("start", "told"), [(-1, "no character"), ("x", "no character"), (10**9, "nothing from")])
-def test_a_start_that_leads_nowhere_is_told(tmp_path: Path, start: object, told: str) -> None:
+def test_start_beyond_result_is_reported(tmp_path: Path, start: object, told: str) -> None:
     with open_engine(tmp_path, call("read_log"), "Long.") as engine:
         asyncio.run(send_in(engine, tool_output=1_000))
         tool = engine.chat("log").recall_tool

@@ -51,14 +51,14 @@ def moved(turn: Turn) -> str:
     return str(turn.prefix_change.prefix_change)
 
 
-def test_a_new_conversation_has_what_is_remembered_as_the_last_part_of_its_system_prompt(book: MemoryFileStore) -> None:
+def test_new_conversation_has_memory_at_end_of_system_prompt(book: MemoryFileStore) -> None:
     book.add("My garden is in Graz.")
     turn = Talk(book).say("Hello", system="You are terse.")
     assert turn.messages[0].text.startswith("You are terse.\n\n## Memory\n\n")
     assert turn.messages[0].text.endswith("- My garden is in Graz.")
 
 
-def test_what_changes_in_the_middle_waits_until_the_conversation_is_opened_again_and_is_taken_up_once(
+def test_memory_change_applies_once_after_reopen(
     book: MemoryFileStore,
 ) -> None:
     history = Talk(book)
@@ -82,7 +82,7 @@ def test_live_and_reopened_send_the_same_bytes(book: MemoryFileStore) -> None:
         assert [m.text for m in live.say(question).messages] == [m.text for m in reopened.say(question).messages]
 
 
-def test_what_was_sent_is_read_from_the_log_whatever_the_files_say_by_then(book: MemoryFileStore) -> None:
+def test_replay_uses_memory_from_log_not_from_files(book: MemoryFileStore) -> None:
     book.add("Likes tea")
     history = Talk(book)
     sent = history.say("One").messages
@@ -90,7 +90,7 @@ def test_what_was_sent_is_read_from_the_log_whatever_the_files_say_by_then(book:
     assert [turn.messages for turn in history.open().replay()] == [sent]
 
 
-def test_on_request_it_is_taken_up_with_the_next_turn(book: MemoryFileStore) -> None:
+def test_refresh_memory_applies_to_next_turn(book: MemoryFileStore) -> None:
     history = Talk(book)
     history.say("One")
     assert history.chat.refresh_memory() is None
@@ -100,7 +100,7 @@ def test_on_request_it_is_taken_up_with_the_next_turn(book: MemoryFileStore) -> 
     assert "Likes tea" in history.chat.memory
 
 
-def test_a_preview_shows_it_and_takes_nothing_up(book: MemoryFileStore) -> None:
+def test_preview_shows_memory_and_changes_nothing(book: MemoryFileStore) -> None:
     book.add("Likes tea")
     history = Talk(book)
     ahead = history.chat.preview("One").messages
@@ -108,7 +108,7 @@ def test_a_preview_shows_it_and_takes_nothing_up(book: MemoryFileStore) -> None:
     assert history.say("One").messages == ahead
 
 
-def test_a_compaction_by_hand_takes_it_up_with_the_turn_after_it(book: MemoryFileStore) -> None:
+def test_manual_compaction_loads_memory_in_next_turn(book: MemoryFileStore) -> None:
     history = Talk(book)
     for number in range(4):
         history.say(f"Question {number}", LONG)
@@ -119,7 +119,7 @@ def test_a_compaction_by_hand_takes_it_up_with_the_turn_after_it(book: MemoryFil
     assert moved(history.say("And then")) == "none"
 
 
-def test_a_turn_that_is_compacted_by_itself_takes_it_up_and_a_warm_one_does_not(book: MemoryFileStore) -> None:
+def test_automatic_compaction_loads_memory_and_cached_turn_does_not(book: MemoryFileStore) -> None:
     history = Talk(book, window=3_000, reserve=200)
     history.say("Begin")
     book.add("Likes tea")
@@ -132,7 +132,7 @@ def test_a_turn_that_is_compacted_by_itself_takes_it_up_and_a_warm_one_does_not(
     assert [m.text for m in history.open().preview("x").messages[:1]] == [turns[-1].messages[0].text]
 
 
-def test_a_fold_that_somebody_asks_for_takes_it_up(book: MemoryFileStore) -> None:
+def test_requested_fold_loads_memory(book: MemoryFileStore) -> None:
     history = Talk(book)
     history.say("One")
     book.add("Likes tea")
@@ -144,9 +144,7 @@ def later(minutes: float) -> datetime:
 
 
 @pytest.mark.parametrize("notes", [[Note(path="desks.md", text=NOTE)], []], ids=["a note", "talk alone"])
-def test_in_auto_a_cache_that_lapsed_takes_it_up_and_a_warm_one_does_not(
-    book: MemoryFileStore, notes: list[Note]
-) -> None:
+def test_auto_loads_memory_after_cache_expiry_only(book: MemoryFileStore, notes: list[Note]) -> None:
     history = Talk(book, layout="auto", model=EXPIRING)
     history.say("One", LONG, attach=notes, system="Be terse.", at=later(0))
     book.add("Likes tea")
@@ -156,7 +154,7 @@ def test_in_auto_a_cache_that_lapsed_takes_it_up_and_a_warm_one_does_not(
     assert turns[2].layout_reason == "the system prompt changed, after the cache lapsed"
 
 
-def test_in_auto_a_preview_shows_what_a_lapsed_cache_lets_move(book: MemoryFileStore) -> None:
+def test_auto_preview_shows_memory_loaded_after_expiry(book: MemoryFileStore) -> None:
     history = Talk(book, layout="auto", model=EXPIRING)
     history.say("One", LONG, at=later(0))
     book.add("Likes tea")
@@ -165,7 +163,7 @@ def test_in_auto_a_preview_shows_what_a_lapsed_cache_lets_move(book: MemoryFileS
     assert history.say("Two", at=later(60)).messages == ahead[1]
 
 
-def test_in_auto_a_fold_takes_it_up_where_no_cache_expires_and_a_cut_behind_warm_talk_does_not(
+def test_auto_fold_without_expiry_loads_memory_and_partial_cut_does_not(
     book: MemoryFileStore,
 ) -> None:
     for said_before, cause in ((0, "system_changed(memory, new: Likes tea)"), (40, "epoch_folded(desks.md)")):
@@ -180,7 +178,7 @@ def test_in_auto_a_fold_takes_it_up_where_no_cache_expires_and_a_cut_behind_warm
         book.remove("1")
 
 
-def test_in_auto_a_fold_that_the_window_forces_takes_it_up(book: MemoryFileStore) -> None:
+def test_auto_fold_forced_by_window_loads_memory(book: MemoryFileStore) -> None:
     history = Talk(book, layout="auto", model=LASTING, window=20_000, reserve=1_000)
     book.add("Likes tea")
     history.say("One", LONG, attach=[Note(path="desks.md", text=NOTE)], at=later(0))
@@ -194,7 +192,7 @@ def test_in_auto_a_fold_that_the_window_forces_takes_it_up(book: MemoryFileStore
 
 
 @pytest.mark.parametrize("deed", ["reload", "fork", "undo"])
-def test_what_auto_took_up_is_sent_again_byte_for_byte(book: MemoryFileStore, deed: str) -> None:
+def test_memory_loaded_by_auto_is_replayed_byte_for_byte(book: MemoryFileStore, deed: str) -> None:
     history = Talk(book, layout="auto", model=EXPIRING)
     sent: list[Turn] = []
     for number, at in enumerate((0, 1, 60, 61)):
@@ -216,7 +214,7 @@ def test_what_auto_took_up_is_sent_again_byte_for_byte(book: MemoryFileStore, de
 
 
 @pytest.mark.parametrize("runner", ["chat", "plus", "vault_qa", "agent", "project"])
-def test_whoever_answers_takes_it_up_when_auto_folds_and_sends_the_same_after_a_reload(
+def test_every_runner_loads_memory_on_auto_fold_and_reloads_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runner: str
 ) -> None:
     monkeypatch.setenv("LAMELLA_MEMORY_FOLDER", str(tmp_path / "memory"))
@@ -249,7 +247,7 @@ def test_whoever_answers_takes_it_up_when_auto_folds_and_sends_the_same_after_a_
         assert [turn.messages for turn in engine.chat("office").replay()] == sent
 
 
-def test_nothing_but_the_memory_moves_when_it_changes(book: MemoryFileStore) -> None:
+def test_memory_change_moves_only_memory(book: MemoryFileStore) -> None:
     history = Talk(book, layout="library")
     before = history.say("One", system={"base": "Base.", "instructions": "Be kind."})
     book.add("Likes tea")
@@ -260,9 +258,7 @@ def test_nothing_but_the_memory_moves_when_it_changes(book: MemoryFileStore) -> 
 
 
 @pytest.mark.parametrize("data", [b"- caf\xe9", b"x" * 300_000])
-def test_a_file_that_cannot_be_read_is_said_once_and_the_conversation_goes_on(
-    book: MemoryFileStore, data: bytes
-) -> None:
+def test_unreadable_memory_file_warns_once(book: MemoryFileStore, data: bytes) -> None:
     book.add("Likes tea")
     history = Talk(book)
     history.say("One")
@@ -275,7 +271,7 @@ def test_a_file_that_cannot_be_read_is_said_once_and_the_conversation_goes_on(
     assert third.envelope.warnings == ()
 
 
-def test_switched_off_it_leaves_the_prompt(book: MemoryFileStore) -> None:
+def test_disabled_memory_leaves_prompt(book: MemoryFileStore) -> None:
     book.add("Likes tea")
     history = Talk(book)
     history.say("One")
@@ -285,7 +281,7 @@ def test_switched_off_it_leaves_the_prompt(book: MemoryFileStore) -> None:
     assert history.chat.memory == ""
 
 
-def test_where_nobody_wants_it_a_conversation_keeps_what_it_has(book: MemoryFileStore) -> None:
+def test_conversation_without_memory_book_keeps_its_memory(book: MemoryFileStore) -> None:
     book.add("Likes tea")
     history = Talk(book)
     history.say("One")
@@ -297,7 +293,7 @@ def test_where_nobody_wants_it_a_conversation_keeps_what_it_has(book: MemoryFile
         history.chat.refresh_memory()
 
 
-def test_a_memory_that_a_program_gives_in_its_own_words_is_that_programs(book: MemoryFileStore) -> None:
+def test_memory_text_given_by_program_is_not_replaced(book: MemoryFileStore) -> None:
     book.add("Likes tea")
     history = Talk(book)
     history.say("One", system={"memory": "The user is Ada."})
@@ -306,7 +302,7 @@ def test_a_memory_that_a_program_gives_in_its_own_words_is_that_programs(book: M
     assert history.chat.memory == "The user is Ada."
 
 
-def test_a_conversation_is_not_told_what_it_was_about_itself(book: MemoryFileStore) -> None:
+def test_conversation_does_not_see_its_own_one_line_summary(book: MemoryFileStore) -> None:
     history = Talk(book)
     history.say("When are beans sown?")
     book.add(history.chat.summarize_in_one_line(), kind=FactKind.RECENT, conversation_key=history.chat.id)
@@ -316,12 +312,12 @@ def test_a_conversation_is_not_told_what_it_was_about_itself(book: MemoryFileSto
     assert ("Tides" in history.chat.memory, "beans" in history.chat.memory) == (True, False)
 
 
-def test_a_day_in_what_is_remembered_is_no_clock_and_is_not_warned_of(book: MemoryFileStore) -> None:
+def test_date_in_memory_gives_no_warning(book: MemoryFileStore) -> None:
     book.add("Was born on 1980-03-02")
     assert Talk(book).say("One").envelope.warnings == ()
 
 
-def test_a_small_window_gets_a_small_memory_that_says_what_is_missing(book: MemoryFileStore) -> None:
+def test_small_window_truncates_memory_and_says_so(book: MemoryFileStore) -> None:
     for number in range(60):
         book.add(f"Fact number {number} about the garden and the beans in it")
     history = Talk(book, window=4_000, reserve=400)
@@ -331,7 +327,7 @@ def test_a_small_window_gets_a_small_memory_that_says_what_is_missing(book: Memo
     assert "Fact number 59 " in turn.messages[0].text
 
 
-def test_why_tells_of_the_memory(book: MemoryFileStore) -> None:
+def test_why_explains_memory(book: MemoryFileStore) -> None:
     book.add("Likes tea")
     history = Talk(book)
     history.say("One", system="Be terse.")
@@ -342,7 +338,7 @@ def test_why_tells_of_the_memory(book: MemoryFileStore) -> None:
     )
 
 
-def test_python_opens_edits_and_erases_it(tmp_path: Path) -> None:
+def test_python_adds_edits_and_removes_memory(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'chats.db'}"
     with lamella.open(url, memory=True) as engine:
         for fact in engine.memory.read():
@@ -366,7 +362,7 @@ def test_python_opens_edits_and_erases_it(tmp_path: Path) -> None:
         lamella.open(url, memory="yes")  # type: ignore[arg-type]
 
 
-def test_erasing_an_artifact_takes_out_what_tells_of_its_conversation(tmp_path: Path) -> None:
+def test_erasing_artifact_removes_summary_of_its_conversation(tmp_path: Path) -> None:
     with lamella.open(f"sqlite:///{tmp_path / 'chats.db'}") as engine:
         conversation = engine.chat("garden")
         conversation.ask("What is planned?", attach=[lamella.Note(path="plan.md", text="Beans.")])

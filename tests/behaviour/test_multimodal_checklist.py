@@ -96,7 +96,7 @@ def test_image_urls_in_note_content_that_may_not_be_fetched_stay_links(converse:
     assert f"![gauge]({URL})" in turn.messages[-1].text
 
 
-def test_image_urls_in_note_content_are_sent_where_something_fetches() -> None:
+def test_image_urls_in_note_are_fetched_if_fetcher_is_set() -> None:
     reader = AttachmentResolver(
         SourceReaders(readers={SourceMedium.PICTURE: ImageReader(fetch={URL: JPEG}.__getitem__)}), known=()
     )
@@ -129,7 +129,7 @@ def test_images_appear_in_the_final_request(converse: type[Watched], vault: Path
         assert b64encode(data).decode() in request or repr(data) in request
 
 
-def test_an_agents_tool_rounds_follow_the_message_that_holds_the_image(converse: type[Watched], vault: Path) -> None:
+def test_tool_rounds_follow_message_with_image(converse: type[Watched], vault: Path) -> None:
     chat = converse(vault=write(vault, "![[chart.png]]"), model=MODEL, layout="in_place")
     chat.ask("What is this?", attach=[ActiveNote(path="note.md")])
     chat.reply(ModelReply(text="", stop=StopReason.TOOL_CALLS, calls=(ToolCall(id="c1", name="look", arguments="{}"),)))
@@ -139,7 +139,7 @@ def test_an_agents_tool_rounds_follow_the_message_that_holds_the_image(converse:
 
 
 @LAYOUTS
-def test_no_image_is_promoted_and_its_note_goes_on_as_text(converse: type[Watched], vault: Path, layout: str) -> None:
+def test_promoted_note_keeps_text_and_loses_images(converse: type[Watched], vault: Path, layout: str) -> None:
     chat = converse(vault=write(vault, "Look: ![[chart.png]]"), model=MODEL, layout=layout)
     chat.ask("What is this?", attach=[ActiveNote(path="note.md"), Image(path="img/my plan (2).png")])
     chat.reply("A pier.")
@@ -155,12 +155,12 @@ def test_only_the_active_note_of_the_current_turn_gives_images(converse: type[Wa
     assert pictures(turn) == [[CHART]]
 
 
-def test_what_the_user_types_embeds_nothing_by_itself(converse: type[Watched], vault: Path) -> None:
+def test_embed_typed_by_user_is_not_resolved(converse: type[Watched], vault: Path) -> None:
     turn = converse(vault=vault, model=MODEL).ask("What is ![[chart.png]]?")
     assert (pictures(turn), attached(turn)) == ([], [])
 
 
-def test_an_image_that_is_missing_or_none_is_said_and_the_others_are_sent(converse: type[Watched], vault: Path) -> None:
+def test_missing_or_invalid_image_warns_and_others_are_sent(converse: type[Watched], vault: Path) -> None:
     (vault / "fake.png").write_text("<svg/>", encoding="utf-8")
     text = "![[gone.png]] ![[fake.png]] ![](../../etc/x.png) ![](data:image/png;base64,AAAA) ![[chart.png]]"
     turn = ask(converse, write(vault, text), ActiveNote(path="note.md"))

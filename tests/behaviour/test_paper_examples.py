@@ -86,7 +86,7 @@ def test_general_chat_at_86_percent_ends_at_84_without_six_messages() -> None:
     assert len(said(fitted)) == 74
 
 
-def test_general_chat_at_91_percent_ends_at_82_with_a_summary_of_its_oldest_twenty_messages() -> None:
+def test_general_chat_at_91_percent_is_summarized_to_82() -> None:
     # As many turns as are needed would be seven; the example takes twenty messages, which is a setting here.
     short = [31 + 10 * n for n in range(6)]
     story = write(120, 116_480, short=short, yes=acknowledgement(644), ranges={(1, 20): 7_850})

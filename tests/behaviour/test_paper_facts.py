@@ -34,16 +34,16 @@ YES = "so be it and on we go with the next of all these many points"
 
 
 @pytest.mark.parametrize(("text", "tokens"), [("abcd", 1), ("x" * 100, 25), ("abc", 1), ("abcde", 2), ("", 0)])
-def test_budget_1_four_characters_are_a_token_for_who_counts_so(text: str, tokens: int) -> None:
+def test_budget_1_four_characters_are_one_token(text: str, tokens: int) -> None:
     assert QUARTERS.count(text) == tokens
 
 
-def test_budget_2_a_window_is_taken_as_given_and_is_128_000_where_none_is() -> None:
+def test_budget_2_window_is_taken_as_given_or_128_000() -> None:
     assert TokenBudget(window=1_048_576).window == 1_048_576
     assert TokenBudget().window == 128_000
 
 
-def test_budget_2_differs_a_window_of_nothing_is_refused_and_not_replaced() -> None:
+def test_budget_2_differs_zero_window_is_refused() -> None:
     with pytest.raises(SettingError, match="leaves no room"):
         TokenBudget(window=0)
 
@@ -59,7 +59,7 @@ def test_budget_2_differs_a_window_of_nothing_is_refused_and_not_replaced() -> N
         (500_000, ["warned", "compacted", "over hard"]),
     ],
 )
-def test_budget_3_warning_and_compaction_begin_where_the_paper_says(characters: int, happens: list[str]) -> None:
+def test_budget_3_warning_and_compaction_start_at_paper_values(characters: int, happens: list[str]) -> None:
     tokens = QUARTERS.count("x" * characters)
     each = {
         "warned": bool(budget_warnings(tokens, PAPER)),
@@ -69,7 +69,7 @@ def test_budget_3_warning_and_compaction_begin_where_the_paper_says(characters: 
     assert [name for name, is_so in each.items() if is_so] == happens
 
 
-def test_budget_3_differs_between_80_and_85_percent_nothing_is_cut() -> None:
+def test_budget_3_differs_nothing_is_cut_between_80_and_85_percent() -> None:
     fitted = send(write(100, 105_000))
     assert fitted.receipt is None
     assert fitted.envelope.tokens.total == 105_000
@@ -87,19 +87,19 @@ def test_budget_4_a_threshold_is_a_share_of_the_window_rounded_down() -> None:
     assert exceeds_share(838_861, 0.80, budget)
 
 
-def test_budget_5_differs_what_goes_is_decided_by_tokens_and_never_by_a_count_of_messages() -> None:
+def test_budget_5_differs_removal_depends_on_tokens_not_message_count() -> None:
     # Sixty short messages are no reason to cut any; five long ones may be.
     assert send(write(60, 10_000)).receipt is None
     few = write(6, 125_000)
     assert len(removed(send(few).receipt, "expendable")) == 1
 
 
-def test_budget_6_a_message_weighs_what_all_its_pieces_weigh() -> None:
+def test_budget_6_message_tokens_are_sum_of_its_parts() -> None:
     assert count_pieces_tokens(("hello", "world!"), len) == 11
     assert count_pieces_tokens((), len) == 0
 
 
-def test_budget_7_differs_pictures_weigh_something() -> None:
+def test_budget_7_differs_images_have_tokens() -> None:
     picture = make_image_artifact(make_image_data(b"png", media_type="image/png", width=5, height=5), title="dot")
     assert count_images_tokens(picture.images, QUARTERS) == 25
 
@@ -108,7 +108,7 @@ def test_budget_7_differs_pictures_weigh_something() -> None:
 
 
 @pytest.mark.parametrize("text", ["ok", "ya", "sip", "lanjut", "oke"])
-def test_p1_acknowledgements_are_taken(text: str) -> None:
+def test_p1_acknowledgements_are_removed(text: str) -> None:
     assert is_chitchat(text, previous_reply="Done.", words=WORDS)
 
 
@@ -122,7 +122,7 @@ def test_p1_differs_short_decisions_are_kept(text: str) -> None:
     assert not is_chitchat(text, previous_reply="Done.", words=WORDS)
 
 
-def test_p1_differs_an_answer_to_a_question_is_kept() -> None:
+def test_p1_differs_answer_to_question_is_kept() -> None:
     assert not is_chitchat("ya", previous_reply="Shall I go on?", words=WORDS)
 
 
@@ -133,7 +133,7 @@ def test_p1_both_replies_stay_when_their_acknowledgements_go() -> None:
     assert cut.removed == (story.path[2], story.path[4])
 
 
-def test_p1_differs_the_first_question_and_the_last_stay_whatever_they_say() -> None:
+def test_p1_differs_first_and_last_question_are_kept() -> None:
     assert drop_chitchat(said(("ok", "A"), ("ya", "B")).draft()) is None
     assert drop_chitchat(Story().draft()) is None
 
@@ -159,7 +159,7 @@ def stage(name: str, first: str, last: str, *, recent: bool = False) -> Complete
     return CompletedStage(stage=name, label=name, first=first, last=last, recent=recent)
 
 
-def test_p2_a_range_holds_what_lies_between_its_ends_both_included() -> None:
+def test_p2_range_includes_both_ends() -> None:
     assert found("m2", "m4") == ("m2", "m3", "m4")
     assert found("m2", "m2") == ("m2",)
     assert found("m2", "unknown") == ()
@@ -187,27 +187,27 @@ def test_p2_differs_a_turn_leaves_whole_or_not_at_all() -> None:
     assert removed(story.plan(goal=0).receipt, "oldest_stages") == story.path[2:4]
 
 
-def test_p2_differs_nothing_is_put_in_place_of_the_stages_that_went() -> None:
+def test_p2_differs_removed_stages_leave_only_a_count() -> None:
     story = staged((1, 2), (3, 4))
     story.compact(goal=0)
     assert "4 earlier messages; recall finds them." in story.sent()
     assert "<stage_digest>" not in story.sent()
 
 
-def test_p2_without_a_stage_nothing_goes() -> None:
+def test_p2_without_stages_nothing_is_removed() -> None:
     assert staged().plan(goal=0).receipt is None
 
 
-def test_p2_stages_go_one_after_the_other_until_it_is_enough() -> None:
+def test_p2_stages_are_removed_one_by_one_until_goal() -> None:
     story = staged((1, 4), (5, 8))
     assert names(story.plan(goal=story.tokens() - 50).receipt) == ["oldest_stages"]
 
 
-def test_p4_recent_stages_are_left_for_their_own_step() -> None:
+def test_p4_recent_stages_are_left_for_own_step() -> None:
     assert names(staged((1, 4), (5, 8), recent=[1]).plan(goal=0).receipt) == ["oldest_stages", "recent_stages"]
 
 
-def test_p4_differs_it_is_named_only_if_it_took_something_out() -> None:
+def test_p4_differs_step_is_listed_only_if_it_removed_something() -> None:
     assert names(staged((1, 4)).plan(goal=0).receipt) == ["oldest_stages"]
 
 
@@ -239,7 +239,7 @@ def general(messages: int, characters: int) -> Story:
     return story
 
 
-def test_p3_a_tiny_conversation_needs_nothing() -> None:
+def test_p3_tiny_conversation_is_not_compacted() -> None:
     assert general(2, 4).plan(goal=1_000).receipt is None
 
 
@@ -250,7 +250,7 @@ def test_p3_the_oldest_messages_become_one_summary() -> None:
     assert removed(receipt, "summary") == story.path[:6]
 
 
-def test_p3_a_summariser_that_fails_leaves_it_to_the_next_step() -> None:
+def test_p3_failed_summarizer_leaves_work_to_next_step() -> None:
     receipt = summarised(general(10, 400), None, goal=200)
     assert names(receipt) == ["expendable"]
     assert receipt is not None
@@ -264,7 +264,7 @@ def test_p3_differs_a_summary_that_is_too_long_is_refused_and_not_counted() -> N
     assert receipt.tokens_after <= 2_400
 
 
-def test_p3_without_a_model_and_with_nothing_to_take_nothing_happens() -> None:
+def test_p3_without_model_and_candidates_nothing_changes() -> None:
     assert general(2, 200).plan(goal=50).receipt is None
 
 
@@ -287,16 +287,16 @@ def test_p5_differs_messages_go_until_the_target_is_reached_and_no_further() -> 
     assert 0.83 * PAPER.limit < fitted.receipt.tokens_after <= PAPER.target * PAPER.limit
 
 
-def test_p5_differs_what_cannot_fit_is_an_error_and_not_sent() -> None:
+def test_p5_differs_oversized_request_is_error_and_not_sent() -> None:
     with pytest.raises(ContextBudgetExceededError):
         write(2, 1_000).fit(Turn(text="long " * 125_000))
 
 
-def test_p5_differs_what_was_said_before_never_keeps_a_question_from_being_asked() -> None:
+def test_p5_differs_long_history_never_blocks_question() -> None:
     assert names(send(write(2, 125_000)).receipt) == ["expendable"]
 
 
-def test_p5_differs_compaction_is_not_undone_by_a_cut_that_follows_it() -> None:
+def test_p5_differs_compaction_is_not_followed_by_cut() -> None:
     story = write(220, 111_000, short=[21 + 12 * n for n in range(12)], yes=("yes " * 212)[:-1])
     fitted = send(story)
     assert names(fitted.receipt) == ["chitchat"]

@@ -139,7 +139,7 @@ def paper(request: pytest.FixtureRequest) -> Iterator[Paper]:
     journey.engine.close()
 
 
-def test_all_thirteen_stages_are_approved_and_those_gone_back_behind_twice(paper: Paper) -> None:
+def test_all_thirteen_stages_are_approved_and_revisited_ones_twice(paper: Paper) -> None:
     work = paper.chat.workflow
     assert work is not None
     assert (work.current, work.status) == (None, "approved")
@@ -154,7 +154,7 @@ def test_every_step_of_the_chain_was_used(paper: Paper) -> None:
     assert set(paper.count_steps()) == {"chitchat", "oldest_stages", "summary", "recent_stages", "expendable"}
 
 
-def test_what_was_decided_in_the_first_stage_is_in_the_prompt_of_the_last(paper: Paper) -> None:
+def test_first_stage_decisions_are_in_last_stage_prompt(paper: Paper) -> None:
     last = paper.turns[-1]
     assert "Stage 13 of 13" in last.messages[0].text
     assert [fact for fact in FACTS if last.messages[0].text.count(fact) != 1] == []
@@ -162,7 +162,7 @@ def test_what_was_decided_in_the_first_stage_is_in_the_prompt_of_the_last(paper:
     assert not any("(gagasan)" in message.text for message in last.messages[1:])
 
 
-def test_of_the_stage_that_was_worked_on_only_acknowledgements_and_summarised_turns_left(paper: Paper) -> None:
+def test_active_stage_loses_only_acknowledgements_and_summarized_turns(paper: Paper) -> None:
     assert {step for step, _ in paper.taken} <= {"chitchat", "summary"}
     assert "summary" in {step for step, _ in paper.taken}
 

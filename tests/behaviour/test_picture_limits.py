@@ -17,7 +17,7 @@ def pictures(turn: Turn) -> int:
     return sum(len(message.images) for message in turn.messages)
 
 
-def test_a_picture_that_is_too_long_is_a_line_of_words_with_a_warning_and_the_rest_is_sent(
+def test_oversized_image_becomes_text_line_with_warning(
     converse: type[Watched],
 ) -> None:
     chat = converse(model=CLAUDE, layout="in_place")
@@ -31,7 +31,7 @@ def test_a_picture_that_is_too_long_is_a_line_of_words_with_a_warning_and_the_re
 
 
 @pytest.mark.moves_prefix(reason="another model begins an epoch")
-def test_a_model_that_takes_it_gets_it_when_it_is_attached_again(converse: type[Watched]) -> None:
+def test_image_is_sent_when_reattached_to_model_that_accepts_it(converse: type[Watched]) -> None:
     chat = converse(model=CLAUDE, layout="in_place")
     assert pictures(chat.ask("q", attach=[Image(data=LONG)])) == 0
     chat.reply("r")
@@ -39,13 +39,13 @@ def test_a_model_that_takes_it_gets_it_when_it_is_attached_again(converse: type[
     assert (pictures(turn), turn.envelope.warnings) == (1, ())
 
 
-def test_a_type_that_the_model_does_not_take_is_said(converse: type[Watched]) -> None:
+def test_unsupported_image_type_warns(converse: type[Watched]) -> None:
     turn = converse(model="google:gemini-3").ask("q", attach=[Image(data=GIF)])
     assert pictures(turn) == 0
     assert "it is image/gif, and the model takes image/png, image/jpeg, image/webp" in turn.envelope.warnings[0]
 
 
-def test_pictures_of_earlier_messages_count_among_those_of_a_request(converse: type[Watched]) -> None:
+def test_images_of_earlier_messages_count_toward_limit(converse: type[Watched]) -> None:
     chat = converse(model=CLAUDE, layout="in_place")
     for number in range(3):
         shades = range(40 * number, 40 * number + 40)
@@ -56,7 +56,7 @@ def test_pictures_of_earlier_messages_count_among_those_of_a_request(converse: t
     assert "the request has 100 pictures, and the model takes 100" in turn.envelope.warnings[0]
 
 
-def test_a_crowd_of_pictures_has_to_be_small_also_those_that_stand_there(converse: type[Watched]) -> None:
+def test_many_images_must_be_small_including_earlier_ones(converse: type[Watched]) -> None:
     chat = converse(model=CLAUDE, layout="in_place")
     chat.ask("q", attach=[Image(data=png(2_001, 1))])
     chat.reply("r")
@@ -65,7 +65,7 @@ def test_a_crowd_of_pictures_has_to_be_small_also_those_that_stand_there(convers
     assert "and one is 2,001 pixels long" in turn.envelope.warnings[0]
 
 
-def test_a_picture_that_stands_above_is_a_reference_and_counts_once(converse: type[Watched]) -> None:
+def test_image_already_sent_is_reference_and_counts_once(converse: type[Watched]) -> None:
     chat = converse(model=CLAUDE, layout="in_place")
     first = chat.ask("q", attach=[Image(data=png(1_000, 1_000), title="map")])
     assert first.tokens.by_layer["L3_TURN"] == 1_296
@@ -80,7 +80,7 @@ def test_a_picture_that_stands_above_is_a_reference_and_counts_once(converse: ty
     "layout",
     [pytest.param("library", marks=pytest.mark.moves_prefix(reason="pictures are over with their turn")), "in_place"],
 )
-def test_what_carries_a_picture_counts_it_and_the_library_has_none(converse: type[Watched], layout: str) -> None:
+def test_image_tokens_count_where_image_is_sent_not_in_library(converse: type[Watched], layout: str) -> None:
     chat = converse(model=CLAUDE, layout=layout)
     for shade in range(3):
         turn = chat.ask("q", attach=[Image(data=png(1_000, 1_000, shade))])
@@ -91,7 +91,7 @@ def test_what_carries_a_picture_counts_it_and_the_library_has_none(converse: typ
 
 
 @pytest.mark.moves_prefix(reason="what does not fit is folded and compacted")
-def test_a_window_that_pictures_fill_makes_room_for_the_next_one(converse: type[Watched]) -> None:
+def test_window_full_of_images_makes_space_for_next(converse: type[Watched]) -> None:
     chat = converse(model=CLAUDE, layout="in_place", window=9_000, reserve=500)
     for shade in range(12):
         turn = chat.ask("q", attach=[Image(data=png(1_000, 1_000, shade))])

@@ -35,7 +35,7 @@ def pin_first(chat: Conversation | Conversation) -> None:
 
 
 @pytest.mark.parametrize("layout", ["library", "in_place"])
-def test_without_a_pin_it_goes_and_with_one_its_whole_turn_stays(layout: str) -> None:
+def test_pin_keeps_whole_turn_through_compaction(layout: str) -> None:
     for pins in (False, True):
         chat = Conversation(layout=layout, window=8_000, reserve=0)
         fill(chat)
@@ -47,7 +47,7 @@ def test_without_a_pin_it_goes_and_with_one_its_whole_turn_stays(layout: str) ->
         assert ("A fine name." in texts(turn)) is pins
 
 
-def test_a_turn_that_has_to_make_room_leaves_it_alone() -> None:
+def test_automatic_compaction_keeps_pinned_turn() -> None:
     chat = Conversation(layout="in_place", window=2_400, reserve=0)
     fill(chat, 3)
     pin_first(chat)
@@ -60,7 +60,7 @@ def test_a_turn_that_has_to_make_room_leaves_it_alone() -> None:
     assert compacted > 1
 
 
-def test_small_talk_that_is_pinned_stays() -> None:
+def test_pinned_chitchat_is_kept() -> None:
     chat = Conversation(layout="in_place", window=8_000, reserve=0, compaction={"steps": ["chitchat"]})
     chat.ask("How many beans?")
     chat.reply("Some.")
@@ -75,7 +75,7 @@ def test_small_talk_that_is_pinned_stays() -> None:
     assert texts(chat.ask("Now?")).count("thanks") == 1
 
 
-def test_a_summary_leaves_it_where_it_stands() -> None:
+def test_summary_keeps_pinned_turn_in_position() -> None:
     class Terse:
         def summarize(self, messages: object, *, max_tokens: int) -> str:
             del messages, max_tokens
@@ -94,7 +94,7 @@ def test_a_summary_leaves_it_where_it_stands() -> None:
     assert "They talked." in texts(turn)
 
 
-def test_opened_again_it_is_still_pinned_and_the_same_is_sent() -> None:
+def test_pin_survives_reopen() -> None:
     stores = [InMemoryStore(), InMemoryStore()]
     sent = []
     for store, reopens in zip(stores, (False, True), strict=True):
@@ -133,7 +133,7 @@ def test_messages_under_another_parent_are_pinned_under_their_new_ids() -> None:
     assert SECRET in texts(conversation.ask("And now?"))
 
 
-def test_a_pin_outlives_the_question_that_set_it() -> None:
+def test_pin_survives_deletion_of_question_that_set_it() -> None:
     for followed in (False, True):
         conversation = make_chat(InMemoryStore(), window=8_000, reserve=0)
         fill(conversation)
@@ -149,7 +149,7 @@ def test_a_pin_outlives_the_question_that_set_it() -> None:
         assert SECRET in texts(conversation.ask("And now?"))
 
 
-def test_an_edited_question_pins_what_it_pinned() -> None:
+def test_edited_question_keeps_its_pins() -> None:
     conversation = make_chat(InMemoryStore(), window=8_000, reserve=0)
     fill(conversation)
     pin_first(conversation)
@@ -188,7 +188,7 @@ def test_a_transcript_names_the_turn_and_replays_to_the_same() -> None:
     assert SECRET in texts(last)
 
 
-def test_the_law_names_a_pinned_message_that_is_gone() -> None:
+def test_invariant_reports_removed_pinned_message() -> None:
     chat = Conversation(layout="library", window=8_000, reserve=0)
     fill(chat, 3)
     before = chat.ask("Remember.", pin=["turn:1"]).envelope
@@ -203,7 +203,7 @@ def test_the_law_names_a_pinned_message_that_is_gone() -> None:
     assert told["verbatim"] == (f"{name} is pinned and is gone",)
 
 
-def test_what_does_not_fit_because_of_pins_says_so() -> None:
+def test_budget_error_names_pinned_turns() -> None:
     chat = Conversation(layout="in_place", window=2_400, reserve=0)
     fill(chat, 4)
     with pytest.raises(ContextBudgetExceededError) as caught:

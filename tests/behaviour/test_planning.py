@@ -40,7 +40,7 @@ def test_a_plan_is_committed_once() -> None:
         chat.commit(planned)
 
 
-def test_a_plan_made_before_an_undo_or_another_compaction_is_void() -> None:
+def test_plan_is_void_after_undo_or_other_compaction() -> None:
     chat = talked()
     chat.compact(0.4)
     planned = chat.plan(0.1)
@@ -49,14 +49,14 @@ def test_a_plan_made_before_an_undo_or_another_compaction_is_void() -> None:
         chat.commit(planned)
 
 
-def test_what_a_plan_moves_is_known_without_a_ledger() -> None:
+def test_plan_estimates_cost_without_ledger() -> None:
     plans = [talked(keep_ledger=ledger, model="anthropic:claude-opus-5-5").plan(0.2) for ledger in (True, False)]
     assert plans[0].cost_estimate == plans[1].cost_estimate
     assert plans[0].cost_estimate is not None
     assert plans[0].cost_estimate.changed_tokens > 0
 
 
-def test_one_summary_stands_and_tells_the_ones_before_anew() -> None:
+def test_new_summary_includes_earlier_ones() -> None:
     telling = Telling()
     chat = talked(120, summarizer=telling)
     turn = chat.ask("And now?")
@@ -66,7 +66,7 @@ def test_one_summary_stands_and_tells_the_ones_before_anew() -> None:
     assert f"Summary number {len(telling.asked)}." in summaries[0].text
 
 
-def test_a_request_for_a_summary_names_the_turns_it_is_about() -> None:
+def test_summary_request_names_its_turns() -> None:
     telling = Telling()
     talked(120, window=8_000, summarizer=telling)
     assert telling.asked
@@ -74,7 +74,7 @@ def test_a_request_for_a_summary_names_the_turns_it_is_about() -> None:
 
 
 @pytest.mark.layout("library")
-def test_a_note_attached_again_where_it_fits_is_whole_in_the_library_too() -> None:
+def test_reattached_note_that_fits_is_full_in_library() -> None:
     chat = Conversation(window=60_000, reserve=0, summarizer=Telling())
     for policy in ("follow", "snapshot"):
         note = Note(path=f"{policy}.md", text=LONG, policy=policy)
@@ -106,7 +106,7 @@ class Guest:
 @pytest.mark.parametrize(
     "act", [SystemExit(1), KeyboardInterrupt(), RuntimeError("https://x?key=sk-secret"), "a \ud800 b", b"bytes", None]
 )
-def test_whatever_a_summariser_does_the_step_is_skipped_and_nothing_of_it_is_kept(act: object) -> None:
+def test_failing_summarizer_skips_step_without_trace(act: object) -> None:
     receipt = talked(summarizer=Guest(act)).compact(0.3)
     assert receipt is not None
     whys = [skipped.why for skipped in receipt.skipped]
@@ -114,6 +114,6 @@ def test_whatever_a_summariser_does_the_step_is_skipped_and_nothing_of_it_is_kep
     assert "secret" not in whys[0]
 
 
-def test_what_is_no_plan_is_refused() -> None:
+def test_object_that_is_not_a_plan_is_refused() -> None:
     with pytest.raises(InvalidOperationError, match="is no plan"):
         talked(2).commit(None)  # type: ignore[arg-type]

@@ -26,7 +26,7 @@ def updated(converse: type[Watched], layout: str) -> Watched:
 
 
 @pytest.mark.moves_prefix(reason="a fold and a compaction move the prefix")
-def test_in_place_a_compaction_that_takes_an_update_into_the_library_is_the_cause(converse: type[Watched]) -> None:
+def test_in_place_compaction_of_update_is_named_as_cause(converse: type[Watched]) -> None:
     chat = updated(converse, "in_place")
     receipt = chat.compact(to=0.01)
     assert receipt is not None
@@ -44,9 +44,7 @@ def test_in_a_library_the_update_would_have_moved_the_prefix_without_a_compactio
 
 @pytest.mark.parametrize(("before", "now"), [("auto", "in_place"), ("in_place", "auto"), ("library", "in_place")])
 @pytest.mark.parametrize("by_hand", [True, False], ids=["by hand", "by itself"])
-def test_another_layout_explains_its_move_also_where_the_same_turn_is_compacted(
-    before: str, now: str, *, by_hand: bool
-) -> None:
+def test_layout_change_explains_prefix_change_despite_compaction(before: str, now: str, *, by_hand: bool) -> None:
     conversation = make_chat(layout=before, window=60_000 if by_hand else 2_600, reserve=0)
     for number in range(3):
         conversation.ask(f"Question {number}?", attach=[Note(path=f"{number}.md", text=LONG)])

@@ -26,7 +26,7 @@ class Counted:
 
 
 @pytest.mark.parametrize("layout", ["library", "in_place"])
-def test_a_preview_is_what_asking_gives_and_writes_nothing_down(layout: str) -> None:
+def test_preview_matches_ask_and_stores_nothing(layout: str) -> None:
     backend = open_backend("memory:")
     chat = Conversation.open(backend, "demo", {"layout": layout, "model": "local"})
     chat.ask(TurnRequest(text="Hello?", attach=(NOTE,)))
@@ -38,7 +38,7 @@ def test_a_preview_is_what_asking_gives_and_writes_nothing_down(layout: str) -> 
     assert chat.ask(turn_request) == turn
 
 
-def test_a_preview_while_a_turn_waits_takes_it_as_left_without_an_answer() -> None:
+def test_preview_with_pending_turn_treats_it_as_unanswered() -> None:
     chat = Conversation.open(open_backend("memory:"), "demo", {"layout": "in_place", "model": "local"})
     chat.ask(TurnRequest(text="Hello?"))
     turn_request = TurnRequest(text="Nobody there?")
@@ -46,7 +46,7 @@ def test_a_preview_while_a_turn_waits_takes_it_as_left_without_an_answer() -> No
 
 
 @pytest.mark.parametrize("layout", ["library", "in_place"])
-def test_a_preview_after_the_history_was_rewritten_is_what_asking_gives(layout: str) -> None:
+def test_preview_after_rewritten_history_matches_ask(layout: str) -> None:
     chat = Conversation.open(open_backend("memory:"), "demo", {"layout": layout, "model": "local"})
     for text in ("Hello?", "And now?", "And then?"):
         chat.ask(TurnRequest(text=text, attach=(NOTE,)))
@@ -61,7 +61,7 @@ def test_a_preview_after_the_history_was_rewritten_is_what_asking_gives(layout: 
 @pytest.mark.parametrize("layout", ["library", "in_place"])
 @pytest.mark.parametrize("deed", ["fork", "switch"])
 @pytest.mark.parametrize("answered", [True, False])
-def test_a_preview_on_another_branch_is_what_asking_gives(layout: str, deed: str, *, answered: bool) -> None:
+def test_preview_on_other_branch_matches_ask(layout: str, deed: str, *, answered: bool) -> None:
     chat = Conversation.open(open_backend("memory:"), "demo", {"layout": layout, "model": "local"})
     start = datetime(2026, 3, 1, tzinfo=UTC)
     for number, text in enumerate(("Hello?", "And now?", "And then?")):
@@ -75,7 +75,7 @@ def test_a_preview_on_another_branch_is_what_asking_gives(layout: str, deed: str
     assert chat.ask(turn_request, at=at) == ahead
 
 
-def test_a_preview_while_calls_wait_on_another_branch_is_what_asking_gives() -> None:
+def test_preview_with_pending_calls_on_other_branch_matches_ask() -> None:
     chat = Conversation.open(open_backend("memory:"), "demo", {"layout": "in_place", "model": "local"})
     chat.ask(TurnRequest(text="Hello?"))
     chat.reply("Yes.")
@@ -92,7 +92,7 @@ def test_a_preview_while_calls_wait_on_another_branch_is_what_asking_gives() -> 
     assert chat.ask(turn_request) == ahead
 
 
-def test_a_preview_in_memory_changes_nothing() -> None:
+def test_preview_in_memory_changes_nothing() -> None:
     chat = Conversation(system="Be terse.", model="anthropic:claude-opus-5-5")
     chat.ask("Hello?")
     chat.reply("Yes.")
@@ -106,7 +106,7 @@ def test_a_preview_in_memory_changes_nothing() -> None:
 
 @pytest.mark.parametrize("layout", ["library", "in_place", "auto"])
 @pytest.mark.parametrize("compacts", [False, True])
-def test_a_preview_of_what_does_not_fit_is_what_asking_gives(layout: str, *, compacts: bool) -> None:
+def test_preview_of_oversized_turn_matches_ask(layout: str, *, compacts: bool) -> None:
     settings = {"layout": layout, "model": "local", "window": 3000, "reserve": 500, "summarizer": "off"}
     chat = Conversation.open(open_backend("memory:"), "demo", settings)
     large = "\n".join(f"## Bed {number}\n\n{'Beans and peas. ' * 60}" for number in range(30))
@@ -125,7 +125,7 @@ def test_a_preview_of_what_does_not_fit_is_what_asking_gives(layout: str, *, com
     assert (ahead.compaction is not None) is compacts
 
 
-def test_a_preview_asks_for_no_summary_and_says_where_there_would_be_one() -> None:
+def test_preview_calls_no_summarizer_and_says_where_summary_would_be() -> None:
     summarizer = Counted()
     chat = Conversation(window=3000, reserve=500, summarizer=summarizer)
     note = Note(path="large.md", text="\n".join(f"## Bed {one}\n\n{'Beans. ' * 90}" for one in range(30)))

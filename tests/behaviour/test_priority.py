@@ -29,7 +29,7 @@ def gone(story: Story, freed: int) -> list[int]:
     return [index for index, turn in enumerate(story.state.history.turns) if turn.reply.id in taken]
 
 
-def test_in_a_large_conversation_the_old_goes_and_the_new_stays() -> None:
+def test_large_conversation_loses_oldest_messages() -> None:
     story = talked(*((f"Question {n}?", PROSE) for n in range(200)))
     first = gone(story, story.tokens() // 2)
     assert first == list(range(len(first)))
@@ -37,7 +37,7 @@ def test_in_a_large_conversation_the_old_goes_and_the_new_stays() -> None:
 
 
 @pytest.mark.parametrize("limit", [2_000, 1_500, 1_000])
-def test_twenty_messages_come_down_to_any_limit_and_never_to_two(limit: int) -> None:
+def test_twenty_messages_are_reduced_to_any_limit(limit: int) -> None:
     # A system prompt and twenty messages of four hundred characters; the question asked now is one more.
     story = Story(make_rules(ONLY))
     for number in range(10):
@@ -51,7 +51,7 @@ def test_twenty_messages_come_down_to_any_limit_and_never_to_two(limit: int) -> 
     assert story.plan(goal=limit).receipt is None
 
 
-def test_the_question_asked_now_survives_any_limit_that_it_fits_by_itself() -> None:
+def test_current_question_survives_any_limit_it_fits() -> None:
     story = talked(*((f"Question {n}?", PROSE) for n in range(20)))
     for window in (4_000, 1_000, 500, 200, 120, 60, 30):
         story.rules = replace(story.rules, budget=TokenBudget(window=window, reserve=0))
@@ -65,40 +65,40 @@ def test_turns_with_code_outlive_talk_of_their_age() -> None:
     assert gone(story, 170) == [0, 2, 4, 6]
 
 
-def test_in_a_conversation_of_nothing_but_code_the_oldest_goes() -> None:
+def test_code_only_conversation_loses_oldest_messages() -> None:
     story = talked(*((f"Question {n}?", CODE) for n in range(10)), ("Last?", "Yes."))
     assert gone(story, 150) == [0, 1, 2, 3]
 
 
-def test_words_that_look_like_code_are_none() -> None:
+def test_prose_that_resembles_code_is_not_code() -> None:
     prose = PROSE.replace("like this", "like profile: and the charts.json")
     story = talked(("Why?", CODE), ("Why?", prose), ("Why?", prose), ("Why?", prose), ("Last?", "Yes."))
     assert gone(story, 50) == [1]
 
 
-def test_a_very_long_message_goes_before_short_ones_of_about_its_age() -> None:
+def test_very_long_message_is_removed_before_short_ones_of_same_age() -> None:
     story = talked(*((f"Question {n}?", PROSE * (60 if n == 3 else 1)) for n in range(12)))
     assert gone(story, 1_000) == [3]
 
 
-def test_a_very_long_message_with_code_stays_longer_than_plain_talk() -> None:
+def test_very_long_code_message_outlasts_plain_text() -> None:
     story = talked(*((f"Question {n}?", CODE * (40 if n == 3 else 1) if n == 3 else PROSE) for n in range(12)))
     assert 3 not in gone(story, 300)
 
 
-def test_length_is_not_all_that_counts() -> None:
+def test_length_is_not_the_only_criterion() -> None:
     # A long answer of now is worth more than short talk of long ago.
     story = talked(*((f"Question {n}?", PROSE * (4 if n == 18 else 1)) for n in range(20)))
     assert gone(story, 200)[0] == 0
     assert 18 not in gone(story, 200)
 
 
-def test_the_last_exchange_stays_however_long_it_is() -> None:
+def test_last_exchange_is_kept_at_any_length() -> None:
     story = talked(*((f"Question {n}?", PROSE) for n in range(5)), ("Long?", PROSE * 100))
     assert gone(story, 10_000) == [0, 1, 2, 3, 4]
 
 
-def test_a_very_long_question_that_does_not_fit_is_named_and_not_cut() -> None:
+def test_oversized_question_is_named_and_not_cut() -> None:
     story = talked(*((f"Question {n}?", PROSE) for n in range(5)))
     story.rules = replace(story.rules, budget=TokenBudget(window=2_000, reserve=0))
     with pytest.raises(ContextBudgetExceededError) as error:
@@ -106,7 +106,7 @@ def test_a_very_long_question_that_does_not_fit_is_named_and_not_cut() -> None:
     assert error.value.protected[0] == "what was typed now (2,500 tokens)"
 
 
-def test_setup_is_kept_by_a_pin_and_not_by_being_early() -> None:
+def test_setup_is_kept_by_pin_not_by_position() -> None:
     setup = note("setup.md", "This is how we work. " * 30, policy=AttachmentPolicy.PIN)
     story = Story(make_rules(ONLY)).say("Read this first.", "I did.", attaching(setup))
     for number in range(12):
@@ -127,7 +127,7 @@ def test_answers_go_before_any_question_and_then_both_together() -> None:
     assert [name for name in asked if name in every] == asked[: len(every & set(asked))]
 
 
-def test_what_goes_is_still_in_the_callers_hands() -> None:
+def test_removed_turns_remain_in_previous_state() -> None:
     story = talked(*((f"Question {n}?", PROSE) for n in range(12)))
     before = story.state
     story.plan(goal=0)

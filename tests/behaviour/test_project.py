@@ -55,7 +55,7 @@ def test_sources_are_listed_in_the_system_prompt_by_path_and_pictures_are_not(fo
     assert turn.messages[-1].text == "Well?"
 
 
-def test_a_day_that_a_file_is_named_by_is_no_clock_and_is_not_warned_of(folder: Path, send: Send) -> None:
+def test_date_in_project_file_name_gives_no_warning(folder: Path, send: Send) -> None:
     (folder / "2026-11-15.md").write_text("# Sunday\n")
     assert send(open_chat(folder)).envelope.warnings == ()
 
@@ -83,7 +83,7 @@ def test_instructions_and_memory_are_files_of_the_project_and_cannot_leave_their
     assert ".lamella" not in part
 
 
-def test_a_file_of_the_project_that_leads_out_of_it_or_is_too_large_is_left_out_and_said(
+def test_project_file_outside_folder_or_too_large_is_skipped_with_warning(
     folder: Path, tmp_path: Path, send: Send
 ) -> None:
     secret = tmp_path / "secret.md"
@@ -98,7 +98,7 @@ def test_a_file_of_the_project_that_leads_out_of_it_or_is_too_large_is_left_out_
     assert ".lamella/memory.md" in said.partition("folder")[2]
 
 
-def test_a_change_of_sources_is_told_once_and_moves_nothing(folder: Path, send: Send) -> None:
+def test_source_change_is_reported_once_and_moves_nothing(folder: Path, send: Send) -> None:
     conversation = open_chat(folder)
     first = send(conversation)
     (folder / "beds/beans.md").write_text("# Beans\n\nIn May.\n")
@@ -110,7 +110,7 @@ def test_a_change_of_sources_is_told_once_and_moves_nothing(folder: Path, send: 
     assert send(conversation).messages[-1].text == "Well?"
 
 
-def test_a_change_is_told_once_also_by_another_process(folder: Path, tmp_path: Path, send: Send) -> None:
+def test_source_change_is_reported_once_across_processes(folder: Path, tmp_path: Path, send: Send) -> None:
     url = f"sqlite:///{tmp_path}/chats.db"
     send(open_chat(folder, url=url))
     (folder / "bees.md").write_text("# Bees\n")
@@ -119,7 +119,7 @@ def test_a_change_is_told_once_also_by_another_process(folder: Path, tmp_path: P
 
 
 @pytest.mark.moves_prefix(reason="the project's own instructions are part of the system prompt")
-def test_changed_instructions_hold_from_the_next_question_on(folder: Path, send: Send) -> None:
+def test_changed_project_instructions_apply_to_next_question(folder: Path, send: Send) -> None:
     conversation = open_chat(folder)
     send(conversation)
     (folder / ".lamella").mkdir()
@@ -129,7 +129,7 @@ def test_changed_instructions_hold_from_the_next_question_on(folder: Path, send:
     assert turn.prefix_change.segment == "project"
 
 
-def test_without_a_folder_it_is_a_chat_and_says_so(send: Send) -> None:
+def test_project_runner_without_folder_warns(send: Send) -> None:
     turn = send(open_chat(None))
     assert any("There is no project here" in warning for warning in turn.envelope.warnings)
     assert turn.envelope.prompt.system.project == ""

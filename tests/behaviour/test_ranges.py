@@ -20,7 +20,7 @@ def open_chat(layout: str) -> tuple[Engine, Conversation]:
 
 
 @pytest.mark.parametrize("layout", ["in_place", "auto"])
-def test_from_here_leaves_every_byte_before_it_as_it_was(layout: str) -> None:
+def test_compaction_since_message_keeps_bytes_before_it(layout: str) -> None:
     engine, conversation = open_chat(layout)
     with engine:
         before = conversation.preview("").messages
@@ -44,7 +44,7 @@ def test_from_here_leaves_every_byte_before_it_as_it_was(layout: str) -> None:
 
 
 @pytest.mark.parametrize("layout", ["library", "in_place"])
-def test_undoing_from_here_is_as_if_it_had_never_been(layout: str) -> None:
+def test_undone_compaction_since_message_leaves_no_trace(layout: str) -> None:
     engine, conversation = open_chat(layout)
     with engine:
         conversation.ask("Is that all?")
@@ -59,7 +59,7 @@ def test_undoing_from_here_is_as_if_it_had_never_been(layout: str) -> None:
         assert conversation.preview("Next?").messages == before
 
 
-def test_where_the_layout_moves_what_stands_before_it_from_here_is_refused() -> None:
+def test_compaction_since_message_is_refused_if_layout_moves_earlier_text() -> None:
     engine, conversation = open_chat("library")
     with engine:
         with pytest.raises(
@@ -74,7 +74,7 @@ def test_where_the_layout_moves_what_stands_before_it_from_here_is_refused() -> 
 
 
 @pytest.mark.parametrize("layout", ["library", "in_place", "auto"])
-def test_up_to_here_takes_nothing_of_what_was_said_after_it(layout: str) -> None:
+def test_compaction_until_message_keeps_later_text(layout: str) -> None:
     engine, conversation = open_chat(layout)
     with engine:
         planned = conversation.plan(0.01, until="turn:3")
@@ -89,7 +89,7 @@ def test_up_to_here_takes_nothing_of_what_was_said_after_it(layout: str) -> None
         assert sent.count(LONG) == 5
 
 
-def test_what_is_no_range_is_refused() -> None:
+def test_invalid_compaction_range_is_refused() -> None:
     engine, conversation = open_chat("in_place")
     with engine:
         with pytest.raises(InvalidOperationError, match="No message of the prompt is called 'turn:99'"):

@@ -28,7 +28,7 @@ def text_of(chat: Conversation | Conversation, question: str) -> str:
 
 
 @pytest.mark.parametrize("make", CHATS)
-def test_what_left_the_prompt_and_is_asked_about_is_held_out_with_its_place(
+def test_recall_hint_quotes_removed_text_with_its_turn(
     make: Callable[..., Conversation | Conversation],
 ) -> None:
     chat = make(layout="in_place", recall_hint="on")
@@ -40,27 +40,27 @@ def test_what_left_the_prompt_and_is_asked_about_is_held_out_with_its_place(
 
 
 @pytest.mark.parametrize("make", CHATS)
-def test_unless_that_is_set_nothing_is_held_out(make: Callable[..., Conversation | Conversation]) -> None:
+def test_recall_hint_is_off_by_default(make: Callable[..., Conversation | Conversation]) -> None:
     chat = make(layout="in_place")
     talk(chat)
     assert text_of(chat, "Who books the corner desks?") == "Who books the corner desks?"
 
 
 @pytest.mark.parametrize("question", ["Thank you.", "And now?", "What of the weather in Graz?", "", "shelf", "?!"])
-def test_where_nothing_speaks_of_the_same_the_question_goes_alone(question: str) -> None:
+def test_recall_hint_is_absent_without_match(question: str) -> None:
     chat = Conversation(layout="in_place", recall_hint="on")
     talk(chat)
     assert text_of(chat, question) == question
 
 
-def test_what_the_prompt_still_holds_is_not_held_out() -> None:
+def test_recall_hint_omits_text_still_in_prompt() -> None:
     chat = Conversation(layout="in_place", recall_hint="on")
     chat.ask("What is this?", attach=[Note(path="desks.md", text=NOTE)])
     chat.reply("A list of bookings.")
     assert text_of(chat, "Who books the corner desks?") == "Who books the corner desks?"
 
 
-def test_a_preview_shows_it_a_chat_opened_again_sends_the_same_and_an_edit_holds_it_out_once() -> None:
+def test_recall_hint_matches_preview_and_reopen_and_is_not_doubled_by_edit() -> None:
     store = InMemoryStore()
     conversation = make_chat(store, layout="in_place", recall_hint="on")
     talk(conversation)
@@ -76,7 +76,7 @@ def test_a_preview_shows_it_a_chat_opened_again_sends_the_same_and_an_edit_holds
     assert edited.messages[-1].text.count("booked by Ingrid") == 1
 
 
-def test_another_word_is_refused_with_those_that_there_are() -> None:
+def test_unknown_recall_hint_value_is_refused_with_choices() -> None:
     with pytest.raises(SettingError) as caught:
         Conversation(recall_hint="maybe")
     assert "off" in (caught.value.hint or "")

@@ -30,7 +30,7 @@ def offered(speaker: Speaker) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("runner", ["chat", "vault_qa"])
-def test_recall_is_offered_once_something_was_left_out(tmp_path: Path, runner: str) -> None:
+def test_recall_is_offered_after_removal(tmp_path: Path, runner: str) -> None:
     (tmp_path / "a.md").write_text("# Pumps\n\nThere are nine pumps.\n")
     call = ToolCall(id="c1", name="recall", arguments='{"query": "pump failed"}')
     speaker = Speaker("Read.", ScriptedReply(text="", calls=(call,)), "Pump 7.", "Yes.")
@@ -63,7 +63,7 @@ def test_recall_is_not_offered_while_everything_is_in_the_request() -> None:
     assert offered(speaker) == [[], []]
 
 
-def test_recall_is_not_offered_beside_tools_that_the_caller_runs_or_if_tools_are_withdrawn() -> None:
+def test_recall_is_not_offered_with_caller_tools_or_withdrawn_tools() -> None:
     speaker = Speaker("Read.", "Yes.", "No.")
     chat = open_chat(speaker, layout="library")
     send(chat, "Read this.", results=[LOG])

@@ -54,6 +54,6 @@ def test_a_regenerated_call_is_predicted_priced_and_judged() -> None:
         assert causes == ["none"]
 
 
-def test_the_ledger_has_every_call_that_was_made_for_a_question() -> None:
+def test_ledger_has_every_call_of_a_question() -> None:
     calls, _ = talk(reopens=False)
     assert [call.verdict.outcome for call in calls] == [CacheOutcome.FIRST, CacheOutcome.HIT]

@@ -106,12 +106,12 @@ def check_same(do: Callable[[Kept], None], **settings: object) -> list[Turn]:
 
 @LAYOUTS
 @pytest.mark.parametrize("do", DEEDS)
-def test_a_chat_goes_on_from_what_was_sent_last(do: Callable[[Kept], None], layout: str) -> None:
+def test_reopened_chat_continues_from_last_request(do: Callable[[Kept], None], layout: str) -> None:
     check_same(do, layout=layout)
 
 
 @LAYOUTS
-def test_a_question_made_smaller_to_be_sent_again_is_what_was_sent_last(layout: str) -> None:
+def test_shrunk_question_is_last_request_after_reopen(layout: str) -> None:
     def shrink(kept: Kept) -> None:
         for number in range(4):
             kept.ask(f"q{number}", answer=LONG)

@@ -36,13 +36,13 @@ def test_the_vault_is_relative_to_the_transcript(tmp_path: Path) -> None:
     assert "A text" in turn.messages[-1].text
 
 
-def test_a_missing_vault_is_said_before_the_first_turn(tmp_path: Path) -> None:
+def test_missing_vault_fails_before_first_turn(tmp_path: Path) -> None:
     with pytest.raises(SourceNotFoundError, match="no vault folder"):
         replay(tmp_path, vault="nowhere", turns=[])
 
 
 @pytest.mark.parametrize("settings", [{"layout": "sideways"}, {"carry_forward": "half"}, {"history": "none"}])
-def test_a_choice_that_does_not_exist_names_those_that_do(settings: dict[str, object]) -> None:
+def test_unknown_choice_lists_valid_ones(settings: dict[str, object]) -> None:
     with pytest.raises(SettingError, match="There is no") as caught:
         replay(overrides=settings, turns=[])
     assert "Choose one of" in caught.value.hint

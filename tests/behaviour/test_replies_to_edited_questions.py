@@ -32,13 +32,13 @@ def models(log: EventLog, head: str | None = None) -> list[str | None]:
     return [turn.model for turn in read_turns(records, {}, defaults=TurnSettings())]
 
 
-def test_each_reply_has_the_model_that_gave_it(scribe: Scribe) -> None:
+def test_each_reply_has_its_model(scribe: Scribe) -> None:
     _, one, two = ask_two(scribe)
     assert (models(scribe.log, one), models(scribe.log, two)) == (["a"], ["b"])
     check(scribe)
 
 
-def test_what_was_asked_after_a_reply_goes_on_from_the_question_as_it_was(scribe: Scribe) -> None:
+def test_follow_up_uses_settings_of_its_reply(scribe: Scribe) -> None:
     question, one, _ = ask_two(scribe)
     scribe.do(SwitchEvent(head=one))
     later = scribe.ask("later")
@@ -51,9 +51,7 @@ def test_what_was_asked_after_a_reply_goes_on_from_the_question_as_it_was(scribe
 
 
 @pytest.mark.parametrize(("reply", "model"), [(0, "a"), (1, "b")])
-def test_a_question_that_is_answered_again_is_asked_as_the_branch_has_it(
-    scribe: Scribe, reply: int, model: str
-) -> None:
+def test_regenerated_question_uses_settings_of_branch(scribe: Scribe, reply: int, model: str) -> None:
     question, *replies = ask_two(scribe)
     scribe.do(SwitchEvent(head=replies[reply]))
     scribe.do(SwitchEvent(head=question))
@@ -68,7 +66,7 @@ def test_a_question_that_is_answered_again_is_asked_as_the_branch_has_it(
     check(scribe)
 
 
-def test_a_question_whose_answer_is_deleted_stays_open_as_it_was_asked_for_it(scribe: Scribe) -> None:
+def test_question_of_deleted_answer_keeps_its_settings(scribe: Scribe) -> None:
     _, one, _ = ask_two(scribe)
     scribe.do(SwitchEvent(head=one))
     scribe.do(DeleteEvent(target=one))
@@ -76,7 +74,7 @@ def test_a_question_whose_answer_is_deleted_stays_open_as_it_was_asked_for_it(sc
     check(scribe)
 
 
-def test_a_question_that_moves_up_takes_along_how_it_was_asked(scribe: Scribe) -> None:
+def test_question_moved_up_keeps_its_settings(scribe: Scribe) -> None:
     first = scribe.ask("first", model="z")
     scribe.reply("yes")
     _, one, two = ask_two(scribe)
@@ -104,13 +102,13 @@ def test_the_same_answer_by_another_model_is_that_models_unless_something_follow
     check(scribe)
 
 
-def test_a_question_that_nobody_knows_and_a_reply_are_no_questions(scribe: Scribe) -> None:
+def test_unknown_id_and_reply_id_are_not_questions(scribe: Scribe) -> None:
     _, one, _ = ask_two(scribe)
     assert scribe.log.find_question("nobody") is None
     assert scribe.log.find_question(one) is None
 
 
-def test_what_is_erased_is_erased_from_a_question_as_it_was_asked_before(scribe: Scribe) -> None:
+def test_erasure_applies_to_earlier_versions_of_question(scribe: Scribe) -> None:
     note = make_artifact(ArtifactKind.NOTE, text="A", source=ArtifactSource(path="a.md"))
     parts = SystemParts(base="B", instructions="A", typed_instructions="{a.md}", inlined=(note,))
     question = scribe.ask("q", system=parts)
@@ -126,7 +124,7 @@ def test_what_is_erased_is_erased_from_a_question_as_it_was_asked_before(scribe:
     check(scribe)
 
 
-def test_snapshots_hold_how_questions_were_asked(scribe: Scribe) -> None:
+def test_snapshot_stores_question_settings(scribe: Scribe) -> None:
     _, one, _ = ask_two(scribe)
     early = EventLog(CHAT)
     early.extend(scribe.records[:2])

@@ -48,7 +48,7 @@ def rewrite(store: InMemoryStore, change: Callable[[dict[str, Any]], None]) -> I
     return other
 
 
-def test_hashes_measures_and_the_version_of_the_renderer_are_kept_with_each_question() -> None:
+def test_question_stores_hashes_ratios_and_renderer_version() -> None:
     store = InMemoryStore()
     conversation = talk(store)
     turn = conversation.ask("And again?", attach=[GARDEN])
@@ -69,7 +69,7 @@ def test_hashes_measures_and_the_version_of_the_renderer_are_kept_with_each_ques
     assert (kept.dedup_ratio, kept.compacted_share) == (1.0, 0.0)
 
 
-def test_what_a_compaction_took_out_is_told_as_a_share() -> None:
+def test_compacted_share_is_recorded() -> None:
     conversation = make_chat(InMemoryStore(), window=4_000, reserve=0)
     for number in range(6):
         conversation.ask(f"Question {number}? " + "word " * 60)
@@ -96,7 +96,7 @@ def test_after_an_upgrade_that_renders_otherwise_the_renderer_is_the_cause() -> 
     assert turn.cache.read == 0
 
 
-def test_an_answer_that_is_asked_for_again_after_an_upgrade_was_moved_by_it_as_well() -> None:
+def test_regeneration_after_upgrade_reports_renderer_change() -> None:
     store = InMemoryStore()
     talk(store)
 
@@ -107,7 +107,7 @@ def test_an_answer_that_is_asked_for_again_after_an_upgrade_was_moved_by_it_as_w
     assert make_chat(store).regenerate().prefix_change.cause == "none"
 
 
-def test_an_upgrade_that_renders_the_same_moves_nothing() -> None:
+def test_upgrade_with_same_output_changes_no_prefix() -> None:
     store = InMemoryStore()
     talk(store)
 
@@ -120,7 +120,7 @@ def test_an_upgrade_that_renders_the_same_moves_nothing() -> None:
     assert turn.cache.read > 0
 
 
-def test_conversations_of_versions_that_kept_no_hashes_go_on_as_before() -> None:
+def test_conversation_without_stored_hashes_continues() -> None:
     store = InMemoryStore()
     live = talk(store).ask("And now?")
 
@@ -134,7 +134,7 @@ def test_conversations_of_versions_that_kept_no_hashes_go_on_as_before() -> None
     assert conversation.ask("And now?").messages == live.messages
 
 
-def test_asked_once_more_after_a_compaction_it_is_the_same_question() -> None:
+def test_repeated_question_after_compaction_keeps_its_id() -> None:
     conversation = make_chat(InMemoryStore(), window=4_000, reserve=0)
     for number in range(6):
         conversation.ask(f"Question {number}? " + "word " * 60)
@@ -154,7 +154,7 @@ def sent_text(turn: Turn) -> str:
     return "\n".join(message.text for message in turn.messages)
 
 
-def test_a_picture_stored_before_there_was_a_line_that_names_it_replays_without_the_line() -> None:
+def test_image_stored_before_caption_line_replays_without_it() -> None:
     store = InMemoryStore()
     conversation = make_chat(store, layout="library")
     for number in range(3):

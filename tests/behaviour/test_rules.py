@@ -30,7 +30,7 @@ def talk_long(chat: Conversation | Conversation, turns: int = 9) -> str:
     return sent
 
 
-def test_what_was_said_is_listed_with_its_message() -> None:
+def test_detected_rule_is_listed_with_its_message() -> None:
     engine, conversation = open_chat()
     with engine:
         say(conversation, f"Thanks. {WISH}")
@@ -45,7 +45,7 @@ def test_what_was_said_is_listed_with_its_message() -> None:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_rule_added_by_hand_stands_until_it_is_removed(layout: str) -> None:
+def test_added_rule_is_sent_until_removed(layout: str) -> None:
     engine, conversation = open_chat(layout=layout)
     with engine:
         say(conversation, "Hello?")
@@ -66,7 +66,7 @@ def test_a_rule_added_by_hand_stands_until_it_is_removed(layout: str) -> None:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_dismissed_candidate_leaves_with_its_message(layout: str) -> None:
+def test_dismissed_rule_candidate_is_not_listed(layout: str) -> None:
     engine, conversation = open_chat(layout=layout)
     with engine:
         say(conversation, f"{WISH} Never guess. {LONG[:300]}")
@@ -117,7 +117,7 @@ def test_undo_forks_and_branches_know_rules() -> None:
         assert RULE not in say(conversation, "Elsewhere?")
 
 
-def test_deleting_the_question_that_a_rule_came_with_leaves_the_rule() -> None:
+def test_deleting_question_keeps_its_added_rule() -> None:
     engine, conversation = open_chat()
     with engine:
         say(conversation, "Hello?")
@@ -128,7 +128,7 @@ def test_deleting_the_question_that_a_rule_came_with_leaves_the_rule() -> None:
         assert RULE in say(conversation, "Next?")
 
 
-def test_a_rule_that_waits_is_there_when_the_conversation_is_opened_again() -> None:
+def test_pending_rule_survives_reopen() -> None:
     engine, conversation = open_chat()
     with engine:
         say(conversation, "Hello?")
@@ -152,7 +152,7 @@ def test_only_added_rules_of_turns_that_are_not_shown_stay(history: str) -> None
         assert engine.chat("desk").preview("More?").messages == conversation.preview("More?").messages
 
 
-def test_a_transcript_tells_of_rules() -> None:
+def test_transcript_includes_rules() -> None:
     engine, conversation = open_chat()
     with engine:
         say(conversation, "Hello?")
@@ -179,7 +179,7 @@ def test_a_conversation_in_memory_has_rules() -> None:
     assert RULE not in say(chat, "And?")
 
 
-def test_what_cannot_be_a_rule_is_refused() -> None:
+def test_invalid_rule_is_refused() -> None:
     engine, conversation = open_chat()
     with engine:
         with pytest.raises(InvalidOperationError, match="1 to 400"):
@@ -190,7 +190,7 @@ def test_what_cannot_be_a_rule_is_refused() -> None:
             conversation.remove_rule("k")
 
 
-def test_a_rule_stands_in_the_system_prompt_until_it_is_removed() -> None:
+def test_rule_is_in_system_prompt_until_removed() -> None:
     engine, conversation = open_chat()
     with engine:
         say(conversation, "Hello?")
@@ -219,7 +219,7 @@ def test_a_confirmed_candidate_is_a_rule() -> None:
         assert f"- {WISH}\n</user_rules>" in say(conversation, "And?")
 
 
-def test_cues_of_ones_own_make_directives() -> None:
+def test_custom_cues_detect_directives() -> None:
     directive = "Roger wilco means page numbers everywhere."
     engine, conversation = open_chat(compaction={"cues": ["roger wilco"]})
     with engine:

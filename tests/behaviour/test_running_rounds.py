@@ -31,7 +31,7 @@ def reply(number: int) -> dict[str, object]:
     return {"object": "chat.completion", "id": "x", "model": "gpt-5", "choices": [choice]}
 
 
-def test_earlier_results_of_a_running_turn_become_stubs_and_the_last_two_rounds_stay() -> None:
+def test_old_results_of_running_turn_become_handles_except_last_two_rounds() -> None:
     chat = Conversation(layout="in_place", window=8_000, reserve=500)
     chat.ask("Read the book.", tools=[read_page])
     for number in range(8):
@@ -61,9 +61,7 @@ def test_a_running_turn_with_stubs_is_sent_the_same_after_a_reload() -> None:
 
 @pytest.mark.parametrize("layout", ["library", "in_place", "auto"])
 @pytest.mark.parametrize("sizes", [(40, 4_000), (4_000,), (4_000, 10)])
-def test_results_that_could_not_be_sent_at_all_become_stubs_and_the_turn_goes_on(
-    layout: str, sizes: tuple[int, ...]
-) -> None:
+def test_oversized_results_become_handles_and_turn_continues(layout: str, sizes: tuple[int, ...]) -> None:
     chat = Conversation(layout=layout, window=1_500, reserve=0)
     chat.ask("What is on the desks?")
     for number, size in enumerate(sizes):
@@ -79,7 +77,7 @@ def test_results_that_could_not_be_sent_at_all_become_stubs_and_the_turn_goes_on
 
 
 @pytest.mark.parametrize("layout", ["library", "in_place", "auto"])
-def test_rounds_that_have_no_room_leave_a_line_and_are_opened_anew_the_same(layout: str, tmp_path: Path) -> None:
+def test_removed_rounds_leave_a_line_and_reopen_the_same(layout: str, tmp_path: Path) -> None:
     place = f"sqlite:///{tmp_path / 'chats.db'}"
     conversation = lamella.open(place, summarizer="off").chat("long", layout=layout, window=1_500, reserve=0)
     conversation.ask("Read the book.", attach=[Note(path="a.md", text="Some words. " * 260)], tools=[read_page])
@@ -97,7 +95,7 @@ def test_rounds_that_have_no_room_leave_a_line_and_are_opened_anew_the_same(layo
 
 
 @pytest.mark.parametrize("layout", ["library", "in_place", "auto"])
-def test_what_was_attached_makes_room_for_the_last_call_of_its_turn_and_says_so(layout: str) -> None:
+def test_attachment_is_reduced_for_last_call_with_notice(layout: str) -> None:
     chat = Conversation(layout=layout, window=1_500, reserve=0)
     turn = chat.ask("Read it.", attach=[Note(path="a.md", text="Some words. " * 430)], tools=[read_page])
     assert "Some words." in turn.messages[-1].text
@@ -112,7 +110,7 @@ def test_what_was_attached_makes_room_for_the_last_call_of_its_turn_and_says_so(
 
 @pytest.mark.parametrize("before", ["library", "auto"])
 @pytest.mark.parametrize("now", ["library", "in_place", "auto"])
-def test_a_turn_in_another_layout_goes_on_when_its_rounds_have_to_make_room(before: str, now: str) -> None:
+def test_running_turn_can_shrink_after_layout_change(before: str, now: str) -> None:
     conversation = lamella.open("memory:", summarizer="off").chat("book", layout=before, window=8_000, reserve=0)
     for number in range(3):
         note = Note(path=f"{number}.md", text=f"Note {number}.")

@@ -125,7 +125,7 @@ def test_a_request_with_another_hash_fails_every_check(
     assert run("store", "verify", "--store", url).exit == 0
 
 
-def test_a_request_with_erased_content_says_so(url: str, sent: list[list[dict[str, object]]]) -> None:
+def test_request_with_erased_content_reports_it(url: str, sent: list[list[dict[str, object]]]) -> None:
     with lamella.open(url) as engine:
         engine.erase_artifact("tides", "tides.md")
         first = next(engine.chat("tides").replay())

@@ -20,7 +20,7 @@ def acknowledged(converse: type[Watched], thanks: str) -> Watched:
 
 
 @pytest.mark.moves_prefix(reason="a compaction moves the prefix")
-def test_an_acknowledgement_shorter_than_the_line_for_what_is_left_out_stays(converse: type[Watched]) -> None:
+def test_acknowledgement_shorter_than_notice_is_kept(converse: type[Watched]) -> None:
     chat = acknowledged(converse, "ok")
     receipt = chat.compact(to=0.001)
     assert receipt is not None
@@ -30,7 +30,7 @@ def test_an_acknowledgement_shorter_than_the_line_for_what_is_left_out_stays(con
 
 
 @pytest.mark.moves_prefix(reason="a compaction moves the prefix")
-def test_an_acknowledgement_longer_than_that_line_goes(converse: type[Watched]) -> None:
+def test_acknowledgement_longer_than_notice_is_removed(converse: type[Watched]) -> None:
     thanks = " ".join(["so be it and on we go with the next of all these many points"] * 4)
     chat = acknowledged(converse, thanks)
     receipt = chat.compact(to=0.001)
@@ -39,7 +39,7 @@ def test_an_acknowledgement_longer_than_that_line_goes(converse: type[Watched]) 
     assert thanks not in [message.text for message in chat.ask("And now?").messages]
 
 
-def test_what_auto_has_listed_already_keeps_no_outline_and_no_handle_from_being_made() -> None:
+def test_auto_listing_does_not_prevent_preview_or_handle() -> None:
     chat = Conversation(layout="auto", window=8_000, reserve=0, attachments="sticky")
     chat.ask("One?", attach=[Note(path="dead.md", text="A line of a dead note.\n" * 300)])
     chat.reply("Yes.")

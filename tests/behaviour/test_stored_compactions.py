@@ -28,7 +28,7 @@ def asked(chat: Conversation) -> list[str]:
     return [segment.text for segment in strip.segments if segment.kind == "user"]
 
 
-def test_a_compaction_holds_only_on_branches_that_go_on_from_it() -> None:
+def test_compaction_applies_only_to_branches_after_it() -> None:
     conversation = make_chat()
     talk(conversation, 4)
     before = conversation.turns()[1].reply
@@ -39,7 +39,7 @@ def test_a_compaction_holds_only_on_branches_that_go_on_from_it() -> None:
     assert asked(conversation) == ["Question 0?", "Question 1?"]
 
 
-def test_the_same_answer_given_again_leads_back_to_what_was_compacted_after_it() -> None:
+def test_same_answer_again_finds_compaction_after_it() -> None:
     store = InMemoryStore()
     conversation = make_chat(store)
     talk(conversation, 4)
@@ -53,7 +53,7 @@ def test_the_same_answer_given_again_leads_back_to_what_was_compacted_after_it()
     assert asked(make_chat(store)) == ["Question 3?"]
 
 
-def test_a_turn_left_unanswered_twice_leads_back_to_what_was_compacted_after_it() -> None:
+def test_turn_unanswered_twice_finds_compaction_after_it() -> None:
     store = InMemoryStore()
     conversation = make_chat(store)
     talk(conversation, 4)
@@ -66,7 +66,7 @@ def test_a_turn_left_unanswered_twice_leads_back_to_what_was_compacted_after_it(
     assert len(make_chat(store).receipts()) == 1
 
 
-def test_a_turn_that_cannot_be_built_leaves_nothing_behind_also_after_one_left_unanswered_twice() -> None:
+def test_failed_build_stores_nothing_after_two_unanswered_turns() -> None:
     store = InMemoryStore()
     conversation = make_chat(store)
     talk(conversation, 2)
@@ -81,7 +81,7 @@ def test_a_turn_that_cannot_be_built_leaves_nothing_behind_also_after_one_left_u
     assert [record.reply and record.reply.text for record in make_chat(store).turns()][-2:] == ["", None]
 
 
-def test_asking_the_same_again_after_a_compaction_is_asking_after_it() -> None:
+def test_repeating_question_after_compaction_continues_after_it() -> None:
     store = InMemoryStore()
     conversation = make_chat(store)
     talk(conversation, 4)
@@ -96,7 +96,7 @@ def test_asking_the_same_again_after_a_compaction_is_asking_after_it() -> None:
     assert make_chat(store).regenerate().messages == again.messages
 
 
-def test_undoing_on_one_branch_voids_nothing_that_was_compacted_on_another() -> None:
+def test_undo_on_branch_keeps_compactions_of_other_branch() -> None:
     conversation = make_chat()
     talk(conversation, 3)
     fork = conversation.head
@@ -117,7 +117,7 @@ def test_undoing_on_one_branch_voids_nothing_that_was_compacted_on_another() -> 
     assert [receipt.id for receipt in conversation.receipts()] == [other.id]
 
 
-def test_an_undo_names_the_compaction_and_voids_those_after_it() -> None:
+def test_undo_voids_later_compactions() -> None:
     conversation = make_chat()
     talk(conversation, 6)
     first = conversation.compact(0.0015)
@@ -133,7 +133,7 @@ def test_an_undo_names_the_compaction_and_voids_those_after_it() -> None:
         conversation.undo()
 
 
-def test_after_an_undo_the_next_turn_says_so_and_so_does_the_question_sent_again() -> None:
+def test_turn_after_undo_and_regeneration_name_undo_as_cause() -> None:
     store = InMemoryStore()
     conversation = make_chat(store, layout="in_place")
     talk(conversation, 6)
@@ -146,7 +146,7 @@ def test_after_an_undo_the_next_turn_says_so_and_so_does_the_question_sent_again
     assert str(make_chat(store).ask("Undone?").prefix_change.prefix_change) == "compacted(undo)"
 
 
-def test_an_undo_and_a_compaction_after_it_are_told_by_the_compaction() -> None:
+def test_undo_then_compaction_names_compaction_as_cause() -> None:
     store = InMemoryStore()
     conversation = make_chat(store, layout="in_place")
     talk(conversation, 6)
@@ -169,7 +169,7 @@ def test_a_turn_that_was_sent_can_be_answered_whatever_the_window_is_now() -> No
     assert smaller.turns()[-1].reply is not None
 
 
-def test_a_turn_that_waits_counts_as_stopped_when_something_is_compacted_or_undone() -> None:
+def test_pending_turn_is_stopped_by_compaction_or_undo() -> None:
     store = InMemoryStore()
     conversation = make_chat(store)
     talk(conversation, 6)
@@ -187,7 +187,7 @@ def test_a_turn_that_waits_counts_as_stopped_when_something_is_compacted_or_undo
     assert make_chat(store).preview("And now?").messages == conversation.preview("And now?").messages
 
 
-def test_a_turn_that_was_opened_again_counts_as_stopped_where_it_was() -> None:
+def test_reopened_turn_is_stopped_at_its_position() -> None:
     store = InMemoryStore()
     conversation = make_chat(store)
     talk(conversation, 6)
@@ -215,7 +215,7 @@ def test_calls_that_wait_are_not_given_up_for_a_compaction() -> None:
 
 
 @pytest.mark.parametrize("layout", ["library", "in_place"])
-def test_a_turn_that_waits_and_no_longer_fits_is_made_smaller_and_sent(layout: str) -> None:
+def test_pending_turn_that_no_longer_fits_is_shrunk_and_sent(layout: str) -> None:
     store = InMemoryStore()
     conversation = make_chat(store, window=20_000, reserve=0, layout=layout)
     talk(conversation, 12)
@@ -233,7 +233,7 @@ def test_a_turn_that_waits_and_no_longer_fits_is_made_smaller_and_sent(layout: s
     assert make_chat(store).preview("And?").messages == smaller.preview("And?").messages
 
 
-def test_with_another_model_what_stands_for_messages_is_counted_as_that_model_counts() -> None:
+def test_compaction_notice_is_counted_with_new_model() -> None:
     conversation = make_chat()
     talk(conversation, 6)
     conversation.compact(0.0001)
@@ -289,7 +289,7 @@ def test_erasing_an_artifact_erases_the_summaries_too() -> None:
     assert any(record.kind is EventKind.COMPACTION for record in store.load("chat"))
 
 
-def test_what_instructions_no_longer_draw_in_stands_in_the_library_after_a_compaction(tmp_path: Path) -> None:
+def test_note_removed_from_instructions_is_in_library_after_compaction(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("drawn in")
     chat = Conversation(layout="in_place", vault=tmp_path, system={"instructions": "Use {[[a]]}."})
     chat.ask("one", attach=[Note(path="a.md"), Note(path="b.md", text="# B\n\n" + "word " * 2_000)])

@@ -68,7 +68,7 @@ def talk(tooled: Tooled) -> list[list[object]]:
 
 
 @pytest.mark.parametrize("layout", ["in_place", "library"])
-def test_killed_between_any_two_steps_it_sends_what_it_would_have(layout: str) -> None:
+def test_killed_between_any_two_steps_sends_the_same(layout: str) -> None:
     through, killed = Tooled(killed=False, layout=layout), Tooled(killed=True, layout=layout)
     assert talk(through) == talk(killed)
     written = [[(one.kind, one.contents) for one in tooled.store.load("chat")] for tooled in (through, killed)]
@@ -76,7 +76,7 @@ def test_killed_between_any_two_steps_it_sends_what_it_would_have(layout: str) -
     assert list(ConversationRepository(killed.store, killed.backend.clock).verify("chat")) == []
 
 
-def test_what_a_provider_wants_back_is_counted_in_budget_and_ledger_while_it_is_sent() -> None:
+def test_provider_reply_tokens_count_in_budget_and_ledger_while_sent() -> None:
     tooled = Tooled(killed=True, layout="in_place")
     tooled.chat.ask(TurnRequest(text="What is there?"))
     tooled.call("a")
@@ -104,7 +104,7 @@ def test_thoughts_alone_make_a_turn_too_large() -> None:
         chat.submit_tool_outputs([ToolOutput(call="a", output="found")])
 
 
-def test_rounds_are_written_before_they_count() -> None:
+def test_rounds_are_stored_before_they_count() -> None:
     tooled = Tooled(killed=False, layout="in_place")
     tooled.chat.ask(TurnRequest(text="What is there?"))
     tooled.call("a")
@@ -116,7 +116,7 @@ def test_rounds_are_written_before_they_count() -> None:
 @pytest.mark.parametrize(
     "leave", [lambda chat: chat.ask(TurnRequest(text="Never mind.")), lambda chat: chat.reply("Enough.")]
 )
-def test_calls_that_nobody_made_are_told_so_when_the_conversation_goes_on(
+def test_missing_call_results_are_marked_failed_on_continue(
     leave: Callable[[Conversation], object],
 ) -> None:
     tooled = Tooled(killed=True, layout="in_place")
@@ -129,13 +129,13 @@ def test_calls_that_nobody_made_are_told_so_when_the_conversation_goes_on(
     assert list(ConversationRepository(tooled.store, tooled.backend.clock).verify("chat")) == []
 
 
-def test_the_calls_of_every_round_are_in_the_ledger_once() -> None:
+def test_calls_of_each_round_are_in_ledger_once() -> None:
     tooled = Tooled(killed=True, layout="in_place")
     talk(tooled)
     assert [len(calls) for calls in tooled.chat.ledger()] == [2, 1, 0]
 
 
-def test_an_archive_carries_rounds_and_goes_on_as_the_store_does() -> None:
+def test_archive_with_rounds_continues_like_store() -> None:
     tooled = Tooled(killed=True, layout="in_place")
     talk(tooled)
     tooled.call("e")
@@ -148,7 +148,7 @@ def test_an_archive_carries_rounds_and_goes_on_as_the_store_does() -> None:
     assert sent(other.give("e")) == sent(tooled.give("e"))
 
 
-def test_a_result_can_be_erased_by_its_id() -> None:
+def test_tool_result_can_be_erased_by_id() -> None:
     tooled = Tooled(killed=True, layout="in_place")
     turn = tooled.chat.ask(TurnRequest(text="What is there?"))
     tooled.call("a")

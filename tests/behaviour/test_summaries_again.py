@@ -76,7 +76,7 @@ def test_live_and_reopened_send_the_same_bytes_whatever_the_summariser_did(
 
 
 @pytest.mark.layout("library")
-def test_a_summariser_that_failed_is_asked_again_for_the_same_turns_by_a_chat_that_stays_open() -> None:
+def test_open_chat_retries_failed_summarizer_for_same_turns() -> None:
     moody, store = Moody(None, GOOD), InMemoryStore()
     backend = make_backend(store)
     conversation = Conversation.open(

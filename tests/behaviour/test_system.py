@@ -7,7 +7,7 @@ from tests.unit.rendered import forms
 from lamella.core.prompt.layers.model import LayerId
 
 
-def test_parts_are_sent_in_their_order_whatever_order_they_are_given_in(converse: type[Watched]) -> None:
+def test_system_parts_are_sent_in_fixed_order(converse: type[Watched]) -> None:
     parts = {"memory": "M.", "project": "P.", "instructions": "I.", "base": "B."}
     turn = converse(system=parts).ask("hi")
     assert turn.messages[0].text == "B.\n\nI.\n\nP.\n\nM."
@@ -25,7 +25,7 @@ def test_an_empty_part_leaves_no_gap(converse: type[Watched]) -> None:
 
 
 @pytest.mark.moves_prefix(reason="memory changes, and with it the system message")
-def test_a_changed_part_leaves_the_parts_before_it_byte_for_byte(converse: type[Watched]) -> None:
+def test_changed_system_part_keeps_bytes_of_earlier_parts(converse: type[Watched]) -> None:
     chat = converse(system={"base": "B.", "project": "P.", "memory": "M."})
     before = chat.ask("one").messages[0].text
     chat.reply("r")
@@ -36,7 +36,7 @@ def test_a_changed_part_leaves_the_parts_before_it_byte_for_byte(converse: type[
 
 
 @pytest.mark.moves_prefix(reason="project changes, and with it the system message")
-def test_a_part_stays_changed_from_its_turn_on(converse: type[Watched]) -> None:
+def test_system_part_change_persists(converse: type[Watched]) -> None:
     chat = converse(system={"base": "B.", "project": "P."})
     chat.ask("one")
     chat.reply("r")
@@ -47,7 +47,7 @@ def test_a_part_stays_changed_from_its_turn_on(converse: type[Watched]) -> None:
     assert third.prefix_change.cause == "none"
 
 
-def test_a_part_given_again_with_the_same_text_changes_nothing(converse: type[Watched]) -> None:
+def test_system_part_given_again_unchanged_moves_nothing(converse: type[Watched]) -> None:
     chat = converse(system={"base": "B.", "memory": "M."}, layout="in_place")
     chat.ask("one")
     chat.reply("r")
@@ -65,14 +65,14 @@ def test_a_part_can_be_emptied(converse: type[Watched]) -> None:
     assert str(turn.prefix_change.prefix_change) == "system_changed(base)"
 
 
-def test_braces_stay_as_written_in_every_part_but_instructions(converse: type[Watched]) -> None:
+def test_braces_are_literal_outside_instructions(converse: type[Watched]) -> None:
     text = "Write {activeNote} and {[[Spec]]}."
     turn = converse(system={"base": text, "project": text, "memory": text}).ask("hi")
     assert turn.messages[0].text == "\n\n".join([text] * 3)
 
 
 @pytest.mark.parametrize("part", ["base", "instructions", "memory"])
-def test_line_ends_and_byte_order_marks_of_an_editor_are_no_part_of_it(converse: type[Watched], part: str) -> None:
+def test_line_endings_and_bom_of_system_prompt_are_normalized(converse: type[Watched], part: str) -> None:
     chat = converse(system={part: "\ufeffBe brief.\r\nBe kind.\r\n"})
     first = chat.ask("one")
     assert first.messages[0].text == "Be brief.\nBe kind.\n"
@@ -92,7 +92,7 @@ def test_line_ends_and_byte_order_marks_of_an_editor_are_no_part_of_it(converse:
         ("Now: 5 pm", "5 pm"),
     ],
 )
-def test_a_date_or_time_is_warned_of_by_the_turn_that_sets_it(converse: type[Watched], text: str, found: str) -> None:
+def test_date_in_system_prompt_warns_once(converse: type[Watched], text: str, found: str) -> None:
     chat = converse(system=text)
     (warning,) = chat.ask("one").envelope.warnings
     assert warning.startswith(f'The system prompt\'s base has a date or a time in it, "{found}".')

@@ -31,14 +31,14 @@ def vault(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_linked_note_is_attached_and_named(converse: type[Watched], vault: Path) -> None:
+def test_linked_note_is_attached_and_named(converse: type[Watched], vault: Path) -> None:
     turn = converse(vault=vault).ask("Sum up {[[spec]]} please")
     assert turn.envelope.layer(LayerId.L5).text == 'Sum up "Spec.md" please'
     assert attached(turn) == [("Spec.md", "full")]
     assert turn.envelope.warnings == ()
 
 
-def test_a_tag_attaches_every_note_that_carries_it_or_one_below_it(converse: type[Watched], vault: Path) -> None:
+def test_tag_template_attaches_notes_with_tag_or_subtag(converse: type[Watched], vault: Path) -> None:
     turn = converse(vault=vault).ask("Compare {#public}")
     assert turn.envelope.layer(LayerId.L5).text == 'Compare "#public"'
     assert attached(turn) == [("Spec.md", "full"), ("docs/api.md", "full")]
@@ -49,13 +49,13 @@ def test_several_tags_attach_the_notes_of_each_once(converse: type[Watched], vau
     assert attached(turn) == [("Spec.md", "full"), ("docs/api.md", "full")]
 
 
-def test_a_folder_attaches_its_notes(converse: type[Watched], vault: Path) -> None:
+def test_folder_template_attaches_its_notes(converse: type[Watched], vault: Path) -> None:
     turn = converse(vault=vault).ask("Read {docs}")
     assert turn.envelope.layer(LayerId.L5).text == 'Read "docs"'
     assert attached(turn) == [("docs/api.md", "full"), ("docs/log.md", "full")]
 
 
-def test_the_active_note_is_the_one_that_is_attached_as_such(converse: type[Watched]) -> None:
+def test_active_note_template_uses_attached_active_note(converse: type[Watched]) -> None:
     turn = converse().ask("Sum up {activeNote}", attach=[ActiveNote(path="a.md", text="A")])
     assert turn.envelope.layer(LayerId.L5).text == 'Sum up "a.md"'
     assert attached(turn) == [("a.md", "full")]
@@ -72,7 +72,7 @@ def test_an_empty_pair_of_braces_is_the_selection(converse: type[Watched]) -> No
 @pytest.mark.parametrize(
     "typed", ["{}", "if (x) {y}", '{"json": 1}', "f{o}o", "{docs/nothing}", "{{}}", "a { b", "\\{x}"]
 )
-def test_a_literal_brace_stays_literal(converse: type[Watched], vault: Path, typed: str) -> None:
+def test_literal_brace_stays_literal(converse: type[Watched], vault: Path, typed: str) -> None:
     turn = converse(vault=vault).ask(typed)
     assert turn.messages[-1].text == typed
     assert turn.envelope.warnings == ()
@@ -87,7 +87,7 @@ def test_a_literal_brace_stays_literal(converse: type[Watched], vault: Path, typ
         ("{activeNote}", "no active note is attached."),
     ],
 )
-def test_a_template_that_names_nothing_or_too_much_stays_as_typed_and_is_said(
+def test_template_without_match_or_with_too_many_is_literal_with_warning(
     converse: type[Watched], vault: Path, typed: str, why: str
 ) -> None:
     turn = converse(vault=vault).ask(typed)
@@ -95,20 +95,18 @@ def test_a_template_that_names_nothing_or_too_much_stays_as_typed_and_is_said(
     assert turn.envelope.warnings == (f"{typed} was left as typed: {why}",)
 
 
-def test_a_path_tells_twins_apart(converse: type[Watched], vault: Path) -> None:
+def test_path_distinguishes_notes_of_same_name(converse: type[Watched], vault: Path) -> None:
     assert attached(converse(vault=vault).ask("{[[b/Twin]]}")) == [("b/Twin.md", "full")]
 
 
-def test_a_note_that_is_attached_and_drawn_in_by_a_template_is_sent_once(converse: type[Watched], vault: Path) -> None:
+def test_note_attached_twice_by_template_is_sent_once(converse: type[Watched], vault: Path) -> None:
     turn = converse(vault=vault).ask("{[[Spec]]} {#public} {[[Spec]]}", attach=[Note(path="Spec.md")])
     assert attached(turn) == [("Spec.md", "full"), ("docs/api.md", "full")]
     assert sent(turn).count("the spec text") == 1
 
 
 @pytest.mark.parametrize("typed", ["{docs}", "{activeNote} {docs}", "{docs} {activeNote}"])
-def test_a_policy_holds_for_a_note_however_else_the_turn_names_it(
-    converse: type[Watched], vault: Path, typed: str
-) -> None:
+def test_policy_applies_to_note_however_it_is_named(converse: type[Watched], vault: Path, typed: str) -> None:
     note = vault / "docs" / "policy.md"
     note.write_text("first", encoding="utf-8")
     chat = converse(vault=vault, layout="in_place")
@@ -121,7 +119,7 @@ def test_a_policy_holds_for_a_note_however_else_the_turn_names_it(
     assert turn.envelope.warnings == ()
 
 
-def test_what_is_attached_now_is_meant_before_what_the_vault_has(converse: type[Watched], vault: Path) -> None:
+def test_attached_note_wins_over_vault_in_template(converse: type[Watched], vault: Path) -> None:
     turn = converse(vault=vault).ask("{[[Spec]]}", attach=[Note(path="Spec.md", text="given text")])
     assert "given text" in sent(turn)
     assert "the spec text" not in sent(turn)
@@ -137,9 +135,7 @@ def test_without_a_vault_a_link_can_mean_a_note_of_an_earlier_turn(converse: typ
 
 @pytest.mark.layout("library")
 @pytest.mark.moves_prefix(reason="in layout library what was drawn in goes into the system message")
-def test_later_the_strip_repeats_what_was_sent_and_the_note_is_in_the_library(
-    converse: type[Watched], vault: Path
-) -> None:
+def test_history_repeats_sent_text_and_note_moves_to_library(converse: type[Watched], vault: Path) -> None:
     chat = converse(vault=vault)
     chat.ask("Sum up {[[Spec]]}")
     chat.reply("r")
@@ -148,7 +144,7 @@ def test_later_the_strip_repeats_what_was_sent_and_the_note_is_in_the_library(
     assert library(turn) == ["Spec.md"]
 
 
-def test_how_a_note_came_in_is_kept_with_it(vault: Path) -> None:
+def test_artifact_records_how_it_was_attached(vault: Path) -> None:
     reading = AttachmentResolver(open_sources(vault)(), known=())
     drawn = expand_typed_text("{[[Spec]]} {docs}", reading.resolve_template)
     assert [artifact.source.via for artifact in drawn.artifacts] == ["template", "template:docs", "template:docs"]
@@ -177,22 +173,20 @@ def test_a_changed_note_in_the_instructions_is_a_changed_instruction(
 
 
 @pytest.mark.parametrize("layout", ["library", "in_place"])
-def test_a_note_that_stands_in_the_instructions_is_referred_to_and_not_sent_again(
-    converse: type[Watched], vault: Path, layout: str
-) -> None:
+def test_note_in_instructions_is_referenced_not_repeated(converse: type[Watched], vault: Path, layout: str) -> None:
     chat = converse(vault=vault, layout=layout, system={"instructions": "Obey {[[Spec]]}."})
     first = chat.ask("one", attach=[Note(path="Spec.md")])
     assert attached(first) == [("Spec.md", "reference")]
     assert sent(first).count("the spec text") == 1
 
 
-def test_in_instructions_unknown_templates_stay_and_are_said(converse: type[Watched], vault: Path) -> None:
+def test_unknown_template_in_instructions_is_literal_with_warning(converse: type[Watched], vault: Path) -> None:
     turn = converse(vault=vault, system={"instructions": "Obey {[[Nowhere]]} {}."}).ask("hi")
     assert turn.messages[0].text == "Obey {[[Nowhere]]} {}."
     assert turn.envelope.warnings == ("{[[Nowhere]]} was left as typed: no note is called Nowhere.",)
 
 
-def test_an_empty_folder_that_a_template_names_is_said(converse: type[Watched], vault: Path) -> None:
+def test_empty_folder_template_warns(converse: type[Watched], vault: Path) -> None:
     turn = converse(vault=vault).ask("Read {empty}")
     assert attached(turn) == []
     assert len(turn.envelope.warnings) == 1

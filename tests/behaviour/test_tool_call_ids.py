@@ -25,7 +25,7 @@ def answer(*ids: str) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("ids", [("x", "x"), ("", ""), ("x", "x-2", "x"), ("call-2", "")])
-def test_every_call_gets_an_id_of_its_own(ids: tuple[str, ...]) -> None:
+def test_each_call_gets_unique_id(ids: tuple[str, ...]) -> None:
     chat = Conversation(layout="in_place")
     chat.ask("Which?", tools=[look])
     reply = chat.reply(answer(*ids))
@@ -36,7 +36,7 @@ def test_every_call_gets_an_id_of_its_own(ids: tuple[str, ...]) -> None:
     assert [message.text for message in turn.messages[2:]] == [f"gave {name}" for name in names]
 
 
-def test_a_question_that_is_asked_once_more_in_the_middle_of_its_rounds_begins_anew() -> None:
+def test_repeating_question_during_tool_rounds_restarts_it() -> None:
     engine = lamella.open("memory:", model="openai:gpt-5")
     conversation = engine.chat("words", layout="in_place")
     conversation.ask("Which?", tools=[look])
@@ -50,7 +50,7 @@ def test_a_question_that_is_asked_once_more_in_the_middle_of_its_rounds_begins_a
     assert [message.text for message in engine.chat("words").regenerate().messages] == [m.text for m in later]
 
 
-def test_a_selection_stands_while_tools_are_called() -> None:
+def test_selection_stays_whole_during_tool_calls() -> None:
     chat = Conversation()
     chat.ask("Which?", tools=[look], attach=[lamella.Selection(path="a.md", text="word for word")])
     chat.reply(answer("a"))
@@ -81,7 +81,7 @@ def leave_by_calling_again(chat: Conversation) -> list[Turn]:
 @pytest.mark.parametrize("layout", ["library", "in_place"])
 @pytest.mark.parametrize("rounds", [0, 1])
 @pytest.mark.parametrize("leave", [leave_by_asking, leave_by_replying, leave_by_calling_again])
-def test_calls_that_were_given_up_are_replayed_as_they_were_sent(
+def test_abandoned_calls_are_replayed_as_sent(
     layout: str, rounds: int, leave: Callable[[Conversation], list[Turn]]
 ) -> None:
     conversation = lamella.open("memory:", model="openai:gpt-5").chat("words", layout=layout)

@@ -31,9 +31,7 @@ async def send(chat: Conversation, text: str, engine: lamella.Engine) -> list[Ev
     return [event async for event in chat.send(text, tools=tools)]
 
 
-def test_calls_are_answered_by_the_server_and_a_changed_list_waits_until_it_is_wanted(
-    tmp_path: Path, tools_file: Path
-) -> None:
+def test_server_answers_calls_and_changed_tool_list_waits(tmp_path: Path, tools_file: Path) -> None:
     call = ToolCall(id="1", name="it__look", arguments="{}")
     provider = ScriptedProvider(ScriptedReply(calls=(call,)), "Done.", "Again.", "Anew.")
 
@@ -64,9 +62,7 @@ def test_a_plain_question_starts_no_server(tmp_path: Path, tools_file: Path) -> 
     assert asyncio.run(talk()) == "Yes."
 
 
-def test_the_agent_has_the_tools_of_servers_and_takes_up_changed_ones_when_it_is_compacted_or_opened(
-    tmp_path: Path, tools_file: Path
-) -> None:
+def test_agent_loads_changed_mcp_tools_on_compaction_or_open(tmp_path: Path, tools_file: Path) -> None:
     call = ToolCall(id="1", name="it__look", arguments="{}")
     provider = ScriptedProvider(ScriptedReply(calls=(call,)), *[f"Beans. {'They grow. ' * 60}"] * 8)
 
@@ -97,9 +93,7 @@ def test_the_agent_has_the_tools_of_servers_and_takes_up_changed_ones_when_it_is
     assert any("called look" in message.text for message in provider.requests[1].messages)
 
 
-def test_the_agent_takes_up_a_changed_list_with_a_message_that_asks_for_a_fold(
-    tmp_path: Path, tools_file: Path
-) -> None:
+def test_agent_loads_changed_mcp_tools_on_requested_fold(tmp_path: Path, tools_file: Path) -> None:
     provider = ScriptedProvider(*["Yes."] * 4)
 
     async def talk() -> list[str]:
@@ -116,9 +110,7 @@ def test_the_agent_takes_up_a_changed_list_with_a_message_that_asks_for_a_fold(
     assert told == [["it__look"], ["it__look"], ["it__listen", "it__look"], ["it__listen", "it__look"]]
 
 
-def test_the_agent_takes_up_a_changed_list_when_auto_folds_by_itself_and_never_while_that_is_warm(
-    tmp_path: Path, tools_file: Path
-) -> None:
+def test_agent_loads_changed_mcp_tools_on_auto_fold_only(tmp_path: Path, tools_file: Path) -> None:
     provider = ScriptedProvider(*["Yes."] * 5)
     note = lamella.Note(path="desks.md", text="A line of a long note about desks.\n" * 1_200)
 
@@ -135,7 +127,7 @@ def test_the_agent_takes_up_a_changed_list_when_auto_folds_by_itself_and_never_w
 
 
 @pytest.mark.parametrize("runner", ["agent", "project", "plus"])
-def test_an_order_in_the_description_of_a_tool_stays_there_and_whoever_obeys_it_comes_to_a_no(
+def test_order_in_tool_description_needs_consent_to_act(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runner: str
 ) -> None:
     vault = tmp_path / "vault"
@@ -176,9 +168,7 @@ def test_an_order_in_the_description_of_a_tool_stays_there_and_whoever_obeys_it_
     assert all("IGNORE ALL ELSE" not in message.text for one in provider.requests for message in one.messages)
 
 
-def test_a_server_that_cannot_be_used_is_told_once_and_the_agent_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unusable_mcp_server_warns_once_and_agent_continues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAMELLA_MCP", json.dumps({"gone": {"command": "/no/such/program"}}))
 
     async def talk() -> list[int]:

@@ -18,7 +18,7 @@ def test_a_reply_before_any_question_is_an_error(converse: type[Watched]) -> Non
     assert caught.value.code == "bad_call"
 
 
-def test_a_second_reply_is_an_error_and_the_first_one_stays(converse: type[Watched]) -> None:
+def test_second_reply_is_error_and_first_is_kept(converse: type[Watched]) -> None:
     chat = converse()
     chat.ask("one")
     chat.reply("first")
@@ -51,7 +51,7 @@ def test_a_failed_turn_does_not_answer_the_open_one(converse: type[Watched]) -> 
     assert [message.text for message in chat.ask("two").messages] == ["one", "late answer", "two"]
 
 
-def test_two_conversations_share_nothing(converse: type[Watched]) -> None:
+def test_two_conversations_share_no_state(converse: type[Watched]) -> None:
     one, other = converse(), converse()
     one.ask("one", attach=[Note(path="a.md", text="A")])
     assert [message.text for message in other.ask("hello").messages] == ["hello"]

@@ -17,7 +17,7 @@ TWO = ("openai:gpt-5", "anthropic:claude-opus-5-5")
 
 @pytest.mark.parametrize("layout", ["library", "in_place"])
 @pytest.mark.parametrize("every", [1, 1_000])
-def test_a_question_that_two_models_answered_goes_on_with_the_model_of_its_branch(layout: str, every: int) -> None:
+def test_question_answered_by_two_models_continues_with_branch_model(layout: str, every: int) -> None:
     backend = replace(make_backend(InMemoryStore()), checkpoint_every=every)
     conversation = Conversation.open(backend, "chat", {"layout": layout, "model": TWO[0]})
     conversation.ask("one")

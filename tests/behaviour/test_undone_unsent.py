@@ -33,7 +33,7 @@ def look(chat: Conversation | Conversation) -> tuple[object, str]:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_in_a_store_the_next_request_is_the_same_also_once_it_is_opened_anew(layout: str, tmp_path: Path) -> None:
+def test_undo_before_sending_restores_request_in_store_after_reopen(layout: str, tmp_path: Path) -> None:
     place = f"sqlite:///{tmp_path / 'chats.db'}"
     conversation = lamella.open(place, summarizer="off").chat(
         "long", layout=layout, model=LONG["model"], window=6_000, reserve=500
@@ -55,7 +55,7 @@ def test_in_a_store_the_next_request_is_the_same_also_once_it_is_opened_anew(lay
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_in_memory_it_is_the_same(layout: str) -> None:
+def test_undo_before_sending_restores_request_in_memory(layout: str) -> None:
     chat = Conversation(layout=layout, model=LONG["model"], window=6_000, reserve=500)
     talk(chat)
     before = look(chat)
@@ -65,7 +65,7 @@ def test_in_memory_it_is_the_same(layout: str) -> None:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_what_an_undo_before_moved_is_still_told_after_another_that_moved_nothing(layout: str) -> None:
+def test_earlier_undo_is_still_reported_after_undo_without_effect(layout: str) -> None:
     chat = Conversation(layout=layout, model=LONG["model"], window=6_000, reserve=500)
     talk(chat)
     chat.commit(chat.plan(to=0.2))

@@ -13,7 +13,7 @@ LONG = "I would rather keep it as it is. " * 40
 
 
 @pytest.mark.parametrize("deed", ["edit", "fork"])
-def test_an_edit_or_a_branch_before_which_nothing_changed_moves_no_byte_before_it(deed: str) -> None:
+def test_edit_without_earlier_changes_keeps_bytes_before_it(deed: str) -> None:
     store = InMemoryStore()
     conversation = make_chat(store, layout="in_place")
     note = Note(path="a.md", text="Apple.")
@@ -72,7 +72,7 @@ def talk(*, compacts: str, ask: Callable[[Conversation, str | None], Turn]) -> T
     return ask(conversation, None if receipt is None else receipt.id)
 
 
-def test_a_branch_from_before_a_compaction_goes_on_as_if_that_had_never_been() -> None:
+def test_branch_from_before_compaction_ignores_it() -> None:
     compacted, twin = (talk(compacts=when, ask=lambda chat, _: chat.ask("q5")) for when in ("before", "never"))
     assert compacted.messages == twin.messages
     assert compacted.envelope.layers == twin.envelope.layers
@@ -80,7 +80,7 @@ def test_a_branch_from_before_a_compaction_goes_on_as_if_that_had_never_been() -
     assert compacted.prefix_change.triggered
 
 
-def test_what_a_branch_was_asked_under_leaves_no_trace_once_it_is_undone() -> None:
+def test_undone_settings_of_branch_leave_no_trace() -> None:
     def ask(chat: Conversation, receipt: str | None) -> Turn:
         chat.ask("q5")
         chat.reply("a5")

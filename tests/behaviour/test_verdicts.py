@@ -27,7 +27,7 @@ def answer(text: str, *, prompt: int, cached: int) -> dict[str, object]:
 @pytest.mark.parametrize(
     ("short_by", "outcome"), [(0, CacheOutcome.HIT), (1, CacheOutcome.HIT), (2, CacheOutcome.EVICTED)]
 )
-def test_a_cache_that_serves_one_block_less_than_expected_hit_and_two_less_did_not(
+def test_read_one_block_short_is_hit_and_two_blocks_is_miss(
     converse: type[Watched], short_by: int, outcome: CacheOutcome
 ) -> None:
     chat = converse(model="openai:gpt-5.5", layout="in_place")
@@ -49,7 +49,7 @@ EFFORTS = [
 
 
 @pytest.mark.parametrize(("model", "least", "outcome", "says"), EFFORTS)
-def test_another_effort_is_a_miss_that_is_predicted_where_the_cache_depends_on_it(
+def test_effort_change_is_predicted_miss_where_cache_depends_on_it(
     model: str, least: int, outcome: str, says: str
 ) -> None:
     with lamella.open("memory:") as engine:

@@ -35,12 +35,12 @@ def test_an_empty_l1_still_sends_the_library(converse: type[Watched]) -> None:
     assert second.envelope.layers[1].segments[0].place == "system"
 
 
-def test_with_neither_l1_nor_library_there_is_no_system_message(converse: type[Watched]) -> None:
+def test_no_system_message_without_l1_and_library(converse: type[Watched]) -> None:
     assert [message.role for message in converse().ask("hello").messages] == ["user"]
 
 
 @pytest.mark.parametrize("text", ["hello", " leading and trailing \n", "", "[User query]:\n", "<note_context>"])
-def test_with_nothing_attached_the_user_message_is_exactly_what_was_typed(converse: type[Watched], text: str) -> None:
+def test_user_message_without_attachments_is_typed_text(converse: type[Watched], text: str) -> None:
     chat = converse(system="Base.")
     assert chat.ask(text).messages[-1].text == text
 

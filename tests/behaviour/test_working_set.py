@@ -25,7 +25,7 @@ def vault(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_by_default_what_is_attached_lingers_for_two_turns(converse: type[Watched]) -> None:
+def test_attachment_is_retained_for_two_turns_by_default(converse: type[Watched]) -> None:
     chat = converse(layout="in_place")
     chat.ask("one", attach=[Note(path="a.md", text="A")])
     assert list(chat.working_set) == ["a.md"]
@@ -37,7 +37,7 @@ def test_by_default_what_is_attached_lingers_for_two_turns(converse: type[Watche
     assert list(chat.working_set) == []
 
 
-def test_sticky_it_stays_until_it_is_detached_and_is_not_referred_to_again(converse: type[Watched]) -> None:
+def test_sticky_attachment_stays_until_detached_without_reference(converse: type[Watched]) -> None:
     chat = converse(layout="in_place", attachments="sticky")
     chat.ask("one", attach=[Note(path="a.md", text="A"), Note(path="b.md", text="B")])
     chat.reply("r")
@@ -52,7 +52,7 @@ def test_sticky_it_stays_until_it_is_detached_and_is_not_referred_to_again(conve
     assert library(turn) == ["a.md", "b.md"]
 
 
-def test_detaching_acts_before_what_the_same_turn_attaches(converse: type[Watched]) -> None:
+def test_detach_applies_before_attach_in_same_turn(converse: type[Watched]) -> None:
     chat = converse(layout="in_place", attachments="sticky")
     chat.ask("one", attach=[Note(path="a.md", text="A")])
     chat.reply("r")
@@ -79,7 +79,7 @@ def test_a_note_that_changed_on_disk_is_noticed_and_sent(converse: type[Watched]
     assert turn.envelope.warnings == ()
 
 
-def test_what_is_out_of_the_set_is_not_looked_at(converse: type[Watched], vault: Path) -> None:
+def test_detached_note_is_not_read(converse: type[Watched], vault: Path) -> None:
     chat = converse(layout="in_place", attachments="sticky", vault=vault)
     notes = [Note(path="a.md", policy="snapshot"), Note(path="b.md"), Note(path="c.md", text="given")]
     (vault / "c.md").write_text("on disk")
@@ -92,7 +92,7 @@ def test_what_is_out_of_the_set_is_not_looked_at(converse: type[Watched], vault:
     assert turn.envelope.warnings == ()
 
 
-def test_by_default_nothing_is_read_that_the_turn_does_not_attach(converse: type[Watched], vault: Path) -> None:
+def test_unattached_note_is_not_read_by_default(converse: type[Watched], vault: Path) -> None:
     chat = converse(layout="in_place", vault=vault)
     chat.ask("one", attach=[Note(path="a.md")])
     chat.reply("r")
@@ -101,7 +101,7 @@ def test_by_default_nothing_is_read_that_the_turn_does_not_attach(converse: type
     assert (attached(turn), turn.envelope.warnings) == ([], ())
 
 
-def test_a_note_that_is_gone_stays_as_it_was_sent_and_is_said(converse: type[Watched], vault: Path) -> None:
+def test_deleted_note_stays_as_sent_with_warning(converse: type[Watched], vault: Path) -> None:
     chat = converse(layout="in_place", attachments="sticky", vault=vault)
     chat.ask("one", attach=[Note(path="a.md")])
     chat.reply("r")
@@ -111,9 +111,7 @@ def test_a_note_that_is_gone_stays_as_it_was_sent_and_is_said(converse: type[Wat
     assert "14:10" in sent(turn)
 
 
-def test_selected_lines_that_changed_on_disk_stay_as_they_were_sent_and_are_said(
-    converse: type[Watched], vault: Path
-) -> None:
+def test_changed_selected_lines_stay_as_sent_with_warning(converse: type[Watched], vault: Path) -> None:
     chat = converse(layout="in_place", attachments="sticky", vault=vault)
     (vault / "a.md").write_text("one\ntwo\nthree\n")
     chat.ask("one", attach=[Selection(path="a.md", lines=(2, 3), text="two\nthree")])
@@ -149,7 +147,7 @@ def test_a_selection_within_a_line_is_looked_for_there(converse: type[Watched], 
 
 
 @pytest.mark.moves_prefix(reason="in layout library what was attached goes into the system message")
-def test_an_outline_is_carried_forward_only_of_what_is_detached(converse: type[Watched]) -> None:
+def test_only_detached_notes_are_carried_forward_as_outline(converse: type[Watched]) -> None:
     chat = converse(layout="library", attachments="sticky", carry_forward="preview")
     chat.ask("one", attach=[Note(path="a.md", text=LONG)])
     chat.reply("r")
@@ -159,7 +157,7 @@ def test_an_outline_is_carried_forward_only_of_what_is_detached(converse: type[W
 
 
 @PROMOTES
-def test_a_picture_rides_again_where_no_message_holds_it_until_it_is_detached(converse: type[Watched]) -> None:
+def test_sticky_image_is_sent_again_if_no_message_has_it(converse: type[Watched]) -> None:
     chat = converse(layout="library", attachments="sticky")
     chat.ask("one", attach=[Image(data=png(4, 3), path="map.png"), Note(path="a.md", text="A")])
     chat.reply("r")
@@ -172,7 +170,7 @@ def test_a_picture_rides_again_where_no_message_holds_it_until_it_is_detached(co
     assert list(chat.working_set) == ["a.md"]
 
 
-def test_a_picture_that_a_message_holds_is_not_sent_again(converse: type[Watched]) -> None:
+def test_image_in_a_message_is_not_sent_again(converse: type[Watched]) -> None:
     chat = converse(layout="in_place", attachments="sticky")
     chat.ask("one", attach=[Image(data=png(4, 3), path="map.png")])
     chat.reply("r")
@@ -183,7 +181,7 @@ def test_a_picture_that_a_message_holds_is_not_sent_again(converse: type[Watched
 
 
 @pytest.mark.moves_prefix(reason="a fold is asked for")
-def test_after_a_fold_a_picture_stands_in_the_question_that_folds(converse: type[Watched]) -> None:
+def test_fold_moves_image_to_current_question(converse: type[Watched]) -> None:
     chat = converse(layout="in_place", attachments="sticky")
     chat.ask("one", attach=[Image(data=png(4, 3), path="map.png")])
     chat.reply("r")
@@ -194,7 +192,7 @@ def test_after_a_fold_a_picture_stands_in_the_question_that_folds(converse: type
 
 
 @DROPS
-def test_a_picture_is_dropped_by_its_name(converse: type[Watched]) -> None:
+def test_image_is_dropped_by_name(converse: type[Watched]) -> None:
     chat = converse(layout="in_place")
     chat.ask("one", attach=[Image(data=png(4, 3), path="shots/map.png")])
     chat.reply("r")
@@ -204,7 +202,7 @@ def test_a_picture_is_dropped_by_its_name(converse: type[Watched]) -> None:
 
 
 @pytest.mark.parametrize("policy", [None, "pin"])
-def test_dropping_what_is_not_there_or_pinned_moves_nothing(converse: type[Watched], policy: str | None) -> None:
+def test_dropping_unknown_or_pinned_name_moves_nothing(converse: type[Watched], policy: str | None) -> None:
     chat = converse(layout="in_place")
     chat.ask("one", attach=[Note(path="a.md", text="A", policy="pin"), Selection(path="s.md", text="S")])
     chat.reply("r")
@@ -215,7 +213,7 @@ def test_dropping_what_is_not_there_or_pinned_moves_nothing(converse: type[Watch
     assert turn.envelope.epoch == 0
 
 
-def test_detaching_what_is_not_there_is_said(converse: type[Watched]) -> None:
+def test_detaching_unknown_name_warns(converse: type[Watched]) -> None:
     chat = converse(layout="in_place", attachments="sticky")
     chat.ask("one", attach=[Note(path="a.md", text="A")])
     chat.reply("r")
@@ -224,7 +222,7 @@ def test_detaching_what_is_not_there_is_said(converse: type[Watched]) -> None:
 
 
 @pytest.mark.moves_prefix(reason="a compaction moves the prompt")
-def test_what_is_held_becomes_an_outline_only_by_a_receipt_and_that_is_said(converse: type[Watched]) -> None:
+def test_working_set_note_is_outlined_only_by_receipt_with_warning(converse: type[Watched]) -> None:
     chat = converse(layout="in_place", attachments="sticky")
     chat.ask("one", attach=[Note(path="a.md", text=LONG)])
     chat.reply("r")
@@ -248,7 +246,7 @@ def test_what_is_held_becomes_an_outline_only_by_a_receipt_and_that_is_said(conv
     ("given", "said"),
     [({"attachments": "always"}, "There is no attachments 'always'."), ({"linger": -1}, "linger is -1.")],
 )
-def test_settings_that_mean_nothing_are_refused(given: dict[str, object], said: str) -> None:
+def test_invalid_working_set_settings_are_refused(given: dict[str, object], said: str) -> None:
     with pytest.raises(SettingError) as caught:
         Conversation(**given)  # type: ignore[arg-type]
     assert caught.value.message == said

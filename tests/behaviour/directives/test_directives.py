@@ -37,7 +37,7 @@ def test_sentences_that_only_look_like_directives_are_not_found() -> None:
 
 
 @pytest.mark.parametrize("text", PASTED)
-def test_pasted_orders_are_no_directives(text: str) -> None:
+def test_orders_in_pasted_text_are_not_directives(text: str) -> None:
     assert find_directives({"m": text}, WORDS) == {}
 
 
@@ -57,7 +57,7 @@ def test_a_directive_with_a_list_keeps_the_list() -> None:
         ("毎回、出典を書いてください。", "出典はもう書かなくていいです。"),
     ],
 )
-def test_a_withdrawal_is_in_every_prompt_with_its_directive(directive: str, withdrawal: str) -> None:
+def test_withdrawal_is_sent_with_its_directive(directive: str, withdrawal: str) -> None:
     chat = Conversation(window=6_000, reserve=200, layout="in_place")
     chat.ask(f"{directive} {FILLER}")
     chat.reply(REPLY)

@@ -42,7 +42,7 @@ def test_text_arrives_in_pieces_and_the_last_delta_is_the_stop(wire: Wire) -> No
     assert sum(isinstance(delta, Usage) for delta in deltas) == 1
 
 
-def test_usage_adds_up_to_what_the_server_counted(wire: Wire) -> None:
+def test_usage_sums_to_server_count(wire: Wire) -> None:
     with wire.serve(Say(), Say()) as server:
         first = reply_to(wire.connect(server.url + wire.root, wire.key, 10.0), _simple(wire))
         second = reply_to(wire.connect(server.url + wire.root, wire.key, 10.0), _simple(wire))
@@ -75,14 +75,14 @@ def test_calls_and_thoughts_arrive_whole_and_can_be_answered(wire: Wire) -> None
     assert done.text == "At noon."
 
 
-def test_a_round_of_tools_from_another_provider_can_be_sent(wire: Wire) -> None:
+def test_tool_round_of_other_provider_can_be_sent(wire: Wire) -> None:
     asked = ModelRequest(model=wire.model, messages=(user("Tides?", DOT),), tools=(SEARCH,), conversation="x")
     request = answered(asked, ROUND)
     with wire.serve(Say(text="Done.")) as server:
         assert reply_to(wire.connect(server.url + wire.root, wire.key, 10.0), request).text == "Done."
 
 
-def test_rounds_of_an_earlier_turn_stand_where_they_were(wire: Wire) -> None:
+def test_rounds_of_earlier_turn_keep_their_position(wire: Wire) -> None:
     request = ask(user("Tides?"), model=wire.model)
     failed = replace(ROUND, outputs=(ToolOutput(call="call_1", output="", failed=True),))
     later = grown(answered(replace(request, tools=(SEARCH,)), ROUND, failed), "At noon.", "Sure?")
@@ -94,7 +94,7 @@ def test_rounds_of_an_earlier_turn_stand_where_they_were(wire: Wire) -> None:
     assert sent.count("Let me look.") == 2
 
 
-def test_what_can_be_handed_back_comes_with_every_call(wire: Wire) -> None:
+def test_provider_reply_accompanies_each_call(wire: Wire) -> None:
     wanted = (Wanted(id="call_1", name="search", arguments={}),)
     with wire.serve(Say(calls=wanted), Say()) as server:
         calling = reply_to(wire.connect(server.url + wire.root, wire.key, 10.0), _simple(wire))
@@ -110,7 +110,7 @@ def test_an_answer_without_text_is_an_empty_reply(wire: Wire) -> None:
     assert (reply.text, reply.calls) == ("", ())
 
 
-def test_a_provider_can_be_used_again_after_it_was_closed(wire: Wire) -> None:
+def test_closed_provider_can_be_used_again(wire: Wire) -> None:
     with wire.serve(Say(text="One."), Say(text="Two.")) as server:
         provider = wire.connect(server.url + wire.root, wire.key, 10.0)
         assert [reply_to(provider, _simple(wire)).text for _ in range(2)] == ["One.", "Two."]

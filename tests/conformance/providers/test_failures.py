@@ -38,13 +38,13 @@ def _fail(
     return caught.value
 
 
-def test_a_wrong_key_is_the_callers_to_mend(wire: Wire) -> None:
+def test_wrong_key_raises_authentication_error(wire: Wire) -> None:
     error = _fail(wire, key="wrong")
     assert type(error) is AuthenticationError
     assert wire.key not in str(error)
 
 
-def test_an_unknown_model_is_named(wire: Wire) -> None:
+def test_unknown_model_is_named(wire: Wire) -> None:
     error = _fail(wire, model="no-such-model")
     assert type(error) is ModelNotFoundError
     assert "no-such-model" in error.hint
@@ -70,7 +70,7 @@ def test_no_server_sends_a_conversation_or_a_key_elsewhere(wire: Wire, status: i
     assert not elsewhere.calls
 
 
-def test_a_host_where_nobody_listens_is_unreachable(wire: Wire) -> None:
+def test_unreachable_host_raises_provider_unreachable(wire: Wire) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"
@@ -80,7 +80,7 @@ def test_a_host_where_nobody_listens_is_unreachable(wire: Wire) -> None:
 
 
 @pytest.mark.parametrize("address", ["", "localhost:8000", "ftp://host", "http://", "http://[::1", "http://host:99999"])
-def test_an_address_that_is_none_is_refused_before_anything_is_sent(wire: Wire, address: str) -> None:
+def test_invalid_address_is_refused_before_sending(wire: Wire, address: str) -> None:
     with pytest.raises(WrongEndpointError) as caught:
         collect(wire.connect(address, wire.key, 10.0), _request(wire))
     assert repr(address) in str(caught.value)
@@ -93,7 +93,7 @@ def test_a_key_that_no_header_can_carry_is_refused_and_not_shown(wire: Wire, key
     assert key not in str(caught.value)
 
 
-def test_a_rate_limit_says_how_long_to_wait(wire: Wire) -> None:
+def test_rate_limit_gives_time_to_wait(wire: Wire) -> None:
     error = _fail(wire, wire.rate_limit)
     assert isinstance(error, RateLimitError)
     assert error.wait == 17.0
@@ -106,7 +106,7 @@ def test_an_overloaded_provider_may_work_later(wire: Wire) -> None:
     assert error.wait is None
 
 
-def test_a_request_that_does_not_fit_is_told_apart(wire: Wire) -> None:
+def test_oversized_request_raises_context_overflow(wire: Wire) -> None:
     assert type(_fail(wire, wire.overflow)) is ContextOverflowError
 
 
@@ -116,12 +116,12 @@ def test_a_failure_without_a_better_name_is_the_providers(wire: Wire) -> None:
     assert "500" in str(error)
 
 
-def test_a_failure_inside_a_stream_has_its_own_class(wire: Wire) -> None:
+def test_failure_within_stream_is_retryable(wire: Wire) -> None:
     assert isinstance(_fail(wire, wire.late_failure), RetryableProviderError)
 
 
 @pytest.mark.parametrize("act", [Silence(), Silence(late=True)], ids=["at once", "later"])
-def test_a_server_that_hangs_is_left_after_a_while(wire: Wire, act: Act) -> None:
+def test_hanging_server_times_out(wire: Wire, act: Act) -> None:
     error = _fail(wire, act, patience=0.3)
     assert type(error) is ProviderTimeoutError
     assert "0.3 seconds" in str(error)
@@ -136,7 +136,7 @@ def test_a_stream_that_closes_in_the_middle_is_a_broken_reply(wire: Wire, act: A
     assert type(_fail(wire, act)) is InvalidReplyError
 
 
-def test_impossible_usage_is_unknown_and_says_why_and_the_answer_stays(wire: Wire) -> None:
+def test_impossible_usage_is_unknown_with_reason_and_answer_is_kept(wire: Wire) -> None:
     with wire.serve(Say(text="Noon.", usage=wire.impossible)) as server:
         reply = reply_to(wire.connect(server.url + wire.root, wire.key, 10.0), _request(wire))
     assert reply.text == "Noon."

@@ -36,11 +36,11 @@ def find(retriever: NoteRetriever, query: str, limit: int = 10) -> list[NoteHit]
     return list(retriever.search(query, now=NOW, limit=limit))
 
 
-def test_nothing_is_found_before_the_first_refreshing(retriever: NoteRetriever) -> None:
+def test_search_before_refresh_finds_nothing(retriever: NoteRetriever) -> None:
     assert find(retriever, "pump") == []
 
 
-def test_refreshing_says_what_it_did_and_does_it_once(retriever: NoteRetriever) -> None:
+def test_refresh_reports_what_it_did_once(retriever: NoteRetriever) -> None:
     report = retriever.refresh()
     assert (report.read_count, report.removed_count, report.file_count, report.unread, report.rebuild_reason) == (
         3,
@@ -53,7 +53,7 @@ def test_refreshing_says_what_it_did_and_does_it_once(retriever: NoteRetriever) 
     assert retriever.refresh(rebuild=True).read_count == 3
 
 
-def test_a_passage_says_where_it_stands_and_why_it_was_found(retriever: NoteRetriever) -> None:
+def test_passage_has_its_location_and_match_reason(retriever: NoteRetriever) -> None:
     retriever.refresh()
     [hit] = [hit for hit in find(retriever, "hose") if hit.heading == "Hose"]
     assert (hit.path, hit.title, hit.text) == ("one.md", "one", "The hose of the pump is old.")
@@ -63,7 +63,7 @@ def test_a_passage_says_where_it_stands_and_why_it_was_found(retriever: NoteRetr
     assert hit.score > 0
 
 
-def test_one_passage_of_every_note_comes_before_the_second_of_any(retriever: NoteRetriever) -> None:
+def test_first_passage_of_each_note_precedes_second_ones(retriever: NoteRetriever) -> None:
     retriever.refresh()
     found = [hit.path for hit in find(retriever, "pump")]
     assert sorted(found[:2]) == ["one.md", "two.md"]

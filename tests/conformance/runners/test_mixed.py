@@ -35,7 +35,7 @@ def ask_all(
 
 @pytest.mark.moves_prefix(reason="each runner has guidelines and tools of its own")
 @pytest.mark.parametrize("layout", ["library", "in_place"])
-def test_a_mixed_conversation_that_is_opened_anew_in_the_middle_sends_the_same(
+def test_mixed_runners_reopened_in_middle_send_the_same(
     opened: Open, layout: str, movements: list[PrefixChange]
 ) -> None:
     mix = [*RUNNERS, *reversed(tuple(RUNNERS)), *RUNNERS]
@@ -48,7 +48,7 @@ def test_a_mixed_conversation_that_is_opened_anew_in_the_middle_sends_the_same(
 
 
 @pytest.mark.moves_prefix(reason="the agent's guidelines and tools come and go")
-def test_what_a_runner_brings_into_the_prompt_goes_with_it(opened: Open, movements: list[PrefixChange]) -> None:
+def test_runner_prompt_parts_leave_with_runner(opened: Open, movements: list[PrefixChange]) -> None:
     speaker = Speaker(*["Yes."] * 4)
     own = {"base": "You are terse.", "guidelines": "Cite."}
     conversation = opened(speaker).chat("garden", layout="in_place", system=own)

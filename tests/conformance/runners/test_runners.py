@@ -20,7 +20,7 @@ def replies(chat: Conversation) -> list[str]:
     return [record.reply.text if record.reply else "(none)" for record in chat.turns()]
 
 
-def test_an_answer_comes_in_pieces_and_is_kept_whole(opened: Open, say: Say) -> None:
+def test_answer_is_streamed_in_pieces_and_stored_whole(opened: Open, say: Say) -> None:
     speaker = Speaker(ScriptedReply(text="In May, beside the wall.", chunk_size=4))
     conversation = opened(speaker).chat("garden", layout="in_place")
     events = say(conversation, "When were the beans sown?")
@@ -40,7 +40,7 @@ def test_requests_of_a_conversation_extend_one_another(opened: Open, say: Say) -
     assert third[: len(second)] == second
 
 
-def test_what_is_said_before_someone_stops_is_kept(opened: Open, runner: str) -> None:
+def test_stopped_answer_is_stored_partially(opened: Open, runner: str) -> None:
     conversation = opened(Speaker(ScriptedReply(text="In May, beside the wall.", chunk_size=4))).chat("garden")
 
     async def stop() -> None:
@@ -92,7 +92,7 @@ def test_an_error_before_a_word_leaves_the_question_waiting(opened: Open, say: S
     assert replies(conversation) == [ANSWER.text]
 
 
-def test_an_error_in_the_middle_keeps_what_was_said_and_no_word_of_the_error_is_sent(opened: Open, say: Say) -> None:
+def test_failed_answer_is_stored_partially_and_error_is_not_sent(opened: Open, say: Say) -> None:
     speaker = Speaker(ScriptedReply(text="In May", reasoning="Perhaps in May.", error=DOWN), ANSWER)
     conversation = opened(speaker).chat("garden", layout="in_place")
     with pytest.raises(InvalidReplyError):
@@ -105,7 +105,7 @@ def test_an_error_in_the_middle_keeps_what_was_said_and_no_word_of_the_error_is_
     assert "Perhaps" not in sent
 
 
-def test_thoughts_are_told_and_never_sent_back(opened: Open, say: Say) -> None:
+def test_reasoning_is_reported_and_never_sent_back(opened: Open, say: Say) -> None:
     speaker = Speaker(ScriptedReply(text="In May.", reasoning="The note says May."), ANSWER)
     conversation = opened(speaker).chat("garden", layout="in_place")
     events = say(conversation, "When?")
@@ -115,9 +115,7 @@ def test_thoughts_are_told_and_never_sent_back(opened: Open, say: Say) -> None:
 
 
 @pytest.mark.moves_prefix(reason="a request that the provider calls too long is compacted before it is sent again")
-def test_a_request_that_is_too_long_for_the_provider_is_made_smaller_once(
-    opened: Open, say: Say, movements: list[PrefixChange]
-) -> None:
+def test_request_rejected_as_too_long_is_shrunk_once(opened: Open, say: Say, movements: list[PrefixChange]) -> None:
     too_long = ContextOverflowError("The prompt is too long.", hint="Shorten it.")
     speaker = Speaker("One.", "Two.", ScriptedReply(error=too_long), ANSWER)
     conversation = opened(speaker).chat("garden", layout="in_place")
@@ -132,7 +130,7 @@ def test_a_request_that_is_too_long_for_the_provider_is_made_smaller_once(
     assert replies(conversation)[-1] == ANSWER.text
 
 
-def test_every_call_is_in_the_ledger_with_its_tokens_and_money(opened: Open, say: Say) -> None:
+def test_each_call_is_in_ledger_with_tokens_and_cost(opened: Open, say: Say) -> None:
     conversation = opened(Speaker(ANSWER)).chat("garden")
     say(conversation, "When?")
     call = conversation.ledger()[-1][-1]
@@ -142,7 +140,7 @@ def test_every_call_is_in_the_ledger_with_its_tokens_and_money(opened: Open, say
 
 
 @pytest.mark.moves_prefix(reason="the window is small, so that the chain runs")
-def test_a_runner_has_compaction_settings_under_its_own_name(opened: Open, say: Say, runner: str) -> None:
+def test_runner_has_own_compaction_settings(opened: Open, say: Say, runner: str) -> None:
     long = "The tide is high at noon, and low at six. " * 60
     speaker = Speaker(*[long] * 12)
     own = {"steps": ["handle"], "runners": {runner: {"steps": ["expendable"]}}}
@@ -170,7 +168,7 @@ def test_calls_have_their_results_whatever_happens_between(opened: Open, say: Sa
     assert replies(conversation) == [ANSWER.text, "Bye."]
 
 
-def test_a_runner_says_what_it_does_in_a_sentence(opened: Open, runner: str) -> None:
+def test_runner_description_is_one_short_sentence(opened: Open, runner: str) -> None:
     does = opened(Speaker()).runners()[runner]
     assert does.endswith(".")
     assert len(does) < 120
