@@ -41,7 +41,7 @@ def test_the_public_names_are_pinned() -> None:
     assert [name for name in EXPORTS if not hasattr(lamella.attach, name)] == []
 
 
-def test_what_lamella_gives_of_it_is_the_same() -> None:
+def test_lamella_exports_same_attachment_classes() -> None:
     both = set(EXPORTS) & set(lamella.__all__)
     only_there = {
         "Attachment",
@@ -56,7 +56,7 @@ def test_what_lamella_gives_of_it_is_the_same() -> None:
     assert [name for name in both if getattr(lamella, name) is not getattr(lamella.attach, name)] == []
 
 
-def test_it_loads_nothing_but_the_core() -> None:
+def test_attach_imports_only_core() -> None:
     done = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True)
     rooms = {name.split(".")[1] for name in json.loads(done.stdout) if name.startswith("lamella.")}
     assert rooms <= {"attach", "core", "errors", "hints"}

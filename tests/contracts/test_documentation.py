@@ -30,13 +30,13 @@ CURRENT_PAGES = [path for path in PAGES if path.name != "CHANGELOG.md"]
 
 
 @pytest.mark.parametrize(("line", "told"), COMMANDS)
-def test_a_command_prints_what_its_page_shows(line: str, told: str) -> None:
+def test_command_prints_output_of_its_page(line: str, told: str) -> None:
     printed = run_command(line)
     assert is_as_printed(told, printed), f"{line} prints:\n{printed}\nand the page shows:\n{told}"
 
 
 @pytest.mark.parametrize("path", PAGES, ids=shown)
-def test_the_python_of_a_page_runs_and_prints_what_is_shown(path: Path) -> None:
+def test_python_of_page_runs_and_prints_its_output(path: Path) -> None:
     for _, told, printed in run_python(path.read_text(encoding="utf-8")):
         assert is_as_printed(told, printed), f"the page shows:\n{told}\nand this was printed:\n{printed}"
 
@@ -92,7 +92,7 @@ def test_source_names_pages_that_exist() -> None:
     assert sorted(name for name in named if not (DOCS / name).exists()) == []
 
 
-def test_shown_output_that_is_not_what_was_printed_is_found() -> None:
+def test_different_output_is_detected() -> None:
     assert is_as_printed("one\ntwo\n", "one\ntwo  \n")
     assert is_as_printed("one\n...\nfour\n", "one\ntwo\nthree\nfour\n")
     assert is_as_printed("...\n", "")
@@ -101,7 +101,7 @@ def test_shown_output_that_is_not_what_was_printed_is_found() -> None:
     assert not is_as_printed("", "something\n")
 
 
-def test_rewriting_a_page_gives_what_its_commands_print_now() -> None:
+def test_rewriting_page_inserts_current_output() -> None:
     page = (
         "# A page\n\n```console\n$ echo one\nstale\n$ echo two\n...\n```\n\n```python\nprint(3)\n```\n\n```text\n```\n"
     )
@@ -116,7 +116,7 @@ def test_a_broken_link_is_found() -> None:
     assert not _leads_somewhere(README, "docs/architecture.md#no-such-heading")
 
 
-def test_no_page_offers_a_model_by_a_prefix_that_nothing_opens() -> None:
+def test_pages_name_no_model_prefix_that_cannot_be_opened() -> None:
     closed = [name for row in PROVIDERS if row.create_provider is None for name in row.names]
     assert "mistral" in closed
     offered = re.compile(rf"[\s`\"](?:{'|'.join(closed)}):[\w\"]")
@@ -149,7 +149,7 @@ def _typed(body: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("path", CURRENT_PAGES, ids=shown)
-def test_every_command_that_a_page_tells_of_is_there_with_its_options(path: Path) -> None:
+def test_documented_commands_exist_with_their_options(path: Path) -> None:
     unknown = [words for words in documented_commands(path.read_text(encoding="utf-8")) if not _is_known(words)]
     assert unknown == []
 
@@ -173,7 +173,7 @@ def _is_known(words: list[str]) -> bool:
     return all(word.partition("=")[0] in options for word in words if word.startswith("--") and word != "--")
 
 
-def test_commands_are_found_wherever_a_page_tells_of_them() -> None:
+def test_commands_in_pages_are_found() -> None:
     page = (
         "Run `lamella chats list --json`.\n\n```sh\nLAMELLA_MODEL=x lamella ask 'When?' --nope | lamella nothing\n```\n"
     )

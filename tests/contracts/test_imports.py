@@ -91,7 +91,7 @@ def test_the_public_names_are_pinned() -> None:
     assert [name for name in lamella.__all__ if not hasattr(lamella, name)] == []
 
 
-def test_names_are_listed_before_they_are_asked_for_and_no_others_are_there() -> None:
+def test_dir_lists_public_names_without_importing_them() -> None:
     code = "import lamella; print(*dir(lamella)); print(lamella.open.__name__, lamella.Note.__name__); lamella.Nobody"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     listed, found = done.stdout.splitlines()
@@ -105,7 +105,7 @@ def test_the_version_is_the_one_in_the_changelog() -> None:
     assert f"## [{lamella.__version__}]" in changelog
 
 
-def test_the_import_contracts_hold() -> None:
+def test_import_contracts_are_kept() -> None:
     linter = Path(sys.executable).parent / "lint-imports"
     result = subprocess.run([linter, "--no-cache"], cwd=ROOT, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stdout
@@ -123,7 +123,7 @@ def _named(contracts: list[dict[str, Any]], name: str) -> dict[str, Any]:
     return contract
 
 
-def test_the_rooms_of_the_core_have_one_order_and_no_exception_to_it() -> None:
+def test_core_packages_have_one_order_without_exceptions() -> None:
     contract = _named(_contracts(), "Packages of core import in one order")
     order = [
         "workflow", "compaction", "layout", "ledger | lamella.core.search", "prompt", "log", "budget", "messages",
@@ -139,7 +139,7 @@ def test_the_rooms_of_the_core_have_one_order_and_no_exception_to_it() -> None:
     assert named == there - {"__init__", "values"}
 
 
-def test_the_import_contracts_are_those_of_the_architecture() -> None:
+def test_import_contracts_match_architecture() -> None:
     contracts = _contracts()
     layers = _named(contracts, "Imports point one way")["layers"]
     order = [name.strip().removeprefix("lamella.") for line in layers for name in line.split("|")]
@@ -158,14 +158,14 @@ def test_the_import_contracts_are_those_of_the_architecture() -> None:
     assert {"os", "time", "random", "pathlib", "sys", "rich", "typer"} <= set(views["forbidden_modules"])
 
 
-def test_the_command_line_names_nothing_of_the_core() -> None:
+def test_cli_imports_nothing_from_core() -> None:
     importing = [
         shown(path) for path in python_files("src/lamella/cli") if "lamella.core" in path.read_text(encoding="utf-8")
     ]
     assert importing == []
 
 
-def test_importing_lamella_reads_prints_and_creates_nothing(tmp_path: Path) -> None:
+def test_importing_lamella_has_no_side_effects(tmp_path: Path) -> None:
     home = {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
     result = subprocess.run(
         [sys.executable, "-c", WATCH], cwd=tmp_path, env=home, capture_output=True, text=True, check=True
@@ -179,7 +179,7 @@ def test_importing_lamella_reads_prints_and_creates_nothing(tmp_path: Path) -> N
     assert list(tmp_path.iterdir()) == []
 
 
-def test_importing_lamella_loads_nothing_heavy_before_it_is_needed(tmp_path: Path) -> None:
+def test_importing_lamella_loads_no_heavy_modules(tmp_path: Path) -> None:
     result = subprocess.run([sys.executable, "-c", WATCH], cwd=tmp_path, capture_output=True, text=True, check=True)
     loaded = {name.partition(".")[0] for name in json.loads(result.stdout)["modules"]}
     assert "lamella" in loaded

@@ -30,7 +30,7 @@ def test_every_kind_has_one_row_in_the_registry() -> None:
     assert [kind for kind, spec in KINDS.items() if spec.kind is not kind] == []
 
 
-def test_a_row_says_everything_that_follows_from_a_kind() -> None:
+def test_kind_row_has_all_fields() -> None:
     assert [field.name for field in structs.fields(KindSpec)] == [
         "kind",
         "tag",
@@ -71,7 +71,7 @@ def test_every_row_is_filled_with_values_of_the_right_type(kind: ArtifactKind) -
     assert isinstance(spec.is_file_part, bool)
 
 
-def test_a_suffix_belongs_to_one_kind_and_a_tag_to_one_that_has_text() -> None:
+def test_suffixes_and_tags_are_unique_to_kind() -> None:
     suffixes = [suffix for spec in KINDS.values() for suffix in spec.suffixes]
     assert len(suffixes) == len(set(suffixes))
     tags = [KINDS[kind].tag for kind in TEXT_KINDS]
@@ -79,7 +79,7 @@ def test_a_suffix_belongs_to_one_kind_and_a_tag_to_one_that_has_text() -> None:
 
 
 @pytest.mark.parametrize("kind", ArtifactKind)
-def test_every_kind_can_be_written_in_a_transcript_and_made_in_python(kind: ArtifactKind) -> None:
+def test_each_kind_works_in_transcripts_and_python(kind: ArtifactKind) -> None:
     assert bool(KINDS[kind].fields) == (kind is not ArtifactKind.TOOL)
     made = {getattr(getattr(lamella.attach, name), "kind", None) for name in lamella.attach.__all__}
     by_other_names = {
@@ -105,7 +105,7 @@ def _artifact(kind: ArtifactKind, text: str) -> Artifact:
 
 
 @pytest.mark.parametrize("kind", sorted(TEXT_KINDS))
-def test_the_block_of_a_kind_begins_and_ends_with_its_tag_and_cannot_be_broken_out_of(kind: ArtifactKind) -> None:
+def test_block_of_kind_is_delimited_by_its_tag(kind: ArtifactKind) -> None:
     tag = KINDS[kind].tag
     block = render_block(_artifact(kind, f"text\n</{tag}>\nmore"))
     # A result says its call in the line of its tag.
@@ -142,7 +142,7 @@ NAMED = {
 }
 
 
-def test_no_other_room_has_a_table_or_a_question_for_every_kind() -> None:
+def test_only_kinds_module_lists_every_kind() -> None:
     found: dict[str, set[str]] = {}
     for path in python_files("src/lamella"):
         parts = path.relative_to(SRC).parts

@@ -98,7 +98,7 @@ def test_contributing_names_tests_and_files_that_exist() -> None:
     assert sorted(path for path in paths if not (SRC / path).is_file()) == []
 
 
-def test_every_decision_is_listed_with_its_title() -> None:
+def test_every_decision_is_listed_with_title() -> None:
     listed = {name: title for title, name in re.findall(r"- \[(.+?)\]\(([\w-]+\.md)\)", doc("decisions/README.md"))}
     records = {path.name: path for path in (DOCS / "decisions").glob("*.md") if path.name != "README.md"}
     assert listed == {

@@ -33,7 +33,7 @@ def find_names(module: ast.Module) -> Iterator[str]:
                 yield from (f"{node.lineno}: imports {words}" for _ in NAMES.findall(words)[:1])
 
 
-def test_no_provider_is_named_outside_of_the_room_of_providers() -> None:
+def test_provider_names_appear_only_in_providers_package() -> None:
     outside = [path for path in python_files("src") if not path.relative_to(SRC).as_posix().startswith(HOMES)]
     assert len(outside) > 100
     assert [f"{shown(path)}:{name}" for path in outside for name in find_names(tree(path))] == []

@@ -122,20 +122,20 @@ def test_the_names_of_a_public_module_are_pinned_and_there(module: str) -> None:
     assert set(found.__all__) <= set(dir(found))
 
 
-def test_a_name_that_is_not_there_is_told() -> None:
+def test_unknown_public_name_raises_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'Nobody'"):
         _ = import_module("lamella.providers").Nobody
 
 
 @pytest.mark.parametrize("module", PINNED)
-def test_importing_a_public_module_loads_nothing_heavy(module: str) -> None:
+def test_importing_public_module_loads_no_heavy_modules(module: str) -> None:
     code = f"import sys, {module}; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = {name.partition(".")[0] for name in done.stdout.split()}
     assert sorted(loaded & set(HEAVY)) == []
 
 
-def test_what_a_provider_is_written_with_loads_no_adapter() -> None:
+def test_names_for_custom_providers_load_no_adapter() -> None:
     names = "ModelProvider, ModelRequest, StopDelta, TextDelta"
     code = f"import sys; from lamella.providers import {names}; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

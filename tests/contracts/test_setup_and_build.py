@@ -28,20 +28,20 @@ def _name(requirement: str) -> str:
     return re.split(r"[<>=!~;\[ ]", requirement, maxsplit=1)[0].lower()
 
 
-def test_the_lock_is_nothing_but_versions_and_hashes() -> None:
+def test_lock_has_only_versions_and_hashes() -> None:
     assert HASHED.fullmatch(LOCK)
     assert not HASHED.fullmatch(f"--index-url {'https'}://example.org\n{LOCK}")
     assert not HASHED.fullmatch(LOCK + "loose==1.0\n")
     assert "://" not in LOCK
 
 
-def test_the_lock_of_the_demo_model_is_one_version_with_its_hashes() -> None:
+def test_demo_model_lock_is_one_version_with_hashes() -> None:
     assert HASHED.fullmatch(MODEL_LOCK)
     assert re.findall(r"^\S+==\S+", MODEL_LOCK, re.MULTILINE) == _project()["dependency-groups"]["model"]
     assert "://" not in MODEL_LOCK
 
 
-def test_the_lock_holds_everything_that_setup_needs_the_build_backend_included() -> None:
+def test_lock_includes_setup_and_build_backend() -> None:
     project = _project()
     wanted = [
         *project["project"]["dependencies"],
@@ -58,14 +58,14 @@ def _justified(section: str) -> dict[str, list[str]]:
     return {name: cells for first, *cells in page for name in re.findall(r"`([^`]+)`", first)}
 
 
-def test_every_runtime_dependency_has_a_record_that_justifies_it() -> None:
+def test_every_dependency_has_justification() -> None:
     justified = _justified("Always installed")
     assert sorted(justified) == sorted(map(_name, _project()["project"]["dependencies"]))
     # What it does for us, what it costs, and what was rejected: none of them is left open.
     assert [name for name, cells in justified.items() if len(cells) != 3 or not all(map(_says_something, cells))] == []
 
 
-def test_every_optional_dependency_has_a_record_that_names_its_extra() -> None:
+def test_every_optional_dependency_names_its_extra() -> None:
     extras = {
         _name(requirement): extra
         for extra, requirements in _project()["project"]["optional-dependencies"].items()
@@ -85,7 +85,7 @@ def _says_something(cell: str) -> bool:
     return any(letter.isalpha() for letter in cell)
 
 
-def test_the_makefile_has_the_targets_people_know() -> None:
+def test_makefile_has_usual_targets() -> None:
     targets = set(re.findall(r"^([a-z]+):", MAKEFILE, re.MULTILINE))
     assert {"setup", "demo", "test", "check", "bench", "clean", "lock", "docs", "mutate"} <= targets
 
@@ -125,7 +125,7 @@ def test_make_mutate_tests_all_packages_or_the_named_one() -> None:
     assert not any("mutation" in line for line in _plan("test"))
 
 
-def test_setup_takes_nothing_from_outside_the_locks() -> None:
+def test_setup_installs_only_from_locks() -> None:
     recipe = MAKEFILE.partition("$(STAMP): ")[2].partition("\n\n")[0]
     installs = [line for line in recipe.splitlines() if "pip install" in line]
     assert len(installs) == 3
@@ -170,14 +170,14 @@ def _set_up(folder: Path, python: str) -> list[str]:
     return done.stderr.splitlines()[:2]
 
 
-def test_setup_says_of_a_python_that_is_not_there_that_there_is_none(bare: Path) -> None:
+def test_setup_reports_missing_python(bare: Path) -> None:
     assert _set_up(bare, "python9") == [
         "error: there is no python9",
         "hint: name one that is there: make PYTHON=python3.12",
     ]
 
 
-def test_setup_says_of_an_old_python_that_it_is_old(bare: Path) -> None:
+def test_setup_reports_old_python(bare: Path) -> None:
     old = bare / "old"
     old.write_text("#!/bin/sh\nexit 1\n", encoding="utf-8")
     old.chmod(0o755)

@@ -35,7 +35,7 @@ print(*sys.modules, file=sys.stderr)
 
 
 @pytest.mark.parametrize("words", LIGHT)
-def test_a_command_imports_nothing_heavy_that_it_can_do_without(tmp_path: Path, words: str) -> None:
+def test_command_imports_no_unneeded_heavy_module(tmp_path: Path, words: str) -> None:
     (tmp_path / ".lamella").mkdir()
     with lamella.open(f"sqlite:///{tmp_path}/.lamella/chats.db") as engine:
         engine.chat("garden").ask("What is decided?")

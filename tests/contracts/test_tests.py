@@ -46,7 +46,7 @@ def find_excuses(module: ast.Module) -> Iterator[str]:
                 yield f"{node.lineno}: mocker"
 
 
-def test_no_test_is_skipped_or_patches_what_it_tests() -> None:
+def test_tests_are_not_skipped_and_use_no_patches() -> None:
     assert [f"{shown(path)}:{excuse}" for path in python_files("tests") for excuse in find_excuses(tree(path))] == []
 
 
@@ -70,7 +70,7 @@ def test_three(): ...
     assert list(find_excuses(ast.parse("@pytest.mark.parametrize('a', [1])\ndef test_x(): ..."))) == []
 
 
-def test_only_the_mark_of_the_long_run_keeps_a_case_from_a_plain_one_and_the_long_run_has_it() -> None:
+def test_only_long_marker_deselects_tests() -> None:
     with (ROOT / "pyproject.toml").open("rb") as file:
         options: list[str] = tomllib.load(file)["tool"]["pytest"]["ini_options"]["addopts"]
     assert options[options.index("-m") :] == ["-m", "not long"]
@@ -122,9 +122,9 @@ def find_strays() -> list[str]:
     return strays
 
 
-def test_every_unit_test_imports_the_module_that_it_mirrors() -> None:
+def test_unit_test_imports_module_it_mirrors() -> None:
     assert sorted(set(find_strays()) - STRAYS) == []
 
 
-def test_the_list_of_unit_tests_that_do_not_is_no_longer_than_it_has_to_be() -> None:
+def test_list_of_exceptions_has_no_extra_entries() -> None:
     assert sorted(STRAYS - set(find_strays())) == []

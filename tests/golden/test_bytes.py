@@ -11,7 +11,7 @@ def test_replay_prints_the_same_bytes_as_ever(case: Case, ending: str) -> None:
 
 
 @pytest.mark.parametrize("conversation", CONVERSATIONS)
-def test_what_naive_gluing_would_send_is_the_same_bytes_as_ever(conversation: str) -> None:
+def test_naive_requests_match_golden_files(conversation: str) -> None:
     assert run_naive(conversation).encode() == naive_file(conversation).read_bytes()
 
 

@@ -17,7 +17,7 @@ STORED = sorted(HERE.glob("*.md"))
 
 
 @pytest.mark.parametrize("archive", STORED, ids=lambda path: path.stem)
-def test_what_an_older_chain_took_out_is_taken_out_as_it_was(archive: Path) -> None:
+def test_receipts_of_older_chains_remove_the_same(archive: Path) -> None:
     engine = lamella.open("sqlite://", summarizer="off")
     conversation, _, _ = engine.import_archive(archive)
     turn = engine.chat(conversation.name, layout=archive.stem.partition(".")[2], window=4_000, reserve=200).ask(
@@ -28,7 +28,7 @@ def test_what_an_older_chain_took_out_is_taken_out_as_it_was(archive: Path) -> N
     assert turn.compaction is None
 
 
-def test_every_step_that_took_something_out_then_is_among_them() -> None:
+def test_older_receipts_include_every_step() -> None:
     engine = lamella.open("sqlite://", summarizer="off")
     receipts = [receipt for archive in STORED for receipt in engine.import_archive(archive)[0].receipts()]
     assert {receipt.chain_version for receipt in receipts} == {1, 2}

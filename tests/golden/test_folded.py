@@ -8,7 +8,7 @@ FOLDS = pytest.mark.moves_prefix(reason="the fifth turn folds")
 
 
 @FOLDS
-def test_a_fold_moves_everything_earlier_into_the_library_and_the_strip(replayed: Replay) -> None:
+def test_fold_moves_earlier_text_to_library_and_history(replayed: Replay) -> None:
     turns = replayed("folded", "in_place", "full")
     assert [turn.body["envelope"]["epoch"] for turn in turns] == [0, 0, 0, 0, 1, 1]
     assert turns[3].places("L2_PREVIOUS") == ["message:1", "message:3"]
@@ -37,7 +37,7 @@ def test_in_full_mode_a_folded_note_is_still_a_reference(replayed: Replay) -> No
 
 
 @FOLDS
-def test_in_preview_mode_the_fold_shrinks_the_long_note_and_attaching_it_restores_it(replayed: Replay) -> None:
+def test_fold_in_preview_mode_shrinks_long_note_until_reattached(replayed: Replay) -> None:
     turns = replayed("folded", "in_place", "preview")
     assert turns[3].forms("L2_PREVIOUS") == [(SPEC, "full"), (API, "full")]
     assert turns[4].forms("L2_PREVIOUS") == [(SPEC, "preview"), (API, "full"), (LOG, "full")]

@@ -11,15 +11,13 @@ EACH_LAYOUT = pytest.mark.parametrize("layout", [pytest.param("library", marks=P
 
 @EACH_LAYOUT
 @pytest.mark.parametrize("carry_forward", CARRY_FORWARD)
-def test_the_library_holds_what_earlier_turns_attached_and_never_shrinks(
-    replayed: Replay, layout: str, carry_forward: str
-) -> None:
+def test_library_keeps_earlier_attachments_and_never_shrinks(replayed: Replay, layout: str, carry_forward: str) -> None:
     turns = replayed("growing", layout, carry_forward)
     assert [[name for name, _ in turn.forms("L2_PREVIOUS")] for turn in turns] == [[], [SPEC], [SPEC, API], [SPEC, API]]
 
 
 @EACH_LAYOUT
-def test_each_turn_shows_known_notes_as_references_and_new_ones_in_full(replayed: Replay, layout: str) -> None:
+def test_turn_references_known_notes_and_sends_new_ones_in_full(replayed: Replay, layout: str) -> None:
     turns = replayed("growing", layout, "full")
     assert [turn.forms("L3_TURN") for turn in turns] == [
         [(SPEC, "full")],
@@ -30,7 +28,7 @@ def test_each_turn_shows_known_notes_as_references_and_new_ones_in_full(replayed
 
 
 @PROMOTES
-def test_a_turn_that_adds_nothing_leaves_the_library_byte_for_byte_as_it_was(replayed: Replay) -> None:
+def test_turn_without_new_notes_keeps_library_bytes(replayed: Replay) -> None:
     turns = replayed("growing", "library", "full")
     assert turns[3].hash("L2_PREVIOUS") == turns[2].hash("L2_PREVIOUS")
     assert turns[3].body["envelope"]["prefix_hash"] == turns[2].body["envelope"]["prefix_hash"]
@@ -45,7 +43,7 @@ def test_library_of_previews_gets_the_text_of_the_spec_back_when_it_is_attached_
 
 
 @EACH_LAYOUT
-def test_every_envelope_has_its_five_layers_and_its_ids(replayed: Replay, layout: str) -> None:
+def test_envelope_has_five_layers_and_ids(replayed: Replay, layout: str) -> None:
     for turn in replayed("growing", layout, "full"):
         envelope = turn.body["envelope"]
         assert [layer["id"] for layer in envelope["layers"]] == [
@@ -65,7 +63,7 @@ def test_message_ids_and_layer_ids_do_not_depend_on_layout_or_carry_forward(repl
     assert len({tuple(turn.body["envelope"]["message_id"] for turn in turns) for turns in replays}) == 1
 
 
-def test_in_place_a_pause_longer_than_the_cache_lives_moves_no_byte_and_reads_nothing(replayed: Replay) -> None:
+def test_in_place_pause_beyond_cache_lifetime_moves_nothing_and_reads_nothing(replayed: Replay) -> None:
     turns = replayed("growing", "in_place", "full")
     assert turns[3].movement.cause == "none"
     assert [turn.body["cache"]["read"] > 0 for turn in turns] == [False, True, True, False]

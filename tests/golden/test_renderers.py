@@ -7,9 +7,9 @@ from lamella.core.prompt.prompt import RENDERER_VERSION
 CHANGED = "messages render otherwise: raise RENDERER in core/prompt/prompt.py, then regenerate"
 
 
-def test_this_version_renders_what_it_always_did() -> None:
+def test_renderer_output_matches_recorded_digests() -> None:
     assert take_digests() == read_digests()[str(RENDERER_VERSION)], CHANGED
 
 
-def test_every_version_has_its_digests() -> None:
+def test_every_renderer_version_has_digests() -> None:
     assert sorted(read_digests(), key=int) == [str(number) for number in range(1, RENDERER_VERSION + 1)]

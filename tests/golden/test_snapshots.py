@@ -23,18 +23,18 @@ from lamella.core.log.turn_records import MessageNode
 CHANGED = "a log folds or is written otherwise: raise FORMAT in core/log/log.py, then regenerate"
 
 
-def test_this_format_still_writes_the_bytes_of_its_golden_file() -> None:
+def test_snapshot_format_writes_its_golden_file() -> None:
     assert describe() == golden_file().read_text(encoding="utf-8"), CHANGED
 
 
-def test_what_this_format_has_written_is_read_as_the_log_that_its_events_fold_to() -> None:
+def test_snapshot_reads_as_log_folded_from_events() -> None:
     snapshot = decode_snapshot(bytes.fromhex(json.loads(golden_file().read_text(encoding="utf-8"))["bytes"]))
     assert snapshot == take_snapshot(read_events())
     log, _ = restore_log([snapshot] if snapshot else [], EventLog(NAME))
     assert log == fold(read_events())
 
 
-def test_what_this_format_has_kept_apart_is_read_as_its_messages() -> None:
+def test_separate_columns_read_as_messages() -> None:
     data = bytes.fromhex(json.loads(golden_file().read_text(encoding="utf-8"))["apart"])
     turns = take_turns()
     kept, apart = split_columns(turns, {one.id for one in turns[::2]})
@@ -43,7 +43,7 @@ def test_what_this_format_has_kept_apart_is_read_as_its_messages() -> None:
     assert list(PackedMessages(kept.columns, lambda _: apart)) == turns
 
 
-def test_what_another_format_has_written_is_not_read() -> None:
+def test_snapshot_of_other_format_is_not_read() -> None:
     others = [path for path in FOLDER.glob("format.*.json") if path != golden_file()]
     for path in others:
         data = bytes.fromhex(json.loads(path.read_text(encoding="utf-8"))["bytes"])
@@ -52,7 +52,7 @@ def test_what_another_format_has_written_is_not_read() -> None:
     assert len(others) == SNAPSHOT_FORMAT - 1
 
 
-def test_nothing_that_a_log_can_hold_is_missing_from_the_events() -> None:
+def test_golden_events_cover_every_log_field() -> None:
     log, empty = fold(read_events()), EventLog("empty")
     assert [name for name in log.__struct_fields__ if getattr(log, name) == getattr(empty, name)] == []
     bare = MessageNode(event=MessageEvent(id="", parent="", text=""))

@@ -31,9 +31,7 @@ def test_pages_tabs_and_videos_are_sent_once_and_referred_to_after_that(replayed
 @MOVES
 @EACH_LAYOUT
 @pytest.mark.parametrize("carry_forward", CARRY_FORWARD)
-def test_selections_stand_verbatim_to_the_end_and_a_pdf_is_a_file(
-    replayed: Replay, layout: str, carry_forward: str
-) -> None:
+def test_selections_stay_verbatim_and_pdf_is_file(replayed: Replay, layout: str, carry_forward: str) -> None:
     turns = replayed("papers", layout, carry_forward)
     ids = [name for name, _ in turns[4].forms("L2_PREVIOUS")]
     assert ids[0] == PAPER
@@ -45,7 +43,7 @@ def test_selections_stand_verbatim_to_the_end_and_a_pdf_is_a_file(
 
 
 @GROWING_IN_PLACE
-def test_a_note_stands_with_what_it_embeds_once_and_a_canvas_in_words(replayed: Replay, layout: str) -> None:
+def test_note_is_sent_once_with_embeds_and_canvas_as_text(replayed: Replay, layout: str) -> None:
     turns = replayed("house", layout, "full")
     moving, rooms, checklist = "house/moving.md", "house/rooms.canvas", "house/checklist.md"
     assert [turn.forms("L3_TURN") for turn in turns] == [
@@ -104,9 +102,7 @@ def test_pictures_go_with_their_turn_and_never_into_the_library(replayed: Replay
 @MOVES
 @EACH_LAYOUT
 @pytest.mark.parametrize("carry_forward", CARRY_FORWARD)
-def test_heavy_context_stays_within_its_window_and_loses_no_selection(
-    replayed: Replay, layout: str, carry_forward: str
-) -> None:
+def test_heavy_context_stays_in_window_and_keeps_selections(replayed: Replay, layout: str, carry_forward: str) -> None:
     turns = replayed("heavy", layout, carry_forward)
     assert all(turn.body["tokens"]["total"] <= turn.body["tokens"]["limit"] for turn in turns)
     steps = [step["name"] for turn in turns if turn.body["compaction"] for step in turn.body["compaction"]["steps"]]
@@ -118,9 +114,7 @@ def test_heavy_context_stays_within_its_window_and_loses_no_selection(
 
 @MOVES
 @EACH_LAYOUT
-def test_a_query_is_asked_once_referred_to_and_updated_and_a_note_has_its_answers(
-    replayed: Replay, layout: str
-) -> None:
+def test_query_is_sent_once_then_referenced_and_updated(replayed: Replay, layout: str) -> None:
     turns = replayed("dataview", layout, "full")
     quay = "harbour/Quay.md"
     (query,) = [name for name, _ in turns[0].forms("L3_TURN")]
@@ -134,7 +128,7 @@ def test_a_query_is_asked_once_referred_to_and_updated_and_a_note_has_its_answer
     assert "Wren]] | 4" not in turns[3].text("L2_PREVIOUS")
 
 
-def test_naive_gluing_repeats_what_is_attached_again_and_forgets_the_rest() -> None:
+def test_naive_request_repeats_current_attachments_only() -> None:
     turns = naive_file("web").read_text(encoding="utf-8").split("═══ turn ")[1:]
     assert [turn.count("<url_content>") for turn in turns] == [1, 1, 0, 1]
     assert [turn.count("<youtube_video_context>") for turn in turns] == [0, 0, 1, 1]

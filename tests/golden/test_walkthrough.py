@@ -25,7 +25,7 @@ def note(path: str, vault: Path = HERE / "vault") -> str:
 
 
 @EACH_MODE
-def test_turn_1_sends_the_new_note_in_full_under_its_path(replayed: Replay, layout: str, carry_forward: str) -> None:
+def test_turn_1_sends_new_note_in_full(replayed: Replay, layout: str, carry_forward: str) -> None:
     first = replayed("walkthrough", layout, carry_forward)[0]
     assert first.forms("L2_PREVIOUS") == []
     assert first.forms("L3_TURN") == [(SPEC, "full")]
@@ -39,9 +39,7 @@ def test_turn_1_sends_the_new_note_in_full_under_its_path(replayed: Replay, layo
 
 
 @EACH_MODE
-def test_l1_is_the_same_in_every_turn_and_has_its_parts_in_order(
-    replayed: Replay, layout: str, carry_forward: str
-) -> None:
+def test_l1_is_same_in_every_turn_with_ordered_parts(replayed: Replay, layout: str, carry_forward: str) -> None:
     turns = replayed("walkthrough", layout, carry_forward)
     assert len({turn.hash("L1_SYSTEM") for turn in turns}) == 1
     assert [name for name, _ in turns[0].forms("L1_SYSTEM")] == ["base", "project", "memory"]
@@ -49,7 +47,7 @@ def test_l1_is_the_same_in_every_turn_and_has_its_parts_in_order(
 
 
 @EACH_MODE
-def test_l4_holds_typed_text_and_replies_only(replayed: Replay, layout: str, carry_forward: str) -> None:
+def test_l4_has_typed_text_and_replies_only(replayed: Replay, layout: str, carry_forward: str) -> None:
     turns = replayed("walkthrough", layout, carry_forward)
     for number, turn in enumerate(turns):
         assert turn.kinds("L4_STRIP") == ["user", "reply"] * number
@@ -70,9 +68,7 @@ def test_the_library_is_cumulative_in_first_seen_order(replayed: Replay, layout:
 
 
 @EACH_MODE
-def test_a_note_that_is_not_attached_again_is_neither_referred_to_nor_sent_again(
-    replayed: Replay, layout: str, carry_forward: str
-) -> None:
+def test_unattached_note_is_not_sent_or_referenced(replayed: Replay, layout: str, carry_forward: str) -> None:
     third = replayed("walkthrough", layout, carry_forward)[2]
     assert API not in [name for name, _ in third.forms("L3_TURN")]
     assert API not in third.last
@@ -80,7 +76,7 @@ def test_a_note_that_is_not_attached_again_is_neither_referred_to_nor_sent_again
 
 
 @pytest.mark.parametrize("layout", [pytest.param("library", marks=PROMOTES), "in_place"])
-def test_a_note_whose_text_stands_in_the_request_is_a_reference(replayed: Replay, layout: str) -> None:
+def test_note_already_in_request_is_reference(replayed: Replay, layout: str) -> None:
     _, second, third = replayed("walkthrough", layout, "full")
     assert second.forms("L3_TURN") == [(SPEC, "reference"), (API, "full")]
     assert third.forms("L3_TURN") == [(SPEC, "reference")]
@@ -90,7 +86,7 @@ def test_a_note_whose_text_stands_in_the_request_is_a_reference(replayed: Replay
 
 
 @pytest.mark.parametrize("layout", [pytest.param("library", marks=PROMOTES), "in_place"])
-def test_references_come_before_new_artifacts_and_those_before_the_question(replayed: Replay, layout: str) -> None:
+def test_references_precede_new_artifacts_and_question(replayed: Replay, layout: str) -> None:
     second = replayed("walkthrough", layout, "full")[1]
     order = [second.last.index(part) for part in (f"- {SPEC}\n", "<note_context>", "[User query]:\n", TYPED[1])]
     assert order == sorted(order)
@@ -98,7 +94,7 @@ def test_references_come_before_new_artifacts_and_those_before_the_question(repl
 
 
 @PROMOTES
-def test_in_library_the_library_stands_in_the_system_message(replayed: Replay) -> None:
+def test_library_layout_puts_library_in_system_message(replayed: Replay) -> None:
     _, second, third = replayed("walkthrough", "library", "full")
     assert third.places("L2_PREVIOUS") == ["system", "system"]
     assert second.system == f"{second.text('L1_SYSTEM')}\n\n## Context Library\n\n{second.text('L2_PREVIOUS')}"
@@ -116,7 +112,7 @@ def test_in_library_the_ledger_names_the_note_that_moved_the_prefix(replayed: Re
     ]
 
 
-def test_in_place_sends_each_earlier_message_again_exactly_as_it_was(replayed: Replay) -> None:
+def test_in_place_resends_earlier_messages_unchanged(replayed: Replay) -> None:
     turns = replayed("walkthrough", "in_place", "full")
     for earlier, later in pairwise(turns):
         assert later.messages[: len(earlier.messages)] == earlier.messages
@@ -125,13 +121,13 @@ def test_in_place_sends_each_earlier_message_again_exactly_as_it_was(replayed: R
     assert len({turn.system for turn in turns}) == 1
 
 
-def test_in_place_previews_nothing_while_the_epoch_lasts(replayed: Replay) -> None:
+def test_in_place_makes_no_previews_within_epoch(replayed: Replay) -> None:
     full = replayed("walkthrough", "in_place", "full")
     preview = replayed("walkthrough", "in_place", "preview")
     assert [turn.messages for turn in preview] == [turn.messages for turn in full]
 
 
-def test_a_carried_forward_preview_keeps_every_heading_and_says_how_to_get_the_whole() -> None:
+def test_preview_keeps_headings_and_says_how_to_get_full_text() -> None:
     chat = lamella.open("memory:", model="openai:gpt-5").chat("x", layout="library", carry_forward="preview")
     chat.ask("Summarize this", attach=[Note(path=SPEC, text=note(SPEC))])
     chat.reply("A service.")
@@ -146,7 +142,7 @@ def test_a_carried_forward_preview_keeps_every_heading_and_says_how_to_get_the_w
 
 
 @PROMOTES
-def test_attaching_a_previewed_note_again_restores_its_full_text(replayed: Replay) -> None:
+def test_reattaching_previewed_note_restores_full_text(replayed: Replay) -> None:
     _, second, third = replayed("walkthrough", "library", "preview")
     assert second.forms("L3_TURN") == [(SPEC, "reference"), (API, "full")]
     assert third.forms("L3_TURN") == [(SPEC, "reference")]

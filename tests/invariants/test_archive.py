@@ -66,7 +66,7 @@ def test_any_text_survives_escaping_and_never_reads_as_structure(text: str) -> N
 
 @written
 @given(st.lists(st.tuples(st.sampled_from(MessageAuthor), TEXTS), max_size=5))
-def test_any_messages_are_read_back_from_the_page_that_shows_them(said: list[tuple[MessageAuthor, str]]) -> None:
+def test_messages_are_parsed_from_archive_page(said: list[tuple[MessageAuthor, str]]) -> None:
     messages = tuple(ShownMessage(role=role, text=text, stamp="2026/01/01 00:00:00") for role, text in said)
     page = parse_page(render_page(messages))
     assert page.messages == messages
@@ -102,7 +102,7 @@ def _ref(path: str) -> ArtifactRef:
 
 @written
 @given(TEXTS | st.text(min_size=30), st.integers(1, 10_000))
-def test_any_title_names_a_file_that_every_system_takes(title: str, number: int) -> None:
+def test_any_title_gives_valid_file_name(title: str, number: int) -> None:
     try:
         title.encode()
     except UnicodeEncodeError:
@@ -129,7 +129,7 @@ def _take_out(store: InMemoryStore) -> ConversationExport:
 
 @archived
 @given(kept_plans())
-def test_a_conversation_goes_on_from_its_archive_as_if_it_had_never_left(kept: Kept) -> None:
+def test_imported_conversation_continues_like_original(kept: Kept) -> None:
     with TemporaryDirectory() as folder:
         played, store = _played(kept, Path(folder))
         vault = Path(folder) / "vault" if kept.plan.vault else None
@@ -155,7 +155,7 @@ def _nowhere(folder: Path) -> SourceReaders:
 
 @archived
 @given(kept_plans(turns=4))
-def test_without_sources_whatever_is_not_in_the_vault_is_said(kept: Kept) -> None:
+def test_import_without_vault_reports_missing_notes(kept: Kept) -> None:
     with TemporaryDirectory() as folder:
         _, store = _played(kept, Path(folder))
         export = _take_out(store)
@@ -182,7 +182,7 @@ def _shown(chronicle: ConversationExport) -> list[str]:
 
 @archived
 @given(kept_plans(turns=4), st.lists(TEXTS, min_size=3, max_size=3), st.integers(0, 2**32))
-def test_whatever_is_edited_by_hand_is_what_the_conversation_shows(kept: Kept, texts: list[str], seed: int) -> None:
+def test_manual_edits_of_archive_are_imported(kept: Kept, texts: list[str], seed: int) -> None:
     random = Random(seed)
     with TemporaryDirectory() as folder:
         _, store = _played(kept, Path(folder))

@@ -16,7 +16,7 @@ WAY_BACK = re.compile(r"\[This is a preview\. Attach (.*) again for the whole te
 
 @TRIED
 @given(plan=plans())
-def test_what_is_attached_now_can_be_read_whole(plan: Plan) -> None:
+def test_current_attachment_is_readable_in_full(plan: Plan) -> None:
     for seen in play(plan):
         blocks = find_blocks(seen.turn.messages)
         for fact in seen.expected.attached.values():
@@ -26,7 +26,7 @@ def test_what_is_attached_now_can_be_read_whole(plan: Plan) -> None:
 
 @TRIED
 @given(plan=plans())
-def test_what_was_attached_earlier_is_there_in_its_newest_text_or_as_its_outline(plan: Plan) -> None:
+def test_earlier_attachment_is_readable_in_newest_text_or_outline(plan: Plan) -> None:
     for seen in play(plan):
         blocks = find_blocks(seen.turn.messages)
         for fact in seen.expected.known.values():
@@ -56,7 +56,7 @@ def assert_outline(plan: Plan, fact: Fact, block: Block) -> None:
 
 @TRIED
 @given(plan=plans())
-def test_with_carry_forward_full_nothing_shrinks(plan: Plan) -> None:
+def test_carry_forward_full_shrinks_nothing(plan: Plan) -> None:
     for seen in play(plan):
         if plan.carry_forward == "full":
             assert "preview" not in {block.part for _, block in _all(seen)}
@@ -68,7 +68,7 @@ def _all(seen: Seen) -> list[tuple[str, Block]]:
 
 @TRIED
 @given(plan=plans())
-def test_what_is_dropped_leaves_the_request_at_once(plan: Plan) -> None:
+def test_dropped_artifact_leaves_request_at_once(plan: Plan) -> None:
     known: dict[str, Fact] = {}
     for seen in play(plan):
         for name in seen.expected.dropped - seen.expected.attached.keys() - seen.expected.inlined.keys():
@@ -79,7 +79,7 @@ def test_what_is_dropped_leaves_the_request_at_once(plan: Plan) -> None:
 
 @TRIED
 @given(plan=plans())
-def test_no_block_stands_in_a_request_that_nobody_attached(plan: Plan) -> None:
+def test_request_has_only_attached_blocks(plan: Plan) -> None:
     attached: set[str] = set()
     for seen in play(plan):
         attached |= seen.expected.attached.keys() | seen.expected.inlined.keys()
@@ -101,7 +101,7 @@ def test_a_pinned_artifact_is_never_dropped_or_shrunk(plan: Plan) -> None:
 
 
 @pytest.mark.parametrize("name", ["a.md", "b & c.md", "a<b>.md", "x&lt;y.md", "two\nlines.md", "a\x00b.md"])
-def test_an_outline_says_how_its_note_is_called_whatever_that_is(name: str) -> None:
+def test_outline_names_its_note(name: str) -> None:
     note = Thing(key=0, kind="note", name=name, words=Words(length=120))
     plan = Plan(things=(note,), steps=(Step(attach=(Attach(thing=0),)), Step(fold=True)), carry_forward="preview")
     seen = play(plan)[-1]
@@ -115,7 +115,7 @@ LONG_NOTE = Thing(key=0, kind="note", name="a.md", words=Words(length=120))
 
 @pytest.mark.parametrize("layout", ["library", "in_place"])
 @pytest.mark.parametrize(("policy", "part"), [("pin", "content"), ("follow", "preview"), (None, "preview")])
-def test_a_long_note_shrinks_at_a_fold_unless_it_is_pinned(layout: str, policy: str | None, part: str) -> None:
+def test_fold_shrinks_long_note_unless_pinned(layout: str, policy: str | None, part: str) -> None:
     steps = (Step(attach=(Attach(thing=0, policy=policy),)), Step(fold=True))
     seen = play(Plan(things=(LONG_NOTE,), steps=steps, layout=layout, carry_forward="preview"))[-1]
     assert [block.part for block in find_blocks(seen.turn.messages)["a.md"]] == [part]
@@ -132,7 +132,7 @@ def test_a_pinned_note_is_not_dropped_and_one_unpinned_is(layout: str) -> None:
 
 
 @pytest.mark.parametrize("layout", ["library", "in_place"])
-def test_a_snapshot_keeps_its_text_until_it_follows_again(layout: str) -> None:
+def test_snapshot_keeps_text_until_it_follows_again(layout: str) -> None:
     policies = ("snapshot", None, "snapshot", "follow", None)
     steps = tuple(Step(attach=(Attach(thing=0, edit=Edit.LARGE, policy=policy),)) for policy in policies)
     turns = play(Plan(things=(LONG_NOTE,), steps=steps, layout=layout))

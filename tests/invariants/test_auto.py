@@ -167,7 +167,7 @@ STEPS = st.lists(turns(), min_size=1, max_size=9)
 
 @TRIED
 @given(STEPS, TERMS, PROFILES, st.sampled_from((START, None)))
-def test_what_a_plan_foresees_is_what_a_cache_serves(
+def test_planned_cache_read_matches_simulated_cache(
     steps: list[tuple[Turn, float]], terms: TurnSettings, profile: CacheProfile, start: datetime | None
 ) -> None:
     cache = MessageCache(profile)
@@ -185,7 +185,7 @@ def test_what_a_plan_foresees_is_what_a_cache_serves(
 
 @TRIED
 @given(STEPS, TERMS, PROFILES, st.sampled_from((START, None)))
-def test_what_a_turn_is_predicted_to_cost_is_what_the_cache_bills(
+def test_predicted_turn_cost_matches_simulated_bill(
     steps: list[tuple[Turn, float]], terms: TurnSettings, profile: CacheProfile, start: datetime | None
 ) -> None:
     billing = replace(profile, marks=max(profile.marks, 2), lookback=profile.lookback, bills_writes=True, minimum=0)
@@ -216,7 +216,7 @@ def _count_kept_tokens(prompt: Prompt, read: int) -> int:
 
 @TRIED
 @given(STEPS, TERMS, PROFILES)
-def test_every_way_that_was_priced_is_as_long_as_it_was_priced_to_be(
+def test_priced_options_have_the_priced_length(
     steps: list[tuple[Turn, float]], terms: TurnSettings, profile: CacheProfile
 ) -> None:
     full = replace(terms, history=HistoryMode.FULL)
@@ -257,7 +257,7 @@ def _foresee_steps(prompt: Prompt, profile: CacheProfile) -> int:
 
 @TRIED
 @given(STEPS, TERMS, PROFILES, st.sampled_from((START, None)))
-def test_reloaded_at_any_point_the_same_is_sent_and_the_next_turn_is_planned_alike(
+def test_reload_at_any_point_sends_and_plans_the_same(
     steps: list[tuple[Turn, float]], terms: TurnSettings, profile: CacheProfile, start: datetime | None
 ) -> None:
     asked = talk(steps, terms, profile, start=start)
@@ -273,7 +273,7 @@ def test_reloaded_at_any_point_the_same_is_sent_and_the_next_turn_is_planned_ali
 
 @TRIED
 @given(STEPS, TERMS, PROFILES)
-def test_a_plan_is_expected_to_cost_no_more_than_the_next_best_and_keeps_all_talk(
+def test_chosen_plan_costs_no_more_than_others_and_keeps_messages(
     steps: list[tuple[Turn, float]], terms: TurnSettings, profile: CacheProfile
 ) -> None:
     full = replace(terms, history=HistoryMode.FULL)

@@ -52,7 +52,7 @@ def open_chat(backend: Backend, layout: str, attachments: str) -> Conversation:
 
 @TRIED
 @given(st.lists(MOVES, max_size=10), st.sampled_from(("library", "in_place")), st.sampled_from(("turn", "sticky")))
-def test_live_opened_again_and_forked_it_sends_the_same(
+def test_reopened_and_forked_conversation_sends_the_same(
     moves: list[tuple[str, str]], layout: str, attachments: str
 ) -> None:
     with TemporaryDirectory() as place:

@@ -37,7 +37,7 @@ def test_every_request_is_at_or_under_the_hard_threshold_or_a_typed_error(tight:
 
 @TRIED
 @given(tight=tight_plans())
-def test_an_error_names_all_that_is_left_with_its_tokens(tight: Tight) -> None:
+def test_budget_error_names_all_remaining_parts_with_tokens(tight: Tight) -> None:
     with tight_player(tight) as player:
         for _ in player.walk():
             pass
@@ -49,7 +49,7 @@ def test_an_error_names_all_that_is_left_with_its_tokens(tight: Tight) -> None:
 
 @TRIED
 @given(tight=tight_plans(models=False))
-def test_a_receipt_counts_what_the_rendered_messages_weigh(tight: Tight) -> None:
+def test_receipt_counts_tokens_of_rendered_messages(tight: Tight) -> None:
     with tight_player(tight) as player:
         for seen in player.walk():
             counted = sum(weight(message) for message in seen.turn.messages)
@@ -60,7 +60,7 @@ def test_a_receipt_counts_what_the_rendered_messages_weigh(tight: Tight) -> None
 
 @TRIED
 @given(tight=tight_plans())
-def test_every_step_of_a_receipt_freed_tokens_and_took_what_was_there(tight: Tight) -> None:
+def test_each_step_of_receipt_frees_tokens_of_existing_text(tight: Tight) -> None:
     with tight_player(tight) as player:
         said: list[str] = []
         asked_by: dict[str, str] = {}
@@ -130,7 +130,7 @@ def join_replies(removed: Collection[str], *, free: list[str], asked: dict[str, 
 
 @TRIED
 @given(tight=tight_plans())
-def test_no_step_touches_what_is_protected(tight: Tight) -> None:
+def test_no_step_removes_protected_text(tight: Tight) -> None:
     with tight_player(tight) as player:
         smaller: set[str] = set()
         for seen in player.walk():
@@ -183,7 +183,7 @@ def check_question(seen: Seen, smaller: Set[str]) -> None:
 
 @TRIED
 @given(tight=tight_plans())
-def test_after_a_compaction_no_tool_result_stands_without_its_question(tight: Tight) -> None:
+def test_compaction_keeps_question_of_each_tool_result(tight: Tight) -> None:
     with tight_player(tight) as player:
         for seen in player.walk():
             earlier = {message.typed for message in seen.expected.earlier} | {seen.expected.typed}
@@ -212,7 +212,7 @@ def test_bytes_that_a_compaction_moved_name_the_step(tight: Tight) -> None:
 
 @TRIED
 @given(tight=tight_plans())
-def test_compacting_again_finds_nothing_more_to_take(tight: Tight) -> None:
+def test_second_compaction_finds_nothing_more(tight: Tight) -> None:
     with tight_player(tight) as player:
         turns = [seen.turn for seen in player.walk()]
         if turns and tight.plan.steps[len(turns) - 1].reply is None:

@@ -57,7 +57,7 @@ def walk(kept: Kept, folder: str, open_store: Callable[[], Store]) -> Path | Non
 
 @TRIED
 @given(tight_kept())
-def test_a_compacted_chat_read_from_its_archive_goes_on_as_it_would_have(kept: Kept) -> None:
+def test_compacted_chat_continues_from_archive(kept: Kept) -> None:
     here, there = InMemoryStore(), InMemoryStore()
     with TemporaryDirectory() as folder:
         vault = walk(kept, folder, lambda: here)
@@ -76,7 +76,7 @@ def test_a_compacted_chat_read_from_its_archive_goes_on_as_it_would_have(kept: K
 
 @TRIED
 @given(tight_kept())
-def test_erasing_an_artifact_erases_every_summary_that_may_tell_of_it(kept: Kept) -> None:
+def test_erasing_artifact_erases_summaries_that_may_quote_it(kept: Kept) -> None:
     with TemporaryDirectory() as folder:
         path = str(Path(folder) / "chats.db")
         vault = walk(kept, folder, lambda: open_sqlite(path))
@@ -110,7 +110,7 @@ def everything_in(store: Store) -> list[bytes]:
 
 @TRIED
 @given(tight_kept(turns=3))
-def test_erasing_a_conversation_leaves_no_word_of_its_summaries(kept: Kept) -> None:
+def test_erasing_conversation_leaves_no_summary_text(kept: Kept) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "chats.db"
         walk(kept, folder, lambda: open_sqlite(str(path)))

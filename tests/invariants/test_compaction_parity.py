@@ -49,7 +49,7 @@ def check_parity(
 
 @TRIED
 @given(tight_kept())
-def test_a_compacted_chat_opened_again_goes_on_as_one_that_never_stopped(kept: Kept) -> None:
+def test_compacted_chat_continues_the_same_after_reopen(kept: Kept) -> None:
     store = InMemoryStore()
     with TemporaryDirectory() as folder:
         check_parity(kept, Path(folder), lambda: store)
@@ -57,14 +57,14 @@ def test_a_compacted_chat_opened_again_goes_on_as_one_that_never_stopped(kept: K
 
 @TRIED
 @given(tight_kept(layout="in_place"))
-def test_a_compacted_chat_in_a_file_goes_on_as_one_that_never_stopped(kept: Kept) -> None:
+def test_compacted_chat_in_file_continues_the_same(kept: Kept) -> None:
     with TemporaryDirectory() as folder:
         check_parity(kept, Path(folder), lambda: open_sqlite(str(Path(folder) / "chats.db")))
 
 
 @TRIED
 @given(tight_kept())
-def test_a_summarised_chat_opened_again_goes_on_as_one_that_never_stopped(kept: Kept) -> None:
+def test_summarized_chat_continues_the_same_after_reopen(kept: Kept) -> None:
     kept = replace(kept, settings=(*kept.settings, ("compaction", EAGER)))
     store = InMemoryStore()
     with TemporaryDirectory() as folder:
@@ -99,7 +99,7 @@ MESSAGES = ("chitchat", "oldest_stages", "summary", "recent_stages", "expendable
 
 @TRIED
 @given(tight_kept())
-def test_every_message_taken_out_is_still_in_the_log_word_for_word(kept: Kept) -> None:
+def test_removed_messages_are_in_log_word_for_word(kept: Kept) -> None:
     store = InMemoryStore()
     with TemporaryDirectory() as folder:
         TightLasting(kept, Path(folder), lambda: store).walk([False] * len(kept.moves), after=Memory(store).look)

@@ -38,7 +38,7 @@ def find_summaries(turn: Turn) -> list[CompactionStep]:
 
 @TRIED
 @given(tight=tight_plans())
-def test_a_good_summary_stands_in_for_the_turns_it_covers(tight: Tight) -> None:
+def test_good_summary_replaces_its_turns(tight: Tight) -> None:
     for turn, _ in play(tight, ScriptedTurn()):
         for step in find_summaries(turn):
             assert step.tokens_after < step.tokens_before
@@ -50,9 +50,7 @@ def test_a_good_summary_stands_in_for_the_turns_it_covers(tight: Tight) -> None:
 @pytest.mark.parametrize(("answer", "why"), BAD)
 @TRIED
 @given(tight=tight_plans(turns=4))
-def test_a_bad_summary_is_left_out_with_the_reason_and_the_turn_goes_on(
-    answer: str | None, why: str, tight: Tight
-) -> None:
+def test_bad_summary_is_skipped_with_reason(answer: str | None, why: str, tight: Tight) -> None:
     for turn, asked in play(tight, ScriptedTurn(answer)):
         assert not find_summaries(turn)
         skipped = (
@@ -67,7 +65,7 @@ def test_a_bad_summary_is_left_out_with_the_reason_and_the_turn_goes_on(
 
 @TRIED
 @given(tight=tight_plans(turns=4))
-def test_for_one_turn_the_same_is_asked_for_once_also_where_it_is_refused(tight: Tight) -> None:
+def test_same_summary_is_requested_once_per_turn(tight: Tight) -> None:
     for _, asked in play(tight, ScriptedTurn("")):
         texts = ["\ue000".join(message.text for message in messages) for messages in asked]
         assert len(set(texts)) == len(texts)

@@ -42,7 +42,7 @@ def check_same_bytes(one: Turn, other: Turn) -> None:
 
 @TRIED
 @given(tight_kept(auto=False))
-def test_once_every_compaction_is_undone_a_chat_sends_what_its_twin_sends_that_was_never_compacted(kept: Kept) -> None:
+def test_chat_with_all_compactions_undone_sends_like_uncompacted_twin(kept: Kept) -> None:
     with TemporaryDirectory() as one, TemporaryDirectory() as two:
         compacted = Roomy(kept, Path(one))
         compacted.walk(kept.reopened)
@@ -56,7 +56,7 @@ def test_once_every_compaction_is_undone_a_chat_sends_what_its_twin_sends_that_w
 
 @TRIED
 @given(tight_kept(tree=False, auto=False))
-def test_undoing_the_first_compaction_at_the_end_brings_every_byte_back(kept: Kept) -> None:
+def test_undoing_first_compaction_restores_every_byte(kept: Kept) -> None:
     compacting = (Deed.COMPACT, Deed.UNDO)
     with TemporaryDirectory() as one, TemporaryDirectory() as two:
         compacted = Roomy(replace(kept, moves=tuple(m for m in kept.moves if m.deed is not Deed.UNDO)), Path(one))
@@ -83,7 +83,7 @@ def test_undoing_the_first_compaction_at_the_end_brings_every_byte_back(kept: Ke
 
 @TRIED
 @given(tight_kept(tree=False))
-def test_a_plan_is_what_its_commit_does(kept: Kept) -> None:
+def test_plan_matches_its_commit(kept: Kept) -> None:
     with TemporaryDirectory() as folder:
         player = Roomy(kept, Path(folder))
         for move in player.moves:

@@ -48,7 +48,7 @@ def weight(message: Message) -> int:
 
 @TRIED
 @given(plan=plans(models=False))
-def test_the_total_is_the_weight_of_the_rendered_messages(plan: Plan) -> None:
+def test_total_tokens_match_rendered_messages(plan: Plan) -> None:
     for seen in play(plan):
         counted = sum(weight(message) for message in seen.turn.messages)
         assert seen.turn.tokens.total == counted + tool_tokens(seen.envelope) + PER_REQUEST
@@ -56,7 +56,7 @@ def test_the_total_is_the_weight_of_the_rendered_messages(plan: Plan) -> None:
 
 @TRIED
 @given(plan=plans(models=False))
-def test_each_layer_and_segment_weighs_what_its_text_weighs(plan: Plan) -> None:
+def test_layer_and_segment_tokens_match_their_text(plan: Plan) -> None:
     for seen in play(plan):
         for layer in seen.envelope.layers:
             for segment in layer.segments:
@@ -69,7 +69,7 @@ def test_each_layer_and_segment_weighs_what_its_text_weighs(plan: Plan) -> None:
 
 @TRIED
 @given(plan=plans(models=False))
-def test_overhead_is_what_the_chat_format_adds_and_what_no_layer_claims(plan: Plan) -> None:
+def test_overhead_is_chat_format_and_text_outside_layers(plan: Plan) -> None:
     for seen in play(plan):
         by_layer, messages = seen.turn.tokens.by_layer, seen.turn.messages
         assert sum(by_layer.values()) == seen.turn.tokens.total
@@ -149,7 +149,7 @@ def take(claim: str, left: list[str]) -> None:
 
 @TRIED
 @given(plan=plans(models=False, turns=4))
-def test_what_two_requests_share_is_counted_token_by_token(plan: Plan) -> None:
+def test_common_tokens_are_counted_token_by_token(plan: Plan) -> None:
     for seen in play(plan, ledger=True):
         if seen.before is not None and seen.before.tools == seen.envelope.tools:
             shared = _shared(seen.before.messages, seen.turn.messages)

@@ -32,7 +32,7 @@ CONDITIONS = st.sampled_from(
 
 
 @given(query=QUERIES, path=st.sampled_from((*BOOKS, "nowhere.md", "")))
-def test_any_text_is_answered_or_refused_and_says_the_same_twice(query: str, path: str) -> None:
+def test_query_of_any_text_is_answered_or_refused_consistently(query: str, path: str) -> None:
     answer = DESK.answer(query, path=path)
     assert bool(answer.text) is not bool(answer.error)
     assert len(answer.text) <= MAX_RESULT_CHARS + 1_000
@@ -46,7 +46,7 @@ def test_any_text_is_a_note_to_queries(text: str) -> None:
 
 
 @given(condition=CONDITIONS, limit=st.integers(0, 8))
-def test_a_limit_gives_the_beginning_and_a_condition_a_part_in_the_same_order(condition: str, limit: int) -> None:
+def test_query_limit_and_condition_keep_order(condition: str, limit: int) -> None:
     every = rows("LIST")
     assert rows(f"LIST LIMIT {limit}") == every[:limit]
     chosen = rows(f"LIST WHERE {condition}")
@@ -56,14 +56,14 @@ def test_a_limit_gives_the_beginning_and_a_condition_a_part_in_the_same_order(co
 
 
 @given(first=CONDITIONS, second=CONDITIONS)
-def test_two_conditions_are_one_that_joins_them(first: str, second: str) -> None:
+def test_two_conditions_equal_their_conjunction(first: str, second: str) -> None:
     assert rows(f"LIST WHERE {first} WHERE {second}") == rows(f"LIST WHERE ({first}) and ({second})")
     either = rows(f"LIST WHERE ({first}) or ({second})")
     assert set(either) == {*rows(f"LIST WHERE {first}"), *rows(f"LIST WHERE {second}")}
 
 
 @given(key=st.sampled_from(("rating", "pages", "file.name", "author", "file.tags", "file.day", "nothing", "file")))
-def test_sorting_loses_nothing_and_keeps_ties_by_path(key: str) -> None:
+def test_sort_loses_nothing_and_keeps_ties_by_path(key: str) -> None:
     for order in ("", "DESC"):
         found = rows(f"LIST SORT {key} {order}")
         assert sorted(found) == sorted(rows("LIST"))
@@ -76,7 +76,7 @@ def test_sorting_loses_nothing_and_keeps_ties_by_path(key: str) -> None:
         st.sampled_from(("```", "````dataview", "```dataview", "~~~dataview", "> ", "LIST", "`= x`", "\n", "a"))
     ).map("".join)
 )
-def test_a_note_keeps_all_of_its_own_lines(text: str) -> None:
+def test_expanded_note_keeps_its_own_lines(text: str) -> None:
     found = iter(expand_queries(text, lambda _: QueryAnswer(text="1 row")).split("\n"))
     assert all(line in found for line in text.split("\n"))
     if RESULT_LANGUAGE not in expand_queries(text, lambda _: QueryAnswer(text="1 row")):
@@ -103,7 +103,7 @@ CROWD = {f"{number:04}.md": f"[[0000]] n:: {number}\n" + "- [ ] a #b [x:: 1]\n" 
 
 
 @pytest.mark.parametrize("query", HOSTILE.values(), ids=HOSTILE)
-def test_no_query_takes_long_or_fails(query: str) -> None:
+def test_query_over_many_notes_is_fast_and_never_crashes(query: str) -> None:
     desk = open_answers(CROWD)
     desk.answer("LIST FROM #b", path="0000.md")
     start = time.process_time()

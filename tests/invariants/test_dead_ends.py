@@ -26,7 +26,7 @@ def write(size: int, number: int) -> str:
     history=st.sampled_from(("full", "window", "strip")),
     notes=st.integers(0, 40),
 )
-def test_neither_rounds_of_tools_nor_many_notes_and_rules_end_a_conversation(
+def test_tool_rounds_notes_and_rules_never_block_conversation(
     sizes: list[int], layout: str, history: str, notes: int
 ) -> None:
     chat = Conversation(layout=layout, window=WINDOW, reserve=0, attachments="sticky", history=history)
@@ -53,7 +53,7 @@ def test_neither_rounds_of_tools_nor_many_notes_and_rules_end_a_conversation(
     attached=st.sampled_from((0, 20, 1_500, 2_400, 40_000)),
     layout=LAYOUTS,
 )
-def test_a_turn_goes_on_however_often_its_tools_are_called(
+def test_turn_continues_after_any_number_of_tool_calls(
     rounds: int, called: int, size: int, attached: int, layout: str
 ) -> None:
     window = 700
@@ -82,7 +82,7 @@ BROUGHT = st.lists(st.tuples(st.integers(0, 60), SIZES, st.booleans()), min_size
     sticky=st.booleans(),
     deep=st.sampled_from((1, 12)),
 )
-def test_any_number_of_things_can_be_attached_to_one_question(
+def test_any_number_of_attachments_fits_one_question(
     turns: list[tuple[int, int, bool]], layout: str, window: int, *, sticky: bool, deep: int
 ) -> None:
     chat = Conversation(layout=layout, window=window, reserve=0, attachments="sticky" if sticky else "turn")
@@ -105,7 +105,7 @@ def test_any_number_of_things_can_be_attached_to_one_question(
 
 @QUICK
 @given(turns=TURNS, layout=LAYOUTS, sticky=st.booleans())
-def test_a_short_question_is_never_refused_because_of_what_came_before(
+def test_short_question_is_never_refused_for_earlier_text(
     turns: list[tuple[int, int, str, int]], layout: str, *, sticky: bool
 ) -> None:
     chat = Conversation(layout=layout, window=WINDOW, reserve=0, attachments="sticky" if sticky else "turn")

@@ -27,7 +27,7 @@ def sent(chat: Conversation) -> list[dict[str, object]]:
 
 @TRIED
 @given(kept_plans(turns=4))
-def test_a_fork_of_any_message_sends_what_going_on_from_it_would_send(kept: Kept) -> None:
+def test_fork_sends_like_original_branch(kept: Kept) -> None:
     store = InMemoryStore()
     with TemporaryDirectory() as folder:
         played = Lasting(kept, Path(folder), lambda: store)

@@ -41,7 +41,7 @@ def test_in_layout_library_every_turn_begins_an_epoch(plan: Plan) -> None:
     assert [seen.envelope.epoch for seen in play(plan)] == list(range(len(plan.steps)))
 
 
-def test_a_changed_earlier_message_breaks_it() -> None:
+def test_changed_earlier_message_violates_growing_prefix() -> None:
     first, second = turns("in_place")
     changed = replace(second.messages[1], pieces=("Something else.",))
     system, _, *later = second.messages
@@ -49,7 +49,7 @@ def test_a_changed_earlier_message_breaks_it() -> None:
     assert broken_laws(rewritten, before=first.envelope) == ["growing_prefix"]
 
 
-def test_a_request_that_lost_its_end_breaks_it() -> None:
+def test_truncated_request_violates_growing_prefix() -> None:
     first, second = turns("in_place")
     cut = replace(second.envelope, messages=second.messages[:1])
     assert broken_laws(cut, before=first.envelope) == ["growing_prefix"]

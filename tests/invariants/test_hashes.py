@@ -34,7 +34,7 @@ def test_the_hashes_of_layers_prefix_and_whole_can_be_computed_again(plan: Plan)
 
 @TRIED
 @given(plan=plans())
-def test_the_hash_of_a_segment_is_that_of_the_text_attached_typed_or_replied(plan: Plan) -> None:
+def test_segment_hash_is_hash_of_original_text(plan: Plan) -> None:
     for seen in play(plan):
         tools = {tool.id: tool for message in seen.expected.earlier for tool in message.tools}
         facts = {**tools, **seen.expected.known}
@@ -49,7 +49,7 @@ def test_the_hash_of_a_segment_is_that_of_the_text_attached_typed_or_replied(pla
 
 @TRIED
 @given(plan=plans())
-def test_the_text_of_an_envelope_is_its_layers_with_a_blank_line_between(plan: Plan) -> None:
+def test_envelope_text_joins_layers_with_blank_lines(plan: Plan) -> None:
     for seen in play(plan):
         assert seen.envelope.text == "\n\n".join(layer.text for layer in seen.envelope.layers if layer.text)
 
@@ -74,6 +74,6 @@ def _false_typed(envelope: Envelope) -> Envelope:
     ],
     ids=["layer", "segment", "prefix", "whole", "message"],
 )
-def test_a_false_hash_breaks_it(falsified: Callable[[Envelope], Envelope]) -> None:
+def test_false_hash_violates_true_hashes(falsified: Callable[[Envelope], Envelope]) -> None:
     _, second = turns("library")
     assert broken_laws(falsified(second.envelope)) == ["true_hashes"]

@@ -15,7 +15,7 @@ TRIED = settings.get_profile("invariants")
 
 @TRIED
 @given(plan=plans())
-def test_the_strip_is_what_was_typed_and_replied_in_order(plan: Plan) -> None:
+def test_history_has_typed_text_and_replies_in_order(plan: Plan) -> None:
     for seen in play(plan):
         strip = segments_of(seen.envelope, LayerId.L4)
         talk = [part for message in seen.expected.earlier for part in (message.typed, message.reply)]
@@ -25,7 +25,7 @@ def test_the_strip_is_what_was_typed_and_replied_in_order(plan: Plan) -> None:
 
 @TRIED
 @given(plan=plans())
-def test_beside_talk_the_strip_holds_every_tool_result_once_whole_in_its_epoch_and_as_its_call_after_it(
+def test_history_has_each_tool_result_once_and_later_its_call(
     plan: Plan,
 ) -> None:
     for seen in play(plan):
@@ -41,7 +41,7 @@ def test_beside_talk_the_strip_holds_every_tool_result_once_whole_in_its_epoch_a
 
 @TRIED
 @given(plan=plans())
-def test_messages_from_before_the_epoch_are_plain_talk_after_the_calls_of_their_tools(plan: Plan) -> None:
+def test_messages_before_epoch_are_text_after_tool_calls(plan: Plan) -> None:
     for seen in play(plan):
         first = int(seen.turn.messages[0].role == "system")
         for index, message in enumerate(seen.expected.earlier):
@@ -57,7 +57,7 @@ def test_messages_from_before_the_epoch_are_plain_talk_after_the_calls_of_their_
                 assert asked.images == ()
 
 
-def test_a_note_in_the_strip_breaks_it() -> None:
+def test_note_in_history_violates_invariant() -> None:
     _, second = turns("in_place")
     strip = segments_of(second.envelope, LayerId.L4)
     new = next(s for s in segments_of(second.envelope, LayerId.L3) if s.id == "b.md")
@@ -66,7 +66,7 @@ def test_a_note_in_the_strip_breaks_it() -> None:
 
 
 @pytest.mark.parametrize(("layout", "form"), [("in_place", "full"), ("library", "handle")])
-def test_a_tool_result_stands_in_the_strip_before_its_question_whatever_the_layout(layout: str, form: str) -> None:
+def test_tool_result_precedes_its_question_in_every_layout(layout: str, form: str) -> None:
     _, second = turns(layout)
     strip = segments_of(second.envelope, LayerId.L4)
     assert [s.kind for s in strip] == ["tool", "user", "reply"]

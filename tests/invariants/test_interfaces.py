@@ -46,7 +46,7 @@ def sent(turn: Turn) -> str:
 
 @TRIED
 @given(plan=plans())
-def test_a_transcript_replays_to_what_the_library_built(plan: Plan) -> None:
+def test_transcript_replays_like_library(plan: Plan) -> None:
     with playing(still(plan)) as (played, folder):
         turns = replayed(played, folder)
         assert [sent(turn) for turn in turns] == [sent(seen.turn) for seen in played.seen]
@@ -55,7 +55,7 @@ def test_a_transcript_replays_to_what_the_library_built(plan: Plan) -> None:
 
 @TRIED
 @given(plan=plans())
-def test_playing_it_again_gives_the_same_bytes(plan: Plan) -> None:
+def test_playing_twice_gives_same_bytes(plan: Plan) -> None:
     assert [sent(seen.turn) for seen in play(plan)] == [sent(seen.turn) for seen in play(plan)]
 
 
@@ -119,7 +119,7 @@ HALF = "\ud800"
         lambda _: Conversation(conversation_key=HALF).ask("Why?"),
     ],
 )
-def test_half_a_character_is_refused_wherever_it_stands_and_leaves_no_trace(
+def test_lone_surrogate_is_refused_and_leaves_no_trace(
     asked: Callable[[Conversation], object],
 ) -> None:
     chat = Conversation()

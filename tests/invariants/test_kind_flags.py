@@ -78,7 +78,7 @@ def walk(engine: Engine, chat: Conversation, deeds: list[tuple[str, object]]) ->
 
 @TRIED
 @given(st.sampled_from(["library", "in_place"]), st.sampled_from(["turn", "sticky"]), st.lists(DEEDS, max_size=9))
-def test_a_flag_is_true_exactly_while_its_block_can_be_read(
+def test_task_flag_is_set_exactly_while_block_is_readable(
     layout: str, attachments: str, deeds: list[tuple[str, object]]
 ) -> None:
     with TemporaryDirectory() as folder, open_engine(f"sqlite:///{Path(folder) / 'chats.db'}") as engine:

@@ -17,7 +17,7 @@ HEADING = "## Context Library\n\n"
 
 @TRIED
 @given(plan=plans())
-def test_every_envelope_has_its_five_layers_in_order(plan: Plan) -> None:
+def test_every_envelope_has_five_layers_in_order(plan: Plan) -> None:
     for seen in play(plan):
         names = [layer.id.value for layer in seen.envelope.layers]
         assert names == ["L1_SYSTEM", "L2_PREVIOUS", "L3_TURN", "L4_STRIP", "L5_USER"]
@@ -34,7 +34,7 @@ def test_a_request_is_the_system_then_each_exchange_then_the_question(plan: Plan
 
 @TRIED
 @given(plan=plans())
-def test_the_system_message_is_the_parts_in_order_then_the_library_under_its_heading(plan: Plan) -> None:
+def test_system_message_is_parts_then_library(plan: Plan) -> None:
     for seen in play(plan):
         parts = segments_of(seen.envelope, LayerId.L1)
         names = [part.id for part in parts]
@@ -76,12 +76,12 @@ def test_the_last_message_is_tools_then_references_then_new_artifacts_then_the_q
 
 @TRIED
 @given(plan=plans())
-def test_what_was_typed_is_the_user_layer_after_templates(plan: Plan) -> None:
+def test_user_layer_is_typed_text_after_templates(plan: Plan) -> None:
     for seen in play(plan):
         assert seen.envelope.layers[4].text == seen.expected.typed
 
 
-def test_layers_out_of_order_break_it() -> None:
+def test_layers_out_of_order_violate_invariant() -> None:
     envelope = Conversation(system="Be brief.").ask("Why?").envelope
     first, library, turn, strip, user = envelope.layers
     assert not library.segments
@@ -90,7 +90,7 @@ def test_layers_out_of_order_break_it() -> None:
     assert broken_laws(swapped) == ["layer_order"]
 
 
-def test_a_good_envelope_breaks_nothing() -> None:
+def test_good_envelope_violates_nothing() -> None:
     chat = Conversation(system="Be brief.")
     first = chat.ask("Why?").envelope
     assert broken_laws(first) == []

@@ -25,7 +25,7 @@ def referred(envelope: Envelope) -> set[str]:
 
 @TRIED
 @given(plan=plans())
-def test_after_a_legal_cut_of_the_strip_every_law_holds(plan: Plan) -> None:
+def test_legal_history_cut_keeps_all_invariants(plan: Plan) -> None:
     for seen in play(plan):
         strip = segments_of(seen.envelope, LayerId.L4)
         for at in legal_cuts(seen.envelope.layers[3]):
@@ -36,7 +36,7 @@ def test_after_a_legal_cut_of_the_strip_every_law_holds(plan: Plan) -> None:
 
 @TRIED
 @given(plan=plans())
-def test_a_strip_is_cut_between_turns_only(plan: Plan) -> None:
+def test_history_is_cut_between_turns_only(plan: Plan) -> None:
     for seen in play(plan):
         strip = segments_of(seen.envelope, LayerId.L4)
         sizes = [0]
@@ -50,7 +50,7 @@ def test_a_strip_is_cut_between_turns_only(plan: Plan) -> None:
 
 @TRIED
 @given(plan=plans())
-def test_after_a_legal_cut_of_the_library_every_law_holds(plan: Plan) -> None:
+def test_legal_library_cut_keeps_all_invariants(plan: Plan) -> None:
     for seen in play(plan):
         library = segments_of(seen.envelope, LayerId.L2)
         for at in legal_cuts(seen.envelope.layers[1]):
@@ -61,7 +61,7 @@ def test_after_a_legal_cut_of_the_library_every_law_holds(plan: Plan) -> None:
 
 @TRIED
 @given(plan=plans())
-def test_every_other_cut_of_the_library_would_lose_what_cannot_be_fetched_again(plan: Plan) -> None:
+def test_other_library_cuts_would_lose_unrecoverable_text(plan: Plan) -> None:
     for seen in play(plan):
         library = segments_of(seen.envelope, LayerId.L2)
         illegal = set(range(len(library) + 1)) - set(legal_cuts(seen.envelope.layers[1]))
@@ -70,7 +70,7 @@ def test_every_other_cut_of_the_library_would_lose_what_cannot_be_fetched_again(
             assert "verbatim" in broken_laws(cut(seen.envelope, LayerId.L2, at), before=seen.envelope)
 
 
-def test_what_a_turn_only_refers_to_may_not_be_cut_away_under_it() -> None:
+def test_referenced_entry_may_not_be_cut() -> None:
     chat = Conversation()
     for _ in range(2):
         turn = chat.ask("Why?", attach=[Selection(path="x.md", text="picked")])
@@ -79,14 +79,14 @@ def test_what_a_turn_only_refers_to_may_not_be_cut_away_under_it() -> None:
     assert "verbatim" in broken_laws(cut(turn.envelope, LayerId.L2, 1), before=turn.envelope)
 
 
-def test_a_layer_may_always_be_left_whole() -> None:
+def test_cutting_nothing_is_always_legal() -> None:
     turn = Conversation().ask("Why?", attach=[Note(path="a.md", text="a")], results=[ToolResult(name="t", output="o")])
     for layer in turn.envelope.layers:
         assert legal_cuts(layer)[0] == 0
         assert all(0 in law.find_legal_cuts(layer) for law in INVARIANTS)
 
 
-def test_tool_results_are_not_cut_from_the_question_they_answer() -> None:
+def test_tool_results_are_not_cut_from_their_question() -> None:
     chat = Conversation(layout="in_place")
     for number in range(2):
         chat.ask("Why?", results=[ToolResult(name=name, output=f"{name} {number}") for name in ("one", "two")])
@@ -98,7 +98,7 @@ def test_tool_results_are_not_cut_from_the_question_they_answer() -> None:
     assert tool_pairs.find_legal_cuts(strip) == frozenset({0, 3, 4, 7, 8})
 
 
-def test_a_library_is_cut_only_before_its_first_selection() -> None:
+def test_library_is_cut_only_before_first_selection() -> None:
     chat = Conversation()
     notes = [Note(path=f"{name}.md", text=name) for name in "abc"]
     chat.ask("Why?", attach=[*notes[:2], Selection(path="x.md", text="picked"), notes[2]])

@@ -29,7 +29,7 @@ def follow(store: InMemoryStore, vault: Path | None) -> list[Turn]:
 
 @TRIED
 @given(kept_plans())
-def test_a_conversation_read_from_its_archive_goes_on_as_it_would_have(kept: Kept) -> None:
+def test_conversation_continues_from_archive_the_same(kept: Kept) -> None:
     here, there = InMemoryStore(), InMemoryStore()
     with TemporaryDirectory() as folder:
         Lasting(kept, Path(folder), lambda: here).walk([False] * len(kept.moves))

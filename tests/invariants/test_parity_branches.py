@@ -59,7 +59,7 @@ def _path(log: EventLog, head: str) -> list[tuple[str, str]]:
 
 @TRIED
 @given(kept_plans())
-def test_whatever_is_done_nothing_said_is_lost_renamed_or_doubled(kept: Kept) -> None:
+def test_branch_operations_never_lose_rename_or_duplicate_messages(kept: Kept) -> None:
     store = InMemoryStore()
     witness = Witness(store)
     with TemporaryDirectory() as folder:

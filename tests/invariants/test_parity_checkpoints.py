@@ -147,7 +147,7 @@ def test_checkpoints_after_every_event_lead_to_the_log_that_all_events_fold_to(k
 
 @TRIED
 @given(tight_kept())
-def test_checkpoints_of_a_compacted_chat_lead_to_the_log_that_all_events_fold_to(kept: Kept) -> None:
+def test_checkpoints_of_compacted_chat_match_folded_log(kept: Kept) -> None:
     store = InMemoryStore()
     watching = Watching(store)
     with TemporaryDirectory() as folder:
@@ -157,7 +157,7 @@ def test_checkpoints_of_a_compacted_chat_lead_to_the_log_that_all_events_fold_to
 
 @TRIED
 @given(kept_plans(tree=False))
-def test_what_is_erased_while_a_chat_is_open_leaves_nothing_in_its_checkpoints(kept: Kept) -> None:
+def test_erasure_while_chat_is_open_leaves_nothing_in_checkpoints(kept: Kept) -> None:
     store = InMemoryStore()
     with TemporaryDirectory() as folder:
         played = Rare(kept, Path(folder), lambda: store)
@@ -167,7 +167,7 @@ def test_what_is_erased_while_a_chat_is_open_leaves_nothing_in_its_checkpoints(k
 
 @TRIED
 @given(kept_plans())
-def test_a_log_goes_on_from_a_snapshot_at_any_event(kept: Kept) -> None:
+def test_log_continues_from_snapshot_at_any_event(kept: Kept) -> None:
     store = InMemoryStore()
     with TemporaryDirectory() as folder:
         Sparing(kept, Path(folder), lambda: store).walk([False] * len(kept.moves))
@@ -186,7 +186,7 @@ def test_a_log_goes_on_from_a_snapshot_at_any_event(kept: Kept) -> None:
 
 @TRIED
 @given(kept_plans())
-def test_a_chat_opened_from_checkpoints_sends_what_one_without_them_sends(kept: Kept) -> None:
+def test_chat_opened_from_checkpoints_sends_the_same(kept: Kept) -> None:
     store = InMemoryStore()
     with TemporaryDirectory() as folder:
         check_parity(Eager, kept, Path(folder), lambda: store)
@@ -194,14 +194,14 @@ def test_a_chat_opened_from_checkpoints_sends_what_one_without_them_sends(kept: 
 
 @TRIED
 @given(tight_kept(layout="in_place"))
-def test_a_compacted_chat_in_a_file_sends_what_one_without_checkpoints_sends(kept: Kept) -> None:
+def test_compacted_chat_in_file_with_checkpoints_sends_the_same(kept: Kept) -> None:
     with TemporaryDirectory() as folder:
         check_parity(Rare, kept, Path(folder), lambda: open_sqlite(str(Path(folder) / "chats.db")))
 
 
 @TRIED
 @given(tight_kept())
-def test_a_summarised_chat_sends_what_one_without_checkpoints_sends(kept: Kept) -> None:
+def test_summarized_chat_with_checkpoints_sends_the_same(kept: Kept) -> None:
     kept = replace(kept, settings=(*kept.settings, ("compaction", EAGER)))
     store = InMemoryStore()
     with TemporaryDirectory() as folder:

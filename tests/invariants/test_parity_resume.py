@@ -110,14 +110,14 @@ def check(past: Sequence[Turn]) -> None:
 
 @TRIED
 @given(kept_plans())
-def test_every_branch_resumes_to_what_asking_it_turn_by_turn_gives(kept: Kept) -> None:
+def test_each_branch_replays_like_turn_by_turn(kept: Kept) -> None:
     for branch in branches_of(kept):
         check(branch)
 
 
 @TRIED
 @given(kept_plans(tree=False))
-def test_every_beginning_of_a_conversation_resumes_to_what_asking_it_gives(kept: Kept) -> None:
+def test_each_prefix_of_conversation_replays_like_turn_by_turn(kept: Kept) -> None:
     (past,) = branches_of(kept)
     for end in range(len(past) + 1):
         check(past[:end])

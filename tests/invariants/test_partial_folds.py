@@ -55,7 +55,7 @@ def _check_place(standing: PlacedArtifact, messages: Sequence[Message]) -> None:
 
 @TRIED
 @given(st.lists(st.tuples(changing(), st.none() | st.integers(0, 12)), min_size=1, max_size=7), TERMS)
-def test_a_fold_from_any_message_keeps_what_stands_before_it_and_loses_nothing(
+def test_fold_from_any_message_keeps_text_before_it_and_loses_nothing(
     talk: list[tuple[Turn, int | None]], terms: TurnSettings
 ) -> None:
     story, asked = Story(make_rules(), terms), []

@@ -74,7 +74,7 @@ def play(steps: list[Step], *, layout: str, attachments: str, system: str, model
 @given(
     STEPS, st.sampled_from(("turn", "sticky")), st.sampled_from((BELOW_MINIMUM, ABOVE_MINIMUM)), st.sampled_from(MODELS)
 )
-def test_every_picture_is_in_the_request_or_named_in_it(
+def test_every_image_is_sent_or_named(
     layout: str, steps: list[Step], attachments: str, system: str, model: str
 ) -> None:
     for turn, pictures in play(steps, layout=layout, attachments=attachments, system=system, model=model):

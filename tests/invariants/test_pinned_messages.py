@@ -32,7 +32,7 @@ def speak(chat: Conversation, number: int, **more: list[str]) -> str:
 
 @TRIED
 @given(deeds=deeds, layout=st.sampled_from(("library", "in_place", "auto")))
-def test_a_pinned_turn_stays_whatever_is_done(deeds: list[tuple[str, str]], layout: str) -> None:
+def test_pinned_turn_is_always_kept(deeds: list[tuple[str, str]], layout: str) -> None:
     store = InMemoryStore()
     conversation = make_chat(store, layout=layout, window=8_000, reserve=0)
     for number in range(1, TURNS + 1):

@@ -70,7 +70,7 @@ def moves(seen: Seen) -> tuple[Envelope, Difference | None]:
 
 @TRIED
 @given(plan=plans())
-def test_the_cause_is_none_exactly_when_the_request_extends_the_one_before(plan: Plan) -> None:
+def test_cause_is_none_exactly_if_request_extends_previous(plan: Plan) -> None:
     first, *later = play(plan)
     assert first.turn.prefix_change.cause == "first_turn"
     for seen in later:
@@ -81,7 +81,7 @@ def test_the_cause_is_none_exactly_when_the_request_extends_the_one_before(plan:
 
 @TRIED
 @given(plan=plans())
-def test_a_named_segment_stands_at_the_first_byte_that_differs(plan: Plan) -> None:
+def test_named_segment_is_at_first_changed_byte(plan: Plan) -> None:
     for seen in play(plan)[1:]:
         before, difference = moves(seen)
         prefix = seen.turn.prefix_change
@@ -102,7 +102,7 @@ def begins_with_references(envelope: Envelope, place: Difference) -> bool:
 
 @TRIED
 @given(plan=plans())
-def test_each_cause_is_what_happened(plan: Plan) -> None:
+def test_cause_matches_actual_change(plan: Plan) -> None:
     for seen in play(plan)[1:]:
         before, _ = moves(seen)
         now, segment = seen.envelope, seen.turn.prefix_change.segment
@@ -136,7 +136,7 @@ def shelved(envelope: Envelope) -> dict[str, str]:
 
 @TRIED
 @given(plan=plans(layout="in_place"))
-def test_within_an_epoch_nothing_moves(plan: Plan) -> None:
+def test_epoch_has_no_prefix_change(plan: Plan) -> None:
     for seen in play(plan)[1:]:
         if not seen.expected.begins_epoch:
             assert seen.turn.prefix_change.cause == "none"
@@ -144,6 +144,6 @@ def test_within_an_epoch_nothing_moves(plan: Plan) -> None:
 
 @TRIED
 @given(plan=plans())
-def test_whatever_moves_was_triggered_by_what_a_turn_did(plan: Plan) -> None:
+def test_every_prefix_change_has_a_trigger(plan: Plan) -> None:
     for seen in play(plan):
         assert seen.turn.prefix_change.triggered, seen.turn.prefix_change

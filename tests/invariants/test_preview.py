@@ -35,7 +35,7 @@ class TightPreviewing(Previewing, TightLasting):
 
 @TRIED
 @given(kept_plans())
-def test_a_preview_is_what_asking_sends_on_any_branch(kept: Kept) -> None:
+def test_preview_matches_ask_on_any_branch(kept: Kept) -> None:
     store = InMemoryStore()
     with TemporaryDirectory() as folder:
         Previewing(kept, Path(folder), lambda: store).walk(kept.reopened)
@@ -43,7 +43,7 @@ def test_a_preview_is_what_asking_sends_on_any_branch(kept: Kept) -> None:
 
 @TRIED
 @given(tight_kept())
-def test_a_preview_is_what_asking_sends_after_any_compaction(kept: Kept) -> None:
+def test_preview_matches_ask_after_any_compaction(kept: Kept) -> None:
     store = InMemoryStore()
     with TemporaryDirectory() as folder:
         TightPreviewing(kept, Path(folder), lambda: store).walk(kept.reopened)

@@ -81,7 +81,7 @@ def hit_fields(found: Sequence[RecallHit]) -> list[tuple[object, ...]]:
 
 @TRIED
 @given(st.lists(steps, min_size=3, max_size=12))
-def test_a_chat_that_stays_open_finds_what_one_finds_that_is_opened_anew(walk: list[tuple[str, str, int]]) -> None:
+def test_open_chat_recalls_like_reopened_one(walk: list[tuple[str, str, int]]) -> None:
     store = InMemoryStore()
     conversation = make_chat(store, **SMALL)
     for number, step in enumerate(walk):
@@ -93,9 +93,7 @@ def test_a_chat_that_stays_open_finds_what_one_finds_that_is_opened_anew(walk: l
 
 @TRIED
 @given(st.lists(steps, min_size=2, max_size=8), st.data())
-def test_what_stands_in_quotes_in_any_message_of_the_branch_is_found_exactly(
-    walk: list[tuple[str, str, int]], data: st.DataObject
-) -> None:
+def test_quoted_text_of_branch_is_recalled_exactly(walk: list[tuple[str, str, int]], data: st.DataObject) -> None:
     store = InMemoryStore()
     conversation = make_chat(store, **SMALL)
     for step in walk:
@@ -114,7 +112,7 @@ def test_what_stands_in_quotes_in_any_message_of_the_branch_is_found_exactly(
 
 @TRIED
 @given(st.lists(steps, min_size=2, max_size=8))
-def test_what_was_erased_elsewhere_is_found_nowhere(walk: list[tuple[str, str, int]]) -> None:
+def test_erased_text_is_not_recalled(walk: list[tuple[str, str, int]]) -> None:
     store = InMemoryStore()
     conversation = make_chat(store, **SMALL)
     take(conversation, store, ("note", "the budget", 0))

@@ -17,7 +17,7 @@ TRIED = settings.get_profile("invariants")
 
 @TRIED
 @given(plan=plans())
-def test_the_text_of_every_reference_can_be_read_above_it(plan: Plan) -> None:
+def test_referenced_text_is_readable_above(plan: Plan) -> None:
     for seen in play(plan):
         blocks = find_blocks(seen.turn.messages[:-1])
         earlier_pictures = [image.data for message in seen.turn.messages[:-1] for image in message.images]
@@ -43,13 +43,13 @@ def test_a_reference_line_names_the_id_that_the_block_above_names(plan: Plan) ->
                 assert segment.text.removesuffix("\n") in lines
 
 
-def test_a_reference_to_what_is_not_there_breaks_it() -> None:
+def test_reference_to_missing_entry_violates_invariant() -> None:
     _, second = turns("library")
     left = [s for s in segments_of(second.envelope, LayerId.L2) if s.id != "a.md"]
     assert broken_laws(with_segments(second.envelope, LayerId.L2, left)) == ["reference_targets"]
 
 
-def test_a_reference_to_an_outline_breaks_it() -> None:
+def test_reference_to_outline_violates_invariant() -> None:
     _, second = turns("library")
     shrunk = [
         replace(s, form=ArtifactForm.PREVIEW) if s.id == "a.md" else s for s in segments_of(second.envelope, LayerId.L2)
@@ -57,7 +57,7 @@ def test_a_reference_to_an_outline_breaks_it() -> None:
     assert broken_laws(with_segments(second.envelope, LayerId.L2, shrunk)) == ["reference_targets"]
 
 
-def test_a_reference_to_another_text_of_the_same_id_breaks_it() -> None:
+def test_reference_to_other_text_of_same_id_violates_invariant() -> None:
     _, second = turns("in_place")
     other = "sha256:" + "0" * 64
     stale = [replace(s, content=other) if s.id == "a.md" else s for s in segments_of(second.envelope, LayerId.L2)]

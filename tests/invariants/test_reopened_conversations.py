@@ -81,7 +81,7 @@ def check_parity(kept: Kept, folder: Path, open_second: Callable[[], Store]) -> 
 
 @TRIED
 @given(kept_plans())
-def test_a_chat_opened_again_goes_on_as_one_that_never_stopped(kept: Kept) -> None:
+def test_reopened_chat_continues_like_one_never_closed(kept: Kept) -> None:
     store = InMemoryStore()
     with TemporaryDirectory() as folder:
         check_parity(kept, Path(folder), lambda: store)
@@ -89,14 +89,14 @@ def test_a_chat_opened_again_goes_on_as_one_that_never_stopped(kept: Kept) -> No
 
 @TRIED
 @given(kept_plans(layout="in_place", turns=4))
-def test_a_chat_in_a_file_goes_on_as_one_that_never_stopped(kept: Kept) -> None:
+def test_reopened_chat_in_file_continues_like_one_never_closed(kept: Kept) -> None:
     with TemporaryDirectory() as folder:
         check_parity(kept, Path(folder), lambda: open_sqlite(str(Path(folder) / "chats.db")))
 
 
 @TRIED
 @given(kept_plans(tree=False, auto=False))
-def test_a_chat_in_a_store_sends_what_a_conversation_in_memory_sends(kept: Kept) -> None:
+def test_stored_chat_sends_like_conversation_in_memory(kept: Kept) -> None:
     store = InMemoryStore()
     with TemporaryDirectory() as one, TemporaryDirectory() as two:
         stored = Lasting(kept, Path(one), lambda: store)
@@ -114,7 +114,7 @@ def test_a_chat_in_a_store_sends_what_a_conversation_in_memory_sends(kept: Kept)
         check_same(here, there)
 
 
-def test_sources_that_did_not_change_are_read_when_asked_and_never_when_opened() -> None:
+def test_unchanged_sources_are_read_on_ask_not_on_open() -> None:
     note = Thing(key=0, kind="note", name="Alpha.md", words=Words(length=3), in_vault=True)
     steps = (
         Step(typed=("{[[Alpha]]}",), system=(("instructions", "Use {[[Alpha]]}."),)),

@@ -56,7 +56,7 @@ def all_results(index: VaultIndex) -> list[object]:
 
 @settings(settings.get_profile("invariants"))
 @given(st.lists(changes, max_size=12))
-def test_an_index_kept_up_to_date_is_the_one_made_anew(happened: list[tuple[str, str, str | bytes]]) -> None:
+def test_updated_index_equals_new_index(happened: list[tuple[str, str, str | bytes]]) -> None:
     with TemporaryDirectory() as folder:
         root = Path(folder) / "vault"
         (root / "sub").mkdir(parents=True)

@@ -74,7 +74,7 @@ def check(story: Story, opened: PromptState) -> None:
 
 @TRIED
 @given(terms, talks)
-def test_every_request_between_rounds_extends_the_one_before_it_and_keeps_every_law(
+def test_requests_of_tool_rounds_extend_each_other_and_keep_invariants(
     asked_under: TurnSettings, talk: list[Turn]
 ) -> None:
     story = Story(terms=asked_under)
@@ -91,7 +91,7 @@ def test_every_request_between_rounds_extends_the_one_before_it_and_keeps_every_
 
 @TRIED
 @given(terms, talks)
-def test_a_conversation_with_rounds_resumes_to_what_it_was(asked_under: TurnSettings, talk: list[Turn]) -> None:
+def test_conversation_with_rounds_replays_to_same_state(asked_under: TurnSettings, talk: list[Turn]) -> None:
     start = Story(terms=asked_under).state
     story = Story(terms=asked_under)
     for turn in talk:
@@ -119,9 +119,7 @@ def test_whatever_is_compacted_calls_and_results_stay_together(
 
 @TRIED
 @given(terms, talks)
-def test_after_its_epoch_every_call_that_is_shown_is_a_line_by_which_its_result_can_be_recalled(
-    asked_under: TurnSettings, talk: list[Turn]
-) -> None:
+def test_calls_shown_after_epoch_can_be_recalled(asked_under: TurnSettings, talk: list[Turn]) -> None:
     story = Story(terms=asked_under)
     results: list[str] = []
     for turn in talk:
@@ -158,7 +156,7 @@ quiet = st.builds(
 
 @given(st.lists(turns() | quiet, min_size=1, max_size=12), terms)
 @settings(TRIED)
-def test_turns_that_are_told_together_lead_where_each_of_them_does(asked: list[Turn], terms: TurnSettings) -> None:
+def test_replaying_turns_together_equals_one_by_one(asked: list[Turn], terms: TurnSettings) -> None:
     given_terms = [replace(turn, turn_settings=terms) for turn in asked]
     state = PromptState(conversation="demo")
     for turn in given_terms:

@@ -16,7 +16,7 @@ TRIED = settings.get_profile("invariants")
 
 @TRIED
 @given(plan=plans())
-def test_no_request_says_a_text_twice(plan: Plan) -> None:
+def test_no_text_is_sent_twice(plan: Plan) -> None:
     for seen in play(plan):
         for name, blocks in find_blocks(seen.turn.messages).items():
             copies = [block.body for block in blocks if block.is_copy]
@@ -28,7 +28,7 @@ def test_no_request_says_a_text_twice(plan: Plan) -> None:
 
 @TRIED
 @given(plan=plans())
-def test_the_mark_at_the_end_of_a_text_is_found_once(plan: Plan) -> None:
+def test_end_marker_of_each_text_is_found_once(plan: Plan) -> None:
     for seen in play(plan):
         blocks = find_blocks(seen.turn.messages)
         for fact in newest(seen.expected):
@@ -50,7 +50,7 @@ def test_a_picture_is_sent_once(plan: Plan) -> None:
 
 @TRIED
 @given(plan=plans())
-def test_each_artifact_stands_where_its_segment_says(plan: Plan) -> None:
+def test_artifact_is_at_place_of_its_segment(plan: Plan) -> None:
     for seen in play(plan):
         blocks = find_blocks(seen.turn.messages)
         last = len(seen.turn.messages) - 1
@@ -66,14 +66,14 @@ def place_of(seen: Seen, block: Block) -> str:
     return "system" if speaker == "system" else f"message:{block.message}"
 
 
-def test_a_second_full_copy_breaks_it() -> None:
+def test_second_full_copy_violates_invariant() -> None:
     _, second = turns("library")
     segments = segments_of(second.envelope, LayerId.L3)
     again = [replace(s, form=ArtifactForm.FULL) if s.form is ArtifactForm.REFERENCE else s for s in segments]
     assert broken_laws(with_segments(second.envelope, LayerId.L3, again)) == ["single_copy"]
 
 
-def test_a_full_copy_of_what_the_instructions_draw_in_breaks_it() -> None:
+def test_full_copy_of_note_in_instructions_violates_invariant() -> None:
     first, _ = turns("library")
     note = next(s for s in segments_of(first.envelope, LayerId.L3) if s.id == "a.md")
     parts = [replace(part, inlines=((note.id, note.hash),)) for part in segments_of(first.envelope, LayerId.L1)]

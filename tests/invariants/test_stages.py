@@ -146,7 +146,7 @@ def check_stages(chat: Conversation) -> None:
 @pytest.mark.parametrize("layout", ["library", "in_place"])
 @TRIED
 @given(played=moves)
-def test_live_work_is_what_it_is_when_it_is_opened_anew(layout: str, played: list[Move]) -> None:
+def test_workflow_is_the_same_after_reopen(layout: str, played: list[Move]) -> None:
     store = InMemoryStore()
     conversation, _ = open_chat(store, layout=layout, window=4_000, reserve=0)
     conversation.start_workflow("rfc")
@@ -161,7 +161,7 @@ def test_live_work_is_what_it_is_when_it_is_opened_anew(layout: str, played: lis
 
 @TRIED
 @given(played=moves)
-def test_a_copy_of_work_stands_where_the_work_stood_and_sends_the_same(played: list[Move]) -> None:
+def test_copied_workflow_keeps_stage_and_sends_the_same(played: list[Move]) -> None:
     store = InMemoryStore()
     conversation, backend = open_chat(store, layout="in_place", window=4_000, reserve=0)
     conversation.start_workflow("rfc")

@@ -18,7 +18,7 @@ TRIED = settings.get_profile("invariants")
 
 @TRIED
 @given(plan=plans())
-def test_a_result_stands_with_its_call_in_the_message_of_the_turn_that_made_it(plan: Plan) -> None:
+def test_tool_result_is_with_its_call_in_its_turn(plan: Plan) -> None:
     for seen in play(plan):
         blocks = find_blocks(seen.turn.messages)
         stated = {name for name, found in blocks.items() if found[0].tag == "tool_result"}
@@ -49,12 +49,12 @@ def assert_whole(block: Block, tool: Fact) -> None:
 
 @TRIED
 @given(plan=plans())
-def test_a_tool_result_never_stands_in_the_library(plan: Plan) -> None:
+def test_tool_result_is_never_in_library(plan: Plan) -> None:
     for seen in play(plan):
         assert "tool" not in [segment.kind for segment in segments_of(seen.envelope, LayerId.L2)]
 
 
-def test_a_result_apart_from_its_turn_breaks_it() -> None:
+def test_result_outside_its_turn_violates_tool_pairs() -> None:
     first, second = turns("in_place")
     strip = segments_of(second.envelope, LayerId.L4)
     moved = [replace(s, place="message:2") if s.kind == "tool" else s for s in strip]
@@ -63,7 +63,7 @@ def test_a_result_apart_from_its_turn_breaks_it() -> None:
     assert broken_laws(with_segments(first.envelope, LayerId.L3, apart)) == ["tool_pairs"]
 
 
-def test_a_result_in_the_library_breaks_it() -> None:
+def test_result_in_library_violates_tool_pairs() -> None:
     first, second = turns("library")
     tool = next(s for s in segments_of(first.envelope, LayerId.L3) if s.kind == "tool")
     shelf = [*segments_of(second.envelope, LayerId.L2), tool]

@@ -66,7 +66,7 @@ def talk(plan: Plan, rounds: Sequence[int], folder: str) -> tuple[Sequence[Turn]
 
 @TRIED
 @given(plans(sticky=True), st.lists(st.integers(0, 2), min_size=7, max_size=7))
-def test_a_kept_conversation_replayed_sends_what_it_sent(plan: Plan, rounds: list[int]) -> None:
+def test_stored_conversation_replays_as_sent(plan: Plan, rounds: list[int]) -> None:
     with TemporaryDirectory() as folder:
         turns, conversation = talk(plan, rounds, folder)
         replayed = list(conversation.replay())
@@ -77,7 +77,7 @@ def test_a_kept_conversation_replayed_sends_what_it_sent(plan: Plan, rounds: lis
 
 @TRIED
 @given(plans(sticky=True), st.lists(st.integers(0, 2), min_size=7, max_size=7))
-def test_a_transcript_of_a_kept_conversation_sends_what_it_sent(plan: Plan, rounds: list[int]) -> None:
+def test_transcript_of_stored_conversation_replays_as_sent(plan: Plan, rounds: list[int]) -> None:
     with TemporaryDirectory() as folder:
         turns, conversation = talk(plan, rounds, folder)
         data = json.dumps(conversation.transcript(), ensure_ascii=False).encode()
@@ -92,7 +92,7 @@ PLANNED_ANEW = (Deed.SETTINGS, Deed.COMPACT, Deed.UNDO)
 
 @TRIED
 @given(kept_plans())
-def test_a_branch_that_was_edited_is_replayed_with_the_epochs_it_began(kept: Kept) -> None:
+def test_edited_branch_replays_with_its_epochs(kept: Kept) -> None:
     moves = tuple(move for move in kept.moves if move.deed not in PLANNED_ANEW)
     store = InMemoryStore()
     with TemporaryDirectory() as folder:

@@ -22,7 +22,7 @@ def test_no_layer_names_an_id_twice(plan: Plan) -> None:
 
 @TRIED
 @given(plan=plans())
-def test_the_library_holds_what_earlier_turns_attached_in_first_seen_order(plan: Plan) -> None:
+def test_library_has_earlier_attachments_in_first_seen_order(plan: Plan) -> None:
     for seen in play(plan):
         drawn_in = seen.expected.inlined  # these stand in L1, and in L2 only while their texts differ
         names = [segment.id for segment in segments_of(seen.envelope, LayerId.L2) if segment.id not in drawn_in]
@@ -31,7 +31,7 @@ def test_the_library_holds_what_earlier_turns_attached_in_first_seen_order(plan:
 
 @TRIED
 @given(plan=plans())
-def test_this_turn_names_each_of_its_attachments_once(plan: Plan) -> None:
+def test_turn_names_each_attachment_once(plan: Plan) -> None:
     for seen in play(plan):
         named = [s.id for s in segments_of(seen.envelope, LayerId.L3) if s.id in seen.expected.attached]
         assert sorted(named) == sorted(seen.expected.attached)
@@ -39,7 +39,7 @@ def test_this_turn_names_each_of_its_attachments_once(plan: Plan) -> None:
         assert {s.kind for s in extra} <= {"image"}, "only the pictures of the active note come along"
 
 
-def test_an_id_that_stands_twice_breaks_it() -> None:
+def test_duplicate_id_violates_unique_ids() -> None:
     _, second = turns("library")
     segments = segments_of(second.envelope, LayerId.L3)
     reference = next(segment for segment in segments if segment.form is ArtifactForm.REFERENCE)

@@ -33,7 +33,7 @@ def test_a_diff_applied_to_the_older_text_gives_the_newer(old: str, new: str) ->
 
 @TRIED
 @given(plan=plans())
-def test_the_newest_text_of_an_updated_entry_can_be_read_off_its_pieces(plan: Plan) -> None:
+def test_newest_text_of_updated_entry_follows_from_its_pieces(plan: Plan) -> None:
     for seen in play(plan):
         for segment in segments_of(seen.envelope, LayerId.L2):
             if segment.form is ArtifactForm.UPDATE and segment.id not in seen.expected.inlined:
@@ -44,7 +44,7 @@ def test_the_newest_text_of_an_updated_entry_can_be_read_off_its_pieces(plan: Pl
 
 @TRIED
 @given(plan=plans())
-def test_an_update_says_that_it_replaces_the_copy_above_and_a_first_copy_does_not(plan: Plan) -> None:
+def test_update_says_that_it_replaces_copy_above(plan: Plan) -> None:
     for seen in play(plan):
         blocks = find_blocks(seen.turn.messages)
         for segment in segments_of(seen.envelope, LayerId.L3):
@@ -55,7 +55,7 @@ def test_an_update_says_that_it_replaces_the_copy_above_and_a_first_copy_does_no
                 assert bool(copies or shrunk) or segment.form is ArtifactForm.FULL
 
 
-def test_a_small_edit_of_a_long_note_is_sent_as_a_diff_and_a_large_one_as_the_text() -> None:
+def test_small_edit_is_diff_and_large_edit_is_full_text() -> None:
     note = Thing(key=0, kind="note", name="a.md", words=Words(length=120))
     edits = (Edit.NONE, Edit.SMALL, Edit.SMALL, Edit.LARGE, Edit.BACK)
     steps = tuple(Step(attach=(Attach(thing=0, edit=edit),)) for edit in edits)
@@ -68,7 +68,7 @@ def test_a_small_edit_of_a_long_note_is_sent_as_a_diff_and_a_large_one_as_the_te
         assert parts == ["content", "diff", "diff", "content", "content"]
 
 
-def test_a_short_note_is_sent_again_as_its_text() -> None:
+def test_short_note_is_sent_again_as_text() -> None:
     note = Thing(key=0, kind="note", name="a.md")
     steps = tuple(Step(attach=(Attach(thing=0, edit=edit),)) for edit in (Edit.NONE, Edit.SMALL))
     seen = play(Plan(things=(note,), steps=steps, layout="in_place"))[-1]

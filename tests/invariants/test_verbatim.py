@@ -17,7 +17,7 @@ TRIED = settings.get_profile("invariants")
 
 @TRIED
 @given(plan=plans())
-def test_what_cannot_be_fetched_again_stands_whole_until_it_is_dropped(plan: Plan) -> None:
+def test_unrecoverable_text_stays_whole_until_dropped(plan: Plan) -> None:
     for seen in play(plan):
         blocks = find_blocks(seen.turn.messages)
         for fact in newest(seen.expected):
@@ -29,7 +29,7 @@ def test_what_cannot_be_fetched_again_stands_whole_until_it_is_dropped(plan: Pla
 
 @TRIED
 @given(plan=plans(layout="library"))
-def test_a_selection_keeps_its_bytes_from_turn_to_turn(plan: Plan) -> None:
+def test_selection_keeps_its_bytes(plan: Plan) -> None:
     texts: dict[str, str] = {}
     for seen in play(plan):
         for segment in segments_of(seen.envelope, LayerId.L2):
@@ -39,7 +39,7 @@ def test_a_selection_keeps_its_bytes_from_turn_to_turn(plan: Plan) -> None:
 
 @TRIED
 @given(plan=plans())
-def test_recoverable_is_said_of_exactly_what_can_be_fetched_again(plan: Plan) -> None:
+def test_recoverable_flag_matches_what_can_be_refetched(plan: Plan) -> None:
     for seen in play(plan):
         facts = {**seen.expected.known, **seen.expected.attached}
         for layer_id in (LayerId.L2, LayerId.L3):
@@ -48,7 +48,7 @@ def test_recoverable_is_said_of_exactly_what_can_be_fetched_again(plan: Plan) ->
                     assert segment.recoverable == facts[segment.id].fetched_again
 
 
-def test_a_selection_that_shrinks_breaks_it() -> None:
+def test_shortened_selection_violates_verbatim() -> None:
     _, second = turns("library")
     shrunk = [
         s if s.recoverable else replace(s, form=ArtifactForm.PREVIEW) for s in segments_of(second.envelope, LayerId.L2)
@@ -56,7 +56,7 @@ def test_a_selection_that_shrinks_breaks_it() -> None:
     assert broken_laws(with_segments(second.envelope, LayerId.L2, shrunk)) == ["verbatim"]
 
 
-def test_a_selection_that_vanishes_breaks_it() -> None:
+def test_missing_selection_violates_verbatim() -> None:
     first, second = turns("library")
     left = [s for s in segments_of(second.envelope, LayerId.L2) if s.recoverable]
     lost = with_segments(second.envelope, LayerId.L2, left)

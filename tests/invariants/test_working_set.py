@@ -52,7 +52,7 @@ def check_readable(sitting: Sitting, turn: Turn) -> None:
 
 @TRIED
 @given(plan=plans(sticky=True))
-def test_what_is_attached_until_it_is_detached_can_be_read_as_it_is_now(plan: Plan) -> None:
+def test_sticky_attachment_is_readable_in_current_text(plan: Plan) -> None:
     with TemporaryDirectory() as folder:
         sitting = Sitting(replace(plan, attachments="sticky"), Path(folder))
         for turn in sitting.sit():

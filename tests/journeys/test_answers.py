@@ -20,7 +20,7 @@ from lamella.testing import ScriptedProvider
 VAULT = ROOT / "examples" / "vault"
 
 
-def test_a_vault_is_asked_and_the_answer_cites_the_right_note_also_after_a_reload(tmp_path: Path) -> None:
+def test_answer_cites_right_note_also_after_reload(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/chats.db"
     shown = "The office closes at 19:00 in the evening [^1]."
 
@@ -45,7 +45,7 @@ def test_a_vault_is_asked_and_the_answer_cites_the_right_note_also_after_a_reloa
     assert [source["path"] for turn in body["turns"] for source in turn["sources"]] == ["office/hours.md"] * 2
 
 
-def test_a_forced_search_is_made_and_its_result_stands_before_the_question() -> None:
+def test_forced_search_result_precedes_question() -> None:
     def search_notes(query: str) -> str:
         """Searches the notes."""
         with open_index(VAULT) as notes:
@@ -68,7 +68,7 @@ def test_a_forced_search_is_made_and_its_result_stands_before_the_question() -> 
     assert "7:30" in said
 
 
-def test_a_project_tells_the_model_once_of_a_source_that_changed(tmp_path: Path) -> None:
+def test_project_reports_changed_source_once(tmp_path: Path) -> None:
     folder = tmp_path / "garden"
     folder.mkdir()
     (folder / "beans.md").write_text("Sow in May.\n", encoding="utf-8")
@@ -99,7 +99,7 @@ def test_a_project_tells_the_model_once_of_a_source_that_changed(tmp_path: Path)
     assert all((first, second, third))
 
 
-def test_a_conversation_of_several_runners_is_reloaded_in_the_middle_and_goes_on(tmp_path: Path) -> None:
+def test_conversation_of_several_runners_continues_after_reload(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/chats.db"
     vault = tmp_path / "office"
     vault.mkdir()

@@ -141,7 +141,7 @@ def test_the_next_turn_after_export_and_import_is_the_same_to_the_byte(
         assert sent(one.ask("And now?")) == sent(two.ask("And now?"))
 
 
-def test_another_process_goes_on_from_the_file_alone(tmp_path: Path, vault: Path) -> None:
+def test_other_process_continues_from_archive_file(tmp_path: Path, vault: Path) -> None:
     here = f"sqlite:///{tmp_path}/here.db"
     with lamella.open(here, vault=vault) as engine:
         with_branches(engine.chat(NAME, layout="in_place"), vault)
@@ -161,7 +161,7 @@ def test_another_process_goes_on_from_the_file_alone(tmp_path: Path, vault: Path
 
 
 @pytest.mark.parametrize("megabytes", [1, pytest.param(10, marks=pytest.mark.long)])
-def test_a_message_of_megabytes_comes_back_to_the_byte(tmp_path: Path, megabytes: int) -> None:
+def test_message_of_megabytes_is_archived_unchanged(tmp_path: Path, megabytes: int) -> None:
     text = "**user**: a line\r\n[Timestamp: x] --> 😀\n" * 28_000 * megabytes
     assert len(text.encode()) > 1_000_000 * megabytes
     url = f"sqlite:///{tmp_path}/chats.db"
@@ -176,7 +176,7 @@ def test_a_message_of_megabytes_comes_back_to_the_byte(tmp_path: Path, megabytes
     assert open_archive().load(path, vault=None) == export
 
 
-def test_a_chat_goes_between_two_machines_and_nobody_writes_over_the_other(tmp_path: Path) -> None:
+def test_chat_moves_between_two_machines_without_overwriting(tmp_path: Path) -> None:
     """Export, import elsewhere, go on there, bring it back; meanwhile somebody edits the file by hand."""
     here, there = (open_conversations(f"sqlite:///{tmp_path}/{name}.db") for name in ("here", "there"))
     folder = tmp_path / "shared"
@@ -229,7 +229,7 @@ with lamella.open(url, keep_ledger=False) as engine:
 """
 
 
-def test_a_process_killed_while_it_saves_leaves_a_whole_file(tmp_path: Path) -> None:
+def test_process_killed_while_saving_leaves_whole_file(tmp_path: Path) -> None:
     chance = random.Random(3)
     for round_ in range(6):
         folder = tmp_path / str(round_)
@@ -242,7 +242,7 @@ def test_a_process_killed_while_it_saves_leaves_a_whole_file(tmp_path: Path) -> 
         assert render_archive(export) == path.read_text(encoding="utf-8")
 
 
-def test_a_chat_of_another_program_goes_on_here_and_is_archived_like_any_other(tmp_path: Path, vault: Path) -> None:
+def test_imported_foreign_chat_continues_and_is_archived(tmp_path: Path, vault: Path) -> None:
     legacy = (
         '---\nepoch: 1726179477500\nmodelKey: "gpt-5|openai"\ntopic: "The spec"\n---\n\n'
         "**user**: What is in it?\n[Context: Notes: old/place/spec.md]\n[Timestamp: 2024/09/12 22:17:57]\n\n"
@@ -266,7 +266,7 @@ def test_a_chat_of_another_program_goes_on_here_and_is_archived_like_any_other(t
     conversations.close()
 
 
-def test_a_transcript_is_not_imported_and_the_hint_says_what_to_do_with_it(tmp_path: Path) -> None:
+def test_transcript_import_is_refused_with_hint(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/chats.db"
     with lamella.open(url) as engine:
         engine.chat("demo").ask("Hi.")

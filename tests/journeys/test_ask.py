@@ -40,16 +40,14 @@ def test_the_answer_is_all_of_stdout_and_the_rest_is_on_stderr(ask: Ask, script:
     assert ran.err.startswith(f"{model} · 12 tokens in · 0 of them cached · 4 out · ")
 
 
-def test_a_question_is_read_from_stdin_where_none_is_given(ask: Ask, script: Callable[..., str]) -> None:
+def test_question_is_read_from_stdin_if_none_is_given(ask: Ask, script: Callable[..., str]) -> None:
     for words in ((), ("-",)):
         body = json.loads(ask(*words, "--model", script("Yes."), "--json", stdin=b"Is it so?\n").out)
         assert (body["answer"], body["conversation"], body["turn"]) == ("Yes.", None, 1)
         assert body["call"]["by_layer"]["L3_TURN"] == 0
 
 
-def test_what_is_piped_in_beside_a_question_is_attached(
-    ask: Ask, script: Callable[..., str], home: Mapping[str, str]
-) -> None:
+def test_piped_text_beside_question_is_attached(ask: Ask, script: Callable[..., str], home: Mapping[str, str]) -> None:
     ran = ask("What is it?", "--model", script("A diff."), "--chat", "piped", stdin=b"-old\n+new\n")
     assert (ran.exit, ran.out) == (0, "A diff.\n")
     shown = spawn("chats", "show", "piped", environment=home).out
@@ -58,7 +56,7 @@ def test_what_is_piped_in_beside_a_question_is_attached(
     assert "+ unparsed:" in shown
 
 
-def test_without_a_conversation_nothing_is_kept(
+def test_ask_without_conversation_stores_nothing(
     ask: Ask, script: Callable[..., str], home: Mapping[str, str], tmp_path: Path
 ) -> None:
     assert ask("When?", "--model", script("Now.")).exit == 0
@@ -66,7 +64,7 @@ def test_without_a_conversation_nothing_is_kept(
     assert "No conversations yet" in spawn("chats", "list", environment=home).out
 
 
-def test_a_conversation_goes_on_with_its_model_and_its_notes(
+def test_conversation_continues_with_its_model_and_notes(
     ask: Ask, script: Callable[..., str], note: Path, home: Mapping[str, str]
 ) -> None:
     model = script("One.", "Two.")
@@ -99,7 +97,7 @@ def test_files_folders_and_lines_are_attached_with_and_without_a_vault(
         assert f"+ {name}" in shown
 
 
-def test_a_question_names_what_it_attaches_in_ask_and_in_chat_alike(
+def test_mentions_are_attached_alike_in_ask_and_chat(
     ask: Ask, script: Callable[..., str], tmp_path: Path, home: Mapping[str, str]
 ) -> None:
     vault = tmp_path / "vault"
@@ -139,19 +137,17 @@ def test_a_question_names_what_it_attaches_in_ask_and_in_chat_alike(
         (("?", "--vault", "gone"), "source_missing", "There is no vault folder at gone."),
     ],
 )
-def test_what_cannot_be_done_is_told_before_anything_is_sent(
-    ask: Ask, words: tuple[str, ...], code: str, told: str | None
-) -> None:
+def test_impossible_request_fails_before_sending(ask: Ask, words: tuple[str, ...], code: str, told: str | None) -> None:
     message = refusal(ask(*words, "--json"), code=code)
     assert told is None or message == told
 
 
-def test_lines_that_a_file_does_not_have_are_told_with_those_it_has(ask: Ask, note: Path) -> None:
+def test_missing_lines_error_gives_length_of_file(ask: Ask, note: Path) -> None:
     ran = ask("?", "--select", f"{note}:4-9", "--json")
     assert refusal(ran, code="bad_artifact") == f"{note} has 5 lines; 4 to 9 were asked for."
 
 
-def test_bytes_that_are_no_text_are_refused(ask: Ask) -> None:
+def test_input_that_is_not_text_is_refused(ask: Ask) -> None:
     assert "byte 3 is 0xff" in refusal(ask("?", "--json", stdin=b"ab\xff"), code="bad_text")
 
 
@@ -159,7 +155,7 @@ def serve_model(url: str) -> str:
     return f"openai-compatible:{url}/v1#{LOCAL_MODEL}"
 
 
-def test_a_server_of_ones_own_answers_and_its_key_is_nowhere(ask: Ask, home: Mapping[str, str], tmp_path: Path) -> None:
+def test_own_server_answers_and_key_is_not_leaked(ask: Ask, home: Mapping[str, str], tmp_path: Path) -> None:
     with chat_server(Say(text="Hello there.")) as server:
         ran = ask("Hello?", "--model", serve_model(server.url), "--chat", "house", "--json")
         assert json.loads(ran.out)["answer"] == "Hello there."
@@ -168,7 +164,7 @@ def test_a_server_of_ones_own_answers_and_its_key_is_nowhere(ask: Ask, home: Map
     assert KEY.encode() not in (tmp_path / ".lamella" / "chats.db").read_bytes()
 
 
-def test_an_address_where_nobody_listens_is_tried_again_and_then_told(ask: Ask) -> None:
+def test_unreachable_address_is_retried_then_reported(ask: Ask) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -190,7 +186,7 @@ def test_an_address_where_nobody_listens_is_tried_again_and_then_told(ask: Ask) 
     ],
     ids=["a page", "a wrong key", "no such model", "garbage", "closed midway"],
 )
-def test_what_a_server_does_wrong_is_told_by_whose_it_is_to_mend(
+def test_server_error_is_reported_with_its_exit_code(
     ask: Ask, act: Page | Fail | Garbage | Cut, code: str, exit_code: int
 ) -> None:
     with chat_server(act) as server:
@@ -216,9 +212,7 @@ def test_a_hand_on_ctrl_c_leaves_a_server_that_hangs(home: Mapping[str, str]) ->
     assert err.decode() == "error: Stopped.\nhint: Run the command again to start over.\n"
 
 
-def test_a_reader_that_leaves_early_stops_the_model_and_what_was_said_is_kept(
-    script: Callable[..., str], home: Mapping[str, str]
-) -> None:
+def test_closed_pipe_stops_model_and_keeps_partial_answer(script: Callable[..., str], home: Mapping[str, str]) -> None:
     model = script({"text": "word\n" * 400, "chunk": 5, "delay": 0.01})
     named = " ".join(f"'{word}'" for word in COMMAND)
     piped = f"{named} ask 'Go on?' --model '{model}' --chat long < /dev/null | head -n 2"
@@ -230,7 +224,7 @@ def test_a_reader_that_leaves_early_stops_the_model_and_what_was_said_is_kept(
     assert ledger["turns"][0]["calls"][0]["stop"] == "stopped"
 
 
-def test_ctrl_c_says_where_half_an_answer_is(script: Callable[..., str], home: Mapping[str, str]) -> None:
+def test_ctrl_c_says_how_to_find_partial_answer(script: Callable[..., str], home: Mapping[str, str]) -> None:
     model = script({"text": "word\n" * 400, "chunk": 5, "delay": 0.05})
     with subprocess.Popen(
         [*COMMAND, "ask", "Go on?", "--model", model, "--chat", "long"],
@@ -257,7 +251,7 @@ def test_ctrl_c_says_where_half_an_answer_is(script: Callable[..., str], home: M
     assert "cut off;" not in spawn("chats", "show", "long", environment=home).out
 
 
-def test_the_demo_model_answers_offline_and_says_what_it_is(ask: Ask) -> None:
+def test_demo_model_answers_offline_and_introduces_itself(ask: Ask) -> None:
     # Long and always the same: an answer of one word would end by itself.
     ran = ask("Tell me a long story about the sea.", "--max-tokens", "4", "--set", "temperature=0", "--json")
     assert ran.exit == 0

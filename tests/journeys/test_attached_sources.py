@@ -80,7 +80,7 @@ def extends(later: Turn, earlier: Turn) -> bool:
     return texts(later)[: len(before)] == before and str(later.prefix_change.prefix_change) == "none"
 
 
-def test_an_edited_note_is_an_update_and_nothing_else_moves_through_reload_fork_and_detachment(shed: Shed) -> None:
+def test_edited_note_is_update_and_moves_nothing_else(shed: Shed) -> None:
     async def journey() -> None:
         async with shed.open() as engine:
             conversation = await sit(engine)

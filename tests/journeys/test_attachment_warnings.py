@@ -12,7 +12,7 @@ from lamella.errors import ArtifactError
 PICTURED = "# Plan\n![](plan.png)\n"
 
 
-def test_a_drop_names_what_left_once_and_says_what_was_never_there() -> None:
+def test_drop_warns_about_unknown_name_once() -> None:
     chat = Conversation(layout="in_place")
     chat.ask("one", attach=[Note(path="a.md", text="alpha")])
     turn = chat.ask("two", drop=["a.md", "a.md", "b.md"])
@@ -20,7 +20,7 @@ def test_a_drop_names_what_left_once_and_says_what_was_never_there() -> None:
     assert turn.envelope.warnings == ("Nothing to drop: b.md is not in the library.",)
 
 
-def test_a_note_with_a_picture_can_be_dropped_although_it_is_not_in_the_library() -> None:
+def test_note_with_image_outside_library_can_be_dropped() -> None:
     chat = Conversation(layout="in_place")
     chat.ask("one", attach=[Note(path="plan.md", text=PICTURED)])
     turn = chat.ask("two", drop=["plan.md"])
@@ -29,7 +29,7 @@ def test_a_note_with_a_picture_can_be_dropped_although_it_is_not_in_the_library(
     assert "plan.png" not in "".join(message.text for message in turn.messages)
 
 
-def test_dropping_a_note_that_the_instructions_draw_in_says_that_it_stays(tmp_path: Path) -> None:
+def test_dropping_note_of_instructions_warns_that_it_stays(tmp_path: Path) -> None:
     (tmp_path / "style.md").write_text("Write plainly.", encoding="utf-8")
     chat = Conversation(vault=tmp_path, system={"instructions": "{[[style]]}"})
     turn = chat.ask("one", drop=["style.md"])
@@ -37,7 +37,7 @@ def test_dropping_a_note_that_the_instructions_draw_in_says_that_it_stays(tmp_pa
     assert "Write plainly." in turn.messages[0].text
 
 
-def test_a_note_that_gains_a_picture_says_that_its_text_leaves_the_library() -> None:
+def test_note_that_gains_image_warns_that_its_text_leaves_library() -> None:
     chat = Conversation(image_notes="handle")
     chat.ask("one", attach=[Note(path="plan.md", text="# Plan\n")])
     turn = chat.ask("two", attach=[Note(path="plan.md", text=PICTURED)])
@@ -47,7 +47,7 @@ def test_a_note_that_gains_a_picture_says_that_its_text_leaves_the_library() -> 
 
 
 @pytest.mark.parametrize("layout", ["library", "in_place"])
-def test_an_id_never_stands_for_a_selection_and_a_note(layout: str) -> None:
+def test_id_cannot_name_selection_and_note(layout: str) -> None:
     chat = Conversation(layout=layout)
     first = chat.ask("one", attach=[Selection(path="a.md", lines=(1, 2), text="kept words")])
     name = first.envelope.layers[2].segments[0].id
@@ -58,7 +58,7 @@ def test_an_id_never_stands_for_a_selection_and_a_note(layout: str) -> None:
 
 
 @pytest.mark.layout("library")
-def test_a_reference_says_above_also_for_what_the_instructions_draw_in(tmp_path: Path) -> None:
+def test_reference_says_above_also_for_note_in_instructions(tmp_path: Path) -> None:
     (tmp_path / "style.md").write_text("Write plainly.", encoding="utf-8")
     chat = Conversation(vault=tmp_path, system={"instructions": "{[[style]]}"})
     turn = chat.ask("one", attach=[Note(path="style.md")])
@@ -66,21 +66,21 @@ def test_a_reference_says_above_also_for_what_the_instructions_draw_in(tmp_path:
     assert "Context Library" not in "".join(message.text for message in turn.messages)
 
 
-def test_a_picture_sent_again_is_referred_to_by_its_title() -> None:
+def test_repeated_image_is_referenced_by_title() -> None:
     chat = Conversation(layout="in_place")
     chat.ask("one", attach=[Image(data=png(2, 2), title="The plan")])
     turn = chat.ask("two", attach=[Image(data=png(2, 2), title="The plan")])
     assert "- The plan (picture)\n" in turn.messages[-1].text
 
 
-def test_an_empty_folder_in_braces_stays_as_typed(tmp_path: Path) -> None:
+def test_empty_folder_template_is_literal(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     turn = Conversation(vault=tmp_path).ask("Read {empty}")
     assert turn.messages[-1].text == "Read {empty}"
     assert turn.envelope.warnings == ("{empty} was left as typed: the folder holds no notes.",)
 
 
-def test_a_request_that_does_not_fit_is_told_in_words_people_know() -> None:
+def test_oversized_request_is_explained_in_plain_words() -> None:
     chat = Conversation(window=600, reserve=0)
     with pytest.raises(ContextBudgetExceededError, match="needs") as caught:
         chat.ask("word " * 700)
@@ -95,19 +95,19 @@ def test_a_turn_is_shown_in_a_line_not_in_a_book() -> None:
 
 
 @pytest.mark.parametrize("path", ["tool:t:1cf1b3a18318", "unparsed:" + "0" * 64, "sha256:" + "0" * 64])
-def test_a_path_cannot_pass_for_something_named_by_its_content(path: str) -> None:
+def test_path_that_resembles_content_id_is_refused(path: str) -> None:
     with pytest.raises(ArtifactError, match="named by its content"):
         Conversation(layout="in_place").ask("one", attach=[Note(path=path, text="x")])
 
 
-def test_a_tag_of_several_that_no_note_carries_is_named(tmp_path: Path) -> None:
+def test_tag_without_notes_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("#here", encoding="utf-8")
     turn = Conversation(vault=tmp_path).ask("Read {#here, #nowhere}")
     assert turn.envelope.warnings == ("No note carries #nowhere; nothing was attached for it.",)
     assert [segment.id for segment in turn.envelope.layers[2].segments] == ["a.md"]
 
 
-def test_a_text_of_nothing_but_openings_embeds_nothing() -> None:
+def test_text_of_many_embed_openings_embeds_nothing() -> None:
     text = "![[" * 20_000 + "![](" * 20_000
     turn = Conversation(window=10**9).ask("one", attach=[Note(path="a.md", text=text)])
     assert turn.envelope.layers[2].segments[0].id == "a.md"
@@ -115,7 +115,7 @@ def test_a_text_of_nothing_but_openings_embeds_nothing() -> None:
 
 
 @pytest.mark.parametrize("ledger", [True, False])
-def test_an_edit_names_its_cause_with_and_without_a_ledger(*, ledger: bool) -> None:
+def test_edit_names_cause_with_and_without_ledger(*, ledger: bool) -> None:
     with lamella.open("memory:", keep_ledger=ledger) as engine:
         conversation = engine.chat("c", layout="in_place")
         first = conversation.ask("one")
@@ -124,7 +124,7 @@ def test_an_edit_names_its_cause_with_and_without_a_ledger(*, ledger: bool) -> N
         assert conversation.edit(first.envelope.message_id, "one, again").prefix_change.cause == "history_edited"
 
 
-def test_what_a_folder_leaves_out_is_named(tmp_path: Path) -> None:
+def test_skipped_files_of_folder_are_named(tmp_path: Path) -> None:
     vault, outside = tmp_path / "vault", tmp_path / "outside.md"
     vault.mkdir()
     (vault / "a.md").write_text("#here", encoding="utf-8")

@@ -49,7 +49,7 @@ def ids(ran: Ran, layer: int, turn: int = -1) -> list[str]:
 
 
 @BOTH
-def test_paths_of_any_characters_are_ids_and_stay_apart(tmp_path: Path, layout: str) -> None:
+def test_paths_of_any_characters_are_distinct_ids(tmp_path: Path, layout: str) -> None:
     given = [note(path, f"text {number}.") for number, path in enumerate(STRANGE)]
     ran = replay(tmp_path, turns(layout, {"user": "a", "attach": given}, {"user": "b", "attach": given}))
     assert ids(ran, 1) == STRANGE
@@ -60,7 +60,7 @@ def test_paths_of_any_characters_are_ids_and_stay_apart(tmp_path: Path, layout: 
 
 @BOTH
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
-def test_any_text_is_sent_as_it_was_given_and_said_again_later(tmp_path: Path, layout: str, text: str) -> None:
+def test_any_text_is_sent_unchanged(tmp_path: Path, layout: str, text: str) -> None:
     first = {"user": text, "reply": text, "attach": [{"kind": "unknown", "text": text}, note("n.md", text)]}
     tool = {"tools": [{"name": "t", "output": text, "arguments": {"a": text}}]}
     ran = replay(tmp_path, turns(layout, {**first, **tool}, {"user": "and now?"}))
@@ -71,7 +71,7 @@ def test_any_text_is_sent_as_it_was_given_and_said_again_later(tmp_path: Path, l
     assert [segment["hash"] for segment in strip[:2]] == [first_layers[4]["segments"][0]["hash"]] * 2
 
 
-def test_messages_are_printed_exactly_as_they_are_sent(tmp_path: Path) -> None:
+def test_messages_are_printed_as_sent(tmp_path: Path) -> None:
     said = "tab\tbell\7 back\b return\r escape\x1b[31m feed\x0c  \nend  "
     file = tmp_path / "t.json"
     file.write_text(json.dumps(one_turn(user=said)), encoding="utf-8")
@@ -79,7 +79,7 @@ def test_messages_are_printed_exactly_as_they_are_sent(tmp_path: Path) -> None:
 
 
 @pytest.mark.layout("library")
-def test_the_table_keeps_its_lines_whatever_is_named_in_it(tmp_path: Path) -> None:
+def test_table_keeps_its_lines_with_control_characters(tmp_path: Path) -> None:
     given = [note(path) for path in STRANGE[:3] + STRANGE[7:11]]
     transcript = {"conversation": "a\nb\x1b[2J", **one_turn(user="c\x1b[2Jd", attach=given, drop=["x\ny"])}
     file = tmp_path / "t.json"
@@ -101,7 +101,7 @@ def test_empty_strings_everywhere_are_texts_like_any_other(tmp_path: Path, layou
 
 
 @BOTH
-def test_one_id_with_two_texts_in_a_turn_is_a_warning_and_the_last_text_is_sent(tmp_path: Path, layout: str) -> None:
+def test_two_texts_of_one_id_warn_and_last_is_sent(tmp_path: Path, layout: str) -> None:
     pairs = [
         (note("a.md", "first."), note("a.md", "second.")),
         (note("a.md", "first."), {"kind": "active_note", "path": "./a.md", "text": "second."}),
@@ -116,7 +116,7 @@ def test_one_id_with_two_texts_in_a_turn_is_a_warning_and_the_last_text_is_sent(
 
 
 @BOTH
-def test_ids_that_look_like_others_do_not_collide_with_them(tmp_path: Path, layout: str) -> None:
+def test_similar_ids_do_not_collide(tmp_path: Path, layout: str) -> None:
     tool = {"name": "t", "output": "o"}
     names = ["base", "system", "message:0", "L2_PREVIOUS", "#L1-L2", "unparsed:0", "tool:t", "sha256:0"]
     alike = [note(name) for name in names]
@@ -127,7 +127,7 @@ def test_ids_that_look_like_others_do_not_collide_with_them(tmp_path: Path, layo
 
 
 @BOTH
-def test_dropping_what_is_unknown_or_pinned_is_a_warning(tmp_path: Path, layout: str) -> None:
+def test_dropping_unknown_or_pinned_name_warns(tmp_path: Path, layout: str) -> None:
     first = {"user": "a", "attach": [note("pinned.md", policy="pin"), note("plain.md")]}
     second = {"user": "b", "drop": ["pinned.md", "plain.md", "plain.md", "gone.md", ""]}
     ran = replay(tmp_path, turns(layout, first, second))
@@ -162,14 +162,14 @@ PICTURES = {
 
 
 @pytest.mark.parametrize(("given", "code", "what"), PICTURES.values(), ids=PICTURES)
-def test_a_picture_that_is_none_is_refused(tmp_path: Path, given: dict[str, object], code: str, what: str) -> None:
+def test_invalid_image_is_refused(tmp_path: Path, given: dict[str, object], code: str, what: str) -> None:
     ran = replay(tmp_path, one_turn(attach=[{"kind": "image", **given}]))
     message = refusal(ran, code=code)
     assert message.startswith("In turn 1: ")
     assert what in message
 
 
-def test_a_picture_file_is_known_by_its_bytes_and_not_by_its_ending(tmp_path: Path) -> None:
+def test_image_type_is_detected_from_bytes(tmp_path: Path) -> None:
     (tmp_path / "text.png").write_text("no picture", encoding="utf-8")
     for path in ("photo.jpg", "notes.txt"):
         (tmp_path / path).write_bytes(png(2, 2))

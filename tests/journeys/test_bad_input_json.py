@@ -45,19 +45,19 @@ BROKEN = {
 
 
 @pytest.mark.parametrize(("data", "what"), BROKEN.values(), ids=BROKEN)
-def test_bytes_that_are_no_json_are_refused_with_what_is_wrong(tmp_path: Path, data: bytes, what: str) -> None:
+def test_invalid_json_is_refused_with_reason(tmp_path: Path, data: bytes, what: str) -> None:
     message = refusal(replay(tmp_path, data), code="bad_transcript")
     assert "transcript.json is not JSON: " in message
     assert what in message
 
 
 @pytest.mark.parametrize("data", ["null", "true", "1", '"text"', "[]", "[{}]"])
-def test_json_that_is_no_object_is_refused(tmp_path: Path, data: str) -> None:
+def test_json_that_is_not_object_is_refused(tmp_path: Path, data: str) -> None:
     message = refusal(replay(tmp_path, data.encode()), code="bad_transcript")
     assert "the top level: input should be an object" in message
 
 
-def test_a_byte_order_mark_is_read_over(tmp_path: Path) -> None:
+def test_byte_order_mark_is_ignored(tmp_path: Path) -> None:
     assert replay(tmp_path, b"\xef\xbb\xbf" + GOOD).out == replay(tmp_path, GOOD).out
 
 
@@ -122,7 +122,7 @@ def test_no_more_is_read_than_a_transcript_may_have(tmp_path: Path) -> None:
     assert f"{MAX_FILE_BYTES:,} bytes" in message
 
 
-def test_a_file_that_is_not_there_is_said_with_its_name_on_one_line(tmp_path: Path) -> None:
+def test_missing_file_is_named_on_one_line(tmp_path: Path) -> None:
     for name in ("missing.json", "a\nb.json", "x" * 5_000, "transcript.json/below", "\x1b[31mred", ""):
         message = refusal(run("replay", str(tmp_path / name), "--json"), code="bad_transcript")
         assert "cannot be read" in message
@@ -130,6 +130,6 @@ def test_a_file_that_is_not_there_is_said_with_its_name_on_one_line(tmp_path: Pa
         assert message.isprintable()
 
 
-def test_a_file_whose_name_is_not_utf8_is_said_with_its_name(tmp_path: Path) -> None:
+def test_missing_file_with_non_utf8_name_is_named(tmp_path: Path) -> None:
     message = refusal(run("replay", os.fsdecode(b"caf\xe9.json"), "--json"), code="bad_transcript")
     assert message == r"caf\udce9.json cannot be read: No such file or directory."

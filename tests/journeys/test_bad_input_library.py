@@ -84,7 +84,7 @@ OPENED: dict[str, tuple[dict[str, object], str]] = {
 
 
 @pytest.mark.parametrize(("given", "code"), OPENED.values(), ids=OPENED)
-def test_a_conversation_that_cannot_be_opened_says_why(given: dict[str, object], code: str) -> None:
+def test_conversation_that_cannot_open_gives_reason(given: dict[str, object], code: str) -> None:
     with pytest.raises(BadInputError) as caught:
         make(**given)
     assert caught.value.code == code
@@ -224,7 +224,7 @@ def undisturbed(request: pytest.FixtureRequest) -> tuple[str, list[Turn]]:
 
 
 @pytest.mark.parametrize("case", ASKED)
-def test_an_ask_that_fails_says_why_and_leaves_no_trace(undisturbed: tuple[str, list[Turn]], case: str) -> None:
+def test_failed_ask_gives_reason_and_leaves_no_trace(undisturbed: tuple[str, list[Turn]], case: str) -> None:
     given, code = ASKED[case]
     layout, expected = undisturbed
     chat: Any = begun(layout)
@@ -256,7 +256,7 @@ def test_files_that_cannot_be_read_leave_no_trace_either(tmp_path: Path, layout:
 
 
 @pytest.mark.parametrize("text", [None, 5, b"r", ["r"], HALF])
-def test_a_reply_that_is_no_text_is_refused_and_the_turn_stays_open(text: object) -> None:
+def test_reply_that_is_not_text_is_refused_and_turn_stays_open(text: object) -> None:
     chat: Any = Conversation()
     chat.ask("one")
     with pytest.raises(BadInputError):
@@ -270,7 +270,7 @@ def test_a_reply_that_is_no_text_is_refused_and_the_turn_stays_open(text: object
     assert chat.ask("two") == other.ask("two")
 
 
-def test_a_reply_to_nothing_and_a_second_reply_are_refused() -> None:
+def test_reply_without_open_turn_and_second_reply_are_refused() -> None:
     chat = Conversation()
     for _ in range(2):
         with pytest.raises(BadInputError, match="no open turn") as caught:
@@ -286,7 +286,7 @@ def test_a_reply_to_nothing_and_a_second_reply_are_refused() -> None:
     assert chat.ask("two") == other.ask("two")
 
 
-def test_a_failed_ask_does_not_close_the_turn_before_it() -> None:
+def test_failed_ask_keeps_previous_turn_open() -> None:
     chat = Conversation(window=6_000)
     chat.ask("one")
     with pytest.raises(ContextBudgetExceededError):

@@ -182,14 +182,14 @@ def test_every_field_there_is_is_tried_here(model: type[BaseModel], known: Field
 
 
 @pytest.mark.parametrize("place", WRONG)
-def test_a_value_of_another_type_is_refused_with_its_place(tmp_path: Path, place: str) -> None:
+def test_value_of_wrong_type_is_refused_with_its_path(tmp_path: Path, place: str) -> None:
     for said, transcript in WRONG[place].items():
         message = refusal(replay(tmp_path, transcript), code="bad_transcript")
         assert f"transcript.json: {place}" in message, said
 
 
 @pytest.mark.parametrize("name", ["zzz", "User", " user", "user\n", "🙂", "", "\u202eresu", "x" * 3_000])
-def test_a_field_nobody_knows_is_refused_at_every_level_and_those_known_are_named(tmp_path: Path, name: str) -> None:
+def test_unknown_field_is_refused_with_known_fields(tmp_path: Path, name: str) -> None:
     for _, known, inside, place in LEVELS:
         ran = replay(tmp_path, inside(**{name: 1}))
         message = refusal(ran, code="bad_transcript")
@@ -198,7 +198,7 @@ def test_a_field_nobody_knows_is_refused_at_every_level_and_those_known_are_name
         assert ", ".join(known) in ran.err
 
 
-def test_a_transcript_without_what_it_needs_is_refused_with_the_first_thing_it_lacks(tmp_path: Path) -> None:
+def test_missing_field_is_named(tmp_path: Path) -> None:
     for transcript, place in [
         ({}, "lamella: this field is missing (1 more place)"),
         ({"lamella": 1}, "turns: this field is missing"),
@@ -210,7 +210,7 @@ def test_a_transcript_without_what_it_needs_is_refused_with_the_first_thing_it_l
         assert place in refusal(replay(tmp_path, transcript), code="bad_transcript")
 
 
-def test_a_transcript_of_another_format_is_refused_as_that_and_not_for_its_fields(tmp_path: Path) -> None:
+def test_other_transcript_format_is_refused_by_version(tmp_path: Path) -> None:
     for transcript in (
         {"lamella": 2, "turns": []},
         {"lamella": 2, "acts": [], "turns": 5},
@@ -239,13 +239,13 @@ TIMES = {
 
 
 @pytest.mark.parametrize(("at", "what"), TIMES.items(), ids=TIMES)
-def test_a_time_that_is_none_or_has_no_zone_is_refused(tmp_path: Path, at: str, what: str) -> None:
+def test_invalid_time_or_missing_zone_is_refused(tmp_path: Path, at: str, what: str) -> None:
     message = refusal(replay(tmp_path, one_turn(at=at)), code="bad_transcript")
     assert "turns[0].at" in message
     assert what in message
 
 
-def test_times_that_go_backwards_or_to_the_ends_of_the_calendar_are_taken(tmp_path: Path) -> None:
+def test_unordered_and_extreme_times_are_accepted(tmp_path: Path) -> None:
     times = ["2026-11-15T10:00:00Z", "2026-11-15T09:00:00Z", "0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59"]
     turns = [{"user": "a", "at": at} for at in times]
     ran = replay(tmp_path, {"lamella": 1, "model": "anthropic:claude-opus-5-5", "turns": turns})
@@ -280,13 +280,11 @@ SETTINGS = {
 
 
 @pytest.mark.parametrize(("given", "code", "what"), SETTINGS.values(), ids=SETTINGS)
-def test_a_setting_that_cannot_be_is_refused_with_its_value(
-    tmp_path: Path, given: dict[str, object], code: str, what: str
-) -> None:
+def test_invalid_setting_is_refused_with_value(tmp_path: Path, given: dict[str, object], code: str, what: str) -> None:
     assert what in refusal(replay(tmp_path, in_top(**given)), code=code)
 
 
-def test_the_largest_window_there_is_is_taken(tmp_path: Path) -> None:
+def test_largest_window_is_accepted(tmp_path: Path) -> None:
     assert replay(tmp_path, in_top(window=10**15)).exit == 0
 
 
@@ -330,7 +328,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize(("given", "code", "what"), KINDS.values(), ids=KINDS)
-def test_an_attachment_that_is_none_is_refused(tmp_path: Path, given: dict[str, object], code: str, what: str) -> None:
+def test_invalid_attachment_is_refused(tmp_path: Path, given: dict[str, object], code: str, what: str) -> None:
     message = refusal(replay(tmp_path, one_turn(attach=[given])), code=code)
     assert what in message
     assert "turns[0]" in message or message.startswith("In turn 1: ")

@@ -36,16 +36,14 @@ def needed(ran: Ran) -> int:
 
 
 @sized(20_000_000, 200_000_000)
-def test_a_text_of_many_megabytes_is_refused_with_its_tokens(tmp_path: Path, size: int) -> None:
+def test_text_of_many_megabytes_is_refused_with_tokens(tmp_path: Path, size: int) -> None:
     lines = size // len(LINE)
     ran = spawn("replay", saved(tmp_path, one_turn(user=LINE * lines)), "--json")
     assert lines * count_tokens(LINE) < needed(ran) < lines * count_tokens(LINE) + 100
 
 
 @sized(20_000_000, 200_000_000)
-def test_a_note_of_many_megabytes_is_sent_as_its_outline_with_a_warning_that_has_its_tokens(
-    tmp_path: Path, size: int
-) -> None:
+def test_note_of_many_megabytes_is_outlined_with_warning(tmp_path: Path, size: int) -> None:
     lines = size // len(LINE)
     ran = spawn("replay", saved(tmp_path, note(LINE * lines)))
     assert (ran.exit, ran.err) == (0, "")
@@ -54,7 +52,7 @@ def test_a_note_of_many_megabytes_is_sent_as_its_outline_with_a_warning_that_has
 
 
 @sized(MILLION // 8, MILLION)
-def test_a_note_of_very_many_lines_is_outlined_or_fits_as_the_window_says(tmp_path: Path, size: int) -> None:
+def test_note_of_many_lines_is_outlined_or_fits_by_window(tmp_path: Path, size: int) -> None:
     transcript = note("line\n" * size)
     (outlined,) = json.loads(replay(tmp_path, transcript).out)["turns"][0]["messages"]
     assert f"[A summary of {5 * size:,} characters. " in outlined["content"]
@@ -64,7 +62,7 @@ def test_a_note_of_very_many_lines_is_outlined_or_fits_as_the_window_says(tmp_pa
 
 
 @sized(MILLION // 8, MILLION)
-def test_a_transcript_of_very_many_lines_is_replayed_until_it_no_longer_fits(tmp_path: Path, size: int) -> None:
+def test_transcript_of_many_turns_replays_until_window_is_full(tmp_path: Path, size: int) -> None:
     turns = [{"user": f"Question {number}?", "reply": f"Answer {number}."} for number in range(size // 4)]
     never: dict[str, list[str]] = {"steps": []}
     file = saved(tmp_path, {"lamella": 1, "window": 8_000, "compaction": never, "turns": turns})
@@ -92,7 +90,7 @@ ENDLESS = {
 
 @sized(MILLION // 4, 3 * MILLION)
 @pytest.mark.parametrize("part", ENDLESS.values(), ids=ENDLESS)
-def test_a_text_that_never_breaks_is_counted_as_if_it_were_whole(part: str, size: int) -> None:
+def test_text_without_breaks_is_counted_as_whole(part: str, size: int) -> None:
     text = part * (size // len(part))
     assert count_tokens(text) == pytest.approx(len(encode(text)), abs=3)
 
@@ -106,7 +104,7 @@ def test_thousands_of_attachments_can_be_dropped_at_once(tmp_path: Path) -> None
     assert [segment["id"] for segment in layers[1]["segments"]] == ["1999.md"]
 
 
-def test_the_turn_that_does_not_fit_is_named_and_those_before_it_are_shown(tmp_path: Path) -> None:
+def test_oversized_turn_is_named_and_earlier_ones_shown(tmp_path: Path) -> None:
     turns = [{"user": "small"}, {"user": "also small"}, {"user": "large " * 20_000}, {"user": "small again"}]
     transcript = {"lamella": 1, "window": 10_000, "turns": turns}
     assert needed(replay(tmp_path, transcript)) > 20_000
@@ -119,7 +117,7 @@ def test_the_turn_that_does_not_fit_is_named_and_those_before_it_are_shown(tmp_p
     ]
 
 
-def test_where_not_even_the_first_turn_fits_nothing_is_shown(tmp_path: Path) -> None:
+def test_oversized_first_turn_shows_nothing(tmp_path: Path) -> None:
     file = saved(tmp_path, {"lamella": 1, "window": 5_000, **one_turn(user="large " * 20_000)})
     for option in ("--messages", "--check"):
         ran = run("replay", file, option)

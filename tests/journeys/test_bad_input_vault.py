@@ -57,7 +57,7 @@ OUTSIDE = ["../outside.md", "docs/../../outside.md", "/etc/hostname", "..", "lin
 
 
 @pytest.mark.parametrize("path", OUTSIDE)
-def test_a_path_that_leaves_the_vault_is_refused_by_itself_or_through_a_link(vault: Path, path: str) -> None:
+def test_path_outside_vault_is_refused_also_through_link(vault: Path, path: str) -> None:
     (vault / "link.md").symlink_to("../outside.md")
     (vault / "folder").symlink_to("../elsewhere")
     (vault / "null.md").symlink_to("/dev/null")
@@ -67,7 +67,7 @@ def test_a_path_that_leaves_the_vault_is_refused_by_itself_or_through_a_link(vau
         assert SECRET not in ran.out
 
 
-def test_an_absolute_path_is_refused_even_when_it_leads_into_the_vault(vault: Path) -> None:
+def test_absolute_path_is_refused_even_within_vault(vault: Path) -> None:
     assert "is outside the vault" in refusal(attach(vault, note(str(vault / "a.md"))), code="source_outside")
 
 
@@ -107,7 +107,7 @@ MISSING = {
 
 
 @pytest.mark.parametrize(("path", "what"), MISSING.values(), ids=MISSING)
-def test_what_is_no_file_is_said_on_one_line(
+def test_path_that_is_not_a_file_is_reported_on_one_line(
     vault: Path, monkeypatch: pytest.MonkeyPatch, path: str, what: str
 ) -> None:
     (vault / "folder.md").mkdir()
@@ -133,7 +133,7 @@ def test_a_pipe_that_no_one_writes_to_is_refused_and_not_waited_for(vault: Path,
     assert "is not a file" in refusal(ran, code="source_missing")
 
 
-def test_a_pipe_among_notes_is_not_searched_for_tags_nor_read_nor_waited_for(vault: Path) -> None:
+def test_pipe_among_notes_is_skipped(vault: Path) -> None:
     os.mkfifo(vault / "docs" / "pipe.md")
     ran = attach_spawned(vault, {"kind": "tag", "tag": "tagged"})
     assert ran.warnings() == ["Not searched for tags: docs/pipe.md is not a file."]
@@ -149,14 +149,14 @@ def attach_spawned(vault: Path, attached: dict[str, object]) -> Ran:
     return spawn("replay", str(vault.parent / "t.json"), "--json")
 
 
-def test_a_vault_that_is_not_there_is_said(vault: Path) -> None:
+def test_missing_vault_is_reported(vault: Path) -> None:
     for name in ("gone", "outside.md", "vault/a.md"):
         ran = replay(vault.parent, {**one_turn(), "vault": name})
         assert "There is no vault folder at" in refusal(ran, code="source_missing")
 
 
 @pytest.mark.parametrize("kind", ["note", "active_note", "folder", "tag", "image", "canvas", "code"])
-def test_what_must_be_read_without_a_vault_to_read_it_from_is_refused(tmp_path: Path, kind: str) -> None:
+def test_file_without_vault_is_refused(tmp_path: Path, kind: str) -> None:
     given = {"kind": kind, "tag" if kind == "tag" else "path": "x.png"}
     assert "there is no vault" in refusal(replay(tmp_path, one_turn(attach=[given])), code="source_missing")
 
@@ -171,9 +171,7 @@ BYTES = {
 
 
 @pytest.mark.parametrize(("data", "what"), BYTES.values(), ids=BYTES)
-def test_a_note_that_is_not_utf8_is_refused_with_its_byte_and_stops_no_other(
-    vault: Path, data: bytes, what: str
-) -> None:
+def test_non_utf8_note_is_refused_and_others_are_read(vault: Path, data: bytes, what: str) -> None:
     (vault / "docs" / "odd.md").write_bytes(data)
     message = refusal(attach(vault, note("docs/odd.md")), code="source_unreadable")
     assert f"docs/odd.md is not UTF-8: {what}" in message
@@ -185,7 +183,7 @@ def test_a_note_that_is_not_utf8_is_refused_with_its_byte_and_stops_no_other(
     assert layer_ids(ran, 2) == ["docs/b.md"]
 
 
-def test_a_note_of_200_mb_is_refused_with_its_size_before_it_is_read(vault: Path) -> None:
+def test_note_of_200_mb_is_refused_before_reading(vault: Path) -> None:
     with (vault / "docs" / "huge.md").open("wb") as file:
         file.truncate(200_000_000)
     why = f"docs/huge.md has 200,000,000 bytes; Lamella reads files of up to {MAX_FILE_BYTES:,} bytes."
@@ -193,16 +191,14 @@ def test_a_note_of_200_mb_is_refused_with_its_size_before_it_is_read(vault: Path
     assert attach(vault, {"kind": "folder", "path": "docs"}).warnings() == [f"Left out: {why}"]
 
 
-def test_a_file_whose_name_is_not_utf8_is_said_and_stops_no_other(vault: Path) -> None:
+def test_file_with_non_utf8_name_is_reported_and_others_are_read(vault: Path) -> None:
     (vault / "docs" / os.fsdecode(b"caf\xe9.md")).write_text("x", encoding="utf-8")
     ran = attach(vault, {"kind": "folder", "path": "docs"})
     assert ran.warnings() == [r"Left out: The name of the file b'docs/caf\xe9.md' is not UTF-8."]
     assert layer_ids(ran, 2) == ["docs/b.md", "docs/same.md"]
 
 
-def test_a_folder_too_deep_to_be_listed_is_said_and_stops_no_other(
-    vault: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_folder_too_deep_is_reported_and_others_are_read(vault: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(vault / "docs")
     for _ in range(DEEP):
         Path("x" * 250).mkdir()
@@ -213,7 +209,7 @@ def test_a_folder_too_deep_to_be_listed_is_said_and_stops_no_other(
     assert layer_ids(ran, 2) == ["docs/b.md", "docs/same.md"]
 
 
-def test_a_broken_link_in_a_folder_is_said_and_stops_no_other(vault: Path) -> None:
+def test_broken_link_is_reported_and_others_are_read(vault: Path) -> None:
     (vault / "docs" / "dangling.md").symlink_to("nothing.md")
     (vault / "docs" / "loop.md").symlink_to("loop.md")
     ran = attach(vault, {"kind": "folder", "path": "docs"})
@@ -254,7 +250,7 @@ FRONT = {
 
 
 @pytest.mark.parametrize("front", FRONT.values(), ids=FRONT)
-def test_a_tag_is_found_whatever_else_stands_in_the_front_matter(vault: Path, front: str) -> None:
+def test_tag_is_found_with_any_front_matter(vault: Path, front: str) -> None:
     in_text = "" if "wanted" in front else "#wanted"
     (vault / "odd.md").write_text(f"---\n{front}\n---\n{in_text}\n", encoding="utf-8")
     assert layer_ids(attach(vault, {"kind": "tag", "tag": "wanted"}), 2) == ["odd.md"]
@@ -272,7 +268,7 @@ LITERAL = [
 
 
 @pytest.mark.parametrize("typed", LITERAL, ids=lambda typed: typed[:12])
-def test_braces_that_name_nothing_in_the_vault_stay_as_typed(vault: Path, typed: str) -> None:
+def test_braces_without_match_are_literal(vault: Path, typed: str) -> None:
     (vault / "away").symlink_to("../elsewhere")
     ran = attach(vault, user=typed)
     assert contents(ran) == typed
@@ -290,7 +286,7 @@ UNCLEAR = {
 
 
 @pytest.mark.parametrize(("typed", "why"), UNCLEAR.items(), ids=UNCLEAR)
-def test_a_template_that_names_no_one_thing_stays_as_typed_with_a_warning(vault: Path, typed: str, why: str) -> None:
+def test_ambiguous_template_is_literal_with_warning(vault: Path, typed: str, why: str) -> None:
     ran = attach(vault, user=typed)
     assert contents(ran) == typed
     assert ran.warnings() == [f"{typed} was left as typed: {why}"]
@@ -298,7 +294,7 @@ def test_a_template_that_names_no_one_thing_stays_as_typed_with_a_warning(vault:
     assert replay(vault.parent, inlined).warnings() == ran.warnings()
 
 
-def test_pictures_that_cannot_be_sent_are_said_one_by_one(vault: Path) -> None:
+def test_unsendable_images_are_reported_singly(vault: Path) -> None:
     (vault / "good.png").write_bytes(png(2, 2))
     (vault / "bad.png").write_bytes(b"no picture")
     (vault / "drawing.svg").write_text("<svg/>", encoding="utf-8")

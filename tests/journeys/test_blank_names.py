@@ -50,7 +50,7 @@ FIELDS: dict[str, tuple[dict[str, object], str]] = {
 
 @pytest.mark.parametrize(("blank", "what"), [(" ", "blank"), ("", "empty")])
 @pytest.mark.parametrize(("fields", "place"), FIELDS.values(), ids=FIELDS)
-def test_a_transcript_with_a_blank_name_is_refused_with_its_place(
+def test_blank_name_in_transcript_is_refused_with_path(
     tmp_path: Path, fields: dict[str, object], place: str, blank: str, what: str
 ) -> None:
     given = json.dumps({"lamella": 1, "turns": [{"user": "a"}], **fields}).replace("BLANK", blank)
@@ -100,7 +100,7 @@ def test_python_refuses_a_blank_name(door: Callable[[lamella.Engine, str], objec
 
 @pytest.mark.parametrize("attached", [[], ["--attach", "NOTE"]])
 @pytest.mark.parametrize("shown", [[], ["--preview"]])
-def test_a_policy_that_there_is_none_of_is_refused_whatever_is_attached(
+def test_unknown_policy_is_refused_for_every_attachment(
     tmp_path: Path, home: Mapping[str, str], attached: list[str], shown: list[str]
 ) -> None:
     (tmp_path / "note.md").write_text("A note.", encoding="utf-8")
@@ -110,7 +110,7 @@ def test_a_policy_that_there_is_none_of_is_refused_whatever_is_attached(
     assert ran.err == "error: There is no policy 'zz'.\nhint: Choose one of: follow, snapshot, pin.\n"
 
 
-def test_an_error_in_a_round_names_its_turn_once(tmp_path: Path) -> None:
+def test_error_in_round_names_its_turn_once(tmp_path: Path) -> None:
     file = tmp_path / "transcript.json"
     rounds = '[{"calls": [{"id": "c", "name": "n"}], "results": []}]'
     file.write_text(f'{{"lamella": 1, "turns": [{{"user": "a", "rounds": {rounds}}}]}}', encoding="utf-8")

@@ -43,7 +43,7 @@ def shown(url: str, capsys: pytest.CaptureFixture[str], *words: str) -> list[str
     return capsys.readouterr().out.splitlines()
 
 
-def test_every_branch_ever_made_can_be_shown_and_gone_on_with(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_branch_can_be_shown_and_continued(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     names = talk(url)
     ends = {names[-1]: ["q1", "a1", "q2", "a2", "q3", "a3"]}
     with chat_at(url) as conversation:
@@ -74,7 +74,7 @@ def test_every_branch_ever_made_can_be_shown_and_gone_on_with(url: str, capsys: 
     assert main(["store", "verify", "--store", url]) == 0
 
 
-def test_a_fork_made_on_the_command_line_is_a_branch_for_the_program(url: str) -> None:
+def test_fork_made_by_cli_is_branch_in_python(url: str) -> None:
     names = talk(url, layout="in_place")
     assert main(["chats", "fork", "demo", "--at", names[1], "--store", url]) == 0
     with chat_at(url) as conversation:
@@ -101,7 +101,7 @@ def test_regenerating_after_opening_sends_the_same_request_again(url: str) -> No
         assert (following.prefix_change.cause, following.envelope.epoch) == ("none", 0)
 
 
-def test_a_branch_made_by_one_program_is_a_conflict_for_another_until_it_reloads(url: str) -> None:
+def test_branch_made_elsewhere_is_conflict_until_reload(url: str) -> None:
     names = talk(url)
     with chat_at(url) as mine, chat_at(url) as theirs:
         theirs.fork(names[1])
@@ -115,9 +115,7 @@ def test_a_branch_made_by_one_program_is_a_conflict_for_another_until_it_reloads
         assert said(theirs) == ["q1", "a1", "q2", "a2", "q3", "a3", "q4"]
 
 
-def test_a_message_of_another_branch_is_removed_after_going_there_as_the_hint_says(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_message_on_other_branch_is_removed_after_switch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     url = f"sqlite:///{tmp_path / 'chats.db'}"
     names = talk(url)
     assert main(["chats", "fork", "demo", names[1], "--store", url]) == 0

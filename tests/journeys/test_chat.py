@@ -61,7 +61,7 @@ def test_each_line_is_a_message_and_answers_are_all_of_stdout(
     assert [(row["name"], row["title"]) for row in listed] == [("talk", "First?")]
 
 
-def test_the_command_to_go_on_with_leads_to_the_same_store_and_notes(
+def test_printed_continue_command_opens_same_store_and_notes(
     chat: Chat, script: Callable[..., str], notes: Path, tmp_path: Path
 ) -> None:
     store = f"sqlite:///{tmp_path}/my chats.db"
@@ -79,14 +79,14 @@ def test_a_password_in_the_address_of_a_store_is_not_repeated() -> None:
     )
 
 
-def test_a_compaction_in_a_chat_is_taken_back_by_a_command_of_the_chat(chat: Chat, script: Callable[..., str]) -> None:
+def test_compaction_in_chat_is_undone_by_undo_command(chat: Chat, script: Callable[..., str]) -> None:
     model = script(*["Yes, and here is why. " * 60] * 3)
     ran = chat("First?", "Second?", "Third?", "/compact 0.002", "/undo", words=("talk", "--model", model))
     assert "To undo: /undo\n" in ran.out
     assert "Undone: " in ran.out
 
 
-def test_a_conversation_goes_on_by_its_name_and_the_last_one_without(
+def test_conversation_continues_by_name_and_last_one_by_default(
     chat: Chat, script: Callable[..., str], home: Mapping[str, str]
 ) -> None:
     model = script("Yes.", "No.")
@@ -135,7 +135,7 @@ def test_files_are_attached_by_command_and_by_mention_and_dropped_again(
     assert "+ plan.md#L2-L3:" in shown
 
 
-def test_the_commands_do_what_they_say(chat: Chat, script: Callable[..., str]) -> None:
+def test_commands_print_their_results(chat: Chat, script: Callable[..., str]) -> None:
     ran = chat(
         "/help",
         "Hello?",
@@ -173,22 +173,22 @@ def test_the_commands_do_what_they_say(chat: Chat, script: Callable[..., str]) -
 
 
 @pytest.mark.parametrize(("typed", "meant"), [("/hlep", "/help"), ("/Help", "/help"), ("/regen", "/regenerate")])
-def test_a_command_that_is_misspelt_is_told_with_the_one_that_was_meant(chat: Chat, typed: str, meant: str) -> None:
+def test_misspelt_command_suggests_similar_one(chat: Chat, typed: str, meant: str) -> None:
     assert f"hint: Did you mean {meant}? See /help." in chat(typed).err
 
 
-def test_a_command_that_is_like_no_other_is_told_without_a_guess(chat: Chat) -> None:
+def test_unknown_command_gives_no_suggestion(chat: Chat) -> None:
     assert "hint: See /help. To send a message that starts with /, type // instead." in chat("/etc").err
 
 
 @pytest.mark.parametrize("command", ["/drop", "/pin", "/unpin"])
-def test_who_names_nothing_to_keep_or_drop_is_told_where_names_are(chat: Chat, command: str) -> None:
+def test_missing_attachment_name_hints_at_show(chat: Chat, command: str) -> None:
     ran = chat(command, "/show")
     assert "error: Missing attachment" in ran.err
     assert "; /show lists the attachments" in ran.err
 
 
-def test_each_branch_goes_on_with_its_own_model(
+def test_each_branch_continues_with_its_own_model(
     chat: Chat, script: Callable[..., str], home: Mapping[str, str], tmp_path: Path
 ) -> None:
     first = script("One.")
@@ -202,7 +202,7 @@ def test_each_branch_goes_on_with_its_own_model(
     assert ran.err.splitlines()[-2].endswith(f"{first}]")
 
 
-def test_a_message_that_meets_another_writer_is_loaded_again_and_can_be_sent_once_more(
+def test_message_after_conflict_is_reloaded_and_can_be_sent_again(
     home: Mapping[str, str], script: Callable[..., str], tmp_path: Path
 ) -> None:
     url = f"sqlite:///{tmp_path / 'chats.db'}"
@@ -228,7 +228,7 @@ def test_a_message_that_meets_another_writer_is_loaded_again_and_can_be_sent_onc
     ]
 
 
-def test_nothing_to_read_from_is_the_end(home: Mapping[str, str], script: Callable[..., str]) -> None:
+def test_closed_stdin_ends_chat(home: Mapping[str, str], script: Callable[..., str]) -> None:
     named = " ".join(f"'{word}'" for word in COMMAND)
     closed = f"{named} chat talk --model '{script('Yes.')}' <&-"
     done = subprocess.run(["bash", "-c", closed], env={**os.environ, **home}, capture_output=True, check=False)
@@ -236,9 +236,7 @@ def test_nothing_to_read_from_is_the_end(home: Mapping[str, str], script: Callab
     assert b"error" not in done.stderr
 
 
-def test_bytes_that_are_no_text_are_refused_and_the_talk_goes_on(
-    home: Mapping[str, str], script: Callable[..., str]
-) -> None:
+def test_invalid_bytes_are_refused_and_chat_continues(home: Mapping[str, str], script: Callable[..., str]) -> None:
     old = {**home, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     lines = b"ab\xff\n" + "Grüße?\n".encode()
     ran = spawn("chat", "talk", "--model", script("Ja."), stdin=lines, environment=old)
@@ -274,7 +272,7 @@ def test_a_part_of_a_conversation_is_compacted_from_here_and_up_to_here(
         chat("/undo", words=("talk",))
 
 
-def test_an_error_of_the_provider_is_told_and_the_talk_goes_on(chat: Chat, home: Mapping[str, str]) -> None:
+def test_provider_error_is_printed_and_chat_continues(chat: Chat, home: Mapping[str, str]) -> None:
     refused = Fail(status=400, kind="invalid_request_error", words="That is too much")
     with chat_server(refused, Say(text="Here I am."), Say(text="Still here.")) as server:
         model = f"openai-compatible:{server.url}/v1#{LOCAL_MODEL}"
@@ -286,11 +284,11 @@ def test_an_error_of_the_provider_is_told_and_the_talk_goes_on(chat: Chat, home:
     assert [turn["standing"] for turn in ledger(home, "talk")] == ["called", "called"]
 
 
-def test_a_pipe_whose_last_message_failed_exits_with_1(chat: Chat, script: Callable[..., str]) -> None:
+def test_piped_chat_exits_with_1_if_last_message_failed(chat: Chat, script: Callable[..., str]) -> None:
     assert chat("First?", "Second?", words=("--model", script("One."))).exit == 1
 
 
-def test_a_pipe_that_is_interrupted_exits_with_130_and_sends_nothing_more(
+def test_interrupted_piped_chat_exits_with_130_and_sends_nothing_more(
     home: Mapping[str, str], script: Callable[..., str]
 ) -> None:
     model = script({"text": "word " * 400, "chunk": 5, "delay": 0.05}, "Two.")
@@ -318,7 +316,7 @@ def test_a_pipe_that_is_interrupted_exits_with_130_and_sends_nothing_more(
 
 
 @pytest.mark.parametrize("errors", ["", "2>&1"])
-def test_a_pipe_whose_reader_left_exits_with_1_and_sends_nothing_more(
+def test_piped_chat_with_closed_reader_exits_with_1(
     home: Mapping[str, str], script: Callable[..., str], errors: str
 ) -> None:
     model = script({"text": "word\n" * 400, "chunk": 5, "delay": 0.01}, "Two.")
@@ -344,7 +342,7 @@ def test_a_pipe_whose_reader_left_exits_with_1_and_sends_nothing_more(
         (("--store", "sqlite:///~nobody-here/x.db"), "~nobody-here/x.db names a home folder that does not exist."),
     ],
 )
-def test_what_is_missing_is_told_at_once(chat: Chat, words: tuple[str, ...], told: str) -> None:
+def test_missing_resource_fails_at_start(chat: Chat, words: tuple[str, ...], told: str) -> None:
     ran = chat("Hello?", words=words)
     assert (ran.exit, ran.out) == (2, "")
     assert ran.err.startswith(f"error: {told}\nhint: ")
@@ -360,9 +358,7 @@ def test_the_name_of_an_erased_conversation_begins_a_new_one(
     assert ran.err.startswith("Conversation talk (new)")
 
 
-def test_the_demo_model_is_the_default_and_its_cache_serves_what_was_said(
-    chat: Chat, notes: Path, home: Mapping[str, str]
-) -> None:
+def test_demo_model_is_default_and_its_cache_is_used(chat: Chat, notes: Path, home: Mapping[str, str]) -> None:
     ran = chat("What grows? @plan.md", "And what else?", words=("talk", "--vault", str(notes), "--max-tokens", "6"))
     assert ran.exit == 0
     assert ran.err.startswith("local is a demo model")
@@ -387,9 +383,7 @@ def test_a_question_is_answered_again_by_the_model_that_the_command_names(
     assert [call["model"] for call in calls] == [other]
 
 
-def test_hints_of_a_chat_name_the_conversation_and_its_store(
-    chat: Chat, script: Callable[..., str], tmp_path: Path
-) -> None:
+def test_chat_hints_name_conversation_and_store(chat: Chat, script: Callable[..., str], tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path}/chats.db"
     words = ("talk", "--store", store, "--model", script("One."))
     ran = chat("First?", "/delete zzz", "Second?", "/compact", "/undo", words=words)
@@ -398,15 +392,13 @@ def test_hints_of_a_chat_name_the_conversation_and_its_store(
     assert "hint: Nothing was compacted on this branch." in ran.err
 
 
-def test_a_command_that_fails_is_no_message_that_failed(chat: Chat, script: Callable[..., str]) -> None:
+def test_failed_command_does_not_change_exit_code(chat: Chat, script: Callable[..., str]) -> None:
     assert chat("First?", "/hlep", words=("--model", script("One."))).exit == 0
     assert chat("First?", "Second?", "/help", words=("--model", script("One."))).exit == 1
     assert chat("First?", "/retry", words=("--model", script("One."))).exit == 1
 
 
-def test_the_status_is_told_after_every_command_that_has_the_model_asked(
-    chat: Chat, script: Callable[..., str]
-) -> None:
+def test_status_is_printed_after_each_command_that_calls_model(chat: Chat, script: Callable[..., str]) -> None:
     model = script("One.", "Two.", "Three.", "Four.")
     ran = chat("First?", "/retry", "/regenerate", "/edit Second?", "/branches", words=("talk", "--model", model))
     assert (ran.exit, ran.err.count("tokens used (")) == (0, 4)

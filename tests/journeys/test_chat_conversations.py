@@ -36,7 +36,7 @@ def models(home: Mapping[str, str], name: str) -> list[str]:
     return [turn["calls"][-1]["model"] for turn in turns]
 
 
-def test_a_model_is_changed_from_the_next_message_on_and_stays_changed(
+def test_model_change_applies_from_next_message_on(
     chat: Chat, script: Callable[..., str], home: Mapping[str, str], tmp_path: Path
 ) -> None:
     first, second = script("One."), other(tmp_path, "Two.", "Three.")
@@ -48,9 +48,7 @@ def test_a_model_is_changed_from_the_next_message_on_and_stays_changed(
     assert models(home, "talk") == [first, second, second]
 
 
-def test_a_model_gets_the_window_that_it_has_as_if_it_were_opened_with(
-    chat: Chat, script: Callable[..., str], home: Mapping[str, str]
-) -> None:
+def test_changed_model_gets_its_own_window(chat: Chat, script: Callable[..., str], home: Mapping[str, str]) -> None:
     ran = chat("First?", "/model gguf:nowhere.gguf", "/preview Second?", words=("talk", "--model", script("One.")))
     assert "error: There is no file" in ran.err, "what the model lacks is told before anything changes"
     again = chat("/model local", words=("talk",))
@@ -60,7 +58,7 @@ def test_a_model_gets_the_window_that_it_has_as_if_it_were_opened_with(
     assert models(home, "talk")[-1].startswith("scripted:")
 
 
-def test_a_branch_that_was_left_is_asked_by_the_model_that_is_named_there(
+def test_model_change_applies_to_branch_left_behind(
     chat: Chat, script: Callable[..., str], home: Mapping[str, str], tmp_path: Path
 ) -> None:
     first, second = script("One.", "Two."), other(tmp_path, "Three.", "Four.")
@@ -70,7 +68,7 @@ def test_a_branch_that_was_left_is_asked_by_the_model_that_is_named_there(
     assert models(home, "talk") == [second]
 
 
-def test_a_conversation_is_begun_and_others_are_gone_back_to(
+def test_chat_starts_new_conversation_and_returns_to_others(
     chat: Chat, script: Callable[..., str], home: Mapping[str, str]
 ) -> None:
     model = script("One.", "Two.", "Three.")
@@ -91,13 +89,13 @@ def test_a_conversation_that_is_there_is_not_begun_again(chat: Chat, script: Cal
 
 
 @pytest.mark.parametrize("title", ["Tides in spring", "tides in SPRING", "tides", "Tides in…"])
-def test_chats_continues_a_conversation_by_its_title(chat: Chat, script: Callable[..., str], title: str) -> None:
+def test_chats_command_continues_conversation_by_title(chat: Chat, script: Callable[..., str], title: str) -> None:
     lines = ("First?", "/rename Tides in spring", "/new other", "Second?", f"/chats {title}")
     ran = chat(*lines, words=("talk", "--model", script("One.", "Two.")))
     assert ran.err.count("Conversation talk (1 turn)") == 1, ran.err
 
 
-def test_messages_are_named_by_their_place_on_the_branch(
+def test_messages_are_numbered_by_position_on_branch(
     chat: Chat, script: Callable[..., str], home: Mapping[str, str]
 ) -> None:
     model = script("One.", "Two.", "Again.", "Edited.", "Third.")
@@ -120,9 +118,7 @@ def test_stage_data_writes_several_fields(chat: Chat, script: Callable[..., str]
     }
 
 
-def test_conversations_are_listed_and_named_anew(
-    chat: Chat, script: Callable[..., str], home: Mapping[str, str]
-) -> None:
+def test_conversations_are_listed_and_renamed(chat: Chat, script: Callable[..., str], home: Mapping[str, str]) -> None:
     ran = chat("/rename", "/rename  Low tide ", "First?", "/chats", words=("talk", "--model", script("One.")))
     assert "error: Missing title." in ran.err
     assert "Title of talk: Low tide\n" in ran.out
@@ -130,7 +126,7 @@ def test_conversations_are_listed_and_named_anew(
     assert listed(home) == {"talk": "Low tide"}
 
 
-def test_a_conversation_is_saved_and_what_it_does_not_know_is_never_written_over(
+def test_save_never_overwrites_unknown_changes(
     chat: Chat, script: Callable[..., str], tmp_path: Path, home: Mapping[str, str]
 ) -> None:
     folder = tmp_path / "saved"
@@ -160,9 +156,7 @@ def test_a_conversation_is_saved_and_what_it_does_not_know_is_never_written_over
     assert foreign.err.count("is there and holds something else.") == 2
 
 
-def test_the_last_answer_goes_to_the_clipboard_of_the_terminal(
-    home: Mapping[str, str], script: Callable[..., str]
-) -> None:
+def test_copy_sends_last_answer_to_terminal_clipboard(home: Mapping[str, str], script: Callable[..., str]) -> None:
     with Terminal(["chat", "talk", "--model", script("At noon. ☼")], home) as terminal:
         terminal.wait_for("tokens used")
         terminal.press("/copy", ENTER)
@@ -180,7 +174,7 @@ def test_the_last_answer_goes_to_the_clipboard_of_the_terminal(
 
 
 @pytest.mark.parametrize(("kind", "program"), [("linux", ""), ("dumb", ""), ("xterm", "Apple_Terminal")])
-def test_where_no_terminal_takes_it_copying_says_how_else(
+def test_copy_without_terminal_support_explains_alternative(
     home: Mapping[str, str], script: Callable[..., str], kind: str, program: str
 ) -> None:
     environment = {**home, "TERM_PROGRAM": program}
@@ -197,7 +191,7 @@ def test_where_no_terminal_takes_it_copying_says_how_else(
     assert "\x1b]52" not in terminal.raw
 
 
-def test_what_comes_after_a_command_is_completed(
+def test_command_arguments_are_completed(
     home: Mapping[str, str], script: Callable[..., str], chat: Chat, tmp_path: Path
 ) -> None:
     chat("When is high tide?", words=("tides", "--model", script("One.")))

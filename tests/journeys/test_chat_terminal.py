@@ -38,7 +38,7 @@ def test_messages_of_several_lines_are_sent_and_answers_drawn_as_markdown(
     assert "user: pasted\ntwice\n" in shown
 
 
-def test_ctrl_c_stops_an_answer_and_keeps_what_was_said(home: Mapping[str, str], script: Callable[..., str]) -> None:
+def test_ctrl_c_stops_answer_and_keeps_partial_text(home: Mapping[str, str], script: Callable[..., str]) -> None:
     model = script({"text": "word " * 200, "chunk": 5, "delay": 0.1}, "Done.")
     with at_terminal(home, "--model", model) as terminal:
         terminal.wait_for("tokens used")
@@ -61,7 +61,7 @@ def test_ctrl_c_stops_an_answer_and_keeps_what_was_said(home: Mapping[str, str],
     assert [call[0]["stop"] for call in calls] == ["stopped", "end"]
 
 
-def test_commands_and_paths_are_completed_and_what_was_typed_is_remembered(
+def test_commands_and_paths_are_completed_and_input_history_is_kept(
     home: Mapping[str, str], script: Callable[..., str], tmp_path: Path
 ) -> None:
     notes = tmp_path / "notes"
@@ -101,9 +101,7 @@ FURTHER = {
 }
 
 
-def test_what_comes_after_the_first_word_of_a_command_is_completed_too(
-    home: Mapping[str, str], script: Callable[..., str]
-) -> None:
+def test_second_word_of_command_is_completed(home: Mapping[str, str], script: Callable[..., str]) -> None:
     with at_terminal(home, "--model", script("Yes.")) as terminal:
         for typed in ("When is high tide?", "/rules add Answer in one sentence.", "/memory add I keep bees"):
             terminal.wait_for("tokens used")
@@ -121,7 +119,7 @@ def test_what_comes_after_the_first_word_of_a_command_is_completed_too(
         assert terminal.wait_for_end() == 0
 
 
-def test_an_error_is_told_and_the_prompt_comes_back(home: Mapping[str, str], script: Callable[..., str]) -> None:
+def test_error_is_printed_and_prompt_returns(home: Mapping[str, str], script: Callable[..., str]) -> None:
     with at_terminal(home, "--model", script()) as terminal:
         terminal.wait_for("tokens used")
         terminal.press("Hello?", ENTER)
@@ -132,7 +130,9 @@ def test_an_error_is_told_and_the_prompt_comes_back(home: Mapping[str, str], scr
         assert terminal.wait_for_end() == 0
 
 
-def test_what_a_model_says_can_do_nothing_to_the_terminal(home: Mapping[str, str], script: Callable[..., str]) -> None:
+def test_control_sequences_of_model_are_not_sent_to_terminal(
+    home: Mapping[str, str], script: Callable[..., str]
+) -> None:
     with at_terminal(home, "--model", script("before \x1b]0;owned\x07 after")) as terminal:
         terminal.wait_for("tokens used")
         terminal.press("Hello?", ENTER)
@@ -142,7 +142,7 @@ def test_what_a_model_says_can_do_nothing_to_the_terminal(home: Mapping[str, str
         assert terminal.wait_for_end() == 0
 
 
-def test_what_is_attached_is_read_in_while_the_question_is_typed(home: Mapping[str, str], tmp_path: Path) -> None:
+def test_attachment_is_preloaded_while_user_types(home: Mapping[str, str], tmp_path: Path) -> None:
     long = tmp_path / "long.md"
     long.write_text("\n".join(f"Bed {bed} has {bed * 3} tomato plants." for bed in range(60)), encoding="utf-8")
     with at_terminal(home, "--max-tokens", "4") as terminal:
@@ -160,7 +160,7 @@ def test_what_is_attached_is_read_in_while_the_question_is_typed(home: Mapping[s
     assert call["reported"]["read"] == call["predicted"]["read"] > 0
 
 
-def test_the_demo_model_shows_how_far_it_is_and_can_be_stopped(home: Mapping[str, str], tmp_path: Path) -> None:
+def test_demo_model_shows_progress_and_can_be_stopped(home: Mapping[str, str], tmp_path: Path) -> None:
     long = tmp_path / "long.md"
     long.write_text("\n".join(f"Bed {bed} has {bed * 3} tomato plants." for bed in range(120)), encoding="utf-8")
     with at_terminal(home, "--max-tokens", "8") as terminal:

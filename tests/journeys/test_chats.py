@@ -57,7 +57,7 @@ def say(url: str, conversation: str = "demo", *, title: str = "") -> list[str]:
         return [node.id for record in chat.turns() for node in (record.message, record.reply) if node]
 
 
-def test_a_list_of_nothing_says_how_to_begin(run: Run, url: str) -> None:
+def test_empty_list_says_how_to_start(run: Run, url: str) -> None:
     run("store", "migrate")
     printed = run("chats", "list")
     assert (printed.code, printed.err) == (0, "")
@@ -81,7 +81,7 @@ def test_a_list_shows_ids_titles_and_sizes_the_last_changed_first(run: Run, url:
     assert all(one["created"] <= one["updated"] and one["updated"].endswith("Z") for one in listed)
 
 
-def test_a_list_shows_the_time_of_the_clocks_here_and_on_demand_of_utc(url: str, home: dict[str, str]) -> None:
+def test_list_shows_local_time_and_utc_on_request(url: str, home: dict[str, str]) -> None:
     with lamella.open(url) as engine:
         engine.chat("demo").ask("When?", at=datetime(2026, 3, 1, 20, 34, 56, tzinfo=UTC))
     tokyo = {**home, "TZ": "Asia/Tokyo"}
@@ -94,7 +94,7 @@ def test_a_list_shows_the_time_of_the_clocks_here_and_on_demand_of_utc(url: str,
     assert row["updated"] == "2026-03-01T20:34:56Z"
 
 
-def test_a_conversation_is_shown_with_its_ids_and_attachments(run: Run, url: str) -> None:
+def test_show_prints_ids_and_attachments(run: Run, url: str) -> None:
     first, second, third, fourth = say(url)
     lines = run("chats", "show", "demo").out.splitlines()
     assert lines[0] == f"{first}  user: Summarize this"
@@ -116,7 +116,7 @@ def test_text_that_would_move_the_cursor_is_shown_escaped(run: Run, url: str) ->
         assert "\x1b" not in run("chats", *command).out
 
 
-def test_forking_goes_on_from_a_message_and_the_old_branch_is_shown(run: Run, url: str) -> None:
+def test_fork_continues_from_message_and_show_lists_old_branch(run: Run, url: str) -> None:
     names = say(url)
     printed = run("chats", "fork", "demo", "--at", names[1])
     assert (printed.code, printed.out) == (0, f"demo continues from {names[1]}.\n")
@@ -158,7 +158,7 @@ def test_renaming_shows_in_the_list(run: Run, url: str) -> None:
         ("delete", "nobody", "--artifact", "a.md", "--yes"),
     ],
 )
-def test_a_conversation_that_is_not_there_is_named_with_what_to_do(run: Run, url: str, words: tuple[str, ...]) -> None:
+def test_missing_conversation_is_named_with_hint(run: Run, url: str, words: tuple[str, ...]) -> None:
     say(url)
     printed = run("chats", *words)
     assert (printed.code, printed.out) == (2, "")
@@ -181,7 +181,9 @@ def test_a_conversation_that_is_not_there_is_named_with_what_to_do(run: Run, url
         (("dance",), "No such command 'dance'."),
     ],
 )
-def test_a_wrong_word_is_told_and_changes_nothing(run: Run, url: str, words: tuple[str, ...], told: str) -> None:
+def test_invalid_argument_is_reported_and_changes_nothing(
+    run: Run, url: str, words: tuple[str, ...], told: str
+) -> None:
     say(url)
     printed = run("chats", *words)
     error, hint = printed.err.splitlines()[:2]
@@ -190,7 +192,7 @@ def test_a_wrong_word_is_told_and_changes_nothing(run: Run, url: str, words: tup
     assert json.loads(run("chats", "list", "--json").out)["chats"][0]["events"] == 4
 
 
-def test_an_error_is_json_where_json_was_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_error_is_json_with_json_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "folder").mkdir()
     assert main(["chats", "list", "--json", "--store", f"sqlite:///{tmp_path / 'folder'}"]) == 1
     captured = capsys.readouterr()
@@ -216,9 +218,7 @@ READING = [
 
 
 @pytest.mark.parametrize("words", READING, ids=" ".join)
-def test_a_store_that_is_not_there_is_an_error_where_something_should_be_in_it(
-    run: Run, tmp_path: Path, words: tuple[str, ...]
-) -> None:
+def test_missing_store_is_error_for_reading_commands(run: Run, tmp_path: Path, words: tuple[str, ...]) -> None:
     printed = run(*words)
     error, hint = printed.err.splitlines()
     assert (printed.code, error) == (2, f"error: There is no store at sqlite:///{tmp_path}/chats.db.")
@@ -226,7 +226,7 @@ def test_a_store_that_is_not_there_is_an_error_where_something_should_be_in_it(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_whoever_has_no_store_yet_has_no_conversations(
+def test_list_without_store_is_empty(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -237,7 +237,7 @@ def test_whoever_has_no_store_yet_has_no_conversations(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_erasing_asks_first_and_takes_no_for_an_answer(run: Run, url: str) -> None:
+def test_delete_asks_for_confirmation_and_accepts_no(run: Run, url: str) -> None:
     say(url)
 
     def answering(answer: bytes) -> Ran:
@@ -256,7 +256,7 @@ def test_erasing_asks_first_and_takes_no_for_an_answer(run: Run, url: str) -> No
     assert json.loads(run("chats", "list", "--json").out)["chats"] == []
 
 
-def test_an_erased_conversation_is_gone_for_every_command(run: Run, url: str) -> None:
+def test_erased_conversation_is_missing_for_every_command(run: Run, url: str) -> None:
     say(url)
     assert run("chats", "delete", "demo", "--yes").code == 0
     for words in (("show", "demo"), ("rename", "demo", "T"), ("export", "demo")):
@@ -266,7 +266,7 @@ def test_an_erased_conversation_is_gone_for_every_command(run: Run, url: str) ->
     assert run("chats", "delete", "demo", "--yes").code == 0, "an erasure can be repeated"
 
 
-def test_erasing_an_artifact_says_how_much_went(run: Run, url: str) -> None:
+def test_erasing_artifact_reports_what_was_removed(run: Run, url: str) -> None:
     say(url)
     with lamella.open(url) as engine:
         engine.chat("demo").ask("again", attach=[Note(path="spec.md", text="# Spec, second edition")])
@@ -278,7 +278,7 @@ def test_erasing_an_artifact_says_how_much_went(run: Run, url: str) -> None:
     assert run("store", "verify", "--erased", "demo").code == 0
 
 
-def test_conversations_travel_as_markdown_and_come_back(run: Run, url: str, tmp_path: Path) -> None:
+def test_conversations_are_exported_as_markdown_and_imported(run: Run, url: str, tmp_path: Path) -> None:
     with lamella.open(url) as engine:
         conversation = engine.chat("demo", layout="in_place")
         conversation.ask("What is this?", attach=[Selection(path="spec.md", text="selected --> text")])
@@ -301,7 +301,7 @@ def test_conversations_travel_as_markdown_and_come_back(run: Run, url: str, tmp_
     assert (one.envelope, one.prefix_change) == (two.envelope, two.prefix_change)
 
 
-def test_importing_says_what_became_of_each_file(run: Run, url: str, tmp_path: Path) -> None:
+def test_import_reports_outcome_of_each_file(run: Run, url: str, tmp_path: Path) -> None:
     say(url, title="Specs")
     run("chats", "export", "demo", "--to", str(tmp_path))
     (file,) = tmp_path.glob("*.md")
@@ -317,7 +317,7 @@ def test_importing_says_what_became_of_each_file(run: Run, url: str, tmp_path: P
     assert "# Spec" in turn.messages[0].text
 
 
-def test_an_export_without_a_vault_brings_every_text_along(run: Run, url: str, tmp_path: Path) -> None:
+def test_export_without_vault_includes_all_texts(run: Run, url: str, tmp_path: Path) -> None:
     say(url, title="Specs")
     run("chats", "export", "demo", "--to", str(tmp_path))
     (file,) = tmp_path.glob("*.md")
@@ -328,9 +328,7 @@ def test_an_export_without_a_vault_brings_every_text_along(run: Run, url: str, t
     assert [message.text for message in theirs.messages] == [message.text for message in ours.messages]
 
 
-def test_what_an_import_cannot_find_is_named(
-    run: Run, url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_import_names_missing_notes(run: Run, url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     say(url, title="Specs")
     vault = tmp_path / "vault"
     vault.mkdir()
@@ -344,7 +342,7 @@ def test_what_an_import_cannot_find_is_named(
     assert "nothing.md" in missing.err
 
 
-def test_the_store_of_the_environment_is_used_where_none_is_named(
+def test_store_of_environment_is_default(
     url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     say(url, "from-the-environment")

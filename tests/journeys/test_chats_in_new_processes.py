@@ -53,7 +53,7 @@ def mask_ids(turns: Sequence[Mapping[str, object]]) -> str:
         ("postgresql", "library", "full"),
     ],
 )
-def test_a_new_process_goes_on_exactly_where_the_last_one_stopped(
+def test_new_process_continues_where_last_one_stopped(
     tmp_path: Path, kind: str, layout: str, carry_forward: str
 ) -> None:
     url = f"sqlite:///{tmp_path / 'chats.db'}" if kind == "sqlite" else servers.shared().make_store_url()

@@ -99,7 +99,7 @@ def verify(url: str) -> tuple[list[str], int]:
     return [json.loads(record.body)["title"] for record in records], version
 
 
-def test_a_new_process_sends_from_a_checkpoint_what_folding_everything_gives(url: str, path: Path) -> None:
+def test_new_process_with_checkpoint_sends_like_full_fold(url: str, path: Path) -> None:
     fill(url)
     with closing(sqlite3.connect(path)) as connection, connection:
         assert connection.execute("SELECT version FROM checkpoints").fetchall() == [(EVENTS_PER_CHECKPOINT + 1,)]
@@ -133,7 +133,7 @@ def kill_later(writer: preloaded.Writing, seconds: float) -> Sequence[str]:
     return [line.rstrip("\n") for line in said if line.endswith("\n")]
 
 
-def test_a_writer_that_is_killed_between_an_event_and_its_checkpoint_loses_nothing(url: str) -> None:
+def test_writer_killed_before_checkpoint_loses_nothing(url: str) -> None:
     moments = random.Random(7)
     acknowledged: list[str] = []
     for number in range(6):
@@ -142,7 +142,7 @@ def test_a_writer_that_is_killed_between_an_event_and_its_checkpoint_loses_nothi
         assert [title for title in titles if title in acknowledged] == acknowledged
 
 
-def test_nothing_counted_of_an_erased_artifact_is_left_in_the_bytes_of_the_file(url: str, path: Path) -> None:
+def test_erased_artifact_leaves_no_token_counts_in_file(url: str, path: Path) -> None:
     fill(url)
     with closing(open_store(url)) as store:
         found = decode_snapshot(list_checkpoints(store, _key(store))[0].data)
@@ -161,7 +161,7 @@ def test_nothing_counted_of_an_erased_artifact_is_left_in_the_bytes_of_the_file(
     assert run("store", "verify", "--erased", "mine", "--store", url).exit == 0
 
 
-def test_nothing_of_an_erased_conversation_is_left_in_checkpoints(url: str, path: Path) -> None:
+def test_erased_conversation_leaves_no_checkpoints(url: str, path: Path) -> None:
     fill(url)
     assert run("chats", "delete", "mine", "--yes", "--store", url).exit == 0
     left = file_bytes(path)
@@ -169,7 +169,7 @@ def test_nothing_of_an_erased_conversation_is_left_in_checkpoints(url: str, path
     assert run("store", "verify", "--erased", "mine", "--store", url).exit == 0
 
 
-def test_a_checkpoint_that_comes_back_after_an_erasure_is_found(url: str, path: Path) -> None:
+def test_checkpoint_restored_after_erasure_is_found(url: str, path: Path) -> None:
     fill(url)
     with closing(sqlite3.connect(path)) as connection, connection:
         (row,) = connection.execute("SELECT * FROM checkpoints").fetchall()
@@ -182,7 +182,7 @@ def test_a_checkpoint_that_comes_back_after_an_erasure_is_found(url: str, path: 
     assert run("store", "verify", "--erased", "mine", "--store", url).exit == 0
 
 
-def test_a_damaged_checkpoint_is_named_and_a_copy_leaves_it_behind(url: str, path: Path) -> None:
+def test_damaged_checkpoint_is_named_and_not_copied(url: str, path: Path) -> None:
     fill(url)
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("UPDATE checkpoints SET data = substr(data, 1, 100)")

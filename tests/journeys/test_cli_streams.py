@@ -62,12 +62,12 @@ def test_a_transcript_without_end_is_not_read_without_end() -> None:
 @pytest.mark.parametrize(
     "options", [("--json",), ("--messages",), (), ("--help",)], ids=["json", "messages", "table", "help"]
 )
-def test_a_reader_that_has_seen_enough_is_no_error(long: str, options: tuple[str, ...]) -> None:
+def test_closed_pipe_is_not_an_error(long: str, options: tuple[str, ...]) -> None:
     done = in_shell('lamella replay "$@" | head -c 3 > /dev/null; echo "${PIPESTATUS[0]}"', long, *options)
     assert (done.stdout, done.stderr) == ("0\n", "")
 
 
-def test_a_reader_that_is_gone_before_an_error_leaves_the_exit_code(tmp_path: Path) -> None:
+def test_closed_pipe_before_error_keeps_exit_code(tmp_path: Path) -> None:
     done = in_shell('lamella replay "$1" --json | true; echo "${PIPESTATUS[0]}"', str(tmp_path / "gone.json"))
     assert done.stdout == "2\n"
     assert done.stderr.startswith("error: ")
@@ -75,7 +75,7 @@ def test_a_reader_that_is_gone_before_an_error_leaves_the_exit_code(tmp_path: Pa
 
 
 @pytest.mark.parametrize("options", ["", "--json", "--messages"])
-def test_a_disk_that_is_full_is_said_and_no_bug(long: str, options: str) -> None:
+def test_full_disk_is_reported_as_error_not_bug(long: str, options: str) -> None:
     done = in_shell(f'lamella replay "$1" {options} > /dev/full; echo $?', long)
     assert done.stdout == "1\n"
     assert (
@@ -91,7 +91,7 @@ def test_an_error_that_cannot_be_written_down_leaves_the_exit_code(tmp_path: Pat
     assert len(done.stderr.splitlines()) == 2
 
 
-def test_streams_that_are_closed_are_said_or_done_without(good: str) -> None:
+def test_closed_streams_are_reported_or_ignored(good: str) -> None:
     script = """
     lamella replay "$1" >&-; echo "stdout $?"
     lamella replay "$1" --json >&-; echo "stdout $?"
@@ -120,7 +120,7 @@ def test_an_old_locale_gives_the_same_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [[], ["--json"]], ids=["table", "json"])
-def test_a_hand_on_ctrl_c_stops_it_in_two_lines(options: list[str]) -> None:
+def test_ctrl_c_ends_command_with_two_lines(options: list[str]) -> None:
     with subprocess.Popen(
         [*COMMAND, "replay", "-", *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
@@ -151,12 +151,12 @@ sys.exit(main(["--help"]))
 """
 
 
-def test_a_hand_on_ctrl_c_right_after_the_start_ends_it_without_a_word() -> None:
+def test_ctrl_c_at_start_ends_silently() -> None:
     done = subprocess.run([sys.executable, "-c", AT_START], capture_output=True, check=False, timeout=SECONDS)
     assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
 
 
-def test_the_command_is_up_before_anything_that_takes_long_is_imported() -> None:
+def test_entry_point_imports_nothing_slow() -> None:
     code = "import lamella.cli, sys; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not {"pydantic", "typer", "lamella.wiring", "lamella.cli.app"} & set(loaded)
@@ -170,7 +170,7 @@ def test_an_error_midway_leaves_no_half_of_the_json_behind(tmp_path: Path) -> No
     assert message.startswith("In turn 2: ")
 
 
-def test_a_check_whose_reader_left_before_the_verdict_has_not_passed(tmp_path: Path) -> None:
+def test_check_without_reader_does_not_pass(tmp_path: Path) -> None:
     turns = [{"user": f"Question {number}", "reply": "word " * 200} for number in range(60)]
     file = tmp_path / "long.json"
     file.write_text(json.dumps({"lamella": 1, "turns": turns}), encoding="utf-8")

@@ -46,7 +46,7 @@ def test_words_that_make_no_sense_are_refused(good: str, words: list[str], what:
     assert what in refusal(ran, code="bad_usage")
 
 
-def test_what_may_be_chosen_stands_on_one_line_without_escapes() -> None:
+def test_choices_are_listed_on_one_line() -> None:
     message = refusal(run("completion", "--json"), code="bad_usage")
     assert message == "Missing argument 'shell'. Choose from: bash, zsh, fish, powershell"
 
@@ -95,7 +95,7 @@ def test_a_transcript_and_an_option_win_over_the_environment(good: str, monkeypa
     assert run("replay", good, "--json", "--layout", "in_place") == plain
 
 
-def test_no_word_at_all_gives_the_help_and_the_version_is_said() -> None:
+def test_no_arguments_print_help_and_version_prints_version() -> None:
     assert run() == run("--debug")
     assert "lamella chat garden --vault examples/vault" in run().out
     assert run("--version").out == f"lamella {__version__}\n"
@@ -112,7 +112,7 @@ def test_debug_shows_the_traceback_of_an_error_and_then_the_error(tmp_path: Path
     assert (ran.exit, json.loads(ran.out)["error"]["code"]) == (2, "bad_transcript")
 
 
-def test_debug_changes_nothing_where_there_is_no_error(good: str) -> None:
+def test_debug_changes_nothing_without_error(good: str) -> None:
     told, plain = run("replay", good, "--json", "--debug"), run("replay", good, "--json")
     assert (told.exit, told.out, plain.err) == (plain.exit, plain.out, "")
     assert "Traceback" not in told.err
@@ -145,13 +145,13 @@ def test_a_check_of_no_turns_passes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("model", ["", ":", ":::", "nobody:nothing", "openai:", "x" * 10_000, "openai:((", "\0"])
-def test_a_model_nobody_knows_has_no_price_and_is_counted_all_the_same(good: str, model: str) -> None:
+def test_unknown_model_has_token_count_and_no_price(good: str, model: str) -> None:
     ran = run("replay", good, "--json", "--model", model)
     assert (ran.exit, ran.err) == (0, "")
     assert [turn["cost"] for turn in json.loads(ran.out)["turns"]] == [None] * 3
 
 
-def test_nothing_is_printed_of_a_file_that_is_broken_at_its_end(tmp_path: Path) -> None:
+def test_broken_file_prints_nothing_to_stdout(tmp_path: Path) -> None:
     file = tmp_path / "t.json"
     file.write_text(json.dumps({"lamella": 1, "turns": [{"user": "a"}, {"usr": "b"}]}), encoding="utf-8")
     ran = run("replay", str(file))
@@ -160,12 +160,12 @@ def test_nothing_is_printed_of_a_file_that_is_broken_at_its_end(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("words", [("memory",), ("memory", "gone")])
-def test_a_group_without_a_command_or_with_another_says_which_it_has(words: tuple[str, ...]) -> None:
+def test_incomplete_or_unknown_subcommand_lists_choices(words: tuple[str, ...]) -> None:
     ran = run(*words)
     assert ran.exit == 2
     told = "Choose one of: add, edit, keep, list, remove. See: lamella memory --help"
     assert ran.err.splitlines()[-1] == f"hint: {told}"
 
 
-def test_a_program_without_such_a_command_says_where_all_are() -> None:
+def test_unknown_command_points_to_help() -> None:
     assert run("gone").err.splitlines()[-1] == "hint: See: lamella --help"

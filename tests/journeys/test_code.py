@@ -47,7 +47,7 @@ def test_the_files_are_shown_with_their_form_tokens_and_score(repository: Path) 
     assert "of 20,000 tokens" in out
 
 
-def test_explaining_shows_the_parts_of_scores_and_why_files_are_left_out(repository: Path) -> None:
+def test_explain_shows_scores_and_reasons_for_omission(repository: Path) -> None:
     _, out = select(repository, "--explain")
     assert "symbols" in out.splitlines()[1]
     assert "left out: .env: files of this name hold secrets" in out
@@ -65,18 +65,18 @@ def test_python_and_the_command_give_the_same(repository: Path) -> None:
     assert [(one["path"], one["reason"]) for one in body["left_out"]] == list(selection.left_out)
 
 
-def test_the_text_is_what_a_model_reads(repository: Path) -> None:
+def test_text_option_prints_what_model_reads(repository: Path) -> None:
     assert select(repository, "--text")[1] == select_code(repository, QUESTION).text
 
 
-def test_files_that_a_client_sends_come_back_with_their_contents(tmp_path: Path) -> None:
+def test_posted_files_are_returned_with_contents(tmp_path: Path) -> None:
     (tmp_path / "files.json").write_text(json.dumps(FILES))
     ran = run("code", "select", "--files", str(tmp_path / "files.json"), "--question", QUESTION, "--json")
     body = json.loads(ran.out)
     assert body["files"][0] == {**body["files"][0], "path": "src/beds.py", "text": FILES["src/beds.py"]}
 
 
-def test_a_selection_waits_for_the_next_turn_of_a_conversation(repository: Path, tmp_path: Path) -> None:
+def test_code_selection_is_pending_for_next_turn(repository: Path, tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path}/chats.db"
     with open_engine(store) as engine:
         conversation = engine.chat("garden")
@@ -119,7 +119,7 @@ def test_a_file_of_a_hundred_megabytes_is_not_opened(repository: Path) -> None:
 
 
 @pytest.mark.parametrize("below", ["", "src"])
-def test_files_and_folders_that_nobody_may_read_are_left_out_with_why(repository: Path, below: str) -> None:
+def test_unreadable_files_and_folders_are_reported(repository: Path, below: str) -> None:
     root = repository / below
     write(root, {"drawer/a.py": "x = 1\n", "bench.py": "x = 1\n"})
     (root / "bench.py").chmod(0)
@@ -137,9 +137,7 @@ def test_files_and_folders_that_nobody_may_read_are_left_out_with_why(repository
     assert "left out: drawer/: it cannot be read (Permission denied)" in done.stdout
 
 
-def test_a_selection_begins_a_conversation_that_is_not_there_and_one_that_fits_nothing_says_so(
-    repository: Path, tmp_path: Path
-) -> None:
+def test_selection_creates_missing_conversation_and_reports_if_nothing_fits(repository: Path, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/chats.db"
     done, told = select(repository, "--chat", "new-one", "--store", url)
     assert (done, "attached to the next turn" in told) == (0, True), told

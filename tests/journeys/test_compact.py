@@ -50,7 +50,7 @@ def planned(url: str, *words: str) -> dict[str, object]:
     return told
 
 
-def test_a_plan_changes_nothing_and_the_commit_does_what_it_said(url: str) -> None:
+def test_plan_changes_nothing_and_commit_matches_it(url: str) -> None:
     plan = spawn("compact", CHAT, "--plan", "--to", "0.3", "--json", "--store", url)
     again = spawn("compact", CHAT, "--plan", "--to", "0.3", "--json", "--store", url)
     assert plan.exit == 0
@@ -88,7 +88,7 @@ def test_the_plan_as_data_has_steps_tokens_and_money(url: str) -> None:
     assert float(outlook["saved_per_turn"]) > 0
 
 
-def test_the_table_shows_what_goes_what_stays_and_what_it_brings(url: str) -> None:
+def test_plan_table_shows_removed_kept_and_savings(url: str) -> None:
     out = compact(url, "--plan", "--to", "0.2").out
     head, *lines = out.splitlines()
     assert re.fullmatch(rf"{CHAT}  [\d,]+ → [\d,]+ of 7,000 tokens  target 1,400  █ kept  ░ removed", head)
@@ -101,7 +101,7 @@ def test_the_table_shows_what_goes_what_stays_and_what_it_brings(url: str) -> No
     assert lines[-1] == "Preview only. Run without --plan to apply."
 
 
-def test_the_table_of_a_commit_names_the_receipt_and_the_way_back(url: str) -> None:
+def test_commit_table_names_receipt_and_undo_command(url: str) -> None:
     out = compact(url, "--to", "0.3").out
     with lamella.open(url) as engine:
         (receipt,) = engine.chat(CHAT).receipts()
@@ -121,7 +121,7 @@ def test_an_undo_gives_back_every_byte(url: str, tmp_path: Path) -> None:
     assert turn.prefix_change.cause in ("none", "compacted")
 
 
-def test_an_undo_of_an_earlier_receipt_voids_all_after_it(url: str) -> None:
+def test_undo_of_earlier_receipt_voids_later_ones(url: str) -> None:
     first, second = (planned(url, "--to", share)["receipt"]["id"] for share in ("0.4", "0.2"))  # type: ignore[index]
     undone = json.loads(compact(url, "--undo", "--receipt", first, "--json").out)
     assert undone == {"lamella": 1, "conversation": _key(url), "undone": [first, second]}
@@ -129,7 +129,7 @@ def test_an_undo_of_an_earlier_receipt_voids_all_after_it(url: str) -> None:
         assert engine.chat(CHAT).receipts() == ()
 
 
-def test_a_conversation_shows_where_it_was_compacted_and_where_that_was_undone(url: str) -> None:
+def test_show_marks_compactions_and_undos(url: str) -> None:
     names = [planned(url, "--to", share)["receipt"]["id"] for share in ("0.4", "0.2")]  # type: ignore[index]
     compact(url, "--undo")
     ask_next(url)
@@ -168,24 +168,24 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("words", "code", "told"), REFUSED.values(), ids=REFUSED)
-def test_what_cannot_be_done_is_told_with_a_hint(url: str, words: tuple[str, ...], code: str, told: str) -> None:
+def test_impossible_compaction_is_explained_with_hint(url: str, words: tuple[str, ...], code: str, told: str) -> None:
     before = run("chats", "show", CHAT, "--store", url).out
     assert told in refusal(compact(url, "--json", *words), code=code)
     assert run("chats", "show", CHAT, "--store", url).out == before
 
 
-def test_a_conversation_that_is_not_there_is_told_and_not_made(url: str) -> None:
+def test_missing_conversation_is_reported_and_not_created(url: str) -> None:
     ran = run("compact", "nobody", "--json", "--store", url)
     assert refusal(ran, code="bad_call") == "There is no conversation 'nobody'."
     assert "nobody" not in run("chats", "list", "--store", url).out
 
 
-def test_an_erased_conversation_is_told(url: str) -> None:
+def test_erased_conversation_is_reported(url: str) -> None:
     run("chats", "delete", CHAT, "--yes", "--store", url)
     refusal(compact(url, "--json"), code="erased", exit_code=1)
 
 
-def test_a_turn_that_was_never_answered_counts_as_stopped(url: str) -> None:
+def test_unanswered_turn_counts_as_stopped(url: str) -> None:
     ask_next(url)
     before = run("chats", "show", CHAT, "--store", url).out
     planned = compact(url, "--plan", "--to", "0.01")
@@ -203,11 +203,11 @@ def test_a_turn_that_was_never_answered_counts_as_stopped(url: str) -> None:
     assert "hint: Nothing was compacted on this branch." in again.err
 
 
-def test_where_nothing_was_compacted_an_undo_says_so(url: str) -> None:
+def test_undo_without_compaction_is_explained(url: str) -> None:
     assert "hint: Nothing was compacted on this branch." in compact(url, "--undo").err
 
 
-def test_where_nothing_may_go_that_is_said(tmp_path: Path) -> None:
+def test_compaction_without_candidates_is_explained(tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path / 'chats.db'}"
     with lamella.open(store) as engine:
         conversation = engine.chat(CHAT)
@@ -218,7 +218,7 @@ def test_where_nothing_may_go_that_is_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("answers", [(), ("They grow.",)])
-def test_where_nothing_is_pinned_or_attached_talking_on_is_the_hint(tmp_path: Path, answers: tuple[str, ...]) -> None:
+def test_hint_suggests_continuing_if_only_recent_turns_exist(tmp_path: Path, answers: tuple[str, ...]) -> None:
     store = f"sqlite:///{tmp_path / 'chats.db'}"
     with lamella.open(store) as engine:
         conversation = engine.chat(CHAT)
@@ -230,7 +230,7 @@ def test_where_nothing_is_pinned_or_attached_talking_on_is_the_hint(tmp_path: Pa
     assert "the last turns are never removed. A longer conversation can be compacted." in told
 
 
-def test_where_a_message_is_pinned_unpinning_is_the_hint(tmp_path: Path) -> None:
+def test_hint_suggests_unpinning_if_message_is_pinned(tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path / 'chats.db'}"
     with lamella.open(store) as engine:
         conversation = engine.chat(CHAT)
@@ -240,7 +240,7 @@ def test_where_a_message_is_pinned_unpinning_is_the_hint(tmp_path: Path) -> None
     assert "Drop or unpin something." in run("compact", CHAT, "--plan", "--to", "0.0001", "--store", store).err
 
 
-def test_the_setting_of_the_store_is_used_where_none_is_named(url: str) -> None:
+def test_store_setting_is_default(url: str) -> None:
     ran = spawn("compact", CHAT, "--plan", "--to", "0.3", environment={"LAMELLA_STORE": url})
     assert (ran.exit, ran.err) == (0, "")
 

@@ -39,13 +39,13 @@ def test_commands_options_and_names_of_conversations_are_completed(home: Mapping
     assert ask(home, "lamella", "ledger", "--store", "nowhere:", "gar") == []
 
 
-def test_a_shell_is_told_of_no_error_while_somebody_types(home: Mapping[str, str]) -> None:
+def test_completion_prints_no_error_while_typing(home: Mapping[str, str]) -> None:
     # Where words end is not said, as bash always does.
     ran = spawn(environment={**home, "_LAMELLA_COMPLETE": "complete_bash", "COMP_WORDS": "lamella chats"})
     assert (ran.exit, ran.out, ran.err) == (1, "", "")
 
 
-def test_a_shell_is_given_what_it_reads(home: Mapping[str, str]) -> None:
+def test_completion_script_fits_each_shell(home: Mapping[str, str]) -> None:
     for shell, said in {"bash": "complete -o", "zsh": "#compdef lamella", "fish": "complete --command lamella"}.items():
         ran = spawn("completion", shell, environment=home)
         assert ran.exit == 0
@@ -65,7 +65,7 @@ def test_a_shell_is_given_what_it_reads(home: Mapping[str, str]) -> None:
         ("fish", ".config/fish/completions/lamella.fish"),
     ],
 )
-def test_it_is_installed_where_the_shell_looks(home: Mapping[str, str], tmp_path: Path, shell: str, file: str) -> None:
+def test_completion_is_installed_for_shell(home: Mapping[str, str], tmp_path: Path, shell: str, file: str) -> None:
     (tmp_path / ".bashrc").write_text("alias ll=ls\n", encoding="utf-8")
     ran = spawn("completion", shell, "--install", environment=home)
     assert ran.out == f"Installed: {tmp_path / file}. Open a new shell to use it.\n"
@@ -73,7 +73,7 @@ def test_it_is_installed_where_the_shell_looks(home: Mapping[str, str], tmp_path
     assert (tmp_path / ".bashrc").read_text(encoding="utf-8").startswith("alias ll=ls\n")
 
 
-def test_bash_itself_completes_with_what_it_was_given(home: Mapping[str, str], tmp_path: Path) -> None:
+def test_bash_completes_with_installed_script(home: Mapping[str, str], tmp_path: Path) -> None:
     bash = shutil.which("bash")
     assert bash is not None
     command = tmp_path / "bin" / "lamella"

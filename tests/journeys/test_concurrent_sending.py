@@ -58,7 +58,7 @@ async def say(chat: lamella.Conversation, text: str) -> str:
     return "".join([event.text async for event in chat.send(text)])
 
 
-def test_another_chat_is_answered_while_one_waits_for_its_summary(tmp_path: Path) -> None:
+def test_other_chat_is_answered_while_one_waits_for_summary(tmp_path: Path) -> None:
     slow, script = Slow(), ScriptedProvider(*(f"Answer {number}." for number in range(9)))
 
     async def talk() -> list[str]:
@@ -77,7 +77,7 @@ def test_another_chat_is_answered_while_one_waits_for_its_summary(tmp_path: Path
     assert asyncio.run(talk()) == ["Answer 0.", "Answer 1.", "Answer 2."]
 
 
-def test_a_chat_that_is_left_while_it_waits_for_a_summary_has_written_nothing(tmp_path: Path) -> None:
+def test_chat_cancelled_while_waiting_for_summary_stores_nothing(tmp_path: Path) -> None:
     slow, script = Slow(), ScriptedProvider("Yes.")
 
     async def talk() -> None:
@@ -97,7 +97,7 @@ def test_a_chat_that_is_left_while_it_waits_for_a_summary_has_written_nothing(tm
 
 
 @pytest.mark.parametrize("wanted", [0, -1, True, 1.5, "100"])
-def test_a_number_of_tokens_that_is_none_is_refused(tmp_path: Path, wanted: int) -> None:
+def test_invalid_max_tokens_is_refused(tmp_path: Path, wanted: int) -> None:
     script = ScriptedProvider("never")
     with lamella.open(f"sqlite:///{tmp_path}/chats.db", model=MODEL, provider=script) as engine:
         conversation = engine.chat("demo")
@@ -117,7 +117,7 @@ def test_an_answer_longer_than_the_window_is_refused_before_anything_is_written(
         assert conversation.turns() == []
 
 
-def test_an_answer_that_the_request_leaves_no_room_for_is_refused_before_it_is_sent(tmp_path: Path) -> None:
+def test_max_tokens_beyond_window_is_refused_before_sending(tmp_path: Path) -> None:
     script = ScriptedProvider("Yes.")
 
     async def talk(chat: lamella.Conversation) -> str:
@@ -139,7 +139,7 @@ def test_an_answer_that_the_request_leaves_no_room_for_is_refused_before_it_is_s
     assert request.max_output_tokens == 1_300
 
 
-def test_tries_and_waits_end_where_the_program_says() -> None:
+def test_retries_stop_at_given_limit() -> None:
     limited = [RateLimitError("Too many.", hint="Wait.", wait=wait) for wait in (0.001, 0.001, 5.0)]
 
     async def talk(**given: Any) -> int:  # noqa: ANN401 - options
@@ -154,7 +154,7 @@ def test_tries_and_waits_end_where_the_program_says() -> None:
     assert asyncio.run(talk(timeout=4)) == 3
 
 
-def test_silence_is_borne_as_long_as_the_program_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_timeout_of_program_applies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def talk(address: str) -> None:
         model = f"openai-compatible:{address}/v1#some"
         url = f"sqlite:///{tmp_path}/chats.db"
@@ -175,6 +175,6 @@ def test_silence_is_borne_as_long_as_the_program_says(tmp_path: Path, monkeypatc
         ({"max_attempts": 0}, "max_attempts is 0"),
     ],
 )
-def test_patience_that_is_none_is_refused(given: dict[str, float], words: str) -> None:
+def test_invalid_timeout_is_refused(given: dict[str, float], words: str) -> None:
     with pytest.raises(InvalidOperationError, match=words):
         lamella.open("sqlite://", **given)  # type: ignore[arg-type]

@@ -63,7 +63,7 @@ def test_without_files_everything_is_the_default(machine: Machine) -> None:
     assert shown["compaction"] == ({}, "default")
 
 
-def test_what_is_nearer_wins_and_the_rest_stays(machine: Machine) -> None:
+def test_nearer_setting_wins_and_others_remain(machine: Machine) -> None:
     machine.user.write_text('window = 1\nreserve = 2\nlayout = "in_place"\nimage_notes = "handle"\n', encoding="utf-8")
     machine.project.write_text('window = 10\nreserve = 20\n[compaction]\nwords = ["ok"]\n', encoding="utf-8")
     shown = machine.show(LAMELLA_WINDOW="100")
@@ -102,7 +102,7 @@ def test_a_flag_and_a_transcript_are_nearer_than_files(machine: Machine) -> None
     assert limits == [8_000 - 4_096, 7_000 - 4_096]
 
 
-def test_another_file_of_the_users_can_be_named(machine: Machine) -> None:
+def test_config_variable_selects_other_user_file(machine: Machine) -> None:
     machine.user.write_text("window = 8000\n", encoding="utf-8")
     other = machine.root / "other.toml"
     other.write_text("window = 9000\n", encoding="utf-8")
@@ -165,9 +165,7 @@ BAD = {
 
 
 @pytest.mark.parametrize(("text", "what", "hint"), BAD.values(), ids=BAD)
-def test_a_bad_file_is_named_with_the_key_and_what_to_do(
-    machine: Machine, text: str | bytes, what: str, hint: str
-) -> None:
+def test_invalid_file_is_named_with_key_and_hint(machine: Machine, text: str | bytes, what: str, hint: str) -> None:
     machine.project.write_bytes(text if isinstance(text, bytes) else text.encode())
     ran = machine.run("config", "show", "--json")
     message = refusal(ran, code="bad_setting")
@@ -177,13 +175,13 @@ def test_a_bad_file_is_named_with_the_key_and_what_to_do(
     assert SECRET not in ran.out + ran.err
 
 
-def test_a_profile_that_is_not_there_is_refused(machine: Machine) -> None:
+def test_missing_profile_is_refused(machine: Machine) -> None:
     machine.project.write_text('profile = "frugal"\n', encoding="utf-8")
     ran = machine.run("config", "show", "--json")
     assert refusal(ran, code="bad_setting") == f"{machine.project}: There is no profile 'frugal'."
 
 
-def test_whatever_a_conversation_would_refuse_is_named_with_where_it_stands(machine: Machine) -> None:
+def test_invalid_setting_is_named_with_its_file(machine: Machine) -> None:
     machine.user.write_text('layout = "sideways"\nreserve = 900000\n', encoding="utf-8")
     machine.project.write_text('model_facts = "none.toml"\n[compaction]\nsteps = ["shred"]\n', encoding="utf-8")
     ran = machine.run(
@@ -204,7 +202,7 @@ def test_whatever_a_conversation_would_refuse_is_named_with_where_it_stands(mach
     assert len(told) == 7
 
 
-def test_a_conversation_is_refused_in_the_same_words_as_its_settings(machine: Machine) -> None:
+def test_conversation_and_config_show_report_same_error(machine: Machine) -> None:
     machine.project.write_text('layout = "sideways"\n', encoding="utf-8")
     (machine.here / "chat.json").write_text(json.dumps(one_turn()), encoding="utf-8")
     shown, replayed = machine.run("config", "show", "--json"), machine.run("replay", "chat.json", "--json")
@@ -214,7 +212,7 @@ def test_a_conversation_is_refused_in_the_same_words_as_its_settings(machine: Ma
     assert (talked.exit, talked.err.splitlines()[0]) == (2, f"error: {machine.project}: There is no layout 'sideways'.")
 
 
-def test_what_a_new_chat_gets_along_with_its_model_is_shown(machine: Machine) -> None:
+def test_config_show_lists_settings_of_new_chat(machine: Machine) -> None:
     chat = json.loads(machine.run("config", "show", "--json").out)["chat"]
     told = {"model": "local", "layout": "auto", "window": 8_192, "reserve": 1_024, "missing": None}
     assert chat == {**told, "system": DEFAULT_SYSTEM}
@@ -228,7 +226,7 @@ def test_what_a_new_chat_gets_along_with_its_model_is_shown(machine: Machine) ->
     assert line.endswith("; it cannot be used yet: There is no key for OpenAI.")
 
 
-def test_a_variable_that_is_nearly_a_setting_is_told_once_and_ignored(machine: Machine) -> None:
+def test_misspelt_variable_warns_once_and_is_ignored(machine: Machine) -> None:
     misspelt = {
         "LAMELLA_LAYUOT": "in_place",
         "LAMELLA_SERVICE_PORT": "80",
@@ -248,7 +246,7 @@ def test_a_table_in_the_environment_is_json_or_refused(machine: Machine) -> None
     assert refusal(ran, code="bad_setting") == "LAMELLA_COMPACTION is not JSON."
 
 
-def test_facts_about_models_are_found_beside_the_file_that_names_them(machine: Machine) -> None:
+def test_model_facts_path_is_relative_to_its_file(machine: Machine) -> None:
     machine.project.write_text('model_facts = "facts.toml"\nmodel = "house-1"\n', encoding="utf-8")
     facts = machine.project.parent / "facts.toml"
     facts.write_text('[[model]]\nmatch = "house"\nas_of = 2026-11-16\nminimum = 7\n', encoding="utf-8")
@@ -265,7 +263,7 @@ def test_facts_about_models_are_found_beside_the_file_that_names_them(machine: M
     assert str(facts) in refusal(ran, code="bad_setting")
 
 
-def test_a_working_folder_that_is_gone_has_no_project(machine: Machine) -> None:
+def test_deleted_working_folder_has_no_project(machine: Machine) -> None:
     script = "import os, sys; os.rmdir(os.getcwd()); from lamella.cli import main; sys.exit(main(['config', 'show']))"
     done = subprocess.run(
         [COMMAND[0], "-c", script], cwd=machine.here, capture_output=True, text=True, check=False, timeout=SECONDS
@@ -310,7 +308,7 @@ def test_invalid_value_leaves_the_file_unchanged(machine: Machine, name: str, va
     assert machine.user.read_text(encoding="utf-8") == "window = 9000\n"
 
 
-def test_set_creates_the_file_and_says_what_overrides_the_value(machine: Machine) -> None:
+def test_set_creates_file_and_reports_override(machine: Machine) -> None:
     assert machine.run("config", "path").out == f"{machine.user}\n"
     ran = machine.run("config", "set", "layout", "library", environment={"LAMELLA_LAYOUT": "auto"})
     assert ran.err == "note: LAMELLA_LAYOUT overrides it here.\n"
@@ -337,6 +335,6 @@ def test_edit_opens_the_editor_and_checks_the_file_afterwards(machine: Machine) 
     assert "error: The editor cannot be used" in ran.err
 
 
-def test_settings_are_not_written_to_what_is_no_file(machine: Machine) -> None:
+def test_set_refuses_path_that_is_not_a_file(machine: Machine) -> None:
     ran = machine.run("config", "set", "window", "9000", environment={"LAMELLA_CONFIG": os.devnull})
     assert "is no file that settings can be written to" in ran.err

@@ -45,7 +45,7 @@ def _talk_and_kill(url: str, *, turns: int, delay: float) -> list[tuple[str, int
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
-def test_every_answer_that_was_told_is_there_after_a_kill(kind: str, tmp_path: Path) -> None:
+def test_every_acknowledged_answer_survives_kill(kind: str, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/chats.db" if kind == "sqlite" else servers.shared().make_store_url()
     dice = random.Random(7)
     for _ in range(KILLS):

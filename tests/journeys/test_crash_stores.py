@@ -161,7 +161,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return server.make_store_url()
 
 
-def test_a_writer_killed_at_any_point_loses_nothing_it_was_told(url: str, writers: Writers) -> None:
+def test_writer_killed_anywhere_loses_no_acknowledged_event(url: str, writers: Writers) -> None:
     chance = random.Random(20260101)
     record = Told()
     for seed in range(ROUNDS):
@@ -174,9 +174,7 @@ def test_a_writer_killed_at_any_point_loses_nothing_it_was_told(url: str, writer
     assert len(record.ends) >= ROUNDS - 3
 
 
-def test_a_server_killed_at_any_point_loses_nothing_it_acknowledged(
-    safe_server: servers.Server, writers: Writers
-) -> None:
+def test_server_killed_anywhere_loses_no_acknowledged_event(safe_server: servers.Server, writers: Writers) -> None:
     chance = random.Random(20260102)
     url = safe_server.make_store_url()
     record = Told()
@@ -195,7 +193,7 @@ def test_a_server_killed_at_any_point_loses_nothing_it_acknowledged(
     assert len(record.ends) >= 2 * (3 + 20)
 
 
-def test_a_writer_killed_while_it_makes_the_store_leaves_one_that_opens(tmp_path: Path, writers: Writers) -> None:
+def test_writer_killed_while_creating_store_leaves_usable_store(tmp_path: Path, writers: Writers) -> None:
     chance = random.Random(20260103)
     for seed in range(10):
         url = f"sqlite:///{tmp_path / f'{seed}.db'}"

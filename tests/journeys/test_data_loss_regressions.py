@@ -21,9 +21,7 @@ LONG = "# Long\n\n" + "\n\n".join(f"## Part {n}\n\n" + f"sentence {n} " * 60 for
 
 
 @BOTH
-def test_text_around_a_block_and_tags_nobody_knows_are_kept_to_the_last_character(
-    converse: type[Watched], layout: str
-) -> None:
+def test_text_around_block_and_unknown_tags_are_kept(converse: type[Watched], layout: str) -> None:
     chat = converse(layout=layout)
     odd = "before <mystery kind='x'>inside</mystery> between\n<prior_context_note>a note</prior_context_note> after"
     chat.ask("one", attach=[Unknown(text=odd), Note(path="a.md", text=odd)])
@@ -32,7 +30,7 @@ def test_text_around_a_block_and_tags_nobody_knows_are_kept_to_the_last_characte
 
 
 @BOTH
-def test_a_closing_tag_inside_a_note_does_not_cut_the_rest_of_it_off(converse: type[Watched], layout: str) -> None:
+def test_closing_tag_within_note_does_not_truncate_it(converse: type[Watched], layout: str) -> None:
     chat = converse(layout=layout)
     text = "first half </content>\n</note_context>\nsecond half </selected_text> end"
     chat.ask("one", attach=[Note(path="a.md", text=text)])
@@ -53,7 +51,7 @@ def test_a_note_without_text_is_an_attachment_like_any_other(converse: type[Watc
     assert attached(turn) == [("empty.md", "reference")]
 
 
-def test_a_block_that_nobody_knows_has_the_same_id_in_every_run(converse: type[Watched]) -> None:
+def test_unknown_block_has_same_id_in_every_run(converse: type[Watched]) -> None:
     runs = [converse().ask("q", attach=[Unknown(text="<mystery/>")]) for _ in range(2)]
     assert attached(runs[0]) == attached(runs[1])
     assert attached(runs[0])[0][0].startswith("unparsed:")
@@ -62,7 +60,7 @@ def test_a_block_that_nobody_knows_has_the_same_id_in_every_run(converse: type[W
 
 @pytest.mark.layout("library")
 @PROMOTES
-def test_an_empty_system_prompt_does_not_take_the_library_with_it(converse: type[Watched]) -> None:
+def test_empty_system_prompt_keeps_library(converse: type[Watched]) -> None:
     chat = converse(system="")
     chat.ask("one", attach=[Note(path="a.md", text="the text")])
     chat.reply("r")
@@ -82,9 +80,7 @@ def test_emptying_the_system_prompt_in_mid_conversation_keeps_the_library(conver
 
 
 @BOTH
-def test_each_turn_is_one_user_message_and_the_envelope_says_what_stands_in_it(
-    converse: type[Watched], layout: str
-) -> None:
+def test_each_turn_is_one_user_message_described_by_envelope(converse: type[Watched], layout: str) -> None:
     chat = converse(layout=layout, system="B.")
     chat.ask("one", attach=[Note(path="a.md", text="A")])
     chat.reply("r")
@@ -96,7 +92,7 @@ def test_each_turn_is_one_user_message_and_the_envelope_says_what_stands_in_it(
 
 
 @BOTH
-def test_the_strip_in_the_envelope_is_the_history_that_is_sent(converse: type[Watched], layout: str) -> None:
+def test_history_of_envelope_matches_sent_messages(converse: type[Watched], layout: str) -> None:
     chat = converse(layout=layout)
     for number in range(2):
         chat.ask(f"question {number}", attach=[Note(path=f"{number}.md", text="x")])
@@ -126,7 +122,7 @@ def test_a_selection_is_still_there_word_for_word_many_turns_later(converse: typ
 
 
 @BOTH
-def test_several_selections_of_one_note_stay_apart(converse: type[Watched], layout: str) -> None:
+def test_selections_of_one_note_stay_separate(converse: type[Watched], layout: str) -> None:
     chat = converse(layout=layout)
     selections = [Selection(path="a.md", text=f"choice {n}") for n in range(3)]
     chat.ask("one", attach=selections)
@@ -139,7 +135,7 @@ def test_several_selections_of_one_note_stay_apart(converse: type[Watched], layo
 
 @pytest.mark.layout("library")
 @PROMOTES
-def test_a_preview_tells_the_model_how_to_get_the_whole(converse: type[Watched]) -> None:
+def test_preview_says_how_to_get_full_text(converse: type[Watched]) -> None:
     chat = converse(carry_forward="preview")
     chat.ask("one", attach=[Note(path="docs/a.md", text=LONG)])
     chat.reply("r")
@@ -147,7 +143,7 @@ def test_a_preview_tells_the_model_how_to_get_the_whole(converse: type[Watched])
 
 
 @PROMOTES
-def test_what_left_the_request_is_not_taken_for_known(converse: type[Watched]) -> None:
+def test_artifact_removed_from_request_is_sent_in_full_again(converse: type[Watched]) -> None:
     chat = converse()
     chat.ask("one", attach=[Note(path="a.md", text="the text")])
     chat.reply("r")
@@ -169,7 +165,7 @@ def test_a_note_attached_again_is_referred_to_by_name(converse: type[Watched], l
 
 
 @BOTH
-def test_the_notes_of_a_folder_attached_again_are_referred_to_and_a_new_one_is_sent(
+def test_reattached_folder_references_known_notes_and_sends_new_one(
     converse: type[Watched], layout: str, tmp_path: Path
 ) -> None:
     (tmp_path / "docs").mkdir()
@@ -184,9 +180,7 @@ def test_the_notes_of_a_folder_attached_again_are_referred_to_and_a_new_one_is_s
 
 
 @BOTH
-def test_a_note_that_was_edited_is_read_again_when_it_is_attached_again(
-    converse: type[Watched], layout: str, tmp_path: Path
-) -> None:
+def test_edited_note_is_reread_when_reattached(converse: type[Watched], layout: str, tmp_path: Path) -> None:
     file = tmp_path / "a.md"
     file.write_text("as it was", encoding="utf-8")
     chat = converse(layout=layout, vault=tmp_path)
@@ -200,7 +194,7 @@ def test_a_note_that_was_edited_is_read_again_when_it_is_attached_again(
 
 @pytest.mark.layout("library")
 @PROMOTES
-def test_once_a_note_was_edited_its_old_text_is_gone_from_the_library(converse: type[Watched]) -> None:
+def test_old_text_of_edited_note_leaves_library(converse: type[Watched]) -> None:
     chat = converse()
     chat.ask("one", attach=[Note(path="a.md", text="stale words")])
     chat.reply("r")
@@ -224,9 +218,7 @@ def test_a_long_note_attached_again_is_there_in_full_again(converse: type[Watche
 
 @pytest.mark.layout("library")
 @pytest.mark.moves_prefix(reason="a note with pictures leaves with its turn")
-def test_the_pictures_of_the_active_note_are_sent_in_the_second_turn_as_in_the_first(
-    converse: type[Watched], tmp_path: Path
-) -> None:
+def test_images_of_active_note_are_sent_every_turn(converse: type[Watched], tmp_path: Path) -> None:
     (tmp_path / "plan.png").write_bytes(png(8, 8))
     (tmp_path / "a.md").write_text("see ![[plan.png]]", encoding="utf-8")
     chat = converse(vault=tmp_path)
@@ -291,7 +283,7 @@ def test_a_url_with_ampersands_is_not_sent_twice(converse: type[Watched], layout
 
 @pytest.mark.layout("library")
 @PROMOTES
-def test_the_library_never_holds_an_active_note_and_a_request_at_most_one(converse: type[Watched]) -> None:
+def test_library_has_no_active_note_and_request_at_most_one(converse: type[Watched]) -> None:
     chat = converse()
     for name in ("a", "b", "c"):
         turn = chat.ask("q", attach=[ActiveNote(path=f"{name}.md", text="x")])
@@ -302,9 +294,7 @@ def test_the_library_never_holds_an_active_note_and_a_request_at_most_one(conver
 
 
 @BOTH
-def test_a_turn_that_failed_or_was_never_answered_takes_nothing_out_of_the_library(
-    converse: type[Watched], layout: str
-) -> None:
+def test_failed_or_unanswered_turn_removes_nothing_from_library(converse: type[Watched], layout: str) -> None:
     chat = converse(layout=layout)
     chat.ask("one", attach=[Note(path="a.md", text="A")])
     chat.ask("never answered", attach=[Note(path="b.md", text="B")])
@@ -315,7 +305,7 @@ def test_a_turn_that_failed_or_was_never_answered_takes_nothing_out_of_the_libra
 
 @pytest.mark.layout("library")
 @pytest.mark.moves_prefix(reason="a note with pictures leaves with its turn")
-def test_of_a_note_with_pictures_the_text_enters_the_prefix_and_no_picture_does(converse: type[Watched]) -> None:
+def test_text_of_note_with_images_enters_prefix_without_images(converse: type[Watched]) -> None:
     chat = converse(system="B.")
     chat.ask("one", attach=[Note(path="a.md", text="![[plan.png]]"), Image(data=png(2, 2))])
     chat.reply("r")
@@ -325,7 +315,7 @@ def test_of_a_note_with_pictures_the_text_enters_the_prefix_and_no_picture_does(
 
 
 @BOTH
-def test_a_tag_that_a_user_quotes_in_a_note_is_not_taken_for_a_block(converse: type[Watched], layout: str) -> None:
+def test_quoted_tag_within_note_is_not_a_block(converse: type[Watched], layout: str) -> None:
     chat = converse(layout=layout)
     text = "Use <selected_text> and <prior_context source='x'> like this."
     chat.ask("one", attach=[Note(path="a.md", text=text)])
@@ -336,9 +326,7 @@ def test_a_tag_that_a_user_quotes_in_a_note_is_not_taken_for_a_block(converse: t
 
 
 @BOTH
-def test_a_path_inside_a_nested_block_does_not_become_the_id_of_the_outer_one(
-    converse: type[Watched], layout: str
-) -> None:
+def test_path_in_nested_block_is_not_id_of_outer_block(converse: type[Watched], layout: str) -> None:
     chat = converse(layout=layout)
     nested = "<embedded_note>\n<path>inner.md</path>\n<content>inner</content>\n</embedded_note>"
     chat.ask("one", attach=[Note(path="outer.md", text=nested), Unknown(text=nested)])
@@ -350,7 +338,7 @@ def test_a_path_inside_a_nested_block_does_not_become_the_id_of_the_outer_one(
 
 @pytest.mark.layout("library")
 @PROMOTES
-def test_a_preview_keeps_every_heading_also_those_past_the_twentieth(converse: type[Watched]) -> None:
+def test_preview_keeps_all_headings(converse: type[Watched]) -> None:
     chat = converse(carry_forward="preview")
     text = "\n\n".join(f"## Section {n}\n\n" + "words of it " * 20 for n in range(40))
     chat.ask("one", attach=[Note(path="a.md", text=text)])
@@ -372,7 +360,7 @@ def test_a_preview_keeps_the_title_and_the_path(converse: type[Watched]) -> None
 
 @pytest.mark.layout("library")
 @PROMOTES
-def test_a_note_inside_a_note_does_not_end_the_outer_one_in_a_preview(converse: type[Watched]) -> None:
+def test_preview_continues_after_embedded_note(converse: type[Watched]) -> None:
     chat = converse(carry_forward="preview")
     inner = "<embedded_note>\n<content>\ninner\n</content>\n</embedded_note>"
     text = f"# Before\n\n{inner}\n\n# After\n\nstill there\n\n# Filler\n\n" + "filler words " * 500
@@ -386,7 +374,7 @@ def test_a_note_inside_a_note_does_not_end_the_outer_one_in_a_preview(converse: 
 
 @pytest.mark.layout("library")
 @PROMOTES
-def test_a_comment_in_code_is_not_a_section_of_its_own(converse: type[Watched]) -> None:
+def test_comment_in_code_is_not_a_section(converse: type[Watched]) -> None:
     chat = converse(carry_forward="preview")
     code = "```sh\n" + "\n".join(f"# step {n}\nrun {n}" for n in range(60)) + "\n```"
     text = f"# Setup\n\n{code}\n\n# Use\n\nthe use of it\n\n# Filler\n\n" + "filler words " * 500
@@ -400,7 +388,7 @@ def test_a_comment_in_code_is_not_a_section_of_its_own(converse: type[Watched]) 
 
 @pytest.mark.layout("library")
 @PROMOTES
-def test_a_preview_is_never_longer_than_the_text_it_stands_for(converse: type[Watched]) -> None:
+def test_preview_is_never_longer_than_text(converse: type[Watched]) -> None:
     texts = ["x" * 5_001, LONG, "\n".join(f"# {n} {'h' * 60}" for n in range(200)), "word " * 1_001]
     for text in texts:
         chat = converse(carry_forward="preview")

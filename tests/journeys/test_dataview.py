@@ -31,9 +31,7 @@ def sent(turn: lamella.Turn) -> str:
 
 
 @pytest.mark.parametrize("layout", ["library", "in_place"])
-def test_a_changed_note_is_in_the_answer_of_a_query_that_stays_attached(
-    tmp_path: Path, vault: Path, layout: str
-) -> None:
+def test_attached_query_result_includes_changed_note(tmp_path: Path, vault: Path, layout: str) -> None:
     url = f"sqlite:///{tmp_path / 'chats.db'}"
     with lamella.open(url, vault=vault) as engine:
         conversation = engine.chat("pier", layout=layout, attachments="sticky")
@@ -55,9 +53,7 @@ def test_a_changed_note_is_in_the_answer_of_a_query_that_stays_attached(
 
 
 @pytest.mark.parametrize("layout", ["library", "in_place"])
-def test_a_note_with_a_query_is_sent_anew_when_another_note_changes_its_answer(
-    tmp_path: Path, vault: Path, layout: str
-) -> None:
+def test_note_with_query_is_updated_when_other_note_changes_result(tmp_path: Path, vault: Path, layout: str) -> None:
     with lamella.open(f"sqlite:///{tmp_path / 'chats.db'}", vault=vault) as engine:
         conversation = engine.chat("pier", layout=layout, attachments="sticky")
         first = conversation.ask("What is open?", attach=[Note(path="Home.md")])
@@ -84,7 +80,7 @@ def test_two_queries_of_one_note_are_two_and_keep_their_names(tmp_path: Path, va
         assert len({name for name in names if "#dataview:" in name}) == 3
 
 
-def test_a_snapshot_of_a_query_stays_as_it_was(tmp_path: Path, vault: Path) -> None:
+def test_snapshot_of_query_is_unchanged(tmp_path: Path, vault: Path) -> None:
     with lamella.open(f"sqlite:///{tmp_path / 'chats.db'}", vault=vault) as engine:
         conversation = engine.chat("pier", layout="in_place", attachments="sticky")
         attach = [Dataview(path="Home.md", query=QUERY, policy="snapshot")]
@@ -94,7 +90,7 @@ def test_a_snapshot_of_a_query_stays_as_it_was(tmp_path: Path, vault: Path) -> N
         assert "[[Dock]]" not in sent(conversation.ask("And now?", attach=attach))
 
 
-def test_a_kept_chat_knows_what_day_it_is_and_says_so(tmp_path: Path, vault: Path) -> None:
+def test_stored_chat_uses_current_day_in_query(tmp_path: Path, vault: Path) -> None:
     with lamella.open(f"sqlite:///{tmp_path / 'chats.db'}", vault=vault) as engine:
         before = date.today()  # noqa: DTZ011 - the day as people at this machine count it
         text = sent(engine.chat("day").ask("?", attach=[Dataview(path="Home.md", query="LIST WHERE date(today)")]))
@@ -102,7 +98,7 @@ def test_a_kept_chat_knows_what_day_it_is_and_says_so(tmp_path: Path, vault: Pat
     assert any(f"3 rows, asked on {day}" in text for day in (before, after))
 
 
-def test_what_cannot_be_asked_is_an_error_and_the_chat_goes_on(vault: Path) -> None:
+def test_invalid_query_is_error_and_chat_continues(vault: Path) -> None:
     chat = Conversation(vault=vault)
     for query, why in (
         ("LIST GROUP BY a", "GROUP BY"),

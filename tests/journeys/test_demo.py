@@ -7,7 +7,7 @@ RIGHT = ("7:30", "19:00", "10:30", "138")
 AT_LEAST = 3
 
 
-def test_the_demo_prints_what_its_page_shows_and_at_least_three_of_four_answers_are_right() -> None:
+def test_demo_prints_its_page_and_three_of_four_answers_are_right() -> None:
     """Greedy decoding gives the same words on one machine; on another one of them may be another."""
     page = (ROOT / "README.md").read_text(encoding="utf-8")
     consoles = [block.body for block in blocks(page) if block.language == "console"]

@@ -128,7 +128,7 @@ def split_replays(printed: bytes) -> list[tuple[str, dict[str, Any]]]:
     return found
 
 
-def test_the_replay_holds_what_could_differ(replayed: bytes) -> None:
+def test_replay_covers_sources_of_nondeterminism(replayed: bytes) -> None:
     text, told = split_replays(replayed)[0]
     first = [segment["id"] for segment in told["turns"][0]["envelope"]["layers"][2]["segments"]]
     assert first[2:6] == ["docs/B.md", "docs/a.md", "docs/日本.md", "open.md"]
@@ -137,7 +137,7 @@ def test_the_replay_holds_what_could_differ(replayed: bytes) -> None:
     assert "größer" in text
 
 
-def test_replayed_again_in_one_process_it_gives_the_same_bytes(replayed: bytes) -> None:
+def test_second_replay_in_process_gives_same_bytes(replayed: bytes) -> None:
     first, second, again = split_replays(replayed)
     assert [told["layout"] for _, told in (first, second, again)] == list(LAYOUTS)
     assert again == first
@@ -169,16 +169,16 @@ def test_another_locale_gives_the_same_bytes(environment: dict[str, str], folder
     assert replay("talk.json", environment, cwd=folder) == replayed
 
 
-def test_from_another_working_folder_it_gives_the_same_bytes(folder: Path, tmp_path: Path, replayed: bytes) -> None:
+def test_replay_from_other_folder_gives_same_bytes(folder: Path, tmp_path: Path, replayed: bytes) -> None:
     assert replay(str(folder / "talk.json"), {}, cwd=tmp_path) == replayed
 
 
-def test_from_stdin_it_gives_the_same_bytes(folder: Path, replayed: bytes) -> None:
+def test_replay_from_stdin_gives_same_bytes(folder: Path, replayed: bytes) -> None:
     printed = replay("-", {}, cwd=folder, layouts=LAYOUTS[:1])
     assert replayed.startswith(printed)
     assert len(printed) > len(replayed) // 4
 
 
-def test_a_vault_whose_files_were_made_in_another_order_gives_the_same_bytes(tmp_path: Path, replayed: bytes) -> None:
+def test_vault_files_created_in_other_order_give_same_bytes(tmp_path: Path, replayed: bytes) -> None:
     copy = write_conversation(tmp_path / "copy", list(reversed(NOTES)))
     assert replay("talk.json", {}, cwd=copy) == replayed

@@ -84,7 +84,7 @@ def said(chat: Conversation) -> list[str]:
     return [node.text for record in chat.turns() for node in (record.message, record.reply) if node]
 
 
-def test_an_erased_conversation_leaves_its_tombstone_and_what_others_share(either: str) -> None:
+def test_erased_conversation_leaves_tombstone_and_shared_content(either: str) -> None:
     fill(either)
     assert SECRET in rows_of(either)
     assert lamella_says("chats", "delete", "mine", "--yes", "--store", either) == 0
@@ -99,7 +99,7 @@ def test_an_erased_conversation_leaves_its_tombstone_and_what_others_share(eithe
         assert engine.chat("mine").turns() == []
 
 
-def test_nothing_of_an_erased_conversation_is_left_in_the_bytes_of_the_file(url: str, path: Path) -> None:
+def test_erased_conversation_leaves_no_byte_in_file(url: str, path: Path) -> None:
     fill(url)
     with lamella.open(url) as engine:
         engine.chat("mine").rename("A title on zebras")
@@ -118,7 +118,7 @@ def test_nothing_of_an_erased_conversation_is_left_in_the_bytes_of_the_file(url:
     assert SHARED.encode() in file_bytes(path)
 
 
-def test_a_chat_that_is_open_while_it_is_erased_cannot_go_on(url: str) -> None:
+def test_open_chat_cannot_continue_after_erasure(url: str) -> None:
     fill(url)
     with lamella.open(url) as engine:
         open_still = engine.chat("mine")
@@ -130,7 +130,7 @@ def test_a_chat_that_is_open_while_it_is_erased_cannot_go_on(url: str) -> None:
 
 
 @LAYOUTS
-def test_an_erased_artifact_is_gone_and_the_conversation_goes_on(either: str, layout: str) -> None:
+def test_erased_artifact_is_missing_and_conversation_continues(either: str, layout: str) -> None:
     sent = fill(either, layout=layout)
     assert lamella_says("chats", "delete", "mine", "--artifact", "secret.md", "--yes", "--store", either) == 0
     assert SECRET not in rows_of(either)
@@ -149,7 +149,7 @@ def test_an_erased_artifact_is_gone_and_the_conversation_goes_on(either: str, la
         assert conversation.regenerate().envelope == turn.envelope
 
 
-def test_nothing_of_an_erased_artifact_is_left_in_the_bytes_of_the_file(url: str, path: Path) -> None:
+def test_erased_artifact_leaves_no_byte_in_file(url: str, path: Path) -> None:
     fill(url)
     assert SECRET.encode() in file_bytes(path)
     assert lamella_says("chats", "delete", "mine", "--artifact", "secret.md", "--yes", "--store", url) == 0
@@ -158,7 +158,7 @@ def test_nothing_of_an_erased_artifact_is_left_in_the_bytes_of_the_file(url: str
     assert all(word in now for word in (SHARED.encode(), b"Understood.", b"secret.md"))
 
 
-def test_what_a_turn_lost_to_an_erasure_is_said_when_it_is_asked_again(url: str) -> None:
+def test_repeated_turn_warns_about_erased_attachment(url: str) -> None:
     fill(url)
     lamella_says("chats", "delete", "mine", "--artifact", "secret.md", "--yes", "--store", url)
     with lamella.open(url) as engine:
@@ -168,7 +168,7 @@ def test_what_a_turn_lost_to_an_erasure_is_said_when_it_is_asked_again(url: str)
         assert SECRET not in again.messages[-1].text
 
 
-def test_instructions_that_drew_an_erased_note_in_are_erased_with_it(url: str, path: Path, tmp_path: Path) -> None:
+def test_instructions_with_erased_note_are_erased(url: str, path: Path, tmp_path: Path) -> None:
     vault = tmp_path / "vault"
     vault.mkdir()
     (vault / "secret.md").write_text(SECRET)
@@ -185,7 +185,7 @@ def test_instructions_that_drew_an_erased_note_in_are_erased_with_it(url: str, p
     assert next_turn.messages[0].text == "B.\n\nRemember {[[secret]]}, always."
 
 
-def test_a_picture_is_erased_by_its_hash_wherever_it_stood(url: str, path: Path, tmp_path: Path) -> None:
+def test_image_is_erased_by_hash_everywhere(url: str, path: Path, tmp_path: Path) -> None:
     vault = tmp_path / "vault"
     vault.mkdir()
     (vault / "zoo.md").write_text("Look: ![[zebra.png]]")
@@ -202,7 +202,7 @@ def test_a_picture_is_erased_by_its_hash_wherever_it_stood(url: str, path: Path,
     assert (again.messages[-1].images, "Look: ![[zebra.png]]" in again.messages[-1].text) == ((), True)
 
 
-def test_a_tool_result_can_be_erased_by_its_id(url: str, path: Path) -> None:
+def test_tool_result_can_be_erased_by_id(url: str, path: Path) -> None:
     with lamella.open(url) as engine:
         conversation = engine.chat("mine")
         turn = conversation.ask("Search", results=[ToolResult(name="search", output=SECRET)])
@@ -227,7 +227,7 @@ PLANTED: dict[str, tuple[str, tuple[object, ...]]] = {
 
 
 @pytest.mark.parametrize("planted", PLANTED)
-def test_what_comes_back_after_an_erasure_is_found(url: str, path: Path, planted: str) -> None:
+def test_content_restored_after_erasure_is_found(url: str, path: Path, planted: str) -> None:
     fill(url)
     lamella_says("chats", "delete", "mine", "--yes", "--store", url)
     assert lamella_says("store", "verify", "--erased", "mine", "--store", url) == 0
@@ -237,9 +237,7 @@ def test_what_comes_back_after_an_erasure_is_found(url: str, path: Path, planted
     assert lamella_says("store", "verify", "--erased", "mine", "--store", url) == 1
 
 
-def test_an_artifact_that_comes_back_after_its_erasure_is_found(
-    url: str, path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_artifact_restored_after_erasure_is_found(url: str, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fill(url)
     lamella_says("chats", "delete", "mine", "--artifact", "secret.md", "--yes", "--store", url)
     with closing(sqlite3.connect(path)) as connection, connection:
@@ -249,7 +247,7 @@ def test_an_artifact_that_comes_back_after_its_erasure_is_found(
     assert f"content {hash_text(SECRET)}" in capsys.readouterr().err
 
 
-def test_what_was_never_erased_is_never_proven_so(url: str) -> None:
+def test_verify_erased_fails_for_conversation_never_erased(url: str) -> None:
     fill(url)
     for name in ("mine", "nobody"):
         assert lamella_says("store", "verify", "--erased", name, "--store", url) == 1
@@ -268,7 +266,7 @@ def test_an_erasure_in_one_conversation_leaves_the_same_note_in_another(url: str
     assert (SECRET in sent["mine"], SECRET in sent["theirs"]) == (False, True)
 
 
-def test_an_archive_written_after_an_erasure_does_not_bring_it_back(url: str, tmp_path: Path) -> None:
+def test_archive_written_after_erasure_omits_it(url: str, tmp_path: Path) -> None:
     with lamella.open(url) as engine:
         conversation = engine.chat("mine")
         conversation.ask(

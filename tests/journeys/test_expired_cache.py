@@ -52,9 +52,7 @@ def facts(tmp_path: Path, script: Path) -> dict[str, str]:
     return {"LAMELLA_MODEL_FACTS": str(file)}
 
 
-def test_show_tells_what_the_next_message_costs(
-    tmp_path: Path, url: str, script: Path, home: Mapping[str, str]
-) -> None:
+def test_show_prints_cost_of_next_message(tmp_path: Path, url: str, script: Path, home: Mapping[str, str]) -> None:
     known = {**home, **facts(tmp_path, script)}
     assert f"T{LAPSED}" in spawn("show", "garden", "--store", url, environment=known).out
     body = json.loads(spawn("show", "garden", "--store", url, "--json", environment=known).out)
@@ -64,7 +62,7 @@ def test_show_tells_what_the_next_message_costs(
     assert json.loads(unknown.out)["cold"] is None
 
 
-def test_the_status_line_of_a_chat_tells_it_until_a_message_is_sent(
+def test_status_line_warns_of_expired_cache_until_next_message(
     tmp_path: Path, url: str, script: Path, home: Mapping[str, str]
 ) -> None:
     words = ["chat", "garden", "--store", url, "--model", f"scripted:{script}"]
@@ -81,9 +79,7 @@ def test_the_status_line_of_a_chat_tells_it_until_a_message_is_sent(
         assert terminal.wait_for_end() == 0
 
 
-def test_a_chat_keeps_the_cache_while_nobody_types_where_settings_say_so(
-    tmp_path: Path, home: Mapping[str, str]
-) -> None:
+def test_idle_chat_sends_keep_alive_if_configured(tmp_path: Path, home: Mapping[str, str]) -> None:
     script = tmp_path / "replies.json"
     script.write_text(json.dumps(["Said.", "K"]), encoding="utf-8")
     file = tmp_path / "facts.toml"
@@ -105,9 +101,7 @@ def test_a_chat_keeps_the_cache_while_nobody_types_where_settings_say_so(
     assert json.dumps(json.loads(ledger)).count('"keep_alive"') == 1
 
 
-def test_where_keeping_pays_and_nobody_has_it_kept_its_price_is_offered(
-    tmp_path: Path, script: Path, home: Mapping[str, str]
-) -> None:
+def test_keep_alive_price_is_offered_if_it_pays(tmp_path: Path, script: Path, home: Mapping[str, str]) -> None:
     url = f"sqlite:///{tmp_path}/chats.db"
     with lamella.open(url) as engine:
         conversation = engine.chat("garden", layout="auto", model=f"scripted:{script}")

@@ -28,9 +28,7 @@ def stores(tmp_path: Path) -> tuple[str, str]:
     return f"sqlite:///{tmp_path}/here.db", f"sqlite:///{tmp_path}/there.db"
 
 
-def test_an_archive_of_another_conversation_of_the_same_name_stays_beside_it(
-    tmp_path: Path, stores: tuple[str, str]
-) -> None:
+def test_archive_of_same_named_conversation_gets_other_file(tmp_path: Path, stores: tuple[str, str]) -> None:
     here, there = stores
     keep(here, "work", "mine")
     keep(there, "work", "yours")
@@ -46,7 +44,7 @@ def test_an_archive_of_another_conversation_of_the_same_name_stays_beside_it(
     assert run("chats", "import", str(other), "--store", here).out.startswith("new  work-2")
 
 
-def test_an_export_leaves_a_newer_archive_and_says_how_to_merge(tmp_path: Path, stores: tuple[str, str]) -> None:
+def test_export_keeps_newer_archive_and_says_how_to_merge(tmp_path: Path, stores: tuple[str, str]) -> None:
     here, there = stores
     folder = tmp_path / "out"
     export = ("chats", "export", "work", "--to", str(folder), "--store")
@@ -121,7 +119,7 @@ def test_settings_profiles_and_scripts_are_plain_files_too(tmp_path: Path) -> No
         assert (ran.exit, "cannot be read: it is a pipe, not a file." in ran.err) == (2, True), (environment, ran.err)
 
 
-def test_a_line_without_an_end_is_refused_and_fills_no_memory(tmp_path: Path) -> None:
+def test_endless_line_is_refused_without_filling_memory(tmp_path: Path) -> None:
     (tmp_path / "script.json").write_text('["Yes."]', encoding="utf-8")
     command = ["bash", "-c", 'ulimit -v 2000000; exec "$@" < /dev/zero', "-", *COMMAND, "chat", "--store", "memory:"]
     environment = {**os.environ, "LAMELLA_MODEL": f"scripted:{tmp_path}/script.json"}
@@ -140,7 +138,7 @@ def test_debug_shows_unparsed_blocks_by_their_hashes_alone(tmp_path: Path, store
     assert "hush" not in debug.err
 
 
-def test_a_file_of_many_warnings_shows_some_and_counts_the_rest(tmp_path: Path, stores: tuple[str, str]) -> None:
+def test_many_warnings_of_file_are_truncated_with_count(tmp_path: Path, stores: tuple[str, str]) -> None:
     file = tmp_path / "a.md"
     file.write_text(f"**user**: Why?\n[Context: Notes: {', '.join(f'n{n}' for n in range(150))}]\n", encoding="utf-8")
     ran = run("chats", "import", str(file), "--store", stores[0])
@@ -148,7 +146,7 @@ def test_a_file_of_many_warnings_shows_some_and_counts_the_rest(tmp_path: Path, 
     assert ran.err.endswith("warning: a.md: 50 more warnings\n")
 
 
-def test_a_transcript_is_written_over_only_by_one_that_has_all_of_it(tmp_path: Path, stores: tuple[str, str]) -> None:
+def test_transcript_is_overwritten_only_by_superset(tmp_path: Path, stores: tuple[str, str]) -> None:
     here, there = stores
     folder = tmp_path / "out"
     export = ("chats", "export", "work", "--transcript", "--to", str(folder), "--store")

@@ -40,7 +40,7 @@ def find_examples(words: tuple[str, ...]) -> list[str]:
 
 @pytest.mark.usefixtures("wide")
 @pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(words) or "lamella")
-def test_every_command_says_what_it_does_and_its_flags_take_nothing(words: tuple[str, ...]) -> None:
+def test_every_command_has_help_without_side_effects(words: tuple[str, ...]) -> None:
     ran = run(*words, "--help")
     assert (ran.exit, ran.err) == (0, "")
     told = " ".join(("lamella", *words)).replace("workflow paper", "workflow {NAME}")

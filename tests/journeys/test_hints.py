@@ -145,7 +145,7 @@ BOTH: Mapping[str, tuple[Callable[[Kept], list[str]], Deed, str, str]] = {
 
 
 @pytest.mark.parametrize("wrong", BOTH)
-def test_the_terminal_is_told_what_can_be_typed_there(kept: Kept, wrong: str) -> None:
+def test_terminal_hint_names_command(kept: Kept, wrong: str) -> None:
     words, _, told, _ = BOTH[wrong]
     ran = run(*words(kept), "--store", kept.url)
     assert ran.exit != 0
@@ -154,7 +154,7 @@ def test_the_terminal_is_told_what_can_be_typed_there(kept: Kept, wrong: str) ->
 
 
 @pytest.mark.parametrize("wrong", BOTH)
-def test_a_program_is_told_what_it_can_call(kept: Kept, wrong: str) -> None:
+def test_python_hint_names_call(kept: Kept, wrong: str) -> None:
     _, deed, _, told = BOTH[wrong]
     with pytest.raises(LamellaError) as caught:
         deed(kept)
@@ -162,7 +162,7 @@ def test_a_program_is_told_what_it_can_call(kept: Kept, wrong: str) -> None:
     assert SHELL.search(f"{caught.value.message} {caught.value.hint}") is None, caught.value.hint
 
 
-def test_damage_is_looked_for_in_the_way_of_each_door(kept: Kept) -> None:
+def test_damage_hint_fits_each_interface(kept: Kept) -> None:
     with sqlite3.connect(kept.folder / "chats.db") as file:
         file.execute("UPDATE events SET body = '{' WHERE seq = 3")
     ran = run("chats", "show", "garden", "--store", kept.url)
@@ -172,7 +172,7 @@ def test_damage_is_looked_for_in_the_way_of_each_door(kept: Kept) -> None:
     assert "`engine.verify()`" in caught.value.hint
 
 
-def test_what_can_be_repaired_is_repaired_in_the_way_of_each_door(kept: Kept) -> None:
+def test_repair_hint_fits_each_interface(kept: Kept) -> None:
     file = sqlite3.connect(kept.folder / "chats.db")
     for repair in (lambda: kept.engine.repair(), lambda: run("store", "verify", "--repair", "--store", kept.url)):
         with file:
@@ -186,20 +186,20 @@ def test_what_can_be_repaired_is_repaired_in_the_way_of_each_door(kept: Kept) ->
     file.close()
 
 
-def test_a_chat_names_what_can_be_typed_in_it(kept: Kept, home: Mapping[str, str], script: Callable[..., str]) -> None:
+def test_chat_hint_names_slash_command(kept: Kept, home: Mapping[str, str], script: Callable[..., str]) -> None:
     words = ("chat", "garden", "--store", kept.url, "--model", script("Yes."))
     ran = spawn(*words, stdin=f"/delete {kept.left}\n".encode(), environment=home)
     assert "hint: Go there first: `/switch " in ran.err
     assert PYTHONIC.search(ran.err) is None
 
 
-def test_a_store_that_is_not_there_is_told_with_what_begins_one(kept: Kept) -> None:
+def test_missing_store_hint_says_how_to_create_one(kept: Kept) -> None:
     ran = run("chats", "list", "--store", f"sqlite:///{kept.folder / 'none.db'}")
     assert "A new store begins with `lamella chat --store" in ran.err
     assert PYTHONIC.search(ran.err) is None
 
 
-def test_a_program_that_was_too_late_is_told_to_reload(kept: Kept) -> None:
+def test_conflict_hint_in_python_says_reload(kept: Kept) -> None:
     one, other = kept.engine.chat("garden"), kept.engine.chat("garden")
     one.ask("And leeks?")
     with pytest.raises(lamella.ConflictError) as caught:

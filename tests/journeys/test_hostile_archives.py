@@ -103,7 +103,7 @@ def honest(vaults: Vaults) -> Callable[[int], float]:
 @pytest.mark.parametrize("size", [MEGABYTE // 4, pytest.param(MEGABYTE, marks=pytest.mark.long)])
 @pytest.mark.parametrize("shape", make_hostile(1_000))
 @pytest.mark.parametrize("has_vault", [False, True])
-def test_a_hostile_file_takes_no_longer_than_an_honest_one(
+def test_hostile_archive_is_parsed_as_fast_as_normal_one(
     vaults: Vaults, honest: Callable[[int], float], shape: str, size: int, *, has_vault: bool
 ) -> None:
     text = make_hostile(size)[shape]
@@ -113,7 +113,7 @@ def test_a_hostile_file_takes_no_longer_than_an_honest_one(
     assert any(taken <= NOISE * honest(size) for taken in times)
 
 
-def test_a_number_of_any_length_is_no_line_number_and_no_time() -> None:
+def test_number_of_any_length_is_not_line_number_or_time() -> None:
     digits = "9" * 5_000
     lines = f"<start_line>{digits}</start_line>\n<end_line>{digits}</end_line>"
     block = f"<selected_text>\n<path>a.md</path>\n{lines}\n<content>x</content>\n</selected_text>"
@@ -121,7 +121,7 @@ def test_a_number_of_any_length_is_no_line_number_and_no_time() -> None:
     assert set(export.contents.values()) == {b"x"}
 
 
-def test_four_times_the_turns_take_about_four_times_as_long_to_bring_in(tmp_path: Path) -> None:
+def test_import_time_grows_linearly_with_turns(tmp_path: Path) -> None:
     stores = count()
 
     def time_import(turns: int) -> float:

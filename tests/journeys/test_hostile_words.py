@@ -172,7 +172,7 @@ def message(url: str) -> str:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_what_acts_on_a_terminal_is_shown_and_not_obeyed(
+def test_control_characters_are_shown_not_executed(
     command: str, url: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LAMELLA_STORE", url)
@@ -203,7 +203,7 @@ def acting(ran: Ran) -> set[str]:
     return ACTING.intersection(ran.out + ran.err)
 
 
-def test_what_is_recalled_goes_into_a_pipe_as_it_is_and_to_eyes_as_it_can_be_read(url: str, message: str) -> None:
+def test_recall_prints_raw_text_to_pipe_and_escaped_to_terminal(url: str, message: str) -> None:
     words = ("recall", NAME, "needle", "--store", url)
     assert message
     assert HOSTILE in run(*words).out
@@ -213,9 +213,7 @@ def test_what_is_recalled_goes_into_a_pipe_as_it_is_and_to_eyes_as_it_can_be_rea
     assert ACTING.isdisjoint(terminal.shown)
 
 
-def test_an_answer_goes_into_a_pipe_as_it_is_and_to_eyes_as_it_can_be_read(
-    url: str, message: str, script: Callable[..., str]
-) -> None:
+def test_answer_is_raw_in_pipe_and_escaped_on_terminal(url: str, message: str, script: Callable[..., str]) -> None:
     words = ("chats", "edit", NAME, message, "And now?", "--store", url, "--model", script(HOSTILE))
     assert HOSTILE in run(*words).out
     with Terminal(words, {}) as terminal:

@@ -44,7 +44,7 @@ def calls(home: Mapping[str, str], name: str) -> list[tuple[object, ...]]:
 
 @SIGNALS
 @pytest.mark.parametrize("command", ["ask", "chat", "regenerate"])
-def test_a_signal_that_ends_the_process_keeps_what_was_said(
+def test_signal_that_ends_process_keeps_partial_answer(
     home: Mapping[str, str], script: Callable[..., str], command: str, number: signal.Signals
 ) -> None:
     model = script(SLOW, "Two.")
@@ -69,7 +69,7 @@ def test_a_signal_that_ends_the_process_keeps_what_was_said(
     assert "Second?" not in shown
 
 
-def test_a_terminal_that_goes_away_keeps_what_was_said(home: Mapping[str, str], script: Callable[..., str]) -> None:
+def test_closed_terminal_keeps_partial_answer(home: Mapping[str, str], script: Callable[..., str]) -> None:
     with Terminal(["chat", "talk", "--model", script(SLOW)], home) as terminal:
         terminal.wait_for("tokens used")
         terminal.press("First?", ENTER)
@@ -78,9 +78,7 @@ def test_a_terminal_that_goes_away_keeps_what_was_said(home: Mapping[str, str], 
     assert calls(home, "talk") == [("stopped",)]
 
 
-def test_who_ignores_the_end_of_a_terminal_goes_on_to_the_end(
-    home: Mapping[str, str], script: Callable[..., str]
-) -> None:
+def test_process_ignoring_hangup_finishes_answer(home: Mapping[str, str], script: Callable[..., str]) -> None:
     model = script({"text": "word " * 20, "chunk": 5, "delay": 0.05})
     with subprocess.Popen(
         ["nohup", *COMMAND, "ask", "First?", "--chat", "talk", "--model", model],
@@ -96,9 +94,7 @@ def test_who_ignores_the_end_of_a_terminal_goes_on_to_the_end(
     assert calls(home, "talk") == [("end",)]
 
 
-def test_an_answer_that_comes_after_somebody_asked_on_is_kept_where_the_error_says(
-    home: Mapping[str, str], script: Callable[..., str]
-) -> None:
+def test_late_answer_is_stored_where_error_says(home: Mapping[str, str], script: Callable[..., str]) -> None:
     slow = script({"text": "late " * 10, "chunk": 5, "delay": 0.05})
     with running(home, "ask", "First?", "--chat", "talk", "--model", slow) as process:
         assert read(process, 4) == b"late"

@@ -155,7 +155,7 @@ ENDLESS = {"serve"}
 WORKED = {"workflow": "rfc", "paper": "paper"}
 
 
-def test_every_command_takes_json() -> None:
+def test_every_command_accepts_json() -> None:
     known = {name: command for name, command in leaves() if name not in ENDLESS}
     assert [name for name, command in known.items() if not any("--json" in one.opts for one in command.params)] == []
     assert set(known) - STREAMED == set(COMMANDS)
@@ -281,12 +281,12 @@ def test_every_body_is_the_output_of_a_command_or_a_route() -> None:
     assert set(BODIES) - described - set(printed) == set()
 
 
-def test_every_command_has_its_fields_in_the_reference() -> None:
+def test_every_command_has_fields_in_reference() -> None:
     tasks = {f"code {kind}" for kind in TASKS_WITH_REQUEST}
     assert {name for name in COMMANDS if not name.startswith("paper")} - tasks == set(DOCUMENTED)
 
 
-def test_what_was_done_is_told_with_the_key_and_the_name(given: dict[str, str]) -> None:
+def test_json_names_key_and_name_of_changed_conversation(given: dict[str, str]) -> None:
     renamed = read(run("chats", "rename", "demo", "Tides", "--json"))
     assert renamed == {"lamella": 1, "conversation": renamed["conversation"], "name": "demo", "title": "Tides"}
     shown = read(run("chats", "show", "Tides", "--json"))
@@ -302,7 +302,7 @@ def test_what_was_done_is_told_with_the_key_and_the_name(given: dict[str, str]) 
     assert read(run("store", "verify", "--json")) == {"lamella": 1, "verified": True, "damages": [], "repaired": []}
 
 
-def test_several_are_told_with_what_became_of_each(given: dict[str, str]) -> None:
+def test_json_lists_outcome_of_each_file(given: dict[str, str]) -> None:
     ran = run("chats", "import", given["ARCHIVE"], "gone.md", "--json")
     told = read(ran)
     assert ran.exit == 2
@@ -319,9 +319,7 @@ def test_several_are_told_with_what_became_of_each(given: dict[str, str]) -> Non
     }
 
 
-def test_a_chat_tells_each_event_as_a_line_and_everything_else_on_stderr(
-    given: dict[str, str], home: dict[str, str]
-) -> None:
+def test_chat_json_prints_events_on_stdout_and_rest_on_stderr(given: dict[str, str], home: dict[str, str]) -> None:
     typed = b"First?\n/ledger\n/help\n/gone\n/new other\nSecond?\nThird?\n"
     ran = spawn("chat", "talk", "--model", given["MODEL"], "--json", stdin=typed, environment=home)
     lines = [json.loads(line) for line in ran.out.splitlines()]

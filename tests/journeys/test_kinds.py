@@ -30,7 +30,7 @@ def beds(tmp_path: Path) -> str:
 
 
 @pytest.mark.parametrize("kind", [CodeTask.EXPLAIN, CodeTask.FIX])
-def test_a_function_answers_on_stdout_and_sends_its_block_and_the_code(
+def test_code_task_prints_answer_and_sends_block_with_code(
     kind: CodeTask, code: Code, script: Callable[..., str], beds: str
 ) -> None:
     shown = code(kind, f"{beds}:5-6", "--preview", "--json", "--model", script("x"), stdin=b"Traceback\n")
@@ -76,9 +76,7 @@ def test_a_request_is_answered_without_a_server(code: Code, script: Callable[...
     assert code("solve", str(file), "--model", script("so")).out == "so\n"
 
 
-def test_a_request_that_names_a_conversation_is_kept(
-    code: Code, script: Callable[..., str], home: Mapping[str, str]
-) -> None:
+def test_code_task_with_conversation_is_stored(code: Code, script: Callable[..., str], home: Mapping[str, str]) -> None:
     model = script("one", "two")
     for prompt in "ab":
         body = json.dumps({"prompt": prompt, "conversation": "garden"}).encode()
@@ -87,7 +85,7 @@ def test_a_request_that_names_a_conversation_is_kept(
     assert "garden" in spawn("chats", "list", environment=home).out
 
 
-def test_a_filter_chooses_from_what_is_sent(code: Code) -> None:
+def test_filter_selects_from_posted_files(code: Code) -> None:
     body = {"codebase": {"beds.py": "def water(): ...\n", ".env": "KEY=1"}, "question": "Who waters?"}
     found = json.loads(code("filter", "--json", stdin=json.dumps(body).encode()).out)
     assert code("filter", stdin=json.dumps(body).encode()).out == found["text"]
@@ -95,7 +93,7 @@ def test_a_filter_chooses_from_what_is_sent(code: Code) -> None:
     assert [one["path"] for one in found["left_out"]] == [".env"]
 
 
-def test_what_a_conversation_has_already_counts_when_files_are_chosen(
+def test_selection_skips_files_already_in_conversation(
     code: Code, script: Callable[..., str], tmp_path: Path, home: Mapping[str, str]
 ) -> None:
     root = tmp_path / "repo"
@@ -163,8 +161,6 @@ def test_bad_requests_are_refused_with_a_hint(body: bytes, message: str, code: C
     assert ran.err.splitlines()[1].startswith("hint: ")
 
 
-def test_a_state_of_a_conversation_that_is_not_there_is_refused(
-    code: Code, script: Callable[..., str], beds: str
-) -> None:
+def test_state_of_missing_conversation_is_refused(code: Code, script: Callable[..., str], beds: str) -> None:
     code("explain", beds, "--model", script("x"), "--chat", "garden")
     assert "nobody" in refusal(code("state", "nobody", "--json"), code="bad_call")

@@ -72,7 +72,7 @@ def test_each_call_is_shown_with_prediction_report_verdict_layers_money_and_time
     assert "read 709 (49% of the input) · write 700 · plain 39 · output 10" in lines[-2]
 
 
-def test_what_a_provider_does_not_report_is_unknown_and_never_zero(url: str) -> None:
+def test_unreported_usage_is_unknown_not_zero(url: str) -> None:
     send(url, "one", "two")
     text = "\n".join(show(url))
     assert text.count("reported  read unknown · write unknown · plain unknown · output unknown") == 2
@@ -82,12 +82,12 @@ def test_what_a_provider_does_not_report_is_unknown_and_never_zero(url: str) -> 
     assert totals["unpriced_calls"] == 2
 
 
-def test_numbers_that_contradict_each_other_are_told_with_their_fault(url: str) -> None:
+def test_contradictory_usage_is_reported_with_fault(url: str) -> None:
     send(url, ScriptedReply(text="one", usage=Usage(fault="read 9 of 3 tokens")))
     assert "  reported  invalid: read 9 of 3 tokens" in show(url)
 
 
-def test_a_prefix_that_we_moved_names_what_moved_it(url: str) -> None:
+def test_own_prefix_change_is_named_with_cause(url: str) -> None:
     send(
         url,
         ScriptedReply(text="one", usage=usage(plain=700)),
@@ -105,7 +105,7 @@ def test_a_prefix_that_we_moved_names_what_moved_it(url: str) -> None:
     }
 
 
-def test_what_the_provider_says_of_its_cache_stands_beside_our_verdict(url: str) -> None:
+def test_provider_diagnosis_is_shown_beside_verdict(url: str) -> None:
     diagnosis = CacheDiagnosis(verdict="miss", reason="messages_changed", missed=12)
     send(url, ScriptedReply(text="one", usage=usage(plain=700), diagnosis=diagnosis))
     assert "  provider  says: messages_changed" in show(url)
@@ -171,7 +171,7 @@ def test_retries_are_counted(url: str) -> None:
     assert json.loads(run("ledger", "demo", "--json", "--store", url).out)["totals"]["retries"] == 1
 
 
-def test_an_answer_that_was_cut_says_how_it_ended(url: str) -> None:
+def test_stopped_answer_shows_how_it_ended(url: str) -> None:
     async def talk() -> None:
         async with lamella.open(
             url, model=MODEL, provider=ScriptedProvider(ScriptedReply(text="a long answer", chunk_size=2))
@@ -202,13 +202,13 @@ def _keys(value: object) -> set[str]:
     return {name for inner in value for name in _keys(inner)} if isinstance(value, list) else set()
 
 
-def test_a_conversation_that_is_not_there_is_told_in_a_process_of_its_own(url: str) -> None:
+def test_missing_conversation_is_reported(url: str) -> None:
     spawn("store", "migrate", "--store", url)
     ran = spawn("ledger", "nobody", "--json", "--store", url)
     assert refusal(ran, code="bad_call") == "There is no conversation 'nobody'."
 
 
-def test_hashes_and_measures_of_each_turn_are_shown_and_logged_with_debug(url: str, tmp_path: Path) -> None:
+def test_hashes_and_ratios_are_shown_with_debug(url: str, tmp_path: Path) -> None:
     send(
         url,
         ScriptedReply(text="one", usage=usage(plain=700)),
@@ -231,7 +231,7 @@ def test_hashes_and_measures_of_each_turn_are_shown_and_logged_with_debug(url: s
     assert "Hello" not in line
 
 
-def test_what_contradicts_a_profile_is_told_with_the_lines_that_mend_it(
+def test_profile_mismatch_is_reported_with_corrected_lines(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     send(
@@ -252,7 +252,7 @@ def test_what_contradicts_a_profile_is_told_with_the_lines_that_mend_it(
     assert "differs from its profile" not in "\n".join(show(url))
 
 
-def test_a_plan_of_auto_is_told_with_its_turn(url: str) -> None:
+def test_layout_plan_is_shown_with_its_turn(url: str) -> None:
     send(url, "one", "two", layout="auto")
     plans = [line.split(maxsplit=1)[1] for line in show(url) if line.startswith("  plan ")]
     assert plans[0] == "nothing was sent before"

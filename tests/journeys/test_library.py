@@ -75,7 +75,7 @@ def rows(ran: Ran) -> dict[str, dict[str, object]]:
     return {one["id"]: one for one in artifacts}
 
 
-def test_what_one_command_attaches_the_next_shows_and_the_next_question_sends(lamella: Run, vault: Path) -> None:
+def test_attached_note_is_shown_and_sent_with_next_question(lamella: Run, vault: Path) -> None:
     ran = lamella("attach", "talk", "list.md", "--vault", str(vault))
     assert ran.exit == 0, ran
     assert "attached to the next turn: list.md, note, " in ran.out
@@ -92,7 +92,7 @@ def test_what_one_command_attaches_the_next_shows_and_the_next_question_sends(la
     assert all(not one["waits"] for one in rows(lamella("show", "talk", "--json")).values())
 
 
-def test_each_command_is_taken_back_by_its_opposite(lamella: Run, vault: Path) -> None:
+def test_each_command_is_reverted_by_its_opposite(lamella: Run, vault: Path) -> None:
     assert "pinned with the next turn: plan.md" in lamella("pin", "talk", "plan.md").out
     assert "list.md, note, " in lamella("attach", "talk", "list.md", "--vault", str(vault)).out
     assert ", pinned\n" in lamella("pin", "talk", "list.md").out
@@ -109,9 +109,7 @@ def test_each_command_is_taken_back_by_its_opposite(lamella: Run, vault: Path) -
     assert ([one["id"] for one in waiting["attach"]], waiting["drop"], waiting["detach"]) == (["plan.md"], [], [])
 
 
-def test_a_folder_that_does_not_fit_comes_in_part_and_the_same_after_reload_fork_archive_and_transcript(
-    lamella: Run, vault: Path, tmp_path: Path
-) -> None:
+def test_folder_that_does_not_fit_is_selected_and_stays_after_reload(lamella: Run, vault: Path, tmp_path: Path) -> None:
     ran = lamella("attach", "talk", "docs", "--for", "What of subject7?", "--vault", str(vault))
     assert "note: Of the 12 notes of docs, " in ran.err
     shown = rows(lamella("show", "talk", "--json"))
@@ -141,7 +139,7 @@ def sends(lamella: Run, name: str) -> list[object]:
     return [turn["messages"] for turn in turns]
 
 
-def test_what_is_refreshed_goes_with_its_new_text_and_what_is_gone_stays(lamella: Run, vault: Path) -> None:
+def test_refreshed_note_is_sent_anew_and_deleted_one_is_kept(lamella: Run, vault: Path) -> None:
     assert "note: plan.md is as it was." in lamella("refresh", "talk", "--vault", str(vault)).err
     (vault / "plan.md").write_text("Low tide is at 15:20.\n", encoding="utf-8")
     ran = lamella("refresh", "talk", "plan.md", "--vault", str(vault))
@@ -152,14 +150,14 @@ def test_what_is_refreshed_goes_with_its_new_text_and_what_is_gone_stays(lamella
     assert "15:20" in json.dumps(sends(lamella, "talk"))
 
 
-def test_what_only_a_vault_could_give_says_how_one_is_named(lamella: Run, vault: Path) -> None:
+def test_refresh_without_vault_says_how_to_name_one(lamella: Run, vault: Path) -> None:
     told = lamella("refresh", "talk").err.splitlines()
     assert told[-1] == "hint: Add --vault FOLDER."
     assert "there is no vault to read it from." in told[-2]
     assert "hint:" not in lamella("refresh", "talk", "--vault", str(vault)).err
 
 
-def test_what_is_wrong_is_told_and_changes_nothing(lamella: Run, vault: Path) -> None:
+def test_invalid_library_command_is_reported_and_changes_nothing(lamella: Run, vault: Path) -> None:
     before = lamella("show", "talk", "--json").out
     assert refusal(lamella("detach", "talk", "x.md", "--json"), code="bad_call") == "x.md is not attached."
     assert refusal(lamella("drop", "talk", "x.md", "--json"), code="bad_call") == "x.md is not in the prompt."
@@ -177,9 +175,7 @@ def test_what_is_wrong_is_told_and_changes_nothing(lamella: Run, vault: Path) ->
     assert lamella("show", "talk", "--json").out == before
 
 
-def test_one_of_several_things_that_cannot_be_read_leaves_all_of_them_out_and_says_so(
-    lamella: Run, vault: Path
-) -> None:
+def test_unreadable_attachment_prevents_all_and_says_so(lamella: Run, vault: Path) -> None:
     page = "http://127.0.0.1:1/minutes"
     environment = {**os.environ, "LAMELLA_PRIVATE_ADDRESSES": "127.0.0.1"}
     words = ("attach", "talk", "list.md", page, "--vault", str(vault))
@@ -217,7 +213,7 @@ def test_a_secret_is_warned_of_at_the_terminal_or_refused(lamella: Run, vault: P
     assert token not in refused.out + refused.err + warned.out + warned.err
 
 
-def test_a_paper_is_attached_by_its_path_where_no_vault_is_named(lamella: Run, tmp_path: Path) -> None:
+def test_paper_is_attached_by_path_without_vault(lamella: Run, tmp_path: Path) -> None:
     paper = tmp_path / "tides.pdf"
     paper.write_bytes(make_pdf(["The harbour is closed for nine days."]))
     ran = lamella("attach", "talk", str(paper), "--json")
@@ -226,7 +222,7 @@ def test_a_paper_is_attached_by_its_path_where_no_vault_is_named(lamella: Run, t
     assert (waits["kind"], waits["title"]) == ("pdf", "tides")
 
 
-def test_a_name_is_printed_whole_however_long_and_a_picture_by_its_file(lamella: Run, vault: Path) -> None:
+def test_long_name_is_printed_whole_and_image_by_file_name(lamella: Run, vault: Path) -> None:
     long = f"{'a-long-name-' * 8}.md"
     (vault / long).write_text("Text.\n", encoding="utf-8")
     (vault / "map.png").write_bytes(png(8, 8))
@@ -236,7 +232,7 @@ def test_a_name_is_printed_whole_however_long_and_a_picture_by_its_file(lamella:
     assert any(line.startswith(f"{long}  note") for line in shown)
 
 
-def test_what_is_more_than_fits_is_said_when_it_is_attached(lamella: Run, vault: Path) -> None:
+def test_attaching_more_than_fits_warns(lamella: Run, vault: Path) -> None:
     (vault / "huge.md").write_text("Words of it. " * 2_000, encoding="utf-8")
     ran = lamella("attach", "talk", "huge.md", "--vault", str(vault))
     assert ran.exit == 0
@@ -244,7 +240,7 @@ def test_what_is_more_than_fits_is_said_when_it_is_attached(lamella: Run, vault:
     assert "does not fit" not in lamella("detach", "talk", "huge.md").err
 
 
-def test_a_chat_that_is_not_there_is_told_before_a_file_that_is_not_there_either(lamella: Run) -> None:
+def test_missing_chat_is_reported_before_missing_file(lamella: Run) -> None:
     ran = lamella("attach", "nobody", "nothing.md", "--json")
     assert refusal(ran, code="bad_call") == "There is no conversation 'nobody'."
     assert "chats list" in ran.err

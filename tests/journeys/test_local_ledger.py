@@ -39,9 +39,7 @@ def ledger(url: str) -> list[ModelCall]:
 
 
 @pytest.mark.parametrize("layout", ["in_place", "library"])
-def test_the_engine_reports_just_what_was_predicted_also_after_a_reload_in_a_new_process(
-    tmp_path: Path, layout: str
-) -> None:
+def test_local_engine_reports_predicted_usage_also_after_reload(tmp_path: Path, layout: str) -> None:
     url = f"sqlite:///{tmp_path}/chats.db"
     asyncio.run(talk(url, layout, len(ASKED)))
     again = f"from tests.journeys.test_local_ledger import talk; asyncio.run(talk(*sys.argv[1:], {AGAIN}))"
@@ -62,7 +60,7 @@ def test_the_engine_reports_just_what_was_predicted_also_after_a_reload_in_a_new
         ]
 
 
-def test_digits_that_the_model_has_no_room_for_are_refused_before_it_is_loaded(
+def test_oversized_request_is_refused_before_model_is_loaded(
     home: Mapping[str, str],
 ) -> None:
     # By OpenAI's vocabulary these are 3,700 tokens, of which 6,800 would fit; this model reads every digit by itself.

@@ -80,7 +80,7 @@ async def play() -> list[tuple[Turn, tuple[int, int, int]]]:
     return played
 
 
-def test_the_engine_serves_what_was_planned_over_a_pause_an_update_a_partial_cut_and_a_fold() -> None:
+def test_local_engine_serves_planned_prefix_through_pause_update_cut_and_fold() -> None:
     played = asyncio.run(play())
     assert [turn.envelope.prompt.layout_plan.keep_messages for turn, _ in played] == [step.keeps for step in STEPS]
     assert all(turn.compaction is None for turn, _ in played)

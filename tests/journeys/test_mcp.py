@@ -31,12 +31,12 @@ def odd(mode: str, **more: object) -> dict[str, object]:
     return {"command": sys.executable, "args": [str(SERVER), mode], **more}
 
 
-def test_where_no_server_is_named_that_is_said(here: Path) -> None:
+def test_list_without_servers_says_so(here: Path) -> None:
     assert run(here, "mcp", "list").out.startswith("No MCP servers configured")
     assert json.loads(run(here, "mcp", "check", "--json").out) == {"lamella": 1, "servers": []}
 
 
-def test_servers_are_listed_without_being_started_and_tried_when_asked(here: Path) -> None:
+def test_servers_are_listed_without_start_and_started_by_check(here: Path) -> None:
     servers = {"good": odd("plain", writes=True), "bad": odd("ends"), "shy": odd("plain")}
     listed = run(here, "mcp", "list", servers=servers)
     assert [line.split(":")[0] for line in listed.out.splitlines()] == ["bad", "good", "shy"]
@@ -50,7 +50,7 @@ def test_servers_are_listed_without_being_started_and_tried_when_asked(here: Pat
     assert (alone.exit, [one["name"] for one in body], body[0]["error"]) == (0, ["good"], None)
 
 
-def test_a_project_names_a_server_and_the_user_says_yes_to_it_by_name(here: Path) -> None:
+def test_project_server_needs_trust_by_name(here: Path) -> None:
     command = json.dumps(sys.executable)
     args = json.dumps([str(SERVER), "plain"])
     (here / "lamella.toml").write_text(f"[mcp.theirs]\ncommand = {command}\nargs = {args}\n", encoding="utf-8")
@@ -71,12 +71,12 @@ def test_a_project_names_a_server_and_the_user_says_yes_to_it_by_name(here: Path
         ([], "mcp"),
     ],
 )
-def test_bad_settings_are_told_as_every_failure_is(here: Path, servers: object, told: str) -> None:
+def test_invalid_server_settings_are_reported(here: Path, servers: object, told: str) -> None:
     assert told in refusal(run(here, "mcp", "list", "--json", servers=servers), code="bad_setting")
     assert run(here, "config", "show", servers=servers).exit == 2
 
 
-def test_a_server_that_nobody_named_is_told(here: Path) -> None:
+def test_unknown_server_is_reported(here: Path) -> None:
     assert "MCP server not found: gone" in refusal(run(here, "mcp", "check", "gone", "--json"), code="bad_usage")
 
 
@@ -120,7 +120,7 @@ def test_a_server_ends_with_the_program_however_impatient_somebody_is(here: Path
     assert not is_there(int(started.read_text(encoding="utf-8")))
 
 
-def test_a_server_that_nobody_trusts_keeps_no_runner_from_answering_that_uses_no_tools(here: Path) -> None:
+def test_untrusted_server_does_not_block_runners_without_tools(here: Path) -> None:
     (here / "lamella.toml").write_text('[mcp.theirs]\ncommand = "theirs"\n', encoding="utf-8")
     (here / "frost.md").write_text("Frost comes in May.\n", encoding="utf-8")
     script = here.parent / "script.json"

@@ -48,13 +48,13 @@ def test_facts_are_listed_added_edited_and_removed(person: Person) -> None:
     assert [(fact["number"], fact["text"]) for fact in listed["facts"]] == [(1, "Likes coffee")]
 
 
-def test_a_file_edited_by_hand_is_what_is_remembered(person: Person) -> None:
+def test_manually_edited_memory_file_is_used(person: Person) -> None:
     person.run("memory", "add", "one")
     (person.folder / "facts.md").write_text("# About me\n\nI keep bees\n* I sow beans in May\n", encoding="utf-8")
     assert person.run("memory", "list").out.splitlines()[:2] == ["  1  I keep bees", "  2  I sow beans in May"]
 
 
-def test_what_is_wrong_is_told_as_every_failure_is(person: Person) -> None:
+def test_invalid_memory_command_is_reported(person: Person) -> None:
     assert "No fact is '7'" in refusal(person.run("memory", "remove", "7", "--json"), code="bad_call")
     assert "600 characters" in refusal(person.run("memory", "add", "x" * 600, "--json"), code="bad_call")
     person.run("memory", "add", "one")
@@ -63,7 +63,7 @@ def test_what_is_wrong_is_told_as_every_failure_is(person: Person) -> None:
     assert person.run("memory", "list", LAMELLA_MEMORY_FOLDER="~nobody-at-all/x").exit == 2
 
 
-def test_a_chat_shows_adds_and_takes_up_what_is_remembered(person: Person) -> None:
+def test_chat_shows_adds_and_loads_memory(person: Person) -> None:
     person.run("memory", "add", "Likes tea")
     ran = person.chat(
         "/memory",
@@ -93,7 +93,7 @@ def test_a_chat_shows_adds_and_takes_up_what_is_remembered(person: Person) -> No
     assert "It is what is remembered" in person.run("why", "garden", "memory").out
 
 
-def test_switched_off_a_chat_knows_nothing_of_it(person: Person) -> None:
+def test_chat_with_disabled_memory_has_none(person: Person) -> None:
     person.run("memory", "add", "Likes tea")
     person.chat("Hello", LAMELLA_MEMORY="off")
     assert "Likes tea" not in person.run("chats", "export", "garden", "--to", str(person.folder)).out
@@ -104,7 +104,7 @@ def test_switched_off_a_chat_knows_nothing_of_it(person: Person) -> None:
     assert person.run("chats", "show", "garden", "--sources").out.endswith("No answer cites a source.\n")
 
 
-def test_a_conversation_is_kept_as_a_line_and_goes_with_it_when_it_is_erased(person: Person) -> None:
+def test_conversation_summary_in_memory_is_erased_with_conversation(person: Person) -> None:
     person.chat("When are beans sown?")
     kept = json.loads(person.run("memory", "keep", "garden", "--json", LAMELLA_SUMMARIZER="off").out)
     assert (kept["kind"], kept["text"].endswith(", When are beans sown?")) == ("recent", True)
@@ -113,7 +113,7 @@ def test_a_conversation_is_kept_as_a_line_and_goes_with_it_when_it_is_erased(per
     assert json.loads(person.run("memory", "list", "--json").out)["facts"] == []
 
 
-def test_hostile_text_in_a_file_does_nothing_to_a_terminal(person: Person) -> None:
+def test_control_characters_in_memory_are_not_printed(person: Person) -> None:
     person.run("memory", "add", "one")
     (person.folder / "facts.md").write_text("- \x1b[2Jgone\u202e\n", encoding="utf-8")
     assert "\x1b" not in person.run("memory", "list").out

@@ -41,7 +41,7 @@ def known(facts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("known")
-def test_a_conversation_has_the_window_that_facts_want_with_its_model() -> None:
+def test_conversation_uses_window_of_model_facts() -> None:
     def limit(**settings: Any) -> int:  # noqa: ANN401 - as they are typed
         return lamella.Conversation(**settings).ask("Hello?").tokens.limit
 
@@ -63,7 +63,7 @@ def test_a_conversation_has_the_window_that_facts_want_with_its_model() -> None:
 
 
 @pytest.mark.usefixtures("known")
-def test_the_shares_of_a_model_say_when_it_is_warned_of_and_shrunk(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_model_thresholds_control_warning_and_compaction(monkeypatch: pytest.MonkeyPatch) -> None:
     long = "word " * 30_000
     assert lamella.Conversation(model="house:guest").ask(long).envelope.warnings
     assert not lamella.Conversation(model="house:guest", warn=0.2).ask(long).envelope.warnings
@@ -76,7 +76,7 @@ def test_the_shares_of_a_model_say_when_it_is_warned_of_and_shrunk(monkeypatch: 
         assert conversation.plan().target_tokens == 84_000
 
 
-def test_the_command_line_tells_and_takes_the_same(facts: Path, home: Mapping[str, str]) -> None:
+def test_cli_shows_and_uses_model_budget(facts: Path, home: Mapping[str, str]) -> None:
     environment = {**home, "LAMELLA_MODEL_FACTS": str(facts)}
     told = json.loads(spawn("config", "show", "--model", "house:guest", "--json", environment=environment).out)["chat"]
     assert (told["window"], told["reserve"]) == (300_000, 20_000)
@@ -87,9 +87,7 @@ def test_the_command_line_tells_and_takes_the_same(facts: Path, home: Mapping[st
 
 
 @pytest.mark.parametrize("wrong", ["warn = 0.9", "reserve = 200000", "hard = 1.5", "trigger = 0.5"])
-def test_shares_and_reserves_that_make_no_sense_are_told_with_their_place(
-    wrong: str, facts: Path, home: Mapping[str, str]
-) -> None:
+def test_invalid_thresholds_are_reported_with_place(wrong: str, facts: Path, home: Mapping[str, str]) -> None:
     facts.write_text(f'[[model]]\nmatch = "guest"\nas_of = 2026-11-17\n{wrong}\n', encoding="utf-8")
     ran = spawn("config", "show", "--json", environment={**home, "LAMELLA_MODEL_FACTS": str(facts)})
     assert f"{facts}: model[0]: " in refusal(ran, code="bad_setting")

@@ -57,7 +57,7 @@ def say(url: str, name: str, text: str = "About apples", title: str | None = Non
         return conversation.id
 
 
-def test_a_conversation_is_gone_on_with_by_its_title(run: Run, url: str, script: Callable[..., str]) -> None:
+def test_conversation_continues_by_title(run: Run, url: str, script: Callable[..., str]) -> None:
     say(url, "garden")
     run("chats", "rename", "garden", "Vault test")
     assert spawn("ask", "And pears?", "--chat", "Vault test", "--model", script("Pears too.")).out == "Pears too.\n"
@@ -70,7 +70,7 @@ def test_a_conversation_is_gone_on_with_by_its_title(run: Run, url: str, script:
     assert "And pears?" in run("chats", "show", "Vault test")[1]
 
 
-def test_every_command_takes_name_key_title_and_a_beginning(run: Run, url: str) -> None:
+def test_every_command_accepts_name_key_title_and_prefix(run: Run, url: str) -> None:
     key = say(url, "garden", title="Vault test")
     say(url, "house")
     for words in ("garden", key, "Vault test", "gar", key[:6]):
@@ -80,7 +80,7 @@ def test_every_command_takes_name_key_title_and_a_beginning(run: Run, url: str) 
             assert out
 
 
-def test_words_that_several_conversations_could_be_meant_by_are_refused(run: Run, url: str) -> None:
+def test_ambiguous_conversation_is_refused(run: Run, url: str) -> None:
     say(url, "garden", title="Plants")
     say(url, "gar age", title="Plants")
     code, _, err = run("chats", "show", "gar")
@@ -89,9 +89,7 @@ def test_words_that_several_conversations_could_be_meant_by_are_refused(run: Run
     assert (code, err.splitlines()[1]) == (2, "hint: Say which, by its name.")
 
 
-def test_who_begins_or_erases_one_does_not_get_another_that_only_begins_so(
-    run: Run, url: str, script: Callable[..., str]
-) -> None:
+def test_create_and_delete_need_exact_name(run: Run, url: str, script: Callable[..., str]) -> None:
     key = say(url, "notes-2")
     assert run("chats", "delete", "notes", "--yes")[0] == 2
     spawn("ask", "A new one?", "--chat", "notes", "--model", script("Yes."))
@@ -157,9 +155,7 @@ def _take_back_to_schema_3(path: Path) -> None:
         connection.execute("DELETE FROM schema_version WHERE version > 3")
 
 
-def test_conversations_of_before_there_were_names_are_gone_on_with_by_their_ids(
-    run: Run, url: str, path: Path, script: Callable[..., str]
-) -> None:
+def test_conversations_without_names_continue_by_id(run: Run, url: str, path: Path, script: Callable[..., str]) -> None:
     backend = replace(open_backend(url), make_key=str)
     for name in ("garden", "gone"):
         chat = Conversation.open(backend, name)
@@ -204,7 +200,7 @@ def test_a_command_in_a_hint_can_be_pasted(run: Run, url: str, tmp_path: Path, n
 
 
 @pytest.mark.parametrize("name", ODD)
-def test_what_is_printed_can_be_pasted(run: Run, url: str, name: str) -> None:
+def test_printed_command_can_be_pasted(run: Run, url: str, name: str) -> None:
     for _ in range(3):
         say(url, name, "About apples " * 90)
     with lamella.open(url) as engine:
@@ -219,7 +215,7 @@ def test_what_is_printed_can_be_pasted(run: Run, url: str, name: str) -> None:
     assert run(*read_words(out.partition("left: ")[2]))[0] == 0
 
 
-def test_what_a_chat_says_when_it_ends_can_be_pasted(tmp_path: Path, url: str, script: Callable[..., str]) -> None:
+def test_printed_continue_command_can_be_pasted(tmp_path: Path, url: str, script: Callable[..., str]) -> None:
     vault = os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9 notes")
     Path(vault).mkdir()
     talked = spawn("chat", "--model", script("Yes."), "--store", url, "--vault", vault, "--", "-dash", stdin=b"Why?\n")
@@ -242,7 +238,7 @@ FALSE = {
 
 
 @pytest.mark.parametrize("what", FALSE)
-def test_what_a_list_falsely_shows_is_found_and_repaired_and_breaks_nothing_else(
+def test_false_list_row_is_repaired_and_breaks_nothing_else(
     run: Run, url: str, path: Path, tmp_path: Path, what: str
 ) -> None:
     say(url, "garden", title="Beans")
@@ -264,7 +260,7 @@ def test_what_a_list_falsely_shows_is_found_and_repaired_and_breaks_nothing_else
     assert run("store", "verify")[:2] == (0, "verified: every hash and id is correct.\n")
 
 
-def test_what_events_no_longer_say_is_not_repaired(run: Run, url: str, path: Path) -> None:
+def test_loss_not_recorded_in_events_is_not_repaired(run: Run, url: str, path: Path) -> None:
     say(url, "garden")
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("UPDATE events SET body = '{}' WHERE seq = 1")

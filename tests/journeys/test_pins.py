@@ -16,7 +16,7 @@ def chat(url: str, *lines: str, script: Path, environment: Mapping[str, str]) ->
     )
 
 
-def test_a_pinned_message_stays_until_it_is_let_go(tmp_path: Path, home: Mapping[str, str]) -> None:
+def test_pinned_message_is_kept_until_unpinned(tmp_path: Path, home: Mapping[str, str]) -> None:
     url, script = f"sqlite:///{tmp_path / 'chats.db'}", tmp_path / "script.json"
     script.write_text(json.dumps(["Yes. " + "word " * 60] * 12), encoding="utf-8")
     questions = [f"Question {number}? " + "word " * 60 for number in range(6)]

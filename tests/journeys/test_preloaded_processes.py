@@ -42,26 +42,26 @@ def make_order(program: str, folder: Path, *words: str) -> preloaded.Order:
 
 
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
-def test_a_warm_process_does_what_a_cold_one_does(tmp_path: Path, program: str) -> None:
+def test_warm_process_behaves_like_cold_one(tmp_path: Path, program: str) -> None:
     order = make_order(program, tmp_path, "one", "zwölf")
     assert preloaded.is_warm(order.environment)
     assert preloaded.run(order, stdin=b"typed", seconds=SECONDS) == run_cold(order, b"typed")
 
 
-def test_an_error_of_a_program_is_told_and_its_code_is_one(tmp_path: Path) -> None:
+def test_program_error_is_reported_with_exit_code_1(tmp_path: Path) -> None:
     done = preloaded.run(make_order("raise ValueError('odd')", tmp_path), seconds=SECONDS)
     assert (done.exit, done.out) == (1, b"")
     assert done.err.endswith(b"ValueError: odd\n")
 
 
-def test_processes_run_at_once_and_more_than_a_pipe_holds_goes_in_and_out(tmp_path: Path) -> None:
+def test_processes_run_concurrently_with_large_output(tmp_path: Path) -> None:
     with preloaded.Writing("print(input.__name__, flush=True); import time; time.sleep(600)") as other:
         assert other.lines.readline() == "input\n"
         order = make_order("import sys; sys.stdout.write(sys.stdin.read())", tmp_path)
         assert preloaded.run(order, stdin=b"x" * 1_000_000, seconds=SECONDS).out == b"x" * 1_000_000
 
 
-def test_what_a_python_reads_as_it_starts_makes_a_process_a_cold_one() -> None:
+def test_python_startup_variables_force_cold_process() -> None:
     assert preloaded.is_warm(dict(os.environ))
     for name in ("PYTHONUTF8", "LC_ALL", "LANG"):
         assert not preloaded.is_warm({**os.environ, name: "x"})

@@ -29,9 +29,7 @@ def open_to_all(folder: Path) -> dict[str, str]:
     return {str(path): oct(mode(path)) for path in [folder, *folder.rglob("*")] if mode(path) & 0o077}
 
 
-def test_lamellas_own_folder_is_closed_with_all_that_was_in_it(
-    home: Mapping[str, str], script: Callable[..., str]
-) -> None:
+def test_own_folder_and_its_contents_are_private(home: Mapping[str, str], script: Callable[..., str]) -> None:
     own = Path(home["HOME"]) / ".lamella"
     own.mkdir(mode=0o755)
     with lamella.open(f"sqlite:///{own}/chats.db") as engine:
@@ -41,7 +39,7 @@ def test_lamellas_own_folder_is_closed_with_all_that_was_in_it(
     assert open_to_all(own) == {}
 
 
-def test_a_new_store_is_private_with_its_log_and_one_that_was_there_stays_as_it_was(tmp_path: Path) -> None:
+def test_new_store_is_private_and_existing_one_keeps_its_mode(tmp_path: Path) -> None:
     folder = tmp_path / "shared"
     folder.mkdir(mode=0o755)
     for _ in range(2):
@@ -56,7 +54,7 @@ def test_a_new_store_is_private_with_its_log_and_one_that_was_there_stays_as_it_
     assert mode(folder / "chats.db") == 0o640
 
 
-def test_lamellas_own_folder_is_closed_however_it_is_named_and_a_link_makes_nothing_for_others_to_read(
+def test_own_folder_is_private_however_named_and_link_changes_nothing(
     home: Mapping[str, str], script: Callable[..., str], tmp_path: Path
 ) -> None:
     own, shared = Path(home["HOME"]) / ".lamella", tmp_path / "shared"
@@ -72,7 +70,7 @@ def test_lamellas_own_folder_is_closed_however_it_is_named_and_a_link_makes_noth
 
 
 @pytest.mark.parametrize("form", [(), ("--transcript",)])
-def test_exports_are_private_in_a_folder_that_was_there_and_in_one_that_was_not(
+def test_exports_are_private_in_old_and_new_folders(
     home: Mapping[str, str], script: Callable[..., str], tmp_path: Path, form: tuple[str, ...]
 ) -> None:
     assert spawn("ask", "hi", "--chat", "talk", "--model", script("One."), environment=home).exit == 0
@@ -88,9 +86,7 @@ def test_exports_are_private_in_a_folder_that_was_there_and_in_one_that_was_not(
     assert mode(file) == 0o644
 
 
-def test_what_was_typed_at_a_terminal_is_private_where_the_folder_was_there(
-    home: Mapping[str, str], script: Callable[..., str]
-) -> None:
+def test_input_history_is_private_in_existing_folder(home: Mapping[str, str], script: Callable[..., str]) -> None:
     state = Path(home["XDG_STATE_HOME"]) / "lamella"
     state.mkdir(parents=True)
     (state / "history").touch(mode=0o644)

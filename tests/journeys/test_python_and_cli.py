@@ -58,7 +58,7 @@ def name_question(url: str, number: int = 1) -> str:
         return engine.chat("garden").turns()[number].message.id
 
 
-def test_a_kept_conversation_is_replayed_by_name_as_python_replays_it(url: str, kept: str) -> None:
+def test_stored_conversation_replays_by_name_like_python(url: str, kept: str) -> None:
     ran = run("replay", kept, "--store", url, "--json", "--layout", "library", "--window", "9000")
     assert (ran.exit, ran.err) == (0, "")
     body = json.loads(ran.out)
@@ -69,7 +69,7 @@ def test_a_kept_conversation_is_replayed_by_name_as_python_replays_it(url: str, 
     assert [turn["tokens"]["limit"] for turn in body["turns"]] == [4_904, 4_904]
 
 
-def test_the_request_of_a_kept_conversation_is_printed(url: str, kept: str) -> None:
+def test_request_of_stored_conversation_is_printed(url: str, kept: str) -> None:
     words = ("--provider", "anthropic", "--model", "anthropic:claude-opus-5-5", "--turn", "2", "--store", url)
     body = json.loads(run("request", kept, *words).out)
     assert body["model"] == "claude-opus-5-5"
@@ -77,7 +77,7 @@ def test_the_request_of_a_kept_conversation_is_printed(url: str, kept: str) -> N
     assert "has 2)." in run("request", kept, *words[:4], "--turn", "3", "--store", url).err
 
 
-def test_a_transcript_of_a_kept_conversation_replays_to_the_same_bytes(url: str, kept: str, tmp_path: Path) -> None:
+def test_transcript_of_stored_conversation_replays_same_bytes(url: str, kept: str, tmp_path: Path) -> None:
     exported = run("chats", "export", kept, "--transcript", "--to", str(tmp_path / "out"), "--store", url)
     file = Path(exported.out.strip())
     assert (exported.exit, file.name) == (0, "garden.json")
@@ -93,7 +93,7 @@ def test_a_transcript_of_a_kept_conversation_replays_to_the_same_bytes(url: str,
     assert run("chats", "export", kept, "--transcript", "--vault", ".", "--store", url).exit == 2
 
 
-def test_a_file_wins_over_a_conversation_of_its_name_and_says_so(
+def test_file_wins_over_conversation_of_same_name_with_note(
     url: str, kept: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -104,13 +104,13 @@ def test_a_file_wins_over_a_conversation_of_its_name_and_says_so(
     assert run("replay", str(tmp_path / kept), "--json", "--store", url).err == ""
 
 
-def test_what_is_neither_a_file_nor_kept_is_told_with_both(url: str, kept: str) -> None:
+def test_unknown_name_is_reported_for_file_and_conversation(url: str, kept: str) -> None:
     error = run("replay", "nobody", "--store", url).err.splitlines()
     assert error[0].startswith("error: nobody cannot be read")
     assert "lamella chats list" in error[1]
 
 
-def test_a_conversation_is_forked_into_a_new_one_by_either_door(url: str, kept: str) -> None:
+def test_conversation_is_forked_by_cli_and_python(url: str, kept: str) -> None:
     question = name_question(url)
     ran = run("chats", "fork", kept, question, "--into", "winter", "--store", url)
     assert ran.out.startswith(f"winter continues from {question} of garden.")
@@ -135,7 +135,7 @@ def test_a_question_is_answered_again_and_the_answer_printed(url: str, kept: str
     assert said(url) == ["What grows here?", "Peas."]
 
 
-def test_a_question_is_answered_again_by_another_model_in_either_door(url: str, kept: str, tmp_path: Path) -> None:
+def test_question_is_regenerated_with_other_model_by_cli_and_python(url: str, kept: str, tmp_path: Path) -> None:
     (tmp_path / "other.json").write_text('["Leeks."]', encoding="utf-8")
     other = f"scripted:{tmp_path / 'other.json'}"
     ran = run("chats", "regenerate", kept, name_question(url, 0), "--model", other, "--store", url)
@@ -157,7 +157,7 @@ async def _resume(url: str) -> str:
 
 
 @pytest.mark.parametrize("door", ["chats regenerate", "chats edit", "chats resume", "/resume", "/retry", "resume()"])
-def test_a_chat_that_never_had_a_model_is_answered_by_the_one_of_the_settings_at_every_door(
+def test_chat_without_model_uses_settings_in_each_interface(
     door: str, url: str, script: Script, home: Mapping[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with lamella.open(url) as engine:
@@ -179,7 +179,7 @@ def test_a_chat_that_never_had_a_model_is_answered_by_the_one_of_the_settings_at
 
 
 @pytest.mark.parametrize("left", ["without a model", "with one"])
-def test_a_question_that_waits_is_answered_by_another_model_that_is_named(left: str, url: str, tmp_path: Path) -> None:
+def test_pending_question_is_answered_by_named_model(left: str, url: str, tmp_path: Path) -> None:
     own, other = (tmp_path / name for name in ("own.json", "other.json"))
     own.write_text('["Peas."]', encoding="utf-8")
     other.write_text('["Leeks."]', encoding="utf-8")
@@ -209,7 +209,7 @@ def ask(home: Mapping[str, str], *words: str) -> Ran:
     return spawn("ask", *words, environment=home)
 
 
-def test_a_preview_tells_what_would_be_sent_and_keeps_nothing(
+def test_preview_prints_next_request_and_stores_nothing(
     url: str, kept: str, home: Mapping[str, str], tmp_path: Path
 ) -> None:
     note = tmp_path / "plan.md"
@@ -254,7 +254,7 @@ def test_in_a_chat_questions_are_previewed_pinned_edited_answered_again_and_dele
     assert "Since when?" in said(url)
 
 
-def test_what_is_pinned_by_its_id_cannot_be_dropped(url: str, kept: str) -> None:
+def test_artifact_pinned_by_id_cannot_be_dropped(url: str, kept: str) -> None:
     with lamella.open(url) as engine:
         conversation = engine.chat(kept)
         conversation.ask("Keep it.", pin=["garden.md"])
@@ -269,7 +269,7 @@ async def _talk(chat: Conversation) -> list[Event]:
     return [event async for event in chat.send("When?")]
 
 
-def test_sums_marks_and_what_an_edit_gives_are_there_in_python(url: str) -> None:
+def test_totals_markers_and_edit_results_are_available_in_python(url: str) -> None:
     async def talk() -> tuple[LedgerTotals, list[str], list[str]]:
         provider = ScriptedProvider(ScriptedReply(text="At noon."), ScriptedReply(text="At six."))
         async with lamella.open(url, model="local", provider=provider) as engine:
@@ -290,7 +290,7 @@ def test_sums_marks_and_what_an_edit_gives_are_there_in_python(url: str) -> None
     assert issubclass(ConflictError, StoreError)
 
 
-def test_the_window_and_layout_that_fit_a_model_are_told_by_both(url: str) -> None:
+def test_default_window_and_layout_match_in_cli_and_python(url: str) -> None:
     told = json.loads(run("config", "show", "--model", "local", "--json").out)["chat"]
     with lamella.open(url) as engine:
         fitting = engine.default_settings_for("local")

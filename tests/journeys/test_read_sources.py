@@ -51,7 +51,7 @@ def bay(tmp_path: Path, page: list[Sequence[bytes]], monkeypatch: pytest.MonkeyP
         yield Bay(tmp_path, here)
 
 
-def test_what_is_attached_by_name_is_sent_as_text_and_after_a_reload_as_the_same_bytes(bay: Bay) -> None:
+def test_attachments_by_name_are_sent_as_text_and_reload_same(bay: Bay) -> None:
     url = f"{bay.site.url}/tides"
 
     async def sit(answer: str, question: str, attach: Sequence[Pdf | Office | Url]) -> list[str]:
@@ -79,9 +79,7 @@ def test_what_is_attached_by_name_is_sent_as_text_and_after_a_reload_as_the_same
     assert bay.site.paths == ["/tides"]
 
 
-def test_a_page_is_read_anew_when_somebody_asks_for_it_and_stays_where_that_fails(
-    bay: Bay, page: list[Sequence[bytes]]
-) -> None:
+def test_page_is_refetched_on_request_and_kept_on_failure(bay: Bay, page: list[Sequence[bytes]]) -> None:
     url = f"{bay.site.url}/tides"
     with lamella.open(bay.store, vault=bay.vault) as engine:
         conversation = engine.chat("bay")
@@ -100,7 +98,7 @@ def test_a_page_is_read_anew_when_somebody_asks_for_it_and_stays_where_that_fail
         assert "ten days" in "".join(message.text for message in told.messages)
 
 
-def test_a_paper_that_changed_is_followed_and_one_that_broke_stays(bay: Bay) -> None:
+def test_changed_paper_is_updated_and_broken_one_is_kept(bay: Bay) -> None:
     with lamella.open(bay.store, vault=bay.vault) as engine:
         conversation = engine.chat("bay", attachments="sticky")
         conversation.ask("One", attach=[Pdf(path="tides.pdf")])
@@ -116,7 +114,7 @@ def test_a_paper_that_changed_is_followed_and_one_that_broke_stays(bay: Bay) -> 
         assert "High at one." in "".join(message.text for message in told.messages)
 
 
-def test_what_cannot_be_read_says_why_and_the_chat_goes_on(bay: Bay) -> None:
+def test_unreadable_source_gives_reason_and_chat_continues(bay: Bay) -> None:
     with lamella.open(bay.store, vault=bay.vault) as engine:
         conversation = engine.chat("bay")
         with pytest.raises(SourceUnreadableError, match=r"broken\.pdf is a broken PDF"):

@@ -43,13 +43,13 @@ def recall(url: str, query: str, *words: str) -> Ran:
     return run("recall", CHAT, query, "--store", url, *words)
 
 
-def test_a_note_comes_back_to_the_letter_under_its_place(url: str) -> None:
+def test_note_is_recalled_exactly_with_its_place(url: str) -> None:
     ran = spawn("recall", CHAT, '"beans «Ä-17»"', "--store", url)
     assert (ran.exit, ran.err) == (0, "")
     assert ran.out == f"─── turn 1, {SAID_AT}, note plan.md\n{PLAN}\n"
 
 
-def test_a_tool_result_is_found_by_its_call_by_its_id_and_by_its_words(url: str) -> None:
+def test_tool_result_is_found_by_call_id_and_words(url: str) -> None:
     for query in ("weather Graz", "Frost", "04:30"):
         (found, *_) = json.loads(recall(url, query, "--json").out)["found"]
         assert (found["place"], found["role"], found["text"]) == ("turn 1", "tool", WEATHER)
@@ -80,7 +80,7 @@ def test_excerpts_are_short(url: str) -> None:
     assert len(short.out) < len(whole.out)
 
 
-def test_what_still_stands_in_the_prompt_is_not_shown_and_exit_1_says_so(url: str) -> None:
+def test_text_still_in_prompt_is_not_recalled(url: str) -> None:
     ran = recall(url, "bed 11")
     assert all("bed 11?" not in line for line in ran.out.splitlines())
     nothing = recall(url, "zebra")
@@ -89,12 +89,12 @@ def test_what_still_stands_in_the_prompt_is_not_shown_and_exit_1_says_so(url: st
     assert (told.exit, json.loads(told.out)["found"]) == (1, [])
 
 
-def test_after_an_undo_all_of_it_stands_again(url: str) -> None:
+def test_undo_returns_text_to_prompt(url: str) -> None:
     assert run("compact", CHAT, "--undo", "--store", url).exit == 0
     assert recall(url, "beans").exit == 1
 
 
-def test_what_was_erased_is_gone(url: str) -> None:
+def test_erased_text_is_not_found(url: str) -> None:
     assert run("chats", "delete", CHAT, "--artifact", "plan.md", "--yes", "--store", url).exit == 0
     assert '"note"' not in recall(url, "beans plan April", "--json").out
     assert "turn 1" in recall(url, "When do we sow?").out
@@ -108,13 +108,13 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("query", "words", "code", "told"), REFUSED.values(), ids=REFUSED)
-def test_what_makes_no_sense_is_told_with_a_hint(
+def test_invalid_recall_is_explained_with_hint(
     url: str, query: str, words: tuple[str, ...], code: str, told: str
 ) -> None:
     assert told in refusal(recall(url, query, "--json", *words), code=code)
 
 
-def test_a_conversation_that_is_not_there_is_told(url: str) -> None:
+def test_missing_conversation_is_reported(url: str) -> None:
     ran = run("recall", "nobody", "beans", "--json", "--store", url)
     assert refusal(ran, code="bad_call") == "There is no conversation 'nobody'."
 
@@ -130,7 +130,7 @@ def many(url: str) -> str:
     return url
 
 
-def test_every_conversation_is_searched_at_once_also_for_what_its_prompt_holds(many: str) -> None:
+def test_all_option_searches_every_conversation(many: str) -> None:
     ran = run("recall", "--all", "cooking beans", "--store", many, "--limit", "1")
     assert (ran.exit, ran.err) == (0, "")
     place, text, *_ = ran.out.splitlines()
@@ -144,7 +144,7 @@ def test_every_conversation_is_searched_at_once_also_for_what_its_prompt_holds(m
     }
 
 
-def test_python_finds_the_same_over_all_conversations_and_sees_what_changes(many: str) -> None:
+def test_python_recall_covers_all_conversations_and_changes(many: str) -> None:
     with lamella.open(many) as engine:
         found = [(chat.name, one.passage.role, one.at) for chat, one in engine.recall("beans")]
         assert ("kitchen", "user", "2026-03-01T07:30:00Z") in found
@@ -155,20 +155,20 @@ def test_python_finds_the_same_over_all_conversations_and_sees_what_changes(many
         assert list(engine.recall("zebras")) == []
 
 
-def test_what_was_erased_is_found_nowhere(many: str) -> None:
+def test_erased_text_is_not_found_in_any_conversation(many: str) -> None:
     assert run("chats", "delete", CHAT, "--artifact", "plan.md", "--yes", "--store", many).exit == 0
     told = json.loads(run("recall", "--all", "beans", "--store", many, "--json").out)
     assert {found["name"] for found in told["found"]} == {"kitchen"}
 
 
-def test_all_takes_no_conversation_and_one_needs_words(many: str) -> None:
+def test_all_option_excludes_conversation_and_recall_needs_words(many: str) -> None:
     assert "Leave one of them out" in run("recall", CHAT, "beans", "--all", "--store", many).err
     assert "search words" in refusal(run("recall", CHAT, "--json", "--store", many), code="bad_usage")
     nothing = run("recall", "--all", "zebra", "--store", many)
     assert (nothing.exit, nothing.out, nothing.err) == (1, "", "No conversation contains these words.\n")
 
 
-def test_a_damaged_conversation_keeps_nobody_from_the_others(many: str) -> None:
+def test_damaged_conversation_does_not_block_others(many: str) -> None:
     with lamella.open(many) as engine:
         key = engine.resolve_conversation("cellar").conversation
     with closing(sqlite3.connect(many.removeprefix("sqlite:///"))) as database, database:
@@ -185,7 +185,7 @@ def test_a_damaged_conversation_keeps_nobody_from_the_others(many: str) -> None:
         assert "hint: " in told.err
 
 
-def test_while_a_turn_waits_what_left_is_found_all_the_same(url: str) -> None:
+def test_removed_text_is_found_while_turn_is_pending(url: str) -> None:
     with lamella.open(url) as engine:
         engine.chat(CHAT).ask("And now?")
     assert "note plan.md" in recall(url, "beans").out

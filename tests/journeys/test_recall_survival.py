@@ -15,7 +15,7 @@ def test_after_three_compactions_facts_are_one_recall_away_also_in_other_words(l
     assert found.exact > FACTS // 3, "too little was taken out for this to try anything"
 
 
-def test_facts_are_drawn_by_their_seed_and_none_is_asked_for_as_it_was_said() -> None:
+def test_facts_depend_on_seed_and_are_reworded() -> None:
     assert make_reworded(3, 40) == make_reworded(3, 40) != make_reworded(5, 40)
     assert not set(TUNED_ON) & set(REPORTED)
     facts = make_reworded(3, 200)

@@ -11,7 +11,7 @@ LONG = str(ROOT / "examples" / "long.json")
 ROWS = {"L1_SYSTE", "L2_PREVI", "L3_TURN", "L4_STRIP", "L5_USER", "tools", "overhead"}
 
 
-def test_each_turn_has_the_receipt_of_what_had_to_go_or_null() -> None:
+def test_each_turn_has_its_receipt_or_null() -> None:
     told = json.loads(run("replay", LONG, "--json").out)
     receipts = {turn["turn"]: turn["compaction"] for turn in told["turns"] if turn["compaction"] is not None}
     assert list(receipts) == [4, 14]
@@ -26,7 +26,7 @@ def test_each_turn_has_the_receipt_of_what_had_to_go_or_null() -> None:
         assert turn["prefix"]["cause"] in ("compacted", "tools_changed")
 
 
-def test_what_a_receipt_takes_out_is_what_the_next_request_lacks() -> None:
+def test_artifacts_removed_by_receipt_are_missing_in_next_request() -> None:
     turns = json.loads(run("replay", LONG, "--json").out)["turns"]
     for turn in turns:
         forms = {s["id"]: s["form"] for layer in turn["envelope"]["layers"] for s in layer["segments"]}
@@ -54,11 +54,11 @@ def test_the_table_accounts_for_every_token() -> None:
         assert sum(counted) == turn["tokens"]["total"]
 
 
-def test_the_same_bytes_come_out_under_any_seed_zone_and_locale() -> None:
+def test_output_is_independent_of_seed_time_zone_and_locale() -> None:
     strange = {"PYTHONHASHSEED": "7", "TZ": "Asia/Tokyo", "LC_ALL": "C"}
     assert spawn("replay", LONG, "--json", environment=strange).out == run("replay", LONG, "--json").out
 
 
-def test_every_law_holds_on_the_way() -> None:
+def test_every_invariant_passes_during_replay() -> None:
     ran = run("replay", LONG, "--check")
     assert (ran.exit, ran.err) == (0, "")

@@ -18,19 +18,19 @@ def test_a_printed_request_is_the_golden_one(tmp_path: Path, provider: str, mode
     assert ran.out == golden_path(provider).read_text(encoding="utf-8")
 
 
-def test_every_golden_has_its_provider() -> None:
+def test_every_golden_file_has_its_provider() -> None:
     assert set(GOLDEN.glob("request.*.json")) == {golden_path(provider) for provider in MODELS}
 
 
 @pytest.mark.parametrize(("provider", "model"), MODELS.items())
-def test_a_printed_request_needs_no_key_and_shows_none(tmp_path: Path, provider: str, model: str) -> None:
+def test_printed_request_needs_and_shows_no_key(tmp_path: Path, provider: str, model: str) -> None:
     ran = printed(tmp_path, provider, "--model", model)
     body = json.loads(ran.out)
     assert not {"api_key", "key", "authorization", "stream"} & set(body)
     assert "Thanks." in ran.out
 
 
-def test_programs_get_the_same_body_in_an_object_that_says_what_it_is(tmp_path: Path) -> None:
+def test_json_output_wraps_same_body(tmp_path: Path) -> None:
     plain = json.loads(printed(tmp_path, "openai", "--model", "gpt-6-sol").out)
     told = json.loads(printed(tmp_path, "openai", "--model", "gpt-6-sol", "--json").out)
     assert told == {"lamella": 1, "conversation": told["conversation"], "turn": 3, "provider": "openai", "body": plain}
@@ -48,20 +48,20 @@ def test_the_longest_answer_can_be_chosen(tmp_path: Path) -> None:
     assert json.loads(ran.out)["max_tokens"] == 77
 
 
-def test_the_transcripts_own_model_is_taken(tmp_path: Path) -> None:
+def test_transcript_model_is_used(tmp_path: Path) -> None:
     named = {**TRANSCRIPT, "model": "openai:gpt-6-sol"}
     ran = printed(tmp_path, "openai-responses", transcript=named)
     assert json.loads(ran.out)["model"] == "gpt-6-sol"
 
 
-def test_a_transcript_can_come_from_stdin() -> None:
+def test_transcript_is_read_from_stdin() -> None:
     words = ("request", "-", "--provider", "gemini", "--model", "gemini-3.8-flash")
     ran = spawn(*words, stdin=json.dumps(TRANSCRIPT).encode())
     assert ran.exit == 0
     assert json.loads(ran.out)["generationConfig"] == {"maxOutputTokens": 4_096}
 
 
-def test_a_model_that_was_asked_for_by_name_is_taken_by_any_format(tmp_path: Path) -> None:
+def test_named_model_is_accepted_by_any_format(tmp_path: Path) -> None:
     ran = printed(tmp_path, "openai", "--model", "claude-opus-5-5")
     assert json.loads(ran.out)["model"] == "claude-opus-5-5"
     assert "prompt_cache" not in ran.out
@@ -80,7 +80,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("transcript", "provider", "options", "what"), REFUSED.values(), ids=REFUSED)
-def test_what_cannot_be_printed_is_refused(
+def test_impossible_request_is_refused(
     tmp_path: Path, transcript: object, provider: str, options: list[str], what: str
 ) -> None:
     ran = printed(tmp_path, provider, *options, transcript=transcript)
@@ -89,7 +89,7 @@ def test_what_cannot_be_printed_is_refused(
     assert "hint: " in ran.err
 
 
-def test_python_refuses_the_model_of_another_maker_unless_it_is_named() -> None:
+def test_python_refuses_model_of_other_provider_unless_named() -> None:
     turn = lamella.Conversation(model="anthropic:claude-opus-5-5").ask("Hi.")
     with pytest.raises(lamella.BadInputError, match="claude-opus-5-5 does not speak openai"):
         turn.request("openai")

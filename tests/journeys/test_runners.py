@@ -97,9 +97,7 @@ def resume(chat: Conversation, **given: object) -> list[Event]:
     ("dies_in", "dies_after"),
     [(1, 0), (0, 1), pytest.param(2, 0, marks=pytest.mark.long), (0, 2), pytest.param(3, 0, marks=pytest.mark.long)],
 )
-def test_an_agent_that_is_killed_between_any_two_rounds_goes_on_as_if_it_had_not_been(
-    tmp_path: Path, dies_in: int, dies_after: int
-) -> None:
+def test_agent_killed_between_rounds_continues_the_same(tmp_path: Path, dies_in: int, dies_after: int) -> None:
     killed = f"sqlite:///{tmp_path}/killed.db"
     assert play(killed, dies_in=dies_in, dies_after=dies_after) == -9
     left = dies_in - 1 if dies_in else dies_after
@@ -117,7 +115,7 @@ def test_an_agent_that_is_killed_between_any_two_rounds_goes_on_as_if_it_had_not
     assert rounds[0] == rounds[1]
 
 
-def test_a_turn_that_was_left_between_two_rounds_goes_on_at_the_terminal(
+def test_turn_interrupted_between_rounds_continues_in_terminal(
     tmp_path: Path, home: Mapping[str, str], script: Callable[..., str]
 ) -> None:
     url, model = f"sqlite:///{tmp_path}/chats.db", script("In May.")
@@ -141,7 +139,7 @@ def test_a_turn_that_was_left_between_two_rounds_goes_on_at_the_terminal(
     assert "gives that up" not in run("chats", "show", "garden", "--store", url).out
 
 
-def test_a_question_that_waits_goes_on_in_a_chat_and_in_a_script(
+def test_pending_question_continues_in_chat_and_script(
     tmp_path: Path, home: Mapping[str, str], script: Callable[..., str]
 ) -> None:
     url = f"sqlite:///{tmp_path}/chats.db"
@@ -160,7 +158,7 @@ def test_a_question_that_waits_goes_on_in_a_chat_and_in_a_script(
     assert nothing.err.splitlines()[0] == "error: No unanswered question."
 
 
-def test_calls_and_results_are_shown_on_a_line_each_and_no_sequence_is_obeyed(
+def test_calls_and_results_are_printed_on_one_escaped_line_each(
     tmp_path: Path, home: Mapping[str, str], script: Callable[..., str]
 ) -> None:
     calls = [{"name": "sear\x1b[2Jch", "arguments": {"query": "x\x1b]0;owned\x07\u202e" * 99}}]
@@ -180,7 +178,7 @@ def test_calls_and_results_are_shown_on_a_line_each_and_no_sequence_is_obeyed(
     assert [event["event"] for event in events if event["event"] in ("call", "result")] == ["call", "result"]
 
 
-def test_runners_are_listed_chosen_and_refused_at_every_door(
+def test_runners_are_listed_selected_and_refused_in_each_interface(
     tmp_path: Path, home: Mapping[str, str], script: Callable[..., str]
 ) -> None:
     listed = json.loads(spawn("runners", "--json", environment=home).out)["runners"]
@@ -202,14 +200,12 @@ def test_runners_are_listed_chosen_and_refused_at_every_door(
         assert "There is no runner 'nobody'" in refused.err
 
 
-def test_a_question_for_a_runner_that_is_none_is_refused_before_a_model_is_opened(home: Mapping[str, str]) -> None:
+def test_unknown_runner_is_refused_before_model_is_opened(home: Mapping[str, str]) -> None:
     refused = spawn("ask", "x", "--runner", "nobody", environment=home)
     assert refused.err.splitlines()[0] == "error: There is no runner 'nobody' here."
 
 
-def test_an_agent_over_notes_with_the_model_that_ships_answers_plainly_and_says_so(
-    tmp_path: Path, home: Mapping[str, str]
-) -> None:
+def test_agent_with_demo_model_answers_without_tools_and_says_so(tmp_path: Path, home: Mapping[str, str]) -> None:
     notes = tmp_path / "notes"
     notes.mkdir()
     (notes / "beans.md").write_text("# Beans\n\nBeans were sown in May.\n")
@@ -223,7 +219,7 @@ def test_an_agent_over_notes_with_the_model_that_ships_answers_plainly_and_says_
     assert os.environ.get("LAMELLA_RUNNER") is None
 
 
-def test_an_agent_over_notes_searches_reads_and_answers_in_three_rounds(
+def test_agent_searches_reads_and_answers_in_three_rounds(
     tmp_path: Path, home: Mapping[str, str], script: Callable[..., str]
 ) -> None:
     notes = tmp_path / "notes"
@@ -256,7 +252,7 @@ def test_an_agent_over_notes_searches_reads_and_answers_in_three_rounds(
     assert "agent" in ran.err.splitlines()[-2]
 
 
-def test_a_turn_left_with_calls_of_the_vaults_tools_goes_on_in_a_script(
+def test_turn_with_pending_vault_tools_continues_in_script(
     tmp_path: Path, home: Mapping[str, str], script: Callable[..., str]
 ) -> None:
     notes = tmp_path / "notes"
@@ -280,9 +276,7 @@ def test_a_turn_left_with_calls_of_the_vaults_tools_goes_on_in_a_script(
     assert (resumed.exit, resumed.out) == (0, "In May.\n")
 
 
-def test_a_question_in_a_script_tells_what_all_of_its_requests_came_to(
-    tmp_path: Path, home: Mapping[str, str], script: Callable[..., str]
-) -> None:
+def test_ask_prints_total_of_all_requests(tmp_path: Path, home: Mapping[str, str], script: Callable[..., str]) -> None:
     usage = {"plain": 100, "read": 0, "output": 10}
     calls = [{"name": "time_range", "arguments": {"when": "last week"}}]
     model = script({"calls": calls, "usage": usage}, {"text": "Then.", "usage": usage}, "Well.")
@@ -293,7 +287,7 @@ def test_a_question_in_a_script_tells_what_all_of_its_requests_came_to(
     assert "requests for this question" not in plainly.err
 
 
-def test_a_question_that_waits_is_shown_with_how_to_go_on(tmp_path: Path) -> None:
+def test_pending_question_is_shown_with_resume_command(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/chats.db"
     with lamella.open(url) as engine:
         engine.chat("garden").ask("When are beans sown?")

@@ -79,7 +79,7 @@ def ask(terminal: Terminal, answers: int) -> Iterator[None]:
 
 @pytest.mark.parametrize("number", [6, pytest.param(24, marks=pytest.mark.long)])
 @pytest.mark.parametrize("columns", [60, 80, 100])
-def test_each_word_of_an_answer_stands_on_the_screen_once(
+def test_each_word_of_answer_is_shown_once(
     home: Mapping[str, str], script: Callable[..., str], columns: int, number: int
 ) -> None:
     author = Author(columns)
@@ -95,7 +95,7 @@ def test_each_word_of_an_answer_stands_on_the_screen_once(
 
 
 @pytest.mark.parametrize("columns", [60, 80, 100])
-def test_an_answer_that_is_stopped_stands_there_as_far_as_it_came_and_once(
+def test_stopped_answer_is_shown_once_as_far_as_received(
     home: Mapping[str, str], script: Callable[..., str], columns: int
 ) -> None:
     # Words of three letters and a blank end a line in its last column, where what a terminal echoes would wrap.
@@ -117,14 +117,14 @@ def test_an_answer_that_is_stopped_stands_there_as_far_as_it_came_and_once(
 
 
 @pytest.mark.parametrize("code", ["```\ncode\n```", "```python\ncode()", "    code", "```code", "```code```", "<code>"])
-def test_an_answer_of_nothing_but_code_is_shown(home: Mapping[str, str], script: Callable[..., str], code: str) -> None:
+def test_answer_of_code_only_is_shown(home: Mapping[str, str], script: Callable[..., str], code: str) -> None:
     with at_terminal(home, "--model", script(code)) as terminal:
         for _ in ask(terminal, 1):
             pass
     assert sum("code" in line for line in terminal.screen) == 1
 
 
-def test_what_we_say_ourselves_is_wrapped_between_words(home: Mapping[str, str], script: Callable[..., str]) -> None:
+def test_own_messages_wrap_between_words(home: Mapping[str, str], script: Callable[..., str]) -> None:
     with at_terminal(home, "--model", script("Yes."), columns=60) as terminal:
         terminal.wait_for("tokens used")
         terminal.press("/help", ENTER)
@@ -139,9 +139,7 @@ def test_what_we_say_ourselves_is_wrapped_between_words(home: Mapping[str, str],
 
 
 @pytest.mark.parametrize(("columns", "under"), [(60, 4), (80, 4), (100, 52)])
-def test_what_does_not_fit_a_line_of_a_turn_stands_below_it_moved_in(
-    home: Mapping[str, str], columns: int, under: int
-) -> None:
+def test_long_turn_line_continues_indented(home: Mapping[str, str], columns: int, under: int) -> None:
     with Terminal(["replay", "examples/long.json"], home, columns=columns) as terminal:
         assert terminal.wait_for_end() == 0
     last = terminal.screen[max(place for place, line in enumerate(terminal.screen) if line.startswith("turn 16")) :]
@@ -151,7 +149,7 @@ def test_what_does_not_fit_a_line_of_a_turn_stands_below_it_moved_in(
     assert all(line.startswith("  ") for line in layers)
 
 
-def test_a_dumb_terminal_shows_what_is_typed_and_completes_nothing(
+def test_dumb_terminal_shows_input_without_completion(
     home: Mapping[str, str], script: Callable[..., str], tmp_path: Path
 ) -> None:
     (tmp_path / "notes").mkdir()
@@ -171,9 +169,7 @@ def test_a_dumb_terminal_shows_what_is_typed_and_completes_nothing(
     assert "user: Read @pla\tn.md\nnow\n" in spawn("chats", "show", "talk", environment=home).out
 
 
-def test_while_the_demo_model_reads_ctrl_c_stops_at_once_and_says_that_nothing_was_said(
-    home: Mapping[str, str], tmp_path: Path
-) -> None:
+def test_ctrl_c_stops_demo_model_while_it_reads_prompt(home: Mapping[str, str], tmp_path: Path) -> None:
     long = tmp_path / "long.md"
     long.write_text("\n".join(f"Bed {bed} has {bed * 3} tomato plants." for bed in range(300)), encoding="utf-8")
     with at_terminal(home, "--max-tokens", "8") as terminal:

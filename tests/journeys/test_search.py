@@ -49,7 +49,7 @@ def search(vault: Path, query: str, *words: str) -> Ran:
     return run("search", query, "--vault", str(vault), *words)
 
 
-def test_a_passage_is_found_and_shown_with_its_place_and_why(vault: Path) -> None:
+def test_passage_is_found_with_place_and_reason(vault: Path) -> None:
     ran = search(vault, "sowing a bean")
     assert ran.exit == 0
     assert ran.out.splitlines() == [
@@ -61,7 +61,7 @@ def test_a_passage_is_found_and_shown_with_its_place_and_why(vault: Path) -> Non
     assert "not searched: broken.md: broken.md is not UTF-8" in ran.err
 
 
-def test_the_json_has_the_promised_shape_and_is_what_python_gives(vault: Path) -> None:
+def test_json_matches_documented_shape_and_python(vault: Path) -> None:
     body = json.loads(search(vault, "watering", "--json").out)
     assert body["lamella"] == 1
     [hit] = body["hits"]
@@ -72,7 +72,7 @@ def test_the_json_has_the_promised_shape_and_is_what_python_gives(vault: Path) -
     assert (hit["path"], hit["text"], hit["score"], hit["id"]) == (found.path, found.text, found.score, found.id)
 
 
-def test_a_change_is_found_by_the_next_search_and_the_vault_is_not_written_to(vault: Path) -> None:
+def test_change_is_found_by_next_search_and_vault_is_unchanged(vault: Path) -> None:
     assert search(vault, "pump").exit == 1
     (vault / "new.md").write_text("A pump.", encoding="utf-8")
     before = sorted(path.as_posix() for path in vault.rglob("*"))
@@ -80,14 +80,14 @@ def test_a_change_is_found_by_the_next_search_and_the_vault_is_not_written_to(va
     assert sorted(path.as_posix() for path in vault.rglob("*")) == before
 
 
-def test_nothing_that_fits_is_exit_one_and_a_line(vault: Path) -> None:
+def test_no_match_exits_with_1(vault: Path) -> None:
     ran = search(vault, "zzzyzx")
     assert (ran.exit, ran.out) == (1, "")
     assert "No matches in 3 files." in ran.err
     assert json.loads(search(vault, "zzzyzx", "--json").out)["hits"] == []
 
 
-def test_an_index_is_built_rebuilt_and_told(vault: Path, indexes: Path) -> None:
+def test_index_is_built_updated_and_rebuilt(vault: Path, indexes: Path) -> None:
     first, second, rebuilt = (run("index", "--vault", str(vault), *words) for words in ((), (), ("--rebuild",)))
     assert first.out.startswith("3 files indexed: 2 files read, 0 removed, 1 not readable.")
     assert second.out.startswith("3 files indexed: 0 files read")
@@ -98,7 +98,7 @@ def test_an_index_is_built_rebuilt_and_told(vault: Path, indexes: Path) -> None:
     assert (body["index"], body["files"], body["read"], body["rebuilt"]) == (str(file), 3, 0, None)
 
 
-def test_a_damaged_index_is_made_anew_and_that_is_said(vault: Path, indexes: Path) -> None:
+def test_damaged_index_is_rebuilt_with_notice(vault: Path, indexes: Path) -> None:
     search(vault, "beans")
     [file] = indexes.glob("*.db")
     file.write_bytes(b"nonsense" * 1_000)
@@ -125,9 +125,7 @@ def test_bad_words_are_refused_with_a_hint(tmp_path: Path, vault: Path, monkeypa
     )
 
 
-def test_a_project_does_not_say_where_the_words_of_notes_are_written(
-    tmp_path: Path, vault: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_project_cannot_set_index_folder(tmp_path: Path, vault: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LAMELLA_INDEX_FOLDER")
     (tmp_path / "lamella.toml").write_text('index_folder = "theirs"\n', encoding="utf-8")
     monkeypatch.chdir(tmp_path)
@@ -135,7 +133,7 @@ def test_a_project_does_not_say_where_the_words_of_notes_are_written(
     assert not (tmp_path / "theirs").exists()
 
 
-def test_python_refuses_what_means_nothing(vault: Path) -> None:
+def test_python_refuses_invalid_search(vault: Path) -> None:
     with pytest.raises(LamellaError, match="not a folder"):
         open_index(None)  # type: ignore[arg-type]
     with open_index(vault) as index:
@@ -168,7 +166,7 @@ def test_several_processes_index_and_search_at_once(tmp_path: Path) -> None:
         assert index.search("word42")[0].path == "042.md"
 
 
-def test_indexing_that_was_killed_goes_on_where_it_was(tmp_path: Path, indexes: Path) -> None:
+def test_killed_indexing_continues(tmp_path: Path, indexes: Path) -> None:
     vault = write(tmp_path / "large", {f"{number:03}.md": f"pump{number} " * 60_000 for number in range(60)})
     process = subprocess.Popen([sys.executable, "-c", INDEXER, str(vault)], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
@@ -186,11 +184,11 @@ def test_indexing_that_was_killed_goes_on_where_it_was(tmp_path: Path, indexes: 
         assert index.refresh().read_count == 0
 
 
-def test_the_command_says_how_far_it_is_only_to_a_terminal(vault: Path) -> None:
+def test_progress_is_printed_to_terminal_only(vault: Path) -> None:
     assert spawn("index", "--vault", str(vault), "--json").err == ""
 
 
-def test_the_words_of_pdf_and_office_files_are_found_at_both_doors(
+def test_pdf_and_office_text_is_found_by_cli_and_python(
     vault: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LAMELLA_CONVERSIONS", str(tmp_path / "conversions"))

@@ -36,7 +36,7 @@ def talk(url: str, provider: ScriptedProvider, *questions: str) -> list[str]:
     return asyncio.run(run())
 
 
-def test_a_conversation_is_sent_kept_and_gone_on_with_in_another_process_of_thought(tmp_path: Path) -> None:
+def test_conversation_continues_in_second_engine(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/chats.db"
     first = ScriptedProvider(ScriptedReply(text="It says A.", chunk_size=3, usage=usage(40, 0)))
     assert talk(url, first, "What does it say?") == ["It says A."]
@@ -50,7 +50,7 @@ def test_a_conversation_is_sent_kept_and_gone_on_with_in_another_process_of_thou
     assert request.conversation == first.requests[0].conversation != "demo"
 
 
-def test_the_ledger_is_kept_with_the_conversation(tmp_path: Path) -> None:
+def test_ledger_is_stored_with_conversation(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/chats.db"
     lines = [
         ScriptedReply(text="one", usage=usage(40, 0)),
@@ -67,12 +67,12 @@ def test_the_ledger_is_kept_with_the_conversation(tmp_path: Path) -> None:
     assert all(call.timing.total is not None for calls in ledger for call in calls)
 
 
-def test_a_runner_that_does_not_exist_says_so(tmp_path: Path) -> None:
+def test_unknown_runner_is_reported(tmp_path: Path) -> None:
     with lamella.open(f"sqlite:///{tmp_path}/chats.db", model=MODEL) as engine, pytest.raises(NotAvailableError):
         engine.chat("demo").send("hi", runner="jogger")
 
 
-def test_without_a_model_it_says_how_to_name_one(tmp_path: Path) -> None:
+def test_missing_model_says_how_to_name_one(tmp_path: Path) -> None:
     with (
         lamella.open(f"sqlite:///{tmp_path}/chats.db") as engine,
         pytest.raises(InvalidOperationError, match="No model"),

@@ -34,9 +34,7 @@ def sent(home: Mapping[str, str]) -> dict[str, object]:
     }
 
 
-def test_a_conversation_of_people_begins_with_a_prompt_that_settings_replace_or_take_away(
-    chat: Chat, home: Mapping[str, str]
-) -> None:
+def test_default_system_prompt_is_replaced_or_removed_by_settings(chat: Chat, home: Mapping[str, str]) -> None:
     assert chat("Hello?").exit == 0
     assert sent(home)["system"] == DEFAULT_SYSTEM
     assert chat("And now?", LAMELLA_SYSTEM="Another.").exit == 0
@@ -53,7 +51,7 @@ def test_a_system_prompt_in_the_environment_or_of_the_command_replaces_the_defau
     assert sent(home)["system"] == "You are a cook."
 
 
-def test_what_is_set_in_a_chat_is_told_sent_and_kept(chat: Chat, home: Mapping[str, str]) -> None:
+def test_settings_changed_in_chat_are_shown_sent_and_stored(chat: Chat, home: Mapping[str, str]) -> None:
     ran = chat(
         "/set temperature 0.25",
         "/set instructions Be brief.",
@@ -74,7 +72,7 @@ def test_what_is_set_in_a_chat_is_told_sent_and_kept(chat: Chat, home: Mapping[s
     assert sent(home) == {"system": "", "temperature": 0.25, "effort": "low"}
 
 
-def test_what_is_set_waits_for_the_next_message_also_when_the_chat_is_left(chat: Chat, home: Mapping[str, str]) -> None:
+def test_pending_setting_survives_leaving_chat(chat: Chat, home: Mapping[str, str]) -> None:
     chat("Hello?", "/set temperature 0.25", "/runner vault_qa")
     assert sent(home)["temperature"] is None
     again = chat("/set temperature", "/set runner", "/runner chat", "And now?")
@@ -85,9 +83,7 @@ def test_what_is_set_waits_for_the_next_message_also_when_the_chat_is_left(chat:
     assert sent(home)["temperature"] == 0.25
 
 
-def test_a_system_prompt_that_is_set_waits_for_the_next_message_also_when_the_chat_is_left(
-    chat: Chat, home: Mapping[str, str], tmp_path: Path
-) -> None:
+def test_pending_system_prompt_survives_leaving_chat(chat: Chat, home: Mapping[str, str], tmp_path: Path) -> None:
     words = tmp_path / "words.txt"
     words.write_text("Be brief.")
     chat("/set system You are a sailor.", f"/set instructions_file {words}")
@@ -119,16 +115,14 @@ def test_a_system_prompt_that_is_set_waits_for_the_next_message_also_when_the_ch
         ("lingr=3", "There is no setting lingr.", "Did you mean linger?"),
     ],
 )
-def test_a_setting_that_is_misspelt_or_wrong_is_told_and_the_chat_goes_on(
-    typed: str, told: str, hint: str, chat: Chat
-) -> None:
+def test_invalid_setting_is_reported_and_chat_continues(typed: str, told: str, hint: str, chat: Chat) -> None:
     ran = chat(f"/set {typed}", "Hello?")
     assert (ran.exit, ran.out) == (0, "One.\n")
     assert f"error: {told}" in ran.err
     assert hint in ran.err
 
 
-def test_ask_takes_the_same_and_refuses_the_same(home: Mapping[str, str], script: Callable[..., str]) -> None:
+def test_ask_accepts_and_refuses_same_settings(home: Mapping[str, str], script: Callable[..., str]) -> None:
     model = script("One.")
     good = ("ask", "Hello?", "--chat", "talk", "--model", model, "--set", "temperature=0.5", "--system", "Be kind.")
     assert spawn(*good, environment=home).out == "One.\n"
@@ -139,7 +133,7 @@ def test_ask_takes_the_same_and_refuses_the_same(home: Mapping[str, str], script
     assert refusal(half, code="bad_usage") == "Missing value: --set temperature"
 
 
-def test_instructions_come_from_a_file_that_settings_name(chat: Chat, home: Mapping[str, str], tmp_path: Path) -> None:
+def test_instructions_file_of_settings_is_used(chat: Chat, home: Mapping[str, str], tmp_path: Path) -> None:
     (tmp_path / "how.md").write_text("Answer in one sentence.\n", encoding="utf-8")
     settings = tmp_path / "mine.toml"
     settings.write_text('instructions_file = "how.md"\nsystem = ""\n', encoding="utf-8")
@@ -147,9 +141,7 @@ def test_instructions_come_from_a_file_that_settings_name(chat: Chat, home: Mapp
     assert sent(home)["system"] == "Answer in one sentence.\n"
 
 
-def test_an_answer_longer_than_the_window_leaves_is_told_and_not_sent(
-    home: Mapping[str, str], script: Callable[..., str]
-) -> None:
+def test_max_tokens_beyond_window_is_refused(home: Mapping[str, str], script: Callable[..., str]) -> None:
     model = script("One.", "Two.")
     small = ("--model", model, "--set", "window=3000", "--set", "reserve=500")
     for words in (("ask", "Hello?", *small), ("chat", "talk", *small)):
@@ -179,9 +171,7 @@ def test_a_body_asks_for_no_longer_answer_than_fits(home: Mapping[str, str], tmp
     assert "has 2,9" in refused.err
 
 
-def test_answering_again_takes_an_answer_that_fits_and_no_other(
-    home: Mapping[str, str], script: Callable[..., str]
-) -> None:
+def test_regeneration_accepts_only_fitting_max_tokens(home: Mapping[str, str], script: Callable[..., str]) -> None:
     model = script("One.", "Two.")
     small = ("--model", model, "--set", "window=3000", "--set", "reserve=500")
     assert spawn("ask", " ".join(["word"] * 2_000), "--chat", "talk", *small, environment=home).exit == 0
@@ -191,7 +181,7 @@ def test_answering_again_takes_an_answer_that_fits_and_no_other(
     assert spawn("chats", "regenerate", "talk", environment=home).out == "One.\n"
 
 
-def test_a_rule_that_may_only_be_stricter_says_so_where_it_is_laxer(chat: Chat) -> None:
+def test_weaker_consent_setting_warns_that_it_has_no_effect(chat: Chat) -> None:
     ran = chat("/set memory_writes allow", "/set note_writes off", words=("--set", "note_writes=allow"))
     assert "warning: note_writes allow has no effect: your own settings say ask" in ran.err
     assert "warning: memory_writes allow has no effect" in ran.err
@@ -200,7 +190,7 @@ def test_a_rule_that_may_only_be_stricter_says_so_where_it_is_laxer(chat: Chat) 
 
 
 @pytest.mark.parametrize("value", ["inf", "nan", "-1"])
-def test_a_limit_that_is_none_is_refused_with_what_it_takes(chat: Chat, value: str) -> None:
+def test_invalid_limit_is_refused_with_valid_form(chat: Chat, value: str) -> None:
     ran = chat(words=("--set", f"max_cost={value}"))
     assert ran.exit == 2
     assert ran.err.splitlines()[-2:] == [

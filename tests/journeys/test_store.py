@@ -60,13 +60,13 @@ def tamper(path: Path, sql: str, *values: object) -> None:
         connection.execute(sql, values)
 
 
-def test_migrating_says_which_schema_the_store_has(run: Run, url: str) -> None:
+def test_migrate_prints_schema_version(run: Run, url: str) -> None:
     assert run("store", "migrate", "--store", url) == (0, f"Schema version: {SCHEMA}\n", "")
     say(url)
     assert run("store", "migrate", "--store", url) == (0, f"Schema version: {SCHEMA}\n", "")
 
 
-def test_stats_count_what_is_there(run: Run, url: str) -> None:
+def test_stats_count_stored_rows(run: Run, url: str) -> None:
     say(url, "one")
     say(url, "two")
     with lamella.open(url) as engine:
@@ -111,7 +111,7 @@ DAMAGES: dict[str, tuple[str, tuple[object, ...], str]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_damage_is_found_and_named_and_exit_is_1(run: Run, url: str, path: Path, damage: str) -> None:
+def test_damage_is_named_and_exits_with_1(run: Run, url: str, path: Path, damage: str) -> None:
     say(url)
     sql, values, place = DAMAGES[damage]
     tamper(path, sql, *values)
@@ -131,7 +131,7 @@ def test_a_damaged_conversation_can_still_be_erased(run: Run, url: str, path: Pa
     assert run("store", "verify", "--erased", "demo", "--store", url)[0] == 0
 
 
-def test_an_event_that_cannot_be_read_is_told_with_its_number_by_every_command(run: Run, url: str, path: Path) -> None:
+def test_unreadable_event_is_numbered_by_every_command(run: Run, url: str, path: Path) -> None:
     say(url)
     tamper(path, "UPDATE events SET kind = 'dance' WHERE seq = 2")
     for words in (("show", "demo"), ("search", "apples"), ("rename", "demo", "T")):
@@ -145,7 +145,7 @@ def target(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path / 'target.db'}" if request.param == "sqlite" else servers.shared().make_store_url()
 
 
-def test_a_copy_in_another_store_goes_on_as_the_original(run: Run, url: str, target: str) -> None:
+def test_copied_store_continues_like_original(run: Run, url: str, target: str) -> None:
     say(url, "one")
     say(url, "two", "pears")
     copy = ("store", "copy", "--from", url, "--to", target)
@@ -162,7 +162,7 @@ def test_a_copy_in_another_store_goes_on_as_the_original(run: Run, url: str, tar
     assert {turn.prefix_change for turn in turns} == {turns[0].prefix_change}
 
 
-def test_a_copy_extends_and_says_what_diverged(run: Run, url: str, target: str) -> None:
+def test_copy_extends_and_reports_divergence(run: Run, url: str, target: str) -> None:
     say(url, "one")
     say(url, "two")
     copy = ("store", "copy", "--from", url, "--to", target)
@@ -177,7 +177,7 @@ def test_a_copy_extends_and_says_what_diverged(run: Run, url: str, target: str) 
         assert {listed.name: listed.version for listed in engine.chats()} == {"one": 4, "two": 4, "three": 2}
 
 
-def test_a_copy_takes_erasures_along_and_undoes_none(run: Run, url: str, target: str) -> None:
+def test_copy_repeats_erasures_and_undoes_none(run: Run, url: str, target: str) -> None:
     say(url, "one")
     say(url, "two", "pears")
     copy = ("store", "copy", "--from", url, "--to", target)
@@ -211,7 +211,7 @@ def test_a_wrong_word_is_refused_with_a_hint(
     assert "\nhint: " in err
 
 
-def test_a_file_that_is_no_store_is_refused_and_left_as_it_was(run: Run, url: str, path: Path) -> None:
+def test_foreign_file_is_refused_and_unchanged(run: Run, url: str, path: Path) -> None:
     path.write_bytes(b"Dear diary, this is no database at all." * 100)
     before = path.read_bytes()
     code, _, err = run("store", "stats", "--store", url)
@@ -220,7 +220,7 @@ def test_a_file_that_is_no_store_is_refused_and_left_as_it_was(run: Run, url: st
     assert path.read_bytes() == before
 
 
-def test_the_database_of_another_program_is_refused_and_left_as_it_was(run: Run, url: str, path: Path) -> None:
+def test_foreign_database_is_refused_and_unchanged(run: Run, url: str, path: Path) -> None:
     tamper(path, "CREATE TABLE recipes (name TEXT)")
     code, _, err = run("store", "migrate", "--store", url)
     assert (code, "recipes" in err) == (2, True)

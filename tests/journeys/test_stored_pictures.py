@@ -51,7 +51,7 @@ def engine(url: str, vault: Path) -> Iterator[Engine]:
         yield engine
 
 
-def test_a_reload_sends_the_message_that_holds_them_byte_for_byte(engine: Engine) -> None:
+def test_reload_resends_message_with_images_unchanged(engine: Engine) -> None:
     conversation = engine.chat("pier")
     assert pictures(conversation) == [[DOT, CHART]]
     later = conversation.ask("And now?")
@@ -59,7 +59,7 @@ def test_a_reload_sends_the_message_that_holds_them_byte_for_byte(engine: Engine
     assert str(later.prefix_change.prefix_change) == "none"
 
 
-def test_a_fork_has_them(engine: Engine) -> None:
+def test_fork_keeps_images(engine: Engine) -> None:
     conversation = engine.chat("pier")
     fork = engine.fork(conversation, conversation.turns()[1].message.id, "elsewhere")
     assert pictures(fork) == [[DOT, CHART]]
@@ -67,7 +67,7 @@ def test_a_fork_has_them(engine: Engine) -> None:
     assert pictures(conversation) == [[DOT, CHART]]
 
 
-def test_an_edit_and_an_answer_asked_for_again_have_them(engine: Engine) -> None:
+def test_edit_and_regeneration_keep_images(engine: Engine) -> None:
     conversation = engine.chat("pier")
     edited = conversation.edit(conversation.turns()[0].message.id, "What is that?")
     assert [image.data for image in edited.messages[-1].images] == [DOT, CHART]
@@ -76,14 +76,14 @@ def test_an_edit_and_an_answer_asked_for_again_have_them(engine: Engine) -> None
     assert [image.data for image in again.messages[-1].images] == [DOT, CHART]
 
 
-def test_an_archive_has_them_without_the_vault(engine: Engine, tmp_path: Path) -> None:
+def test_archive_includes_images(engine: Engine, tmp_path: Path) -> None:
     file = engine.export_archive("pier", tmp_path / "out")
     with lamella.open("sqlite://", model=MODEL) as other:
         conversation, _, warnings = other.import_archive(file)
         assert (pictures(conversation), list(warnings)) == ([[DOT, CHART]], [])
 
 
-def test_a_transcript_has_them_without_the_vault_and_sends_what_was_sent(engine: Engine, tmp_path: Path) -> None:
+def test_transcript_includes_images_and_replays_the_same(engine: Engine, tmp_path: Path) -> None:
     conversation = engine.chat("pier")
     file = tmp_path / "pier.json"
     file.write_text(json.dumps(conversation.transcript()), encoding="utf-8")
@@ -94,9 +94,7 @@ def test_a_transcript_has_them_without_the_vault_and_sends_what_was_sent(engine:
 
 
 @pytest.mark.parametrize("has_vault", [True, False])
-def test_a_picture_on_the_web_is_fetched_once_for_the_active_note_and_for_what_is_attached(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, has_vault: bool
-) -> None:
+def test_web_image_is_fetched_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, has_vault: bool) -> None:
     monkeypatch.setenv("LAMELLA_PRIVATE_ADDRESSES", "127.0.0.1")
     monkeypatch.setenv("LAMELLA_CONVERSIONS", str(tmp_path / "kept"))
     with site(lambda _path, _headers: reply(CHART, kind="image/png")) as here:
@@ -110,7 +108,7 @@ def test_a_picture_on_the_web_is_fetched_once_for_the_active_note_and_for_what_i
     assert (turn.envelope.warnings, here.paths) == ((), ["/gauge.png"])
 
 
-def test_a_pasted_picture_goes_with_the_next_message(
+def test_pasted_image_is_sent_with_next_message(
     home: Mapping[str, str], script: Callable[..., str], tmp_path: Path
 ) -> None:
     programs = tmp_path / "programs"
@@ -134,9 +132,7 @@ def test_a_pasted_picture_goes_with_the_next_message(
     ]
 
 
-def test_without_a_picture_on_the_clipboard_pasting_says_how_else(
-    home: Mapping[str, str], script: Callable[..., str]
-) -> None:
+def test_paste_without_image_explains_alternative(home: Mapping[str, str], script: Callable[..., str]) -> None:
     environment = {**home, "PATH": "/nowhere", "WAYLAND_DISPLAY": "", "DISPLAY": ""}
     ran = spawn("chat", "pier", "--model", script("Hello."), stdin=b"/paste\n", environment=environment)
     assert "No image found on the clipboard." in ran.err

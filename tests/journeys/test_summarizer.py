@@ -72,9 +72,7 @@ def paid(*texts: str) -> list[dict[str, object]]:
     return [{"text": text, "usage": {"plain": 900, "read": 100, "output": 9}} for text in texts]
 
 
-def test_ask_has_the_oldest_turns_summarised_and_says_what_that_took(
-    url: str, script: Script, home: Mapping[str, str]
-) -> None:
+def test_ask_summarizes_oldest_turns_and_reports_cost(url: str, script: Script, home: Mapping[str, str]) -> None:
     model = script(*paid(SUMMARY, "It is."))
     seed(url, model, turns=10)
     ran = spawn("ask", "Is it?", "--chat", CHAT, "--model", model, "--store", url, environment=home)
@@ -91,7 +89,7 @@ def test_ask_has_the_oldest_turns_summarised_and_says_what_that_took(
     assert "2 calls, 1 of them auxiliary" in table
 
 
-def test_a_chat_has_them_between_two_messages_and_by_hand(url: str, script: Script, home: Mapping[str, str]) -> None:
+def test_chat_summarizes_between_messages_and_on_request(url: str, script: Script, home: Mapping[str, str]) -> None:
     # What is asked for by hand is asked over a connection of its own, on which a script begins anew.
     model = script(*paid(SUMMARY, "Still fine."))
     seed(url, model, turns=10)
@@ -105,7 +103,7 @@ def test_a_chat_has_them_between_two_messages_and_by_hand(url: str, script: Scri
     assert steps.count(CompactionStepName.SUMMARY) == 2
 
 
-def test_ctrl_c_cancels_a_compaction_and_the_chat_goes_on(url: str, script: Script, home: Mapping[str, str]) -> None:
+def test_ctrl_c_cancels_compaction_and_chat_continues(url: str, script: Script, home: Mapping[str, str]) -> None:
     model = script({"text": SUMMARY, "chunk": 1, "delay": 2}, "Still fine.")
     seed(url, model, turns=10)
     with Terminal(["chat", CHAT, "--model", model, "--store", url], home) as terminal:
@@ -122,7 +120,7 @@ def test_ctrl_c_cancels_a_compaction_and_the_chat_goes_on(url: str, script: Scri
         assert not engine.chat(CHAT).receipts()
 
 
-def test_compact_asks_for_one_unless_a_plan_has_paid_for_it(url: str, script: Script, home: Mapping[str, str]) -> None:
+def test_compact_requests_summary_unless_plan_has_it(url: str, script: Script, home: Mapping[str, str]) -> None:
     model = script(*paid(SUMMARY))
     seed(url, model, turns=8)
     trusting = {**home, "LAMELLA_MODEL": model}
@@ -135,7 +133,7 @@ def test_compact_asks_for_one_unless_a_plan_has_paid_for_it(url: str, script: Sc
     assert SUMMARY in shown(url)
 
 
-def test_nobody_is_asked_where_it_is_off_or_where_only_the_conversation_names_the_model(
+def test_summary_is_skipped_if_off_or_model_is_only_in_conversation(
     url: str, script: Script, home: Mapping[str, str]
 ) -> None:
     seed(url, script(*paid(SUMMARY)), turns=8)
@@ -155,7 +153,7 @@ def in_project(folder: Path, home: Mapping[str, str], *words: str) -> Ran:
 
 
 @pytest.mark.parametrize("door", ["ask", "compact"])
-def test_one_that_only_a_projects_file_names_is_trusted_first(
+def test_project_summarizer_needs_trust(
     url: str, script: Script, tmp_path: Path, home: Mapping[str, str], door: str
 ) -> None:
     other = script(*paid(SUMMARY))
@@ -178,7 +176,7 @@ def test_one_that_only_a_projects_file_names_is_trusted_first(
     assert "summary" in purposes(ledger(url, home))[-1]
 
 
-def test_one_that_is_set_by_hand_is_asked_and_nobody_else_is(
+def test_configured_summarizer_is_the_only_one_called(
     url: str, script: Script, tmp_path: Path, home: Mapping[str, str]
 ) -> None:
     other = script(*paid(SUMMARY))
@@ -198,7 +196,7 @@ def test_a_blank_one_is_refused(value: str, home: Mapping[str, str]) -> None:
     assert "summarizer" in ran.err
 
 
-def test_the_model_in_this_process_reads_only_the_question_anew_and_says_what_it_is(url: str) -> None:
+def test_local_summarizer_keeps_cache_of_conversation(url: str) -> None:
     small = {"turns": 2, "writes": 64, "exact": 40, "form": "two short sentences"}
     settings = {
         "window": 1_536,
@@ -236,7 +234,7 @@ def test_the_model_in_this_process_reads_only_the_question_anew_and_says_what_it
 
 
 @pytest.mark.parametrize("summarizer", ["same", "off", "gone"])
-def test_a_conversation_is_put_on_a_line_by_whoever_writes_summaries(
+def test_summarizer_writes_one_line_summary(
     url: str, script: Script, home: Mapping[str, str], tmp_path: Path, summarizer: str
 ) -> None:
     model = script(*paid("The beds are fine."))
@@ -260,7 +258,7 @@ def test_a_conversation_is_put_on_a_line_by_whoever_writes_summaries(
     assert purposes(ledger(url, home)) == [["answer"], [*asides, "answer"]]
 
 
-def test_an_await_puts_it_on_a_line_in_a_thread_and_in_the_ledger(url: str) -> None:
+def test_async_one_line_summary_is_in_ledger(url: str) -> None:
     provider = ScriptedProvider("Hello.", "They greeted one another at some length.", "Yes.")
 
     async def talk() -> tuple[str, list[list[str]]]:

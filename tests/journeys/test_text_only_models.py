@@ -32,7 +32,7 @@ def blind(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("layout", ["library", "in_place"])
-def test_a_picture_is_a_line_of_words_for_a_model_that_does_not_see(layout: str) -> None:
+def test_image_becomes_text_line_for_text_only_model(layout: str) -> None:
     chat = lamella.Conversation(model="local", layout=layout)
     turn = chat.ask("What is this?", attach=[chart()])
     assert turn.messages[-1].to_dict() == {"role": "user", "content": f"{LINE}[User query]:\nWhat is this?"}
@@ -45,7 +45,7 @@ def test_a_picture_is_a_line_of_words_for_a_model_that_does_not_see(layout: str)
     assert (len(seen.messages[-1].images), seen.envelope.warnings) == (1, ())
 
 
-def test_a_picture_of_the_active_note_is_words_too_and_counts_as_words(tmp_path: Path) -> None:
+def test_image_of_active_note_becomes_text_and_counts_as_text(tmp_path: Path) -> None:
     (tmp_path / "note.md").write_text("Look: ![[chart.png]]", encoding="utf-8")
     (tmp_path / "chart.png").write_bytes(png(2_000, 2_000))
     for model, pictures in (("local", 0), ("anthropic:claude-opus-5-5", 1)):
@@ -54,7 +54,7 @@ def test_a_picture_of_the_active_note_is_words_too_and_counts_as_words(tmp_path:
         assert (turn.tokens.total > 1_000) is bool(pictures)
 
 
-def test_a_chat_that_a_picture_blocked_goes_on_once_its_model_is_known_not_to_see(
+def test_chat_blocked_by_image_continues_once_model_is_text_only(
     blind: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = f"sqlite:///{tmp_path}/chats.db"

@@ -15,7 +15,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_token_is_shown_once_listed_and_taken_back(capsys: pytest.CaptureFixture[str], home: Path) -> None:
+def test_token_is_shown_once_listed_and_revoked(capsys: pytest.CaptureFixture[str], home: Path) -> None:
     assert main(["tokens", "list"]) == 0
     assert "No tokens yet" in capsys.readouterr().out
     assert main(["tokens", "add", "laptop", "--owner", "ana"]) == 0
@@ -32,7 +32,7 @@ def test_a_token_is_shown_once_listed_and_taken_back(capsys: pytest.CaptureFixtu
     assert "Token not found: laptop" in capsys.readouterr().err
 
 
-def test_the_same_is_told_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+def test_token_commands_print_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["tokens", "add", "phone", "--scope", "read", "--json"]) == 0
     made = json.loads(capsys.readouterr().out)
     assert (made["name"], made["scope"], made["owner"]) == ("phone", "read", None)
@@ -45,7 +45,7 @@ def test_the_same_is_told_as_json(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("words", [["add", "Ana B"], ["add", "x", "--owner", "../y"], ["add", "x", "--scope", "god"]])
-def test_what_is_no_name_and_no_scope_is_refused(capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
+def test_invalid_name_and_scope_are_refused(capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
     assert main(["tokens", *words]) == 2
     told = capsys.readouterr().err
     assert "error: " in told

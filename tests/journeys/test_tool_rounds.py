@@ -101,7 +101,7 @@ def mask_results(sent: str) -> str:
     [(3, 0, 2), (0, 2, 1), (0, 3, 2), (4, 0, 3), (0, 4, 3), (1, 0, 1)],
     ids=["second call of tools", "second request", "third request", "last call", "last request", "first call"],
 )
-def test_a_turn_that_was_cut_off_between_rounds_goes_on_as_if_it_had_run_through(
+def test_turn_interrupted_between_rounds_continues_the_same(
     tmp_path: Path, layout: str, at_call: int, at_request: int, after: int
 ) -> None:
     whole = run(f"sqlite:///{tmp_path}/whole.db", layout, begins=True)
@@ -140,7 +140,7 @@ def answer_of(
     return conversation, [f"{output.failed}: {output.output}" for output in outputs]
 
 
-def test_a_tool_that_fails_a_wrong_argument_and_an_unknown_name_are_failed_results_that_the_model_reads() -> None:
+def test_failed_tool_bad_argument_and_unknown_name_are_failed_results() -> None:
     calls = line(("a", "weather", {"city": "Nowhere"}), ("b", "weather", {"town": 1}), ("c", "tides", {}))
     conversation, outputs = answer_of(calls, ScriptedReply(text="Sorry."), tools=[weather])
     assert outputs[0] == "True: LookupError: no such city"
@@ -149,7 +149,7 @@ def test_a_tool_that_fails_a_wrong_argument_and_an_unknown_name_are_failed_resul
     assert [record.reply.text for record in conversation.turns() if record.reply] == ["Sorry."]
 
 
-def test_after_so_many_rounds_the_model_is_told_to_answer() -> None:
+def test_model_is_asked_to_answer_after_round_limit() -> None:
     again = line(("a", "weather", {"city": "Graz"}))
     conversation, outputs = answer_of(again, again, again, ScriptedReply(text="Sun."), tools=[weather], steps=2)
     assert outputs == [
@@ -160,7 +160,7 @@ def test_after_so_many_rounds_the_model_is_told_to_answer() -> None:
     assert [record.reply.text for record in conversation.turns() if record.reply] == ["Sun."]
 
 
-def test_a_tool_that_takes_too_long_is_a_failed_result() -> None:
+def test_slow_tool_is_failed_result() -> None:
     async def slow() -> str:
         """Takes its time."""
         await asyncio.sleep(30)
@@ -170,7 +170,7 @@ def test_a_tool_that_takes_too_long_is_a_failed_result() -> None:
     assert outputs == ["True: No result within 0.05 seconds."]
 
 
-def test_calls_of_a_tool_that_is_no_function_leave_the_turn_open_for_who_runs_them() -> None:
+def test_calls_without_function_leave_turn_open_for_caller() -> None:
     look_up = Tool(name="look_up", description="Looks up a word.")
     conversation = lamella.open(
         "memory:",
@@ -199,7 +199,7 @@ def reply_with_calls() -> dict[str, object]:
 
 
 @pytest.mark.parametrize("layout", ["library", "in_place"])
-def test_an_agent_of_ones_own_hands_results_back_and_nothing_is_lost(layout: str) -> None:
+def test_own_agent_submits_results_without_loss(layout: str) -> None:
     chat = Conversation(layout=layout)
     chat.ask("Weather in Graz?", tools=[weather])
     reply = chat.reply(reply_with_calls())
@@ -217,7 +217,7 @@ def test_an_agent_of_ones_own_hands_results_back_and_nothing_is_lost(layout: str
         assert [found.passage.text for found in chat.recall("degrees")] == ["12 degrees"]
 
 
-def test_calls_that_nobody_answered_are_told_so_when_the_conversation_goes_on() -> None:
+def test_unanswered_calls_are_reported_on_continue() -> None:
     chat = Conversation(layout="in_place")
     chat.ask("Weather in Graz?", tools=[weather])
     chat.reply(reply_with_calls())
@@ -232,7 +232,7 @@ def test_calls_that_nobody_answered_are_told_so_when_the_conversation_goes_on() 
     "outputs",
     [[], [ToolOutput(call="c2", output="x")], [ToolOutput(call="c1", output="x"), ToolOutput(call="c1", output="y")]],
 )
-def test_every_call_takes_one_output(outputs: list[ToolOutput]) -> None:
+def test_each_call_accepts_one_output(outputs: list[ToolOutput]) -> None:
     chat = Conversation()
     chat.ask("Weather in Graz?", tools=[weather])
     chat.reply(reply_with_calls())
@@ -243,7 +243,7 @@ def test_every_call_takes_one_output(outputs: list[ToolOutput]) -> None:
 
 
 @pytest.mark.parametrize("heard", [1, 2])
-def test_tools_whose_outputs_somebody_heard_are_not_run_again_after_the_iterator_was_closed(heard: int) -> None:
+def test_reported_tool_outputs_are_kept_after_iterator_is_closed(heard: int) -> None:
     ran: list[str] = []
 
     def note(word: str) -> str:
@@ -275,7 +275,7 @@ def test_tools_whose_outputs_somebody_heard_are_not_run_again_after_the_iterator
     assert texts == ["Note them.", "", "noted one", "noted two", "Both noted.", "Thanks"]
 
 
-def test_what_tools_gave_is_told_and_the_turn_goes_on_although_it_has_no_room_for_it() -> None:
+def test_oversized_tool_output_is_reported_and_turn_continues() -> None:
     def read() -> str:
         """Reads much."""
         return "word " * 9_000
@@ -295,7 +295,7 @@ def test_what_tools_gave_is_told_and_the_turn_goes_on_although_it_has_no_room_fo
     assert "".join(event.text for event in told) == "Long."
 
 
-def test_rounds_go_on_once_the_summary_that_makes_room_for_them_is_there() -> None:
+def test_rounds_continue_after_summary_frees_space() -> None:
     class Summary:
         asked = 0
 
@@ -342,7 +342,7 @@ def test_functions_are_remembered_for_later_turns() -> None:
     assert [record.reply.text for record in conversation.turns() if record.reply] == ["Hello.", "Sun."]
 
 
-def test_functions_are_remembered_for_turns_that_go_on() -> None:
+def test_functions_are_kept_for_continued_turns() -> None:
     look_up = Tool(name="look_up", description="Looks up a word.")
     lines = (line(("a", "look_up", {})), CALLS_WEATHER, ScriptedReply(text="Sun."))
     conversation = chat_of(*lines, tools=[look_up, weather])
@@ -368,13 +368,13 @@ def test_of_two_functions_with_one_name_the_newer_is_run() -> None:
     assert [event.output.output for event in events if event.output] == ["Graz: rain"]
 
 
-def test_a_tool_that_was_taken_away_is_not_run_and_the_model_is_told() -> None:
+def test_withdrawn_tool_is_not_run_and_model_is_informed() -> None:
     conversation = chat_of(ScriptedReply(text="Hello."), CALLS_WEATHER, ScriptedReply(text="Well."), tools=[weather])
     events = collect(conversation, "Weather?", tools=[])
     assert [event.output.output for event in events if event.output] == ["There is no tool weather. Tools: none."]
 
 
-def test_calls_for_which_no_function_is_known_here_are_an_error_and_the_turn_waits(tmp_path: Path) -> None:
+def test_calls_without_known_function_are_error_and_turn_stays_pending(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/chats.db"
     with lamella.open(url, model="scripted:x", provider=ScriptedProvider(ScriptedReply(text="Hello."))) as engine:
         collect(engine.chat("tools"), "Good day.", tools=[weather])
@@ -395,7 +395,7 @@ def test_calls_for_which_no_function_is_known_here_are_an_error_and_the_turn_wai
         assert [one.reply.text for one in conversation.turns() if one.reply] == ["Hello.", "Sun."]
 
 
-def test_calls_that_are_the_callers_to_run_are_named_at_the_end() -> None:
+def test_calls_for_caller_are_listed_in_last_event() -> None:
     look_up = Tool(name="look_up", description="Looks up a word.")
     calls = line(("a", "look_up", {"word": "tide"}), ("b", "weather", {"city": "Graz"}))
     conversation = lamella.open("memory:", model="scripted:x", provider=ScriptedProvider(calls)).chat("tools")
@@ -413,7 +413,7 @@ def resume(chat: lamella.Conversation, **given: object) -> list[Event]:
     return asyncio.run(main())
 
 
-def test_rounds_are_shown_at_the_terminal_and_what_waits_is_said(tmp_path: Path, home: Mapping[str, str]) -> None:
+def test_rounds_and_pending_calls_are_shown_in_terminal(tmp_path: Path, home: Mapping[str, str]) -> None:
     url = f"sqlite:///{tmp_path}/chats.db"
     look_up = Tool(name="look_up", description="Looks up a word.")
     lines = (CALLS_WEATHER, line(("b", "weather", {"city": "Nowhere"})), line(("c", "look_up", {}), text="And then."))
@@ -442,7 +442,7 @@ def test_rounds_are_shown_at_the_terminal_and_what_waits_is_said(tmp_path: Path,
 
 
 @pytest.mark.parametrize("layout", ["library", "in_place"])
-def test_a_model_recalls_what_left_its_prompt_by_the_id_that_it_was_told(layout: str) -> None:
+def test_model_recalls_removed_result_by_id(layout: str) -> None:
     recalls = line(
         ("r1", "recall", {"query": '"Graz: sun"'}), ("r2", "recall", {"query": "zebra"}), ("r3", "recall", {})
     )

@@ -47,9 +47,7 @@ def test_the_tools_of_a_vault_are_listed_with_their_schemas(vault: Path, monkeyp
     assert listed("--vault", str(vault)) == [name for name in ALL if name not in ("edit_note", "write_note")]
 
 
-def test_without_a_vault_there_are_fewer_and_one_that_is_named_is_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tools_that_need_vault_are_omitted_without_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert listed() == ["compact", "fetch_url", "recall", "remember", "time_range"]
     monkeypatch.setenv("LAMELLA_MEMORY_WRITES", "off")
@@ -64,7 +62,7 @@ def test_without_a_vault_there_are_fewer_and_one_that_is_named_is_there(
     ("variable", "value"),
     [("LAMELLA_NOTE_WRITES", "sure"), ("LAMELLA_WEB_SEARCH", "search.example"), ("LAMELLA_TOOL_OUTPUT", "3")],
 )
-def test_a_setting_that_means_nothing_is_told(
+def test_invalid_tool_setting_is_reported(
     vault: Path, monkeypatch: pytest.MonkeyPatch, variable: str, value: str
 ) -> None:
     monkeypatch.setenv(variable, value)
@@ -106,9 +104,7 @@ def test_a_change_is_shown_and_written_after_a_yes(
     assert (vault / "beans.md").read_text(encoding="utf-8") == text
 
 
-def test_ctrl_c_is_a_no_however_soon_it_is_pressed_once_somebody_is_asked(
-    vault: Path, home: Mapping[str, str], script: Callable[..., str]
-) -> None:
+def test_ctrl_c_at_consent_prompt_means_no(vault: Path, home: Mapping[str, str], script: Callable[..., str]) -> None:
     with talk(vault, script(*[f"Here:\n{NOTE}"] * 8), home) as terminal:
         terminal.wait_for("tokens used")
         for _ in range(8):
@@ -122,18 +118,14 @@ def test_ctrl_c_is_a_no_however_soon_it_is_pressed_once_somebody_is_asked(
     assert (vault / "beans.md").read_text(encoding="utf-8") == "Sow in April.\n"
 
 
-def test_through_a_pipe_nobody_is_asked_and_nothing_is_written(
-    vault: Path, home: Mapping[str, str], script: Callable[..., str]
-) -> None:
+def test_piped_ask_writes_nothing(vault: Path, home: Mapping[str, str], script: Callable[..., str]) -> None:
     words = ("ask", "@composer When to sow?", "--vault", str(vault), "--model", script(NOTE))
     done = spawn(*words, stdin=b"y\ny\n", environment=home)
     assert "nobody can be asked here" in done.out
     assert (vault / "beans.md").read_text(encoding="utf-8") == "Sow in April.\n"
 
 
-def test_what_was_written_is_taken_back_once_and_what_was_not_is_told(
-    vault: Path, home: Mapping[str, str], script: Callable[..., str]
-) -> None:
+def test_written_note_is_restored_once(vault: Path, home: Mapping[str, str], script: Callable[..., str]) -> None:
     words = ("ask", "@composer When to sow?", "--vault", str(vault), "--model", script(NOTE))
     assert "was changed" in spawn(*words, environment={**home, "LAMELLA_NOTE_WRITES": "allow"}).out
     assert (vault / "beans.md").read_text(encoding="utf-8") == "Sow in May.\n"

@@ -151,7 +151,7 @@ def test_an_archive_that_grew_does_not_choose_another_server_later(
     assert not stranger.was_asked()
 
 
-def test_an_answer_of_a_strangers_model_is_not_asked_for_again_and_the_conversation_stays_where_it_was(
+def test_untrusted_model_of_conversation_is_not_called(
     theirs: Desk, desk: Desk, stranger: Stranger, script: Callable[..., str]
 ) -> None:
     point_at(theirs, stranger.model)
@@ -182,20 +182,20 @@ def test_a_project_does_not_choose_the_server(desk: Desk, stranger: Stranger) ->
 
 
 @pytest.mark.parametrize("model", ["anthropic:claude-opus-5-5", "gemini:gemini-3.8-flash", "gguf:weights.gguf"])
-def test_nor_a_provider_nor_a_file(desk: Desk, model: str) -> None:
+def test_project_cannot_choose_model_provider_or_file(desk: Desk, model: str) -> None:
     desk.project(f'model = "{model}"\n')
     told = refusal(desk.run("ask", "my secret", "--json", ANTHROPIC_API_KEY=KEY, GEMINI_API_KEY=KEY), code="untrusted")
     assert f"names the model {model.partition(':')[0]}:" in told
     assert f"names the model {model.partition(':')[0]}:" in desk.run("config", "show").out
 
 
-def test_what_ships_is_nobodys_choice(desk: Desk) -> None:
+def test_bundled_model_and_memory_store_need_no_trust(desk: Desk) -> None:
     desk.project('model = "local"\nstore = "memory:"\n')
     assert desk.run("ask", "Hello?", "--chat", "x", "--max-tokens", "2").exit == 0
     assert not desk.trust_file.exists()
 
 
-def test_a_project_does_not_choose_the_store_nor_who_gets_the_password(desk: Desk, stranger: Stranger) -> None:
+def test_project_cannot_choose_store_or_receive_password(desk: Desk, stranger: Stranger) -> None:
     project = desk.project(f'store = "postgresql://me:pw@{stranger.address}/chats"\n')
     every = [("chats", "list"), ("chats", "search", "x"), ("store", "stats"), ("ledger", "x"), ("replay", "x")]
     for words in (
@@ -213,7 +213,7 @@ def test_a_project_does_not_choose_the_store_nor_who_gets_the_password(desk: Des
     assert not stranger.was_asked()
 
 
-def test_a_project_does_not_say_that_secrets_leave_unseen(desk: Desk, script: Callable[..., str]) -> None:
+def test_project_cannot_disable_secret_warnings(desk: Desk, script: Callable[..., str]) -> None:
     file = desk.project('secrets = "off"\n')
     said = f"{file} sets secrets, which only your own settings may."
     for kept in ((), ("--chat", "plans")):
@@ -225,7 +225,7 @@ def test_a_project_does_not_say_that_secrets_leave_unseen(desk: Desk, script: Ca
     assert "looks like a GitHub token" in own.out
 
 
-def test_nor_does_it_to_a_program(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_project_cannot_disable_secret_warnings_in_python(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     desk.project('secrets = "off"\n')
     monkeypatch.chdir(desk.here)
     with pytest.raises(SettingError, match="sets secrets"):
@@ -244,7 +244,7 @@ def test_a_file_in_a_folder_above_is_somebody_elses_too(desk: Desk, stranger: St
     assert not stranger.was_asked()
 
 
-def test_facts_of_a_project_do_not_turn_a_name_of_ones_own_into_another_provider(desk: Desk) -> None:
+def test_project_facts_cannot_redirect_known_model_name(desk: Desk) -> None:
     (desk.here / "facts.toml").write_text(
         '[[model]]\nmatch = "gpt-6"\nprovider = "anthropic"\nas_of = 2026-01-01\n', encoding="utf-8"
     )
@@ -254,9 +254,7 @@ def test_facts_of_a_project_do_not_turn_a_name_of_ones_own_into_another_provider
     assert "There is no key for OpenAI" in desk.run("ask", "my secret", "--model", "openai:gpt-6").err
 
 
-def test_a_file_of_a_project_is_a_place_too_and_another_in_each_folder(
-    desk: Desk, tmp_path: Path, script: Callable[..., str]
-) -> None:
+def test_project_store_file_needs_trust_in_each_folder(desk: Desk, tmp_path: Path, script: Callable[..., str]) -> None:
     desk.project('store = "sqlite:///chats.db"\n')
     words = ("ask", "hi", "--chat", "x", "--model", script("One.", "Two."))
     assert desk.run(*words).exit == 2
@@ -270,9 +268,7 @@ def test_a_file_of_a_project_is_a_place_too_and_another_in_each_folder(
     assert elsewhere.run("chats", "list").exit == 2
 
 
-def test_what_the_user_names_is_used_wherever_it_is_named(
-    desk: Desk, tmp_path: Path, script: Callable[..., str]
-) -> None:
+def test_location_named_by_user_is_used_wherever_named(desk: Desk, tmp_path: Path, script: Callable[..., str]) -> None:
     model, url = script("One."), "sqlite:///own.db"
     desk.project(f'model = "{model}"\nstore = "{url}"\n')
     own = tmp_path / "own.toml"
@@ -283,7 +279,7 @@ def test_what_the_user_names_is_used_wherever_it_is_named(
     assert desk.run("ask", "hi", "--chat", "x", "--store", url, "--model", model).out == "One.\n"
 
 
-def test_a_conversation_begun_with_a_model_goes_on_with_it(desk: Desk, script: Callable[..., str]) -> None:
+def test_conversation_continues_with_model_it_started_with(desk: Desk, script: Callable[..., str]) -> None:
     assert desk.run("ask", "hi", "--chat", "x", "--model", script("One.")).out == "One.\n"
     assert desk.run("ask", "hi", "--chat", "x").out == "One.\n"
     assert desk.run("ask", "hi", "--model", script("Two.")).out == "Two.\n"
@@ -291,7 +287,7 @@ def test_a_conversation_begun_with_a_model_goes_on_with_it(desk: Desk, script: C
     assert (row["field"], row["place"]) == ("model", script("Two."))
 
 
-def test_a_model_that_was_named_and_never_answered_is_not_trusted(desk: Desk, script: Callable[..., str]) -> None:
+def test_model_that_never_answered_is_not_trusted(desk: Desk, script: Callable[..., str]) -> None:
     unused, other = script("Never."), desk.here / "other.json"
     other.write_text(json.dumps([]), encoding="utf-8")
     typed = f"/model openai:gpt-5\n/model {unused}\n/model openai-compatible:http://10.0.0.7/v1#m\n/quit\n"
@@ -304,7 +300,7 @@ def test_a_model_that_was_named_and_never_answered_is_not_trusted(desk: Desk, sc
     assert "and you have not" in refusal(desk.run("ask", "hi", "--chat", "y", "--json"), code="untrusted")
 
 
-def test_the_command_to_go_on_with_names_a_model_that_would_be_refused_otherwise(desk: Desk) -> None:
+def test_continue_command_names_model_that_would_be_refused(desk: Desk) -> None:
     model = "openai-compatible:http://127.0.0.1:1/v1#m"
     left = desk.run("chat", "x", "--model", model, typed="hi\n")
     assert left.err.splitlines()[-1] == f"Saved. Continue with: lamella chat x --model '{model}'"
@@ -315,7 +311,7 @@ def test_the_command_to_go_on_with_names_a_model_that_would_be_refused_otherwise
     assert again.exit == 0, again.err
 
 
-def test_the_command_that_takes_up_a_stopped_question_names_such_a_model_too(desk: Desk, stranger: Stranger) -> None:
+def test_resume_command_names_model_that_would_be_refused(desk: Desk, stranger: Stranger) -> None:
     words = (*COMMAND, "ask", "hi", "--chat", "x", "--model", stranger.model)
     environment = {**os.environ, **desk.environment}
     with subprocess.Popen(words, cwd=desk.here, env=environment, stderr=subprocess.PIPE, text=True) as asking:
@@ -326,14 +322,14 @@ def test_the_command_that_takes_up_a_stopped_question_names_such_a_model_too(des
     assert told.endswith(f"The question is saved. Continue with: lamella chats resume x --model '{stranger.model}'\n")
 
 
-def test_a_model_chosen_in_a_chat_is_trusted_once_it_has_answered(desk: Desk, script: Callable[..., str]) -> None:
+def test_model_chosen_in_chat_is_trusted_after_answer(desk: Desk, script: Callable[..., str]) -> None:
     model = script("One.", "Two.")
     assert desk.run("chat", "x", "--model", "local", typed=f"/model {model}\nhi\n").exit == 0
     [row] = json.loads(desk.run("trust", "list", "--json").out)["trusted"]
     assert (row["field"], row["place"]) == ("model", model)
 
 
-def test_trust_is_kept_in_a_private_file_listed_and_taken_back(desk: Desk) -> None:
+def test_trust_is_stored_privately_listed_and_revoked(desk: Desk) -> None:
     assert desk.run("trust", "list").out.startswith("No entries.")
     desk.trust_file.parent.mkdir(parents=True, mode=0o755)
     added = desk.run("trust", "add", "model", "anthropic")
@@ -352,7 +348,7 @@ def test_trust_is_kept_in_a_private_file_listed_and_taken_back(desk: Desk) -> No
     assert "names the model anthropic:" in desk.run("ask", "hi").err
 
 
-def test_programs_say_yes_and_no_with_json(desk: Desk) -> None:
+def test_trust_commands_print_json(desk: Desk) -> None:
     place = {"lamella": 1, "field": "model", "place": "anthropic:claude-opus-5-5"}
     words = ("model", "claude-opus-5-5", "--json")
     assert json.loads(desk.run("trust", "add", *words).out) == {**place, "trusted": True, "new": True}
@@ -361,7 +357,7 @@ def test_programs_say_yes_and_no_with_json(desk: Desk) -> None:
     assert refusal(desk.run("trust", "remove", *words), code="bad_usage").startswith("Trusted entry not found: ")
 
 
-def test_what_names_no_place_cannot_be_trusted_and_a_broken_file_is_told(desk: Desk) -> None:
+def test_invalid_place_cannot_be_trusted_and_broken_file_is_reported(desk: Desk) -> None:
     for words in (("colour", "red"), ("model", "openai-compatible"), ("model", "local"), ("store", "memory:")):
         refused = desk.run("trust", "add", *words)
         assert (refused.exit, len(refused.err.splitlines())) == (2, 2), words
@@ -373,7 +369,7 @@ def test_what_names_no_place_cannot_be_trusted_and_a_broken_file_is_told(desk: D
     assert f"{desk.trust_file} cannot be read: it is a pipe, not a file." in desk.run("trust", "list").err
 
 
-def test_at_a_terminal_one_is_asked_once_by_name(desk: Desk, script: Callable[..., str]) -> None:
+def test_terminal_asks_for_trust_once(desk: Desk, script: Callable[..., str]) -> None:
     model = script("One.", "Two.")
     url = f"sqlite:///{desk.here}/chats.db"
     desk.project(f'model = "{model}"\nstore = "{url}"\n')
@@ -405,7 +401,7 @@ def test_at_a_terminal_one_is_asked_once_by_name(desk: Desk, script: Callable[..
     assert "from now on" not in terminal.shown
 
 
-def test_who_says_no_is_not_asked_again(desk: Desk, script: Callable[..., str]) -> None:
+def test_refused_trust_is_not_asked_again(desk: Desk, script: Callable[..., str]) -> None:
     mine = script("One.")
     assert desk.run("ask", "hi", "--chat", "plans", "--model", mine).exit == 0
     other = desk.here / "other.json"

@@ -41,9 +41,7 @@ def sent(home: Mapping[str, str]) -> str:
     return json.dumps(turns[-1]["messages"], ensure_ascii=False)
 
 
-def test_a_change_of_what_a_note_embeds_is_sent_in_the_next_sitting(
-    talk: Talk, home: Mapping[str, str], notes: Path
-) -> None:
+def test_changed_embedded_note_is_sent_in_next_session(talk: Talk, home: Mapping[str, str], notes: Path) -> None:
     assert talk("What of [[trip]]?", "More?").exit == 0
     assert sent(home).count("Low at 14:10.") == 1
     assert "High." not in sent(home)
@@ -68,7 +66,7 @@ def test_a_note_that_was_moved_between_two_sittings_is_not_sent_again(
     assert "warning: sea/tides.md changed since it was last sent" in talk("And today?").err
 
 
-def test_the_active_note_brings_its_pictures_with_every_message_until_there_is_none(
+def test_active_note_sends_images_with_each_message_until_cleared(
     talk: Talk, home: Mapping[str, str], notes: Path
 ) -> None:
     ran = talk("What is open?", "/active", "And now?", options=("--active-note", "trip.md"))
@@ -84,7 +82,7 @@ def test_the_active_note_brings_its_pictures_with_every_message_until_there_is_n
     assert "<active_note>" in sent(home)
 
 
-def test_an_active_note_that_is_gone_does_not_stop_the_talk(talk: Talk, home: Mapping[str, str], notes: Path) -> None:
+def test_missing_active_note_does_not_stop_chat(talk: Talk, home: Mapping[str, str], notes: Path) -> None:
     refused = talk("What is open?", options=("--active-note", "gone.md"))
     assert (refused.exit, "error: There is no file gone.md in the vault." in refused.err) == (2, True)
     asked = spawn(

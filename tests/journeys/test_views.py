@@ -71,7 +71,7 @@ def written(body: Struct) -> str:
 
 
 @pytest.mark.parametrize("example", ["walkthrough", "edits", "long"])
-def test_a_replay_prints_the_views_of_its_turns_and_their_sums(example: str) -> None:
+def test_replay_prints_json_of_turns_and_totals(example: str) -> None:
     file = EXAMPLES / f"{example}.json"
     transcript = load_transcript(file)
     totals = ReplayTotals()
@@ -82,14 +82,14 @@ def test_a_replay_prints_the_views_of_its_turns_and_their_sums(example: str) -> 
     assert printed("replay", str(file)) == whole
 
 
-def test_a_replay_of_nothing_prints_a_head_and_empty_sums(tmp_path: Path) -> None:
+def test_replay_of_nothing_prints_head_and_zero_totals(tmp_path: Path) -> None:
     file = tmp_path / "empty.json"
     file.write_text('{"lamella": 1, "turns": []}', encoding="utf-8")
     body = ReplayJson(conversation="chat", layout=None, turns=[], totals=replay_totals_to_json(ReplayTotals()))
     assert json.loads(printed("replay", str(file))) == as_json(body)
 
 
-def test_the_ledger_prints_the_view_of_its_rows(url: str) -> None:
+def test_ledger_prints_json_of_its_rows(url: str) -> None:
     backend = open_backend(url, create=False)
     conversation_log = Conversation.open(backend, CHAT)
     body = ledger_to_json(
@@ -101,7 +101,7 @@ def test_the_ledger_prints_the_view_of_its_rows(url: str) -> None:
     assert printed("ledger", CHAT, "--store", url) == written(body)
 
 
-def test_a_plan_what_was_found_and_an_undo_are_printed_as_their_views(url: str) -> None:
+def test_plan_recall_and_undo_print_their_json(url: str) -> None:
     backend = open_backend(url, create=False)
     conversation_log = Conversation.open(backend, CHAT)
     plan, key = conversation_log.plan(to=0.2), conversation_log.id
@@ -119,7 +119,7 @@ def test_a_plan_what_was_found_and_an_undo_are_printed_as_their_views(url: str) 
     backend.store.close()
 
 
-def test_the_conversations_and_the_counts_of_a_store_are_printed_as_their_views(url: str) -> None:
+def test_chat_list_and_stats_print_their_json(url: str) -> None:
     backend = open_backend(url, create=False)
     conversations = ConversationRepository(backend.store, backend.clock)
     assert printed("chats", "list", "--store", url) == written(
@@ -129,7 +129,7 @@ def test_the_conversations_and_the_counts_of_a_store_are_printed_as_their_views(
     backend.store.close()
 
 
-def test_an_error_is_printed_as_its_view(url: str) -> None:
+def test_error_prints_its_json(url: str) -> None:
     backend = open_backend(url, create=False)
     with pytest.raises(LamellaError) as error:
         ConversationRepository(backend.store, backend.clock).resolve_conversation("gone")

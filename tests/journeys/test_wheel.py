@@ -64,7 +64,7 @@ def test_a_replay_is_the_same_as_from_the_clone(installed: Installed) -> None:
     assert installed.run("replay", transcript, "--json") == run("replay", transcript, "--json").out
 
 
-def test_a_store_is_made_and_read(installed: Installed) -> None:
+def test_installed_wheel_creates_and_reads_store(installed: Installed) -> None:
     script = installed.folder / "script.json"
     script.write_text('["It is there."]', encoding="utf-8")
     told = installed.run("ask", "Is it?", "--model", f"scripted:{script}", "--chat", "one", "--store", "sqlite:///a.db")

@@ -30,7 +30,7 @@ def url(tmp_path: Path) -> str:
 
 
 @pytest.mark.layout("library")
-def test_people_read_the_reason_and_commands_that_can_be_pasted(url: str) -> None:
+def test_why_prints_reason_and_commands_to_paste(url: str) -> None:
     ran = run("why", "garden", "spec", "--store", url)
     assert (ran.exit, ran.err) == (0, "")
     lines = ran.out.splitlines()
@@ -51,13 +51,13 @@ def test_programs_read_the_same_as_json(url: str) -> None:
         assert engine.chat("garden").why("b.md").why == body["why"]
 
 
-def test_what_was_erased_is_said_to_be_gone(url: str) -> None:
+def test_erased_attachment_is_reported(url: str) -> None:
     assert run("chats", "delete", "garden", "--artifact", "secret.md", "--yes", "--store", url).exit == 0
     reason = json.loads(run("why", "garden", "secret.md", "--json", "--store", url).out)
     assert (reason["in_prompt"], reason["why"]) == (False, "It was erased: nothing of it is left.")
 
 
-def test_a_message_that_the_branch_goes_on_without_is_no_attachment_that_was_forgotten(url: str) -> None:
+def test_message_skipped_by_branch_is_not_forgotten_attachment(url: str) -> None:
     with lamella.open(url) as engine:
         conversation = engine.chat("garden")
         gone = conversation.turns()[1].message.id
@@ -70,5 +70,5 @@ def test_a_message_that_the_branch_goes_on_without_is_no_attachment_that_was_for
     assert json.loads(run("why", "garden", gone, "--json", "--store", url).out)["in_prompt"] is True
 
 
-def test_a_conversation_that_is_not_there_is_refused(url: str) -> None:
+def test_missing_conversation_is_refused(url: str) -> None:
     assert "nobody" in refusal(run("why", "nobody", "spec", "--json", "--store", url), code="bad_call")

@@ -45,7 +45,7 @@ def finish(session: str, *fields: str, decision: str = "So be it.") -> None:
             assert rfc(*words).exit == 0
 
 
-def test_work_goes_from_stage_to_stage_and_back(url: str) -> None:
+def test_workflow_moves_between_stages(url: str) -> None:
     assert status(rfc("new", "desks", "--json"))["current"] == "problem"
     assert "missing: problem, goals." in refusal(rfc("submit", "desks", "--json"), code="bad_workflow")
     finish(
@@ -84,7 +84,7 @@ def test_work_goes_from_stage_to_stage_and_back(url: str) -> None:
         assert (work.current, work.stages[1].attempt) == ("background", 2)
 
 
-def test_what_to_do_next_is_told_as_a_command(url: str, tmp_path: Path) -> None:
+def test_next_step_is_printed_as_command(url: str, tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(MINE, encoding="utf-8")
     begun = run("workflow", str(tmp_path / "mine.toml"), "new", "my work")
     assert "Missing in only: what.\n" in begun.err
@@ -120,7 +120,7 @@ def test_the_work_is_exported_to_stdout_or_to_a_new_file(url: str, tmp_path: Pat
     assert url
 
 
-def test_fields_come_from_a_file_from_stdin_and_from_the_last_answer(url: str, tmp_path: Path) -> None:
+def test_fields_come_from_file_stdin_and_last_answer(url: str, tmp_path: Path) -> None:
     assert rfc("new", "desks").exit == 0
     with lamella.open(url) as engine:
         conversation = engine.chat("desks")
@@ -162,7 +162,7 @@ def test_fields_come_from_a_file_from_stdin_and_from_the_last_answer(url: str, t
         (("workflow", "rfc", "data", "desks", "goals:=NaN"), "cannot be kept"),
     ],
 )
-def test_bad_words_are_told_with_what_to_do_and_change_nothing(url: str, words: tuple[str, ...], told: str) -> None:
+def test_invalid_workflow_command_changes_nothing(url: str, words: tuple[str, ...], told: str) -> None:
     assert rfc("new", "desks").exit == 0
     with lamella.open(url) as engine:
         engine.chat("plain").ask("Hello?")
@@ -182,9 +182,7 @@ def test_fields_that_never_end_are_not_read_to_the_end(url: str, tmp_path: Path)
     assert url
 
 
-def test_a_workflow_of_ones_own_is_found_by_folder_and_by_path(
-    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_own_workflow_is_found_by_folder_and_path(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "flows"
     folder.mkdir()
     (folder / "mine.toml").write_text(MINE, encoding="utf-8")
@@ -198,18 +196,14 @@ def test_a_workflow_of_ones_own_is_found_by_folder_and_by_path(
     assert url
 
 
-def test_a_project_does_not_say_where_workflows_come_from(
-    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_project_cannot_set_workflow_folder(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "lamella.toml").write_text('workflow_folder = "theirs"\n', encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     assert "workflow_folder" in refusal(run("paper", "new", "--json"), code="bad_setting")
     assert url
 
 
-def test_a_chat_works_in_stages_and_its_status_line_says_where(
-    home: Mapping[str, str], script: Callable[..., str]
-) -> None:
+def test_chat_works_in_stages_and_shows_stage(home: Mapping[str, str], script: Callable[..., str]) -> None:
     model = script("Double bookings, then.", "Fine.")
     lines = (
         "What is the problem?",
@@ -239,7 +233,7 @@ def test_a_chat_works_in_stages_and_its_status_line_says_where(
     assert (other.exit, "uses the workflow rfc, not paper" in other.err) == (2, True)
 
 
-def test_work_travels_with_its_conversation(url: str, tmp_path: Path) -> None:
+def test_workflow_is_exported_with_conversation(url: str, tmp_path: Path) -> None:
     assert rfc("new", "desks").exit == 0
     with lamella.open(url) as engine:
         conversation = engine.chat("desks")
@@ -263,7 +257,7 @@ def test_work_travels_with_its_conversation(url: str, tmp_path: Path) -> None:
     assert (early["current"], early["digest"]) == ("problem", [])
 
 
-def test_list_shows_every_workflow_and_marks_an_invalid_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_list_shows_every_workflow_and_invalid_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "broken.toml").write_text("stages = 1\n", encoding="utf-8")
     monkeypatch.setenv("LAMELLA_WORKFLOW_FOLDER", str(tmp_path))
     lines = run("workflow", "list").out.splitlines()

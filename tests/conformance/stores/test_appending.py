@@ -32,13 +32,13 @@ HARD_TEXTS = [
 ]
 
 
-def test_what_is_appended_is_loaded_in_order(store: Store) -> None:
+def test_appended_events_load_in_order(store: Store) -> None:
     assert store.append("c", say("one", "two"), expected=0) == 2
     assert store.append("c", say("three"), expected=2) == 3
     assert texts(store, "c") == ["one", "two", "three"]
 
 
-def test_events_come_back_exactly_as_they_were(store: Store) -> None:
+def test_events_load_unchanged(store: Store) -> None:
     records = tuple(
         EventRecord(kind=kind, at=f"2026-01-01T00:00:{i:02}.123456Z", body=f'{{"n": {i}}}')
         for i, kind in enumerate(EventKind)
@@ -48,7 +48,7 @@ def test_events_come_back_exactly_as_they_were(store: Store) -> None:
 
 
 @pytest.mark.parametrize("text", HARD_TEXTS, ids=range(len(HARD_TEXTS)))
-def test_any_text_in_a_body_comes_back(store: Store, text: str) -> None:
+def test_any_text_in_body_loads_unchanged(store: Store, text: str) -> None:
     store.append("c", say(text), expected=0)
     assert texts(store, "c") == [text]
     assert list(store.verify()) == []
@@ -81,7 +81,7 @@ def test_an_append_after_another_number_of_events_is_refused_with_both_numbers(s
     assert texts(store, "c") == ["one", "two"]
 
 
-def test_an_append_to_nothing_that_expects_events_is_refused(store: Store) -> None:
+def test_append_to_missing_conversation_with_expected_events_is_refused(store: Store) -> None:
     with pytest.raises(ConflictError):
         store.append("c", say("one"), expected=1)
     assert store.list_conversations() == []
@@ -93,7 +93,7 @@ def test_the_same_append_twice_is_a_conflict(store: Store) -> None:
         store.append("c", say("one"), expected=0)
 
 
-def test_an_append_that_is_refused_leaves_nothing(store: Store) -> None:
+def test_refused_append_stores_nothing(store: Store) -> None:
     good, bad = b"good", b"bad"
     batch = attach(good, bad)
     wrong = replace(batch, contents={**batch.contents, hash_bytes(bad): b"not bad"})
@@ -113,7 +113,7 @@ def test_an_append_that_is_refused_leaves_nothing(store: Store) -> None:
     ],
     ids=["no events", "content of no event", "content of nobody"],
 )
-def test_what_makes_no_sense_is_refused(store: Store, written: EventBatch) -> None:
+def test_invalid_append_is_refused(store: Store, written: EventBatch) -> None:
     with pytest.raises(InvalidOperationError):
         store.append("c", written, expected=0)
     assert store.list_conversations() == []
@@ -164,7 +164,7 @@ def test_conversations_are_listed_the_last_changed_first(store: Store) -> None:
     assert listed == [("c", "Cats", AT, LATER, 2), ("a", "", AT, AT, 1), ("b", "Bees", AT, AT, 1)]
 
 
-def test_a_title_stays_until_another_is_given(store: Store) -> None:
+def test_title_is_kept_until_changed(store: Store) -> None:
     store.append("c", say("one"), expected=0, title="First")
     store.append("c", say("two"), expected=1)
     assert store.list_conversations()[0].title == "First"
@@ -174,7 +174,7 @@ def test_a_title_stays_until_another_is_given(store: Store) -> None:
     assert store.list_conversations()[0].title == ""
 
 
-def test_a_title_that_cannot_be_written_is_refused_and_nothing_is_appended(store: Store) -> None:
+def test_invalid_title_is_refused_and_nothing_appended(store: Store) -> None:
     with pytest.raises(TextError):
         store.append("c", say("one"), expected=0, title="half \ud83e")
     assert store.list_conversations() == []
@@ -190,7 +190,7 @@ def test_content_is_stored_once_and_shared(store: Store) -> None:
     assert store.read_contents("a", [hash_bytes(data), hash_bytes(b"own")]) == {hash_bytes(data): data}
 
 
-def test_many_contents_in_one_append_come_back(store: Store) -> None:
+def test_many_contents_in_one_append_are_stored(store: Store) -> None:
     contents = [bytes([i % 256, i // 256]) * 10 for i in range(1_200)]
     store.append("c", attach(*contents), expected=0)
     hashes = [hash_bytes(data) for data in contents]
@@ -198,12 +198,12 @@ def test_many_contents_in_one_append_come_back(store: Store) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"\0", bytes(range(256)), b"x" * 10_000_000], ids=len)
-def test_any_bytes_come_back(store: Store, data: bytes) -> None:
+def test_any_bytes_are_stored(store: Store, data: bytes) -> None:
     store.append("c", attach(data), expected=0)
     assert store.read_contents("c", [hash_bytes(data)]) == {hash_bytes(data): data}
 
 
-def test_an_event_may_name_content_that_its_conversation_holds(store: Store) -> None:
+def test_event_may_name_content_its_conversation_has(store: Store) -> None:
     name = hash_bytes(b"held")
     store.append("c", attach(b"held"), expected=0)
     store.append("c", EventBatch(records=(message("again", contents=(name,)),)), expected=1)
@@ -212,7 +212,7 @@ def test_an_event_may_name_content_that_its_conversation_holds(store: Store) -> 
     assert list(store.verify()) == []
 
 
-def test_stats_count_what_is_there(store: Store) -> None:
+def test_stats_count_stored_rows(store: Store) -> None:
     store.append("a", say("one", "two"), expected=0)
     store.append("b", attach(b"1234"), expected=0)
     store.erase_conversation("a", at=LATER)
@@ -221,7 +221,7 @@ def test_stats_count_what_is_there(store: Store) -> None:
     assert (stats.contents, stats.content_bytes, stats.schema) == (1, 4, len(load_migrations("sqlite")))
 
 
-def test_nothing_can_be_appended_to_an_erased_conversation(store: Store) -> None:
+def test_append_to_erased_conversation_is_refused(store: Store) -> None:
     store.append("c", say("one"), expected=0)
     store.erase_conversation("c", at=LATER)
     for expected in (0, 1):
@@ -244,7 +244,7 @@ def test_threads_of_one_process_share_a_store(store: Store) -> None:
     assert list(store.verify()) == []
 
 
-def test_what_was_appended_is_there_when_the_store_is_opened_again(url: str, opened: OpenStore) -> None:
+def test_appended_events_persist_after_reopen(url: str, opened: OpenStore) -> None:
     first = opened(url)
     first.append("c", attach(b"kept", text="one"), expected=0, title="Kept")
     first.close()
@@ -254,7 +254,7 @@ def test_what_was_appended_is_there_when_the_store_is_opened_again(url: str, ope
     assert [one.title for one in second.list_conversations()] == ["Kept"]
 
 
-def test_counts_come_back_with_their_event_and_make_no_other_event_of_it(store: Store) -> None:
+def test_token_counts_are_stored_and_do_not_change_event(store: Store) -> None:
     plain = say("one", "two")
     store.append("c", counted(plain, bytes(range(256))), expected=0)
     assert tuple(store.load("c")) == plain.records
@@ -262,21 +262,21 @@ def test_counts_come_back_with_their_event_and_make_no_other_event_of_it(store: 
     assert list(store.verify()) == []
 
 
-def test_what_one_has_acknowledged_another_sees_at_once(url: str, opened: OpenStore) -> None:
+def test_acknowledged_append_is_visible_to_others_at_once(url: str, opened: OpenStore) -> None:
     first, second = opened(url), opened(url)
     first.append("c", say("one"), expected=0)
     second.append("c", say("two"), expected=1)
     assert texts(first, "c") == ["one", "two"]
 
 
-def test_a_store_that_was_closed_says_so(url: str, opened: OpenStore) -> None:
+def test_closed_store_raises_error(url: str, opened: OpenStore) -> None:
     store = opened(url)
     store.close()
     with pytest.raises(InvalidOperationError, match="closed"):
         store.load("c")
 
 
-def test_a_store_migrated_under_a_running_process_takes_no_more_from_it(url: str, opened: OpenStore) -> None:
+def test_process_on_old_schema_cannot_append_after_migration(url: str, opened: OpenStore) -> None:
     store = opened(url)
     store.append("c", say("one"), expected=0)
     tamper(url, "INSERT INTO schema_version (version) VALUES (?)", 99)
@@ -286,9 +286,7 @@ def test_a_store_migrated_under_a_running_process_takes_no_more_from_it(url: str
 
 
 @pytest.mark.parametrize("damage", ["UPDATE conversations SET head = ?", "UPDATE events SET hash = ? WHERE seq = 2"])
-def test_a_conversation_that_was_damaged_since_this_process_wrote_to_it_takes_no_more(
-    url: str, opened: OpenStore, damage: str
-) -> None:
+def test_append_to_conversation_damaged_meanwhile_is_refused(url: str, opened: OpenStore, damage: str) -> None:
     store = opened(url)
     store.append("c", say("one"), expected=0)
     store.append("c", say("two"), expected=1)
@@ -298,7 +296,7 @@ def test_a_conversation_that_was_damaged_since_this_process_wrote_to_it_takes_no
     assert texts(store, "c") == ["one", "two"]
 
 
-def test_whoever_wrote_last_is_told_when_others_went_on_or_erased(url: str, opened: OpenStore) -> None:
+def test_writer_gets_conflict_or_erasure_error_after_other_writer(url: str, opened: OpenStore) -> None:
     first, second = opened(url), opened(url)
     for number, said in enumerate(("one", "two")):
         first.append("c", say(said), expected=number)

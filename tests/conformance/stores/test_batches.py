@@ -52,7 +52,7 @@ def _append_at_once(
     return others
 
 
-def test_what_is_written_together_is_kept_to_the_letter(store: Store, path: Path) -> None:
+def test_batch_stores_odd_text_unchanged(store: Store, path: Path) -> None:
     odd = ["'quoted' \"twice\" \\ %s ?", "\u2028\u00e4\U0001f600\t\n", "\\u0041 {} [] null"]
     written = [counted(say("two", text, at=f"{AT} {text}"), bytes(range(256))) for text in odd]
     done = _append_at_once(store, path, list(zip(CHATS, written, strict=False)))
@@ -63,7 +63,7 @@ def test_what_is_written_together_is_kept_to_the_letter(store: Store, path: Path
     assert list(store.verify()) == []
 
 
-def test_conversations_begin_together_with_what_goes_on(store: Store, path: Path) -> None:
+def test_batch_creates_and_extends_conversations(store: Store, path: Path) -> None:
     done = _append_at_once(store, path, [(f"new {number}", say("one", "two")) for number in range(4)], expected=0)
     assert [one.result() for one in done] == [2] * 4
     assert texts(store, "new 3") == ["one", "two"]
@@ -76,7 +76,7 @@ def test_of_two_that_begin_under_one_name_one_is_a_conflict(store: Store, path: 
     assert sum(bool(store.load(one)) for one in ("a", "b")) == 1
 
 
-def test_one_that_comes_too_late_fails_none_of_the_others(store: Store, path: Path, opened: OpenStore) -> None:
+def test_conflict_in_batch_fails_only_itself(store: Store, path: Path, opened: OpenStore) -> None:
     other = opened(f"sqlite:///{path}")
     assert other.append(CHATS[1], say("theirs"), expected=1) == 2
     done = _append_at_once(store, path, [(chat, say("mine")) for chat in CHATS])
@@ -94,7 +94,7 @@ def test_of_two_to_one_conversation_one_is_a_conflict(store: Store, path: Path) 
     assert len(texts(store, CHATS[0])) == 2
 
 
-def test_a_damaged_conversation_fails_none_of_the_others(store: Store, path: Path) -> None:
+def test_damaged_conversation_in_batch_fails_only_itself(store: Store, path: Path) -> None:
     # Its row leaves room for an event that stands there already.
     double = "INSERT INTO events SELECT conversation, 2, kind, at, body, contents, hash, counts FROM events"
     tamper(f"sqlite:///{path}", f"{double} WHERE conversation = ?", CHATS[2])

@@ -41,14 +41,14 @@ def rows(url: str) -> object:
     return tamper(url, "SELECT count(*) FROM checkpoints")[0][0]
 
 
-def test_checkpoints_are_given_back_as_they_were_oldest_first(store: Store) -> None:
+def test_checkpoints_load_unchanged_oldest_first(store: Store) -> None:
     fill(store, versions=12)
     assert list_checkpoints(store, "c") == [
         Checkpoint(version=version, data=b"%d " % version + ODD) for version in range(1, 13)
     ]
 
 
-def test_a_conversation_that_is_not_there_has_none_and_keeps_none(store: Store) -> None:
+def test_missing_conversation_stores_no_checkpoint(store: Store) -> None:
     assert list_checkpoints(store, "nobody") == []
     assert not store.save_checkpoint("nobody", Checkpoint(version=0, data=b"x"))
     assert not store.save_checkpoint("nobody", Checkpoint(version=1, data=b"x"))
@@ -56,20 +56,20 @@ def test_a_conversation_that_is_not_there_has_none_and_keeps_none(store: Store) 
 
 
 @pytest.mark.parametrize("version", [0, 1, 3])
-def test_one_of_other_events_than_there_are_is_not_kept(store: Store, version: int) -> None:
+def test_checkpoint_of_unknown_event_is_not_saved(store: Store, version: int) -> None:
     store.append("c", say("one", "two"), expected=0)
     assert not store.save_checkpoint("c", Checkpoint(version=version, data=b"x"))
     assert versions(store) == []
 
 
-def test_one_that_is_kept_twice_is_there_once_as_it_was_kept_last(store: Store) -> None:
+def test_checkpoint_saved_twice_keeps_last_version(store: Store) -> None:
     store.append("c", say("one"), expected=0)
     for data in (b"first", b"second"):
         assert store.save_checkpoint("c", Checkpoint(version=1, data=data))
     assert list_checkpoints(store, "c") == [Checkpoint(version=1, data=b"second")]
 
 
-def test_one_is_kept_instead_of_others_or_they_stay(store: Store) -> None:
+def test_saving_checkpoint_replaces_given_ones_or_none(store: Store) -> None:
     fill(store)
     assert not store.save_checkpoint("c", Checkpoint(version=2, data=b"late"), replaced_versions=[1, 3])
     assert versions(store) == [1, 2, 3]
@@ -78,7 +78,7 @@ def test_one_is_kept_instead_of_others_or_they_stay(store: Store) -> None:
     assert versions(store) == [2, 4]
 
 
-def test_an_earlier_one_holds_less_once_the_next_is_kept_if_it_is_there(store: Store) -> None:
+def test_earlier_checkpoint_is_trimmed_when_next_is_saved(store: Store) -> None:
     fill(store)
     less = Checkpoint(version=2, data=b"less")
     assert not store.save_checkpoint("c", Checkpoint(version=2, data=b"late", earlier=(less,)))
@@ -90,7 +90,7 @@ def test_an_earlier_one_holds_less_once_the_next_is_kept_if_it_is_there(store: S
     assert list_checkpoints(store, "c") == now
 
 
-def test_what_is_apart_from_one_comes_only_where_it_is_asked_for(store: Store) -> None:
+def test_separate_columns_are_read_on_request_only(store: Store) -> None:
     store.append("c", say("one"), expected=0)
     kept = Checkpoint(version=1, data=b"at hand", separate_data=b"apart " + ODD)
     assert store.save_checkpoint("c", kept)
@@ -100,7 +100,7 @@ def test_what_is_apart_from_one_comes_only_where_it_is_asked_for(store: Store) -
     assert list_checkpoints(store, "c") == [Checkpoint(version=1, data=b"all of it")]
 
 
-def test_what_is_apart_from_an_earlier_one_is_kept_with_the_next(store: Store) -> None:
+def test_separate_columns_of_earlier_checkpoint_are_saved_with_next(store: Store) -> None:
     fill(store, versions=1)
     store.append("c", say("two"), expected=1)
     less = Checkpoint(version=1, data=b"less", separate_data=ODD)
@@ -108,7 +108,7 @@ def test_what_is_apart_from_an_earlier_one_is_kept_with_the_next(store: Store) -
     assert list_checkpoints(store, "c") == [less, Checkpoint(version=2, data=b"x")]
 
 
-def test_what_reading_one_raises_is_raised_and_the_store_goes_on(store: Store) -> None:
+def test_error_of_checkpoint_reader_is_raised_and_store_continues(store: Store) -> None:
     fill(store)
     assert list(store.read_checkpoints("c", lambda one: one.version)) == [1, 2, 3]
 
@@ -123,7 +123,7 @@ def test_what_reading_one_raises_is_raised_and_the_store_goes_on(store: Store) -
     assert store.append("c", say("four"), expected=3) == 4
 
 
-def test_checkpoints_change_nothing_that_a_conversation_is(store: Store) -> None:
+def test_checkpoints_do_not_change_conversation(store: Store) -> None:
     store.append("c", say("one"), expected=0)
     before = (store.list_conversations(), list(store.load("c")), store.stats())
     assert store.save_checkpoint("c", Checkpoint(version=1, data=b"x"))
@@ -131,7 +131,7 @@ def test_checkpoints_change_nothing_that_a_conversation_is(store: Store) -> None
     assert list(store.verify()) == []
 
 
-def test_each_conversation_has_its_own(store: Store) -> None:
+def test_each_conversation_has_own_checkpoints(store: Store) -> None:
     fill(store, "a")
     fill(store, "b", versions=1)
     store.erase_conversation("a", at=LATER)
@@ -145,7 +145,7 @@ def test_a_name_that_no_conversation_can_have_is_refused(store: Store) -> None:
         list_checkpoints(store, "")
 
 
-def test_erasing_a_content_removes_every_checkpoint_of_its_conversation(store: Store) -> None:
+def test_erasing_content_removes_checkpoints_of_conversation(store: Store) -> None:
     fill(store)
     fill(store, "other")
     store.erase_contents("c", [hash_bytes(SECRET)], erasure(hash_bytes(SECRET)), expected=3)
@@ -154,7 +154,7 @@ def test_erasing_a_content_removes_every_checkpoint_of_its_conversation(store: S
     assert store.save_checkpoint("c", Checkpoint(version=4, data=b"made after it"))
 
 
-def test_erasing_a_conversation_removes_its_checkpoints_and_keeps_no_more(store: Store) -> None:
+def test_erasing_conversation_removes_checkpoints_and_refuses_new_ones(store: Store) -> None:
     fill(store)
     store.erase_conversation("c", at=LATER)
     for version in (0, 3):
@@ -189,21 +189,21 @@ def test_a_checkpoint_of_no_conversation_is_found(url: str, opened: OpenStore) -
         "DELETE FROM events WHERE seq = 2",
     ],
 )
-def test_one_whose_event_is_another_by_now_is_not_given(url: str, opened: OpenStore, statement: str) -> None:
+def test_checkpoint_with_changed_event_is_not_loaded(url: str, opened: OpenStore, statement: str) -> None:
     store = opened(url)
     fill(store)
     tamper(url, statement)
     assert versions(store) == [1, 3]
 
 
-def test_one_of_more_events_than_a_conversation_says_it_has_is_not_given(url: str, opened: OpenStore) -> None:
+def test_checkpoint_beyond_last_event_is_not_loaded(url: str, opened: OpenStore) -> None:
     store = opened(url)
     fill(store)
     tamper(url, "UPDATE conversations SET version = 2")
     assert versions(store) == [1, 2]
 
 
-def test_a_conversation_opens_though_its_checkpoints_are_lost(url: str, opened: OpenStore) -> None:
+def test_conversation_opens_after_checkpoints_are_lost(url: str, opened: OpenStore) -> None:
     key = talk(url)
     with lamella.open(url) as engine:
         tamper(url, "DROP TABLE checkpoints")
@@ -212,7 +212,7 @@ def test_a_conversation_opens_though_its_checkpoints_are_lost(url: str, opened: 
     assert [(damage.conversation, damage.location) for damage in found] == [(key, "checkpoints")]
 
 
-def test_one_that_is_no_bytes_in_a_file_is_given_as_none(tmp_path: Path, opened: OpenStore) -> None:
+def test_checkpoint_that_is_not_bytes_loads_as_none(tmp_path: Path, opened: OpenStore) -> None:
     url = make_url("sqlite", tmp_path)
     store = opened(url)
     fill(store, versions=1)
@@ -223,7 +223,7 @@ def test_one_that_is_no_bytes_in_a_file_is_given_as_none(tmp_path: Path, opened:
         assert checkpoint.separate_data == b""
 
 
-def test_of_writers_at_once_none_keeps_one_of_events_that_are_not_all(url: str, opened: OpenStore) -> None:
+def test_concurrent_writers_save_no_incomplete_checkpoint(url: str, opened: OpenStore) -> None:
     stores = [opened(url) for _ in range(3)]
 
     def write(store: Store) -> None:
@@ -244,9 +244,7 @@ def test_of_writers_at_once_none_keeps_one_of_events_that_are_not_all(url: str, 
 
 
 @pytest.mark.parametrize(("dialect", "version"), list(product(("sqlite", "postgresql"), (1, 2))))
-def test_a_store_from_before_checkpoints_keeps_them_once_it_is_migrated(
-    dialect: str, version: int, tmp_path: Path, opened: OpenStore
-) -> None:
+def test_migrated_old_store_saves_checkpoints(dialect: str, version: int, tmp_path: Path, opened: OpenStore) -> None:
     url = make_url(dialect, tmp_path)
     restore(url, golden_file(dialect, version).read_text(encoding="utf-8"))
     store = opened(url)
@@ -278,7 +276,7 @@ def test_a_chat_keeps_checkpoints_that_verify_agrees_with(url: str, opened: Open
         assert [record.message.text for record in engine.chat("garden").turns()] == ["What grows here?", "And now?"]
 
 
-def test_a_damaged_one_is_named_by_verify_and_the_chat_opens(url: str, opened: OpenStore) -> None:
+def test_damaged_checkpoint_is_reported_by_verify_and_chat_opens(url: str, opened: OpenStore) -> None:
     key = talk(url)
     store = opened(url)
     (checkpoint,) = list_checkpoints(store, key)

@@ -15,7 +15,7 @@ def talk(store: Store) -> Conversation:
     return Conversation.open(backend, "talk", {"layout": "in_place"})
 
 
-def test_what_waits_is_read_by_another_and_sent_once(store: Store) -> None:
+def test_pending_commands_are_shared_and_sent_once(store: Store) -> None:
     conversation = talk(store)
     conversation.ask("One.", attach=[Note(path="a.md", text="Alpha.")])
     conversation.reply("Yes.")
@@ -30,7 +30,7 @@ def test_what_waits_is_read_by_another_and_sent_once(store: Store) -> None:
     assert list(ConversationRepository(store, Ticking()).verify()) == []
 
 
-def test_two_writers_do_not_lose_what_either_attaches(store: Store) -> None:
+def test_concurrent_attachments_are_both_kept(store: Store) -> None:
     one, two = talk(store), talk(store)
     one.attach(Note(path="a.md", text="Alpha."))
     try:
@@ -41,7 +41,7 @@ def test_two_writers_do_not_lose_what_either_attaches(store: Store) -> None:
     assert [waits.id for waits in talk(store).pending_commands.attach] == ["a.md", "b.md"]
 
 
-def test_what_waits_is_erased_with_its_content(store: Store) -> None:
+def test_pending_attachment_is_erased_with_its_content(store: Store) -> None:
     conversation = talk(store)
     conversation.ask("One.")
     conversation.reply("Yes.")

@@ -101,16 +101,14 @@ def test_eight_processes_append_to_many_conversations(url: str, opened: OpenStor
     _check(store, told)
 
 
-def test_processes_that_open_a_new_store_at_once_make_it_once(url: str, opened: OpenStore) -> None:
+def test_processes_opening_new_store_create_it_once(url: str, opened: OpenStore) -> None:
     with ThreadPoolExecutor(PROCESSES) as pool:
         stores = list(pool.map(opened, [url] * PROCESSES))
     assert {store.stats().schema for store in stores} == {len(load_migrations("sqlite"))}
 
 
 @pytest.mark.parametrize("round_", range(3))
-def test_erasing_while_others_take_hold_of_the_same_content_loses_nothing(
-    url: str, opened: OpenStore, round_: int
-) -> None:
+def test_erasure_during_concurrent_sharing_loses_no_content(url: str, opened: OpenStore, round_: int) -> None:
     shared = b"held by all, in turn"
     stores = [opened(url) for _ in range(4)]
 
@@ -127,7 +125,7 @@ def test_erasing_while_others_take_hold_of_the_same_content_loses_nothing(
     assert list(stores[0].verify()) == []
 
 
-def test_whoever_is_too_late_is_told_and_can_go_on(url: str, opened: OpenStore) -> None:
+def test_late_writer_gets_conflict_and_can_continue(url: str, opened: OpenStore) -> None:
     first, second = opened(url), opened(url)
     first.append("c", say("first"), expected=0)
     with pytest.raises(ConflictError) as caught:
@@ -135,7 +133,7 @@ def test_whoever_is_too_late_is_told_and_can_go_on(url: str, opened: OpenStore) 
     assert second.append("c", say("second"), expected=caught.value.found) == 2
 
 
-def test_a_store_is_not_used_by_a_process_that_did_not_open_it(tmp_path: Path) -> None:
+def test_store_refuses_use_after_fork(tmp_path: Path) -> None:
     script = """
 import os, sys
 from lamella.stores.open_store import open_store

@@ -70,7 +70,7 @@ def _append_at_once(
     return others
 
 
-def test_what_waits_together_goes_to_the_server_and_back_once(store: Store, address: str, proxy: Proxy) -> None:
+def test_concurrent_appends_take_one_round_trip(store: Store, address: str, proxy: Proxy) -> None:
     before = proxy.asked
     done = _append_at_once(store, address, [(chat, say("two", "three")) for chat in CHATS])
     assert [one.result(FAR) for one in done] == [3] * len(CHATS)
@@ -80,9 +80,7 @@ def test_what_waits_together_goes_to_the_server_and_back_once(store: Store, addr
     assert list(store.verify()) == []
 
 
-def test_who_read_a_conversation_goes_on_behind_it_as_who_wrote_it_does(
-    store: Store, address: str, proxy: Proxy, opened: OpenStore
-) -> None:
+def test_append_after_load_needs_no_lookup(store: Store, address: str, proxy: Proxy, opened: OpenStore) -> None:
     """Once to the server and back: where the conversation ends is not looked up again."""
     reader = opened(address.replace(str(servers.shared().folder), str(proxy.folder)))
     assert [record.at for record in reader.load("first")] == [AT]
@@ -99,7 +97,7 @@ def test_who_read_a_conversation_goes_on_behind_it_as_who_wrote_it_does(
     assert list(store.verify()) == []
 
 
-def test_what_is_written_together_is_kept_to_the_letter(store: Store, address: str) -> None:
+def test_batch_stores_odd_text_unchanged(store: Store, address: str) -> None:
     odd = ["'quoted' \"twice\" \\ %s ?", "\u2028\u00e4\U0001f600\t\n", "\\u0041 {} [] null"]
     written = [counted(say(text, at=f"{AT} {text}"), bytes(range(256))) for text in odd]
     wait(_append_at_once(store, address, list(zip(CHATS, written, strict=False))), timeout=FAR)
@@ -108,7 +106,7 @@ def test_what_is_written_together_is_kept_to_the_letter(store: Store, address: s
     assert list(store.verify()) == []
 
 
-def test_titles_change_with_what_is_written_together(store: Store, address: str) -> None:
+def test_batch_updates_titles(store: Store, address: str) -> None:
     threads = ThreadPoolExecutor(3)
     with _locked(address, "LOCK TABLE events IN EXCLUSIVE MODE"):
         titles = (None, "named", "a\0b")
@@ -122,7 +120,7 @@ def test_titles_change_with_what_is_written_together(store: Store, address: str)
     assert [listed[chat] for chat in CHATS[:3]] == ["", "named", "a\ufffdb"]
 
 
-def test_one_that_comes_too_late_fails_none_of_the_others(store: Store, address: str, opened: OpenStore) -> None:
+def test_conflict_in_batch_fails_only_itself(store: Store, address: str, opened: OpenStore) -> None:
     other = opened(address)
     assert other.append(CHATS[1], say("theirs"), expected=1) == 2
     done = _append_at_once(store, address, [(chat, say("mine")) for chat in CHATS])
@@ -140,7 +138,7 @@ def test_of_two_to_one_conversation_one_is_a_conflict(store: Store, address: str
     assert len(texts(store, CHATS[0])) == 2
 
 
-def test_a_damaged_conversation_fails_none_of_the_others(store: Store, address: str) -> None:
+def test_damaged_conversation_in_batch_fails_only_itself(store: Store, address: str) -> None:
     # Its row leaves room for an event that stands there already.
     double = "INSERT INTO events SELECT conversation, 2, kind, at, body, contents, hash FROM events"
     tamper(address, f"{double} WHERE conversation = ?", CHATS[2])
@@ -148,7 +146,7 @@ def test_a_damaged_conversation_fails_none_of_the_others(store: Store, address: 
     assert [one.exception(FAR) is None for one in done] == [True, True, False, True, True, True]
 
 
-def test_a_conversation_that_somebody_holds_holds_up_none_of_the_others(store: Store, address: str) -> None:
+def test_locked_conversation_does_not_block_others(store: Store, address: str) -> None:
     with _locked(address, f"SELECT id FROM conversations WHERE id = '{CHATS[3]}' FOR UPDATE"):
         done = _append_at_once(store, address, [(chat, say("two")) for chat in CHATS])
         held = done.pop(3)
@@ -160,7 +158,7 @@ def test_a_conversation_that_somebody_holds_holds_up_none_of_the_others(store: S
     assert list(store.verify()) == []
 
 
-def test_one_that_waits_for_somebody_alone_holds_up_nobody(store: Store, address: str) -> None:
+def test_single_waiting_append_does_not_block_others(store: Store, address: str) -> None:
     with _locked(address, f"SELECT id FROM conversations WHERE id = '{CHATS[0]}' FOR UPDATE"):
         waits = threading.Thread(target=store.append, args=(CHATS[0], say("two")), kwargs={"expected": 1})
         waits.start()
@@ -170,9 +168,7 @@ def test_one_that_waits_for_somebody_alone_holds_up_nobody(store: Store, address
     assert texts(store, CHATS[0]) == ["one", "two"]
 
 
-def test_what_was_written_together_is_not_repeated_although_the_answer_was_lost(
-    store: Store, address: str, proxy: Proxy
-) -> None:
+def test_batch_is_not_repeated_after_lost_answer(store: Store, address: str, proxy: Proxy) -> None:
     def lose() -> None:
         proxy.lose_commit = True
 
@@ -183,9 +179,7 @@ def test_what_was_written_together_is_not_repeated_although_the_answer_was_lost(
     assert list(store.verify()) == []
 
 
-def test_a_server_that_is_gone_is_told_to_all_and_nothing_is_doubled_when_it_is_back(
-    address: str, proxy: Proxy
-) -> None:
+def test_lost_server_fails_all_and_later_appends_do_not_duplicate(address: str, proxy: Proxy) -> None:
     store = open_store(address.replace(str(servers.shared().folder), str(proxy.folder)), timeout=2.0)
     for chat in ("first", *CHATS):
         store.append(chat, say("one"), expected=0)

@@ -47,9 +47,7 @@ def _copy(addresses: tuple[str, str]) -> dict[str, str]:
     return dict(copy_conversations(*addresses))
 
 
-def test_a_copy_holds_everything_and_repeating_it_changes_nothing(
-    addresses: tuple[str, str], opened: OpenStore
-) -> None:
+def test_copy_is_complete_and_repeating_it_changes_nothing(addresses: tuple[str, str], opened: OpenStore) -> None:
     assert _copy(addresses) == {"garden": "new", "house": "new"}
     assert _copy(addresses) == {"garden": "same", "house": "same"}
     source, target = map(opened, addresses)
@@ -58,7 +56,7 @@ def test_a_copy_holds_everything_and_repeating_it_changes_nothing(
     assert list(target.verify()) == []
 
 
-def test_what_has_grown_is_extended_and_what_is_behind_is_left(addresses: tuple[str, str]) -> None:
+def test_copy_extends_grown_conversations_and_leaves_older_ones(addresses: tuple[str, str]) -> None:
     _copy(addresses)
     source, target = addresses
     _talk(source, "house", "And now?", "another note")
@@ -67,9 +65,7 @@ def test_what_has_grown_is_extended_and_what_is_behind_is_left(addresses: tuple[
     assert _copy((target, source)) == {"garden": "extended", "house": "same"}
 
 
-def test_a_conversation_that_went_another_way_is_reported_and_left_alone(
-    addresses: tuple[str, str], opened: OpenStore
-) -> None:
+def test_copy_reports_diverged_conversation_and_leaves_it(addresses: tuple[str, str], opened: OpenStore) -> None:
     _copy(addresses)
     for url, question in zip(addresses, ("This way?", "That way?"), strict=True):
         _talk(url, "house", question, "a note")
@@ -78,7 +74,7 @@ def test_a_conversation_that_went_another_way_is_reported_and_left_alone(
     assert read_back(opened(addresses[1])) == before
 
 
-def test_what_was_erased_in_the_source_is_erased_in_the_copy(addresses: tuple[str, str], opened: OpenStore) -> None:
+def test_copy_repeats_erasure_of_source(addresses: tuple[str, str], opened: OpenStore) -> None:
     _copy(addresses)
     source, target = map(opened, addresses)
     name = hash_text(SECRET)
@@ -102,7 +98,7 @@ def test_a_conversation_with_an_erased_content_can_be_copied(addresses: tuple[st
     assert list(target.verify()) == []
 
 
-def test_what_was_erased_in_the_target_does_not_come_back(addresses: tuple[str, str], opened: OpenStore) -> None:
+def test_copy_does_not_restore_erased_conversation(addresses: tuple[str, str], opened: OpenStore) -> None:
     source, target = map(opened, addresses)
     garden = _key(source, "garden")
     target.erase_conversation(garden, at=LATER)
@@ -110,7 +106,9 @@ def test_what_was_erased_in_the_target_does_not_come_back(addresses: tuple[str, 
     assert list(target.verify_erased(garden)) == []
 
 
-def test_a_tombstone_erases_no_other_conversation_of_its_name(addresses: tuple[str, str], opened: OpenStore) -> None:
+def test_copied_tombstone_does_not_erase_conversation_of_same_name(
+    addresses: tuple[str, str], opened: OpenStore
+) -> None:
     source, target = addresses
     _talk(target, "garden", "Another garden?", "Nobody else's")
     store = opened(source)
@@ -126,7 +124,7 @@ def test_a_tombstone_erases_no_other_conversation_of_its_name(addresses: tuple[s
     assert before["events"].items() <= read_back(opened(target))["events"].items()  # type: ignore[attr-defined]
 
 
-def test_two_conversations_that_share_a_name_stand_beside_one_another(addresses: tuple[str, str]) -> None:
+def test_copy_keeps_two_conversations_of_same_name(addresses: tuple[str, str]) -> None:
     _, target = addresses
     _talk(target, "garden", "Another garden?", "Nobody else's")
     assert _copy(addresses) == {"garden-2": "new", "house": "new"}
@@ -138,7 +136,7 @@ def test_two_conversations_that_share_a_name_stand_beside_one_another(addresses:
         assert list(engine.verify()) == []
 
 
-def test_a_tombstone_of_a_chosen_key_erases_no_other_conversation_of_it(
+def test_tombstone_of_chosen_key_does_not_erase_other_conversation(
     addresses: tuple[str, str], opened: OpenStore
 ) -> None:
     source, target = map(opened, addresses)
@@ -151,18 +149,14 @@ def test_a_tombstone_of_a_chosen_key_erases_no_other_conversation_of_it(
     assert list(source.verify_erased("work")) == []
 
 
-def test_a_conversation_that_falsely_says_it_was_erased_erases_nothing(
-    addresses: tuple[str, str], opened: OpenStore
-) -> None:
+def test_false_erasure_record_erases_nothing(addresses: tuple[str, str], opened: OpenStore) -> None:
     _copy(addresses)
     tamper(addresses[0], "UPDATE conversations SET erased = '2026-02-06T09:00:00Z' WHERE name = 'garden'")
     assert _copy(addresses) == {"garden": "damaged", "house": "same"}
     assert _key(opened(addresses[1]), "garden")
 
 
-def test_a_tombstone_of_a_conversation_that_its_store_never_had_is_copied(
-    addresses: tuple[str, str], opened: OpenStore
-) -> None:
+def test_copy_includes_tombstone_of_conversation_never_stored(addresses: tuple[str, str], opened: OpenStore) -> None:
     source, target = map(opened, addresses)
     source.erase_conversation("work", at=LATER)
     target.append("work", say("mine", at="2026-01-05T08:00:00Z"), expected=0)

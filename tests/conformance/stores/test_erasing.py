@@ -35,7 +35,7 @@ def two(store: Store) -> Store:
     return store
 
 
-def test_an_erased_conversation_leaves_its_tombstone_and_nothing_else(two: Store) -> None:
+def test_erased_conversation_leaves_only_tombstone(two: Store) -> None:
     two.erase_conversation("a", at=LATER)
     with pytest.raises(ConversationErasedError, match=LATER):
         two.load("a")
@@ -46,7 +46,7 @@ def test_an_erased_conversation_leaves_its_tombstone_and_nothing_else(two: Store
     assert list(two.verify_erased("a")) == []
 
 
-def test_content_that_others_share_stays_theirs(two: Store) -> None:
+def test_shared_content_remains_for_other_conversations(two: Store) -> None:
     two.erase_conversation("a", at=LATER)
     assert two.read_contents("b", [hash_bytes(SHARED)]) == {hash_bytes(SHARED): SHARED}
     assert two.stats().content_bytes == len(SHARED)
@@ -61,14 +61,14 @@ def test_erasing_twice_keeps_the_time_of_the_first(two: Store) -> None:
     assert {one.erased for one in two.list_conversations()} == {None, LATER}
 
 
-def test_a_conversation_that_was_never_here_can_be_kept_from_coming(store: Store) -> None:
+def test_unknown_conversation_can_be_erased_in_advance(store: Store) -> None:
     store.erase_conversation("c", at=LATER)
     with pytest.raises(ConversationErasedError):
         store.append("c", say("one"), expected=0)
     assert [(one.conversation, one.erased) for one in store.list_conversations()] == [("c", LATER)]
 
 
-def test_erasing_a_content_leaves_the_event_that_named_it(two: Store) -> None:
+def test_erasing_content_keeps_event_that_names_it(two: Store) -> None:
     version = two.erase_contents("a", [hash_bytes(OWN)], erasure(hash_bytes(OWN)), expected=1)
     assert version == 2
     assert [record.kind.value for record in two.load("a")] == ["message", "erasure"]
@@ -76,14 +76,14 @@ def test_erasing_a_content_leaves_the_event_that_named_it(two: Store) -> None:
     assert list(two.verify()) == []
 
 
-def test_erasing_a_shared_content_takes_it_from_one_only(two: Store) -> None:
+def test_erasing_shared_content_affects_one_conversation(two: Store) -> None:
     two.erase_contents("a", [hash_bytes(SHARED)], erasure(hash_bytes(SHARED)), expected=1)
     assert two.read_contents("a", [hash_bytes(SHARED)]) == {}
     assert two.read_contents("b", [hash_bytes(SHARED)]) == {hash_bytes(SHARED): SHARED}
     assert list(two.verify()) == []
 
 
-def test_an_erasure_event_removes_what_it_names_however_it_is_appended(two: Store) -> None:
+def test_appended_erasure_event_removes_its_contents(two: Store) -> None:
     two.append("a", erasure(hash_bytes(OWN)), expected=1)
     assert two.read_contents("a", [hash_bytes(OWN)]) == {}
     assert two.stats().content_bytes == len(SHARED)
@@ -106,24 +106,24 @@ def test_events_that_name_erased_content_can_be_copied_with_their_erasure(two: S
     assert list(two.verify()) == []
 
 
-def test_a_content_is_erased_only_with_an_event_that_says_so(two: Store) -> None:
+def test_content_is_erased_only_with_event_that_names_it(two: Store) -> None:
     with pytest.raises(InvalidOperationError, match="names the content"):
         two.erase_contents("a", [hash_bytes(OWN)], say("nothing about it"), expected=1)
     assert hash_bytes(OWN) in two.read_contents("a", [hash_bytes(OWN)])
 
 
-def test_an_erasure_after_another_number_of_events_erases_nothing(two: Store) -> None:
+def test_erasure_at_wrong_version_erases_nothing(two: Store) -> None:
     with pytest.raises(ConflictError):
         two.erase_contents("a", [hash_bytes(OWN)], erasure(hash_bytes(OWN)), expected=0)
     assert hash_bytes(OWN) in two.read_contents("a", [hash_bytes(OWN)])
 
 
-def test_what_was_not_erased_is_not_called_erased(two: Store) -> None:
+def test_verify_erased_reports_conversation_that_was_not_erased(two: Store) -> None:
     for name in ("a", "nowhere"):
         assert [damage.description for damage in two.verify_erased(name)] == ["was not erased from this store"]
 
 
-def test_with_a_content_goes_all_that_was_counted_before(two: Store) -> None:
+def test_erasing_content_removes_earlier_token_counts(two: Store) -> None:
     two.append("a", counted(say("counted"), b"of both"), expected=1)
     two.append("b", counted(say("counted"), b"of another"), expected=1)
     records = (*say("and gone").records, *erasure(hash_bytes(OWN)).records)
@@ -142,9 +142,7 @@ def test_with_a_content_goes_all_that_was_counted_before(two: Store) -> None:
         ("UPDATE conversations SET title = 'A secret' WHERE id = 'c'", "title"),
     ],
 )
-def test_whatever_is_left_of_an_erased_conversation_is_found(
-    url: str, opened: OpenStore, statement: str, place: str
-) -> None:
+def test_remains_of_erased_conversation_are_found(url: str, opened: OpenStore, statement: str, place: str) -> None:
     store = opened(url)
     store.append("c", attach(OWN), expected=0, title="A secret")
     store.append("d", attach(OWN), expected=0)
@@ -157,7 +155,7 @@ def test_whatever_is_left_of_an_erased_conversation_is_found(
 
 # With these seeds pages are split so that copies of rows stay in their free space, which deleting does not reach.
 @pytest.mark.parametrize("seed", [0, 7])
-def test_no_byte_of_what_was_erased_is_left_in_any_file(tmp_path: Path, opened: OpenStore, seed: int) -> None:
+def test_erased_conversation_leaves_no_byte_in_files(tmp_path: Path, opened: OpenStore, seed: int) -> None:
     store = opened(f"sqlite:///{tmp_path}/chats.db")
     chance = random.Random(seed)
     names = ["spruce", "alder", "rowan", "juniper", "hazel", "yew"]
@@ -178,7 +176,7 @@ def test_no_byte_of_what_was_erased_is_left_in_any_file(tmp_path: Path, opened: 
     assert list(store.verify()) == []
 
 
-def test_no_byte_of_an_erased_content_is_left_in_any_file(tmp_path: Path, opened: OpenStore) -> None:
+def test_erased_content_leaves_no_byte_in_files(tmp_path: Path, opened: OpenStore) -> None:
     store = opened(f"sqlite:///{tmp_path}/chats.db")
     secret = b"a secret attachment " * 500
     store.append("c", attach(secret), expected=0)
@@ -186,7 +184,7 @@ def test_no_byte_of_an_erased_content_is_left_in_any_file(tmp_path: Path, opened
     assert [file.name for file in tmp_path.iterdir() if b"a secret" in file.read_bytes()] == []
 
 
-def test_an_erasure_that_was_interrupted_is_reported_until_it_is_repeated(tmp_path: Path, opened: OpenStore) -> None:
+def test_interrupted_erasure_is_reported_until_repeated(tmp_path: Path, opened: OpenStore) -> None:
     path = tmp_path / "chats.db"
     store = opened(f"sqlite:///{path}")
     store.append("c", say("secret"), expected=0)

@@ -24,9 +24,7 @@ EVERY_VERSION = [(dialect, version) for dialect in DIALECTS for version in range
 
 
 @pytest.mark.parametrize(("dialect", "version"), EVERY_VERSION)
-def test_a_store_of_every_version_opens_with_all_it_holds(
-    dialect: str, version: int, tmp_path: Path, opened: OpenStore
-) -> None:
+def test_store_of_every_version_opens_completely(dialect: str, version: int, tmp_path: Path, opened: OpenStore) -> None:
     url = make_url(dialect, tmp_path)
     restore(url, golden_file(dialect, version).read_text(encoding="utf-8"))
     store = opened(url)
@@ -38,16 +36,16 @@ def test_a_store_of_every_version_opens_with_all_it_holds(
 
 
 @pytest.mark.parametrize(("dialect", "version"), EVERY_VERSION)
-def test_counts_are_there_since_they_are_kept(dialect: str, version: int, tmp_path: Path, opened: OpenStore) -> None:
+def test_token_counts_exist_from_their_version_on(
+    dialect: str, version: int, tmp_path: Path, opened: OpenStore
+) -> None:
     url = make_url(dialect, tmp_path)
     restore(url, golden_file(dialect, version).read_text(encoding="utf-8"))
     assert [record.counts for record in opened(url).load("boat")] == [COUNTS if version > 1 else b""]
 
 
 @pytest.mark.parametrize(("dialect", "version"), EVERY_VERSION)
-def test_checkpoints_are_there_since_they_are_kept(
-    dialect: str, version: int, tmp_path: Path, opened: OpenStore
-) -> None:
+def test_checkpoints_exist_from_their_version_on(dialect: str, version: int, tmp_path: Path, opened: OpenStore) -> None:
     url = make_url(dialect, tmp_path)
     restore(url, golden_file(dialect, version).read_text(encoding="utf-8"))
     kept = CHECKPOINT if version > 5 else replace(CHECKPOINT, separate_data=b"")
@@ -55,7 +53,7 @@ def test_checkpoints_are_there_since_they_are_kept(
 
 
 @pytest.mark.parametrize(("dialect", "version"), EVERY_VERSION)
-def test_names_are_there_since_they_are_chosen_and_before_that_keys_are(
+def test_names_exist_from_their_version_on_and_keys_before(
     dialect: str, version: int, tmp_path: Path, opened: OpenStore
 ) -> None:
     url = make_url(dialect, tmp_path)
@@ -69,7 +67,9 @@ def test_names_are_there_since_they_are_chosen_and_before_that_keys_are(
 
 
 @pytest.mark.parametrize(("dialect", "version"), EVERY_VERSION)
-def test_lines_are_there_since_they_are_shelved(dialect: str, version: int, tmp_path: Path, opened: OpenStore) -> None:
+def test_shared_table_rows_exist_from_their_version_on(
+    dialect: str, version: int, tmp_path: Path, opened: OpenStore
+) -> None:
     url = make_url(dialect, tmp_path)
     restore(url, golden_file(dialect, version).read_text(encoding="utf-8"))
     name, text = LINE
@@ -77,9 +77,7 @@ def test_lines_are_there_since_they_are_shelved(dialect: str, version: int, tmp_
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_the_newest_version_still_writes_what_its_golden_file_says(
-    dialect: str, tmp_path: Path, opened: OpenStore
-) -> None:
+def test_newest_version_writes_its_golden_file(dialect: str, tmp_path: Path, opened: OpenStore) -> None:
     url = make_url(dialect, tmp_path)
     write_story(opened(url))
     newest = golden_file(dialect, len(load_migrations(dialect)))
@@ -109,7 +107,7 @@ def _migrations(url: str) -> tuple[str, ...]:
 NEXT = "ALTER TABLE conversations ADD COLUMN starred INTEGER;\nUPDATE conversations SET starred = 0;\n"
 
 
-def test_an_older_store_is_migrated_when_it_is_opened(url: str, opened: OpenStore) -> None:
+def test_older_store_is_migrated_on_open(url: str, opened: OpenStore) -> None:
     opened(url).append("c", say("one"), expected=0)
     newer = open_with(url, (*_migrations(url), NEXT))
     assert newer.stats().schema == len(_migrations(url)) + 1
@@ -119,7 +117,7 @@ def test_an_older_store_is_migrated_when_it_is_opened(url: str, opened: OpenStor
     assert tamper(url, "SELECT starred FROM conversations") == [(0,)]
 
 
-def test_a_newer_store_is_refused_and_left_alone(url: str) -> None:
+def test_newer_store_is_refused_and_unchanged(url: str) -> None:
     newer, newest = open_with(url, (*_migrations(url), NEXT)), len(_migrations(url))
     newer.append("c", say("one"), expected=0)
     newer.close()
@@ -130,7 +128,7 @@ def test_a_newer_store_is_refused_and_left_alone(url: str) -> None:
     again.close()
 
 
-def test_migrations_that_fail_halfway_change_nothing(url: str, opened: OpenStore) -> None:
+def test_failed_migration_changes_nothing(url: str, opened: OpenStore) -> None:
     opened(url).append("c", say("one"), expected=0)
     broken = "ALTER TABLE conversations ADD COLUMN half INTEGER;\nINSERT INTO nowhere VALUES (1);\n"
     with pytest.raises(StoreCorruptedError, match="nowhere"):
@@ -142,13 +140,13 @@ def test_migrations_that_fail_halfway_change_nothing(url: str, opened: OpenStore
         tamper(url, "SELECT starred FROM conversations")
 
 
-def test_a_store_that_was_never_finished_is_made_when_it_is_opened_again(url: str, opened: OpenStore) -> None:
+def test_unfinished_store_is_created_on_next_open(url: str, opened: OpenStore) -> None:
     with pytest.raises(StoreCorruptedError):
         open_with(url, (*_migrations(url), "INSERT INTO nowhere VALUES (1);\n"))
     assert opened(url).append("c", say("one"), expected=0) == 1
 
 
-def test_a_database_of_something_else_is_left_alone(url: str) -> None:
+def test_foreign_database_is_unchanged(url: str) -> None:
     _, schema = (None, "") if url.startswith("sqlite") else (None, url.rpartition("schema=")[2])
     if schema:
         tamper(url, f"CREATE SCHEMA {schema}")

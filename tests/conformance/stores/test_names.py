@@ -19,19 +19,19 @@ def _find(store: Store, name: str) -> tuple[str, str] | None:
     return None if found is None else (found.conversation, found.name)
 
 
-def test_a_conversation_is_found_by_its_name_and_by_its_key(store: Store) -> None:
+def test_conversation_is_found_by_name_and_key(store: Store) -> None:
     store.append("k1", say("one"), expected=0, name="garden")
     assert _find(store, "garden") == _find(store, "k1") == ("k1", "garden")
     assert _find(store, "gard") is None
     assert [(one.conversation, one.name) for one in store.list_conversations()] == [("k1", "garden")]
 
 
-def test_one_that_is_given_no_name_is_called_by_its_key(store: Store) -> None:
+def test_unnamed_conversation_is_named_by_key(store: Store) -> None:
     store.append("garden", say("one"), expected=0)
     assert _find(store, "garden") == ("garden", "garden")
 
 
-def test_a_name_is_kept_by_whoever_had_it_first(store: Store) -> None:
+def test_first_conversation_keeps_name(store: Store) -> None:
     store.append("k1", say("one"), expected=0, name="garden")
     with pytest.raises(ConflictError, match="garden has 1 events; 0 were expected"):
         store.append("k2", say("other"), expected=0, name="garden")
@@ -39,7 +39,7 @@ def test_a_name_is_kept_by_whoever_had_it_first(store: Store) -> None:
     assert store.load("k2") == () or list(store.load("k2")) == []
 
 
-def test_a_name_is_free_again_once_its_conversation_is_erased_and_the_key_is_not(store: Store) -> None:
+def test_name_is_free_after_erasure_and_key_is_not(store: Store) -> None:
     store.append("k1", say("one"), expected=0, name="garden")
     store.erase_conversation("k1", at=LATER)
     assert _find(store, "garden") is None
@@ -50,7 +50,7 @@ def test_a_name_is_free_again_once_its_conversation_is_erased_and_the_key_is_not
     assert texts(store, "k2") == ["another"]
 
 
-def test_a_name_comes_before_a_key(store: Store) -> None:
+def test_name_wins_over_key(store: Store) -> None:
     store.append("boat", say("one"), expected=0, name="ship")
     store.append("k2", say("two"), expected=0, name="boat")
     assert _find(store, "boat") == ("k2", "boat")
@@ -65,7 +65,7 @@ def test_a_name_that_not_every_store_could_keep_is_refused(store: Store, name: s
     assert list(store.list_conversations()) == []
 
 
-def test_of_many_who_begin_a_name_at_once_one_has_it(url: str, opened: OpenStore) -> None:
+def test_one_of_concurrent_creations_gets_name(url: str, opened: OpenStore) -> None:
     store, together = opened(url), Barrier(8)
     won: list[str] = []
 
@@ -132,7 +132,7 @@ def _check_repaired(store: Store, *, name: str) -> None:
 
 
 @pytest.mark.parametrize("what", FALSE)
-def test_a_row_that_tells_something_false_is_derived_again_from_the_events(url: str, two: Store, what: str) -> None:
+def test_false_row_is_repaired_from_events(url: str, two: Store, what: str) -> None:
     tamper(url, f"UPDATE conversations SET {FALSE[what]} WHERE id = 'k1'")
     # Titles are the engine's to read in events.
     assert [damage.is_repairable for damage in two.verify()] == ([] if what == "a title" else [True])
@@ -140,7 +140,7 @@ def test_a_row_that_tells_something_false_is_derived_again_from_the_events(url: 
 
 
 @pytest.mark.parametrize("what", OF_ANOTHER_TYPE)
-def test_a_value_of_another_type_is_found_and_repaired_and_keeps_nobody_from_other_conversations(
+def test_value_of_wrong_type_is_repaired_and_blocks_no_other_conversation(
     tmp_path: Path, opened: OpenStore, what: str
 ) -> None:
     url = f"sqlite:///{tmp_path / 'chats.db'}"
@@ -162,7 +162,7 @@ def test_a_value_of_another_type_is_found_and_repaired_and_keeps_nobody_from_oth
     _check_repaired(store, name="k1" if what == "a name of bytes" else "garden")
 
 
-def test_a_row_that_is_gone_is_made_again_from_the_events(url: str, two: Store) -> None:
+def test_missing_row_is_restored_from_events(url: str, two: Store) -> None:
     tamper(url, "DELETE FROM conversations WHERE id = 'k1'")
     assert ("k1", "events") in [
         (damage.conversation, damage.location) for damage in two.verify() if damage.is_repairable
@@ -175,7 +175,7 @@ FALSE_KEYS = {"another": "'false'", "of bytes": "x'00ff'", "none": "''"}
 
 @pytest.mark.parametrize("key", FALSE_KEYS)
 @pytest.mark.parametrize("before", ["as it was", "with a row made again beside it"])
-def test_a_row_under_a_false_key_goes_back_to_its_events(
+def test_row_under_false_key_is_restored_to_its_events(
     tmp_path: Path, opened: OpenStore, key: str, before: str
 ) -> None:
     store = opened(f"sqlite:///{tmp_path / 'chats.db'}")
@@ -194,7 +194,7 @@ def test_a_row_under_a_false_key_goes_back_to_its_events(
     assert {one.conversation for one in store.list_conversations()} == {"k1", "k2"}
 
 
-def test_a_conversation_under_a_false_key_keeps_its_name_and_nothing_else_stays(url: str, two: Store) -> None:
+def test_conversation_under_false_key_keeps_its_name_only(url: str, two: Store) -> None:
     tamper(url, "UPDATE conversations SET id = 'false' WHERE id = 'k1'")
     assert [damage.description for damage in two.verify() if damage.conversation == "k1" and damage.is_repairable] == [
         "belong to no conversation",
@@ -212,7 +212,7 @@ DAMAGED = {
 
 
 @pytest.mark.parametrize("damage", DAMAGED)
-def test_what_the_events_no_longer_tell_is_not_repaired_away(url: str, two: Store, damage: str) -> None:
+def test_loss_not_recorded_in_events_is_not_repaired(url: str, two: Store, damage: str) -> None:
     tamper(url, DAMAGED[damage])
     before = list(two.verify())
     with pytest.raises(StoreCorruptedError, match="cannot be repaired"):
@@ -220,7 +220,7 @@ def test_what_the_events_no_longer_tell_is_not_repaired_away(url: str, two: Stor
     assert list(two.verify()) == before != []
 
 
-def test_a_name_that_was_given_away_meanwhile_is_left_to_whoever_has_it(url: str, two: Store) -> None:
+def test_reassigned_name_stays_with_new_conversation(url: str, two: Store) -> None:
     tamper(url, "UPDATE conversations SET erased = '2020-01-01T00:00:00Z' WHERE id = 'k1'")
     two.append("k3", say("one"), expected=0, title="1 events", name="garden")
     _check_repaired(two, name="k1")
@@ -234,7 +234,7 @@ def test_an_erased_conversation_is_not_repaired(url: str, two: Store) -> None:
     assert [one.conversation for one in two.list_conversations() if one.erased is None] == ["k2"]
 
 
-def test_nothing_is_appended_after_a_false_head(url: str, two: Store) -> None:
+def test_append_after_false_head_is_refused(url: str, two: Store) -> None:
     tamper(url, "UPDATE conversations SET head = 'sha256:0' WHERE id = 'k1'")
     with pytest.raises(StoreCorruptedError, match="last event") as caught:
         two.append("k1", say("four"), expected=3)

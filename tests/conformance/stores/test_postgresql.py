@@ -42,7 +42,7 @@ def _lose_connections(address: str) -> int:
     return len(tamper(address.replace("&application_name=lamella-test", ""), query))
 
 
-def test_lost_connections_are_made_again_without_a_word(address: str, kept: Store) -> None:
+def test_lost_connections_are_reopened_silently(address: str, kept: Store) -> None:
     with psycopg.connect(split_schema(address)[0]):
         assert _lose_connections(address) >= 1
     assert kept.append("c", say("two"), expected=1) == 2
@@ -50,7 +50,7 @@ def test_lost_connections_are_made_again_without_a_word(address: str, kept: Stor
     assert texts(kept, "c") == ["one", "two"]
 
 
-def test_a_connection_lost_in_the_middle_of_an_append_doubles_nothing(address: str, kept: Store) -> None:
+def test_connection_lost_during_append_does_not_duplicate(address: str, kept: Store) -> None:
     where, schema = split_schema(address.replace("&application_name=lamella-test", ""))
     versions: list[int] = []
     with psycopg.connect(where) as other:
@@ -85,9 +85,7 @@ def through(proxy: Proxy) -> Iterator[Store]:
     store.close()
 
 
-def test_a_server_that_ends_among_statements_sent_together_loses_and_doubles_nothing(
-    proxy: Proxy, through: Store
-) -> None:
+def test_server_stop_within_pipeline_loses_and_duplicates_nothing(proxy: Proxy, through: Store) -> None:
     # Its last words come in place of the word that everything is done, on a line that seems to be good.
     proxy.end_at = b"INTO holdings"
     assert through.append("c", attach(b"content", text="two"), expected=1) == 2
@@ -96,7 +94,7 @@ def test_a_server_that_ends_among_statements_sent_together_loses_and_doubles_not
     assert list(through.verify()) == []
 
 
-def test_a_commit_whose_answer_was_lost_is_recognised_and_not_repeated(proxy: Proxy, through: Store) -> None:
+def test_commit_with_lost_answer_is_not_repeated(proxy: Proxy, through: Store) -> None:
     proxy.lose_commit = True
     assert through.append("c", attach(b"x", text="two"), expected=1) == 2
     assert proxy.lost == 1
@@ -104,7 +102,7 @@ def test_a_commit_whose_answer_was_lost_is_recognised_and_not_repeated(proxy: Pr
     assert list(through.verify()) == []
 
 
-def test_an_append_of_events_alone_goes_to_the_server_and_back_once(proxy: Proxy, through: Store) -> None:
+def test_append_of_events_takes_one_round_trip(proxy: Proxy, through: Store) -> None:
     before = proxy.asked
     through.append("c", say("two"), expected=1)
     through.append("new", say("one"), expected=0, name="begun")
@@ -114,7 +112,7 @@ def test_an_append_of_events_alone_goes_to_the_server_and_back_once(proxy: Proxy
     assert list(through.verify()) == []
 
 
-def test_an_append_in_one_statement_whose_answer_was_lost_is_not_repeated(proxy: Proxy, through: Store) -> None:
+def test_single_statement_append_with_lost_answer_is_not_repeated(proxy: Proxy, through: Store) -> None:
     proxy.lose_commit = True
     assert through.append("c", say("two"), expected=1) == 2
     proxy.lose_commit = True
@@ -124,7 +122,7 @@ def test_an_append_in_one_statement_whose_answer_was_lost_is_not_repeated(proxy:
     assert list(through.verify()) == []
 
 
-def test_an_append_repeated_after_its_answer_was_lost_is_not_doubled(proxy: Proxy, through: Store) -> None:
+def test_retried_append_after_lost_answer_is_not_duplicated(proxy: Proxy, through: Store) -> None:
     proxy.lose_commit = proxy.shut = True
     with pytest.raises(StoreUnavailableError):
         through.append("c", say("two"), expected=1)
@@ -143,7 +141,7 @@ def test_after_a_lost_answer_another_append_is_still_a_conflict(proxy: Proxy, th
     assert caught.value.code == "conflict"
 
 
-def test_a_server_that_is_gone_is_named_and_found_again_when_it_is_back() -> None:
+def test_unreachable_server_is_named_and_used_again_later() -> None:
     with servers.running() as server:
         store = open_store(server.make_store_url(), timeout=2.0)
         store.append("c", say("one"), expected=0)
@@ -158,7 +156,7 @@ def test_a_server_that_is_gone_is_named_and_found_again_when_it_is_back() -> Non
         store.close()
 
 
-def test_an_append_waits_for_a_server_that_restarts() -> None:
+def test_append_waits_for_restarting_server() -> None:
     with servers.running() as server:
         store = open_store(server.make_store_url(), timeout=30.0)
         store.append("c", say("one"), expected=0)
@@ -175,7 +173,7 @@ def test_an_append_waits_for_a_server_that_restarts() -> None:
     ("state", "told"),
     [("53100", "full"), ("25006", "read-only"), ("42501", "permit"), ("58030", "cannot be used"), ("55P03", "locked")],
 )
-def test_what_the_server_refuses_is_told_and_can_be_repeated(address: str, kept: Store, state: str, told: str) -> None:
+def test_server_error_is_reported_and_append_can_be_retried(address: str, kept: Store, state: str, told: str) -> None:
     function = f"BEGIN RAISE EXCEPTION 'as it would be' USING ERRCODE = '{state}'; END"
     tamper(address, f"CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $${function}$$")
     tamper(address, "CREATE TRIGGER refuse BEFORE INSERT ON contents FOR EACH ROW EXECUTE FUNCTION refuse()")
@@ -195,7 +193,7 @@ def test_a_read_only_server_can_be_read(address: str, kept: Store, opened: OpenS
     assert kept.append("c", say("two"), expected=1) == 2
 
 
-def test_a_conversation_locked_for_too_long_is_said_to_be_locked(address: str) -> None:
+def test_locked_conversation_times_out(address: str) -> None:
     store = open_store(address, timeout=0.3)
     store.append("c", say("one"), expected=0)
     where, schema = split_schema(address)
@@ -217,13 +215,13 @@ def test_a_conversation_locked_for_too_long_is_said_to_be_locked(address: str) -
         ("postgresql://stranger:secret@/postgres?host={host}", "stranger"),
     ],
 )
-def test_a_server_that_cannot_be_reached_is_named_without_the_password(url: str, told: str) -> None:
+def test_unreachable_server_is_named_without_password(url: str, told: str) -> None:
     with pytest.raises(StoreUnavailableError, match=told) as caught:
         open_store(url.format(host=servers.shared().folder), timeout=2.0)
     assert "secret" not in caught.value.message + caught.value.hint
 
 
-def test_a_database_or_role_that_is_not_there_is_looked_for_in_the_address() -> None:
+def test_missing_database_or_role_hint_points_to_address() -> None:
     for user, database in (("lamella", "nowhere"), ("stranger", "postgres")):
         with pytest.raises(StoreUnavailableError) as caught:
             open_store(f"postgresql://{user}@/{database}?host={servers.shared().folder}", timeout=2.0)
@@ -259,21 +257,21 @@ def test_two_schemas_of_one_database_are_two_stores(opened: OpenStore) -> None:
     assert texts(one, "c") == ["one"]
 
 
-def test_without_a_schema_the_tables_stand_in_one_named_lamella(opened: OpenStore) -> None:
+def test_default_schema_is_lamella(opened: OpenStore) -> None:
     url = servers.shared().url("postgres")
     opened(url).append("in the default schema", say("one"), expected=0)
     with psycopg.connect(url) as connection:
         assert connection.execute("SELECT count(*) FROM lamella.events").fetchone() == (1,)
 
 
-def test_a_database_that_cannot_hold_every_text_is_refused() -> None:
+def test_database_with_limited_encoding_is_refused() -> None:
     with psycopg.connect(servers.shared().url("postgres"), autocommit=True) as connection:
         connection.execute("CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0")
     with pytest.raises(SettingError, match="LATIN1"):
         open_store(servers.shared().url("latin"))
 
 
-def test_a_role_that_may_not_make_tables_is_told_what_it_needs() -> None:
+def test_role_without_create_permission_gets_hint() -> None:
     with psycopg.connect(servers.shared().url("postgres"), autocommit=True) as connection:
         connection.execute("CREATE ROLE guest LOGIN")
     with pytest.raises(StoreUnavailableError, match="does not permit") as caught:
@@ -281,7 +279,7 @@ def test_a_role_that_may_not_make_tables_is_told_what_it_needs() -> None:
     assert "Grant" in caught.value.hint
 
 
-def test_a_role_that_may_not_use_the_schema_is_told_what_it_needs(opened: OpenStore) -> None:
+def test_role_without_schema_permission_gets_hint(opened: OpenStore) -> None:
     url = servers.shared().make_store_url()
     opened(url).append("c", say("one"), expected=0)
     with psycopg.connect(servers.shared().url("postgres"), autocommit=True) as connection:
@@ -291,7 +289,7 @@ def test_a_role_that_may_not_use_the_schema_is_told_what_it_needs(opened: OpenSt
     assert "GRANT USAGE" in caught.value.hint
 
 
-def test_a_role_that_may_not_make_schemas_can_use_one_of_its_own() -> None:
+def test_role_can_use_schema_it_cannot_create() -> None:
     url = servers.shared().make_store_url()
     _, schema = split_schema(url)
     with psycopg.connect(servers.shared().url("postgres"), autocommit=True) as connection:
@@ -304,7 +302,7 @@ def test_a_role_that_may_not_make_schemas_can_use_one_of_its_own() -> None:
     store.close()
 
 
-def test_commits_are_durable_even_where_the_role_has_other_defaults(address: str) -> None:
+def test_commits_are_durable_despite_role_defaults(address: str) -> None:
     where, schema = split_schema(address)
     lax = PostgresDatabase(
         psycopg.conninfo.make_conninfo(where, options="-c synchronous_commit=off"),

@@ -14,7 +14,7 @@ NOW = datetime(2026, 11, 17, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 
 
-def test_a_line_is_found_until_it_ends_and_the_last_of_a_name_counts(store: Store) -> None:
+def test_shared_row_expires_and_last_value_wins(store: Store) -> None:
     store.shared_table.set("tide", "at noon", at=NOW, expires_at=NOW + HOUR)
     store.shared_table.set("tide", "at six", at=NOW, expires_at=NOW + HOUR)
     assert store.shared_table.get_many("tide", at=NOW + HOUR - timedelta(microseconds=1)) == {"tide": "at six"}
@@ -25,19 +25,19 @@ def test_a_line_is_found_until_it_ends_and_the_last_of_a_name_counts(store: Stor
     assert store.shared_table.get_many("tide", at=NOW) == {}
 
 
-def test_what_ended_is_gone_once_something_is_laid_down(store: Store) -> None:
+def test_expired_rows_are_removed_on_next_write(store: Store) -> None:
     store.shared_table.set("old", "x", at=NOW, expires_at=NOW + HOUR)
     store.shared_table.set("new", "y", at=NOW + 2 * HOUR, expires_at=NOW + 3 * HOUR)
     assert store.shared_table.get_many("old", at=NOW) == {}
 
 
-def test_whoever_opens_the_same_store_finds_it(url: str, opened: OpenStore, tmp_path: Path) -> None:
+def test_shared_row_is_visible_to_other_processes(url: str, opened: OpenStore, tmp_path: Path) -> None:
     opened(url).shared_table.set("tide", "at \u0022noon\u0022 🦉", at=NOW, expires_at=NOW + HOUR)
     assert opened(url).shared_table.get_many("tide", at=NOW) == {"tide": 'at "noon" 🦉'}
     assert OwnedStore(opened(url), "ana").shared_table.get_many("tide", at=NOW) == {"tide": 'at "noon" 🦉'}
 
 
-def test_an_erasure_in_its_conversation_removes_a_line_and_leaves_others(store: Store) -> None:
+def test_erasing_conversation_removes_its_shared_rows_only(store: Store) -> None:
     secret = b"a secret"
     for name in ("whole", "part", "other"):
         store.append(name, attach(secret), expected=0)

@@ -71,7 +71,7 @@ def test_every_setting_that_makes_writes_durable_and_erasure_real_is_on(path: Pa
     database.close()
 
 
-def test_a_full_disk_loses_nothing_and_the_append_works_when_there_is_room(path: Path) -> None:
+def test_full_disk_loses_nothing_and_append_works_later(path: Path) -> None:
     database = SqliteDatabase(str(path), timeout=1.0)
     store = open_sqlite(str(path))
     store.append("c", say("one"), expected=0)
@@ -93,7 +93,7 @@ def _limited(database: SqliteDatabase) -> Store:
     return store
 
 
-def test_a_write_that_the_system_refuses_loses_nothing(path: Path, kept: Store) -> None:
+def test_refused_write_loses_nothing(path: Path, kept: Store) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (path.with_name("chats.db-wal").stat().st_size + 10_000, hard))
     try:
@@ -119,7 +119,7 @@ def _as_nobody() -> Iterator[None]:
         os.setegid(0)
 
 
-def test_a_read_only_file_is_said_to_be_read_only(path: Path, kept: Store, opened: OpenStore) -> None:
+def test_read_only_file_is_reported(path: Path, kept: Store, opened: OpenStore) -> None:
     kept.close()
     path.chmod(stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH)
     path.parent.chmod(0o777)
@@ -134,13 +134,13 @@ def test_a_read_only_file_is_said_to_be_read_only(path: Path, kept: Store, opene
     _still_works(opened(f"sqlite:///{path}"))
 
 
-def test_a_folder_that_takes_no_files_is_named(path: Path) -> None:
+def test_unwritable_folder_is_named(path: Path) -> None:
     path.parent.chmod(0o555)
     with _as_nobody(), pytest.raises(StoreUnavailableError, match="permit"):
         open_store(f"sqlite:///{path}")
 
 
-def test_a_locked_file_is_waited_for_and_then_said_to_be_locked(path: Path) -> None:
+def test_locked_file_times_out(path: Path) -> None:
     store = open_sqlite(str(path), timeout=0.3)
     store.append("c", say("one"), expected=0)
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
@@ -153,18 +153,18 @@ def test_a_locked_file_is_waited_for_and_then_said_to_be_locked(path: Path) -> N
     store.close()
 
 
-def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_missing_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(StoreUnavailableError, match=f"there is no folder {tmp_path}/none"):
         open_store(f"sqlite:///{tmp_path}/none/chats.db")
 
 
-def test_a_folder_is_no_store(tmp_path: Path) -> None:
+def test_folder_is_not_a_store(tmp_path: Path) -> None:
     with pytest.raises(StoreUnavailableError, match="it is a folder"):
         open_store(f"sqlite:///{tmp_path}")
 
 
 @pytest.mark.parametrize("data", [b"# A note\n" * 500, b"SQLite format 3\0" + b"\xff" * 5000])
-def test_a_file_that_is_no_database_is_left_alone(path: Path, data: bytes) -> None:
+def test_foreign_file_is_unchanged(path: Path, data: bytes) -> None:
     path.write_bytes(data)
     with pytest.raises(StoreCorruptedError):
         open_store(f"sqlite:///{path}")
@@ -184,7 +184,7 @@ def test_a_file_cut_short_is_damaged_and_not_empty(path: Path, kept: Store, open
         opened(f"sqlite:///{path}").load("c")
 
 
-def test_an_append_interrupted_halfway_is_not_there(path: Path) -> None:
+def test_interrupted_append_is_rolled_back(path: Path) -> None:
     database = SqliteDatabase(str(path), timeout=1.0)
     store = open_sqlite(str(path))
 
@@ -214,14 +214,14 @@ def test_a_relative_path_is_relative(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("url", ["chats.db", "mysql://me:secret@host/db", "sqlite:chats.db", "sqlite:///", ""])
-def test_an_address_of_no_store_is_refused_without_repeating_it(url: str) -> None:
+def test_unknown_store_address_is_refused_without_echo(url: str) -> None:
     with pytest.raises(SettingError) as caught:
         open_store(url)
     assert "sqlite:///chats.db" in caught.value.hint
     assert "secret" not in caught.value.message
 
 
-def test_without_its_driver_postgresql_says_what_to_install() -> None:
+def test_missing_postgresql_driver_gives_install_command() -> None:
     script = """
 import sys
 sys.modules["psycopg"] = None
@@ -267,7 +267,7 @@ except StoreCorruptedError as error:
 """
 
 
-def test_a_file_that_is_cut_short_while_it_is_read_is_an_error_and_ends_no_process(path: Path) -> None:
+def test_file_truncated_while_reading_is_error_without_crash(path: Path) -> None:
     store = open_sqlite(str(path))
     store.append("c", attach(LARGE), expected=0)
     store.close()
@@ -331,14 +331,14 @@ def _insert(number: int, path: Path, seen: set[int]) -> Callable[[Transaction], 
     return work
 
 
-def test_what_waits_together_is_committed_together(path: Path, counted: SqliteDatabase) -> None:
+def test_queued_writes_are_committed_together(path: Path, counted: SqliteDatabase) -> None:
     seen: set[int] = set()
     assert _write_at_once(counted, [_insert(n, path, seen) for n in range(30)]) == list(range(30))
     assert counted.query("SELECT count(*) FROM numbers") == [(30,)]
     assert len(seen) <= 5
 
 
-def test_one_that_fails_takes_nobody_with_it_and_leaves_nothing(path: Path, counted: SqliteDatabase) -> None:
+def test_failed_write_in_batch_fails_only_itself(path: Path, counted: SqliteDatabase) -> None:
     def refuse(transaction: Transaction) -> None:
         transaction.run("INSERT INTO numbers VALUES (?)", 100)
         raise ConflictError(conversation_key="c", expected=1, found=2)
@@ -410,7 +410,7 @@ def test_a_conversation_is_found_without_looking_at_every_other(path: Path) -> N
     assert [step for step in steps if step.startswith("SCAN")] == []
 
 
-def test_who_looks_something_up_does_not_wait_for_what_is_being_written(path: Path) -> None:
+def test_reads_do_not_wait_for_writes(path: Path) -> None:
     inside, looked, written = threading.Event(), threading.Event(), list[str]()
     with closing(SqliteDatabase(str(path), timeout=1.0)) as database:
         database.write(lambda transaction: transaction.run("CREATE TABLE t (n)"))
@@ -433,7 +433,7 @@ def test_who_looks_something_up_does_not_wait_for_what_is_being_written(path: Pa
         assert (database.query("SELECT count(*) FROM t"), written) == ([(1,)], ["done"])
 
 
-def test_a_store_that_is_closed_says_so_to_who_looks_something_up(path: Path) -> None:
+def test_read_on_closed_database_raises_error(path: Path) -> None:
     database = SqliteDatabase(str(path), timeout=1.0)
     database.close()
     with pytest.raises(InvalidOperationError, match="is closed"):

@@ -70,7 +70,7 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_damage_to_a_conversation_is_found_where_it_is(url: str, filled: Store, damage: str) -> None:
+def test_damage_is_located(url: str, filled: Store, damage: str) -> None:
     statement, places = DAMAGES[damage]
     tamper(url, statement)
     assert _places(filled) == [("c", place) for place in places]
@@ -78,7 +78,7 @@ def test_damage_to_a_conversation_is_found_where_it_is(url: str, filled: Store, 
     assert _places(filled, "d") == []
 
 
-def test_counts_belong_to_no_hash_and_what_cannot_be_counts_is_left_out(url: str, filled: Store) -> None:
+def test_damaged_token_counts_are_ignored_by_hashes(url: str, filled: Store) -> None:
     column = "counts = 'nonsense'" if url.startswith("sqlite") else "counts = '\\x00'"
     tamper(url, EVENT.format(column, 2))
     assert _places(filled) == []
@@ -86,7 +86,7 @@ def test_counts_belong_to_no_hash_and_what_cannot_be_counts_is_left_out(url: str
     assert [record.counts for record in filled.load("c")] == [b"", left, b"", b"", b""]
 
 
-def test_changed_content_is_found_in_every_conversation_that_holds_it(url: str, filled: Store) -> None:
+def test_changed_content_is_reported_for_each_conversation(url: str, filled: Store) -> None:
     tamper(url, "UPDATE contents SET data = ?", b"Attached")
     assert _places(filled) == [("c", f"content {NAME}"), ("d", f"content {NAME}")]
     what = [damage.description for damage in filled.verify("c")]
@@ -111,7 +111,7 @@ def test_erased_content_is_not_called_missing(filled: Store) -> None:
     assert list(filled.verify()) == []
 
 
-def test_content_that_nobody_holds_is_found(url: str, filled: Store) -> None:
+def test_orphaned_content_is_reported(url: str, filled: Store) -> None:
     tamper(url, "INSERT INTO contents (hash, data) VALUES (?, ?)", hash_bytes(b"stray"), b"stray")
     assert _places(filled) == [(None, f"content {hash_bytes(b'stray')}")]
 
@@ -121,7 +121,7 @@ def test_events_of_no_conversation_are_found(url: str, filled: Store) -> None:
     assert {("d", "events"), ("d", "holdings")} <= set(_places(filled))
 
 
-def test_a_key_that_none_can_be_is_found_and_keeps_nobody_from_the_others(url: str, filled: Store) -> None:
+def test_invalid_key_is_reported_and_blocks_no_other_conversation(url: str, filled: Store) -> None:
     tamper(url, "UPDATE conversations SET id = '' WHERE id = 'c'")
     assert {("c", "events"), ("c", "conversation")} <= set(_places(filled))
     tamper(url, "UPDATE conversations SET head = 'sha256:0' WHERE id = ''")
@@ -136,12 +136,12 @@ def test_events_moved_to_another_conversation_are_found(url: str, filled: Store)
     assert [place for place in _places(filled) if place[0] == "x"] == [("x", "event 1"), ("x", "event 2")]
 
 
-def test_a_conversation_that_is_not_there_is_said_to_be_missing(store: Store) -> None:
+def test_missing_conversation_is_reported(store: Store) -> None:
     assert [damage.description for damage in store.verify("nowhere")] == ["is not in this store"]
 
 
 @pytest.mark.parametrize("damage", ["an event is gone", "the end is gone", "a kind that nobody knows"])
-def test_a_damaged_conversation_is_not_loaded_as_if_it_were_whole(url: str, filled: Store, damage: str) -> None:
+def test_damaged_conversation_is_not_loaded(url: str, filled: Store, damage: str) -> None:
     tamper(url, DAMAGES[damage][0])
     with pytest.raises(StoreCorruptedError) as caught:
         filled.load("c")
@@ -160,7 +160,7 @@ def test_a_damaged_file_is_reported_and_not_raised(tmp_path: Path, opened: OpenS
     assert {damage.location for damage in opened(f"sqlite:///{path}").verify()} & {"file", "database"}
 
 
-def test_a_reference_to_nothing_is_found_by_the_database_itself(tmp_path: Path, opened: OpenStore) -> None:
+def test_dangling_reference_is_found_by_database_check(tmp_path: Path, opened: OpenStore) -> None:
     path = tmp_path / "chats.db"
     store = opened(f"sqlite:///{path}")
     with closing(sqlite3.connect(path)) as connection, connection:
