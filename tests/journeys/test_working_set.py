@@ -51,7 +51,7 @@ def listed_artifacts(ran: Ran) -> list[str]:
 
 
 @pytest.mark.layout("library")
-def test_what_is_attached_stays_attached_until_it_is_detached(talk: Talk, home: Mapping[str, str]) -> None:
+def test_attachment_stays_until_detached(talk: Talk, home: Mapping[str, str]) -> None:
     ran = talk("Read @plan.md and @list.md.", "More?", "/detach plan.md", "And now?", "/detach", "Last?")
     assert ran.exit == 0
     assert listed_artifacts(ran) == ["[plan.md, list.md]", "[plan.md, list.md]", "[list.md]", ""]
@@ -89,12 +89,12 @@ def test_without_a_vault_only_files_of_this_sitting_are_followed(
     assert "15:20" not in json.dumps(sent(home))
 
 
-def test_a_setting_says_otherwise(talk: Talk) -> None:
+def test_attachments_setting_changes_retention(talk: Talk) -> None:
     ran = talk("Read @plan.md.", "More?", more={"LAMELLA_ATTACHMENTS": "turn"})
     assert listed_artifacts(ran) == ["", ""]
 
 
-def test_it_is_written_down_with_a_conversation_that_begins_here(
+def test_attachments_setting_is_stored_with_new_conversation(
     talk: Talk, home: Mapping[str, str], tmp_path: Path
 ) -> None:
     talk("Read @plan.md.")
@@ -103,9 +103,7 @@ def test_it_is_written_down_with_a_conversation_that_begins_here(
     assert json.loads(file.read_text(encoding="utf-8"))["attachments"] == "sticky"
 
 
-def test_the_line_that_is_typed_in_shows_what_is_attached(
-    home: Mapping[str, str], script: Callable[..., str], notes: Path
-) -> None:
+def test_input_line_lists_attachments(home: Mapping[str, str], script: Callable[..., str], notes: Path) -> None:
     words = ("chat", "talk", "--model", script("Yes.", "No."), "--vault", str(notes))
     with Terminal(words, home) as terminal:
         terminal.wait_for("tokens used")
@@ -116,7 +114,7 @@ def test_the_line_that_is_typed_in_shows_what_is_attached(
         assert terminal.wait_for_end() == 0
 
 
-def test_of_many_the_last_are_shown_and_lines_as_they_are_typed(talk: Talk, notes: Path) -> None:
+def test_status_shows_last_of_many_attachments_and_line_ranges(talk: Talk, notes: Path) -> None:
     (notes / "long.md").write_text("one\ntwo\nthree\n")
     ran = talk(
         "Read @plan.md and @list.md.", "And @long.md:2-3 and @long.md:1.", "/detach long.md:2-3", "And @map.png?"
@@ -129,7 +127,7 @@ def test_of_many_the_last_are_shown_and_lines_as_they_are_typed(talk: Talk, note
     assert "long.md:2-3 is detached with the next message" in ran.out
 
 
-def test_what_waits_is_told_by_the_names_that_people_know(talk: Talk, home: Mapping[str, str]) -> None:
+def test_pending_commands_are_printed_with_file_names(talk: Talk, home: Mapping[str, str]) -> None:
     talk("See @map.png and @plan.md:1-1.", "/drop map.png", "/detach plan.md:1")
     shown = spawn("show", "talk", environment=home)
     assert "detached with the next turn: plan.md:1\ndropped with the next turn: map.png\n" in shown.out
@@ -138,7 +136,7 @@ def test_what_waits_is_told_by_the_names_that_people_know(talk: Talk, home: Mapp
 
 
 @pytest.mark.parametrize("columns", [60, 80, 100])
-def test_what_stands_below_the_prompt_is_never_cut(
+def test_line_below_prompt_is_never_truncated(
     home: Mapping[str, str], script: Callable[..., str], notes: Path, columns: int
 ) -> None:
     (notes / "a-note-with-a-long-name.md").write_text("Long.\n")
@@ -156,7 +154,7 @@ def test_what_stands_below_the_prompt_is_never_cut(
     assert last
 
 
-def test_the_table_of_what_is_attached_keeps_names_whole(talk: Talk, home: Mapping[str, str], notes: Path) -> None:
+def test_attachment_table_keeps_names_whole(talk: Talk, home: Mapping[str, str], notes: Path) -> None:
     (notes / "a-longer-name.md").write_text("Long.\n")
     talk("Read @a-longer-name.md and @plan.md:1.")
     with Terminal(("show", "talk"), home, columns=80) as terminal:
@@ -164,7 +162,7 @@ def test_the_table_of_what_is_attached_keeps_names_whole(talk: Talk, home: Mappi
     assert any(line.startswith("a-longer-name.md ") for line in terminal.screen)
 
 
-def test_what_is_not_there_is_refused_and_the_prefix_stays(talk: Talk, home: Mapping[str, str]) -> None:
+def test_unknown_name_is_refused_and_prefix_unchanged(talk: Talk, home: Mapping[str, str]) -> None:
     ran = talk("Read @plan.md.", "/drop nothing.md", "/detach nothing.md", "/pin nothing.md", "More?", "And more?")
     assert ran.exit == 0
     assert "error: nothing.md is not in the prompt.\nhint: To drop: plan.md.\n" in ran.err
@@ -174,7 +172,7 @@ def test_what_is_not_there_is_refused_and_the_prefix_stays(talk: Talk, home: Map
     assert [turn["prefix"]["cause"] for turn in turns] == ["first_turn", "none", "none"]
 
 
-def test_a_picture_is_dropped_and_detached_by_its_name(talk: Talk, home: Mapping[str, str]) -> None:
+def test_image_is_dropped_and_detached_by_name(talk: Talk, home: Mapping[str, str]) -> None:
     ran = talk("See @map.png.", "/detach map.png", "And now?", "/drop map.png", "Last?", "/drop map.png")
     assert listed_artifacts(ran) == ["[map.png]", "", ""]
     assert "map.png is removed from the prompt with the next message." in ran.out
@@ -182,19 +180,19 @@ def test_a_picture_is_dropped_and_detached_by_its_name(talk: Talk, home: Mapping
     assert "error: map.png is not in the prompt.\nhint: To drop: nothing.\n" in ran.err
 
 
-def test_a_picture_that_waits_to_be_taken_out_is_told_by_its_name(talk: Talk) -> None:
+def test_pending_image_drop_shows_its_name(talk: Talk) -> None:
     ran = talk("See @map.png.", "/drop map.png", "/retry")
     assert "· -map.png]" in ran.err
     assert "sha256:" not in ran.err
 
 
-def test_what_waits_is_left_here_when_it_is_dropped_and_what_is_pinned_stays(talk: Talk) -> None:
+def test_drop_cancels_pending_attachment_and_spares_pinned_one(talk: Talk) -> None:
     ran = talk("/attach plan.md", "/drop plan.md", "Read @plan.md.", "/pin plan.md", "Keep it.", "/drop plan.md")
     assert "note: plan.md does not go with the next turn any more.\n" in ran.err
     assert "error: plan.md is pinned and stays.\nhint: Unpin it first, then drop it.\n" in ran.err
 
 
-def test_what_is_there_is_completed(home: Mapping[str, str], script: Callable[..., str], notes: Path) -> None:
+def test_attached_names_are_completed(home: Mapping[str, str], script: Callable[..., str], notes: Path) -> None:
     words = ("chat", "talk", "--model", script("Yes.", "No."), "--vault", str(notes))
     with Terminal(words, home) as terminal:
         terminal.wait_for("tokens used")
@@ -210,7 +208,7 @@ def test_what_is_there_is_completed(home: Mapping[str, str], script: Callable[..
         assert terminal.wait_for_end() == 0
 
 
-def test_what_a_message_that_failed_took_out_is_not_taken_out_again(
+def test_names_detached_by_failed_message_are_not_detached_again(
     home: Mapping[str, str], script: Callable[..., str], notes: Path
 ) -> None:
     lines = ("Read @plan.md.", "/detach plan.md", "Fails?", "Fails too?")
@@ -229,13 +227,13 @@ def test_a_question_for_a_script_can_detach(talk: Talk, home: Mapping[str, str],
     assert CHANGED not in talk("And then?").err
 
 
-def test_asking_again_leaves_what_waits_for_the_next_message(talk: Talk) -> None:
+def test_retry_keeps_commands_for_next_message(talk: Talk) -> None:
     ran = talk("Read @plan.md.", "/detach plan.md", "/attach list.md", "/retry", "And now?")
     assert ran.exit == 0
     assert listed_artifacts(ran) == ["[plan.md]", "", "[list.md]"]
 
 
-def test_messages_are_pinned_by_their_turn_and_what_is_not_pinned_cannot_be_let_go(talk: Talk) -> None:
+def test_messages_are_pinned_by_turn_and_unpinning_unknown_is_refused(talk: Talk) -> None:
     ran = talk("Read @plan.md.", "/unpin turn:9", "/pin turn:1", "More?", "/unpin turn:1", "Last?")
     assert ran.exit == 0
     assert "error: turn:9 is not pinned.\nhint: Pinned: nothing.\n" in ran.err
@@ -243,9 +241,7 @@ def test_messages_are_pinned_by_their_turn_and_what_is_not_pinned_cannot_be_let_
     assert ran.err.count("error:") == 1
 
 
-def test_what_was_to_be_dropped_and_is_pinned_after_that_stays_and_moves_nothing(
-    talk: Talk, home: Mapping[str, str]
-) -> None:
+def test_pin_cancels_pending_drop_and_moves_nothing(talk: Talk, home: Mapping[str, str]) -> None:
     ran = talk("Read @plan.md.", "/drop plan.md", "/pin plan.md", "And now?")
     assert "note: plan.md was to be dropped with the next turn; that is taken back.\n" in ran.err
     assert "plan.md is pinned from the next message on" in ran.out
@@ -253,7 +249,7 @@ def test_what_was_to_be_dropped_and_is_pinned_after_that_stays_and_moves_nothing
     assert turns[-1]["prefix"]["cause"] == "none"
 
 
-def test_what_a_message_names_is_not_dropped_with_it(talk: Talk, home: Mapping[str, str]) -> None:
+def test_note_mentioned_in_message_is_not_dropped(talk: Talk, home: Mapping[str, str]) -> None:
     ran = talk("Read @plan.md.", "/drop plan.md", "Once more: @plan.md")
     assert "plan.md is attached by this turn itself, and so it is neither dropped nor detached with it." in ran.err
     turns = json.loads(spawn("replay", "talk", "--json", environment=home).out)["turns"]

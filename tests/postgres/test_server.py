@@ -30,13 +30,13 @@ def _answers_to_ps(pid: int) -> bool:
 
 
 @pytest.mark.parametrize("end", ["ended", "killed"])
-def test_a_server_does_not_outlive_whoever_started_it(end: str) -> None:
+def test_server_ends_with_process_that_started_it(end: str) -> None:
     result = subprocess.run([sys.executable, "-c", STARTS, end], cwd=ROOT, capture_output=True, text=True, check=False)
     folder, pid = result.stdout.split()
     wait_until(lambda: not Path(folder).exists() and not _is_running(int(pid)), "the server is gone with its folder")
 
 
-def test_a_server_leaves_no_user_behind_and_listens_on_its_socket_only() -> None:
+def test_server_leaves_no_user_and_listens_on_socket_only() -> None:
     before = pwd.getpwall()
     with servers.running() as server, psycopg.connect(server.url("postgres")) as connection:
         assert connection.execute("SHOW listen_addresses").fetchone() == ("",)

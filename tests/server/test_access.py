@@ -55,7 +55,7 @@ def test_the_servers_own_page_is_let_in(server: RunningServer) -> None:
     assert server.client.get("/v1/conversations", headers={"Origin": server.url}).status_code == 200
 
 
-def test_a_body_that_is_too_large_is_refused_however_its_length_is_told(server: RunningServer) -> None:
+def test_oversized_body_is_refused_with_any_length_header(server: RunningServer) -> None:
     large = json.dumps({"title": "x" * 3_000}).encode()
 
     def pieces() -> Iterator[bytes]:
@@ -72,7 +72,7 @@ def test_a_compressed_body_is_not_read(server: RunningServer) -> None:
     assert (answer.status_code, answer.json()["error"]["code"]) == (415, "request_refused")
 
 
-def test_a_client_that_sends_too_slowly_is_told_and_left() -> None:
+def test_slow_client_gets_408() -> None:
     with running("memory:", ScriptedProvider(), serve={"body_seconds": 0.1}) as server:
         port = httpx2.URL(server.url).port
         assert port is not None
@@ -86,7 +86,7 @@ def test_a_client_that_sends_too_slowly_is_told_and_left() -> None:
 
 
 @pytest.mark.parametrize("sent", [b"", b"GET /healthz HTTP/1.1\r\nHost: 127", b"GET /healthz HTTP/1.1\r\nX-A: b\r\n"])
-def test_a_connection_on_which_no_head_arrives_is_closed(sent: bytes) -> None:
+def test_connection_without_request_is_closed(sent: bytes) -> None:
     with running("memory:", ScriptedProvider(), serve={"body_seconds": 0.3}) as server:
         address = server.url.removeprefix("http://").split(":")
         with socket.create_connection((address[0], int(address[1])), timeout=HANG_SECONDS) as client:
@@ -112,7 +112,7 @@ def test_a_connection_on_which_no_head_arrives_is_closed(sent: bytes) -> None:
         b"POST /v1/conversations HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nx",
     ],
 )
-def test_what_is_no_http_is_told_in_the_one_shape(server: RunningServer, sent: bytes) -> None:
+def test_invalid_http_gets_json_error(server: RunningServer, sent: bytes) -> None:
     address = httpx2.URL(server.url)
     with socket.create_connection((address.host, address.port or 0), timeout=HANG_SECONDS) as client:
         client.sendall(sent)
@@ -123,7 +123,7 @@ def test_what_is_no_http_is_told_in_the_one_shape(server: RunningServer, sent: b
     assert json.loads(body)["error"]["code"] == "bad_input"
 
 
-def test_who_asks_too_often_is_told_when_to_come_again() -> None:
+def test_rate_limited_client_gets_retry_after() -> None:
     with running("memory:", ScriptedProvider(), serve={"rate": 3}) as server:
         answers = [server.client.get("/v1/conversations") for _ in range(4)]
         assert [answer.status_code for answer in answers] == [200, 200, 200, 429]
@@ -154,7 +154,7 @@ def guarded(tokens: AccessTokenFile) -> Iterator[RunningServer]:
         yield one
 
 
-def test_nobody_comes_in_without_a_token_where_others_reach_the_server(
+def test_token_is_required_when_reachable_by_others(
     guarded: RunningServer, give: Callable[..., dict[str, str]]
 ) -> None:
     refused = guarded.client.get("/v1/conversations")
@@ -167,7 +167,7 @@ def test_nobody_comes_in_without_a_token_where_others_reach_the_server(
     assert guarded.client.get("/v1/conversations", headers={**key, "Host": "chats.example"}).status_code == 200
 
 
-def test_a_token_that_was_taken_back_lets_nobody_in_from_then_on(
+def test_revoked_token_is_refused(
     guarded: RunningServer, give: Callable[..., dict[str, str]], tokens: AccessTokenFile
 ) -> None:
     mine = give("laptop")
@@ -176,7 +176,7 @@ def test_a_token_that_was_taken_back_lets_nobody_in_from_then_on(
     assert guarded.client.get("/v1/conversations", headers=mine).status_code == 401
 
 
-def test_who_guesses_tokens_is_held_up_and_who_has_one_is_not(
+def test_token_guessing_is_slowed_and_valid_token_is_not(
     guarded: RunningServer, give: Callable[..., dict[str, str]]
 ) -> None:
     mine = give("laptop")
@@ -188,9 +188,7 @@ def test_who_guesses_tokens_is_held_up_and_who_has_one_is_not(
     assert guarded.client.get("/v1/conversations", headers=mine).status_code == 200
 
 
-def test_each_scope_may_do_what_it_is_for_and_no_more(
-    guarded: RunningServer, give: Callable[..., dict[str, str]]
-) -> None:
+def test_scope_allows_only_its_operations(guarded: RunningServer, give: Callable[..., dict[str, str]]) -> None:
     reads, talks, rules = give("r", AccessScope.READ), give("c", AccessScope.CHAT), give("a", AccessScope.ADMIN)
 
     def tell(headers: dict[str, str]) -> list[int]:
@@ -207,7 +205,7 @@ def test_each_scope_may_do_what_it_is_for_and_no_more(
     assert tell(give("o", AccessScope.ADMIN, owner="ana")) == [200, 201, 403, 403]
 
 
-def test_one_owner_finds_nothing_of_another_by_name_key_or_message(
+def test_owner_cannot_find_conversations_of_another(
     guarded: RunningServer, give: Callable[..., dict[str, str]]
 ) -> None:
     ana, ben, operator = (
@@ -268,7 +266,7 @@ def test_at_no_address_is_somebody_elses_conversation_there(
     assert len(guarded.client.get(f"/v1/conversations/{key}", headers=ana).json()["turns"]) == 1
 
 
-def test_responses_of_another_owner_are_not_there(guarded: RunningServer, give: Callable[..., dict[str, str]]) -> None:
+def test_owner_cannot_find_responses_of_another(guarded: RunningServer, give: Callable[..., dict[str, str]]) -> None:
     ana, ben = give("ana-laptop", owner="ana"), give("ben-phone", owner="ben")
     first = guarded.client.post("/v1/responses", json={"input": "The quetzal?"}, headers=ana).json()["id"]
     body = {"input": "And?", "previous_response_id": first}
@@ -290,9 +288,7 @@ def test_an_archive_cannot_be_brought_in_over_somebody_elses_conversation(
     assert guarded.client.get("/v1/conversations", headers=ben).json()["chats"] == []
 
 
-def test_a_model_that_whoever_runs_the_server_never_named_is_asked_for_nobody_else(
-    tokens: AccessTokenFile, give: Callable[..., dict[str, str]]
-) -> None:
+def test_model_not_named_by_operator_is_refused(tokens: AccessTokenFile, give: Callable[..., dict[str, str]]) -> None:
     mine = give("laptop", owner="ana")
     with running("memory:", None, serve={"tokens": str(tokens.path)}) as server:
         elsewhere = "openai-compatible:http://127.0.0.1:9/v1#spy"
@@ -304,7 +300,7 @@ def test_a_model_that_whoever_runs_the_server_never_named_is_asked_for_nobody_el
         assert asked.json()["error"]["code"] == "untrusted"
 
 
-def test_where_no_token_is_needed_the_key_that_a_client_must_send_is_not_looked_at(server: RunningServer) -> None:
+def test_api_key_is_ignored_when_no_token_is_required(server: RunningServer) -> None:
     unused = server.client.get("/v1/conversations", headers={"Authorization": "Bearer sk-unused"})
     assert unused.status_code == 200
     forged = server.client.get("/v1/conversations", headers={"Authorization": "Bearer lamella_forged"})

@@ -32,7 +32,7 @@ def server(script: ScriptedProvider) -> Iterator[RunningServer]:
         yield one
 
 
-def test_a_setting_is_shown_with_where_it_comes_from_and_taken_back(server: RunningServer) -> None:
+def test_setting_is_shown_with_its_origin_and_can_be_reset(server: RunningServer) -> None:
     path = f"/v1/conversations/{server.begin('set')}/settings"
     before = server.client.get(path).json()["in_force"]
     assert before["temperature"] == {"value": None, "from": "default"}
@@ -46,7 +46,7 @@ def test_a_setting_is_shown_with_where_it_comes_from_and_taken_back(server: Runn
     assert told["in_force"]["layout"] == before["layout"]
 
 
-def test_the_memory_is_taken_up_when_a_question_says_so_and_not_because_a_server_opens_conversations_anew(
+def test_memory_is_loaded_on_request_not_on_reopen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: ScriptedProvider
 ) -> None:
     monkeypatch.setenv("LAMELLA_MEMORY", "on")
@@ -69,14 +69,14 @@ def test_the_memory_is_taken_up_when_a_question_says_so_and_not_because_a_server
         assert kept.json()["text"] in [one["text"] for one in server.client.get("/v1/memory").json()["facts"]]
 
 
-def test_a_question_that_wants_the_memory_is_told_where_conversations_have_none(server: RunningServer) -> None:
+def test_memory_request_without_memory_is_refused(server: RunningServer) -> None:
     server.begin("tea")
     body = {"text": "And now?", "memory": True}
     refused = server.client.post("/v1/conversations/tea/messages", json=body)
     assert (refused.status_code, refused.json()["error"]["code"]) == (400, "bad_call")
 
 
-def test_a_cache_is_kept_once_it_is_due_and_no_sooner(server: RunningServer, script: ScriptedProvider) -> None:
+def test_keep_alive_is_sent_when_due_only(server: RunningServer, script: ScriptedProvider) -> None:
     key = server.begin("kept", model=CLAUDE, settings={"layout": "auto"})
     conversation = server.state.engine_pool.get_engine().chat("kept")
     now = datetime.now(UTC)
@@ -92,12 +92,12 @@ def test_a_cache_is_kept_once_it_is_due_and_no_sooner(server: RunningServer, scr
     assert [call["purpose"] for call in turn["calls"]][-1] == "keep_alive"
 
 
-def test_nothing_is_kept_where_nothing_was_asked(server: RunningServer) -> None:
+def test_keep_alive_without_question_sends_nothing(server: RunningServer) -> None:
     kept = server.client.post(f"/v1/conversations/{server.begin('new')}/keep-alive").json()
     assert (kept["sent"], kept["cold"]) == (False, None)
 
 
-def test_tools_are_listed_with_those_of_servers_which_list_them_anew(
+def test_tools_endpoint_lists_mcp_tools_and_refreshes_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: ScriptedProvider
 ) -> None:
     file = tmp_path / "tools"
@@ -115,7 +115,7 @@ def test_tools_are_listed_with_those_of_servers_which_list_them_anew(
         assert anew - names == {"it__listen"}
 
 
-def test_a_place_that_was_said_yes_to_is_listed_and_taken_back(
+def test_trusted_place_is_listed_and_revoked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: RunningServer
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
@@ -128,7 +128,7 @@ def test_a_place_that_was_said_yes_to_is_listed_and_taken_back(
     assert server.client.delete("/v1/trust", params=place).status_code == 404
 
 
-def test_a_model_is_looked_up_by_its_name(server: RunningServer) -> None:
+def test_model_is_retrieved_by_name(server: RunningServer) -> None:
     with openai.OpenAI(base_url=f"{server.url}/v1", api_key="unused", max_retries=0) as client:
         assert client.models.retrieve("lamella").id == "scripted:tides"
         assert client.models.retrieve("tides").id == "scripted:tides"

@@ -42,7 +42,7 @@ class EndlessProvider(ScriptedProvider):
         ("/v1/solution", {"prompt": "When?", "conversation": "left"}),
     ],
 )
-def test_a_client_that_waits_for_a_whole_answer_and_goes_away_stops_the_model(path: str, body: dict[str, Any]) -> None:
+def test_disconnected_client_of_whole_answer_stops_model(path: str, body: dict[str, Any]) -> None:
     provider = EndlessProvider()
     with running("memory:", provider, serve={"grace": 2, "stop_seconds": 1}) as server:
         server.begin("left")

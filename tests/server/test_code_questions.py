@@ -38,7 +38,7 @@ def post(server: RunningServer, path: str, status: int = 200, /, **body: object)
 
 
 @pytest.mark.parametrize("path", SOLUTIONS)
-def test_a_question_with_its_history_gives_all_of_it_back_with_the_new_state(server: RunningServer, path: str) -> None:
+def test_answer_returns_history_and_new_state(server: RunningServer, path: str) -> None:
     first = post(server, path, prompt="", kind="explain", codeSnippet="def water(bed): ...")
     assert (first["data"], first["model"], first["conversation"]) == ("It waters.", MODEL, None)
     second = post(server, path, prompt="And why?", messages=first["chatHistory"], chatState=first["chatState"])
@@ -48,7 +48,7 @@ def test_a_question_with_its_history_gives_all_of_it_back_with_the_new_state(ser
     assert second["tokensUsed"] > 0
 
 
-def test_without_a_conversation_nothing_is_kept_and_with_one_it_is_begun_and_gone_on_with(
+def test_request_without_conversation_stores_nothing_and_with_one_continues(
     server: RunningServer,
 ) -> None:
     before = server.client.get("/v1/conversations").json()["total"]
@@ -66,9 +66,7 @@ def test_without_a_conversation_nothing_is_kept_and_with_one_it_is_begun_and_gon
     assert len(server.client.get("/v1/conversations/beds").json()["turns"]) == 2
 
 
-def test_what_a_client_says_of_itself_is_ignored_and_that_is_said(
-    server: RunningServer, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_identity_fields_are_ignored_and_listed(server: RunningServer, caplog: pytest.LogCaptureFixture) -> None:
     secret = {"apiKey": "sk-quetzal", "userId": "user-quetzal", "isPremium": {"plan": "quetzal"}}
     with caplog.at_level(logging.DEBUG):
         solved = post(server, "/v1/solution", prompt="Why?", conversation="secrets", **secret)
@@ -83,7 +81,7 @@ def test_what_a_client_says_of_itself_is_ignored_and_that_is_said(
 
 
 @pytest.mark.parametrize("path", FILTERS)
-def test_files_travel_with_their_contents_and_what_is_chosen_comes_back(server: RunningServer, path: str) -> None:
+def test_posted_files_are_selected_and_returned_with_contents(server: RunningServer, path: str) -> None:
     told = post(server, path, codebase=FILES, question="What waters a bed?", filterMaxTokensCount=200)
     assert "bed.wet = True" in {one["path"]: one["content"] for one in told["data"]}["beds.py"]
     assert told["tokensUsed"] <= told["budget"] == 200
@@ -91,7 +89,7 @@ def test_files_travel_with_their_contents_and_what_is_chosen_comes_back(server: 
     assert post(server, path, codebase=by_path, question="What waters a bed?")["data"]
 
 
-def test_what_cannot_be_answered_is_refused_in_the_one_shape_and_begins_nothing(server: RunningServer) -> None:
+def test_invalid_request_is_refused_and_creates_nothing(server: RunningServer) -> None:
     bad: list[tuple[dict[str, object], int]] = [
         ({}, 400),
         ({"prompt": " "}, 400),
@@ -124,7 +122,7 @@ class PausingProvider(ScriptedProvider):
         yield StopDelta(reason=StopReason.END)
 
 
-def test_while_a_solution_is_under_way_others_are_refused_and_it_can_be_stopped() -> None:
+def test_second_request_is_refused_while_first_runs_and_first_can_be_stopped() -> None:
     provider = PausingProvider()
     with running("memory:", provider) as server:
         key, told = server.begin("beds"), []
@@ -154,7 +152,7 @@ def give(tmp_path: Path) -> Callable[..., dict[str, str]]:
     return give
 
 
-def test_owners_and_scopes_hold(tmp_path: Path, give: Callable[..., dict[str, str]]) -> None:
+def test_code_routes_respect_owners_and_scopes(tmp_path: Path, give: Callable[..., dict[str, str]]) -> None:
     ana, ben = give("ana", owner="ana"), give("ben", owner="ben")
     rules = {"tokens": str(tmp_path / "tokens.json"), "hosts": ["chats.example"]}
     with running("memory:", ScriptedProvider(*["It waters."] * 9), serve=rules) as server:
@@ -175,9 +173,7 @@ def test_owners_and_scopes_hold(tmp_path: Path, give: Callable[..., dict[str, st
         assert ask({}).status_code == 401
 
 
-def test_a_model_that_nobody_here_named_is_asked_for_nothing_not_even_for_counting(
-    tmp_path: Path, give: Callable[..., dict[str, str]]
-) -> None:
+def test_untrusted_model_is_not_called_even_for_counting(tmp_path: Path, give: Callable[..., dict[str, str]]) -> None:
     mine, spy = give("laptop", owner="ana"), "openai-compatible:http://127.0.0.1:9/v1#spy"
     with running("memory:", None, serve={"tokens": str(tmp_path / "tokens.json")}) as server:
         for headers in (mine, {}):
@@ -196,9 +192,7 @@ def test_a_body_that_is_too_large_is_refused() -> None:
             assert post(server, path, 413, prompt="x" * 3_000)["error"]["code"] == "request_too_large"
 
 
-def test_an_answer_leaves_its_line_in_the_log_also_where_nothing_is_kept(
-    server: RunningServer, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_answer_is_logged_also_without_conversation(server: RunningServer, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, logger="lamella.answers"):
         post(server, "/v1/solution", prompt="Why?")
     (line,) = [json.loads(one.message) for one in caplog.records if one.name == "lamella.answers"]
@@ -206,7 +200,7 @@ def test_an_answer_leaves_its_line_in_the_log_also_where_nothing_is_kept(
 
 
 @pytest.mark.parametrize("path", [*SOLUTIONS, *FILTERS])
-def test_model_of_another_service_is_replaced_by_the_usual_one_and_named(server: RunningServer, path: str) -> None:
+def test_model_of_another_service_is_replaced_with_warning(server: RunningServer, path: str) -> None:
     body = {"prompt": "Why?"} if path in SOLUTIONS else {"question": "What waters a bed?", "codebase": FILES}
     answer = post(server, path, model="gpt-4o-mini", **body)
     warnings = answer["warnings"] if path in SOLUTIONS else answer["told"]
@@ -216,7 +210,7 @@ def test_model_of_another_service_is_replaced_by_the_usual_one_and_named(server:
     assert not [one for one in (plain["warnings"] if path in SOLUTIONS else plain["told"]) if "configured" in one]
 
 
-def test_answer_says_that_the_history_was_shortened(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_answer_warns_of_shortened_history(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAMELLA_WINDOW", "4000")
     monkeypatch.setenv("LAMELLA_RESERVE", "200")
     with running("memory:", ScriptedProvider(*["It waters."] * 3)) as server:
@@ -230,7 +224,7 @@ def test_answer_says_that_the_history_was_shortened(monkeypatch: pytest.MonkeyPa
         assert not [one for one in short["warnings"] if "shortened" in one]
 
 
-def test_failed_answer_logs_its_model_and_the_code(caplog: pytest.LogCaptureFixture) -> None:
+def test_failed_answer_logs_model_and_error_code(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, logger="lamella.answers"), running("memory:", ScriptedProvider()) as server:
         key = server.begin("beds")
         asked = server.client.post(f"/v1/conversations/{key}/messages", json={"text": "Why?", "stream": False})

@@ -27,7 +27,7 @@ def refuse(status: int, **headers: str) -> Any:  # noqa: ANN401 - an answer func
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("status", [400, 401, 404, 413, 429, 500, 529])
 @pytest.mark.parametrize(("wire", "kind"), PAIRS)
-def test_status_and_retry_after_of_the_upstream_are_kept(wire: str, kind: str, status: int, *, stream: bool) -> None:
+def test_upstream_status_and_retry_after_are_kept(wire: str, kind: str, status: int, *, stream: bool) -> None:
     with proxied(kind, refuse(status, **{"retry-after": "7", "request-id": "r1"})) as proxy:
         answer = proxy.post(PATHS[wire], body_for(wire, HI, stream=stream))
         assert (answer.status_code, answer.headers["retry-after"], answer.headers["request-id"]) == (status, "7", "r1")
@@ -35,7 +35,7 @@ def test_status_and_retry_after_of_the_upstream_are_kept(wire: str, kind: str, s
         assert len(proxy.upstream.calls) == 1
 
 
-def test_body_of_a_same_wire_error_is_unchanged_and_a_refused_key_is_explained() -> None:
+def test_same_wire_error_body_is_unchanged_and_refused_key_is_explained() -> None:
     with proxied("anthropic", lambda _call: Plain(status=401, body=b'{"x": 1.0}', headers={})) as proxy:
         answer = proxy.post(PATHS["messages"], body_for("messages", HI))
         assert (answer.status_code, answer.content) == (401, b'{"x": 1.0}')
@@ -43,7 +43,7 @@ def test_body_of_a_same_wire_error_is_unchanged_and_a_refused_key_is_explained()
 
 
 @pytest.mark.parametrize(("wire", "kind"), PAIRS)
-def test_stream_without_its_end_is_an_error(wire: str, kind: str) -> None:
+def test_stream_without_end_is_an_error(wire: str, kind: str) -> None:
     chunks = FULL_STREAMS.get((wire, kind), STREAMS[kind])
     # Without the last events, and with half of one.
     cut = [*chunks[:-3], chunks[-3][: len(chunks[-3]) // 2]]

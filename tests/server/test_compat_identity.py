@@ -57,7 +57,7 @@ def plain(messages: Messages) -> list[tuple[str, str]]:
     return [(one["role"], one["content"]) for one in messages]
 
 
-def test_two_chats_with_the_same_beginning_share_nothing_else(chat: Any) -> None:  # noqa: ANN401
+def test_chats_with_same_beginning_share_nothing_else(chat: Any) -> None:  # noqa: ANN401
     chat([user("hi"), assistant("a"), user("PIN 999")])
     second = [user("hi"), assistant("a"), user("bees"), assistant("ech"), user("go on")]
     assert chat(second) == plain(second)
@@ -78,7 +78,7 @@ def test_forty_identical_first_requests_at_once_are_all_answered(chat: Any) -> N
     assert len(chat.proxy.upstream.calls) == 40
 
 
-def test_compacted_history_under_the_same_session_is_sent_as_it_is(chat: Any) -> None:  # noqa: ANN401
+def test_compacted_history_of_same_session_is_sent_unchanged(chat: Any) -> None:  # noqa: ANN401
     session = {"x_claude_code_session_id": "s1", "x_lamella_conversation": "work"}
     chat([user("one"), assistant("first"), user("two")], **session)
     compacted = [user("Summary: one, two."), assistant("I see."), user("three")]
@@ -94,7 +94,7 @@ def test_repeated_document_is_sent_once_and_a_redacted_one_is_whole(chat: Any) -
     assert chat(redacted) == plain(redacted)
 
 
-def test_shared_questions_of_two_users_do_not_join_them(chat: Any) -> None:  # noqa: ANN401
+def test_shared_questions_do_not_join_two_users(chat: Any) -> None:  # noqa: ANN401
     faq = [user("When do you open?"), assistant("At nine.")]
     chat([*faq, user("My name is Ana.")], x_lamella_conversation="ana")
     assert chat([*faq, user("Who am I?")], x_lamella_conversation="ben") == plain([*faq, user("Who am I?")])
@@ -133,7 +133,7 @@ def test_cleared_tool_result_stays_cleared(wire: str, kind: str) -> None:
         assert b"SECRET" not in proxy.sent
 
 
-def test_label_comes_back_and_stores_no_conversation() -> None:
+def test_label_is_returned_and_stores_no_conversation() -> None:
     with proxied("openai") as proxy:
         named = proxy.post(PATHS["chat"], body_for("chat", [user("hi")]), x_lamella_conversation="g r")
         assert named.headers["x-lamella-conversation"] == "g%20r"

@@ -38,7 +38,7 @@ def test_body_differs_only_in_the_model(wire: str, kind: str) -> None:
         assert proxy.sent == ODD[wire].replace(b'"lamella"', b'"scripted:tides"')
 
 
-def test_automatic_breakpoint_is_added_where_the_client_set_none() -> None:
+def test_automatic_breakpoint_is_added_if_client_set_none() -> None:
     with proxied("anthropic") as proxy:
         body = json.dumps(body_for("messages", HI)).encode()
         proxy.post(PATHS["messages"], body)
@@ -48,7 +48,7 @@ def test_automatic_breakpoint_is_added_where_the_client_set_none() -> None:
 
 
 @pytest.mark.parametrize(("wire", "kind"), SAME)
-def test_stream_and_body_come_back_as_they_are(wire: str, kind: str) -> None:
+def test_stream_and_body_are_returned_unchanged(wire: str, kind: str) -> None:
     comment = b": keep-alive\r\n\r\n"
 
     def answer(call: Call) -> Outcome:
@@ -105,7 +105,7 @@ def answer_with_signature(call: Call) -> Outcome:
     return Flow(chunks=message_events(*blocks)) if call.body.get("stream") else answer_usually(call)
 
 
-def test_prefix_with_an_unknown_signature_stays_as_written() -> None:
+def test_prefix_with_unknown_signature_is_unchanged() -> None:
     with proxied("anthropic") as proxy:
         history = [say("One?"), {"role": "assistant", "content": "a"}, say("Two?"), think("unknown"), say("Three?")]
         proxy.post(PATHS["messages"], body_for("messages", history))
@@ -115,7 +115,7 @@ def test_prefix_with_an_unknown_signature_stays_as_written() -> None:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_known_signature_gets_the_bytes_it_was_made_with(*, stream: bool) -> None:
+def test_known_signature_gets_bytes_it_was_made_with(*, stream: bool) -> None:
     def answer(call: Call) -> Outcome:
         if stream:
             return answer_with_signature(call)
@@ -130,7 +130,7 @@ def test_known_signature_gets_the_bytes_it_was_made_with(*, stream: bool) -> Non
         assert json.loads(proxy.sent)["messages"][:4] == [*first, think("s1")]
 
 
-def test_refused_signature_is_sent_once_more_as_the_client_wrote_it() -> None:
+def test_refused_signature_is_retried_with_client_text() -> None:
     refusal = {
         "type": "error",
         "error": {"type": "invalid_request_error", "message": "bound to a different conversation"},

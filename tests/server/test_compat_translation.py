@@ -149,7 +149,7 @@ def test_pictures_and_documents_of_users_are_translated() -> None:
 # Tools of Codex.
 
 
-def test_custom_namespace_and_search_tools_come_back_as_they_were() -> None:
+def test_custom_namespace_and_search_tools_are_restored() -> None:
     tools: list[dict[str, Any]] = [
         {"type": "custom", "name": "patch", "format": {"type": "grammar", "syntax": "lark", "definition": "start: X"}},
         {"type": "namespace", "name": "mcp", "tools": [{"type": "function", "name": "read", "parameters": SCHEMA}]},
@@ -190,7 +190,7 @@ def test_custom_namespace_and_search_tools_come_back_as_they_were() -> None:
 # Reasoning, both ways.
 
 
-def test_thinking_of_anthropic_goes_through_a_responses_client_and_back() -> None:
+def test_anthropic_thinking_survives_responses_client() -> None:
     thinking = {"type": "thinking", "thinking": "hm", "signature": "s1"}
     call = {"type": "tool_use", "id": "t1", "name": "tide", "input": {}}
     with proxied("anthropic", lambda _call: Flow(chunks=message_events(thinking, call, stop="tool_use"))) as proxy:
@@ -202,7 +202,7 @@ def test_thinking_of_anthropic_goes_through_a_responses_client_and_back() -> Non
         assert json.loads(proxy.sent)["messages"][1]["content"] == [thinking, call]
 
 
-def test_reasoning_of_openai_goes_through_an_anthropic_client_and_back() -> None:
+def test_openai_reasoning_survives_anthropic_client() -> None:
     reasoning = {"type": "reasoning", "id": "rs1", "summary": [], "encrypted_content": "e1"}
     call = {"type": "function_call", "id": "f1", "call_id": "t1", "name": "tide", "arguments": "{}"}
 
@@ -217,14 +217,14 @@ def test_reasoning_of_openai_goes_through_an_anthropic_client_and_back() -> None
         assert reasoning in json.loads(proxy.sent)["input"]
 
 
-def test_foreign_thinking_is_left_out_and_listed() -> None:
+def test_foreign_thinking_is_omitted_and_listed() -> None:
     thinking = {"type": "thinking", "thinking": "hm", "signature": "s1"}
     history = [*HI, {"role": "assistant", "content": [thinking, {"type": "text", "text": "a"}]}, *HI]
     sent, note = translate("compatible", "messages", body_for("messages", history))
     assert (note, "hm" in json.dumps(sent)) == ("unused: reasoning", False)
 
 
-def test_reply_of_another_provider_goes_through_a_chat_client_and_back() -> None:
+def test_provider_reply_survives_chat_client() -> None:
     native = ProviderReply(format="gemini", json='[{"thought_signature":"t"}]')
     script = ScriptedProvider(
         ScriptedReply(calls=(ToolCall(id="c1", name="tide", arguments="{}"),), provider_reply=native), "At noon."
@@ -324,7 +324,7 @@ def test_answers_are_read_by_the_sdks(wire: str, kind: str, *, stream: bool) -> 
 
 
 @pytest.mark.parametrize("wire", PATHS)
-def test_answer_that_was_cut_by_its_length_says_so(wire: str) -> None:
+def test_answer_cut_by_length_reports_it(wire: str) -> None:
     reply = ScriptedReply(text="At n", stop_reason=StopReason.LENGTH, usage=Usage(plain=1, output=2))
     with running("memory:", ScriptedProvider(reply)) as server:
         body = server.client.post(PATHS[wire], json=body_for(wire, HI)).json()
@@ -361,7 +361,7 @@ def test_unknown_model_means_the_default_and_is_noted() -> None:
         assert answer.status_code in (200, 400), answer.text
 
 
-def test_field_of_common_providers_that_they_lack_is_refused() -> None:
+def test_field_that_provider_lacks_is_refused() -> None:
     with running("memory:", ScriptedProvider("x")) as server:
         answer = server.client.post(PATHS["chat"], json=body_for("chat", HI, stop=["."]))
         assert (answer.status_code, answer.json()["error"]["param"]) == (400, "stop")

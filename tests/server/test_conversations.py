@@ -26,7 +26,7 @@ def server() -> Iterator[RunningServer]:
         yield one
 
 
-def test_an_archive_that_names_no_model_goes_on_with_the_usual_one() -> None:
+def test_imported_archive_without_model_uses_default_model() -> None:
     with running("memory:", ScriptedProvider("At noon.")) as server:
         body = {"archive": "**user**: Hello\n\n**ai**: Hi.\n"}
         key = server.client.post("/v1/conversations/import", json=body).json()["conversation"]
@@ -49,13 +49,13 @@ def test_a_conversation_is_begun_listed_read_renamed_and_erased(server: RunningS
     assert (gone.status_code, gone.json()["error"]["code"]) == (404, "not_found")
 
 
-def test_a_name_that_is_taken_is_refused(server: RunningServer) -> None:
+def test_taken_name_is_refused(server: RunningServer) -> None:
     server.begin("once")
     again = server.client.post("/v1/conversations", json={"name": "once"})
     assert (again.status_code, again.json()["error"]["code"]) == (409, "name_taken")
 
 
-def test_an_answer_is_streamed_with_ids_and_ends_with_what_became_of_it(server: RunningServer) -> None:
+def test_answer_is_streamed_with_ids_and_final_event(server: RunningServer) -> None:
     key = server.begin("streamed")
     with server.client.stream("POST", f"/v1/conversations/{key}/messages", json={"text": "Hello?"}) as answer:
         assert answer.headers["content-type"].startswith("text/event-stream")
@@ -68,7 +68,7 @@ def test_an_answer_is_streamed_with_ids_and_ends_with_what_became_of_it(server: 
     assert events[1].data["text"] == said["reply"]["text"]
 
 
-def test_an_answer_can_be_followed_again_from_any_of_its_events(server: RunningServer) -> None:
+def test_stream_can_be_resumed_after_any_event(server: RunningServer) -> None:
     key = server.begin("followed")
     with server.client.stream("POST", f"/v1/conversations/{key}/messages", json={"text": "Hello?"}) as answer:
         events = list(read_events(answer.iter_lines()))
@@ -115,7 +115,7 @@ def test_a_question_is_edited_answered_again_and_deleted_each_on_a_branch(server
     assert server.client.delete(path).json()["head"] == ""
 
 
-def test_message_is_named_by_its_place_in_a_path_and_in_a_body(server: RunningServer) -> None:
+def test_message_alias_works_in_path_and_body(server: RunningServer) -> None:
     key = server.begin("places")
     first = server.ask(key, "When to sow?")
     server.ask(key, "And to reap?")
@@ -126,7 +126,7 @@ def test_message_is_named_by_its_place_in_a_path_and_in_a_body(server: RunningSe
     assert server.client.delete(f"/v1/conversations/{key}/messages/turn:5").status_code == 404
 
 
-def test_a_conversation_forks_into_one_of_its_own(server: RunningServer) -> None:
+def test_conversation_forks_into_new_one(server: RunningServer) -> None:
     key = server.begin("trunk")
     first = server.ask(key, "One?")
     server.ask(key, "Two?")
@@ -150,14 +150,14 @@ def test_a_conversation_is_exported_erased_and_imported_again(server: RunningSer
     assert (legacy.status_code, legacy.json()["outcome"]) == (201, "new")
 
 
-def test_what_was_said_is_searched(server: RunningServer) -> None:
+def test_messages_are_searched(server: RunningServer) -> None:
     key = server.begin("searched")
     server.ask(key, "Where does the quetzal nest?")
     hits = server.client.get("/v1/conversations/search", params={"q": "QUETZAL"}).json()["hits"]
     assert [hit["conversation"] for hit in hits] == [key]
 
 
-def test_a_damaged_conversation_hides_nothing_that_was_found_in_others(tmp_path: Path) -> None:
+def test_damaged_conversation_does_not_hide_hits_in_others(tmp_path: Path) -> None:
     file = tmp_path / "chats.db"
     with running(f"sqlite:///{file}", Echo()) as server:
         damaged, whole = server.begin("damaged"), server.begin("whole")
@@ -171,7 +171,7 @@ def test_a_damaged_conversation_hides_nothing_that_was_found_in_others(tmp_path:
         assert answer.json()["error"]["code"] == "store_damaged"
 
 
-def test_settings_of_a_conversation_are_set_and_those_of_the_machine_are_not(server: RunningServer) -> None:
+def test_conversation_settings_can_be_set_and_machine_settings_cannot(server: RunningServer) -> None:
     key = server.begin("set", settings={"temperature": 0.2})
     path = f"/v1/conversations/{key}/settings"
     assert server.client.get(path).json()["settings"]["temperature"] == 0.2
@@ -188,7 +188,7 @@ def test_settings_of_a_conversation_are_set_and_those_of_the_machine_are_not(ser
 @pytest.mark.parametrize(
     "body", [b"", b"{", b"[]", b"null", b'{"text": 1}', b'{"text": "a", "strange": 1}', b"\xff", b"[" * 5_000]
 )
-def test_a_body_that_is_not_as_it_should_be_is_told_in_the_one_shape(server: RunningServer, body: bytes) -> None:
+def test_invalid_body_gets_json_error(server: RunningServer, body: bytes) -> None:
     key = server.begin(f"body-{abs(hash(body))}")
     answer = server.client.post(
         f"/v1/conversations/{key}/messages", content=body, headers={"content-type": "application/json"}
@@ -197,7 +197,7 @@ def test_a_body_that_is_not_as_it_should_be_is_told_in_the_one_shape(server: Run
     assert set(answer.json()["error"]) >= {"code", "message", "hint"}
 
 
-def test_half_of_a_character_is_refused_and_nothing_is_asked(server: RunningServer) -> None:
+def test_lone_surrogate_is_refused_and_stores_nothing(server: RunningServer) -> None:
     key = server.begin("halves")
     answer = server.client.post(
         f"/v1/conversations/{key}/messages",

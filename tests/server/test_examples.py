@@ -40,14 +40,14 @@ def list_contents(operation: dict[str, Any]) -> Iterator[tuple[str, dict[str, An
         yield from [(status, one) for kind, one in response.get("content", {}).items() if kind == "application/json"]
 
 
-def test_the_examples_are_what_a_server_answers_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recorded_examples_match_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If something changed on purpose, ``python -m tests.server.examples`` writes them anew."""
     for name, value in name_home(str(tmp_path)).items():
         monkeypatch.setenv(name, value)
     assert write(record()) == FILE.read_text(encoding="utf-8")
 
 
-def test_every_address_has_an_example_of_what_it_takes_and_gives(description: dict[str, Any]) -> None:
+def test_every_route_has_example_request_and_response(description: dict[str, Any]) -> None:
     missing = []
     for address, operation in list_operations(description):
         shown = [one for response in operation["responses"].values() for one in response.get("content", {}).values()]
@@ -72,7 +72,7 @@ def test_every_body_is_described_by_name_and_every_example_is_as_described(descr
     assert tried >= 2 * 60
 
 
-def test_every_example_is_exactly_its_body(description: dict[str, Any]) -> None:
+def test_every_example_matches_its_body_type_exactly(description: dict[str, Any]) -> None:
     kinds, tried = find_body_types(), 0
     for address, operation in list_operations(description):
         for place, content in list_contents(operation):
@@ -89,7 +89,7 @@ def test_every_example_is_exactly_its_body(description: dict[str, Any]) -> None:
     assert tried >= 120
 
 
-def test_every_event_of_an_example_is_exactly_its_body(description: dict[str, Any]) -> None:
+def test_every_example_event_matches_its_body_type_exactly(description: dict[str, Any]) -> None:
     streams = [
         content["example"]
         for _, operation in list_operations(description)

@@ -111,7 +111,7 @@ class Talker:
         pytest.param("postgresql", ("--workers", "2"), 60, 12, 5, marks=pytest.mark.long),
     ],
 )
-def test_what_was_acknowledged_outlives_a_server_that_is_killed_and_whoever_asked_hears_it(
+def test_acknowledged_answers_survive_killed_server_and_client_hears_them(
     tmp_path: Path, kind: str, options: tuple[str, ...], chats: int, turns: int, kills: int
 ) -> None:
     store = f"sqlite:///{tmp_path / 'chats.db'}" if kind == "sqlite" else servers.shared().make_store_url()

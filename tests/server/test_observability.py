@@ -54,7 +54,7 @@ def wait_for(lines: list[str], count: int) -> None:
     wait_until(lambda: len(lines) >= count, f"{count} lines were written", interval=0.005)
 
 
-def test_each_request_and_each_answer_has_one_line_without_its_text(server: RunningServer, lines: list[str]) -> None:
+def test_requests_and_answers_are_logged_on_one_line_without_text(server: RunningServer, lines: list[str]) -> None:
     key = server.begin("logged")
     server.ask(key, SECRET)
     wait_for(lines, 3)
@@ -68,7 +68,7 @@ def test_each_request_and_each_answer_has_one_line_without_its_text(server: Runn
     assert not any("heron" in line or "\n" in line for line in lines)
 
 
-def test_the_beginning_of_an_answer_is_shown_where_that_is_set_and_stays_on_its_line(lines: list[str]) -> None:
+def test_answer_preview_is_logged_if_enabled(lines: list[str]) -> None:
     long = f"{SECRET}\n" + "x" * 500
     with running("memory:", ScriptedProvider(long), serve={"preview": True}) as server:
         server.ask(server.begin("shown"), "Who?")
@@ -78,9 +78,7 @@ def test_the_beginning_of_an_answer_is_shown_where_that_is_set_and_stays_on_its_
 
 
 @pytest.mark.parametrize("path", ["/v1/conversations/a%0d%0aForged: yes", "/v1/%1b[31mred", "/v1/conversations/%ff"])
-def test_nothing_in_an_address_breaks_out_of_its_line_or_into_a_header(
-    server: RunningServer, lines: list[str], path: str
-) -> None:
+def test_path_cannot_inject_log_lines_or_headers(server: RunningServer, lines: list[str], path: str) -> None:
     answer = server.client.get(path)
     assert answer.status_code == 404
     assert "forged" not in answer.headers
@@ -109,7 +107,7 @@ def test_metrics_have_the_figures_of_requests_answers_and_turns(server: RunningS
     assert "heron" not in told
 
 
-def test_an_answer_is_a_span_with_its_tokens_and_none_of_its_words(server: RunningServer) -> None:
+def test_answer_is_traced_with_tokens_and_without_text(server: RunningServer) -> None:
     key = server.begin("traced")
     EXPORTER.clear()
     server.ask(key, SECRET)
@@ -127,7 +125,7 @@ def test_an_answer_is_a_span_with_its_tokens_and_none_of_its_words(server: Runni
     assert "heron" not in span.to_json()
 
 
-def test_a_compaction_on_the_way_is_a_span_inside_that_of_its_turn_and_is_counted(server: RunningServer) -> None:
+def test_automatic_compaction_is_traced_and_counted(server: RunningServer) -> None:
     settings = {"window": 900, "reserve": 100, "summarizer": "off"}
     key = server.begin("compacted", settings=settings)
     EXPORTER.clear()
@@ -146,9 +144,7 @@ def test_a_compaction_on_the_way_is_a_span_inside_that_of_its_turn_and_is_counte
     assert "lamella_compactions_total{step=" in server.client.get("/metrics").text
 
 
-def test_every_call_of_a_turn_counts_and_what_is_written_for_an_hour_is_written(
-    server: RunningServer, lines: list[str]
-) -> None:
+def test_all_calls_of_turn_count_including_one_hour_writes(server: RunningServer, lines: list[str]) -> None:
     del server  # whose spans are collected
     call = ToolCall(id="c1", name="list_notes", arguments="{}")
     usage = Usage(plain=100, read=10, write=3, write_long=40, output=9)
@@ -168,7 +164,7 @@ def test_every_call_of_a_turn_counts_and_what_is_written_for_an_hour_is_written(
     assert attributes["gen_ai.usage.cache_creation.input_tokens"] == 86
 
 
-def test_a_place_with_a_password_in_it_is_told_to_nobody(server: RunningServer) -> None:
+def test_password_in_model_address_is_not_reported(server: RunningServer) -> None:
     del server  # whose spans are collected
     span = start_answer_span("key", "")
     EXPORTER.clear()
@@ -182,7 +178,7 @@ def test_a_place_with_a_password_in_it_is_told_to_nobody(server: RunningServer) 
 @pytest.mark.parametrize(
     ("runner", "turns"), [("chat", 28), ("plus", 28), ("vault_qa", 18), ("agent", 18), ("project", 28)]
 )
-def test_every_call_is_in_the_metrics_also_those_that_gave_no_answer(runner: str, turns: int) -> None:
+def test_metrics_count_every_call_including_failed_ones(runner: str, turns: int) -> None:
     """Summaries of turns and of a plan, whoever answers: the figures are those of the ledger, to the last token."""
     script = ScriptedProvider(*[ScriptedReply(text="It is so. " + "because of that " * 80, usage=USAGE)] * 200)
     with running("memory:", script, vault=Path("examples/vault")) as server:

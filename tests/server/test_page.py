@@ -47,7 +47,7 @@ def find_lines(page: str, command: str) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("page", ["how-to/run-the-server.md", "how-to/existing-clients.md"])
-def test_the_server_starts_as_the_page_starts_it(page: str, tmp_path: Path) -> None:
+def test_documented_serve_command_starts_server(page: str, tmp_path: Path) -> None:
     lines = [line for line in find_lines(page, "serve") if "--model" in line]
     assert lines
     own = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path), "ANTHROPIC_API_KEY": "sk-of-a-test"}

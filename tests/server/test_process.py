@@ -19,7 +19,7 @@ from tests.wire.script import Say
 
 
 @pytest.mark.parametrize("end", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.long)])
-def test_what_a_server_acknowledged_is_there_when_it_is_started_again(tmp_path: Path, end: signal.Signals) -> None:
+def test_acknowledged_turns_survive_restart(tmp_path: Path, end: signal.Signals) -> None:
     store = f"sqlite:///{tmp_path / 'chats.db'}"
     with chat_server(*[Say(text="At noon.")] * 4) as upstream:
         model = f"openai-compatible:{upstream.url}/v1#{MODEL}"
@@ -70,7 +70,7 @@ def test_two_workers_on_one_server_answer_as_one(tmp_path: Path) -> None:
         (["nowhere-at-all"], 2, "nowhere-at-all"),
     ],
 )
-def test_a_server_that_cannot_be_started_says_why(tmp_path: Path, words: list[str], code: int, told: str) -> None:
+def test_server_that_cannot_start_says_why(tmp_path: Path, words: list[str], code: int, told: str) -> None:
     ended = subprocess.run(
         [*COMMAND, "serve", "--port", "0", *words],
         cwd=tmp_path,
@@ -86,7 +86,7 @@ def test_a_server_that_cannot_be_started_says_why(tmp_path: Path, words: list[st
     assert "Traceback" not in ended.stderr
 
 
-def test_a_server_whose_packages_are_missing_names_the_extra(tmp_path: Path) -> None:
+def test_missing_server_packages_name_the_extra(tmp_path: Path) -> None:
     line = "import sys; sys.modules['fastapi'] = None; from lamella.cli import main; sys.exit(main(['serve']))"
     ended = subprocess.run(
         [sys.executable, "-c", line], cwd=tmp_path, capture_output=True, text=True, timeout=HANG_SECONDS, check=False

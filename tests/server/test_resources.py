@@ -88,7 +88,7 @@ def test_without_a_vault_a_name_leads_nowhere() -> None:
         assert server.client.get("/v1/notes/complete", params={"q": "a"}).status_code == 400
 
 
-def test_a_turn_is_shown_as_it_was_sent_and_as_a_providers_sdk_sends_it(server: RunningServer) -> None:
+def test_turn_is_shown_as_sent_and_as_sdk_request(server: RunningServer) -> None:
     path = f"/v1/conversations/{server.begin('sent')}"
     server.ask("sent", "When does it open?", attach=[SPEC])
     server.ask("sent", "And when does it close?")
@@ -119,7 +119,7 @@ def test_turns_are_shown_as_sent_before_and_after_a_compaction(server: RunningSe
     assert len(sent) == 4
 
 
-def test_the_next_turn_is_priced_before_it_is_sent_and_nothing_changes_by_that(server: RunningServer) -> None:
+def test_preview_prices_next_turn_without_changes(server: RunningServer) -> None:
     path = f"/v1/conversations/{server.begin('priced')}"
     server.ask("priced", "When does it open?")
     short = post(server, f"{path}/preview", {"text": "Why?"})
@@ -131,7 +131,7 @@ def test_the_next_turn_is_priced_before_it_is_sent_and_nothing_changes_by_that(s
     assert len(get(server, path)["turns"]) == 1
 
 
-def test_a_conversation_is_compacted_recalled_and_made_whole_again(server: RunningServer) -> None:
+def test_conversation_is_compacted_recalled_and_restored(server: RunningServer) -> None:
     path = f"/v1/conversations/{server.begin('small', settings={'summarizer': 'off'})}"
     for number in range(4):
         server.ask("small", f"What of the heron number {number}? " + "Tell me all of it. " * 30)
@@ -150,7 +150,7 @@ def test_a_conversation_is_compacted_recalled_and_made_whole_again(server: Runni
     assert (little.status_code, little.json()["error"]["code"]) == (400, "bad_call")
 
 
-def test_a_range_is_compacted_alone_and_what_is_before_it_stays_byte_for_byte() -> None:
+def test_range_is_compacted_and_bytes_before_it_are_unchanged() -> None:
     long = "It is said in the plan, at some length, and goes on so for a while. " * 12
     own = {"summarizer": "off", "layout": "in_place", "window": 20_000, "reserve": 500}
     with running("memory:", ScriptedProvider(*[long] * 8)) as server:
@@ -172,7 +172,7 @@ def test_a_range_is_compacted_alone_and_what_is_before_it_stays_byte_for_byte() 
         assert (strange.status_code, strange.json()["error"]["code"]) == (400, "bad_call")
 
 
-def test_rules_are_found_in_what_was_typed_added_by_hand_and_removed(server: RunningServer) -> None:
+def test_rules_are_detected_added_and_removed(server: RunningServer) -> None:
     path = f"/v1/conversations/{server.begin('ruled')}"
     message = server.ask("ruled", "From now on, always answer in French. When does it open?")["message"]
     found = get(server, f"{path}/rules")["rules"]

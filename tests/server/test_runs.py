@@ -61,7 +61,7 @@ def _begin_slowly(server: RunningServer, key: str, **more: object) -> "threading
     return thread
 
 
-def test_a_second_turn_is_refused_and_told_what_is_under_way(waiting: RunningServer, held: PausingProvider) -> None:
+def test_second_turn_is_refused_with_running_one_named(waiting: RunningServer, held: PausingProvider) -> None:
     server = waiting
     key = server.begin("one")
     thread = _begin_slowly(server, key)
@@ -80,7 +80,7 @@ def test_a_second_turn_is_refused_and_told_what_is_under_way(waiting: RunningSer
     assert [turn["reply"]["text"] for turn in said["turns"]] == [SLOW.text]
 
 
-def test_a_second_turn_waits_where_it_asks_to_be_queued(server: RunningServer) -> None:
+def test_queued_turn_waits_for_running_one(server: RunningServer) -> None:
     key = server.begin("two")
     thread = _begin_slowly(server, key)
     second = server.ask(key, "And low tide?", queue=True)
@@ -90,7 +90,7 @@ def test_a_second_turn_waits_where_it_asks_to_be_queued(server: RunningServer) -
     assert [turn["reply"]["text"] for turn in said["turns"]] == [SLOW.text, "At six."]
 
 
-def test_questions_that_come_at_once_are_asked_one_after_the_other(server: RunningServer) -> None:
+def test_concurrent_questions_are_answered_one_by_one(server: RunningServer) -> None:
     key = server.begin("many")
     with ThreadPoolExecutor(4) as pool:
         answers = list(pool.map(lambda number: server.ask(key, f"Question {number}?", queue=True), range(4)))
@@ -101,7 +101,7 @@ def test_questions_that_come_at_once_are_asked_one_after_the_other(server: Runni
     }
 
 
-def test_a_turn_that_is_stopped_keeps_what_was_said(server: RunningServer) -> None:
+def test_stopped_turn_keeps_partial_answer(server: RunningServer) -> None:
     key = server.begin("stopped")
     path = f"/v1/conversations/{key}"
     with server.client.stream("POST", f"{path}/messages", json={"text": "When?"}) as answer:
@@ -118,7 +118,7 @@ def test_a_turn_that_is_stopped_keeps_what_was_said(server: RunningServer) -> No
     assert not server.client.post(f"{path}/stop").json()["stopped"]
 
 
-def test_a_client_that_goes_away_stops_the_model_after_the_grace_and_what_was_said_is_kept(
+def test_disconnected_client_stops_model_after_grace_period(
     server: RunningServer,
 ) -> None:
     key = server.begin("left")
@@ -138,7 +138,7 @@ def test_a_client_that_goes_away_stops_the_model_after_the_grace_and_what_was_sa
     assert turn["reply"]["text"] != SLOW.text
 
 
-def test_a_client_that_comes_back_within_the_grace_hears_the_rest(server: RunningServer) -> None:
+def test_client_returning_within_grace_period_gets_the_rest(server: RunningServer) -> None:
     key = server.begin("back")
     with server.client.stream("POST", f"/v1/conversations/{key}/messages", json={"text": "When?"}) as answer:
         events = read_events(answer.iter_lines())
@@ -155,7 +155,7 @@ def test_a_client_that_comes_back_within_the_grace_hears_the_rest(server: Runnin
     assert rest[-1].data["reply"] == kept["message"]
 
 
-def test_a_client_that_reads_nothing_is_given_up_and_the_whole_answer_is_in_the_log() -> None:
+def test_stalled_client_is_dropped_and_whole_answer_is_stored() -> None:
     long = ScriptedReply(text="At noon, as on most days. " * 80_000, chunk_size=20_000)
     with running("memory:", ScriptedProvider(long), serve={"unread_seconds": 0.3}) as server:
         key = server.begin("unread")
@@ -192,7 +192,7 @@ def _read_some(client: socket.socket) -> bytes:
         return b""
 
 
-def test_an_error_before_anything_is_written_down_has_its_status_and_one_after_that_is_the_last_event() -> None:
+def test_early_error_sets_status_and_late_error_is_last_event() -> None:
     broken = ScriptedReply(text="At n", error=ProviderOverloadedError("Too much to do.", hint="Wait."))
     with running("memory:", ScriptedProvider(broken)) as server:
         key = server.begin("errors", settings={"window": 300, "reserve": 50})
@@ -220,7 +220,7 @@ def test_context_overflow_of_the_provider_is_413_with_code_and_hint() -> None:
         }
 
 
-def test_a_server_that_is_stopped_keeps_what_was_said_and_another_tells_the_rest(tmp_path: Path) -> None:
+def test_stopped_server_keeps_partial_answer_and_next_server_replays_it(tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path / 'chats.db'}"
     script = ScriptedProvider(ScriptedReply(text="At noon, as on most days.", chunk_size=5, delay=0.3))
     with running(store, script, serve={"stop_seconds": 0}) as server:
@@ -241,7 +241,7 @@ def test_a_server_that_is_stopped_keeps_what_was_said_and_another_tells_the_rest
         assert (rest[-1].name, rest[-1].data["stopped"]) == ("done", True)
 
 
-def test_answer_cut_by_a_shutdown_is_marked_and_can_be_continued(tmp_path: Path) -> None:
+def test_answer_cut_by_shutdown_is_marked_and_resumable(tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path / 'chats.db'}"
     script = ScriptedProvider(ScriptedReply(text="At noon, as on most days.", chunk_size=5, delay=0.3))
     with running(store, script, serve={"stop_seconds": 0}) as server:
@@ -280,7 +280,7 @@ def test_answer_that_broke_off_is_replayed_as_cut() -> None:
         assert (last.name, last.data["stopped"], last.data["cut"]) == ("done", True, "broken")
 
 
-def test_a_question_that_was_left_open_says_so_and_goes_on_when_asked(tmp_path: Path) -> None:
+def test_open_question_is_reported_and_resumed_on_request(tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path / 'chats.db'}"
     with running(
         store, ScriptedProvider(ScriptedReply(error=ProviderOverloadedError("Too much.", hint="Wait.", wait=999.0)))
@@ -298,7 +298,7 @@ def test_a_question_that_was_left_open_says_so_and_goes_on_when_asked(tmp_path: 
         assert (resumed["message"], resumed["answer"]) == (message, "At noon.")
 
 
-def test_more_turns_than_the_server_takes_are_refused_for_now(held: PausingProvider) -> None:
+def test_too_many_turns_get_503_with_retry_after(held: PausingProvider) -> None:
     with running("memory:", held, serve={"runs": 1}) as server:
         one, other = server.begin("one"), server.begin("other")
         thread = _begin_slowly(server, one)
@@ -309,7 +309,7 @@ def test_more_turns_than_the_server_takes_are_refused_for_now(held: PausingProvi
         thread.join()
 
 
-def test_tools_that_the_client_runs_come_back_in_the_end_and_their_results_go_on() -> None:
+def test_client_tools_are_returned_and_their_results_continue_turn() -> None:
     from lamella import ToolCall
 
     call = ToolCall(id="c1", name="tide_table", arguments='{"day": "today"}')

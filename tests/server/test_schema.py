@@ -42,9 +42,7 @@ def server() -> Iterator[RunningServer]:
 
 
 @pytest.mark.parametrize("examples", [3, pytest.param(60, marks=pytest.mark.long)])
-def test_nothing_that_is_sent_is_a_bug_of_the_server_and_every_answer_is_as_described(
-    server: RunningServer, examples: int
-) -> None:
+def test_fuzzed_requests_cause_no_server_error_and_match_schema(server: RunningServer, examples: int) -> None:
     schema = schemathesis.openapi.from_dict(server.client.get("/openapi.json").json())
     known = server.begin(f"known-{examples}")
     message = server.ask(known, "When?")["message"]

@@ -27,7 +27,7 @@ def both() -> Iterator[tuple[RunningServer, RunningServer]]:
         yield one, other
 
 
-def test_a_turn_under_way_on_one_server_is_respected_and_followed_on_the_other(
+def test_turn_running_on_one_server_is_visible_on_other(
     both: tuple[RunningServer, RunningServer],
 ) -> None:
     one, other = both
@@ -90,7 +90,7 @@ class WaveringProvider(ScriptedProvider):
         yield StopDelta(reason=StopReason.END)
 
 
-def test_what_was_planned_on_one_server_is_done_on_the_other_word_for_word() -> None:
+def test_plan_of_one_server_is_committed_on_other() -> None:
     url, providers = servers.shared().make_store_url(), (WaveringProvider("here"), WaveringProvider("there"))
     with running(url, providers[0]) as one, running(url, providers[1]) as other:
         # Without outlines of replies, which would make room enough.
@@ -110,7 +110,7 @@ def test_what_was_planned_on_one_server_is_done_on_the_other_word_for_word() -> 
         assert "They talked of tides, here" in str(turn["messages"])
 
 
-def test_a_turn_is_stopped_by_whichever_server_is_asked_to_and_what_was_said_is_kept() -> None:
+def test_turn_is_stopped_by_either_server() -> None:
     url, held = servers.shared().make_store_url(), PausingProvider("At noon.", "At six.")
     with running(url, held) as one, running(url, ScriptedProvider()) as other:
         key = one.begin("stopped")

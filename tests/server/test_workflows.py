@@ -41,7 +41,7 @@ def test_workflows_are_listed_with_their_stages(server: RunningServer) -> None:
     assert listed["rfc"]["stages"][0]["required"] == ["problem", "goals"]
 
 
-def test_a_stage_is_written_down_submitted_approved_and_stands_in_the_next_prompt(server: RunningServer) -> None:
+def test_stage_is_written_submitted_approved_and_in_next_prompt(server: RunningServer) -> None:
     path = begin(server, "desks")
     server.ask("desks", "Desks are booked twice.")
     refused = call(server, "POST", f"{path}/submit", status=400)["error"]
@@ -66,7 +66,7 @@ def test_a_stage_is_written_down_submitted_approved_and_stands_in_the_next_promp
     assert FIELDS["problem"] in exported["text"]
 
 
-def test_going_back_keeps_what_was_written_down_and_supersedes_what_was_decided(server: RunningServer) -> None:
+def test_going_back_keeps_fields_and_supersedes_decisions(server: RunningServer) -> None:
     path = begin(server, "back")
     call(server, "PATCH", f"{path}/data", {"fields": FIELDS})
     call(server, "POST", f"{path}/submit")
@@ -80,7 +80,7 @@ def test_going_back_keeps_what_was_written_down_and_supersedes_what_was_decided(
     assert call(server, "POST", f"{path}/rewind", {"stage": "nowhere"}, 400)["error"]["code"] == "bad_workflow"
 
 
-def test_the_runner_is_staged_from_the_beginning_on_and_a_second_beginning_changes_nothing(
+def test_workflow_sets_staged_runner_and_second_start_is_refused(
     server: RunningServer,
 ) -> None:
     path = begin(server, "runner")
@@ -92,7 +92,7 @@ def test_the_runner_is_staged_from_the_beginning_on_and_a_second_beginning_chang
     assert call(server, "GET", path)["workflow"] == "rfc"
 
 
-def test_without_a_workflow_it_is_said_how_one_is_begun(server: RunningServer) -> None:
+def test_missing_workflow_hint_says_how_to_start(server: RunningServer) -> None:
     path = f"/v1/conversations/{server.begin('plain')}/workflow"
     for method, rest, body in (
         ("GET", "", None),
@@ -111,16 +111,14 @@ def test_without_a_workflow_it_is_said_how_one_is_begun(server: RunningServer) -
     ("name", "status"),
     [("novel", 404), ("../rfc", 422), ("/etc/hosts.toml", 422), ("rfc.toml", 422), ("", 422), ("rfc\n", 422)],
 )
-def test_a_workflow_is_found_by_its_name_alone(server: RunningServer, name: str, status: int) -> None:
+def test_workflow_is_found_by_name_only(server: RunningServer, name: str, status: int) -> None:
     key = server.begin(f"by-{len(name)}-{status}")
     error = call(server, "POST", f"/v1/conversations/{key}/workflow", {"workflow": name}, status)["error"]
     assert all(error[part] for part in ("code", "message", "hint"))
     assert call(server, "GET", f"/v1/conversations/{key}/settings")["settings"].get("runner") != "staged"
 
 
-def test_a_file_that_is_not_as_it_should_be_is_told_without_where_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_invalid_workflow_file_is_reported_without_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "thesis.toml").write_text("lamella = 1\nname = 'thesis'\nstages = 7\n")
     monkeypatch.setenv("LAMELLA_WORKFLOW_FOLDER", str(tmp_path))
     with running("memory:", ScriptedProvider()) as server:
@@ -131,7 +129,7 @@ def test_a_file_that_is_not_as_it_should_be_is_told_without_where_it_is(
         assert (error["code"], str(tmp_path) in str(error)) == ("bad_workflow", False)
 
 
-def test_while_a_turn_is_under_way_nothing_is_done_about_a_stage() -> None:
+def test_stage_cannot_change_while_turn_runs() -> None:
     provider = PausingProvider()
     with running("memory:", provider) as server:
         path = begin(server, "busy")
@@ -146,7 +144,7 @@ def test_while_a_turn_is_under_way_nothing_is_done_about_a_stage() -> None:
         assert call(server, "PATCH", f"{path}/data", {"fields": FIELDS})["data"]
 
 
-def test_owners_and_scopes_hold_for_work_in_stages(tmp_path: Path) -> None:
+def test_workflow_routes_respect_owners_and_scopes(tmp_path: Path) -> None:
     book = AccessTokenFile(tmp_path / "tokens.json")
 
     def give(name: str, scope: AccessScope, owner: str) -> dict[str, str]:

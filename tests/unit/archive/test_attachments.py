@@ -38,14 +38,14 @@ def refused(**fields: object) -> LamellaError:
 
 
 @pytest.mark.parametrize("kind", ATTACHABLE)
-def test_every_kind_takes_all_of_its_fields(kind: ArtifactKind) -> None:
+def test_kind_accepts_all_its_fields(kind: ArtifactKind) -> None:
     fields = {name: VALUES[name] for name in KINDS[kind].fields}
     made = read(kind=kind.value, title="T", policy="snapshot", **fields)
     assert made.kind is kind
 
 
 @pytest.mark.parametrize("kind", ATTACHABLE)
-def test_every_kind_refuses_the_fields_of_others_and_names_its_own(kind: ArtifactKind) -> None:
+def test_kind_refuses_fields_of_others_and_names_its_own(kind: ArtifactKind) -> None:
     for name in VALUES.keys() - KINDS[kind].fields:
         error = refused(kind=kind.value, **{name: VALUES[name]})
         assert isinstance(error, ArtifactError)
@@ -64,7 +64,7 @@ def test_a_file_without_text_is_to_be_read(kind: str) -> None:
     )
 
 
-def test_a_query_without_text_is_to_be_asked() -> None:
+def test_query_without_text_is_unresolved() -> None:
     wanted = read(kind="dataview", path="a.md", query="LIST", policy="pin", title="T")
     assert wanted == UnresolvedAttachment(
         kind=ArtifactKind.DATAVIEW, name="a.md", query="LIST", policy=AttachmentPolicy.PIN, title="T"
@@ -84,12 +84,12 @@ def test_a_file_with_empty_text_is_not_read() -> None:
         {"kind": "unknown"},
     ],
 )
-def test_what_nobody_can_read_needs_its_text(fields: dict[str, str]) -> None:
+def test_kind_without_reader_needs_text(fields: dict[str, str]) -> None:
     assert isinstance(refused(**fields), NotAvailableError)
 
 
 @pytest.mark.parametrize("kind", ["url", "web_tab", "youtube"])
-def test_a_page_without_text_is_fetched_by_its_address(kind: str) -> None:
+def test_page_without_text_is_fetched_by_address(kind: str) -> None:
     wanted = parse_attachment(AttachmentIn.model_validate({"kind": kind, "url": "https://e.org", "title": "T"}))
     assert wanted == UnresolvedAttachment(kind=ArtifactKind(kind), name="https://e.org", title="T")
 
@@ -110,7 +110,7 @@ def test_a_page_without_text_is_fetched_by_its_address(kind: str) -> None:
         ({"kind": "dataview", "query": "LIST"}, "path"),
     ],
 )
-def test_a_missing_field_is_named(fields: dict[str, str], missing: str) -> None:
+def test_missing_field_is_named(fields: dict[str, str], missing: str) -> None:
     assert missing in refused(**fields).message
 
 
@@ -120,13 +120,13 @@ def test_lines_run_forwards() -> None:
     )
 
 
-def test_a_picture_that_is_not_base64_is_refused_and_its_bytes_are_left_to_be_read() -> None:
+def test_invalid_base64_image_is_refused_and_path_is_read_later() -> None:
     assert "not base64" in refused(kind="image", data="!!!", media_type="image/png").message
     made = read(kind="image", data=b64encode(b"no").decode(), media_type="image/png", title="T")
     assert made == UnresolvedAttachment(kind=ArtifactKind.IMAGE, name="", title="T", data=b"no", media_type="image/png")
 
 
-def test_a_picture_may_be_letters_and_one_of_the_web_brings_its_bytes() -> None:
+def test_image_can_be_data_url_and_web_image_has_bytes() -> None:
     letters = f"data:image/png;base64,{b64encode(png(2, 2)).decode()}"
     assert read(kind="image", url=letters) == UnresolvedAttachment(kind=ArtifactKind.IMAGE, name=letters)
     data = b64encode(png(2, 2)).decode()
@@ -140,7 +140,7 @@ def test_a_picture_may_be_letters_and_one_of_the_web_brings_its_bytes() -> None:
     assert "no address" in refused(kind="image", url="a.png").message
 
 
-def test_an_active_note_has_the_pictures_that_it_had() -> None:
+def test_active_note_keeps_its_images() -> None:
     made = read(kind="active_note", path="a.md", text="![[x.png]]", images=VALUES["images"])
     assert isinstance(made, Artifact)
     assert [(image.width, image.data) for image in made.images] == [(2, png(2, 2))]

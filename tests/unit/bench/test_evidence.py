@@ -7,7 +7,7 @@ from bench.planted import make_evidence
 SIZE = 120_000
 
 
-def test_people_type_a_twelfth_of_it_in_real_talk_and_in_made_one() -> None:
+def test_planted_texts_have_realistic_share_of_user_text() -> None:
     for texts in (load_texts(), make_texts()):
         talk = make_talk(texts, 1, SIZE)
         typed, answered = (sum(len(pair[side]) for pair in talk) for side in (0, 1))
@@ -17,7 +17,7 @@ def test_people_type_a_twelfth_of_it_in_real_talk_and_in_made_one() -> None:
         assert talk != make_talk(texts, 2, SIZE)
 
 
-def test_every_sentence_is_planted_on_its_side_and_those_of_a_group_in_their_order() -> None:
+def test_sentences_are_planted_on_their_side_in_group_order() -> None:
     evidence = make_evidence(3, 60)
     talk = plant(make_talk(make_texts(), 3, SIZE), evidence, 3)
     at = {}
@@ -29,7 +29,7 @@ def test_every_sentence_is_planted_on_its_side_and_those_of_a_group_in_their_ord
     assert {one.kind for one in evidence} == {"statement", "update", "preference", "instruction", "order", "answer"}
 
 
-def test_plain_search_finds_what_shares_words_with_its_question_within_its_room() -> None:
+def test_plain_search_finds_shared_words_within_its_size() -> None:
     evidence = [one for one in make_evidence(4, 60) if one.kind == "statement"]
     texts = [text for pair in plant(make_talk(make_texts(), 4, SIZE), evidence, 4) for text in pair]
     assert all(search_plainly(texts, evidence, room=SIZE))

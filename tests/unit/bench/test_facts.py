@@ -4,7 +4,7 @@ import pytest
 from bench.facts import BadSummarizer, make_facts
 
 
-def test_every_fact_is_another_one_and_its_question_does_not_give_it_away() -> None:
+def test_facts_are_distinct_and_questions_do_not_reveal_them() -> None:
     facts = make_facts()
     assert len(facts) == 200
     assert len({fact.exact for fact in facts}) == len({fact.question for fact in facts}) == 200

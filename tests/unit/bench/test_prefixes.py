@@ -20,7 +20,7 @@ def played(*, requests: int = 10, sent: int = 1_000, read: int = 0, first: int =
     return Played(requests=requests, breaks=1, orphans=0, compactions=1, sent=sent, read=read, first=first, last=last)
 
 
-def test_a_request_extends_the_one_before_if_it_begins_with_all_of_it() -> None:
+def test_request_extends_previous_if_it_starts_with_all_of_it() -> None:
     one, two = user("one"), user("two")
     assert extends([one], [one, two])
     assert extends([one], [Message(role=Role.USER, pieces=("o", "ne")), two])
@@ -28,7 +28,7 @@ def test_a_request_extends_the_one_before_if_it_begins_with_all_of_it() -> None:
     assert not extends([one, two], [two, one])
 
 
-def test_a_result_with_its_call_and_its_question_is_no_orphan() -> None:
+def test_result_with_call_and_question_is_no_orphan() -> None:
     whole = f"<tool_result>{CALL}x\n</tool_result>\n[User query]:\nGo on."
     assert list(find_orphans([user("before"), user(whole)], SAID)) == []
 
@@ -47,18 +47,18 @@ def test_half_of_a_result_is_an_orphan(text: str) -> None:
     assert list(find_orphans([user(text)], SAID)) != []
 
 
-def test_orphans_are_found_in_the_form_in_which_results_are_sent() -> None:
+def test_orphans_are_found_in_sent_form_of_results() -> None:
     turn = Conversation().ask("Go on.", results=[ToolResult(name="look", output="x")])
     assert list(find_orphans(turn.messages, SAID)) == []
     assert list(find_orphans(turn.messages, [])) != []
 
 
-def test_what_is_read_costs_a_tenth_and_what_is_written_a_quarter_more() -> None:
+def test_read_costs_a_tenth_and_write_a_quarter_more() -> None:
     assert played(sent=1_000, read=800).cost == pytest.approx(80 + 250)
     assert played(requests=20).breaks_per_100 == 5
 
 
-def test_a_window_that_holds_everything_needs_no_break_and_half_of_it_needs_one() -> None:
+def test_window_that_fits_all_needs_no_break_and_half_needs_one() -> None:
     whole = played(requests=100, first=0, last=950)
     assert fewest_breaks(whole, window=1_000) == 0
     assert fewest_breaks(whole, window=999) == 1
@@ -66,12 +66,12 @@ def test_a_window_that_holds_everything_needs_no_break_and_half_of_it_needs_one(
     assert fewest_breaks(whole, window=100) == 9
 
 
-def test_a_mean_turn_is_what_its_requests_add() -> None:
+def test_mean_turn_is_growth_of_requests() -> None:
     assert mean_turn(played(requests=10, first=100, last=1_000), make_small_talk(sessions=1)) == 100
     assert mean_turn(played(requests=10, first=100, last=1_000), make_tool_work(turns=1)) == 200
 
 
-def test_workloads_are_the_same_in_every_run_and_as_large_as_they_say() -> None:
+def test_workloads_are_deterministic_and_of_stated_size() -> None:
     assert make_small_talk() == make_small_talk()
     work = make_tool_work()
     assert work == make_tool_work()

@@ -7,7 +7,7 @@ import pytest
 from bench.start import measure_cpu
 
 
-def test_work_costs_more_than_none() -> None:
+def test_cpu_time_grows_with_work() -> None:
     nothing = measure_cpu([sys.executable, "-c", "pass"], os.environ)
     assert 0 < nothing < measure_cpu([sys.executable, "-c", "sum(range(30_000_000))"], os.environ)
 

@@ -27,11 +27,11 @@ def planned(outlook: CostEstimate | None = None) -> CompactionProposal:
     return CompactionProposal(receipt=receipt, target_tokens=500, before=BEFORE, after=AFTER, cost_estimate=outlook)
 
 
-def test_steps_that_take_out_what_has_a_name_are_steps_of_the_chain() -> None:
+def test_attachment_steps_are_compaction_steps() -> None:
     assert set(compaction._ATTACHMENT_STEPS) <= set(CompactionStepName)
 
 
-def test_a_plan_shows_layers_steps_and_what_it_brings(capsys: pytest.CaptureFixture[str]) -> None:
+def test_plan_shows_layers_steps_and_savings(capsys: pytest.CaptureFixture[str]) -> None:
     outlook = CostEstimate(changed_tokens=1_200, cost_now=Decimal("0.0020"), saved_per_turn=Decimal("0.001"))
     print_compaction("garden", planned(outlook))
     lines = capsys.readouterr().out.splitlines()
@@ -49,7 +49,7 @@ def test_a_plan_shows_layers_steps_and_what_it_brings(capsys: pytest.CaptureFixt
     assert lines[-1].startswith("Preview only.")
 
 
-def test_what_was_committed_says_how_to_take_it_back(capsys: pytest.CaptureFixture[str]) -> None:
+def test_committed_compaction_says_how_to_undo(capsys: pytest.CaptureFixture[str]) -> None:
     print_compaction(
         "garden", planned(CostEstimate(changed_tokens=0, cost_now=None, saved_per_turn=None)), undo_command="/undo"
     )
@@ -58,5 +58,5 @@ def test_what_was_committed_says_how_to_take_it_back(capsys: pytest.CaptureFixtu
     assert lines[-1] == "Compacted (receipt r1). To undo: /undo"
 
 
-def test_a_lower_share_is_half_of_what_the_next_request_takes() -> None:
+def test_lower_target_is_half_of_next_request() -> None:
     assert lower_target_share(planned()) == 0.125

@@ -19,13 +19,13 @@ def test_files_are_texts_by_path_or_a_list(data: bytes) -> None:
 @pytest.mark.parametrize(
     "data", [b"", b"{", b"1", b'"a"', b'{"a": 1}', b'["a"]', b'[{"path": "a"}]', b"\xff", b"[" * 99_999]
 )
-def test_what_holds_no_files_is_an_error_with_a_hint(data: bytes) -> None:
+def test_input_without_files_is_error_with_hint(data: bytes) -> None:
     with pytest.raises(SourceUnreadableError) as raised:
         parse_json_files(data, "it")
     assert "src/main.py" in raised.value.hint
 
 
-def test_a_file_is_read_and_one_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+def test_file_list_is_read_and_missing_file_is_error(tmp_path: Path) -> None:
     (tmp_path / "files.json").write_text('{"a.py": "x"}')
     assert read_json_files(tmp_path / "files.json") == {"a.py": "x"}
     with pytest.raises(SourceNotFoundError):

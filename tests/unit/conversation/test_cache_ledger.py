@@ -35,7 +35,7 @@ def call(*, read: int | None, total: float) -> ModelCall:
 
 
 @pytest.mark.layout("library")
-def test_a_turn_is_told_in_one_line_once_it_is_answered(listening: pytest.LogCaptureFixture) -> None:
+def test_answered_turn_is_logged_on_one_line(listening: pytest.LogCaptureFixture) -> None:
     chat = Conversation(conversation_key="garden")
     note = Note(path="secret-plan.md", text="The password is swordfish.")
     chat.ask("What is the secret?", attach=[note])
@@ -55,7 +55,7 @@ def test_a_turn_is_told_in_one_line_once_it_is_answered(listening: pytest.LogCap
     assert (told["segments_L2_PREVIOUS"], told["dedup_ratio"], told["unparsed"]) == ("1", "1.0", "0")
 
 
-def test_neither_texts_nor_addresses_are_in_it(listening: pytest.LogCaptureFixture) -> None:
+def test_log_line_has_no_texts_or_addresses(listening: pytest.LogCaptureFixture) -> None:
     chat = Conversation(conversation_key="garden", system="Be a swordfish.")
     chat.ask("What is the secret?", attach=[Note(path="secret-plan.md", text="The password is swordfish.")])
     chat.reply("It is swordfish.")
@@ -68,7 +68,7 @@ def test_neither_texts_nor_addresses_are_in_it(listening: pytest.LogCaptureFixtu
     assert "cause=artifact_added triggered=0" in listening.records[-1].getMessage()
 
 
-def test_calls_are_summed_and_what_nobody_knows_is_none() -> None:
+def test_calls_are_summed_and_unknown_values_are_none() -> None:
     prompt = Conversation(conversation_key="garden").ask("hi").envelope.prompt
     told = describe_turn(prompt, IMPRINT, entry=None, calls=(call(read=3, total=1.0), call(read=4, total=2.0)))
     assert (told["calls"], told["cached"], told["predicted"]) == (2, 7, None)
@@ -89,7 +89,7 @@ def test_a_name_that_would_break_the_line_or_a_terminal_is_written_out(listening
     assert r"conversation=a_b\x1b[31m message=" in listening.records[0].getMessage()
 
 
-def test_nobody_who_does_not_listen_is_told_anything(caplog: pytest.LogCaptureFixture) -> None:
+def test_nothing_is_computed_without_log_listener(caplog: pytest.LogCaptureFixture) -> None:
     chat = Conversation(conversation_key="garden")
     chat.ask("hi")
     chat.reply("hello")
@@ -97,7 +97,7 @@ def test_nobody_who_does_not_listen_is_told_anything(caplog: pytest.LogCaptureFi
     assert TURN_LOGGER.name == "lamella.turns"
 
 
-def test_what_was_used_and_how_long_the_answer_is_are_told(listening: pytest.LogCaptureFixture) -> None:
+def test_used_tokens_and_answer_length_are_logged(listening: pytest.LogCaptureFixture) -> None:
     prompt = Conversation(conversation_key="garden", model="scripted:m").ask("hi").envelope.prompt
     used = ModelCall(
         model="m",
@@ -113,7 +113,7 @@ def test_what_was_used_and_how_long_the_answer_is_are_told(listening: pytest.Log
 
 
 @pytest.mark.parametrize("said", ["a\nb", "a\r\nb", "a\u2028b", "a\u2029b", "a\x85b", "a\x0bb", "a\x1b[2Jb", "a\x00b"])
-def test_whatever_an_answer_holds_its_line_is_one_line(said: str, listening: pytest.LogCaptureFixture) -> None:
+def test_log_line_is_single_line_for_any_answer(said: str, listening: pytest.LogCaptureFixture) -> None:
     prompt = Conversation(conversation_key="garden").ask("hi").envelope.prompt
     log_turn(prompt, IMPRINT, entry=None, calls=(), level=logging.INFO, text=said * 300, with_preview=True)
     (record,) = listening.records
@@ -134,7 +134,7 @@ def test_a_short_answer_is_shown_whole() -> None:
     assert preview_text("x" + " " * 3_000 + "y") == "x..."
 
 
-def test_a_preview_is_shown_only_where_the_setting_allows_it(
+def test_preview_is_logged_only_if_enabled(
     listening: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for allowed in ("false", "true"):

@@ -79,7 +79,7 @@ class Hanging:
         return "Too late."
 
 
-def test_a_good_summary_is_fetched_and_stands() -> None:
+def test_good_summary_is_requested_and_used() -> None:
     saying = Saying()
     receipts = fill(talk(saying))
     assert receipts
@@ -97,13 +97,13 @@ def test_a_good_summary_is_fetched_and_stands() -> None:
         ("", "The summary is blank."),
     ],
 )
-def test_whatever_goes_wrong_is_said_and_other_steps_make_room(answer: object, why: str) -> None:
+def test_failed_summary_is_reported_and_other_steps_run(answer: object, why: str) -> None:
     receipts = fill(talk(Saying(answer)))
     assert skipped(receipts) == {why}
     assert {step.name for receipt in receipts for step in receipt.steps} == {CompactionStepName.EXPENDABLE}
 
 
-def test_one_that_hangs_is_waited_for_no_longer_than_the_timeout() -> None:
+def test_hanging_summarizer_is_awaited_until_timeout() -> None:
     hanging = Hanging()
     begun = monotonic()
     receipts = fill(talk(hanging, timeout=0.05), turns=20)
@@ -112,7 +112,7 @@ def test_one_that_hangs_is_waited_for_no_longer_than_the_timeout() -> None:
     hanging.over.set()
 
 
-def test_what_was_refused_is_asked_for_again_the_next_time_and_once_each_time() -> None:
+def test_rejected_summary_is_requested_again_once_next_time() -> None:
     saying = Saying("")
     chat = talk(saying)
     fill(chat, turns=10)
@@ -153,7 +153,7 @@ class Crowd:
         return "In short."
 
 
-def test_at_most_three_are_asked_for_at_a_time() -> None:
+def test_at_most_three_summaries_run_at_a_time() -> None:
     crowd = Crowd()
     chat = talk(crowd, compaction={"summary": {"item": 200}})
     turn: Turn = chat.ask("All of it?", attach=[Note(path=f"{n}.md", text=f"word{n} " * 600) for n in range(8)])
@@ -167,7 +167,7 @@ class Threadless(CallbackSummaryFetcher):
         raise OSError("no more threads")
 
 
-def test_fetching_that_fails_is_raised_where_somebody_waits_for_it() -> None:
+def test_failure_of_batch_is_raised_to_waiter() -> None:
     batch = SummaryRequestBatch(requests=(), results={}, model=None, last_prompt=None, head="", window=1)
 
     def work() -> None:

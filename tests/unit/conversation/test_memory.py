@@ -36,7 +36,7 @@ def talk(*questions: str, teller: Teller | None = None) -> Conversation:
     return chat
 
 
-def test_a_conversation_on_a_line_has_its_day_title_and_first_question() -> None:
+def test_one_line_summary_has_day_title_and_first_question() -> None:
     chat = talk("When are beans sown?", "And peas?")
     line, author, _ = chat.one_line_summary()
     assert line.endswith(", When are beans sown?")
@@ -45,23 +45,23 @@ def test_a_conversation_on_a_line_has_its_day_title_and_first_question() -> None
     assert chat.one_line_summary()[0].endswith(", The garden: When are beans sown?")
 
 
-def test_a_summariser_writes_it_where_there_is_one() -> None:
+def test_summarizer_writes_one_line_summary() -> None:
     line, author, why = talk("When are beans sown?", teller=Teller("Sowing beans,\nin May.")).one_line_summary()
     assert (line.endswith(": Sowing beans, in May."), author, why) == (True, "a model", "")
 
 
 @pytest.mark.parametrize("said", ["", 'The user said "plant a tree in the garden today".'])
-def test_a_summary_that_fails_or_invents_words_is_not_taken(said: str) -> None:
+def test_failed_or_invented_summary_is_not_used(said: str) -> None:
     line, author, why = talk("When are beans sown?", teller=Teller(said)).one_line_summary()
     assert (line.endswith(", When are beans sown?"), author, bool(why)) == (True, "", True)
 
 
-def test_of_nothing_there_is_nothing_to_tell() -> None:
+def test_empty_conversation_has_no_summary() -> None:
     with pytest.raises(InvalidOperationError, match="Nothing was said"):
         talk().one_line_summary()
 
 
-def test_a_long_conversation_is_read_from_its_end() -> None:
+def test_long_conversation_is_summarized_from_its_end() -> None:
     chat = talk(*(f"Question {number} {'word ' * 500}" for number in range(12)), teller=Teller("Many questions."))
     assert chat.one_line_summary() == (
         f"{chat.one_line_summary()[0][:10]}, {chat.title}: Many questions.",
@@ -70,7 +70,7 @@ def test_a_long_conversation_is_read_from_its_end() -> None:
     )
 
 
-def test_what_is_asked_for_a_line_is_the_last_turns_and_the_same_for_the_same_talk() -> None:
+def test_one_line_request_has_last_turns_and_is_deterministic() -> None:
     chat = talk(*(f"Question {number} {'word ' * 500}" for number in range(12)))
     exchanges, tokenizer = (
         chat.current_state[0].history.turns,
@@ -83,7 +83,7 @@ def test_what_is_asked_for_a_line_is_the_last_turns_and_the_same_for_the_same_ta
     assert request == one_line_summary_request(exchanges, tokenizer=tokenizer)
 
 
-def test_who_wrote_a_line_stands_in_it() -> None:
+def test_one_line_summary_names_its_author() -> None:
     chat = talk("When are beans sown?")
     exchanges, tokenizer = (
         chat.current_state[0].history.turns,

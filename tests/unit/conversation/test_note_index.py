@@ -32,7 +32,7 @@ def open_engine(folder: Path, name: str = "chats.db") -> Engine:
     return lamella.open(f"sqlite:///{folder / name}")
 
 
-def test_a_number_opens_its_passage_after_a_reload(tmp_path: Path) -> None:
+def test_citation_opens_its_passage_after_reload(tmp_path: Path) -> None:
     with open_engine(tmp_path) as engine:
         assert answer(engine.chat("garden")).sources() == FOUND
     with open_engine(tmp_path) as engine:
@@ -41,7 +41,7 @@ def test_a_number_opens_its_passage_after_a_reload(tmp_path: Path) -> None:
         assert conversation.turns()[-1].sources == CITED
 
 
-def test_a_reply_is_named_where_another_one_came_after_it(tmp_path: Path) -> None:
+def test_citations_are_found_by_reply_id(tmp_path: Path) -> None:
     with open_engine(tmp_path) as engine:
         conversation = answer(engine.chat("garden"))
         cited = conversation.head
@@ -59,7 +59,7 @@ def test_a_fork_and_an_archive_have_the_sources_as_well(tmp_path: Path) -> None:
         assert (brought.sources(), list(warnings)) == (FOUND, [])
 
 
-def test_the_same_answer_given_once_more_keeps_its_sources(tmp_path: Path) -> None:
+def test_regenerated_equal_answer_keeps_sources(tmp_path: Path) -> None:
     with open_engine(tmp_path) as engine:
         conversation = answer(engine.chat("garden"))
         conversation.regenerate()
@@ -67,14 +67,14 @@ def test_the_same_answer_given_once_more_keeps_its_sources(tmp_path: Path) -> No
         assert conversation.sources() == FOUND
 
 
-def test_of_what_was_erased_only_the_place_is_left(tmp_path: Path) -> None:
+def test_erased_source_keeps_only_its_place(tmp_path: Path) -> None:
     with open_engine(tmp_path) as engine:
         conversation = answer(engine.chat("garden"))
         engine.erase_artifact(conversation, "garden.md")
         assert [source.text for source in engine.chat("garden").sources()] == ["Seeds: 12.", None]
 
 
-def test_a_source_that_did_not_come_with_the_question_has_no_text(tmp_path: Path) -> None:
+def test_source_outside_question_has_no_text(tmp_path: Path) -> None:
     with open_engine(tmp_path) as engine:
         conversation = engine.chat("garden")
         conversation.ask("What?")

@@ -28,7 +28,7 @@ def talk(vault: Path, attachments: str = "turn") -> Conversation:
     return Conversation(vault=vault, window=8_000, reserve=500, layout="in_place", attachments=attachments)
 
 
-def test_what_the_question_asks_for_stands_in_full_and_the_rest_as_outlines_or_in_a_list(vault: Path) -> None:
+def test_matching_notes_are_full_and_others_outlined_or_listed(vault: Path) -> None:
     turn = talk(vault).ask("What of subject17?", attach=[Folder(path="docs")])
     shown = dict(attached(turn))
     assert shown["docs/n17.md"] == "full"
@@ -43,18 +43,18 @@ def test_what_the_question_asks_for_stands_in_full_and_the_rest_as_outlines_or_i
     assert "subject17" in sent(turn)
 
 
-def test_the_whole_vault_is_a_folder_and_so_is_one_with_a_slash_behind_it(vault: Path) -> None:
+def test_whole_vault_and_trailing_slash_are_folders(vault: Path) -> None:
     assert dict(attached(talk(vault).ask("What of subject9?", attach=[Folder(path=".")])))["."] == "full"
     assert dict(attached(talk(vault).ask("What of subject9?", attach=[Folder(path="docs/")])))["docs"] == "full"
 
 
-def test_a_folder_that_fits_comes_whole_and_without_a_list(vault: Path) -> None:
+def test_folder_that_fits_is_sent_whole_without_list(vault: Path) -> None:
     turn = Conversation(vault=vault, layout="in_place").ask("What?", attach=[Folder(path="docs")])
     assert [form for _, form in attached(turn)] == ["full"] * NOTES
     assert turn.envelope.warnings == ()
 
 
-def test_attached_again_it_is_what_was_chosen_whatever_is_asked(vault: Path) -> None:
+def test_reattached_folder_keeps_its_selection(vault: Path) -> None:
     chat = talk(vault)
     first = chat.ask("What of subject17?", attach=[Folder(path="docs")])
     whole = {name for name, form in attached(first) if form == "full"}
@@ -64,7 +64,7 @@ def test_attached_again_it_is_what_was_chosen_whatever_is_asked(vault: Path) -> 
     assert again.prefix_change.cause == "none"
 
 
-def test_why_says_that_an_outline_was_chosen(vault: Path) -> None:
+def test_why_explains_selected_outline(vault: Path) -> None:
     chat = talk(vault)
     turn = chat.ask("What of subject17?", attach=[Folder(path="docs")])
     outlined = next(name for name, form in attached(turn) if form == "preview")
@@ -77,7 +77,7 @@ def test_a_tag_is_chosen_from_like_a_folder(vault: Path) -> None:
     assert (shown["docs/n05.md"], shown["#all"]) == ("full", "full")
 
 
-def test_a_left_out_note_can_be_attached_by_its_path(vault: Path) -> None:
+def test_omitted_note_can_be_attached_by_path(vault: Path) -> None:
     chat = talk(vault, attachments="sticky")
     first = chat.ask("What of subject17?", attach=[Folder(path="docs")])
     out = next(f"docs/n{n:02}.md" for n in range(NOTES) if f"docs/n{n:02}.md" not in dict(attached(first)))
@@ -85,7 +85,7 @@ def test_a_left_out_note_can_be_attached_by_its_path(vault: Path) -> None:
     assert (out, "full") in attached(chat.ask("And this?", attach=[Note(path=out)]))
 
 
-def test_the_list_of_what_is_left_out_takes_at_most_300_tokens(vault: Path) -> None:
+def test_list_of_omitted_notes_has_at_most_300_tokens(vault: Path) -> None:
     count = talk(vault)._prompt_builder()._prompt_settings.tokenizer.count
     for name in ("docs/a-note-{}.md", "ノート/日本語の題名-{}.md", "🌊/{}é-naïve-ß.md", "x7Qz-{}-9f3e1c.md"):
         text = "\n".join(("Of the 9,999 notes, some are left out:", *(f"- {name.format(n)}" for n in range(9_999))))
@@ -94,7 +94,7 @@ def test_the_list_of_what_is_left_out_takes_at_most_300_tokens(vault: Path) -> N
         assert shown.endswith(" more")
 
 
-def test_how_something_came_says_what_brought_it() -> None:
+def test_via_is_parsed_into_kind_and_name() -> None:
     assert parse_via("folder:docs/x") == (ArtifactKind.FOLDER, "docs/x")
     assert parse_via("tag:#a") == parse_via("template:#a") == (ArtifactKind.TAG, "#a")
     assert parse_via("template:docs") == (ArtifactKind.FOLDER, "docs")
@@ -104,7 +104,7 @@ def test_how_something_came_says_what_brought_it() -> None:
     assert rank_by_words("b", [("a.md", "a"), ("b.md", "b")]) == ["b.md", "a.md"]
 
 
-def test_what_stands_as_its_outline_is_not_told_as_left_out_when_it_is_chosen_anew(vault: Path) -> None:
+def test_outlined_note_is_not_listed_as_omitted(vault: Path) -> None:
     chat = talk(vault, "sticky")
     first = chat.ask("What of subject17?", attach=[Folder(path="docs")])
     chat.reply("Much.")
@@ -116,7 +116,7 @@ def test_what_stands_as_its_outline_is_not_told_as_left_out_when_it_is_chosen_an
     assert not [name for name in outlined if f"- {name}" in listed.text.split("\n")]
 
 
-def test_folder_whose_notes_are_all_sent_in_full_gets_no_message_that_they_do_not_fit(tmp_path: Path) -> None:
+def test_folder_sent_in_full_gives_no_fit_warning(tmp_path: Path) -> None:
     for number in range(2):
         text = f"# Note {number}\n\n{'Words follow here. ' * 18}"
         (tmp_path / f"n{number}.md").write_text(text, encoding="utf-8")

@@ -75,7 +75,7 @@ def begin(*lines: ScriptedReply, **settings: object) -> Sitting:
     return sitting
 
 
-def test_unless_somebody_says_so_nothing_is_sent_and_its_price_is_offered() -> None:
+def test_keep_alive_is_off_by_default_and_price_is_offered() -> None:
     sitting = begin()
     assert (sitting.keep(), sitting.provider.requests, sitting.slept) == (0, [], [])
     assert sitting.chat.expired_cache() is None
@@ -92,7 +92,7 @@ def test_unless_somebody_says_so_nothing_is_sent_and_its_price_is_offered() -> N
     assert body.keep.tokens == cold.keep_alive.tokens
 
 
-def test_what_was_sent_last_is_sent_again_in_time_and_answered_in_a_token() -> None:
+def test_keep_alive_resends_last_prompt_for_one_token() -> None:
     sitting = begin(PONG, keep_alive=1)
     sent = sitting.chat.current_state[0].last_prompt
     assert sent is not None
@@ -106,7 +106,7 @@ def test_what_was_sent_last_is_sent_again_in_time_and_answered_in_a_token() -> N
     assert sitting.slept == [DUE]
 
 
-def test_it_is_a_call_of_the_ledger_with_what_it_cost_and_said_nowhere() -> None:
+def test_keep_alive_is_ledger_call_outside_messages() -> None:
     sitting = begin(PONG, keep_alive=1)
     sitting.keep()
     call = sitting.chat.ledger()[-1][-1]
@@ -118,7 +118,7 @@ def test_it_is_a_call_of_the_ledger_with_what_it_cost_and_said_nowhere() -> None
     assert sitting.chat.turns()[-1].reply is not None
 
 
-def test_the_next_plan_counts_from_its_start_and_so_does_the_warning() -> None:
+def test_keep_alive_postpones_expiry_in_plan_and_warning() -> None:
     sitting = begin(PONG, keep_alive=1)
     sitting.keep()
     sitting.clock.advance(LIFETIME * 0.7)
@@ -132,7 +132,7 @@ def test_the_next_plan_counts_from_its_start_and_so_does_the_warning() -> None:
 
 
 @pytest.mark.parametrize("layout", ["auto", "in_place"])
-def test_opened_anew_the_conversation_knows_that_its_cache_was_kept(layout: str) -> None:
+def test_reopened_conversation_knows_of_keep_alive(layout: str) -> None:
     sitting = begin(PONG, keep_alive=1, layout=layout)
     sitting.keep()
     again = Sitting(store=sitting.store, layout=layout)
@@ -147,7 +147,7 @@ def test_opened_anew_the_conversation_knows_that_its_cache_was_kept(layout: str)
     assert opened.chat.current_state[0].cache_history == sitting.chat.current_state[0].cache_history
 
 
-def test_no_more_are_sent_than_settings_say_nor_than_pay() -> None:
+def test_keep_alives_are_limited_by_setting_and_profit() -> None:
     assert begin(PONG, PONG, PONG, keep_alive=2).keep() == 2
     # Where reading costs half, nothing is worth it.
     facts = begin(keep_alive=2, model="openai:gpt-4o")
@@ -158,18 +158,18 @@ def test_no_more_are_sent_than_settings_say_nor_than_pay() -> None:
 
 
 @pytest.mark.parametrize("model", ["local", "deepseek:deepseek-v4"])
-def test_what_does_not_expire_by_the_clock_is_never_kept(model: str) -> None:
+def test_cache_without_time_limit_is_not_kept_alive(model: str) -> None:
     sitting = begin(keep_alive=2, model=model)
     assert (sitting.keep(), sitting.chat.plan_keep_alive()) == (0, None)
 
 
-def test_what_is_too_short_for_the_cache_is_not_kept() -> None:
+def test_prompt_below_cache_minimum_is_not_kept_alive() -> None:
     sitting = Sitting(keep_alive=2)
     sitting.say()
     assert sitting.keep() == 0
 
 
-def test_a_question_that_came_meanwhile_ends_it() -> None:
+def test_new_question_ends_keep_alive() -> None:
     sitting = begin(PONG, keep_alive=2)
 
     def ask() -> None:
@@ -193,7 +193,7 @@ class Settled:
         return getattr(self._chat, name)
 
 
-def test_under_a_question_that_was_asked_meanwhile_nothing_is_read_anew() -> None:
+def test_keep_alive_during_new_question_sends_nothing() -> None:
     sitting = begin(PONG, keep_alive=2)
 
     def ask() -> None:
@@ -204,13 +204,13 @@ def test_under_a_question_that_was_asked_meanwhile_nothing_is_read_anew() -> Non
     assert sitting.provider.requests == []
 
 
-def test_a_cache_that_lapsed_while_the_machine_slept_is_not_written_for_nobody() -> None:
+def test_cache_expired_during_sleep_is_not_rewritten() -> None:
     sitting = begin(PONG, keep_alive=2)
     sitting.on_sleep = lambda: sitting.clock.advance(LIFETIME)
     assert (sitting.keep(), sitting.provider.requests) == (0, [])
 
 
-def test_one_that_fails_is_told_to_who_awaits_it_and_leaves_the_conversation_as_it_was() -> None:
+def test_failed_keep_alive_is_raised_and_changes_nothing() -> None:
     sitting = begin(ScriptedReply(error=ProviderOverloadedError("No.", hint="Wait.", wait=None)), keep_alive=1)
     sitting.provider = ScriptedProvider(
         *[ScriptedReply(error=ProviderOverloadedError("No.", hint="Wait.", wait=None))] * 9
@@ -220,7 +220,7 @@ def test_one_that_fails_is_told_to_who_awaits_it_and_leaves_the_conversation_as_
     assert [call.purpose for calls in sitting.chat.ledger() for call in calls] == []
 
 
-def test_a_program_runs_it_beside_what_it_waits_for() -> None:
+def test_keep_alive_runs_as_background_task() -> None:
     provider = ScriptedProvider("Words.", PONG)
 
     async def run() -> tuple[int, list[str]]:
@@ -238,7 +238,7 @@ def test_a_program_runs_it_beside_what_it_waits_for() -> None:
     assert asyncio.run(run()) == (0, ["answer"])
 
 
-def test_however_many_keep_it_no_more_than_two_are_sent() -> None:
+def test_concurrent_keep_alives_send_at_most_two() -> None:
     sitting = begin(*[PONG] * 6, keep_alive=2)
 
     async def keep() -> list[int]:
@@ -251,7 +251,7 @@ def test_however_many_keep_it_no_more_than_two_are_sent() -> None:
     assert sitting.keep() == 2
 
 
-def test_what_others_kept_or_asked_meanwhile_counts() -> None:
+def test_keep_alives_and_questions_of_others_count() -> None:
     sitting = begin(*[PONG] * 4)
     other = Sitting(*[PONG] * 4, store=sitting.store)
     other.clock = sitting.clock

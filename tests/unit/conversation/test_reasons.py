@@ -30,11 +30,11 @@ def remedies(reason: PromptExplanation) -> list[str]:
 
 
 @pytest.mark.parametrize("name", ["a/spec.md", "spec.md", "spec", "The spec", "SPEC"])
-def test_an_artifact_is_found_by_its_id_the_end_of_its_path_or_its_title(name: str) -> None:
+def test_artifact_is_found_by_id_path_end_or_title(name: str) -> None:
     assert talk().why(name).id == "a/spec.md"
 
 
-def test_a_selection_is_found_by_the_note_it_is_of() -> None:
+def test_selection_is_found_by_its_note() -> None:
     chat = Conversation()
     say(chat, "What is this?", attach=[Selection(path="b.md", lines=(1, 2), text="selected")])
     assert chat.why("b.md").id.startswith("b.md#L1-L2")
@@ -49,7 +49,7 @@ def test_a_name_that_may_mean_several_is_refused_with_their_ids() -> None:
 
 
 @pytest.mark.parametrize(("layout", "where"), [("in_place", "in message 0"), ("library", "in the context library")])
-def test_what_was_attached_stands_in_full_and_stays(layout: str, where: str) -> None:
+def test_attached_note_is_full_and_stays(layout: str, where: str) -> None:
     reason = talk(layout=layout).why("spec")
     assert reason.in_prompt
     assert reason.why == (
@@ -60,7 +60,7 @@ def test_what_was_attached_stands_in_full_and_stays(layout: str, where: str) -> 
     assert (layer, segment.form) == ("L2_PREVIOUS", "full")
 
 
-def test_what_waits_and_what_is_pinned_or_updated_say_so() -> None:
+def test_pending_pinned_and_updated_notes_say_so() -> None:
     chat = talk()
     chat.ask("And?", pin=["a/spec.md"], attach=[Note(path="b.md", text="B")])
     assert "this turn attaches it" in chat.why("b.md").why
@@ -70,7 +70,7 @@ def test_what_waits_and_what_is_pinned_or_updated_say_so() -> None:
     assert "its newest text as an update" in chat.why("b.md").why
 
 
-def test_a_note_that_instructions_draw_in_stands_in_the_system_prompt() -> None:
+def test_note_in_instructions_is_in_system_prompt() -> None:
     chat = talk()
     say(chat, "Now?", system={"instructions": "Obey {[[The spec]]}"}, attach=[SPEC])
     reason = chat.why("spec")
@@ -78,14 +78,14 @@ def test_a_note_that_instructions_draw_in_stands_in_the_system_prompt() -> None:
     assert "L1_SYSTEM" in [layer for layer, _ in reason.segments]
 
 
-def test_what_was_never_attached_would_come_in_by_attaching_it() -> None:
+def test_unattached_note_suggests_attaching() -> None:
     reason = talk().why("nowhere.md")
     assert (reason.in_prompt, reason.why, reason.kind) == (False, "It was never attached on this branch.", "")
     assert remedies(reason) == ["attach nowhere.md"]
     assert talk().why("a/spek.md").why == "It was never attached on this branch. Did you mean a/spec.md?"
 
 
-def test_what_was_dropped_is_out_until_it_is_attached_again() -> None:
+def test_dropped_note_is_absent_until_reattached() -> None:
     chat = talk()
     say(chat, "Without it.", drop=["a/spec.md"])
     reason = chat.why("spec")
@@ -95,7 +95,7 @@ def test_what_was_dropped_is_out_until_it_is_attached_again() -> None:
     assert chat.why("spec").in_prompt
 
 
-def test_what_a_compaction_shortened_or_took_out_names_the_receipt() -> None:
+def test_shortened_or_removed_note_names_receipt() -> None:
     chat = talk(turns=8)
     receipt = chat.compact(to=0.02)
     assert receipt is not None
@@ -113,7 +113,7 @@ def test_what_a_compaction_shortened_or_took_out_names_the_receipt() -> None:
     assert chat.why(message).why == "It is part of the talk, which is sent whole."
 
 
-def test_a_reply_that_stands_as_its_outline_or_as_a_line_names_the_step_that_cut_it_last() -> None:
+def test_outlined_reply_names_last_step() -> None:
     chat = talk(turns=8)
     receipt = chat.compact(to=0.02)
     assert receipt is not None
@@ -144,7 +144,7 @@ def test_talk_that_a_history_mode_hides_names_the_mode() -> None:
     assert remedies(reason) == ["set history=full", f"recall {first}"]
 
 
-def test_a_picture_is_sent_with_its_turn_and_a_tool_leaves_its_call() -> None:
+def test_image_and_tool_result_explain_their_turn() -> None:
     chat = Conversation(layout="library")
     picture = Image(data=png(2, 2), media_type="image/png", title="a duck")
     say(chat, "What is this?", attach=[picture], results=[ToolResult(name="look", arguments={}, output="a duck")])

@@ -37,7 +37,7 @@ def places(found: Sequence[RecallHit]) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("make", CHATS)
-def test_nothing_is_recalled_that_still_stands(make: Callable[..., Conversation | Conversation]) -> None:
+def test_text_in_prompt_is_not_recalled(make: Callable[..., Conversation | Conversation]) -> None:
     chat = make(layout="in_place")
     assert chat.recall("desk") == ()
     talk(chat)
@@ -45,7 +45,7 @@ def test_nothing_is_recalled_that_still_stands(make: Callable[..., Conversation 
 
 
 @pytest.mark.parametrize("make", CHATS)
-def test_the_line_that_is_left_of_a_reply_names_what_brings_it_back(
+def test_notice_of_shortened_reply_names_recall_query(
     make: Callable[..., Conversation | Conversation],
 ) -> None:
     chat = make(layout="in_place", window=4_000, reserve=500)
@@ -62,7 +62,7 @@ def test_the_line_that_is_left_of_a_reply_names_what_brings_it_back(
 
 
 @pytest.mark.parametrize("make", CHATS)
-def test_what_a_compaction_took_out_is_recalled_byte_for_byte(
+def test_compacted_text_is_recalled_unchanged(
     make: Callable[..., Conversation | Conversation],
 ) -> None:
     chat = make(layout="in_place", window=4_000, reserve=500)
@@ -94,7 +94,7 @@ def test_a_message_is_found_by_the_id_that_a_receipt_gives(
 
 
 @pytest.mark.parametrize("make", CHATS)
-def test_while_a_turn_waits_what_it_holds_is_not_recalled(
+def test_text_of_pending_turn_is_not_recalled(
     make: Callable[..., Conversation | Conversation],
 ) -> None:
     chat = make(layout="in_place")
@@ -119,7 +119,7 @@ def test_another_branch_is_not_recalled() -> None:
     assert places(conversation.recall("apples")) == [("turn 1", "user")]
 
 
-def test_what_was_erased_is_not_recalled_although_the_chat_was_open() -> None:
+def test_erased_text_is_not_recalled_in_open_chat() -> None:
     store = InMemoryStore()
     conversation = make_chat(store, layout="in_place")
     talk(conversation, turns=1)
@@ -140,7 +140,7 @@ def test_a_chat_opened_again_recalls_the_same() -> None:
 
 
 @pytest.mark.layout("library")
-def test_what_was_indexed_is_kept_while_the_branch_grows() -> None:
+def test_recall_index_is_kept_while_branch_grows() -> None:
     runner = open_prompt_builder(read_services({"history": "window", "history_turns": 1}), conversation_key="chat")
     runner._branch_search = recaller = BranchSearch()
     for text in ("Of desks and shelves", "Of chairs"):
@@ -165,7 +165,7 @@ def test_a_query_without_words_is_refused(query: str) -> None:
 
 
 @pytest.mark.parametrize("limit", [0, -1, True, 2.5, "3"])
-def test_a_limit_that_is_no_number_is_refused(limit: int) -> None:
+def test_invalid_limit_is_refused(limit: int) -> None:
     with pytest.raises(InvalidOperationError, match="no number"):
         Conversation().recall("desk", limit)
 
@@ -189,7 +189,7 @@ def test_the_tool_answers_with_the_place_first_and_the_exact_original() -> None:
         ({"query": "zebra"}, "Nothing that left the prompt fits 'zebra'"),
     ],
 )
-def test_a_call_that_cannot_be_answered_is_told_in_words(arguments: dict[str, object], told: str) -> None:
+def test_invalid_recall_call_is_answered_in_words(arguments: dict[str, object], told: str) -> None:
     assert told in answer_recall(arguments, Conversation().recall)
 
 
@@ -207,7 +207,7 @@ def test_originals_too_long_for_one_answer_are_shown_in_part_with_their_length()
     ]
 
 
-def test_what_is_sent_as_a_summary_can_be_read_whole() -> None:
+def test_summarized_text_can_be_recalled_whole() -> None:
     class Brief:
         def summarize(self, messages: Sequence[Message], *, max_tokens: int) -> str:
             return "About a zebra."
@@ -218,7 +218,7 @@ def test_what_is_sent_as_a_summary_can_be_read_whole() -> None:
     assert [found.passage.text for found in chat.recall("stripes")] == [text]
 
 
-def test_a_model_that_is_given_the_tool_reads_what_left_its_prompt() -> None:
+def test_model_with_recall_tool_reads_removed_text() -> None:
     wants = ToolCall(id="c", name="recall", arguments='{"query": "window", "limit": 1}')
     provider = ScriptedProvider(
         ScriptedReply(text="yes"), ScriptedReply(text="", calls=(wants,)), ScriptedReply(text="Four seats.")
@@ -238,7 +238,7 @@ def test_a_model_that_is_given_the_tool_reads_what_left_its_prompt() -> None:
     assert (told.name, '"required":["query"]' in told.parameters) == ("recall", True)
 
 
-def test_the_tool_gives_no_more_than_it_says_however_much_is_asked_for() -> None:
+def test_recall_tool_limits_its_answer() -> None:
     chat = Conversation(layout="in_place")
     for number in range(40):
         chat.ask(f"Question {number}", attach=[Note(path=f"{number}.md", text=f"stripes {number} " * 400)])

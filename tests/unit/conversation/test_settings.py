@@ -28,9 +28,7 @@ def url(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path}/chats.db"
 
 
-def test_settings_give_a_conversation_its_system_prompt_and_later_ones_leave_it_alone(
-    url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_settings_give_new_conversation_its_system_prompt(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAMELLA_SYSTEM", BASE)
     monkeypatch.setenv("LAMELLA_INSTRUCTIONS", "Be brief.")
     with lamella.open(url) as engine:
@@ -43,7 +41,7 @@ def test_settings_give_a_conversation_its_system_prompt_and_later_ones_leave_it_
     assert first.messages[0].text == second.messages[0].text == f"{BASE}\n\nBe brief."
 
 
-def test_what_is_set_holds_from_the_next_turn_on_and_after_a_reload(url: str) -> None:
+def test_saved_setting_applies_from_next_turn_and_after_reload(url: str) -> None:
     with lamella.open(url) as engine:
         conversation = engine.chat("demo", system=BASE, temperature=0.5)
         assert request(conversation.ask("One?")).temperature == 0.5
@@ -64,7 +62,7 @@ def test_what_is_set_holds_from_the_next_turn_on_and_after_a_reload(url: str) ->
         assert (last.temperature, last.effort, last.messages[0].text) == (None, None, "Be brief.")
 
 
-def test_a_system_prompt_that_was_set_for_it_waits_for_the_first_turn_and_one_that_only_fits_does_not() -> None:
+def test_saved_system_prompt_waits_for_first_turn_and_default_does_not() -> None:
     store = InMemoryStore()
     chat = Conversation.open(make_backend(store), "chat", {"system": "Fits."})
     chat.save_settings()
@@ -79,7 +77,7 @@ def test_a_system_prompt_that_was_set_for_it_waits_for_the_first_turn_and_one_th
     )
 
 
-def test_a_system_prompt_that_a_program_sets_and_keeps_is_there_when_it_is_opened_again(url: str) -> None:
+def test_saved_system_prompt_is_there_after_reopen(url: str) -> None:
     with lamella.open(url) as engine:
         conversation = engine.chat("set")
         conversation.set(system="You are a cook.")
@@ -89,7 +87,7 @@ def test_a_system_prompt_that_a_program_sets_and_keeps_is_there_when_it_is_opene
 
 
 @pytest.mark.parametrize("goes", [False, True])
-def test_a_system_prompt_that_was_kept_waits_for_the_next_turn_of_whatever_branch(*, goes: bool) -> None:
+def test_saved_system_prompt_waits_for_next_turn_of_any_branch(*, goes: bool) -> None:
     store = InMemoryStore()
     chat = Conversation.open(make_backend(store), "chat", {"system": BASE, "instructions": "Be brief."})
     asked = chat.ask(TurnRequest(text="One?"))
@@ -104,9 +102,7 @@ def test_a_system_prompt_that_was_kept_waits_for_the_next_turn_of_whatever_branc
     assert again == live
 
 
-def test_a_conversation_that_exists_keeps_its_layout_where_nobody_chose_one(
-    url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_existing_conversation_keeps_its_layout(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for layout in ("library", "in_place"):
         monkeypatch.setenv("LAMELLA_LAYOUT", layout)
         with lamella.open(url) as engine:
@@ -129,7 +125,7 @@ def test_a_conversation_that_exists_keeps_its_layout_where_nobody_chose_one(
         assert engine.chat("in_place", layout="auto").preview("Three?").envelope.layout == "auto"
 
 
-def test_turns_of_before_there_was_a_choice_are_in_the_library_and_open_ones_as_settings_say() -> None:
+def test_old_turns_are_in_library_and_open_ones_follow_settings() -> None:
     message: dict[str, object] = {"id": "q", "parent": "", "text": "One?"}
     unset: dict[str, object] = {"history": None, "image_notes": None}
     asked: dict[str, dict[str, object]] = {"first": {}, "given": {"layout": "in_place"}, "open": unset}
@@ -142,7 +138,7 @@ def test_turns_of_before_there_was_a_choice_are_in_the_library_and_open_ones_as_
     assert found == {"first": "library", "given": "in_place", "open": "auto"}
 
 
-def test_a_setting_that_is_refused_changes_nothing(url: str) -> None:
+def test_refused_setting_changes_nothing(url: str) -> None:
     with lamella.open(url) as engine:
         conversation = engine.chat("demo")
         for wrong in ({"temprature": 1.0}, {"temperature": 3.0}, {"temperature": float("nan")}, {"system": 3}):
@@ -152,7 +148,7 @@ def test_a_setting_that_is_refused_changes_nothing(url: str) -> None:
         assert request(conversation.ask("One?")).effort is None
 
 
-def test_a_question_answered_again_is_asked_under_what_was_set_since(url: str) -> None:
+def test_regenerated_question_uses_new_settings(url: str) -> None:
     with lamella.open(url) as engine:
         conversation = engine.chat("demo", system=BASE)
         conversation.ask("One?")
@@ -166,7 +162,7 @@ def test_a_question_answered_again_is_asked_under_what_was_set_since(url: str) -
         assert request(engine.chat("demo").ask("Two?")).messages[0].text == "You are kind."
 
 
-def test_no_event_names_a_file_to_be_read_nor_is_one_believed(url: str, tmp_path: Path) -> None:
+def test_settings_events_never_read_files(url: str, tmp_path: Path) -> None:
     file = tmp_path / "how.md"
     file.write_text("Be brief.", encoding="utf-8")
     with lamella.open(url) as engine:
@@ -186,7 +182,7 @@ def test_settings_of_the_system_prompt_are_not_written_down() -> None:
     assert set(settings.unsaved) == set(SYSTEM_PART_SETTINGS)
 
 
-def test_a_conversation_in_memory_has_the_prompt_of_settings_under_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_conversation_uses_base_prompt_of_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAMELLA_SYSTEM", BASE)
     monkeypatch.setenv("LAMELLA_INSTRUCTIONS", "Be brief.")
     assert lamella.Conversation().ask("One?").messages[0].text == f"{BASE}\n\nBe brief."

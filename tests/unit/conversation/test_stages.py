@@ -45,7 +45,7 @@ def finish(chat: Work, decision: str = "Decided.") -> None:
     chat.approve_stage(decision)
 
 
-def test_the_next_question_has_what_was_done_about_stages(chat: Work) -> None:
+def test_next_question_has_stage_changes(chat: Work) -> None:
     assert "Stage 1 of 6" in talk(chat)
     finish(chat, "Desks it is.")
     turn = chat.ask("And now?")
@@ -55,14 +55,14 @@ def test_the_next_question_has_what_was_done_about_stages(chat: Work) -> None:
     assert chat.ask("Still?").prefix_change.cause == "none"
 
 
-def test_a_preview_shows_the_stage_and_changes_nothing(chat: Work) -> None:
+def test_preview_shows_stage_and_changes_nothing(chat: Work) -> None:
     talk(chat)
     finish(chat)
     assert "Stage 2 of 6" in chat.preview("What would be sent?").messages[0].text
     assert "Stage 2 of 6" in talk(chat)
 
 
-def test_a_turn_that_waits_is_over_before_something_is_done_about_its_stage(chat: Work) -> None:
+def test_pending_turn_is_stopped_before_stage_changes(chat: Work) -> None:
     chat.ask("Nobody answers this.")
     finish(chat)
     work = chat.workflow
@@ -71,7 +71,7 @@ def test_a_turn_that_waits_is_over_before_something_is_done_about_its_stage(chat
     talk(chat)
 
 
-def test_what_is_refused_leaves_the_work_and_a_turn_that_waits_as_they_are(chat: Work) -> None:
+def test_refused_stage_change_keeps_workflow_and_pending_turn(chat: Work) -> None:
     chat.ask("This waits.")
     before = chat.workflow
     deeds: tuple[Callable[[], object], ...] = (
@@ -94,7 +94,7 @@ def test_the_part_is_the_sessions_own(chat: Work) -> None:
     assert "Stage 1 of 6" in talk(chat)
 
 
-def test_without_a_workflow_there_is_none_and_a_hint_says_how_one_begins() -> None:
+def test_missing_workflow_hint_says_how_to_start() -> None:
     chat = Conversation()
     assert chat.workflow is None
     with pytest.raises(WorkflowError) as raised:
@@ -102,7 +102,7 @@ def test_without_a_workflow_there_is_none_and_a_hint_says_how_one_begins() -> No
     assert 'start_workflow("paper")' in raised.value.hint
 
 
-def test_a_compaction_makes_data_short_and_its_undo_brings_it_back(chat: Work) -> None:
+def test_compaction_shortens_stage_data_and_undo_restores_it(chat: Work) -> None:
     talk(chat)
     chat.write_stage({"problem": "words " * 150, "goals": "others " * 150})
     finish(chat)
@@ -116,7 +116,7 @@ def test_a_compaction_makes_data_short_and_its_undo_brings_it_back(chat: Work) -
     assert talk(chat) == full
 
 
-def test_what_is_done_after_a_compaction_is_told_in_detail(chat: Work) -> None:
+def test_stage_data_after_compaction_is_detailed(chat: Work) -> None:
     talk(chat)
     chat.write_stage({"problem": "words " * 150, "goals": "others " * 150})
     finish(chat)
@@ -135,16 +135,16 @@ def test_what_is_done_after_a_compaction_is_told_in_detail(chat: Work) -> None:
 @pytest.mark.parametrize(
     "fields", [{"a": math.nan}, {"a": {1, 2}}, {"a": "x" * 1_000_001}, {1: "a"}, ["a"], {"a": "\ud800"}]
 )
-def test_fields_that_cannot_be_kept_are_refused(fields: object) -> None:
+def test_unstorable_fields_are_refused(fields: object) -> None:
     with pytest.raises(lamella.BadInputError):
         to_stored_fields(fields)  # type: ignore[arg-type]
 
 
-def test_fields_are_kept_as_a_store_gives_them_back() -> None:
+def test_fields_are_normalized_like_stored_ones() -> None:
     assert to_stored_fields({"b": ("x", 1), "a": {"z": None, "y": 2.5}}) == {"a": {"y": 2.5, "z": None}, "b": ["x", 1]}
 
 
-def test_each_move_of_the_prefix_is_told_by_what_moved_it(chat: Work) -> None:
+def test_each_prefix_change_of_workflow_names_its_cause(chat: Work) -> None:
     moved: list[tuple[str, str | None]] = []
 
     def ask() -> None:
@@ -174,17 +174,17 @@ def test_each_move_of_the_prefix_is_told_by_what_moved_it(chat: Work) -> None:
     ]
 
 
-def test_a_program_can_tell_which_workflows_there_are() -> None:
+def test_workflows_are_listed_in_python() -> None:
     assert {"paper", "rfc"} <= set(list_workflows())
     assert len(get_workflow("paper").stages) == 13
 
 
-def test_a_day_that_the_work_is_about_is_no_clock_in_the_prompt(chat: Work) -> None:
+def test_date_in_stage_data_gives_no_warning(chat: Work) -> None:
     chat.write_stage({"problem": "On 2026-11-17 at 10:30 every desk was booked twice."})
     assert chat.ask("What then?").envelope.warnings == ()
 
 
-def test_what_looks_like_a_secret_in_the_data_is_said_before_it_leaves(chat: Work) -> None:
+def test_secret_in_stage_data_warns(chat: Work) -> None:
     made = "".join(("ghp_", "abcDEF0123456789", "abcDEF0123456789abcd"))
     chat.write_stage({"problem": f"The token {made} is known."})
     turn = chat.ask("What then?", model="anthropic:claude-opus-5-5")

@@ -86,7 +86,7 @@ def skipped(receipts: list[CompactionReceipt]) -> set[str]:
     return {one.why for receipt in receipts for one in receipt.skipped if one.name is CompactionStepName.SUMMARY}
 
 
-def test_whoever_sends_has_a_summariser_and_its_request_extends_what_was_sent_last() -> None:
+def test_chat_model_summarizes_by_extending_last_request() -> None:
     gardener = Gardener()
     conversation, receipts = talk(gardener, turns=24, window=6_000)
     assert receipts
@@ -102,7 +102,7 @@ def test_whoever_sends_has_a_summariser_and_its_request_extends_what_was_sent_la
     assert made[0].predicted.read > 0.9 * sum(message.tokens for message in before.messages)
 
 
-def test_the_block_says_who_wrote_it_and_that_it_is_no_instruction() -> None:
+def test_summary_block_names_author_and_is_no_instruction() -> None:
     gardener = Gardener()
     talk(gardener)
     opening = next(one for one in gardener.told[-1].messages if "<conversation_summary>" in one.text).text
@@ -120,7 +120,7 @@ def test_tokens_money_and_time_are_in_the_sums() -> None:
     assert sums.billed == sum(call.billed or 0 for call in calls)
 
 
-def test_another_model_is_asked_with_a_small_request_of_its_own() -> None:
+def test_other_model_gets_small_summary_request() -> None:
     gardener = Gardener()
     conversation, receipts = talk(gardener, summarizer="openai:gpt-5-mini")
     request = gardener.asked[0]
@@ -130,7 +130,7 @@ def test_another_model_is_asked_with_a_small_request_of_its_own() -> None:
     assert {step.name for receipt in receipts for step in receipt.steps} == {CompactionStepName.SUMMARY}
 
 
-def test_off_asks_nobody() -> None:
+def test_disabled_summarizer_is_not_called() -> None:
     gardener = Gardener()
     conversation, receipts = talk(gardener, summarizer="off")
     assert (gardener.asked, asides(conversation)) == ([], [])
@@ -157,7 +157,7 @@ def test_language_and_form_are_set_with_the_chain() -> None:
     ],
     ids=["fails", "blank", "lies", "huge", "cut"],
 )
-def test_whatever_goes_wrong_skips_the_step_and_is_tried_again_later(line: ScriptedReply, why: str) -> None:
+def test_failed_summary_skips_step_and_is_retried_later(line: ScriptedReply, why: str) -> None:
     gardener = Gardener(line)
     engine = lamella.open("memory:", model=MODEL, provider=gardener, max_attempts=1)
     conversation = engine.chat("garden", **SETTINGS)
@@ -168,7 +168,7 @@ def test_whatever_goes_wrong_skips_the_step_and_is_tried_again_later(line: Scrip
     assert len(asides(conversation)) == (0 if line.error else len(receipts))
 
 
-def test_what_was_cut_off_ends_with_its_last_whole_line() -> None:
+def test_truncated_summary_ends_with_last_whole_line() -> None:
     gardener = Gardener(ScriptedReply(text="- They talked.\n- And then th", stop_reason=StopReason.LENGTH))
     talk(gardener)
     opening = next(one for one in gardener.told[-1].messages if "<conversation_summary>" in one.text).text
@@ -190,7 +190,7 @@ class Slow(Gardener):
             yield delta
 
 
-def test_the_loop_goes_on_while_a_summary_is_waited_for_and_the_turn_is_not_asked_before() -> None:
+def test_event_loop_runs_while_summary_is_awaited() -> None:
     async def run() -> None:
         slow = Slow()
         conversation = open_engine(slow).chat("garden", **SETTINGS)
@@ -208,7 +208,7 @@ def test_the_loop_goes_on_while_a_summary_is_waited_for_and_the_turn_is_not_aske
     asyncio.run(run())
 
 
-def test_one_that_is_late_is_waited_for_no_longer_and_the_call_is_on_record() -> None:
+def test_late_summary_is_abandoned_and_recorded() -> None:
     async def run() -> None:
         slow = Slow()
         conversation = open_engine(slow).chat("garden", **SETTINGS)
@@ -228,7 +228,7 @@ def test_one_that_is_late_is_waited_for_no_longer_and_the_call_is_on_record() ->
     asyncio.run(run())
 
 
-def test_a_cancelled_turn_cancels_its_summary() -> None:
+def test_cancelled_turn_cancels_its_summary() -> None:
     async def run() -> None:
         slow = Slow()
         conversation = open_engine(slow).chat("garden", **SETTINGS)
@@ -245,7 +245,7 @@ def test_a_cancelled_turn_cancels_its_summary() -> None:
     asyncio.run(run())
 
 
-def test_planning_without_a_loop_asks_on_one_of_its_own() -> None:
+def test_planning_without_loop_runs_its_own() -> None:
     gardener = Gardener()
     conversation, _ = talk(gardener, turns=8)
     before = len(gardener.asked)
@@ -257,7 +257,7 @@ def test_planning_without_a_loop_asks_on_one_of_its_own() -> None:
     assert conversation.commit(planned) == planned.receipt
 
 
-def test_planning_on_a_loop_holds_nobody_up_and_says_why_there_is_no_summary() -> None:
+def test_planning_on_loop_skips_summary_with_reason() -> None:
     gardener = Gardener()
     conversation, _ = talk(gardener, turns=8)
 
@@ -292,7 +292,7 @@ def test_planning_in_a_thread_asks_on_the_loop_that_sends() -> None:
     asyncio.run(run())
 
 
-def test_the_strip_is_told_by_the_model_and_says_so() -> None:
+def test_history_summary_names_its_model() -> None:
     gardener = Gardener()
     conversation, _ = talk(gardener, turns=14, history="strip", layout="library", window=60_000)
     text = "\n".join(message.text for message in gardener.told[-1].messages)
@@ -301,7 +301,7 @@ def test_the_strip_is_told_by_the_model_and_says_so() -> None:
     assert all(len(request.messages) == 1 for request in gardener.asked)
 
 
-def test_a_large_attachment_is_read_in_parts_and_stands_as_their_summary(tmp_path: Path) -> None:
+def test_large_attachment_is_summarized_in_parts(tmp_path: Path) -> None:
     gardener = Gardener(ScriptedReply(text="It tells of many beds.", usage=USED))
     conversation = open_engine(gardener).chat("garden", **SETTINGS)
     note = Note(path="beds.md", text="".join(f"Bed {number} has beans in it.\n" for number in range(900)))
@@ -316,7 +316,7 @@ def test_a_large_attachment_is_read_in_parts_and_stands_as_their_summary(tmp_pat
     assert [len(turn) for turn in conversation.ledger()] == [len(gardener.asked) + 1], "all of them for the first turn"
 
 
-def test_a_secret_that_another_place_would_read_is_told_or_keeps_the_step_from_it() -> None:
+def test_secret_for_summarizer_warns_or_skips_step() -> None:
     key = "AKIA" + "IOSFODNN7EXAMPLE"
     for rule, told in (("warn", True), ("refuse", False), ("off", True)):
         gardener = Gardener()
@@ -343,7 +343,7 @@ def test_a_secret_that_another_place_would_read_is_told_or_keeps_the_step_from_i
         assert bool(skipped(receipts)) is (rule == "refuse")
 
 
-def test_live_and_reopened_send_the_same_bytes_whatever_the_model_said() -> None:
+def test_live_and_reopened_conversation_send_same_summary() -> None:
     sent = []
     for reopens in (False, True):
         moods = [
@@ -370,12 +370,12 @@ def need(*, alone: bool) -> SummaryRequest:
 @pytest.mark.parametrize(
     ("window", "thinks", "answer"), [(10_000, True, 2_050), (10_000, False, 50), (500, True, 250), (100, True, 50)]
 )
-def test_who_thinks_may_do_so_where_the_window_leaves_room(window: int, *, thinks: bool, answer: int) -> None:
+def test_reasoning_is_allowed_if_window_has_space(window: int, *, thinks: bool, answer: int) -> None:
     batch = SummaryRequestBatch(requests=(), results={}, model=MODEL, last_prompt=None, head="", window=window)
     assert make_summary_request(need(alone=False), batch, MODEL, allow_reasoning=thinks).max_output_tokens == answer
 
 
-def test_only_the_model_that_was_asked_is_asked_about_what_it_was_sent() -> None:
+def test_cached_request_is_extended_only_for_same_model() -> None:
     batch = SummaryRequestBatch(requests=(), results={}, model=MODEL, last_prompt=None, head="", window=900)
     assert len(make_summary_request(need(alone=True), batch, MODEL, allow_reasoning=False).messages) == 2
     assert len(make_summary_request(need(alone=True), batch, "other", allow_reasoning=False).messages) == 1
@@ -407,7 +407,7 @@ def make_pool(opener: Opened, *, roams: bool) -> ProviderPool:
 
 
 @pytest.mark.parametrize("roams", [True, False])
-def test_a_loop_of_its_own_has_connections_of_its_own_unless_the_provider_may_be_asked_by_any(*, roams: bool) -> None:
+def test_own_loop_opens_own_provider_unless_shareable(*, roams: bool) -> None:
     opener = Opened()
     pool = make_pool(opener, roams=roams)
     pool.send_context_for("m", max_answer_tokens=1)
@@ -420,7 +420,7 @@ def test_a_loop_of_its_own_has_connections_of_its_own_unless_the_provider_may_be
     assert (lent is opener.opened[0], opener.closed) == (roams, 0 if roams else 1)
 
 
-def test_a_model_in_this_process_is_not_asked_for_what_it_would_read_for_minutes() -> None:
+def test_local_model_is_not_asked_for_slow_summary() -> None:
     opener = Opened()
 
     class Noting:
@@ -439,7 +439,7 @@ def test_a_model_in_this_process_is_not_asked_for_what_it_would_read_for_minutes
     assert batch.results["k"].failure == "a model in this process would take minutes to read 200 tokens"
 
 
-def test_another_model_that_nobody_named_is_refused_and_that_of_the_conversation_skips_the_step() -> None:
+def test_untrusted_summarizer_is_refused_or_skipped() -> None:
     class Refusing(Opened):
         def __call__(self, model: str, *, is_named: bool) -> ModelProvider:
             raise UntrustedError("Who is that?", hint="Say yes.", field="model", location=model)

@@ -81,7 +81,7 @@ def store() -> InMemoryStore:
 
 
 @pytest.mark.parametrize("layout", ["library", "in_place"])
-def test_a_chat_opened_in_another_process_counts_only_what_is_new(store: InMemoryStore, layout: str) -> None:
+def test_reopened_chat_counts_only_new_texts(store: InMemoryStore, layout: str) -> None:
     going_on = open_chat(store, layout=layout)
     converse(going_on)
     counter = Tallying()
@@ -91,14 +91,14 @@ def test_a_chat_opened_in_another_process_counts_only_what_is_new(store: InMemor
     assert going_on.ask("And plums?").tokens.total > opened.tokens.total
 
 
-def test_what_was_kept_gives_the_same_turn_as_counting_again(store: InMemoryStore) -> None:
+def test_stored_counts_give_same_turn_as_recounting(store: InMemoryStore) -> None:
     converse(open_chat(store))
     bare = copy_with(store, lambda _: b"")
     assert open_chat(store).ask("And plums?") == open_chat(bare).ask("And plums?")
 
 
 @pytest.mark.layout("library")
-def test_texts_that_nobody_counted_are_counted_once_and_kept_with_the_next_event(store: InMemoryStore) -> None:
+def test_uncounted_texts_are_counted_once_and_stored(store: InMemoryStore) -> None:
     converse(open_chat(store))
     bare = copy_with(store, lambda _: b"")
     open_chat(bare).ask("And plums?")
@@ -108,7 +108,7 @@ def test_texts_that_nobody_counted_are_counted_once_and_kept_with_the_next_event
     assert set(counter.asked) == {"And cherries?"}
 
 
-def test_each_count_is_kept_with_the_event_it_was_made_for(store: InMemoryStore) -> None:
+def test_counts_are_stored_with_their_event(store: InMemoryStore) -> None:
     conversation = open_chat(store)
     conversation.ask("What grows here?")
     conversation.reply("Apples grow here.")
@@ -119,7 +119,7 @@ def test_each_count_is_kept_with_the_event_it_was_made_for(store: InMemoryStore)
     assert renamed == b""
 
 
-def test_another_family_counts_for_itself(store: InMemoryStore) -> None:
+def test_other_tokenizer_family_counts_again(store: InMemoryStore) -> None:
     conversation = open_chat(store)
     converse(conversation)
     counter = Tallying()
@@ -132,14 +132,14 @@ def test_another_family_counts_for_itself(store: InMemoryStore) -> None:
     assert "What grows here?" not in counter.asked
 
 
-def test_a_family_that_changed_its_factor_counts_again(store: InMemoryStore) -> None:
+def test_changed_tokenizer_factor_counts_again(store: InMemoryStore) -> None:
     converse(open_chat(store))
     counter = Tallying(factor=1.5)
     open_chat(store, counter).ask("And plums?")
     assert "What grows here?" in counter.asked
 
 
-def test_nothing_is_kept_of_a_turn_that_was_refused(store: InMemoryStore) -> None:
+def test_refused_turn_stores_no_counts(store: InMemoryStore) -> None:
     conversation = open_chat(store, window=200, reserve=50)
     with pytest.raises(ContextBudgetExceededError):
         conversation.ask("too much " * 200)
@@ -147,7 +147,7 @@ def test_nothing_is_kept_of_a_turn_that_was_refused(store: InMemoryStore) -> Non
     assert set(decode_counts(kept(store), PLAIN)) == names(["Less"])
 
 
-def test_nothing_is_kept_of_what_someone_else_was_faster_than(store: InMemoryStore) -> None:
+def test_conflicting_append_stores_no_counts(store: InMemoryStore) -> None:
     conversation, other = open_chat(store), open_chat(store)
     other.ask("Faster")
     with pytest.raises(ConflictError):
@@ -157,7 +157,7 @@ def test_nothing_is_kept_of_what_someone_else_was_faster_than(store: InMemorySto
     assert set(decode_counts(kept(store), PLAIN)) == names(["Faster"])
 
 
-def test_what_could_not_be_written_is_kept_when_it_is_repeated(store: InMemoryStore) -> None:
+def test_counts_of_failed_append_are_stored_on_retry(store: InMemoryStore) -> None:
     failing = Failing(store)
     conversation = open_chat(failing)
     conversation.ask("One")
@@ -182,7 +182,7 @@ def test_a_count_with_a_damaged_byte_is_not_used(place: int) -> None:
 
 
 @pytest.mark.parametrize("broken", [b"\0", bytes(44), b"\xff" * 44, b"x" * 43])
-def test_bytes_that_are_no_counts_are_passed_over(broken: bytes) -> None:
+def test_invalid_count_bytes_are_ignored(broken: bytes) -> None:
     good = encode_counts({hash_text("one"): 1}, PLAIN)
     assert decode_counts([broken, good, broken], PLAIN) == {hash_text("one"): 1}
     assert not are_counts_intact(broken)
@@ -192,7 +192,7 @@ def test_a_number_too_large_to_keep_is_counted_each_time() -> None:
     assert encode_counts({hash_text("one"): 2**32}, PLAIN) == b""
 
 
-def test_a_damaged_count_is_counted_again_and_named_by_verify(store: InMemoryStore) -> None:
+def test_damaged_count_is_recounted_and_reported(store: InMemoryStore) -> None:
     converse(open_chat(store))
     damaged = copy_with(store, lambda record: bytes(44) if "Apples grow" in record.body else record.counts)
     counter = Tallying()
@@ -203,7 +203,7 @@ def test_a_damaged_count_is_counted_again_and_named_by_verify(store: InMemorySto
     assert found == [("event 2", "has counts that are damaged; its texts are counted again")]
 
 
-def test_what_another_has_counted_meanwhile_is_not_counted_again(store: InMemoryStore) -> None:
+def test_counts_of_other_process_are_reused(store: InMemoryStore) -> None:
     counter = Tallying()
     conversation, other = open_chat(store, counter), open_chat(store)
     conversation.ask("One")
@@ -214,7 +214,7 @@ def test_what_another_has_counted_meanwhile_is_not_counted_again(store: InMemory
     assert counter.asked == ["One", "Two"]
 
 
-def test_nothing_counted_before_an_erasure_is_left_and_verify_proves_it(store: InMemoryStore) -> None:
+def test_erasure_removes_earlier_counts(store: InMemoryStore) -> None:
     conversation = open_chat(store)
     converse(conversation)
     conversations = ConversationRepository(store, Ticking())
@@ -226,7 +226,7 @@ def test_nothing_counted_before_an_erasure_is_left_and_verify_proves_it(store: I
     assert names(["Apples.\n"]).isdisjoint(decode_counts(kept(store), PLAIN))
 
 
-def test_counts_that_an_erasure_left_behind_are_found() -> None:
+def test_counts_left_after_erasure_are_found() -> None:
     left = InMemoryStore()
     name = hash_text("gone")
     asked = EventRecord(kind=EventKind.MESSAGE, at="x", body='{"id":"m","parent":"","text":"one"}', contents=(name,))
@@ -244,7 +244,7 @@ def test_counts_that_an_erasure_left_behind_are_found() -> None:
     ]
 
 
-def test_a_copy_brings_the_counts_along(store: InMemoryStore) -> None:
+def test_copy_includes_counts(store: InMemoryStore) -> None:
     converse(open_chat(store))
     other = InMemoryStore()
     ConversationRepository(other, Ticking()).import_conversation(
@@ -253,7 +253,7 @@ def test_a_copy_brings_the_counts_along(store: InMemoryStore) -> None:
     assert kept(other) == kept(store)
 
 
-def test_a_book_asks_its_counter_for_each_text_once() -> None:
+def test_each_text_is_counted_once() -> None:
     counter = Tallying()
     book = TokenCountCache(counter)
     tokenizer = book.get_tokenizer(None)

@@ -47,7 +47,7 @@ def summary_of(chronicle: ConversationExport) -> tuple[int, Mapping[str, object]
     return found[0][0], parse_body(found[0][1])
 
 
-def test_a_compaction_as_it_was_made_comes_back(compacted: ConversationExport) -> None:
+def test_compaction_round_trips(compacted: ConversationExport) -> None:
     assert parse_archive(render_archive(compacted), sources=None) == compacted
     assert take_in(make_backend(), compacted) == "new"
 
@@ -80,7 +80,7 @@ def _other_parent(text: str, chronicle: ConversationExport) -> str:
         (_other_text, "names other texts than it lists: sha256:"),
     ],
 )
-def test_a_compaction_that_cannot_be_applied_is_refused_by_its_event(
+def test_inapplicable_compaction_is_refused_by_event_number(
     compacted: ConversationExport, tamper: Callable[[str, ConversationExport], str], what: str
 ) -> None:
     text = render_archive(compacted)
@@ -92,13 +92,13 @@ def test_a_compaction_that_cannot_be_applied_is_refused_by_its_event(
     assert "export the conversation again" in caught.value.hint
 
 
-def test_a_summary_that_is_not_its_hash_is_refused(compacted: ConversationExport) -> None:
+def test_summary_with_wrong_hash_is_refused(compacted: ConversationExport) -> None:
     text = render_archive(compacted).replace("They spoke of much.", "They spoke of more.")
     with pytest.raises(BadInputError, match="has the hash"):
         parse_archive(text, sources=None)
 
 
-def test_verifying_names_what_importing_refuses(compacted: ConversationExport) -> None:
+def test_verify_reports_same_damage_as_import(compacted: ConversationExport) -> None:
     number, body = summary_of(compacted)
     steps = body["steps"]
     assert isinstance(steps, list)
@@ -112,7 +112,7 @@ def test_verifying_names_what_importing_refuses(compacted: ConversationExport) -
     assert (damage.location, damage.description) == (f"event {number}", "names a message that was never said: 0000")
 
 
-def test_a_compaction_that_took_out_an_unanswered_question_holds_when_a_file_has_changed_since(tmp_path: Path) -> None:
+def test_compaction_of_unanswered_question_survives_changed_file(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("text of a", encoding="utf-8")
     backend = make_backend(tmp_path)
     conversation = Conversation.open(backend, NAME, {"compaction": {"steps": ["expendable"]}})

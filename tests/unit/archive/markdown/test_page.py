@@ -11,7 +11,7 @@ from lamella.archive.markdown.payload import CommentIn
 PAGE = (DOCS / "reference" / "formats" / "archive.md").read_text(encoding="utf-8")
 
 
-def test_the_file_on_the_page_is_an_archive_as_it_is_written() -> None:
+def test_documented_archive_is_valid() -> None:
     (shown,) = [block.body for block in blocks(PAGE) if block.language == "markdown"]
     export = parse_archive(shown, sources=None)
     assert export.warnings == ()

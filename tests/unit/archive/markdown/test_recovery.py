@@ -23,7 +23,7 @@ def lookup(vault: Path) -> FileLookup:
     return FileLookup(open_sources(vault)())
 
 
-def test_a_file_at_its_path_is_found_there(lookup: FileLookup) -> None:
+def test_file_is_found_at_its_path(lookup: FileLookup) -> None:
     found = lookup.locate("a.md", ArtifactKind.NOTE)
     assert found.artifact is not None
     assert (found.artifact.text, found.moved_to) == ("A", None)
@@ -37,7 +37,7 @@ def test_a_note_that_moved_is_found_by_a_name_that_no_other_has(lookup: FileLook
     assert not lookup.exists("old/b.md", ArtifactKind.NOTE)
 
 
-def test_of_two_notes_of_a_name_the_one_with_the_text_wanted_is_found_and_none_is_guessed(lookup: FileLookup) -> None:
+def test_note_of_same_name_is_found_by_text_and_never_guessed(lookup: FileLookup) -> None:
     assert lookup.locate("c.md", ArtifactKind.NOTE, expected_hash=hash_text("C2")).moved_to == "two/c.md"
     found = lookup.locate("c.md", ArtifactKind.NOTE, expected_hash=hash_text("C3"))
     assert (found.artifact, found.why) == (None, "it is not there, and 2 notes have its name: one/c.md, two/c.md")
@@ -53,5 +53,5 @@ def test_a_file_is_read_once(vault: Path, lookup: FileLookup) -> None:
     assert lookup.locate("a.md", ArtifactKind.NOTE) is before
 
 
-def test_without_a_vault_nothing_is_found() -> None:
+def test_lookup_without_vault_finds_nothing() -> None:
     assert FileLookup(None).locate("a.md", ArtifactKind.NOTE).why == "no vault was given to read it from"

@@ -51,18 +51,18 @@ def test_settings_may_be_given_by_their_names() -> None:
     assert parse(**given).settings() == given
 
 
-def test_what_was_a_switch_is_read_as_the_choice_that_it_was() -> None:
+def test_old_boolean_image_notes_is_read_as_choice() -> None:
     assert [parse(image_notes=value).settings()["image_notes"] for value in (True, False)] == ["text", "handle"]
 
 
-def test_a_byte_order_mark_before_the_json_is_no_error() -> None:
+def test_byte_order_mark_is_accepted() -> None:
     assert parse_transcript(b'\xef\xbb\xbf{"lamella": 1, "turns": []}', name="t").turns == []
 
 
 @pytest.mark.parametrize(
     "data", ["", "{", "[1, 2", '{"lamella": 1, "turns": [}', "nonsense", b"\xff\xfe", '{"a": "\\ud800"}']
 )
-def test_broken_json_is_said_with_its_place(data: bytes | str) -> None:
+def test_invalid_json_is_reported_with_position(data: bytes | str) -> None:
     error = refused(data)
     assert "t.json is not JSON" in error.message
 
@@ -97,7 +97,7 @@ def test_broken_json_is_said_with_its_place(data: bytes | str) -> None:
         ('{"lamella": 1, "turns": [], "window": 1.5}', "window", "integer"),
     ],
 )
-def test_a_wrong_shape_is_said_with_its_place(data: str, place: str, what: str) -> None:
+def test_value_of_wrong_type_is_reported_with_path(data: str, place: str, what: str) -> None:
     error = refused(data)
     assert f"t.json: {place}: " in error.message
     assert what in error.message
@@ -121,13 +121,13 @@ def test_a_wrong_shape_is_said_with_its_place(data: str, place: str, what: str) 
         ),
     ],
 )
-def test_an_unknown_field_is_refused_and_the_known_ones_are_named(data: str, place: str, known: str) -> None:
+def test_unknown_field_is_refused_with_known_ones(data: str, place: str, known: str) -> None:
     error = refused(data)
     assert f"{place}: no such field" in error.message
     assert known in error.hint
 
 
-def test_an_unknown_kind_is_refused_and_the_known_ones_are_named() -> None:
+def test_unknown_kind_is_refused_with_known_ones() -> None:
     error = refused('{"lamella": 1, "turns": [{"user": "a", "attach": [{"kind": "novel"}]}]}')
     assert "turns[0].attach[0].kind" in error.message
     assert "'note'" in error.message
@@ -137,13 +137,13 @@ def test_several_mistakes_are_counted() -> None:
     assert "(2 more places)" in refused('{"lamella": 1, "turns": [{}, {}, {}]}').message
 
 
-def test_another_format_is_refused_with_what_is_read() -> None:
+def test_other_format_is_refused_with_supported_one() -> None:
     error = refused('{"lamella": 2, "turns": []}')
     assert "format 2; this version reads format 1" in error.message
 
 
 @pytest.mark.parametrize("name", ["missing.json", "."])
-def test_a_file_that_cannot_be_read_is_said(tmp_path: Path, name: str) -> None:
+def test_unreadable_file_is_reported(tmp_path: Path, name: str) -> None:
     with pytest.raises(TranscriptError, match="cannot be read"):
         load_transcript(tmp_path / name)
 
@@ -154,7 +154,7 @@ def test_a_file_is_read_as_utf8_whatever_the_locale(tmp_path: Path) -> None:
     assert load_transcript(file).turns[0].user == "ü 🙂"
 
 
-def test_a_turn_is_read_with_everything_it_carries() -> None:
+def test_turn_is_read_with_all_its_fields() -> None:
     turn = parse(
         system={"base": "B."},
         turns=[
@@ -178,7 +178,7 @@ def test_a_turn_is_read_with_everything_it_carries() -> None:
     assert [result.text for result in turn_request.results] == ["T"]
 
 
-def test_no_tool_definitions_means_as_before_and_an_empty_list_means_none() -> None:
+def test_missing_tool_definitions_mean_unchanged_and_empty_list_means_none() -> None:
     kept, emptied = parse(turns=[{"user": "a"}, {"user": "b", "tool_definitions": []}]).turns
     assert build_turn_request(kept, 1, system=None).tools is None
     assert build_turn_request(emptied, 2, system=None).tools == ()
@@ -194,7 +194,7 @@ CALL = {"id": "c1", "name": "look", "arguments": {"b": 1, "a": "ü"}}
 RESULT = {"call": "c1", "output": "Page one."}
 
 
-def test_rounds_are_read_with_arguments_as_canonical_json_and_results_in_the_order_of_the_calls() -> None:
+def test_rounds_have_canonical_arguments_and_results_in_call_order() -> None:
     calls, results = [CALL, {"id": "c2", "name": "list"}], [{"call": "c2", "output": "", "failed": True}, RESULT]
     transcript = parse(turns=[{"user": "q", "rounds": [{"text": "Let me.", "calls": calls, "results": results}]}])
     (one,) = build_tool_rounds(transcript.turns[0], 1)
@@ -218,14 +218,14 @@ def test_rounds_are_read_with_arguments_as_canonical_json_and_results_in_the_ord
         ([CALL], [RESULT, RESULT], "In turn 3, round 1: two results are given for the call c1."),
     ],
 )
-def test_a_round_whose_calls_and_results_do_not_pair_is_refused(calls: object, results: object, told: str) -> None:
+def test_round_with_unpaired_calls_and_results_is_refused(calls: object, results: object, told: str) -> None:
     transcript = parse(turns=[{"user": "q", "rounds": [{"calls": calls, "results": results}]}])
     with pytest.raises(TranscriptError, match=told) as caught:
         build_tool_rounds(transcript.turns[0], 3)
     assert "one result" in caught.value.hint
 
 
-def test_arguments_that_contradict_what_was_written_are_refused() -> None:
+def test_arguments_contradicting_written_form_are_refused() -> None:
     def read(**call: object) -> str:
         round_ = {"calls": [{"id": "c1", "name": "look", **call}], "results": [RESULT]}
         (one,) = build_tool_rounds(parse(turns=[{"user": "q", "rounds": [round_]}]).turns[0], 3)
@@ -239,7 +239,7 @@ def test_arguments_that_contradict_what_was_written_are_refused() -> None:
     assert "Remove it" in caught.value.hint
 
 
-def test_an_id_of_a_result_is_taken_once_and_has_its_form() -> None:
+def test_result_id_is_unique_and_well_formed() -> None:
     def duplicate_of(*names: str) -> str:
         rounds = [{"calls": [CALL], "results": [{**RESULT, "id": name}]} for name in names]
         return json.dumps({"lamella": 1, "turns": [{"user": "q", "rounds": [one]} for one in rounds]})
@@ -251,7 +251,7 @@ def test_an_id_of_a_result_is_taken_once_and_has_its_form() -> None:
     assert "turns[0].rounds[0].results[0].id" in refused(duplicate_of("a.md")).message
 
 
-def test_a_round_without_calls_is_refused() -> None:
+def test_round_without_calls_is_refused() -> None:
     error = refused(json.dumps({"lamella": 1, "turns": [{"user": "q", "rounds": [{"calls": [], "results": []}]}]}))
     assert "turns[0].rounds[0].calls: this field is empty" in error.message
 

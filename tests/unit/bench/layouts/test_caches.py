@@ -14,7 +14,7 @@ def mark(blocks: list[Block], *places: int, lasting: str = "5m") -> list[Block]:
     return [block._replace(mark=lasting) if at in places else block for at, block in enumerate(blocks)]
 
 
-def test_what_is_marked_is_written_once_and_then_read() -> None:
+def test_marked_prefix_is_written_once_then_read() -> None:
     cache, head = MarkedCache(MARKS), count(HEAD)
     cache.take(mark(talk(1), 0), 0)
     assert (cache.bill.read, cache.bill.write) == (0, head)
@@ -22,7 +22,7 @@ def test_what_is_marked_is_written_once_and_then_read() -> None:
     assert (cache.bill.read, cache.bill.write) == (head, head)
 
 
-def test_reading_renews_a_lifetime_and_silence_ends_it() -> None:
+def test_reading_renews_lifetime_and_silence_ends_it() -> None:
     cache, head = MarkedCache(MARKS), count(HEAD)
     for at in (0, 250, 500):
         cache.take(mark(talk(1), 0), at)
@@ -31,7 +31,7 @@ def test_reading_renews_a_lifetime_and_silence_ends_it() -> None:
     assert cache.bill.write == 2 * head
 
 
-def test_a_mark_looks_back_twenty_blocks_and_no_further() -> None:
+def test_breakpoint_looks_back_twenty_blocks() -> None:
     for added, served in ((18, True), (25, False)):
         cache = MarkedCache(MARKS)
         cache.take(mark(talk(1), 1), 0)
@@ -39,14 +39,14 @@ def test_a_mark_looks_back_twenty_blocks_and_no_further() -> None:
         assert bool(cache.bill.read) is served
 
 
-def test_below_the_minimum_nothing_is_kept() -> None:
+def test_prompt_below_minimum_is_not_cached() -> None:
     cache = MarkedCache(MARKS)
     cache.take([Block("short", "5m")], 0)
     cache.take([Block("short", "5m")], 1)
     assert (cache.bill.read, cache.bill.write, cache.bill.plain) == (0, 0, 2 * count("short"))
 
 
-def test_what_is_written_for_an_hour_costs_more_and_lasts_longer() -> None:
+def test_one_hour_write_costs_more_and_lasts_longer() -> None:
     cache, head = MarkedCache(MARKS), count(HEAD)
     cache.take(mark(talk(0), 0, lasting="1h"), 0)
     assert cache.bill.cost == 2 * head
@@ -54,7 +54,7 @@ def test_what_is_written_for_an_hour_costs_more_and_lasts_longer() -> None:
     assert cache.bill.read == head
 
 
-def test_steps_are_whole_and_nothing_needs_a_mark() -> None:
+def test_step_cache_serves_whole_steps_without_breakpoint() -> None:
     cache = SteppedCache(STEPS)
     cache.take(talk(3), 0)
     cache.take(talk(5), 10)

@@ -7,17 +7,17 @@ from lamella.cli.conversations import list_chats
 from lamella.cli.store import verify
 
 
-def test_every_command_of_the_table_is_there_under_its_name() -> None:
+def test_every_command_is_registered_by_name() -> None:
     assert set(build_click_command().commands) == set(COMMANDS)
     for name in COMMANDS:
         assert list(build_click_command(name).commands) == [name]
 
 
-def test_a_name_that_nobody_knows_gets_all_commands_to_look_in() -> None:
+def test_unknown_name_registers_all_commands() -> None:
     assert set(build_click_command("cats").commands) == set(COMMANDS)
 
 
-def test_a_command_of_a_group_that_is_given_nothing_is_called_as_it_is() -> None:
+def test_subcommand_without_arguments_is_called_directly() -> None:
     assert resolve_command(["chats", "list"]) is list_chats
     assert resolve_command(["store", "verify"]) is verify
 
@@ -35,6 +35,6 @@ def test_a_command_of_a_group_that_is_given_nothing_is_called_as_it_is() -> None
         "nothing list",
     ],
 )
-def test_whatever_else_is_said_is_parsed(words: str) -> None:
+def test_other_arguments_are_parsed(words: str) -> None:
     run = resolve_command(words.split())
     assert getattr(run, "__name__", "") == "<lambda>"

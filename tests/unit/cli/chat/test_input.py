@@ -61,14 +61,14 @@ def files(tmp_path: Path) -> AttachmentResolver:
         ("/ledger @pl", [("plan.md", 2, "")]),
     ],
 )
-def test_commands_and_paths_are_completed_where_they_can_stand(
+def test_commands_and_paths_are_completed_where_valid(
     files: AttachmentResolver, before: str, becomes: list[tuple[str, int, str]]
 ) -> None:
     commands = {**COMMANDS, "/attach": lambda begun: complete_path(files, begun)}
     assert complete_input(before, commands=commands, files=files) == becomes
 
 
-def test_a_vault_that_went_away_completes_to_nothing(tmp_path: Path) -> None:
+def test_missing_vault_completes_to_nothing(tmp_path: Path) -> None:
     assert complete_input("Read @pl", commands=COMMANDS, files=AttachmentResolver(tmp_path / "gone")) == []
 
 
@@ -82,7 +82,7 @@ class Talk:
 @pytest.mark.parametrize(
     ("begun", "found"), [("", ["plan.md", "my map.png"]), ("my m", ["my map.png"]), ("MAP", ["my map.png"])]
 )
-def test_what_is_there_is_completed_by_any_part_and_only_what_a_line_can_hold(begun: str, found: list[str]) -> None:
+def test_attached_names_are_completed_by_any_part(begun: str, found: list[str]) -> None:
     session = cast("ChatSession", Talk())
     assert list(get_argument_completers(session)["/drop"](begun)) == found
     assert not get_argument_completers(session)["/detach"](begun)

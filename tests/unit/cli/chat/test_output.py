@@ -21,12 +21,12 @@ from lamella.cli.chat.output import split_finished_blocks
         ("~~~\n```\n\none\n~~~\n\nafter", "~~~\n```\n\none\n~~~\n\n"),
     ],
 )
-def test_a_block_is_finished_when_something_else_begins_below_it(text: str, finished: str) -> None:
+def test_block_is_finished_when_next_one_begins(text: str, finished: str) -> None:
     assert split_finished_blocks(text) == (finished, text.removeprefix(finished))
 
 
 @given(st.text(alphabet="a \n`-~", max_size=60), st.lists(st.integers(0, 60), max_size=8))
-def test_whatever_the_pieces_nothing_is_lost_doubled_or_moved(text: str, cuts: list[int]) -> None:
+def test_streamed_pieces_print_whole_text_in_order(text: str, cuts: list[int]) -> None:
     printed, rest = "", ""
     for start, end in pairwise(sorted({0, len(text), *(cut for cut in cuts if cut < len(text))})):
         done, rest = split_finished_blocks(rest + text[start:end])

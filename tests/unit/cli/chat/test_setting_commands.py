@@ -41,7 +41,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("word", REFUSED)
-def test_what_cannot_be_set_is_told_with_the_setting_its_values_and_a_near_name(word: str) -> None:
+def test_invalid_setting_names_values_and_similar_name(word: str) -> None:
     told, hint = REFUSED[word]
     with pytest.raises(LamellaError) as refused:
         parse_setting_options(None, [word])
@@ -49,13 +49,13 @@ def test_what_cannot_be_set_is_told_with_the_setting_its_values_and_a_near_name(
     assert hint in refused.value.hint
 
 
-def test_only_what_a_conversation_can_set_is_named_to_those_who_set_something_else() -> None:
+def test_hint_names_only_settings_of_conversation() -> None:
     with pytest.raises(LamellaError) as refused:
         parse_setting_options(None, ["x=3"])
     assert "linger" in refused.value.hint
     assert "model_facts" not in refused.value.hint
 
 
-def test_what_can_be_set_is_of_its_type() -> None:
+def test_setting_option_is_converted_to_its_type() -> None:
     given = parse_setting_options("Be kind.", ["temperature = 0.5", "instructions=a=b", "layout=in_place"])
     assert given == {"system": "Be kind.", "temperature": 0.5, "instructions": "a=b", "layout": "in_place"}

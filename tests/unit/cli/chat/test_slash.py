@@ -61,7 +61,9 @@ def complete(session: ChatSession, command: str, prefix: str = "") -> list[str]:
         ("/set", "layout ", ["layout library", "layout in_place", "layout auto"]),
     ],
 )
-def test_command_completes_what_it_accepts(session: ChatSession, command: str, prefix: str, names: list[str]) -> None:
+def test_command_completes_accepted_arguments(
+    session: ChatSession, command: str, prefix: str, names: list[str]
+) -> None:
     assert complete(session, command, prefix) == names
 
 

@@ -12,7 +12,7 @@ from lamella.core.messages import StopReason, Usage
 VERDICT = CacheVerdict(outcome=CacheOutcome.HIT, prefix_change=PrefixChange(cause=PrefixChangeCause.NONE))
 
 
-def test_a_call_tells_tokens_money_and_time() -> None:
+def test_model_call_is_formatted_with_tokens_cost_and_time() -> None:
     usage = Usage(plain=200, read=1_000, output=50)
     call = ModelCall(
         model="local", verdict=VERDICT, usage=usage, billed=Decimal("0.0100"), timing=CallTiming(total=1.26)
@@ -20,7 +20,7 @@ def test_a_call_tells_tokens_money_and_time() -> None:
     assert format_model_call(call) == "local · 1,200 tokens in · 1,000 of them cached · 50 out · $0.01 · 1.3 s"
 
 
-def test_a_call_of_which_nothing_is_known_tells_its_model_alone() -> None:
+def test_call_without_usage_shows_model_only() -> None:
     assert format_model_call(ModelCall(model=None, verdict=VERDICT, usage=Usage())) == "no model"
 
 
@@ -28,7 +28,7 @@ def test_a_call_of_which_nothing_is_known_tells_its_model_alone() -> None:
     "stop",
     [StopReason.LENGTH, StopReason.CONTEXT_WINDOW, StopReason.LOOP_DETECTED, StopReason.REFUSED, StopReason.PAUSED],
 )
-def test_an_answer_that_did_not_end_by_itself_says_so(stop: StopReason) -> None:
+def test_stopped_answer_describes_reason(stop: StopReason) -> None:
     assert describe_stop_reason(ModelCall(model="local", verdict=VERDICT, usage=Usage(), stop=stop)) != ""
     assert set(status._STOP_REASON_MESSAGES) <= set(StopReason)
 

@@ -22,11 +22,11 @@ def change(**fields: object) -> ExpiredCache:
     return ExpiredCache(**{**{name: getattr(COLD, name) for name in COLD.__struct_fields__}, **fields})
 
 
-def test_nothing_is_told_while_the_cache_is_warm() -> None:
+def test_valid_cache_prints_nothing() -> None:
     assert format_cache_expiry(None, now=NOON) == ""
 
 
-def test_both_prices_are_told_once_it_lapsed() -> None:
+def test_expired_cache_prints_both_prices() -> None:
     told = "the cache has expired; next message: $0.02325 ($0.011625 without unused text)"
     assert format_cache_expiry(COLD, now=NOON) == told
     assert format_cache_expiry(change(will_fold=True), now=NOON) == (
@@ -34,12 +34,12 @@ def test_both_prices_are_told_once_it_lapsed() -> None:
     )
 
 
-def test_before_that_it_is_told_in_how_long_it_lapses() -> None:
+def test_remaining_cache_time_is_printed_before_expiry() -> None:
     told = format_cache_expiry(change(expired=False), now=NOON - timedelta(seconds=42))
     assert told.startswith("the cache expires in 42 s; next message: $0.02325 ")
 
 
-def test_without_prices_tokens_are_told_and_without_a_gain_one_figure() -> None:
+def test_missing_price_prints_tokens_and_equal_prices_print_one() -> None:
     unpriced = change(cost=None, folded_cost=None)
     assert format_cache_expiry(unpriced, now=NOON).endswith(
         "next message: 6,200 tokens (3,100 tokens without unused text)"

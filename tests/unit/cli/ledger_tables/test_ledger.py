@@ -8,11 +8,11 @@ from lamella.core.log.call import CacheOutcome
 from lamella.schemas.ledger import TurnLedgerRow
 
 
-def test_what_is_coloured_is_an_outcome() -> None:
+def test_verdict_colours_cover_only_outcomes() -> None:
     assert set(ledger._VERDICT_COLOURS) <= set(CacheOutcome)
 
 
-def test_each_standing_without_a_call_has_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_status_without_call_has_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     standings = list(ledger._STATUS_WITHOUT_CALL)
     rows = [
         TurnLedgerRow(number=number, message="m", at="", text=f"{name}\x1b[2J", status=name, calls=())

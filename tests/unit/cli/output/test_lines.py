@@ -15,16 +15,16 @@ def test_a_shown_line_is_one_line_that_can_be_printed(text: str) -> None:
     shown.encode()
 
 
-def test_a_text_without_an_end_is_cut_in_the_middle_and_says_how_much_is_missing() -> None:
+def test_long_text_is_cut_in_middle_with_count() -> None:
     assert escape_line("a" * 2_000) == "a" * 2_000
     assert escape_line("a" * 1_000 + "b" * 500 + "c" * 1_000) == f"{'a' * 1_000} … 500 characters … {'c' * 1_000}"
 
 
-def test_shown_lines_keep_line_breaks_and_tabs_and_nothing_else() -> None:
+def test_escaped_lines_keep_line_breaks_and_tabs_only() -> None:
     assert escape_lines("a\n\tb\r\x1b[2J") == "a\n\tb\\r\\x1b[2J"
 
 
-def test_one_of_something_is_told_as_one() -> None:
+def test_singular_count_is_formatted() -> None:
     assert [format_count(number, "turn") for number in (0, 1, 1_200)] == ["0 turns", "1 turn", "1,200 turns"]
 
 
@@ -39,5 +39,5 @@ def test_one_of_something_is_told_as_one() -> None:
         ("yesterday\x1b[2J", "yesterday\\x1b[2J", "yesterday\\x1b[2J"),
     ],
 )
-def test_a_time_is_told_as_clocks_here_show_it_or_in_utc(at: str, here: str, utc: str) -> None:
+def test_time_is_formatted_in_local_zone_or_utc(at: str, here: str, utc: str) -> None:
     assert (format_time(at), format_time(at, utc=True)) == (here, utc)

@@ -23,7 +23,7 @@ CLI = Path(lamella.cli.__file__).parent
 OWN = {"clipboard.py", "console.py", "consent.py", "errors.py", "interrupts.py", "output.py", "streams.py"}
 
 
-def test_nothing_in_the_command_line_prints_past_the_edge() -> None:
+def test_cli_prints_only_through_escaping_functions() -> None:
     found = {
         f"{file.relative_to(CLI)}: {line.strip()}"
         for file in CLI.rglob("*.py")
@@ -38,7 +38,7 @@ def test_nothing_in_the_command_line_prints_past_the_edge() -> None:
     }
 
 
-def test_what_is_told_as_lines_as_json_or_in_a_table_acts_on_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_lines_json_and_tables_escape_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
     print_text(HOSTILE)
     print_text(HOSTILE, err=True)
     print_json(RemovedTokenJson(removed=HOSTILE))
@@ -56,20 +56,20 @@ def test_json_has_file_names_that_are_not_unicode(capsys: pytest.CaptureFixture[
 
 
 @given(st.text(alphabet="ab 漢", max_size=80), st.integers(20, 40))
-def test_a_wrapped_line_has_the_same_words_and_fits_where_they_do(line: str, columns: int) -> None:
+def test_wrapped_line_keeps_words_and_fits(line: str, columns: int) -> None:
     wrapped = wrap_line(line, columns)
     assert wrapped.split() == line.split()
     assert all(display_width(one) <= columns or len(one.split()) <= 1 for one in wrapped.split("\n"))
 
 
 @given(st.text(alphabet="ab 漢", min_size=30, max_size=80), st.integers(8, 10))
-def test_what_is_wrapped_goes_on_under_what_it_says(line: str, under: int) -> None:
+def test_wrapped_text_continues_with_indent(line: str, under: int) -> None:
     first, *rest = wrap_line(line, 20, indent=under).split("\n")
     assert first == wrap_line(line, 20).split("\n")[0]
     assert all(one.startswith(" " * under) and one.strip() for one in rest)
     assert [*first.split(), *" ".join(rest).split()] == line.split()
 
 
-def test_a_command_stays_in_one_piece_when_its_line_is_wrapped() -> None:
+def test_command_is_not_split_when_line_wraps() -> None:
     command = "lamella chat 'my garden' --store 'sqlite:///my chats.db'"
     assert wrap_line(f"Saved. Continue with: {command}", 40) == f"Saved. Continue with:\n{command}"

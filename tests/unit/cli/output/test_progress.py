@@ -23,14 +23,14 @@ def fail_slowly() -> None:
         raise ValueError("bad")
 
 
-def test_an_error_on_the_way_is_not_lost_and_finds_a_clean_line() -> None:
+def test_progress_line_is_cleared_before_error() -> None:
     with redirect_stderr(Screen()) as screen, pytest.raises(ValueError, match="bad"):
         fail_slowly()
     assert "Planning" in screen.getvalue()
     assert screen.getvalue().endswith("\r\x1b[2K")
 
 
-def test_at_a_terminal_it_says_how_far_it_is_and_takes_the_line_away() -> None:
+def test_terminal_progress_is_drawn_and_cleared() -> None:
     with redirect_stderr(Screen()) as screen, show_if_slow("Exporting", delay=0.01) as waiting:
         waiting.set_count(3, 1_200)
         time.sleep(0.2)
@@ -40,7 +40,7 @@ def test_at_a_terminal_it_says_how_far_it_is_and_takes_the_line_away() -> None:
     assert re.fullmatch(drawn, screen.getvalue())
 
 
-def test_at_a_terminal_what_is_quick_says_nothing() -> None:
+def test_quick_task_prints_no_progress() -> None:
     with redirect_stderr(Screen()) as screen:
         assert list(with_progress("abc", "Replaying", total=3)) == ["a", "b", "c"]
     assert screen.getvalue() == ""

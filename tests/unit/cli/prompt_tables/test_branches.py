@@ -12,7 +12,7 @@ def said(text: str, reply: ReplyJson | None = None) -> TurnJson:
     return TurnJson(message="a1", at="2026-03-01T12:34:56Z", text=text, attached=[], reply=reply)
 
 
-def test_a_branch_is_told_by_its_length_its_time_its_last_question_and_the_answer() -> None:
+def test_branch_is_formatted_with_length_time_question_and_answer() -> None:
     reply = ReplyJson(message="a2", at="2026-03-01T12:35:00Z", text="At noon.", cut=None)
     branch = BranchJson(branch="a1", active=True, turns=2, last=said("When is high tide?", reply))
     assert format_branch(branch) == "* a1  2 turns  2026-03-01 21:35  When is high tide? → At noon."
@@ -25,5 +25,5 @@ def test_long_words_are_cut_between_words_and_cannot_act_on_a_terminal() -> None
     assert line.endswith("  \\x1b[2Ja question of many words, a question of many… → no answer")
 
 
-def test_a_branch_on_which_nothing_was_said_is_told_as_that() -> None:
+def test_empty_branch_is_formatted() -> None:
     assert format_branch(BranchJson(branch="a1", active=True, turns=0, last=None)) == "* a1  empty"

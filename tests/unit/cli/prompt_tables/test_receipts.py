@@ -16,7 +16,7 @@ def receipt(*steps: CompactionStep, skipped: tuple[SkippedStep, ...] = ()) -> Co
     )
 
 
-def test_a_receipt_tells_its_tokens_and_how_much_each_step_took_out_in_all() -> None:
+def test_receipt_lists_tokens_and_removals_by_step() -> None:
     taken = receipt(
         step(CompactionStepName.CHITCHAT, "m1", "m2"),
         step(CompactionStepName.PREVIEW, "a.md"),
@@ -25,13 +25,13 @@ def test_a_receipt_tells_its_tokens_and_how_much_each_step_took_out_in_all() -> 
     assert format_receipt(taken) == "12,000 → 3,400 tokens by chitchat 3, preview 1 (receipt r1)"
 
 
-def test_a_receipt_tells_which_step_was_skipped_and_cannot_act_on_a_terminal() -> None:
+def test_receipt_lists_skipped_step_escaped() -> None:
     skipped = SkippedStep(name=CompactionStepName.SUMMARY, why="no\x1b[2J summariser")
     told = format_receipt(receipt(skipped=(skipped,)))
     assert told == "12,000 → 3,400 tokens by folding only (receipt r1; summary skipped: no\\x1b[2J summariser)"
 
 
-def test_a_mark_tells_of_a_compaction_of_one_that_was_undone_and_of_an_undo() -> None:
+def test_marker_describes_compaction_undone_one_and_undo() -> None:
     made = receipt(step(CompactionStepName.PREVIEW, "a.md"))
     told = f"compacted: {format_receipt(made)}"
     assert format_compaction_marker(CompactionMarker(message="m1", receipt=made)) == told

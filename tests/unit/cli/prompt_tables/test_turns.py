@@ -8,7 +8,7 @@ REPLY = ReplyJson(message="a1", at="", text="Beans,\nand peas.\x1b[2J", cut=None
 SAID = TurnJson(message="q1", at="", text="What grows?", attached=["garden.md"], reply=REPLY)
 
 
-def test_a_turn_has_its_messages_with_their_ids_and_what_came_with_them() -> None:
+def test_turn_is_formatted_with_ids_and_attachments() -> None:
     assert format_turn(SAID, ()) == [
         "q1  user: What grows?",
         "                  + garden.md",
@@ -16,7 +16,7 @@ def test_a_turn_has_its_messages_with_their_ids_and_what_came_with_them() -> Non
     ]
 
 
-def test_marks_stand_below_the_message_they_followed_and_no_other() -> None:
+def test_markers_follow_their_message() -> None:
     markers = [CompactionMarker(message=name, voided=(f"r-{name}",)) for name in ("a1", "q1", "gone")]
     lines = format_turn(SAID, markers)
     assert lines[2] == "                  ~ undone: r-q1"
@@ -28,7 +28,7 @@ def test_a_question_without_an_answer_is_a_line() -> None:
     assert format_turn(waiting, ()) == ["q1  user: What grows?"]
 
 
-def test_a_source_is_its_place_with_the_passage_below_it() -> None:
+def test_source_is_formatted_with_place_and_passage() -> None:
     source = CitedSourceJson(
         number=2, id="a.md", title="a", path="a.md", place="Beds#North", text="Beans,\n\nand peas."
     )
@@ -40,6 +40,6 @@ def test_a_source_is_its_place_with_the_passage_below_it() -> None:
     ]
 
 
-def test_a_source_that_was_erased_is_told_so() -> None:
+def test_erased_source_is_marked() -> None:
     source = CitedSourceJson(number=1, id="a.md", title="", path="", place="", text=None)
     assert format_source_lines(source) == ["                  [^1] a.md", "                    | deleted"]

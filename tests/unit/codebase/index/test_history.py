@@ -8,7 +8,7 @@ from lamella.codebase.index import InMemoryTables, parse_commits, refresh_histor
 from lamella.codebase.repository import GitFolder
 
 
-def test_commits_are_read_newest_first_with_the_files_they_touched(tmp_path: Path) -> None:
+def test_commits_are_read_newest_first_with_files(tmp_path: Path) -> None:
     root = write(tmp_path, {"a.py": "1", "b c.py": "1"})
     commit(root, "Begin: both")
     commit(write(root, {"a.py": "2"}), "Change one")
@@ -16,12 +16,12 @@ def test_commits_are_read_newest_first_with_the_files_they_touched(tmp_path: Pat
     assert found == [("Change one", ["a.py"]), ("Begin: both", ["a.py", "b c.py"])]
 
 
-def test_a_commit_of_many_files_says_nothing_of_any() -> None:
+def test_commit_of_many_files_is_ignored() -> None:
     names = b"\0".join(b"%d.py" % number for number in range(31))
     assert list(parse_commits(b"\x01" + b"a" * 40 + b" Move\0\n" + names + b"\0")) == []
 
 
-def test_history_is_taken_in_again_only_when_something_was_committed(tmp_path: Path) -> None:
+def test_history_is_read_only_after_new_commit(tmp_path: Path) -> None:
     root, tables = write(tmp_path, {"a.py": "1"}), InMemoryTables()
     commit(root, "Begin")
     refresh_history(tables, GitFolder(root))

@@ -40,12 +40,12 @@ def test_words_in_a_text_a_path_and_a_definition_all_count(tmp_path: Path) -> No
     assert {"symbols", "text"} <= parts["symbols.py"]
 
 
-def test_a_name_in_parts_is_found_by_one_of_them(tmp_path: Path) -> None:
+def test_compound_name_is_found_by_one_part(tmp_path: Path) -> None:
     root = write(tmp_path, {**FILLER, "a.py": "class PodTemplateSpec: ...\n"})
     assert rank(root, "template of a pod")[0].path == "a.py"
 
 
-def test_what_commits_say_of_a_file_counts_and_so_does_that_it_was_changed_lately(tmp_path: Path) -> None:
+def test_commit_messages_and_recent_changes_raise_rank(tmp_path: Path) -> None:
     root = write(tmp_path, {**FILLER, "a.py": "x = 1\n", "z.py": "x = 1\n"})
     commit(root, "Begin")
     commit(write(root, {"z.py": "x = 2\n"}), "Mend the hydraulics of locks")
@@ -55,19 +55,19 @@ def test_what_commits_say_of_a_file_counts_and_so_does_that_it_was_changed_latel
     assert {"commits", "recent"} == set(found[0].parts)
 
 
-def test_what_a_conversation_touched_and_what_a_question_writes_out_come_first(tmp_path: Path) -> None:
+def test_files_of_conversation_and_named_files_come_first(tmp_path: Path) -> None:
     root = write(tmp_path, {**FILLER, "beds.py": "beds beds beds\n"})
     assert rank(root, "beds")[0].path == "beds.py"
     assert rank(root, "what now?", "other/7.py")[0].path == "other/7.py"
     assert rank(root, "beds in other/3.py")[0].path == "other/3.py"
 
 
-def test_equals_stand_in_the_order_of_their_paths(tmp_path: Path) -> None:
+def test_equal_ranks_are_ordered_by_path(tmp_path: Path) -> None:
     root = write(tmp_path, FILLER)
     assert [one.path for one in rank(root, "nothing of that")] == sorted(FILLER)
 
 
-def test_a_name_that_several_files_have_means_none_of_them() -> None:
+def test_ambiguous_file_name_matches_no_file() -> None:
     among = ["a/model.py", "b/model.py", "c/views.py", "LICENSE"]
     assert files_named_in("see model.py and views.py", among) == ["c/views.py"]
     assert files_named_in("see b/model.py", among) == ["b/model.py"]
@@ -75,7 +75,7 @@ def test_a_name_that_several_files_have_means_none_of_them() -> None:
     assert files_named_in("the model and the views", among) == []
 
 
-def test_signs_mean_nothing_to_the_search() -> None:
+def test_operators_are_search_words() -> None:
     assert extract_search_terms('NOT "x" AND (y* OR z):') == ['"x"', '"y"', '"z"']
     assert extract_search_terms('"near" NEAR') == ['"near"', '"NEAR"']
     assert extract_search_terms("?!") == []
@@ -92,7 +92,7 @@ def test_among_few_files_words_count_more_than_how_lately_a_file_was_changed(tmp
     assert rank(tmp_path, "nothing of that")[0].path == "z0.py"
 
 
-def test_among_few_files_one_that_says_a_word_often_comes_before_one_that_says_it_once(tmp_path: Path) -> None:
+def test_repeated_word_ranks_higher_among_few_files(tmp_path: Path) -> None:
     root = write(tmp_path, {"a.py": "# locks\n" + "x = 1\n" * 9, "b.py": "# locks, locks and locks\n" + "x = 1\n" * 9})
     commit(root, "Begin")
     commit(write(root, {"a.py": "# locks\n" + "x = 2\n" * 9}), "Change")

@@ -33,7 +33,7 @@ def make(root: Path) -> tuple[CodeRefresher, _Counting, InMemoryTables]:
     )
 
 
-def test_what_changed_is_read_and_nothing_else(tmp_path: Path) -> None:
+def test_only_changed_files_are_read(tmp_path: Path) -> None:
     root = write(tmp_path, {"a.py": "alpha", "b.py": "beta", "c.py": "gamma"})
     refresher, files, tables = make(root)
     assert list(refresher.refresh().states) == ["a.py", "b.py", "c.py"]
@@ -46,7 +46,7 @@ def test_what_changed_is_read_and_nothing_else(tmp_path: Path) -> None:
     assert [tables.execute(match, (word,))[0][0] for word in ("alpha", "beta", "another", "gamma")] == [1, 0, 1, 0]
 
 
-def test_what_is_left_out_for_its_content_stays_so_without_being_read_again(tmp_path: Path) -> None:
+def test_file_excluded_by_content_is_not_read_again(tmp_path: Path) -> None:
     refresher, files, tables = make(write(tmp_path, {"a.py": b"\0", "b.py": "x"}))
     first, second = refresher.refresh(), refresher.refresh()
     assert files.seen == ["a.py", "b.py"]
@@ -54,7 +54,7 @@ def test_what_is_left_out_for_its_content_stays_so_without_being_read_again(tmp_
     assert tables.execute("SELECT count(*) FROM words") == [(1,)]
 
 
-def test_whoever_waits_is_told_how_far_it_is(tmp_path: Path) -> None:
+def test_progress_is_reported(tmp_path: Path) -> None:
     told: list[tuple[int, int]] = []
     make(write(tmp_path, {"a.py": "", "b.py": ""}))[0].refresh(report=lambda done, total: told.append((done, total)))
     assert told == [(1, 2), (2, 2)]

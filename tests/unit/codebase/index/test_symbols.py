@@ -17,14 +17,14 @@ from lamella.codebase.index import extract_symbols
         ("return call(a);\nif x == 1:\n", []),
     ],
 )
-def test_names_are_told_in_most_languages(text: str, names: list[str]) -> None:
+def test_symbols_are_extracted_in_most_languages(text: str, names: list[str]) -> None:
     assert extract_symbols(text) == names
 
 
-def test_a_name_is_told_once() -> None:
+def test_repeated_symbol_is_listed_once() -> None:
     assert extract_symbols("def a(): ...\n" * 3) == ["a"]
 
 
 @pytest.mark.parametrize("line", ["a " * 50_000, "(" * 50_000, "static " * 20_000, "int a" * 20_000 + "("])
-def test_no_line_takes_long(line: str) -> None:
+def test_long_line_is_parsed_quickly(line: str) -> None:
     assert len(extract_symbols(f"{line}\n")) < 3

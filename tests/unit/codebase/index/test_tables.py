@@ -5,7 +5,7 @@ import pytest
 from lamella.codebase.index import CODE_TABLES, InMemoryTables
 
 
-def test_what_fails_half_way_is_not_written() -> None:
+def test_failed_transaction_writes_nothing() -> None:
     tables = InMemoryTables()
 
     def fail() -> None:
@@ -19,7 +19,7 @@ def test_what_fails_half_way_is_not_written() -> None:
     tables.close()
 
 
-def test_every_table_that_is_made_can_be_made_anew() -> None:
+def test_every_table_can_be_recreated() -> None:
     tables = InMemoryTables()
     made = {name for (name,) in tables.execute("SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE%TABLE%'")}
     assert set(CODE_TABLES.table_names) <= made

@@ -24,7 +24,7 @@ def judge(data: bytes) -> tuple[str, str | None]:
     ],
     ids=lambda value: repr(value)[:30],
 )
-def test_a_file_is_left_out_for_what_it_holds_with_why(data: bytes, why: str) -> None:
+def test_file_is_excluded_by_content_with_reason(data: bytes, why: str) -> None:
     assert judge(data)[1] == why
 
 
@@ -38,11 +38,11 @@ def test_a_file_is_left_out_for_what_it_holds_with_why(data: bytes, why: str) ->
         '"""How code generated for tests is read."""\n',
     ],
 )
-def test_what_people_wrote_stays(text: str) -> None:
+def test_ordinary_text_is_accepted(text: str) -> None:
     assert judge(text.encode()) == (text, None)
 
 
-def test_a_byte_order_mark_is_no_part_of_the_text() -> None:
+def test_byte_order_mark_is_removed() -> None:
     assert judge(b"\xef\xbb\xbfx = 1")[0] == "x = 1"
 
 

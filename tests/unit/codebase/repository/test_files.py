@@ -16,7 +16,7 @@ def left_out(root: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("kept_by_git", [True, False])
-def test_ignored_links_large_and_odd_files_are_left_out_with_why(tmp_path: Path, *, kept_by_git: bool) -> None:
+def test_ignored_linked_large_and_odd_files_are_excluded_with_reason(tmp_path: Path, *, kept_by_git: bool) -> None:
     root = write(tmp_path, {"a.py": "x", ".gitignore": "*.log\n", "b.log": "", "large.py": b"x" * (MAX_FILE_BYTES + 1)})
     (root / "link.py").symlink_to("/etc/passwd")
     (root / "ring").symlink_to("ring")
@@ -53,28 +53,28 @@ def test_names_that_are_not_utf_8_or_would_break_lines_do_no_harm(tmp_path: Path
     assert listing.left_out == (("\\xff.py", "its name is not UTF-8"),)
 
 
-def test_what_was_deleted_and_not_committed_is_left_out(tmp_path: Path) -> None:
+def test_deleted_uncommitted_file_is_excluded(tmp_path: Path) -> None:
     root = write(tmp_path, {"a.py": "x", "b.py": "x"})
     commit(root, "Begin")
     (root / "b.py").unlink()
     assert "cannot be looked at" in left_out(root)["b.py"]
 
 
-def test_what_somebody_hides_is_left_out(tmp_path: Path) -> None:
+def test_file_hidden_by_lamellaignore_is_excluded(tmp_path: Path) -> None:
     root = write(tmp_path, {"a.py": "x", "private/b.py": "x"})
     files = FolderFiles(root, is_hidden=lambda path: path.startswith("private/"))
     assert files.list_files(now=time_ns()).left_out == (("private/b.py", ".lamellaignore leaves it out"),)
 
 
 @pytest.mark.parametrize("name", ["none", "file.py", "bad\0name"])
-def test_what_is_no_folder_is_an_error_with_a_hint(name: str, tmp_path: Path) -> None:
+def test_path_that_is_not_folder_is_error_with_hint(name: str, tmp_path: Path) -> None:
     write(tmp_path, {"file.py": ""})
     with pytest.raises(SourceNotFoundError) as raised:
         FolderFiles(tmp_path / name)
     assert raised.value.hint
 
 
-def test_a_file_that_cannot_be_read_says_why(tmp_path: Path) -> None:
+def test_unreadable_file_gives_reason(tmp_path: Path) -> None:
     files = FolderFiles(write(tmp_path, {"a.py": "x"}))
     assert read_code_bytes(files, "a.py") == (b"x", None)
     assert read_code_bytes(files, "gone.py") == (b"", "it cannot be read (No such file or directory)")

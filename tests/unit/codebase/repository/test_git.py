@@ -8,21 +8,21 @@ from tests.unit.codebase.repositories import commit, git, write
 from lamella.codebase.repository import GitFolder
 
 
-def test_a_folder_without_git_holds_nothing(tmp_path: Path) -> None:
+def test_folder_without_git_is_untracked(tmp_path: Path) -> None:
     folder = GitFolder(tmp_path)
     assert not folder.is_tracked()
     assert folder.list_paths("--cached") is None
     assert folder.head_commit() == ""
 
 
-def test_a_folder_that_the_repository_around_it_ignores_is_not_held_by_it(tmp_path: Path) -> None:
+def test_folder_ignored_by_outer_repository_is_untracked(tmp_path: Path) -> None:
     root = write(tmp_path, {".gitignore": "installed/\n", "a.py": "", "installed/b.py": ""})
     commit(root, "Begin")
     assert GitFolder(root).is_tracked()
     assert not GitFolder(root / "installed").is_tracked()
 
 
-def test_nothing_that_a_repository_configures_is_run(tmp_path: Path) -> None:
+def test_repository_configuration_runs_no_program(tmp_path: Path) -> None:
     root = write(tmp_path / "theirs", {"a.py": "x = 1\n"})
     commit(root, "Begin")
     trap = write(tmp_path, {"trap.sh": f"#!/bin/sh\ntouch {tmp_path}/sprung\n"}) / "trap.sh"

@@ -15,7 +15,7 @@ from lamella.codebase.repository import SECRET_FOLDERS, SECRET_NAMES, excluded_p
         ("static/app.min.js", "minified"), ("logo.PNG", "binary"), ("lib/x.so", "binary"),
     ],
 )  # fmt: skip
-def test_a_file_is_left_out_for_its_name_with_why(path: str, word: str) -> None:
+def test_file_is_excluded_by_name_with_reason(path: str, word: str) -> None:
     assert word in (excluded_path_reason(path) or "")
 
 
@@ -23,7 +23,7 @@ def test_a_file_is_left_out_for_its_name_with_why(path: str, word: str) -> None:
     "path",
     ["src/main.py", ".env.example", "src/secrets.py", "id_rsa.pub", "vendors.py", "src/so", "README", "environment.ts"],
 )
-def test_what_only_looks_like_one_stays(path: str) -> None:
+def test_similar_name_is_not_excluded(path: str) -> None:
     assert excluded_path_reason(path) is None
 
 

@@ -32,7 +32,7 @@ RULES = [
 
 
 @pytest.mark.parametrize("rules", RULES, ids=lambda rules: repr(sorted(rules.items())))
-def test_the_files_are_those_that_git_lists(rules: dict[str, str], tmp_path: Path) -> None:
+def test_walk_lists_files_that_git_lists(rules: dict[str, str], tmp_path: Path) -> None:
     root = write(tmp_path, {**FILES, **rules})
     walked = CodeWalk(root).list_paths()
     git(root, "init", "-q")
@@ -40,19 +40,19 @@ def test_the_files_are_those_that_git_lists(rules: dict[str, str], tmp_path: Pat
     assert [path.decode() for path in walked] == sorted(path for path in listed if path)
 
 
-def test_what_is_ignored_is_told_and_a_folder_stands_for_all_in_it(tmp_path: Path) -> None:
+def test_ignored_folder_is_reported_as_one_entry(tmp_path: Path) -> None:
     walk = CodeWalk(write(tmp_path, {".gitignore": "build/\n*.log\n", "build/a.py": "", "build/b.py": "", "c.log": ""}))
     assert walk.list_paths() == [b".gitignore"]
     assert walk.left_out == [(b"build/", IGNORED_REASON), (b"c.log", IGNORED_REASON)]
 
 
-def test_links_are_not_followed_so_that_a_ring_of_them_ends(tmp_path: Path) -> None:
+def test_links_are_not_followed(tmp_path: Path) -> None:
     root = write(tmp_path, {"src/a.py": ""})
     (root / "src" / "round").symlink_to(root)
     assert CodeWalk(root).list_paths() == [b"src/a.py", b"src/round"]
 
 
-def test_a_rule_that_would_take_long_is_told_and_not_followed(tmp_path: Path) -> None:
+def test_slow_rule_is_reported_and_skipped(tmp_path: Path) -> None:
     root = write(tmp_path, {".gitignore": "*a*a*a*a*b\n*.log\n", "c.log": "", "aaaa.py": ""})
     walk = CodeWalk(root)
     assert walk.list_paths() == [b".gitignore", b"aaaa.py"]

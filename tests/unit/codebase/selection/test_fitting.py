@@ -30,7 +30,7 @@ def forms(files: list[CodeFile]) -> dict[str, str]:
     return {one.path: one.form.value for one in files}
 
 
-def test_the_best_stand_in_full_others_as_skeletons_and_the_rest_by_name() -> None:
+def test_best_files_are_full_others_skeletons_and_rest_names() -> None:
     files = {f"{number:02}.py": "x" * 2_000 for number in range(40)}
     chosen, text, tokens = fit(files, 3_000)
     told = list(forms(chosen).values())
@@ -40,28 +40,28 @@ def test_the_best_stand_in_full_others_as_skeletons_and_the_rest_by_name() -> No
     assert tokens == count(text) <= 3_000
 
 
-def test_all_of_it_stands_in_full_where_it_fits() -> None:
+def test_all_files_are_full_if_they_fit() -> None:
     chosen, _, _ = fit({"a.py": "x" * 100, "b.py": "y" * 100}, 1_000)
     assert set(forms(chosen).values()) == {"full"}
 
 
-def test_a_file_that_is_larger_than_the_budget_stands_as_its_skeleton_and_hides_no_others() -> None:
+def test_file_larger_than_budget_is_skeleton_and_hides_no_others() -> None:
     chosen, _, _ = fit({"large.py": "x" * 6_000, "small.py": "y" * 200}, 1_000)
     assert forms(chosen) == {"large.py": "skeleton", "small.py": "full"}
 
 
-def test_a_long_file_that_is_named_may_take_more_than_its_share() -> None:
+def test_named_long_file_may_exceed_its_share() -> None:
     files = {"first.py": "y" * 2_000, "long.py": "x" * 2_800}
     assert forms(fit(files, 1_000)[0]) == {"first.py": "full", "long.py": "skeleton"}
     assert forms(fit(files, 1_000, named="long.py")[0])["long.py"] == "full"
 
 
-def test_a_file_without_a_text_is_named() -> None:
+def test_empty_file_is_listed_by_name() -> None:
     assert forms(fit({"empty.py": "", "b.py": "y"}, 1_000)[0]) == {"empty.py": "name", "b.py": "full"}
 
 
 @pytest.mark.parametrize("budget", [1, 10, 40])
-def test_where_not_one_name_fits_nothing_is_chosen(budget: int) -> None:
+def test_tiny_budget_selects_nothing(budget: int) -> None:
     assert fit({"a.py": "x" * 100}, budget)[0] == []
 
 
@@ -71,16 +71,14 @@ def test_where_not_one_name_fits_nothing_is_chosen(budget: int) -> None:
     budget=st.integers(1, 6_000),
     odd=st.sampled_from(["x", "```\n", "</content>", "é", "\n"]),
 )
-def test_no_selection_has_more_tokens_than_its_budget_unless_it_is_empty(
-    sizes: list[int], budget: int, odd: str
-) -> None:
+def test_selection_stays_within_budget(sizes: list[int], budget: int, odd: str) -> None:
     files = {f"{number}.py": (odd * size)[:size] for number, size in enumerate(sizes)}
     chosen, text, tokens = fit(files, budget)
     assert tokens == count(text)
     assert tokens <= budget or not chosen
 
 
-def test_what_is_shown_of_a_file_is_what_its_form_says() -> None:
+def test_text_length_follows_form() -> None:
     chosen, _, _ = fit({f"{number}.py": "x" * 2_000 for number in range(30)}, 2_000)
     lengths = {one.form: len(one.text) for one in chosen}
     assert lengths == {CodeForm.FULL: 2_000, CodeForm.SKELETON: 400, CodeForm.NAME: 0}

@@ -15,13 +15,13 @@ FILES = (
 )
 
 
-def test_a_file_is_called_as_its_folder_is() -> None:
+def test_code_path_includes_folder_name() -> None:
     assert [code_path(root, "a.py") for root in ("", ".", "src", "/home/x")] == [
         "a.py", "a.py", "src/a.py", "/home/x/a.py",
     ]  # fmt: skip
 
 
-def test_the_overview_has_skeletons_and_names_and_no_text_breaks_out_of_its_fence() -> None:
+def test_overview_has_skeletons_and_names_within_fence() -> None:
     shown = render_overview("src", "why\n# not", FILES, total_files=1_234)
     assert shown == (
         "Chosen from 1,234 files of src for the question: why # not\n"
@@ -31,7 +31,7 @@ def test_the_overview_has_skeletons_and_names_and_no_text_breaks_out_of_its_fenc
     )
 
 
-def test_a_selection_is_one_artifact_that_stands_for_it_and_its_files_in_full() -> None:
+def test_selection_is_artifact_of_overview_and_full_files() -> None:
     overview, text = render_selection("src", "why", FILES, total_files=3)
     selection = CodeSelection(root="src", question="why", budget=9, tokens=9, text=text, overview=overview, files=FILES)
     whole, code = make_artifacts(selection, read=True)

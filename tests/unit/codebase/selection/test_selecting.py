@@ -23,7 +23,7 @@ def select(root: Path, question: str = "who waters beds?", budget: int = 4_000, 
     return select_folder(root, question, **options)  # type: ignore[arg-type]
 
 
-def test_the_file_that_is_asked_for_comes_first_in_full(tmp_path: Path) -> None:
+def test_requested_file_comes_first_in_full(tmp_path: Path) -> None:
     selection = select(write(tmp_path / "repo", FILES))
     assert (selection.files[0].path, selection.files[0].form) == ("beds.py", "full")
     assert selection.files[0].text == FILES["beds.py"]
@@ -38,7 +38,7 @@ def test_the_same_files_and_the_same_question_give_the_same_selection(tmp_path: 
     assert first == second == anew
 
 
-def test_what_is_left_out_has_a_reason_each(tmp_path: Path) -> None:
+def test_each_omission_has_reason(tmp_path: Path) -> None:
     root = write(tmp_path / "repo", {**FILES, "key.py": f"k = '{TOKEN}'\n", ".env": "K=1", "a.png": b"\x89PNG"})
     selection = select(root, budget=150)
     told = dict(selection.left_out)
@@ -51,33 +51,33 @@ def test_what_is_left_out_has_a_reason_each(tmp_path: Path) -> None:
     assert any(why.endswith("and the budget is used up") for why in told.values())
 
 
-def test_a_file_that_changes_is_shown_as_it_is_now(tmp_path: Path) -> None:
+def test_changed_file_is_shown_as_current(tmp_path: Path) -> None:
     root = write(tmp_path / "repo", FILES)
     select(root)
     write(root, {"beds.py": "def water_beds():\n    return 'another'\n"})
     assert "another" in select(root).files[0].text
 
 
-def test_a_secret_that_comes_in_later_is_not_shown(tmp_path: Path) -> None:
+def test_secret_added_later_is_not_shown(tmp_path: Path) -> None:
     root = write(tmp_path / "repo", FILES)
     select(root)
     write(root, {"beds.py": f"def water_beds(): return '{TOKEN}'\n"})
     assert TOKEN not in select(root).text
 
 
-def test_an_index_that_is_damaged_is_made_anew(tmp_path: Path) -> None:
+def test_damaged_index_is_rebuilt(tmp_path: Path) -> None:
     root = write(tmp_path / "repo", FILES)
     first = select(root)
     (tmp_path / "index.db").write_bytes(b"no database" * 100)
     assert select(root) == first
 
 
-def test_the_index_is_read_by_nobody_else(tmp_path: Path) -> None:
+def test_index_file_is_private(tmp_path: Path) -> None:
     select(write(tmp_path / "repo", FILES))
     assert (tmp_path / "index.db").stat().st_mode & 0o077 == 0
 
 
-def test_an_empty_folder_and_one_of_which_all_is_left_out_are_errors(tmp_path: Path) -> None:
+def test_empty_and_fully_excluded_folders_are_errors(tmp_path: Path) -> None:
     with pytest.raises(SourceNotFoundError, match="nothing to choose from in repo: 0 left out"):
         select(write(tmp_path / "repo", {}))
     with pytest.raises(SourceNotFoundError) as raised:
@@ -92,7 +92,7 @@ def test_a_budget_that_is_smaller_than_one_name_is_an_error_with_numbers(tmp_pat
         select(write(tmp_path / "repo", FILES), budget=5)
 
 
-def test_files_that_are_given_come_back_with_their_contents() -> None:
+def test_given_files_are_returned_with_contents() -> None:
     selection = select_from_texts(FILES, "who waters beds?", secrets=WATCH, budget=4_000, count_tokens=count)
     assert (selection.files[0].path, selection.files[0].text) == ("beds.py", FILES["beds.py"])
 
@@ -110,7 +110,7 @@ def test_hostile_names_and_encodings_do_no_harm(tmp_path: Path) -> None:
     assert selection.text.count("</content>") == len(names) + 1
 
 
-def test_a_selector_needs_no_folder_to_choose_from_what_it_is_given() -> None:
+def test_selector_works_on_given_files_without_folder() -> None:
     from lamella.codebase.index import InMemoryTables
     from lamella.codebase.repository import InlineFiles
 
@@ -120,13 +120,13 @@ def test_a_selector_needs_no_folder_to_choose_from_what_it_is_given() -> None:
     assert "Chosen from 17 files of r" in found.overview
 
 
-def test_a_selection_that_has_nothing_of_the_question_says_so(tmp_path: Path) -> None:
+def test_selection_without_match_warns(tmp_path: Path) -> None:
     root = write(tmp_path / "repo", FILES)
     assert [one for one in select(root, "zebra quantum").warnings if "No file has anything of the question" in one]
     assert select(root).warnings == ()
 
 
-def test_a_selection_of_names_alone_says_so(tmp_path: Path) -> None:
+def test_selection_of_names_only_warns(tmp_path: Path) -> None:
     root = write(tmp_path / "repo", {"beds.txt": "beds are watered\n" * 400, "empty.py": ""})
     (told,) = select(root, budget=150).warnings
     assert told.startswith("Nothing fits into 150 tokens but names")

@@ -7,17 +7,17 @@ SKELETON = "\n".join(
 )
 
 
-def test_a_short_skeleton_stays_as_it_is() -> None:
+def test_short_skeleton_is_unchanged() -> None:
     assert focus_skeleton("def a(): …", "anything", max_chars=100) == "def a(): …"
 
 
-def test_lines_with_words_of_the_question_stay_with_what_they_stand_in() -> None:
+def test_lines_matching_question_keep_enclosing_lines() -> None:
     short = focus_skeleton(SKELETON.replace("water_40", "harvesting"), "Who harvests?", max_chars=120)
     assert "…\nclass Bed40:\n…\n    def harvesting(self): …\n…" in short
     assert len(short) < 200
 
 
-def test_what_is_left_over_goes_to_what_stands_outside() -> None:
+def test_leftover_space_goes_to_top_level_lines() -> None:
     short = focus_skeleton(SKELETON, "nothing of that", max_chars=100)
     assert short.startswith("class Bed0:\n…\nclass Bed1:\n…")
     assert len(short) < 200

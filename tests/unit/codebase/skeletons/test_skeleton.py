@@ -82,7 +82,7 @@ print(build_skeleton("a.py", "class A:\\n    def f(self):\\n        return 1\\n"
 
 
 @pytest.mark.parametrize("path", SKELETONS)
-def test_a_language_with_a_parser_keeps_signatures_and_what_is_said_of_them(path: str) -> None:
+def test_parsed_language_keeps_signatures_and_docs(path: str) -> None:
     text, skeleton = SKELETONS[path]
     assert build_skeleton(path, text) == (skeleton, False)
 
@@ -98,7 +98,7 @@ def test_another_language_works_by_lines() -> None:
     assert find_grammar("a.rb") is None
 
 
-def test_without_the_parsers_it_works_by_lines_and_says_so() -> None:
+def test_skeleton_without_parser_works_by_lines_and_says_so() -> None:
     done = subprocess.run([sys.executable, "-c", WITHOUT], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "('class A:\\n    def f(self):', True)"
 
@@ -107,12 +107,12 @@ def test_without_the_parsers_it_works_by_lines_and_says_so() -> None:
 @pytest.mark.parametrize(
     "text", ["", "def f(:::\n class {{{", "{" * 30_000, "(" * 30_000, "x = 1\n" * 10, "é" * 500, "class A:\n" * 300]
 )
-def test_nothing_that_a_file_holds_breaks_it(path: str, text: str) -> None:
+def test_any_file_content_gives_bounded_skeleton(path: str, text: str) -> None:
     skeleton, _ = build_skeleton(path, text)
     assert len(skeleton) <= len(text) * 2 + 100
 
 
-def test_a_long_definition_is_cut_and_says_so() -> None:
+def test_long_definition_is_cut_with_ellipsis() -> None:
     skeleton, _ = build_skeleton("a.go", "package a\nvar x = []int{\n" + "\t1,\n" * 50 + "}\n")
     assert skeleton.endswith("\t…")
     assert skeleton.count("\n") < 20

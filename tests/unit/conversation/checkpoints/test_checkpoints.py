@@ -128,14 +128,14 @@ def store() -> InMemoryStore:
     return InMemoryStore()
 
 
-def test_a_checkpoint_is_kept_whenever_so_many_events_were_written(store: InMemoryStore) -> None:
+def test_checkpoint_is_saved_every_n_events(store: InMemoryStore) -> None:
     converse(open_chat(store), 7)
     assert versions(store) == [4, 8, 12]
     assert [snapshot.after for snapshot in snapshots(store)] == [0, 4, 8]
     assert damages(store) == []
 
 
-def test_by_default_it_grows_every_32_events_to_128_of_them(store: InMemoryStore) -> None:
+def test_default_checkpoint_grows_every_32_to_128_events(store: InMemoryStore) -> None:
     conversation = make_chat(store)
     for _ in range(EVENTS_PER_CHECKPOINT * 2 + 1):
         conversation.rename("A name")
@@ -146,7 +146,7 @@ def test_by_default_it_grows_every_32_events_to_128_of_them(store: InMemoryStore
     assert [snapshot.after for snapshot in snapshots(store)] == [0, 128, 256]
 
 
-def test_one_that_has_not_grown_up_grows_on_in_the_next_sitting(store: InMemoryStore) -> None:
+def test_partial_checkpoint_grows_in_next_session(store: InMemoryStore) -> None:
     for sitting in range(40):
         conversation = make_chat(store)
         for turn in range(4):
@@ -185,7 +185,7 @@ def test_opening_folds_only_the_events_since_the_last(store: InMemoryStore) -> N
     assert [record.message.text for record in chat.turns()] == [f"Question {number}?" for number in range(5)]
 
 
-def test_one_that_was_killed_before_its_checkpoint_leaves_it_to_the_next(store: InMemoryStore) -> None:
+def test_checkpoint_missed_by_kill_is_saved_next_time(store: InMemoryStore) -> None:
     converse(open_chat(store, every=NEVER))
     assert versions(store) == []
     open_chat(store).rename("A name")
@@ -202,9 +202,7 @@ def test_one_that_was_killed_before_its_checkpoint_leaves_it_to_the_next(store: 
         lambda data: data[:60] + bytes([data[60] ^ 1]) + data[61:],
     ],
 )
-def test_a_damaged_checkpoint_is_not_used_and_verify_names_it(
-    store: InMemoryStore, alter: Callable[[bytes], bytes]
-) -> None:
+def test_damaged_checkpoint_is_ignored_and_reported(store: InMemoryStore, alter: Callable[[bytes], bytes]) -> None:
     converse(open_chat(store), 6)
     damaged = Altered(store, lambda one: replace(one, data=alter(one.data)) if one.version == 8 else one)
     assert restored(damaged) == 4
@@ -212,7 +210,7 @@ def test_a_damaged_checkpoint_is_not_used_and_verify_names_it(
     assert open_chat(damaged).ask("And?").messages == open_chat(store, every=NEVER).regenerate().messages
 
 
-def test_one_that_cannot_be_read_goes_when_the_next_is_kept(store: InMemoryStore) -> None:
+def test_unreadable_checkpoint_is_replaced_by_next(store: InMemoryStore) -> None:
     converse(open_chat(store), 6)
     damaged = Altered(store, lambda one: replace(one, data=b"") if one.version == 8 else one)
     damaged.full = True
@@ -227,7 +225,7 @@ def test_one_that_cannot_be_read_goes_when_the_next_is_kept(store: InMemoryStore
     assert damages(damaged) == []
 
 
-def test_one_of_another_format_is_not_used_and_is_no_damage(store: InMemoryStore) -> None:
+def test_checkpoint_of_other_format_is_ignored_and_not_damage(store: InMemoryStore) -> None:
     converse(open_chat(store))
     old = Altered(store, lambda one: replace(one, data=one.data.replace(b"log %d" % SNAPSHOT_FORMAT, b"log 0", 1)))
     assert restored(old) == 0
@@ -238,7 +236,7 @@ def test_one_of_another_format_is_not_used_and_is_no_damage(store: InMemoryStore
     assert restored(old) == 9
 
 
-def test_after_a_hole_a_newer_one_is_taken_again(store: InMemoryStore) -> None:
+def test_newer_checkpoint_after_gap_is_replaced(store: InMemoryStore) -> None:
     converse(open_chat(store), 6)
     holed = Altered(store, lambda one: None if one.version == 8 else one)
     assert restored(holed) == 4
@@ -272,7 +270,7 @@ def lade_runs(nodes: Sequence[MessageNode]) -> Sequence[MessageNode]:
 
 
 @pytest.mark.layout("library")
-def test_one_that_tells_something_else_is_found_by_verify(store: InMemoryStore) -> None:
+def test_false_checkpoint_is_found_by_verify(store: InMemoryStore) -> None:
     converse(open_chat(store), 4)
     lies: list[Callable[[Snapshot], Snapshot]] = [
         lambda one: replace(one, nodes=(retell(one.nodes[0]), *one.nodes[1:])),
@@ -306,7 +304,7 @@ def test_branches_in_another_order_are_found_by_verify(store: InMemoryStore) -> 
     assert [place for place, _ in damages(lying)] == ["checkpoint 8"]
 
 
-def test_counts_that_no_event_has_are_found_by_verify(store: InMemoryStore) -> None:
+def test_false_token_counts_are_found_by_verify(store: InMemoryStore) -> None:
     converse(open_chat(store))
     told = ("checkpoint 8", "has counts that no event has; a copy of the store leaves it behind")
     (who,) = snapshots(store)[1].message_token_counts
@@ -318,7 +316,7 @@ def test_counts_that_no_event_has_are_found_by_verify(store: InMemoryStore) -> N
         assert damages(Altered(store, rewrite(lie, version=8))) == [told]
 
 
-def test_checkpoints_are_not_accused_of_what_happened_to_their_events(store: InMemoryStore) -> None:
+def test_damaged_events_are_not_blamed_on_checkpoints(store: InMemoryStore) -> None:
     converse(open_chat(store))
 
     class Tampered(Failing):
@@ -330,7 +328,7 @@ def test_checkpoints_are_not_accused_of_what_happened_to_their_events(store: InM
     assert {place.split()[0] for place, _ in damages(store)} == {"event"}
 
 
-def test_what_others_append_while_verifying_is_no_damage(store: InMemoryStore) -> None:
+def test_events_appended_during_verify_are_not_damage(store: InMemoryStore) -> None:
     converse(open_chat(store))
 
     class Older(Failing):
@@ -340,7 +338,7 @@ def test_what_others_append_while_verifying_is_no_damage(store: InMemoryStore) -
     assert damages(Older(store)) == []
 
 
-def test_a_conversation_with_an_event_that_cannot_be_folded_is_named_once(store: InMemoryStore) -> None:
+def test_conversation_with_unfoldable_event_is_reported_once(store: InMemoryStore) -> None:
     converse(open_chat(store))
     store.append(
         "chat", EventBatch(records=(EventRecord(kind=EventKind.SWITCH, at="x", body='{"head":"no"}'),)), expected=8
@@ -358,7 +356,7 @@ def test_a_store_that_fails_to_keep_one_does_not_fail_the_turn(store: InMemorySt
     assert (len(store.load("chat")), versions(store)) == (6, [])
 
 
-def test_one_that_could_not_be_kept_leaves_no_hole(store: InMemoryStore) -> None:
+def test_failed_save_leaves_no_gap(store: InMemoryStore) -> None:
     failing = Altered(store)
     conversation = open_chat(failing)
     converse(conversation, 2)
@@ -372,7 +370,7 @@ def test_one_that_could_not_be_kept_leaves_no_hole(store: InMemoryStore) -> None
     assert damages(store) == []
 
 
-def test_counts_of_one_that_could_not_be_kept_are_kept_with_the_next(store: InMemoryStore) -> None:
+def test_token_counts_of_failed_save_are_saved_next(store: InMemoryStore) -> None:
     failing = Altered(store)
     failing.full = True
     conversation = open_chat(failing)
@@ -383,7 +381,7 @@ def test_counts_of_one_that_could_not_be_kept_are_kept_with_the_next(store: InMe
     assert [-1 in tokens for tokens in snapshot.message_token_counts.values()] == [False]
 
 
-def test_one_that_cannot_be_kept_is_not_tried_at_every_event(store: InMemoryStore) -> None:
+def test_failing_save_is_not_retried_at_every_event(store: InMemoryStore) -> None:
     tries: list[int] = []
     failing = Altered(store)
     conversation = open_chat(failing)
@@ -397,7 +395,7 @@ def test_one_that_cannot_be_kept_is_not_tried_at_every_event(store: InMemoryStor
     assert tries == [4, 8, 12]
 
 
-def test_nothing_is_kept_if_someone_else_appended_meanwhile(store: InMemoryStore) -> None:
+def test_checkpoint_is_not_saved_after_concurrent_append(store: InMemoryStore) -> None:
     busy = Altered(store)
     conversation = open_chat(busy)
     others = open_chat(store, every=NEVER)
@@ -435,7 +433,7 @@ def test_two_that_both_keep_checkpoints_lead_to_the_same_log(store: InMemoryStor
     assert damages(store) == []
 
 
-def test_a_number_of_forty_digits_keeps_checkpoints_away_and_nothing_else(store: InMemoryStore) -> None:
+def test_huge_number_prevents_checkpoint_only(store: InMemoryStore) -> None:
     conversation = open_chat(store)
     converse(conversation, 2)
     selected = f'{{"id":"s","kind":"selected_text","title":"s","hash":"none","source":{{"lines":[1,{FORTY}]}}}}'
@@ -451,7 +449,7 @@ def test_a_number_of_forty_digits_keeps_checkpoints_away_and_nothing_else(store:
     assert [place for place, _ in damages(store)] == ["message m"]
 
 
-def test_numbers_of_forty_digits_in_arguments_of_tools_are_kept(store: InMemoryStore) -> None:
+def test_huge_numbers_in_tool_arguments_are_stored(store: InMemoryStore) -> None:
     conversation = open_chat(store, every=2)
     turn = conversation.ask("Add.", results=[ToolResult(name="add", arguments={"a": FORTY, "b": -FORTY}, output="0")])
     conversation.reply("Done.")
@@ -461,7 +459,7 @@ def test_numbers_of_forty_digits_in_arguments_of_tools_are_kept(store: InMemoryS
 
 
 @pytest.mark.parametrize("layout", ["library", "in_place"])
-def test_what_was_counted_before_is_not_counted_again(store: InMemoryStore, layout: str) -> None:
+def test_counted_texts_are_not_counted_again(store: InMemoryStore, layout: str) -> None:
     conversation = open_chat(store, layout=layout)
     conversation.ask("Read.", attach=[Note(path="a.md", text="Apples.\n")])
     conversation.reply("Read.")
@@ -472,7 +470,7 @@ def test_what_was_counted_before_is_not_counted_again(store: InMemoryStore, layo
     assert set(counter.asked) == {"And plums?"}
 
 
-def test_a_model_of_another_family_counts_for_itself(store: InMemoryStore) -> None:
+def test_other_tokenizer_family_counts_again(store: InMemoryStore) -> None:
     converse(open_chat(store))
     counter = Tallying()
     open_chat(store, counter=counter).ask("And?", model="google:gemini-3")
@@ -482,7 +480,7 @@ def test_a_model_of_another_family_counts_for_itself(store: InMemoryStore) -> No
     assert set(counter.asked) - {""} == {"And now?"}
 
 
-def test_a_family_that_changed_its_factor_counts_again(store: InMemoryStore) -> None:
+def test_changed_tokenizer_factor_counts_again(store: InMemoryStore) -> None:
     converse(open_chat(store))
     counter = Tallying(factor=1.5)
     open_chat(store, counter=counter).ask("And?")
@@ -495,7 +493,7 @@ def converse_with_note(chat: Conversation) -> None:
     converse(chat, 2)
 
 
-def test_an_erasure_removes_checkpoints_and_verify_proves_it(store: InMemoryStore) -> None:
+def test_erasure_removes_checkpoints_and_verify_confirms(store: InMemoryStore) -> None:
     converse_with_note(open_chat(store))
     conversations = ConversationRepository(store, Ticking())
     assert versions(store) == [4]
@@ -507,7 +505,7 @@ def test_an_erasure_removes_checkpoints_and_verify_proves_it(store: InMemoryStor
     assert damages(store) == []
 
 
-def test_a_chat_that_is_open_during_an_erasure_keeps_nothing_counted_before(store: InMemoryStore) -> None:
+def test_open_chat_drops_counts_after_erasure(store: InMemoryStore) -> None:
     conversation = open_chat(store)
     converse_with_note(conversation)
     ConversationRepository(store, Ticking()).erase_artifact("chat", "a.md")
@@ -528,7 +526,7 @@ def test_a_chat_that_is_open_during_an_erasure_keeps_nothing_counted_before(stor
     assert restored(store) == 12
 
 
-def test_checkpoints_that_an_erasure_left_behind_are_found(store: InMemoryStore) -> None:
+def test_checkpoints_left_after_erasure_are_found(store: InMemoryStore) -> None:
     converse_with_note(open_chat(store))
     left = list_checkpoints(store, "chat")
     ConversationRepository(store, Ticking()).erase_artifact("chat", "a.md")
@@ -538,7 +536,7 @@ def test_checkpoints_that_an_erasure_left_behind_are_found(store: InMemoryStore)
     assert leftovers(store) == []
 
 
-def test_an_erasure_is_proven_though_the_log_or_its_checkpoints_are_damaged(store: InMemoryStore) -> None:
+def test_erasure_is_verified_despite_damaged_log_or_checkpoints(store: InMemoryStore) -> None:
     converse_with_note(open_chat(store))
     ConversationRepository(store, Ticking()).erase_artifact("chat", "a.md")
     odd = EventBatch(records=(EventRecord(kind=EventKind.SWITCH, at=AT, body='{"head":"no"}'),))
@@ -555,7 +553,7 @@ def test_an_erasure_is_proven_though_the_log_or_its_checkpoints_are_damaged(stor
     assert leftovers(Unreadable(store)) == [("checkpoints", "The table is damaged.")]
 
 
-def test_counts_from_before_an_erasure_in_a_later_checkpoint_are_found(store: InMemoryStore) -> None:
+def test_old_counts_in_later_checkpoint_are_found(store: InMemoryStore) -> None:
     converse_with_note(open_chat(store))
     counts = store.load("chat")[0].counts
     ConversationRepository(store, Ticking()).erase_artifact("chat", "a.md")
@@ -566,7 +564,7 @@ def test_counts_from_before_an_erasure_in_a_later_checkpoint_are_found(store: In
     ]
 
 
-def test_erasing_the_conversation_removes_its_checkpoints(store: InMemoryStore) -> None:
+def test_erasing_conversation_removes_checkpoints(store: InMemoryStore) -> None:
     converse(open_chat(store))
     ConversationRepository(store, Ticking()).erase("chat")
     assert versions(store) == []
@@ -574,7 +572,7 @@ def test_erasing_the_conversation_removes_its_checkpoints(store: InMemoryStore) 
     assert leftovers(store) == []
 
 
-def test_a_copy_leaves_checkpoints_out_and_makes_its_own(store: InMemoryStore) -> None:
+def test_copy_omits_checkpoints_and_makes_its_own(store: InMemoryStore) -> None:
     converse(open_chat(store))
     other = InMemoryStore()
     ConversationRepository(other, Ticking()).import_conversation(
@@ -585,7 +583,7 @@ def test_a_copy_leaves_checkpoints_out_and_makes_its_own(store: InMemoryStore) -
     assert versions(other) == [9]
 
 
-def test_a_snapshot_is_not_kept_of_events_that_are_not_written(store: InMemoryStore) -> None:
+def test_snapshot_beyond_written_events_is_not_saved(store: InMemoryStore) -> None:
     checkpoints = Checkpoints(store, "chat", events_per_checkpoint=1)
     log = EventLog("chat", version=3)
     checkpoints.save(log, lambda: EMPTY_BRANCH_CHECKPOINT)
@@ -593,7 +591,7 @@ def test_a_snapshot_is_not_kept_of_events_that_are_not_written(store: InMemorySt
     assert make_snapshot(log, after=0).version == 3
 
 
-def test_one_that_is_kept_with_an_undo_has_nothing_of_what_was_compacted(store: InMemoryStore) -> None:
+def test_checkpoint_after_undo_has_nothing_compacted(store: InMemoryStore) -> None:
     def talk(kept: Store, *, every: int) -> tuple[Conversation, int]:
         conversation = open_chat(kept, every=every, window=20_000, reserve=0, layout="in_place")
         converse(conversation)

@@ -75,7 +75,7 @@ def asked_and_said(chat: Conversation) -> list[tuple[str, str]]:
     return [(record.message.text, record.reply.text) for record in chat.turns() if record.reply is not None]
 
 
-def test_what_does_not_stand_in_its_own_words_is_kept_apart_and_what_does_is_at_hand() -> None:
+def test_replaced_text_is_in_separate_column_and_sent_text_is_not() -> None:
     store = InMemoryStore()
     shrink(store)
     there = at_hand(store)
@@ -84,7 +84,7 @@ def test_what_does_not_stand_in_its_own_words_is_kept_apart_and_what_does_is_at_
     assert damages(store) == []
 
 
-def test_where_there_are_none_nothing_is_lessened() -> None:
+def test_missing_checkpoints_shrink_to_nothing() -> None:
     assert OldCheckpoints(InMemoryStore(), "chat").shrink(EMPTY_BRANCH_CHECKPOINT) == ()
 
 
@@ -94,7 +94,7 @@ def test_before_anything_is_compacted_every_text_is_at_hand() -> None:
     assert set(REPLIES) <= at_hand(store)
 
 
-def test_asking_on_reads_nothing_that_is_apart_and_looking_back_reads_all_of_it_once() -> None:
+def test_asking_reads_no_separate_columns_and_listing_reads_them_once() -> None:
     store = InMemoryStore()
     live = shrink(store)
     watched = Watched(store)
@@ -109,7 +109,7 @@ def test_asking_on_reads_nothing_that_is_apart_and_looking_back_reads_all_of_it_
     assert [text for _, text in said[:8]] == REPLIES[:8]
 
 
-def test_an_undo_brings_back_what_was_apart() -> None:
+def test_undo_restores_separate_columns() -> None:
     store = InMemoryStore()
     shrink(store)
     conversation = open_chat(store)
@@ -124,7 +124,7 @@ def test_an_undo_brings_back_what_was_apart() -> None:
     assert damages(store) == []
 
 
-def test_recall_finds_what_is_apart() -> None:
+def test_recall_finds_text_in_separate_columns() -> None:
     store = InMemoryStore()
     shrink(store)
     hits = open_chat(store).recall("pear2")
@@ -132,7 +132,7 @@ def test_recall_finds_what_is_apart() -> None:
 
 
 @pytest.mark.parametrize("damage", [b"", b"nothing that was written"])
-def test_where_what_is_apart_cannot_be_read_the_events_tell_it(damage: bytes) -> None:
+def test_unreadable_separate_columns_are_rebuilt_from_events(damage: bytes) -> None:
     store = InMemoryStore()
     live = shrink(store)
     lost = Watched(store, lambda one: replace(one, separate_data=damage))
@@ -142,7 +142,7 @@ def test_where_what_is_apart_cannot_be_read_the_events_tell_it(damage: bytes) ->
     assert [place for place, _ in damages(lost)] == [f"checkpoint {one.version}" for one in unread]
 
 
-def test_what_is_apart_from_another_checkpoint_is_not_taken_for_it() -> None:
+def test_separate_columns_of_other_checkpoint_are_not_used() -> None:
     store = InMemoryStore()
     live = shrink(store)
     apart = {one.version: one.separate_data for one in list_checkpoints(store, "chat") if one.separate_data}
@@ -152,7 +152,7 @@ def test_what_is_apart_from_another_checkpoint_is_not_taken_for_it() -> None:
     assert asked_and_said(open_chat(mixed)) == asked_and_said(live)
 
 
-def test_where_others_removed_the_checkpoints_meanwhile_the_events_tell_it() -> None:
+def test_removed_checkpoints_are_rebuilt_from_events() -> None:
     store = InMemoryStore()
     live = shrink(store)
     conversation = open_chat(store)
@@ -162,7 +162,7 @@ def test_where_others_removed_the_checkpoints_meanwhile_the_events_tell_it() -> 
     assert asked_and_said(conversation) == asked_and_said(live)
 
 
-def test_where_the_events_say_something_else_by_now_that_is_told() -> None:
+def test_changed_events_are_reported() -> None:
     store = InMemoryStore()
     shrink(store)
     conversation = open_chat(store)
@@ -175,7 +175,7 @@ def test_where_the_events_say_something_else_by_now_that_is_told() -> None:
         asked_and_said(conversation)
 
 
-def test_of_another_conversation_nothing_is_taken_that_is_apart() -> None:
+def test_separate_columns_of_other_conversation_are_not_used() -> None:
     store, other = InMemoryStore(), InMemoryStore()
     live = shrink(store)
     conversation = open_chat(other, name="other")
@@ -190,7 +190,7 @@ def test_of_another_conversation_nothing_is_taken_that_is_apart() -> None:
     assert asked_and_said(open_chat(mixed)) == asked_and_said(live)
 
 
-def test_what_another_process_set_apart_since_is_found() -> None:
+def test_separate_columns_of_other_process_are_found() -> None:
     store = InMemoryStore()
     live = talk(store, end=8)
     late = open_chat(store)
@@ -203,7 +203,7 @@ def test_what_another_process_set_apart_since_is_found() -> None:
     assert [text for _, text in asked_and_said(late)[:8]] == REPLIES[:8]
 
 
-def test_what_is_apart_and_lacks_something_is_told_by_the_events() -> None:
+def test_incomplete_separate_columns_are_rebuilt_from_events() -> None:
     store = InMemoryStore()
     talk(store, end=8)
     before = {one.version: one.separate_data for one in list_checkpoints(store, "chat")}
@@ -215,7 +215,7 @@ def test_what_is_apart_and_lacks_something_is_told_by_the_events() -> None:
     assert asked_and_said(open_chat(older)) == asked_and_said(conversation)
 
 
-def test_after_an_undo_what_stands_again_is_at_hand_again() -> None:
+def test_restored_text_after_undo_needs_no_separate_column() -> None:
     store = InMemoryStore()
     shrink(store)
     conversation = open_chat(store)
@@ -227,7 +227,7 @@ def test_after_an_undo_what_stands_again_is_at_hand_again() -> None:
     assert watched.asked == 0
 
 
-def test_where_a_turn_with_tools_was_shortened_opening_reads_nothing_that_is_apart() -> None:
+def test_opening_shortened_tool_turn_reads_no_separate_columns() -> None:
     store = InMemoryStore()
     conversation = open_chat(store)
     for number in range(8):
@@ -241,7 +241,7 @@ def test_where_a_turn_with_tools_was_shortened_opening_reads_nothing_that_is_apa
     assert watched.asked == 0
 
 
-def test_events_are_folded_once_for_all_that_is_gone() -> None:
+def test_events_are_folded_once_for_all_missing_text() -> None:
     store = InMemoryStore()
     live = shrink(store)
 
@@ -306,7 +306,7 @@ def test_conversations_wait_for_their_own_store_only() -> None:
         assert list(pool.map(asked_and_said, chats)) == [asked_and_said(live) for live in lives]
 
 
-def test_what_is_apart_and_damaged_is_mended_with_the_next_that_is_written_anew() -> None:
+def test_damaged_separate_columns_are_repaired_by_next_save() -> None:
     store = InMemoryStore()
     shrink(store)
     kept = store._stored["chat"].checkpoints
@@ -321,7 +321,7 @@ def test_what_is_apart_and_damaged_is_mended_with_the_next_that_is_written_anew(
     assert damages(store) == []
 
 
-def test_checkpoints_that_stay_as_they_are_are_not_written_again() -> None:
+def test_unchanged_checkpoints_are_not_rewritten() -> None:
     store = InMemoryStore()
     chat = shrink(store)
     written: list[list[int]] = []
@@ -338,7 +338,7 @@ def test_checkpoints_that_stay_as_they_are_are_not_written_again() -> None:
     assert max(map(len, written)) <= 1
 
 
-def test_blocks_are_given_once_and_gone_with_an_erasure() -> None:
+def test_blocks_are_returned_once_and_cleared_by_erasure() -> None:
     store = InMemoryStore()
     conversation = open_chat(store)
     conversation.ask("What is in it?", attach=[Note(path="a.md", text="A long note. " * 40)])
@@ -353,7 +353,7 @@ def test_blocks_are_given_once_and_gone_with_an_erasure() -> None:
     assert again.pop_blocks() == {}
 
 
-def test_what_is_apart_and_damaged_keeps_no_new_checkpoint_away() -> None:
+def test_damaged_separate_columns_do_not_prevent_new_checkpoint() -> None:
     store = InMemoryStore()
     shrink(store)
     damaged = Altered(store, lambda one: replace(one, separate_data=b"x" if one.separate_data else b""))

@@ -30,14 +30,14 @@ def test_an_empty_name_means_everything() -> None:
     assert CommandResolver.__doc__
 
 
-def test_what_is_attached_is_read_now_and_sent_as_it_was_where_nothing_follows(vault: Path) -> None:
+def test_pending_attachment_is_read_now_and_sent_unchanged(vault: Path) -> None:
     chat = Conversation(vault=vault)
     chat.attach(Note(path="a.md"))
     (vault / "a.md").write_text("Omega.", encoding="utf-8")
     assert "Alpha." in chat.ask("Hm?").messages[-1].text
 
 
-def test_where_it_stays_attached_its_newest_text_is_sent_and_that_is_said(chat: Conversation, vault: Path) -> None:
+def test_sticky_pending_attachment_is_sent_in_newest_text_with_warning(chat: Conversation, vault: Path) -> None:
     (vault / "new.md").write_text("First.", encoding="utf-8")
     chat.attach(Note(path="new.md"))
     (vault / "new.md").write_text("Second.", encoding="utf-8")
@@ -47,7 +47,7 @@ def test_where_it_stays_attached_its_newest_text_is_sent_and_that_is_said(chat: 
     assert "new.md changed since it was last sent; its new text is sent now." in turn.envelope.warnings
 
 
-def test_a_file_that_is_gone_meanwhile_is_sent_as_it_was_attached(chat: Conversation, vault: Path) -> None:
+def test_deleted_file_is_sent_as_attached_with_warning(chat: Conversation, vault: Path) -> None:
     (vault / "new.md").write_text("First.", encoding="utf-8")
     chat.attach(Note(path="new.md"))
     (vault / "new.md").unlink()
@@ -56,13 +56,13 @@ def test_a_file_that_is_gone_meanwhile_is_sent_as_it_was_attached(chat: Conversa
     assert any(line.startswith("new.md stays as it was sent last: ") for line in turn.envelope.warnings)
 
 
-def test_a_folder_is_detached_with_all_that_came_with_it(chat: Conversation) -> None:
+def test_folder_is_detached_with_its_notes(chat: Conversation) -> None:
     assert set(chat.detach("docs/").detach) == {"docs/b.md", "docs/c.md"}
     chat.ask("Hm?")
     assert set(chat.working_set) == {"a.md", "https://e.org"}
 
 
-def test_everything_is_detached_at_once_and_what_waits_is_left_here(chat: Conversation, vault: Path) -> None:
+def test_detach_all_also_cancels_pending_attachments(chat: Conversation, vault: Path) -> None:
     (vault / "new.md").write_text("First.", encoding="utf-8")
     chat.attach(Note(path="new.md"))
     done = chat.detach()
@@ -70,14 +70,14 @@ def test_everything_is_detached_at_once_and_what_waits_is_left_here(chat: Conver
     assert (done.attach, done.warnings) == ((), ("new.md does not go with the next turn any more.",))
 
 
-def test_a_pin_is_taken_back_before_it_was_one(chat: Conversation) -> None:
+def test_pending_pin_is_cancelled(chat: Conversation) -> None:
     assert chat.pin("a.md", "turn:1").pin[0] == "a.md"
     assert not chat.unpin("a.md", "turn:1")
     with pytest.raises(InvalidOperationError, match=r"a\.md is not pinned"):
         chat.unpin("a.md")
 
 
-def test_what_is_pinned_is_dropped_once_it_was_let_go_and_not_before(chat: Conversation) -> None:
+def test_pinned_artifact_is_dropped_only_after_unpin(chat: Conversation) -> None:
     chat.ask("Keep it.", pin=["a.md"])
     chat.reply("Yes.")
     with pytest.raises(InvalidOperationError, match=r"a\.md is pinned and stays"):
@@ -90,7 +90,7 @@ def test_what_is_pinned_is_dropped_once_it_was_let_go_and_not_before(chat: Conve
     assert chat.drop("a.md").drop == ("a.md",)
 
 
-def test_what_means_nothing_is_refused_with_what_there_is(chat: Conversation) -> None:
+def test_unknown_name_is_refused_with_known_ones(chat: Conversation) -> None:
     for do, told in (
         (chat.detach, "nothing.md is not attached."),
         (chat.drop, "nothing.md is not in the prompt."),
@@ -110,7 +110,7 @@ def test_what_means_nothing_is_refused_with_what_there_is(chat: Conversation) ->
     assert not chat.pending_commands
 
 
-def test_refreshing_brings_what_changed_and_says_what_did_not(chat: Conversation, vault: Path) -> None:
+def test_refresh_attaches_changed_notes_and_reports_unchanged(chat: Conversation, vault: Path) -> None:
     (vault / "a.md").write_text("Omega.", encoding="utf-8")
     done = chat.refresh()
     assert [one.id for one in done.attach] == ["a.md"]
@@ -122,7 +122,7 @@ def test_refreshing_brings_what_changed_and_says_what_did_not(chat: Conversation
     assert "docs/c.md is as it was." in chat.refresh("docs/c.md").warnings
 
 
-def test_a_snapshot_is_replaced_only_when_it_is_read_anew(vault: Path) -> None:
+def test_snapshot_is_replaced_only_by_refresh(vault: Path) -> None:
     chat = Conversation(vault=vault, attachments="sticky", layout="in_place")
     chat.ask("Read.", attach=[Note(path="a.md", policy="snapshot")])
     chat.reply("Read it.")
@@ -136,12 +136,12 @@ def test_a_snapshot_is_replaced_only_when_it_is_read_anew(vault: Path) -> None:
     assert "Psi." not in chat.ask("And then?").messages[-1].text
 
 
-def test_a_new_note_of_a_folder_comes_when_that_is_refreshed(chat: Conversation, vault: Path) -> None:
+def test_refreshed_folder_adds_new_note(chat: Conversation, vault: Path) -> None:
     (vault / "docs" / "d.md").write_text("Delta.", encoding="utf-8")
     assert [one.id for one in chat.refresh("docs").attach] == ["docs/d.md"]
 
 
-def test_what_only_answers_a_command_is_not_said_again_with_the_turn(chat: Conversation, vault: Path) -> None:
+def test_answers_to_command_are_not_repeated_as_turn_warnings(chat: Conversation, vault: Path) -> None:
     (vault / "docs" / "b.md").unlink()
     (vault / "docs" / "c.md").write_text("New.", encoding="utf-8")
     unchanged, missing, changed = chat.refresh("a.md", "docs/b.md", "docs/c.md").warnings

@@ -10,7 +10,7 @@ from lamella.core.log.events.codec import decode_event
 NOTES = [make_artifact(ArtifactKind.NOTE, text=name, source=ArtifactSource(path=name)) for name in ("a.md", "b.md")]
 
 
-def test_what_was_written_is_read_and_what_was_taken_back_is_not() -> None:
+def test_stored_commands_are_read_without_cancelled_ones() -> None:
     one = build_command_batch(TurnRequest(text="", pending_attachments=tuple(NOTES), warnings=("Look.",)), (), at="t")
     two = build_command_batch(TurnRequest(text="", drop=("c.md",)), ("a.md",), at="t")
     events = [decode_event(record) for batch in (one, two) for record in batch.records]
@@ -25,7 +25,7 @@ def test_what_was_written_is_read_and_what_was_taken_back_is_not() -> None:
     )
 
 
-def test_what_was_erased_is_left_out_and_said() -> None:
+def test_erased_pending_attachment_is_omitted_with_warning() -> None:
     batch = build_command_batch(TurnRequest(text="", pending_attachments=tuple(NOTES)), (), at="t")
     event = decode_event(batch.records[0])
     assert isinstance(event, AttachmentEvent)

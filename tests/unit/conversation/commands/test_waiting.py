@@ -44,30 +44,30 @@ DROP, PIN, UNPIN = (
 )
 
 
-def test_attaching_takes_a_detach_and_a_drop_back() -> None:
+def test_attach_cancels_detach_and_drop() -> None:
     assert does(join(DETACH, ATTACH)) == (["a.md"], (), (), (), ())
     assert does(join(DROP, ATTACH)) == (["a.md"], (), (), (), ())
 
 
-def test_leaving_takes_an_attachment_and_a_pin_back() -> None:
+def test_detach_and_drop_cancel_attach_and_pin() -> None:
     assert does(join(ATTACH, DETACH)) == ([], ("a.md",), (), (), ())
     assert does(join(PIN, DROP)) == ([], (), ("a.md",), (), ())
     assert does(join(DETACH, DROP)) == ([], (), ("a.md",), (), ())
     assert does(join(DROP, DETACH)) == ([], ("a.md",), (), (), ())
 
 
-def test_pinning_takes_everything_back_that_would_let_it_go() -> None:
+def test_pin_cancels_drop_detach_and_unpin() -> None:
     assert does(join(DROP, PIN)) == does(join(DETACH, PIN)) == does(join(UNPIN, PIN)) == ([], (), (), ("a.md",), ())
     assert does(join(PIN, UNPIN)) == ([], (), (), (), ("a.md",))
 
 
-def test_what_waits_to_be_attached_is_pinned_by_its_policy() -> None:
+def test_pin_of_pending_attachment_sets_its_policy() -> None:
     assert [one.policy for one in join(ATTACH, PIN).pending_attachments] == [AttachmentPolicy.PIN]
     assert [one.policy for one in join(ATTACH, PIN, UNPIN).pending_attachments] == [AttachmentPolicy.FOLLOW]
     assert does(join(ATTACH, PIN)) == (["a.md"], (), (), (), ())
 
 
-def test_a_folder_is_taken_back_with_all_that_came_with_it() -> None:
+def test_folder_is_cancelled_with_its_notes() -> None:
     pending = TurnRequest(
         text="",
         pending_attachments=(note("docs/a.md", via="folder:docs"), note("docs/b.md", via="folder:docs"), note("c")),
@@ -75,7 +75,7 @@ def test_a_folder_is_taken_back_with_all_that_came_with_it() -> None:
     assert does(merge_requests(pending, TurnRequest(text=""), cancelled=("docs",)))[0] == ["c"]
 
 
-def test_what_is_taken_back_is_said() -> None:
+def test_cancelled_command_warns() -> None:
     pending = join(ATTACH, TurnRequest(text="", pin=("b.md",), drop=("sha256:01",)))
     later = TurnRequest(text="", unpin=("b.md",), detach=("sha256:01",))
     joined = merge_requests(pending, later, cancelled=("a.md",))
@@ -86,7 +86,7 @@ def test_what_is_taken_back_is_said() -> None:
     ]
 
 
-def test_a_question_takes_along_what_waits_and_a_pin_of_what_is_gone_is_said() -> None:
+def test_question_includes_pending_commands_and_warns_of_missing_pin() -> None:
     turn_request = merge_pending(
         join(ATTACH, TurnRequest(text="", pin=("gone",))), TurnRequest(text="Hm?"), PromptState(conversation="c")
     )
@@ -94,7 +94,7 @@ def test_a_question_takes_along_what_waits_and_a_pin_of_what_is_gone_is_said() -
     assert turn_request.warnings == ("gone is not there to be pinned or unpinned any more.",)
 
 
-def test_what_waits_is_told_with_its_tokens() -> None:
+def test_pending_commands_have_token_counts() -> None:
     told = describe_pending(ATTACH, len, warnings=["x"])
     assert told.tokens["a.md"] > len("text")
     assert (bool(told), told.warnings, bool(describe_pending(NO_PENDING_COMMANDS, len))) == (True, ("x",), False)
@@ -118,7 +118,7 @@ def one_of(names: Iterable[str]) -> st.SearchStrategy[TurnRequest]:
 
 
 @given(st.lists(one_of(NAMES), max_size=8))
-def test_nothing_is_ever_to_be_done_and_undone_at_once(given: list[TurnRequest]) -> None:
+def test_merged_commands_never_contradict(given: list[TurnRequest]) -> None:
     joined = join(*given)
     attached = {one.id for one in joined.pending_attachments}
     for name in NAMES:

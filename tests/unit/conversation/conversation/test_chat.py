@@ -34,7 +34,7 @@ def sent(chat: Conversation) -> list[str]:
     return [message.text for message in chat.preview("And now?").messages]
 
 
-def test_another_process_finds_what_waits_and_sends_the_same(open_chat: Open) -> None:
+def test_other_process_finds_pending_commands_and_sends_the_same(open_chat: Open) -> None:
     conversation = open_chat()
     assert isinstance(conversation, Conversation)
     conversation.ask("One.", attach=[Note(path="a.md")])
@@ -49,7 +49,7 @@ def test_another_process_finds_what_waits_and_sends_the_same(open_chat: Open) ->
     assert list(other.working_set) == ["b.md"]
 
 
-def test_a_chat_that_did_not_know_of_a_command_is_told_of_the_conflict(open_chat: Open) -> None:
+def test_chat_unaware_of_command_gets_conflict(open_chat: Open) -> None:
     conversation, other = open_chat(), open_chat()
     conversation.ask("One.")
     conversation.reply("Yes.")
@@ -61,14 +61,14 @@ def test_a_chat_that_did_not_know_of_a_command_is_told_of_the_conflict(open_chat
     assert "Alpha." in other.ask("Two.").messages[-1].text
 
 
-def test_it_may_be_the_first_thing_that_happens_to_a_conversation(open_chat: Open) -> None:
+def test_command_can_be_first_event_of_conversation(open_chat: Open) -> None:
     open_chat().attach(Note(path="a.md"))
     conversation = open_chat()
     assert "Alpha." in conversation.ask("What?").messages[-1].text
     assert conversation.title == "What?"
 
 
-def test_a_question_in_place_of_another_leaves_what_waits_and_so_does_answering_again(open_chat: Open) -> None:
+def test_edit_and_regeneration_keep_pending_commands(open_chat: Open) -> None:
     conversation = open_chat()
     first = conversation.ask("One.").envelope.message_id
     conversation.reply("Yes.")
@@ -81,7 +81,7 @@ def test_a_question_in_place_of_another_leaves_what_waits_and_so_does_answering_
     assert [one.id for one in conversation.pending_commands.attach] == ["a.md"]
 
 
-def test_given_while_a_question_waits_for_its_answer_it_goes_with_the_next(open_chat: Open) -> None:
+def test_command_during_open_question_applies_to_next(open_chat: Open) -> None:
     conversation = open_chat()
     conversation.ask("One.")
     conversation.attach(Note(path="a.md"))
@@ -89,9 +89,7 @@ def test_given_while_a_question_waits_for_its_answer_it_goes_with_the_next(open_
     assert "Alpha." in conversation.ask("Two.").messages[-1].text
 
 
-def test_a_fork_of_the_last_message_takes_it_along_and_one_of_an_earlier_does_not(
-    open_chat: Open, backend: Backend
-) -> None:
+def test_fork_of_last_message_includes_pending_commands(open_chat: Open, backend: Backend) -> None:
     conversation = open_chat()
     first = conversation.ask("One.", attach=[Note(path="a.md")]).envelope.message_id
     conversation.reply("Yes.")
@@ -104,7 +102,7 @@ def test_a_fork_of_the_last_message_takes_it_along_and_one_of_an_earlier_does_no
     assert list(ConversationRepository(backend.store, Ticking()).verify()) == []
 
 
-def test_what_is_erased_does_not_wait_any_more(open_chat: Open, backend: Backend) -> None:
+def test_erased_attachment_is_not_pending(open_chat: Open, backend: Backend) -> None:
     conversation = open_chat()
     conversation.ask("One.")
     conversation.reply("Yes.")
@@ -116,7 +114,7 @@ def test_what_is_erased_does_not_wait_any_more(open_chat: Open, backend: Backend
     assert list(conversations.verify()) == list(conversations.verify_erased(conversation.id)) == []
 
 
-def test_a_script_of_the_conversation_sends_what_was_sent(open_chat: Open, backend: Backend) -> None:
+def test_script_of_conversation_sends_the_same(open_chat: Open, backend: Backend) -> None:
     conversation = open_chat()
     conversation.ask("One.")
     conversation.reply("Yes.")
@@ -126,7 +124,7 @@ def test_a_script_of_the_conversation_sends_what_was_sent(open_chat: Open, backe
     assert [one.text for one in played.messages] == [one.text for one in asked.messages]
 
 
-def test_a_command_that_comes_to_nothing_writes_nothing(open_chat: Open) -> None:
+def test_command_without_effect_stores_nothing(open_chat: Open) -> None:
     conversation = open_chat()
     conversation.ask("One.", attach=[Note(path="a.md")])
     conversation.reply("Yes.")

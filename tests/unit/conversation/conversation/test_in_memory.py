@@ -6,7 +6,7 @@ from lamella import ContextBudgetExceededError, Note
 from lamella.conversation.conversation import Conversation
 
 
-def test_what_waits_goes_with_the_next_question_and_no_other() -> None:
+def test_pending_attachment_is_sent_with_next_question_only() -> None:
     chat = Conversation(layout="in_place")
     chat.attach(Note(path="a.md", text="Alpha."))
     assert "Alpha." in chat.preview("One.").messages[-1].text
@@ -15,7 +15,7 @@ def test_what_waits_goes_with_the_next_question_and_no_other() -> None:
     assert chat.ask("Two.").messages[-1].text == "Two."
 
 
-def test_a_question_that_does_not_fit_leaves_it_waiting() -> None:
+def test_oversized_question_keeps_pending_attachment() -> None:
     chat = Conversation(window=400, reserve=50)
     chat.attach(Note(path="a.md", text="Alpha."))
     with pytest.raises(ContextBudgetExceededError):
@@ -23,7 +23,7 @@ def test_a_question_that_does_not_fit_leaves_it_waiting() -> None:
     assert [one.id for one in chat.pending_commands.attach] == ["a.md"]
 
 
-def test_what_a_question_attaches_itself_is_the_newer_text() -> None:
+def test_question_attachment_wins_over_pending_text() -> None:
     chat = Conversation()
     chat.attach(Note(path="a.md", text="Old."))
     text = chat.ask("One.", attach=[Note(path="a.md", text="New.")]).messages[-1].text

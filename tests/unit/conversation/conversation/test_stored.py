@@ -61,7 +61,7 @@ def kinds(store: InMemoryStore) -> list[str]:
 
 
 @LAYOUTS
-def test_a_chat_opened_again_knows_what_was_said(store: InMemoryStore, layout: str) -> None:
+def test_reopened_chat_has_its_messages(store: InMemoryStore, layout: str) -> None:
     converse(make_chat(store, layout=layout))
     conversation = make_chat(store)
     assert texts(list(conversation.turns())) == ["q1", "a1", "q2", "a2", "q3", "a3"]
@@ -71,7 +71,7 @@ def test_a_chat_opened_again_knows_what_was_said(store: InMemoryStore, layout: s
 
 
 @LAYOUTS
-def test_an_edit_goes_on_from_before_the_message_with_the_same_attachments(store: InMemoryStore, layout: str) -> None:
+def test_edit_branches_before_message_with_same_attachments(store: InMemoryStore, layout: str) -> None:
     conversation = make_chat(store, layout=layout)
     old = converse(conversation)
     turn = conversation.edit(old[0], "q1, better")
@@ -85,7 +85,7 @@ def test_an_edit_goes_on_from_before_the_message_with_the_same_attachments(store
 
 
 @pytest.mark.layout("library")
-def test_an_edit_keeps_everything_that_the_message_was_asked_with(store: InMemoryStore) -> None:
+def test_edit_keeps_all_parts_of_request(store: InMemoryStore) -> None:
     conversation = make_chat(store)
     conversation.ask("q1", attach=[Note(path="a.md", text="Apple.")], system={"base": "B.", "memory": "M."})
     conversation.reply("a1")
@@ -122,7 +122,7 @@ def test_only_questions_of_this_conversation_can_be_edited(store: InMemoryStore)
 
 
 @LAYOUTS
-def test_the_last_question_asked_again_sends_the_same_request(store: InMemoryStore, layout: str) -> None:
+def test_regenerated_last_question_sends_same_request(store: InMemoryStore, layout: str) -> None:
     conversation = make_chat(store, layout=layout)
     converse(conversation, 1)
     first = conversation.ask("q2", attach=[Note(path="b.md", text="Bear.")])
@@ -138,7 +138,7 @@ def test_the_last_question_asked_again_sends_the_same_request(store: InMemorySto
     assert following.prefix_change.cause == ("artifact_added" if layout == "library" else "none")
 
 
-def test_a_question_that_waits_is_asked_again_without_an_event(store: InMemoryStore) -> None:
+def test_pending_question_is_regenerated_without_event(store: InMemoryStore) -> None:
     conversation = make_chat(store)
     turn = conversation.ask("q1")
     assert conversation.regenerate().envelope == turn.envelope
@@ -148,7 +148,7 @@ def test_a_question_that_waits_is_asked_again_without_an_event(store: InMemorySt
 
 
 @LAYOUTS
-def test_an_earlier_question_asked_again_is_another_branch(store: InMemoryStore, layout: str) -> None:
+def test_regenerated_earlier_question_makes_branch(store: InMemoryStore, layout: str) -> None:
     conversation = make_chat(store, layout=layout)
     old = converse(conversation)
     again = conversation.regenerate(old[3])
@@ -159,7 +159,7 @@ def test_an_earlier_question_asked_again_is_another_branch(store: InMemoryStore,
     assert turn.prefix_change.cause == "branch"
 
 
-def test_nothing_can_be_asked_again_where_nothing_was_asked(store: InMemoryStore) -> None:
+def test_regeneration_without_question_is_refused(store: InMemoryStore) -> None:
     with pytest.raises(InvalidOperationError, match="no such message"):
         make_chat(store).regenerate()
 
@@ -180,7 +180,7 @@ UNMOVED = ("edit", "fork")
 
 @LAYOUTS
 @pytest.mark.parametrize("deed", REWRITES)
-def test_what_rewrites_history_says_so_and_begins_an_epoch(store: InMemoryStore, layout: str, deed: str) -> None:
+def test_history_change_is_named_and_starts_epoch(store: InMemoryStore, layout: str, deed: str) -> None:
     conversation = make_chat(store, layout=layout)
     old = converse(conversation)
     act, cause = REWRITES[deed]
@@ -196,9 +196,7 @@ def test_what_rewrites_history_says_so_and_begins_an_epoch(store: InMemoryStore,
 
 
 @LAYOUTS
-def test_without_the_last_answer_the_question_stays_and_is_answered_with_nothing(
-    store: InMemoryStore, layout: str
-) -> None:
+def test_deleted_last_answer_leaves_question_with_empty_reply(store: InMemoryStore, layout: str) -> None:
     conversation = make_chat(store, layout=layout)
     old = converse(conversation)
     conversation.delete(old[-1])
@@ -210,7 +208,7 @@ def test_without_the_last_answer_the_question_stays_and_is_answered_with_nothing
 
 
 @LAYOUTS
-def test_switching_back_says_branch_and_begins_an_epoch(store: InMemoryStore, layout: str) -> None:
+def test_switching_back_is_branch_and_starts_epoch(store: InMemoryStore, layout: str) -> None:
     conversation = make_chat(store, layout=layout)
     old = converse(conversation)
     conversation.fork(old[1])
@@ -233,7 +231,7 @@ def test_deleting_the_question_that_set_the_system_prompt_leaves_the_prompt(stor
     assert (turn.messages[0].text, turn.envelope.model) == ("You are terse.", "openai:gpt-5")
 
 
-def test_a_fork_goes_on_under_the_system_prompt_of_its_branch(store: InMemoryStore) -> None:
+def test_fork_continues_with_system_prompt_of_branch(store: InMemoryStore) -> None:
     conversation = make_chat(store)
     conversation.ask("q1", system="One.")
     conversation.reply("a1")
@@ -242,7 +240,7 @@ def test_a_fork_goes_on_under_the_system_prompt_of_its_branch(store: InMemorySto
     assert conversation.ask("q3").messages[0].text == "One."
 
 
-def test_only_what_is_on_the_active_branch_can_be_deleted(store: InMemoryStore) -> None:
+def test_only_messages_of_active_branch_can_be_deleted(store: InMemoryStore) -> None:
     conversation = make_chat(store)
     old = converse(conversation)
     conversation.fork(old[1])
@@ -270,7 +268,7 @@ def test_a_turn_without_a_reply_gets_the_empty_one_with_the_next_turn(store: InM
     assert names(make_chat(store)) == names(conversation)
 
 
-def test_a_reply_to_nothing_is_refused_and_writes_nothing(store: InMemoryStore) -> None:
+def test_reply_without_open_turn_is_refused_and_stores_nothing(store: InMemoryStore) -> None:
     conversation = make_chat(store)
     with pytest.raises(InvalidOperationError, match="no open turn"):
         conversation.reply("hello?")
@@ -280,7 +278,7 @@ def test_a_reply_to_nothing_is_refused_and_writes_nothing(store: InMemoryStore) 
     assert len(store.load("chat")) == 2
 
 
-def test_each_event_has_the_moment_it_was_given_in_utc(store: InMemoryStore) -> None:
+def test_event_time_is_utc(store: InMemoryStore) -> None:
     conversation = make_chat(store)
     east = datetime(2026, 3, 1, 14, tzinfo=timezone(timedelta(hours=2)))
     conversation.ask("q1", at=east)
@@ -305,7 +303,7 @@ DOWN: dict[str, Callable[[Conversation, list[str]], object]] = {
 
 
 @pytest.mark.parametrize("deed", DOWN)
-def test_what_the_store_did_not_take_did_not_happen_and_can_be_done_again(deed: str) -> None:
+def test_failed_append_changes_nothing_and_can_be_retried(deed: str) -> None:
     failing, calm = Failing(InMemoryStore()), Failing(InMemoryStore())
     conversation, other = make_chat(failing, layout="in_place"), make_chat(calm, layout="in_place")
     old = converse(conversation, 2)
@@ -327,7 +325,7 @@ def test_what_the_store_did_not_take_did_not_happen_and_can_be_done_again(deed: 
     assert conversation.ask("and now?").envelope == other.ask("and now?").envelope
 
 
-def test_a_reply_that_was_not_taken_can_be_given_again() -> None:
+def test_failed_reply_can_be_given_again() -> None:
     failing = Failing(InMemoryStore())
     conversation = make_chat(failing)
     conversation.ask("q1")
@@ -339,7 +337,7 @@ def test_a_reply_that_was_not_taken_can_be_given_again() -> None:
     assert texts(list(conversation.turns())) == ["q1", "a1"]
 
 
-def test_a_turn_that_cannot_be_built_writes_nothing(store: InMemoryStore) -> None:
+def test_failed_build_stores_nothing(store: InMemoryStore) -> None:
     conversation = make_chat(store, window=300, reserve=100)
     conversation.ask("q1")
     with pytest.raises(ContextBudgetExceededError):
@@ -351,7 +349,7 @@ def test_a_turn_that_cannot_be_built_writes_nothing(store: InMemoryStore) -> Non
     assert texts(list(conversation.turns())) == ["q1", "a1"]
 
 
-def test_two_chats_that_write_at_once_lose_and_double_nothing(store: InMemoryStore) -> None:
+def test_concurrent_chats_lose_and_duplicate_nothing(store: InMemoryStore) -> None:
     one, two = make_chat(store), make_chat(store)
     one.ask("first")
     with pytest.raises(ConflictError) as caught:
@@ -370,7 +368,7 @@ def test_two_chats_that_write_at_once_lose_and_double_nothing(store: InMemorySto
 
 
 @pytest.mark.parametrize("deed", DOWN)
-def test_any_deed_of_a_chat_that_is_behind_is_a_conflict_and_changes_nothing(store: InMemoryStore, deed: str) -> None:
+def test_every_operation_of_outdated_chat_is_conflict(store: InMemoryStore, deed: str) -> None:
     ahead = make_chat(store)
     old = converse(ahead, 2)
     behind = make_chat(store)
@@ -384,7 +382,7 @@ def test_any_deed_of_a_chat_that_is_behind_is_a_conflict_and_changes_nothing(sto
     assert len(store.load("chat")) == 6
 
 
-def test_settings_are_written_down_with_the_next_event_and_hold(store: InMemoryStore) -> None:
+def test_settings_are_stored_with_next_event(store: InMemoryStore) -> None:
     make_chat(store, layout="in_place")
     assert store.load("chat") == ()
     conversation = make_chat(store, layout="in_place", window=9_000)
@@ -396,7 +394,7 @@ def test_settings_are_written_down_with_the_next_event_and_hold(store: InMemoryS
     assert kinds(store).count("settings") == 1
 
 
-def test_a_message_of_no_time_at_all_is_named_as_damaged(store: InMemoryStore) -> None:
+def test_message_with_invalid_time_is_reported_as_damaged(store: InMemoryStore) -> None:
     conversation = make_chat(store)
     conversation.ask("one")
     conversation.reply("Yes.")
@@ -413,9 +411,7 @@ def foresee(chat: Conversation) -> list[dict[str, object]]:
 
 @pytest.mark.parametrize("layout", ["library", "in_place"])
 @pytest.mark.parametrize("path", ["secret.md", "other.md"])
-def test_what_was_erased_stays_so_when_the_same_text_is_attached_again(
-    store: InMemoryStore, layout: str, path: str
-) -> None:
+def test_erased_text_stays_erased_after_reattachment(store: InMemoryStore, layout: str, path: str) -> None:
     conversation = make_chat(store, layout=layout)
     conversation.ask("first", attach=[Note(path="secret.md", text="The zebra keeps its stripes in a drawer.")])
     conversation.reply("Yes.")
@@ -429,7 +425,7 @@ def test_what_was_erased_stays_so_when_the_same_text_is_attached_again(
 
 
 @pytest.mark.parametrize("layout", ["library", "in_place"])
-def test_a_snapshot_attached_again_after_it_was_left_out_stands_once(store: InMemoryStore, layout: str) -> None:
+def test_reattached_snapshot_after_removal_is_sent_once(store: InMemoryStore, layout: str) -> None:
     page = Url(url="https://e.org/5", text="old text " * 300, policy="snapshot")
     conversation = make_chat(store, layout=layout, window=1_750, reserve=0)
     asked = [("q", [page]), *[("q", [])] * 5, ("w " * 800, []), ("q", [page]), ("q", []), ("q", [])]
@@ -442,9 +438,7 @@ def test_a_snapshot_attached_again_after_it_was_left_out_stands_once(store: InMe
 
 
 @pytest.mark.parametrize("message", [None, [], 5])
-def test_a_message_that_is_no_text_is_refused_at_every_door_and_nothing_is_written(
-    store: InMemoryStore, message: object
-) -> None:
+def test_message_that_is_not_text_is_refused_and_stores_nothing(store: InMemoryStore, message: object) -> None:
     chat: Any = make_chat(store)
     chat.ask("one")
     before = list(store.load("chat"))
@@ -485,14 +479,14 @@ def test_a_model_given_later_is_the_model_from_then_on(store: InMemoryStore) -> 
     assert make_chat(store).ask("q5").envelope.model == "openai:gpt-5"
 
 
-def test_a_model_given_later_holds_for_an_edit_and_after_a_rename(store: InMemoryStore) -> None:
+def test_later_model_applies_to_edit_and_after_rename(store: InMemoryStore) -> None:
     old = converse(make_chat(store, model="openai:gpt-5"), 1)
     make_chat(store, model="openai:gpt-5-mini").rename("T")
     conversation = make_chat(store)
     assert conversation.edit(old[0], "better").envelope.model == "openai:gpt-5-mini"
 
 
-def test_turns_asked_in_another_layout_count_as_they_were_asked(store: InMemoryStore) -> None:
+def test_turns_of_other_layout_count_epochs_as_asked(store: InMemoryStore) -> None:
     converse(make_chat(store, layout="library"))
     turn = make_chat(store, layout="in_place").ask("q4")
     assert turn.envelope.epoch == 3
@@ -500,7 +494,7 @@ def test_turns_asked_in_another_layout_count_as_they_were_asked(store: InMemoryS
     assert make_chat(store, layout="library").ask("q6").envelope.epoch == 4
 
 
-def test_what_was_folded_in_full_stays_so_until_the_next_fold(store: InMemoryStore) -> None:
+def test_full_text_of_fold_stays_until_next_fold(store: InMemoryStore) -> None:
     conversation = make_chat(store, layout="in_place", carry_forward="full")
     conversation.ask("q1", attach=[Note(path="a.md", text="# Apple\n" + "word " * 2_000)])
     folded = conversation.ask("q2", fold=True)
@@ -511,7 +505,7 @@ def test_what_was_folded_in_full_stays_so_until_the_next_fold(store: InMemorySto
 
 
 @pytest.mark.layout("library")
-def test_a_note_with_pictures_has_its_text_in_the_library_only_if_it_was_attached_when_that_was_said(
+def test_library_text_of_note_with_images_follows_setting_at_attachment(
     store: InMemoryStore,
 ) -> None:
     # It was a switch once, and what is stored of that time has it so.
@@ -524,7 +518,7 @@ def test_a_note_with_pictures_has_its_text_in_the_library_only_if_it_was_attache
     assert forms(make_chat(store).ask("q3"), LayerId.L2) == [("p.md", "handle"), ("r.md", "full")]
 
 
-def test_settings_that_others_wrote_hold_after_reloading(store: InMemoryStore) -> None:
+def test_settings_of_other_writer_apply_after_reload(store: InMemoryStore) -> None:
     conversation = make_chat(store)
     converse(conversation, 1)
     make_chat(store, layout="in_place").rename("T")
@@ -550,7 +544,7 @@ def test_an_erased_conversation_is_not_opened(store: InMemoryStore) -> None:
 
 
 @LAYOUTS
-def test_after_an_artifact_was_erased_the_conversation_goes_on_without_it(store: InMemoryStore, layout: str) -> None:
+def test_conversation_continues_after_artifact_erasure(store: InMemoryStore, layout: str) -> None:
     conversation = make_chat(store, layout=layout)
     old = converse(conversation, 2)
     ConversationRepository(store, make_backend(store).clock).erase_artifact("chat", "a.md")
@@ -565,7 +559,7 @@ def test_after_an_artifact_was_erased_the_conversation_goes_on_without_it(store:
     assert attached(again) == [("a.md", "full")]
 
 
-def test_pictures_of_the_active_note_are_sent_again_as_they_were(store: InMemoryStore, tmp_path: Path) -> None:
+def test_images_of_active_note_are_resent_unchanged(store: InMemoryStore, tmp_path: Path) -> None:
     (tmp_path / "p.md").write_text("![[dot.png]]")
     (tmp_path / "dot.png").write_bytes(png(2, 2))
     chat = Conversation.open(make_backend(store, vault=tmp_path), "chat", {"layout": "in_place"})

@@ -40,7 +40,7 @@ def test_five_lines_keep_a_conversation(url: str) -> None:
     assert (turn.prefix_change.cause, turn.number) == ("none", 2)
 
 
-def test_what_a_chat_shows_of_itself(url: str) -> None:
+def test_chat_properties_describe_conversation(url: str) -> None:
     with lamella.open(url) as engine:
         conversation = engine.chat("demo")
         assert (
@@ -61,7 +61,7 @@ def test_what_a_chat_shows_of_itself(url: str) -> None:
         )
 
 
-def test_every_deed_of_a_chat_is_there_when_it_is_opened_again(url: str) -> None:
+def test_every_chat_operation_persists_after_reopen(url: str) -> None:
     with lamella.open(url) as engine:
         conversation = engine.chat("demo")
         conversation.ask("one")
@@ -114,7 +114,7 @@ def test_a_key_is_nobodys_choice_and_no_two_conversations_share_one(url: str) ->
         assert [listed.conversation for listed in engine.chats()] == [second.id]
 
 
-def test_a_chat_that_somebody_else_began_meanwhile_is_theirs_once_it_is_loaded_again(url: str) -> None:
+def test_chat_created_concurrently_is_shared_after_reload(url: str) -> None:
     with lamella.open(url) as engine:
         mine, theirs = engine.chat("demo"), engine.chat("demo")
         theirs.ask("hi")
@@ -126,7 +126,7 @@ def test_a_chat_that_somebody_else_began_meanwhile_is_theirs_once_it_is_loaded_a
         assert len(engine.chats()) == 1
 
 
-def test_a_conversation_is_found_by_name_key_title_or_a_beginning_of_its_own(url: str) -> None:
+def test_conversation_is_found_by_name_key_title_or_prefix(url: str) -> None:
     with lamella.open(url) as engine:
         for name in ("garden", "garage"):
             engine.chat(name).ask("hi")
@@ -146,7 +146,7 @@ def test_a_conversation_is_found_by_name_key_title_or_a_beginning_of_its_own(url
             engine.resolve_conversation("Vault test")
 
 
-def test_erasing_what_is_not_there_is_refused_and_reserves_no_name(url: str) -> None:
+def test_erasing_unknown_conversation_is_refused_and_reserves_no_name(url: str) -> None:
     with lamella.open(url) as engine:
         with pytest.raises(InvalidOperationError, match="no conversation 'typo'"):
             engine.erase("typo")
@@ -159,7 +159,7 @@ def test_a_chat_that_is_only_opened_leaves_no_trace(url: str) -> None:
         assert engine.chats() == []
 
 
-def test_two_programs_that_write_at_once_are_told_and_go_on(url: str) -> None:
+def test_concurrent_program_gets_conflict_and_continues(url: str) -> None:
     with lamella.open(url) as here, lamella.open(url) as there:
         mine, theirs = here.chat("demo"), there.chat("demo")
         mine.ask("first")
@@ -173,7 +173,7 @@ def test_two_programs_that_write_at_once_are_told_and_go_on(url: str) -> None:
         assert said(mine) == said(theirs) == ["first", "answered there", "second"]
 
 
-def test_an_engine_reads_attachments_from_its_vault(url: str, tmp_path: Path) -> None:
+def test_engine_reads_attachments_from_vault(url: str, tmp_path: Path) -> None:
     (tmp_path / "spec.md").write_text("# Spec")
     with lamella.open(url, vault=tmp_path) as engine:
         assert "# Spec" in engine.chat("demo").ask("{[[spec]]}").messages[-1].text
@@ -181,13 +181,13 @@ def test_an_engine_reads_attachments_from_its_vault(url: str, tmp_path: Path) ->
         engine.chat("demo").ask("x", attach=[Note(path="spec.md")])
 
 
-def test_without_a_ledger_nothing_is_predicted(url: str) -> None:
+def test_engine_without_ledger_predicts_nothing(url: str) -> None:
     with lamella.open(url, keep_ledger=False) as engine:
         turn = engine.chat("demo").ask("hi")
     assert (turn.cache, turn.cost, turn.prefix_change.cause) == (None, None, "first_turn")
 
 
-def test_what_an_engine_wrote_stays_when_the_block_ends_in_an_error(url: str) -> None:
+def test_writes_survive_error_in_with_block(url: str) -> None:
     def interrupted() -> None:
         with lamella.open(url) as engine:
             engine.chat("demo").ask("kept")
@@ -199,7 +199,7 @@ def test_what_an_engine_wrote_stays_when_the_block_ends_in_an_error(url: str) ->
         assert said(engine.chat("demo")) == ["kept"]
 
 
-def test_a_closed_engine_says_so(url: str) -> None:
+def test_closed_engine_raises_error(url: str) -> None:
     engine = lamella.open(url)
     conversation = engine.chat("demo")
     engine.close()
@@ -208,7 +208,7 @@ def test_a_closed_engine_says_so(url: str) -> None:
 
 
 @pytest.mark.parametrize("wrong", ["", "chats.db", "mysql://host/db", "sqlite:chats.db"])
-def test_a_url_that_names_no_store_is_refused_with_those_that_do(wrong: str) -> None:
+def test_unknown_store_url_is_refused_with_valid_ones(wrong: str) -> None:
     with pytest.raises(SettingError) as caught:
         lamella.open(wrong)
     assert "sqlite:///" in caught.value.hint
@@ -257,7 +257,7 @@ def test_a_title_is_given_by_name_or_by_chat(url: str) -> None:
         assert [listed.title for listed in engine.chats()] == ["Second"]
 
 
-def test_a_conversation_goes_out_as_markdown_and_comes_back(url: str, tmp_path: Path) -> None:
+def test_conversation_is_exported_and_imported_as_markdown(url: str, tmp_path: Path) -> None:
     with lamella.open(url) as engine:
         conversation = talk(engine)
         file = engine.export_archive(conversation, tmp_path / "archive")
@@ -291,7 +291,7 @@ def test_an_artifact_is_erased_from_one_conversation_only(url: str) -> None:
         assert "Beans.\n" not in sent.messages[0].text
 
 
-def test_a_model_has_a_window_that_fits_it_and_no_layout_of_its_own(url: str) -> None:
+def test_default_settings_have_model_window_and_no_layout(url: str) -> None:
     with lamella.open(url) as engine:
         fitting = engine.default_settings_for("local")
         assert "layout" not in fitting
@@ -299,7 +299,7 @@ def test_a_model_has_a_window_that_fits_it_and_no_layout_of_its_own(url: str) ->
         assert conversation.ask("hi").tokens.limit == fitting["window"] - fitting["reserve"]  # type: ignore[operator]
 
 
-def test_an_engine_without_parts_says_which_it_lacks() -> None:
+def test_engine_without_parts_names_missing_one() -> None:
     engine = Engine(open_backend("memory:"), open_pool(), runners={})
     talk(engine)
     for use in (
@@ -311,7 +311,7 @@ def test_an_engine_without_parts_says_which_it_lacks() -> None:
             use()
 
 
-def test_a_conversation_that_nobody_keeps_is_in_no_store(url: str) -> None:
+def test_temporary_conversation_is_not_stored(url: str) -> None:
     with lamella.open(url, model="scripted:m") as engine:
         conversation = engine.temporary_conversation(layout="in_place")
         conversation.ask("Who is there?")

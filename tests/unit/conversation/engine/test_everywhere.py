@@ -34,13 +34,13 @@ def make_store() -> CountedStore:
     return store
 
 
-def test_the_same_note_is_found_in_each_conversation_that_has_it() -> None:
+def test_shared_note_is_found_in_each_conversation() -> None:
     found = list(StoreSearch(make_store()).search("sowing in May"))
     assert [(chat.name, one.passage.title) for chat, one in found] == [("garden", "plan.md"), ("kitchen", "plan.md")]
     assert len({one.passage.id for _, one in found}) == 1
 
 
-def test_conversations_are_read_anew_only_when_one_of_them_changed() -> None:
+def test_conversations_are_reread_only_after_change() -> None:
     store = make_store()
     recaller = StoreSearch(store)
     assert len(list(recaller.search("beans"))) == 2

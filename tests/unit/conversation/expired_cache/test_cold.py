@@ -34,13 +34,13 @@ def after(seconds: float) -> datetime:
 
 
 @pytest.mark.parametrize("layout", ["in_place", "auto"])
-def test_nothing_is_said_while_the_cache_is_warm(layout: str) -> None:
+def test_valid_cache_gives_no_warning(layout: str) -> None:
     chat = talk(layout)
     assert chat.expired_cache(at=after(0)) is None
     assert chat.expired_cache(at=after(LIFETIME * 0.79)) is None
 
 
-def test_before_it_lapses_it_is_told_what_a_message_costs_then() -> None:
+def test_cost_is_estimated_before_expiry() -> None:
     soon, lapsed = (talk("auto").expired_cache(at=after(seconds)) for seconds in (LIFETIME * 0.81, LIFETIME + 1))
     assert soon is not None
     assert lapsed is not None
@@ -49,7 +49,7 @@ def test_before_it_lapses_it_is_told_what_a_message_costs_then() -> None:
     assert (soon.tokens, soon.folded_tokens, soon.cost) == (lapsed.tokens, lapsed.folded_tokens, lapsed.cost)
 
 
-def test_auto_folds_by_itself_and_costs_what_is_said_of_it() -> None:
+def test_auto_folds_after_expiry_at_estimated_cost() -> None:
     chat, at = talk("auto"), after(LIFETIME + 1)
     cold = chat.expired_cache(at=at)
     assert cold is not None
@@ -64,7 +64,7 @@ def test_auto_folds_by_itself_and_costs_what_is_said_of_it() -> None:
     assert turn.cost.amount == cold.folded_cost
 
 
-def test_in_place_costs_as_it_is_what_is_said_of_it_and_folds_where_somebody_wants_that() -> None:
+def test_in_place_matches_estimate_and_folds_on_request() -> None:
     at = after(LIFETIME + 1)
     as_is, folded = talk("in_place"), talk("in_place")
     cold = as_is.expired_cache(at=at)
@@ -77,7 +77,7 @@ def test_in_place_costs_as_it_is_what_is_said_of_it_and_folds_where_somebody_wan
     assert (turn.cost.amount, other.cost.amount) == (cold.cost, cold.folded_cost)
 
 
-def test_looking_changes_nothing() -> None:
+def test_estimate_changes_nothing() -> None:
     looked, left = talk("auto"), talk("auto")
     looked.expired_cache(at=after(LIFETIME + 1))
     at = after(LIFETIME + 2)
@@ -85,11 +85,11 @@ def test_looking_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("model", [None, "deepseek:deepseek-v4", "local"])
-def test_a_lifetime_that_nobody_documents_is_never_guessed(model: str | None) -> None:
+def test_undocumented_lifetime_is_not_guessed(model: str | None) -> None:
     assert talk("auto", model=model).expired_cache(at=after(10 * 86_400)) is None
 
 
-def test_nothing_is_said_of_what_no_cache_ever_held() -> None:
+def test_uncached_prompt_gives_no_warning() -> None:
     at = after(LIFETIME + 1)
     never = Conversation(layout="auto", model=CLAUDE)
     assert never.expired_cache(at=at) is None
@@ -101,14 +101,14 @@ def test_nothing_is_said_of_what_no_cache_ever_held() -> None:
     assert talk("auto").expired_cache() is None
 
 
-def test_without_a_price_the_tokens_are_told() -> None:
+def test_missing_price_gives_tokens() -> None:
     cold = talk("auto", model="claude-of-nobodys-list").expired_cache(at=after(LIFETIME + 1))
     assert cold is not None
     assert (cold.cost, cold.folded_cost) == (None, None)
     assert cold.folded_tokens < cold.tokens
 
 
-def test_a_kept_chat_knows_it_after_it_is_opened_again(tmp_path: Path) -> None:
+def test_stored_chat_knows_cache_expiry_after_reopen(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/chats.db"
     with lamella.open(url, model=CLAUDE, provider=ScriptedProvider("Words.")) as engine:
         conversation = engine.chat("garden", layout="in_place")
@@ -126,7 +126,7 @@ def test_a_kept_chat_knows_it_after_it_is_opened_again(tmp_path: Path) -> None:
     assert cold.expired
 
 
-def test_who_has_no_books_has_nothing_to_say() -> None:
+def test_conversation_without_ledger_gives_no_estimate() -> None:
     class Silent:
         usage_tracker = Conversation().usage_tracker
 

@@ -36,13 +36,13 @@ def find(*ledger: list[ModelCall], minutes: int = 1) -> list[ProfileMismatch]:
     return profile_mismatches(records, ledger, lambda _: PROFILE)
 
 
-def test_a_request_that_goes_on_is_held_against_the_profile_of_its_model() -> None:
+def test_extended_request_is_compared_with_profile() -> None:
     (doubt,) = find([call(0, 700)], [call(690, 100)])
     assert (doubt.model, doubt.as_of, doubt.corrected_facts) == ("one", "2026-11-17", {"minimum": 690})
     assert [one.turns for one in doubt.contradictions] == [(2,)]
 
 
-def test_what_moved_or_went_to_another_model_or_is_not_reported_says_nothing() -> None:
+def test_moved_prefix_other_model_and_missing_report_give_no_mismatch() -> None:
     assert find([call(0, 700)], [call(690, 100, cause=PrefixChangeCause.EPOCH_FOLDED)]) == []
     assert find([call(0, 700, model="other")], [call(690, 100)]) == []
     assert find([call(0, 700)], [call(None, 790)]) == []
@@ -50,7 +50,7 @@ def test_what_moved_or_went_to_another_model_or_is_not_reported_says_nothing() -
     assert find([], [call(690, 100)]) == []
 
 
-def test_a_pause_counts_where_it_is_known_to_the_second() -> None:
+def test_exact_pause_is_compared_with_lifetime() -> None:
     (doubt,) = find([call(0, 3_000)], [call(2_990, 100)], minutes=20)
     assert doubt.corrected_facts == {"lifetime": 1_200}
     # The second request of the turn before may have been any time later.

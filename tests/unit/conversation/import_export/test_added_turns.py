@@ -11,7 +11,7 @@ from lamella.errors import InvalidOperationError
 SAID: list[QuestionReply] = [("a {[[x]]}", "b"), ("c", ""), ("d", "e")]
 
 
-def test_they_are_in_the_next_request_as_if_they_had_been_said_here(tmp_path: Path) -> None:
+def test_added_turns_are_in_next_request(tmp_path: Path) -> None:
     with open_engine(f"sqlite:///{tmp_path / 'chats.db'}", vault=tmp_path) as engine:
         told, asked = (engine.chat(name, system="Be terse.", model="scripted:m") for name in ("told", "asked"))
         told.add_turns(SAID)
@@ -24,7 +24,7 @@ def test_they_are_in_the_next_request_as_if_they_had_been_said_here(tmp_path: Pa
         assert engine.chat("told").preview().messages[:-2] == other.messages
 
 
-def test_they_go_on_after_the_last_answer(tmp_path: Path) -> None:
+def test_added_turns_follow_last_answer(tmp_path: Path) -> None:
     with open_engine(f"sqlite:///{tmp_path / 'chats.db'}") as engine:
         conversation = engine.chat("told", model="scripted:m")
         conversation.ask("a")
@@ -36,7 +36,7 @@ def test_they_go_on_after_the_last_answer(tmp_path: Path) -> None:
         assert [one.message.text for one in engine.chat("told").turns()] == ["a", "b"]
 
 
-def test_what_is_no_pair_of_texts_is_refused(tmp_path: Path) -> None:
+def test_invalid_added_turns_are_refused(tmp_path: Path) -> None:
     with open_engine(f"sqlite:///{tmp_path / 'chats.db'}") as engine:
         conversation = engine.chat("told")
         for wrong in (["ab"], [("a",)], [("a", "b", "c")], [("a", 7)], "ab"):

@@ -48,7 +48,7 @@ def say(store: Store, *texts: str) -> list[str]:
     return [node.id for record in conversation.turns() for node in (record.message, record.reply) if node]
 
 
-def test_a_conversation_taken_out_and_in_is_the_same(store: InMemoryStore) -> None:
+def test_exported_and_imported_conversation_is_equal(store: InMemoryStore) -> None:
     say(store, "one", "two")
     keep(store).rename("chat", "Title")
     export = keep(store).export_conversation("chat")
@@ -74,7 +74,7 @@ def test_taking_in_again_extends_and_never_doubles(store: InMemoryStore) -> None
     assert list(keep(other).verify()) == []
 
 
-def test_a_conversation_with_another_history_is_left_alone(store: InMemoryStore) -> None:
+def test_conversation_with_other_history_is_unchanged(store: InMemoryStore) -> None:
     say(store, "one")
     other = InMemoryStore()
     say(other, "two")
@@ -85,7 +85,7 @@ def test_a_conversation_with_another_history_is_left_alone(store: InMemoryStore)
     assert list(other.load("chat")) == before
 
 
-def test_an_erased_artifact_stays_erased_on_the_way(store: InMemoryStore) -> None:
+def test_erased_artifact_stays_erased_after_import(store: InMemoryStore) -> None:
     say(store, "one")
     other = InMemoryStore()
     keep(other).import_conversation(keep(store).export_conversation("chat"))
@@ -97,7 +97,7 @@ def test_an_erased_artifact_stays_erased_on_the_way(store: InMemoryStore) -> Non
     assert list(keep(third).verify_erased("chat")) == []
 
 
-def test_an_erased_conversation_is_not_taken_in_again(store: InMemoryStore) -> None:
+def test_erased_conversation_is_not_imported(store: InMemoryStore) -> None:
     say(store, "one")
     export = keep(store).export_conversation("chat")
     keep(store).erase("chat")
@@ -105,7 +105,7 @@ def test_an_erased_conversation_is_not_taken_in_again(store: InMemoryStore) -> N
         keep(store).import_conversation(export)
 
 
-def test_what_is_not_there_cannot_be_taken_out_or_erased(store: InMemoryStore) -> None:
+def test_missing_conversation_cannot_be_exported_or_erased(store: InMemoryStore) -> None:
     for act in (keep(store).load_log, keep(store).export_conversation, keep(store).erase):
         with pytest.raises(InvalidOperationError, match="no conversation 'nobody'") as caught:
             act("nobody")
@@ -127,7 +127,7 @@ def test_search_finds_messages_of_every_branch_whatever_their_case(store: InMemo
     assert list(keep(store).search("cherry")) == []
 
 
-def test_search_shows_the_words_around_what_it_found(store: InMemoryStore) -> None:
+def test_search_excerpt_shows_surrounding_words(store: InMemoryStore) -> None:
     make_chat(store).ask("ß" * 300 + "\n the NEEDLE stands\nhere " + "x" * 300)
     (hit,) = keep(store).search("needle")
     assert " the NEEDLE stands here " in hit.excerpt
@@ -146,19 +146,19 @@ def test_search_shows_the_words_around_what_it_found(store: InMemoryStore) -> No
     ],
     ids=["whole", "between words", "words longer than the room", "one such word", "at the end", "over lines"],
 )
-def test_an_excerpt_is_cut_between_words_and_says_that_it_is_cut(store: InMemoryStore, text: str, excerpt: str) -> None:
+def test_excerpt_is_cut_between_words_with_ellipsis(store: InMemoryStore, text: str, excerpt: str) -> None:
     make_chat(store).ask(text)
     (hit,) = keep(store).search("NEEDLE")
     assert hit.excerpt == excerpt
 
 
-def test_search_does_not_find_what_was_erased(store: InMemoryStore) -> None:
+def test_search_does_not_find_erased_text(store: InMemoryStore) -> None:
     say(store, "apple")
     keep(store).erase("chat")
     assert list(keep(store).search("apple")) == []
 
 
-def test_a_fork_goes_on_from_its_message(store: InMemoryStore) -> None:
+def test_fork_continues_from_its_message(store: InMemoryStore) -> None:
     names = say(store, "one", "two")
     keep(store).fork("chat", names[1])
     assert make_chat(store).head == names[1]
@@ -201,7 +201,7 @@ def test_verifying_names_the_event_that_leads_nowhere(store: InMemoryStore) -> N
     assert (damage.location, "Event 3 of chat" in damage.description) == ("log", True)
 
 
-def test_verifying_names_every_event_that_is_damaged_and_not_those_that_only_follow_it(store: InMemoryStore) -> None:
+def test_verify_reports_damaged_events_not_their_followers(store: InMemoryStore) -> None:
     names = say(store, "one")
     bad = write_raw(EventKind.MESSAGE, AT, id="m", parent=names[-1])
     follows = write_raw(
@@ -223,7 +223,7 @@ def test_verifying_names_every_event_that_is_damaged_and_not_those_that_only_fol
     ]
 
 
-def test_verifying_tells_no_more_damaged_events_than_somebody_would_read(store: InMemoryStore) -> None:
+def test_verify_limits_number_of_reported_events(store: InMemoryStore) -> None:
     for version in range(140):
         store.append("chat", write_raw(EventKind.MESSAGE, AT, id="m", parent=""), expected=version)
     found = list(keep(store).verify())
@@ -240,7 +240,7 @@ def test_verifying_tells_no_more_damaged_events_than_somebody_would_read(store: 
         (EventKind.REPLY, {"parent": "q", "text": "x", "calls": [{"model": 5}]}, AT, "log"),
     ],
 )
-def test_verifying_reads_what_going_on_would_read(
+def test_verify_reads_what_opening_reads(
     store: InMemoryStore, kind: EventKind, body: dict[str, object], *, at: str, place: str
 ) -> None:
     if kind is EventKind.REPLY:
@@ -249,7 +249,7 @@ def test_verifying_reads_what_going_on_would_read(
     assert (place, True) in [(one.location, "cannot be read" in one.description) for one in keep(store).verify()]
 
 
-def test_a_compaction_of_a_question_whose_answer_was_deleted_is_no_damage(store: InMemoryStore) -> None:
+def test_compaction_of_question_without_answer_is_no_damage(store: InMemoryStore) -> None:
     conversation = make_chat(store)
     for number in range(5):
         conversation.ask(f"Question {number}: " + "word " * 20)
@@ -266,7 +266,7 @@ def test_a_compaction_of_a_question_whose_answer_was_deleted_is_no_damage(store:
     assert list(ConversationRepository(store, Ticking()).verify(conversation.id)) == []
 
 
-def test_verifying_an_erased_conversation_finds_its_tombstone_good(store: InMemoryStore) -> None:
+def test_verify_accepts_tombstone(store: InMemoryStore) -> None:
     say(store, "one")
     keep(store).erase("chat")
     assert list(keep(store).verify("chat")) == []
@@ -274,14 +274,14 @@ def test_verifying_an_erased_conversation_finds_its_tombstone_good(store: InMemo
     assert list(keep(store).verify_erased("chat")) == []
 
 
-def test_what_was_not_erased_is_not_proven_erased(store: InMemoryStore) -> None:
+def test_verify_erased_reports_unerased_conversation(store: InMemoryStore) -> None:
     say(store, "one")
     for name in ("chat", "nobody"):
         (damage,) = keep(store).verify_erased(name)
         assert damage.description == "was not erased from this store"
 
 
-def test_erasing_an_artifact_takes_every_version_and_its_pictures(store: InMemoryStore) -> None:
+def test_erasing_artifact_removes_all_versions_and_images(store: InMemoryStore) -> None:
     say(store, "one", "two")
     make_chat(store).ask("three", attach=[Image(data=png(1, 2)), Note(path="b.md", text="Bear.")])
     assert keep(store).erase_artifact("chat", "a.md") == 2
@@ -293,7 +293,7 @@ def test_erasing_an_artifact_takes_every_version_and_its_pictures(store: InMemor
     assert list(keep(store).verify_erased("chat")) == []
 
 
-def test_another_artifact_of_exactly_the_same_text_goes_with_it_and_is_said(store: InMemoryStore) -> None:
+def test_other_artifact_of_same_text_is_erased_with_warning(store: InMemoryStore) -> None:
     conversation = make_chat(store, layout="in_place")
     conversation.ask("one", attach=[Note(path="a.md", text="Apple."), Note(path="copy of a.md", text="Apple.")])
     keep(store).erase_artifact("chat", "a.md")
@@ -310,7 +310,7 @@ def test_an_artifact_that_never_was_cannot_be_erased(store: InMemoryStore) -> No
     assert caught.value.hint == "See its attachments with `chat.turns()`."
 
 
-def test_content_attached_again_after_its_erasure_is_no_remainder(store: InMemoryStore) -> None:
+def test_content_reattached_after_erasure_is_no_remainder(store: InMemoryStore) -> None:
     say(store, "one")
     keep(store).erase_artifact("chat", "a.md")
     make_chat(store).ask("again", attach=[Note(path="a.md", text="Note on one.")])
@@ -329,7 +329,7 @@ class Overtaken(Failing):
         return super().erase_contents(conversation_key, hashes, batch, expected=expected)
 
 
-def test_an_erasure_that_someone_overtook_changes_nothing(store: InMemoryStore) -> None:
+def test_erasure_after_concurrent_append_changes_nothing(store: InMemoryStore) -> None:
     say(store, "one")
     with pytest.raises(ConflictError):
         keep(Overtaken(store)).erase_artifact("chat", "a.md")
@@ -343,7 +343,7 @@ def plant(path: Path, sql: str, *values: object) -> None:
         connection.execute(sql, values)
 
 
-def test_the_file_says_when_an_erased_artifact_is_back(tmp_path: Path) -> None:
+def test_reappeared_erased_artifact_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "chats.db"
     store = open_sqlite(str(path))
     say(store, "one")

@@ -32,7 +32,7 @@ def copied(source: InMemoryStore, target: InMemoryStore) -> dict[str, str]:
     return dict(copy_store(source, target, Ticking()))
 
 
-def test_a_copy_holds_every_conversation_event_by_event(source: InMemoryStore, target: InMemoryStore) -> None:
+def test_copy_has_every_conversation_and_event(source: InMemoryStore, target: InMemoryStore) -> None:
     say(source, "one", "apples")
     say(source, "two", "pears")
     ConversationRepository(source, Ticking()).rename("two", "Pears")
@@ -44,7 +44,7 @@ def test_a_copy_holds_every_conversation_event_by_event(source: InMemoryStore, t
     assert target.stats() == source.stats()
 
 
-def test_a_copy_repeated_changes_nothing_and_brings_what_is_new(source: InMemoryStore, target: InMemoryStore) -> None:
+def test_repeated_copy_adds_only_new_events(source: InMemoryStore, target: InMemoryStore) -> None:
     say(source, "one", "apples")
     say(source, "two", "pears")
     copied(source, target)
@@ -56,9 +56,7 @@ def test_a_copy_repeated_changes_nothing_and_brings_what_is_new(source: InMemory
     assert len(target.load("two")) == 4
 
 
-def test_a_diverged_conversation_is_said_and_left_alone_and_the_rest_is_copied(
-    source: InMemoryStore, target: InMemoryStore
-) -> None:
+def test_diverged_conversation_is_reported_and_rest_copied(source: InMemoryStore, target: InMemoryStore) -> None:
     say(source, "one", "apples")
     say(target, "one", "oranges")
     say(source, "two", "pears")
@@ -67,9 +65,7 @@ def test_a_diverged_conversation_is_said_and_left_alone_and_the_rest_is_copied(
     assert list(target.load("one")) == before
 
 
-def test_a_damaged_conversation_is_said_and_left_out_and_the_rest_is_copied(
-    source: InMemoryStore, target: InMemoryStore
-) -> None:
+def test_damaged_conversation_is_reported_and_rest_copied(source: InMemoryStore, target: InMemoryStore) -> None:
     say(source, "one", "apples")
     source.append("one", write_raw(EventKind.FORK, "2026-03-01T12:00:00Z", head="nobody"), expected=2)
     say(source, "two", "pears")
@@ -77,7 +73,7 @@ def test_a_damaged_conversation_is_said_and_left_out_and_the_rest_is_copied(
     assert [one.conversation for one in target.list_conversations()] == ["two"]
 
 
-def test_what_the_source_erased_is_erased_in_the_target(source: InMemoryStore, target: InMemoryStore) -> None:
+def test_erasure_in_source_applies_to_target(source: InMemoryStore, target: InMemoryStore) -> None:
     say(source, "one", "apples")
     copied(source, target)
     ConversationRepository(source, Ticking()).erase("one")
@@ -87,9 +83,7 @@ def test_what_the_source_erased_is_erased_in_the_target(source: InMemoryStore, t
     assert [one.erased for one in target.list_conversations()] == [one.erased for one in source.list_conversations()]
 
 
-def test_what_the_target_erased_is_not_brought_back_and_the_rest_is_copied(
-    source: InMemoryStore, target: InMemoryStore
-) -> None:
+def test_erasure_in_target_is_kept_and_rest_copied(source: InMemoryStore, target: InMemoryStore) -> None:
     say(source, "one", "apples")
     say(source, "two", "pears")
     copied(source, target)
@@ -99,9 +93,7 @@ def test_what_the_target_erased_is_not_brought_back_and_the_rest_is_copied(
     assert target.read_contents("one", [hash_text("Note on apples.")]) == {}
 
 
-def test_an_artifact_erased_in_the_source_goes_from_an_earlier_copy(
-    source: InMemoryStore, target: InMemoryStore
-) -> None:
+def test_artifact_erased_in_source_leaves_earlier_copy(source: InMemoryStore, target: InMemoryStore) -> None:
     say(source, "one", "apples")
     copied(source, target)
     ConversationRepository(source, Ticking()).erase_artifact("one", "a.md")

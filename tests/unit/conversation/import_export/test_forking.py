@@ -58,14 +58,14 @@ def fork(chat: Conversation, message: str, name: str = "other") -> Conversation:
     return Conversation.open(chat._backend, name, {})
 
 
-def test_a_fork_sends_what_the_conversation_would_send(chat: Conversation) -> None:
+def test_fork_sends_like_its_conversation(chat: Conversation) -> None:
     other = fork(chat, chat.head)
     assert (other.id, other.title, said(other)) == ("other", "Garden", said(chat))
     assert sent(other) == sent(chat)
     assert set(chat.branches()).isdisjoint(other.branches())
 
 
-def test_a_fork_ends_where_it_was_made_and_the_other_stays(chat: Conversation) -> None:
+def test_fork_ends_at_its_message_and_original_is_unchanged(chat: Conversation) -> None:
     before, records = said(chat), list(chat._backend.store.load("demo"))
     first = chat.turns()[0]
     assert first.reply is not None
@@ -76,7 +76,7 @@ def test_a_fork_ends_where_it_was_made_and_the_other_stays(chat: Conversation) -
     assert (said(chat), list(chat._backend.store.load("demo"))) == (before, records)
 
 
-def test_a_fork_of_a_question_whose_calls_wait_waits_for_them_as_well(chat: Conversation) -> None:
+def test_fork_of_question_with_pending_calls_has_them(chat: Conversation) -> None:
     chat.ask("And page two?")
     carried = ProviderReply(format="wire", json='["thoughts"]')
     first = ModelReply(
@@ -97,9 +97,7 @@ def test_a_fork_of_a_question_whose_calls_wait_waits_for_them_as_well(chat: Conv
 
 
 @pytest.mark.parametrize("go", [Conversation.fork, Conversation.switch])
-def test_going_on_from_where_one_is_changes_nothing_and_keeps_calls_that_wait(
-    chat: Conversation, go: Callable[[Conversation, str], None]
-) -> None:
+def test_continuing_from_head_changes_nothing(chat: Conversation, go: Callable[[Conversation, str], None]) -> None:
     chat.ask("And page two?")
     chat.reply(ModelAnswer(reply=ModelReply(text="", stop=StopReason.TOOL_CALLS, calls=(CALL,))))
     version = chat.version
@@ -110,7 +108,7 @@ def test_going_on_from_where_one_is_changes_nothing_and_keeps_calls_that_wait(
     assert (chat.version, [call.id for call in chat.pending_tool_calls]) == (version, ["c1"])
 
 
-def test_a_fork_goes_on_under_what_a_deleted_question_had_set(chat: Conversation) -> None:
+def test_fork_keeps_settings_of_deleted_question(chat: Conversation) -> None:
     chat.ask("And in Latin?", system="Answer in Latin, about {[[a]]}.", model="openai:gpt-5-mini")
     chat.reply("Ita.")
     chat.delete(chat.turns()[-1].message.id)
@@ -120,13 +118,13 @@ def test_a_fork_goes_on_under_what_a_deleted_question_had_set(chat: Conversation
     assert other.ask("And now?").envelope.model == "openai:gpt-5-mini"
 
 
-def test_a_fork_goes_to_the_model_that_was_chosen_since_the_last_turn(chat: Conversation) -> None:
+def test_fork_uses_model_chosen_since_last_turn(chat: Conversation) -> None:
     chosen = Conversation.open(chat._backend, chat.id, {"model": "openai:gpt-5-mini"})
     chosen.rename("Garden")
     assert fork(chosen, chosen.head).preview("And now?").envelope.model == "openai:gpt-5-mini"
 
 
-def test_a_fork_of_a_question_that_was_left_and_opened_again_is_left_in_the_same_way(chat: Conversation) -> None:
+def test_fork_of_reopened_unanswered_question_is_unanswered(chat: Conversation) -> None:
     question = chat.ask("And page two?").envelope.message_id
     chat.reply(ModelAnswer(reply=ModelReply(text="Wait.", stop=StopReason.TOOL_CALLS, calls=(CALL,))))
     chat.ask("Never mind.")
@@ -143,7 +141,7 @@ def test_a_fork_of_a_question_that_was_left_and_opened_again_is_left_in_the_same
     assert waits.messages[-1].text == also.messages[-1].text
 
 
-def test_the_model_that_a_left_question_was_asked_of_again_is_asked_next(chat: Conversation) -> None:
+def test_model_of_repeated_unanswered_question_is_used_next(chat: Conversation) -> None:
     question = chat.ask("And page two?").envelope.message_id
     chat.ask("Never mind.")
     chat.reply("Well.")
@@ -152,7 +150,7 @@ def test_the_model_that_a_left_question_was_asked_of_again_is_asked_next(chat: C
     assert chat.ask("And page three?").envelope.model == "openai:gpt-5-mini"
 
 
-def test_coming_back_to_a_question_whose_calls_wait_finds_them(chat: Conversation) -> None:
+def test_switching_to_question_with_pending_calls_restores_them(chat: Conversation) -> None:
     chat.ask("And page two?")
     chat.reply(ModelAnswer(reply=ModelReply(text="", stop=StopReason.TOOL_CALLS, calls=(CALL,))))
     waits = chat.head
@@ -162,7 +160,7 @@ def test_coming_back_to_a_question_whose_calls_wait_finds_them(chat: Conversatio
     assert [call.id for call in chat.pending_tool_calls] == ["c1"]
 
 
-def test_a_fork_keeps_what_was_compacted_and_can_undo_it(chat: Conversation) -> None:
+def test_fork_keeps_compactions_and_can_undo_them(chat: Conversation) -> None:
     whole = sent(chat)
     receipt = chat.compact(to=0.004)
     assert receipt is not None
@@ -174,7 +172,7 @@ def test_a_fork_keeps_what_was_compacted_and_can_undo_it(chat: Conversation) -> 
     assert sent(other) == whole
 
 
-def test_a_fork_goes_on_after_a_turn_that_was_compacted_before(chat: Conversation) -> None:
+def test_fork_continues_after_compacted_turn(chat: Conversation) -> None:
     chat.compact(to=0.004)
     chat.ask("After it?")
     chat.reply("Yes.")
@@ -183,7 +181,7 @@ def test_a_fork_goes_on_after_a_turn_that_was_compacted_before(chat: Conversatio
     assert len(other.receipts()) == 1
 
 
-def test_calls_to_the_model_come_along(chat: Conversation) -> None:
+def test_fork_includes_model_calls(chat: Conversation) -> None:
     other = fork(chat, chat.head)
     assert other.ledger() == chat.ledger()
     assert len(other.ledger()[0]) == 1
@@ -197,7 +195,7 @@ def test_an_answer_that_was_deleted_is_an_empty_one_in_the_fork(chat: Conversati
     assert sent(other) == sent(chat)
 
 
-def test_what_was_erased_is_not_in_the_fork(chat: Conversation) -> None:
+def test_fork_omits_erased_content(chat: Conversation) -> None:
     ConversationRepository(chat._backend.store, Ticking()).erase_artifact("demo", "a.md")
     chat.reload()
     other = fork(chat, chat.head)
@@ -205,7 +203,7 @@ def test_what_was_erased_is_not_in_the_fork(chat: Conversation) -> None:
     assert sent(other) == sent(chat)
 
 
-def test_results_have_the_ids_in_a_fork_of_a_fork_that_they_had(chat: Conversation) -> None:
+def test_fork_of_fork_keeps_result_ids(chat: Conversation) -> None:
     second = fork(chat, chat.head, "second")
     third = fork(second, second.head, "third")
     (name,) = round_result_ids(chat.turns()[0].message.id, 0, chat.turns()[0].rounds[0])
@@ -217,7 +215,7 @@ def test_results_have_the_ids_in_a_fork_of_a_fork_that_they_had(chat: Conversati
     assert sent(second) == sent(chat)
 
 
-def test_an_erased_result_is_known_in_a_fork_by_the_id_that_it_had(chat: Conversation) -> None:
+def test_erased_result_is_known_in_fork_by_id(chat: Conversation) -> None:
     before = sent(chat)
     (name,) = round_result_ids(chat.turns()[0].message.id, 0, chat.turns()[0].rounds[0])
     ConversationRepository(chat._backend.store, Ticking()).erase_artifact("demo", name)
@@ -230,8 +228,6 @@ def test_an_erased_result_is_known_in_a_fork_by_the_id_that_it_had(chat: Convers
     ("message", "name", "told"),
     [("nobody", "other", "no such message"), ("", "demo", "conversation 'demo' already")],
 )
-def test_a_wrong_message_and_a_name_that_is_taken_are_refused(
-    chat: Conversation, message: str, name: str, told: str
-) -> None:
+def test_wrong_message_and_taken_name_are_refused(chat: Conversation, message: str, name: str, told: str) -> None:
     with pytest.raises(InvalidOperationError, match=told):
         fork_into(chat._backend, "demo", message or chat.head, name=name)

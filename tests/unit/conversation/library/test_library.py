@@ -15,7 +15,7 @@ def rows(chat: Conversation) -> dict[str, LibraryItem]:
     return {row.name: row for row in chat.library()}
 
 
-def test_each_artifact_has_its_form_tokens_age_and_whether_a_cache_has_it() -> None:
+def test_library_row_has_form_tokens_age_and_cache_state() -> None:
     chat = Conversation(layout="in_place", attachments="sticky", carry_forward="preview")
     chat.ask("One.", attach=[Note(path="a.md", text=LONG)])
     chat.reply("Yes.")
@@ -30,7 +30,7 @@ def test_each_artifact_has_its_form_tokens_age_and_whether_a_cache_has_it() -> N
     assert list_library.__doc__
 
 
-def test_a_cache_has_nothing_of_what_moves_with_the_next_request() -> None:
+def test_moved_library_is_not_cached() -> None:
     chat = Conversation(layout="library", attachments="sticky", system="Be terse. " * 20)
     chat.ask("One.", attach=[Note(path="a.md", text=LONG)])
     chat.reply("Yes.")
@@ -38,14 +38,14 @@ def test_a_cache_has_nothing_of_what_moves_with_the_next_request() -> None:
     assert Conversation(keep_ledger=False, layout="in_place").library() == ()
 
 
-def test_what_nobody_predicts_is_neither_cached_nor_not() -> None:
+def test_cache_state_is_unknown_without_ledger() -> None:
     chat = Conversation(keep_ledger=False)
     chat.ask("One.", attach=[Note(path="a.md", text="A.")])
     chat.reply("Yes.")
     assert rows(chat)["a.md"].cached is None
 
 
-def test_detaching_saves_what_the_next_request_would_not_hold() -> None:
+def test_tokens_saved_by_detaching_match_next_request() -> None:
     """With previews a long note that is detached goes on as its outline; a short one stands where it stood."""
     chat = Conversation(layout="library", attachments="sticky", carry_forward="preview")
     chat.ask("One.", attach=[Note(path="long.md", text=LONG), Note(path="short.md", text="Short.")])
@@ -57,7 +57,7 @@ def test_detaching_saves_what_the_next_request_would_not_hold() -> None:
     assert found["short.md"].tokens_saved == 0
 
 
-def test_a_picture_is_called_by_its_name_and_saved_by_detaching_it() -> None:
+def test_image_is_named_and_saved_by_detaching() -> None:
     chat = Conversation(layout="library", attachments="sticky", model="openai:gpt-5")
     chat.ask("See.", attach=[Image(data=png(64, 64), media_type="image/png", title="map")])
     chat.reply("Yes.")
@@ -66,7 +66,7 @@ def test_a_picture_is_called_by_its_name_and_saved_by_detaching_it() -> None:
     assert row.tokens > 0
 
 
-def test_what_waits_is_shown_with_the_rest_and_what_leaves_is_out_of_the_set() -> None:
+def test_pending_attachment_is_listed_and_detached_one_leaves_set() -> None:
     chat = Conversation(layout="in_place", attachments="sticky")
     chat.ask("One.", attach=[Note(path="a.md", text="Alpha.")])
     chat.reply("Yes.")
@@ -80,7 +80,7 @@ def test_what_waits_is_shown_with_the_rest_and_what_leaves_is_out_of_the_set() -
 
 
 @pytest.mark.parametrize("layout", ["library", "in_place"])
-def test_a_folder_says_what_was_left_out_of_it(tmp_path: Path, layout: str) -> None:
+def test_folder_lists_omitted_notes(tmp_path: Path, layout: str) -> None:
     (tmp_path / "docs").mkdir()
     for number in range(20):
         (tmp_path / "docs" / f"{number:02}.md").write_text(f"# {number}\n\n{'word ' * 400}", encoding="utf-8")
@@ -94,7 +94,7 @@ def test_a_folder_says_what_was_left_out_of_it(tmp_path: Path, layout: str) -> N
     assert {row.form for name, row in found.items() if name != "docs"} == {"full", "preview"}
 
 
-def test_a_picture_stands_behind_what_is_in_the_library_and_is_as_old_as_its_message() -> None:
+def test_image_follows_library_and_has_age_of_its_message() -> None:
     chat = Conversation(layout="in_place", model="openai:gpt-5", system="Be brief.")
     chat.ask("One.", attach=[Note(path="a.md", text="Alpha.")])
     chat.reply("Yes.")

@@ -33,9 +33,7 @@ def move(vault: Path, name: str = "new/tide.md") -> None:
 
 
 @BOTH
-def test_what_stays_attached_is_found_again_by_its_text_and_followed_at_its_new_place(
-    converse: type[Watched], layout: str, vault: Path
-) -> None:
+def test_moved_note_is_found_by_text_and_followed(converse: type[Watched], layout: str, vault: Path) -> None:
     chat = converse(layout=layout, attachments="sticky", vault=vault)
     chat.ask("one", attach=[Note(path="old/a.md"), Note(path="b.md")])
     chat.reply("r")
@@ -59,7 +57,7 @@ def test_what_stays_attached_is_found_again_by_its_text_and_followed_at_its_new_
 
 @BOTH
 @pytest.mark.parametrize("name", ["new/tide.md", "old/a.md"])
-def test_attached_again_by_its_new_path_or_its_old_one_it_is_the_note_that_is_known(
+def test_reattached_moved_note_is_known_by_either_path(
     converse: type[Watched], layout: str, vault: Path, name: str
 ) -> None:
     chat = converse(layout=layout, vault=vault)
@@ -78,7 +76,7 @@ def test_attached_again_by_its_new_path_or_its_old_one_it_is_the_note_that_is_kn
 
 @pytest.mark.layout("library")
 @PROMOTES
-def test_moved_back_it_is_where_it_was(converse: type[Watched], vault: Path) -> None:
+def test_note_moved_back_is_at_original_path(converse: type[Watched], vault: Path) -> None:
     chat = converse(attachments="sticky", vault=vault)
     chat.ask("one", attach=[Note(path="old/a.md")])
     chat.reply("r")
@@ -96,9 +94,7 @@ def test_moved_back_it_is_where_it_was(converse: type[Watched], vault: Path) -> 
 @pytest.mark.layout("library")
 @PROMOTES
 @pytest.mark.parametrize("copies", [("new/x.md", "new/y.md"), ()])
-def test_with_two_copies_or_none_nothing_is_guessed(
-    converse: type[Watched], vault: Path, copies: tuple[str, ...]
-) -> None:
+def test_ambiguous_move_is_not_guessed(converse: type[Watched], vault: Path, copies: tuple[str, ...]) -> None:
     chat = converse(attachments="sticky", vault=vault)
     chat.ask("one", attach=[Note(path="old/a.md")])
     chat.reply("r")
@@ -121,13 +117,13 @@ def test_a_copy_beside_a_note_that_is_still_there_is_another_note(converse: type
     assert attached(chat.ask("two", attach=[Note(path="c.md")])) == [("c.md", "full")]
 
 
-def test_what_was_never_read_from_files_is_not_looked_for() -> None:
+def test_artifact_not_from_file_is_not_searched() -> None:
     given = make_artifact(ArtifactKind.NOTE, text=TIDE, source=ArtifactSource(path="old/a.md"))
     moved = MovedFiles([given], None)
     assert moved.find_moved("old/a.md") is None
     assert moved.match_moved_file(given) is given
 
 
-def test_a_note_that_nobody_knows_is_missing_wherever_its_text_stands(converse: type[Watched], vault: Path) -> None:
+def test_unknown_note_is_missing_despite_same_text(converse: type[Watched], vault: Path) -> None:
     with pytest.raises(SourceNotFoundError):
         converse(vault=vault).ask("one", attach=[Note(path="old/gone.md")])

@@ -29,21 +29,21 @@ def pinned(chat: Conversation, **more: object) -> list[str]:
     return sorted(" ".join(said[name].split()[:2]) for name in prompt.pinned)
 
 
-def test_a_message_is_pinned_by_the_number_of_its_turn_or_by_its_id() -> None:
+def test_message_is_pinned_by_turn_number_or_id() -> None:
     chat = talk()
     assert pinned(chat, pin=["turn:1", "reply:2"]) == ["Answer 2.", "Question 1?"]
     first = next(iter(chat.preview("").envelope.prompt.history.turns)).reply.id
     assert pinned(chat, pin=[first]) == ["Answer 1.", "Answer 2.", "Question 1?"]
 
 
-def test_each_message_is_called_by_its_id_and_by_its_turn() -> None:
+def test_message_aliases_map_ids_and_turns() -> None:
     state = advance(PromptState(conversation="c"), Turn(text="One?", reply="One."), choose_layout, tokenizer=QUARTERS)
     (turn,) = state.history.turns
     asked, replied = turn.question.id, turn.reply.id
     assert message_ids_by_alias(state) == {"turn:1": asked, "reply:1": replied, asked: asked, replied: replied}
 
 
-def test_pins_last_until_they_are_taken_back() -> None:
+def test_pins_last_until_removed() -> None:
     chat = talk()
     assert pinned(chat, pin=["turn:1", "turn:2"]) == ["Question 1?", "Question 2?"]
     assert pinned(chat) == ["Question 1?", "Question 2?"]
@@ -51,7 +51,7 @@ def test_pins_last_until_they_are_taken_back() -> None:
     assert pinned(chat, unpin=["turn:2"]) == []
 
 
-def test_an_artifact_is_unpinned_the_same_way() -> None:
+def test_artifact_is_unpinned_by_id() -> None:
     chat = Conversation(layout="in_place")
     chat.ask("Read this.", attach=[Note(path="a.md", text="A", policy="pin")])
     chat.reply("Yes.")
@@ -62,14 +62,14 @@ def test_an_artifact_is_unpinned_the_same_way() -> None:
 
 
 @pytest.mark.parametrize(("how", "done"), [("pin", "pinned"), ("unpin", "unpinned")])
-def test_what_nothing_is_called_by_is_refused(how: str, done: str) -> None:
+def test_unknown_pin_is_refused(how: str, done: str) -> None:
     chat = talk()
     with pytest.raises(ArtifactError, match=f"turn:9 cannot be {done}") as caught:
         chat.ask("And?", **{how: ["turn:9"]})  # type: ignore[arg-type]
     assert "turn:3 or reply:3" in caught.value.hint
 
 
-def test_a_message_that_a_compaction_took_out_can_be_pinned_once_that_is_undone() -> None:
+def test_removed_message_can_be_pinned_after_undo() -> None:
     chat = talk(8)
     assert chat.compact(to=0.02) is not None
     with pytest.raises(ArtifactError, match="turn:1 cannot be pinned"):
@@ -78,7 +78,7 @@ def test_a_message_that_a_compaction_took_out_can_be_pinned_once_that_is_undone(
     assert pinned(chat, pin=["turn:1"]) == ["Question 1?"]
 
 
-def test_pinning_once_more_what_is_pinned_and_no_longer_said_lets_nothing_go() -> None:
+def test_repeated_pin_of_missing_message_keeps_it() -> None:
     state = advance(
         PromptState(conversation="c", pinned=frozenset({"gone"})),
         Turn(text="One?", reply="1."),
@@ -99,7 +99,7 @@ def test_one_turn_does_not_have_something_stay_and_go(one: str, other: str) -> N
         chat.ask("And?", **{one: ["a.md"], other: ["a.md"]})  # type: ignore[arg-type]
 
 
-def test_nor_is_something_pinned_and_let_go_at_once_whatever_it_is_called() -> None:
+def test_pin_and_unpin_of_same_message_are_refused() -> None:
     chat = talk()
     first = next(iter(chat.preview("").envelope.prompt.history.turns)).question.id
     with pytest.raises(InvalidOperationError, match="by pin and by unpin"):

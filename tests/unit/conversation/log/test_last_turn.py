@@ -8,7 +8,7 @@ from lamella.core.messages import ModelReply, StopReason
 from lamella.stores.memory import InMemoryStore
 
 
-def test_questions_without_an_answer_do_not_hide_who_answered_before_them() -> None:
+def test_unanswered_questions_do_not_hide_last_answer() -> None:
     store = InMemoryStore()
     conversation = make_chat(store)
     conversation.ask("One?")

@@ -16,7 +16,7 @@ def find(url: str) -> tuple[CompactionMarker, ...]:
         backend.store.close()
 
 
-def test_compactions_and_undos_stand_after_the_messages_they_followed(tmp_path: Path) -> None:
+def test_compaction_markers_follow_their_messages(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'chats.db'}"
     with lamella.open(url) as engine:
         conversation = engine.chat("garden", window=5_000, reserve=500)

@@ -75,7 +75,7 @@ def without_state(checkpoint: Checkpoint) -> Checkpoint:
     return replace(checkpoint, data=encode_snapshot(replace(snapshot, encoded_state=b"", blocks={})) or b"")
 
 
-def test_what_a_kept_state_tells_is_not_told_again() -> None:
+def test_checkpointed_state_is_not_replayed() -> None:
     store, same = InMemoryStore(), InMemoryStore()
     fill(store)
     fill(same)
@@ -94,7 +94,7 @@ def test_only_the_newest_checkpoint_has_a_state() -> None:
     assert [bool(snapshot.encoded_state) for snapshot in snapshots(store)] == [False, False, True]
 
 
-def test_one_that_was_the_newest_when_it_was_read_is_left_without_its_state() -> None:
+def test_previous_newest_checkpoint_loses_its_state() -> None:
     store = InMemoryStore()
     fill(store)
     fill(store, 2)
@@ -110,13 +110,13 @@ def test_one_that_was_the_newest_when_it_was_read_is_left_without_its_state() ->
     ],
     ids=["fork", "edit", "delete"],
 )
-def test_on_another_branch_all_of_it_is_told(change: Callable[[Conversation], object]) -> None:
+def test_other_branch_is_replayed_completely(change: Callable[[Conversation], object]) -> None:
     store = InMemoryStore()
     change(fill(store))
     assert tells_all(store)
 
 
-def test_of_an_earlier_turn_something_is_read_when_somebody_asks_for_it() -> None:
+def test_earlier_turn_is_read_only_on_request() -> None:
     store = InMemoryStore()
     fill(store)
     noting = Noting(store)
@@ -127,7 +127,7 @@ def test_of_an_earlier_turn_something_is_read_when_somebody_asks_for_it() -> Non
     assert hash_text(OLD) in noting.asked
 
 
-def test_a_state_that_is_not_of_the_branch_is_not_kept() -> None:
+def test_state_of_other_branch_is_not_saved() -> None:
     elsewhere = PromptState(conversation="chat", head="elsewhere", turn_count=1, tokenizer_name=QUARTERS.name)
     assert (
         encode_checkpoint(EventLog("chat"), elsewhere, defaults=TurnSettings(), tokenizer=QUARTERS)
@@ -135,7 +135,7 @@ def test_a_state_that_is_not_of_the_branch_is_not_kept() -> None:
     )
 
 
-def test_what_a_state_names_comes_with_the_snapshots_each_once() -> None:
+def test_contents_of_state_are_stored_once_with_snapshots() -> None:
     store = InMemoryStore()
     fill(store)
     kept = [name for snapshot in snapshots(store) for name in snapshot.blocks]
@@ -143,7 +143,7 @@ def test_what_a_state_names_comes_with_the_snapshots_each_once() -> None:
     assert len(kept) == len(set(kept))
 
 
-def test_of_what_was_erased_meanwhile_nothing_is_left_to_go_on_with() -> None:
+def test_content_erased_meanwhile_is_not_used() -> None:
     store = InMemoryStore()
     fill(store)
     conversation = open_chat(store)
@@ -154,7 +154,7 @@ def test_of_what_was_erased_meanwhile_nothing_is_left_to_go_on_with() -> None:
     assert turn.messages == open_chat(store).regenerate().messages
 
 
-def test_blocks_that_are_not_what_they_are_filed_under_are_found_by_verify() -> None:
+def test_block_with_wrong_key_is_found_by_verify() -> None:
     store = InMemoryStore()
     fill(store)
     last = snapshots(store)[-1].version
@@ -163,7 +163,7 @@ def test_blocks_that_are_not_what_they_are_filed_under_are_found_by_verify() -> 
     assert [place for place, _ in damages(lying)] == [f"checkpoint {last}"]
 
 
-def test_blocks_that_are_long_are_made_anew() -> None:
+def test_long_blocks_are_rewritten() -> None:
     store = InMemoryStore()
     conversation = open_chat(store)
     for number in range(4):
@@ -177,7 +177,7 @@ def test_blocks_that_are_long_are_made_anew() -> None:
     assert open_chat(store).ask("And now?").messages
 
 
-def test_only_the_newest_snapshot_has_a_log_that_says_much() -> None:
+def test_only_newest_snapshot_has_full_log() -> None:
     store = InMemoryStore()
     conversation = open_chat(store)
     conversation.rename("A title. " * 999)
@@ -228,7 +228,7 @@ def shrink(store: Store) -> Conversation:
     return conversation
 
 
-def test_texts_that_stand_nowhere_are_neither_kept_nor_read_until_they_are_asked_for() -> None:
+def test_unsent_texts_are_not_stored_or_read_until_needed() -> None:
     store = InMemoryStore()
     shrink(store)
     # The last turns are left as they are.
@@ -249,7 +249,7 @@ def test_texts_that_stand_nowhere_are_neither_kept_nor_read_until_they_are_asked
     assert NOTES["0.md"] in turn.messages[-1].text
 
 
-def test_a_conversation_goes_on_from_unread_texts_as_from_read_ones() -> None:
+def test_conversation_continues_from_unread_texts() -> None:
     store, same = InMemoryStore(), InMemoryStore()
     shrink(store)
     shrink(same)
@@ -282,7 +282,7 @@ def test_an_unread_text_that_somebody_else_erased_is_a_conflict() -> None:
     assert NOTES["0.md"] not in read_all(chat)
 
 
-def test_an_unread_text_that_is_lost_is_said_to_be() -> None:
+def test_lost_unread_text_is_reported() -> None:
     store = InMemoryStore()
     shrink(store)
     noting = Noting(store)
@@ -293,7 +293,7 @@ def test_an_unread_text_that_is_lost_is_said_to_be() -> None:
         read_all(chat)
 
 
-def test_checkpoints_stay_as_they_are_where_little_of_them_is_idle() -> None:
+def test_mostly_used_checkpoints_are_not_rewritten() -> None:
     store = InMemoryStore()
     conversation = open_chat(store, layout="in_place")
     for number in range(8):

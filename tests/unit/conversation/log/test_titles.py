@@ -22,7 +22,7 @@ def listed(backend: Backend) -> dict[str, str]:
     return {one.name: one.title for one in backend.store.list_conversations()}
 
 
-def test_a_conversation_is_called_by_its_first_question_until_somebody_names_it(backend: Backend) -> None:
+def test_first_question_is_title_until_renamed(backend: Backend) -> None:
     chat = Conversation.open(backend, "tides")
     assert chat.title == ""
     chat.ask(TurnRequest(text=f"  {LONG}\n"))
@@ -34,14 +34,14 @@ def test_a_conversation_is_called_by_its_first_question_until_somebody_names_it(
     assert (chat.title, listed(backend)) == ("Tides", {"tides": "Tides"})
 
 
-def test_a_title_that_was_given_before_the_first_question_stays(backend: Backend) -> None:
+def test_title_given_before_first_question_is_kept(backend: Backend) -> None:
     chat = Conversation.open(backend, "tides")
     chat.rename("Tides")
     chat.ask(TurnRequest(text=LONG))
     assert (chat.title, listed(backend)) == ("Tides", {"tides": "Tides"})
 
 
-def test_what_goes_elsewhere_has_the_same_title_there(backend: Backend) -> None:
+def test_forked_and_imported_conversation_keeps_title(backend: Backend) -> None:
     chat = Conversation.open(backend, "tides")
     chat.ask(TurnRequest(text=LONG))
     fork_into(backend, chat.id, chat.head, name="other")
@@ -57,7 +57,7 @@ def test_what_goes_elsewhere_has_the_same_title_there(backend: Backend) -> None:
     assert list(conversations.verify()) == []
 
 
-def test_a_list_from_before_titles_were_made_is_not_called_damaged_and_a_false_title_is(backend: Backend) -> None:
+def test_missing_title_row_is_no_damage_and_false_title_is(backend: Backend) -> None:
     chat = Conversation.open(backend, "tides")
     chat.ask(TurnRequest(text=LONG))
     records = backend.store.load(chat.id)

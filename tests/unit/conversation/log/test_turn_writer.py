@@ -62,7 +62,7 @@ def _moment(at: datetime | None) -> str:
     return "now" if at is None else at.isoformat()
 
 
-def test_a_turn_is_one_event_with_its_contents() -> None:
+def test_turn_is_one_event_with_contents() -> None:
     book, turn = Book(), Turn(text="one", attached=(NOTE,))
     write(keep(book), turn, "p")
     ((kind, body),) = book.bodies(0)
@@ -71,7 +71,7 @@ def test_a_turn_is_one_event_with_its_contents() -> None:
     assert book.written[0].records[0].at == "now"
 
 
-def test_a_turn_that_was_never_answered_gets_its_empty_reply_in_the_same_append() -> None:
+def test_unanswered_turn_gets_empty_reply_in_same_append() -> None:
     book = Book()
     write(keep(book), Turn(text="two", attached=(NOTE,)), EMPTY, unanswered="waiting")
     (reply, empty), (message, asked) = book.bodies(0)
@@ -80,7 +80,7 @@ def test_a_turn_that_was_never_answered_gets_its_empty_reply_in_the_same_append(
     assert list(book.written[0].contents) == [NOTE.hash]
 
 
-def test_a_reply_stands_under_its_id_and_its_question() -> None:
+def test_reply_has_its_id_and_question() -> None:
     book, at = Book(), datetime(2026, 3, 1, tzinfo=UTC)
     answer = ModelAnswer(
         reply=ModelReply(text="yes [^1]", stop=StopReason.END), citations=(StoredCitation(id="a.md", place="Costs"),)
@@ -102,7 +102,7 @@ def test_only_the_first_turn_of_a_writer_replaces_a_message() -> None:
     ]
 
 
-def test_an_edit_that_was_not_taken_is_still_an_edit_when_tried_again() -> None:
+def test_failed_edit_is_still_edit_on_retry() -> None:
     failing = Failing(InMemoryStore())
 
     def append(written: EventBatch) -> None:
@@ -141,7 +141,7 @@ class _LookedInto(InMemoryStore):
         return super().load(conversation_key, after=after)
 
 
-def test_a_new_conversation_is_looked_for_once_and_one_that_is_there_is_read_once() -> None:
+def test_new_conversation_is_looked_up_once_and_existing_one_read_once() -> None:
     store = _LookedInto()
     backend = replace(make_backend(store), make_key=lambda name: f"key of {name}")
     conversation = Conversation.open(backend, "chat", {})

@@ -62,7 +62,7 @@ PAST = [
 
 @pytest.mark.parametrize("terms", [LIBRARY, IN_PLACE], ids=["library", "in_place"])
 @pytest.mark.parametrize("turns", range(1, len(PAST) + 1))
-def test_the_next_turn_is_the_one_that_asking_turn_by_turn_gives(terms: TurnSettings, turns: int) -> None:
+def test_next_turn_matches_turn_by_turn_result(terms: TurnSettings, turns: int) -> None:
     past = under(terms, *PAST[:turns])
     folded, asked = fold(*past), live(past)
     assert folded.waits_for_reply is (past[-1].reply is None)
@@ -78,12 +78,12 @@ def test_the_next_turn_is_the_one_that_asking_turn_by_turn_gives(terms: TurnSett
     assert list(folded.placed) == list(asked.placed)
 
 
-def test_nothing_past_is_a_conversation_that_begins() -> None:
+def test_empty_history_is_new_conversation() -> None:
     start = PromptState(conversation="chat", model="openai:gpt-5", tokenizer_name=MEASURE.name)
     assert BranchHistory().compute_state(start, choose_layout, tokenizer=MEASURE) == start
 
 
-def test_a_past_is_folded_by_the_planner_that_it_is_asked_with() -> None:
+def test_history_is_folded_by_current_planner() -> None:
     stays = LayoutPlan(why="a planner of one's own")
     past = under(LIBRARY, told("one", attached=(note("a.md", "A"),)), told("two"))
     state = BranchHistory(past).compute_state(START, lambda _state, _turn: stays, tokenizer=MEASURE)
@@ -92,19 +92,19 @@ def test_a_past_is_folded_by_the_planner_that_it_is_asked_with() -> None:
     assert (state.epoch, state.system_library) == (0, {})
 
 
-def test_a_turn_that_waits_is_open_in_the_state_it_was_asked_in() -> None:
+def test_open_turn_keeps_its_state() -> None:
     state = fold(*under(IN_PLACE, told("one"), told("two", reply=None)))
     assert pending_prompt(state).user.text == "two"
     assert [turn.question.text for turn in state.history.turns] == ["one"]
 
 
-def test_a_question_that_was_never_answered_is_kept_with_the_empty_reply() -> None:
+def test_unanswered_question_has_empty_reply() -> None:
     for turn_settings in (LIBRARY, IN_PLACE):
         state = fold(*under(turn_settings, told("one", reply=None), told("two")))
         assert [(one.question.text, one.reply.text) for one in state.history.turns] == [("one", ""), ("two", "yes")]
 
 
-def test_messages_keep_the_ids_they_were_given() -> None:
+def test_messages_keep_given_ids() -> None:
     past = [
         Turn(text="one", id="first", reply="yes", reply_id="second"),
         Turn(text="two", id="third", reply="no"),
@@ -117,13 +117,13 @@ def test_messages_keep_the_ids_they_were_given() -> None:
         ]
 
 
-def test_each_turn_is_laid_out_under_the_terms_it_was_asked_under() -> None:
+def test_each_turn_uses_its_own_settings() -> None:
     state = fold(*under(IN_PLACE, told("one", attached=(note("a.md", "A"),)), told("two")))
     assert (state.turn_settings, state.epoch) == (IN_PLACE, 0)
     assert "A" in state.history.turns[0].question_message.text
 
 
-def test_the_same_text_drawn_in_from_another_note_is_the_prompt_from_then_on() -> None:
+def test_same_text_from_other_note_becomes_the_prompt() -> None:
     first = SystemParts(instructions="Use A.", typed_instructions="Use {[[a]]}.", inlined=(note("a.md", "A"),))
     typed = SystemParts(instructions="Use A.", typed_instructions="Use A.")
     state = fold(*under(IN_PLACE, told("one", system=first), told("two", system=typed), told("three")))
@@ -155,7 +155,7 @@ def compacted() -> BranchHistory:
     return past
 
 
-def test_receipts_in_force_are_listed_in_their_order_wherever_they_stand() -> None:
+def test_active_receipts_are_listed_in_order() -> None:
     past = compacted()
     assert past.list_receipts() == [FIRST, SECOND, THIRD]
     assert past.receipts == (SECOND, THIRD)
@@ -163,7 +163,7 @@ def test_receipts_in_force_are_listed_in_their_order_wherever_they_stand() -> No
     assert [(turn.text, turn.reply, turn.reply_id) for turn in past.turns] == [("one", "yes", "a1")]
 
 
-def test_undoing_takes_back_the_last_or_the_one_named_with_all_after_it() -> None:
+def test_undo_removes_last_or_named_receipt_and_later_ones() -> None:
     past = compacted()
     assert past.compactions_to_undo(None) == [THIRD]
     assert past.compactions_to_undo(FIRST.id) == [FIRST, SECOND, THIRD]
@@ -174,7 +174,7 @@ def test_undoing_takes_back_the_last_or_the_one_named_with_all_after_it() -> Non
     assert past.list_receipts() == [FIRST, SECOND, THIRD]
 
 
-def test_what_was_never_committed_cannot_be_undone_and_the_error_names_what_can() -> None:
+def test_undo_without_receipt_names_valid_ones() -> None:
     with pytest.raises(InvalidOperationError, match="no compaction to undo"):
         BranchHistory().compactions_to_undo(None)
     with pytest.raises(InvalidOperationError, match="'other'") as error:

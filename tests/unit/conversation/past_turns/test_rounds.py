@@ -16,13 +16,13 @@ from lamella.core.messages import ModelReply, StopReason, ToolCall, ToolOutput, 
         (("call-2", ""), ("call-2", "call-1-1-2")),
     ],
 )
-def test_every_call_has_an_id_of_its_own(given: tuple[str, ...], named: tuple[str, ...]) -> None:
+def test_every_call_gets_unique_id(given: tuple[str, ...], named: tuple[str, ...]) -> None:
     calls = tuple(ToolCall(id=name, name="f", arguments="{}") for name in given)
     reply = with_unique_call_ids(ModelReply(text="", stop=StopReason.TOOL_CALLS, calls=calls))
     assert tuple(call.id for call in reply.calls) == named
 
 
-def test_ids_differ_from_those_of_earlier_rounds_and_turns() -> None:
+def test_ids_differ_across_rounds_and_turns() -> None:
     def reply(*ids: str) -> ModelReply:
         calls = tuple(ToolCall(id=name, name="f", arguments="{}") for name in ids)
         return ModelReply(text="", stop=StopReason.TOOL_CALLS, calls=calls)

@@ -67,14 +67,14 @@ def limited() -> RateLimitError:
     return RateLimitError("Too many requests.", hint="Wait.", wait=None)
 
 
-def test_the_temperature_of_a_conversation_holds_on_the_way_too() -> None:
+def test_auxiliary_call_uses_conversation_temperature() -> None:
     chat = Conversation.open(make_backend(InMemoryStore()), "chat", {"model": MODEL, "temperature": 0.0})
     provider = ScriptedProvider("None.")
     asyncio.run(run_auxiliary_call(make_job(chat, provider), PLAN, max_answer_tokens=50, purpose="plan"))
     assert [request.temperature for request in provider.requests] == [0.0]
 
 
-def test_a_call_is_in_the_ledger_of_the_turn_it_is_made_for_with_tokens_money_and_time() -> None:
+def test_auxiliary_call_is_in_ledger_with_tokens_cost_and_time() -> None:
     chat = open_chat()
     provider = ScriptedProvider(ScriptedReply(text="None.", usage=USED), ScriptedReply(text="Beans.", usage=USED))
     run_request = make_job(chat, provider)
@@ -107,7 +107,7 @@ def test_a_call_is_in_the_ledger_of_the_turn_it_is_made_for_with_tokens_money_an
     assert [message.text for message in provider.requests[1].messages] == ["What grows here?"], "it is no part of it"
 
 
-def test_it_goes_with_a_question_that_waits() -> None:
+def test_auxiliary_call_belongs_to_pending_question() -> None:
     chat = open_chat()
     chat.ask(TurnRequest(text="first"))
     chat.reply("yes")
@@ -118,7 +118,7 @@ def test_it_goes_with_a_question_that_waits() -> None:
     assert [[call.purpose for call in turn] for turn in chat.ledger()] == [[], ["planner"]]
 
 
-def test_what_may_help_is_tried_again_with_waits_and_counted() -> None:
+def test_retryable_error_is_retried_with_delays() -> None:
     chat, sleep = open_chat(), Sleeping()
     provider = ScriptedProvider(ScriptedReply(error=limited()), ScriptedReply(error=limited()), "None.")
     reply = asyncio.run(
@@ -130,7 +130,7 @@ def test_what_may_help_is_tried_again_with_waits_and_counted() -> None:
     assert [call.retries for call in calls(chat)] == [2]
 
 
-def test_after_the_last_try_the_error_is_raised_and_nothing_was_paid_for() -> None:
+def test_last_error_is_raised_without_charge() -> None:
     chat = open_chat()
     provider = ScriptedProvider(*[ScriptedReply(error=limited()) for _ in range(4)])
     with pytest.raises(RateLimitError):
@@ -138,7 +138,7 @@ def test_after_the_last_try_the_error_is_raised_and_nothing_was_paid_for() -> No
     assert (len(provider.requests), chat.version) == (4, 0)
 
 
-def test_what_no_try_helps_is_asked_once() -> None:
+def test_permanent_error_is_not_retried() -> None:
     refused = AuthenticationError("No.", hint="Check the key.")
     provider = ScriptedProvider(ScriptedReply(error=refused))
     with pytest.raises(AuthenticationError):
@@ -146,7 +146,7 @@ def test_what_no_try_helps_is_asked_once() -> None:
     assert len(provider.requests) == 1
 
 
-def test_one_that_breaks_in_the_middle_is_written_down_and_not_tried_again() -> None:
+def test_call_broken_in_middle_is_recorded_and_not_retried() -> None:
     chat = open_chat()
     provider = ScriptedProvider(ScriptedReply(text="No", error=limited()), "None.")
     with pytest.raises(RateLimitError):
@@ -155,7 +155,7 @@ def test_one_that_breaks_in_the_middle_is_written_down_and_not_tried_again() -> 
     assert [(call.stop, len(provider.requests)) for call in calls(chat)] == [("broken", 1)]
 
 
-def test_one_that_ends_without_an_end_is_broken() -> None:
+def test_call_without_end_is_broken() -> None:
     class Endless(ScriptedProvider):
         async def stream(self, request: ModelRequest) -> AsyncIterator[Delta]:
             yield TextDelta(text="None")
@@ -167,7 +167,7 @@ def test_one_that_ends_without_an_end_is_broken() -> None:
     assert [call.stop for call in calls(chat)] == ["broken"]
 
 
-def test_one_that_is_cancelled_is_written_down_as_stopped() -> None:
+def test_cancelled_call_is_recorded_as_stopped() -> None:
     chat = open_chat()
     begun = asyncio.Event()
 
@@ -192,7 +192,7 @@ def test_one_that_is_cancelled_is_written_down_as_stopped() -> None:
     assert [call.stop for call in calls(chat)] == ["stopped"]
 
 
-def test_it_is_kept_although_somebody_else_went_on_and_they_are_still_noticed() -> None:
+def test_call_is_recorded_despite_concurrent_append() -> None:
     store = InMemoryStore()
     chat = open_chat(store)
     chat.ask(TurnRequest(text="first"))
@@ -209,7 +209,7 @@ def test_it_is_kept_although_somebody_else_went_on_and_they_are_still_noticed() 
     assert [[call.purpose for call in turn] for turn in chat.ledger()] == [[], ["planner"]]
 
 
-def test_a_store_that_does_not_take_it_is_an_error() -> None:
+def test_store_error_is_raised() -> None:
     store = Failing(InMemoryStore())
     chat = open_chat(store)
     chat.ask(TurnRequest(text="first"))
@@ -227,7 +227,7 @@ def first_reply(chat: Conversation) -> str:
 
 
 @pytest.mark.parametrize("done", [lambda chat: chat.head, first_reply])
-def test_a_fork_and_verify_know_of_it(done: Callable[[Conversation], str]) -> None:
+def test_fork_and_verify_include_auxiliary_calls(done: Callable[[Conversation], str]) -> None:
     chat = open_chat()
     asyncio.run(
         run_auxiliary_call(make_job(chat, ScriptedProvider("None.")), PLAN, max_answer_tokens=20, purpose="planner")

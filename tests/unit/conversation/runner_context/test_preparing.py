@@ -66,9 +66,7 @@ async def go_on(chat: Conversation) -> str:
 
 
 @pytest.mark.parametrize("runner", ["plus", "vault_qa"])
-def test_a_question_that_is_stopped_before_it_was_sent_waits_and_what_it_cost_is_told(
-    tmp_path: Path, runner: str
-) -> None:
+def test_question_stopped_before_sending_is_pending_with_its_cost(tmp_path: Path, runner: str) -> None:
     slow = Slow("Frost is near.")
     with open_at(tmp_path, slow) as engine:
         conversation = engine.chat("garden")
@@ -89,7 +87,7 @@ def test_a_question_that_is_stopped_before_it_was_sent_waits_and_what_it_cost_is
 
 
 @pytest.mark.parametrize("layout", ["library", "in_place"])
-def test_what_was_found_joins_the_question_and_all_that_came_with_it(tmp_path: Path, layout: str) -> None:
+def test_retrieved_text_joins_question_and_attachments(tmp_path: Path, layout: str) -> None:
     speaker = Speaker("Yes.", "In May.", "Sure.", aside=PLAN)
     with open_at(tmp_path, speaker) as engine:
         conversation = engine.chat("garden", layout=layout)
@@ -117,7 +115,7 @@ def test_what_was_found_joins_the_question_and_all_that_came_with_it(tmp_path: P
         assert [message.text for message in engine.chat("garden").preview("And then?").messages] == then
 
 
-def test_a_plan_that_used_the_turn_up_looks_nothing_up(tmp_path: Path) -> None:
+def test_plan_that_used_up_limit_retrieves_nothing(tmp_path: Path) -> None:
     speaker = Speaker("I do not know.", aside=ScriptedReply(text=PLAN, usage=Usage(plain=90, output=10)))
     called: list[str] = []
     look = Tool(name="look", parameters=QUERY, run=lambda query: called.append(query) or "found")  # type: ignore[func-returns-value]
@@ -133,5 +131,5 @@ def test_a_plan_that_used_the_turn_up_looks_nothing_up(tmp_path: Path) -> None:
     assert [line for line in told if "Nothing was looked up: a turn has at most 1 tokens" in line]
 
 
-def test_they_are_what_runners_prepare_questions_by() -> None:
+def test_runner_preparation_functions_are_callable() -> None:
     assert all(map(callable, (record_question, with_retrieved, is_retrieval_done)))

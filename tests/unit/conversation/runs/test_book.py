@@ -44,7 +44,7 @@ def make(book_of: object = None, **more: float | int) -> RunRegistry:
     return RunRegistry(reservations, clock=SystemClock(), workers=Workers(), **more)  # type: ignore[arg-type]
 
 
-def test_what_fails_before_it_says_anything_is_raised_and_leaves_the_conversation_free() -> None:
+def test_early_failure_is_raised_and_frees_conversation() -> None:
     async def fail() -> AsyncGenerator[Event, None]:
         raise InvalidOperationError("No.", hint="Yes.")
 
@@ -66,7 +66,7 @@ def test_what_fails_before_it_says_anything_is_raised_and_leaves_the_conversatio
     asyncio.run(go())
 
 
-def test_whoever_follows_late_hears_everything_and_whoever_knows_a_place_the_rest() -> None:
+def test_late_follower_gets_all_events_or_the_rest() -> None:
     async def go() -> None:
         gate, book = asyncio.Event(), make()
 
@@ -84,7 +84,7 @@ def test_whoever_follows_late_hears_everything_and_whoever_knows_a_place_the_res
     asyncio.run(go())
 
 
-def test_a_conversation_that_another_process_answers_in_is_refused_and_waited_for_where_that_is_asked() -> None:
+def test_run_in_other_process_is_refused_or_waited_for() -> None:
     async def go() -> None:
         elsewhere = TakenReservations()
         book = make(elsewhere)
@@ -120,7 +120,7 @@ class SlowReservations(NoReservations):
         sleep(0.05)
 
 
-def test_whoever_heard_the_end_may_ask_again_at_once() -> None:
+def test_next_question_is_allowed_right_after_end() -> None:
     async def end() -> AsyncGenerator[Event, None]:
         yield Event(kind=EventName.DONE)
         await asyncio.sleep(0.02)
@@ -139,7 +139,7 @@ def test_whoever_heard_the_end_may_ask_again_at_once() -> None:
     asyncio.run(go())
 
 
-def test_a_book_that_is_closed_stops_what_is_under_way_and_begins_nothing() -> None:
+def test_closed_registry_stops_runs_and_starts_none() -> None:
     async def go() -> None:
         book = make()
 
@@ -156,7 +156,7 @@ def test_a_book_that_is_closed_stops_what_is_under_way_and_begins_nothing() -> N
     asyncio.run(go())
 
 
-def test_a_run_that_nobody_ever_follows_is_stopped_after_the_grace() -> None:
+def test_run_without_followers_is_stopped_after_grace_period() -> None:
     async def go() -> None:
         book = make(grace_seconds=0.01)
 

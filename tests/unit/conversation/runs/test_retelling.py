@@ -7,7 +7,7 @@ from lamella.conversation.runs import StreamPosition, replay_turn_events
 from lamella.testing import ScriptedProvider, ScriptedReply
 
 
-def test_what_was_heard_and_what_is_told_again_make_the_whole_answer() -> None:
+def test_heard_and_replayed_parts_make_whole_answer() -> None:
     def tide_table(day: str) -> str:
         """Tides of a day."""
         return f"12:00 {day}"

@@ -59,12 +59,12 @@ WRONG = [
 
 
 @pytest.mark.parametrize("delta", GOOD)
-def test_a_good_part_passes_as_it_is(delta: object) -> None:
+def test_valid_delta_passes_unchanged(delta: object) -> None:
     assert validate_delta(delta, "Guest") is delta
 
 
 @pytest.mark.parametrize(("delta", "said"), WRONG)
-def test_a_part_of_another_type_is_an_error_that_names_the_guest_and_what_it_gave(delta: object, said: str) -> None:
+def test_invalid_delta_names_provider_and_value(delta: object, said: str) -> None:
     with pytest.raises(InvalidReplyError, match=r"^Guest gave ") as error:
         validate_delta(delta, "Guest")
     assert said in str(error.value)
@@ -108,7 +108,7 @@ class Endless:
         lambda: Usage(plain=1),
     ],
 )
-def test_an_answer_without_end_is_cut_with_what_came_before(make: Callable[[], Delta]) -> None:
+def test_endless_answer_is_cut_and_earlier_text_kept(make: Callable[[], Delta]) -> None:
     heard: list[Delta] = []
 
     async def run() -> None:

@@ -68,7 +68,7 @@ def kept(chat: Conversation) -> str | None:
     return None if reply is None else reply.text
 
 
-def test_what_is_shown_is_what_is_written_down_with_its_sources() -> None:
+def test_shown_text_equals_stored_text_with_sources() -> None:
     chat = stored(InMemoryStore())
     usage = Usage(plain=10, read=0, write=0, output=3)
     events = run(chat, ScriptedProvider(ScriptedReply(text="so it is", chunk_size=3, usage=usage)))
@@ -79,13 +79,13 @@ def test_what_is_shown_is_what_is_written_down_with_its_sources() -> None:
 
 
 @pytest.mark.parametrize("stop_after", range(2, 6))
-def test_what_was_shown_before_a_stop_is_what_is_kept(stop_after: int) -> None:
+def test_text_shown_before_stop_is_stored(stop_after: int) -> None:
     chat = stored(InMemoryStore())
     events = run(chat, ScriptedProvider(ScriptedReply(text="so it is, I say", chunk_size=3)), stop_after=stop_after)
     assert said(events) == kept(chat) != ""
 
 
-def test_an_answer_of_which_nothing_was_shown_leaves_its_question_waiting() -> None:
+def test_answer_without_shown_text_leaves_question_pending() -> None:
     chat = stored(InMemoryStore())
     error = ProviderUnreachableError("Gone.", hint="Wait.")
     with pytest.raises(LamellaError):
@@ -93,12 +93,12 @@ def test_an_answer_of_which_nothing_was_shown_leaves_its_question_waiting() -> N
     assert kept(chat) is None
 
 
-def test_a_try_before_which_nothing_came_is_made_again_with_the_same_editor() -> None:
+def test_empty_attempt_is_retried_with_same_editor() -> None:
     chat = stored(InMemoryStore())
     assert said(run(chat, ScriptedProvider(ScriptedReply(error=limited()), "so it is"))) == kept(chat) == "SO IT IS!"
 
 
-def test_one_editor_goes_through_all_rounds_of_a_turn() -> None:
+def test_one_editor_processes_all_rounds() -> None:
     chat = stored(InMemoryStore())
     call = ToolCall(id="1", name="look", arguments="{}")
     events = run(chat, ScriptedProvider(ScriptedReply(text="let me see", calls=(call,)), "so it is"))

@@ -6,7 +6,7 @@ from lamella.conversation.threads import run_in_own_thread
 
 
 @pytest.mark.parametrize("raised", [StopIteration, KeyboardInterrupt, GeneratorExit])
-def test_what_would_end_a_loop_fails_as_anything_else_that_work_raises(raised: type[BaseException]) -> None:
+def test_loop_ending_exception_in_thread_becomes_runtime_error(raised: type[BaseException]) -> None:
     def work() -> None:
         raise raised
 

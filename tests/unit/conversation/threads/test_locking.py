@@ -26,7 +26,7 @@ class Door:
         return self.inside
 
 
-def test_one_thread_at_a_time_and_what_calls_itself_is_not_locked_out() -> None:
+def test_lock_excludes_other_threads_and_is_reentrant() -> None:
     hints, never = Door(), Event()
     threads = [Thread(target=hints.enter, args=(never,), kwargs={"again": True}) for _ in range(5)]
     for thread in threads:
@@ -37,7 +37,7 @@ def test_one_thread_at_a_time_and_what_calls_itself_is_not_locked_out() -> None:
     assert hints.enter(never) == "done"
 
 
-def test_looking_waits_for_nobody() -> None:
+def test_unlocked_reads_do_not_wait() -> None:
     hints, leave = Door(), Event()
     with hints.lock:
         looked: list[int] = []
@@ -53,7 +53,7 @@ def test_methods_keep_their_names_and_docstrings() -> None:
     assert Door.enter.__doc__ == "Goes in, and stays."
 
 
-def test_a_property_that_does_more_than_look_is_named_and_waits() -> None:
+def test_listed_property_waits_for_lock() -> None:
     @synchronized(except_for=(), properties=("reads",))
     class Room:
         def __init__(self) -> None:

@@ -25,7 +25,7 @@ def workers() -> Iterator[Workers]:
     made.close()
 
 
-def test_work_is_done_in_another_thread_and_knows_who_asked(workers: Workers) -> None:
+def test_work_runs_in_other_thread_with_context(workers: Workers) -> None:
     async def ask() -> tuple[bool, str]:
         NAME.set("ada")
         return await workers.run(lambda: (current_thread() is main_thread(), NAME.get()))
@@ -33,7 +33,7 @@ def test_work_is_done_in_another_thread_and_knows_who_asked(workers: Workers) ->
     assert asyncio.run(ask()) == (False, "ada")
 
 
-def test_what_fails_is_raised_where_somebody_waits(workers: Workers) -> None:
+def test_failure_is_raised_to_waiter(workers: Workers) -> None:
     def fail() -> None:
         raise ConflictError(conversation_key="c", expected=1, found=2)
 
@@ -41,7 +41,7 @@ def test_what_fails_is_raised_where_somebody_waits(workers: Workers) -> None:
         asyncio.run(workers.run(fail))
 
 
-def test_the_loop_goes_on_meanwhile(workers: Workers) -> None:
+def test_event_loop_runs_meanwhile(workers: Workers) -> None:
     going = Event()
 
     async def wait() -> bool:
@@ -56,7 +56,7 @@ def _hold_all(workers: Workers, until: Event) -> list["asyncio.Task[bool]"]:
     return [asyncio.create_task(workers.run(lambda: until.wait(FAR))) for _ in range(THREADS + 4)]
 
 
-def test_work_that_is_cancelled_before_it_has_begun_is_not_done(workers: Workers) -> None:
+def test_work_cancelled_before_start_is_not_done(workers: Workers) -> None:
     done: list[str] = []
 
     async def cancel() -> None:
@@ -76,7 +76,7 @@ def test_work_that_is_cancelled_before_it_has_begun_is_not_done(workers: Workers
 
 
 @pytest.mark.parametrize("begun", [True, False])
-def test_work_that_must_be_done_is_waited_for_although_it_was_cancelled(workers: Workers, begun: bool) -> None:  # noqa: FBT001 - a parameter of the test
+def test_essential_work_is_awaited_despite_cancellation(workers: Workers, begun: bool) -> None:  # noqa: FBT001 - a parameter of the test
     done: list[str] = []
 
     async def cancel() -> None:
@@ -98,7 +98,7 @@ def test_work_that_must_be_done_is_waited_for_although_it_was_cancelled(workers:
     asyncio.run(cancel())
 
 
-def test_whoever_waits_for_a_thread_while_none_gets_on_is_told_that_the_store_is_not_there() -> None:
+def test_stuck_threads_raise_store_unavailable() -> None:
     workers = Workers(timeout=0.1)
 
     async def stand_in_line() -> None:
@@ -116,7 +116,7 @@ def test_whoever_waits_for_a_thread_while_none_gets_on_is_told_that_the_store_is
     workers.close()
 
 
-def test_whoever_comes_later_is_told_so_in_time_as_well() -> None:
+def test_later_waiters_time_out_too() -> None:
     workers = Workers(timeout=0.2)
 
     async def come_one_after_the_other() -> None:
@@ -135,7 +135,7 @@ def test_whoever_comes_later_is_told_so_in_time_as_well() -> None:
     workers.close()
 
 
-def test_whoever_waits_while_others_get_on_is_only_in_a_queue() -> None:
+def test_waiters_behind_progress_do_not_time_out() -> None:
     workers = Workers(timeout=0.1)
 
     async def stand_in_line() -> list[bool]:
@@ -146,7 +146,7 @@ def test_whoever_waits_while_others_get_on_is_only_in_a_queue() -> None:
     workers.close()
 
 
-def test_closing_waits_for_what_is_being_done_and_later_work_finds_new_threads(workers: Workers) -> None:
+def test_close_waits_for_running_work_and_later_work_gets_new_threads(workers: Workers) -> None:
     done: list[str] = []
     begun, free = Event(), Event()
 
@@ -168,7 +168,7 @@ def test_closing_waits_for_what_is_being_done_and_later_work_finds_new_threads(w
     assert asyncio.run(workers.run(lambda: "again")) == "again"
 
 
-def test_what_comes_back_to_a_loop_that_is_gone_troubles_nobody(workers: Workers) -> None:
+def test_result_for_closed_loop_is_ignored(workers: Workers) -> None:
     begun, free = Event(), Event()
 
     def hold() -> bool:
@@ -186,7 +186,7 @@ def test_what_comes_back_to_a_loop_that_is_gone_troubles_nobody(workers: Workers
     assert asyncio.run(workers.run(lambda: "next")) == "next"
 
 
-def test_loops_of_several_threads_each_get_back_what_they_asked_for(workers: Workers) -> None:
+def test_loops_of_several_threads_get_their_own_results(workers: Workers) -> None:
     async def count(start: int) -> list[int]:
         return [await workers.run(partial(abs, number)) for number in range(start, start + 50)]
 
@@ -195,7 +195,7 @@ def test_loops_of_several_threads_each_get_back_what_they_asked_for(workers: Wor
     assert given == [list(range(start, start + 50)) for start in (0, 100, 200)]
 
 
-def test_what_fails_although_it_was_cancelled_is_told(workers: Workers) -> None:
+def test_failure_despite_cancellation_is_raised(workers: Workers) -> None:
     begun, free = Event(), Event()
 
     def fail() -> None:

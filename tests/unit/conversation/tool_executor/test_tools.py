@@ -27,7 +27,7 @@ def run_once(tool: Tool, *, seconds: float = 5.0) -> ToolOutput:
     return output
 
 
-def test_what_a_tool_gives_later_is_waited_for() -> None:
+def test_awaitable_result_is_awaited() -> None:
     later = Later()
 
     def promise() -> Awaitable[str]:
@@ -37,7 +37,7 @@ def test_what_a_tool_gives_later_is_waited_for() -> None:
         assert run_once(Tool(name="weather", run=run)) == ToolOutput(call="c", output="sun")
 
 
-def test_a_timeout_of_the_tool_itself_is_told_in_its_words() -> None:
+def test_timeout_raised_by_tool_keeps_its_message() -> None:
     def read() -> str:
         raise TimeoutError("the database did not answer within 1 s")
 
@@ -46,7 +46,7 @@ def test_a_timeout_of_the_tool_itself_is_told_in_its_words() -> None:
     assert "the database did not answer" in output.output
 
 
-def test_a_cancellation_that_a_tool_raises_by_itself_is_a_failure_like_any_other() -> None:
+def test_cancellation_raised_by_tool_is_failure() -> None:
     def cancel() -> str:
         raise asyncio.CancelledError
 
@@ -58,7 +58,7 @@ def test_a_cancellation_that_a_tool_raises_by_itself_is_a_failure_like_any_other
         assert (output.failed, output.output.partition(":")[0]) == (True, "CancelledError")
 
 
-def test_a_tool_that_takes_too_long_is_told_so() -> None:
+def test_slow_tool_times_out() -> None:
     async def wait() -> str:
         await asyncio.sleep(60)
         return "late"
@@ -68,13 +68,13 @@ def test_a_tool_that_takes_too_long_is_told_so() -> None:
     )
 
 
-def test_tools_stand_in_one_order_whatever_order_they_were_given_in() -> None:
+def test_tools_are_sorted() -> None:
     tools = [Tool(name=name, run=Later()) for name in ("moon", "tides", "beans")]
     orders = {tuple(one.name for one in LocalToolset(given).definitions) for given in (tools, tools[::-1])}
     assert orders == {("beans", "moon", "tides")}
 
 
-def test_a_tool_may_have_a_time_of_its_own() -> None:
+def test_tool_may_set_its_own_timeout() -> None:
     async def wait() -> str:
         await asyncio.sleep(0.2)
         return "there"
@@ -83,7 +83,7 @@ def test_a_tool_may_have_a_time_of_its_own() -> None:
     assert run_once(Tool(name="wait", run=wait, seconds=inf), seconds=0.05).output == "there"
 
 
-def test_a_function_that_never_ends_holds_up_neither_the_turn_nor_the_program() -> None:
+def test_endless_function_blocks_neither_turn_nor_program() -> None:
     never = Event()
     started = monotonic()
     output = run_once(Tool(name="hang", run=lambda: never.wait()), seconds=0.05)
@@ -94,13 +94,13 @@ def test_a_function_that_never_ends_holds_up_neither_the_turn_nor_the_program() 
     never.set()
 
 
-def test_a_function_keeps_the_context_of_whoever_asked() -> None:
+def test_function_runs_in_context_of_caller() -> None:
     place = ContextVar("place", default="nowhere")
     place.set("Graz")
     assert run_once(Tool(name="where", run=lambda: place.get())).output == "Graz"
 
 
-def test_result_comes_before_those_of_slower_tools() -> None:
+def test_fast_result_is_reported_before_slow_one() -> None:
     fast_is_seen = asyncio.Event()
 
     async def slow() -> str:

@@ -25,7 +25,7 @@ def dialogue() -> PromptBuilder:
     )
 
 
-def test_each_turn_builds_on_the_replies_before_it() -> None:
+def test_each_turn_includes_earlier_replies() -> None:
     script = [
         ReplayTurn(turn_request=TurnRequest(text=f"q{number}"), reply=f"a{number}", at=NOON) for number in range(3)
     ]
@@ -33,7 +33,7 @@ def test_each_turn_builds_on_the_replies_before_it() -> None:
     assert sent == [["q0"], ["q0", "a0", "q1"], ["q0", "a0", "q1", "a1", "q2"]]
 
 
-def test_a_turn_is_read_and_asked_only_when_somebody_looks_at_it() -> None:
+def test_turn_is_read_and_sent_lazily() -> None:
     read: list[str] = []
 
     def script() -> Iterator[ReplayTurn]:
@@ -55,7 +55,7 @@ def test_the_last_turn_is_answered_once_the_walk_is_over() -> None:
     assert not runner.is_awaiting_reply
 
 
-def test_the_last_request_of_a_turn_with_rounds_is_shown_with_what_its_first_one_moved() -> None:
+def test_last_request_of_tool_turn_has_prefix_change_of_first() -> None:
     one = ToolRound(
         text="Let me look.",
         calls=(ToolCall(id="c1", name="look", arguments="{}"),),
@@ -75,7 +75,7 @@ def test_the_last_request_of_a_turn_with_rounds_is_shown_with_what_its_first_one
     assert second.number == 2
 
 
-def test_replay_accepts_call_ids_that_a_later_round_repeats() -> None:
+def test_replay_accepts_repeated_call_ids() -> None:
     one = ToolRound(
         text="",
         calls=(ToolCall(id="c1", name="look", arguments="{}"),),

@@ -43,7 +43,7 @@ def chat() -> Conversation:
     return conversation
 
 
-def test_a_transcript_has_everything_that_was_said(chat: Conversation) -> None:
+def test_transcript_has_all_messages(chat: Conversation) -> None:
     body = json.loads(json.dumps(script_to_transcript(load_script(chat._backend, "demo"))))
     first, second = body.pop("turns")
     assert {name: body[name] for name in ("lamella", "conversation", "model", "window", "layout")} == {
@@ -93,7 +93,7 @@ def test_a_transcript_has_everything_that_was_said(chat: Conversation) -> None:
         "",
     ],
 )
-def test_a_transcript_sends_the_arguments_of_a_call_as_the_model_wrote_them(layout: str, arguments: str) -> None:
+def test_transcript_sends_arguments_as_model_wrote_them(layout: str, arguments: str) -> None:
     conversation = Conversation.open(
         replace(open_backend("memory:"), clock=Ticking(), make_key=str),
         "demo",
@@ -111,7 +111,7 @@ def test_a_transcript_sends_the_arguments_of_a_call_as_the_model_wrote_them(layo
 
 
 @pytest.mark.parametrize("layout", ["library", "in_place"])
-def test_results_that_were_erased_or_told_elsewhere_first_keep_their_ids_when_played_again(layout: str) -> None:
+def test_erased_and_renamed_results_keep_ids_in_transcript(layout: str) -> None:
     conversation = Conversation.open(
         replace(open_backend("memory:"), clock=Ticking(), make_key=str),
         "demo",
@@ -138,7 +138,7 @@ def test_results_that_were_erased_or_told_elsewhere_first_keep_their_ids_when_pl
         assert last.messages == sent
 
 
-def test_a_script_is_played_under_its_settings_or_under_others(chat: Conversation) -> None:
+def test_script_runs_with_own_or_other_settings(chat: Conversation) -> None:
     script = load_script(chat._backend, "demo")
     first, second = replay_conversation_script(chat._backend, script)
     assert [message.role for message in first.messages] == ["system", "user", "assistant", "tool", "tool"]
@@ -150,7 +150,7 @@ def test_a_script_is_played_under_its_settings_or_under_others(chat: Conversatio
     assert other[0].tokens.limit == 2_904
 
 
-def test_playing_writes_nothing_and_reads_one_branch(chat: Conversation) -> None:
+def test_replay_stores_nothing_and_reads_one_branch(chat: Conversation) -> None:
     version = len(chat._backend.store.load("demo"))
     first = chat.turns()[0].message.id
     assert [turn.number for turn in chat.replay(head=first)] == [1]
@@ -158,7 +158,7 @@ def test_playing_writes_nothing_and_reads_one_branch(chat: Conversation) -> None
     assert len(chat._backend.store.load("demo")) == version
 
 
-def test_a_branch_or_a_conversation_that_is_not_there_is_told(chat: Conversation) -> None:
+def test_missing_branch_or_conversation_is_reported(chat: Conversation) -> None:
     with pytest.raises(InvalidOperationError, match="no message 'nobody'"):
         load_script(chat._backend, "demo", "nobody")
     with pytest.raises(InvalidOperationError, match="no conversation 'other'"):
@@ -175,7 +175,7 @@ def test_a_conversation_that_began_without_a_model_is_replayed_so() -> None:
     assert last.messages == sent
 
 
-def test_what_a_turn_detaches_is_part_of_its_script() -> None:
+def test_script_includes_detached_names() -> None:
     conversation = make_chat(layout="library", attachments="sticky", carry_forward="preview")
     conversation.ask("one", attach=[Note(path="a.md", text="# A\n\n" + "word " * 2_000)])
     conversation.reply("r")
@@ -191,7 +191,7 @@ def test_what_a_turn_detaches_is_part_of_its_script() -> None:
     assert last.messages == sent
 
 
-def test_braces_that_name_nothing_name_nothing_in_a_transcript_either() -> None:
+def test_braces_without_match_stay_literal_in_transcript() -> None:
     conversation = make_chat()
     conversation.ask(
         "f'{}' {[[a]]}", attach=[Selection(text="x", path="a.md"), Note(path="a.md", text="A")], verbatim=True
@@ -205,7 +205,7 @@ def test_braces_that_name_nothing_name_nothing_in_a_transcript_either() -> None:
 
 
 @pytest.mark.parametrize("layout", ["library", "in_place", "auto"])
-def test_a_replay_of_staged_work_takes_out_the_stages_that_were_taken_out(layout: str) -> None:
+def test_replay_of_workflow_removes_same_stages(layout: str) -> None:
     backend = replace(open_backend("memory:"), clock=Ticking(), make_key=str)
     conversation = Conversation.open(
         backend, "paper", {"layout": layout, "window": 3_000, "profile": "seed-paper", "summarizer": "off"}

@@ -33,27 +33,27 @@ def read(sea: _Sea, one: Artifact) -> tuple[Artifact, tuple[str, ...]]:
     return with_images(one, SourceReaders(readers={SourceMedium.PICTURE: sea}))
 
 
-def test_a_note_that_is_not_the_active_one_has_nothing_read() -> None:
+def test_inactive_note_loads_no_images() -> None:
     sea = _Sea(0)
     assert read(sea, note(3, kind=ArtifactKind.NOTE))[0].images == ()
     assert sea.asked == []
 
 
-def test_no_more_than_so_many_are_read_and_the_rest_is_told() -> None:
+def test_number_of_images_is_limited_with_warning() -> None:
     sea = _Sea(0)
     shown, told = read(sea, note(MAX_IMAGES + 7))
     assert (len(shown.images), len(sea.asked)) == (MAX_IMAGES, MAX_IMAGES)
     assert told == (f"7 more images of n.md are not sent; at most {MAX_IMAGES} of a note are read.",)
 
 
-def test_no_more_than_so_many_bytes_are_read() -> None:
+def test_bytes_of_images_are_limited() -> None:
     sea = _Sea(MAX_IMAGE_BYTES // 2)
     shown, told = read(sea, note(5))
     assert (len(shown.images), len(sea.asked)) == (3, 3)
     assert "https://e.org/3 stays a link. its others have 150,000,000 bytes already" in told[0]
 
 
-def test_after_a_few_that_nothing_answers_at_nobody_waits_for_the_others() -> None:
+def test_unreachable_images_stop_further_downloads() -> None:
     sea = _Sea(None)
     _, told = read(sea, note(5))
     assert len(sea.asked) == MAX_UNREACHABLE_IMAGES

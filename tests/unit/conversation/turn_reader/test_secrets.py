@@ -43,7 +43,7 @@ def test_typed_text_results_and_the_system_prompt_are_looked_at_too() -> None:
     assert all(TOKEN not in line for line in turn.envelope.warnings)
 
 
-def test_what_a_tool_gave_is_looked_at_before_it_is_sent_on() -> None:
+def test_tool_output_is_scanned_for_secrets() -> None:
     chat = Conversation(model="openai:gpt-5")
     chat.ask("Look.", tools=[Tool(name="look", description="", parameters={})])
     chat.reply({"object": "chat.completion", "choices": [{"message": CALLED, "finish_reason": "tool_calls"}]})
@@ -51,14 +51,14 @@ def test_what_a_tool_gave_is_looked_at_before_it_is_sent_on() -> None:
     assert "Line 1 of what look gave looks like a GitHub token, and goes to openai:gpt-5." in turn.envelope.warnings
 
 
-def test_nothing_is_said_of_a_model_in_this_process_until_another_is_asked() -> None:
+def test_local_model_gives_no_secret_warning_until_model_changes() -> None:
     chat = Conversation(model="local", layout="in_place")
     assert said(chat, "Read.", NOTE) == []
     turn = chat.ask("And you?", model="openai:gpt-5")
     assert SAID in turn.envelope.warnings
 
 
-def test_refused_nothing_is_asked_and_what_was_typed_can_be_asked_again() -> None:
+def test_refused_secret_turn_can_be_asked_again() -> None:
     chat = Conversation(model="openai:gpt-5", secrets="refuse")
     with pytest.raises(SecretError) as refused:
         chat.ask("Read.", attach=[NOTE])
@@ -67,7 +67,7 @@ def test_refused_nothing_is_asked_and_what_was_typed_can_be_asked_again() -> Non
     assert chat.ask("Read.").number == 1
 
 
-def test_a_refused_turn_is_not_written_down_and_what_waits_still_waits(tmp_path: Path) -> None:
+def test_refused_turn_is_not_stored_and_pending_commands_stay(tmp_path: Path) -> None:
     with lamella.open(f"sqlite:///{tmp_path / 'chats.db'}", model="openai:gpt-5") as engine:
         conversation = engine.chat("keys", secrets="refuse")
         conversation.attach(NOTE)
@@ -80,7 +80,7 @@ def test_a_refused_turn_is_not_written_down_and_what_waits_still_waits(tmp_path:
 
 
 @pytest.mark.parametrize(("written", "own", "said"), [("off", "warn", 1), ("warn", "off", 1), ("off", "off", 0)])
-def test_what_is_written_down_makes_it_stricter_than_ones_own_settings_never_laxer(
+def test_stored_secret_rule_can_only_be_stricter(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, written: str, own: str, said: int
 ) -> None:
     monkeypatch.setenv("LAMELLA_SECRETS", own)
@@ -91,19 +91,19 @@ def test_what_is_written_down_makes_it_stricter_than_ones_own_settings_never_lax
         assert len([line for line in warnings if "looks like" in line]) == said
 
 
-def test_what_is_written_down_refuses_although_ones_own_settings_only_warn(tmp_path: Path) -> None:
+def test_stored_secret_rule_refuses_where_settings_warn(tmp_path: Path) -> None:
     with lamella.open(f"sqlite:///{tmp_path / 'chats.db'}", model="openai:gpt-5") as engine:
         engine.chat("keys", secrets="refuse").ask("Hello.")
         with pytest.raises(SecretError):
             engine.chat("keys").ask("Read.", attach=[NOTE])
 
 
-def test_a_setting_that_is_none_of_the_three_is_refused() -> None:
+def test_unknown_secret_rule_is_refused() -> None:
     with pytest.raises(SettingError, match="There is no secrets 'maybe'"):
         Conversation(secrets="maybe")
 
 
-def test_the_same_words_are_not_said_twice_in_a_turn() -> None:
+def test_same_secret_warning_is_given_once_per_turn() -> None:
     watch = SecretScanner(
         anchors=("x",), find_secrets=lambda text, content: ((1, "a key"),), is_local_model=lambda model: False
     )

@@ -61,7 +61,7 @@ def test_an_attachment_with_text_is_not_read(converse: type[Watched], vault: Pat
 
 @pytest.mark.layout("library")
 @PROMOTES
-def test_a_note_is_read_again_each_turn_it_is_attached(converse: type[Watched], vault: Path) -> None:
+def test_attached_note_is_reread_each_turn(converse: type[Watched], vault: Path) -> None:
     chat = converse(vault=vault)
     chat.ask("one", attach=[Note(path="docs/a.md")])
     chat.reply("r")
@@ -71,7 +71,7 @@ def test_a_note_is_read_again_each_turn_it_is_attached(converse: type[Watched], 
     assert "edited since" in turn.messages[-1].text
 
 
-def test_a_turn_that_reads_nothing_needs_no_vault(converse: type[Watched], vault: Path) -> None:
+def test_turn_without_files_needs_no_vault(converse: type[Watched], vault: Path) -> None:
     chat = converse(vault=vault)
     shutil.rmtree(vault)
     assert chat.ask("Still there?").messages
@@ -87,16 +87,16 @@ def test_touching_a_file_changes_no_byte(converse: type[Watched], vault: Path) -
     assert attached(chat.ask("two", attach=[Note(path="docs/a.md")])) == [("docs/a.md", "reference")]
 
 
-def test_a_folder_is_its_notes_each_under_its_own_id(converse: type[Watched], vault: Path) -> None:
+def test_folder_attaches_notes_with_own_ids(converse: type[Watched], vault: Path) -> None:
     turn = converse(vault=vault).ask("q", attach=[Folder(path="docs")])
     assert attached(turn) == [("docs/a.md", "full"), ("docs/b.md", "full")]
 
 
-def test_a_tag_is_its_notes(converse: type[Watched], vault: Path) -> None:
+def test_tag_attaches_its_notes(converse: type[Watched], vault: Path) -> None:
     assert attached(converse(vault=vault).ask("q", attach=[Tag(tag="x")])) == [("docs/a.md", "full")]
 
 
-def test_a_folder_or_tag_without_notes_is_said(converse: type[Watched], vault: Path) -> None:
+def test_empty_folder_or_tag_warns(converse: type[Watched], vault: Path) -> None:
     turn = converse(vault=vault).ask("q", attach=[Folder(path="empty"), Tag(tag="#none")])
     assert turn.envelope.warnings == (
         "The folder empty holds no notes; nothing was attached for it.",
@@ -110,7 +110,7 @@ def test_without_a_vault_a_file_to_be_read_is_an_error(converse: type[Watched]) 
             converse().ask("q", attach=[one])
 
 
-def test_errors_of_the_vault_reach_the_caller_and_nothing_has_changed(converse: type[Watched], vault: Path) -> None:
+def test_vault_errors_reach_caller_and_change_nothing(converse: type[Watched], vault: Path) -> None:
     chat = converse(vault=vault)
     with pytest.raises(PathOutsideVaultError):
         chat.ask("q", attach=[Note(path="../x.md")])
@@ -119,7 +119,7 @@ def test_errors_of_the_vault_reach_the_caller_and_nothing_has_changed(converse: 
     assert chat.ask("hello").number == 1
 
 
-def test_the_active_note_brings_its_pictures_and_says_which_are_missing(converse: type[Watched], vault: Path) -> None:
+def test_active_note_loads_images_and_warns_of_missing(converse: type[Watched], vault: Path) -> None:
     turn = converse(vault=vault).ask("q", attach=[ActiveNote(path="seen.md")])
     assert [image.width for image in turn.messages[-1].images] == [600]
     (warning,) = turn.envelope.warnings
@@ -127,7 +127,7 @@ def test_the_active_note_brings_its_pictures_and_says_which_are_missing(converse
     assert "gone.png" in warning
 
 
-def test_other_notes_do_not_bring_their_pictures(converse: type[Watched], vault: Path) -> None:
+def test_other_notes_load_no_images(converse: type[Watched], vault: Path) -> None:
     turn = converse(vault=vault).ask("q", attach=[Note(path="seen.md")])
     assert turn.messages[-1].images == ()
     assert turn.envelope.warnings == ()
@@ -135,9 +135,7 @@ def test_other_notes_do_not_bring_their_pictures(converse: type[Watched], vault:
 
 @pytest.mark.layout("library")
 @pytest.mark.moves_prefix(reason="in layout library what was attached goes into the system message")
-def test_pictures_are_sent_in_the_turn_of_the_active_note_alone_and_again_when_it_is_active_again(
-    converse: type[Watched], vault: Path
-) -> None:
+def test_active_note_images_are_sent_only_while_active(converse: type[Watched], vault: Path) -> None:
     chat = converse(vault=vault)
     chat.ask("one", attach=[ActiveNote(path="seen.md")])
     chat.reply("r")
@@ -149,12 +147,12 @@ def test_pictures_are_sent_in_the_turn_of_the_active_note_alone_and_again_when_i
     assert "- seen.md\n" in third.messages[-1].text
 
 
-def test_the_pictures_of_an_active_note_without_a_vault_are_said_to_be_missing(converse: type[Watched]) -> None:
+def test_active_note_images_without_vault_warn(converse: type[Watched]) -> None:
     turn = converse().ask("q", attach=[ActiveNote(path="a.md", text="![[plan.png]]")])
     assert "no vault" in turn.envelope.warnings[0]
 
 
-def test_a_picture_is_read_by_its_path(converse: type[Watched], vault: Path) -> None:
+def test_image_is_read_by_path(converse: type[Watched], vault: Path) -> None:
     turn = converse(vault=vault).ask("q", attach=[Image(path="plan.png")])
     assert [segment.kind for segment in turn.envelope.layer(LayerId.L3).segments] == ["image"]
     assert turn.messages[-1].images[0].width == 600
@@ -169,7 +167,7 @@ class PdfReader:
         )
 
 
-def test_a_reader_reads_its_medium_with_no_catalog_beside_it_and_no_other_medium() -> None:
+def test_reader_works_for_its_medium_only() -> None:
     reader = AttachmentResolver(SourceReaders(readers={SourceMedium.PDF: PdfReader()}), known=())
     (pdf,) = reader.read_attachments([UnresolvedAttachment(kind=ArtifactKind.PDF, name="a.pdf", title="A")])
     assert (pdf.kind, pdf.id, pdf.title, pdf.text) == (ArtifactKind.PDF, "a.pdf", "A", "Page 1")
@@ -180,7 +178,7 @@ def test_a_reader_reads_its_medium_with_no_catalog_beside_it_and_no_other_medium
 
 @pytest.mark.layout("library")
 @PROMOTES
-def test_what_is_pinned_by_its_id_is_attached_as_it_is_known(converse: type[Watched]) -> None:
+def test_note_pinned_by_id_is_attached_as_known(converse: type[Watched]) -> None:
     chat = converse()
     chat.ask("one", attach=[Note(path="a.md", text="# A")])
     chat.reply("yes")
@@ -189,13 +187,13 @@ def test_what_is_pinned_by_its_id_is_attached_as_it_is_known(converse: type[Watc
     assert any("a.md" in warning and "pin" in warning for warning in turn.envelope.warnings)
 
 
-def test_what_is_not_known_cannot_be_pinned(converse: type[Watched]) -> None:
+def test_unknown_id_cannot_be_pinned(converse: type[Watched]) -> None:
     with pytest.raises(ArtifactError, match=r"nobody\.md cannot be pinned") as caught:
         converse().ask("one", pin=["nobody.md"])
     assert "policy pin" in caught.value.hint
 
 
-def test_what_is_pinned_and_attached_again_has_the_text_that_comes_now(converse: type[Watched]) -> None:
+def test_pinned_and_reattached_note_has_new_text(converse: type[Watched]) -> None:
     chat = converse(layout="in_place")
     chat.ask("Read this.", attach=[Note(path="a.md", text="Old.")])
     chat.reply("Yes.")
@@ -205,7 +203,7 @@ def test_what_is_pinned_and_attached_again_has_the_text_that_comes_now(converse:
     assert chat.preview("").envelope.prompt.library["a.md"].artifact.policy == "pin"
 
 
-def test_a_note_that_changed_on_disk_is_pinned_in_its_new_text(converse: type[Watched], vault: Path) -> None:
+def test_changed_note_is_pinned_in_new_text(converse: type[Watched], vault: Path) -> None:
     chat = converse(layout="in_place", attachments="sticky", vault=vault)
     (vault / "a.md").write_text("Old.\n")
     chat.ask("Read this.", attach=[Note(path="a.md")])
@@ -245,13 +243,13 @@ def known() -> Artifact:
     return make_artifact(ArtifactKind.URL, text="old", source=source, policy=AttachmentPolicy.SNAPSHOT)
 
 
-def test_a_page_that_is_known_is_not_read_again_whatever_its_fragment(known: Artifact) -> None:
+def test_known_page_is_not_refetched_for_other_fragment(known: Artifact) -> None:
     page = Page()
     assert page.take(known, url="https://e.org/x#part")[0].text == "old"
     assert page.fresh == []
 
 
-def test_what_is_to_be_fresh_takes_the_place_of_a_snapshot_if_it_changed(known: Artifact) -> None:
+def test_refreshed_page_replaces_changed_snapshot(known: Artifact) -> None:
     page = Page()
     assert page.take(known, fresh=True)[0].policy is None
     page.says = "new"
@@ -260,7 +258,7 @@ def test_what_is_to_be_fresh_takes_the_place_of_a_snapshot_if_it_changed(known: 
     assert page.fresh == [True, True]
 
 
-def test_what_cannot_be_read_anew_stays_as_it_was_sent(known: Artifact) -> None:
+def test_page_that_cannot_be_refreshed_is_kept(known: Artifact) -> None:
     page = Page()
     page.says = SourceNotFoundError("It is gone.", hint="Look.")
     found, warnings = page.take(known, fresh=True)
@@ -269,7 +267,7 @@ def test_what_cannot_be_read_anew_stays_as_it_was_sent(known: Artifact) -> None:
         page.take(fresh=True)
 
 
-def test_what_a_reader_has_to_say_is_a_warning_of_the_turn(known: Artifact) -> None:
+def test_reader_warnings_become_turn_warnings(known: Artifact) -> None:
     page = Page()
     sources = SourceReaders(readers={SourceMedium.PAGE: page}, warnings=page.told)
     turn_request = TurnRequest(text="q", attach=(UnresolvedAttachment(kind=ArtifactKind.URL, name="https://e.org/x"),))

@@ -33,7 +33,7 @@ MADE = ModelCall(
         (TurnLimits(turn_seconds=30), 0, 30, "a turn calls tools for at most 30 seconds"),
     ],
 )
-def test_a_limit_is_reached_when_it_is_used_up(limits: TurnLimits, calls: int, seconds: int, reached: str) -> None:
+def test_limit_is_reached_when_used_up(limits: TurnLimits, calls: int, seconds: int, reached: str) -> None:
     clock = SettableClock(START)
     meter = TurnUsage(limits, clock=clock, started=START)
     meter.add_calls([MADE] * calls, answer_count=calls)
@@ -41,7 +41,7 @@ def test_a_limit_is_reached_when_it_is_used_up(limits: TurnLimits, calls: int, s
     assert meter.limit_reached_message(2) == reached
 
 
-def test_what_was_asked_on_the_way_counts_and_answers_that_were_left_behind_do_not() -> None:
+def test_auxiliary_calls_count_and_abandoned_answers_do_not() -> None:
     clock = SettableClock(START)
     meter = TurnUsage(TurnLimits(turn_tokens=300), clock=clock, started=START)
     plan, summary = (replace(MADE, purpose=purpose) for purpose in ("plan", "summary"))
@@ -51,7 +51,7 @@ def test_what_was_asked_on_the_way_counts_and_answers_that_were_left_behind_do_n
     assert meter.limit_reached_message(0) == "a turn has at most 300 tokens, and 300 were used"
 
 
-def test_a_meter_counts_only_where_tokens_or_money_are_limited() -> None:
+def test_usage_is_counted_only_if_tokens_or_cost_are_limited() -> None:
     def make(limits: TurnLimits) -> TurnUsage:
         return TurnUsage(limits, clock=SettableClock(START), started=START)
 
@@ -60,7 +60,7 @@ def test_a_meter_counts_only_where_tokens_or_money_are_limited() -> None:
     assert make(TurnLimits(max_cost=Decimal(1))).has_usage_limits
 
 
-def test_every_call_that_is_refused_is_told_why() -> None:
+def test_every_refused_call_gets_reason() -> None:
     calls = [ToolCall(id=name, name="look", arguments="{}") for name in ("a", "b")]
     refused = rejected_call_outputs(calls, "it is enough")
     assert [output.call for output in refused] == ["a", "b"]

@@ -107,14 +107,14 @@ def test_a_turn_is_built_sent_and_answered_in_events() -> None:
     assert said(events) == "hello there"
 
 
-def test_the_answer_is_what_the_next_turn_builds_on() -> None:
+def test_answer_is_in_next_request() -> None:
     chat, provider = stored(InMemoryStore()), ScriptedProvider("one", "two")
     run(chat, "first", post(provider))
     run(chat, "second", post(provider))
     assert [message.text for message in provider.requests[1].messages] == ["first", "one", "second"]
 
 
-def test_the_ledger_of_a_turn_is_joined_by_what_the_provider_reported() -> None:
+def test_reported_usage_joins_ledger_of_turn() -> None:
     usage = Usage(plain=7, read=0, write=0, output=2)
     events = run(stored(InMemoryStore()), "hi", post(ScriptedProvider(ScriptedReply(text="yes", usage=usage))))
     turn = events[-1].turn
@@ -135,7 +135,7 @@ class Slowing(Ticking):
         return self.moment
 
 
-def test_each_request_of_a_turn_says_how_long_it_took_to_build_itself() -> None:
+def test_each_request_records_its_build_time() -> None:
     def look() -> str:
         """Look."""
         return "seen"
@@ -156,7 +156,7 @@ def test_each_request_of_a_turn_says_how_long_it_took_to_build_itself() -> None:
     assert 0 < first < second
 
 
-def test_a_rate_limit_is_waited_for_as_long_as_the_provider_asks_and_tried_again() -> None:
+def test_rate_limit_is_retried_after_requested_delay() -> None:
     sleep, provider = (
         Sleeping(),
         ScriptedProvider(ScriptedReply(error=limited(7.0)), ScriptedReply(error=limited()), "at last"),
@@ -169,14 +169,14 @@ def test_a_rate_limit_is_waited_for_as_long_as_the_provider_asks_and_tried_again
     assert events[-1].turn.ledger.calls[0].retries == 2
 
 
-def test_it_is_not_tried_forever() -> None:
+def test_retries_are_limited() -> None:
     chat = stored(InMemoryStore())
     with pytest.raises(RateLimitError):
         run(chat, "hi", post(ScriptedProvider(*[ScriptedReply(error=limited()) for _ in range(9)])))
     assert chat.pending_turn() is not None
 
 
-def test_nothing_is_tried_again_after_text_was_said_and_what_was_said_is_kept() -> None:
+def test_answer_broken_after_text_is_not_retried_and_text_is_kept() -> None:
     store = InMemoryStore()
     chat, provider = stored(store), ScriptedProvider(ScriptedReply(text="half an ans", error=limited()), "again")
     with pytest.raises(RateLimitError):
@@ -200,14 +200,14 @@ def test_stopping_keeps_the_partial_answer_and_stops_the_model() -> None:
 @pytest.mark.parametrize(
     "error", [AuthenticationError("No.", hint="Set a key."), InvalidReplyError("Cut.", hint="Again.")]
 )
-def test_other_errors_pass_and_leave_the_turn_to_be_asked_again(error: LamellaError) -> None:
+def test_other_errors_leave_turn_pending(error: LamellaError) -> None:
     chat = stored(InMemoryStore())
     with pytest.raises(type(error)):
         run(chat, "hi", post(ScriptedProvider(ScriptedReply(error=error))))
     assert chat.regenerate().messages[-1].text == "hi"
 
 
-def test_a_request_that_the_model_calls_too_long_is_compacted_once_and_sent_again() -> None:
+def test_request_rejected_as_too_long_is_compacted_once() -> None:
     store = InMemoryStore()
     chat = stored(store, layout="in_place")
     for number in range(12):
@@ -232,13 +232,13 @@ def test_a_second_overflow_is_not_hidden() -> None:
         run(chat, "and now?", post(ScriptedProvider(ScriptedReply(error=overflow), ScriptedReply(error=overflow))))
 
 
-def test_waits_double_up_to_a_longest_one() -> None:
+def test_delays_double_up_to_maximum() -> None:
     patience = RetryPolicy(first_delay=1, max_delay=5)
     assert [patience.delay(number, requested_delay=None, jitter=0) for number in (1, 2, 3, 4)] == [1, 2, 4, 5]
     assert patience.delay(1, requested_delay=None, jitter=1) == 1.5
 
 
-def test_calls_are_read_back_as_they_were_written() -> None:
+def test_calls_round_trip_through_store() -> None:
     usage = Usage(plain=7, read=3, write=0, output=2)
     chat = stored(InMemoryStore())
     run(chat, "hi", post(ScriptedProvider(ScriptedReply(text="yes", usage=usage))))
@@ -281,7 +281,7 @@ def test_an_answer_is_never_recorded_under_another_question() -> None:
     ]
 
 
-def test_a_turn_after_a_broken_one_goes_to_the_model_that_holds() -> None:
+def test_turn_after_broken_one_uses_current_model() -> None:
     chat = stored(InMemoryStore())
     broken = post(ScriptedProvider(ScriptedReply(error=AuthenticationError("No.", hint="Set a key."))))
     with pytest.raises(AuthenticationError):
@@ -294,7 +294,7 @@ async def _drain(chat: Conversation, asked: TurnRequest, at: SendContext) -> Non
         pass
 
 
-def test_reopened_the_ledger_knows_when_the_turn_before_was_asked_and_who_answered_it() -> None:
+def test_reopened_ledger_knows_time_and_model_of_last_turn() -> None:
     store, start = InMemoryStore(), datetime(2026, 11, 1, tzinfo=UTC)
     long = "word " * 3_000
     verdicts = []
@@ -310,7 +310,7 @@ def test_reopened_the_ledger_knows_when_the_turn_before_was_asked_and_who_answer
     assert verdicts[0][0] == "msg_1"
 
 
-def test_what_is_compacted_after_an_overflow_is_automatic_and_still_predicted() -> None:
+def test_compaction_after_overflow_is_automatic_and_predicted() -> None:
     chat = stored(InMemoryStore(), layout="in_place")
     for number in range(12):
         run(chat, f"question {number} " * 20, post(ScriptedProvider("an answer " * 10)))
@@ -334,13 +334,13 @@ def test_a_provider_that_asks_for_too_long_a_wait_is_not_waited_for() -> None:
     assert sleep.waits == []
 
 
-def test_a_character_that_came_in_halves_is_whole_in_what_is_kept() -> None:
+def test_character_split_across_deltas_is_stored_whole() -> None:
     chat = stored(InMemoryStore())
     run(chat, "hi", post(ScriptedProvider(ScriptedReply(text="hi \ud83d\ude00 ok \ud83d", chunk_size=4))))
     assert [record.reply and record.reply.text for record in chat.turns()] == ["hi 😀 ok \ufffd"]
 
 
-def test_a_conversation_without_a_model_goes_to_the_one_that_settings_name() -> None:
+def test_conversation_without_model_uses_model_of_settings() -> None:
     store = InMemoryStore()
     given = load_settings({})
     bare = ConversationSettings(
@@ -357,7 +357,7 @@ def test_a_conversation_without_a_model_goes_to_the_one_that_settings_name() -> 
     assert events[0].turn.envelope.model == MODEL
 
 
-def test_a_message_after_the_cache_lapsed_begins_with_what_that_costs() -> None:
+def test_message_after_cache_expiry_starts_with_cost_event() -> None:
     sitting = begin(ScriptedReply(text="Noon."), ScriptedReply(text="Again."))
     sitting.clock.advance(600)
 

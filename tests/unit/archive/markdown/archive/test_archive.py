@@ -76,13 +76,13 @@ def had(backend: Backend) -> Conversation:
     return conversation_log
 
 
-def test_what_is_written_is_read_back_exactly(backend: Backend) -> None:
+def test_archive_round_trip_is_exact(backend: Backend) -> None:
     had(backend)
     export = take_out(backend)
     assert parse_archive(render_archive(export), sources=sources_of(backend)) == export
 
 
-def test_the_visible_text_is_what_the_user_saw(backend: Backend) -> None:
+def test_visible_text_is_what_user_saw(backend: Backend) -> None:
     had(backend)
     text = render_archive(take_out(backend))
     assert text.startswith(
@@ -95,7 +95,7 @@ def test_the_visible_text_is_what_the_user_saw(backend: Backend) -> None:
     assert "You are terse" not in visible
 
 
-def test_the_text_of_a_note_is_not_in_the_archive_and_all_else_is(backend: Backend) -> None:
+def test_archive_omits_note_text_and_keeps_the_rest(backend: Backend) -> None:
     had(backend)
     text = render_archive(take_out(backend))
     assert "text of a" not in text
@@ -104,7 +104,7 @@ def test_the_text_of_a_note_is_not_in_the_archive_and_all_else_is(backend: Backe
         assert riding in text
 
 
-def test_with_the_sources_at_hand_files_they_do_not_give_ride_along(backend: Backend, vault: Path) -> None:
+def test_files_that_sources_lack_are_included(backend: Backend, vault: Path) -> None:
     conversation_log = had(backend)
     conversation_log.ask(TurnRequest(text="Third", attach=(given("elsewhere.md", "only ever given as text"),)))
     (vault / "a.md").write_text("edited since", encoding="utf-8")
@@ -116,7 +116,7 @@ def test_with_the_sources_at_hand_files_they_do_not_give_ride_along(backend: Bac
     assert parse_archive(text, sources=sources_of(backend)) == export
 
 
-def test_the_older_text_of_an_edited_note_rides_and_the_newest_is_named(backend: Backend, vault: Path) -> None:
+def test_older_text_of_edited_note_is_included_and_newest_named(backend: Backend, vault: Path) -> None:
     conversation_log = Conversation.open(backend, NAME)
     conversation_log.ask(TurnRequest(text="one", attach=(note("a.md"),)))
     (vault / "a.md").write_text("newer text", encoding="utf-8")
@@ -128,7 +128,7 @@ def test_the_older_text_of_an_edited_note_rides_and_the_newest_is_named(backend:
     assert parse_archive(text, sources=sources_of(backend)) == export
 
 
-def test_a_snapshot_is_never_read_again_so_it_rides(backend: Backend, vault: Path) -> None:
+def test_snapshot_text_is_included(backend: Backend, vault: Path) -> None:
     Conversation.open(backend, NAME).ask(
         TurnRequest(text="one", attach=(given("a.md", "text of a", policy=AttachmentPolicy.SNAPSHOT),))
     )
@@ -138,7 +138,7 @@ def test_a_snapshot_is_never_read_again_so_it_rides(backend: Backend, vault: Pat
     assert parse_archive(text, sources=sources_of(backend)) == export
 
 
-def test_what_was_erased_does_not_come_back_from_the_vault(backend: Backend) -> None:
+def test_erased_note_is_not_restored_from_vault(backend: Backend) -> None:
     had(backend)
     ConversationRepository(backend.store, backend.clock).erase_artifact(NAME, "a.md")
     export = take_out(backend)
@@ -147,7 +147,7 @@ def test_what_was_erased_does_not_come_back_from_the_vault(backend: Backend) -> 
     assert parse_archive(text, sources=sources_of(backend)) == export
 
 
-def test_a_changed_note_is_used_as_it_is_now_and_it_is_said(backend: Backend, vault: Path) -> None:
+def test_changed_note_is_used_with_warning(backend: Backend, vault: Path) -> None:
     had(backend)
     text = render_archive(take_out(backend))
     (vault / "a.md").write_text("quite another text", encoding="utf-8")
@@ -161,7 +161,7 @@ def test_a_changed_note_is_used_as_it_is_now_and_it_is_said(backend: Backend, va
     assert len(fold(read).branch_heads()) == 2
 
 
-def test_a_moved_note_is_found_by_its_name_and_nothing_else_changes(backend: Backend, vault: Path) -> None:
+def test_moved_note_is_found_by_name(backend: Backend, vault: Path) -> None:
     had(backend)
     export = take_out(backend)
     text = render_archive(export)
@@ -171,7 +171,7 @@ def test_a_moved_note_is_found_by_its_name_and_nothing_else_changes(backend: Bac
     assert (read.records, read.contents) == (export.records, export.contents)
 
 
-def test_a_note_that_moved_and_changed_is_said_to_have_done_both(backend: Backend, vault: Path) -> None:
+def test_moved_and_changed_note_is_reported(backend: Backend, vault: Path) -> None:
     had(backend)
     text = render_archive(take_out(backend))
     (vault / "a.md").unlink()
@@ -181,7 +181,7 @@ def test_a_note_that_moved_and_changed_is_said_to_have_done_both(backend: Backen
     assert b"moved and edited" in read.contents.values()
 
 
-def test_an_ambiguous_note_is_left_out_and_never_guessed(backend: Backend, vault: Path) -> None:
+def test_ambiguous_note_is_omitted(backend: Backend, vault: Path) -> None:
     had(backend)
     text = render_archive(take_out(backend))
     (vault / "a.md").unlink()
@@ -194,7 +194,7 @@ def test_an_ambiguous_note_is_left_out_and_never_guessed(backend: Backend, vault
     assert take_in(make_backend(vault), read) == "new"
 
 
-def test_of_two_notes_of_one_name_the_one_with_the_same_text_is_no_guess(backend: Backend, vault: Path) -> None:
+def test_moved_note_is_identified_by_equal_text(backend: Backend, vault: Path) -> None:
     had(backend)
     export = take_out(backend)
     text = render_archive(export)
@@ -206,7 +206,7 @@ def test_of_two_notes_of_one_name_the_one_with_the_same_text_is_no_guess(backend
     assert read.records == export.records
 
 
-def test_a_missing_note_is_left_out_and_the_conversation_goes_on(backend: Backend, vault: Path) -> None:
+def test_missing_note_is_omitted_and_conversation_continues(backend: Backend, vault: Path) -> None:
     conversation_log = had(backend)
     conversation_log.fork(conversation_log.turns()[0].message.id)
     conversation_log.reply("Another answer")
@@ -225,7 +225,7 @@ def test_a_missing_note_is_left_out_and_the_conversation_goes_on(backend: Backen
     assert len(fold(read).branch_heads()) == len(fold(take_out(backend)).branch_heads())
 
 
-def test_without_a_vault_every_named_file_is_left_out_and_said(backend: Backend) -> None:
+def test_named_files_without_vault_are_omitted_with_warning(backend: Backend) -> None:
     had(backend)
     read = parse_archive(render_archive(take_out(backend)), sources=None)
     assert read.warnings == (
@@ -237,7 +237,7 @@ def test_without_a_vault_every_named_file_is_left_out_and_said(backend: Backend)
     assert take_in(make_backend(), read) == "new"
 
 
-def test_what_the_store_holds_is_read_from_no_file(backend: Backend, vault: Path) -> None:
+def test_contents_in_store_are_not_read_from_files(backend: Backend, vault: Path) -> None:
     had(backend)
     export = take_out(backend)
     text = render_archive(export)
@@ -248,7 +248,7 @@ def test_what_the_store_holds_is_read_from_no_file(backend: Backend, vault: Path
     assert parse_archive(text, sources=None, read_contents=empty.store.read_contents).warnings
 
 
-def test_two_notes_of_one_text_are_both_found_while_one_of_them_stands(backend: Backend, vault: Path) -> None:
+def test_two_notes_of_same_text_are_found_while_one_exists(backend: Backend, vault: Path) -> None:
     (vault / "twin.md").write_text("text of a", encoding="utf-8")
     Conversation.open(backend, NAME).ask(TurnRequest(text="one", attach=(note("a.md"), note("twin.md"))))
     export = take_out(backend)
@@ -258,7 +258,7 @@ def test_two_notes_of_one_text_are_both_found_while_one_of_them_stands(backend: 
     assert (read.records, read.contents) == (export.records, export.contents)
 
 
-def test_a_note_drawn_into_instructions_comes_back_exactly_or_is_said(backend: Backend, vault: Path) -> None:
+def test_note_in_instructions_is_restored_or_reported(backend: Backend, vault: Path) -> None:
     conversation_log = Conversation.open(backend, NAME)
     conversation_log.ask(TurnRequest(text="one", system={"instructions": "Use {[[a]]}."}))
     conversation_log.reply("two")
@@ -273,7 +273,7 @@ def test_a_note_drawn_into_instructions_comes_back_exactly_or_is_said(backend: B
     assert "drawn in anew" in next_turn(other).messages[0].text
 
 
-def test_a_file_saved_with_other_line_ends_or_a_mark_reads_the_same(backend: Backend) -> None:
+def test_line_endings_and_bom_do_not_matter(backend: Backend) -> None:
     had(backend)
     export = take_out(backend)
     text = render_archive(export)
@@ -301,7 +301,7 @@ def test_a_conversation_without_messages_is_an_archive_too(backend: Backend) -> 
     assert parse_archive(render_archive(export), sources=None) == export
 
 
-def test_a_code_file_is_named_and_a_pdf_cannot_be_read_from_a_vault(backend: Backend, vault: Path) -> None:
+def test_code_file_is_named_and_pdf_is_not_read_from_vault(backend: Backend, vault: Path) -> None:
     (vault / "x.py").write_text("print()", encoding="utf-8")
     Conversation.open(backend, NAME).ask(
         TurnRequest(text="one", attach=(given("x.py", "print()", kind=ArtifactKind.CODE),))

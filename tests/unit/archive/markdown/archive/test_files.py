@@ -39,7 +39,7 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_a_conversation_is_saved_under_its_title_and_loads_as_it_was(backend: Backend, tmp_path: Path) -> None:
+def test_conversation_is_saved_under_title_and_loads_unchanged(backend: Backend, tmp_path: Path) -> None:
     folder = tmp_path / "new" / "chats"
     export = talk(backend)
     path = save_archive(export, folder)
@@ -63,14 +63,14 @@ def test_a_pipe_of_the_name_is_not_waited_for(backend: Backend, tmp_path: Path) 
     assert save_archive(talk(backend, name="other"), tmp_path) == tmp_path / "A talk 2.md"
 
 
-def test_saving_what_is_there_already_does_not_touch_the_file(backend: Backend, tmp_path: Path) -> None:
+def test_saving_unchanged_conversation_does_not_touch_file(backend: Backend, tmp_path: Path) -> None:
     path = save_archive(talk(backend), tmp_path)
     before = path.stat()
     assert save_archive(take_out(backend), tmp_path) == path
     assert (path.stat().st_mtime_ns, path.stat().st_ino) == (before.st_mtime_ns, before.st_ino)
 
 
-def test_a_renamed_file_is_found_by_its_id_and_keeps_its_name(backend: Backend, tmp_path: Path) -> None:
+def test_renamed_file_is_found_by_id_and_keeps_name(backend: Backend, tmp_path: Path) -> None:
     save_archive(talk(backend), tmp_path).rename(tmp_path / "My own name.MD")
     Conversation.open(backend, NAME).rename("Another title")
     assert save_archive(take_out(backend), tmp_path) == tmp_path / "My own name.MD"
@@ -91,7 +91,7 @@ def test_a_note_that_has_the_name_is_not_written_over(backend: Backend, tmp_path
     assert (tmp_path / "A talk.md").read_text(encoding="utf-8") == "a note of mine"
 
 
-def test_other_files_in_the_folder_are_no_obstacle(backend: Backend, tmp_path: Path) -> None:
+def test_other_files_in_folder_are_ignored(backend: Backend, tmp_path: Path) -> None:
     (tmp_path / "binary.md").write_bytes(b"---\n\xff\xfe\x00\n---\n")
     (tmp_path / "broken.md").write_text('---\nlamella: 1\ntitle: "half\n---\n', encoding="utf-8")
     (tmp_path / "empty.md").touch()
@@ -110,7 +110,7 @@ def test_a_file_with_long_front_matter_is_still_found(backend: Backend, tmp_path
     assert "  - tag 1999\n" in path.read_text(encoding="utf-8")
 
 
-def test_what_people_added_around_the_messages_stays(backend: Backend, tmp_path: Path) -> None:
+def test_text_added_around_messages_is_kept(backend: Backend, tmp_path: Path) -> None:
     path = save_archive(talk(backend), tmp_path)
     text = path.read_text(encoding="utf-8")
     text = text.replace("created:", "tags: [mine]\ncreated:", 1).replace("**user**: one", "# Mine\n\n**user**: one", 1)
@@ -122,7 +122,7 @@ def test_what_people_added_around_the_messages_stays(backend: Backend, tmp_path:
     assert load_archive(path, None) == take_out(backend)
 
 
-def test_edits_by_hand_are_not_written_over_until_they_are_known(backend: Backend, tmp_path: Path) -> None:
+def test_manual_edits_are_not_overwritten_before_import(backend: Backend, tmp_path: Path) -> None:
     path = save_archive(talk(backend), tmp_path)
     edited = path.read_text(encoding="utf-8").replace("**ai**: two", "**ai**: deux")
     path.write_text(edited, encoding="utf-8")
@@ -150,7 +150,7 @@ def test_of_two_copies_the_one_with_the_title_is_updated(backend: Backend, tmp_p
     assert save_archive(take_out(backend), tmp_path) == path
 
 
-def test_permissions_and_links_of_a_file_are_kept(backend: Backend, tmp_path: Path) -> None:
+def test_file_permissions_and_links_are_kept(backend: Backend, tmp_path: Path) -> None:
     path = save_archive(talk(backend), tmp_path / "real")
     path.chmod(0o640)
     folder = tmp_path / "links"
@@ -165,13 +165,13 @@ def test_permissions_and_links_of_a_file_are_kept(backend: Backend, tmp_path: Pa
     assert names(tmp_path / "real") == ["A talk.md"]
 
 
-def test_a_new_file_and_its_folder_are_nobody_elses(backend: Backend, tmp_path: Path) -> None:
+def test_new_file_and_folder_are_private(backend: Backend, tmp_path: Path) -> None:
     path = save_archive(talk(backend), tmp_path / "chats")
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 
-def test_an_archive_that_knows_more_is_left_alone_until_it_is_imported(backend: Backend, tmp_path: Path) -> None:
+def test_newer_archive_is_not_overwritten(backend: Backend, tmp_path: Path) -> None:
     older = talk(backend)
     Conversation.open(backend, NAME).ask(TurnRequest(text="three"))
     path = save_archive(take_out(backend), tmp_path)
@@ -188,7 +188,7 @@ def test_an_archive_that_knows_more_is_left_alone_until_it_is_imported(backend: 
     assert save_archive(take_out(behind), tmp_path) == path
 
 
-def test_an_archive_with_another_history_is_left_alone(backend: Backend, tmp_path: Path) -> None:
+def test_archive_with_other_history_is_not_overwritten(backend: Backend, tmp_path: Path) -> None:
     older = talk(backend)
     other = make_backend()
     take_in(other, older)
@@ -202,7 +202,7 @@ def test_an_archive_with_another_history_is_left_alone(backend: Backend, tmp_pat
     assert path.read_bytes() == before
 
 
-def test_an_archive_of_another_conversation_of_the_same_name_is_left_alone(backend: Backend, tmp_path: Path) -> None:
+def test_archive_of_other_conversation_is_not_overwritten(backend: Backend, tmp_path: Path) -> None:
     path = save_archive(talk(backend), tmp_path)
     before = path.read_bytes()
     other = make_backend()
@@ -213,7 +213,7 @@ def test_an_archive_of_another_conversation_of_the_same_name_is_left_alone(backe
     assert path.read_bytes() == before
 
 
-def test_of_two_files_of_a_name_the_one_that_may_be_written_over_is(backend: Backend, tmp_path: Path) -> None:
+def test_overwritable_one_of_two_same_named_files_is_used(backend: Backend, tmp_path: Path) -> None:
     other = make_backend()
     chat(other, ("something", "else")).rename("A talk")
     theirs = save_archive(take_out(other), tmp_path)
@@ -231,7 +231,7 @@ def test_a_folder_that_is_a_file_is_an_error_with_a_hint(backend: Backend, tmp_p
     assert "disk has room" in caught.value.hint
 
 
-def test_text_that_no_file_can_hold_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+def test_unencodable_text_is_refused_before_writing(tmp_path: Path) -> None:
     odd = ConversationExport(conversation="x", title="\ud800", created="", records=())
     with pytest.raises(TextError):
         save_archive(odd, tmp_path)
@@ -254,9 +254,7 @@ except StoreUnavailableError as error:
 
 
 @pytest.mark.parametrize("saved", [0, 1])
-def test_a_disk_that_takes_no_more_leaves_the_old_file_and_no_other(
-    backend: Backend, tmp_path: Path, saved: int
-) -> None:
+def test_full_disk_leaves_old_file_only(backend: Backend, tmp_path: Path, saved: int) -> None:
     folder = tmp_path / "chats"
     folder.mkdir()
     talk(backend)
@@ -305,9 +303,7 @@ save_archive(chronicle, Path(sys.argv[2]))
 
 
 @pytest.mark.parametrize("saved", [0, 1])
-def test_a_save_that_is_killed_at_any_step_leaves_no_half_no_empty_and_no_other_file(
-    backend: Backend, tmp_path: Path, saved: int
-) -> None:
+def test_killed_save_leaves_no_partial_file(backend: Backend, tmp_path: Path, saved: int) -> None:
     talk(backend)
     old = save_archive(take_out(backend), tmp_path / "old").read_bytes()
     Conversation.open(backend, NAME).ask(TurnRequest(text="three"))
@@ -332,7 +328,7 @@ def test_a_save_that_is_killed_at_any_step_leaves_no_half_no_empty_and_no_other_
 GOLDEN = Path(__file__).parent / "golden" / "format-1.md"
 
 
-def test_an_archive_of_format_1_is_read_and_written_as_it_stands_in_the_golden_file(tmp_path: Path) -> None:
+def test_format_1_golden_archive_is_read_and_rewritten(tmp_path: Path) -> None:
     text = GOLDEN.read_text(encoding="utf-8")
     export = parse_archive(text, sources=None)
     assert export.warnings == ()

@@ -28,7 +28,7 @@ from lamella.archive.markdown.archive import MAX_FILE_NAME_BYTES, archive_file_n
         ("evil\u202etxt.exe", "evil txt.exe.md"),
     ],
 )
-def test_a_title_becomes_a_name_every_system_takes(title: str, name: str) -> None:
+def test_title_becomes_valid_file_name(title: str, name: str) -> None:
     assert archive_file_name(title) == name
 
 
@@ -41,7 +41,7 @@ def test_long_titles_are_cut_between_characters(letter: str) -> None:
         assert not re.search(r"[. \u200d]\.md$", name)
 
 
-def test_a_number_tells_conversations_of_one_title_apart() -> None:
+def test_number_distinguishes_same_titles() -> None:
     assert archive_file_name("Talk", 2) == "Talk 2.md"
     assert archive_file_name("", 3) == "Untitled chat 3.md"
 

@@ -17,7 +17,7 @@ text & more
 </note_context>"""
 
 
-def test_a_note_in_the_text_becomes_an_attachment_and_the_rest_is_what_was_typed() -> None:
+def test_inlined_note_becomes_attachment() -> None:
     inlined = extract_blocks(f"{NOTE}\n\nSummarize this\n\nplease")
     (note,) = inlined.artifacts
     assert (note.kind, note.id, note.title) == (ArtifactKind.NOTE, "docs/spec.md", "Spec & plan")
@@ -25,7 +25,7 @@ def test_a_note_in_the_text_becomes_an_attachment_and_the_rest_is_what_was_typed
     assert inlined.typed == "Summarize this\n\nplease"
 
 
-def test_blocks_are_taken_in_their_order_from_before_and_after_the_text() -> None:
+def test_blocks_keep_their_order() -> None:
     url = "<url_content>\n<url>https://x.org/?a=1&amp;b=2</url>\n<content>page</content>\n</url_content>"
     selected = (
         "<selected_text>\n<title>a</title>\n<path>a.md</path>\n<start_line>3</start_line>\n<end_line>5</end_line>\n"
@@ -51,7 +51,7 @@ def test_blocks_are_taken_in_their_order_from_before_and_after_the_text() -> Non
         "<dataview_block>\n<query>LIST</query>\n</dataview_block>",
     ],
 )
-def test_a_block_nobody_knows_survives_verbatim(block: str) -> None:
+def test_unknown_block_is_kept_verbatim(block: str) -> None:
     after = "[User query]:\nafter"
     inlined = extract_blocks(f"before\n{block}\n{after}")
     (artifact,) = inlined.artifacts
@@ -68,7 +68,7 @@ def test_a_block_nobody_knows_survives_verbatim(block: str) -> None:
         ('<prior_context source="a.pdf" type="pdf">', ArtifactKind.PDF, "a.pdf"),
     ],
 )
-def test_shortened_block_becomes_an_attachment_of_its_kind(block: str, kind: ArtifactKind, name: str) -> None:
+def test_shortened_block_becomes_attachment_of_its_kind(block: str, kind: ArtifactKind, name: str) -> None:
     inlined = extract_blocks(f"{block}\n# A\npreview ...\n</prior_context>\nWhy?")
     (artifact,) = inlined.artifacts
     assert (artifact.kind, artifact.id, artifact.text) == (kind, name, "# A\npreview ...")
@@ -99,14 +99,14 @@ def test_many_blocks_that_are_never_closed_take_no_long_time() -> None:
     assert len(extract_blocks(text).artifacts) == 20_000
 
 
-def test_blocks_of_the_same_tag_inside_a_block_are_part_of_it() -> None:
+def test_nested_block_of_same_tag_belongs_to_outer_one() -> None:
     nested = NOTE.replace("text & more", f"quotes:\n{NOTE}")
     inlined = extract_blocks(f"{nested}\nWhy?")
     assert len(inlined.artifacts) == 1
     assert inlined.typed == "Why?"
 
 
-def test_a_tag_quoted_inside_a_block_does_not_swallow_the_text_after_it() -> None:
+def test_quoted_tag_in_block_does_not_extend_it() -> None:
     quoting = NOTE.replace("text & more", "<note_context> is a tag")
     inlined = extract_blocks(f"{quoting}\nWhy?")
     assert len(inlined.artifacts) == 1
@@ -127,7 +127,7 @@ def test_a_tag_quoted_inside_a_block_does_not_swallow_the_text_after_it() -> Non
         "[User query]: typed",
     ],
 )
-def test_what_is_not_surely_a_block_stays_what_was_typed(text: str) -> None:
+def test_uncertain_block_stays_typed_text(text: str) -> None:
     inlined = extract_blocks(text)
     assert inlined.typed == text
     assert inlined.artifacts == ()
@@ -138,7 +138,7 @@ def test_many_tags_that_are_never_closed_take_no_long_time() -> None:
     assert extract_blocks(text).typed == text
 
 
-def test_the_label_before_the_question_is_not_part_of_it() -> None:
+def test_label_before_question_is_removed() -> None:
     assert extract_blocks(f"{NOTE}\n\n[User query]:\nWhy?").typed == "Why?"
 
 
@@ -158,9 +158,7 @@ def test_the_label_before_the_question_is_not_part_of_it() -> None:
         ('Tool \'readNote\' result: {"path": "a.md"}', "readNote"),
     ],
 )
-def test_what_the_other_program_wrote_itself_is_taken_out_of_questions_and_answers(
-    block: str, tag: str, *, is_answer: bool
-) -> None:
+def test_blocks_of_other_program_are_extracted(block: str, tag: str, *, is_answer: bool) -> None:
     for text in (f"{block}\nYes.", f"{block}\n\nYes.\n"):
         found = extract_blocks(text, is_answer=is_answer)
         assert found.typed == "Yes."
@@ -168,7 +166,7 @@ def test_what_the_other_program_wrote_itself_is_taken_out_of_questions_and_answe
 
 
 @pytest.mark.parametrize("text", ["<localSearch>\nx\n</localSearch> Yes.", "<localSearch>x</localSearch>Yes."])
-def test_what_is_said_behind_a_closing_tag_stays_what_was_said(text: str) -> None:
+def test_text_after_closing_tag_stays_message_text(text: str) -> None:
     found = extract_blocks(text, is_answer=True)
     assert found.typed == "Yes."
     (block,) = found.unparsed
@@ -186,5 +184,5 @@ def test_what_is_said_behind_a_closing_tag_stays_what_was_said(text: str) -> Non
         "<selected_text>x</selected_text> is how it begins",
     ],
 )
-def test_what_only_speaks_of_blocks_stays_what_was_typed(text: str) -> None:
+def test_text_about_blocks_stays_typed_text(text: str) -> None:
     assert extract_blocks(text) == ExtractedBlocks(typed=text, artifacts=())

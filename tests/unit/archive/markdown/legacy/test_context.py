@@ -24,7 +24,7 @@ def read(vault: Path | None, line: str) -> tuple[list[tuple[str, ArtifactKind]],
     return [(artifact.id, artifact.kind) for artifact in reader.read(line, number=1)], warnings
 
 
-def test_texts_are_notes_whatever_their_ending_and_documents_are_what_they_are(vault: Path) -> None:
+def test_text_files_become_notes_and_documents_keep_their_kind(vault: Path) -> None:
     found, warnings = read(vault, "[Context: Notes: a.md, main.py, d/board.canvas]")
     assert found == [
         ("a.md", ArtifactKind.NOTE),
@@ -34,7 +34,7 @@ def test_texts_are_notes_whatever_their_ending_and_documents_are_what_they_are(v
     assert warnings == []
 
 
-def test_a_comma_belongs_to_a_name_where_there_is_such_a_file(vault: Path) -> None:
+def test_comma_belongs_to_name_of_existing_file(vault: Path) -> None:
     assert read(vault, "[Context: Notes: a.md, b, c.md]")[0] == [
         ("a.md", ArtifactKind.NOTE),
         ("b, c.md", ArtifactKind.NOTE),
@@ -45,7 +45,7 @@ def test_folders_and_tags_are_their_notes(vault: Path) -> None:
     assert read(vault, "[Context: Folders: d | Tags: #x]") == ([("a.md", ArtifactKind.NOTE)], [])
 
 
-def test_what_cannot_be_had_is_said(vault: Path) -> None:
+def test_missing_context_is_reported(vault: Path) -> None:
     line = "[Context: Notes: gone.md, a.pdf | URLs: https://e.org | Web Tabs: T | Folders: gone | Moods: good]"
     found, warnings = read(vault, line)
     assert found == []
@@ -59,20 +59,20 @@ def test_what_cannot_be_had_is_said(vault: Path) -> None:
     ]
 
 
-def test_without_a_vault_a_folder_is_left_out() -> None:
+def test_folder_without_vault_is_omitted() -> None:
     assert read(None, "[Context: Folders: d]")[1] == [
         "Message 1: the folder d is left out: no vault was given to read it from."
     ]
 
 
-def test_more_names_than_anybody_attaches_are_left_out_and_counted() -> None:
+def test_excessive_names_are_omitted_with_count() -> None:
     found, warnings = read(None, f"[Context: Notes: {', '.join(map(str, range(10_003)))}]")
     assert found == []
     assert warnings[0] == ("Message 1: 3 names are left out; more than 10,000 are not looked up for one file.")
     assert len(warnings) == 10_001
 
 
-def test_a_folder_that_many_messages_name_is_read_once_and_brought_along_as_long_as_there_is_room(
+def test_repeated_folder_is_read_once_and_limited(
     tmp_path: Path,
 ) -> None:
     for number in range(50):

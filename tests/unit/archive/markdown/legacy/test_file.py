@@ -80,7 +80,7 @@ def one(context: str, text: str = "one") -> str:
     return f"{FRONT}**user**: {text}\n[Context: {context}]\n[Timestamp: 2024/09/12 22:17:57]\n"
 
 
-def test_messages_are_read_each_as_its_own_turn_and_blank_lines_stay(vault: Path) -> None:
+def test_messages_become_turns_and_keep_blank_lines(vault: Path) -> None:
     export = read(FRONT + TALK, vault)
     assert said(export) == [
         "What do my notes say?",
@@ -93,7 +93,7 @@ def test_messages_are_read_each_as_its_own_turn_and_blank_lines_stay(vault: Path
     assert attached(export) == [["docs/tea.md"], [], []]
 
 
-def test_title_model_and_time_come_from_the_front_matter(vault: Path) -> None:
+def test_title_model_and_time_come_from_front_matter(vault: Path) -> None:
     export = read(FRONT + TALK, vault)
     assert export.title == fold(export).title == "Notes on tea"
     assert export.created == "2024-09-12T22:17:57.500000Z"
@@ -118,33 +118,33 @@ def test_windows_line_ends_make_no_difference(vault: Path) -> None:
     )
 
 
-def test_the_same_chat_has_the_same_id_when_it_has_grown(vault: Path) -> None:
+def test_grown_chat_keeps_its_id(vault: Path) -> None:
     shorter = FRONT + TALK.partition("**user**: And then?")[0]
     backend = make_backend(vault)
     assert take_in(backend, parse_archive(shorter, sources=open_sources(vault)())) == "new"
     assert take_in(backend, parse_archive(FRONT + TALK, sources=open_sources(vault)())) == "extended"
 
 
-def test_without_an_epoch_the_id_comes_from_the_first_message() -> None:
+def test_id_without_epoch_comes_from_first_message() -> None:
     ids = {parse_archive(text, sources=None).conversation for text in (TALK, TALK + "\n**user**: more", "\n" + TALK)}
     assert len(ids) == 1
     assert parse_archive(TALK.replace("my notes", "your notes"), sources=None).conversation not in ids
     assert parse_archive(FRONT + TALK, sources=None).conversation not in ids
 
 
-def test_a_chat_without_topic_is_called_by_its_first_words() -> None:
+def test_chat_without_topic_is_titled_by_first_words() -> None:
     assert read("**user**: What\nnow?\n").title == "What now?"
     assert read(f"**user**: {'word ' * 50}\n").title == ("word " * 50)[:59].rstrip() + "…"
 
 
-def test_a_note_is_found_by_its_name_if_only_one_has_it(vault: Path) -> None:
+def test_note_is_found_by_unique_name(vault: Path) -> None:
     for name in ("tea.md", "tea", "elsewhere/tea.md", "/home/me/vault/tea.md", "../tea.md"):
         export = read(one(f"Notes: {name}"), vault)
         assert attached(export) == [["docs/tea.md"]]
         assert export.warnings == (f"Message 1: {name} was found as docs/tea.md.",)
 
 
-def test_an_ambiguous_note_is_left_out_and_the_rest_is_not(vault: Path) -> None:
+def test_ambiguous_note_is_omitted_and_others_kept(vault: Path) -> None:
     (vault / "tea.md").write_text("Other.", encoding="utf-8")
     export = read(one("Notes: old/tea.md, docs/tea.md"), vault)
     assert attached(export) == [["docs/tea.md"]]
@@ -153,27 +153,27 @@ def test_an_ambiguous_note_is_left_out_and_the_rest_is_not(vault: Path) -> None:
     )
 
 
-def test_a_missing_note_is_left_out_and_said(vault: Path) -> None:
+def test_missing_note_is_omitted_with_warning(vault: Path) -> None:
     assert read(one("Notes: gone.md"), vault).warnings == ("Message 1: gone.md is left out: it is not there.",)
     assert read(one("Notes: gone.md")).warnings == (
         "Message 1: gone.md is left out: no vault was given to read it from.",
     )
 
 
-def test_a_comma_in_a_name_is_found_out_by_the_file_that_has_it(vault: Path) -> None:
+def test_comma_in_name_is_resolved_by_existing_file(vault: Path) -> None:
     export = read(one("Notes: docs/milk, or cream.md, docs/tea.md"), vault)
     assert attached(export) == [["docs/milk, or cream.md", "docs/tea.md"]]
     assert export.warnings == ()
 
 
-def test_tags_and_folders_bring_the_notes_they_have_now(vault: Path) -> None:
+def test_tags_and_folders_attach_current_notes(vault: Path) -> None:
     both = ["docs/milk, or cream.md", "docs/tea.md"]
     assert attached(read(one("Tags: #drink"), vault)) == [both]
     assert attached(read(one("Folders: docs"), vault)) == [both]
     assert attached(read(one("Notes: docs/tea.md | Tags: #drink | Folders: docs"), vault)) == [both[::-1]]
 
 
-def test_folders_that_are_gone_and_groups_nobody_knows_are_said(vault: Path) -> None:
+def test_missing_folders_and_unknown_groups_warn(vault: Path) -> None:
     warnings = read(one("Folders: gone | Charts: a, b"), vault).warnings
     assert warnings == (
         "Message 1: the folder gone is left out: There is no folder gone in the vault.",
@@ -184,7 +184,7 @@ def test_folders_that_are_gone_and_groups_nobody_knows_are_said(vault: Path) -> 
     )
 
 
-def test_a_file_that_cannot_be_read_is_left_out_with_the_reason(vault: Path) -> None:
+def test_unreadable_file_is_omitted_with_reason(vault: Path) -> None:
     (vault / "bad.md").write_bytes(b"\xff\xfe")
     (vault / "paper.pdf").write_bytes(b"%PDF")
     warnings = read(one("Notes: bad.md, paper.pdf"), vault).warnings
@@ -192,7 +192,7 @@ def test_a_file_that_cannot_be_read_is_left_out_with_the_reason(vault: Path) -> 
     assert warnings[1].startswith("Message 1: paper.pdf is left out: Nothing here reads pdf")
 
 
-def test_times_that_cannot_be_read_are_said_and_do_no_harm() -> None:
+def test_unreadable_times_warn() -> None:
     export = read("**user**: one\n[Timestamp: 12. September]\n\n**ai**: two\n[Timestamp: 2024/09/12 22:18:02]\n")
     assert [record.at for record in export.records] == [
         "1970-01-01T00:00:00Z",
@@ -204,7 +204,7 @@ def test_times_that_cannot_be_read_are_said_and_do_no_harm() -> None:
     )
 
 
-def test_text_that_stood_in_the_message_is_attached_before_the_file_of_now(vault: Path) -> None:
+def test_inlined_text_precedes_current_file(vault: Path) -> None:
     block = "<note_context>\n<path>docs/tea.md</path>\n<content>\nas it was\n</content>\n</note_context>"
     export = read(one("Notes: docs/tea.md", f"{block}\n\nWhat is it?\n<odd_block>\nx\n</odd_block>"), vault)
     assert said(export) == ["What is it?"]
@@ -221,7 +221,7 @@ SEARCHED = (
 )
 
 
-def test_blocks_of_the_other_program_never_stand_in_what_was_said() -> None:
+def test_blocks_of_other_program_are_not_message_text() -> None:
     export = read(f"**user**: {SEARCHED}\n\nWhat is new?\n\n**ai**: This is:\n{SEARCHED}\nand no more.\n")
     assert said(export) == ["What is new?", "This is:\nand no more."]
     assert set(export.contents.values()) == {SEARCHED.encode()}
@@ -233,14 +233,14 @@ def test_blocks_of_the_other_program_never_stand_in_what_was_said() -> None:
     )
 
 
-def test_a_block_that_a_model_made_up_is_part_of_its_answer() -> None:
+def test_block_invented_by_model_is_part_of_answer() -> None:
     answer = "<my_config>\n<path>a.md</path>\n</my_config>\n<div>\nhtml\n</div>"
     export = read(f"**user**: one\n\n**ai**: {answer}\n")
     assert said(export)[1] == answer
     assert export.warnings == ()
 
 
-def test_reasoning_marks_and_tool_banners_are_left_out_of_answers_and_counted() -> None:
+def test_reasoning_marks_and_tool_banners_are_removed_and_counted() -> None:
     reasoning = '<!--AGENT_REASONING:complete:12:["Searching notes","Found 2 notes"]-->'
     banner = "<!--TOOL_CALL_START:c1:localSearch:Vault Search:x::false-->ran<!--TOOL_CALL_END:c1:ENC:%3Ca%3E-->"
     export = read(f"**user**: one\n\n**ai**: {reasoning}\n\n{banner}\n\n<think>\nhm\n</think>\n\nTwo.\n")
@@ -248,7 +248,7 @@ def test_reasoning_marks_and_tool_banners_are_left_out_of_answers_and_counted() 
     assert export.warnings == ("Message 2: 2 reasoning marks and 1 tool banner of the other program are left out.",)
 
 
-def test_unparsed_blocks_are_named_once_each_and_logged_by_their_hashes_alone(
+def test_unparsed_blocks_are_named_once_and_logged_by_hash(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     secret = '<retrieved_document source="plans/secret.md">\nhush\n</retrieved_document>'
@@ -267,7 +267,7 @@ def test_unparsed_blocks_are_named_once_each_and_logged_by_their_hashes_alone(
     assert "plans" not in caplog.text
 
 
-def test_more_messages_than_anybody_said_are_refused() -> None:
+def test_too_many_messages_are_refused() -> None:
     with pytest.raises(BadInputError, match="20,001 messages; at most 20,000") as caught:
         read("**user**: a\n" * 20_001)
     assert "Split it" in caught.value.hint
@@ -282,32 +282,32 @@ def test_an_imported_chat_is_written_as_an_archive_like_any_other(vault: Path) -
     assert out.title == "Notes on tea"
 
 
-def test_what_is_no_conversation_is_refused() -> None:
+def test_text_without_conversation_is_refused() -> None:
     for text in ("", "# A note\n\nwith text\n", FRONT):
         with pytest.raises(BadInputError, match="no archive of a conversation") as caught:
             parse_archive(text, sources=None)
         assert "docs/reference/formats/archive.md" in caught.value.hint
 
 
-def test_text_before_the_first_message_is_said_to_be_left_out() -> None:
+def test_text_before_first_message_is_omitted_with_warning() -> None:
     assert read("# Chat\n\n**user**: one\n").warnings == (
         "The text before the first message belongs to no message and is left out.",
     )
 
 
-def test_a_file_that_begins_with_an_answer_or_has_two_in_a_row_loses_nothing() -> None:
+def test_unpaired_answers_are_kept() -> None:
     export = read("**ai**: hello\n\n**ai**: again\n\n**user**: one\n")
     assert said(export) == ["", "hello\n\nagain", "one"]
     assert len(export.warnings) == 2
 
 
-def test_a_model_without_provider_and_an_empty_key_are_taken_as_they_are() -> None:
+def test_model_without_provider_and_empty_key_are_accepted() -> None:
     for key, model in (("gpt-4", "gpt-4"), ('"m|local"', "local:m"), ('""', None)):
         export = read(f"---\nmodelKey: {key}\n---\n**user**: one\n")
         assert first_asked(export).model == model
 
 
-def test_the_first_event_of_an_imported_chat_is_its_title() -> None:
+def test_first_event_of_imported_chat_is_title() -> None:
     assert read("**user**: one\n").records[0].kind is EventKind.RENAME
 
 
@@ -326,7 +326,7 @@ def test_import_after_an_erasure_gets_another_id_and_repeats_safely() -> None:
         assert take_in(backend, parse_archive(text, sources=None, is_erased=conversations.is_erased)) == "same"
 
 
-def test_shortened_text_counts_only_if_the_whole_one_is_not_there(vault: Path) -> None:
+def test_shortened_text_is_used_only_without_full_one(vault: Path) -> None:
     block = '<prior_context source="docs/tea.md" type="note">\nHot ...\n</prior_context>'
     both = read(one("Notes: docs/tea.md", f"{block}\none"), vault)
     assert (attached(both), *both.contents.values()) == ([["docs/tea.md"]], b"Hot #drink.")

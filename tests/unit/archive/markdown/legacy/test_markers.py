@@ -21,7 +21,7 @@ THOUGHT = '<!--AGENT_REASONING:complete:3:["Reading \\"a\\"","Done"]-->'
         ("Yes.<!--TOOL_CALL_END:a:-->", "Yes.", {BANNER_MARKER: 1}),
     ],
 )
-def test_a_mark_is_taken_out_and_counted(answer: str, said: str, counted: dict[str, int]) -> None:
+def test_marker_is_removed_and_counted(answer: str, said: str, counted: dict[str, int]) -> None:
     assert strip_markers(answer) == (said, counted)
 
 
@@ -37,5 +37,5 @@ def test_a_mark_is_taken_out_and_counted(answer: str, said: str, counted: dict[s
         "<!-- a comment of mine -->",
     ],
 )
-def test_what_is_no_mark_stays_as_it_was_said(answer: str) -> None:
+def test_text_that_is_not_marker_is_kept(answer: str) -> None:
     assert strip_markers(answer) == (answer, {})

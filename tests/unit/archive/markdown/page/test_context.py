@@ -39,7 +39,7 @@ def test_a_folder_and_a_tag_are_shown_once_instead_of_their_notes() -> None:
     assert render_context(refs) == "[Context: Notes: y.md | Tags: #red | Folders: docs]"
 
 
-def test_nothing_attached_gives_no_line() -> None:
+def test_no_attachments_give_no_line() -> None:
     assert render_context([]) == ""
 
 
@@ -60,7 +60,7 @@ def test_nothing_attached_gives_no_line() -> None:
         "nul\x00.md",
     ],
 )
-def test_any_name_comes_back_from_the_line(name: str) -> None:
+def test_any_name_round_trips_through_context_line(name: str) -> None:
     line = render_context(
         [made(ArtifactKind.NOTE, path=name), made(ArtifactKind.NOTE, path="last.md"), made(ArtifactKind.URL, url=name)]
     )
@@ -82,7 +82,7 @@ def test_the_lines_of_other_programs_are_read() -> None:
     }
 
 
-def test_names_outside_any_group_and_broken_quotes_are_kept_as_they_are() -> None:
+def test_names_without_group_and_broken_quotes_are_kept() -> None:
     assert parse_context('[Context: loose.md, "half]') == {"": ["loose.md", '"half']}
     assert parse_context("[Context: ]") == {}
 

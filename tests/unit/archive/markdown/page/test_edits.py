@@ -75,23 +75,21 @@ def test_a_changed_answer_is_another_answer_to_the_same_question(backend: Backen
     assert attached(edited) == [[], ["https://example.org"], []]
 
 
-def test_a_changed_last_answer_adds_two_events_and_rewrites_nothing(backend: Backend, text: str) -> None:
+def test_changed_last_answer_adds_two_events(backend: Backend, text: str) -> None:
     before = take_out(backend)
     edited = read(backend, text.replace("third answer", "third answer, mended", 1))
     kinds = [record.kind for record in edited.records[len(before.records) :]]
     assert kinds == [EventKind.SWITCH, EventKind.REPLY]
 
 
-def test_a_turn_taken_out_is_gone_from_the_branch_and_the_others_keep_their_context(
-    backend: Backend, text: str
-) -> None:
+def test_removed_turn_leaves_branch_and_others_keep_context(backend: Backend, text: str) -> None:
     start, end = text.index("**user**: one"), text.index("**user**: two")
     edited = read(backend, text[:start] + text[end:])
     assert said(edited) == ["two", "second answer", "three", "third answer"]
     assert attached(edited) == [["https://example.org"], []]
 
 
-def test_a_turn_put_in_has_no_context_and_moves_none(backend: Backend, text: str) -> None:
+def test_inserted_turn_has_no_context(backend: Backend, text: str) -> None:
     added = f"**user**: new\n{STAMP}\n\n**ai**: answer to new\n{STAMP}\n\n"
     edited = read(backend, text.replace("**user**: two", f"{added}**user**: two"))
     assert said(edited)[2:5] == ["new", "answer to new", "two"]
@@ -99,14 +97,14 @@ def test_a_turn_put_in_has_no_context_and_moves_none(backend: Backend, text: str
     assert edited.warnings == (EDITED,)
 
 
-def test_context_named_for_a_new_turn_is_said_not_to_be_attached(backend: Backend, text: str) -> None:
+def test_context_of_inserted_turn_warns(backend: Backend, text: str) -> None:
     added = f"**user**: new\n[Context: Notes: a.md, b.md]\n{STAMP}\n\n"
     edited = read(backend, text.replace("<!-- lamella", f"{added}<!-- lamella"))
     assert edited.warnings == (EDITED, "Turn 4 is new in the file; its context is not attached: a.md, b.md.")
     assert said(edited)[-1] == "new"
 
 
-def test_turns_added_at_the_end_go_on_from_the_last(backend: Backend, text: str) -> None:
+def test_appended_turns_continue_branch(backend: Backend, text: str) -> None:
     before = take_out(backend)
     edited = read(backend, text + "\n**user**: four\n\n**user**: five\n\n**ai**: fifth answer\n")
     assert said(edited)[-5:] == ["third answer", "four", "", "five", "fifth answer"]
@@ -114,7 +112,7 @@ def test_turns_added_at_the_end_go_on_from_the_last(backend: Backend, text: str)
     assert edited.records[len(before.records)].kind is EventKind.MESSAGE
 
 
-def test_turns_taken_off_the_end_leave_a_branch_that_ends_earlier(backend: Backend, text: str) -> None:
+def test_removed_last_turns_make_shorter_branch(backend: Backend, text: str) -> None:
     start, end = text.index("**user**: three"), text.index("<!-- lamella")
     edited = read(backend, text[:start] + text[end:])
     assert said(edited) == ["one", "first answer", "two", "second answer"]
@@ -122,13 +120,13 @@ def test_turns_taken_off_the_end_leave_a_branch_that_ends_earlier(backend: Backe
     assert len(fold(edited).branch_heads()) == 2
 
 
-def test_all_messages_may_be_taken_out(backend: Backend, text: str) -> None:
+def test_all_messages_can_be_removed(backend: Backend, text: str) -> None:
     start, end = text.index("**user**: one"), text.index("<!-- lamella")
     edited = read(backend, text[:start] + text[end:])
     assert said(edited) == []
 
 
-def test_an_answer_taken_away_leaves_its_question_open(backend: Backend, text: str) -> None:
+def test_removed_answer_leaves_question_open(backend: Backend, text: str) -> None:
     start, end = text.index("**ai**: third"), text.index("<!-- lamella")
     edited = read(backend, text[:start] + text[end:])
     assert said(edited)[-1] == "three"
@@ -143,7 +141,7 @@ def test_an_open_question_answered_by_hand_is_answered(backend: Backend) -> None
     assert len(edited.records) == len(before.records) + 1
 
 
-def test_a_template_typed_by_the_user_stays_what_it_was_where_the_text_is_the_same(backend: Backend) -> None:
+def test_typed_template_is_kept_if_text_is_unchanged(backend: Backend) -> None:
     conversation_log = chat(backend)
     attach = (page("https://example.org", "p"),)
     conversation_log.ask(TurnRequest(text="about {} here", attach=attach))
@@ -154,7 +152,7 @@ def test_a_template_typed_by_the_user_stays_what_it_was_where_the_text_is_the_sa
     assert said(edited) == [said(edited)[0], "mended", "last"]
 
 
-def test_blanks_that_an_editor_trimmed_are_no_edit(backend: Backend) -> None:
+def test_trimmed_whitespace_is_not_an_edit(backend: Backend) -> None:
     chat(backend, ("one  \ntwo\n\n", "\nanswer \n"))
     export = take_out(backend)
     text = render_archive(export)
@@ -163,7 +161,7 @@ def test_blanks_that_an_editor_trimmed_are_no_edit(backend: Backend) -> None:
     assert parse_archive(trimmed, sources=None) == export
 
 
-def test_a_changed_context_or_time_changes_nothing_and_it_is_said(backend: Backend, text: str) -> None:
+def test_changed_context_or_time_is_ignored_with_warning(backend: Backend, text: str) -> None:
     changed = text.replace("URLs: https://example.org]", "URLs: https://elsewhere.org]")
     export = parse_archive(changed, sources=None)
     assert export.records == take_out(backend).records
@@ -177,7 +175,7 @@ def test_a_changed_title_renames_the_conversation(backend: Backend, text: str) -
     assert edited.warnings == ("The title was changed by hand; the conversation is renamed.",)
 
 
-def test_text_before_the_messages_is_no_part_of_the_conversation(backend: Backend, text: str) -> None:
+def test_text_before_messages_is_ignored(backend: Backend, text: str) -> None:
     assert parse_archive(text.replace("**user**: one", "# Mine\n\n**user**: one"), sources=None) == take_out(backend)
 
 
@@ -197,7 +195,7 @@ def test_a_change_in_the_whole_file_that_reaches_the_comment_is_refused(text: st
     assert "Undo" in caught.value.hint
 
 
-def test_in_a_long_file_messages_keep_their_context_after_one_edit_and_after_thousands() -> None:
+def test_messages_of_long_file_keep_context_after_many_edits() -> None:
     note = "<url_content>\n<url>https://late.org</url>\n<content>x</content>\n</url_content>\n"
     turns = [f"{note if n == 1_101 else ''}{'same' if n % 3 else f'q {n}'}" for n in range(1_500)]
     talk = "".join(f"**user**: {asked}\n\n**ai**: a {n}\n\n" for n, asked in enumerate(turns))

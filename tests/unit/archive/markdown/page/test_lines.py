@@ -22,7 +22,7 @@ from lamella.archive.markdown.page import escape_text, unescape_text
         ("says &#13; and &amp;#13;", "says &amp;#13; and &amp;amp;#13;"),
     ],
 )
-def test_what_would_be_read_as_structure_is_escaped_and_comes_back(text: str, written: str) -> None:
+def test_structural_text_is_escaped_and_restored(text: str, written: str) -> None:
     assert escape_text(text) == written
     assert unescape_text(written) == text
 
@@ -39,7 +39,7 @@ def test_what_would_be_read_as_structure_is_escaped_and_comes_back(text: str, wr
         "tab\tand \U0001f600 \ufeff",
     ],
 )
-def test_what_cannot_be_mistaken_stands_as_it_is(text: str) -> None:
+def test_unambiguous_text_is_not_escaped(text: str) -> None:
     assert escape_text(text) == text
     assert unescape_text(text) == text
 

@@ -59,7 +59,7 @@ def test_the_layout_of_messages_is_exactly_this() -> None:
         "&#13;\n\\\\**ai**: x",
     ],
 )
-def test_any_text_is_read_back_as_it_was_on_either_side(text: str) -> None:
+def test_any_text_round_trips_for_both_authors(text: str) -> None:
     messages = (user(text), ai(text), user(text, "[Context: Notes: a.md]"), ai(text))
     page = parse_page(render_page(messages))
     assert page.messages == messages
@@ -81,25 +81,25 @@ def test_text_below_the_time_belongs_to_the_message() -> None:
     assert message.text == "one\n[Timestamp: x]\n\nadded by hand"
 
 
-def test_text_before_the_first_message_belongs_to_none() -> None:
+def test_text_before_first_message_is_preface() -> None:
     page = parse_page("\n# A heading\n\n**user**: one\n")
     assert page.preface == "# A heading"
     assert len(page.messages) == 1
 
 
-def test_every_question_is_a_turn_of_its_own() -> None:
+def test_each_question_is_own_turn() -> None:
     pairs, warnings = pair_messages([user("one"), user("two"), ai("three")])
     assert [(p.user.text, p.reply.text if p.reply else None) for p in pairs] == [("one", None), ("two", "three")]
     assert warnings == []
 
 
-def test_answers_in_a_row_are_one_answer_and_it_is_said() -> None:
+def test_consecutive_answers_are_joined_with_warning() -> None:
     pairs, warnings = pair_messages([user("one"), ai("two"), ai("three")])
     assert [p.reply.text for p in pairs if p.reply] == ["two\n\nthree"]
     assert warnings == ["Message 3 follows another answer; the two are one answer now."]
 
 
-def test_an_answer_to_nothing_follows_an_empty_question_and_it_is_said() -> None:
+def test_answer_without_question_follows_empty_one_with_warning() -> None:
     pairs, warnings = pair_messages([ai("one"), user("two")])
     assert [p.user.text for p in pairs] == ["", "two"]
     assert warnings == ["The file begins with an answer; it stands after an empty question."]

@@ -16,7 +16,7 @@ from lamella.archive.markdown.page import format_archive_time, parse_archive_tim
         ("", "unknown"),
     ],
 )
-def test_an_event_shows_its_time_in_utc(at: str, shown: str) -> None:
+def test_event_time_is_shown_in_utc(at: str, shown: str) -> None:
     assert format_archive_time(at) == shown
 
 
@@ -26,15 +26,15 @@ def test_a_shown_time_is_read_as_utc() -> None:
 
 
 @pytest.mark.parametrize("shown", ["", "unknown", "15.11.2026", "2026/13/01 00:00:00", "2026/11/15"])
-def test_what_shows_no_time_gives_none(shown: str) -> None:
+def test_invalid_time_gives_none(shown: str) -> None:
     assert parse_archive_time(shown) is None
 
 
-def test_an_epoch_counts_milliseconds() -> None:
+def test_epoch_is_in_milliseconds() -> None:
     assert parse_epoch("1773550115168") == "2026-03-15T04:48:35.168000Z"
     assert parse_epoch("0") == "1970-01-01T00:00:00Z"
 
 
 @pytest.mark.parametrize("epoch", ["", "soon", "1e999", "nan", "99999999999999999999"])
-def test_an_epoch_that_is_no_time_gives_none(epoch: str) -> None:
+def test_invalid_epoch_gives_none(epoch: str) -> None:
     assert parse_epoch(epoch) is None

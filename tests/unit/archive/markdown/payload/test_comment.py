@@ -33,7 +33,7 @@ def render(chronicle: ConversationExport) -> str:
     return render_comment(chronicle, ArchivePayload(files=(), contents=chronicle.contents))
 
 
-def test_the_comment_holds_every_event_and_content_exactly() -> None:
+def test_comment_has_every_event_and_content() -> None:
     export = talk()
     parsed, files = parse_comment(inside(render(export)))
     assert parsed == export
@@ -54,7 +54,7 @@ def test_the_comment_is_one_json_object_with_an_event_per_line() -> None:
     assert sum(line.startswith('{"at":') for line in text.splitlines()) == len(export.records)
 
 
-def test_more_events_leave_the_lines_before_them_as_they_are() -> None:
+def test_new_events_leave_earlier_lines_unchanged() -> None:
     backend = make_backend()
     conversation_log = chat(backend, ("one", "two"))
     before = render(take_out(backend)).splitlines()
@@ -63,7 +63,7 @@ def test_more_events_leave_the_lines_before_them_as_they_are() -> None:
     assert [line.rstrip(",") for line in after[: len(before) - 3]] == [line.rstrip(",") for line in before[:-3]]
 
 
-def test_bytes_that_are_no_text_ride_as_base64() -> None:
+def test_binary_content_is_base64() -> None:
     data = b"\x89PNG\xff\x00"
     export = ConversationExport(conversation="x", title="", created="", records=(), contents={hash_bytes(data): data})
     comment = inside(render(export))
@@ -73,7 +73,7 @@ def test_bytes_that_are_no_text_ride_as_base64() -> None:
         assert "cannot be read" in damaged(comment.replace("iVBOR/8A", wrong))
 
 
-def test_a_body_that_is_not_canonical_comes_back_as_it_was() -> None:
+def test_non_canonical_body_is_restored_unchanged() -> None:
     records = tuple(
         EventRecord(kind=EventKind.STAGE, at="2026-01-01T00:00:00Z", body=body)
         for body in ('{"b": 1, "a": 2}', '{"a":1.0,"b":[NaN,1e100,-0.0]}', "[1]", '"text"', "null")
@@ -82,7 +82,7 @@ def test_a_body_that_is_not_canonical_comes_back_as_it_was() -> None:
     assert parse_comment(inside(render(export)))[0] == export
 
 
-def test_files_are_named_with_their_hash() -> None:
+def test_files_are_named_with_hash() -> None:
     export = talk()
     file = FileRef(hash=next(iter(export.contents)), kind=ArtifactKind.NOTE, path='a, "b" ].md')
     comment = render_comment(export, ArchivePayload(files=(file,), contents={}))
@@ -96,13 +96,13 @@ def damaged(text: str) -> str:
     return caught.value.message
 
 
-def test_text_that_is_not_json_is_said_with_its_place() -> None:
+def test_invalid_json_is_reported_with_position() -> None:
     assert "not JSON" in damaged('{"lamella": 1,')
     assert "line 1 column 1" in damaged("nonsense")
     assert "not JSON" in damaged("[" * 100_000)
 
 
-def test_fields_that_are_unknown_missing_or_of_the_wrong_type_are_said() -> None:
+def test_unknown_missing_and_mistyped_fields_are_reported() -> None:
     good = json.loads(inside(render(talk())))
     assert "surplus: extra inputs" in damaged(json.dumps(good | {"surplus": 1}))
     assert "events: field required" in damaged(json.dumps({k: v for k, v in good.items() if k != "events"}))
@@ -116,7 +116,7 @@ def test_another_format_is_refused() -> None:
     assert "format 7" in damaged(json.dumps(good | {"lamella": 7}))
 
 
-def test_an_event_with_a_broken_attachment_is_named() -> None:
+def test_event_with_invalid_attachment_is_named() -> None:
     good = json.loads(inside(render(talk())))
     good["events"][-1]["body"]["attached"][0]["kind"] = "mystery"
     assert f"event {len(good['events'])}" in damaged(json.dumps(good))
@@ -130,7 +130,7 @@ def test_half_of_a_surrogate_pair_is_refused() -> None:
     assert "event 1" in damaged(json.dumps(good))
 
 
-def test_a_content_that_was_changed_is_named() -> None:
+def test_changed_content_is_named() -> None:
     comment = inside(render(talk()))
     assert "has the hash" in damaged(comment.replace('":"-', '":"+'))
     good = json.loads(comment)
@@ -138,7 +138,7 @@ def test_a_content_that_was_changed_is_named() -> None:
     assert "cannot be read" in damaged(json.dumps(good | {"contents": {name: {"base64": "!"}}}))
 
 
-def test_an_event_that_names_a_content_which_is_not_there_is_named() -> None:
+def test_event_with_missing_content_is_named() -> None:
     good = json.loads(inside(render(talk())))
     assert "of event 3 is not there" in damaged(json.dumps(good | {"contents": {}}))
     good["events"][-1]["contents"] = []
@@ -164,5 +164,5 @@ def test_text_after_the_comment_is_visible_text() -> None:
     assert visible == "one\n**user**: added\n"
 
 
-def test_the_conversation_is_named_in_the_comment() -> None:
+def test_comment_names_conversation() -> None:
     assert json.loads(inside(render(talk())))["conversation"] == NAME

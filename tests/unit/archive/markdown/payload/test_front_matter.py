@@ -11,7 +11,7 @@ def front(title: str = "A title", conversation: str = "018f") -> str:
     return render_front_matter(conversation_key=conversation, title=title, created="2026-11-15T10:00:00Z")
 
 
-def test_plain_values_stand_without_quotes() -> None:
+def test_plain_values_are_unquoted() -> None:
     assert front("API review") == (
         "---\nlamella: 1\nconversation: 018f\ntitle: API review\ncreated: 2026-11-15T10:00:00Z\n---\n"
     )
@@ -43,7 +43,7 @@ def test_plain_values_stand_without_quotes() -> None:
         "emoji 👩‍👩‍👧",
     ],
 )
-def test_any_title_and_id_are_read_back_as_they_were_and_as_text(text: str) -> None:
+def test_any_title_and_id_round_trip_as_text(text: str) -> None:
     read, body = split_front_matter(front(text, text) + "\nbody")
     assert (read.fields["title"], read.fields["conversation"]) == (text, text)
     assert body == "\nbody"
@@ -64,7 +64,7 @@ def test_front_matter_may_be_empty_or_end_in_dots() -> None:
     assert split_front_matter("---\nlamella: 1\n...\nbody")[0].is_lamella_archive
 
 
-def test_what_people_added_is_kept_in_order() -> None:
+def test_added_lines_are_kept_in_order() -> None:
     added = "# mine\ntags:\n  - work\n  - 'two: words'"
     text = f"---\n{added}\nlamella: 1\nconversation: x\naliases: [a, b]\n\ntitle: >\n  long\n  text\n---\n"
     read, _ = split_front_matter(text)
@@ -88,7 +88,7 @@ def test_broken_front_matter_of_other_programs_is_read_line_by_line() -> None:
     assert read.fields["topic"] == 'say "hello" twice'
 
 
-def test_deeply_nested_front_matter_is_no_crash() -> None:
+def test_deeply_nested_front_matter_does_not_crash() -> None:
     read, _ = split_front_matter(f"---\nepoch: 1\nx: {'[' * 100_000}\n---\n")
     assert read.fields["epoch"] == "1"
 

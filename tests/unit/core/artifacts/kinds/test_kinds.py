@@ -65,11 +65,11 @@ def test_the_active_note_is_promoted_as_a_plain_note() -> None:
     ]
 
 
-def test_what_can_be_attached_in_a_transcript_is_every_kind_but_tool_results() -> None:
+def test_every_kind_except_tool_result_can_be_attached_in_transcript() -> None:
     assert {kind for kind, row in KINDS.items() if row.fields} == set(ArtifactKind) - {ArtifactKind.TOOL}
 
 
-def test_only_the_active_note_is_something_else_once_its_turn_is_over() -> None:
+def test_only_active_note_changes_kind_after_its_turn() -> None:
     later = {kind: LIBRARY_KIND[kind] for kind in ArtifactKind if LIBRARY_KIND[kind] is not kind}
     assert later == {ArtifactKind.ACTIVE_NOTE: ArtifactKind.NOTE}
 
@@ -118,9 +118,7 @@ def test_archives_name_their_groups_in_the_order_of_the_rows() -> None:
         (ArtifactKind.FOLDER, "Folders", "folder", "path text"),
     ],
 )
-def test_a_kind_has_its_group_its_reader_and_what_transcripts_say_of_it(
-    kind: ArtifactKind, group: str, medium: str, fields: str
-) -> None:
+def test_kind_has_group_medium_and_transcript_fields(kind: ArtifactKind, group: str, medium: str, fields: str) -> None:
     row = KINDS[kind]
     assert (row.group, row.medium.value, " ".join(row.fields)) == (group, medium, fields)
 
@@ -173,11 +171,11 @@ def test_a_template_means_these_kinds(template: str, kinds: list[ArtifactKind]) 
         ("", None),
     ],
 )
-def test_a_file_is_of_the_kind_that_its_ending_says(name: str, kind: ArtifactKind | None) -> None:
+def test_file_kind_follows_extension(name: str, kind: ArtifactKind | None) -> None:
     assert kind_of_file(name) is kind
 
 
-def test_endings_are_a_full_stop_and_small_letters_and_each_leads_back_to_its_kind() -> None:
+def test_extensions_are_lowercase_and_unique() -> None:
     endings = [(ending, kind) for kind, row in KINDS.items() for ending in row.suffixes]
     assert [ending for ending, _ in endings if not ending[1:].isalpha() or ending != f".{ending[1:].lower()}"] == []
     assert [ending for ending, kind in endings if kind_of_file(f"Name{ending.upper()}") is not kind] == []
@@ -198,7 +196,7 @@ def test_every_kind_of_file_is_known_by_these_endings() -> None:
     }
 
 
-def test_what_becomes_of_pictures_and_of_artifacts_has_its_words() -> None:
+def test_embed_and_promotion_names_are_fixed() -> None:
     assert [one.value for one in EmbedHandling] == ["none", "linked", "sent"]
     assert [one.value for one in LibraryPromotion] == ["as_itself", "as_note", "note_by_note", "never"]
     assert frozenset({ArtifactKind.UNKNOWN}) == UNPARSED_KINDS
@@ -217,7 +215,7 @@ def test_what_becomes_of_pictures_and_of_artifacts_has_its_words() -> None:
     ]
 
 
-def test_a_folder_and_a_tag_are_read_as_such_and_promoted_note_by_note() -> None:
+def test_folder_and_tag_are_promoted_note_by_note() -> None:
     read = {kind: (KINDS[kind].medium, KINDS[kind].promotion) for kind in (ArtifactKind.FOLDER, ArtifactKind.TAG)}
     assert read == {
         ArtifactKind.FOLDER: (SourceMedium.FOLDER, LibraryPromotion.NOTE_BY_NOTE),

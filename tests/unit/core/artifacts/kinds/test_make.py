@@ -21,7 +21,7 @@ def note(text: str, path: str = "a.md") -> Artifact:
     return make_artifact(ArtifactKind.NOTE, text=text, source=ArtifactSource(path=path))
 
 
-def test_line_endings_and_a_byte_order_mark_change_neither_hash_nor_text() -> None:
+def test_line_endings_and_bom_change_neither_hash_nor_text() -> None:
     assert note("\ufeffa\r\nb") == note("a\nb")
 
 
@@ -31,7 +31,7 @@ def test_trailing_spaces_are_content() -> None:
 
 
 @pytest.mark.parametrize("kind", [ArtifactKind.FOLDER, ArtifactKind.TAG, ArtifactKind.IMAGE])
-def test_a_kind_without_text_of_its_own_is_not_made_from_text(kind: ArtifactKind) -> None:
+def test_kind_without_text_is_not_made_from_text(kind: ArtifactKind) -> None:
     with pytest.raises(ArtifactError, match=f"A {kind} is not a text"):
         make_artifact(kind, text="x", source=ArtifactSource(path="a", query="b"))
 
@@ -51,13 +51,13 @@ def test_a_title_that_is_not_given_is_the_files_name_or_the_url(source: Artifact
     assert default_title(source) == title
 
 
-def test_a_note_knows_whether_it_embeds_pictures() -> None:
+def test_note_knows_whether_it_embeds_images() -> None:
     assert note("![[plan.png]]").has_images
     assert not note("[[plan.png]]").has_images
     assert not make_artifact(ArtifactKind.CODE, text="![[plan.png]]", source=ArtifactSource(path="a.py")).has_images
 
 
-def test_a_tool_result_holds_its_call_and_its_output_in_one_artifact() -> None:
+def test_tool_result_has_call_and_output() -> None:
     result = make_tool_result("search", arguments={"q": "x"}, output="found")
     assert (result.source.tool, result.source.arguments, result.text) == ("search", '{"q":"x"}', "found")
 
@@ -76,7 +76,7 @@ def test_a_picture_cannot_be_fetched_again_and_has_no_text() -> None:
     assert (picture.text, picture.recoverable, picture.title) == ("", False, "image")
 
 
-def test_an_artifact_has_what_it_was_made_of_and_what_its_kind_says() -> None:
+def test_artifact_has_given_fields_and_defaults_of_kind() -> None:
     picture = make_image_data(b"x", media_type="image/png", width=2, height=3)
     source = ArtifactSource(path="a.md", via="#tag")
     made = make_artifact(
@@ -89,7 +89,7 @@ def test_an_artifact_has_what_it_was_made_of_and_what_its_kind_says() -> None:
     assert note("t").images == ()
 
 
-def test_a_picture_is_made_of_its_bytes_its_size_and_their_hash() -> None:
+def test_image_data_has_bytes_size_and_hash() -> None:
     picture = make_image_data(b"x", media_type="image/png", width=2, height=3)
     assert (picture.media_type, picture.data, picture.width, picture.height) == ("image/png", b"x", 2, 3)
     made = make_image_artifact(picture, path="img/a.png")
@@ -103,18 +103,18 @@ def test_a_picture_is_made_of_its_bytes_its_size_and_their_hash() -> None:
     assert make_image_artifact(picture, title="Plan").title == "Plan"
 
 
-def test_a_tool_result_is_titled_by_its_tool() -> None:
+def test_tool_result_is_titled_by_tool() -> None:
     result = make_tool_result("search", arguments={}, output="x")
     assert (result.kind, result.title, result.trust) == (ArtifactKind.TOOL, "search", TrustLevel.TOOL)
 
 
-def test_a_tool_definition_has_its_name_its_description_and_its_schema() -> None:
+def test_tool_definition_has_name_description_and_schema() -> None:
     made = make_tool_definition("t", description="Finds.", parameters={"b": 1, "a": 2})
     assert (made.name, made.description, made.parameters) == ("t", "Finds.", '{"a":2,"b":1}')
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), b"bytes", {1, 2}, object()])
-def test_what_is_no_json_is_refused_with_a_hint(value: object) -> None:
+def test_value_that_is_not_json_is_refused_with_hint(value: object) -> None:
     with pytest.raises(ArtifactError, match="cannot be written as JSON") as caught:
         canonical_json({"a": value})
     assert "finite numbers" in caught.value.hint
@@ -133,7 +133,7 @@ HALF = "\ud83d"
         ArtifactSource(path="a.md", arguments=HALF),
     ],
 )
-def test_a_place_that_cannot_be_sent_is_refused_where_it_comes_in(source: ArtifactSource) -> None:
+def test_unencodable_path_is_refused(source: ArtifactSource) -> None:
     with pytest.raises(BadInputError):
         make_artifact(ArtifactKind.NOTE, text="x", source=source)
 
@@ -148,14 +148,14 @@ def test_a_title_that_cannot_be_sent_is_refused_as_well() -> None:
             make_tool_definition(name, description=description, parameters={})
 
 
-def test_a_kind_that_is_not_a_text_comes_with_what_to_do() -> None:
+def test_kind_without_text_error_has_hint() -> None:
     with pytest.raises(ArtifactError) as caught:
         make_artifact(ArtifactKind.FOLDER, text="x", source=ArtifactSource(path="a"))
     assert "Expand a folder" in caught.value.hint
 
 
 @pytest.mark.parametrize("name", ["", " ", "\r\n"])
-def test_a_tool_whose_name_says_nothing_is_refused(name: str) -> None:
+def test_blank_tool_name_is_refused(name: str) -> None:
     with pytest.raises(ArtifactError, match="no name"):
         make_tool_definition(name, description="", parameters={})
     with pytest.raises(ArtifactError, match="no name"):
@@ -169,9 +169,7 @@ def test_a_tool_whose_name_says_nothing_is_refused(name: str) -> None:
         (ArtifactKind.TAG, ArtifactSource(query="garden", via="tag:garden")),
     ],
 )
-def test_what_a_folder_or_a_tag_did_not_bring_knows_where_it_came_from(
-    kind: ArtifactKind, source: ArtifactSource
-) -> None:
+def test_omission_list_knows_its_origin(kind: ArtifactKind, source: ArtifactSource) -> None:
     made = make_omission_list(kind, name="garden", text="Left out:\r\n- a.md")
     assert (made.kind, made.title, made.source) == (kind, "garden", source)
     assert (made.text, made.hash) == ("Left out:\n- a.md", hash_text("Left out:\n- a.md"))
